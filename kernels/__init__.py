@@ -1,0 +1,36 @@
+"""Allot's numerical library: problems, solvers and certificates, usable without the service.
+
+>>> from kernels import SOLVERS, Deadline
+>>> card = SOLVERS["lap"]
+>>> options = card.options()
+>>> problem = card.build({"cost": np.array([[4, 1], [2, 0]])}, options)
+>>> solution = card.solve(problem, options, Deadline())
+>>> card.certify(problem, solution).gap_abs
+0
+"""
+
+from kernels.card import Device, Estimate, InputSpec, Options, Solver
+from kernels.deadline import Deadline, Progress
+from kernels.problems import UNASSIGNED, Array, Csr, Inputs, InvalidProblem
+from kernels.registry import SOLVERS
+from kernels.solution import Certificate, Number, Solution, Termination
+
+__all__ = [
+    "SOLVERS",
+    "UNASSIGNED",
+    "Array",
+    "Certificate",
+    "Csr",
+    "Deadline",
+    "Device",
+    "Estimate",
+    "InputSpec",
+    "Inputs",
+    "InvalidProblem",
+    "Number",
+    "Options",
+    "Progress",
+    "Solution",
+    "Solver",
+    "Termination",
+]

@@ -1,0 +1,25 @@
+// Shared by every .cu file (pasted in front by kernels/cuda.py): warp and block reductions.
+//
+// Everything here is a __device__ __forceinline__ function; a kernel that uses none of it pays nothing.
+#include <cooperative_groups.h>
+
+#define FULL_WARP 0xffffffffu
+
+// Sum over the 32 lanes, the same value in every lane.
+template <typename T>
+__device__ __forceinline__ T warp_sum(T value) {
+#pragma unroll
+    for (int step = 16; step; step >>= 1) value += __shfl_xor_sync(FULL_WARP, value, step);
+    return value;
+}
+
+// Minimum over the 32 lanes, the same value in every lane.
+template <typename T>
+__device__ __forceinline__ T warp_min(T value) {
+#pragma unroll
+    for (int step = 16; step; step >>= 1) {
+        const T other = __shfl_xor_sync(FULL_WARP, value, step);
+        value = other < value ? other : value;
+    }
+    return value;
+}

@@ -1,0 +1,54 @@
+"""From a `.cu` text to a loaded module, once per device, and to a bare cubin where there is no GPU.
+
+`common.cuh` is pasted in front of every source, because CuPy's compile cache hashes the source text and not
+what it includes. CuPy itself caches the cubins on disk (CUPY_CACHE_DIR).
+"""
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import cupy
+
+HERE = Path(__file__).parent
+ARCHITECTURES = ("80", "90", "100")
+FLAGS = ("--std=c++17", "--extra-device-vectorization")
+
+
+def source(path: str) -> str:
+    """The text of `path` (relative to kernels/, as "lap/forest.cu") behind the common header."""
+    return f'{(HERE / "common.cuh").read_text()}\n#line 1 "{path}"\n{(HERE / path).read_text()}'
+
+
+def sources() -> list[str]:
+    """Every `.cu` file under kernels/, as `source` takes them."""
+    return sorted(str(p.relative_to(HERE)) for p in HERE.rglob("*.cu"))
+
+
+@functools.cache
+def _module(device: int, path: str, defines: tuple[str, ...]) -> Any:
+    with cupy.cuda.Device(device):
+        return cupy.RawModule(code=source(path), options=(*FLAGS, *defines), enable_cooperative_groups=True)
+
+
+def kernel(path: str, name: str, defines: tuple[str, ...] = ()) -> Any:
+    """The kernel `name` (extern "C") of `path`, compiled with `-D` options `defines`, on the current device."""
+    return _module(cupy.cuda.Device().id, path, defines).get_function(name)
+
+
+def compile_only(path: str, architecture: str, defines: tuple[str, ...] = ()) -> None:
+    """Compile `path` for sm_`architecture` with NVRTC alone; needs no driver and no GPU.
+
+    Raises:
+        cupy.cuda.compiler.CompileException: with NVRTC's log.
+    """
+    from cupy.cuda import compiler  # here, because CI machines import it without a driver
+
+    options = (*FLAGS, *defines, *(f"-I{folder}" for folder in _include_folders()))
+    compiler.compile_using_nvrtc(source(path), options, architecture, filename=path)
+
+
+def _include_folders() -> list[str]:
+    import nvidia  # a namespace package: where the CUDA wheels keep their headers
+
+    return [str(found) for base in nvidia.__path__ for found in Path(base).glob("*/include")]

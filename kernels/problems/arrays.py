@@ -1,0 +1,88 @@
+"""The arrays that problems are made of, and the checks that every problem shares.
+
+A check either returns its array (never a copy unless the dtype must change) or raises
+`InvalidProblem` with one sentence: what is wrong, where, and what was expected.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+class InvalidProblem(ValueError):
+    """The input is wrong. `field` names the input or option; the message says what was expected."""
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+        self.message = message
+
+
+@dataclass(frozen=True, eq=False)
+class Csr:
+    """A sparse matrix by rows; absent entries are forbidden, not zero.
+
+    `indptr` int64 (n_rows + 1,), `indices` int32 or int64 (nnz,), `values` (nnz,), `shape` (n_rows, n_cols).
+    """
+
+    indptr: Array
+    indices: Array
+    values: Array
+    shape: tuple[int, int]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the three arrays."""
+        return int(self.indptr.nbytes + self.indices.nbytes + self.values.nbytes)
+
+
+Inputs = Mapping[str, Array | Csr]
+
+
+def numeric(field: str, array: Array, *, ndim: tuple[int, ...]) -> Array:
+    """Return `array` in one of float32, float64, int32, int64, after checking its rank and that it is not empty.
+
+    Smaller integers widen to int32, float16 to float32, bool is refused; uint32 widens to int64; uint64 is
+    taken when every value fits int64.
+
+    Raises:
+        InvalidProblem: wrong rank, a zero extent, or values that are not real numbers.
+    """
+    if array.ndim not in ndim:
+        wanted = " or ".join(f"{n}-dimensional" for n in ndim)
+        raise InvalidProblem(field, f"has shape {array.shape}; expected a {wanted} array")
+    if array.size == 0:
+        raise InvalidProblem(field, f"has shape {array.shape}, which is empty; expected at least one entry")
+    kind, width = array.dtype.kind, array.dtype.itemsize
+    if kind == "f" and width <= 8:
+        return np.ascontiguousarray(array, dtype=np.float32 if width <= 4 else np.float64)
+    if kind == "i" or (kind == "u" and width < 8):
+        fits_int32 = width <= 4 if kind == "i" else width <= 2
+        return np.ascontiguousarray(array, dtype=np.int32 if fits_int32 else np.int64)
+    if kind == "u" and int(array.max()) <= np.iinfo(np.int64).max:
+        return np.ascontiguousarray(array, dtype=np.int64)
+    raise InvalidProblem(field, f"has dtype {array.dtype}; expected float32, float64, int32 or int64")
+
+
+def finite(field: str, array: Array, *, allow: float | None = None) -> Array:
+    """Return `array` after checking that it holds no NaN and no infinity but `allow` (+inf, -inf or none).
+
+    Raises:
+        InvalidProblem: names the first offending index and its value.
+    """
+    if array.dtype.kind != "f":
+        return array
+    bad = ~np.isfinite(array)
+    if allow is not None:
+        bad &= array != allow
+    if bad.any():
+        where = np.unravel_index(int(bad.argmax()), array.shape)
+        expected = "finite numbers" if allow is None else f"finite numbers, or {allow:+} for a forbidden entry"
+        index = ", ".join(str(int(i)) for i in where)
+        raise InvalidProblem(field, f"holds {array[where]} at [{index}]; expected {expected}")
+    return array

@@ -1,0 +1,9 @@
+"""The one place to add a solver: a card in its folder's __init__.py and a line in SOLVERS.
+
+Everything that the service says of a solver (wire schema, docs, estimates, demo) is read from its card.
+"""
+
+from kernels import auction, lap, qap, uot
+from kernels.card import Solver
+
+SOLVERS: dict[str, Solver] = {card.name: card for card in (lap.CARD, auction.CARD, uot.CARD, qap.CARD)}

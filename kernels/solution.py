@@ -1,0 +1,60 @@
+"""What comes back: a solution is data, and its certificate is other code's word for it."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from kernels.problems import Array
+
+Number = int | float
+
+
+class Termination(StrEnum):
+    """Why a solver stopped. None of these is an error."""
+
+    OPTIMAL = "optimal"
+    CONVERGED = "converged"
+    GAP_REACHED = "gap_reached"
+    TIME_LIMIT = "time_limit"
+    ITERATION_LIMIT = "iteration_limit"
+    STOPPED = "stopped"
+    INFEASIBLE = "infeasible"
+
+
+@dataclass
+class Solution:
+    """The outcome of one solve.
+
+    `arrays` holds the answer by the field's names (`assignment`, `u`, `v`, `prices`, `plan`, `f`, `g`,
+    `permutation`, `hall_rows`, ...), on the host. `facts` holds small JSON values that describe the run
+    (bids, rounds, phases, ...). `timings_ms` may hold h2d, solve, certify (on the device) and d2h.
+    """
+
+    termination: Termination
+    method: str
+    arrays: dict[str, Array]
+    iterations: int = 0
+    seed: int | None = None
+    timings_ms: dict[str, float] = field(default_factory=dict)
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What was proved of a solution, recomputed from the problem by code that shares nothing with the solver.
+
+    `objective` is recomputed from the answer; `bound` is a proved bound on the optimum (below when minimising,
+    above when maximising), None when there is none. `gap_abs` = |objective - bound| and
+    `gap_rel` = gap_abs / max(|objective|, |bound|), 0 when both are 0. `max_violation` is the largest constraint
+    violation found, in the units named in `proved`. `holds` is False when the solution does not deliver what its
+    termination claims: the job then fails. For a batch, objective and bound are sums and violations maxima.
+    """
+
+    objective: Number | None
+    bound: Number | None
+    gap_abs: Number | None
+    gap_rel: float | None
+    max_violation: Number
+    holds: bool
+    proved: str
+    facts: dict[str, Any] = field(default_factory=dict)

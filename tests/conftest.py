@@ -1,0 +1,23 @@
+import os
+
+import pytest
+
+
+def gpu_is_here() -> bool:
+    try:
+        import cupy
+
+        return bool(cupy.cuda.runtime.getDeviceCount())
+    except Exception:  # no cupy, no driver or no device: each raises its own kind
+        return False
+
+
+@pytest.fixture(params=["cpu", pytest.param("gpu", marks=pytest.mark.gpu)])
+def device(request: pytest.FixtureRequest) -> str:
+    """Each device in turn; "gpu" skips where there is none, and fails there under REQUIRE_GPU=1."""
+    name: str = request.param
+    if name == "gpu" and not gpu_is_here():
+        if os.environ.get("REQUIRE_GPU") == "1":
+            pytest.fail("REQUIRE_GPU=1, but no CUDA device can be used here")
+        pytest.skip("no CUDA device here")
+    return name

@@ -1,0 +1,3 @@
+from tests.instances import Case
+
+CASES: list[Case] = []

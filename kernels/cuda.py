@@ -45,7 +45,7 @@ def compile_only(path: str, architecture: str, defines: tuple[str, ...] = ()) ->
     from cupy.cuda import compiler  # here, because CI machines import it without a driver
 
     options = (*FLAGS, *defines, *(f"-I{folder}" for folder in _include_folders()))
-    compiler.compile_using_nvrtc(source(path), options, architecture, filename=path)
+    compiler.compile_using_nvrtc(source(path), options, architecture, filename=path.replace("/", "_"))
 
 
 def _include_folders() -> list[str]:

@@ -36,19 +36,32 @@ def kernel(path: str, name: str, defines: tuple[str, ...] = ()) -> Any:
     return _module(cupy.cuda.Device().id, path, defines).get_function(name)
 
 
-def compile_only(path: str, architecture: str, defines: tuple[str, ...] = ()) -> None:
-    """Compile `path` for sm_`architecture` with NVRTC alone; needs no driver and no GPU.
+def compile_only(path: str, architecture: str, defines: tuple[str, ...] = ()) -> bytes:
+    """Compile `path` for sm_`architecture` with NVRTC alone and return the cubin; needs no driver and no GPU.
 
     Raises:
-        cupy.cuda.compiler.CompileException: with NVRTC's log.
+        RuntimeError: with NVRTC's log.
     """
-    from cupy.cuda import compiler  # here, because CI machines import it without a driver
+    # CuPy's own compile path asks the driver for its version; this binding does not.
+    from cupy_backends.cuda.libs import nvrtc
 
-    options = (*FLAGS, *defines, *(f"-I{folder}" for folder in _include_folders()))
-    compiler.compile_using_nvrtc(source(path), options, architecture, filename=path.replace("/", "_"))
+    options = (*FLAGS, *defines, *(f"-I{folder}" for folder in _include_folders()), f"-arch=sm_{architecture}")
+    program = nvrtc.createProgram(source(path), path, (), ())
+    try:
+        nvrtc.compileProgram(program, options)
+        cubin: bytes = nvrtc.getCUBIN(program)
+        return cubin
+    except nvrtc.NVRTCError as error:
+        raise RuntimeError(f"{path} for sm_{architecture}:\n{nvrtc.getProgramLog(program)}") from error
+    finally:
+        nvrtc.destroyProgram(program)
 
 
 def _include_folders() -> list[str]:
     import nvidia  # a namespace package: where the CUDA wheels keep their headers
 
-    return [str(found) for base in nvidia.__path__ for found in Path(base).glob("*/include")]
+    cccl = Path(cupy.__file__).parent / "_core" / "include" / "cupy" / "_cccl"
+    folders = [cccl / part for part in ("cub", "thrust", "libcudacxx")]
+    return [str(found) for base in nvidia.__path__ for found in Path(base).glob("*/include")] + [
+        str(f) for f in folders
+    ]

@@ -1,0 +1,116 @@
+"""What is there to solve on, and which of it a problem should get. Never imports cupy."""
+
+import csv
+import os
+import shutil
+import subprocess
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kernels import Estimate, Solver
+from workers.job import AskedDevice, Device, DoesNotFit, NoSuchDevice, WorkerInfo
+
+QUERY = "uuid,name,driver_version,memory.total,memory.free"
+MIB = 1 << 20
+QUERY_TIMEOUT_S = 10.0
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU as nvidia-smi sees it."""
+
+    uuid: str
+    name: str
+    driver: str
+    bytes_total: int
+    bytes_free: int
+
+    def to_json(self) -> dict[str, Any]:
+        """As it is published by its worker."""
+        return asdict(self)
+
+
+def visible_gpus() -> list[Gpu]:
+    """The GPUs of this machine that CUDA_VISIBLE_DEVICES lets through, empty where there is no driver."""
+    program = shutil.which("nvidia-smi")
+    if program is None:
+        return []
+    try:
+        answer = subprocess.run(
+            [program, f"--query-gpu={QUERY}", "--format=csv,noheader,nounits"],
+            capture_output=True,
+            text=True,
+            timeout=QUERY_TIMEOUT_S,
+        )
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return _visible(_parse(answer.stdout)) if answer.returncode == 0 else []
+
+
+def _parse(text: str) -> list[Gpu]:
+    found = []
+    for row in csv.reader(text.splitlines(), skipinitialspace=True):
+        if len(row) == 5 and row[3].isdigit():
+            free = int(row[4]) if row[4].isdigit() else 0
+            found.append(Gpu(row[0], row[1], row[2], int(row[3]) * MIB, free * MIB))
+    return found
+
+
+def _visible(gpus: list[Gpu]) -> list[Gpu]:
+    wanted = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if wanted is None:
+        return gpus
+    chosen = []
+    for name in (part.strip() for part in wanted.split(",")):
+        match = gpus[int(name) : int(name) + 1] if name.isdigit() else [g for g in gpus if name and g.uuid == name]
+        if not match:
+            break  # as CUDA does: the first name that is not there ends the list
+        chosen += match
+    return chosen
+
+
+def choose(card: Solver, problem: Any, options: Any, asked: AskedDevice, workers: list[WorkerInfo]) -> Device:
+    """The queue for a problem.
+
+    `auto` takes a GPU when the solver's card prefers one for this problem and a live GPU worker has the memory.
+
+    Raises:
+        NoSuchDevice: the asked device has no live worker, or the solver none for it.
+        DoesNotFit: no device of the kind has the memory that the card estimates.
+    """
+    here = {worker.device for worker in workers}
+    if asked == "gpu":
+        _require(card, "gpu", here)
+        _fit(card.estimate(problem, options, "gpu"), "gpu", workers)
+        return "gpu"
+    if asked == "auto" and "gpu" in card.modules and "gpu" in here:
+        only_gpu = "cpu" not in here or "cpu" not in card.modules
+        if only_gpu or card.prefers_gpu(problem, options):
+            try:
+                _fit(card.estimate(problem, options, "gpu"), "gpu", workers)
+                return "gpu"
+            except DoesNotFit:
+                if only_gpu:
+                    raise
+    _require(card, "cpu", here or {"cpu"})  # with no worker at all, one may be on its way: the job waits for it
+    _fit(card.estimate(problem, options, "cpu"), "cpu", workers)
+    return "cpu"
+
+
+def _require(card: Solver, device: Device, here: set[Device]) -> None:
+    if device not in card.modules:
+        raise NoSuchDevice(f"{card.name} has no {device} solver; expected device {' or '.join(card.modules)}")
+    if device not in here:
+        there = f"; there is {' and '.join(sorted(here))}" if here else ""
+        raise NoSuchDevice(f"no {device} worker is alive here{there}")
+
+
+def _fit(estimate: Estimate, device: Device, workers: list[WorkerInfo]) -> None:
+    if device == "gpu":
+        needed, held = estimate.device_bytes, [int(w.gpu["bytes_total"]) for w in workers if w.gpu]
+    else:
+        needed, held = estimate.host_bytes, [w.host_bytes for w in workers if w.device == "cpu"]
+    if held and needed > max(held):
+        raise DoesNotFit(
+            f"the problem needs about {needed} bytes; the largest {device} here has {max(held)}", needed, max(held)
+        )

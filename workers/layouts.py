@@ -1,0 +1,124 @@
+"""Where the numbers lie in a binary file: npy, safetensors and raw headers, checked against the bytes that came.
+
+Nothing here trusts a header: shape times item size must equal the bytes behind it, in Python's integers, before
+anything is allocated. Arrays are mapped from the file, not read.
+"""
+
+import json
+import math
+import warnings
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+NUMBERS = "biuf"
+LONGEST_HEADER = 1 << 20
+TENSORS = {
+    "F64": "<f8",
+    "F32": "<f4",
+    "F16": "<f2",
+    "I64": "<i8",
+    "I32": "<i4",
+    "I16": "<i2",
+    "I8": "|i1",
+    "U64": "<u8",
+    "U32": "<u4",
+    "U16": "<u2",
+    "U8": "|u1",
+    "BOOL": "|b1",
+}
+
+
+class BadLayout(ValueError):
+    """The header is not what the format says, or does not fit the bytes behind it."""
+
+
+def npy(path: Path, max_elements: int, *, text: bool = False) -> Array:
+    """Map an .npy file; `text` allows a short string too (SciPy's npz holds one)."""
+    with path.open("rb") as file:
+        try:
+            version = np.lib.format.read_magic(file)
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # NumPy warns of headers written by Python 2
+                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+                shape, fortran, dtype = read(file, max_header_size=10_000)
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, OverflowError, EOFError) as error:
+            raise BadLayout(f"is not an npy file: {str(error)[:200]}") from error
+        offset = file.tell()
+    dtype = _number(dtype, allow="US" if text else "")
+    return _map(path, dtype, shape, offset, path.stat().st_size - offset, max_elements, "F" if fortran else "C")
+
+
+def raw(path: Path, dtype: str, shape: tuple[int, ...], max_elements: int) -> Array:
+    """Map bare bytes, whose dtype and shape came beside them."""
+    try:
+        found = np.dtype(dtype)
+    except TypeError as error:
+        raise BadLayout(f"has dtype {dtype[:50]!r}; expected one like float32, float64, int32 or int64") from error
+    return _map(path, _number(found), shape, 0, path.stat().st_size, max_elements, "C")
+
+
+def safetensors(path: Path, max_elements: int) -> dict[str, Array]:
+    """Map every tensor of a safetensors file."""
+    size = path.stat().st_size
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        if size < 8 or length > min(size - 8, LONGEST_HEADER):
+            raise BadLayout(f"says that its header has {length} bytes; the file has {size}")
+        try:
+            header = json.loads(file.read(length))
+        except (ValueError, RecursionError) as error:
+            raise BadLayout("is not a safetensors file: its header is not JSON") from error
+    if not isinstance(header, dict):
+        raise BadLayout("is not a safetensors file: its header is not an object")
+    return {name: _map(path, *entry, max_elements, "C") for name, entry in _tensors(header, 8 + length, size)}
+
+
+def _tensors(
+    header: dict[str, Any], start: int, size: int
+) -> Iterator[tuple[str, tuple[np.dtype[Any], tuple[int, ...], int, int]]]:
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        try:
+            dtype, shape, (begin, end) = np.dtype(TENSORS[entry["dtype"]]), entry["shape"], entry["data_offsets"]
+        except KeyError as error:
+            raise BadLayout(f"tensor {name[:50]!r} has an unknown dtype or lacks {error}") from error
+        except (TypeError, ValueError) as error:
+            raise BadLayout(f"tensor {name[:50]!r} is not described as the format says") from error
+        numbers = [begin, end, *shape] if isinstance(shape, list) else [None]
+        if not all(type(number) is int for number in numbers) or not 0 <= begin <= end <= size - start:
+            raise BadLayout(f"tensor {name[:50]!r} lies outside the file")
+        yield name, (dtype, tuple(shape), start + begin, end - begin)
+
+
+def _number(dtype: np.dtype[Any], allow: str = "") -> np.dtype[Any]:
+    if dtype.hasobject:
+        raise BadLayout("holds Python objects; expected numbers (nothing is unpickled here)")
+    if dtype.names is not None or dtype.kind not in NUMBERS + allow or dtype.itemsize == 0:
+        raise BadLayout(f"has dtype {str(dtype)[:80]}; expected integers or floats")
+    return dtype
+
+
+def _map(
+    path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int, held: int, max_elements: int, order: str
+) -> Array:
+    if len(shape) > 8 or any(type(extent) is not int or extent < 0 for extent in shape):
+        raise BadLayout(f"has shape {str(shape)[:80]}; expected up to 8 extents, none negative")
+    elements = math.prod(shape)
+    if elements > max_elements:
+        raise BadLayout(f"has shape {shape}, {elements} entries; the limit is {max_elements}")
+    if elements * dtype.itemsize != held:
+        raise BadLayout(
+            f"has shape {shape} of {dtype}, {elements * dtype.itemsize} bytes, but {held} bytes came behind the header"
+        )
+    if elements == 0:
+        return np.empty(shape, dtype)
+    array = np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)  # type: ignore[call-overload]
+    if not dtype.isnative:
+        return array.astype(dtype.newbyteorder("="))  # type: ignore[no-any-return]
+    return array  # type: ignore[no-any-return]

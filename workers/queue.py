@@ -1,0 +1,298 @@
+"""Submitting jobs and asking after them; the only user of rq.Queue, and all that app/ needs of Redis."""
+
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from rq import Queue, Retry
+from rq.serializers import JSONSerializer
+
+from kernels import SOLVERS, Solver
+from workers import devices
+from workers.config import Settings
+from workers.connection import connect, guarded
+from workers.job import (
+    AskedDevice,
+    Device,
+    Event,
+    Expired,
+    IdempotencyConflict,
+    Job,
+    JobFailed,
+    NotEnded,
+    QueueFull,
+    State,
+    Submission,
+    UnknownBlob,
+    UnknownJob,
+    WorkerInfo,
+)
+from workers.records import Records, to_job
+from workers.store import Store, digests, open_store
+
+QUEUES: tuple[Device, ...] = ("cpu", "gpu")
+JOB_FUNCTION = "workers.run.run"
+"""The one function that a worker will run, whatever Redis says."""
+LONGEST_WAIT_S = 20.0
+"""Of one blocking read; below the socket's timeout."""
+SILENT_S = 10.0
+"""A worker that has not been heard of for so long counts as gone."""
+EVENTS_AT_ONCE = 500
+
+Shown = list[Job]
+Page = tuple[Shown, str | None]
+Events = list[Event]
+Workers = list[WorkerInfo]
+
+
+class Jobs:
+    """Every verb that a caller has over his jobs. An owner never learns of another's."""
+
+    def __init__(self, settings: Settings, store: Store | None = None) -> None:
+        self.settings = settings
+        self._redis = connect(settings.redis_url)
+        self.store = store if store is not None else open_store(settings, self._redis)
+        self._records = Records(self._redis)
+        raw = connect(settings.redis_url, text=False)
+        self._queues = {name: Queue(name, connection=raw, serializer=JSONSerializer) for name in QUEUES}
+
+    @guarded
+    def place(self, card: Solver, problem: Any, options: Any, asked: AskedDevice) -> Device:
+        """The queue for a checked problem. Raises NoSuchDevice, DoesNotFit."""
+        return devices.choose(card, problem, options, asked, self.workers())
+
+    @guarded
+    def submit(self, submission: Submission) -> tuple[Job, bool]:
+        """Record a job and queue it; False when its Idempotency-Key had made one already, which is returned.
+
+        Raises:
+            InvalidProblem, InvalidUpload: the inputs are not a problem (only looked at when `queue` is not set).
+            IdempotencyConflict, QueueFull, UnknownBlob, NoSuchDevice, DoesNotFit, Unavailable.
+        """
+        card = SOLVERS[submission.solver]
+        queue = submission.queue
+        if queue is None:
+            options = card.options(**submission.options)
+            inputs = {name: self.store.resolve(reference) for name, reference in submission.inputs.items()}
+            queue = self.place(card, card.build(inputs, options), options, submission.device)
+        job_id = uuid.uuid4().hex
+        record = self._record(submission, queue)
+        held = json.loads(record["digests"])
+        most = self.settings.max_queued
+        outcome, told = self._records.create(job_id, record, held, most, self.settings.result_ttl_s)
+        if outcome == "seen":
+            return self.get(told, submission.owner), False
+        if outcome == "conflict":
+            raise IdempotencyConflict("this Idempotency-Key came before with another body")
+        if outcome == "full":
+            raise QueueFull(f"{most} jobs are waiting for a {queue} already")
+        if outcome == "blob":
+            raise UnknownBlob(f"there is no blob {told}")
+        self.send(job_id, queue, float(record["time_limit_s"]))
+        return self.get(job_id, submission.owner), True
+
+    def send(self, job_id: str, queue: Device, time_limit_s: float) -> None:
+        """Hand a recorded job to RQ (the janitor does so when a submitter died in between)."""
+        target = self._queues[queue]
+        with target.connection.pipeline() as pipeline:
+            target.enqueue_call(
+                JOB_FUNCTION,
+                args=(job_id,),
+                job_id=job_id,
+                timeout=int(time_limit_s + self.settings.hard_margin_s) + 1,
+                result_ttl=0,
+                failure_ttl=int(self.settings.result_ttl_s) + 1,
+                retry=Retry(max=max(1, self.settings.attempts - 1)),
+                description="",
+                pipeline=pipeline,
+            )
+            pipeline.zrem("allot:unsent", job_id)
+            pipeline.execute()
+
+    @guarded
+    def get(self, job_id: str, owner: str) -> Job:
+        """One job. Raises UnknownJob, Expired."""
+        record = self._records.read(job_id)
+        if not record:
+            if self._redis.get(f"allot:tomb:{job_id}") == owner:
+                raise Expired(f"job {job_id[:40]} ended and its result has been dropped")
+            raise UnknownJob(f"there is no job {job_id[:40]}")
+        return self._show(job_id, record, owner)
+
+    @guarded
+    def list(
+        self,
+        owner: str,
+        cursor: str | None = None,
+        limit: int = 20,
+        state: State | None = None,
+        solver: str | None = None,
+    ) -> Page:
+        """A page of the owner's jobs, newest first, and the cursor of the next page. Raises ValueError on a cursor."""
+        page: Shown = []
+        last = None
+        for created, job_id in self._index(owner, cursor, limit):
+            if len(page) == limit:
+                return page, last
+            last = f"{created!r}:{job_id}"
+            record = self._records.read(job_id)
+            if record and (not state or record["state"] == state) and (not solver or record["solver"] == solver):
+                page.append(self._show(job_id, record, owner))
+        return page, None
+
+    @guarded
+    def wait(self, job_id: str, owner: str, timeout_s: float, version: int | None = None) -> Job:
+        """The job once it has another version than `version` (None: once it has ended), or after `timeout_s`."""
+        give_up = time.monotonic() + timeout_s
+        seen = "$"
+        job = self.get(job_id, owner)
+        while not job.state.ended and version in (None, job.version):
+            left = give_up - time.monotonic()
+            if left <= 0:
+                break
+            if seen == "$":  # from the last event that is there now, then look again: none may slip in between
+                seen = self._last_event(job_id)
+                job = self.get(job_id, owner)
+                continue
+            for event in self._read_events(job_id, seen, left):
+                seen = event.id
+            job = self.get(job_id, owner)
+        return job
+
+    @guarded
+    def cancel(self, job_id: str, owner: str) -> Job:
+        """Ask a running job to stop and keep its best, or drop a queued one. An ended job stays as it is."""
+        self.get(job_id, owner)
+        self._records.cancel(job_id)
+        return self.get(job_id, owner)
+
+    @guarded
+    def delete(self, job_id: str, owner: str) -> None:
+        """Stop the job and forget it and its result. Raises UnknownJob, Expired."""
+        self.get(job_id, owner)
+        self._records.discard(job_id)
+
+    @guarded
+    def result(self, job_id: str, owner: str) -> dict[str, Any]:
+        """The result document; its arrays are {"digest", "dtype", "shape"} under "arrays".
+
+        Raises:
+            UnknownJob, Expired, NotEnded.
+            JobFailed: the job failed or was cancelled; its `error` is the job's.
+        """
+        job = self.get(job_id, owner)
+        if not job.state.ended:
+            raise NotEnded(f"job {job_id} is {job.state.value}; its result comes when it has ended")
+        document = self._redis.get(f"allot:result:{job_id}")
+        if document is None:
+            why = (job.error or {}).get("detail") or "it was stopped before there was an answer"
+            raise JobFailed(f"job {job_id} {job.state.value}: {why}", job.state, job.error)
+        return dict(json.loads(document))
+
+    @guarded
+    def events(self, job_id: str, owner: str, after: str | None = None, timeout_s: float = 0.0) -> Events:
+        """What happened since the event `after` (None: ever), waiting up to `timeout_s` for the first.
+
+        Raises:
+            UnknownJob, Expired.
+            ValueError: `after` is no event id.
+        """
+        self.get(job_id, owner)
+        parts = (after or "0-0").split("-")
+        if len(parts) != 2 or not all(part.isdecimal() and len(part) < 20 for part in parts):
+            raise ValueError("an event id is two numbers joined by a hyphen")
+        return self._read_events(job_id, after or "0-0", timeout_s)
+
+    @guarded
+    def workers(self) -> Workers:
+        """The workers that are alive now."""
+        now = time.time()
+        found = []
+        for name, text in self._redis.hgetall("allot:workers").items():
+            told = json.loads(text)
+            age = now - told.pop("heartbeat")
+            if age < SILENT_S:
+                found.append(WorkerInfo(name=name, heartbeat_age_s=max(0.0, age), **told))
+        return sorted(found, key=lambda worker: worker.name)
+
+    @guarded
+    def ping(self) -> None:
+        """Raise Unavailable when Redis does not answer."""
+        self._redis.ping()
+
+    @guarded
+    def counts(self) -> dict[str, dict[str, float]]:
+        """Numbers for /metrics: totals since ever by solver and outcome, and what is waiting and running now."""
+        totals: dict[str, dict[str, float]] = {}
+        for name, value in self._redis.hgetall("allot:counts").items():
+            what, _, solver = name.partition(":")
+            totals.setdefault(what, {})[solver] = float(value)
+        for queue in QUEUES:
+            totals.setdefault("waiting", {})[queue] = float(self._redis.llen(f"rq:queue:{queue}"))
+            totals.setdefault("running", {})[queue] = float(self._redis.zcard(f"rq:wip:{queue}"))
+        return totals
+
+    def _record(self, submission: Submission, queue: Device) -> dict[str, Any]:
+        limit = submission.time_limit_s
+        limit = self.settings.default_time_limit_s if limit is None else limit
+        ttl = submission.result_ttl_s
+        return {
+            "owner": submission.owner,
+            "solver": submission.solver,
+            "state": State.QUEUED.value,
+            "device": submission.device,
+            "queue": queue,
+            "attempt": 0,
+            "inputs": json.dumps(submission.inputs),
+            "options": json.dumps(submission.options),
+            "digests": json.dumps(digests(submission.inputs)),
+            "time_limit_s": min(limit, self.settings.max_time_limit_s),
+            "result_ttl_s": min(ttl, self.settings.result_ttl_s) if ttl else self.settings.result_ttl_s,
+            "created_at": time.time(),
+            "idempotency_key": submission.idempotency_key or "",
+            "fingerprint": submission.fingerprint,
+        }
+
+    def _show(self, job_id: str, record: dict[str, str], owner: str) -> Job:
+        if record["owner"] != owner or "discard" in record:
+            raise UnknownJob(f"there is no job {job_id[:40]}")
+        position = None
+        if record["state"] == State.QUEUED:
+            rank = self._redis.lpos(f"rq:queue:{record['queue']}", job_id)
+            position = None if rank is None else rank + 1
+        return to_job(job_id, record, position)
+
+    def _index(self, owner: str, cursor: str | None, batch: int) -> Iterator[tuple[float, str]]:
+        """(created, id) of the owner's jobs, newest first, behind the cursor."""
+        newest, behind = "+inf", None
+        if cursor:
+            created, _, behind_id = cursor.partition(":")
+            newest, behind = created, (float(created), behind_id)
+        offset = 0
+        while True:
+            rows = self._redis.zrevrangebyscore(
+                f"allot:jobs:{owner}", newest, "-inf", start=offset, num=batch + 1, withscores=True
+            )
+            for job_id, created_at in rows:
+                if behind is None or (created_at, job_id) < behind:
+                    yield created_at, job_id
+            if len(rows) <= batch:
+                return
+            offset += len(rows)
+
+    def _last_event(self, job_id: str) -> str:
+        last = self._redis.xrevrange(f"allot:events:{job_id}", count=1)
+        return str(last[0][0]) if last else "0-0"
+
+    def _read_events(self, job_id: str, after: str, timeout_s: float) -> Events:
+        block = max(1, int(1000 * min(timeout_s, LONGEST_WAIT_S))) if timeout_s > 0 else None
+        streams = self._redis.xread({f"allot:events:{job_id}": after}, count=EVENTS_AT_ONCE, block=block)
+        entries = [entry for _, found in _pairs(streams) for entry in found]
+        return [Event(event_id, fields["kind"], json.loads(fields["data"])) for event_id, fields in entries]
+
+
+def _pairs(streams: Any) -> Any:
+    """XREAD answers a list of pairs in RESP2 and a mapping in RESP3."""
+    return streams.items() if isinstance(streams, dict) else streams

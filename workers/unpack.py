@@ -1,0 +1,95 @@
+"""Inflating what strangers send: gzip, zstd and zip members, streamed to disk and stopped at a limit."""
+
+import gzip
+import io
+import tempfile
+import zipfile
+import zlib
+from pathlib import Path
+from typing import IO, Any
+
+import zstandard
+
+CHUNK = 1 << 20
+RATIO = 200
+"""Above this ratio, and above `FREE_BYTES`, a stream is taken for a bomb. Real matrices pack 2 to 20 times."""
+FREE_BYTES = 64 << 20
+LONGEST_WINDOW = 1 << 27  # of zstd: what `zstd --long` writes by default
+
+GZIP, ZSTD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
+
+
+class TooLarge(ValueError):
+    """It inflates to more than is allowed."""
+
+
+class Damaged(ValueError):
+    """It does not inflate."""
+
+
+def packing(head: bytes) -> str | None:
+    """ "gzip", "zstd" or None, from the first bytes."""
+    return "gzip" if head.startswith(GZIP) else "zstd" if head.startswith(ZSTD) else None
+
+
+def unpack(path: Path, how: str, max_bytes: int) -> Path:
+    """Inflate the whole of `path` into a new temporary file beside it, which the caller deletes.
+
+    Raises:
+        TooLarge: past `max_bytes`, or past the ratio of any honest matrix.
+        Damaged: not that format, or cut short.
+    """
+    with path.open("rb") as packed:
+        stream: Any
+        if how == "gzip":
+            stream = gzip.GzipFile(fileobj=packed)
+        else:
+            opener = zstandard.ZstdDecompressor(max_window_size=LONGEST_WINDOW)
+            stream = opener.stream_reader(packed, read_across_frames=True)
+        return _inflate(stream, path, path.stat().st_size, max_bytes)
+
+
+def members(path: Path) -> list[zipfile.ZipInfo]:
+    """The directory of a zip file.
+
+    Raises:
+        Damaged: not a zip file.
+    """
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.infolist()
+    except (zipfile.BadZipFile, OSError, ValueError, EOFError) as error:
+        raise Damaged(f"is not a zip file: {error}") from error
+
+
+def unpack_member(path: Path, member: zipfile.ZipInfo, max_bytes: int) -> Path:
+    """Inflate one member into a new temporary file beside `path`, which the caller deletes. Raises as `unpack`."""
+    if member.file_size > max_bytes:
+        raise TooLarge(f"{member.filename} says that it inflates to {member.file_size} bytes; the limit is {max_bytes}")
+    if member.flag_bits & 1:
+        raise Damaged(f"{member.filename} is encrypted")
+    try:
+        with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
+            return _inflate(stream, path, member.compress_size, max_bytes)
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError) as error:
+        raise Damaged(f"{member.filename}: {error}") from error
+
+
+def _inflate(stream: IO[bytes], beside: Path, packed_bytes: int, max_bytes: int) -> Path:
+    allowed = min(max_bytes, max(FREE_BYTES, RATIO * packed_bytes))
+    target = tempfile.NamedTemporaryFile(dir=beside.parent, prefix=".unpacked-", delete=False)  # noqa: SIM115
+    try:
+        with target:
+            written = 0
+            while chunk := stream.read(CHUNK):
+                written += len(chunk)
+                if written > allowed:
+                    raise TooLarge(f"inflates to more than {allowed} bytes from {packed_bytes}")
+                target.write(chunk)
+        return Path(target.name)
+    except (OSError, EOFError, zlib.error, zstandard.ZstdError, zipfile.BadZipFile, io.UnsupportedOperation) as error:
+        Path(target.name).unlink(missing_ok=True)
+        raise Damaged(f"does not inflate: {error}") from error
+    except BaseException:
+        Path(target.name).unlink(missing_ok=True)
+        raise

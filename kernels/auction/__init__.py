@@ -1,32 +1,123 @@
 """Assignment by auction, dense or sparse, with prices."""
 
-from typing import Any
+import math
+from typing import Literal
+
+from pydantic import Field
 
 from kernels.card import Device, Estimate, InputSpec, Options, Solver
-from kernels.problems import Inputs
-from kernels.solution import Certificate, Solution
+from kernels.certificates import auction as certificates
+from kernels.problems import Array, Csr, Inputs, InvalidProblem
+from kernels.problems.arrays import finite, numeric
+from kernels.problems.sparse import Auction, exact_sums, sparse
 
 
-def _build(inputs: Inputs, options: Any) -> Any:
-    raise NotImplementedError
+class AuctionOptions(Options):
+    """How an auction is run."""
+
+    epsilon: float | None = Field(
+        None, gt=0, description="run the auction at this epsilon: within n_rows * epsilon of optimal; null: the optimum"
+    )
+    finish: Literal["auto", "auction", "paths"] = Field(
+        "auto",
+        description="how the optimum is reached: by epsilon scaling (auction) or shortest augmenting paths (paths); "
+        "with an epsilon given, paths go on from its result to the optimum",
+    )
+    deterministic: bool = Field(True, description="of equal bids the lowest row and the lowest column win")
+    seed: int | None = Field(None, ge=0, description="recorded; the auction draws no random numbers")
+    iteration_limit: int | None = Field(None, ge=1, description="most rounds of bidding")
+    trace: bool = Field(False, description="return `bidders`, the number of bidders in every round")
 
 
-def _certify(problem: Any, solution: Solution) -> Certificate:
-    raise NotImplementedError
+def _benefit(inputs: Inputs) -> Array | Csr:
+    given = inputs.get("benefit")
+    if given is None:
+        raise InvalidProblem("benefit", "is missing; expected a matrix (n_rows, n_cols) or a CSR graph")
+    if isinstance(given, Csr):
+        return sparse("benefit", given)
+    return finite("benefit", numeric("benefit", given, ndim=(2,)), allow=-math.inf)
 
 
-def _estimate(problem: Any, options: Any, device: Device) -> Estimate:
-    raise NotImplementedError
+def _vector(inputs: Inputs, name: str, size: int, allow: float | None = None) -> Array | None:
+    given = inputs.get(name)
+    if given is None:
+        return None
+    if isinstance(given, Csr):
+        raise InvalidProblem(name, f"is sparse; expected a dense vector of {size}")
+    vector = finite(name, numeric(name, given, ndim=(1,)), allow=allow)
+    if vector.size != size:
+        raise InvalidProblem(name, f"has {vector.size} entries; expected {size}")
+    return vector
+
+
+def _build(inputs: Inputs, options: AuctionOptions) -> Auction:
+    weights = _benefit(inputs)
+    n_rows, n_cols = weights.shape
+    reject = _vector(inputs, "reject", n_rows)
+    if n_rows > n_cols and reject is None:
+        raise InvalidProblem(
+            "benefit",
+            f"has {n_rows} rows and {n_cols} columns; expected no more rows than columns (transpose it, or give "
+            "`reject` prices so that rows may stay unassigned)",
+        )
+    values = weights.values if isinstance(weights, Csr) else weights
+    exact_sums("benefit", values, n_cols)
+    if reject is not None:
+        exact_sums("reject", reject, n_cols + n_rows)
+    prices = _vector(inputs, "prices0", n_cols)
+    if prices is not None and (prices < 0).any():
+        at = int((prices < 0).argmax())
+        raise InvalidProblem("prices0", f"holds {prices[at]} at [{at}]; expected prices of at least 0")
+    if prices is not None:
+        exact_sums("prices0", prices, n_cols)
+    return Auction(weights, maximize=True, reject=reject, prices0=prices)
+
+
+def _estimate(problem: Auction, options: AuctionOptions, device: Device) -> Estimate:
+    n_rows, n_cols = problem.shape
+    weights = problem.weights
+    entries = weights.values.size if isinstance(weights, Csr) else weights.size
+    held = weights.nbytes
+    bytes_host = held + 20 * entries + 400 * n_rows + 100 * n_cols
+    seconds = 4e-9 * entries + 2e-9 * n_rows**1.5 * math.log2(n_cols + 2)
+    if device == "gpu":
+        return Estimate(held, held + 1200 * n_rows + 100 * n_cols, 2e-3 + 2e-11 * entries + 1e-6 * n_rows)
+    return Estimate(bytes_host, 0, seconds)
 
 
 CARD = Solver(
     name="auction",
     summary="Assignment by auction, dense or sparse, with prices.",
-    inputs=(InputSpec("benefit", "(n_rows, n_cols) or CSR; null or -inf forbids an entry", sparse=True),),
-    options=Options,
+    inputs=(
+        InputSpec(
+            "benefit", "(n_rows, n_cols), n_rows <= n_cols, or CSR; null, -inf or absent forbids an entry", sparse=True
+        ),
+        InputSpec(
+            "reject",
+            "(n_rows,) what a row adds to the objective by staying unassigned; without it all rows are assigned",
+            required=False,
+        ),
+        InputSpec("prices0", "(n_cols,) prices to start from, as an earlier job returned them", required=False),
+    ),
+    options=AuctionOptions,
     build=_build,
-    certify=_certify,
+    certify=certificates.auction,
     estimate=_estimate,
     prefers_gpu=lambda problem, options: False,
     modules={"cpu": "kernels.auction.cpu"},
+    warm_start={"prices": "prices0"},
+    example={
+        "solver": "auction",
+        "inputs": {
+            "benefit": {
+                "csr": {
+                    "indptr": [0, 2, 4, 6],
+                    "indices": [0, 1, 1, 2, 0, 2],
+                    "values": [7, 4, 6, 3, 5, 8],
+                    "shape": [3, 3],
+                }
+            }
+        },
+        "options": {},
+    },
 )

@@ -1,0 +1,160 @@
+"""Rows on the CPU: a benefit graph read row by row, and a short list of every row's best edges.
+
+Prices never fall during a solve, so a net benefit (benefit minus price) never rises. A row therefore needs to be
+read whole only now and then: its short list keeps the best net benefits of that reading, and `rest` the best one
+left out, which bounds every edge that is not listed from then on.
+"""
+
+from typing import NamedTuple
+
+import numba
+import numpy as np
+
+from kernels.problems import Array, Csr
+
+INT_LOWEST = -(2**62)
+"""Benefit of a forbidden entry in int64 arithmetic; in float64 it is -inf."""
+
+LIST_LENGTH = 24
+"""Edges in a short list: 16 to 32 measure alike, 8 rereads rows too often."""
+
+
+class Graph(NamedTuple):
+    """Benefits by rows. `dense` says that `indices` is not used and that row i is values[i * n_cols :]."""
+
+    indptr: Array
+    indices: Array
+    values: Array
+    dense: bool
+    n_cols: int
+    lowest: int | float
+
+
+class Lists(NamedTuple):
+    """Short lists: (n_rows, LIST_LENGTH) columns and benefits, (n_rows,) length in use and bound on the rest."""
+
+    columns: Array
+    benefits: Array
+    length: Array
+    rest: Array
+
+
+def graph_of(weights: Array | Csr, scale: int = 1) -> Graph:
+    """`weights` in int64 (times `scale`) or float64, as the kernels of this folder read them."""
+    if isinstance(weights, Csr):
+        indptr, indices, values, n_cols = weights.indptr, weights.indices, weights.values, weights.shape[1]
+    else:
+        n_cols = weights.shape[1]
+        indptr = np.arange(weights.shape[0] + 1, dtype=np.int64) * n_cols
+        indices, values = np.empty(0, np.int32), weights.reshape(-1)
+    exact = values.dtype.kind == "i"
+    values = values.astype(np.int64 if exact else np.float64, copy=False)
+    if scale != 1:
+        values = values * values.dtype.type(scale)
+    lowest = INT_LOWEST if exact else -np.inf
+    return Graph(
+        indptr.astype(np.int64, copy=False),
+        indices.astype(np.int32, copy=False),
+        values,
+        not isinstance(weights, Csr),
+        n_cols,
+        values.dtype.type(lowest),
+    )
+
+
+def empty_lists(graph: Graph) -> Lists:
+    """Short lists that hold nothing yet; `fill_lists` fills them."""
+    n_rows, dtype = graph.indptr.size - 1, graph.values.dtype
+    return Lists(
+        np.empty((n_rows, LIST_LENGTH), np.int32),
+        np.empty((n_rows, LIST_LENGTH), dtype),
+        np.zeros(n_rows, np.int32),
+        np.full(n_rows, graph.lowest, dtype),
+    )
+
+
+@numba.njit(cache=True)
+def _worse(net: float, column: int, other_net: float, other_column: int) -> bool:
+    return net < other_net or (net == other_net and column > other_column)
+
+
+@numba.njit(cache=True)
+def reveal(i: int, graph: Graph, prices: Array, lists: Lists) -> None:
+    """Read row i whole and list its best net benefits, of equals those with the lowest columns.
+
+    The list is a binary heap with its worst entry at the root, so that one comparison turns an edge away.
+    """
+    columns, benefits = lists.columns[i], lists.benefits[i]
+    capacity, size, rest = columns.size, 0, graph.lowest
+    nets = np.empty(capacity, graph.values.dtype)
+    start = graph.indptr[i]
+    for t in range(start, graph.indptr[i + 1]):
+        benefit = graph.values[t]
+        if benefit <= graph.lowest:
+            continue
+        j = int(t - start) if graph.dense else int(graph.indices[t])
+        net = benefit - prices[j]
+        if size == capacity:
+            if not _worse(nets[0], columns[0], net, j):
+                rest = max(rest, net)
+                continue
+            rest = max(rest, nets[0])
+            at = 0
+            while True:
+                child = 2 * at + 1
+                if child >= capacity:
+                    break
+                if child + 1 < capacity and _worse(nets[child + 1], columns[child + 1], nets[child], columns[child]):
+                    child += 1
+                if not _worse(nets[child], columns[child], net, j):
+                    break
+                nets[at], columns[at], benefits[at] = nets[child], columns[child], benefits[child]
+                at = child
+        else:
+            at = size
+            size += 1
+            while at > 0:
+                parent = (at - 1) // 2
+                if not _worse(net, j, nets[parent], columns[parent]):
+                    break
+                nets[at], columns[at], benefits[at] = nets[parent], columns[parent], benefits[parent]
+                at = parent
+        nets[at], columns[at], benefits[at] = net, j, benefit
+    lists.length[i], lists.rest[i] = size, rest
+
+
+@numba.njit(cache=True)
+def fill_lists(first: int, last: int, graph: Graph, prices: Array, lists: Lists) -> None:
+    """Reveal rows first to last - 1."""
+    for i in range(first, last):
+        reveal(i, graph, prices, lists)
+
+
+@numba.njit(cache=True)
+def _listed_two_best(i: int, graph: Graph, prices: Array, lists: Lists) -> tuple[int, float, int, float]:
+    best_at, second_at = -1, -1
+    best, second = graph.lowest, graph.lowest
+    best_column, second_column = graph.n_cols, graph.n_cols
+    for t in range(lists.length[i]):
+        j = int(lists.columns[i, t])
+        net = lists.benefits[i, t] - prices[j]
+        if best_at < 0 or _worse(best, best_column, net, j):
+            second_at, second, second_column = best_at, best, best_column
+            best_at, best, best_column = t, net, j
+        elif second_at < 0 or _worse(second, second_column, net, j):
+            second_at, second, second_column = t, net, j
+    return best_at, best, second_at, second
+
+
+@numba.njit(cache=True)
+def two_best(i: int, graph: Graph, prices: Array, lists: Lists) -> tuple[int, float, int, float]:
+    """Positions in row i's list, and net benefits, of its best and second best edge; -1 and `lowest` for none.
+
+    Equals go to the lowest column, so an edge that ties with `rest` sends us back to the whole row.
+    """
+    found = _listed_two_best(i, graph, prices, lists)
+    rest = lists.rest[i]
+    if rest > graph.lowest and (found[1] <= rest or found[3] < rest):
+        reveal(i, graph, prices, lists)
+        found = _listed_two_best(i, graph, prices, lists)
+    return found

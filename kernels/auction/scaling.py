@@ -1,0 +1,58 @@
+"""The arithmetic of an auction: by what integers are scaled, and which epsilons a solve runs through."""
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+
+from kernels.problems import Array, Csr
+
+THETA = 7
+"""Epsilon falls by this factor from phase to phase; 4, 7 and 10 differ by less than the instances do."""
+MOST_SCALED = 2**61
+"""No scaled price may pass this, so that a net benefit and a raise still fit int64."""
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """`scale`: integers are multiplied by it (1 for floats). `span`: largest minus smallest scaled benefit."""
+
+    scale: int = 1
+    span: float = 0
+    exact: bool = True
+
+
+def arithmetic_of(weights: Array | Csr, epsilon: float | None) -> Arithmetic:
+    """Scale integers by n_cols + 1, so that 1 is an epsilon that proves optimality; not at all for a whole epsilon.
+
+    A price stays below (n_cols + 1) spans, so the scale is lowered where that would leave int64.
+    """
+    values = weights.values if isinstance(weights, Csr) else weights
+    n_cols = weights.shape[-1]
+    if values.dtype.kind == "f":
+        found = values[np.isfinite(values)]
+        span = float(found.max()) - float(found.min()) if found.size else 0.0
+        return Arithmetic(1, span, exact=False)
+    low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
+    largest = max(high - low, abs(low), abs(high), 1)
+    scale = 1 if epsilon is not None and Fraction(epsilon).denominator == 1 else n_cols + 1
+    scale = max(1, min(scale, MOST_SCALED // (largest * (n_cols + 2))))
+    return Arithmetic(scale, (high - low) * scale)
+
+
+def epsilons(unit: Arithmetic, epsilon: float | None, n_rows: int, n_cols: int) -> list[float]:
+    """The epsilons to run, in scaled units: the one asked for (rounded down to a unit), or a falling schedule.
+
+    A schedule needs n_rows = n_cols: a column that keeps no row must keep its first price, which earlier phases raise.
+    """
+    if epsilon is not None:
+        return [max(1, math.floor(Fraction(epsilon) * unit.scale)) if unit.exact else epsilon]
+    smallest = 1 if unit.exact else unit.span / (n_cols + 1) * 2.0**-20
+    if n_rows < n_cols or unit.span <= 0:
+        return [smallest if unit.exact or smallest > 0 else 1.0]
+    largest, found = unit.span / 50, []
+    while largest > smallest:
+        found.append(math.ceil(largest) if unit.exact else largest)
+        largest /= THETA
+    return [*found, smallest]

@@ -1,0 +1,148 @@
+"""Sparse benefits: what a CSR graph must satisfy, and the auction's problem."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernels.problems.arrays import Array, Csr, InvalidProblem, finite, numeric
+from kernels.problems.assignment import Assignment
+
+MOST_WEIGHT = 2**61
+"""Sums of benefits and prices must stay below this to be exact in int64."""
+
+
+@dataclass(frozen=True, eq=False)
+class Auction(Assignment):
+    """An assignment to maximise, with prices (n_cols,) >= 0 of an earlier job to start from.
+
+    Without `reject`, n_rows <= n_cols. With it, reject[i] is what an unassigned row adds to the objective.
+    """
+
+    prices0: Array | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """n_rows, n_cols."""
+        n_rows, n_cols = self.weights.shape
+        return int(n_rows), int(n_cols)
+
+
+def sparse(field: str, graph: Csr) -> Csr:
+    """Return `graph` with int64 indptr, int32 indices that ascend in every row, and numeric finite values.
+
+    Unsorted rows are sorted (in a copy).
+
+    Raises:
+        InvalidProblem: a shape, row pointer, column index or value that a CSR graph cannot have.
+    """
+    n_rows, n_cols = graph.shape
+    if n_rows < 1 or n_cols < 1:
+        raise InvalidProblem(field, f"has shape {n_rows} x {n_cols}; expected at least one row and one column")
+    if n_cols >= 2**31 or n_rows >= 2**31:
+        raise InvalidProblem(field, f"has shape {n_rows} x {n_cols}; expected less than 2**31 rows and columns")
+    indptr = _row_pointers(field, graph.indptr, n_rows, graph.indices.size)
+    if graph.values.shape != graph.indices.shape:
+        raise InvalidProblem(
+            field, f"has {graph.values.size} values for {graph.indices.size} indices; expected one value an index"
+        )
+    indices = _column_indices(field, graph.indices, n_cols)
+    values = graph.values
+    if values.size:
+        values = finite(f"{field}.values", numeric(f"{field}.values", values, ndim=(1,)))
+    elif values.dtype.kind not in "if":
+        values = values.astype(np.float64)
+    if indices.size:
+        indices, values = _ascending(field, indptr, indices, values)
+    return Csr(indptr, indices, values, (int(n_rows), int(n_cols)))
+
+
+def _row_pointers(field: str, indptr: Array, n_rows: int, n_edges: int) -> Array:
+    name = f"{field}.indptr"
+    if indptr.shape != (n_rows + 1,) or indptr.dtype.kind not in "iu":
+        raise InvalidProblem(name, f"has shape {indptr.shape} and dtype {indptr.dtype}; expected {n_rows + 1} integers")
+    indptr = indptr.astype(np.int64, copy=False)
+    if indptr[0] != 0 or indptr[-1] != n_edges:
+        raise InvalidProblem(name, f"runs from {indptr[0]} to {indptr[-1]}; expected 0 to {n_edges}, the indices given")
+    falls = np.flatnonzero(np.diff(indptr) < 0)
+    if falls.size:
+        i = int(falls[0])
+        raise InvalidProblem(name, f"falls from {indptr[i]} to {indptr[i + 1]} at row {i}; expected it never to fall")
+    return indptr
+
+
+def _column_indices(field: str, indices: Array, n_cols: int) -> Array:
+    name = f"{field}.indices"
+    if indices.ndim != 1 or indices.dtype.kind not in "iu":
+        raise InvalidProblem(name, f"has shape {indices.shape} and dtype {indices.dtype}; expected a list of integers")
+    outside = (indices < 0) | (indices >= n_cols)
+    if outside.any():
+        at = int(outside.argmax())
+        raise InvalidProblem(name, f"holds {indices[at]} at [{at}]; expected columns 0 to {n_cols - 1}")
+    return indices.astype(np.int32, copy=False)
+
+
+def _ascending(field: str, indptr: Array, indices: Array, values: Array) -> tuple[Array, Array]:
+    step = np.diff(indices)
+    inside = np.ones(step.size, bool)
+    ends = indptr[1:-1]
+    inside[ends[(ends > 0) & (ends < indices.size)] - 1] = False
+    if (step[inside] < 0).any():
+        row = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+        order = np.lexsort((indices, row))
+        indices, values = indices[order], values[order]
+        step = np.diff(indices)
+    twice = np.flatnonzero((step == 0) & inside)
+    if twice.size:
+        at = int(twice[0])
+        row_of_edge = int(np.searchsorted(indptr, at, side="right")) - 1
+        raise InvalidProblem(
+            f"{field}.indices", f"lists column {indices[at]} twice in row {row_of_edge}; expected each edge once"
+        )
+    return indices, values
+
+
+def exact_sums(field: str, values: Array, n_cols: int) -> None:
+    """Refuse integers whose assignment and prices could leave int64.
+
+    Raises:
+        InvalidProblem: max |value| times (n_cols + 2) passes 2**61.
+    """
+    if values.dtype.kind == "i" and values.size:
+        largest = max(abs(int(values.min())), abs(int(values.max())))
+        if largest * (n_cols + 2) > MOST_WEIGHT:
+            raise InvalidProblem(
+                field,
+                f"holds {largest} in size; expected at most {MOST_WEIGHT // (n_cols + 2)}, so that sums fit int64",
+            )
+
+
+def is_complete(weights: Array | Csr) -> bool:
+    """Whether every row may take every column."""
+    if isinstance(weights, Csr):
+        return int(weights.indices.size) == weights.shape[0] * weights.shape[1]
+    return weights.dtype.kind == "i" or bool(np.isfinite(weights).all())
+
+
+def edges_of(benefit: Array) -> Csr:
+    """The entries of a dense matrix that are allowed, as CSR."""
+    n_rows, n_cols = benefit.shape
+    allowed = np.isfinite(benefit)
+    indptr = np.concatenate([[0], np.cumsum(allowed.sum(1, dtype=np.int64))])
+    columns = np.broadcast_to(np.arange(n_cols, dtype=np.int32), benefit.shape)
+    return Csr(indptr, columns[allowed], benefit[allowed], (n_rows, n_cols))
+
+
+def with_private_columns(problem: Auction) -> Array | Csr:
+    """The benefits as they are, or, with `reject`, as CSR with a column n_cols + i for row i alone, worth reject[i]."""
+    if problem.reject is None:
+        return problem.weights
+    graph = problem.weights if isinstance(problem.weights, Csr) else edges_of(problem.weights)
+    n_rows, n_cols = graph.shape
+    ends = graph.indptr[1:]
+    dtype = np.result_type(graph.values, problem.reject)
+    return Csr(
+        graph.indptr + np.arange(n_rows + 1),
+        np.insert(graph.indices, ends, np.arange(n_cols, n_cols + n_rows, dtype=np.int32)),
+        np.insert(graph.values.astype(dtype), ends, problem.reject),
+        (n_rows, n_cols + n_rows),
+    )

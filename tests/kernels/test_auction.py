@@ -1,0 +1,217 @@
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import SOLVERS, UNASSIGNED, Certificate, Csr, Deadline, Device, InvalidProblem, Solution, Termination
+from tests.instances import auction as instances
+from tests.oracles import auction as oracle
+
+CARD = SOLVERS["auction"]
+
+
+def run(inputs: Mapping[str, Any], device: Device = "cpu", **given: Any) -> tuple[Solution, Certificate]:
+    if device not in CARD.modules:
+        pytest.skip("no solver for this device")
+    options = CARD.options(**given)
+    problem = CARD.build(inputs, options)
+    solution = CARD.solve(problem, options, Deadline(60), device)
+    certificate = CARD.certify(problem, solution)
+    assert certificate.holds, certificate
+    return solution, certificate
+
+
+@pytest.mark.parametrize("finish", ["auto", "auction", "paths"])
+@pytest.mark.parametrize("family", instances.FAMILIES)
+def test_the_optimum_is_scipys(family: str, finish: str, device: Device) -> None:
+    inputs = instances.FAMILIES[family]()
+    solution, certificate = run(inputs, device, finish=finish)
+    best = oracle.scipy_optimum(inputs["benefit"], inputs.get("reject"))  # type: ignore[arg-type]
+    if best is None:
+        assert solution.termination is Termination.INFEASIBLE
+        return
+    assert solution.termination is Termination.OPTIMAL
+    assert certificate.objective == pytest.approx(best, rel=1e-9)
+    if solution.arrays["prices"].dtype.kind == "i":
+        assert certificate.gap_abs == 0
+
+
+def test_the_optimum_is_the_best_of_all_assignments(device: Device) -> None:
+    for seed in range(20):
+        graph = instances.planted(5, 6, 0.5, seed, limit=20)
+        assert run({"benefit": graph}, device)[1].objective == oracle.best_of_all(graph)
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 0.5, 1.0, 7.3, 1000.0])
+@pytest.mark.parametrize("make", [instances.planted, instances.dense])
+def test_an_epsilon_ends_within_its_bound(epsilon: float, make: Any, device: Device) -> None:
+    graph = make(60, 80, 0.3, 5) if make is instances.planted else make(60, 80, 5)
+    solution, certificate = run({"benefit": graph}, device, epsilon=epsilon)
+    assert solution.termination is Termination.GAP_REACHED
+    best = oracle.scipy_optimum(graph)
+    assert best is not None
+    assert certificate.objective is not None
+    assert best - 60 * epsilon <= certificate.objective <= best
+
+
+def test_an_epsilon_below_one_over_n_is_optimal(device: Device) -> None:
+    graph = instances.planted(50, 50, 0.2, 6)
+    _, certificate = run({"benefit": graph}, device, epsilon=1 / 51)
+    assert certificate.gap_abs == 0
+    assert certificate.objective == oracle.scipy_optimum(graph)
+
+
+def test_the_auction_makes_the_papers_bids(device: Device) -> None:
+    """Algorithm 1 by hand: rounds, bidders and prices of a literal transcription."""
+    benefit = instances.dense(40, 40, 7)
+    solution, _ = run({"benefit": benefit}, device, epsilon=1.0, trace=True)
+    prices, owner, column = np.zeros(40), np.full(40, -1), np.full(40, -1)
+    bidders = []
+    while (column < 0).any():
+        raises, chosen = np.zeros(40), np.full(40, -1)
+        bidders.append(int((column < 0).sum()))
+        for i in map(int, np.flatnonzero(column < 0)):
+            net = benefit[i] - prices
+            j = int(net.argmax())
+            rise = net[j] - np.delete(net, j).max() + 1
+            if rise > raises[j]:
+                raises[j], chosen[j] = rise, i
+        for j in map(int, np.flatnonzero(raises)):
+            if owner[j] >= 0:
+                column[owner[j]] = -1
+            owner[j], column[chosen[j]] = chosen[j], j
+            prices[j] += raises[j]
+    np.testing.assert_array_equal(solution.arrays["assignment"], column)
+    np.testing.assert_array_equal(solution.arrays["prices"], prices)
+    np.testing.assert_array_equal(solution.arrays["bidders"], bidders)
+
+
+def test_infeasible_graphs_name_too_many_rows_for_their_columns(device: Device) -> None:
+    for finish in ("paths", "auction"):
+        graph = instances.without_assignment(60, 3)
+        solution, certificate = run({"benefit": graph}, device, finish=finish)
+        assert solution.termination is Termination.INFEASIBLE
+        assert certificate.proved.startswith("infeasible")
+        rows = solution.arrays["hall_rows"]
+        assert np.isfinite(oracle.as_dense(graph)[rows]).any(0).sum() < rows.size
+
+
+def test_a_row_stays_unassigned_for_its_reject_price(device: Device) -> None:
+    solution, certificate = run({"benefit": np.array([[5, 9]]), "reject": np.array([10])}, device)
+    assert solution.arrays["assignment"].tolist() == [UNASSIGNED]
+    assert certificate.objective == 10
+    assert certificate.gap_abs == 0
+
+
+@pytest.mark.parametrize("shape", [(300, 300), (300, 330)])
+def test_prices_of_an_earlier_job_save_work(shape: tuple[int, int], device: Device) -> None:
+    graph = instances.planted(*shape, 0.1, 8)
+    first, _ = run({"benefit": graph}, device)
+    values = graph.values.copy()
+    values[::997] += 30
+    changed = Csr(graph.indptr, graph.indices, values, graph.shape)
+    again, certificate = run({"benefit": changed, "prices0": first.arrays["prices"]}, device)
+    assert certificate.objective == oracle.scipy_optimum(changed)
+    if shape[0] < shape[1]:
+        return  # spare columns must give their old prices up, which costs about as much as it saves
+    assert again.facts["bids"] + again.facts["rows_scanned"] < first.facts["bids"] + first.facts["rows_scanned"]
+
+
+def test_a_round_limit_is_kept(device: Device) -> None:
+    solution, certificate = run(
+        {"benefit": instances.dense(80, 80, 9)}, device, epsilon=1.0, iteration_limit=3, trace=True
+    )
+    assert solution.termination is Termination.ITERATION_LIMIT
+    assert solution.arrays["bidders"].size == solution.iterations == 3
+    assert certificate.bound is not None
+
+
+def test_weights_at_the_edge_of_int64_are_exact(device: Device) -> None:
+    largest = 2**61 // 6
+    benefit = np.array([[largest, largest - 1, 0], [largest - 1, largest - 3, 1], [5, 4, -largest], [1, 1, 1]][:3])
+    for finish in ("paths", "auction"):
+        _, certificate = run({"benefit": np.pad(benefit, ((0, 0), (0, 1)))}, device, finish=finish)
+        assert certificate.gap_abs == 0
+
+
+def csr(**changed: Any) -> dict[str, Any]:
+    parts: dict[str, Any] = {
+        "indptr": np.array([0, 2, 4]),
+        "indices": np.array([0, 1, 0, 1]),
+        "values": np.array([1.0, 2.0, 3.0, 4.0]),
+        "shape": (2, 2),
+    }
+    return {"benefit": Csr(**(parts | changed))}
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no benefit": ({}, "benefit"),
+    "flat": ({"benefit": np.ones(4)}, "benefit"),
+    "empty": ({"benefit": np.ones((0, 4))}, "benefit"),
+    "NaN": ({"benefit": np.array([[1.0, math.nan]])}, "benefit"),
+    "+inf": ({"benefit": np.array([[1.0, math.inf]])}, "benefit"),
+    "complex": ({"benefit": np.ones((2, 2), complex)}, "benefit"),
+    "too many rows": ({"benefit": np.ones((3, 2))}, "benefit"),
+    "overflow": ({"benefit": np.full((2, 2), 2**61)}, "benefit"),
+    "pointer falls": (csr(indptr=np.array([0, 3, 2])), "benefit.indptr"),
+    "pointer falls inside": (csr(indptr=np.array([0, 5, 4])), "benefit.indptr"),
+    "pointer starts late": (csr(indptr=np.array([1, 2, 4])), "benefit.indptr"),
+    "pointer too short": (csr(indptr=np.array([0, 4])), "benefit.indptr"),
+    "pointer of floats": (csr(indptr=np.array([0.0, 2.0, 4.0])), "benefit.indptr"),
+    "column too large": (csr(indices=np.array([0, 2, 0, 1])), "benefit.indices"),
+    "column below 0": (csr(indices=np.array([-1, 1, 0, 1])), "benefit.indices"),
+    "column twice": (csr(indices=np.array([1, 1, 0, 1])), "benefit.indices"),
+    "columns of floats": (csr(indices=np.array([0.0, 1.0, 0.0, 1.0])), "benefit.indices"),
+    "a value short": (csr(values=np.array([1.0, 2.0, 3.0])), "benefit"),
+    "sparse NaN": (csr(values=np.array([1.0, math.nan, 3.0, 4.0])), "benefit.values"),
+    "sparse -inf": (csr(values=np.array([1.0, -math.inf, 3.0, 4.0])), "benefit.values"),
+    "no rows": (csr(shape=(0, 2), indptr=np.array([0])), "benefit"),
+    "reject too short": ({"benefit": np.ones((2, 2)), "reject": np.ones(1)}, "reject"),
+    "reject sparse": ({"benefit": np.ones((2, 2)), "reject": csr()["benefit"]}, "reject"),
+    "negative price": ({"benefit": np.ones((2, 2)), "prices0": np.array([1, -1])}, "prices0"),
+    "NaN price": ({"benefit": np.ones((2, 2)), "prices0": np.array([1, math.nan])}, "prices0"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_wrong_input_is_refused_by_name(name: str) -> None:
+    inputs, field = BAD[name]
+    with pytest.raises(InvalidProblem) as caught:
+        CARD.build(inputs, CARD.options())
+    assert caught.value.field == field
+    assert "expected" in caught.value.message
+
+
+@pytest.mark.parametrize("given", [{"epsilon": 0}, {"epsilon": -1}, {"epsilon": math.nan}, {"finish": "x"}, {"eps": 1}])
+def test_wrong_options_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        CARD.options(**given)
+
+
+def test_unsorted_columns_are_sorted() -> None:
+    graph = instances.planted(30, 30, 0.3, 1)
+    order = np.concatenate([np.arange(a, b)[::-1] for a, b in zip(graph.indptr[:-1], graph.indptr[1:], strict=True)])
+    shuffled = Csr(graph.indptr, graph.indices[order], graph.values[order], graph.shape)
+    assert run({"benefit": shuffled})[1].objective == run({"benefit": graph})[1].objective
+
+
+def test_a_false_answer_has_no_certificate() -> None:
+    options = CARD.options()
+    problem = CARD.build({"benefit": instances.dense(20, 20, 3)}, options)
+    solution = CARD.solve(problem, options, Deadline())
+    for name, spoilt in {
+        "assignment": np.roll(solution.arrays["assignment"], 1),
+        "prices": solution.arrays["prices"] + np.arange(20),
+        "profits": solution.arrays["profits"] - 1,
+    }.items():
+        false = Solution(solution.termination, solution.method, solution.arrays | {name: spoilt})
+        assert not CARD.certify(problem, false).holds, name
+
+
+def test_the_example_runs() -> None:
+    graph = CARD.example["inputs"]["benefit"]["csr"]
+    arrays = {name: np.array(graph[name]) for name in ("indptr", "indices", "values")}
+    _, certificate = run({"benefit": Csr(**arrays, shape=tuple(graph["shape"]))})
+    assert certificate.objective == 21

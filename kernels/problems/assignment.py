@@ -1,11 +1,17 @@
 """The linear assignment problem, dense, batched or sparse."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
-from kernels.problems.arrays import Array, Csr
+import numpy as np
+
+from kernels.problems.arrays import Array, Csr, Inputs, InvalidProblem, finite, numeric
 
 UNASSIGNED = -1
 """The column of a row that has none, everywhere in Allot."""
+
+HEADROOM = 32
+"""Sums of duals and path lengths stay below HEADROOM / 2 * (n_rows + n_cols) * max |weight| in every solver."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -16,9 +22,98 @@ class Assignment:
     maximising) marks a forbidden entry. min(n_rows, n_cols) pairs must be formed, unless `reject` (n_rows,)
     gives each row a price (in the units of the objective) for staying unassigned.
     `sizes`: (batch, 2) int32, rows and columns in use of each problem of a ragged batch; None means all.
+    `u0` (..., n_rows), `v0` (..., n_cols): duals to start from; they need not be feasible, only finite.
     """
 
     weights: Array | Csr
     maximize: bool = False
     reject: Array | None = None
     sizes: Array | None = None
+    u0: Array | None = None
+    v0: Array | None = None
+
+
+def dense_assignment(inputs: Inputs, maximize: bool) -> Assignment:
+    """Build a dense or batched problem from `cost`, optional duals `u0`, `v0`, and `sizes` of a ragged batch.
+
+    Raises:
+        InvalidProblem: wrong shape or dtype, NaN, an infinity that does not forbid, sizes out of range, or
+            entries so large that the objective could leave int64 or float64.
+    """
+    cost = inputs["cost"]
+    if isinstance(cost, Csr):
+        raise InvalidProblem("cost", "is sparse; expected a dense array (the auction solver takes CSR)")
+    weights = numeric("cost", np.asarray(cost), ndim=(2, 3))
+    sizes = _sizes(inputs, weights.shape)
+    largest = max(_largest(part, maximize) for part in _parts(weights, sizes))
+    check_range("cost", largest, weights.dtype, weights.shape[-2] + weights.shape[-1])
+    u0 = _duals("u0", inputs, weights.shape[:-1])
+    v0 = _duals("v0", inputs, (*weights.shape[:-2], weights.shape[-1]))
+    return Assignment(weights, maximize, sizes=sizes, u0=u0, v0=v0)
+
+
+def check_range(field: str, largest: int | float, dtype: np.dtype[np.generic], n_lines: int) -> None:
+    """Refuse weights whose sums could overflow: `largest` magnitude, `n_lines` = n_rows + n_cols.
+
+    Raises:
+        InvalidProblem: HEADROOM * n_lines * largest leaves int64 (integers) or float64 (floats).
+    """
+    limit = np.iinfo(np.int64).max if dtype.kind == "i" else np.finfo(np.float64).max
+    most = int(limit) // (HEADROOM * n_lines) if dtype.kind == "i" else float(limit) / (HEADROOM * n_lines)
+    if largest > most:
+        name = "int64" if dtype.kind == "i" else "float64"
+        raise InvalidProblem(
+            field,
+            f"has an entry of magnitude {largest}; at this size the objective could overflow {name}: at most {most}",
+        )
+
+
+def _parts(weights: Array, sizes: Array | None) -> list[Array]:
+    if sizes is None:
+        return [weights.reshape(-1, weights.shape[-1])]
+    return [weights[k, :rows, :cols] for k, (rows, cols) in enumerate(sizes)]
+
+
+def _largest(weights: Array, maximize: bool) -> int | float:
+    """The largest finite magnitude, after refusing what is neither finite nor a forbidden entry."""
+    allow = -np.inf if maximize else np.inf
+    largest: int | float = 0
+    rows = max(1, (1 << 17) // weights.shape[1])  # a block that stays in the cache between the two passes
+    for first in range(0, len(weights), rows):
+        block = weights[first : first + rows]
+        low, high = block.min().item(), block.max().item()
+        if not (np.isfinite(low) and np.isfinite(high)):
+            finite("cost", weights, allow=allow)
+            permitted = block[np.isfinite(block)]
+            low, high = (permitted.min().item(), permitted.max().item()) if permitted.size else (0, 0)
+        largest = max(largest, -low, high)
+    return largest
+
+
+def _sizes(inputs: Inputs, shape: tuple[int, ...]) -> Array | None:
+    if "sizes" not in inputs:
+        return None
+    if len(shape) != 3:
+        raise InvalidProblem("sizes", f"belongs to a batch; cost has shape {shape}, expected (batch, n_rows, n_cols)")
+    sizes = np.asarray(inputs["sizes"])
+    if sizes.shape != (shape[0], 2) or sizes.dtype.kind not in "iu":
+        raise InvalidProblem(
+            "sizes", f"has shape {sizes.shape} and dtype {sizes.dtype}; expected integers of shape ({shape[0]}, 2)"
+        )
+    bad = (sizes < 1) | (sizes > np.array(shape[1:]))
+    if bad.any():
+        k = int(np.argmax(bad.any(axis=1)))
+        raise InvalidProblem(
+            "sizes",
+            f"gives problem {k} the size {sizes[k].tolist()}; expected between 1 x 1 and {shape[1]} x {shape[2]}",
+        )
+    return np.ascontiguousarray(sizes, dtype=np.int32)
+
+
+def _duals(name: str, inputs: Mapping[str, Array | Csr], shape: tuple[int, ...]) -> Array | None:
+    if name not in inputs:
+        return None
+    duals = numeric(name, np.asarray(inputs[name]), ndim=(1, 2))
+    if duals.shape != shape:
+        raise InvalidProblem(name, f"has shape {duals.shape}; expected {shape}")
+    return finite(name, duals)

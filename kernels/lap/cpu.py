@@ -1,0 +1,175 @@
+"""Dense linear assignment on the CPU: shortest augmenting paths over shortlists.
+
+    reduce_columns      v_j = min_i c_ij                              (square problems; else v = 0)
+    list_rows           each row keeps its cheapest entries and a bound on the others
+    reduce_rows  twice  a free row takes its best column, whose price falls to the second best
+    augment             Dijkstra's search from each row still free, then prices and pairs along the path
+    close               u_i = c_ij - v_j
+
+The steps are in `cpu_path.py`, the shortlists in `cpu_shortlist.py`, batches in `cpu_batch.py`.
+"""
+
+import time
+from typing import Any
+
+import numpy as np
+
+from kernels.deadline import Deadline
+from kernels.lap import cpu_path as steps
+from kernels.lap.cpu_batch import solve_batch
+from kernels.lap.cpu_shortlist import State, list_rows, new_state
+from kernels.problems import Array, Assignment, InvalidProblem
+from kernels.solution import Solution, Termination
+
+CHUNK = 1 << 22
+"""Matrix entries read between two looks at the deadline (about 5 ms)."""
+REDUCTIONS_PER_ROW = 20
+"""Bidding wars end here; the paths finish what is left."""
+COUNTS = ("lists_rebuilt", "row_reductions", "rows_scanned", "rows_swept", "paths")
+CPU_METHODS = ("auto", "sap")
+
+
+def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
+    """Solve a dense linear assignment problem exactly by shortest augmenting paths over shortlists.
+
+    Problem: min sum_i c[i, p(i)] over pairings p of min(n_rows, n_cols) pairs (max with `maximize`); also a batch of
+        such problems, each with its own size. Sparse matrices and prices for staying unassigned are not solved here.
+    Args:
+        problem: `weights` (n_rows, n_cols) or (batch, n_rows, n_cols), float32, float64, int32 or int64; +inf (-inf
+            when maximising) forbids an entry. `u0`, `v0` warm start: any finite prices, clipped to 4 max |c|.
+        options: `LapOptions`; methods "auto" and "sap" are the same here.
+        deadline: polled after every few million entries read; the sweep that closes the duals comes after it.
+    Returns:
+        `assignment` (n_rows,) int64 with -1 for unassigned, `u` (n_rows,), `v` (n_cols,): float64, or int64 for
+        integer weights; with a batch axis in front where the input has one, and padding -1 and 0 beyond `sizes`.
+        Stopped early, free rows are completed greedily where possible, and the duals still give a bound.
+        Infeasible: `hall_rows`, `hall_cols`, where the rows' permitted entries lie in too few columns.
+    Guarantee: exact; deterministic, since nothing depends on time or thread.
+    Numerics: duals in float64, for float32 weights too; integers in int64, where no sum passes
+        16 (n_rows + n_cols) max |c| (checked by the problem).
+    Complexity: O(n_rows^2 n_cols) at worst, two sweeps of the matrix and a few dozen reads per row scan in practice.
+        Beside the matrix 12 * 64 bytes a row; a transposed copy when n_rows > n_cols.
+    Errors: InvalidProblem for a method that only the GPU has.
+    Differs: (1) column reduction assigns nothing and reduction transfer is left out: row reductions on shortlists
+        cost less than both; (2) Dijkstra's search scans shortlists and sweeps a row only when an unlisted
+        entry could matter; (3) a heap instead of a linear search for the nearest column.
+    Source: R. Jonker, A. Volgenant, "A shortest augmenting path algorithm for dense and sparse linear assignment
+        problems", Computing 38 (1987), section 4.
+    """
+    if options.method not in CPU_METHODS:
+        raise InvalidProblem("method", f'"{options.method}" runs on a GPU only; on the CPU expected "auto" or "sap"')
+    start = time.perf_counter()
+    weights = problem.weights
+    assert isinstance(weights, np.ndarray)
+    limit = options.iteration_limit if options.iteration_limit is not None else weights.size
+    if weights.ndim == 3:
+        solution = solve_batch(problem, limit, deadline, solve_one)
+    else:
+        solution = solve_one(weights, problem.maximize, problem.u0, problem.v0, limit, deadline)
+    solution.seed = options.seed
+    solution.timings_ms["solve"] = (time.perf_counter() - start) * 1e3
+    return solution
+
+
+def solve_one(
+    cost: Array, maximize: bool, u0: Array | None, v0: Array | None, path_limit: int, deadline: Deadline
+) -> Solution:
+    """Solve one problem, looking at the deadline between chunks of work; as `solve` otherwise."""
+    turned = cost.shape[0] > cost.shape[1]
+    if turned:
+        cost, u0, v0 = np.ascontiguousarray(cost.T), v0, u0
+    exact = cost.dtype.kind == "i"
+    sign = np.int64(-1 if maximize else 1) if exact else np.float64(-1 if maximize else 1)
+    inf = np.int64(1 << 62) if exact else np.float64(np.inf)
+    warm = _prices(cost, sign, u0, v0)
+    v = np.zeros(cost.shape[1], sign.dtype) if warm is None else warm
+    state = new_state(cost, cost.shape[0], cost.shape[1], sign, inf, v)
+    ended = _run(state, warm is not None, path_limit, deadline)
+    facts = {name: int(count) for name, count in zip(COUNTS, state.counts, strict=False)}
+    iterations = facts["row_reductions"] + facts["paths"]
+    if ended is Termination.INFEASIBLE:
+        return Solution(ended, "sap", _violator(state, turned), iterations, facts=facts)
+    u = np.zeros(state.n_rows, sign.dtype)
+    steps.close(state, u, ended is not Termination.OPTIMAL)
+    arrays = {"assignment": state.col_of, "u": sign * u, "v": sign * state.v}
+    if turned:
+        arrays = {"assignment": state.row_of, "u": arrays["v"], "v": arrays["u"]}
+    return Solution(ended, "sap", arrays, iterations, facts=facts)
+
+
+def _prices(cost: Array, sign: Any, u0: Array | None, v0: Array | None) -> Array | None:
+    """Prices to start from, out of whichever duals were given; None for a cold start."""
+    if u0 is None and v0 is None:
+        return None
+    permitted = cost[np.isfinite(cost)] if cost.dtype.kind == "f" else cost
+    most = 4 * max(abs(permitted.max().item()), abs(permitted.min().item())) if permitted.size else 0
+    if v0 is None:
+        assert u0 is not None
+        u = np.clip(np.rint(u0) if sign.dtype.kind == "i" else u0, -most, most).astype(sign.dtype)
+        v0 = np.full(cost.shape[1], most, sign.dtype)
+        for i in range(cost.shape[0]):
+            np.minimum(v0, sign * cost[i] - sign * u[i], out=v0)
+        v = np.clip(v0, -most, most)
+    else:
+        v = sign * np.clip(np.rint(v0) if sign.dtype.kind == "i" else v0, -most, most).astype(sign.dtype)
+    return np.minimum(v, 0) if cost.shape[0] < cost.shape[1] else v
+
+
+def _run(state: State, warm: bool, path_limit: int, deadline: Deadline) -> Termination:
+    n_rows, n_cols = state.n_rows, state.n_cols
+    rows_per_chunk = max(1, CHUNK // n_cols)
+    square = n_rows == n_cols
+    for step in ([steps.reduce_columns] if square and not warm else []) + [list_rows]:
+        for first in range(0, n_rows, rows_per_chunk):
+            if ended := deadline.expired():
+                state.v[state.v == state.inf] = 0
+                return ended
+            step(state, first, min(n_rows, first + rows_per_chunk))
+    n_free = n_rows
+    for _ in range(2):
+        at = kept = done = 0
+        while at < n_free and done < REDUCTIONS_PER_ROW * n_rows:
+            if ended := deadline.expired():
+                return ended
+            at, kept = steps.reduce_rows(state, at, kept, n_free, rows_per_chunk)
+            done += rows_per_chunk
+        n_free = int(np.count_nonzero(state.col_of < 0))
+        state.free[:n_free] = np.flatnonzero(state.col_of < 0)
+    if warm and not square and not steps.settle_prices(state):
+        steps.forget(state)
+        list_rows(state, 0, n_rows)
+    return _augment(state, path_limit, deadline)
+
+
+def _augment(state: State, path_limit: int, deadline: Deadline) -> Termination:
+    free = np.flatnonzero(state.col_of < 0)
+    state.free[: len(free)] = free
+    at, last = 0, min(len(free), path_limit)
+    while at < last:
+        if ended := deadline.expired():
+            return ended
+        at = steps.augment(state, at, last, CHUNK)
+        if at < 0:
+            return Termination.INFEASIBLE
+        paths = int(state.counts[steps.PATHS])
+        deadline.report(paths, fraction=(state.n_rows - len(free) + at) / state.n_rows)
+    return Termination.OPTIMAL if last == len(free) else Termination.ITERATION_LIMIT
+
+
+def _violator(state: State, turned: bool) -> dict[str, Array]:
+    """Rows whose permitted entries lie in too few columns, out of the search that found no free column."""
+    cols = np.sort(state.scanned[: state.counts[steps.TREE]].astype(np.int64))
+    rows = np.sort(np.append(state.row_of[cols], state.counts[steps.SOURCE]))
+    if turned:  # the lines of the state are columns: what they leave over are rows with too few columns
+        rows, cols = np.setdiff1d(np.arange(state.n_cols), cols), np.setdiff1d(np.arange(state.n_rows), rows)
+    return {"hall_rows": rows, "hall_cols": cols}
+
+
+def warm_up() -> None:
+    """Compile every step for float64 and int64, or load them from numba's cache; narrower types compile when met."""
+    from kernels.lap import CARD, LapOptions
+
+    options = LapOptions()
+    for dtype in (np.float64, np.int64):
+        for cost in (np.eye(3, dtype=dtype), np.eye(3, dtype=dtype)[None]):
+            solve(CARD.build({"cost": cost}, options), options, Deadline())

@@ -1,0 +1,31 @@
+from itertools import permutations
+from math import fsum
+
+import numpy as np
+from scipy.optimize import linear_sum_assignment
+
+from kernels import Array
+
+
+def brute_force(cost: Array, maximize: bool = False) -> float | int | None:
+    """The optimum over every pairing; None when there is none. For at most 8 lines on the shorter side."""
+    if cost.shape[0] > cost.shape[1]:
+        cost = cost.T
+    rows = np.arange(cost.shape[0])
+    every: list[float | int] = [
+        cost[rows, list(p)].astype(float).sum().item() for p in permutations(range(cost.shape[1]), cost.shape[0])
+    ]
+    permitted = [value for value in every if np.isfinite(value)]
+    if not permitted:
+        return None
+    return max(permitted) if maximize else min(permitted)
+
+
+def scipy_optimum(cost: Array, maximize: bool = False) -> float | int | None:
+    """SciPy's objective; None when infeasible. Right for integers whose sums float64 holds."""
+    try:
+        rows, cols = linear_sum_assignment(cost, maximize)
+    except ValueError:
+        return None
+    taken = cost[rows, cols]
+    return sum(taken.tolist()) if cost.dtype.kind == "i" else fsum(taken)

@@ -28,6 +28,8 @@ class Solution:
     `arrays` holds the answer by the field's names (`assignment`, `u`, `v`, `prices`, `plan`, `f`, `g`,
     `permutation`, `hall_rows`, ...), on the host. `facts` holds small JSON values that describe the run
     (bids, rounds, phases, ...). `timings_ms` may hold h2d, solve, certify (on the device) and d2h.
+    `evidence` holds arrays that only the certificate reads (the duals behind a bound); it is not part of the answer
+    and need not be stored.
     """
 
     termination: Termination
@@ -37,6 +39,7 @@ class Solution:
     seed: int | None = None
     timings_ms: dict[str, float] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
+    evidence: dict[str, Array] = field(default_factory=dict, repr=False)
 
 
 @dataclass(frozen=True)

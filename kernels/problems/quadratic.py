@@ -1,8 +1,14 @@
 """The quadratic assignment problem of Koopmans and Beckmann."""
 
 from dataclasses import dataclass
+from math import gcd
 
-from kernels.problems.arrays import Array
+import numpy as np
+
+from kernels.problems.arrays import Array, Csr, Inputs, InvalidProblem, finite, numeric
+
+LARGEST_OBJECTIVE = 2**61
+"""Integer objectives stay below this in absolute value: the search adds M + M' and needs two bits of headroom."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -10,6 +16,8 @@ class QuadraticAssignment:
     """min over permutations p of sum_ij flow[i, j] distance[p[i], p[j]] + sum_i linear[i, p[i]].
 
     `flow`, `distance`, `linear`: (n, n), int64 when the input is integer, float64 otherwise.
+    `forbidden`: (n, n) bool, True where facility i must not go to location k (+inf in the input's `linear`).
+    `start`: (n,) int64, a permutation to begin with.
     `best_known`: an objective somebody claims, reported beside the answer and never used as a bound.
     """
 
@@ -17,3 +25,156 @@ class QuadraticAssignment:
     distance: Array
     linear: Array | None = None
     best_known: int | float | None = None
+    forbidden: Array | None = None
+    start: Array | None = None
+
+    @property
+    def n(self) -> int:
+        """Facilities, and as many locations."""
+        return int(self.flow.shape[0])
+
+    @property
+    def integer(self) -> bool:
+        """True when the objective is an integer, computed exactly."""
+        return self.flow.dtype.kind == "i"
+
+    def objective(self, permutation: Array) -> int | float:
+        """The objective of facility i at location permutation[i], exact in int64 when the data are integer."""
+        value = (self.flow * self.distance[np.ix_(permutation, permutation)]).sum()
+        if self.linear is not None:
+            value = value + self.linear[np.arange(self.n), permutation].sum()
+        return int(value) if self.integer else float(value)
+
+    def allows(self, permutation: Array) -> bool:
+        """True when no facility sits at a location forbidden to it."""
+        return self.forbidden is None or not bool(self.forbidden[np.arange(self.n), permutation].any())
+
+    @property
+    def granularity(self) -> int:
+        """A divisor of every objective of integer data: 2 gcd(flow) gcd(distance) when both are symmetric, ..."""
+        if not self.integer:
+            return 0
+        flow, distance = _hollow(self.flow), _hollow(self.distance)
+        pairs = int(np.gcd.reduce(flow, axis=None)) * int(np.gcd.reduce(distance, axis=None))
+        if (flow == flow.T).all() and (distance == distance.T).all():
+            pairs *= 2
+        singles = np.outer(np.diagonal(self.flow), np.diagonal(self.distance))
+        if self.linear is not None:
+            singles = singles + self.linear
+        return gcd(pairs, int(np.gcd.reduce(singles, axis=None)))
+
+
+def quadratic_assignment(
+    inputs: Inputs,
+    *,
+    fixed: dict[int, int] | None = None,
+    best_known: int | float | None = None,
+) -> QuadraticAssignment:
+    """Check `flow`, `distance`, optional `linear` and `permutation0`, and build the problem.
+
+    Args:
+        inputs: named arrays; +inf in `linear` forbids that pair.
+        fixed: facility -> location that it must take.
+        best_known: passed on.
+
+    Raises:
+        InvalidProblem: not square, different n, NaN or inf, an objective that could leave int64, no permutation.
+    """
+    flow, distance = _square("flow", inputs), _square("distance", inputs)
+    n = flow.shape[0]
+    if distance.shape != flow.shape:
+        raise InvalidProblem("distance", f"has shape {distance.shape}; expected {flow.shape}, the shape of flow")
+    linear, forbidden = _linear(inputs, n)
+    forbidden = _fix(forbidden, fixed or {}, n)
+    matrices = [flow, distance] + ([] if linear is None else [linear])
+    dtype = np.int64 if all(m.dtype.kind == "i" for m in matrices) else np.float64
+    flow, distance = flow.astype(dtype), distance.astype(dtype)
+    linear = None if linear is None else linear.astype(dtype)
+    _refuse_overflow(flow, distance, linear)
+    start = _permutation(inputs["permutation0"], n) if "permutation0" in inputs else None
+    return QuadraticAssignment(flow, distance, linear, best_known, forbidden, start)
+
+
+def objective_bound(flow: Array, distance: Array, linear: Array | None) -> int | float:
+    """An upper bound on |objective| over all permutations, exact (Python integers) for integer data."""
+    if flow.dtype.kind == "f":
+        f, d = np.abs(flow), np.abs(distance)
+        with np.errstate(over="ignore"):
+            extra = 0.0 if linear is None else float(np.abs(linear).max(axis=1).sum())
+            return float(min(f.sum() * d.max(), f.max() * d.sum()) + extra)
+    sums = [sum(abs(int(x)) for x in m.ravel().tolist()) for m in (flow, distance)]
+    tops = [max(abs(int(m.max())), abs(int(m.min()))) for m in (flow, distance)]
+    extra_int = 0
+    if linear is not None:
+        extra_int = sum(max(abs(int(row.max())), abs(int(row.min()))) for row in linear)
+    return min(sums[0] * tops[1], tops[0] * sums[1]) + extra_int
+
+
+def _refuse_overflow(flow: Array, distance: Array, linear: Array | None) -> None:
+    bound = objective_bound(flow, distance, linear)
+    if flow.dtype.kind == "i" and bound > LARGEST_OBJECTIVE:
+        raise InvalidProblem(
+            "flow", f"times distance could reach an objective of {bound}; expected at most {LARGEST_OBJECTIVE} (2^61)"
+        )
+    if not bound < 1e300:
+        raise InvalidProblem("flow", f"times distance could reach an objective of {bound}; expected below 1e300")
+
+
+def _hollow(matrix: Array) -> Array:
+    copy = matrix.copy()
+    np.fill_diagonal(copy, 0)
+    return copy
+
+
+def _square(field: str, inputs: Inputs) -> Array:
+    if field not in inputs:
+        raise InvalidProblem(field, "is missing; expected an (n, n) matrix")
+    matrix = inputs[field]
+    if isinstance(matrix, Csr):
+        raise InvalidProblem(field, "is sparse; expected a dense (n, n) matrix")
+    matrix = finite(field, numeric(field, matrix, ndim=(2,)))
+    if matrix.shape[0] != matrix.shape[1]:
+        raise InvalidProblem(field, f"has shape {matrix.shape}; expected a square matrix")
+    return matrix
+
+
+def _linear(inputs: Inputs, n: int) -> tuple[Array | None, Array | None]:
+    if "linear" not in inputs:
+        return None, None
+    matrix = inputs["linear"]
+    if isinstance(matrix, Csr):
+        raise InvalidProblem("linear", "is sparse; expected a dense (n, n) matrix")
+    matrix = finite("linear", numeric("linear", matrix, ndim=(2,)), allow=np.inf)
+    if matrix.shape != (n, n):
+        raise InvalidProblem("linear", f"has shape {matrix.shape}; expected {(n, n)}, the shape of flow")
+    if matrix.dtype.kind == "i":
+        return matrix, None
+    forbidden = np.isinf(matrix)
+    if not forbidden.any():
+        return matrix, None
+    matrix = np.where(forbidden, 0.0, matrix)
+    # null is the only way to forbid a pair in JSON, and it turns integers into floats: turn them back
+    if (matrix == np.rint(matrix)).all() and float(np.abs(matrix).max()) < 2**53:
+        matrix = matrix.astype(np.int64)
+    return matrix, forbidden
+
+
+def _fix(forbidden: Array | None, fixed: dict[int, int], n: int) -> Array | None:
+    if not fixed:
+        return forbidden
+    forbidden = np.zeros((n, n), bool) if forbidden is None else forbidden.copy()
+    for facility, location in fixed.items():
+        if not (0 <= facility < n and 0 <= location < n):
+            raise InvalidProblem("fixed", f"sends {facility} to {location}; expected indices in [0, {n})")
+        forbidden[facility, np.arange(n) != location] = True
+        forbidden[np.arange(n) != facility, location] = True
+    return forbidden
+
+
+def _permutation(array: Array | Csr, n: int) -> Array:
+    if isinstance(array, Csr):
+        raise InvalidProblem("permutation0", "is sparse; expected n integers")
+    array = numeric("permutation0", array, ndim=(1,))
+    if array.dtype.kind != "i" or array.shape != (n,) or sorted(array.tolist()) != list(range(n)):
+        raise InvalidProblem("permutation0", f"expected each of 0 to {n - 1} once, as integers")
+    return array.astype(np.int64)

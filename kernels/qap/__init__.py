@@ -1,36 +1,92 @@
-"""Quadratic assignment with a lower bound."""
+"""Quadratic assignment with a lower bound: tabu search over a population, and proofs where n allows."""
 
-from typing import Any
+from typing import Literal
+
+from pydantic import Field, model_validator
 
 from kernels.card import Device, Estimate, InputSpec, Options, Solver
-from kernels.problems import Inputs
-from kernels.solution import Certificate, Solution
+from kernels.certificates.quadratic import certify
+from kernels.problems import Inputs, InvalidProblem, QuadraticAssignment
+from kernels.problems.quadratic import quadratic_assignment
+
+BoundName = Literal["gilmore-lawler", "projection", "rlt1"]
 
 
-def _build(inputs: Inputs, options: Any) -> Any:
-    raise NotImplementedError
+class QapOptions(Options):
+    """Options of the quadratic assignment solver."""
+
+    method: Literal["auto", "tabu", "2opt", "memetic"] = Field(
+        default="auto", description="auto: memetic, and a branch and bound beside it where n is small"
+    )
+    iterations: int | None = Field(default=None, ge=1, description="tabu iterations (or 2-opt steps) of each search")
+    starts: int | None = Field(
+        default=None, ge=1, le=65536, description="searches per round, and size of the population"
+    )
+    rounds: int | None = Field(default=None, ge=1, description="rounds of searches; none: until the time limit")
+    seed: int = Field(default=0, ge=0, lt=2**63)
+    tenure: tuple[int, int] | None = Field(
+        default=None, description="least and greatest tabu tenure; none: mixed by search"
+    )
+    target: float | None = Field(default=None, description="stop at an objective of at most this")
+    deterministic: bool = Field(default=False, description="the same answer from the same seed, given enough time")
+    bounds: Literal["auto"] | tuple[BoundName, ...] = Field(default="auto", description="lower bounds to compute")
+    bound_share: float = Field(default=0.3, ge=0, le=1, description="share of the time limit for the costly bounds")
+    population: bool = Field(default=False, description="return the final population as well")
+    fixed: dict[int, int] = Field(default_factory=dict, description="facility -> location that it must take")
+    best_known: int | float | None = Field(
+        default=None, description="an objective to compare with; never used as a bound"
+    )
+    threads_per_block: int | None = Field(
+        default=None, ge=32, le=1024, description="GPU only; none: tuned and remembered"
+    )
+
+    @model_validator(mode="after")
+    def _tenure_ascends(self) -> "QapOptions":
+        if self.tenure is not None and not 1 <= self.tenure[0] <= self.tenure[1] < 2**20:
+            raise ValueError("tenure must be two integers with 1 <= least <= greatest < 2^20")
+        return self
+
+    def wants(self, bound: BoundName) -> bool:
+        """True when that bound is asked for."""
+        return self.bounds == "auto" or bound in self.bounds
 
 
-def _certify(problem: Any, solution: Solution) -> Certificate:
-    raise NotImplementedError
+def _build(inputs: Inputs, options: QapOptions) -> QuadraticAssignment:
+    if options.bound_share > 1:
+        raise InvalidProblem("bound_share", "is above 1; expected a share in [0, 1]")
+    return quadratic_assignment(inputs, fixed=options.fixed, best_known=options.best_known)
 
 
-def _estimate(problem: Any, options: Any, device: Device) -> Estimate:
-    raise NotImplementedError
+def _estimate(problem: QuadraticAssignment, options: QapOptions, device: Device) -> Estimate:
+    n, starts = problem.n, options.starts or 528
+    host = 64 * n * n * 8 + (16 * n**4 if n <= 40 and options.wants("rlt1") else 0)
+    rate = 5e8 if device == "cpu" else 2.5e11
+    moves = (options.iterations or 40 * n) * (options.rounds or 60) * (options.starts or 8) * n * (n - 1) / 2
+    return Estimate(host, (8 * starts * n * n + 64 * n * n) if device == "gpu" else 0, moves / rate)
 
 
 CARD = Solver(
     name="qap",
     summary="Quadratic assignment with a lower bound.",
     inputs=(
-        InputSpec("flow", "(n, n)"),
-        InputSpec("distance", "(n, n)"),
-        InputSpec("linear", "(n, n)", required=False),
+        InputSpec("flow", "(n, n) flow between facilities; any sign, symmetric or not"),
+        InputSpec("distance", "(n, n) distance between locations"),
+        InputSpec("linear", "(n, n) cost of facility i at location k; null or +inf forbids the pair", required=False),
+        InputSpec("permutation0", "(n,) facility -> location to begin with, from 0", required=False),
     ),
-    options=Options,
+    options=QapOptions,
     build=_build,
-    certify=_certify,
+    certify=certify,
     estimate=_estimate,
-    prefers_gpu=lambda problem, options: False,
+    prefers_gpu=lambda problem, options: problem.n > 30,
     modules={"cpu": "kernels.qap.cpu"},
+    warm_start={"permutation": "permutation0"},
+    example={
+        "solver": "qap",
+        "inputs": {
+            "flow": [[0, 5, 2, 4], [5, 0, 3, 0], [2, 3, 0, 1], [4, 0, 1, 0]],
+            "distance": [[0, 1, 2, 3], [1, 0, 1, 2], [2, 1, 0, 1], [3, 2, 1, 0]],
+        },
+        "options": {"seed": 1},
+    },
 )

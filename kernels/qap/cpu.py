@@ -1,0 +1,252 @@
+"""Quadratic assignment on the CPU: tabu searches on threads, bred as a population, with bounds and a proof."""
+
+import time
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numba
+import numpy as np
+
+from kernels.deadline import Deadline
+from kernels.problems import Array, QuadraticAssignment
+from kernels.qap import bounds, tabu
+from kernels.qap.form import SearchForm, search_form
+from kernels.qap.population import Number, Population
+from kernels.solution import Solution, Termination
+
+if TYPE_CHECKING:
+    from kernels.qap import QapOptions
+
+POLL_S = 0.01
+ROUNDS_WITHOUT_LIMIT = 60
+
+
+def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline) -> Solution:
+    """Minimise a quadratic assignment by tabu search over a population, beside certified lower bounds.
+
+    Problem: min over permutations p of sum_ij F[i,j] D[p_i,p_j] + sum_i L[i,p_i]; F, D of any sign and symmetry.
+
+    Args:
+        problem: `flow`, `distance`, `linear` (n, n) int64 or float64; `forbidden` pairs (n, n) bool; `start` (n,).
+        options: see `QapOptions`; method "auto" adds a branch and bound when n is small.
+        deadline: polled every 10 ms; without a limit the search ends after a number of rounds without improvement.
+
+    Returns:
+        arrays `permutation` (n,) int64, facility -> location, and on request `population` (k, n) int64 by cost;
+        evidence: the duals of the bounds; facts: bounds by name, rounds, restarts, moves, nodes.
+
+    Guarantee: heuristic, with a proved bound; optimal when the bound meets the objective or the branch and bound has
+        exhausted the tree. Deterministic per seed as long as no time limit cuts a round.
+    Numerics: deltas in int32 where they provably fit, else int64 or float64; objectives in int64 or float64.
+    Complexity: n(n-1)/2 exchanges per iteration, O(1) each; 24 n^2 bytes per thread.
+    Errors: none beyond those of building the problem; a forbidden pair that cannot be avoided is `infeasible`.
+    Differs: deltas from (Taillard 1991) as products of differences; population as in (Benlic and Hao 2015) with
+        restarts; starts may be perturbed elites, where Novoa and Qasem (2019) start from random permutations alone.
+    Source: Taillard, Robust taboo search for the quadratic assignment problem (1991); Novoa and Qasem, section 4.
+    """
+    began = time.perf_counter()
+    run = _Run(problem, options, deadline)
+    try:
+        run.first()
+        run.bound_cheaply()
+        while run.ended() is None:
+            run.round()
+    finally:
+        run.pool.shutdown(wait=True)
+    return run.solution(time.perf_counter() - began)
+
+
+def warm_up() -> None:
+    """Compile every specialisation on tiny problems."""
+    from kernels.qap import CARD, QapOptions
+
+    rng = np.random.default_rng(0)
+    for dtype in (np.int64, np.float64):
+        options = QapOptions(rounds=1, method="memetic")
+        inputs = {
+            "flow": rng.integers(0, 9, (5, 5)).astype(dtype),
+            "distance": rng.integers(0, 9, (5, 5)).astype(dtype),
+        }
+        solve(CARD.build(inputs, options), options, Deadline())
+
+
+@dataclass
+class _Run:
+    """One solve under way: the threads, the population, the best bound."""
+
+    problem: QuadraticAssignment
+    options: "QapOptions"
+    deadline: Deadline
+    form: SearchForm = field(init=False)
+    pool: ThreadPoolExecutor = field(init=False)
+    population: Population = field(init=False)
+    proofs: list[bounds.Bound] = field(default_factory=list)
+    stop: Array = field(default_factory=lambda: np.zeros(1, np.uint8))
+    rounds: int = 0
+    iterations: int = 0
+    termination: Termination | None = None
+    proved: bool = False
+
+    def __post_init__(self) -> None:
+        self.form = search_form(self.problem)
+        self.threads = max(1, numba.get_num_threads())
+        self.pool = ThreadPoolExecutor(self.threads)
+        n, asked = self.problem.n, self.options
+        self.size = asked.starts or max(8, 2 * self.threads)
+        patience = 12 + n // 4
+        self.population = Population(n, self.size, np.random.default_rng(asked.seed), patience)
+        self.number = np.int64 if self.form.dtype.kind == "i" else np.float64
+        self.frequency = np.zeros((n, n), np.int32)
+
+    @property
+    def cost(self) -> Number:
+        """The search's best, penalties included."""
+        assert self.population.record is not None
+        return self.population.record[0]
+
+    @property
+    def bound(self) -> Number | None:
+        """The best bound so far."""
+        return max((b.value for b in self.proofs), default=None)
+
+    def first(self) -> None:
+        """The given start, or the identity, as it is: a limit of zero seconds still gets an answer."""
+        n = self.problem.n
+        start = np.arange(n) if self.problem.start is None else self.problem.start
+        if not self.problem.allows(start):
+            allowed = bounds.allowed_permutation(self.problem)
+            if allowed is None:
+                self.termination = Termination.INFEASIBLE
+            else:
+                start = allowed
+        self.population.insert([(self.evaluate(start), start)])
+        self.report()
+
+    def evaluate(self, permutation: Array) -> Number:
+        """Cost of one permutation in the search's arithmetic."""
+        form = self.form
+        zero = self.number(0)
+        return self.number(
+            tabu.cost_of(form.flow, form.distance, form.linear, form.symmetric, permutation, zero)
+        ).item()
+
+    def bound_cheaply(self) -> None:
+        """Gilmore-Lawler and projection, as asked; milliseconds at n = 100."""
+        if self.termination or self.deadline.expired():
+            return
+        if self.options.wants("gilmore-lawler"):
+            self.proofs.append(bounds.gilmore_lawler(self.problem))
+        if self.options.wants("projection") and (found := bounds.projection(self.problem)) is not None:
+            self.proofs.append(found)
+        self.report()
+
+    def ended(self) -> Termination | None:
+        """Why to stop now, if there is a reason."""
+        bound, target = self.bound, self.options.target
+        if self.termination is None and self.population.record is not None:
+            if self.problem.n == 1 or (bound is not None and self.cost <= bound and self.problem.integer):
+                self.termination = Termination.OPTIMAL
+            elif target is not None and self.cost <= target:
+                self.termination = Termination.GAP_REACHED
+            else:
+                self.termination = self.deadline.expired() or self.enough()
+        return self.termination
+
+    def enough(self) -> Termination | None:
+        """ITERATION_LIMIT once the rounds asked for are done."""
+        limit = self.options.rounds
+        if limit is None and self.options.method in ("tabu", "2opt") and self.options.iterations is not None:
+            limit = 1
+        if limit is None and self.deadline.remaining_s == float("inf"):
+            limit = ROUNDS_WITHOUT_LIMIT
+        return Termination.ITERATION_LIMIT if limit is not None and self.rounds >= limit else None
+
+    def round(self) -> None:
+        """One search per member of the population, in parallel; then the survivors."""
+        starts = [self.breed() for _ in range(self.size)]
+        seeds = self.population.rng.integers(1, 2**63, self.size, dtype=np.uint64)
+        outcomes = self.watch([self.pool.submit(self.search, *task) for task in zip(starts, seeds, strict=True)])
+        self.rounds += 1
+        self.iterations += sum(done for done, _, _ in outcomes)
+        if self.population.insert([(cost, best) for _, cost, best in outcomes]):
+            self.report()
+
+    def breed(self) -> Array:
+        """A random start for the seed's methods, a child for the memetic one."""
+        if self.options.method in ("tabu", "2opt"):
+            return self.population.rng.permutation(self.problem.n)
+        return self.population.breed()
+
+    def search(self, start: Array, seed: np.uint64) -> tuple[int, Number, Array]:
+        """One search from `start`; runs on a thread without the interpreter lock."""
+        n, form, options = self.problem.n, self.form, self.options
+        state = np.array([seed], np.uint64)
+        p, best = start.copy(), start.copy()
+        if n < 2:
+            return 0, self.evaluate(p), p
+        slot, largest = np.zeros(1, self.number), _largest(form.dtype)
+        iterations, tenure, aspiration = self.settings(int(seed))
+        floor = _least(self.number) if options.target is None else self.number(np.floor(options.target))
+        done = tabu.search(
+            form.flow, form.distance, form.linear, form.symmetric, p, best, self.number(self.evaluate(start)), largest,
+            state, iterations, tenure, aspiration, floor, slot, self.stop, self.frequency,
+        )  # fmt: skip
+        return done, self.evaluate(best), best
+
+    def settings(self, seed: int) -> tuple[int, tuple[int, int], int]:
+        """Iterations, tenure range and forced-move age; without a wish they vary from search to search."""
+        n, options = self.problem.n, self.options
+        if options.method == "2opt":
+            return options.iterations or 1000 * n, (0, 0), 0
+        iterations = options.iterations or max(500, 40 * n)
+        if options.tenure is not None:
+            return iterations, options.tenure, 0
+        wide = max(1, n // 10), max(2, n // 3)
+        tenure = (wide, (max(1, 9 * n // 10), max(2, 11 * n // 10)))[seed >> 5 & 1]
+        return iterations, tenure, (0, 3 * n * n)[seed >> 6 & 1]
+
+    def watch(self, futures: list["Future[Any]"]) -> list[Any]:
+        """Wait for searches, passing on the deadline to them."""
+        pending = set(futures)
+        while pending:
+            _, pending = wait(pending, timeout=POLL_S)
+            if self.deadline.expired():
+                self.stop[0] = 1
+        return [future.result() for future in futures]
+
+    def report(self) -> None:
+        """Tell the deadline the incumbent and the bound."""
+        self.deadline.report(self.iterations, self.cost, self.bound)
+
+    def solution(self, seconds: float) -> Solution:
+        """The outcome as data."""
+        record = self.population.record
+        assert record is not None
+        assert self.termination is not None
+        best = max(self.proofs, key=lambda b: b.value, default=None)
+        arrays = {} if self.termination is Termination.INFEASIBLE else {"permutation": record[1]}
+        if self.options.population and self.population.members:
+            arrays["population"] = np.array(self.population.members)
+        n = self.problem.n
+        facts = {
+            "bounds": {b.name: b.value for b in self.proofs},
+            "bound": None if best is None else best.name,
+            "rounds": self.rounds,
+            "restarts": self.population.restarts,
+            "moves": self.iterations * n * (n - 1) // 2,
+            "proved": self.proved,
+        }
+        evidence = {f"{b.name}:{key}": array for b in self.proofs for key, array in b.evidence.items()}
+        return Solution(
+            self.termination, self.options.method, arrays, self.iterations, self.options.seed,
+            {"solve": 1000 * seconds}, facts, evidence,
+        )  # fmt: skip
+
+
+def _largest(dtype: np.dtype) -> Any:
+    return dtype.type(np.iinfo(dtype).max if dtype.kind == "i" else np.inf)
+
+
+def _least(number: Any) -> Any:
+    return number(-(2**62)) if number is np.int64 else -np.inf

@@ -1,0 +1,171 @@
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import SOLVERS, Array, Deadline, InvalidProblem, Progress, Solution, Termination
+from kernels.problems import QuadraticAssignment
+from kernels.qap import QapOptions, bounds, tabu
+from kernels.qap.form import search_form
+from tests.instances import quadratic as instances
+from tests.oracles import quadratic as oracle
+
+CARD = SOLVERS["qap"]
+INSTANCES = Path(os.environ.get("ALLOT_QAPLIB_DIR", Path(__file__).parents[3] / "shared" / "qaplib"))
+
+
+def solve(inputs: Any, seconds: float | None = None, device: Any = "cpu", **options: Any) -> Any:
+    chosen = CARD.options(**options)
+    problem = CARD.build(inputs, chosen)
+    solution = CARD.solve(problem, chosen, Deadline(seconds), device)
+    return problem, solution, CARD.certify(problem, solution)
+
+
+@pytest.mark.parametrize("label", [k for k in instances.SMALL if k != "grid-9"])
+def test_small_instances_reach_the_optimum(label: str, device: str) -> None:
+    if device not in CARD.modules:
+        pytest.skip(f"qap has no {device} solver")
+    inputs = instances.SMALL[label]()
+    problem, solution, certificate = solve(inputs, device=device, rounds=8)
+    linear = problem.linear
+    if problem.forbidden is not None:
+        linear = np.where(problem.forbidden, 10**9, problem.linear)
+    best = oracle.optimum(problem.flow, problem.distance, linear)
+    assert certificate.objective == pytest.approx(best, rel=1e-12)
+    assert certificate.bound <= best + 1e-9 * abs(best)
+    assert certificate.objective == pytest.approx(
+        oracle.objective(problem.flow, problem.distance, solution.arrays["permutation"], problem.linear), rel=1e-12
+    )
+
+
+@pytest.mark.parametrize("label", ["one-sided-8", "asymmetric-7", "float-8", "wide-7"])
+def test_partial_costs_and_deltas_stay_exact(label: str) -> None:
+    form = search_form(CARD.build(instances.SMALL[label](), CARD.options()))
+    n, integer = form.n, form.dtype.kind == "i"
+    number = np.int64 if integer else np.float64
+    p, best = np.arange(n), np.arange(n)
+    cost = number(tabu.cost_of(form.flow, form.distance, form.linear, form.symmetric, p, number(0)))
+    largest = form.dtype.type(np.iinfo(form.dtype).max if integer else np.inf)
+    slot, frequency = np.zeros(1, number), np.zeros((n, n), np.int32)
+    done = tabu.search(
+        form.flow, form.distance, form.linear, form.symmetric, p, best, cost, largest, np.array([5], np.uint64), 2000,
+        (2, 5), 50, number(-(2**62)), slot, np.zeros(1, np.uint8), frequency,
+    )  # fmt: skip
+    assert done == 2000
+    assert frequency.sum() == 2 * done
+    exact = tabu.cost_of(form.flow, form.distance, form.linear, form.symmetric, best, number(0))
+    assert slot[0] == exact if integer else slot[0] == pytest.approx(exact, rel=1e-9)
+
+
+def test_the_same_seed_gives_the_same_answer() -> None:
+    runs = [solve(instances.middling(), seed=4, rounds=4, deterministic=True)[1] for _ in range(2)]
+    assert runs[0].arrays["permutation"].tolist() == runs[1].arrays["permutation"].tolist()
+    assert runs[0].iterations == runs[1].iterations
+
+
+def test_options_reach_the_search() -> None:
+    start = np.arange(9)[::-1].copy()
+    inputs = {**instances.small_grid(), "permutation0": start}
+    _, solution, certificate = solve(inputs, target=1e9)
+    assert solution.termination is Termination.GAP_REACHED
+    assert solution.arrays["permutation"].tolist() == start.tolist()
+    _, solution, certificate = solve(inputs, fixed={0: 4, 2: 8}, rounds=2, population=True, best_known=1)
+    assert solution.arrays["permutation"][[0, 2]].tolist() == [4, 8]
+    assert solution.arrays["population"].shape[1] == 9
+    assert certificate.facts["above_best_known"] == certificate.objective - 1
+
+
+def test_incumbents_are_reported_and_descend() -> None:
+    seen: list[Progress] = []
+    chosen = QapOptions(rounds=3)
+    problem = CARD.build(instances.middling(), chosen)
+    CARD.solve(problem, chosen, Deadline(on_progress=seen.append))
+    objectives = [p.objective for p in seen if p.objective is not None]
+    assert len(objectives) >= 2
+    assert objectives == sorted(objectives, reverse=True)
+    assert seen[-1].gap is not None
+
+
+def test_cancelling_keeps_the_best() -> None:
+    chosen = CARD.options()
+    problem = CARD.build(instances.middling(), chosen)
+    deadline = Deadline(20, cancelled=lambda: deadline.elapsed_s > 0.1)
+    solution = CARD.solve(problem, chosen, deadline)
+    assert solution.termination is Termination.STOPPED
+    assert deadline.elapsed_s < 5
+    assert CARD.certify(problem, solution).holds
+
+
+def grid_flow(rows: int, columns: int, seed: int) -> QuadraticAssignment:
+    n = rows * columns
+    return QuadraticAssignment(instances.symmetric(n, 10, seed), instances.grid(rows, columns))
+
+
+@pytest.mark.parametrize("label", list(instances.SMALL))
+def test_bounds_are_below_the_optimum(label: str) -> None:
+    problem = CARD.build(instances.SMALL[label](), CARD.options())
+    if problem.n > 8:
+        problem = grid_flow(2, 4, 1)
+    linear = problem.linear
+    if problem.forbidden is not None:
+        linear = np.where(problem.forbidden, 10**9, linear)
+    best = oracle.optimum(problem.flow, problem.distance, linear)
+    for found in (bounds.gilmore_lawler(problem), bounds.projection(problem)):
+        if found is not None:
+            assert found.value <= best + 1e-9 * abs(best)
+            assert found.value > best - 1e-9 * abs(best) or problem.n > 2
+
+
+def test_a_forged_bound_or_permutation_does_not_hold() -> None:
+    problem, solution, certificate = solve(instances.small_grid(), rounds=1, bounds=("gilmore-lawler",))
+    assert certificate.holds
+    name = solution.facts["bound"]
+
+    def certify(**changes: Any) -> bool:
+        forged = Solution(**(vars(solution) | changes))
+        return bool(CARD.certify(problem, forged).holds)
+
+    assert not certify(facts={**solution.facts, "bounds": {name: solution.facts["bounds"][name] + 2}})
+    assert not certify(
+        evidence={f"{name}:u": solution.evidence[f"{name}:u"] + 1, f"{name}:v": solution.evidence[f"{name}:v"]}
+    )
+    assert not certify(arrays={"permutation": np.zeros(9, np.int64)})
+    assert not certify(termination=Termination.OPTIMAL, facts={**solution.facts, "proved": False})
+
+
+BIG = np.full((3, 3), 2**40)
+BAD: dict[str, tuple[dict[str, Array], str]] = {
+    "not square": ({"flow": np.ones((2, 3)), "distance": np.ones((2, 2))}, "square"),
+    "different n": ({"flow": np.ones((2, 2)), "distance": np.ones((3, 3))}, "shape of flow"),
+    "NaN": ({"flow": np.array([[0, np.nan], [1, 0]]), "distance": np.ones((2, 2))}, "nan"),
+    "infinite distance": ({"flow": np.ones((2, 2)), "distance": np.array([[0, np.inf], [1, 0]])}, "inf"),
+    "minus infinity": ({"flow": np.ones((1, 1)), "distance": np.ones((1, 1)), "linear": np.array([[-np.inf]])}, "-inf"),
+    "overflow": ({"flow": BIG, "distance": BIG}, "could reach"),
+    "overflow by linear": ({"flow": BIG * 0, "distance": BIG, "linear": np.full((3, 3), 2**62)}, "could reach"),
+    "float overflow": ({"flow": np.full((2, 2), 1e200), "distance": np.full((2, 2), 1e200)}, "could reach"),
+    "empty": ({"flow": np.ones((0, 0)), "distance": np.ones((0, 0))}, "empty"),
+    "linear of another n": ({"flow": np.ones((2, 2)), "distance": np.ones((2, 2)), "linear": np.ones((3, 3))}, "shape"),
+    "no permutation": ({"flow": BIG * 0, "distance": BIG, "permutation0": np.array([0, 0, 1])}, "once"),
+    "no distance": ({"flow": np.ones((2, 2))}, "missing"),
+}
+
+
+@pytest.mark.parametrize("label", BAD)
+def test_wrong_input_is_refused(label: str) -> None:
+    inputs, says = BAD[label]
+    with pytest.raises(InvalidProblem, match=says):
+        CARD.build(inputs, CARD.options())
+
+
+def test_entries_near_the_limit_are_taken() -> None:
+    flow = np.array([[0, 2**30], [2**30, 0]])
+    _, _, certificate = solve({"flow": flow, "distance": flow // 2}, rounds=1)
+    assert certificate.objective == 2**60
+    assert certificate.holds
+
+
+def test_fixing_beyond_n_is_refused() -> None:
+    with pytest.raises(InvalidProblem, match="fixed"):
+        solve(instances.small_grid(), fixed={0: 9})

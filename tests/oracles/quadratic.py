@@ -1,0 +1,16 @@
+"""Brute force and textbook formulas; obvious, never optimised."""
+
+from itertools import permutations
+from typing import Any
+
+from kernels import Array
+
+
+def objective(flow: Array, distance: Array, permutation: Any, linear: Array | None = None) -> Any:
+    n = len(permutation)
+    total = sum(flow[i, j].item() * distance[permutation[i], permutation[j]].item() for i in range(n) for j in range(n))
+    return total + (0 if linear is None else sum(linear[i, permutation[i]].item() for i in range(n)))
+
+
+def optimum(flow: Array, distance: Array, linear: Array | None = None) -> Any:
+    return min(objective(flow, distance, p, linear) for p in permutations(range(flow.shape[0])))

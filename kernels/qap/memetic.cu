@@ -22,9 +22,10 @@
 //
 // Buffers: population [2][members][N] short, cost [2][members] T64, stale [2][members] int; a launch reads one half and
 // writes the other, member by member, so that there is no race and the outcome depends on the seed alone.
-// Bound: T = int only where the host has shown that every |D| < 2^30 (H may wrap: only sums that fit leave it).
+// Bound: T = float only where the host has shown that every |D| and |H| < 2^24, so that every sum is an exact integer
+// (the chip adds floats twice as fast as integers); T = int where every |D| < 2^30 (H may wrap: only sums that fit leave it).
 //
-// Compile with -D SIZE (n), GROUPS, DELTA (int, long long or double), ENTRY (of the matrices), TOTAL (long long or
+// Compile with -D SIZE (n), GROUPS, DELTA (float, int, long long or double), ENTRY (of the matrices), TOTAL (long long or
 // double), SKEW, LINEAR, BLOCKS (per SM).
 
 #ifndef SIZE
@@ -46,17 +47,24 @@ using T64 = TOTAL;
 
 constexpr int HALF = N / 2;
 constexpr int K = (HALF + GROUPS - 1) / GROUPS;
-constexpr int R = (N + GROUPS - 1) / GROUPS;
+constexpr int R = ((N + GROUPS - 1) / GROUPS + 3) / 4 * 4;  // whole quads of x
+static_assert(GROUPS * R <= 2 * N, "rows past N read the second copy of x");
 constexpr int THREADS = (N * GROUPS + 31) / 32 * 32;
 constexpr int WARPS = THREADS / 32;
+constexpr int LEAST = (T)0.5 != (T)0 ? 1 << 24 : 1 << 30;  // no exchange gains more: aspiration below it means none
 constexpr bool TABU_SHARED = N <= 128;
 
 template <typename V> struct Limit;
+template <> struct Limit<float> { static __device__ __forceinline__ float top() { return 3e38f; } };
 template <> struct Limit<int> { static __device__ __forceinline__ int top() { return 0x7fffffff; } };
 template <> struct Limit<long long> { static __device__ __forceinline__ long long top() { return 0x7fffffffffffffffLL; } };
 template <> struct Limit<double> { static __device__ __forceinline__ double top() { return 1e300; } };
 
 __device__ __forceinline__ int redux_min(int value) { return __reduce_min_sync(FULL_WARP, value); }
+__device__ __forceinline__ float redux_min(float value) {
+    const int bits = __float_as_int(value), least = __reduce_min_sync(FULL_WARP, bits ^ ((bits >> 31) & 0x7fffffff));
+    return __int_as_float(least ^ ((least >> 31) & 0x7fffffff));  // the integer order of sign-folded bits is the float order
+}
 __device__ __forceinline__ long long redux_min(long long value) { return warp_min(value); }
 __device__ __forceinline__ double redux_min(double value) { return warp_min(value); }
 
@@ -70,11 +78,16 @@ struct Random {
     __device__ __forceinline__ int below(int n) { return (int)__umulhi(next(), (unsigned)n); }
 };
 
+struct alignas(2 * sizeof(T)) Pair { T x, y; };
+struct alignas(16) Quad { T of[4]; };
+
 struct Shared {
-    T x[2 * N], y[2 * N];                   // doubled, so that u + d needs no remainder
+    alignas(16) T x[2 * N];                 // doubled, so that u + d needs no remainder
 #if SKEW
-    T xs[2 * N], ys[2 * N];
+    alignas(16) T x_skew[2 * N];
+    Pair skew[2 * N];
 #endif
+    Pair pair[2 * N];                       // (x, y)
     T old_row[2][N], old_column[2][N], diagonal[N];
     T touched[2][2 * N];
     int expiry[2][2 * N];
@@ -249,11 +262,13 @@ __device__ __forceinline__ void stage(Shared &s, const Mine &mine, const Matrice
     const int pr = s.p[r], pq = s.p[q];
     if (threadIdx.x < N) {
         const int u = threadIdx.x, pu = s.p[u];
-        s.x[u] = s.x[u + N] = (T)(m.a[r * N + u] - m.a[q * N + u]);
-        s.y[u] = s.y[u + N] = (T)(m.b[pq * N + pu] - m.b[pr * N + pu]);
+        const Pair pair = {(T)(m.a[r * N + u] - m.a[q * N + u]), (T)(m.b[pq * N + pu] - m.b[pr * N + pu])};
+        s.x[u] = s.x[u + N] = pair.x;
+        s.pair[u] = s.pair[u + N] = pair;
 #if SKEW
-        s.xs[u] = s.xs[u + N] = (T)(m.a_skew[r * N + u] - m.a_skew[q * N + u]);
-        s.ys[u] = s.ys[u + N] = (T)(m.b_skew[pq * N + pu] - m.b_skew[pr * N + pu]);
+        const Pair skew = {(T)(m.a_skew[r * N + u] - m.a_skew[q * N + u]), (T)(m.b_skew[pq * N + pu] - m.b_skew[pr * N + pu])};
+        s.x_skew[u] = s.x_skew[u + N] = skew.x;
+        s.skew[u] = s.skew[u + N] = skew;
 #endif
     }
     if (!mine.active) return;
@@ -277,9 +292,9 @@ __device__ __forceinline__ void stage(Shared &s, const Mine &mine, const Matrice
 
 // Rank-one product of the staged vectors at (u, v).
 __device__ __forceinline__ T product(const Shared &s, int u, int v) {
-    T value = s.x[u] * s.y[v];
+    T value = s.pair[u].x * s.pair[v].y;
 #if SKEW
-    value += s.xs[u] * s.ys[v];
+    value += s.skew[u].x * s.skew[v].y;
 #endif
     return value;
 }
@@ -319,15 +334,19 @@ __device__ __forceinline__ void advance_h(const Shared &s, Mine &mine, int r, in
 #pragma unroll
         for (int k = 0; k < R; ++k) mine.h[k] = s.old_column[v == r ? 1 : 0][mine.first_row + k < N ? mine.first_row + k : 0];
     }
-    const T y = s.y[from];
+    const T y = s.pair[from].y;
 #if SKEW
-    const T y_skew = s.ys[from];
+    const T y_skew = s.skew[from].y;
 #endif
 #pragma unroll
-    for (int k = 0; k < R; ++k) {
-        mine.h[k] += s.x[mine.first_row + k] * y;
+    for (int k = 0; k < R; k += 4) {
+        const Quad x = *reinterpret_cast<const Quad *>(&s.x[mine.first_row + k]);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) mine.h[k + i] += x.of[i] * y;
 #if SKEW
-        mine.h[k] += s.xs[mine.first_row + k] * y_skew;
+        const Quad x_skew = *reinterpret_cast<const Quad *>(&s.x_skew[mine.first_row + k]);
+#pragma unroll
+        for (int i = 0; i < 4; ++i) mine.h[k + i] += x_skew.of[i] * y_skew;
 #endif
     }
 }
@@ -336,15 +355,17 @@ __device__ __forceinline__ void advance_h(const Shared &s, Mine &mine, int r, in
 __device__ __forceinline__ void advance_d(const Shared &s, Mine &mine, int r, int q) {
     if (!mine.active) return;
     const int u = mine.column, base = u + mine.first_distance;
-    const T x = s.x[u], y = s.y[u];
+    const Pair own = s.pair[u];
 #if SKEW
-    const T x_skew = s.xs[u], y_skew = s.ys[u];
+    const Pair own_skew = s.skew[u];
 #endif
 #pragma unroll
     for (int k = 0; k < K; ++k) {
-        mine.d[k] -= (x - s.x[base + k]) * (y - s.y[base + k]);
+        const Pair other = s.pair[base + k];
+        mine.d[k] -= (own.x - other.x) * (own.y - other.y);
 #if SKEW
-        mine.d[k] -= (x_skew - s.xs[base + k]) * (y_skew - s.ys[base + k]);
+        const Pair skew = s.skew[base + k];
+        mine.d[k] -= (own_skew.x - skew.x) * (own_skew.y - skew.y);
 #endif
     }
 #pragma unroll 1
@@ -373,7 +394,7 @@ __device__ __forceinline__ void search(Shared &s, Mine &mine, const Matrices &m,
     for (int iteration = 1; iteration <= iterations; ++iteration) {
         const unsigned draw = random.next();
         const T64 lead = best - cost;
-        const T aspiration = lead < (T64)(-(1 << 30)) && sizeof(T) == 4 ? (T)(-(1 << 30)) : (T)lead;
+        const T aspiration = lead < (T64)(-LEAST) && sizeof(T) == 4 ? (T)(-LEAST) : (T)lead;
         int r, q;
         const T change = choose(s, mine, iteration, aspiration, draw, r, q);
         if (improved && threadIdx.x < N) s.best[threadIdx.x] = s.p[threadIdx.x];  // the state before this move

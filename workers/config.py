@@ -3,7 +3,7 @@
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 MIB = 1 << 20
@@ -77,6 +77,14 @@ class Settings:
             except ValueError as error:
                 raise ValueError(f"{variable} is {text!r}; expected a number") from error
         return cls(**found)  # type: ignore[arg-type]
+
+    def with_redis(self, url: str) -> "Settings":
+        """The same settings with another Redis (the embedded one, once it is up)."""
+        return replace(self, redis_url=url)
+
+    def to_env(self) -> dict[str, str]:
+        """The variables from which `from_env` makes these settings again, for a process to be started."""
+        return {f"ALLOT_{spec.name.upper()}": str(getattr(self, spec.name)) for spec in fields(self)}
 
 
 def _parse(name: str, text: str) -> object:

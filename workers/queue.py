@@ -11,6 +11,7 @@ from rq.serializers import JSONSerializer
 
 from kernels import SOLVERS, Solver
 from workers import devices
+from workers.allowed import JOB_FUNCTION
 from workers.config import Settings
 from workers.connection import connect, guarded
 from workers.job import (
@@ -33,8 +34,6 @@ from workers.records import Records, to_job
 from workers.store import Store, digests, open_store
 
 QUEUES: tuple[Device, ...] = ("cpu", "gpu")
-JOB_FUNCTION = "workers.run.run"
-"""The one function that a worker will run, whatever Redis says."""
 LONGEST_WAIT_S = 20.0
 """Of one blocking read; below the socket's timeout."""
 SILENT_S = 10.0
@@ -104,7 +103,7 @@ class Jobs:
                 timeout=int(time_limit_s + self.settings.hard_margin_s) + 1,
                 result_ttl=0,
                 failure_ttl=int(self.settings.result_ttl_s) + 1,
-                retry=Retry(max=max(1, self.settings.attempts - 1)),
+                retry=Retry(max=max(1, self.settings.attempts - 1), enqueue_at_front=True),
                 description="",
                 pipeline=pipeline,
             )

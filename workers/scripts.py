@@ -56,6 +56,13 @@ local function finish(id, state, now)
   if redis.call('HGET', key(id), 'discard') then purge(id, now) end
 end
 
+-- An execution is alive while its worker keeps it in RQ's registry of started jobs.
+local function alive(id, execution, now)
+  if not execution or execution == '' then return false end
+  local until_when = redis.call('ZSCORE', 'rq:wip:' .. redis.call('HGET', key(id), 'queue'), id .. ':' .. execution)
+  return until_when and tonumber(until_when) > tonumber(now)
+end
+
 local function mine(id, execution)
   local seen = redis.call('HMGET', key(id), 'state', 'execution')
   return seen[1] == 'running' and seen[2] == execution
@@ -100,11 +107,11 @@ BEGIN = (
     _SHARED
     + """
 local id, execution, now = ARGV[1], ARGV[2], ARGV[3]
-local seen = redis.call('HMGET', key(id), 'state', 'queue')
+local seen = redis.call('HMGET', key(id), 'state', 'execution')
 if not seen[1] then return 'unknown' end
 if seen[1] ~= 'queued' and seen[1] ~= 'running' then return 'ended' end
--- An execution that RQ has given up is out of its registry and must not take the job back.
-if not redis.call('ZSCORE', 'rq:wip:' .. seen[2], id .. ':' .. execution) then return 'fenced' end
+-- One that RQ has given up must not take the job back, and none may take it from one that lives.
+if not alive(id, execution, now) or alive(id, seen[2], now) then return 'fenced' end
 redis.call('HSETNX', key(id), 'started_at', now)
 redis.call('HSET', key(id), 'state', 'running', 'execution', execution, 'begun_at', now, 'ran_on', ARGV[4])
 redis.call('HINCRBY', key(id), 'attempt', 1)
@@ -144,14 +151,18 @@ return 1
 """
 )
 
-# id, execution or '' for any, now, "again" or "fail", error (JSON)
+# id, execution or '' for any that is not alive, now, "again" or "fail", error (JSON)
 LOSE = (
     _SHARED
     + """
 local id, now = ARGV[1], tonumber(ARGV[3])
 local seen = redis.call('HMGET', key(id), 'state', 'execution', 'cancel')
 if seen[1] ~= 'running' and seen[1] ~= 'queued' then return 'ended' end
-if ARGV[2] ~= '' and seen[1] == 'running' and seen[2] ~= ARGV[2] then return 'fenced' end
+if ARGV[2] ~= '' then
+  if seen[1] == 'running' and seen[2] ~= ARGV[2] then return 'fenced' end
+elseif alive(id, seen[2], now) then
+  return 'fenced'
+end
 if seen[3] then
   unqueue(id)
   finish(id, 'cancelled', now)

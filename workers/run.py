@@ -1,0 +1,256 @@
+"""One job, from its record to its result: load, build, solve, certify, store. Runs in a worker's child.
+
+Whatever happens ends as data in the job's record. The exceptions that leave `run` are `DeviceLost` (the child must
+be replaced; the job runs again) and Redis being away for longer than it is waited for.
+"""
+
+import functools
+import importlib.metadata
+import json
+import logging
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+import redis
+
+from kernels import SOLVERS, Array, Certificate, Csr, Deadline, Device, InvalidProblem, Solution, Solver, Termination
+from workers import gpu_memory
+from workers.codec import InvalidUpload
+from workers.job import State, UnknownBlob
+from workers.records import Records
+from workers.store import Store
+from workers.watch import Watch, plain
+
+PACKAGES = ("allot", "numpy", "numba", "scipy", "cupy-cuda13x")
+OUTLAST_S = 30.0
+"""An answer that is found while Redis restarts is offered again for so long."""
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class DeviceLost(Exception):
+    """The CUDA context is broken; no further call in this process can succeed."""
+
+
+class JobProblem(Exception):
+    """Why a job fails, as the problem that its owner reads."""
+
+    def __init__(self, code: str, title: str, detail: str, **facts: Any) -> None:
+        super().__init__(detail)
+        self.problem = {"code": code, "title": title, "detail": detail, **facts}
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a child works with, made once."""
+
+    records: Records
+    store: Store
+    device: Device
+    device_name: str
+    staging: gpu_memory.Staging | None = None
+
+
+@dataclass
+class Answer:
+    """A solved job before it is written down."""
+
+    solution: Solution
+    certificate: Certificate
+    timings_ms: dict[str, float]
+
+
+def run(job_id: str, execution: str, bench: Bench) -> str:
+    """Solve a job and write its result.
+
+    Returns:
+        "done", or why nothing was written: "unknown", "ended", "fenced".
+
+    Raises:
+        DeviceLost: the child must exit.
+    """
+    begun = outlast(lambda: bench.records.begin(job_id, execution, bench.device_name))
+    if begun != "begun":
+        return begun
+    record = outlast(lambda: bench.records.read(job_id))
+    try:
+        state, fields, document, digests = _work(job_id, execution, record, bench)
+    except JobProblem as error:
+        state, fields, document, digests = State.FAILED, {"error": error.problem}, None, []
+    written = {name: value if isinstance(value, str) else _json(value) for name, value in fields.items()}
+    done = outlast(lambda: bench.records.finish(job_id, execution, state, written, document, digests))
+    return "done" if done else "fenced"
+
+
+def outlast(call: Callable[[], T]) -> T:
+    """Repeat `call` while Redis is away, for up to OUTLAST_S."""
+    give_up = time.monotonic() + OUTLAST_S
+    while True:
+        try:
+            return call()
+        except (redis.ConnectionError, redis.TimeoutError):
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.2)
+
+
+def _work(
+    job_id: str, execution: str, record: Mapping[str, str], bench: Bench
+) -> tuple[State, dict[str, Any], dict[str, Any] | None, list[str]]:
+    card = SOLVERS[record["solver"]]
+    watch = Watch(bench.records, job_id, execution)
+    answer = _answer(card, record, bench, watch)
+    watch.flush()
+    if not answer.certificate.holds:
+        raise JobProblem(
+            "certificate",
+            "The certificate does not hold",
+            f"{card.name} claims {answer.solution.termination.value}, which the check refutes: "
+            f"{answer.certificate.proved}",
+            certificate=plain(vars(answer.certificate)),
+        )
+    if answer.solution.termination is Termination.STOPPED and answer.certificate.objective is None:
+        return State.CANCELLED, {"timings_ms": answer.timings_ms}, None, []
+    references, digests = _store(answer.solution.arrays, record["owner"], bench.store, answer.timings_ms)
+    answer.timings_ms["total"] = 1e3 * (time.time() - float(record["created_at"]))
+    document = _document(job_id, record, answer, references, bench)
+    fields = {"timings_ms": document["timings_ms"], "termination": answer.solution.termination.value}
+    return State.SUCCEEDED, fields, document, digests
+
+
+def _answer(card: Solver, record: Mapping[str, str], bench: Bench, watch: Watch) -> Answer:
+    queued = 1e3 * (float(record["begun_at"]) - float(record["created_at"]))
+    timings: dict[str, float] = {"queued": max(0.0, queued)}
+    limit = float(record["time_limit_s"])
+    try:
+        options = card.options(**json.loads(record["options"]))
+        with _clock(timings, "load"):
+            problem = card.build(_load(json.loads(record["inputs"]), bench), options)
+        with _clock(timings, "solve"):
+            solution = _solve(card, problem, options, bench, lambda: Deadline(limit, watch.cancelled, watch.progress))
+        timings |= solution.timings_ms
+        with _clock(timings, "certify"):
+            certificate = card.certify(problem, solution)
+    except (InvalidProblem, InvalidUpload) as error:
+        raise JobProblem("invalid-problem", "The input is wrong", str(error), field=error.field) from error
+    except UnknownBlob as error:
+        raise JobProblem("unknown-blob", "An input is gone", str(error)) from error
+    except MemoryError as error:
+        raise JobProblem("out-of-memory", "Out of memory on the host", str(error) or "allocation failed") from error
+    except (JobProblem, DeviceLost, redis.RedisError):
+        raise
+    except Exception as error:
+        log.exception("job with solver %s failed", card.name)
+        detail = f"{type(error).__name__}: {error}"
+        raise JobProblem("internal", "The solver failed, which is our bug", detail[:2000]) from error
+    return Answer(solution, certificate, timings)
+
+
+def _load(references: Mapping[str, Any], bench: Bench) -> dict[str, Array | Csr]:
+    inputs = {name: bench.store.resolve(reference) for name, reference in references.items()}
+    return inputs if bench.staging is None else bench.staging.stage(inputs)
+
+
+def _solve(card: Solver, problem: Any, options: Any, bench: Bench, deadline: Callable[[], Deadline]) -> Solution:
+    """Solve; on a GPU that runs out of memory, once more with the pool's blocks given back."""
+    if bench.device == "cpu":
+        return card.solve(problem, options, deadline(), "cpu")
+    for attempt in (1, 2):
+        try:
+            solution = card.solve(problem, options, deadline(), "gpu")
+            gpu_memory.synchronize()
+            return solution
+        except Exception as error:
+            if gpu_memory.is_sticky(error):
+                raise DeviceLost(f"{type(error).__name__}: {error}") from error
+            if not gpu_memory.is_out_of_memory(error):
+                raise
+            message = str(error)
+            gpu_memory.forget(error)
+        gpu_memory.free_pool()
+        if attempt == 2:
+            break
+    free, _ = gpu_memory.memory()
+    needed = card.estimate(problem, options, "gpu").device_bytes
+    detail = f"the solve needs about {needed} bytes on the device and {free} are free: {message}"
+    raise JobProblem("out-of-memory", "Out of memory on the GPU", detail, bytes_needed=needed, bytes_free=free)
+
+
+def _store(
+    arrays: Mapping[str, Array], owner: str, store: Store, timings: dict[str, float]
+) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    references: dict[str, dict[str, Any]] = {}
+    with _clock(timings, "store"):
+        for name, array in arrays.items():
+            digest = store.put_array(array, owner)
+            references[name] = {"digest": digest, "dtype": str(array.dtype), "shape": list(array.shape)}
+    return references, [str(reference["digest"]) for reference in references.values()]
+
+
+def _document(
+    job_id: str, record: Mapping[str, str], answer: Answer, references: dict[str, Any], bench: Bench
+) -> dict[str, Any]:
+    solution, certificate = answer.solution, plain(vars(answer.certificate))
+    document: dict[str, Any] = plain(
+        {
+            "id": job_id,
+            "solver": record["solver"],
+            "state": State.SUCCEEDED.value,
+            "termination": solution.termination.value,
+            "objective": certificate.pop("objective"),
+            "certificate": certificate,
+            "method": solution.method,
+            "iterations": solution.iterations,
+            "seed": solution.seed,
+            "facts": solution.facts,
+            "timings_ms": {name: round(value, 3) for name, value in answer.timings_ms.items()},
+            "device": bench.device,
+            "device_name": bench.device_name,
+            "versions": versions(),
+            "input_digests": _digests(json.loads(record["inputs"])),
+            "attempt": int(record["attempt"]),
+            "arrays": references,
+        }
+    )
+    return document
+
+
+def _digests(inputs: Mapping[str, Any]) -> dict[str, Any]:
+    """By input: one digest, or those of a sparse matrix's three arrays."""
+    dropped = ("kind", "shape")
+    return {
+        name: reference.get("digest") or {part: value for part, value in reference.items() if part not in dropped}
+        for name, reference in inputs.items()
+    }
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Of everything that can change an answer."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+class _clock:
+    """Adds the milliseconds of a `with` block to `timings[name]`."""
+
+    def __init__(self, timings: dict[str, float], name: str) -> None:
+        self._timings, self._name = timings, name
+
+    def __enter__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._timings[self._name] = 1e3 * (time.perf_counter() - self._start)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(plain(value), allow_nan=False)

@@ -1,18 +1,33 @@
-"""Entropic unbalanced optimal transport."""
+"""Entropic unbalanced optimal transport: the problem and its checks."""
 
 from dataclasses import dataclass
+from typing import Any
 
-from kernels.problems.arrays import Array
+import numpy as np
+
+from kernels.problems.arrays import Array, Inputs, InvalidProblem, finite, numeric
+
+METRICS = ("sqeuclidean", "euclidean", "inner")
+REFERENCES = ("product", "uniform")
+
+LARGEST_DIMENSION = 1024
+LARGEST_EXPONENT = 500.0  # exp(500) squared is still a float64
+LARGEST_RANGE = 1e12  # cost range over reg: beyond it float64 cannot tell two plans apart
+SAME_MASS = 1e-5  # relative difference of two float32 sums of the same masses
 
 
 @dataclass(frozen=True, eq=False)
 class UnbalancedTransport:
-    """min over P >= 0 of <C, P> + reg KL(P | R) + reg_m[0] KL(P 1 | a) + reg_m[1] KL(P' 1 | b).
+    """min over P >= 0 of <C, P> + reg Omega(P) + reg_m[0] KL(P 1 | a) + reg_m[1] KL(P' 1 | b).
 
-    R is a x b for `reference` "product" and the all-ones matrix for "uniform"; KL(p | q) is
-    sum p log(p / q) - p + q. `reg_m` = inf makes that marginal exact. Either `cost` (m, n) or the point
-    clouds `x` (m, d), `y` (n, d) with `metric` are given. Masses `a` (m,), `b` (n,) need not sum to one.
-    A `cost` of +inf forbids an entry.
+    Omega(P) is KL(P | a x b) for `reference` "product" and sum P (log P - 1), the negative entropy, for
+    "uniform"; KL(p | q) is sum p log(p / q) - p + q. `reg_m` = inf makes that marginal exact (balanced).
+
+    Either `cost` (m, n) or the point clouds `x` (m, d), `y` (n, d) with `metric` are given: C is then
+    |x - y|^2 ("sqeuclidean"), |x - y| ("euclidean") or -<x, y> ("inner"). A `cost` of +inf forbids an entry.
+    `a` (m,), `b` (n,) are float64, need not sum to one, and may hold zeros: such rows and columns of P are zero.
+    With a batch, `cost` is (batch, m, n), `a` (batch, m), `b` (batch, n); zeros at the end of a and b pad ragged
+    problems. `f0`, `g0` are potentials to start from (float64, shapes of a and b).
     """
 
     a: Array
@@ -24,3 +39,157 @@ class UnbalancedTransport:
     y: Array | None = None
     metric: str = "sqeuclidean"
     reference: str = "product"
+    f0: Array | None = None
+    g0: Array | None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of one plan."""
+        return self.a.shape[-1], self.b.shape[-1]
+
+    @property
+    def batch(self) -> int | None:
+        """Number of problems, None when there is one without a batch axis."""
+        return self.a.shape[0] if self.a.ndim == 2 else None
+
+    def one(self, k: int) -> "UnbalancedTransport":
+        """Problem `k` of the batch (views, no copies)."""
+        pick = {name: value[k] for name in ("a", "b", "cost", "f0", "g0") if (value := getattr(self, name)) is not None}
+        return UnbalancedTransport(reg=self.reg, reg_m=self.reg_m, reference=self.reference, **pick)
+
+
+def transport(
+    inputs: Inputs, *, reg: float, reg_m: tuple[float, float], metric: str = "sqeuclidean", reference: str = "product"
+) -> UnbalancedTransport:
+    """Check named inputs and return the problem.
+
+    Masses left out are uniform and sum to one. With both sides balanced, b is rescaled to the mass of a when the two
+    differ by rounding alone.
+
+    Raises:
+        InvalidProblem: names the input or option that is wrong and what was expected.
+    """
+    if not (reg > 0 and np.isfinite(reg)):
+        raise InvalidProblem("reg", f"is {reg}; expected a finite number above 0")
+    if not all(strength > 0 for strength in reg_m):
+        raise InvalidProblem("reg_m", f"is {reg_m}; expected numbers above 0 (inf for an exact marginal)")
+    if metric not in METRICS:
+        raise InvalidProblem("metric", f"is {metric!r}; expected one of {', '.join(METRICS)}")
+    if reference not in REFERENCES:
+        raise InvalidProblem("reference", f"is {reference!r}; expected one of {', '.join(REFERENCES)}")
+    geometry = _clouds(inputs, metric) if "x" in inputs or "y" in inputs else _cost(inputs)
+    cost = geometry.get("cost")
+    lead = () if cost is None else cost.shape[:-2]
+    m, n = (len(geometry["x"]), len(geometry["y"])) if cost is None else cost.shape[-2:]
+    a = _masses("a", inputs.get("a"), (*lead, m))
+    b = _masses("b", inputs.get("b"), (*lead, n))
+    if np.isinf(reg_m).all():
+        b = _same_mass(a, b)
+    start = {name: _start(name, inputs[name], of.shape) for name, of in (("f0", a), ("g0", b)) if name in inputs}
+    problem = UnbalancedTransport(a, b, reg, reg_m, metric=metric, reference=reference, **geometry, **start)
+    _check_range(problem)
+    return problem
+
+
+def _clouds(inputs: Inputs, metric: str) -> dict[str, Array]:
+    if "cost" in inputs:
+        raise InvalidProblem("cost", "is given beside x or y; expected either a cost matrix or two point clouds")
+    for name, other in (("x", "y"), ("y", "x")):
+        if name not in inputs:
+            raise InvalidProblem(name, f"is missing; expected both point clouds, and {other} is here")
+    x, y = (_real(name, inputs[name], (2,)) for name in ("x", "y"))
+    if x.shape[1] != y.shape[1]:
+        raise InvalidProblem("y", f"has points of dimension {y.shape[1]}; expected {x.shape[1]}, as in x")
+    if x.shape[1] > LARGEST_DIMENSION:
+        raise InvalidProblem("x", f"has dimension {x.shape[1]}; expected at most {LARGEST_DIMENSION}, or a cost matrix")
+    dtype = np.result_type(x, y)
+    return {"x": x.astype(dtype, copy=False), "y": y.astype(dtype, copy=False)}
+
+
+def _cost(inputs: Inputs) -> dict[str, Array]:
+    if "cost" not in inputs:
+        raise InvalidProblem("cost", "is missing; expected a cost matrix, or point clouds x and y")
+    return {"cost": _real("cost", inputs["cost"], (2, 3), allow=np.inf)}
+
+
+def _real(name: str, value: Any, ndim: tuple[int, ...], allow: float | None = None) -> Array:
+    if not isinstance(value, np.ndarray):
+        raise InvalidProblem(name, "is sparse; expected a dense array")
+    array = finite(name, numeric(name, value, ndim=ndim), allow=allow)
+    return array if array.dtype.kind == "f" else array.astype(np.float64)
+
+
+def _masses(name: str, value: Any, shape: tuple[int, ...]) -> Array:
+    if value is None:
+        return np.full(shape, 1.0 / shape[-1])
+    array = _real(name, value, (1, 2)).astype(np.float64)
+    if array.ndim == 1 and len(shape) == 2 and array.shape[0] == shape[1]:
+        array = np.ascontiguousarray(np.broadcast_to(array, shape))
+    if array.shape != shape:
+        raise InvalidProblem(name, f"has shape {array.shape}; expected {shape}")
+    if (array < 0).any():
+        where = ", ".join(str(int(i)) for i in np.unravel_index(int(array.argmin()), shape))
+        raise InvalidProblem(name, f"holds {array.min()} at [{where}]; expected masses of at least 0")
+    total = array.sum(axis=-1)
+    if not (total > 0).all():
+        raise InvalidProblem(name, "sums to 0; expected some mass")
+    if not np.isfinite(total).all():
+        raise InvalidProblem(name, "sums to more than float64 holds; expected a finite total mass")
+    return array
+
+
+def _same_mass(a: Array, b: Array) -> Array:
+    of_a, of_b = a.sum(axis=-1, keepdims=True), b.sum(axis=-1, keepdims=True)
+    if (abs(of_a - of_b) > SAME_MASS * of_a).any():
+        raise InvalidProblem(
+            "b",
+            f"has mass {float(of_b.flat[0]):.9g} and a has {float(of_a.flat[0]):.9g}; expected equal masses when both"
+            " sides are balanced (reg_m inf), or a finite reg_m on one side",
+        )
+    return np.asarray(b * (of_a / of_b))
+
+
+def _start(name: str, value: Any, shape: tuple[int, ...]) -> Array:
+    if not isinstance(value, np.ndarray) or value.shape != shape:
+        raise InvalidProblem(name, f"has shape {getattr(value, 'shape', None)}; expected {shape}")
+    array = numeric(name, value, ndim=(1, 2)).astype(np.float64)
+    if np.isnan(array).any():
+        raise InvalidProblem(name, "holds NaN; expected potentials")
+    # Rows without mass or without an allowed entry end at -inf and +inf; they are worked out afresh.
+    return np.where(np.isfinite(array), array, 0.0)
+
+
+def cost_bounds(problem: UnbalancedTransport) -> tuple[float, float]:
+    """Bounds (low, high) on the finite costs; exact for a matrix, from the norms for point clouds."""
+    if problem.cost is not None:
+        high = problem.cost.max()
+        if high == np.inf:
+            high = np.max(problem.cost, where=np.isfinite(problem.cost), initial=-np.inf)
+        return float(problem.cost.min()), float(high)
+    assert problem.x is not None
+    assert problem.y is not None
+    with np.errstate(over="ignore"):
+        of_x, of_y = (float(np.linalg.norm(p.astype(np.float64), axis=1).max()) for p in (problem.x, problem.y))
+        if problem.metric == "inner":
+            return -of_x * of_y, of_x * of_y
+        return 0.0, (of_x + of_y) ** (2 if problem.metric == "sqeuclidean" else 1)
+
+
+def _check_range(problem: UnbalancedTransport) -> None:
+    """Refuse what no float64 arithmetic can answer, so that no exponential overflows later."""
+    name = "x" if problem.cost is None else "cost"
+    low, high = cost_bounds(problem)
+    if problem.cost is not None and low == np.inf:
+        return  # every entry is forbidden: an answer, not an error
+    if not np.isfinite(high - low) or high - low > LARGEST_RANGE * problem.reg:
+        raise InvalidProblem(
+            name, f"ranges over {high - low:.3g}, more than {LARGEST_RANGE:g} times reg; expected a larger reg"
+        )
+    # One entry alone would carry exp(-cost / (reg + sum of reg_m)); the row and column potentials are of that order.
+    exponent = -low / (problem.reg + sum(problem.reg_m))
+    if exponent > LARGEST_EXPONENT or -low / min(problem.reg_m) > LARGEST_EXPONENT:
+        raise InvalidProblem(
+            name,
+            f"goes down to {low:.6g}, and creating mass there pays up to exp({-low / min(problem.reg_m):.3g}); expected"
+            f" costs above {-LARGEST_EXPONENT:g} times reg_m",
+        )

@@ -1,32 +1,122 @@
-"""Entropic unbalanced optimal transport."""
+"""Entropic unbalanced optimal transport with a certified gap."""
 
-from typing import Any
+import math
+from typing import Annotated, Any, Literal
+
+from pydantic import BeforeValidator, Field, PositiveFloat
 
 from kernels.card import Device, Estimate, InputSpec, Options, Solver
-from kernels.problems import Inputs
-from kernels.solution import Certificate, Solution
+from kernels.certificates.transport import certify
+from kernels.problems import Inputs, UnbalancedTransport
+from kernels.problems.transport import transport
 
 
-def _build(inputs: Inputs, options: Any) -> Any:
-    raise NotImplementedError
+def _spell_inf(value: Any) -> Any:
+    """JSON has no infinity: "inf" and null say it."""
+    if isinstance(value, list | tuple):
+        return tuple(_spell_inf(one) for one in value)
+    return "inf" if value is None or value == math.inf else value
 
 
-def _certify(problem: Any, solution: Solution) -> Certificate:
-    raise NotImplementedError
+_Strength = PositiveFloat | Literal["inf"]
 
 
-def _estimate(problem: Any, options: Any, device: Device) -> Estimate:
-    raise NotImplementedError
+class TransportOptions(Options):
+    """How to solve, and what to return."""
+
+    reg: PositiveFloat = Field(0.05, description="Strength of the entropic term, in the units of the cost.")
+    reg_m: Annotated[_Strength | tuple[_Strength, _Strength], BeforeValidator(_spell_inf)] = Field(
+        1.0,
+        description="Strength of the KL penalty on the marginals, in the units of the cost: one value, or two for rows"
+        ' and columns. "inf" (or null) makes a marginal exact.',
+    )
+    reference: Literal["product", "uniform"] = Field(
+        "product", description="Measure that the entropic term compares the plan with: a x b, or all ones."
+    )
+    metric: Literal["sqeuclidean", "euclidean", "inner"] = Field(
+        "sqeuclidean", description="Cost between the points x and y; inner is minus the inner product."
+    )
+    method: Literal["auto", "fused", "log", "points", "map-uot"] = Field(
+        "auto",
+        description="fused: kernel stored, read once per iteration. log: kernel worked out from the cost on the fly,"
+        " right at small reg. points: the same from point clouds. map-uot: the published iteration (see rule).",
+    )
+    rule: Literal["published", "corrected"] = Field(
+        "corrected",
+        description="map-uot only: the published rule converges to the balanced plan, the corrected one to this one.",
+    )
+    tolerance: float = Field(1e-6, ge=0, le=1, description="Stop when the certified relative gap is at most this.")
+    iterations: int = Field(10_000, ge=1, le=10_000_000, description="Stop after this many sweeps.")
+    acceleration: bool = Field(True, description="Anderson, translation and epsilon scaling; false: plain Sinkhorn.")
+    storage: Literal["auto", "float64", "float32", "float16", "bfloat16"] = Field(
+        "auto", description="Type of the stored kernel; sums are float32 or better. 16 bits on the GPU only."
+    )
+    output: Literal["plan", "potentials"] = Field(
+        "plan", description="potentials: f, g, both marginals of the plan and the top_k entries of each row."
+    )
+    top_k: int = Field(0, ge=0, le=1024, description="Largest entries of each row to return: columns and values.")
+
+    @property
+    def strengths(self) -> tuple[float, float]:
+        """reg_m of rows and columns as numbers, inf included."""
+        pair = self.reg_m if isinstance(self.reg_m, tuple) else (self.reg_m, self.reg_m)
+        return float(pair[0]), float(pair[1])
+
+
+def _build(inputs: Inputs, options: TransportOptions) -> UnbalancedTransport:
+    return transport(
+        inputs, reg=options.reg, reg_m=options.strengths, metric=options.metric, reference=options.reference
+    )
+
+
+def _estimate(problem: UnbalancedTransport, options: TransportOptions, device: Device) -> Estimate:
+    m, n = problem.shape
+    batch = problem.batch or 1
+    entries = batch * m * n
+    width = 8 if options.storage == "float64" else 4
+    given = sum(v.nbytes for v in (problem.a, problem.b, problem.cost, problem.x, problem.y) if v is not None)
+    stored = 0 if options.method in ("log", "points") or problem.cost is None else entries * width
+    plan = entries * width if options.output == "plan" else 0
+    vectors = 64 * 8 * batch * (m + n)
+    sweeps = min(options.iterations, 60)
+    if device == "gpu":
+        return Estimate(given + plan, given + stored + plan + vectors, 0.01 + sweeps * entries * 4 / 3e12)
+    return Estimate(given + stored + plan + vectors, 0, 0.01 + (sweeps + 20) * entries * 3e-10)
+
+
+def _prefers_gpu(problem: UnbalancedTransport, options: TransportOptions) -> bool:
+    m, n = problem.shape
+    return (problem.batch or 1) * m * n >= 512 * 512
 
 
 CARD = Solver(
     name="uot",
-    summary="Entropic unbalanced optimal transport.",
-    inputs=(InputSpec("cost", "(m, n)"), InputSpec("a", "(m,)"), InputSpec("b", "(n,)")),
-    options=Options,
+    summary="Entropic unbalanced optimal transport: plan and potentials with a certified gap.",
+    inputs=(
+        InputSpec("cost", "(m, n) or (batch, m, n); null or +inf forbids an entry", required=False),
+        InputSpec(
+            "a", "(m,) or (batch, m) masses of the rows, at least 0; uniform of sum 1 when left out", required=False
+        ),
+        InputSpec("b", "(n,) or (batch, n) masses of the columns, as a", required=False),
+        InputSpec("x", "(m, d) points instead of a cost matrix, d <= 1024", required=False),
+        InputSpec("y", "(n, d) points instead of a cost matrix", required=False),
+        InputSpec("f0", "(m,) potentials to start from", required=False),
+        InputSpec("g0", "(n,) potentials to start from", required=False),
+    ),
+    options=TransportOptions,
     build=_build,
-    certify=_certify,
+    certify=certify,
     estimate=_estimate,
-    prefers_gpu=lambda problem, options: False,
+    prefers_gpu=_prefers_gpu,
     modules={"cpu": "kernels.uot.cpu"},
+    warm_start={"f": "f0", "g": "g0"},
+    example={
+        "solver": "uot",
+        "inputs": {
+            "cost": [[0.0, 1.0, 4.0], [1.0, 0.0, 1.0], [4.0, 1.0, 0.0]],
+            "a": [0.5, 0.3, 0.2],
+            "b": [0.2, 0.3, 0.8],
+        },
+        "options": {"reg": 0.1, "reg_m": 1.0, "tolerance": 1e-6},
+    },
 )

@@ -1,0 +1,263 @@
+"""Proof for unbalanced optimal transport: primal value of the plan minus dual value of the potentials.
+
+Weak duality makes the dual value a lower bound on the optimum for any potentials f, g:
+
+    D(f, g) = r1 <a, 1 - exp(-f / r1)> + r2 <b, 1 - exp(-g / r2)> - reg (sum P(f, g) - sum a sum b),
+
+with <a, f> in place of the first term when r1 is inf, and without sum a sum b for the uniform reference. The primal
+value is that of the plan that was returned, or of P(f, g) where only potentials were, after its balanced marginals
+were made exact. Everything is float64, one block of rows at a time.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernels.problems.arrays import Array
+from kernels.problems.transport import UnbalancedTransport
+from kernels.solution import Certificate, Solution, Termination
+
+BLOCK = 1 << 19  # entries in work at a time: a few arrays of them stay in cache
+ROUNDING = 1e-9  # the primal may lie below the dual by this, relative
+UNREPAIRED = 1e-5  # L1 distance over mass at which balanced marginals pass where they cannot be repaired
+
+
+def certify(problem: UnbalancedTransport, solution: Solution) -> Certificate:
+    """Recompute primal, dual and marginals of one problem, or of each problem of a batch."""
+    if solution.termination is Termination.INFEASIBLE:
+        return _infeasible(problem)
+    if problem.batch is None:
+        return _one(problem, solution, solution.termination, solution.arrays)
+    each = solution.facts.get("terminations", [solution.termination] * problem.batch)
+    parts = [
+        _one(problem.one(k), solution, Termination(each[k]), {name: v[k] for name, v in solution.arrays.items()})
+        for k in range(problem.batch)
+    ]
+    objective, bound, gap = (
+        None if None in values else float(sum(values))
+        for values in zip(*((p.objective, p.bound, p.gap_abs) for p in parts), strict=True)
+    )
+    return Certificate(
+        objective=objective,
+        bound=bound,
+        gap_abs=gap,
+        gap_rel=None if gap is None else _relative(gap, objective, bound),
+        max_violation=max(p.max_violation for p in parts),
+        holds=all(p.holds for p in parts),
+        proved=f"for each of {len(parts)} problems: {parts[0].proved}; objective and bound are their sums",
+        facts={"largest_gap_rel": max((p.gap_rel for p in parts if p.gap_rel is not None), default=None)},
+    )
+
+
+def _one(
+    problem: UnbalancedTransport, solution: Solution, termination: Termination, arrays: dict[str, Array]
+) -> Certificate:
+    answer = _Answer(problem, arrays["f"], arrays["g"], arrays.get("plan"))
+    repair, residual, mass, valid = _repair(answer)
+    objective = _primal(answer, repair) if repair else None
+    bound = _dual(problem, answer.f, answer.g, mass)
+    gap = None if objective is None else max(0.0, objective - bound)
+    relative = None if gap is None else _relative(gap, objective, bound)
+    tolerance = float(solution.facts.get("tolerance", 0.0))
+    sound = valid and np.isfinite(bound)
+    if objective is not None:
+        sound = sound and np.isfinite(objective) and objective - bound >= -ROUNDING * max(abs(objective), abs(bound))
+    if termination in (Termination.GAP_REACHED, Termination.OPTIMAL):
+        total = float(problem.a.sum())
+        sound = sound and (residual <= UNREPAIRED * total if relative is None else relative <= tolerance)
+    return Certificate(
+        objective, bound, gap, relative, residual, bool(sound), _words(problem, repair is not None), {"mass": mass}
+    )
+
+
+def _words(problem: UnbalancedTransport, repaired: bool) -> str:
+    dual = "bound = dual value of the returned potentials"
+    sides = " and ".join(
+        name for name, strength in zip(("rows", "columns"), problem.reg_m, strict=True) if np.isinf(strength)
+    )
+    if not sides:
+        return f"objective = primal value of the plan, {dual}, both recomputed in float64; no constraint to violate"
+    if repaired:
+        return (
+            f"objective = primal value of the plan after its balanced {sides} were made exact, {dual}, both in float64;"
+            " violation = L1 distance of the plan's balanced marginals before that"
+        )
+    return (
+        f"{dual}, in float64; violation = L1 distance of the plan's balanced {sides}, which forbidden entries keep from"
+        " being made exact, so that there is no primal value"
+    )
+
+
+class _Answer:
+    """The plan that stands for the answer, block by block: the returned one, else P(f, g)."""
+
+    def __init__(self, problem: UnbalancedTransport, f: Array, g: Array, plan: Array | None) -> None:
+        self.problem, self.plan = problem, plan
+        self.f, self.g = f.astype(np.float64), g.astype(np.float64)
+        with np.errstate(divide="ignore"):
+            self.log_a, self.log_b = np.log(problem.a), np.log(problem.b)
+        if problem.reference == "uniform":
+            self.log_a, self.log_b = (np.where(np.isfinite(log), 0.0, log) for log in (self.log_a, self.log_b))
+
+    def blocks(self) -> Iterator[slice]:
+        m, n = self.problem.shape
+        step = max(1, BLOCK // n)
+        return (slice(i, min(m, i + step)) for i in range(0, m, step))
+
+    def cost(self, rows: slice) -> Array:
+        """Costs of some rows; distances from differences of coordinates, where those are few."""
+        problem = self.problem
+        if problem.cost is not None:
+            return problem.cost[rows].astype(np.float64)
+        assert problem.x is not None
+        assert problem.y is not None
+        x, y = problem.x[rows].astype(np.float64), problem.y.astype(np.float64)
+        if problem.metric == "inner":
+            return np.asarray(-(x @ y.T))
+        if x.shape[1] <= 8:
+            squares = np.asarray(sum(np.subtract.outer(x[:, k], y[:, k]) ** 2 for k in range(x.shape[1])))
+        else:
+            squares = np.maximum((x * x).sum(1)[:, None] + (y * y).sum(1) - 2 * (x @ y.T), 0)
+        return squares if problem.metric == "sqeuclidean" else np.sqrt(squares)
+
+    def dual_plan(self, rows: slice, cost: Array) -> Array:
+        """P(f, g): zero wherever a mass is zero or the entry forbidden, whatever f and g are there."""
+        with np.errstate(invalid="ignore", over="ignore"):
+            log = (self.f[rows][:, None] + self.g - cost) / self.problem.reg
+            log += self.log_a[rows][:, None]
+            log += self.log_b
+            log[~((cost < np.inf) & (self.problem.a[rows] > 0)[:, None] & (self.problem.b > 0))] = -np.inf
+            return np.asarray(np.exp(log, out=log))
+
+    def returned(self, rows: slice, cost: Array) -> Array:
+        return self.dual_plan(rows, cost) if self.plan is None else self.plan[rows].astype(np.float64)
+
+    def outside(self, rows: slice, cost: Array) -> Array:
+        """Entries that no plan may use."""
+        return np.asarray((cost == np.inf) | (self.problem.a[rows] == 0)[:, None] | (self.problem.b == 0))
+
+
+@dataclass(frozen=True, eq=False)
+class _Repair:
+    """The feasible plan diag(rows) P diag(columns) + spare_a spare_b' / sum(spare_a)."""
+
+    rows: Array
+    columns: Array
+    spare_a: Array
+    spare_b: Array
+
+    def apply(self, part: slice, plan: Array) -> Array:
+        fixed = plan * self.rows[part][:, None] * self.columns
+        total = self.spare_a.sum()
+        if total > 0 and self.spare_b.sum() > 0:
+            fixed += np.outer(self.spare_a[part], self.spare_b / self.spare_b.sum())
+        return np.asarray(fixed)
+
+
+def _repair(answer: _Answer) -> tuple[_Repair | None, float, float, bool]:
+    """What makes balanced marginals exact, their L1 distance before, the mass of P(f, g), and "it is a plan".
+
+    One balanced side is scaled. For two this is the rounding of Altschuler, Weed and Rigollet (2017, algorithm 2); its
+    rank-one term would fall on forbidden entries too, so None where there are such and something is left over.
+    """
+    problem = answer.problem
+    a, b = problem.a, problem.b
+    rows, columns, mass, valid = np.empty_like(a), np.zeros_like(b), 0.0, True
+    for part in answer.blocks():
+        cost = answer.cost(part)
+        dual_plan = answer.dual_plan(part, cost)
+        mass += float(dual_plan.sum())
+        plan = dual_plan if answer.plan is None else answer.returned(part, cost)
+        valid = valid and bool(plan.min() >= 0) and not plan[answer.outside(part, cost)].any()
+        rows[part] = plan.sum(axis=1)
+        columns += plan.sum(axis=0)
+    exact_a, exact_b = np.isinf(problem.reg_m)
+    residual = (float(abs(rows - a).sum()) if exact_a else 0.0) + (float(abs(columns - b).sum()) if exact_b else 0.0)
+    scale_a = _ratio(a, rows) if exact_a else np.ones_like(a)
+    scale_b = _ratio(b, columns) if exact_b else np.ones_like(b)
+    spare_a, spare_b = np.zeros_like(a), np.zeros_like(b)
+    if exact_a and exact_b:
+        scale_b = np.minimum(scale_b, 1)
+        scale_a, spare_a, spare_b = _round(answer, scale_b)
+    reachable = not ((exact_a and (a[rows == 0] > 0).any()) or (exact_b and (b[columns == 0] > 0).any()))
+    dense = problem.cost is None or not np.isposinf(problem.cost.max())
+    possible = dense if exact_a and exact_b else reachable
+    return (_Repair(scale_a, scale_b, spare_a, spare_b) if possible else None), residual, mass, valid
+
+
+def _ratio(wanted: Array, found: Array) -> Array:
+    return np.divide(wanted, found, out=np.zeros_like(wanted), where=found > 0)
+
+
+def _round(answer: _Answer, scale_b: Array) -> tuple[Array, Array, Array]:
+    """Row factors after the columns were scaled down by `scale_b`, and the masses still missing on both sides."""
+    a, b = answer.problem.a, answer.problem.b
+    scale_a, spare_a, spare_b = np.empty_like(a), np.empty_like(a), b.copy()
+    for part in answer.blocks():
+        plan = answer.returned(part, answer.cost(part)) * scale_b
+        rows = plan.sum(axis=1)
+        scale_a[part] = np.minimum(_ratio(a[part], rows), 1)
+        spare_a[part] = np.maximum(a[part] - scale_a[part] * rows, 0)
+        spare_b -= scale_a[part] @ plan
+    return scale_a, spare_a, np.maximum(spare_b, 0)
+
+
+def _primal(answer: _Answer, repair: _Repair) -> float:
+    """<C, P> + reg Omega(P) + both marginal penalties for the repaired plan."""
+    problem = answer.problem
+    rows, columns, value = np.empty_like(problem.a), np.zeros_like(problem.b), 0.0
+    for part in answer.blocks():
+        cost = answer.cost(part)
+        plan = repair.apply(part, answer.returned(part, cost))
+        used = plan > 0
+        log = np.log(plan, out=np.zeros_like(plan), where=used)
+        reference = answer.log_a[part][:, None] + answer.log_b
+        with np.errstate(invalid="ignore"):
+            entry = plan * (np.where(used, cost, 0) + problem.reg * (log - np.where(used, reference, 0) - 1))
+        value += float(entry.sum())
+        rows[part] = plan.sum(axis=1)
+        columns += plan.sum(axis=0)
+    if problem.reference == "product":
+        value += problem.reg * float(problem.a.sum() * problem.b.sum())
+    for found, wanted, strength in zip((rows, columns), (problem.a, problem.b), problem.reg_m, strict=True):
+        if np.isfinite(strength):
+            value += strength * _kl(found, wanted)
+    return value
+
+
+def _kl(p: Array, q: Array) -> float:
+    """sum p log(p / q) - p + q; inf where p > 0 = q."""
+    both = (p > 0) & (q > 0)
+    if (p[q == 0] > 0).any():
+        return float("inf")
+    return float((p[both] * np.log(p[both] / q[both])).sum() - p.sum() + q.sum())
+
+
+def _dual(problem: UnbalancedTransport, f: Array, g: Array, mass: float) -> float:
+    value = -problem.reg * mass
+    if problem.reference == "product":
+        value += problem.reg * float(problem.a.sum() * problem.b.sum())
+    for masses, potential, strength in zip((problem.a, problem.b), (f, g), problem.reg_m, strict=True):
+        p, q = potential[masses > 0], masses[masses > 0]
+        with np.errstate(over="ignore"):
+            value += float((q * p).sum() if np.isinf(strength) else -strength * (q * np.expm1(-p / strength)).sum())
+    return value
+
+
+def _relative(gap: float, objective: float | int | None, bound: float | int | None) -> float:
+    scale = max(abs(objective or 0), abs(bound or 0))
+    return gap / scale if scale else 0.0
+
+
+def _infeasible(problem: UnbalancedTransport) -> Certificate:
+    """A balanced row or column with mass, all of whose allowed entries lead to no mass, proves that no plan exists."""
+    exact_a, exact_b = np.isinf(problem.reg_m)
+    shown, one = False, problem.batch is None
+    for part in [problem] if one else [problem.one(k) for k in range(problem.batch or 0)]:
+        if part.cost is not None:
+            allowed = np.isfinite(part.cost)
+            shown |= bool(exact_a and (part.a[~allowed[:, part.b > 0].any(axis=1)] > 0).any())
+            shown |= bool(exact_b and (part.b[~allowed[part.a > 0].any(axis=0)] > 0).any())
+    proved = "a balanced row or column has mass and only forbidden entries, so that no plan exists"
+    return Certificate(None, None, None, None, 0.0, shown, proved if shown else "nothing: a plan may exist")

@@ -1,0 +1,151 @@
+"""Entropic unbalanced optimal transport on the CPU: one read of the kernel per iteration, on every core."""
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from kernels.deadline import Deadline
+from kernels.problems.arrays import Array
+from kernels.problems.transport import UnbalancedTransport, cost_bounds
+from kernels.solution import Solution, Termination
+from kernels.uot import cpu_map
+from kernels.uot.cpu_answer import answer, batched
+from kernels.uot.cpu_sweeps import LOG2E, make_sweeps
+from kernels.uot.marginals import Marginals
+from kernels.uot.outer import MEMORY, Outcome, iterate, schedule
+from kernels.uot.support import support
+
+
+def solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Solution:
+    """Solve entropic unbalanced optimal transport by accelerated Sinkhorn sweeps, to a certified relative gap.
+
+    Problem:
+        min over P >= 0 of <C, P> + reg Omega(P) + reg_m[0] KL(P 1 | a) + reg_m[1] KL(P' 1 | b), see
+        `UnbalancedTransport`. Not solved: other divergences than KL on the marginals; reg = 0.
+    Args:
+        problem: costs (m, n) of any sign, +inf forbids an entry, or point clouds; a batch is solved one by one.
+        options: `TransportOptions`. method "fused" stores the kernel (float32 or float64), "log" and "points" work it
+            out from costs or points in every sweep; "map-uot" is the published iteration. "auto" is "points" for
+            point clouds, else "fused".
+        deadline: polled after every sweep.
+    Returns:
+        f (m,), g (n,) float64: dual potentials in the units of the cost, and plan (m, n) = R exp((f + g - C) / reg) in
+        the cost's own float type; or for output "potentials" the plan's sums row_marginal (m,), column_marginal (n,).
+        With top_k also top_columns (m, k) int32 and top_values (m, k), largest first. All with a leading batch axis
+        for a batch. Rows without mass have f extended (product) or -inf (uniform), unreachable ones +inf.
+    Guarantee:
+        "gap_reached": primal value of the plan minus dual value of f, g is at most tolerance times the larger of both;
+        worked out from float64 sums wherever float32 noise could hide a larger gap. Deterministic, whatever the number of
+        threads.
+    Numerics:
+        Stored kernels and exponentials are float32, or float64 where the cost is float64 and small or C / reg is large;
+        vectors and sums over many rows are float64. A stored kernel holds the plan at recent potentials, so no reg is
+        too small for it; entries below 2^-126 of the largest of their row are dropped.
+    Complexity:
+        A sweep reads m n kernel entries once (points: m n d operations) and writes vectors. Bytes beyond the input:
+        the kernel (fused), the plan, about 30 vectors. Sweeps: see outer.py.
+    Errors:
+        none; impossible problems end as "infeasible".
+    Differs:
+        1. from Algorithm 1 of MAP-UOT: K is read once and never written, and the iteration solves the relaxed problem.
+        2. from the scaling algorithm: translation, Anderson acceleration and epsilon scaling around it.
+    Source:
+        Chizat, Peyre, Schmitzer, Vialard, Scaling algorithms for unbalanced optimal transport problems (2018),
+        algorithm 1; Sejourne, Vialard, Peyre, Faster unbalanced optimal transport: translation invariant Sinkhorn
+        (2022), section 3; Sun, Hu, Jiang, MAP-UOT (2024), algorithm 1; Schmitzer, Stabilized sparse scaling algorithms
+        (2019), sections 3.1-3.3.
+    """
+    if problem.batch is not None:
+        return batched(problem, options, deadline, solve)
+    part = support(problem)
+    if part.infeasible:
+        return Solution(Termination.INFEASIBLE, "support", {})
+    if part.empty:
+        return answer(part, options, np.empty(0), np.empty(0), Termination.GAP_REACHED, "support", {})
+    if options.method == "map-uot":
+        return cpu_map.solve(part, options, deadline)
+    reduced = part.reduced
+    method = _method(reduced, options)
+    low, high = cost_bounds(reduced)
+    stages = schedule(problem.reg, high - low, reduced.g0 is not None) if options.acceleration else [problem.reg]
+    outcome, dtype = _minimise(reduced, options, deadline, method, stages, high - low)
+    facts = {
+        "tolerance": options.tolerance,
+        "stages": stages,
+        "rejected": outcome.rejected,
+        "storage": dtype,
+        "gap": outcome.state.relative_gap,
+    }
+    state = outcome.state
+    solution = answer(part, options, state.f, state.g, outcome.termination, method, facts)
+    solution.iterations = outcome.iterations
+    return solution
+
+
+def warm_up() -> None:
+    """Compile every kernel for both float types (cached on disk) by solving tiny problems."""
+    from kernels.uot import CARD, TransportOptions
+
+    rng = np.random.default_rng(0)
+    for dtype in ("float32", "float64"):
+        points = rng.random((8, 2)).astype(dtype)
+        inputs: list[dict[str, Array]] = [{"cost": points @ points.T}, {"x": points, "y": points}]
+        for given in inputs:
+            for method in ("auto", "log", "map-uot") if "cost" in given else ("auto",):
+                options = TransportOptions.model_validate({"method": method, "storage": dtype, "iterations": 20})
+                solve(CARD.build(given, options), options, Deadline())
+
+
+def _method(problem: UnbalancedTransport, options: Any) -> str:
+    if problem.cost is None:
+        return "points"
+    return "log" if options.method == "log" else "fused"
+
+
+def _working_type(problem: UnbalancedTransport, options: Any, spread: float) -> str:
+    """float32 where it is asked for, or where the input is float32 or large and reg leaves it enough digits."""
+    if options.storage != "auto":
+        return "float64" if options.storage == "float64" else "float32"
+    m, n = problem.shape
+    given = problem.x if problem.cost is None else problem.cost
+    assert given is not None
+    fine = options.tolerance < 1e-7 or spread / problem.reg > 1e5
+    return "float64" if fine or m * n <= 1 << 16 or (given.dtype == np.float64 and m * n <= 1 << 20) else "float32"
+
+
+def _minimise(
+    problem: UnbalancedTransport, options: Any, deadline: Deadline, method: str, stages: list[float], spread: float
+) -> tuple[Outcome, str]:
+    """Iterate in the working type, then in float64 where its noise may hide a gap above the tolerance."""
+    marginals = Marginals(np, problem, spread)
+    g = np.zeros_like(problem.b) if problem.g0 is None else problem.g0
+    dtype = _working_type(problem, options, spread)
+    run = functools.partial(
+        iterate,
+        marginals,
+        deadline=deadline,
+        memory=MEMORY if options.acceleration else 0,
+        translate=options.acceleration,
+    )
+    sweeps = make_sweeps(problem, method, dtype)
+    outcome = run(sweeps, g, stages=stages, tolerance=options.tolerance, limit=options.iterations)
+    done = outcome.iterations
+    if dtype == "float64" or outcome.termination is not Termination.GAP_REACHED or done >= options.iterations:
+        return outcome, dtype
+    if outcome.state.relative_gap + _noise(outcome, problem, spread) <= options.tolerance:
+        return outcome, dtype
+    exact = make_sweeps(problem, "points" if method == "points" else "log", "float64")
+    again = run(
+        exact, outcome.state.g, stages=stages[-1:], tolerance=options.tolerance, limit=options.iterations - done
+    )
+    return Outcome(again.state, again.termination, done + again.iterations, outcome.rejected + again.rejected), dtype
+
+
+def _noise(outcome: Outcome, problem: UnbalancedTransport, spread: float) -> float:
+    """Relative gap that rounding of exponents to float32 may hide: r KL ~ r mass delta^2, delta the exponent's ulp."""
+    strengths = [r if np.isfinite(r) else spread for r in problem.reg_m]
+    reach = max(spread, float(np.abs(outcome.state.f).max()), float(np.abs(outcome.state.g).max()))
+    delta = 2e-6 + 2.0**-23 * reach * LOG2E / problem.reg
+    scale = max(abs(outcome.state.dual), 1e-300)
+    return sum(strengths) * float(outcome.state.columns.sum()) * delta * delta / scale

@@ -1,0 +1,141 @@
+"""The vectors of a transport problem and what can be said of potentials from vectors alone.
+
+Written against the array API that numpy and cupy share, so that both devices run the same mathematics. Potentials
+f (m,) and g (n,) are in the units of the cost; P = R exp((f + g - C) / reg) with R = a x b or 1. Every function
+below costs O(m + n): the plan enters through its column sums only, because after a sweep the row sums are known.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from kernels.problems.transport import UnbalancedTransport
+
+Vector = Any  # numpy.ndarray or cupy.ndarray, float64
+
+
+@dataclass(frozen=True)
+class State:
+    """What one sweep told of the pair (f + shift, g - shift), all from vectors.
+
+    `dual` is a lower bound on the optimum, `gap` the primal value of the plan minus it (for balanced sides an upper
+    bound on that of the plan once made feasible), `columns` the column sums of the plan.
+    """
+
+    f: Vector
+    g: Vector
+    dual: float
+    gap: float
+    columns: Vector
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap over the larger of |primal| and |dual|, as certificates define it."""
+        scale = max(abs(self.dual), abs(self.dual + self.gap))
+        return self.gap / scale if scale else 0.0
+
+
+class Marginals:
+    """a, b, their strengths and the reference, as the iteration uses them.
+
+    A sweep at `reg` takes g to the f that is best for it, then gives h, the soft minimum over rows:
+        f_i = phi_1 (reg log target_a_i - reg log sum_j weight_b_j exp((g_j - C_ij) / reg)), phi = reg_m / (reg_m + reg)
+        h_j = reg log sum_i weight_a_i exp((f_i - C_ij) / reg),
+    where weights are a, b and targets 1 for the product reference, and weights 1 and targets a, b for the uniform
+    one. The next g is phi_2 (reg log target_b - h). Entries of a and b must be positive (see support.py).
+
+    Args:
+        xp: numpy or cupy.
+        problem: one problem without batch axis.
+        spread: an upper bound on max C - min C, used for the gap when both sides are balanced.
+    """
+
+    def __init__(self, xp: Any, problem: UnbalancedTransport, spread: float) -> None:
+        self.xp = xp
+        self.a, self.b = xp.asarray(problem.a), xp.asarray(problem.b)
+        self.strengths = problem.reg_m
+        self.spread = spread
+        product = problem.reference == "product"
+        self.weight_a, self.weight_b = (self.a, self.b) if product else (xp.ones_like(self.a), xp.ones_like(self.b))
+        self.log_target_a = xp.zeros_like(self.a) if product else xp.log(self.a)
+        self.log_target_b = xp.zeros_like(self.b) if product else xp.log(self.b)
+        self.log_weight_b = xp.log(self.weight_b)
+        # KL(P | a x b) keeps its constant, the negative entropy has none.
+        self.constant = float(self.a.sum() * self.b.sum()) if product else 0.0
+
+    def damping(self, side: int, reg: float) -> float:
+        """phi of a side (0 rows, 1 columns): 1 when it is balanced."""
+        strength = self.strengths[side]
+        return 1.0 if strength == float("inf") else strength / (strength + reg)
+
+    def next_g(self, h: Vector, reg: float) -> Vector:
+        """The g that is best for the f behind `h`."""
+        return self.damping(1, reg) * (reg * self.log_target_b - h)
+
+    def shift(self, f: Vector, g: Vector) -> float:
+        """The constant c for which (f + c, g - c) has the largest dual value: translation invariance.
+
+        The plan does not see c, the marginal penalties do: c = r1 r2 / (r1 + r2) log(<a, exp(-f / r1)> / <b, exp(-g /
+        r2)>). Plain iterations find it at the rate (r / (r + reg))^2, which is nothing for reg_m >> reg.
+        """
+        r1, r2 = self.strengths
+        inf = float("inf")
+        if r1 == inf and r2 == inf:
+            return 0.0
+        scale = r2 if r1 == inf else r1 if r2 == inf else r1 * r2 / (r1 + r2)
+        return scale * float(self._log_mass(self.a, f, r1) - self._log_mass(self.b, g, r2))
+
+    def _log_mass(self, mass: Vector, potential: Vector, strength: float) -> Vector:
+        if strength == float("inf"):
+            return self.xp.log(mass.sum())
+        exponent = -potential / strength
+        top = exponent.max()
+        return top + self.xp.log((mass * self.xp.exp(exponent - top)).sum())
+
+    def evaluate(self, f: Vector, g: Vector, h: Vector, reg: float) -> State:
+        """Certify (f, g) after a sweep took g to f and h, both sides shifted to the best constant."""
+        xp = self.xp
+        r1, r2 = self.strengths
+        columns = self.weight_b * xp.exp((g + h) / reg)
+        shift = self.shift(f, g)
+        f_best, g_best = f + shift, g - shift
+        dual = float(
+            self._reward(self.a, f_best, r1) + self._reward(self.b, g_best, r2) - reg * (columns.sum() - self.constant)
+        )
+        return State(f_best, g_best, dual, self._gap(f, f_best, g_best, columns, reg), columns)
+
+    def _reward(self, mass: Vector, potential: Vector, strength: float) -> Vector:
+        if strength == float("inf"):
+            return (mass * potential).sum()
+        return -strength * (mass * self.xp.expm1(-potential / strength)).sum()
+
+    def _gap(self, f: Vector, f_best: Vector, g_best: Vector, columns: Vector, reg: float) -> float:
+        """Primal minus dual: r1 KL(P 1 | a exp(-f / r1)) + r2 KL(P' 1 | b exp(-g / r2)) where both are relaxed.
+
+        With balanced columns the plan must be made feasible first. Scaling its columns by b / columns costs at most
+        (reg + r1) KL(b | columns). If rows are balanced too, a rank-one repair of mass e = |b - columns|_1 / 2
+        follows, whose cost is at most e (3 spread + reg log(1 + 1 / e)).
+        """
+        xp, inf = self.xp, float("inf")
+        r1, r2 = self.strengths
+        if r2 < inf:
+            gap = r2 * _divergence(xp, columns, self.b * xp.exp(-g_best / r2))
+            if r1 < inf:
+                gap += r1 * _divergence(xp, self.a * xp.exp(-f / r1), self.a * xp.exp(-f_best / r1))
+            return float(gap)
+        repair = _divergence(xp, self.b, columns)
+        if r1 < inf:
+            return float((reg + r1) * repair)
+        moved = float(abs(self.b - columns).sum()) / 2
+        mass = float(self.b.sum())
+        return float(reg * repair) + (moved * (3 * self.spread + reg * math.log1p(mass / moved)) if moved else 0.0)
+
+
+def _divergence(xp: Any, p: Vector, q: Vector) -> Any:
+    """KL(p | q) of positive vectors, without cancellation where p is near q."""
+    ratio = xp.where(q > 0, p / xp.where(q > 0, q, 1.0), 1.0)
+    delta = ratio - 1
+    near = abs(delta) < 1e-4
+    series = delta * delta * (0.5 - delta / 6)
+    exact = ratio * xp.log(xp.where(ratio > 0, ratio, 1.0)) - delta
+    return (q * xp.where(near, series, exact)).sum()

@@ -1,0 +1,168 @@
+"""The iteration around the sweep, the same on every device: few sweeps, and an end with a proof.
+
+    for reg in schedule:                        # epsilon scaling, down to the reg asked for
+        repeat
+            f, h   <- sweep(g)                  # the only step that reads the kernel; see marginals.py
+            state  <- evaluate(f, g, h)         # shift, dual value and gap, from vectors
+            stop when the gap is small enough
+            g'     <- next_g(h), shifted        # translation invariance
+            g      <- anderson(g, g')           # unless it lost dual value: then back to the best g'
+
+Sweeps to a relative gap of 1e-6, float64 costs between points in the unit cube (n = 400; n = 1000 and 2000 differ by
+at most 3), first row plain Sinkhorn:
+
+    (reg, reg_m)            (.05, 1)  (.01, .1)  (.01, 1)  (.01, 10)  (.01, 100)  (.005, 10)
+    plain                         64         33       313       3360       > 4000      > 4000
+    Anderson-10 alone             10         10        30         66           60         109
+    translation                   17         24        84        122          129         249
+    translation, Anderson-5        8          9        17         22           23          39
+    translation, Anderson-10       8          9        17         22           23          37
+    translation, Anderson-20       8          9        17         23           24          36
+      and reg * 4, reg             8         10        17         20           22          29
+      and reg * 8, 4, 2, 1        12         14        22         26           26          32
+
+Below reg = .005 epsilon scaling pays: (.001, 10) 153 sweeps without, 74 from .2 down by 4; (.0003, 10) 491 and 162.
+Memory beyond 10 and other weights in the least squares change nothing that can be told from noise.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from kernels.deadline import Deadline
+from kernels.solution import Termination
+from kernels.uot.marginals import Marginals, State, Vector
+
+MEMORY = 10  # differences that Anderson keeps
+STAGE_TOLERANCE = 1e-2  # relative gap at which a stage of epsilon scaling hands over to the next
+STAGE_FACTOR = 4.0
+RIDGE = 1e-10  # of the mean diagonal of the normal equations: keeps dependent differences from blowing up
+
+
+class Sweeps(Protocol):
+    """What a device brings: the kernel of one problem and one pass over it."""
+
+    def start(self, reg: float) -> None:
+        """Begin a stage at `reg`; the next sweep may rebuild whatever depends on it."""
+
+    def sweep(self, g: Vector) -> tuple[Vector, Vector]:
+        """Return f and h for g, as `Marginals` defines them, in one read of the kernel."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Where the iteration ended: the last state, why, and after how many sweeps (`rejected` steps among them)."""
+
+    state: State
+    termination: Termination
+    iterations: int
+    rejected: int
+
+
+class Anderson:
+    """Anderson acceleration of a fixed-point map on g, by weighted least squares over the last differences.
+
+    The Jacobian of a Sinkhorn sweep is self-adjoint in the inner product weighted by the plan's column sums, so those
+    are the weights: on a quadratic this is then GMRES with a short memory.
+    """
+
+    def __init__(self, xp: Any, size: int, memory: int) -> None:
+        self.xp, self.memory = xp, memory
+        self.steps = xp.empty((memory, size))
+        self.residuals = xp.empty((memory, size))
+        self.reset()
+
+    def reset(self) -> None:
+        """Forget every difference."""
+        self.count = 0
+        self.last: tuple[Vector, Vector] | None = None
+
+    def propose(self, g: Vector, mapped: Vector, weights: Vector) -> Vector:
+        """The next g, after `g` was mapped to `mapped`."""
+        residual = mapped - g
+        if self.last is not None and self.memory:
+            slot = self.count % self.memory
+            self.steps[slot] = mapped - self.last[0]
+            self.residuals[slot] = residual - self.last[1]
+            self.count += 1
+        self.last = mapped, residual
+        kept = min(self.count, self.memory)
+        if not kept:
+            return mapped
+        differences = self.residuals[:kept]
+        weighted = differences * weights
+        normal = weighted @ differences.T
+        normal += (RIDGE * normal.trace() / kept + 1e-300) * self.xp.eye(kept)
+        return mapped - self.xp.linalg.solve(normal, weighted @ residual) @ self.steps[:kept]
+
+
+def schedule(reg: float, spread: float, warm: bool) -> list[float]:
+    """The values of reg to go through: none but `reg` when it is large, or when potentials are given."""
+    stages = [reg]
+    while not warm and reg < spread / 250 and stages[0] * STAGE_FACTOR < spread / 4:
+        stages.insert(0, stages[0] * STAGE_FACTOR)
+    return stages
+
+
+def iterate(
+    marginals: Marginals,
+    sweeps: Sweeps,
+    g: Vector,
+    *,
+    stages: Sequence[float],
+    tolerance: float,
+    limit: int,
+    deadline: Deadline,
+    memory: int = MEMORY,
+    translate: bool = True,
+) -> Outcome:
+    """Sweep until the relative gap at the last reg of `stages` is at most `tolerance`, or something stops it.
+
+    At least one sweep is made at the last reg, so that there is always an answer for the problem asked.
+    """
+    done = rejected = 0
+    for reg in stages:
+        final = reg == stages[-1]
+        if not final and (done >= limit - 1 or deadline.expired()):
+            continue
+        sweeps.start(reg)
+        aim = tolerance if final else max(tolerance, STAGE_TOLERANCE)
+        stage = _stage(marginals, sweeps, g, reg, aim, max(1, limit - done), deadline, memory, translate, final)
+        done, rejected, g = done + stage.iterations, rejected + stage.rejected, stage.state.g
+    return Outcome(stage.state, stage.termination, done, rejected)
+
+
+def _stage(
+    marginals: Marginals,
+    sweeps: Sweeps,
+    g: Vector,
+    reg: float,
+    tolerance: float,
+    limit: int,
+    deadline: Deadline,
+    memory: int,
+    translate: bool,
+    final: bool,
+) -> Outcome:
+    anderson = Anderson(marginals.xp, g.shape[0], memory)
+    fallback, best = None, float("-inf")
+    rejected = 0
+    for done in range(1, limit + 1):
+        f, h = sweeps.sweep(g)
+        state = marginals.evaluate(f, g, h, reg)
+        deadline.report(done, state.dual + state.gap if final else None, state.dual if final else None)
+        reached = Termination.GAP_REACHED if state.relative_gap <= tolerance else deadline.expired()
+        if reached or done == limit:
+            break
+        if fallback is not None and not state.dual >= best - state.gap:
+            # The extrapolation lost more than the gap explains (or made NaN): take the plain step instead.
+            rejected += 1
+            g, fallback, best = fallback, None, float("-inf")
+            anderson.reset()
+            continue
+        mapped = marginals.next_g(h, reg)
+        if translate:
+            mapped = mapped - marginals.shift(f, mapped)
+        fallback, best = mapped, state.dual
+        g = anderson.propose(g, mapped, state.columns)
+    return Outcome(state, reached or Termination.ITERATION_LIMIT, done, rejected)

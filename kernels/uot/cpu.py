@@ -36,8 +36,8 @@ def solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Sol
         for a batch. Rows without mass have f extended (product) or -inf (uniform), unreachable ones +inf.
     Guarantee:
         "gap_reached": primal value of the plan minus dual value of f, g is at most tolerance times the larger of both;
-        worked out from float64 sums wherever float32 noise could hide a larger gap. Deterministic, whatever the number of
-        threads.
+        worked out from float64 sums wherever float32 noise could hide a larger gap. Deterministic for any
+        number of threads.
     Numerics:
         Stored kernels and exponentials are float32, or float64 where the cost is float64 and small or C / reg is large;
         vectors and sums over many rows are float64. A stored kernel holds the plan at recent potentials, so no reg is

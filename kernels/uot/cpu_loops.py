@@ -28,7 +28,7 @@ _LN2 = 0.6931471805599453
 _TERMS_64 = tuple(_LN2**k / float(np.prod(np.arange(1.0, k + 1))) for k in range(12, -1, -1))
 
 
-def exp2(x):  # type: ignore[no-untyped-def]
+def exp2(x: float) -> float:
     """2^x for |x| <= 126 (clamped), from a polynomial and the exponent bits, so that loops over it become SIMD."""
     raise NotImplementedError("compiled only")
 

@@ -54,9 +54,7 @@ class LogSweeps:
         cost, f, weight = self.problem.cost, self.f * self.scale, self.marginals.weight_a
 
         def sweep(first: int, last: int, best: Array, total: Array) -> None:
-            sweep_cost(
-                first, last, cost, self.scale, f, g, weight, self.target, self.phi, self.kernel, best, total
-            )
+            sweep_cost(first, last, cost, self.scale, f, g, weight, self.target, self.phi, self.kernel, best, total)
 
         return summed(f.size, g.size, sweep)
 
@@ -107,7 +105,6 @@ class FusedSweeps(LogSweeps):
         self.at = f, rounded.astype(np.float64)
         return self._finish(f, self.at[1], columns)
 
-
     def _read(self, f: Array, v: Array) -> tuple[Array, Array]:
         weight = self.marginals.weight_a
 
@@ -134,9 +131,7 @@ class PointSweeps(LogSweeps):
         x, columns, metric, f, weight = self.x, self.columns, self.metric, self.f * self.scale, self.marginals.weight_a
 
         def sweep(first: int, last: int, best: Array, total: Array) -> None:
-            sweep_points(
-                first, last, x, columns, metric, self.scale, f, g, weight, self.target, self.phi, best, total
-            )
+            sweep_points(first, last, x, columns, metric, self.scale, f, g, weight, self.target, self.phi, best, total)
 
         return summed(f.size, g.size, sweep)
 
@@ -148,7 +143,5 @@ class PointSweeps(LogSweeps):
 
 def _soft_columns(cost: Array, scale: float, f: Array) -> Array:
     out = np.empty(cost.shape[1])
-    in_threads(
-        chunks(out.size, f.size), lambda number, first, last: soft_columns(first, last, cost, scale, f, out)
-    )
+    in_threads(chunks(out.size, f.size), lambda number, first, last: soft_columns(first, last, cost, scale, f, out))
     return out

@@ -16,8 +16,21 @@ FLAGS = ("--std=c++17", "--extra-device-vectorization")
 
 
 def source(path: str) -> str:
-    """The text of `path` (relative to kernels/, as "lap/forest.cu") behind the common header."""
-    return f'{(HERE / "common.cuh").read_text()}\n#line 1 "{path}"\n{(HERE / path).read_text()}'
+    """The text of `path` (relative to kernels/, as "lap/forest.cu") behind the common header.
+
+    A line `#include "uot/ring.cuh"` (relative to kernels/ too) is replaced by that file's text, once.
+    """
+    return f'{(HERE / "common.cuh").read_text()}\n{_expand(path, set())}'
+
+
+def _expand(path: str, seen: set[str]) -> str:
+    seen.add(path)
+    lines = (HERE / path).read_text().splitlines()
+    for k, line in enumerate(lines):
+        if line.startswith('#include "'):
+            header = line.split('"')[1]
+            lines[k] = "" if header in seen else f'{_expand(header, seen)}\n#line {k + 2} "{path}"'
+    return "\n".join([f'#line 1 "{path}"', *lines, ""])
 
 
 def sources() -> list[str]:

@@ -1,0 +1,78 @@
+"""The instance families of the benchmarks. Seeds are fixed, so every peer anywhere gets the same arrays."""
+
+from collections.abc import Callable
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[np.generic]
+FloatArray = npt.NDArray[np.float64]
+
+
+def uniform_integers(n: int, high: int) -> Array:
+    """int32 in [0, high]."""
+    return np.random.default_rng([1, n, high]).integers(0, high + 1, (n, n), dtype=np.int32)
+
+
+def uniform(n: int) -> Array:
+    """float64 in [0, 1000 n)."""
+    return np.random.default_rng([2, n]).random((n, n)) * (1000.0 * n)
+
+
+def squared_distances(x: FloatArray, y: FloatArray) -> FloatArray:
+    """Between every row of x and every row of y, summed over the coordinates in order."""
+    return np.asarray(((x[:, None] - y[None]) ** 2).sum(-1))
+
+
+def _plane(rng: np.random.Generator, n: int) -> FloatArray:
+    x, y = rng.random((n, 2)) * 1e3, rng.random((n, 2)) * 1e3
+    return squared_distances(x, y)
+
+
+def _clustered(rng: np.random.Generator, n: int) -> FloatArray:
+    centre = rng.random((20, 2)) * 1e3
+    x = centre[rng.integers(0, 20, n)] + rng.normal(0, 20, (n, 2))
+    y = centre[rng.integers(0, 20, n)] + rng.normal(0, 20, (n, 2))
+    return squared_distances(x, y)
+
+
+def _gene50(rng: np.random.Generator, n: int) -> FloatArray:
+    """Correlation distance of expression profiles drawn around 12 cell types."""
+    centre = rng.normal(size=(12, 50))
+    profiles = []
+    for _ in range(2):
+        x = centre[rng.integers(0, 12, n)] + rng.normal(0, 0.7, (n, 50))
+        profiles.append(x)
+    unit = []
+    for x in profiles:
+        x = x - x.mean(1, keepdims=True)
+        unit.append(x / np.linalg.norm(x, axis=1)[:, None])
+    return np.asarray(1 - unit[0] @ unit[1].T)
+
+
+_STRUCTURED: dict[str, Callable[[np.random.Generator, int], FloatArray]] = {
+    "sqeuclid": _plane,
+    "euclid": lambda rng, n: np.sqrt(_plane(rng, n)),
+    "clustered": _clustered,
+    "gene50": _gene50,
+    "lowrank8": lambda rng, n: rng.random((n, 8)) @ rng.random((8, n)) * 1e3,
+    "powerlaw": lambda rng, n: rng.pareto(1.5, (n, n)) + 1,
+    "product": lambda rng, n: np.outer(np.arange(1, n + 1.0), np.arange(1, n + 1.0)),
+}
+_RANGES = {"r01": 0.1, "r1": 1, "r10": 10}
+LAP_FAMILIES = (*_RANGES, "u", *_STRUCTURED)
+
+
+def lap(family: str, n: int) -> Array:
+    """Square cost matrix: int32 for r01, r1, r10 (range 0.1 n, n, 10 n), float64 otherwise."""
+    if family in _RANGES:
+        return uniform_integers(n, int(_RANGES[family] * n))
+    if family == "u":
+        return uniform(n)
+    rng = np.random.default_rng([9, n, sum(map(ord, family))])
+    return _STRUCTURED[family](rng, n)
+
+
+def lap_batch(batch: int, n: int) -> Array:
+    """(batch, n, n) float32 uniform in [0, 1)."""
+    return np.random.default_rng([4, batch, n]).random((batch, n, n), dtype=np.float32)

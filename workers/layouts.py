@@ -6,6 +6,7 @@ anything is allocated. Arrays are mapped from the file, not read.
 
 import json
 import math
+import sys
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -101,6 +102,9 @@ def _number(dtype: np.dtype[Any], allow: str = "") -> np.dtype[Any]:
         raise BadLayout("holds Python objects; expected numbers (nothing is unpickled here)")
     if dtype.names is not None or dtype.kind not in NUMBERS + allow or dtype.itemsize == 0:
         raise BadLayout(f"has dtype {str(dtype)[:80]}; expected integers or floats")
+    if dtype.byteorder == ">" or (dtype.byteorder == "=" and sys.byteorder == "big"):
+        native = dtype.newbyteorder("<").str
+        raise BadLayout(f"is big-endian ({dtype.str}); expected little-endian, as array.astype({native!r}) makes it")
     return dtype
 
 
@@ -119,6 +123,4 @@ def _map(
     if elements == 0:
         return np.empty(shape, dtype)
     array = np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)  # type: ignore[call-overload]
-    if not dtype.isnative:
-        return array.astype(dtype.newbyteorder("="))  # type: ignore[no-any-return]
     return array  # type: ignore[no-any-return]

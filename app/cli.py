@@ -1,0 +1,83 @@
+"""`allot`: serve, worker, solve, doctor, demo, key. Each command is a function of the file of its name."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+
+def parser() -> argparse.ArgumentParser:
+    """Every command and option on one screen."""
+    root = argparse.ArgumentParser(prog="allot", description="Assignment problems, answered with a proof.")
+    commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
+
+    serve = commands.add_parser("serve", help="run API, workers and (unless ALLOT_REDIS_URL is set) Redis")
+    serve.add_argument("--host", default="127.0.0.1", help="address to listen on (default: this machine only)")
+    serve.add_argument("--port", type=int, default=8000, help="0 takes a free one and prints it (default 8000)")
+    serve.add_argument("--insecure", action="store_true", help="listen on any address without API keys")
+    serve.add_argument("--data-dir", type=Path, help="where everything is kept (default ./data or ALLOT_DATA_DIR)")
+    serve.add_argument("--workers", type=int, metavar="N", help="CPU workers; 0 runs the API alone")
+
+    worker = commands.add_parser("worker", help="run workers alone, for an API on the same ALLOT_REDIS_URL")
+    worker.add_argument("--data-dir", type=Path)
+    worker.add_argument("--workers", type=int, metavar="N", help="CPU workers (every visible GPU gets one besides)")
+
+    solve = commands.add_parser("solve", help="solve one file in this process, without a server")
+    solve.add_argument("file", type=Path, help=".npy cost matrix, QAPLIB .dat, sparse .npz")
+    solve.add_argument("--solver", choices=("lap", "auction", "uot", "qap"), help="default: what the file looks like")
+    solve.add_argument("--option", "-o", action="append", default=[], metavar="NAME=VALUE")
+    solve.add_argument("--time-limit", type=float, metavar="SECONDS")
+    solve.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto")
+    solve.add_argument("--json", action="store_true", help="print the whole answer as JSON")
+
+    doctor = commands.add_parser("doctor", help="say what is missing here and how to mend it")
+    doctor.add_argument("--data-dir", type=Path)
+
+    demo = commands.add_parser("demo", help="start everything, solve all four problems over HTTP, stop")
+    demo.add_argument("--workers", type=int, metavar="N")
+
+    key = commands.add_parser("key", help="make an API key")
+    key.add_argument("owner", help="whose jobs and blobs it opens")
+    return root
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; its modules are imported only then, so that `allot --help` is quick."""
+    args = parser().parse_args(argv)
+    if args.command == "serve":
+        from app.serve import serve
+
+        return serve(args)
+    if args.command == "worker":
+        from app.serve import work
+
+        return work(args)
+    if args.command == "solve":
+        from app.solve import solve_file
+
+        return solve_file(args)
+    if args.command == "doctor":
+        from app.doctor import doctor
+
+        return doctor(args)
+    if args.command == "demo":
+        from app.demo import demo
+
+        return demo(args)
+    return _key(args.owner)
+
+
+def _key(owner: str) -> int:
+    from app.auth import BadKeys, new_key
+
+    try:
+        secret, entry = new_key(owner)
+    except BadKeys as wrong:
+        print(f"allot: {wrong}", file=sys.stderr)
+        return 2
+    print(f"key for its holder, shown only now:  {secret}\nline for ALLOT_API_KEYS_FILE:         {entry}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,136 @@
+"""`allot solve FILE`: read one file, solve it in this process, print the answer with its certificate."""
+
+import json
+import time
+from argparse import Namespace
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pydantic import ValidationError
+
+from app.answer import grouped, json_bytes
+from kernels import SOLVERS, Array, Csr, Deadline, Device, InvalidProblem, Progress, Solver
+from workers.codec import Form, InvalidUpload, decode
+
+
+def solve_file(args: Namespace) -> int:
+    """Run the command; 0 for an answer, 1 when its certificate does not hold, 2 for wrong input."""
+    try:
+        inputs = read_inputs(args.file)
+        card = SOLVERS[args.solver or guess_solver(inputs)]
+        options = card.options.model_validate_json(json.dumps(option_values(args.option, card)), strict=True)
+        document = solve(card, inputs, options, args.device, args.time_limit, args.json)
+    except (InvalidProblem, InvalidUpload, OSError) as wrong:
+        print(f"allot: {wrong}")
+        return 2
+    except ValidationError as wrong:
+        for error in wrong.errors():
+            print(f"allot: option {'.'.join(map(str, error['loc']))}: {error['msg']}")
+        return 2
+    print(json_bytes(document, indent=2).decode() if args.json else describe(document))
+    return 0 if document["certificate"]["holds"] else 1
+
+
+def read_inputs(path: Path) -> dict[str, Array | Csr]:
+    """The named arrays of a file: `cost` of a matrix, `benefit` of a sparse one, `flow` and `distance` of a .dat."""
+    decoded = decode(path, Form(filename=path.name), field=path.name)
+    if isinstance(decoded, dict):
+        return dict(decoded)
+    return {"benefit": decoded} if isinstance(decoded, Csr) else {"cost": decoded}
+
+
+def guess_solver(inputs: dict[str, Any]) -> str:
+    """The first solver whose required inputs are all there."""
+    for card in SOLVERS.values():
+        required = {spec.name for spec in card.inputs if spec.required}
+        if required <= inputs.keys() <= {spec.name for spec in card.inputs}:
+            return card.name
+    raise InvalidProblem("file", f"holds {', '.join(inputs)}, which no solver takes; name one with --solver")
+
+
+def option_values(pairs: Sequence[str], card: Solver) -> dict[str, Any]:
+    """`name=value` pairs as options; a value is JSON, and a bare word is a string."""
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals or name not in card.options.model_fields:
+            known = ", ".join(card.options.model_fields) or "none"
+            raise InvalidProblem(f"--option {pair}", f"is not NAME=VALUE with an option of {card.name}: {known}")
+        try:
+            values[name] = json.loads(text)
+        except ValueError:
+            values[name] = text
+    return values
+
+
+def solve(
+    card: Solver, inputs: dict[str, Any], options: Any, device: str, time_limit_s: float | None, quiet: bool
+) -> dict[str, Any]:
+    """Solve, certify, and lay the answer out as the HTTP result is."""
+    if card.name == "auction" and "cost" in inputs:
+        inputs = {"benefit": inputs["cost"]}
+    begun = time.perf_counter()
+    problem = card.build(inputs, options)
+    where = pick_device(card, problem, options, device)
+    card.warm_up(where)  # compiling is not solving
+    built = time.perf_counter()
+    deadline = Deadline(time_limit_s, on_progress=None if quiet else show_progress)
+    solution = card.solve(problem, options, deadline, where)
+    solved = time.perf_counter()
+    certificate = card.certify(problem, solution)
+    ended = time.perf_counter()
+    return {
+        "solver": card.name,
+        "termination": solution.termination,
+        "objective": certificate.objective,
+        "certificate": vars(certificate),
+        "method": solution.method,
+        "device": where,
+        "iterations": solution.iterations,
+        "timings_ms": {
+            "load": (built - begun) * 1e3,
+            "solve": (solved - built) * 1e3,
+            "certify": (ended - solved) * 1e3,
+        },
+        **grouped(solution.arrays),
+    }
+
+
+def pick_device(card: Solver, problem: Any, options: Any, asked: str) -> Device:
+    """The device to solve on in this process."""
+    if asked == "cpu" or "gpu" not in card.modules:
+        if asked == "gpu":
+            raise InvalidProblem("--device", f"{card.name} has no GPU solver")
+        return "cpu"
+    from workers import devices
+
+    there = bool(devices.visible_gpus())
+    if asked == "gpu" and not there:
+        raise InvalidProblem("--device", "there is no CUDA device here; `allot doctor` says why")
+    return "gpu" if there and (asked == "gpu" or card.prefers_gpu(problem, options)) else "cpu"
+
+
+def show_progress(progress: Progress) -> None:
+    """One line that overwrites itself."""
+    gap = "" if progress.gap is None else f"  gap {progress.gap:.3%}"
+    print(f"\r{progress.elapsed_s:7.1f} s  iteration {progress.iteration}  {progress.objective}{gap}   ", end="\r")
+
+
+def describe(document: dict[str, Any]) -> str:
+    """The answer for a person: what was found, what was proved, and the arrays, cut short."""
+    certificate = document["certificate"]
+    lines = [
+        f"{document['solver']} by {document['method']} on {document['device']}: {document['termination']} "
+        f"in {document['timings_ms']['solve']:.1f} ms",
+        f"objective {document['objective']}  bound {certificate['bound']}  gap {certificate['gap_rel']}",
+        f"proved: {certificate['proved']}" + ("" if certificate["holds"] else "  -- IT DOES NOT HOLD"),
+    ]
+    standard = {"solver", "termination", "objective", "certificate", "method", "device", "iterations", "timings_ms"}
+    for name, value in document.items():
+        if name not in standard:
+            for label, array in value.items() if isinstance(value, dict) else [(name, value)]:
+                text = np.array2string(array, threshold=20, edgeitems=4, max_line_width=110)
+                lines.append(f"{label} = {text}")
+    return "\n".join(lines)

@@ -1,0 +1,104 @@
+"""One whole service for the session: embedded Redis, one CPU worker, the API under uvicorn on a free port."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+import uvicorn
+from fastapi import FastAPI
+
+from app.config import HttpSettings
+from app.main import create_app
+from workers.config import Settings
+from workers.redis_server import EmbeddedRedis
+from workers.supervisor import Supervisor
+
+READY_S = 280.0
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Service:
+    url: str
+    settings: Settings
+    app: FastAPI
+
+
+def serve(app: FastAPI) -> tuple[str, Callable[[], None]]:
+    """Run the app on a free port in a thread: (its address, how to stop it)."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    server = uvicorn.Server(uvicorn.Config(app, log_level="warning", timeout_graceful_shutdown=3))
+    thread = threading.Thread(target=server.run, args=([listener],), daemon=True)
+    thread.start()
+
+    def stop() -> None:
+        app.state.waiting.end()
+        server.should_exit = True
+        thread.join(10)
+        listener.close()
+
+    return f"http://127.0.0.1:{listener.getsockname()[1]}", stop
+
+
+@pytest.fixture(scope="session")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    folder: Path = tmp_path_factory.mktemp("service")
+    with EmbeddedRedis(folder) as url:
+        settings = Settings(
+            redis_url=url, data_dir=folder, max_upload_bytes=16 * MIB, max_elements=1 << 21, max_time_limit_s=100
+        )
+        supervisor = Supervisor(settings, cpu_workers=1, gpus=[])
+        supervisor.start()
+        app = create_app(settings, HttpSettings(max_json_bytes=4 * MIB, inline_elements=1000))
+        address, stop = serve(app)
+        try:
+            wait_until_ready(address)
+            yield Service(address, settings, app)
+        finally:
+            stop()
+            supervisor.stop(drain=False)
+
+
+def wait_until_ready(address: str) -> None:
+    give_up = time.monotonic() + READY_S
+    while True:
+        answer = httpx.get(f"{address}/readyz")
+        workers = httpx.get(f"{address}/v1/devices").json()["workers"]
+        if answer.status_code == 200 and any(worker["state"] == "idle" for worker in workers):
+            return
+        assert time.monotonic() < give_up, answer.text
+        time.sleep(0.1)
+
+
+@pytest.fixture
+def client(service: Service) -> Iterator[httpx.Client]:
+    with httpx.Client(base_url=service.url, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture
+def post(client: httpx.Client) -> Callable[..., httpx.Response]:
+    """Post a job as JSON; `wait` seconds for its answer."""
+
+    def send(job: dict[str, Any], wait: float | None = 30, **headers: str) -> httpx.Response:
+        prefer = {} if wait is None else {"Prefer": f"wait={wait}"}
+        return client.post("/v1/jobs", json=job, headers=prefer | headers)
+
+    return send
+
+
+LAP = {"solver": "lap", "inputs": {"cost": [[4, 1, 3], [2, 0, 5], [3, 2, 2]]}}
+
+
+def long_job(seconds: float = 30) -> dict[str, Any]:
+    """A job that runs until its time limit or until it is stopped."""
+    n = 40
+    flow = [[(i * 7 + j * 13) % 31 for j in range(n)] for i in range(n)]
+    distance = [[(i * 11 + j * 5) % 29 for j in range(n)] for i in range(n)]
+    return {"solver": "qap", "inputs": {"flow": flow, "distance": distance}, "time_limit_s": seconds}

@@ -1,0 +1,67 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from app.json_arrays import array_from_lists
+from kernels import InvalidProblem
+
+
+def read(data: Any, forbidden: float | None = math.inf) -> Any:
+    return array_from_lists("cost", data, forbidden, 1000)
+
+
+@pytest.mark.parametrize(
+    ("data", "dtype"),
+    [
+        ([[1, 2], [3, 4]], np.int64),
+        ([[1, 2], [3, 4.5]], np.float64),
+        ([2**63 - 1, -(2**63)], np.int64),
+        ([[[1.0]], [[2.0]]], np.float64),
+    ],
+)
+def test_numbers_keep_their_kind(data: Any, dtype: Any) -> None:
+    array = read(data)
+    assert array.dtype == dtype
+    assert array.tolist() == data
+
+
+def test_null_is_the_forbidden_value() -> None:
+    assert read([[1, None], [2, 3]]).tolist() == [[1, math.inf], [2, 3]]
+    assert read([[1, None]], -math.inf).tolist() == [[1, -math.inf]]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ([[1, 2], [3]], r"ragged: row \[1\] holds 1 entries; expected 2"),
+        ([[1, 2], 3], r"ragged: row \[1\]"),
+        ([[[1, 2], [3, 4]], [[1, 2], [3]]], r"ragged: row \[1, 1\]"),
+        ([1, [2]], r"a list at \[1\]"),
+        ([[1, True]], r"a boolean at \[0, 1\]"),
+        ([[1.5, False]], r"a boolean at \[0, 1\]"),
+        ([["1", 2]], r"a string at \[0, 0\]"),
+        ([[1, {}]], r"an object at \[0, 1\]"),
+        ([[1, 2**63]], r"9223372036854775808 at \[0, 1\], which does not fit int64"),
+        ([[0.5, 2**70]], r"does not fit int64"),
+        ([10**400, 1.0], r"does not fit int64"),
+        ([[[[1]]]], "nested 4 deep"),
+        (5, "the number 5"),
+        ("abc", "a string"),
+        ([[0] * 40] * 40, "1600 entries; at most 1000"),
+    ],
+)
+def test_the_place_of_the_fault_is_named(data: Any, message: str) -> None:
+    with pytest.raises(InvalidProblem, match=message):
+        read(data)
+
+
+def test_null_in_a_vector_is_refused() -> None:
+    with pytest.raises(InvalidProblem, match=r"null at \[1\]"):
+        read([1, None], None)
+
+
+@pytest.mark.parametrize("data", [[], [[]], [[], []]])
+def test_empty_lists_stay_empty(data: Any) -> None:
+    assert read(data).size == 0

@@ -8,6 +8,7 @@ import logging
 from typing import Any
 
 from rq.exceptions import NoSuchJobError
+from rq.executions import Execution
 from rq.job import Job
 
 JOB_FUNCTION = "workers.run.run"
@@ -42,6 +43,15 @@ class AllowedJob(Job):  # type: ignore[misc]
         self.repeats_left = None
         self.retry_intervals = None
         self.group_id = None
+
+    def get_executions(self) -> list[Execution]:
+        """Every execution that the registry names, also those of dead workers.
+
+        RQ reads each one's hash and raises where it has expired, which would end the worker that cleans up after a
+        job which another one lost; all that RQ needs of an execution here is its key.
+        """
+        ids = self.execution_registry.get_execution_ids()
+        return [Execution(execution_id, self.id, self.connection) for execution_id in ids]
 
     def perform(self) -> Any:
         """Never in this process."""

@@ -34,8 +34,10 @@ def main(arguments: list[str]) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
     with socket.socket(fileno=descriptor) as channel, channel.makefile("rw") as lines:
-        bench = _bench("gpu" if device == "gpu" else "cpu", Settings.from_env())
-        _say(lines, {"ready": True, "broken": _warm_up(bench.device), **_told(bench)})
+        settings = Settings.from_env()
+        bench = _bench("gpu" if device == "gpu" else "cpu", settings)
+        wanted = settings.warm_solvers.split(",") if settings.warm_solvers else list(SOLVERS)
+        _say(lines, {"ready": True, "broken": _warm_up(bench.device, wanted), **_told(bench)})
         for line in lines:
             order = json.loads(line)
             try:
@@ -55,11 +57,11 @@ def _bench(device: Device, settings: Settings) -> Bench:
     return Bench(Records(redis), open_store(settings, redis), device, name, staging)
 
 
-def _warm_up(device: Device) -> dict[str, str]:
+def _warm_up(device: Device, wanted: list[str]) -> dict[str, str]:
     """Compile and run every kernel once; returns what is wrong with the solvers that cannot."""
     broken = {}
     for card in SOLVERS.values():
-        if device in card.modules:
+        if card.name in wanted and device in card.modules:
             try:
                 card.warm_up(device)
             except Exception as error:

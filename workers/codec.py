@@ -21,6 +21,8 @@ from typing import IO, Any
 import numpy as np
 
 from kernels import Array, Csr, InvalidProblem
+from kernels.auction import files as auction_files
+from kernels.qap import qaplib
 from workers import layouts, unpack
 
 Decoded = Array | Csr | dict[str, Array]
@@ -43,6 +45,8 @@ MEDIA_TYPES = {
 }
 SPARSE_LAYOUT = {"data", "indices", "indptr", "shape", "format"}
 LONGEST_TEXT = 256 << 20
+LONGEST_GRAPH = 1 << 30
+"""Of the formats that are parsed in memory."""
 MOST_MEMBERS = 64
 
 
@@ -75,6 +79,9 @@ class Form:
     content_type: str = ""
 
 
+AS_FOUND = Form()
+
+
 def sniff(path: Path, filename: str = "", content_type: str = "") -> str | None:
     """The format of a file that is not compressed: by its first bytes, else its name, else its media type."""
     with path.open("rb") as file:
@@ -94,7 +101,7 @@ def sniff(path: Path, filename: str = "", content_type: str = "") -> str | None:
     return "qaplib" if head and not head.strip(b"0123456789+-.eE \t\r\n") else None
 
 
-def decode(source: Path | bytes, form: Form = Form(), field: str = "file", limits: Limits = Limits()) -> Decoded:
+def decode(source: Path | bytes, form: Form = AS_FOUND, field: str = "file", limits: Limits = Limits()) -> Decoded:
     """Read an upload: one array, one sparse matrix, or arrays by name.
 
     Arrays may be mapped from `source`, which must then not change; a temporary copy is already unlinked.
@@ -115,8 +122,6 @@ def decode(source: Path | bytes, form: Form = Form(), field: str = "file", limit
 
 def decode_solution(source: Path | bytes, flow: Array, distance: Array, field: str = "sln") -> tuple[Array, float]:
     """Read a QAPLIB .sln file: the permutation and the objective that it claims. Raises InvalidUpload."""
-    from kernels.qap import qaplib  # type: ignore[attr-defined, unused-ignore]
-
     data = source if isinstance(source, bytes) else _bytes(source, 1 << 24)
     try:
         permutation, objective = qaplib.parse_sln(_text(data), flow, distance)
@@ -168,22 +173,20 @@ def _decode(path: Path, form: Form, limits: Limits) -> Decoded:
     if format == "safetensors":
         return _pick(layouts.safetensors(path, limits.max_elements), form.member)
     if format == "qaplib":
-        from kernels.qap import qaplib  # type: ignore[attr-defined, unused-ignore]
-
         flow, distance = qaplib.parse_dat(_text(_bytes(path, LONGEST_TEXT)))
         return {"flow": flow, "distance": distance}
     if format in ("mtx", "auction"):
-        return _sparse_file(path, format, limits)
+        return _graph_file(path, format, limits)
     raise layouts.BadLayout(f"is said to be {format[:40]!r}, which cannot be read here")
 
 
-def _sparse_file(path: Path, format: str, limits: Limits) -> Csr:
-    from kernels.auction import files  # type: ignore[attr-defined, unused-ignore]
-
-    matrix: Csr = files.read_matrix_market(path) if format == "mtx" else files.read_binary(path)
-    if matrix.values.size > limits.max_elements:
-        raise layouts.BadLayout(f"has {matrix.values.size} entries; the limit is {limits.max_elements}")
-    return matrix
+def _graph_file(path: Path, format: str, limits: Limits) -> Array | Csr:
+    data = _bytes(path, min(limits.max_bytes, LONGEST_GRAPH))
+    graph: Array | Csr = auction_files.read_mtx(data) if format == "mtx" else auction_files.read_paper(data)
+    entries = graph.values.size if isinstance(graph, Csr) else graph.size
+    if entries > limits.max_elements:
+        raise layouts.BadLayout(f"has {entries} entries; the limit is {limits.max_elements}")
+    return graph
 
 
 def _npz(path: Path, limits: Limits, member: str | None) -> Decoded:

@@ -32,6 +32,7 @@ class Settings:
         lost_after_s: without a heartbeat for so long, a worker's job runs elsewhere.
         janitor_s: between two rounds of cleaning.
         warm_up_s: how long a new child may take to be ready.
+        warm_solvers: those whose kernels are compiled before a worker takes jobs, as "lap,qap"; empty for all.
         drain_s: how long running jobs may go on when the supervisor stops.
         pinned_bytes: page-locked memory of a GPU child for staging inputs.
     """
@@ -55,6 +56,7 @@ class Settings:
     lost_after_s: float = 6.0
     janitor_s: float = 1.0
     warm_up_s: float = 300.0
+    warm_solvers: str = ""
     drain_s: float = 10.0
     pinned_bytes: int = 2048 * MIB
 

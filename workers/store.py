@@ -2,7 +2,7 @@
 
 The store keeps the bytes that came, named by their sha256, and a sidecar that says what they decode to. Who may
 see a blob and who holds it is in Redis (workers/scripts.py: KEEP, CONDEMN); the bytes are in a folder or a bucket.
-A blob is unknown to everyone but the owners who uploaded it or whose job made it.
+A blob is unknown to all but the owners who uploaded it or whose job made it.
 """
 
 import errno
@@ -12,7 +12,7 @@ import shutil
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -22,7 +22,7 @@ import numpy as np
 
 from kernels import Array, Csr
 from workers.bucket import Bucket
-from workers.codec import Decoded, Form, InvalidUpload, Limits, decode, describe
+from workers.codec import AS_FOUND, Decoded, Form, InvalidUpload, Limits, decode, describe
 from workers.config import Settings
 from workers.connection import connect, guarded
 from workers.folder import Folder, hexadecimal
@@ -103,7 +103,7 @@ class Writer:
         self._file.flush()
         return self.path
 
-    def commit(self, owner: str, form: Form = Form(), field: str = "file", expected: str | None = None) -> BlobInfo:  # noqa: B008
+    def commit(self, owner: str, form: Form = AS_FOUND, field: str = "file", expected: str | None = None) -> BlobInfo:
         """Check that the bytes decode, and make them the owner's blob.
 
         Raises:
@@ -194,7 +194,7 @@ class Store:
     def open_array(self, digest: str) -> Array:
         """The one array that a blob holds, mapped. Raises UnknownBlob, InvalidUpload."""
         value = self.load(digest)
-        if isinstance(value, Csr | dict):
+        if not isinstance(value, np.ndarray):
             raise InvalidUpload(digest, f"holds {describe(value)['kind']}; expected one dense array")
         return value
 
@@ -227,8 +227,7 @@ class Store:
         sidecar = self.folder.sidecar(digest)
         if sidecar is None:
             return None
-        known = {spec.name for spec in fields(BlobInfo)}
-        return BlobInfo(**{name: value for name, value in sidecar.items() if name in known})
+        return BlobInfo(**sidecar)
 
     @guarded
     def delete(self, digest: str, owner: str) -> None:
@@ -253,7 +252,6 @@ class Store:
                 gone += self._bury(digest)
         return gone
 
-    @guarded
     def check(self) -> None:
         """Raise Unavailable or OSError when the store cannot be written."""
         self.folder.check()

@@ -1,0 +1,26 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.workers.service import settings_for
+from workers.config import Settings
+from workers.queue import Jobs
+from workers.redis_server import EmbeddedRedis
+
+
+@pytest.fixture(scope="module")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
+    """Settings with a real Redis of this module's own, and no workers."""
+    folder: Path = tmp_path_factory.mktemp("allot")
+    with EmbeddedRedis(folder) as url:
+        yield settings_for(folder).with_redis(url)
+
+
+@pytest.fixture
+def jobs(settings: Settings) -> Iterator[Jobs]:
+    """A caller on an empty Redis."""
+    made = Jobs(settings)
+    made._redis.flushall()
+    yield made
+    made._redis.close()

@@ -1,0 +1,110 @@
+"""A whole service for tests: an embedded Redis, workers under a supervisor, and a caller."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import psutil
+
+from kernels import Array
+from workers.config import Settings
+from workers.job import InputRef, Job, State, Submission
+from workers.queue import Jobs
+from workers.redis_server import EmbeddedRedis
+from workers.supervisor import Supervisor
+
+OWNER = "ann"
+READY_S = 240.0
+"""Compiling the kernels for the first time takes most of a minute on two cores."""
+
+
+def settings_for(folder: Path, **changes: Any) -> Settings:
+    return Settings(data_dir=folder, warm_solvers="lap,qap", **{"cancel_grace_s": 2.0, "drain_s": 5.0, **changes})
+
+
+class Service:
+    def __init__(self, folder: Path, cpu_workers: int, **changes: Any) -> None:
+        self.redis = EmbeddedRedis(folder)
+        self.settings = settings_for(folder, **changes).with_redis(self.redis.start())
+        self.jobs = Jobs(self.settings)
+        self.supervisor = Supervisor(self.settings, cpu_workers, [])
+        self.supervisor.start()
+        self.cpu_workers = cpu_workers
+
+    def ready(self) -> None:
+        eventually(lambda: len(self.jobs.workers()) >= self.cpu_workers, READY_S)
+
+    def stop(self) -> None:
+        self.supervisor.stop(drain=False)
+        self.redis.stop()
+
+    def lap(self, n: int = 4, seed: int = 0, **more: Any) -> Job:
+        return self.submit("lap", {"cost": np.random.default_rng(seed).integers(0, 100, (n, n))}, **more)
+
+    def long_qap(self, time_limit_s: float = 60.0, n: int = 40, **more: Any) -> Job:
+        """Takes all its time: nothing proves an instance of this size optimal."""
+        rng = np.random.default_rng(n)
+        arrays = {name: _symmetric(rng.integers(0, 100, (n, n))) for name in ("flow", "distance")}
+        options = {"bound_share": 0.0, "bounds": ["gilmore-lawler"]}
+        return self.submit("qap", arrays, options=options, time_limit_s=time_limit_s, **more)
+
+    def submit(self, solver: str, arrays: dict[str, Array], **more: Any) -> Job:
+        inputs: dict[str, InputRef] = {name: self.jobs.store.put(array, OWNER) for name, array in arrays.items()}
+        return self.jobs.submit(Submission(OWNER, solver, inputs, queue="cpu", **more))[0]
+
+    def ended(self, job: Job, within_s: float = 30.0) -> Job:
+        seen = self.jobs.wait(job.id, OWNER, within_s)
+        assert seen.state.ended, seen
+        return seen
+
+    def running(self, job: Job, attempt: int = 1, within_s: float = 30.0) -> Job:
+        def there() -> bool:
+            seen = self.jobs.get(job.id, OWNER)
+            return seen.state is State.RUNNING and seen.attempt >= attempt
+
+        eventually(there, within_s)
+        return self.jobs.get(job.id, OWNER)
+
+    def worker_of(self, job: Job) -> psutil.Process:
+        """The worker that runs the job, as RQ's books say."""
+        for name in (info.name for info in self.jobs.workers()):
+            record = self.jobs._redis.hgetall(f"rq:worker:{name}")
+            if record.get("current_job") == job.id and psutil.pid_exists(int(record["pid"])):
+                return psutil.Process(int(record["pid"]))
+        raise AssertionError(f"nobody runs {job.id}")
+
+
+def _symmetric(matrix: Array) -> Array:
+    return np.triu(matrix, 1) + np.triu(matrix, 1).T
+
+
+def child_of(worker: psutil.Process) -> psutil.Process:
+    (child,) = worker.children()
+    return child
+
+
+def kill(process: psutil.Process) -> None:
+    os.kill(process.pid, signal.SIGKILL)
+
+
+def eventually(holds: Callable[[], bool], within_s: float = 10.0) -> float:
+    """Wait until it holds; returns how long that took."""
+    start = time.monotonic()
+    while not holds():
+        if time.monotonic() - start > within_s:
+            raise AssertionError(f"not within {within_s} s")
+        time.sleep(0.02)
+    return time.monotonic() - start
+
+
+def running_service(folder: Path, cpu_workers: int, **changes: Any) -> Iterator[Service]:
+    service = Service(folder, cpu_workers, **changes)
+    try:
+        service.ready()
+        yield service
+    finally:
+        service.stop()

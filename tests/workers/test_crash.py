@@ -1,0 +1,118 @@
+"""Deaths at the worst moments: each job is still solved once, and its owner sees one answer."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from tests.workers.service import OWNER, Service, child_of, eventually, kill, running_service
+from workers.job import JobFailed, State
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    yield from running_service(tmp_path_factory.mktemp("allot"), cpu_workers=2)
+
+
+def test_a_killed_child_is_replaced_and_its_job_runs_again(service: Service) -> None:
+    job = service.long_qap(time_limit_s=2.0)
+    service.running(job)
+    kill(child_of(service.worker_of(job)))
+    done = service.ended(job)
+    assert (done.state, done.attempt) == (State.SUCCEEDED, 2)
+    states = [event.data["state"] for event in service.jobs.events(job.id, OWNER) if event.kind == "state"]
+    assert states == ["queued", "running", "queued", "running", "succeeded"]
+
+
+def test_a_killed_worker_takes_its_child_along_and_its_job_runs_elsewhere(service: Service) -> None:
+    job = service.long_qap(time_limit_s=3.0)
+    service.running(job)
+    worker = service.worker_of(job)
+    child = child_of(worker)
+    kill(worker)
+    start = time.monotonic()
+    eventually(lambda: not child.is_running(), 2)
+    again = service.running(job, attempt=2, within_s=15)
+    assert time.monotonic() - start < 10
+    assert service.worker_of(again).pid != worker.pid
+    assert service.ended(job).state is State.SUCCEEDED
+
+
+def test_worker_and_child_killed_together(service: Service) -> None:
+    service.ready()
+    job = service.long_qap(time_limit_s=2.0)
+    service.running(job)
+    worker = service.worker_of(job)
+    for process in (*worker.children(), worker):
+        kill(process)
+    service.running(job, attempt=2, within_s=10)
+    assert service.ended(job).attempt == 2
+
+
+def test_a_job_that_takes_its_process_down_each_time_is_quarantined(service: Service) -> None:
+    service.ready()
+    job = service.long_qap()
+    for attempt in (1, 2, 3):
+        service.running(job, attempt)
+        eventually(lambda: bool(service.worker_of(job).children()))
+        kill(child_of(service.worker_of(job)))
+    failed = service.ended(job)
+    assert (failed.state, failed.attempt) == (State.FAILED, 3)
+    assert failed.error is not None
+    assert failed.error["code"] == "worker-lost"
+    assert "signal 9" in failed.error["detail"]
+    with pytest.raises(JobFailed, match="died at every attempt"):
+        service.jobs.result(job.id, OWNER)
+    assert service.ended(service.lap()).state is State.SUCCEEDED  # and the queue goes on
+
+
+def test_a_worker_that_wakes_up_late_cannot_overwrite(service: Service) -> None:
+    service.ready()
+    job = service.long_qap(time_limit_s=3.0)
+    service.running(job)
+    worker = service.worker_of(job)
+    child = child_of(worker)
+    for process in (worker, child):
+        os.kill(process.pid, signal.SIGSTOP)
+    service.running(job, attempt=2, within_s=15)
+    for process in (worker, child):
+        os.kill(process.pid, signal.SIGCONT)
+    done = service.ended(job)
+    assert (done.state, done.attempt) == (State.SUCCEEDED, 2)
+    assert service.jobs.result(job.id, OWNER)["attempt"] == 2
+    time.sleep(0.5)
+    assert service.jobs.get(job.id, OWNER).version == done.version
+
+
+def test_a_job_between_queue_and_worker_comes_back(service: Service) -> None:
+    service.ready()
+    for place in service.supervisor._places:  # nobody may take it from the queue before it is hidden
+        assert place.process is not None
+        os.kill(place.process.pid, signal.SIGSTOP)
+    job = service.lap(seed=5)
+    redis = service.jobs._redis
+    moved = redis.lmove("rq:queue:cpu", "rq:queue:cpu:intermediate", "LEFT", "RIGHT")
+    for place in service.supervisor._places:
+        assert place.process is not None
+        os.kill(place.process.pid, signal.SIGCONT)
+    if moved is not None:  # else a worker's own blocked pop was faster, and it has the job
+        assert moved == job.id
+    assert service.ended(job, 15).state is State.SUCCEEDED
+
+
+def test_redis_killed_and_restarted_in_the_middle_of_a_job(service: Service) -> None:
+    service.ready()
+    job = service.long_qap(time_limit_s=4.0)
+    waiting = [service.lap(seed=seed) for seed in range(3)]
+    service.running(job)
+    pid = service.redis.pid
+    assert pid is not None
+    os.kill(pid, signal.SIGKILL)
+    service.redis.stop()
+    time.sleep(0.5)
+    assert service.redis.start() == service.settings.redis_url
+    assert service.ended(job, 40).state is State.SUCCEEDED
+    for other in waiting:
+        assert service.ended(other, 40).state is State.SUCCEEDED

@@ -1,0 +1,147 @@
+"""Jobs as their owner sees them, on a running service."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from scipy.optimize import linear_sum_assignment
+
+from tests.workers.service import OWNER, Service, child_of, eventually, running_service
+from workers.job import Expired, JobFailed, State, UnknownJob
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    yield from running_service(
+        tmp_path_factory.mktemp("allot"), cpu_workers=1, hard_margin_s=1.0, blob_ttl_s=3.0, cancel_grace_s=1.0
+    )
+
+
+def test_a_job_is_solved_proved_and_timed(service: Service) -> None:
+    cost = np.random.default_rng(3).integers(0, 100, (8, 8))
+    done = service.ended(service.submit("lap", {"cost": cost}))
+    assert (done.state, done.termination, done.attempt) == (State.SUCCEEDED, "optimal", 1)
+    result = service.jobs.result(done.id, OWNER)
+    rows, columns = linear_sum_assignment(cost)
+    assert result["objective"] == cost[rows, columns].sum()
+    assert result["certificate"]["gap_abs"] == 0
+    assert {"queued", "load", "solve", "certify", "total"} <= set(result["timings_ms"])
+    assert result["versions"]["numpy"] == np.__version__
+    assert result["input_digests"] == {"cost": done.inputs["cost"]["digest"]}
+    reference = result["arrays"]["assignment"]
+    assignment = service.jobs.store.open_array(reference["digest"])
+    assert reference["shape"] == [8]
+    assert cost[np.arange(8), assignment].sum() == result["objective"]
+
+
+def test_cancel_keeps_the_best(service: Service) -> None:
+    job = service.long_qap()
+    service.running(job)
+    eventually(lambda: service.jobs.get(job.id, OWNER).progress is not None)
+    start = time.monotonic()
+    service.jobs.cancel(job.id, OWNER)
+    done = service.ended(job)
+    assert time.monotonic() - start < 2
+    assert (done.state, done.termination) == (State.SUCCEEDED, "stopped")
+    assert sorted(service.jobs.store.open_array(service.jobs.result(job.id, OWNER)["arrays"]["permutation"]["digest"]))
+    events = service.jobs.events(job.id, OWNER)
+    incumbents = [event.data["objective"] for event in events if event.kind == "incumbent"]
+    assert incumbents == sorted(incumbents, reverse=True)
+    assert incumbents
+    assert service.jobs.events(job.id, OWNER, after=events[2].id) == events[3:]
+
+
+def test_a_time_limit_is_an_answer(service: Service) -> None:
+    done = service.ended(service.long_qap(time_limit_s=0.5))
+    assert (done.state, done.termination) == (State.SUCCEEDED, "time_limit")
+
+
+def test_a_wrong_problem_fails_with_its_field(service: Service) -> None:
+    failed = service.ended(service.submit("lap", {"cost": np.array([[1.0, np.nan]])}))
+    assert failed.state is State.FAILED
+    assert failed.error is not None
+    assert (failed.error["code"], failed.error["field"]) == ("invalid-problem", "cost")
+    assert failed.attempt == 1
+    with pytest.raises(JobFailed):
+        service.jobs.result(failed.id, OWNER)
+
+
+def test_a_child_that_ignores_its_deadline_is_killed(service: Service) -> None:
+    job = service.long_qap(time_limit_s=0.5)
+    service.running(job)
+    os.kill(child_of(service.worker_of(job)).pid, signal.SIGSTOP)
+    failed = service.ended(job)
+    assert (failed.state, failed.attempt) == (State.FAILED, 1)
+    assert failed.error is not None
+    assert failed.error["code"] == "deadline"
+
+
+def test_a_child_that_ignores_a_cancellation_is_killed(service: Service) -> None:
+    service.ready()
+    job = service.long_qap()
+    service.running(job, within_s=60)
+    os.kill(child_of(service.worker_of(job)).pid, signal.SIGSTOP)
+    service.jobs.cancel(job.id, OWNER)
+    assert service.ended(job).state is State.CANCELLED
+
+
+def test_delete_stops_a_running_job_and_forgets_it(service: Service) -> None:
+    job = service.long_qap()
+    service.running(job, within_s=60)
+    service.jobs.delete(job.id, OWNER)
+    with pytest.raises(UnknownJob):
+        service.jobs.get(job.id, OWNER)
+    assert service.ended(service.lap()).state is State.SUCCEEDED  # the worker is free again
+    eventually(lambda: not service.jobs._redis.exists(f"allot:job:{job.id}", f"allot:events:{job.id}"))
+
+
+def test_a_job_holds_its_blobs_until_it_expires(service: Service) -> None:
+    store = service.jobs.store
+    done = service.ended(service.lap(n=6, seed=77, result_ttl_s=6.0))
+    inputs = done.inputs["cost"]["digest"]
+    outputs = [entry["digest"] for entry in service.jobs.result(done.id, OWNER)["arrays"].values()]
+    time.sleep(4)  # the upload's own time is over
+    assert all(store.stat(digest) for digest in (inputs, *outputs))
+
+    def expired() -> bool:
+        try:
+            service.jobs.get(done.id, OWNER)
+        except Expired:
+            return True
+        return False
+
+    eventually(expired)
+    with pytest.raises(UnknownJob):
+        service.jobs.get(done.id, "bob")
+    eventually(lambda: not any(store.stat(digest) for digest in (inputs, *outputs)))
+
+
+def test_strangers_in_redis_cannot_run_code(service: Service, tmp_path: object) -> None:
+    redis, trap = service.jobs._redis, f"{tmp_path}/trap"
+    bombs = {
+        "evil1": {"data": f'["os.system", null, ["touch {trap}"], {{}}]', "origin": "cpu"},
+        "evil2": {"data": '["workers.run.run", null, ["evil2"], {}]', "failure_callback_name": "os.abort"},
+        "evil3": {"data": b"\x80\x04cos\nsystem\n.", "created_at": "yesterday"},
+    }
+    for name, fields in bombs.items():
+        redis.hset(f"rq:job:{name}", mapping=fields)
+        redis.rpush("rq:queue:cpu", name)
+    before = service.supervisor.restarts()
+    assert service.ended(service.lap(seed=9)).state is State.SUCCEEDED
+    assert service.supervisor.restarts() == before
+    assert not os.path.exists(trap)
+
+
+def test_a_job_that_was_never_queued_is_queued(service: Service) -> None:
+    job = service.lap(seed=11)
+    service.ended(job)
+    redis = service.jobs._redis
+    record = redis.hgetall(f"allot:job:{job.id}") | {"state": "queued"}
+    for name in ("termination", "ended_at", "expires_at", "execution"):
+        record.pop(name, None)
+    redis.hset("allot:job:orphan", mapping=record)
+    redis.zadd("allot:unsent", {"orphan": time.time() - 60})
+    eventually(lambda: service.jobs.get("orphan", OWNER).state is State.SUCCEEDED)

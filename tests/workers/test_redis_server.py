@@ -1,0 +1,69 @@
+"""The embedded Redis: private, durable, alone on its folder, and gone with its owner."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+import redis
+
+from tests.workers.service import eventually
+from workers.job import Unavailable
+from workers.redis_server import EmbeddedRedis
+
+
+def test_it_is_private_and_evicts_nothing(tmp_path: Path) -> None:
+    start = time.perf_counter()
+    with EmbeddedRedis(tmp_path) as url:
+        assert time.perf_counter() - start < 2
+        client = redis.Redis.from_url(url, decode_responses=True)
+        assert client.config_get("maxmemory-policy")["maxmemory-policy"] == "noeviction"
+        assert client.config_get("appendfsync")["appendfsync"] == "everysec"
+        assert client.config_get("port")["port"] == "0"
+        assert Path(url.removeprefix("unix://")).stat().st_mode & 0o777 == 0o600
+        assert (tmp_path / "redis").stat().st_mode & 0o777 == 0o700
+
+
+def test_a_killed_server_remembers(tmp_path: Path) -> None:
+    server = EmbeddedRedis(tmp_path)
+    client = redis.Redis.from_url(server.start(), decode_responses=True)
+    client.set("a", "1")
+    assert server.pid is not None
+    os.kill(server.pid, signal.SIGKILL)
+    server.stop()
+    with EmbeddedRedis(tmp_path) as url:
+        assert redis.Redis.from_url(url, decode_responses=True).get("a") == "1"
+
+
+def test_two_services_cannot_share_a_folder(tmp_path: Path) -> None:
+    with EmbeddedRedis(tmp_path), pytest.raises(Unavailable, match="another service"):
+        EmbeddedRedis(tmp_path).start()
+    with EmbeddedRedis(tmp_path):
+        pass
+
+
+def test_a_long_path_gets_a_short_socket(tmp_path: Path) -> None:
+    deep = tmp_path / ("d" * 90)
+    server = EmbeddedRedis(deep)
+    url = server.start()
+    assert len(url) < 107
+    server.stop()
+    assert not Path(url.removeprefix("unix://")).parent.exists()
+
+
+def test_it_dies_with_its_owner(tmp_path: Path) -> None:
+    code = (
+        "import sys, time; from pathlib import Path; from workers.redis_server import EmbeddedRedis\n"
+        "server = EmbeddedRedis(Path(sys.argv[1])); server.start(); print(server.pid, flush=True); time.sleep(60)"
+    )
+    owner = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert owner.stdout is not None
+    pid = int(owner.stdout.readline())
+    assert psutil.pid_exists(pid)
+    owner.kill()
+    owner.wait()
+    eventually(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 3)

@@ -1,0 +1,160 @@
+"""Blobs: whole or absent, known to their owners alone, and kept exactly as long as somebody holds them."""
+
+import dataclasses
+import os
+import threading
+import time
+from pathlib import Path
+
+import numpy as np
+import psutil
+import pytest
+
+from kernels import Csr
+from tests.workers.test_codec import npy
+from workers.codec import InvalidUpload
+from workers.config import Settings
+from workers.job import DigestMismatch, Submission, UnknownBlob, UploadTooLarge
+from workers.queue import Jobs
+from workers.store import Store, open_store
+
+MATRIX = np.arange(16.0).reshape(4, 4)
+
+
+@pytest.fixture
+def store(settings: Settings, tmp_path: Path) -> Store:
+    made = open_store(dataclasses.replace(settings, store_url=f"file://{tmp_path}/blobs"))
+    made._redis.flushall()
+    return made
+
+
+def files(store: Store) -> list[Path]:
+    return [path for path in store.folder.temporary.parent.rglob("*") if path.is_file()]
+
+
+def upload(store: Store, data: bytes, owner: str = "ann") -> str:
+    with store.write([data[:10], data[10:]]) as writer:
+        return writer.commit(owner).digest
+
+
+def test_there_and_back(store: Store) -> None:
+    digest = upload(store, npy(MATRIX))
+    np.testing.assert_array_equal(store.open_array(digest), MATRIX)
+    info = store.stat(digest, "ann")
+    assert info is not None
+    assert (info.size, info.dtype, info.shape) == (len(npy(MATRIX)), "float64", [4, 4])
+    assert b"".join(store.stream(digest)) == npy(MATRIX)
+    assert store.path(digest).stat().st_mode & 0o077 == 0
+
+
+def test_the_same_bytes_are_kept_once(store: Store) -> None:
+    assert upload(store, npy(MATRIX)) == upload(store, npy(MATRIX), "bob") == store.put_array(MATRIX, "eve")
+    assert len(files(store)) == 2  # the blob and its sidecar
+
+
+def test_a_blob_is_unknown_to_strangers(store: Store) -> None:
+    digest = upload(store, npy(MATRIX))
+    assert store.stat(digest, "bob") is None
+    with pytest.raises(UnknownBlob):
+        store.delete(digest, "bob")
+    assert upload(store, npy(MATRIX), "bob") == digest
+    assert store.stat(digest, "bob") is not None
+    store.delete(digest, "bob")
+    store.sweep()
+    assert store.stat(digest, "bob") is None
+    assert store.stat(digest, "ann") is not None
+
+
+@pytest.mark.parametrize(
+    "digest", ["", "../../etc/passwd", "sha256:../../../x", "sha256:" + "A" * 64, "md5:" + "0" * 64]
+)
+def test_a_digest_is_never_a_path(store: Store, digest: str) -> None:
+    for ask in (store.stat, store.path, store.load):
+        with pytest.raises(UnknownBlob):
+            ask(digest)
+    with pytest.raises(UnknownBlob):
+        store.delete(digest, "ann")
+
+
+def test_a_bad_upload_leaves_nothing(store: Store, settings: Settings) -> None:
+    with pytest.raises(InvalidUpload):
+        upload(store, b"nothing that anybody knows")
+    with pytest.raises(DigestMismatch), store.write([npy(MATRIX)]) as writer:
+        writer.commit("ann", expected="sha256:" + "0" * 64)
+    small = open_store(dataclasses.replace(settings, store_url="file:", max_upload_bytes=100))
+    with pytest.raises(UploadTooLarge):
+        small.write([b"x" * 60, b"x" * 60])
+    assert files(store) == files(small) == []
+
+
+def test_a_gigabyte_passes_through_little_memory(store: Store) -> None:
+    """256 MiB stand for it: memory does not grow with the upload."""
+    head = npy(np.zeros(0, np.uint8))
+    head = head.replace(b"(0,), }            ", b"(268435456,), }    ")
+    chunk = bytes(1 << 20)
+    before = psutil.Process().memory_info().rss
+    with store.writer() as writer:
+        writer.write(head)
+        for _ in range(256):
+            writer.write(chunk)
+        info = writer.commit("ann")
+        grown = psutil.Process().memory_info().rss - before
+    assert info.shape == [1 << 28]
+    assert grown < 50 << 20
+
+
+def test_uploads_expire_unless_a_job_holds_them(settings: Settings, jobs: Jobs) -> None:
+    short = Jobs(dataclasses.replace(settings, blob_ttl_s=0.05))
+    held, loose = (short.store.put(MATRIX + i, "ann") for i in range(2))
+    short.submit(Submission("ann", "lap", {"cost": held}, queue="cpu"))
+    time.sleep(0.1)
+    assert short.store.sweep() == 1
+    assert short.store.stat(held["digest"], "ann") is not None
+    assert short.store.stat(loose["digest"]) is None
+    with pytest.raises(UnknownBlob):
+        short.submit(Submission("ann", "lap", {"cost": loose}, queue="cpu"))
+
+
+def test_a_mapped_blob_outlives_its_file(store: Store) -> None:
+    digest = store.put_array(MATRIX, "ann")
+    mapped = store.open_array(digest)
+    store.delete(digest, "ann")
+    assert store.sweep() == 1
+    np.testing.assert_array_equal(mapped, MATRIX)
+    with pytest.raises(UnknownBlob):
+        store.open_array(digest)
+
+
+def test_uploads_and_sweeps_at_once_lose_nothing(store: Store) -> None:
+    """One thread uploads and gives up the same bytes over and over, the other sweeps: kept means there."""
+    done = threading.Event()
+    sweeper = threading.Thread(target=lambda: [store.sweep() for _ in iter(done.is_set, True)])
+    sweeper.start()
+    try:
+        for _ in range(150):
+            digest = store.put_array(MATRIX, "ann")
+            np.testing.assert_array_equal(store.open_array(digest), MATRIX)
+            store.delete(digest, "ann")
+    finally:
+        done.set()
+        sweeper.join()
+
+
+def test_sparse_inputs_are_three_blobs(store: Store) -> None:
+    graph = Csr(np.array([0, 1, 2]), np.array([1, 0]), np.array([5.0, 6.0]), (2, 2))
+    reference = store.put(graph, "ann")
+    assert (reference["kind"], reference["shape"]) == ("csr", [2, 2])
+    found = store.resolve(reference)
+    assert isinstance(found, Csr)
+    np.testing.assert_array_equal(found.values, graph.values)
+
+
+def test_files_that_redis_never_heard_of_are_scrubbed(store: Store) -> None:
+    kept, lost = store.put_array(MATRIX, "ann"), store.put_array(MATRIX + 1, "ann")
+    store._redis.delete(f"allot:blob:{lost}")
+    long_ago = time.time() - 1e6
+    for path in files(store):
+        os.utime(path, (long_ago, long_ago))
+    assert store.scrub() == 1
+    assert store.stat(lost) is None
+    assert store.stat(kept) is not None

@@ -1,0 +1,70 @@
+"""Nobody outlives whoever started him, and nobody is started for nothing."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tests.workers.service import READY_S, eventually, settings_for
+from workers.config import Settings
+from workers.queue import Jobs
+from workers.supervisor import Supervisor
+
+
+class Foreground:
+    """`python -m workers.supervisor` with a Redis of its own."""
+
+    def __init__(self, folder: Path) -> None:
+        settings = settings_for(folder)
+        command = [sys.executable, "-m", "workers.supervisor", "--cpu-workers", "1", "--no-gpu"]
+        self.process = subprocess.Popen(command, env=os.environ | settings.to_env())
+        socket = folder / "redis" / "redis.sock"
+        eventually(socket.exists, 30)
+        self.jobs = Jobs(settings.with_redis(f"unix://{socket}"))
+        eventually(lambda: len(self.jobs.workers()) == 1, READY_S)
+        self.family = psutil.Process(self.process.pid).children(recursive=True)
+
+
+@pytest.fixture
+def foreground(tmp_path: Path) -> Iterator[Foreground]:
+    made = Foreground(tmp_path)
+    yield made
+    made.process.kill()
+    made.process.wait()
+
+
+def gone(processes: list[psutil.Process]) -> bool:
+    return not any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in processes)
+
+
+def test_kill_9_of_the_supervisor_leaves_no_orphans(foreground: Foreground) -> None:
+    assert len(foreground.family) == 3  # Redis, the worker and its child
+    foreground.process.kill()
+    eventually(lambda: gone(foreground.family), 5)
+
+
+def test_sigterm_stops_everything_in_time(foreground: Foreground) -> None:
+    start = time.monotonic()
+    foreground.process.send_signal(signal.SIGTERM)
+    assert foreground.process.wait(15) == 0
+    assert time.monotonic() - start < 10
+    assert gone(foreground.family)
+
+
+def test_a_worker_that_cannot_start_is_tried_ever_more_slowly(tmp_path: Path) -> None:
+    nowhere = Settings(data_dir=tmp_path, redis_url=f"unix://{tmp_path}/nobody.sock")
+    supervisor = Supervisor(nowhere, 1, [])
+    supervisor.start()
+    (place,) = supervisor._places
+    eventually(lambda: place.starts == 2, 60)
+    assert place.delay_s >= 0.4
+    start = time.monotonic()
+    supervisor.stop()
+    assert time.monotonic() - start < 15
+    assert supervisor.alive() == []

@@ -20,7 +20,7 @@ def source(path: str) -> str:
 
     A line `#include "uot/ring.cuh"` (relative to kernels/ too) is replaced by that file's text, once.
     """
-    return f'{(HERE / "common.cuh").read_text()}\n{_expand(path, set())}'
+    return f"{(HERE / 'common.cuh').read_text()}\n{_expand(path, set())}"
 
 
 def _expand(path: str, seen: set[str]) -> str:

@@ -65,15 +65,25 @@ def _delta_type(a: Array, b: Array, a_skew: Array | None, b_skew: Array | None, 
     return "float" if largest < 1 << 24 else "int" if largest < 1 << 30 else "long long"
 
 
-def groups_of(n: int) -> int:
-    """Threads per column: 5 near n = 100 keeps H and D in 64 registers and two blocks on a multiprocessor."""
-    return max(1, min(5, 1024 // n, n // 2))
+def geometry(n: int, wide: bool) -> tuple[int, int]:
+    """Threads per column and blocks per multiprocessor: the fastest on an H200 of those tried for n = 30 to 100.
+
+    Few threads amortise what every warp does once a move; many keep H and D in registers. `wide` is an 8-byte delta.
+    """
+    groups = 1 if n <= 40 else 2 if n <= 70 else 4 if n < 90 else 5
+    groups = max(1, min(2 * groups if wide and n <= 90 else groups, 1024 // n, n // 2))
+    threads = -(-n * groups // 32) * 32
+    rows, distances = -(-n // groups // 4) * 4, -(-(n // 2) // groups)
+    registers = (2 * rows + 3 * distances if wide else rows + 2 * distances) + 24
+    return groups, max(1, min(16, 65536 // (threads * registers)))
 
 
 @dataclass(frozen=True)
 class Policy:
-    """How the population searches; the defaults stand in the middle of the best of 70 random settings, tried on tai40a to
-    tai100a for 3 to 11 s each on an H200: tenures near n and beyond cost 0.2% on tai100a, all else far less.
+    """How the population searches; the defaults stand in the middle of the best of 70 random settings.
+
+    Those were tried on tai40a to tai100a for 3 to 11 s each on an H200: tenures near n and beyond cost 0.2% on tai100a,
+    everything else far less.
 
     `moves`: tabu moves per generation in the first epoch, as a multiple of n; each later epoch takes `growth` times as
     many. `tenure`: a random length between these multiples of n. `cross`: share of children bred from two parents, the
@@ -96,15 +106,19 @@ class Population:
     """`members` permutations on the current device, improved one generation a launch."""
 
     def __init__(
-        self, matrices: Matrices, members: int | None = None, seed: int = 0, groups: int | None = None
+        self,
+        matrices: Matrices,
+        members: int | None = None,
+        seed: int = 0,
+        groups: int | None = None,
+        blocks: int | None = None,
     ) -> None:
         n = self.n = len(matrices.a)
         self.scale = matrices.scale
-        groups = groups or groups_of(n)
-        wide = matrices.delta not in ("int", "float")
-        self.threads = -(-n * groups // 32) * 32
-        blocks = max(1, min(8, (900 if wide else 1024) // self.threads))
         entry = matrices.delta
+        fastest = geometry(n, entry in ("long long", "double"))
+        groups, blocks = groups or fastest[0], blocks or fastest[1]
+        self.threads = -(-n * groups // 32) * 32
         defines = (
             f"-DSIZE={n}", f"-DGROUPS={groups}", f"-DDELTA={matrices.delta}", f"-DENTRY={entry}",
             f"-DTOTAL={'double' if entry == 'double' else 'long long'}", f"-DSKEW={int(matrices.a_skew is not None)}",

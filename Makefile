@@ -1,18 +1,18 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo cuda)
+GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo [cuda])
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
 $(BIN)/allot: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[$(GPU)]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.$(GPU)'
 	@touch $@
 
 $(VENV)/dev: $(BIN)/allot
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,$(GPU)]'
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 install: $(BIN)/allot ## make .venv with the service (and CUDA where nvidia-smi shows a GPU)

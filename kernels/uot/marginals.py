@@ -9,6 +9,8 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from kernels.problems.transport import UnbalancedTransport
 
 Vector = Any  # numpy.ndarray or cupy.ndarray, float64
@@ -32,6 +34,8 @@ class State:
     def relative_gap(self) -> float:
         """The gap over the larger of |primal| and |dual|, as certificates define it."""
         scale = max(abs(self.dual), abs(self.dual + self.gap))
+        if not math.isfinite(scale):
+            return math.inf
         return self.gap / scale if scale else 0.0
 
 
@@ -94,15 +98,14 @@ class Marginals:
 
     def evaluate(self, f: Vector, g: Vector, h: Vector, reg: float) -> State:
         """Certify (f, g) after a sweep took g to f and h, both sides shifted to the best constant."""
-        xp = self.xp
         r1, r2 = self.strengths
-        columns = self.weight_b * xp.exp((g + h) / reg)
-        shift = self.shift(f, g)
-        f_best, g_best = f + shift, g - shift
-        dual = float(
-            self._reward(self.a, f_best, r1) + self._reward(self.b, g_best, r2) - reg * (columns.sum() - self.constant)
-        )
-        return State(f_best, g_best, dual, self._gap(f, f_best, g_best, columns, reg), columns)
+        with np.errstate(over="ignore", invalid="ignore"):  # potentials from outside may be anything
+            columns = self.weight_b * self.xp.exp((g + h) / reg)
+            shift = self.shift(f, g)
+            f_best, g_best = f + shift, g - shift
+            rewards = self._reward(self.a, f_best, r1) + self._reward(self.b, g_best, r2)
+            dual = float(rewards - reg * (columns.sum() - self.constant))
+            return State(f_best, g_best, dual, self._gap(f, f_best, g_best, columns, reg), columns)
 
     def _reward(self, mass: Vector, potential: Vector, strength: float) -> Vector:
         if strength == float("inf"):

@@ -6,7 +6,7 @@
             state  <- evaluate(f, g, h)         # shift, dual value and gap, from vectors
             stop when the gap is small enough
             g'     <- next_g(h), shifted        # translation invariance
-            g      <- anderson(g, g')           # unless it lost dual value: then back to the best g'
+            g      <- anderson(g, g')           # a step that loses dual value is taken back, for the last g'
 
 Sweeps to a relative gap of 1e-6, float64 costs between points in the unit cube (n = 400; n = 1000 and 2000 differ by
 at most 3), first row plain Sinkhorn:
@@ -22,9 +22,13 @@ at most 3), first row plain Sinkhorn:
       and reg * 8, 4, 2, 1        12         14        22         26           26          32
 
 Below reg = .005 epsilon scaling pays: (.001, 10) 153 sweeps without, 74 from .2 down by 4; (.0003, 10) 491 and 162.
-Memory beyond 10 and other weights in the least squares change nothing that can be told from noise.
+Over 24 problems (three kinds of cost, reg .05 to .0005, n = 100 and 300; 1361 sweeps in all) memory 5 takes 14% more,
+15 and 25 2% and 5% more; a ridge of 1e-8 or 1e-14, refusing every loss of dual value or none: within 1%; stages that
+shrink by 2: 23% more, by 8: as by 4; handing over at a gap of .1 or .001: 8% and 6% more. Unweighted least squares: no
+difference on these, where the marginals are nearly even.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -36,6 +40,8 @@ from kernels.uot.marginals import Marginals, State, Vector
 MEMORY = 10  # differences that Anderson keeps
 STAGE_TOLERANCE = 1e-2  # relative gap at which a stage of epsilon scaling hands over to the next
 STAGE_FACTOR = 4.0
+LOSS = 0.1  # of the last gap: a step that lowers the dual value by more is taken back
+STALLED = 50  # sweeps without a smaller gap, after which rounding is all that is left
 RIDGE = 1e-10  # of the mean diagonal of the normal equations: keeps dependent differences from blowing up
 
 
@@ -51,7 +57,7 @@ class Sweeps(Protocol):
 
 @dataclass(frozen=True)
 class Outcome:
-    """Where the iteration ended: the last state, why, and after how many sweeps (`rejected` steps among them)."""
+    """Where the iteration ended: the best state, why, and after how many sweeps (`rejected` steps among them)."""
 
     state: State
     termination: Termination
@@ -113,12 +119,14 @@ def iterate(
     tolerance: float,
     limit: int,
     deadline: Deadline,
+    floor: float = 1e-10,
     memory: int = MEMORY,
     translate: bool = True,
 ) -> Outcome:
     """Sweep until the relative gap at the last reg of `stages` is at most `tolerance`, or something stops it.
 
-    At least one sweep is made at the last reg, so that there is always an answer for the problem asked.
+    At least one sweep is made at the last reg, so that there is always an answer for the problem asked. `floor` is the
+    relative gap below which the rounding of the sweeps may keep it from falling further ("converged").
     """
     done = rejected = 0
     for reg in stages:
@@ -127,7 +135,7 @@ def iterate(
             continue
         sweeps.start(reg)
         aim = tolerance if final else max(tolerance, STAGE_TOLERANCE)
-        stage = _stage(marginals, sweeps, g, reg, aim, max(1, limit - done), deadline, memory, translate, final)
+        stage = _stage(marginals, sweeps, g, reg, aim, max(1, limit - done), deadline, floor, memory, translate, final)
         done, rejected, g = done + stage.iterations, rejected + stage.rejected, stage.state.g
     return Outcome(stage.state, stage.termination, done, rejected)
 
@@ -140,29 +148,42 @@ def _stage(
     tolerance: float,
     limit: int,
     deadline: Deadline,
+    floor: float,
     memory: int,
     translate: bool,
     final: bool,
 ) -> Outcome:
     anderson = Anderson(marginals.xp, g.shape[0], memory)
-    fallback, best = None, float("-inf")
-    rejected = 0
+    before = best = fallback = None
+    rejected = improved = 0
     for done in range(1, limit + 1):
         f, h = sweeps.sweep(g)
         state = marginals.evaluate(f, g, h, reg)
-        deadline.report(done, state.dual + state.gap if final else None, state.dual if final else None)
+        if best is None or state.relative_gap < best.relative_gap:
+            best, improved = state, done
+        if final:
+            deadline.report(done, best.dual + best.gap, best.dual)
         reached = Termination.GAP_REACHED if state.relative_gap <= tolerance else deadline.expired()
+        if done - improved >= STALLED and best.relative_gap <= floor:
+            reached = reached or Termination.CONVERGED
         if reached or done == limit:
             break
-        if fallback is not None and not state.dual >= best - state.gap:
-            # The extrapolation lost more than the gap explains (or made NaN): take the plain step instead.
+        if not _acceptable(state, before):
             rejected += 1
-            g, fallback, best = fallback, None, float("-inf")
+            g, before, fallback = marginals.xp.zeros_like(g) if fallback is None else fallback, None, None
             anderson.reset()
             continue
         mapped = marginals.next_g(h, reg)
         if translate:
             mapped = mapped - marginals.shift(f, mapped)
-        fallback, best = mapped, state.dual
+        before, fallback = state, mapped
         g = anderson.propose(g, mapped, state.columns)
-    return Outcome(state, reached or Termination.ITERATION_LIMIT, done, rejected)
+    assert best is not None
+    return Outcome(best, reached or Termination.ITERATION_LIMIT, done, rejected)
+
+
+def _acceptable(state: State, before: State | None) -> bool:
+    """False for a step that lost dual value, and for potentials from outside that overflow."""
+    if not (math.isfinite(state.dual) and math.isfinite(state.gap)):
+        return False
+    return before is None or state.dual >= before.dual - LOSS * before.gap

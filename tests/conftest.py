@@ -12,12 +12,18 @@ def gpu_is_here() -> bool:
         return False
 
 
+def need_gpu() -> None:
+    """Skip where there is no GPU; fail there under REQUIRE_GPU=1."""
+    if not gpu_is_here():
+        if os.environ.get("REQUIRE_GPU") == "1":
+            pytest.fail("REQUIRE_GPU=1, but no CUDA device can be used here")
+        pytest.skip("no CUDA device here")
+
+
 @pytest.fixture(params=["cpu", pytest.param("gpu", marks=pytest.mark.gpu)])
 def device(request: pytest.FixtureRequest) -> str:
     """Each device in turn; "gpu" skips where there is none, and fails there under REQUIRE_GPU=1."""
     name: str = request.param
-    if name == "gpu" and not gpu_is_here():
-        if os.environ.get("REQUIRE_GPU") == "1":
-            pytest.fail("REQUIRE_GPU=1, but no CUDA device can be used here")
-        pytest.skip("no CUDA device here")
+    if name == "gpu":
+        need_gpu()
     return name

@@ -80,7 +80,8 @@ def _floor_rules(floor: str, path: Path, name: str, module: str) -> None:
 def _kernel_rules(path: Path, name: str, module: str) -> None:
     in_room = len(path.relative_to(ROOT).parts) > 2 and path.relative_to(ROOT).parts[1] in KERNEL_ROOMS
     if top(module) == "numba":  # a CPU solver may fill several files; a card must load without it
-        assert in_room and path.name != "__init__.py" and not path.name.startswith("gpu"), f"{name} imports {module}"
+        assert in_room, f"{name} imports {module}"
+        assert not path.name.startswith(("__init__", "gpu")), f"{name} imports {module}"
     if top(module) in ("cupy", "cupyx"):
         assert path.name.startswith("gpu") or name in CUPY_MAY, f"{name} imports {module}"
     parts = module.split(".")

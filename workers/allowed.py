@@ -10,6 +10,7 @@ from typing import Any
 from rq.exceptions import NoSuchJobError
 from rq.executions import Execution
 from rq.job import Job
+from rq.timeouts import BaseDeathPenalty
 
 JOB_FUNCTION = "workers.run.run"
 """The one function name that a worker accepts. It is a label: the child calls the function itself."""
@@ -56,3 +57,13 @@ class AllowedJob(Job):  # type: ignore[misc]
     def perform(self) -> Any:
         """Never in this process."""
         raise NotImplementedError("jobs are solved by workers.child")
+
+
+class NoPenalty(BaseDeathPenalty):  # type: ignore[misc]
+    """RQ's alarm, silenced: waiting for the child has a timeout of its own, and nothing else here runs long."""
+
+    def setup_death_penalty(self) -> None:
+        """Set no alarm."""
+
+    def cancel_death_penalty(self) -> None:
+        """Nothing to cancel."""

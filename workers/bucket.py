@@ -23,13 +23,13 @@ class Bucket:
         self._cache = cache
         self.temporary = cache.temporary
 
-    def publish(self, digest: str, written: Path, sidecar: dict[str, Any]) -> None:
+    def publish(self, digest: str, written: Path, sidecar: dict[str, Any], durable: bool = True) -> None:
         """Send the blob and then its sidecar: a blob that has a sidecar is whole."""
         if self.sidecar(digest) is None:
             self._ask("upload_file", str(written), self._bucket, self._key(digest))
             body = json.dumps(sidecar).encode()
             self._ask("put_object", Bucket=self._bucket, Key=self._key(digest, ".json"), Body=body)
-        self._cache.publish(digest, written, sidecar)
+        self._cache.publish(digest, written, sidecar, durable=False)
 
     def sidecar(self, digest: str) -> dict[str, Any] | None:
         """What was noted about the blob, None when it is not there."""
@@ -47,7 +47,7 @@ class Bucket:
         with tempfile.NamedTemporaryFile(dir=self.temporary, delete=False) as file:
             fetched = Path(file.name)
         self._ask("download_file", self._bucket, self._key(digest), str(fetched))
-        self._cache.publish(digest, fetched, sidecar)
+        self._cache.publish(digest, fetched, sidecar, durable=False)
         return self._cache.path(digest)
 
     def delete(self, digest: str) -> None:

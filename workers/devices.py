@@ -78,6 +78,7 @@ def choose(card: Solver, problem: Any, options: Any, asked: AskedDevice, workers
         NoSuchDevice: the asked device has no live worker, or the solver none for it.
         DoesNotFit: no device of the kind has the memory that the card estimates.
     """
+    workers = [worker for worker in workers if card.name not in worker.broken] or workers
     here = {worker.device for worker in workers}
     if asked == "gpu":
         _require(card, "gpu", here)

@@ -32,21 +32,27 @@ class Folder:
         self.root = private_folder(root)
         self.temporary = private_folder(root / "tmp")
 
-    def publish(self, digest: str, written: Path, sidecar: dict[str, Any]) -> None:
-        """Move a finished file into place, durably, or drop it when the same bytes are there already."""
+    def publish(self, digest: str, written: Path, sidecar: dict[str, Any], durable: bool = True) -> None:
+        """Move a finished file into place, or drop it when the same bytes are there already.
+
+        A `durable` one survives a power cut. One that is not (a result: its record in Redis may be lost just so) can
+        be found cut short after that; it is then refused when read, and replaced here.
+        """
         target = self._file(digest)
-        if target.exists():
+        if target.exists() and target.stat().st_size == written.stat().st_size:
             os.utime(target)
             written.unlink()
             return
         target.parent.mkdir(exist_ok=True, mode=0o700)
         note = written.with_suffix(".json")
         note.write_text(json.dumps(sidecar))
-        for path in (written, note):
-            _flush(path)
+        if durable:
+            _flush(written)
+            _flush(note)
         note.rename(target.with_suffix(".json"))
         written.rename(target)  # last: a blob that is there is whole and described
-        _flush(target.parent)
+        if durable:
+            _flush(target.parent)
 
     def sidecar(self, digest: str) -> dict[str, Any] | None:
         """What was noted about the blob, None when it is not there."""

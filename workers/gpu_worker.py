@@ -25,12 +25,11 @@ from rq.exceptions import StopRequested
 from rq.job import Job as RqJob
 from rq.queue import Queue
 from rq.serializers import JSONSerializer
-from rq.timeouts import BaseDeathPenalty, HorseMonitorTimeoutException
-from rq.utils import now
+from rq.timeouts import HorseMonitorTimeoutException
 from rq.worker.base import WorkerStatus
 
 from workers import devices
-from workers.allowed import AllowedJob
+from workers.allowed import AllowedJob, NoPenalty
 from workers.config import Settings
 from workers.connection import connect
 from workers.janitor import Janitor
@@ -45,16 +44,6 @@ LIFE_S = 60
 DEQUEUE_S = 1
 GPU_QUERY_S = 10.0
 log = logging.getLogger(__name__)
-
-
-class NoPenalty(BaseDeathPenalty):  # type: ignore[misc]
-    """RQ's alarm, silenced: waiting for the child has a timeout of its own, and nothing else here runs long."""
-
-    def setup_death_penalty(self) -> None:
-        """Set no alarm."""
-
-    def cancel_death_penalty(self) -> None:
-        """Nothing to cancel."""
 
 
 class PinnedWorker(Worker):  # type: ignore[misc]
@@ -89,8 +78,6 @@ class PinnedWorker(Worker):  # type: ignore[misc]
             environ["CUDA_VISIBLE_DEVICES"] = gpu.uuid
         environ.setdefault("CUPY_CACHE_DIR", str(settings.data_dir / "cupy"))
         self.link = Link(device, environ)
-
-    # Life
 
     def serve(self) -> None:
         """Start the child, then work until asked to stop. Raises ChildFailed."""
@@ -134,14 +121,26 @@ class PinnedWorker(Worker):  # type: ignore[misc]
             raise StopRequested
         return False
 
-    # Heartbeats
-
     def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
-        """Beat in RQ's books and in ours."""
-        super().heartbeat(LIFE_S, pipeline=pipeline)
-        if time.monotonic() - self._published > 0.5 * self.settings.heartbeat_s:
+        """Beat in RQ's books and in ours; RQ asks for it five times a job, which is four too many for a short one."""
+        due = time.monotonic() - self._published > 0.5 * self.settings.heartbeat_s
+        if due or pipeline is not None:
+            super().heartbeat(LIFE_S, pipeline=pipeline)
+        if due:
             self._published = time.monotonic()
             self._redis.hset("allot:workers", self.name, json.dumps(self._public()))
+
+    def set_state(self, state: str, pipeline: Any = None) -> None:
+        """Tell RQ's books of a new state, once."""
+        if state != self.get_state():
+            super().set_state(state, pipeline=pipeline)
+
+    def set_current_job_working_time(self, current_job_working_time: float, pipeline: Any = None) -> None:
+        """Kept here and not in Redis, where nobody reads it."""
+        self.current_job_working_time = current_job_working_time
+
+    def check_for_suspension(self, burst: bool) -> None:
+        """`rq suspend` is not for Allot: stop the supervisor instead."""
 
     def _public(self) -> dict[str, Any]:
         gpu = None
@@ -155,6 +154,7 @@ class PinnedWorker(Worker):  # type: ignore[misc]
             "heartbeat": time.time(),
             "host_bytes": self._host_bytes,
             "gpu": gpu,
+            "broken": self.link.told.get("broken", {}),
         }
 
     def get_heartbeat_ttl(self, job: RqJob) -> int:
@@ -179,8 +179,6 @@ class PinnedWorker(Worker):  # type: ignore[misc]
         self._why_killed = problem
         self.link.kill()
 
-    # One job
-
     def execute_job(self, job: RqJob, queue: Queue) -> None:
         """Hand the job to the child, wait for it, and keep RQ's books of what came of it."""
         self._forget_last_job()
@@ -191,8 +189,7 @@ class PinnedWorker(Worker):  # type: ignore[misc]
         if self._outcome == "fenced":
             self._drop_execution(job)
         elif self._outcome is not None:
-            job.ended_at = now()
-            self.handle_job_success(job, queue, queue.started_job_registry)
+            self._close_books(job)
         self.set_state(WorkerStatus.IDLE)
         if not self._stop_requested:
             self._ensure_child()
@@ -246,6 +243,14 @@ class PinnedWorker(Worker):  # type: ignore[misc]
             super().handle_job_failure(job, queue, started_job_registry, exc_string)
         else:
             self._drop_execution(job)
+
+    def _close_books(self, job: RqJob) -> None:
+        """RQ's handle_job_success without dependents, results and repeats, of which our jobs have none: one trip."""
+        with self.connection.pipeline() as pipeline:
+            self.increment_successful_job_count(pipeline)
+            self.cleanup_execution(job, pipeline)
+            pipeline.delete(job.key, job.execution_registry.key)
+            pipeline.execute()
 
     def _drop_execution(self, job: RqJob) -> None:
         """This run of the job counts for nothing: another has it, or its owner has dropped it."""

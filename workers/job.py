@@ -114,7 +114,11 @@ class Event:
 
 @dataclass(frozen=True)
 class WorkerInfo:
-    """A worker that is alive. `gpu` holds uuid, name, driver, bytes_total and bytes_free of a GPU worker."""
+    """A worker that is alive.
+
+    `gpu` holds uuid, name, driver, bytes_total and bytes_free of a GPU worker; `broken` the solvers whose kernels
+    could not be warmed up on it, and why: they get no jobs here.
+    """
 
     name: str
     device: Device
@@ -123,6 +127,7 @@ class WorkerInfo:
     heartbeat_age_s: float
     host_bytes: int
     gpu: dict[str, Any] | None = None
+    broken: dict[str, str] = field(default_factory=dict)
 
 
 def iso(timestamp: float | str | None) -> str | None:

@@ -122,5 +122,4 @@ def _map(
         )
     if elements == 0:
         return np.empty(shape, dtype)
-    array = np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)  # type: ignore[call-overload]
-    return array  # type: ignore[no-any-return]
+    return np.memmap(path, dtype=dtype, mode="r", offset=offset, shape=shape, order=order)  # type: ignore

@@ -78,8 +78,10 @@ def run(job_id: str, execution: str, bench: Bench) -> str:
     record = outlast(lambda: bench.records.read(job_id))
     try:
         state, fields, document, digests = _work(job_id, execution, record, bench)
-    except JobProblem as error:
-        state, fields, document, digests = State.FAILED, {"error": error.problem}, None, []
+    except (DeviceLost, redis.ConnectionError, redis.TimeoutError):
+        raise
+    except Exception as error:
+        state, fields, document, digests = State.FAILED, {"error": _problem(error, record)}, None, []
     written = {name: value if isinstance(value, str) else _json(value) for name, value in fields.items()}
     done = outlast(lambda: bench.records.finish(job_id, execution, state, written, document, digests))
     return "done" if done else "fenced"
@@ -121,6 +123,15 @@ def _work(
     return State.SUCCEEDED, fields, document, digests
 
 
+def _problem(error: Exception, record: Mapping[str, str]) -> dict[str, Any]:
+    """What the owner reads of an exception; what nobody foresaw is our bug, and is logged."""
+    if isinstance(error, JobProblem):
+        return error.problem
+    log.error("a job of solver %s failed", record.get("solver"), exc_info=error)
+    detail = f"{type(error).__name__}: {error}"[:2000]
+    return {"code": "internal", "title": "The solver failed, which is our bug", "detail": detail}
+
+
 def _answer(card: Solver, record: Mapping[str, str], bench: Bench, watch: Watch) -> Answer:
     queued = 1e3 * (float(record["begun_at"]) - float(record["created_at"]))
     timings: dict[str, float] = {"queued": max(0.0, queued)}
@@ -140,12 +151,6 @@ def _answer(card: Solver, record: Mapping[str, str], bench: Bench, watch: Watch)
         raise JobProblem("unknown-blob", "An input is gone", str(error)) from error
     except MemoryError as error:
         raise JobProblem("out-of-memory", "Out of memory on the host", str(error) or "allocation failed") from error
-    except (JobProblem, DeviceLost, redis.RedisError):
-        raise
-    except Exception as error:
-        log.exception("job with solver %s failed", card.name)
-        detail = f"{type(error).__name__}: {error}"
-        raise JobProblem("internal", "The solver failed, which is our bug", detail[:2000]) from error
     return Answer(solution, certificate, timings)
 
 
@@ -185,7 +190,7 @@ def _store(
     references: dict[str, dict[str, Any]] = {}
     with _clock(timings, "store"):
         for name, array in arrays.items():
-            digest = store.put_array(array, owner)
+            digest = store.put_array(array, owner, durable=False)
             references[name] = {"digest": digest, "dtype": str(array.dtype), "shape": list(array.shape)}
     return references, [str(reference["digest"]) for reference in references.values()]
 

@@ -152,7 +152,7 @@ class Store:
         return writer
 
     @guarded
-    def adopt(self, writer: Writer, owner: str, layout: dict[str, Any], form: Form) -> BlobInfo:
+    def adopt(self, writer: Writer, owner: str, layout: dict[str, Any], form: Form, durable: bool = True) -> BlobInfo:
         """Keep a finished upload whose layout is known (`Writer.commit` finds it out first)."""
         shape = None if form.shape is None else list(form.shape)
         info = BlobInfo(
@@ -161,16 +161,16 @@ class Store:
         writer.flush()
         self._records.keep(info.digest, owner, info.created + self._settings.blob_ttl_s)
         try:
-            self.folder.publish(info.digest, writer.path, asdict(info))
+            self.folder.publish(info.digest, writer.path, asdict(info), durable)
         except OSError as error:
             raise _full(error) from error
         return info
 
-    def put_array(self, array: Array, owner: str) -> str:
-        """Keep one array as .npy for `owner`; returns its digest."""
+    def put_array(self, array: Array, owner: str, durable: bool = True) -> str:
+        """Keep one array as .npy for `owner`; returns its digest. `durable` as in Folder.publish."""
         with Writer(self, max(self.limits.max_bytes, array.nbytes + CHUNK)) as writer:
             np.lib.format.write_array(writer, np.asanyarray(array), allow_pickle=False)
-            return self.adopt(writer, owner, describe(array), Form("npy")).digest
+            return self.adopt(writer, owner, describe(array), Form("npy"), durable).digest
 
     def put(self, value: Array | Csr, owner: str) -> InputRef:
         """Keep an array or a sparse matrix; returns how a job refers to it."""

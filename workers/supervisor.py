@@ -24,7 +24,7 @@ from workers.redis_server import EmbeddedRedis
 
 POLL_S = 0.05
 FIRST_DELAY_S = 0.2
-LONGEST_DELAY_S = 30.0
+LONGEST_DELAY_S = 5.0
 STEADY_S = 60.0
 """A worker that lived so long starts again with the first delay."""
 FORCED_S = 3.0

@@ -48,7 +48,6 @@ def archive(members: dict[str, bytes], method: int = zipfile.ZIP_DEFLATED) -> by
 GOOD = {
     "npy": npy(MATRIX),
     "fortran": npy(np.asfortranarray(MATRIX)),
-    "big-endian": npy(MATRIX.astype(">f8")),
     "gzip": gzip.compress(npy(MATRIX)),
     "zstd": zstandard.compress(npy(MATRIX)),
     "npz": encode({"cost": MATRIX}, "npz"),
@@ -122,6 +121,7 @@ LIES = {
     "objects": npy(np.array([{}, []], dtype=object), allow_pickle=True),
     "strings": npy(np.array(["a", "b"])),
     "structured": npy(np.zeros(3, dtype=[("a", "f8"), ("b", "i4")])),
+    "big-endian": npy(MATRIX.astype(">f8")),
     "complex": npy(np.ones(3, dtype=complex)),
     "dates": npy(np.zeros(3, dtype="M8[s]")),
     "shape larger than data": header("{'descr': '<f8', 'fortran_order': False, 'shape': (1000000000,), }", b"\0" * 8),

@@ -1,0 +1,63 @@
+"""What only a machine with a GPU can show of the workers."""
+
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernels import Csr
+from tests.conftest import need_gpu
+from workers import gpu_memory
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture(autouse=True)
+def _gpu() -> None:
+    need_gpu()
+
+
+def test_staged_inputs_are_page_locked_and_equal(tmp_path: Path) -> None:
+    import cupy
+
+    np.save(tmp_path / "a.npy", np.random.default_rng(0).random((1000, 300)))
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
+    graph = Csr(np.arange(3), np.array([0, 1], np.int32), np.ones(2), (2, 2))
+    staging = gpu_memory.Staging(1 << 30)
+    for _ in range(2):
+        staged = staging.stage({"a": mapped, "g": graph, "f": np.asfortranarray(mapped)})
+        for name in ("a", "f"):
+            array = staged[name]
+            assert isinstance(array, np.ndarray)
+            np.testing.assert_array_equal(array, mapped)
+            kind = cupy.cuda.runtime.pointerGetAttributes(array.ctypes.data).type
+            assert kind == 1  # cudaMemoryTypeHost: page-locked
+        assert isinstance(staged["g"], Csr)
+        np.testing.assert_array_equal(staged["g"].indptr, graph.indptr)
+
+
+def test_copies_from_staged_memory_are_fast(tmp_path: Path) -> None:
+    import cupy
+
+    data = np.zeros(1 << 28, np.uint8)
+    staging = gpu_memory.Staging(1 << 30)
+    (fast,) = staging.stage({"x": data}).values()
+    target = cupy.empty(data.shape, data.dtype)
+
+    def seconds(source: object) -> float:
+        cupy.cuda.Device().synchronize()
+        start = time.perf_counter()
+        target.set(source)
+        cupy.cuda.Device().synchronize()
+        return time.perf_counter() - start
+
+    assert min(seconds(fast) for _ in range(3)) < 0.5 * min(seconds(data) for _ in range(3))
+
+
+def test_memory_and_name() -> None:
+    free, total = gpu_memory.memory()
+    assert 0 < free <= total
+    assert gpu_memory.device_name()
+    gpu_memory.free_pool()
+    gpu_memory.synchronize()

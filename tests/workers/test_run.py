@@ -1,0 +1,118 @@
+"""One job in a child's own code: what each kind of trouble becomes. Records and store are real."""
+
+import dataclasses
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import SOLVERS, Certificate, Solution, Termination
+from tests.workers.test_records import Held
+from workers import gpu_memory, run
+from workers.job import State
+from workers.queue import Jobs
+from workers.run import Bench, DeviceLost
+
+
+class OutOfMemoryError(MemoryError):
+    """As CuPy's, of which only module and name are looked at."""
+
+
+class CUDARuntimeError(RuntimeError):
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+
+
+OutOfMemoryError.__module__ = "cupy.cuda.memory"
+CUDARuntimeError.__module__ = "cupy_backends.cuda.api.runtime"
+
+
+@pytest.fixture
+def outcome(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Runs one tiny lap with parts of its card replaced; answers the job as its owner sees it."""
+    monkeypatch.setattr(gpu_memory, "synchronize", lambda: None)
+    monkeypatch.setattr(gpu_memory, "free_pool", lambda: None)
+    monkeypatch.setattr(gpu_memory, "memory", lambda: (1000, 2000))
+
+    def ask(device: Any = "cpu", solve: Any = swap, certify: Any = None) -> Any:
+        card = dataclasses.replace(SOLVERS["lap"], modules={"cpu": "a module", "gpu": "a module"})
+        module = type("module", (), {"solve": staticmethod(solve)})
+        monkeypatch.setattr("kernels.card.importlib.import_module", lambda name: module)
+        if certify is not None:
+            card = dataclasses.replace(card, certify=certify)
+        monkeypatch.setitem(SOLVERS, "lap", card)
+        held = Held(jobs)
+        held.heartbeat("one")
+        bench = Bench(held.records, jobs.store, device, "a device")
+        assert run.run(held.id, "one", bench) == "done"
+        return jobs.get(held.id, "ann")
+
+    return ask
+
+
+def swap(problem: Any, options: Any, deadline: Any) -> Solution:
+    return Solution(Termination.OPTIMAL, "guess", {"assignment": np.array([1, 0]), "u": np.zeros(2), "v": np.zeros(2)})
+
+
+def refuted(problem: Any, solution: Solution) -> Certificate:
+    return Certificate(1, None, None, None, 7.0, False, "column 0 is taken twice")
+
+
+def nothing_yet(problem: Any, solution: Solution) -> Certificate:
+    return Certificate(None, None, None, None, 0, True, "nothing was found yet")
+
+
+def stopped(problem: Any, options: Any, deadline: Any) -> Solution:
+    return Solution(Termination.STOPPED, "guess", {})
+
+
+def raising(*errors: Exception) -> Any:
+    left = list(errors)
+
+    def solve(problem: Any, options: Any, deadline: Any) -> Solution:
+        if left:
+            raise left.pop(0)
+        return swap(problem, options, deadline)
+
+    return solve
+
+
+def test_a_certificate_that_does_not_hold_fails_the_job(outcome: Any) -> None:
+    job = outcome(solve=swap, certify=refuted)
+    assert job.state is State.FAILED
+    assert job.error["code"] == "certificate"
+    assert "taken twice" in job.error["detail"]
+    assert job.error["certificate"]["max_violation"] == 7.0
+
+
+def test_stopped_with_nothing_to_keep_is_cancelled(outcome: Any) -> None:
+    assert outcome(solve=stopped, certify=nothing_yet).state is State.CANCELLED
+
+
+def test_a_bug_is_told_and_not_repeated(outcome: Any) -> None:
+    job = outcome(solve=raising(ZeroDivisionError("by n")))
+    assert (job.error["code"], job.attempt) == ("internal", 1)
+    assert "ZeroDivisionError: by n" in job.error["detail"]
+
+
+def test_gpu_memory_is_tried_twice(outcome: Any) -> None:
+    assert outcome("gpu", raising(OutOfMemoryError())).state is State.SUCCEEDED
+
+
+@pytest.mark.parametrize("error", [OutOfMemoryError, lambda: CUDARuntimeError(2)])
+def test_gpu_memory_that_is_not_there_is_counted(outcome: Any, error: Any) -> None:
+    job = outcome("gpu", raising(error(), error()))
+    assert job.error["code"] == "out-of-memory"
+    assert job.error["bytes_free"] == 1000
+    assert job.error["bytes_needed"] >= 0
+
+
+def test_any_other_cuda_error_costs_the_child(outcome: Any) -> None:
+    with pytest.raises(DeviceLost, match="700"):
+        outcome("gpu", raising(CUDARuntimeError(700)))
+
+
+def test_host_memory(outcome: Any) -> None:
+    assert outcome(solve=raising(MemoryError())).error["code"] == "out-of-memory"

@@ -79,7 +79,7 @@ CARD = Solver(
     certify=certify,
     estimate=_estimate,
     prefers_gpu=lambda problem, options: problem.n > 30,
-    modules={"cpu": "kernels.qap.cpu"},
+    modules={"cpu": "kernels.qap.cpu", "gpu": "kernels.qap.gpu"},
     warm_start={"permutation": "permutation0"},
     example={
         "solver": "qap",

@@ -10,7 +10,8 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.problems import Array, QuadraticAssignment
-from kernels.qap import bounds, tabu
+from kernels.qap import outcome, tabu
+from kernels.qap.bounds import Bound
 from kernels.qap.form import SearchForm, search_form
 from kernels.qap.population import Number, Population
 from kernels.solution import Solution, Termination
@@ -81,7 +82,7 @@ class _Run:
     form: SearchForm = field(init=False)
     pool: ThreadPoolExecutor = field(init=False)
     population: Population = field(init=False)
-    proofs: list[bounds.Bound] = field(default_factory=list)
+    proofs: list[Bound] = field(default_factory=list)
     stop: Array = field(default_factory=lambda: np.zeros(1, np.uint8))
     rounds: int = 0
     iterations: int = 0
@@ -108,18 +109,13 @@ class _Run:
     @property
     def bound(self) -> Number | None:
         """The best bound so far."""
-        return max((b.value for b in self.proofs), default=None)
+        return outcome.best_bound(self.proofs)
 
     def first(self) -> None:
         """The given start, or the identity, as it is: a limit of zero seconds still gets an answer."""
-        n = self.problem.n
-        start = np.arange(n) if self.problem.start is None else self.problem.start
-        if not self.problem.allows(start):
-            allowed = bounds.allowed_permutation(self.problem)
-            if allowed is None:
-                self.termination = Termination.INFEASIBLE
-            else:
-                start = allowed
+        start = outcome.first_start(self.problem)
+        if start is None:
+            self.termination, start = Termination.INFEASIBLE, np.arange(self.problem.n)
         self.population.insert([(self.evaluate(start), start)])
         self.report()
 
@@ -135,10 +131,7 @@ class _Run:
         """Gilmore-Lawler and projection, as asked; milliseconds at n = 100."""
         if self.termination or self.deadline.expired():
             return
-        if self.options.wants("gilmore-lawler"):
-            self.proofs.append(bounds.gilmore_lawler(self.problem))
-        if self.options.wants("projection") and (found := bounds.projection(self.problem)) is not None:
-            self.proofs.append(found)
+        self.proofs = outcome.cheap_bounds(self.problem, self.options)
         self.report()
 
     def ended(self) -> Termination | None:
@@ -224,23 +217,17 @@ class _Run:
         record = self.population.record
         assert record is not None
         assert self.termination is not None
-        best = max(self.proofs, key=lambda b: b.value, default=None)
-        arrays = {} if self.termination is Termination.INFEASIBLE else {"permutation": record[1]}
-        if self.options.population and self.population.members:
-            arrays["population"] = np.array(self.population.members)
         n = self.problem.n
         facts = {
-            "bounds": {b.name: b.value for b in self.proofs},
-            "bound": None if best is None else best.name,
             "rounds": self.rounds,
             "restarts": self.population.restarts,
             "moves": self.iterations * n * (n - 1) // 2,
             "proved": self.proved,
         }
-        evidence = {f"{b.name}:{key}": array for b in self.proofs for key, array in b.evidence.items()}
-        return Solution(
-            self.termination, self.options.method, arrays, self.iterations, self.options.seed,
-            {"solve": 1000 * seconds}, facts, evidence,
+        permutation = None if self.termination is Termination.INFEASIBLE else record[1]
+        return outcome.solution(
+            self.options, self.termination, permutation, self.proofs, self.iterations, seconds, facts,
+            self.population.members,
         )  # fmt: skip
 
 

@@ -4,7 +4,7 @@ Diagonals are folded into the linear term. When one matrix is symmetric the othe
 every pair once and halves the work; that covers nearly all of QAPLIB. What is left is the fully asymmetric case.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -38,12 +38,11 @@ class SearchForm:
 
 def search_form(problem: QuadraticAssignment) -> SearchForm:
     """Fold diagonals, use symmetry, turn forbidden pairs into penalties and choose the narrowest safe dtype."""
+    problem = penalised(problem)
     flow, distance = problem.flow.copy(), problem.distance.copy()
     linear = np.outer(np.diagonal(flow), np.diagonal(distance))
     if problem.linear is not None:
         linear = linear + problem.linear
-    if problem.forbidden is not None:
-        linear = np.where(problem.forbidden, _penalty(problem, linear), linear)
     np.fill_diagonal(flow, 0)
     np.fill_diagonal(distance, 0)
     symmetric = True
@@ -58,6 +57,15 @@ def search_form(problem: QuadraticAssignment) -> SearchForm:
         dtype = np.dtype(np.int32)
     flow, distance, linear = (np.ascontiguousarray(m, dtype) for m in (flow, distance, linear))
     return SearchForm(flow, distance, linear, symmetric)
+
+
+def penalised(problem: QuadraticAssignment) -> QuadraticAssignment:
+    """The same problem with a price on each forbidden pair instead, above what any permutation could save."""
+    if problem.forbidden is None:
+        return problem
+    linear = np.zeros_like(problem.flow) if problem.linear is None else problem.linear
+    linear = np.where(problem.forbidden, _penalty(problem, linear), linear)
+    return replace(problem, linear=linear, forbidden=None)
 
 
 def largest_delta(flow: Array, distance: Array, linear: Array) -> int:

@@ -1,0 +1,94 @@
+"""Quadratic assignment on the GPU: the memetic population, or the independent searches of the seed's systems."""
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernels.deadline import Deadline
+from kernels.problems import QuadraticAssignment
+from kernels.qap import gpu_memetic, gpu_multistart, outcome
+from kernels.qap.form import penalised
+from kernels.solution import Solution, Termination
+
+if TYPE_CHECKING:
+    from kernels.qap import QapOptions
+
+SMALLEST = 10
+"""Below this the CPU is at the end before a kernel has started, and a tile of exchanges would meet itself."""
+
+
+def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline) -> Solution:
+    """Minimise a quadratic assignment by a population of tabu searches on the device, beside certified lower bounds.
+
+    Problem: min over permutations p of sum_ij F[i,j] D[p_i,p_j] + sum_i L[i,p_i]; F, D of any sign and symmetry.
+
+    Args:
+        problem: as for the CPU.
+        options: see `QapOptions`; "tabu" and "2opt" run `starts` independent searches (6144 by default).
+        deadline: polled between launches of at most about 0.2 s; independent searches see it within 256 iterations.
+
+    Returns:
+        as for the CPU; facts also hold the threads per block and the generations or rounds.
+
+    Guarantee: heuristic, with a proved bound; optimal when the bound meets the objective. Deterministic per seed as
+        long as the clock does not end it.
+    Numerics: deltas in float32 or int32 where they are provably exact, else int64 or float64.
+    Complexity: 2 n^2 products per iteration and block; 8 n^2 bytes of shared memory per block (n <= 128).
+    Errors: as for the CPU.
+    Differs: from (Novoa and Qasem 2019) as listed in multistart.cu.
+    Source: Taillard (1991); Benlic and Hao (2015); Novoa and Qasem (2019).
+    """
+    from kernels.qap import cpu
+
+    start = outcome.first_start(problem)
+    if problem.n < SMALLEST or start is None or deadline.expired():
+        return cpu.solve(problem, options, deadline)
+    began = time.perf_counter()
+    proofs = outcome.cheap_bounds(problem, options)
+    bound = outcome.best_bound(proofs)
+    deadline.report(0, problem.objective(start), bound)
+    goals = [goal for goal in (options.target, bound if problem.integer else None) if goal is not None]
+    target = max(goals, default=None)
+    watched = outcome.WithBound(deadline, bound)
+    search = _multistart if options.method in ("tabu", "2opt") else _memetic
+    permutation, termination, iterations, facts = search(problem, options, watched, start, target)
+    if problem.objective(permutation) > problem.objective(start) or not problem.allows(permutation):
+        permutation = start
+    if problem.integer and bound is not None and problem.objective(permutation) <= bound:
+        termination = Termination.OPTIMAL
+    seconds = time.perf_counter() - began
+    return outcome.solution(options, termination, permutation, proofs, iterations, seconds, facts)
+
+
+def warm_up() -> None:
+    """Compile for one size and bring up the CPU twin, which takes the small ones."""
+    from kernels.qap import QapOptions, cpu
+
+    cpu.warm_up()
+    rng = np.random.default_rng(0)
+    problem = QuadraticAssignment(rng.integers(0, 9, (12, 12)), rng.integers(0, 9, (12, 12)))
+    solve(problem, QapOptions(rounds=1), Deadline())
+
+
+def _memetic(
+    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Any, target: Any
+) -> tuple[Any, Termination, int, dict[str, Any]]:
+    rounds = options.rounds
+    if rounds is None and deadline.remaining_s == float("inf"):
+        rounds = 200
+    policy = gpu_memetic.Policy()
+    if options.tenure is not None:
+        policy = gpu_memetic.Policy(tenure=(options.tenure[0] / problem.n, options.tenure[1] / problem.n))
+    found = gpu_memetic.evolve(
+        penalised(problem), deadline, seed=options.seed, members=options.starts, target=target, generation_limit=rounds,
+        start=start, policy=policy,
+    )  # fmt: skip
+    facts = {"rounds": found.generations, "moves": found.moves * problem.n * (problem.n - 1) // 2}
+    return found.permutation, found.termination, found.moves, facts
+
+
+def _multistart(
+    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Any, target: Any
+) -> tuple[Any, Termination, int, dict[str, Any]]:
+    return gpu_multistart.run(problem, options, deadline, start, target)

@@ -1,0 +1,258 @@
+"""The independent searches of multistart.cu from the host: layout, thread tuning, rounds."""
+
+import functools
+import json
+import time
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import cupy
+import cupyx
+import numpy as np
+
+from kernels.cuda import kernel
+from kernels.deadline import Deadline
+from kernels.problems import Array, QuadraticAssignment
+from kernels.qap.form import SearchForm, search_form
+from kernels.solution import Number, Termination
+
+if TYPE_CHECKING:
+    from kernels.qap import QapOptions
+
+SOURCE = "qap/multistart.cu"
+STARTS = 6144
+"""Searches of a round unless asked otherwise: the seed's number."""
+C_TYPES = {"int32": "int", "int64": "long long", "float64": "double"}
+TILES = ((4, 5), (2, 5), (4, 3), (4, 10), (8, 16))
+"""Exchanges per thread as rows x distances; each gives another number of threads per block. (8, 16) reaches n = 512."""
+POLL_S = 0.002
+SLICE = 50_000_000
+"""Exchanges of one search in one launch, so that a launch ends within a second even without a stop."""
+
+
+def _record(*fields: tuple[str, Any]) -> np.dtype:
+    return np.dtype(list(fields), align=True)
+
+
+PROBLEM = _record(*((k, np.uint64) for k in ("flow", "flow_t", "distance", "distance_t", "linear")), ("n", np.int32))
+PLAN = _record(
+    *(
+        (k, np.int32)
+        for k in ("iterations", "tenure_least", "tenure_span", "age", "every", "tabu", "round", "streamed")
+    ),
+    ("seed", np.uint64),
+)
+FOUND = _record(
+    *((k, np.uint64) for k in ("starts", "hall", "visits", "hall_costs", "stop", "least", "stream", "stream_bytes")),
+    ("iterations", np.uint64),
+)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How one search lies on the device. `streamed`: 0 all in shared memory, 1 without `until`, 2 without `partial`."""
+
+    tile: tuple[int, int]
+    threads: int
+    blocks: int
+    shared_bytes: int
+    streamed: int
+    stream_bytes: int
+    matrices: bool
+
+
+def layout(form: SearchForm, tile: tuple[int, int], matrices: bool = False) -> Layout | None:
+    """The layout of `form` with that tile on the current device, None where it does not fit.
+
+    `matrices` puts flow and distance into shared memory as well, as the seed's faster 2-opt does.
+    """
+    n, size = form.n, form.dtype.itemsize
+    threads = -(-(-(-n // tile[0]) * -(-(n // 2) // tile[1])) // 32) * 32
+    if threads > 1024 or n < 2 * tile[1]:
+        return None
+    lanes, twice = 16 // size, 1 if form.symmetric else 2
+    stride = -(-n // lanes) * lanes
+    stride += lanes if stride % (128 // size) == 0 else 0
+    partial, until = n * stride * size, -(-n * n // 4) * 16
+    reach = n + n // 2 + tile[0] + 2 * tile[1] + 2
+    rest = twice * (stride + 2 * reach) * size + 32 * 16 + 2 * n * size + 4 * n * 4
+    rest += 16 + 2 * twice * n * n * size if matrices else 0
+    device = cupy.cuda.Device().attributes
+    for streamed, off in ((0, 0), (1, until), (2, until + partial)):
+        shared = partial + until + rest - off
+        if shared <= device["MaxSharedMemoryPerBlockOptin"] - 64:
+            registers = 65536 // (threads * (80 if size == 4 else 128))
+            blocks = min(device["MaxSharedMemoryPerMultiprocessor"] // (shared + 1024), registers, 2048 // threads, 16)
+            return Layout(tile, threads, max(1, blocks), shared, streamed, -(-off // 16) * 16, matrices)
+    return None
+
+
+@dataclass
+class Searches:
+    """`count` searches of one problem on the current device."""
+
+    form: SearchForm
+    layout: Layout
+    starts: Array
+    seed: int = 0
+    round: int = 0
+    arrays: dict[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        form, a = self.form, self.arrays
+        n, count = form.n, len(self.starts)
+        defines = {
+            "VALUE": C_TYPES[str(form.dtype)], "SYMMETRIC": int(form.symmetric), "MATRICES": int(self.layout.matrices),
+            "TU": self.layout.tile[0], "TD": self.layout.tile[1], "THREADS": self.layout.threads,
+            "BLOCKS": self.layout.blocks,
+        }  # fmt: skip
+        self.kernel = kernel(SOURCE, "search", tuple(f"-D{k}={v}" for k, v in defines.items()))
+        self.kernel.max_dynamic_shared_size_bytes = self.layout.shared_bytes
+        for name, matrix in (("flow", form.flow), ("distance", form.distance), ("linear", form.linear)):
+            a[name] = cupy.asarray(matrix)
+        a["flow_t"], a["distance_t"] = a["flow"].T.copy(), a["distance"].T.copy()
+        a["starts"] = cupy.asarray(self.starts.astype(np.int32))
+        a["hall"] = a["starts"].copy()
+        a["hall_costs"] = cupy.zeros(count, np.int64 if form.dtype.kind == "i" else np.float64)
+        a["visits"], a["iterations"] = cupy.zeros((n, n), np.int32), cupy.zeros(1, np.uint64)
+        a["stream"] = cupy.empty(max(1, count * self.layout.stream_bytes), np.uint8)
+        self.control: Array = cupyx.zeros_pinned(2, np.int64)
+        self.control[1] = np.iinfo(np.int64).max
+        self.problem, self.found = np.zeros((), PROBLEM), np.zeros((), FOUND)
+        for record in (self.problem, self.found):
+            for name in set(record.dtype.names or ()) & set(a):
+                record[name] = a[name].data.ptr
+        self.problem["n"], self.found["stream_bytes"] = n, self.layout.stream_bytes
+        self.found["stop"], self.found["least"] = self.control.ctypes.data, self.control.ctypes.data + 8
+
+    def launch(self, iterations: int, tenure: tuple[int, int] | None) -> None:
+        """Queue one round: 2-opt from every start when `tenure` is None, else that many tabu iterations."""
+        n = self.form.n
+        plan = np.zeros((), PLAN)
+        low, high = tenure or (1, 1)
+        plan["iterations"], plan["tenure_least"], plan["tenure_span"] = iterations, low, high - low + 1
+        plan["age"], plan["every"], plan["tabu"] = (5 * n * n, 16, 1) if tenure else (0, 1, 0)
+        plan["round"], plan["streamed"] = self.round, self.layout.streamed
+        plan["seed"] = (self.seed + 1) * 0x9E3779B97F4A7C15 % 2**64
+        arguments = (self.problem, plan, self.found)
+        self.kernel((len(self.starts),), (self.layout.threads,), arguments, shared_mem=self.layout.shared_bytes)
+        self.round += 1
+
+    def iterations(self) -> int:
+        """Iterations of all searches so far; waits for the device."""
+        return int(self.arrays["iterations"][0])
+
+    def best(self) -> tuple[Number, Array]:
+        """The least cost and its permutation (n,) int64; waits for the device."""
+        costs = cupy.asnumpy(self.arrays["hall_costs"])
+        member = int(costs.argmin())
+        return costs[member].item(), cupy.asnumpy(self.arrays["hall"][member]).astype(np.int64)
+
+
+def run(
+    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Array, target: Number | None
+) -> tuple[Array, Termination, int, dict[str, Any]]:
+    """Rounds of searches until the target, the rounds asked for (one by default), or the deadline."""
+    form, rng, n = search_form(problem), np.random.default_rng(options.seed), problem.n
+    chosen = tuned(form, options.threads_per_block)
+    count = options.starts or STARTS
+    starts = rng.permuted(np.tile(np.arange(n), (count, 1)), axis=1)
+    starts[0] = start
+    searches = Searches(form, chosen, starts, options.seed)
+    tenure = None if options.method == "2opt" else options.tenure or (max(1, n // 10), max(2, n // 3))
+    iterations = options.iterations or (1000 * n if tenure is None else 20 * n)
+    termination, rounds, best = None, options.rounds or 1, None
+    while termination is None:
+        left = iterations
+        while left > 0 and termination is None:  # a round longer than a slice starts anew from frequency memory
+            part = min(left, max(1, SLICE // (n * n // 2)))
+            searches.launch(part, tenure)
+            left -= part
+            best = _watch(searches, deadline, best)
+            if target is not None and best is not None and best <= target:
+                termination = Termination.GAP_REACHED
+            termination = termination or deadline.expired()
+        rounds -= 1
+        if rounds == 0:
+            termination = termination or Termination.ITERATION_LIMIT
+    _, permutation = searches.best()
+    done = searches.iterations()
+    facts = {"rounds": searches.round, "moves": done * n * (n - 1) // 2, "threads_per_block": chosen.threads}
+    return permutation, termination, done, facts
+
+
+def _watch(searches: Searches, deadline: Deadline, best: Number | None) -> Number | None:
+    """Wait for a round, report what the device writes into host memory, and pass the deadline on."""
+    ended = cupy.cuda.Event()
+    ended.record()
+    integer = searches.form.dtype.kind == "i"
+    while not ended.done:
+        if deadline.expired():
+            searches.control[0] = 1
+        time.sleep(POLL_S)
+    least = int(searches.control[1]) if integer else searches.best()[0]
+    if best is None or least < best:
+        deadline.report(searches.round, least)
+        return least
+    return best
+
+
+# --- the autotuner ------------------------------------------------------------------------------------------------
+
+
+def _memory() -> Path:
+    return Path(cupy.cuda.compiler.get_cache_dir()) / "allot_qap_threads.json"
+
+
+@functools.cache
+def _remembered() -> dict[str, list[int]]:
+    try:
+        found: dict[str, list[int]] = json.loads(_memory().read_text())
+        return found
+    except (OSError, ValueError):
+        return {}
+
+
+def tuned(form: SearchForm, threads: int | None = None, matrices: bool = False) -> Layout:
+    """The fastest layout for this device, n and dtype: measured once, then remembered on disk.
+
+    Args:
+        threads: threads per block to come nearest to, instead of measuring.
+
+    Raises:
+        ValueError: no layout fits.
+    """
+    fits = [found for tile in TILES if (found := layout(form, tile, matrices)) is not None]
+    if not fits:
+        raise ValueError(f"n = {form.n} fits no block of this device")
+    if threads is not None:
+        return min(fits, key=lambda found: abs(found.threads - threads))
+    name = cupy.cuda.runtime.getDeviceProperties(cupy.cuda.Device().id)["name"].decode()
+    key = f"{name} n={form.n} {form.dtype} {'one' if form.symmetric else 'two'}"
+    if key not in _remembered():
+        rates = {found.tile: _rate(form, found) for found in fits[:4]} if len(fits) > 1 else {fits[0].tile: 1.0}
+        fastest, _ = max(rates.items(), key=lambda item: item[1])
+        _remembered()[key] = list(fastest)
+        try:
+            _memory().parent.mkdir(parents=True, exist_ok=True)
+            _memory().write_text(json.dumps(_remembered()))
+        except OSError:
+            pass  # a read-only home: measure again next time
+    rows, distances = _remembered()[key]
+    tile = (rows, distances)
+    return next((found for found in fits if found.tile == tile), fits[0])
+
+
+def _rate(form: SearchForm, chosen: Layout, iterations: int = 200) -> float:
+    """Iterations per second of a full device."""
+    count = chosen.blocks * cupy.cuda.Device().attributes["MultiProcessorCount"]
+    starts = np.tile(np.arange(form.n), (count, 1))
+    searches = Searches(form, replace(chosen), starts)
+    searches.launch(1, (1, 2))
+    begin, end = cupy.cuda.Event(), cupy.cuda.Event()
+    begin.record()
+    searches.launch(iterations, (max(1, form.n // 10), max(2, form.n // 3)))
+    end.record()
+    end.synchronize()
+    return count * iterations / float(cupy.cuda.get_elapsed_time(begin, end))

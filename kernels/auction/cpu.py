@@ -14,7 +14,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from kernels.auction import cpu_paths as paths
 from kernels.auction import cpu_rounds as rounds
 from kernels.auction.cpu_rows import Graph, empty_lists, fill_lists, graph_of
-from kernels.auction.scaling import Arithmetic, arithmetic_of, epsilons
+from kernels.auction.scaling import Arithmetic, arithmetic_of, epsilons, whole_prices
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.sparse import Auction, is_complete, with_private_columns
@@ -97,7 +97,7 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
 
 
 def _start(weights: Array | Csr, unit: Arithmetic, prices0: Array | None) -> State:
-    graph = graph_of(weights, unit.scale)
+    graph = graph_of(weights, int(unit.scale))
     n_rows, dtype = graph.indptr.size - 1, graph.values.dtype
     prices = np.zeros(graph.n_cols, dtype)
     if prices0 is not None:
@@ -171,12 +171,12 @@ def _scale(state: State, options: Any, deadline: Deadline) -> Termination | None
 
 
 def _to_integers(state: State) -> None:
-    """From scaled integers back to units: floor the prices; the lists stay valid, their bounds grow by one."""
-    scale = state.unit.scale
+    """From scaled integers back to units; the lists stay valid, their bounds grow by one."""
+    scale = int(state.unit.scale)
     if scale == 1:
         return
     matching, lists, graph = state.matching, state.lists, state.graph
-    matching.prices[:] //= scale
+    matching.prices[:] = whole_prices(matching.prices, scale)
     matching.held[:] //= scale
     lists.benefits[:] //= scale
     some = lists.rest > graph.lowest

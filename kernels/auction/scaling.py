@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels.problems import Array, Csr
 
-THETA = 7
+THETA = 4
 """Epsilon falls by this factor from phase to phase; 4, 7 and 10 differ by less than the instances do."""
 MOST_SCALED = 2**61
 """No scaled price may pass this, so that a net benefit and a raise still fit int64."""
@@ -18,7 +18,7 @@ MOST_SCALED = 2**61
 class Arithmetic:
     """`scale`: integers are multiplied by it (1 for floats). `span`: largest minus smallest scaled benefit."""
 
-    scale: int = 1
+    scale: int | float = 1
     span: float = 0
     exact: bool = True
 
@@ -41,6 +41,28 @@ def arithmetic_of(weights: Array | Csr, epsilon: float | None) -> Arithmetic:
     return Arithmetic(scale, (high - low) * scale)
 
 
+def fixed_point(weights: Array | Csr) -> Arithmetic:
+    """Floats as int64 multiples of a power of two, as fine as keeps prices in range: a step of about 2**-45 spans."""
+    values = weights.values if isinstance(weights, Csr) else weights
+    found = np.abs(values[np.isfinite(values)])
+    largest = float(found.max()) if found.size and found.max() > 0 else 1.0
+    room = MOST_SCALED / (largest * 2 * (weights.shape[-1] + 2))
+    scale = 2.0 ** min(1000, math.floor(math.log2(room)))
+    return Arithmetic(scale, math.ceil(2 * largest * scale))
+
+
+def whole_prices(prices: Array, scale: int) -> Array:
+    """Integer prices from scaled ones that are within 1 of complementary slackness; then exactly slack.
+
+    With K = scale > n_cols: K (b_ij - b_is) <= P_j - P_s + 1 for a row i that holds s. floor((P + t) / K) keeps that
+    without the 1 unless P_s + t is a multiple of K, and of K shifts t one is free of that for all n_cols prices. A
+    price of 0 stays 0.
+    """
+    taken = np.zeros(scale, bool)
+    taken[(-prices) % scale] = True
+    return (prices + int(taken.argmin())) // scale
+
+
 def epsilons(unit: Arithmetic, epsilon: float | None, n_rows: int, n_cols: int) -> list[float]:
     """The epsilons to run, in scaled units: the one asked for (rounded down to a unit), or a falling schedule.
 
@@ -51,7 +73,7 @@ def epsilons(unit: Arithmetic, epsilon: float | None, n_rows: int, n_cols: int) 
     smallest = 1 if unit.exact else unit.span / (n_cols + 1) * 2.0**-20
     if n_rows < n_cols or unit.span <= 0:
         return [smallest if unit.exact or smallest > 0 else 1.0]
-    largest, found = unit.span / 50, []
+    largest, found = unit.span / 500, []
     while largest > smallest:
         found.append(math.ceil(largest) if unit.exact else largest)
         largest /= THETA

@@ -1,0 +1,257 @@
+"""The auction on the GPU: rounds in one persistent kernel (`auction.cu`), the finish by a forest (`paths.cu`)."""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+import cupy
+import numpy as np
+
+from kernels.auction import gpu_buffers as memory
+from kernels.auction.gpu_buffers import Device
+from kernels.auction.scaling import Arithmetic, arithmetic_of, epsilons, fixed_point, whole_prices
+from kernels.deadline import Deadline
+from kernels.problems import UNASSIGNED, Array, Csr
+from kernels.problems.sparse import Auction, is_complete, with_private_columns
+from kernels.solution import Solution, Termination
+
+BATCH_ROUNDS = 20_000
+"""Rounds a launch may run before the host looks at the clock: 20 to 60 ms."""
+BATCH_PHASES = 64
+"""Forests a launch may grow before the host looks at the clock: some 40 ms at n = 8000."""
+GRAPH_ROUNDS = 64
+"""Rounds captured into one CUDA graph."""
+PATIENCE = 400
+"""Rounds of a phase that paths follow; only graphs without an assignment come near it."""
+FOREVER = 2**62
+ROUND = ("bid", "reread", "settle", "award", "tidy", "finish")
+ALONE = {"blocks": 1, "block": 1}
+
+
+@dataclass
+class Run:
+    """One solve under way."""
+
+    device: Device
+    unit: Arithmetic
+    options: Any
+    deadline: Deadline
+    complete: bool
+    n_phases: int = 0
+    facts: dict[str, Any] = field(default_factory=lambda: {"phases": 0, "forests": 0, "rows_scanned": 0})
+    hall_rows: Array | None = None
+
+
+def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
+    """Assign every row its own column at the highest total benefit, by auction on the current GPU.
+
+    Problem, Args, Returns, Errors, Source: as the CPU twin `kernels.auction.cpu.solve`.
+    Guarantee:
+        epsilon given: within n_rows * epsilon; when deterministic in integers, bid for bid the CPU twin's auction.
+        epsilon None: exact in integers; floats within three steps of the fixed point a row (2**-45 spans, coarser
+        beyond 10**4 columns), reported as `gap_reached` where that is more than rounding.
+        Deterministic in the assignment except where the finish finds several equally short paths.
+    Numerics:
+        int64 throughout. Integers times n_cols + 1, floats in fixed point, both so that |scaled benefit| *
+        (n_cols + 2) <= 2**61. Whole prices come back by a shift that makes them exactly complementary.
+    Complexity:
+        device bytes: graph + 840 a row + 60 a column; one read of the graph for the lists (two of it from L2), then
+        64 edges a bid. One launch and one host sync per 20 000 rounds and per 64 forests.
+    Differs from the paper:
+        1. short lists, 2. epsilon scaling whose phases stop at n_rows / 32 persons, 3. the rest by shortest augmenting
+        paths, 4. rounds of at most 32 bidders in one block.
+    """
+    weights = with_private_columns(problem)
+    floating = (weights.values if isinstance(weights, Csr) else weights).dtype.kind == "f"
+    unit = _arithmetic(weights, options, floating)
+    started = time.perf_counter()
+    device = memory.upload(weights, unit, problem.prices0, options)
+    cupy.cuda.get_current_stream().synchronize()
+    uploaded = time.perf_counter()
+    run = Run(device, unit, options, deadline, is_complete(weights))
+    device.launch("auction.cu", "list_rows")
+    ended = deadline.expired() or _bid_and_augment(run, warm=problem.prices0 is not None)
+    ended = _undo_unsold_prices(run, ended)
+    solved = time.perf_counter()
+    solution = _answer(run, problem, ended, floating)
+    solution.timings_ms |= {
+        "h2d": 1e3 * (uploaded - started),
+        "solve": 1e3 * (solved - uploaded),
+        "d2h": 1e3 * (time.perf_counter() - solved),
+    }
+    return solution
+
+
+def _arithmetic(weights: Array | Csr, options: Any, floating: bool) -> Arithmetic:
+    if floating:
+        return fixed_point(weights)
+    unit = arithmetic_of(weights, None if options.finish == "paths" else options.epsilon)
+    if unit.scale <= weights.shape[1]:  # too few units for a proof by epsilon: whole ones, and paths without epsilon
+        unit = Arithmetic(1, unit.span // unit.scale)
+    return unit
+
+
+def _bid_and_augment(run: Run, warm: bool) -> Termination:
+    """The whole schedule: rounds to the end for a given epsilon, else rounds for the many and paths for the few."""
+    m, n = int(run.device.struct["n_rows"]), int(run.device.struct["n_cols"])
+    given = run.options.epsilon is not None
+    options, unit = run.options, run.unit
+    given = options.epsilon is not None and options.finish != "paths"
+    steps = epsilons(unit, options.epsilon, m, n)
+    if options.epsilon is not None and not given:
+        steps.append(1)
+    if warm and not given:
+        steps = steps[-1:]
+    if not given and unit.exact and unit.scale == 1:
+        steps.append(0)
+    pure = given or (options.finish == "auction" and m == n)
+    memory.schedule(run.device, steps)
+    run.n_phases = len(steps)
+    run.facts["phases"] += len(steps)
+    ended = _rounds(run, 0 if pure else max(32, m // 32), FOREVER if pure else PATIENCE)
+    ended = ended or _augment(run, run.device)
+    return Termination.GAP_REACHED if ended is Termination.OPTIMAL and given else ended
+
+
+def _rounds(run: Run, stop: int, patience: int) -> Termination | None:
+    """Rounds until every phase is done, with a look at the clock, and once at feasibility, between launches."""
+    graph = _round_graph(run.device) if run.options.launch == "graph" else None
+    limit = run.options.iteration_limit or FOREVER
+    state, probed = run.device.state(), run.complete
+    while True:
+        until = min(limit, state["rounds"] + BATCH_ROUNDS)
+        if graph is None:
+            run.device.launch("auction.cu", "run_auction", np.int64(until), np.int64(stop), np.int64(patience))
+        else:
+            _run_graph(run.device, graph, run.n_phases, until, stop)
+        state = run.device.state()
+        run.deadline.report(state["rounds"])
+        if state["phase"] == run.n_phases:
+            return None
+        if state["rounds"] >= limit:
+            return Termination.ITERATION_LIMIT
+        if ended := run.deadline.expired():
+            return ended
+        if not probed and _augment(run, run.device.copy()) is Termination.INFEASIBLE:
+            return Termination.INFEASIBLE
+        probed = True
+
+
+def _round_graph(device: Device) -> Any:
+    """GRAPH_ROUNDS rounds, each step a launch of its own, captured once."""
+    stream = cupy.cuda.Stream(non_blocking=True)
+    device.load("auction.cu", *(f"{step}_round" for step in ROUND))
+    with stream:
+        stream.begin_capture()
+        for _ in range(GRAPH_ROUNDS):
+            for step in ROUND:
+                device.launch("auction.cu", f"{step}_round", **(ALONE if step == "finish" else {}))
+        return stream.end_capture()
+
+
+def _run_graph(device: Device, graph: Any, n_phases: int, until: int, stop: int) -> None:
+    """The persistent kernel's work with the host in the loop: a graph of rounds, then a look at the queue."""
+    state = device.state()
+    while state["phase"] < n_phases and state["rounds"] < until:
+        if not state["opened"]:
+            for step in ("open_phase", "open_stale", "close_open"):
+                device.launch("auction.cu", step, **(ALONE if step == "close_open" else {}))
+        graph.launch(cupy.cuda.get_current_stream())
+        state = device.state()
+        if state["n_queue"] <= stop:
+            device.launch("auction.cu", "close_phase", **ALONE)
+            state = device.state()
+
+
+def _augment(run: Run, device: Device) -> Termination:
+    """Assign the queued rows by forests of shortest paths; names a Hall violator when that cannot be done."""
+    forest = memory.forest_of(device)
+    while True:
+        device.launch("paths.cu", "augment_rows", forest.struct, np.int64(BATCH_PHASES))
+        growth = forest.growth()
+        if growth["outcome"] != memory.RUNNING:
+            break
+        run.deadline.report(run.device.state()["rounds"])
+        if ended := run.deadline.expired():
+            return ended
+    if device is run.device:
+        run.facts["forests"] += growth["phases"]
+        run.facts["rows_scanned"] += growth["scans"]
+    if growth["outcome"] == memory.COMPLETE:
+        return Termination.OPTIMAL
+    labelled = forest.buffers["distance"] < memory.NO_EDGE
+    roots = device.buffers["queue"][: device.state()["n_queue"]]
+    rows = cupy.concatenate([device.buffers["row_of"][labelled], roots])
+    run.hall_rows = np.sort(rows.get()).astype(np.int64)
+    return Termination.INFEASIBLE
+
+
+def _undo_unsold_prices(run: Run, ended: Termination) -> Termination:
+    """After a warm start, columns that nobody took must cost nothing; should that not settle, start from zero."""
+    prices, row_of = run.device.buffers["prices"], run.device.buffers["row_of"]
+    for attempt in range(4):
+        unsold = (row_of < 0) & (prices > 0)
+        if ended not in (Termination.OPTIMAL, Termination.GAP_REACHED) or not bool(unsold.any()):
+            return ended
+        if attempt == 3:
+            run.device.buffers["column_of"].fill(UNASSIGNED)
+            row_of.fill(UNASSIGNED)
+            unsold = prices > 0
+        prices[unsold] = 0
+        run.device.launch("auction.cu", "list_rows")
+        ended = _bid_and_augment(run, warm=True)
+    return ended
+
+
+def _answer(run: Run, problem: Auction, ended: Termination, floating: bool) -> Solution:
+    """Bring prices and profits back in units of benefit, whole ones where integers were solved exactly."""
+    device, n_cols, scale = run.device, problem.shape[1], run.unit.scale
+    column_of, prices = device.buffers["column_of"].get().astype(np.int64), device.buffers["prices"].get()
+    nets = cupy.empty(column_of.size, np.int64)
+    device.launch("auction.cu", "best_nets", nets)
+    profits = nets.get()
+    if ended is Termination.OPTIMAL and not floating:
+        whole = whole_prices(prices, int(scale)) if scale > 1 else prices
+        held = device.buffers["held"].get() // int(scale)
+        prices, profits = whole, held - whole[column_of]
+    else:  # half a step of the fixed point is lost in a benefit, so the profits are a step larger than they need be
+        prices, profits = prices / scale, (profits + (1 if floating else 0)) / scale
+    if prices.size > n_cols:
+        profits = profits + prices[n_cols:]  # only row i sees column n_cols + i, so its price is row i's profit
+    if floating and ended in (Termination.OPTIMAL, Termination.GAP_REACHED):
+        ended = _float_claim(run, ended, prices, profits)
+    arrays = {
+        "assignment": np.where(column_of < n_cols, column_of, UNASSIGNED),
+        "prices": prices[:n_cols],
+        "profits": profits,
+    }
+    state = device.state()
+    if run.hall_rows is not None:
+        arrays["hall_rows"] = run.hall_rows
+    if run.options.trace:
+        arrays["bidders"] = device.buffers["bidders"][: state["rounds"]].get().astype(np.int64)
+    if run.options.epsilon is not None:
+        run.facts.setdefault("epsilon", float(run.options.epsilon))
+    run.facts |= {"rounds": state["rounds"], "bids": state["bids"], "rows_reread": state["readings"]}
+    method = "auction" if not run.facts["forests"] else "auction+paths"
+    return Solution(ended, method, arrays, iterations=state["rounds"], facts=run.facts)
+
+
+def _float_claim(run: Run, ended: Termination, prices: Array, profits: Array) -> Termination:
+    """Optimal where three steps of the fixed point a row are rounding, else within that many steps."""
+    steps = 3 / run.unit.scale
+    if ended is Termination.GAP_REACHED:
+        run.facts["epsilon"] = float(run.options.epsilon) + steps
+    elif steps * profits.size > 1e-12 * (np.abs(prices).sum() + np.abs(profits).sum()):
+        run.facts["epsilon"] = steps
+        return Termination.GAP_REACHED
+    return ended
+
+
+def warm_up() -> None:
+    """Compile and run every kernel for int32 and float64 benefits."""
+    from kernels.auction import AuctionOptions
+
+    for dtype in (np.int32, np.float64):
+        benefit = np.array([[3, 1], [2, 2]], dtype)
+        solve(Auction(benefit, maximize=True), AuctionOptions.model_validate({}), Deadline())

@@ -1,0 +1,150 @@
+"""What the auction's kernels see: buffers in device memory, and the structs of `rows.cuh` and `paths.cu` over them."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import cupy
+import numpy as np
+
+from kernels import cuda
+from kernels.auction.scaling import Arithmetic
+from kernels.problems import UNASSIGNED, Array, Csr
+
+BLOCK = 1024
+LIST = 64
+NO_EDGE = 2**60
+TRACE = 1 << 22
+"""Rounds whose bidders are recorded with `trace`."""
+CTYPES = {"i4": "int", "i8": "long long", "f4": "float", "f8": "double"}
+
+
+def _names(text: str) -> list[str]:
+    return text.split()
+
+
+AUCTION_POINTERS = _names(
+    "indptr indices values list_columns list_benefits rest prices column_of held row_of queue next_queue "
+    "offer_column offer_benefit offer_rise stale top_rise top_person epsilons bidders state"
+)
+AUCTION_NUMBERS = _names("n_rows n_cols n_phases trace_size alone deterministic")
+AUCTION = np.dtype(
+    [(name, np.uint64) for name in AUCTION_POINTERS]
+    + [(name, np.int64) for name in AUCTION_NUMBERS]
+    + [("scale", np.float64)]
+)
+STATE = _names("phase opened rounds bids n_queue n_next n_stale readings")
+
+FOREST_POINTERS = _names("distance parent tree dirty active waiting whole whole_at tree_distance tree_column growth")
+FOREST = np.dtype([(name, np.uint64) for name in FOREST_POINTERS])
+GROWTH = _names("head tail n_whole nearest farthest hidden outcome phases rounds scans readings")
+RUNNING, COMPLETE, INFEASIBLE = range(3)
+
+
+def _struct(dtype: np.dtype, buffers: dict[str, Any]) -> Array:
+    """The struct `dtype`, its pointers set to the buffers of the same names (null where there is none)."""
+    struct = np.zeros((), dtype)
+    for name in dtype.names or ():
+        if buffers.get(name) is not None:
+            struct[name] = buffers[name].data.ptr
+    return struct
+
+
+@dataclass
+class Device:
+    """One auction on the current device: its buffers by name, the struct over them, how its kernels are compiled."""
+
+    buffers: dict[str, Any]
+    struct: Array
+    defines: tuple[str, ...]
+    blocks: int
+
+    def launch(self, file: str, name: str, *arguments: Any, blocks: int | None = None, block: int = BLOCK) -> None:
+        """Launch kernel `name` of auction/`file` over the grid, with this auction as first argument."""
+        kernel = cuda.kernel(f"auction/{file}", name, self.defines)
+        kernel((blocks or self.blocks,), (block,), (self.struct, *arguments))
+
+    def load(self, file: str, *names: str) -> None:
+        """Compile and load kernels before they are first launched."""
+        for name in names:
+            cuda.kernel(f"auction/{file}", name, self.defines)
+
+    def state(self) -> dict[str, int]:
+        """The auction's counters, once everything launched has run."""
+        return dict(zip(STATE, map(int, self.buffers["state"].get()), strict=True))
+
+    def copy(self) -> "Device":
+        """The same auction with its own lists, prices, matching and queue, to try something on."""
+        own = _names("list_columns list_benefits rest prices column_of held row_of queue next_queue state")
+        buffers = self.buffers | {name: self.buffers[name].copy() for name in own}
+        struct = self.struct.copy()
+        for name in own:
+            struct[name] = buffers[name].data.ptr
+        return Device(buffers, struct, self.defines, self.blocks)
+
+
+def upload(weights: Array | Csr, unit: Arithmetic, prices0: Array | None, options: Any) -> Device:
+    """Copy the graph to the device and lay out the buffers of an auction; the schedule is set by `schedule`."""
+    sparse = weights if isinstance(weights, Csr) else None
+    m, n = weights.shape
+    values = cupy.asarray(sparse.values if sparse else weights)
+    i4, i8 = np.int32, np.int64
+    buffers = {
+        "indptr": cupy.asarray(sparse.indptr) if sparse else None,
+        "indices": cupy.asarray(sparse.indices.astype(i4, copy=False)) if sparse else None,
+        "values": values,
+        "list_columns": cupy.empty((m, LIST), i4),
+        "list_benefits": cupy.empty((m, LIST), i8),
+        "rest": cupy.empty(m, i8),
+        "prices": cupy.zeros(n, i8),
+        "column_of": cupy.full(m, UNASSIGNED, i4),
+        "held": cupy.zeros(m, i8),
+        "row_of": cupy.full(n, UNASSIGNED, i4),
+        "top_rise": cupy.zeros(n, np.uint64),
+        "top_person": cupy.full(n, 2**31 - 1, i4),
+        "bidders": cupy.zeros(TRACE, i4) if options.trace else None,
+        "state": cupy.zeros(len(STATE), i8),
+    }
+    buffers |= {name: cupy.empty(m, i4) for name in ("queue", "next_queue", "offer_column", "stale")}
+    buffers |= {name: cupy.empty(m, i8) for name in ("offer_benefit", "offer_rise")}
+    if prices0 is not None:
+        buffers["prices"][: prices0.size] = cupy.asarray(np.floor(prices0 * unit.scale).astype(i8))
+    struct = _struct(AUCTION, buffers)
+    struct["n_rows"], struct["n_cols"], struct["trace_size"] = m, n, TRACE if options.trace else 0
+    struct["alone"], struct["deterministic"], struct["scale"] = int(unit.span), options.deterministic, unit.scale
+    defines = (f"-DVALUE={CTYPES[values.dtype.str[1:]]}", f"-DFIXED_POINT={int(values.dtype.kind == 'f')}")
+    return Device(buffers, struct, defines, cupy.cuda.Device().attributes["MultiProcessorCount"])
+
+
+def schedule(device: Device, epsilons: list[float]) -> None:
+    """Set the epsilons to run and start again with the first; matching and prices stay."""
+    device.buffers["epsilons"] = cupy.asarray(np.array([int(e) for e in epsilons], np.int64))
+    device.struct["epsilons"], device.struct["n_phases"] = device.buffers["epsilons"].data.ptr, len(epsilons)
+    for name in ("phase", "opened", "n_queue"):
+        device.buffers["state"][STATE.index(name)] = 0
+
+
+@dataclass
+class Forest:
+    """The labels of `paths.cu` for one auction."""
+
+    buffers: dict[str, Any]
+    struct: Array
+
+    def growth(self) -> dict[str, int]:
+        """The forest's counters, once everything launched has run."""
+        return dict(zip(GROWTH, map(int, self.buffers["growth"].get()), strict=True))
+
+
+def forest_of(device: Device) -> Forest:
+    """Lay out the buffers of a forest over the rows and columns of `device`."""
+    m, n = int(device.struct["n_rows"]), int(device.struct["n_cols"])
+    i4, i8 = np.int32, np.int64
+    buffers = {name: cupy.empty(n, i4) for name in ("parent", "tree", "dirty")}
+    buffers |= {name: cupy.empty(m, i4) for name in ("active", "whole", "tree_column")}
+    buffers |= {name: cupy.empty(m, i8) for name in ("whole_at", "tree_distance")}
+    buffers |= {
+        "distance": cupy.empty(n, i8),
+        "waiting": cupy.zeros(m, i4),
+        "growth": cupy.zeros(len(GROWTH), i8),
+    }
+    return Forest(buffers, _struct(FOREST, buffers))

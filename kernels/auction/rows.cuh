@@ -1,0 +1,257 @@
+// Rows of a benefit graph on the device, and their short lists: what every kernel of auction.cu reads.
+//
+// All arithmetic is int64: integers times `scale` (n_cols + 1 where the optimum is to be proved), floats in fixed point.
+// Prices never fall, so the edges that a list leaves out stay at or below rest[i] from the day the row was read.
+#ifndef INT_MAX
+#define INT_MAX 0x7fffffff
+#endif
+
+#ifndef VALUE
+#define VALUE int
+#endif
+#ifndef FIXED_POINT
+#define FIXED_POINT 0
+#endif
+
+#define LIST 64       // edges in a short list, two a lane
+#define WANTED 48     // edges a reading aims for; the space between is for threads that hold two of the best
+#define BLOCK 1024    // threads of every block; one warp bids for one person
+#define WARPS (BLOCK / 32)
+#define THIN WARPS    // up to so many bidders, one block runs the rounds alone
+#define LOWEST (-(1LL << 62))
+
+typedef long long Int;
+
+// One auction, in device memory. Sizes: m rows, n columns.
+struct Auction {
+    const Int* indptr;      // (m + 1,) null when dense
+    const int* indices;     // (nnz,)   null when dense
+    const VALUE* values;    // (nnz,) or (m, n)
+    int* list_columns;      // (m, LIST) -1 where unused
+    Int* list_benefits;     // (m, LIST)
+    Int* rest;              // (m,) no edge outside the list has a higher net benefit
+    Int* prices;            // (n,)
+    int* column_of;         // (m,) -1: unassigned
+    Int* held;              // (m,) benefit of the assigned pair
+    int* row_of;            // (n,) -1: never sold
+    int* queue;             // (m,) persons without an object
+    int* next_queue;        // (m,)
+    int* offer_column;      // (m,) by position in the queue
+    Int* offer_benefit;     // (m,)
+    Int* offer_rise;        // (m,)
+    int* stale;             // (m,) positions, or rows, whose list must be read again
+    unsigned long long* top_rise;  // (n,) highest raise of the round; 0 between rounds
+    int* top_person;        // (n,) who made it; INT_MAX between rounds
+    const Int* epsilons;    // (n_phases,)
+    int* bidders;           // (trace_size,) bidders by round, or null
+    struct State* state;
+    Int n_rows, n_cols, n_phases, trace_size;
+    Int alone;              // the raise of a person with one edge: the span of benefits
+    Int deterministic;
+    double scale;
+};
+
+// What outlives a launch.
+struct State {
+    Int phase, opened, rounds, bids, n_queue, n_next, n_stale, readings;
+};
+
+struct Offer {
+    Int net, second, benefit;
+    int column;
+};
+
+// Places in the grid, and the atomic that hands out places in a list.
+__device__ __forceinline__ Int grid_warp() { return (Int)blockIdx.x * WARPS + threadIdx.x / 32; }
+__device__ __forceinline__ Int grid_warps() { return (Int)gridDim.x * WARPS; }
+__device__ __forceinline__ Int grid_thread() { return (Int)blockIdx.x * BLOCK + threadIdx.x; }
+__device__ __forceinline__ Int grid_threads() { return (Int)gridDim.x * BLOCK; }
+__device__ __forceinline__ Int add(Int* counter, Int by) {
+    return (Int)atomicAdd(reinterpret_cast<unsigned long long*>(counter), (unsigned long long)by);
+}
+
+struct Row {
+    Int start, degree;
+};
+
+__device__ __forceinline__ Row row_at(const Auction& a, Int i) {
+    if (!a.indptr) return {i * a.n_cols, a.n_cols};
+    return {a.indptr[i], a.indptr[i + 1] - a.indptr[i]};
+}
+
+__device__ __forceinline__ Int benefit_at(const Auction& a, Int t) {
+    const VALUE value = a.values[t];
+#if FIXED_POINT
+    return isinf((double)value) ? LOWEST : llrint((double)value * a.scale);
+#else
+    return (Int)value * (Int)a.scale;
+#endif
+}
+
+__device__ __forceinline__ int column_at(const Auction& a, const Row& row, Int t) {
+    return a.indices ? a.indices[row.start + t] : (int)t;
+}
+
+// Net benefit of the t-th edge of a row; LOWEST when it is forbidden.
+__device__ __forceinline__ Int net_at(const Auction& a, const Row& row, Int t) {
+    const Int benefit = benefit_at(a, row.start + t);
+    return benefit == LOWEST ? LOWEST : benefit - a.prices[column_at(a, row, t)];
+}
+
+// Block-wide reductions through one word a warp. Both barriers are needed: values written / read again next time.
+struct Scratch {
+    Int word[WARPS];
+    int count, taken;
+};
+
+template <bool largest>
+__device__ __forceinline__ Int block_extreme(Int value, Scratch& s) {
+#pragma unroll
+    for (int step = 16; step; step >>= 1) {
+        const Int other = __shfl_xor_sync(FULL_WARP, value, step);
+        value = largest ? max(value, other) : min(value, other);
+    }
+    if (threadIdx.x % 32 == 0) s.word[threadIdx.x / 32] = value;
+    __syncthreads();
+    Int all = s.word[0];
+    for (int w = 1; w < WARPS; ++w) all = largest ? max(all, s.word[w]) : min(all, s.word[w]);
+    __syncthreads();
+    return all;
+}
+
+// Midpoint above low of low < high, without overflow.
+__device__ __forceinline__ Int above_middle(Int low, Int high) {
+    return low + (Int)(((unsigned long long)high - (unsigned long long)low + 1) / 2);
+}
+
+__device__ __forceinline__ void keep(const Auction& a, Int i, int place, const Row& row, Int t) {
+    a.list_columns[i * LIST + place] = column_at(a, row, t);
+    a.list_benefits[i * LIST + place] = benefit_at(a, row.start + t);
+}
+
+// The largest bar that at least WANTED threads' best edges reach; LOWEST + 1 when fewer threads have an edge.
+__device__ Int choose_bar(Int mine, Int high, Scratch& s) {
+    Int low = block_extreme<false>(mine, s);
+    if (low == LOWEST) {
+        low = LOWEST + 1;
+        if (__syncthreads_count(mine >= low) < WANTED) return low;
+    }
+    while (low < high) {
+        const Int middle = above_middle(low, high);
+        if (__syncthreads_count(mine >= middle) >= WANTED) low = middle;
+        else high = middle - 1;
+    }
+    return low;
+}
+
+// More than LIST edges reach `bar`: raise it until fewer than LIST lie above it, and at least LIST on or above.
+__device__ Int raise_bar(const Auction& a, const Row& row, Int bar, Int high, Scratch& s) {
+    while (bar < high) {
+        const Int middle = above_middle(bar, high);
+        if (threadIdx.x == 0) s.count = 0;
+        __syncthreads();
+        int reach = 0;
+        for (Int t = threadIdx.x; t < row.degree; t += BLOCK) reach += net_at(a, row, t) >= middle;
+        if (reach) atomicAdd(&s.count, min(reach, LIST));
+        __syncthreads();
+        if (s.count >= LIST) bar = middle;
+        else high = middle - 1;
+        __syncthreads();
+    }
+    return bar;
+}
+
+// Append the edges that equal `bar` from the lowest column on, until the list is full.
+__device__ void keep_equals(const Auction& a, Int i, const Row& row, Int bar, Scratch& s) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    for (Int base = 0; base < row.degree && s.count < LIST; base += BLOCK) {
+        const Int t = base + threadIdx.x;
+        const bool equal = t < row.degree && net_at(a, row, t) == bar;
+        const unsigned votes = __ballot_sync(FULL_WARP, equal);
+        if (lane == 0) s.word[warp] = __popc(votes);
+        __syncthreads();
+        int place = s.count + __popc(votes & ((1u << lane) - 1)), all = 0;
+        for (int w = 0; w < WARPS; ++w) {
+            if (w < warp) place += (int)s.word[w];
+            all += (int)s.word[w];
+        }
+        if (equal && place < LIST) keep(a, i, place, row, t);
+        __syncthreads();  // everyone has read s.count and s.word
+        if (threadIdx.x == 0) s.count += all;
+        __syncthreads();
+    }
+}
+
+// Read row i whole with the whole block and list its best edges. All threads of the block must call it together.
+__device__ void reveal(const Auction& a, Int i, Scratch& s) {
+    const Row row = row_at(a, i);
+    Int mine = LOWEST;
+    for (Int t = threadIdx.x; t < row.degree; t += BLOCK) mine = max(mine, net_at(a, row, t));
+    const Int high = block_extreme<true>(mine, s);
+    Int bar = row.degree <= LIST || high == LOWEST ? LOWEST + 1 : choose_bar(mine, high, s);
+    for (int once = 0; once < 2; ++once) {
+        if (threadIdx.x < LIST) a.list_columns[i * LIST + threadIdx.x] = -1;
+        if (threadIdx.x == 0) s.count = s.taken = 0;
+        __syncthreads();  // cleared before the first edge is kept
+        Int left = LOWEST;
+        for (Int t = threadIdx.x; t < row.degree; t += BLOCK) {
+            const Int net = net_at(a, row, t);
+            if (net < bar || (once && net == bar) || net == LOWEST) {
+                left = max(left, net);
+                continue;
+            }
+            const int place = atomicAdd(&s.count, 1);
+            if (place < LIST) keep(a, i, place, row, t);
+        }
+        __syncthreads();
+        const int reached = s.count;
+        left = block_extreme<true>(left, s);
+        if (threadIdx.x == 0) a.rest[i] = left;
+        if (reached <= LIST) {
+            if (once) keep_equals(a, i, row, bar, s);
+            break;
+        }
+        bar = raise_bar(a, row, bar, high, s);
+    }
+    __syncthreads();
+}
+
+__device__ __forceinline__ bool better(Int net, int column, Int other_net, int other_column) {
+    return net > other_net || (net == other_net && column < other_column);
+}
+
+// Best and second best edge of person i by one warp, the same in every lane; of equals the lowest column.
+// column is -1, net LOWEST for a row without edges; second is LOWEST for a row with one.
+__device__ __forceinline__ Offer look(const Auction& a, Int i) {
+    const int lane = threadIdx.x % 32;
+    const int2 columns = reinterpret_cast<const int2*>(a.list_columns + i * LIST)[lane];
+    const longlong2 benefits = reinterpret_cast<const longlong2*>(a.list_benefits + i * LIST)[lane];
+    const Int first = columns.x < 0 ? LOWEST : benefits.x - a.prices[columns.x];
+    const Int other = columns.y < 0 ? LOWEST : benefits.y - a.prices[columns.y];
+    const bool swap = columns.x < 0 || (columns.y >= 0 && better(other, columns.y, first, columns.x));
+    Offer o = swap ? Offer{other, first, 0, columns.y} : Offer{first, other, 0, columns.x};
+    if (o.column < 0) o.column = INT_MAX;
+#pragma unroll
+    for (int step = 16; step; step >>= 1) {
+        const Int net = __shfl_xor_sync(FULL_WARP, o.net, step), second = __shfl_xor_sync(FULL_WARP, o.second, step);
+        const int column = __shfl_xor_sync(FULL_WARP, o.column, step);
+        if (better(net, column, o.net, o.column)) o = {net, max(o.net, second), 0, column};
+        else o.second = max(o.second, net);
+    }
+    if (o.column == INT_MAX) o.column = -1;
+    const bool here = o.column >= 0 && (columns.x == o.column || columns.y == o.column);
+    const unsigned holder = __ballot_sync(FULL_WARP, here);
+    const Int benefit = columns.x == o.column ? benefits.x : benefits.y;
+    o.benefit = __shfl_sync(FULL_WARP, benefit, holder ? __ffs(holder) - 1 : 0);
+    return o;
+}
+
+// Whether an edge outside the list may be the best or the second best, or tie with the best.
+__device__ __forceinline__ bool is_stale(const Auction& a, Int i, const Offer& o) {
+    const Int rest = a.rest[i];
+    return rest > LOWEST && (o.net <= rest || o.second < rest);
+}
+
+__device__ __forceinline__ Int rise_of(const Auction& a, const Offer& o, Int epsilon) {
+    return (o.second == LOWEST ? a.alone : o.net - o.second) + epsilon;
+}

@@ -1,4 +1,4 @@
-"""What the service adds to a solve: python -m benchmarks.service [--jobs 200].
+"""What the service adds to a solve: python -m benchmarks.service [--jobs 200] [--kills 5].
 
 One worker and the embedded Redis; tiny assignments, so that nothing but the service is measured. `enqueue to
 finished` runs from the submission to the moment its waiting caller knows that the job ended; the peer is RQ's own
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import psutil
 from rq import Queue
 from rq.serializers import JSONSerializer
 
@@ -69,6 +70,38 @@ def drain(jobs: Jobs) -> None:
         time.sleep(0.02)
 
 
+def recovery(jobs: Jobs, supervisor: Supervisor, rows: Rows, repeats: int) -> None:
+    """Seconds from kill -9 in the middle of a job until it runs again."""
+    rng = np.random.default_rng(0)
+    inputs = {name: jobs.store.put(rng.integers(0, 99, (40, 40)), OWNER) for name in ("flow", "distance")}
+    for victim in ("child", "worker"):
+        taken = []
+        for _ in range(repeats):
+            while len(jobs.workers()) < 2 or len(supervisor.alive()) < 2:
+                time.sleep(0.1)
+            job, _ = jobs.submit(Submission(OWNER, "qap", inputs, queue="cpu", time_limit_s=60))
+            worker = psutil.Process(worker_of(jobs, job.id))
+            (worker if victim == "worker" else worker.children()[0]).kill()
+            start = time.perf_counter()
+            while jobs.get(job.id, OWNER).attempt < 2:
+                time.sleep(0.01)
+            taken.append(time.perf_counter() - start)
+            jobs.delete(job.id, OWNER)
+            drain(jobs)
+        rows.add(what=f"kill -9 of a {victim} until its job runs again", seconds=sorted(taken))
+
+
+def worker_of(jobs: Jobs, job_id: str) -> int:
+    """Process id of the worker that runs the job, once one does."""
+    books = connect(jobs.settings.redis_url)
+    while True:
+        for worker in jobs.workers():
+            pid, current = books.hmget(f"rq:worker:{worker.name}", "pid", "current_job")
+            if current == job_id and jobs.get(job_id, OWNER).attempt == 1 and psutil.pid_exists(int(pid)):
+                return int(pid)
+        time.sleep(0.01)
+
+
 def stock(url: str, rows: Rows, count: int) -> None:
     """The peer: rq's Worker and a function that returns at once."""
     command = [sys.executable, "-m", "rq.cli", "worker", "--url", url, "--serializer", "json", "--quiet", "stock"]
@@ -89,11 +122,12 @@ def stock(url: str, rows: Rows, count: int) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=200)
+    parser.add_argument("--kills", type=int, default=5, help="of each kind of process")
     arguments = parser.parse_args()
     rows = Rows("service")
     folder = Path(tempfile.mkdtemp(prefix="allot-bench-"))
     with EmbeddedRedis(folder) as url:
-        settings = Settings(data_dir=folder, warm_solvers="lap").with_redis(url)
+        settings = Settings(data_dir=folder, warm_solvers="lap,qap").with_redis(url)
         jobs = Jobs(settings)
         supervisor = Supervisor(settings, cpu_workers=1, gpus=[])
         start = time.perf_counter()
@@ -104,6 +138,10 @@ def main() -> None:
         ours(jobs, rows, arguments.jobs)
         supervisor.stop()
         stock(url, rows, arguments.jobs)
+        supervisor = Supervisor(settings, cpu_workers=2, gpus=[])
+        supervisor.start()
+        recovery(jobs, supervisor, rows, arguments.kills)
+        supervisor.stop(drain=False)
 
 
 if __name__ == "__main__":

@@ -48,15 +48,16 @@ class Supervisor:
 
     Args:
         settings: passed on to every worker through its environment.
-        cpu_workers: how many; None for one per two cores, at least one.
+        cpu_workers: how many; None for one per four cores, at least two, so that there is an elsewhere for the job
+            of one that dies. Two workers may use each core: solves pause, and one alone should have the machine.
         gpus: UUIDs; None for all that are visible.
     """
 
     def __init__(self, settings: Settings, cpu_workers: int | None = None, gpus: list[str] | None = None) -> None:
         self._environ = os.environ | settings.to_env()
         self._settings = settings
-        workers = max(1, cpus() // 2) if cpu_workers is None else cpu_workers
-        threads = max(1, cpus() // max(1, workers))
+        workers = max(2, cpus() // 4) if cpu_workers is None else cpu_workers
+        threads = max(1, cpus() // max(1, workers // 2))
         uuids = [gpu.uuid for gpu in devices.visible_gpus()] if gpus is None else gpus
         self._places = [_Place(["--device", "cpu", "--threads", str(threads)]) for _ in range(workers)]
         self._places += [_Place(["--device", "gpu", "--gpu", uuid]) for uuid in uuids]
@@ -135,7 +136,7 @@ class Supervisor:
 def main() -> None:
     """Run workers in the foreground, with a Redis of their own when no ALLOT_REDIS_URL is set."""
     parser = argparse.ArgumentParser(description="Run Allot's workers on this machine.")
-    parser.add_argument("--cpu-workers", type=int, help="one per two cores when left out")
+    parser.add_argument("--cpu-workers", type=int, help="one per four cores, at least two, when left out")
     parser.add_argument("--no-gpu", action="store_true", help="leave the GPUs alone")
     arguments = parser.parse_args()
     logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")

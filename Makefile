@@ -9,6 +9,7 @@ help: ## list the targets
 $(BIN)/allot: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.$(GPU)'
+	$(BIN)/allot warm
 	@touch $@
 
 $(VENV)/dev: $(BIN)/allot

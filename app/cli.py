@@ -1,4 +1,4 @@
-"""`allot`: serve, worker, solve, doctor, demo, key. Each command is a function of the file of its name."""
+"""`allot`: serve, worker, solve, doctor, demo, warm, key. Each command is a function of the file of its name."""
 
 import argparse
 import sys
@@ -36,6 +36,8 @@ def parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="start everything, solve all four problems over HTTP, stop")
     demo.add_argument("--workers", type=int, metavar="N")
 
+    commands.add_parser("warm", help="compile every CPU solver now, so that no first job waits for it")
+
     key = commands.add_parser("key", help="make an API key")
     key.add_argument("owner", help="whose jobs and blobs it opens")
     return root
@@ -64,6 +66,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from app.demo import demo
 
         return demo(args)
+    if args.command == "warm":
+        from app.warm import warm
+
+        return warm(args)
     return _key(args.owner)
 
 

@@ -38,12 +38,12 @@ class Gatherer:
         card: the solver.
         store, owner: where arrays are kept, and for whom.
         parts: the file parts of a multipart body.
-        maximize: whether the problem maximises, so that null is -inf.
+        maximize: whether the costs are maximised, so that null is -inf; a benefit always is.
     """
 
     def __init__(self, card: Solver, store: Store, owner: str, parts: Mapping[str, Part], maximize: bool) -> None:
         self._card, self._store, self._owner, self._parts = card, store, owner, dict(parts)
-        self._forbidden = -math.inf if maximize else math.inf
+        self._maximize = maximize
         self._specs = {spec.name: spec for spec in card.inputs}
         self._unused = set(parts)
         self.sources: dict[str, Source] = {}
@@ -96,11 +96,11 @@ class Gatherer:
     def _source(self, name: str, value: Any) -> Source:
         field = f"inputs.{name}"
         if isinstance(value, list):
-            return self._kept_later(self._inline(field, value))
+            return self._kept_later(self._inline(field, value, self._forbidden(name)))
         if not isinstance(value, dict):
-            self._inline(field, value)
+            self._inline(field, value, None)
         if set(value) == {"data"}:
-            return self._kept_later(self._inline(f"{field}.data", value["data"]))
+            return self._kept_later(self._inline(f"{field}.data", value["data"], self._forbidden(name)))
         if set(value) == {"csr"} and self._specs[name].sparse:
             return self._kept_later(self._csr(f"{field}.csr", value["csr"]))
         decoded, keep = self._referenced(name, value)
@@ -113,10 +113,13 @@ class Gatherer:
     def _kept_later(self, value: Array | Csr) -> Source:
         return Source(value, lambda: self._store.put(value, self._owner))
 
-    def _inline(self, field: str, data: Any, null: bool = True) -> Array:
+    def _forbidden(self, name: str) -> float:
+        """What null stands for in this input."""
+        return -math.inf if self._maximize or name == "benefit" else math.inf
+
+    def _inline(self, field: str, data: Any, forbidden: float | None) -> Array:
         matrix = isinstance(data, list) and bool(data) and isinstance(data[0], list)
-        forbidden = self._forbidden if matrix and null else None
-        return array_from_lists(field, data, forbidden, self._store.limits.max_elements)
+        return array_from_lists(field, data, forbidden if matrix else None, self._store.limits.max_elements)
 
     def _csr(self, field: str, given: Any) -> Csr:
         """A sparse matrix in its three arrays, each inline or a reference."""
@@ -132,7 +135,7 @@ class Gatherer:
             if isinstance(value, dict):
                 value, _ = self._referenced(f"{field}.{part}", value)
             else:
-                value = self._inline(f"{field}.{part}", value, null=False)
+                value = self._inline(f"{field}.{part}", value, None)
             if not isinstance(value, np.ndarray) or value.ndim != 1:
                 raise InvalidProblem(f"{field}.{part}", "expected a list of numbers")
             arrays[part] = value

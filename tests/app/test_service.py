@@ -1,0 +1,79 @@
+import re
+
+import httpx
+import numpy as np
+import pytest
+
+from kernels import SOLVERS
+from tests.app.conftest import LAP
+from tests.app.test_bad_input import check
+
+
+@pytest.mark.parametrize("solver", SOLVERS)
+def test_the_openapi_example_works_when_pasted(client: httpx.Client, solver: str) -> None:
+    api = client.get("/openapi.json").json()
+    example = api["paths"]["/v1/jobs"]["post"]["requestBody"]["content"]["application/json"]["examples"][solver]
+    answer = client.post("/v1/jobs", json=example["value"] | {"time_limit_s": 5}, headers={"Prefer": "wait=40"})
+    assert answer.status_code == 200, answer.text
+    assert answer.json()["certificate"]["holds"]
+
+
+def test_openapi_is_whole(client: httpx.Client) -> None:
+    text = client.get("/openapi.json").text
+    api = client.get("/openapi.json").json()
+    names = set(re.findall(r'"#/components/schemas/([^"]+)"', text))
+    assert names <= api["components"]["schemas"].keys()
+    mapping = api["components"]["schemas"]["JobRequest"]["discriminator"]["mapping"]
+    assert mapping.keys() == SOLVERS.keys()
+    for card in SOLVERS.values():
+        inputs = api["components"]["schemas"][f"{card.name.capitalize()}Inputs"]
+        assert set(inputs["properties"]) == {spec.name for spec in card.inputs}
+    for path, verbs in api["paths"].items():
+        for verb, operation in verbs.items():
+            assert operation["description"], (verb, path)
+
+
+def test_solvers(client: httpx.Client) -> None:
+    told = {one["name"]: one for one in client.get("/v1/solvers").json()["solvers"]}
+    assert told.keys() == SOLVERS.keys()
+    assert "maximize" in told["lap"]["options_schema"]["properties"]
+    assert told["qap"]["files"] == ["qaplib", "sln"]
+
+
+def test_devices(client: httpx.Client) -> None:
+    told = client.get("/v1/devices").json()
+    assert "cpu" in told["devices"]
+    assert told["workers"][0]["heartbeat_age_s"] < 10
+
+
+def test_estimates(client: httpx.Client) -> None:
+    told = client.post("/v1/estimates", json=LAP).json()
+    assert told["estimates"]["cpu"]["host_bytes"] > 0
+    assert told["device"] == "cpu"
+    check(client.post("/v1/estimates", json={"solver": "lap", "inputs": {"cost": [[1], [2, 3]]}}), 422, "cost")
+
+
+def test_health(client: httpx.Client) -> None:
+    assert client.get("/livez").json() == {"status": "alive"}
+    assert client.get("/readyz").json()["checks"] == {"redis": "ok", "store": "ok", "worker": "ok"}
+
+
+def test_metrics(client: httpx.Client) -> None:
+    client.get("/v1/jobs/" + "0" * 32)
+    text = client.get("/metrics").text
+    assert 'allot_http_requests_total{method="GET",route="/v1/jobs/{job_id}",status="404"}' in text
+    assert 'allot_workers{device="cpu"' in text
+
+
+def test_docs_load_nothing_from_elsewhere(client: httpx.Client) -> None:
+    page = client.get("/docs")
+    assert page.headers["content-type"].startswith("text/html")
+    assert not re.search(r"(src|href)=\"(https?:)?//", page.text)
+    assert client.get("/").headers["location"] == "/docs"
+
+
+def test_a_large_matrix_as_json(client: httpx.Client) -> None:
+    cost = np.random.default_rng(0).integers(0, 100, (600, 600)).tolist()
+    answer = client.post("/v1/jobs", json={"solver": "lap", "inputs": {"cost": cost}}, headers={"Prefer": "wait=30"})
+    assert answer.status_code == 200
+    assert len(answer.json()["assignment"]) == 600

@@ -31,6 +31,7 @@ class Staging:
     def __init__(self, limit_bytes: int) -> None:
         self._limit = limit_bytes
         self._memory: Any = None
+        self._held = 0
         self._used = 0
 
     def stage(self, inputs: dict[str, Array | Csr]) -> dict[str, Array | Csr]:
@@ -39,7 +40,13 @@ class Staging:
         needed = sum(_rounded(part.nbytes) for part in parts)
         if not 0 < needed <= self._limit:
             return inputs
-        self._reserve(needed)
+        try:
+            self._reserve(needed)
+        except Exception as error:
+            if not is_out_of_memory(error):
+                raise
+            self._held = 0
+            return inputs  # slower, and right
         self._used = 0
         return {name: self._staged(value) for name, value in inputs.items()}
 
@@ -49,11 +56,10 @@ class Staging:
         return self._copy(value)
 
     def _reserve(self, needed: int) -> None:
-        import cupy
-
-        if self._memory is None or self._memory.mem.size < needed:
+        if self._held < needed:
             self._memory = None  # let go of the old one first
-            self._memory = cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(_power_of_two(needed)), 0)
+            self._held = min(self._limit, _power_of_two(needed))
+            self._memory = page_locked(self._held)
 
     def _copy(self, array: Array) -> Array:
         if array.nbytes == 0:
@@ -68,6 +74,13 @@ class Staging:
         else:
             np.copyto(staged, array)
         return staged
+
+
+def page_locked(size: int) -> Any:
+    """A buffer of page-locked memory, freed with its last user."""
+    import cupy
+
+    return cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
 
 
 def _read(path: Path, offset: int, target: Array) -> None:

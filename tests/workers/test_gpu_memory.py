@@ -1,0 +1,61 @@
+"""Staging, with ordinary memory in place of page-locked: where arrays lie, and that they are the same."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernels import Csr
+from workers import gpu_memory
+
+
+@pytest.fixture
+def taken(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Sizes of the buffers that were taken."""
+    sizes: list[int] = []
+
+    def page_locked(size: int) -> bytearray:
+        sizes.append(size)
+        return bytearray(size)
+
+    monkeypatch.setattr(gpu_memory, "page_locked", page_locked)
+    return sizes
+
+
+def test_inputs_are_read_into_one_buffer(tmp_path: Path, taken: list[int]) -> None:
+    big = np.random.default_rng(0).random((700, 13))
+    np.save(tmp_path / "c.npy", big)
+    np.save(tmp_path / "f.npy", np.asfortranarray(big))
+    mapped = {name: np.load(tmp_path / f"{name}.npy", mmap_mode="r") for name in ("c", "f")}
+    graph = Csr(np.arange(4), np.array([2, 0, 1], np.int32), np.ones(3), (3, 3))
+    staging = gpu_memory.Staging(1 << 20)
+    for _ in range(3):
+        staged = staging.stage({**mapped, "graph": graph, "none": np.empty((0, 3))})
+        for name in mapped:
+            array = staged[name]
+            assert isinstance(array, np.ndarray)
+            assert not isinstance(array, np.memmap)
+            assert array.ctypes.data % 64 == staged["c"].ctypes.data % 64  # type: ignore[union-attr]
+            np.testing.assert_array_equal(array, big)
+        assert isinstance(staged["graph"], Csr)
+        np.testing.assert_array_equal(staged["graph"].indices, graph.indices)
+    assert taken == [1 << 18]  # 2 x 72800 bytes and the graph, taken once
+
+
+def test_it_grows_and_has_a_limit(taken: list[int]) -> None:
+    staging = gpu_memory.Staging(3000)
+    staging.stage({"a": np.zeros(100)})
+    staging.stage({"a": np.zeros(300)})
+    assert taken == [1024, 3000]
+    large = np.zeros(1000)
+    assert staging.stage({"a": large})["a"] is large
+
+
+def test_a_blob_cut_short_is_an_error(tmp_path: Path, taken: list[int]) -> None:
+    path = tmp_path / "a.npy"
+    np.save(path, np.zeros(1000))
+    mapped = np.load(path, mmap_mode="r")
+    with path.open("r+b") as file:
+        file.truncate(500)
+    with pytest.raises(OSError, match="shorter"):
+        gpu_memory.Staging(1 << 20).stage({"a": mapped})

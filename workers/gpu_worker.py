@@ -42,7 +42,6 @@ EXIT_NO_CHILD = 75
 LIFE_S = 60
 """Of RQ's own entry for a worker; ours in allot:workers carries the time of each heartbeat."""
 DEQUEUE_S = 1
-GPU_QUERY_S = 10.0
 log = logging.getLogger(__name__)
 
 

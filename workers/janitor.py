@@ -1,7 +1,9 @@
 """Puts right what a death at the wrong moment leaves behind. Every worker runs one; a lock lets one work at a time.
 
-Each round: jobs whose worker fell silent run again; jobs between a queue and a worker that died go back; jobs that
-were recorded and never queued are queued; jobs whose time has come expire; blobs that nobody holds are deleted.
+Each round, jobs whose worker fell silent run again; jobs between a queue and a worker that died go back; jobs that
+were recorded and never queued are queued; jobs whose time has come expire; blobs that nobody holds are deleted. Now
+and then every job that has not ended is looked for, and one that is nowhere runs again: whatever bug or accident lost
+it, its owner gets an answer.
 """
 
 import json
@@ -30,6 +32,7 @@ BETWEEN_S = 3.0
 """A worker takes a job from the list between the queue and itself within milliseconds."""
 UNSENT_S = 5.0
 SCRUB_S = 600.0
+SEARCH_S = 15.0
 FORGET_WORKER_S = 60.0
 RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
 LOST = {
@@ -52,7 +55,8 @@ class Janitor:
         self._queues = [Queue(name, connection=raw, serializer=JSONSerializer, job_class=AllowedJob) for name in QUEUES]
         self._token = uuid.uuid4().hex
         self._release = self._redis.register_script(RELEASE)
-        self._scrubbed = time.monotonic()
+        self._scrubbed = self._searched = time.monotonic()
+        self._missing: set[str] = set()
 
     def run(self) -> None:
         """Clean every `janitor_s`, for ever."""
@@ -74,6 +78,9 @@ class Janitor:
                 self._recover(queue)
                 self._return_strays(queue)
             self._send_unsent()
+            if time.monotonic() - self._searched > SEARCH_S:
+                self._searched = time.monotonic()
+                self.search()
             self._forget_workers()
         finally:
             self._release(keys=["allot:janitor"], args=[self._token])
@@ -119,9 +126,32 @@ class Janitor:
         for job_id in self._redis.zrangebyscore("allot:unsent", "-inf", time.time() - UNSENT_S):
             record = self._records.read(job_id)
             if record:
-                self._jobs.send(job_id, "gpu" if record["queue"] == "gpu" else "cpu", float(record["time_limit_s"]))
+                self._send(job_id, record)
             else:
                 self._redis.zrem("allot:unsent", job_id)
+
+    def search(self) -> None:
+        """Run again what is in no queue and in no worker's hands, and was not at the last search either."""
+        active = set(self._redis.zrange("allot:active", 0, -1))  # before the places: a job moves on, never back
+        missing = active - self._places()
+        for job_id in missing & self._missing:
+            record = self._records.read(job_id)
+            again = bool(record) and int(record["attempt"]) < self._settings.attempts
+            if self._records.lose(job_id, "", again, LOST) == "queued":
+                log.warning("job %s was lost and is queued", job_id)
+                self._send(job_id, record)
+        self._missing = missing
+
+    def _places(self) -> set[str]:
+        """Ids of all jobs that somebody has."""
+        found = set(self._redis.zrange("allot:unsent", 0, -1))
+        for queue in self._queues:
+            found.update(queue.get_job_ids(), queue.intermediate_queue.get_job_ids())
+            found.update(queue.started_job_registry.get_job_ids(cleanup=False))
+        return found
+
+    def _send(self, job_id: str, record: dict[str, str]) -> None:
+        self._jobs.send(job_id, "gpu" if record["queue"] == "gpu" else "cpu", float(record["time_limit_s"]))
 
     def _forget_workers(self) -> None:
         for name, text in self._redis.hgetall("allot:workers").items():

@@ -21,15 +21,17 @@ Redis keys (all ours start with allot:, RQ's with rq:):
     allot:result:{id}      string  the result document as JSON, expires with the job
     allot:events:{id}      stream  state changes, progress, incumbents
     allot:jobs:{owner}     zset    ids by time of creation
-    allot:idem:{owner}:{key} hash  fingerprint and id of the job that an Idempotency-Key made
+    allot:idem:{n}:{owner}:{key} hash  fingerprint and id of the job that an Idempotency-Key made; n = len(owner)
     allot:tomb:{id}        string  owner of an expired job
     allot:expiry           zset    ids of ended jobs by the time they expire
     allot:unsent           zset    ids that are recorded and not yet handed to RQ
+    allot:active           zset    ids of jobs that have not ended
     allot:workers          hash    worker name -> JSON, allot:counts hash of counters
     allot:blob:{digest}    hash    owner -> until when he keeps it
     allot:refs:{digest}    set     ids of the jobs that hold it; allot:blobs zset of digests by next look
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -128,6 +130,15 @@ class WorkerInfo:
     host_bytes: int
     gpu: dict[str, Any] | None = None
     broken: dict[str, str] = field(default_factory=dict)
+
+
+def digests(inputs: Mapping[str, InputRef]) -> list[str]:
+    """Every blob that a job's inputs refer to, once."""
+    found: dict[str, None] = {}
+    for reference in inputs.values():
+        names = ("indptr", "indices", "values") if reference["kind"] == "csr" else ("digest",)
+        found.update(dict.fromkeys(reference[name] for name in names))
+    return list(found)
 
 
 def iso(timestamp: float | str | None) -> str | None:

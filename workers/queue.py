@@ -29,9 +29,10 @@ from workers.job import (
     UnknownBlob,
     UnknownJob,
     WorkerInfo,
+    digests,
 )
 from workers.records import Records, to_job
-from workers.store import Store, digests, open_store
+from workers.store import Store, open_store
 
 QUEUES: tuple[Device, ...] = ("cpu", "gpu")
 LONGEST_WAIT_S = 20.0
@@ -81,7 +82,7 @@ class Jobs:
         held = json.loads(record["digests"])
         most = self.settings.max_queued
         outcome, told = self._records.create(job_id, record, held, most, self.settings.result_ttl_s)
-        if outcome == "seen":
+        if outcome == "seen" and told != job_id:
             return self.get(told, submission.owner), False
         if outcome == "conflict":
             raise IdempotencyConflict("this Idempotency-Key came before with another body")

@@ -39,7 +39,7 @@ class Records:
             json.dumps(digests),
             record["queue"],
             most_queued,
-            f"allot:idem:{record['owner']}:{key}" if key else "",
+            f"allot:idem:{len(record['owner'])}:{record['owner']}:{key}" if key else "",
             record.get("fingerprint", ""),
             max(1, int(idempotency_ttl_s)),
         )

@@ -44,13 +44,15 @@ local function purge(id, now)
   end
   if seen[1] then redis.call('ZREM', 'allot:jobs:' .. seen[1], id) end
   redis.call('ZREM', 'allot:expiry', id)
+  redis.call('ZREM', 'allot:active', id)
   redis.call('DEL', key(id), 'allot:result:' .. id, 'allot:events:' .. id)
 end
 
 local function finish(id, state, now)
   local ttl = tonumber(redis.call('HGET', key(id), 'result_ttl_s'))
-  redis.call('HSET', key(id), 'state', state, 'ended_at', now, 'expires_at', tostring(now + ttl), 'execution', '')
+  redis.call('HSET', key(id), 'state', state, 'ended_at', now, 'expires_at', now + ttl)
   redis.call('ZADD', 'allot:expiry', now + ttl, id)
+  redis.call('ZREM', 'allot:active', id)
   count(id, state)
   tell_state(id)
   if redis.call('HGET', key(id), 'discard') then purge(id, now) end
@@ -92,6 +94,7 @@ hold(id, digests)
 redis.call('HSET', key(id), unpack(record))
 redis.call('ZADD', 'allot:jobs:' .. fields.owner, now, id)
 redis.call('ZADD', 'allot:unsent', now, id)
+redis.call('ZADD', 'allot:active', now, id)
 if idem ~= '' then
   redis.call('HSET', idem, 'fingerprint', ARGV[8], 'id', id)
   redis.call('EXPIRE', idem, ARGV[9])
@@ -110,6 +113,7 @@ local id, execution, now = ARGV[1], ARGV[2], ARGV[3]
 local seen = redis.call('HMGET', key(id), 'state', 'execution')
 if not seen[1] then return 'unknown' end
 if seen[1] ~= 'queued' and seen[1] ~= 'running' then return 'ended' end
+if seen[1] == 'running' and seen[2] == execution then return 'begun' end  -- asked again after a lost answer
 -- One that RQ has given up must not take the job back, and none may take it from one that lives.
 if not alive(id, execution, now) or alive(id, seen[2], now) then return 'fenced' end
 redis.call('HSETNX', key(id), 'started_at', now)
@@ -136,7 +140,10 @@ FINISH = (
     _SHARED
     + """
 local id, now = ARGV[1], tonumber(ARGV[3])
-if not mine(id, ARGV[2]) then return 0 end
+if not mine(id, ARGV[2]) then
+  local seen = redis.call('HMGET', key(id), 'state', 'execution')
+  return (seen[1] == ARGV[4] and seen[2] == ARGV[2]) and 1 or 0  -- asked again after a lost answer
+end
 local fields, digests = cjson.decode(ARGV[5]), cjson.decode(ARGV[7])
 if #fields > 0 then redis.call('HSET', key(id), unpack(fields)) end
 if ARGV[6] ~= '' then

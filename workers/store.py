@@ -1,8 +1,8 @@
 """Arrays by content digest, each kept while an upload's time runs or a job holds it.
 
 The store keeps the bytes that came, named by their sha256, and a sidecar that says what they decode to. Who may
-see a blob and who holds it is in Redis (workers/scripts.py: KEEP, CONDEMN); the bytes are in a folder or a bucket.
-A blob is unknown to all but the owners who uploaded it or whose job made it.
+see a blob and who holds it is in Redis (scripts.py: KEEP, CONDEMN), the bytes are in a folder or a bucket. A blob is
+unknown to all but the owners who uploaded it or whose job made it.
 """
 
 import errno
@@ -11,7 +11,7 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import TracebackType
@@ -33,6 +33,7 @@ CHUNK = 1 << 20
 SPARE_BYTES = 64 << 20
 """Uploads are refused while less than this is free on disk: Redis needs to append."""
 SWEEP_BATCH = 200
+RESULT_S = 600.0  # from the writing of a result's arrays until their job holds them
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,7 @@ class BlobInfo:
     @property
     def form(self) -> Form:
         """How to read it."""
-        shape = None if self.raw_shape is None else tuple(self.raw_shape)
+        shape = tuple(self.raw_shape) if self.raw_shape is not None else None
         return Form(self.format, self.member, self.raw_dtype, shape, self.filename)
 
 
@@ -152,25 +153,25 @@ class Store:
         return writer
 
     @guarded
-    def adopt(self, writer: Writer, owner: str, layout: dict[str, Any], form: Form, durable: bool = True) -> BlobInfo:
+    def adopt(self, writer: Writer, owner: str, layout: dict[str, Any], form: Form, result: bool = False) -> BlobInfo:
         """Keep a finished upload whose layout is known (`Writer.commit` finds it out first)."""
-        shape = None if form.shape is None else list(form.shape)
-        info = BlobInfo(
-            writer.digest, writer.size, form.format, layout, time.time(), form.member, form.dtype, shape, form.filename
-        )
+        shape, now = None if form.shape is None else list(form.shape), time.time()
+        how = (form.member, form.dtype, shape, form.filename)
+        info = BlobInfo(writer.digest, writer.size, form.format, layout, now, *how)
         writer.flush()
-        self._records.keep(info.digest, owner, info.created + self._settings.blob_ttl_s)
+        keep_s = min(RESULT_S, self._settings.blob_ttl_s) if result else self._settings.blob_ttl_s
+        self._records.keep(info.digest, owner, info.created + keep_s)
         try:
-            self.folder.publish(info.digest, writer.path, asdict(info), durable)
+            self.folder.publish(info.digest, writer.path, asdict(info), durable=not result)
         except OSError as error:
             raise _full(error) from error
         return info
 
-    def put_array(self, array: Array, owner: str, durable: bool = True) -> str:
-        """Keep one array as .npy for `owner`; returns its digest. `durable` as in Folder.publish."""
+    def put_array(self, array: Array, owner: str, result: bool = False) -> str:
+        """Keep one array as .npy for `owner`; returns its digest. A `result` is soon held by its job alone."""
         with Writer(self, max(self.limits.max_bytes, array.nbytes + CHUNK)) as writer:
             np.lib.format.write_array(writer, np.asanyarray(array), allow_pickle=False)
-            return self.adopt(writer, owner, describe(array), Form("npy"), durable).digest
+            return self.adopt(writer, owner, describe(array), Form("npy"), result).digest
 
     def put(self, value: Array | Csr, owner: str) -> InputRef:
         """Keep an array or a sparse matrix; returns how a job refers to it."""
@@ -237,6 +238,10 @@ class Store:
             raise UnknownBlob(f"there is no blob {digest}")
         self._redis.zadd("allot:blobs", {digest: time.time()})
 
+    def check(self) -> None:
+        """Raise Unavailable or OSError when the store cannot be written."""
+        self.folder.check()
+
     @guarded
     def sweep(self) -> int:
         """Delete what nobody holds any more; returns how many blobs went."""
@@ -251,10 +256,6 @@ class Store:
             if not self._redis.exists(f"allot:blob:{digest}", f"allot:refs:{digest}"):
                 gone += self._bury(digest)
         return gone
-
-    def check(self) -> None:
-        """Raise Unavailable or OSError when the store cannot be written."""
-        self.folder.check()
 
     def _bury(self, digest: str) -> int:
         if not self._records.condemn(digest):
@@ -283,15 +284,6 @@ def open_store(settings: Settings, redis: Any = None, client: Any = None) -> Sto
         bucket = Bucket(client, url.netloc, url.path, Folder(settings.data_dir / "cache"))
         return Store(bucket, redis, settings)
     raise ValueError(f"the store is {settings.store_url!r}; expected file:, file:///a/folder or s3://bucket/prefix")
-
-
-def digests(inputs: Mapping[str, InputRef]) -> list[str]:
-    """Every blob that a job's inputs refer to, once."""
-    found: dict[str, None] = {}
-    for reference in inputs.values():
-        names = ("indptr", "indices", "values") if reference["kind"] == "csr" else ("digest",)
-        found.update(dict.fromkeys(reference[name] for name in names))
-    return list(found)
 
 
 def _full(error: OSError) -> Exception:

@@ -1,0 +1,90 @@
+"""What each kind of loss looks like in Redis, and that a round of cleaning mends it. No workers here."""
+
+import time
+
+import numpy as np
+import pytest
+
+from workers import janitor
+from workers.config import Settings
+from workers.janitor import Janitor
+from workers.job import State, Submission
+from workers.queue import Jobs
+from workers.records import Records
+
+
+@pytest.fixture
+def made(jobs: Jobs, settings: Settings) -> Janitor:
+    return Janitor(settings)
+
+
+def submitted(jobs: Jobs) -> str:
+    reference = jobs.store.put(np.eye(2), "ann")
+    return jobs.submit(Submission("ann", "lap", {"cost": reference}, queue="cpu"))[0].id
+
+
+def queued(jobs: Jobs) -> list[str]:
+    return list(jobs._redis.lrange("rq:queue:cpu", 0, -1))
+
+
+def test_a_silent_workers_job_goes_back_to_the_front(jobs: Jobs, made: Janitor) -> None:
+    first, second = submitted(jobs), submitted(jobs)
+    jobs._redis.lrem("rq:queue:cpu", 0, first)
+    jobs._redis.zadd("rq:wip:cpu", {f"{first}:one": time.time() + 60})
+    assert Records(jobs._redis).begin(first, "one", "a cpu") == "begun"
+    made.clean()
+    assert queued(jobs) == [second]  # its worker is heard of
+    jobs._redis.zadd("rq:wip:cpu", {f"{first}:one": time.time() - 1})
+    made.clean()
+    assert queued(jobs) == [first, second]
+    assert jobs.get(first, "ann").state is State.QUEUED
+    assert jobs._redis.zcard("rq:wip:cpu") == 0
+
+
+def test_only_one_cleans(jobs: Jobs, settings: Settings, made: Janitor) -> None:
+    jobs._redis.set("allot:janitor", "somebody", px=200)
+    assert not made.clean()
+    time.sleep(0.25)
+    assert made.clean()
+    assert not jobs._redis.exists("allot:janitor")
+
+
+def test_a_stray_comes_back(jobs: Jobs, made: Janitor, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(janitor, "BETWEEN_S", 0.1)
+    job_id = submitted(jobs)
+    jobs._redis.lmove("rq:queue:cpu", "rq:queue:cpu:intermediate", "LEFT", "RIGHT")
+    made.clean()
+    assert queued(jobs) == []  # somebody may be about to start it
+    time.sleep(0.15)
+    made.clean()
+    assert queued(jobs) == [job_id]
+    assert jobs._redis.llen("rq:queue:cpu:intermediate") == 0
+
+
+def test_an_unsent_job_is_sent(jobs: Jobs, made: Janitor) -> None:
+    job_id = submitted(jobs)
+    jobs._redis.delete("rq:queue:cpu", f"rq:job:{job_id}")
+    jobs._redis.zadd("allot:unsent", {job_id: time.time() - 60, "never was": 0})
+    made.clean()
+    assert queued(jobs) == [job_id]
+    assert jobs._redis.zcard("allot:unsent") == 0
+
+
+def test_a_job_that_is_nowhere_is_found_missing_and_runs_again(jobs: Jobs, made: Janitor) -> None:
+    job_id, other = submitted(jobs), submitted(jobs)
+    jobs._redis.lrem("rq:queue:cpu", 0, job_id)
+    made.search()
+    assert queued(jobs) == [other]  # it may just have been on its way
+    made.search()
+    assert sorted(queued(jobs)) == sorted([job_id, other])
+    jobs.cancel(job_id, "ann")
+    made.search()
+    made.search()
+    assert queued(jobs) == [other]
+
+
+def test_strangers_are_dropped(jobs: Jobs, made: Janitor) -> None:
+    jobs._redis.hset("rq:job:evil", mapping={"data": '["os.system", null, ["true"], {}]', "origin": "cpu"})
+    jobs._redis.rpush("rq:queue:cpu:intermediate", "evil", "nothing")
+    made.clean()
+    assert jobs._redis.llen("rq:queue:cpu:intermediate") == 0

@@ -76,3 +76,17 @@ def lap(family: str, n: int) -> Array:
 def lap_batch(batch: int, n: int) -> Array:
     """(batch, n, n) float32 uniform in [0, 1)."""
     return np.random.default_rng([4, batch, n]).random((batch, n, n), dtype=np.float32)
+
+
+def uot(m: int, n: int | None = None, d: int = 3) -> tuple[Array, Array, Array]:
+    """float32 squared distances (m, n) in the unit cube, the second cloud shifted, and masses of sum 1 and 1.3."""
+    n = n or m
+    rng = np.random.default_rng([5, m, n, d, 0])
+    x, y = rng.random((m, d)), rng.random((n, d)) * 0.8 + 0.2
+    a, b = rng.random(m) + 0.5, rng.random(n) + 0.5
+    cost = (x**2).sum(1)[:, None] + (y**2).sum(1) - 2 * x @ y.T
+    return (
+        np.maximum(cost, 0).astype(np.float32),
+        (a / a.sum()).astype(np.float32),
+        (1.3 * b / b.sum()).astype(np.float32),
+    )

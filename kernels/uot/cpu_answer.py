@@ -10,7 +10,7 @@ from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.cpu_loops import write_plan
-from kernels.uot.cpu_threads import chunks, in_threads
+from kernels.uot.cpu_threads import in_threads
 from kernels.uot.support import Support, costs
 
 BLOCK = 1 << 22  # entries of the plan in work at a time where it is not returned
@@ -60,7 +60,8 @@ def plan_rows(problem: UnbalancedTransport, f: Array, g: Array, part: slice, int
     column = np.where(held_b & np.isfinite(column), column, -np.inf)
     cost = costs(problem, part) if problem.cost is None else problem.cost[part]
     out = np.empty(cost.shape) if into is None else into
-    in_threads(chunks(*cost.shape), lambda number, first, last: write_plan(first, last, cost, scale, row, column, out))
+    m, n = cost.shape
+    in_threads(m, n, lambda number, first, last: write_plan(first, last, cost, scale, row, column, out))
     return out
 
 

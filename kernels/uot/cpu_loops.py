@@ -98,7 +98,7 @@ def _balance_row(
         start = float(out.dtype.type(-_largest(cost, scale, g)))
         total = _exp_row(cost, scale, start, g, out)
     best = phi * (target - np.log2(total) + start)
-    return best, 2.0 ** (best - start)
+    return best, exp2(best - start)
 
 
 @njit(fastmath=True, cache=True)
@@ -266,11 +266,36 @@ def sweep_kernel(
         _dot_rows(kernel, i, rows, v, s)
         for r in range(rows):
             best[i + r] = phi * (target[i + r] - np.log2(float(s[r])) + f[i + r])
-            z[r] = weight[i + r] * 2.0 ** (best[i + r] - f[i + r])
+            z[r] = weight[i + r] * exp2(best[i + r] - f[i + r])
         _add_rows(kernel[i : i + rows], z, rows, sums)
         if (i - first) % FLUSH == 0:
             _flush(sums, total)
     _flush(sums, total)
+
+
+@njit(cache=True)
+def scalings(g: Array, scale: float, log_weight: Array, at: Array, v: Array, wanted: Array) -> float:
+    """Fill wanted = G = g scale + log_weight and v = 2^(G - at), both (n,); return the largest |G - at|."""
+    far = 0.0
+    for j in range(g.size):
+        wanted[j] = g[j] * scale + log_weight[j]
+        away = wanted[j] - at[j]
+        far = max(far, abs(away))
+        v[j] = exp2(away)
+    return far
+
+
+@njit(cache=True)
+def soft_minima(columns: Array, g: Array, scale: float, lost: float, h: Array) -> int:
+    """Fill h = (log2 columns - G) / scale and count the columns whose sum is lost: outside [lost, 1 / lost]."""
+    count = 0
+    for j in range(g.size):
+        if lost < columns[j] < 1 / lost:
+            h[j] = (np.log2(columns[j]) - g[j]) / scale
+        else:
+            h[j] = np.nan
+            count += 1
+    return count
 
 
 @njit(nogil=True, cache=True)

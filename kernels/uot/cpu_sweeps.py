@@ -11,8 +11,8 @@ import numpy as np
 
 from kernels.problems.arrays import Array
 from kernels.problems.transport import METRICS, UnbalancedTransport
-from kernels.uot.cpu_loops import soft_columns, sweep_cost, sweep_kernel, sweep_points
-from kernels.uot.cpu_threads import chunks, in_threads, summed
+from kernels.uot.cpu_loops import scalings, soft_columns, soft_minima, sweep_cost, sweep_kernel, sweep_points
+from kernels.uot.cpu_threads import in_threads, summed
 from kernels.uot.marginals import Marginals
 from kernels.uot.outer import Sweeps
 from kernels.uot.support import costs
@@ -64,11 +64,11 @@ class LogSweeps:
         `g` is what the loop really used, rounding included: h then depends on f alone.
         """
         self.f = f / self.scale
-        lost = ~((columns > LOST) & (columns < 1 / LOST))
-        h = np.log2(np.where(lost, 1.0, columns)) - g
-        if lost.any():
-            h[lost] = self._soft(f + np.log2(self.marginals.weight_a), lost)
-        return self.f, h / self.scale
+        h = np.empty_like(g)
+        if soft_minima(columns, g, self.scale, LOST, h):
+            lost = np.isnan(h)
+            h[lost] = self._soft(f + np.log2(self.marginals.weight_a), lost) / self.scale
+        return self.f, h
 
     def _soft(self, f: Array, lost: Array) -> Array:
         assert self.problem.cost is not None
@@ -93,10 +93,10 @@ class FusedSweeps(LogSweeps):
 
     def sweep(self, g: Array) -> tuple[Array, Array]:
         """One read of the kernel, or the pass over the cost that builds it."""
-        wanted = g * self.scale + self.log_weight_b
-        if self.at is not None and np.abs(wanted - self.at[1]).max() <= DRIFT:
-            at_f, at_g = self.at
-            v = np.exp2(wanted - at_g)
+        wanted, v = np.empty_like(g), np.empty_like(g)
+        at_f, at_g = self.at or (self.f, g)
+        drift = scalings(g, self.scale, self.log_weight_b, at_g, v, wanted)
+        if self.at is not None and drift <= DRIFT:
             f, columns = self._read(at_f, v.astype(self.dtype))
             if np.abs(f - at_f).max() <= DRIFT:
                 return self._finish(f, wanted, columns * v)
@@ -143,5 +143,5 @@ class PointSweeps(LogSweeps):
 
 def _soft_columns(cost: Array, scale: float, f: Array) -> Array:
     out = np.empty(cost.shape[1])
-    in_threads(chunks(out.size, f.size), lambda number, first, last: soft_columns(first, last, cost, scale, f, out))
+    in_threads(out.size, f.size, lambda number, first, last: soft_columns(first, last, cost, scale, f, out))
     return out

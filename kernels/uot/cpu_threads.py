@@ -11,29 +11,29 @@ import numpy as np
 from kernels.problems.arrays import Array
 
 CHUNKS = 32  # of rows: the same for any number of threads, and so are the sums
-SMALLEST = 1 << 17  # entries below which waking a thread costs more than it saves (30 us against 40)
+SMALLEST = 1 << 18  # entries of a chunk
+ALONE = 1 << 20  # entries up to which waking another thread costs more than it saves: 0.1 ms on a virtual machine
 
 _threads = min(int(numba.config.NUMBA_NUM_THREADS), len(os.sched_getaffinity(0)))
 _pool = ThreadPoolExecutor(max(1, _threads - 1), thread_name_prefix="uot")
 
 
 def chunks(rows: int, columns: int) -> list[tuple[int, int]]:
-    """Runs of at least 64 rows, at most CHUNKS; one for a small matrix."""
-    if rows * columns < SMALLEST:
-        return [(0, rows)]
-    step = max(64, -(-rows // CHUNKS))
+    """At most CHUNKS runs, each of at least SMALLEST entries and 64 rows."""
+    step = max(64, -(-rows // CHUNKS), SMALLEST // columns)
     return [(first, min(rows, first + step)) for first in range(0, rows, step)]
 
 
-def in_threads(runs: list[tuple[int, int]], work: Callable[[int, int, int], None]) -> None:
-    """Call work(number, first, last) for every run, each thread taking the next one; `work` must release the GIL."""
+def in_threads(rows: int, columns: int, work: Callable[[int, int, int], None]) -> None:
+    """Call work(number, first, last) for every chunk, each thread taking the next; `work` must release the GIL."""
+    runs, entries = chunks(rows, columns), rows * columns
     todo = itertools.count()  # next() on it is one step under the GIL
 
     def take() -> None:
         while (number := next(todo)) < len(runs):
             work(number, *runs[number])
 
-    others = [_pool.submit(take) for _ in range(min(_threads, len(runs)) - 1)]
+    others = [_pool.submit(take) for _ in range(min(_threads, len(runs)) - 1)] if entries > ALONE else []
     take()
     for other in others:
         other.result()
@@ -43,5 +43,5 @@ def summed(rows: int, columns: int, sweep: Callable[[int, int, Array, Array], No
     """Run sweep(first, last, best, total) over all rows; return best (rows,) and the sum of the totals (columns,)."""
     runs = chunks(rows, columns)
     best, totals = np.empty(rows), np.empty((len(runs), columns))
-    in_threads(runs, lambda number, first, last: sweep(first, last, best, totals[number]))
+    in_threads(rows, columns, lambda number, first, last: sweep(first, last, best, totals[number]))
     return best, totals.sum(axis=0)

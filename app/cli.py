@@ -22,6 +22,8 @@ def parser() -> argparse.ArgumentParser:
     worker.add_argument("--data-dir", type=Path)
     worker.add_argument("--workers", type=int, metavar="N", help="CPU workers (every visible GPU gets one besides)")
 
+    worker.add_argument("--check", action="store_true", help="is a worker of this machine alive? (for health checks)")
+
     solve = commands.add_parser("solve", help="solve one file in this process, without a server")
     solve.add_argument("file", type=Path, help=".npy cost matrix, QAPLIB .dat, sparse .npz")
     solve.add_argument("--solver", choices=("lap", "auction", "uot", "qap"), help="default: what the file looks like")

@@ -16,6 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from types import FrameType
 
+import psutil
 import uvicorn
 
 from app.auth import BadKeys, is_loopback, load_keys
@@ -23,9 +24,11 @@ from app.config import HttpSettings
 from app.main import create_app
 from workers.config import Settings
 from workers.job import Unavailable
+from workers.queue import Jobs
 from workers.redis_server import EmbeddedRedis
 from workers.supervisor import Supervisor
 
+WORKER = "workers.gpu_worker"
 LOG = logging.getLogger("allot")
 
 
@@ -144,6 +147,8 @@ def work(args: Namespace) -> int:
     if not settings.redis_url:
         print("allot: ALLOT_REDIS_URL is not set; workers alone need the API's Redis", file=sys.stderr)
         return 2
+    if args.check:
+        return check_workers(settings)
     stopped = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
@@ -157,3 +162,17 @@ def work(args: Namespace) -> int:
     stopped.wait()
     supervisor.stop(drain=True)
     return 0
+
+
+def check_workers(settings: Settings) -> int:
+    """0 when Redis has just heard of a worker that is a process of this machine (or container)."""
+    here = {
+        str(process.pid) for process in psutil.process_iter(["cmdline"]) if WORKER in (process.info["cmdline"] or ())
+    }
+    try:
+        alive = [worker.name for worker in Jobs(settings).workers() if worker.name.split("-")[1] in here]
+    except Unavailable as wrong:
+        print(f"allot: {wrong}", file=sys.stderr)
+        return 1
+    print(f"alive: {', '.join(alive) or 'none'}")
+    return 0 if alive else 1

@@ -1,0 +1,30 @@
+# Workers, one per visible GPU and as many on the CPU as are asked for. CUDA's libraries and headers come from wheels;
+# the driver comes from the host through the NVIDIA container runtime.
+FROM python:3.12-slim
+
+ENV PYTHONDONTWRITEBYTECODE=1 \
+    PYTHONUNBUFFERED=1 \
+    PIP_NO_CACHE_DIR=1 \
+    ALLOT_DATA_DIR=/data \
+    NUMBA_CACHE_DIR=/var/cache/allot/numba \
+    CUPY_CACHE_DIR=/var/cache/allot/cupy \
+    NVIDIA_VISIBLE_DEVICES=all \
+    NVIDIA_DRIVER_CAPABILITIES=compute,utility
+
+WORKDIR /opt/allot
+COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY app app
+COPY workers workers
+COPY kernels kernels
+RUN python -m pip install --constraint constraints.txt ".[cuda,s3]" \
+    && useradd --uid 10001 --create-home allot \
+    && install --directory --owner allot --group allot /data /var/cache/allot
+
+USER allot
+# so that no first job waits for a compiler
+RUN allot warm
+VOLUME /data
+HEALTHCHECK --interval=10s --timeout=5s --start-period=120s \
+    CMD ["allot", "worker", "--check"]
+STOPSIGNAL SIGTERM
+CMD ["allot", "worker", "--workers", "0"]

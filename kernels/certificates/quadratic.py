@@ -72,7 +72,35 @@ def _check(problem: QuadraticAssignment, name: str, evidence: dict[str, Array]) 
         return _gilmore_lawler(problem, name.endswith("columns"), evidence[f"{name}:u"], evidence[f"{name}:v"])
     if name == "projection":
         return _projection(problem)
+    if name == "rlt1":
+        return _rlt1(problem, {key.removeprefix("rlt1:"): array for key, array in evidence.items()})
     return None
+
+
+def _rlt1(problem: QuadraticAssignment, evidence: dict[str, Array]) -> Number | None:
+    """The dual of the level-1 reformulation: complementary prices must not exceed what the two places really pay.
+
+    With scale s, prices slack >= 0, given-away rows and columns: for all i != k, j != l
+        slack_ijkl + rows_ijk + columns_ijl + slack_klij + rows_kli + columns_klj <= s (F_ik D_jl + F_ki D_lj),
+    and u_i + v_j <= s (L_ij + F_ii D_jj) + sum_k rows_ijk + sum_l columns_ijl for allowed pairs prove sum(u, v) / s.
+    """
+    n, scale = problem.n, int(evidence["scale"])
+    slack, rows, columns = (evidence[key].astype(np.int64) for key in ("slack", "rows", "columns"))
+    apart = ~np.eye(n, dtype=bool)
+    real = np.multiply.outer(problem.flow, problem.distance).transpose(0, 2, 1, 3) * scale
+    claimed = slack + rows[:, :, :, None] + columns[:, :, None, :]
+    both = claimed + claimed.transpose(2, 3, 0, 1) <= real + real.transpose(2, 3, 0, 1)
+    places = apart[:, None, :, None] & apart[None, :, None, :]
+    own = np.where(apart[:, None, :], rows, 0).sum(axis=2) + np.where(apart[None, :, :], columns, 0).sum(axis=2)
+    leaders = np.outer(problem.flow.diagonal(), problem.distance.diagonal())
+    leaders = (leaders if problem.linear is None else leaders + problem.linear) * scale + own
+    fits = evidence["u"][:, None] + evidence["v"] <= leaders
+    if problem.forbidden is not None:
+        fits |= problem.forbidden
+    if slack.min() < 0 or not both[places].all() or not fits.all():
+        return None
+    total = sum(int(x) for x in evidence["u"]) + sum(int(x) for x in evidence["v"])
+    return _up(problem, -(-total // scale))
 
 
 def _gilmore_lawler(problem: QuadraticAssignment, by_columns: bool, u: Array, v: Array) -> Number | None:

@@ -14,6 +14,7 @@ from kernels.qap import outcome, tabu
 from kernels.qap.bounds import Bound
 from kernels.qap.form import SearchForm, search_form
 from kernels.qap.population import Number, Population
+from kernels.qap.proof import Proof, provable
 from kernels.solution import Solution, Termination
 
 if TYPE_CHECKING:
@@ -21,6 +22,8 @@ if TYPE_CHECKING:
 
 POLL_S = 0.01
 ROUNDS_WITHOUT_LIMIT = 60
+ROUNDS_BEFORE_PROOF = 6
+PROOF_WITHOUT_LIMIT_S = 20.0
 
 
 def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline) -> Solution:
@@ -53,8 +56,9 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
         run.bound_cheaply()
         while run.ended() is None:
             run.round()
+            run.prove()
     finally:
-        run.pool.shutdown(wait=True)
+        run.close()
     return run.solution(time.perf_counter() - began)
 
 
@@ -87,7 +91,7 @@ class _Run:
     rounds: int = 0
     iterations: int = 0
     termination: Termination | None = None
-    proved: bool = False
+    proof: Proof | None = None
 
     def __post_init__(self) -> None:
         self.form = search_form(self.problem)
@@ -134,11 +138,35 @@ class _Run:
         self.proofs = outcome.cheap_bounds(self.problem, self.options)
         self.report()
 
+    def prove(self) -> None:
+        """Start the proof once the search has settled; exchange incumbents and bounds with it."""
+        settled = self.rounds >= ROUNDS_BEFORE_PROOF and self.population.stagnant > 2
+        allowed = self.options.method == "auto" and self.options.rounds is None and self.options.wants("rlt1")
+        if self.proof is None and allowed and settled and provable(self.problem):
+            self.proof = Proof(self.problem, int(self.cost), self.threads)
+        if self.proof is None:
+            return
+        if self.proof.best is not None and self.proof.best[0] < self.cost:
+            self.population.insert([self.proof.best])
+            self.report()
+        self.proof.incumbent[0] = min(int(self.proof.incumbent[0]), int(self.cost))
+        if self.proof.bound is not None and all(bound is not self.proof.bound for bound in self.proofs):
+            self.proofs = [bound for bound in self.proofs if bound.name != "rlt1"] + [self.proof.bound]
+            self.report()
+
+    def close(self) -> None:
+        """Stop whatever still runs."""
+        if self.proof is not None:
+            self.proof.stop()
+        self.pool.shutdown(wait=True)
+
     def ended(self) -> Termination | None:
         """Why to stop now, if there is a reason."""
         bound, target = self.bound, self.options.target
         if self.termination is None and self.population.record is not None:
-            if self.problem.n == 1 or (bound is not None and self.cost <= bound and self.problem.integer):
+            met = bound is not None and self.cost <= bound and self.problem.integer
+            exhausted = self.proof is not None and self.proof.finished and self.proof.best is None
+            if self.problem.n == 1 or met or exhausted:
                 self.termination = Termination.OPTIMAL
             elif target is not None and self.cost <= target:
                 self.termination = Termination.GAP_REACHED
@@ -153,6 +181,8 @@ class _Run:
             limit = 1
         if limit is None and self.deadline.remaining_s == float("inf"):
             limit = ROUNDS_WITHOUT_LIMIT
+            if self.proof is not None and self.deadline.elapsed_s < PROOF_WITHOUT_LIMIT_S:
+                return None
         return Termination.ITERATION_LIMIT if limit is not None and self.rounds >= limit else None
 
     def round(self) -> None:
@@ -222,7 +252,8 @@ class _Run:
             "rounds": self.rounds,
             "restarts": self.population.restarts,
             "moves": self.iterations * n * (n - 1) // 2,
-            "proved": self.proved,
+            "proved": self.proof is not None and self.proof.finished,
+            "nodes": 0 if self.proof is None else self.proof.nodes,
         }
         permutation = None if self.termination is Termination.INFEASIBLE else record[1]
         return outcome.solution(

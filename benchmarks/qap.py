@@ -1,0 +1,251 @@
+"""Quadratic assignment against time: python -m benchmarks.qap [--device gpu] [--parts curves,speed,...] [--data DIR].
+
+Parts: curves (gap to best known against time), speed (exchanges per second), twoopt (6144 starts), bounds (time and
+value), proofs (branch and bound), peers (SciPy faq and 2opt, same run, CPU), threads / shared / neighbourhoods / starts
+/ seeds (the seed report's figures 5 to 9, GPU). Instances are read from --data, $ALLOT_QAPLIB_DIR or ../shared/qaplib;
+rows say so when there are none. Every objective is recomputed in int64 on the host.
+"""
+
+import argparse
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.rows import Rows
+from kernels import SOLVERS, Deadline, Progress
+from kernels.problems import QuadraticAssignment
+from kernels.qap import QapOptions, bounds, qaplib, tabu
+from kernels.qap.form import search_form
+
+CARD = SOLVERS["qap"]
+PAPER = [f"tai{n}{kind}" for n in (30, 35, 40, 50, 60, 80, 100) for kind in "ab"] + ["lipa70a", "lipa90a"]
+PROVED = [f"nug{n}" for n in ("12", "15", "16b", "18", "20")] + [f"had{n}" for n in (12, 16, 20)]
+PROVED += ["rou12", "scr12", "scr20", "chr12a", "chr15a", "chr18a", "chr20a", "tai12a", "tai15b"]
+
+
+def folder(asked: str | None) -> Path:
+    """Where the instances are."""
+    return Path(asked or os.environ.get("ALLOT_QAPLIB_DIR") or Path(__file__).parents[2] / "shared" / "qaplib")
+
+
+def load(where: Path, name: str) -> tuple[QuadraticAssignment, int] | None:
+    """The instance and the best-known value of its own .sln; None when there is no such file."""
+    try:
+        flow, distance = qaplib.parse_dat((where / f"{name}.dat").read_text())
+        _, best = qaplib.parse_sln((where / f"{name}.sln").read_text(), flow, distance)
+    except OSError:
+        return None
+    return QuadraticAssignment(flow, distance), int(best)
+
+
+def gap(value: float, best: int) -> float:
+    """Percent above the best known."""
+    return 100.0 * (value - best) / best if best else float(value)
+
+
+def curves(rows: Rows, instances: dict[str, Any], device: Any, seconds: float, seeds: int) -> None:
+    """Gap against time, every incumbent, until the best known or the limit."""
+    for name, (problem, best) in instances.items():
+        for seed in range(seeds):
+            options = QapOptions(seed=seed, target=best, best_known=best, method="memetic", bounds=("gilmore-lawler",))
+            curve: list[tuple[float, float]] = []
+
+            def watch(progress: Progress, curve: list[tuple[float, float]] = curve, best: int = best) -> None:
+                if progress.objective is not None:
+                    curve.append((round(progress.elapsed_s, 4), round(gap(progress.objective, best), 4)))
+
+            solution = CARD.solve(problem, options, Deadline(seconds, on_progress=watch), device)
+            certificate = CARD.certify(problem, solution)
+            final = gap(float(certificate.objective or 0), best)
+            reached = curve[-1][0] if final <= 0 else None
+            rows.add(
+                part="curves", instance=name, n=problem.n, device=device, seed=seed, limit_s=seconds, gap_pct=final,
+                reached_s=reached, holds=certificate.holds, bound=certificate.bound, curve=curve,
+            )  # fmt: skip
+
+
+def speed(rows: Rows, instances: dict[str, Any], device: Any) -> None:
+    """Tabu exchanges evaluated per second: one core on the CPU, the whole device on the GPU."""
+    for name, (problem, best) in instances.items():
+        if device == "gpu":
+            options = QapOptions(method="tabu", starts=792, iterations=20 * problem.n, bounds=())
+            CARD.solve(problem, options, Deadline(), device)
+            options = QapOptions(method="tabu", starts=792, iterations=400 * problem.n, bounds=(), seed=1)
+            solution = CARD.solve(problem, options, Deadline(), device)
+            holds, moves = CARD.certify(problem, solution).holds, solution.facts["moves"]
+            rows.add(part="speed", instance=name, n=problem.n, device=device, system="tabu", holds=holds,
+                     moves_per_s=moves / solution.timings_ms["solve"] * 1e3)  # fmt: skip
+            options = QapOptions(method="memetic", rounds=60, bounds=())
+            CARD.solve(problem, options, Deadline(), device)
+            solution = CARD.solve(problem, options, Deadline(), device)
+        else:
+            solution = _one_core(problem)
+        certificate = CARD.certify(problem, solution)
+        rate = solution.facts["moves"] / solution.timings_ms["solve"] * 1e3
+        rows.add(part="speed", instance=name, n=problem.n, device=device, system=solution.method, moves_per_s=rate,
+                 holds=certificate.holds, gap_pct=gap(float(certificate.objective or 0), best))  # fmt: skip
+
+
+def _one_core(problem: QuadraticAssignment) -> Any:
+    from kernels.solution import Solution, Termination
+
+    form, n = search_form(problem), problem.n
+    p = np.random.default_rng(0).permutation(n)
+    best, slot, frequency = p.copy(), np.zeros(1, np.int64), np.zeros((n, n), np.int32)
+    taken = 0.0
+    for iterations in (10, 2_000_000 // n):
+        cost = np.int64(tabu.cost_of(form.flow, form.distance, form.linear, form.symmetric, p, np.int64(0)))
+        start = time.perf_counter()
+        tabu.search(
+            form.flow, form.distance, form.linear, form.symmetric, p, best, cost,
+            form.dtype.type(np.iinfo(form.dtype).max), np.array([1], np.uint64), iterations, (n // 10, n // 3), 0,
+            np.int64(-(2**62)), slot, np.zeros(1, np.uint8), frequency,
+        )  # fmt: skip
+        taken = time.perf_counter() - start
+    facts = {"moves": 2_000_000 // n * n * (n - 1) // 2, "bounds": {}}
+    return Solution(Termination.ITERATION_LIMIT, "tabu", {"permutation": best}, 0, 0, {"solve": taken * 1e3}, facts)
+
+
+def twoopt(rows: Rows, instances: dict[str, Any], device: Any) -> None:
+    """2-opt from 6144 random starts to local optima, the seed's experiment."""
+    for name, (problem, best) in instances.items():
+        for repeat in range(2):  # the first compiles and tunes
+            options = QapOptions(method="2opt", starts=6144, seed=repeat, bounds=(), rounds=1)
+            start = time.perf_counter()
+            solution = CARD.solve(problem, options, Deadline(), device)
+            seconds = time.perf_counter() - start
+        certificate = CARD.certify(problem, solution)
+        rows.add(part="twoopt", instance=name, n=problem.n, device=device, starts=6144, seconds=seconds,
+                 gap_pct=gap(float(certificate.objective or 0), best), holds=certificate.holds)  # fmt: skip
+
+
+def lower_bounds(rows: Rows, instances: dict[str, Any], device: Any) -> None:
+    """Value and milliseconds of each cheap bound (host code on either device)."""
+    for name, (problem, best) in instances.items():
+        for compute in (bounds.gilmore_lawler, bounds.projection):
+            compute(problem)
+            start = time.perf_counter()
+            found = compute(problem)
+            if found is not None:
+                rows.add(part="bounds", instance=name, n=problem.n, device=device, bound=found.name, value=found.value,
+                         ms=(time.perf_counter() - start) * 1e3, below_pct=-gap(found.value, best))  # fmt: skip
+
+
+def proofs(rows: Rows, instances: dict[str, Any], device: Any, seconds: float) -> None:
+    """Time until optimality is proved."""
+    for name, (problem, best) in instances.items():
+        start = time.perf_counter()
+        solution = CARD.solve(problem, QapOptions(), Deadline(seconds), device)
+        certificate = CARD.certify(problem, solution)
+        rows.add(part="proofs", instance=name, n=problem.n, device=device, seconds=time.perf_counter() - start,
+                 termination=solution.termination, objective=certificate.objective, best_known=best,
+                 bound=certificate.bound, nodes=solution.facts.get("nodes"), holds=certificate.holds)  # fmt: skip
+
+
+def peers(rows: Rows, instances: dict[str, Any]) -> None:
+    """SciPy's faq and 2opt, and ours on the CPU for as long as the slower of them took."""
+    from scipy.optimize import quadratic_assignment
+
+    for name, (problem, best) in instances.items():
+        found: dict[str, Any] = {}
+        slowest = 0.0
+        for method in ("faq", "2opt"):
+            start = time.perf_counter()
+            answer = quadratic_assignment(problem.flow, problem.distance, method=method, options={"rng": 0})
+            seconds = time.perf_counter() - start
+            slowest = max(slowest, seconds)
+            found |= {f"{method}_gap_pct": gap(problem.objective(answer.col_ind), best), f"{method}_s": seconds}
+        options = QapOptions(method="memetic", target=best)
+        start = time.perf_counter()
+        solution = CARD.solve(problem, options, Deadline(max(slowest, 0.1)), "cpu")
+        certificate = CARD.certify(problem, solution)
+        rows.add(part="peers", instance=name, n=problem.n, device="cpu", seconds=time.perf_counter() - start,
+                 gap_pct=gap(float(certificate.objective or 0), best), holds=certificate.holds, **found)  # fmt: skip
+
+
+def figures(rows: Rows, instances: dict[str, Any], parts: set[str]) -> None:
+    """The seed report's figures 5 to 9 on this GPU."""
+    from kernels.qap import gpu_multistart as multistart
+
+    for name, (problem, best) in instances.items():
+        form = search_form(problem)
+        rng = np.random.default_rng(0)
+        starts = np.array([rng.permutation(problem.n) for _ in range(6144)])
+
+        def timed(layout: Any, members: int, iterations: int, tenure: Any, seed: int = 0) -> tuple[float, float]:
+            searches = multistart.Searches(form, layout, starts[:members], seed)  # noqa: B023
+            searches.launch(1, tenure)
+            searches.best()
+            searches = multistart.Searches(form, layout, starts[:members], seed)  # noqa: B023
+            begin = time.perf_counter()
+            searches.launch(iterations, tenure)
+            cost, permutation = searches.best()
+            assert problem.objective(permutation) == cost  # noqa: B023
+            return time.perf_counter() - begin, gap(cost, best)  # noqa: B023
+
+        n = problem.n
+        tenure, usual = (max(1, n // 10), max(2, n // 3)), multistart.tuned(form)
+        for tile in multistart.TILES if "threads" in parts else ():
+            layout = multistart.layout(form, tile)
+            if layout is not None:
+                seconds, percent = timed(layout, 6144, 1000 * n, None)
+                rows.add(part="threads", figure=5, instance=name, n=n, threads=layout.threads, tile=list(tile),
+                         seconds=seconds, gap_pct=percent)  # fmt: skip
+        for matrices in (False, True) if "shared" in parts else ():
+            layout = multistart.layout(form, usual.tile, matrices)
+            if layout is not None:
+                seconds, percent = timed(layout, 6144, 1000 * n, None)
+                rows.add(part="shared", figure=6, instance=name, n=n, matrices_shared=matrices, seconds=seconds,
+                         gap_pct=percent, blocks_per_sm=layout.blocks)  # fmt: skip
+        for iterations in (50, 100, 200, 400, 800, 1600, 3200) if "neighbourhoods" in parts else ():
+            seconds, percent = timed(usual, 256, iterations, tenure)
+            rows.add(part="neighbourhoods", figure=7, instance=name, n=n, iterations=iterations, seconds=seconds,
+                     gap_pct=percent)  # fmt: skip
+        for members in (1, 4, 16, 64, 256, 1024, 4096) if "starts" in parts else ():
+            seconds, percent = timed(usual, members, 400, tenure)
+            rows.add(part="starts", figure=8, instance=name, n=n, starts=members, seconds=seconds, gap_pct=percent)
+        best_of, total = np.inf, 0.0
+        for seed in range(8) if "seeds" in parts else ():
+            seconds, percent = timed(usual, 256, 400, tenure, seed)
+            best_of, total = min(best_of, percent), total + seconds
+            rows.add(part="seeds", figure=9, instance=name, n=n, seeds=seed + 1, seconds=total, gap_pct=best_of)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
+    parser.add_argument("--data")
+    parser.add_argument("--instances", default="")
+    parser.add_argument("--parts", default="speed,bounds,peers,curves")
+    parser.add_argument("--seconds", type=float, default=5.0)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--rows", default="qap")
+    arguments = parser.parse_args()
+    rows, where, parts = Rows(arguments.rows), folder(arguments.data), set(arguments.parts.split(","))
+    names = arguments.instances.split(",") if arguments.instances else PROVED if parts == {"proofs"} else PAPER
+    instances = {name: found for name in names if (found := load(where, name)) is not None}
+    if not instances:
+        rows.add(part="none", note=f"no QAPLIB instances in {where}: name a directory with --data")
+        return
+    device = arguments.device
+    if "speed" in parts:
+        speed(rows, instances, device)
+    if "bounds" in parts:
+        lower_bounds(rows, instances, device)
+    if "twoopt" in parts:
+        twoopt(rows, instances, device)
+    if "peers" in parts:
+        peers(rows, instances)
+    if "proofs" in parts:
+        proofs(rows, instances, device, arguments.seconds)
+    if parts & {"threads", "shared", "neighbourhoods", "starts", "seeds"}:
+        figures(rows, instances, parts)
+    if "curves" in parts:
+        curves(rows, instances, device, arguments.seconds, arguments.seeds)
+
+
+if __name__ == "__main__":
+    main()

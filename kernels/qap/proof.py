@@ -1,0 +1,115 @@
+"""The proof that runs beside the search: dual ascent at the root, then the tree on threads."""
+
+import threading
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+
+import numpy as np
+
+from kernels.problems import Array, QuadraticAssignment
+from kernels.qap import branch, rlt1
+from kernels.qap.bounds import Bound
+from kernels.qap.form import penalised
+
+LARGEST_N = 36
+"""Beyond this no tree ends in minutes, and a sweep takes a tenth of a second."""
+ROOT_SWEEPS = 400
+NODE_SWEEPS = 6
+TASKS = 64
+
+
+class Proof:
+    """Branch and bound in the background; `finished` once the incumbent is proved optimal (or has been replaced).
+
+    Attributes:
+        incumbent: (1,) int64, the best objective known to anyone; lower it when the search improves.
+        best: a better permutation that the tree met, with its objective; None while there is none.
+        bound: the root's bound so far.
+    """
+
+    def __init__(self, problem: QuadraticAssignment, objective: int, threads: int) -> None:
+        self.problem, self.threads = problem, threads
+        self.incumbent = np.array([objective], np.int64)
+        self.bound: Bound | None = None
+        self.best: tuple[int, Array] | None = None
+        self.finished = False
+        self._counts: list[Array] = []
+        self._stop = np.zeros(1, np.uint8)
+        self._linear = np.zeros_like(problem.flow)
+        priced = penalised(problem).linear
+        if priced is not None:
+            self._linear = priced
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    @property
+    def nodes(self) -> int:
+        """Nodes of the tree so far."""
+        return sum(int(count[0]) for count in self._counts)
+
+    def stop(self) -> None:
+        """End the tree early and wait for its threads (one node each)."""
+        self._stop[0] = 1
+        self._thread.join()
+
+    def _run(self) -> None:
+        step = max(1, self.problem.granularity)
+        ascent = rlt1.Ascent(self.problem)
+        while not self._stop[0]:
+            ascent.step()
+            done = ascent.stalled() or ascent.sweeps >= ROOT_SWEEPS or ascent.value > int(self.incumbent[0]) - step
+            if done or ascent.sweeps % 20 == 0:
+                self.bound = ascent.bound()
+            if done:
+                break
+        if not self._stop[0]:
+            self.finished = self._tree(ascent, step)
+
+    def _tree(self, ascent: rlt1.Ascent, step: int) -> bool:
+        n, scale = self.problem.n, ascent.scale
+        everyone = np.arange(n)
+        root = branch.Node(
+            ascent.leaders, ascent.submatrices, ascent.total, everyone, everyone, np.full(n, -1)
+        )  # fmt: skip
+        nodes = self._widen(root, step, scale)
+        nodes.sort(key=lambda node: node.bound)
+        with ThreadPoolExecutor(self.threads) as pool:
+            outcomes = list(pool.map(lambda node: self._subtree(node, step, scale), nodes))
+        return all(outcomes)
+
+    def _widen(self, root: branch.Node, step: int, scale: int) -> list[branch.Node]:
+        alike = branch.automorphisms(self.problem)
+        nodes = [root]
+        while 0 < len(nodes) < TASKS and len(nodes[0].facilities) > 4 and not self._stop[0]:
+            limit = (int(self.incumbent[0]) - step) * scale
+            self._counts.append(np.array([len(nodes)]))
+            nodes = [child for node in nodes for child in branch.split(node, limit, 2 * NODE_SWEEPS, alike)]
+        return nodes
+
+    def _subtree(self, node: branch.Node, step: int, scale: int) -> bool:
+        best = np.full(self.problem.n + 1, -1, np.int64)
+        best[0] = self.incumbent[0]
+        self._counts.append(np.zeros(1, np.int64))
+        done = branch.explore(
+            node.leaders, node.submatrices, node.bound, node.facilities, node.locations, node.fixed,
+            self.problem.flow, self.problem.distance, self._linear, self.incumbent, best, step, scale, NODE_SWEEPS,
+            self._counts[-1], self._stop,
+        )  # fmt: skip
+        if best[1] >= 0 and (self.best is None or best[0] < self.best[0]):
+            self.best = int(best[0]), best[1:].copy()
+        return bool(done)
+
+
+def provable(problem: QuadraticAssignment) -> bool:
+    """True when a tree is worth growing: integer data and small n."""
+    return 3 < problem.n <= LARGEST_N and rlt1.fits(problem)
+
+
+def ascend_alone(problem: QuadraticAssignment) -> Iterator[Bound]:
+    """The bounds of a dual ascent, one per sweep, until it stalls: for whoever wants the bound without a tree."""
+    with suppress(MemoryError):
+        ascent = rlt1.Ascent(problem)
+        while not ascent.stalled():
+            ascent.step()
+            yield ascent.bound()

@@ -57,6 +57,7 @@ class Janitor:
         self._release = self._redis.register_script(RELEASE)
         self._scrubbed = self._searched = time.monotonic()
         self._missing: set[str] = set()
+        self._between: dict[str, float] = {}
 
     def run(self) -> None:
         """Clean every `janitor_s`, for ever."""
@@ -76,7 +77,7 @@ class Janitor:
         try:
             for queue in self._queues:
                 self._recover(queue)
-                self._return_strays(queue)
+            self._between = {k: v for queue in self._queues for k, v in self._return_strays(queue).items()}
             self._send_unsent()
             if time.monotonic() - self._searched > SEARCH_S:
                 self._searched = time.monotonic()
@@ -102,9 +103,9 @@ class Janitor:
         if fate in ("queued", "failed"):
             log.warning("job %s lost its worker and is %s", job.id, fate)
 
-    def _return_strays(self, queue: Queue) -> None:
-        """Jobs that a worker took from the queue and died before it had entered them anywhere."""
-        between = queue.intermediate_queue
+    def _return_strays(self, queue: Queue) -> dict[str, float]:
+        """Jobs that a worker took from the queue and died before it had entered them; when each was first seen."""
+        between, seen = queue.intermediate_queue, {}
         for job_id in between.get_job_ids():
             if job_id in queue.started_job_registry:
                 continue
@@ -113,14 +114,14 @@ class Janitor:
             except NoSuchJobError:
                 between.remove(job_id)
                 continue
-            first = None if between.set_first_seen(job_id) else between.get_first_seen(job_id)
-            if first is None or time.time() - first.timestamp() < BETWEEN_S:
+            first = seen[job_id] = self._between.get(job_id, time.monotonic())
+            if time.monotonic() - first < BETWEEN_S:
                 continue
             with queue.connection.pipeline() as pipeline:
                 queue.push_job_id(job_id, pipeline=pipeline, at_front=True)
                 pipeline.lrem(between.key, 1, job_id)
-                pipeline.delete(between.get_first_seen_key(job_id))
                 pipeline.execute()
+        return seen
 
     def _send_unsent(self) -> None:
         for job_id in self._redis.zrangebyscore("allot:unsent", "-inf", time.time() - UNSENT_S):

@@ -5,6 +5,7 @@ is at fault, `errors`: a list of {"field", "message"} and, for small values, "fo
 """
 
 import logging
+import reprlib
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -42,8 +43,8 @@ def fault(field: str, message: str, found: Any = None) -> dict[str, Any]:
     """One entry of `errors`; `found` is shown when it is small."""
     entry: dict[str, Any] = {"field": field, "message": message}
     if found is not None:
-        text = repr(found)
-        entry["found"] = found if isinstance(found, bool | int | str) and len(text) <= 80 else text[:80]
+        small = isinstance(found, bool | int | str) and len(str(found)) <= 80
+        entry["found"] = found if small else reprlib.repr(found)
     return entry
 
 

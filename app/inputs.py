@@ -5,6 +5,7 @@ the store before the whole problem has been checked: until then a `Source` only 
 """
 
 import math
+import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -128,7 +129,7 @@ class Gatherer:
             raise InvalidProblem(field, "expected an object with exactly indptr, indices, values and shape")
         shape = given["shape"]
         if not isinstance(shape, list) or len(shape) != 2 or any(type(extent) is not int for extent in shape):
-            raise InvalidProblem(f"{field}.shape", f"is {shape!r:.80}; expected [n_rows, n_cols]")
+            raise InvalidProblem(f"{field}.shape", f"is {reprlib.repr(shape)}; expected [n_rows, n_cols]")
         arrays = {}
         for part in CSR_PARTS:
             value = given[part]
@@ -158,7 +159,7 @@ class Gatherer:
         ):
             also = ', {"csr": {...}}' if self._card.inputs and any(s.sparse for s in self._card.inputs) else ""
             expected = f'nested lists, {{"data": ...}}, {{"blob": "sha256:..."}}, {{"part": "..."}}{also}'
-            raise InvalidProblem(field, f"is {value!r:.80}; expected {expected}")
+            raise InvalidProblem(field, f"is {reprlib.repr(value)}; expected {expected}")
         return self._blob(field, text, member) if kind == "blob" else self._part(field, text, member)
 
     def _blob(self, field: str, digest: str, member: str | None) -> tuple[Decoded, Callable[[], InputRef]]:

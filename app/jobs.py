@@ -79,7 +79,7 @@ async def page(
     """List your jobs, newest first; `next` is the cursor of the following page, null on the last."""
     if solver is not None and solver not in SOLVERS:
         raise Invalid(fault("solver", f"is unknown; expected one of {', '.join(SOLVERS)}", solver))
-    if cursor is not None and not re.fullmatch(r"[0-9.e+]{1,32}:[0-9a-f]{32}", cursor):
+    if cursor is not None and not re.fullmatch(r"\d{1,12}(\.\d{1,10})?:[0-9a-f]{32}", cursor):
         raise Invalid(fault("cursor", "is not one that this service gave", cursor))
     found, following = await run_in_threadpool(request.app.state.jobs.list, owner, cursor, limit, state, solver)
     return json_response({"jobs": [view(job) for job in found], "next": following})

@@ -5,6 +5,7 @@ them into arrays. Their models exist for the OpenAPI document alone.
 """
 
 import json
+import reprlib
 from typing import Annotated, Any, Literal, Union
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, WithJsonSchema, create_model
@@ -121,7 +122,7 @@ def _fault_of(error: Any, document: dict[str, Any]) -> dict[str, Any]:
         return fault("solver", f"is missing; expected one of {', '.join(SOLVERS)}")
     if kind == "union_tag_invalid":
         found = document.get("solver")
-        return fault("solver", f"{found!r:.80} is unknown; expected one of {', '.join(SOLVERS)}", found)
+        return fault("solver", f"{reprlib.repr(found)} is unknown; expected one of {', '.join(SOLVERS)}", found)
     field = ".".join(location)
     if kind == "extra_forbidden":
         return fault(field, f"is unknown; {_allowed(location, document)}", error.get("input"))

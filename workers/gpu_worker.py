@@ -32,6 +32,7 @@ from workers import devices
 from workers.allowed import AllowedJob, NoPenalty
 from workers.config import Settings
 from workers.connection import connect
+from workers.failure import CANCELLED, SHUTDOWN, STOPPED, Failure, device_lost, died, overran
 from workers.janitor import Janitor
 from workers.job import Device
 from workers.link import ChildFailed, Link
@@ -71,7 +72,7 @@ class PinnedWorker(Worker):  # type: ignore[misc]
         self._host_bytes = host_bytes()
         self._published = 0.0
         self._outcome: str | None = None
-        self._why_killed: dict[str, Any] | None = None
+        self._why_killed: Failure | None = None
         environ = with_threads(os.environ | settings.to_env(), threads)
         if gpu is not None:
             environ["CUDA_VISIBLE_DEVICES"] = gpu.uuid
@@ -110,7 +111,7 @@ class PinnedWorker(Worker):  # type: ignore[misc]
 
     def request_force_stop(self, signum: int, frame: FrameType | None) -> None:
         """Second signal: end the child too; its job goes back to the queue and loses no attempt."""
-        self._why_killed = {"code": "shutdown"}
+        self._why_killed = SHUTDOWN
         self.link.kill()
 
     @property
@@ -137,6 +138,11 @@ class PinnedWorker(Worker):  # type: ignore[misc]
     def set_current_job_working_time(self, current_job_working_time: float, pipeline: Any = None) -> None:
         """Kept here and not in Redis, where nobody reads it."""
         self.current_job_working_time = current_job_working_time
+
+    def unsubscribe(self) -> None:
+        """Leave RQ's command channel without waiting a second for its thread, which ends with the process."""
+        if self.pubsub_thread:
+            self.pubsub_thread.stop()
 
     def check_for_suspension(self, burst: bool) -> None:
         """`rq suspend` is not for Allot: stop the supervisor instead."""
@@ -169,13 +175,12 @@ class PinnedWorker(Worker):  # type: ignore[misc]
             log.warning("Redis is away during job %s: %s", job.id, error)
             return
         if self.current_job_working_time > job.timeout:
-            detail = f"the solve did not stop {self.settings.hard_margin_s:g} s after its time limit and was killed"
-            self._kill_for({"code": "deadline", "title": "The solver ignored its time limit", "detail": detail})
+            self._kill_for(overran(self.settings.hard_margin_s))
         elif cancelled is not None and time.time() - float(cancelled) > self.settings.cancel_grace_s:
-            self._kill_for({"code": "cancelled", "title": "Cancelled", "detail": "the solve did not stop by itself"})
+            self._kill_for(CANCELLED)
 
-    def _kill_for(self, problem: dict[str, Any]) -> None:
-        self._why_killed = problem
+    def _kill_for(self, why: Failure) -> None:
+        self._why_killed = why
         self.link.kill()
 
     def execute_job(self, job: RqJob, queue: Queue) -> None:
@@ -217,8 +222,7 @@ class PinnedWorker(Worker):  # type: ignore[misc]
         if message is None:
             raise HorseMonitorTimeoutException
         if "lost" in message:
-            detail = f"CUDA failed: {message['lost']}"
-            self._why_killed = {"code": "device-lost", "title": "The GPU failed", "detail": detail}
+            self._why_killed = device_lost(message["lost"])
             return self.link.pid, self.link.reap(), None
         self._outcome = str(message["done"])
         return self.link.pid, os.EX_OK, None
@@ -231,13 +235,13 @@ class PinnedWorker(Worker):  # type: ignore[misc]
         self, job: RqJob, queue: Queue, started_job_registry: Any = None, exc_string: str = ""
     ) -> None:
         """The child is gone: the job runs again, or fails for good, first in our record and then in RQ's books."""
-        killed = self._why_killed or {"code": "worker-lost"}
-        if killed["code"] == "shutdown":
+        why = STOPPED if self._stopped_job_id == job.id else self._why_killed or died(exc_string)
+        if why is SHUTDOWN:
             job.retries_left = (job.retries_left or 0) + 1
-        elif killed["code"] in ("deadline", "cancelled") or self._stopped_job_id == job.id:
+        elif why["code"] in ("deadline", "cancelled", "stopped"):
             job.retries_left = 0
         execution = self.execution.id if self.execution else ""
-        fate = self._records.lose(job.id, execution, bool(job.should_retry), _problem(killed, exc_string))
+        fate = self._records.lose(job.id, execution, bool(job.should_retry), why)
         if fate in ("queued", "failed"):
             super().handle_job_failure(job, queue, started_job_registry, exc_string)
         else:
@@ -256,16 +260,6 @@ class PinnedWorker(Worker):  # type: ignore[misc]
         with self.connection.pipeline() as pipeline:
             self.cleanup_execution(job, pipeline)
             pipeline.execute()
-
-
-def _problem(killed: dict[str, Any], exc_string: str) -> dict[str, Any]:
-    if "detail" in killed:
-        return killed
-    return {
-        "code": "worker-lost",
-        "title": "The job took its worker down too often",
-        "detail": f"the process that solved it died at every attempt; the last time: {exc_string}",
-    }
 
 
 def main() -> None:

@@ -22,6 +22,7 @@ from rq.serializers import JSONSerializer
 from workers.allowed import AllowedJob
 from workers.config import Settings
 from workers.connection import connect
+from workers.failure import SILENT
 from workers.job import JobError
 from workers.queue import QUEUES, Jobs
 from workers.records import Records
@@ -35,11 +36,6 @@ SCRUB_S = 600.0
 SEARCH_S = 15.0
 FORGET_WORKER_S = 60.0
 RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
-LOST = {
-    "code": "worker-lost",
-    "title": "The job took its worker down too often",
-    "detail": "every worker that ran it fell silent before it was done",
-}
 log = logging.getLogger(__name__)
 
 
@@ -99,7 +95,7 @@ class Janitor:
         StartedJobRegistry(queue=queue, job_class=AllowedJob).cleanup(exception_handlers=[self._lost])
 
     def _lost(self, job: RqJob, *error: Any) -> None:
-        fate = self._records.lose(job.id, "", bool(job.should_retry), LOST)
+        fate = self._records.lose(job.id, "", bool(job.should_retry), SILENT)
         if fate in ("queued", "failed"):
             log.warning("job %s lost its worker and is %s", job.id, fate)
 
@@ -138,7 +134,7 @@ class Janitor:
         for job_id in missing & self._missing:
             record = self._records.read(job_id)
             again = bool(record) and int(record["attempt"]) < self._settings.attempts
-            if self._records.lose(job_id, "", again, LOST) == "queued":
+            if self._records.lose(job_id, "", again, SILENT) == "queued":
                 log.warning("job %s was lost and is queued", job_id)
                 self._send(job_id, record)
         self._missing = missing

@@ -19,6 +19,7 @@ import redis
 from kernels import SOLVERS, Array, Certificate, Csr, Deadline, Device, InvalidProblem, Solution, Solver, Termination
 from workers import gpu_memory
 from workers.codec import InvalidUpload
+from workers.failure import Failure, failure
 from workers.job import State, UnknownBlob
 from workers.records import Records
 from workers.store import Store
@@ -35,12 +36,12 @@ class DeviceLost(Exception):
     """The CUDA context is broken; no further call in this process can succeed."""
 
 
-class JobProblem(Exception):
-    """Why a job fails, as the problem that its owner reads."""
+class JobFails(Exception):
+    """The job ends here, and this is why."""
 
     def __init__(self, code: str, title: str, detail: str, **facts: Any) -> None:
         super().__init__(detail)
-        self.problem = {"code": code, "title": title, "detail": detail, **facts}
+        self.failure = failure(code, title, detail, **facts)
 
 
 @dataclass(frozen=True)
@@ -81,7 +82,7 @@ def run(job_id: str, execution: str, bench: Bench) -> str:
     except (DeviceLost, redis.ConnectionError, redis.TimeoutError):
         raise
     except Exception as error:
-        state, fields, document, digests = State.FAILED, {"error": _problem(error, record)}, None, []
+        state, fields, document, digests = State.FAILED, {"error": _explained(error, record)}, None, []
     written = {name: value if isinstance(value, str) else _json(value) for name, value in fields.items()}
     done = outlast(lambda: bench.records.finish(job_id, execution, state, written, document, digests))
     return "done" if done else "fenced"
@@ -107,7 +108,7 @@ def _work(
     answer = _answer(card, record, bench, watch)
     watch.flush()
     if not answer.certificate.holds:
-        raise JobProblem(
+        raise JobFails(
             "certificate",
             "The certificate does not hold",
             f"{card.name} claims {answer.solution.termination.value}, which the check refutes: "
@@ -123,13 +124,13 @@ def _work(
     return State.SUCCEEDED, fields, document, digests
 
 
-def _problem(error: Exception, record: Mapping[str, str]) -> dict[str, Any]:
+def _explained(error: Exception, record: Mapping[str, str]) -> Failure:
     """What the owner reads of an exception; what nobody foresaw is our bug, and is logged."""
-    if isinstance(error, JobProblem):
-        return error.problem
+    if isinstance(error, JobFails):
+        return error.failure
     log.error("a job of solver %s failed", record.get("solver"), exc_info=error)
     detail = f"{type(error).__name__}: {error}"[:2000]
-    return {"code": "internal", "title": "The solver failed, which is our bug", "detail": detail}
+    return failure("internal", "The solver failed, which is our bug", detail)
 
 
 def _answer(card: Solver, record: Mapping[str, str], bench: Bench, watch: Watch) -> Answer:
@@ -146,11 +147,11 @@ def _answer(card: Solver, record: Mapping[str, str], bench: Bench, watch: Watch)
         with _clock(timings, "certify"):
             certificate = card.certify(problem, solution)
     except (InvalidProblem, InvalidUpload) as error:
-        raise JobProblem("invalid-problem", "The input is wrong", str(error), field=error.field) from error
+        raise JobFails("invalid-problem", "The input is wrong", str(error), field=error.field) from error
     except UnknownBlob as error:
-        raise JobProblem("unknown-blob", "An input is gone", str(error)) from error
+        raise JobFails("unknown-blob", "An input is gone", str(error)) from error
     except MemoryError as error:
-        raise JobProblem("out-of-memory", "Out of memory on the host", str(error) or "allocation failed") from error
+        raise JobFails("out-of-memory", "Out of memory on the host", str(error) or "allocation failed") from error
     return Answer(solution, certificate, timings)
 
 
@@ -181,7 +182,7 @@ def _solve(card: Solver, problem: Any, options: Any, bench: Bench, deadline: Cal
     free, _ = gpu_memory.memory()
     needed = card.estimate(problem, options, "gpu").device_bytes
     detail = f"the solve needs about {needed} bytes on the device and {free} are free: {message}"
-    raise JobProblem("out-of-memory", "Out of memory on the GPU", detail, bytes_needed=needed, bytes_free=free)
+    raise JobFails("out-of-memory", "Out of memory on the GPU", detail, bytes_needed=needed, bytes_free=free)
 
 
 def _store(

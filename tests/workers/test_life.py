@@ -7,9 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from rq.command import send_stop_job_command
+from rq.serializers import JSONSerializer
 from scipy.optimize import linear_sum_assignment
 
 from tests.workers.service import OWNER, Service, child_of, eventually, running_service
+from workers.connection import connect
 from workers.job import Expired, JobFailed, State, UnknownJob
 
 
@@ -86,6 +89,17 @@ def test_a_child_that_ignores_a_cancellation_is_killed(service: Service) -> None
     os.kill(child_of(service.worker_of(job)).pid, signal.SIGSTOP)
     service.jobs.cancel(job.id, OWNER)
     assert service.ended(job).state is State.CANCELLED
+
+
+def test_rqs_stop_command(service: Service) -> None:
+    service.ready()
+    job = service.long_qap()
+    service.running(job, within_s=60)
+    send_stop_job_command(connect(service.settings.redis_url, text=False), job.id, serializer=JSONSerializer)
+    failed = service.ended(job)
+    assert failed.state is State.FAILED
+    assert failed.error is not None
+    assert failed.error["code"] == "stopped"
 
 
 def test_delete_stops_a_running_job_and_forgets_it(service: Service) -> None:

@@ -34,10 +34,8 @@ def certify(problem: UnbalancedTransport, solution: Solution) -> Certificate:
         _one(problem.one(k), solution, Termination(each[k]), {name: v[k] for name, v in solution.arrays.items()})
         for k in range(problem.batch)
     ]
-    objective, bound, gap = (
-        None if None in values else float(sum(values))
-        for values in zip(*((p.objective, p.bound, p.gap_abs) for p in parts), strict=True)
-    )
+    triples = zip(*((p.objective, p.bound, p.gap_abs) for p in parts), strict=True)
+    objective, bound, gap = (None if None in values else float(sum(values)) for values in triples)
     return Certificate(
         objective=objective,
         bound=bound,
@@ -54,20 +52,27 @@ def _one(
     problem: UnbalancedTransport, solution: Solution, termination: Termination, arrays: dict[str, Array]
 ) -> Certificate:
     answer = _Answer(problem, arrays["f"], arrays["g"], arrays.get("plan"))
-    repair, residual, mass, valid = _repair(answer)
-    objective = _primal(answer, repair) if repair else None
-    bound = _dual(problem, answer.f, answer.g, mass)
+    sums = _sums(answer)
+    objective, residual = _primal(answer, sums), _residual(problem, sums)
+    bound = _dual(problem, answer.f, answer.g, sums.mass)
     gap = None if objective is None else max(0.0, objective - bound)
     relative = None if gap is None else _relative(gap, objective, bound)
     tolerance = float(solution.facts.get("tolerance", 0.0))
-    sound = valid and np.isfinite(bound)
+    sound = sums.valid and np.isfinite(bound)
     if objective is not None:
         sound = sound and np.isfinite(objective) and objective - bound >= -ROUNDING * max(abs(objective), abs(bound))
     if termination in (Termination.GAP_REACHED, Termination.OPTIMAL):
         total = float(problem.a.sum())
         sound = sound and (residual <= UNREPAIRED * total if relative is None else relative <= tolerance)
     return Certificate(
-        objective, bound, gap, relative, residual, bool(sound), _words(problem, repair is not None), {"mass": mass}
+        objective,
+        bound,
+        gap,
+        relative,
+        residual,
+        bool(sound),
+        _words(problem, objective is not None),
+        {"mass": float(sums.rows.sum())},
     )
 
 
@@ -149,41 +154,74 @@ class _Repair:
 
     def apply(self, part: slice, plan: Array) -> Array:
         fixed = plan * self.rows[part][:, None] * self.columns
-        total = self.spare_a.sum()
-        if total > 0 and self.spare_b.sum() > 0:
+        if self.spare_a.any() and self.spare_b.any():
             fixed += np.outer(self.spare_a[part], self.spare_b / self.spare_b.sum())
         return np.asarray(fixed)
 
 
-def _repair(answer: _Answer) -> tuple[_Repair | None, float, float, bool]:
-    """What makes balanced marginals exact, their L1 distance before, the mass of P(f, g), and "it is a plan".
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """What one pass tells: marginals and entrywise value of the plan, the mass of P(f, g), and "it is a plan"."""
 
-    One balanced side is scaled. For two this is the rounding of Altschuler, Weed and Rigollet (2017, algorithm 2); its
-    rank-one term would fall on forbidden entries too, so None where there are such and something is left over.
-    """
+    rows: Array
+    columns: Array
+    value: float
+    mass: float
+    valid: bool
+
+
+def _sums(answer: _Answer) -> _Sums:
     problem = answer.problem
-    a, b = problem.a, problem.b
-    rows, columns, mass, valid = np.empty_like(a), np.zeros_like(b), 0.0, True
+    rows, columns, value, mass, valid = np.empty_like(problem.a), np.zeros_like(problem.b), 0.0, 0.0, True
     for part in answer.blocks():
         cost = answer.cost(part)
         dual_plan = answer.dual_plan(part, cost)
         mass += float(dual_plan.sum())
         plan = dual_plan if answer.plan is None else answer.returned(part, cost)
         valid = valid and bool(plan.min() >= 0) and not plan[answer.outside(part, cost)].any()
+        value += _entries(answer, part, plan, cost)
         rows[part] = plan.sum(axis=1)
         columns += plan.sum(axis=0)
+    return _Sums(rows, columns, value, mass, valid and bool(np.isfinite(value)))
+
+
+def _entries(answer: _Answer, part: slice, plan: Array, cost: Array) -> float:
+    """Sum over some rows of P (C + reg (log P - log R - 1)), without the constant of the product reference."""
+    used = plan > 0
+    log = np.log(plan, out=np.zeros_like(plan), where=used)
+    log -= answer.log_a[part][:, None] + 1
+    log -= answer.log_b
+    log *= answer.problem.reg
+    log += cost
+    return float((plan[used] * log[used]).sum())
+
+
+def _residual(problem: UnbalancedTransport, sums: _Sums) -> float:
+    """L1 distance of the balanced marginals."""
     exact_a, exact_b = np.isinf(problem.reg_m)
-    residual = (float(abs(rows - a).sum()) if exact_a else 0.0) + (float(abs(columns - b).sum()) if exact_b else 0.0)
-    scale_a = _ratio(a, rows) if exact_a else np.ones_like(a)
-    scale_b = _ratio(b, columns) if exact_b else np.ones_like(b)
-    spare_a, spare_b = np.zeros_like(a), np.zeros_like(b)
+    return float(exact_a and abs(sums.rows - problem.a).sum()) + float(exact_b and abs(sums.columns - problem.b).sum())
+
+
+def _repair(answer: _Answer, sums: _Sums) -> _Repair | None:
+    """What makes balanced marginals exact; None where that is not possible.
+
+    One balanced side is scaled. For two this is the rounding of Altschuler, Weed and Rigollet (2017, algorithm 2); its
+    rank-one term would fall on forbidden entries too, so None where there are such.
+    """
+    problem = answer.problem
+    a, b = problem.a, problem.b
+    exact_a, exact_b = np.isinf(problem.reg_m)
+    scale_a = _ratio(a, sums.rows) if exact_a else np.ones_like(a)
+    scale_b = _ratio(b, sums.columns) if exact_b else np.ones_like(b)
     if exact_a and exact_b:
+        if problem.cost is not None and np.isposinf(problem.cost.max()):
+            return None
         scale_b = np.minimum(scale_b, 1)
         scale_a, spare_a, spare_b = _round(answer, scale_b)
-    reachable = not ((exact_a and (a[rows == 0] > 0).any()) or (exact_b and (b[columns == 0] > 0).any()))
-    dense = problem.cost is None or not np.isposinf(problem.cost.max())
-    possible = dense if exact_a and exact_b else reachable
-    return (_Repair(scale_a, scale_b, spare_a, spare_b) if possible else None), residual, mass, valid
+        return _Repair(scale_a, scale_b, spare_a, spare_b)
+    if (exact_a and (a[sums.rows == 0] > 0).any()) or (exact_b and (b[sums.columns == 0] > 0).any()):
+        return None
+    return _Repair(scale_a, scale_b, np.zeros_like(a), np.zeros_like(b))
 
 
 def _ratio(wanted: Array, found: Array) -> Array:
@@ -203,21 +241,21 @@ def _round(answer: _Answer, scale_b: Array) -> tuple[Array, Array, Array]:
     return scale_a, spare_a, np.maximum(spare_b, 0)
 
 
-def _primal(answer: _Answer, repair: _Repair) -> float:
-    """<C, P> + reg Omega(P) + both marginal penalties for the repaired plan."""
+def _primal(answer: _Answer, sums: _Sums) -> float | None:
+    """<C, P> + reg Omega(P) + both marginal penalties for the plan, its balanced marginals made exact first."""
     problem = answer.problem
-    rows, columns, value = np.empty_like(problem.a), np.zeros_like(problem.b), 0.0
-    for part in answer.blocks():
-        cost = answer.cost(part)
-        plan = repair.apply(part, answer.returned(part, cost))
-        used = plan > 0
-        log = np.log(plan, out=np.zeros_like(plan), where=used)
-        reference = answer.log_a[part][:, None] + answer.log_b
-        with np.errstate(invalid="ignore"):
-            entry = plan * (np.where(used, cost, 0) + problem.reg * (log - np.where(used, reference, 0) - 1))
-        value += float(entry.sum())
-        rows[part] = plan.sum(axis=1)
-        columns += plan.sum(axis=0)
+    rows, columns, value = sums.rows, sums.columns, sums.value
+    if np.isinf(problem.reg_m).any():
+        repair = _repair(answer, sums)
+        if repair is None:
+            return None
+        rows, columns, value = np.empty_like(rows), np.zeros_like(columns), 0.0
+        for part in answer.blocks():
+            cost = answer.cost(part)
+            plan = repair.apply(part, answer.returned(part, cost))
+            value += _entries(answer, part, plan, cost)
+            rows[part] = plan.sum(axis=1)
+            columns += plan.sum(axis=0)
     if problem.reference == "product":
         value += problem.reg * float(problem.a.sum() * problem.b.sum())
     for found, wanted, strength in zip((rows, columns), (problem.a, problem.b), problem.reg_m, strict=True):
@@ -253,11 +291,11 @@ def _relative(gap: float, objective: float | int | None, bound: float | int | No
 def _infeasible(problem: UnbalancedTransport) -> Certificate:
     """A balanced row or column with mass, all of whose allowed entries lead to no mass, proves that no plan exists."""
     exact_a, exact_b = np.isinf(problem.reg_m)
-    shown, one = False, problem.batch is None
-    for part in [problem] if one else [problem.one(k) for k in range(problem.batch or 0)]:
+    shown = False
+    for part in [problem] if problem.batch is None else [problem.one(k) for k in range(problem.batch)]:
         if part.cost is not None:
             allowed = np.isfinite(part.cost)
             shown |= bool(exact_a and (part.a[~allowed[:, part.b > 0].any(axis=1)] > 0).any())
             shown |= bool(exact_b and (part.b[~allowed[part.a > 0].any(axis=0)] > 0).any())
     proved = "a balanced row or column has mass and only forbidden entries, so that no plan exists"
-    return Certificate(None, None, None, None, 0.0, shown, proved if shown else "nothing: a plan may exist")
+    return Certificate(None, None, None, None, 0.0, shown, proved)

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field, PositiveFloat
 
 from kernels.card import Device, Estimate, InputSpec, Options, Solver
 from kernels.certificates.transport import certify
-from kernels.problems import Inputs, UnbalancedTransport
+from kernels.problems import Inputs, InvalidProblem, UnbalancedTransport
 from kernels.problems.transport import transport
 
 
@@ -18,6 +18,7 @@ def _spell_inf(value: Any) -> Any:
     return "inf" if value is None or value == math.inf else value
 
 
+LARGEST_PLAN = 1 << 31  # entries; more are worked out from the potentials where they are needed
 _Strength = PositiveFloat | Literal["inf"]
 
 
@@ -64,9 +65,15 @@ class TransportOptions(Options):
 
 
 def _build(inputs: Inputs, options: TransportOptions) -> UnbalancedTransport:
-    return transport(
+    problem = transport(
         inputs, reg=options.reg, reg_m=options.strengths, metric=options.metric, reference=options.reference
     )
+    m, n = problem.shape
+    if options.output == "plan" and m * n > LARGEST_PLAN:
+        raise InvalidProblem(
+            "output", f"is plan, and a plan of {m} x {n} has more than 2^31 entries; expected potentials, with top_k"
+        )
+    return problem
 
 
 def _estimate(problem: UnbalancedTransport, options: TransportOptions, device: Device) -> Estimate:

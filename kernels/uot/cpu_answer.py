@@ -7,13 +7,13 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.problems.arrays import Array
-from kernels.problems.transport import UnbalancedTransport
+from kernels.problems.transport import METRICS, UnbalancedTransport
 from kernels.solution import Solution, Termination
-from kernels.uot.cpu_loops import write_plan
+from kernels.uot.cpu_loops import write_costs, write_plan
 from kernels.uot.cpu_threads import in_threads
-from kernels.uot.support import Support, costs
+from kernels.uot.support import Support
 
-BLOCK = 1 << 22  # entries of the plan in work at a time where it is not returned
+BLOCK = 1 << 21  # entries of the plan in work at a time where it is not returned
 
 
 def answer(
@@ -58,11 +58,21 @@ def plan_rows(problem: UnbalancedTransport, f: Array, g: Array, part: slice, int
             row, column = row + np.log2(problem.a[part]), column + np.log2(problem.b)
     row = np.where(held_a & np.isfinite(row), row, -np.inf)
     column = np.where(held_b & np.isfinite(column), column, -np.inf)
-    cost = costs(problem, part) if problem.cost is None else problem.cost[part]
+    cost = _point_costs(problem, part) if problem.cost is None else problem.cost[part]
     out = np.empty(cost.shape) if into is None else into
     m, n = cost.shape
     in_threads(m, n, lambda number, first, last: write_plan(first, last, cost, scale, row, column, out))
     return out
+
+
+def _point_costs(problem: UnbalancedTransport, part: slice) -> Array:
+    assert problem.x is not None
+    assert problem.y is not None
+    x, columns = problem.x[part].astype(np.float64), np.ascontiguousarray(problem.y.T, np.float64)
+    cost = np.empty((len(x), columns.shape[1]))
+    metric = METRICS.index(problem.metric)
+    in_threads(*cost.shape, lambda number, first, last: write_costs(first, last, x, columns, metric, cost))
+    return cost
 
 
 def largest(block: Array, k: int) -> tuple[Array, Array]:

@@ -13,56 +13,15 @@ so that T ends as the column sums of the plan at (F', G). Sums run in the kernel
 and in float64 beyond, which keeps float32 sums good to about 1e-6.
 """
 
-import numba
 import numpy as np
 from numba import njit
-from numba.extending import overload
 
 from kernels.problems.arrays import Array
+from kernels.uot.cpu_exp2 import exp2
 
 ROWS = 4  # two rows win 4% less than four over one; eight spill the L2 cache at n = 20480
 FLUSH = 64
 FAR = 1e28  # a row sum outside [1 / FAR, FAR] may have lost terms: the row is done again from its own maximum
-
-_LN2 = 0.6931471805599453
-_TERMS_64 = tuple(_LN2**k / float(np.prod(np.arange(1.0, k + 1))) for k in range(12, -1, -1))
-
-
-def exp2(x: float) -> float:
-    """2^x for |x| <= 126 (clamped), from a polynomial and the exponent bits, so that loops over it become SIMD."""
-    raise NotImplementedError("compiled only")
-
-
-@overload(exp2, inline="always")
-def _exp2(x):  # type: ignore[no-untyped-def]
-    if x == numba.float32:
-
-        def in_float32(x):  # type: ignore[no-untyped-def]
-            x = min(max(x, np.float32(-126.0)), np.float32(126.0))
-            whole = np.floor(x + np.float32(0.5))
-            r = x - whole
-            p = np.float32(1.5403530e-4)
-            p = p * r + np.float32(1.3333558e-3)
-            p = p * r + np.float32(9.6181291e-3)
-            p = p * r + np.float32(5.5504109e-2)
-            p = p * r + np.float32(2.4022651e-1)
-            p = p * r + np.float32(6.9314718e-1)
-            p = p * r + np.float32(1.0)
-            return p * np.int32((np.int32(whole) + np.int32(127)) << np.int32(23)).view(np.float32)
-
-        return in_float32
-
-    c12, c11, c10, c9, c8, c7, c6, c5, c4, c3, c2, c1, _ = _TERMS_64
-
-    def in_float64(x):  # type: ignore[no-untyped-def]
-        x = min(max(x, -1000.0), 1000.0)
-        whole = np.floor(x + 0.5)
-        r = x - whole
-        p = ((((c12 * r + c11) * r + c10) * r + c9) * r + c8) * r + c7
-        p = (((((p * r + c6) * r + c5) * r + c4) * r + c3) * r + c2) * r + c1
-        return (p * r + 1.0) * np.int64((np.int64(whole) + 1023) << 52).view(np.float64)
-
-    return in_float64
 
 
 @njit(fastmath=True, cache=True)
@@ -312,6 +271,14 @@ def soft_columns(first: int, last: int, cost: Array, scale: float, f: Array, out
         for i in range(cost.shape[0]):
             total += 2.0 ** (f[i] - scale * cost[i, j] - top)
         out[j] = np.log2(total) + top
+
+
+@njit(nogil=True, cache=True)
+def write_costs(first: int, last: int, x: Array, columns: Array, metric: int, out: Array) -> None:
+    """out = costs of points x (rows, d) to columns (d, n), rows in [first, last)."""
+    for i in range(first, last, ROWS):
+        rows = min(ROWS, last - i)
+        _fill_costs(x, columns, metric, i, rows, out[i : i + rows])
 
 
 @njit(nogil=True, cache=True)

@@ -236,6 +236,7 @@ BAD: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("nan point", {"x": np.full((2, 3), np.nan), "y": np.ones((2, 3))}, {}, "x"),
     ("reg far below cost", {"cost": np.array([[0.0, 1.0]])}, {"reg": 1e-14}, "cost"),
     ("distances overflow", {"x": np.full((2, 2), 1e200), "y": np.ones((2, 2))}, {}, "x"),
+    ("plan too large", {"x": np.ones((50_000, 1)), "y": np.ones((50_000, 1))}, {}, "output"),
     ("mass explodes", {"cost": np.array([[-1e4, 0.0]])}, {"reg_m": 1.0}, "cost"),
     ("warm start of wrong length", {"cost": np.ones((2, 3)), "g0": np.ones(2)}, {}, "g0"),
     ("nan warm start", {"cost": np.ones((2, 3)), "g0": np.full(3, np.nan)}, {}, "g0"),

@@ -4,6 +4,7 @@ from typing import Any
 
 from fastapi import FastAPI
 
+from app.errors import MEDIA_TYPE
 from app.schemas import components
 from kernels import SOLVERS
 
@@ -42,6 +43,7 @@ def _completed(api: dict[str, Any]) -> dict[str, Any]:
     answers = api["paths"]["/v1/jobs/{job_id}/result"]["get"]["responses"]["200"]["content"]
     answers |= {media: {"schema": {"type": "string", "format": "binary"}} for media in RESULT_MEDIA}
     _headers(api["paths"])
+    _problems(api["paths"])
     schemes = {"key": {"type": "http", "scheme": "bearer", "description": "an API key, where the service has keys"}}
     api["components"]["securitySchemes"] = schemes
     api["security"] = [{}, {"key": []}]
@@ -52,6 +54,15 @@ def _examples() -> dict[str, Any]:
     return {
         name: {"summary": card.summary, "value": dict(card.example)} for name, card in SOLVERS.items() if card.example
     }
+
+
+def _problems(paths: dict[str, Any]) -> None:
+    """FastAPI files every model under application/json; errors have a media type of their own."""
+    for verbs in paths.values():
+        for operation in verbs.values():
+            for answer in operation["responses"].values():
+                if MEDIA_TYPE in answer.get("content", {}):
+                    answer["content"] = {MEDIA_TYPE: answer["content"]["application/json"]}
 
 
 def _headers(paths: dict[str, Any]) -> None:

@@ -42,6 +42,9 @@ def install(app: FastAPI) -> None:
     view: Any = JobView
 
     def route(verb: str, path: str, handler: Any, guards: list[Any], status: int = 200, **docs: Any) -> None:
+        noun = handler.__module__.removeprefix("app.")
+        docs |= {"summary": (handler.__doc__ or "").split("\n")[0].rstrip("."), "tags": [noun]}
+        docs["operation_id"] = f"{noun}_{handler.__name__}"
         app.add_api_route(path, handler, methods=[verb], dependencies=guards, status_code=status,
                           response_model=None, **docs)  # fmt: skip
 

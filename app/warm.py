@@ -33,8 +33,8 @@ def warm(args: Namespace) -> int:
 
 def warm_one(name: str) -> str:
     """Compile one solver; "" or what went wrong."""
-    card = SOLVERS[name]
     try:
+        card = SOLVERS[name]
         card.warm_up("cpu")
         for inputs in variants(card):
             try:

@@ -51,7 +51,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder: Path = tmp_path_factory.mktemp("service")
     with EmbeddedRedis(folder) as url:
         settings = Settings(
-            redis_url=url, data_dir=folder, max_upload_bytes=16 * MIB, max_elements=1 << 21, max_time_limit_s=100
+            redis_url=url, data_dir=folder, max_upload_bytes=16 * MIB, max_elements=1 << 22, max_time_limit_s=100
         )
         supervisor = Supervisor(settings, cpu_workers=1, gpus=[])
         supervisor.start()

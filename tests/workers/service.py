@@ -12,7 +12,8 @@ import psutil
 
 from kernels import Array
 from workers.config import Settings
-from workers.job import InputRef, Job, State, Submission
+from workers.devices import visible_gpus
+from workers.job import Device, InputRef, Job, State, Submission
 from workers.queue import Jobs
 from workers.redis_server import EmbeddedRedis
 from workers.supervisor import Supervisor
@@ -27,16 +28,18 @@ def settings_for(folder: Path, **changes: Any) -> Settings:
 
 
 class Service:
-    def __init__(self, folder: Path, cpu_workers: int, **changes: Any) -> None:
+    def __init__(self, folder: Path, cpu_workers: int, gpu: bool = False, **changes: Any) -> None:
+        self.device: Device = "gpu" if gpu else "cpu"
         self.redis = EmbeddedRedis(folder)
         self.settings = settings_for(folder, **changes).with_redis(self.redis.start())
         self.jobs = Jobs(self.settings)
-        self.supervisor = Supervisor(self.settings, cpu_workers, [])
+        gpus = [found.uuid for found in visible_gpus()[:1]] if gpu else []
+        self.supervisor = Supervisor(self.settings, cpu_workers, gpus)
         self.supervisor.start()
-        self.cpu_workers = cpu_workers
+        self.workers = cpu_workers + len(gpus)
 
     def ready(self) -> None:
-        eventually(lambda: len(self.jobs.workers()) >= self.cpu_workers, READY_S)
+        eventually(lambda: len(self.jobs.workers()) >= self.workers, READY_S)
 
     def stop(self) -> None:
         self.supervisor.stop(drain=False)
@@ -54,7 +57,7 @@ class Service:
 
     def submit(self, solver: str, arrays: dict[str, Array], **more: Any) -> Job:
         inputs: dict[str, InputRef] = {name: self.jobs.store.put(array, OWNER) for name, array in arrays.items()}
-        return self.jobs.submit(Submission(OWNER, solver, inputs, queue="cpu", **more))[0]
+        return self.jobs.submit(Submission(OWNER, solver, inputs, queue=self.device, **more))[0]
 
     def ended(self, job: Job, within_s: float = 30.0) -> Job:
         seen = self.jobs.wait(job.id, OWNER, within_s)
@@ -101,8 +104,8 @@ def eventually(holds: Callable[[], bool], within_s: float = 10.0) -> float:
     return time.monotonic() - start
 
 
-def running_service(folder: Path, cpu_workers: int, **changes: Any) -> Iterator[Service]:
-    service = Service(folder, cpu_workers, **changes)
+def running_service(folder: Path, cpu_workers: int, gpu: bool = False, **changes: Any) -> Iterator[Service]:
+    service = Service(folder, cpu_workers, gpu, **changes)
     try:
         service.ready()
         yield service

@@ -1,6 +1,7 @@
 """What only a machine with a GPU can show of the workers."""
 
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,9 @@ import pytest
 
 from kernels import Csr
 from tests.conftest import need_gpu
+from tests.workers.service import OWNER, Service, child_of, eventually, kill, running_service
 from workers import gpu_memory
+from workers.job import State
 
 pytestmark = pytest.mark.gpu
 
@@ -53,6 +56,41 @@ def test_copies_from_staged_memory_are_fast(tmp_path: Path) -> None:
         return time.perf_counter() - start
 
     assert min(seconds(fast) for _ in range(3)) < 0.5 * min(seconds(data) for _ in range(3))
+
+
+@pytest.fixture(scope="module")
+def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
+    need_gpu()
+    yield from running_service(tmp_path_factory.mktemp("allot"), cpu_workers=0, gpu=True)
+
+
+def test_a_gpu_worker_solves_and_says_on_what(service: Service) -> None:
+    done = service.ended(service.long_qap(time_limit_s=1.0))
+    assert done.state is State.SUCCEEDED
+    result = service.jobs.result(done.id, OWNER)
+    (worker,) = service.jobs.workers()
+    assert worker.broken == {}
+    assert worker.gpu is not None
+    assert (result["device"], result["device_name"]) == ("gpu", worker.gpu["name"])
+    assert 0 < worker.gpu["bytes_free"] < worker.gpu["bytes_total"]
+
+
+def test_cancel_on_a_gpu_keeps_the_best(service: Service) -> None:
+    job = service.long_qap()
+    service.running(job)
+    eventually(lambda: service.jobs.get(job.id, OWNER).progress is not None)
+    start = time.monotonic()
+    service.jobs.cancel(job.id, OWNER)
+    assert service.ended(job).termination == "stopped"
+    assert time.monotonic() - start < 1
+
+
+def test_a_gpu_child_killed_in_a_kernel_is_replaced(service: Service) -> None:
+    job = service.long_qap(time_limit_s=1.0)
+    service.running(job)
+    kill(child_of(service.worker_of(job)))
+    done = service.ended(job, 60)
+    assert (done.state, done.attempt) == (State.SUCCEEDED, 2)
 
 
 def test_memory_and_name() -> None:

@@ -71,7 +71,7 @@ CARD = Solver(
     certify=certify_dense,
     estimate=_estimate,
     prefers_gpu=_prefers_gpu,
-    modules={"cpu": "kernels.lap.cpu"},
+    modules={"cpu": "kernels.lap.cpu", "gpu": "kernels.lap.gpu"},
     warm_start={"u": "u0", "v": "v0"},
     example={
         "solver": "lap",

@@ -1,0 +1,126 @@
+// Pieces of the Jacobi auction that start.cu and bid.cu share.
+#define THREADS 1024
+#define WARPS 32
+
+// Least and second least cost - v of a row, and the column of the least (in rotated order, until weigh returns).
+struct Best {
+    value_t first, second;
+    u32 at;
+};
+// What a thread has seen of cost - v.
+struct Range {
+    value_t low, high;
+};
+
+__shared__ Best team_best[WARPS];
+__shared__ int team_count[WARPS], team_ties[WARPS];
+
+// Order-preserving map to unsigned, for the warp's unsigned minimum.
+__device__ __forceinline__ u64 rank_of(value_t x) { return (u64)Value::ordered(x) ^ 0x8000000000000000ull; }
+
+// The best of the lanes' bests, in every lane. Ties go to the lower position.
+__device__ __forceinline__ Best warp_best(Best b) {
+    const u64 mine = rank_of(b.first), least = warp_min_bits(mine);
+    const u32 at = __reduce_min_sync(FULL_WARP, mine == least ? b.at : NONE);
+    const bool won = mine == least && b.at == at;
+    const u64 second = warp_min_bits(rank_of(won ? b.second : b.first));
+    b.first = Value::unordered((long long)(least ^ 0x8000000000000000ull));
+    b.second = Value::unordered((long long)(second ^ 0x8000000000000000ull));
+    b.at = at;
+    return b;
+}
+
+// Scan row i (-1: none) by teams of `team` warps; the answer is in the team's first warp. Every thread of the block
+// must call. Each row starts at its own column, so that rows that tie choose different columns.
+template <bool SHARED, bool TRACK>
+__device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const value_t* v, int i, int n_cols, int negate, int team,
+                                      Range& range) {
+    const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
+    Best b = {TOP, TOP, NONE};
+    const int offset = i < 0 ? 0 : (int)(__umulhi((u32)i * 2654435761u, (u32)n_cols) & ~3u);
+    if (i >= 0) {
+        const cost_t* row = cost + (long long)i * n_cols;
+#pragma unroll 8
+        for (int p = (warp % team) * 32 + lane; p < n_cols; p += team * 32) {
+            const int j = p + offset < n_cols ? p + offset : p + offset - n_cols;
+            const value_t c = (value_t)__ldg(row + j), x = (negate ? -c : c) - (SHARED ? v[j] : __ldcg(v + j));
+            if (x < b.first) b.second = b.first, b.first = x, b.at = p;
+            else if (x < b.second) b.second = x;
+            if (TRACK) {
+                if (x < range.low) range.low = x;
+                if (x > range.high && x < TOP) range.high = x;
+            }
+        }
+    }
+    b = warp_best(b);
+    if (team > 1) {
+        __syncthreads();  // team_best of the previous row has been read
+        if (lane == 0) team_best[warp] = b;
+        __syncthreads();  // all warps' bests before the first warp merges them
+        if (warp % team == 0) {
+            const Best none = {TOP, TOP, NONE};
+            b = warp_best(lane < team ? team_best[warp + lane] : none);
+        }
+    }
+    if (b.first >= TOP) b.at = NONE;
+    if (b.at != NONE) b.at = b.at + offset < n_cols ? b.at + offset : b.at + offset - n_cols;
+    return b;
+}
+
+// How far a bid lowers the dual of its column. A row with one permitted entry outbids anything near it.
+__device__ __forceinline__ value_t rise(const Best& b, value_t eps) {
+    if (b.at == NONE) return 0;
+    if (b.second >= TOP) return (b.first < 0 ? -b.first : b.first) + 1 + eps;
+    return b.second - b.first + eps;
+}
+
+// Bids compare by their rise (its leading 47 bits), then by the lower row: any of them may win. Never 0.
+__device__ __forceinline__ u64 bid_key(value_t up, int row) {
+    return ((u64)__double_as_longlong((double)up) & ~0x1ffffull) | (u64)(0x10000 - row);
+}
+
+// Warps per row that keep every block busy.
+__device__ __forceinline__ int team_for(int n_free, int n_blocks) {
+    int team = 1;
+    while (team < WARPS && (long long)n_free * team < (long long)n_blocks * WARPS) team <<= 1;
+    return team;
+}
+
+// Spread as two ordered keys in State: the highest value seen, and the negated lowest.
+__device__ __forceinline__ void widen_spread(State* state, const Range& range) {
+    const u64 high = warp_min_bits(~rank_of(range.high)), low = warp_min_bits(rank_of(range.low));
+    if ((threadIdx.x & 31) == 0) {
+        atomicMax((u64*)&state->highest, ~high);
+        atomicMax((u64*)&state->lowest, ~low);
+    }
+}
+__device__ __forceinline__ double spread_of(const State* state) {
+    const u64 high = state->highest, low = ~state->lowest;
+    const value_t a = Value::unordered((long long)(high ^ 0x8000000000000000ull)), b = Value::unordered((long long)(low ^ 0x8000000000000000ull));
+    return a > b ? (double)a - (double)b : 0;
+}
+
+__device__ __forceinline__ void close_auction(State* state, int stage, int scale, int levels, int n_free, int stop, bool tied_out,
+                                              int rounds, long long scans) {
+    state->n_free = state->n_begun = n_free;
+    state->bid_rounds += rounds;
+    state->bid_scans += scans;
+    state->mode[stage + 1] = scale || n_free <= stop || tied_out || levels == 0 ? GROW : SCALE;
+}
+
+// Rows without a column, in order, by one block.
+__device__ __forceinline__ void list_free(const int* row_col, int n_rows, int* free_rows) {
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    int kept = 0;
+    for (int at = 0; at < n_rows; at += THREADS) {
+        const int i = at + threadIdx.x;
+        const bool open = i < n_rows && __ldcg(row_col + i) < 0;
+        const u32 votes = __ballot_sync(FULL_WARP, open);
+        if (lane == 0) team_count[warp] = __popc(votes);
+        __syncthreads();  // counts before they are summed
+        const int mine = team_count[lane], before = __reduce_add_sync(FULL_WARP, lane < warp ? mine : 0);
+        if (open) free_rows[kept + before + __popc(votes & ((1u << lane) - 1))] = i;
+        kept += __reduce_add_sync(FULL_WARP, mine);
+        __syncthreads();  // counts read before they are written again
+    }
+}

@@ -1,0 +1,91 @@
+// What the kernels of method `auto` share: types, the state of a solve, 16-byte words that carry their own tag.
+#ifndef COST
+#define COST double  // storage of the matrix: double, float, long long or int
+#endif
+#ifndef VALUE
+#define VALUE double  // duals and path lengths: double for floats, long long for integers
+#endif
+
+typedef COST cost_t;
+typedef VALUE value_t;
+typedef unsigned long long u64;
+typedef unsigned int u32;
+typedef unsigned short u16;
+
+#define NONE 0xffffffffu
+#define NO_PATH 0xffffffffffffffffull
+
+template <typename T>
+struct Limits;
+template <>
+struct Limits<double> {
+    static __device__ __forceinline__ double top() { return __longlong_as_double(0x7ff0000000000000ll); }
+    static __device__ __forceinline__ u64 bits(double x) { return (u64)__double_as_longlong(x); }
+    static __device__ __forceinline__ double from(u64 x) { return __longlong_as_double((long long)x); }
+    // Order-preserving map to a signed integer and back, for atomicMin.
+    static __device__ __forceinline__ long long ordered(double x) {
+        const long long b = __double_as_longlong(x);
+        return b < 0 ? b ^ 0x7fffffffffffffffll : b;
+    }
+    static __device__ __forceinline__ double unordered(long long b) {
+        return __longlong_as_double(b < 0 ? b ^ 0x7fffffffffffffffll : b);
+    }
+};
+template <>
+struct Limits<long long> {
+    static __device__ __forceinline__ long long top() { return 0x3fffffffffffffffll; }
+    static __device__ __forceinline__ u64 bits(long long x) { return (u64)x; }
+    static __device__ __forceinline__ long long from(u64 x) { return (long long)x; }
+    static __device__ __forceinline__ long long ordered(long long x) { return x; }
+    static __device__ __forceinline__ long long unordered(long long b) { return b; }
+};
+typedef Limits<value_t> Value;
+#define TOP (Value::top())
+
+// What a launch leaves for the next one to decide by; mode[k] is written by stage k - 1. Zeroed by reset.
+enum Mode { GROW = 0, SCALE = 1, SOLVED = 2, INFEASIBLE = 3, STOPPED = 4, PHASE_LIMIT = 5 };
+struct State {
+    int mode[8];
+    int n_free;             // rows in free_rows
+    u32 bid_tag, grow_tag;  // last tags used on the boards
+    int phases, rounds, bid_rounds, n_begun, padding;
+    long long scans, bid_scans;  // rows read
+    u64 highest, lowest;         // of cost - v in the first round, as ranks (the lowest negated); 0 before
+};
+
+__device__ __forceinline__ value_t read_cost(const cost_t* __restrict__ cost, long long at, int negate) {
+    const value_t c = (value_t)__ldg(cost + at);
+    return negate ? -c : c;
+}
+
+// A 16-byte word is written and read whole: whoever sees its tag sees its value.
+__device__ __forceinline__ void store_word(ulonglong2* at, u64 a, u64 b) {
+    asm volatile("{ .reg .b128 t; mov.b128 t, {%1, %2}; st.relaxed.gpu.global.b128 [%0], t; }" ::"l"(at), "l"(a), "l"(b)
+                 : "memory");
+}
+__device__ __forceinline__ ulonglong2 load_word(const ulonglong2* at) {
+    ulonglong2 w;
+    asm volatile("{ .reg .b128 t; ld.relaxed.gpu.global.b128 t, [%2]; mov.b128 {%0, %1}, t; }"
+                 : "=l"(w.x), "=l"(w.y)
+                 : "l"(at)
+                 : "memory");
+    return w;
+}
+
+// Ask for a row before anyone reads it; a hint, so that the alignment may cut a few bytes off.
+__device__ __forceinline__ void prefetch_row(const cost_t* row, int n_cols) {
+#if __CUDA_ARCH__ >= 900
+    const u64 from = ((u64)row + 15) & ~15ull, bytes = ((u64)(row + n_cols) - from) & ~15ull;
+    if (bytes) asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"((u32)bytes) : "memory");
+#endif
+}
+
+// Minimum of non-negative values by their bits, the same in every lane of the warp.
+__device__ __forceinline__ u64 warp_min_bits(u64 x) {
+    const u32 high = __reduce_min_sync(FULL_WARP, (u32)(x >> 32));
+    const u32 low = __reduce_min_sync(FULL_WARP, (u32)(x >> 32) == high ? (u32)x : 0xffffffffu);
+    return (u64)high << 32 | low;
+}
+__device__ __forceinline__ u64 warp_or(u64 x) {
+    return (u64)__reduce_or_sync(FULL_WARP, (u32)(x >> 32)) << 32 | __reduce_or_sync(FULL_WARP, (u32)x);
+}

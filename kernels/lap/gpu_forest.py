@@ -1,0 +1,167 @@
+"""Method `auto` on the GPU: what its kernels need in device memory, their launches, and the answer in device memory."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import cupy
+import numpy as np
+
+from kernels.cuda import kernel
+from kernels.problems import Array
+
+CTYPES = {"float64": "double", "float32": "float", "int64": "long long", "int32": "int"}
+BID_BLOCK, GROW_BLOCK, WEIGH_BLOCK = 1024, 512, 256
+SHARED_BYTES = 220 << 10
+"""Dynamic shared memory a block may ask for on Hopper, less what the kernels declare."""
+L2_BYTES = 24 << 20
+"""Matrices beyond this are worth prefetching row by row."""
+MOST_ROWS = 65536
+"""A row or column is 16 bits wide on the boards."""
+LEVELS, THETA = 10, 4.0
+"""Scaling: epsilon starts at spread / THETA, falls by THETA from level to level, and is 0 in the last."""
+GROW, SCALE, SOLVED, INFEASIBLE, STOPPED, PHASE_LIMIT = range(6)
+STATE = np.dtype(
+    [("mode", "i4", 8), ("n_free", "i4"), ("bid_tag", "u4"), ("grow_tag", "u4")]
+    + [(name, "i4") for name in ("phases", "rounds", "bid_rounds", "n_begun", "padding")]
+    + [(name, "i8") for name in ("scans", "bid_scans")]
+    + [(name, "u8") for name in ("highest", "lowest")]
+)
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """When the auction hands over to the forest; the counts behind the defaults are in forest.cu."""
+
+    stop: int = 32
+    rounds: int = 60
+    scale_stop: int = 64
+    scale_rounds: int = 400
+    levels: int = LEVELS
+    theta: float = THETA
+    blocks: int | None = None
+    replicate: bool = True
+    habits: int | None = None
+
+
+def slice_width(n_cols: int, blocks: int) -> int:
+    """Columns per block: a multiple of 4, so that slices begin at a 32-byte sector, and at least 8."""
+    return -(-max(8, -(-n_cols // blocks)) // 4) * 4
+
+
+def device_bytes(n_rows: int, n_cols: int) -> int:
+    """Device memory beside the matrix."""
+    return 4 * 160 * n_rows + 96 * (n_rows + n_cols) + (1 << 16)
+
+
+class Forest:
+    """Buffers and launches of one problem, n_rows <= n_cols, on the current device.
+
+    Attributes:
+        v, u: duals of the minimisation, in float64 or int64.
+        col_row, row_col: the matching from both sides, -1 for none.
+        reached: columns that the last search reached; those of a Hall violator when infeasible.
+        mailbox: mapped host memory: [0] set to stop, [1] phases, [2] rows still free.
+    """
+
+    def __init__(self, n_rows: int, n_cols: int, dtype: Any, tuning: Tuning | None = None) -> None:
+        self.n_rows, self.n_cols, self.tuning = n_rows, n_cols, tuning or Tuning()
+        kind = np.dtype(dtype)
+        self.value = np.dtype(np.int64 if kind.kind == "i" else np.float64)
+        self.defines = (f"-DCOST={CTYPES[kind.name]}", f"-DVALUE={CTYPES[self.value.name]}")
+        self.processors: int = cupy.cuda.Device().attributes["MultiProcessorCount"]
+        self.width = slice_width(n_cols, self.tuning.blocks or self.processors)
+        self.blocks = -(-n_cols // self.width)
+        beyond = n_rows * n_cols * kind.itemsize > L2_BYTES
+        self.habits = int(beyond) if self.tuning.habits is None else self.tuning.habits
+        self.bid_bytes = 18 * n_cols + 2 * n_rows
+        self.replicated = self.tuning.replicate and self.bid_bytes <= SHARED_BYTES
+        self.u, self.v = cupy.zeros(n_rows, self.value), cupy.zeros(n_cols, self.value)
+        self.v_first, self.free_u = cupy.zeros(n_cols, self.value), cupy.zeros(n_rows, self.value)
+        self.row_col, self.free_rows = (cupy.full(n_rows, -1, cupy.int32) for _ in range(2))
+        self.col_row, self.reached = (cupy.full(n_cols, -1, cupy.int32) for _ in range(2))
+        self.proposal = cupy.empty(n_rows, cupy.uint64)
+        self.live = cupy.empty((self.blocks, n_rows), cupy.uint32)
+        self.words = cupy.empty((4 * self.blocks + 2 * n_rows + 2 * self.processors, 2), cupy.uint64)
+        self.bids, self.beats = self.words[4 * self.blocks :], self.words[4 * self.blocks + 2 * n_rows :]
+        self.state = cupy.zeros(STATE.itemsize, cupy.uint8)
+        if not self.replicated:
+            self.key, self.raised = cupy.empty(n_cols, cupy.uint64), cupy.empty(n_rows, self.value)
+            self.target, self.list = cupy.empty(n_rows, cupy.int32), cupy.empty(2 * n_rows, cupy.int32)
+            self.counters = cupy.empty(6, cupy.int32)
+        self._pinned = cupy.cuda.alloc_pinned_memory(16)
+        self.mailbox: Array = np.frombuffer(self._pinned, np.int32, 4)
+        self.mailbox[:] = 0
+
+    def launch(self, cost: Any, negate: bool, v0: Any = None, phase_limit: int = -1) -> None:
+        """Enqueue the whole solve; nothing waits for the host.
+
+        A square problem that the plain auction does not nearly finish, or whose first phases match few rows, is
+        started again with epsilon scaling. Wide ones are not scaled: a free column's dual must stay 0.
+        """
+        square, tuning = self.n_rows == self.n_cols, self.tuning
+        matrix = (cost, np.int32(self.n_rows), np.int32(self.n_cols), np.int32(negate))
+        minima = 2 if v0 is not None else int(square)
+        if v0 is not None:
+            self.v_first[:] = v0
+        self._launch_reduce_columns(matrix, minima)
+        self._launch_bid(matrix, 0, False, tuning.levels if square else 0)
+        self._launch_grow(matrix, 1, square, phase_limit)
+        if square:
+            self._launch_bid(matrix, 2, True, tuning.levels)
+            self._launch_grow(matrix, 3, False, phase_limit)
+
+    def _launch_reduce_columns(self, matrix: tuple[Any, ...], minima: int) -> None:
+        run = kernel("lap/start.cu", "reduce_columns", self.defines)
+        arguments = (*matrix, self.v_first, self.proposal, self.words, np.int32(len(self.words)), self.state)
+        run((self.processors,), (BID_BLOCK,), (*arguments, np.int32(minima)))
+
+    def _launch_bid(self, matrix: tuple[Any, ...], stage: int, scale: bool, levels: int) -> None:
+        tuning = self.tuning
+        stop = self.n_rows // (tuning.scale_stop if scale else tuning.stop)
+        rounds = tuning.scale_rounds if scale else tuning.rounds
+        rule = (*map(np.int32, (stage, scale, levels)), np.float64(tuning.theta), np.int32(stop), np.int32(rounds))
+        if self.replicated:
+            run = kernel("lap/bid.cu", "bid_shared", self.defines)
+            run.max_dynamic_shared_size_bytes = self.bid_bytes
+            buffers = (self.v_first, self.v, self.col_row, self.proposal, self.bids, self.beats)
+            tail = (self.free_rows, self.free_u, self.state, *rule)
+            run((self.processors,), (BID_BLOCK,), (*matrix, *buffers, *tail), shared_mem=self.bid_bytes)
+            return
+        run = kernel("lap/start.cu", "bid_wide", self.defines)
+        prices = (self.v_first, self.v, self.col_row, self.row_col, self.proposal, self.key, self.raised, self.target)
+        lists = (self.list, self.counters, self.free_rows, self.free_u, self.state)
+        run((self.processors,), (BID_BLOCK,), (*matrix, *prices, *lists, *rule))
+
+    def _launch_grow(self, matrix: tuple[Any, ...], stage: int, give_up: bool, phase_limit: int) -> None:
+        strips = 1
+        while 32 * strips < self.width:
+            strips *= 2
+        run = kernel("lap/forest.cu", "grow", (*self.defines, f"-DSTRIPS={strips}"))
+        folded = GROW_BLOCK // 32 // (2 if strips >= 16 else 1)
+        shared = self.width * (40 + 12 * folded) + 4 * (-(-self.n_rows // 32)) + 2 * self.n_rows
+        run.max_dynamic_shared_size_bytes = shared
+        geometry = (np.int32(self.width), np.int32(self.habits))
+        answer = (self.v, self.u, self.col_row, self.row_col)
+        search = (self.free_rows, self.free_u, self.live, self.proposal, self.reached, self.words, self.state)
+        rule = (np.uint64(self._pinned.ptr), *map(np.int32, (stage, give_up, phase_limit)))
+        run((self.blocks,), (GROW_BLOCK,), (*matrix, *geometry, *answer, *search, *rule), shared_mem=shared)
+
+    def facts(self) -> dict[str, int]:
+        """Counters of the launches so far, after they have ended; `mode` is the last one."""
+        state = self.state.get().view(STATE)[0]
+        names = ("phases", "rounds", "bid_rounds", "n_begun", "scans", "bid_scans")
+        mode = int(state["mode"][4 if self.n_rows == self.n_cols else 2])
+        return {"mode": mode, "scaled": int(state["mode"][2] == SCALE)} | {name: int(state[name]) for name in names}
+
+
+def prove(cost: Any, negate: bool, forest: Forest) -> Any:
+    """Launch the certificate: primal, dual, violation, slack and rows without a column, in one sweep."""
+    matrix = (cost, np.int32(forest.n_rows), np.int32(forest.n_cols), np.int32(negate))
+    blocks = min(forest.n_rows, 8 * forest.processors)
+    partial, proof = cupy.empty((blocks, 4), forest.value), cupy.empty(5, forest.value)
+    answer = (forest.u, forest.v, forest.row_col, partial)
+    kernel("lap/certify.cu", "weigh_rows", forest.defines)((blocks,), (WEIGH_BLOCK,), (*matrix, *answer))
+    sizes = (np.int32(forest.n_rows), np.int32(forest.n_cols), np.int32(blocks))
+    add_up = kernel("lap/certify.cu", "add_up", forest.defines)
+    add_up((1,), (WEIGH_BLOCK,), (*sizes, forest.v, forest.row_col, partial, proof))
+    return proof

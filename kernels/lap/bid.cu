@@ -48,7 +48,7 @@ __device__ __forceinline__ void open_level(const Book& b, int n_rows, int n_cols
 // Publish the bids of this block's share of the free rows.
 __device__ __forceinline__ void place_bids(const cost_t* __restrict__ cost, const Book& b, int n_cols, int negate, int n_free,
                                            ulonglong2* board, u32 tag, value_t eps, bool track, Range& range) {
-    const int warp = threadIdx.x >> 5, n_blocks = gridDim.x, team = team_for(n_free, n_blocks), per_block = WARPS / team;
+    const int warp = threadIdx.x >> 5, n_blocks = gridDim.x, team = team_for(n_free, n_blocks, n_cols), per_block = WARPS / team;
     for (int at = 0; at < n_free; at += n_blocks * per_block) {
         const int k = at + (warp / team) * n_blocks + blockIdx.x;
         const int i = k < n_free ? b.list[k] : -1;
@@ -98,7 +98,7 @@ __device__ __forceinline__ int settle(const Book& b, int n_free, const ulonglong
         const u32 votes = __ballot_sync(FULL_WARP, keep >= 0), tie_votes = __ballot_sync(FULL_WARP, tied);
         if (lane == 0) team_count[warp] = __popc(votes) | __popc(tie_votes) << 16;
         __syncthreads();  // counts, and list[at ..] read, before list is compacted
-        const int mine = team_count[lane];
+        const int mine = lane < WARPS ? team_count[lane] : 0;
         const int before = __reduce_add_sync(FULL_WARP, lane < warp ? mine & 0xffff : 0), sum = __reduce_add_sync(FULL_WARP, mine);
         if (keep >= 0) b.list[kept + before + __popc(votes & ((1u << lane) - 1))] = (u16)keep;
         kept += sum & 0xffff;

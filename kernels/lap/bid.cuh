@@ -1,6 +1,6 @@
 // Pieces of the Jacobi auction that start.cu and bid.cu share.
-#define THREADS 1024
-#define WARPS 32
+#define THREADS 512
+#define WARPS 16
 
 // Least and second least cost - v of a row, and the column of the least (in rotated order, until weigh returns).
 struct Best {
@@ -40,7 +40,7 @@ __device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const val
     const int offset = i < 0 ? 0 : (int)(__umulhi((u32)i * 2654435761u, (u32)n_cols) & ~3u);
     if (i >= 0) {
         const cost_t* row = cost + (long long)i * n_cols;
-#pragma unroll 8
+#pragma unroll 16
         for (int p = (warp % team) * 32 + lane; p < n_cols; p += team * 32) {
             const int j = p + offset < n_cols ? p + offset : p + offset - n_cols;
             const value_t c = (value_t)__ldg(row + j), x = (negate ? -c : c) - (SHARED ? v[j] : __ldcg(v + j));
@@ -52,12 +52,12 @@ __device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const val
             }
         }
     }
-    b = warp_best(b);
+    if (i >= 0) b = warp_best(b);
     if (team > 1) {
         __syncthreads();  // team_best of the previous row has been read
         if (lane == 0) team_best[warp] = b;
         __syncthreads();  // all warps' bests before the first warp merges them
-        if (warp % team == 0) {
+        if (i >= 0 && warp % team == 0) {
             const Best none = {TOP, TOP, NONE};
             b = warp_best(lane < team ? team_best[warp + lane] : none);
         }
@@ -79,10 +79,10 @@ __device__ __forceinline__ u64 bid_key(value_t up, int row) {
     return ((u64)__double_as_longlong((double)up) & ~0x1ffffull) | (u64)(0x10000 - row);
 }
 
-// Warps per row that keep every block busy.
-__device__ __forceinline__ int team_for(int n_free, int n_blocks) {
+// Warps per row that keep every block busy, each with at least 256 entries: a round is bound by issue slots, not loads.
+__device__ __forceinline__ int team_for(int n_free, int n_blocks, int n_cols) {
     int team = 1;
-    while (team < WARPS && (long long)n_free * team < (long long)n_blocks * WARPS) team <<= 1;
+    while (team < WARPS && 512 * team <= n_cols && (long long)n_free * team < (long long)n_blocks * WARPS) team <<= 1;
     return team;
 }
 
@@ -118,7 +118,7 @@ __device__ __forceinline__ void list_free(const int* row_col, int n_rows, int* f
         const u32 votes = __ballot_sync(FULL_WARP, open);
         if (lane == 0) team_count[warp] = __popc(votes);
         __syncthreads();  // counts before they are summed
-        const int mine = team_count[lane], before = __reduce_add_sync(FULL_WARP, lane < warp ? mine : 0);
+        const int mine = lane < WARPS ? team_count[lane] : 0, before = __reduce_add_sync(FULL_WARP, lane < warp ? mine : 0);
         if (open) free_rows[kept + before + __popc(votes & ((1u << lane) - 1))] = i;
         kept += __reduce_add_sync(FULL_WARP, mine);
         __syncthreads();  // counts read before they are written again

@@ -48,11 +48,13 @@ __device__ __forceinline__ void relax(const Matrix& a, const Slice& s, int count
 #pragma unroll
         for (int q = 0; q < BATCH; q++) {  // all loads before the first use
             const int e = e0 + q * step;
-            row[q] = e < count ? list_row[e] : -1;
+            row[q] = -1;
+            if (e >= count) continue;
+            row[q] = list_row[e];
+            if (row[q] < 0) continue;
             const cost_t* at = a.cost + (long long)row[q] * a.n_cols + a.first + lane;
 #pragma unroll
-            for (int k = 0; k < STRIPS; k++)
-                c[q][k] = row[q] >= 0 && lane + 32 * k < a.width ? __ldg(at + 32 * k) : cost_t(0);
+            for (int k = 0; k < STRIPS; k++) c[q][k] = lane + 32 * k < a.width ? __ldg(at + 32 * k) : cost_t(0);
         }
 #pragma unroll
         for (int q = 0; q < BATCH; q++)
@@ -106,14 +108,22 @@ __device__ __forceinline__ void fold(const Matrix& a, const Slice& s, value_t* b
     if (warp < FOLDED && lane < a.lanes) spill(a, s, warp, best, giver);
     __syncthreads();  // partial minima before a column's thread folds them
     if (j < a.width) {
-        value_t b = s.least[j];
-        u32 e = s.giver[j];
+        value_t part[4];
+        u32 from[4];
 #pragma unroll
-        for (int k = 1; k < FOLDED; k++) {
+        for (int k = 0; k < FOLDED; k++) {  // four chains of comparisons instead of one long one
             const value_t o = s.least[k * a.width + j];
             const u32 f = s.giver[k * a.width + j];
-            if (o < b || (o == b && f < e)) b = o, e = f;
+            if (k < 4 || o < part[k & 3] || (o == part[k & 3] && f < from[k & 3])) part[k & 3] = o, from[k & 3] = f;
         }
+#pragma unroll
+        for (int k = 2; k; k >>= 1)
+#pragma unroll
+            for (int q = 0; q < k; q++)
+                if (part[q + k] < part[q] || (part[q + k] == part[q] && from[q + k] < from[q]))
+                    part[q] = part[q + k], from[q] = from[q + k];
+        const value_t b = part[0];
+        const u32 e = from[0];
         if (b < s.d[j]) {
             s.d[j] = b;
             s.active[j] = 1;

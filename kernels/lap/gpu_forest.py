@@ -4,13 +4,14 @@ from dataclasses import dataclass
 from typing import Any
 
 import cupy
+import cupyx
 import numpy as np
 
 from kernels.cuda import kernel
 from kernels.problems import Array
 
 CTYPES = {"float64": "double", "float32": "float", "int64": "long long", "int32": "int"}
-BID_BLOCK, GROW_BLOCK, WEIGH_BLOCK = 1024, 512, 256
+BID_BLOCK, GROW_BLOCK, WEIGH_BLOCK = 512, 512, 256
 SHARED_BYTES = 220 << 10
 """Dynamic shared memory a block may ask for on Hopper, less what the kernels declare."""
 L2_BYTES = 24 << 20
@@ -88,9 +89,7 @@ class Forest:
             self.key, self.raised = cupy.empty(n_cols, cupy.uint64), cupy.empty(n_rows, self.value)
             self.target, self.list = cupy.empty(n_rows, cupy.int32), cupy.empty(2 * n_rows, cupy.int32)
             self.counters = cupy.empty(6, cupy.int32)
-        self._pinned = cupy.cuda.alloc_pinned_memory(16)
-        self.mailbox: Array = np.frombuffer(self._pinned, np.int32, 4)
-        self.mailbox[:] = 0
+        self.mailbox: Array = cupyx.zeros_pinned(4, np.int32)
 
     def launch(self, cost: Any, negate: bool, v0: Any = None, phase_limit: int = -1) -> None:
         """Enqueue the whole solve; nothing waits for the host.
@@ -143,7 +142,7 @@ class Forest:
         geometry = (np.int32(self.width), np.int32(self.habits))
         answer = (self.v, self.u, self.col_row, self.row_col)
         search = (self.free_rows, self.free_u, self.live, self.proposal, self.reached, self.words, self.state)
-        rule = (np.uint64(self._pinned.ptr), *map(np.int32, (stage, give_up, phase_limit)))
+        rule = (np.uint64(self.mailbox.ctypes.data), *map(np.int32, (stage, give_up, phase_limit)))
         run((self.blocks,), (GROW_BLOCK,), (*matrix, *geometry, *answer, *search, *rule), shared_mem=shared)
 
     def facts(self) -> dict[str, int]:
@@ -157,7 +156,7 @@ class Forest:
 def prove(cost: Any, negate: bool, forest: Forest) -> Any:
     """Launch the certificate: primal, dual, violation, slack and rows without a column, in one sweep."""
     matrix = (cost, np.int32(forest.n_rows), np.int32(forest.n_cols), np.int32(negate))
-    blocks = min(forest.n_rows, 8 * forest.processors)
+    blocks = min(forest.n_rows, 4 * forest.processors)
     partial, proof = cupy.empty((blocks, 4), forest.value), cupy.empty(5, forest.value)
     answer = (forest.u, forest.v, forest.row_col, partial)
     kernel("lap/certify.cu", "weigh_rows", forest.defines)((blocks,), (WEIGH_BLOCK,), (*matrix, *answer))

@@ -5,7 +5,7 @@ __device__ __forceinline__ value_t threshold(const Matrix& a, const Slice& s, ul
         u64 x = ~0ull;
         for (int j = threadIdx.x; j < a.width; j += 32)
             if (s.row[j] < 0 && s.d[j] < TOP) {
-                const u64 b = farthest ? ~Value::bits(s.d[j]) : Value::bits(s.d[j]);
+                const u64 b = farthest ? ~(Value::bits(s.d[j]) + 1) : Value::bits(s.d[j]);  // all ones: none
                 x = b < x ? b : x;
             }
         x = warp_min_bits(x);
@@ -15,7 +15,7 @@ __device__ __forceinline__ value_t threshold(const Matrix& a, const Slice& s, ul
     int unused = 0;
     collect(board, tag, s, false, false, &least, &mask, &unused);
     if (least == ~0ull) return TOP;
-    return Value::from(farthest ? ~least : least);
+    return Value::from(farthest ? ~least - 1 : least);
 }
 
 // Every free column within T proposes its path to its source; a source takes the lowest column. Ends with an exchange.

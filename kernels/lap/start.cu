@@ -77,7 +77,7 @@ bid_wide(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, co
         for (int r = 0; r < most_rounds && n_free > stop; r++) {
             const int *now = list + (long long)side * n_rows;
             int* next = list + (long long)(1 - side) * n_rows;
-            const int team = team_for(n_free, n_blocks), per_block = WARPS / team;
+            const int team = team_for(n_free, n_blocks, n_cols), per_block = WARPS / team;
             for (long long at = 0; at < n_free; at += (long long)n_blocks * per_block) {
                 const long long k = at + (long long)(tid / (32 * team)) * n_blocks + blockIdx.x;
                 const int i = k < n_free ? __ldcg(now + k) : -1;

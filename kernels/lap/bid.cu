@@ -80,13 +80,11 @@ __device__ __forceinline__ int settle(const Book& b, int n_free, const ulonglong
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     ulonglong2 w = make_ulonglong2(0, 0);
     for (int k = threadIdx.x; k < n_free; k += THREADS) {
-        do w = load_word(board + k);
-        while ((u32)(w.y >> 32) != tag);
+        w = await_word(board + k, 0xffffffff00000000ull, (u64)tag << 32);
         if ((u32)w.y != NONE) atomicMax(b.key + (u32)w.y, bid_key(Value::from(w.x), b.list[k]));  // settles which row a column takes
     }
     // everyone has left the previous round, so that its side of the board may be written again
-    if (threadIdx.x < gridDim.x)
-        while ((u32)load_word(beats + threadIdx.x).y != tag) {}
+    if (threadIdx.x < gridDim.x) await_word(beats + threadIdx.x, 0xffffffffull, tag);
     __syncthreads();  // all keys before awards
     int kept = 0;
     *ties = 0;

@@ -11,7 +11,7 @@ from kernels.cuda import kernel
 from kernels.problems import Array
 
 CTYPES = {"float64": "double", "float32": "float", "int64": "long long", "int32": "int"}
-BID_BLOCK, GROW_BLOCK, WEIGH_BLOCK = 512, 512, 256
+BID_BLOCK, GROW_BLOCK, WEIGH_BLOCK = 1024, 512, 256
 SHARED_BYTES = 220 << 10
 """Dynamic shared memory a block may ask for on Hopper, less what the kernels declare."""
 L2_BYTES = 24 << 20

@@ -88,9 +88,7 @@ __device__ __forceinline__ void collect(const ulonglong2* board, u32 tag, const 
         u32 row = 0;
         if (b < gridDim.x) {
             const ulonglong2* at = board + 2 * (size_t)(tag & 1) * gridDim.x + t;
-            ulonglong2 w;
-            do w = load_word(at);
-            while ((u32)(w.y & 0xffffu) != (tag & 0xffffu));
+            const ulonglong2 w = await_word(at, 0xffffull, tag & 0xffffu);
             if (t & 1) {
                 list[b].u = Value::from(w.x);
                 bits = w.y >> 16;

@@ -1,21 +1,26 @@
 """Quadratic assignment on the GPU: the memetic population, or the independent searches of the seed's systems."""
 
+import os
 import time
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems import QuadraticAssignment
+from kernels.problems import Array, QuadraticAssignment
 from kernels.qap import gpu_memetic, gpu_multistart, outcome
+from kernels.qap.bounds import Bound
 from kernels.qap.form import penalised
-from kernels.solution import Solution, Termination
+from kernels.qap.proof import Proof, provable
+from kernels.solution import Number, Solution, Termination
 
 if TYPE_CHECKING:
     from kernels.qap import QapOptions
 
 SMALLEST = 10
 """Below this the CPU is at the end before a kernel has started, and a tile of exchanges would meet itself."""
+GENERATIONS_BEFORE_PROOF = 60
+GENERATIONS_WITHOUT_LIMIT = 200
 
 
 def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline) -> Solution:
@@ -50,11 +55,16 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
     deadline.report(0, problem.objective(start), bound)
     goals = [goal for goal in (options.target, bound if problem.integer else None) if goal is not None]
     target = max(goals, default=None)
-    watched = outcome.WithBound(deadline, bound)
-    search = _multistart if options.method in ("tabu", "2opt") else _memetic
-    permutation, termination, iterations, facts = search(problem, options, watched, start, target)
-    if problem.objective(permutation) > problem.objective(start) or not problem.allows(permutation):
+    search = gpu_multistart.run if options.method in ("tabu", "2opt") else _memetic
+    permutation, termination, iterations, facts = search(
+        problem, options, outcome.Watched(deadline, bound), start, target
+    )  # fmt: skip
+    if not problem.allows(permutation) or problem.objective(permutation) > problem.objective(start):
         permutation = start
+    proves = options.method == "auto" and options.rounds is None and options.wants("rlt1") and provable(problem)
+    if proves and termination is Termination.ITERATION_LIMIT:
+        permutation, termination, facts = _prove(problem, options, deadline, permutation, proofs, facts)
+    bound = outcome.best_bound(proofs)
     if problem.integer and bound is not None and problem.objective(permutation) <= bound:
         termination = Termination.OPTIMAL
     seconds = time.perf_counter() - began
@@ -72,11 +82,14 @@ def warm_up() -> None:
 
 
 def _memetic(
-    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Any, target: Any
-) -> tuple[Any, Termination, int, dict[str, Any]]:
+    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Array, target: Number | None
+) -> tuple[Array, Termination, int, dict[str, Any]]:
+    """The population until the clock, the target or the generations: few where a proof is to follow."""
     rounds = options.rounds
-    if rounds is None and deadline.remaining_s == float("inf"):
-        rounds = 200
+    if rounds is None and options.method == "auto" and options.wants("rlt1") and provable(problem):
+        rounds = GENERATIONS_BEFORE_PROOF
+    elif rounds is None and deadline.remaining_s == float("inf"):
+        rounds = GENERATIONS_WITHOUT_LIMIT
     policy = gpu_memetic.Policy()
     if options.tenure is not None:
         policy = gpu_memetic.Policy(tenure=(options.tenure[0] / problem.n, options.tenure[1] / problem.n))
@@ -88,7 +101,27 @@ def _memetic(
     return found.permutation, found.termination, found.moves, facts
 
 
-def _multistart(
-    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Any, target: Any
-) -> tuple[Any, Termination, int, dict[str, Any]]:
-    return gpu_multistart.run(problem, options, deadline, start, target)
+def _prove(
+    problem: QuadraticAssignment,
+    options: "QapOptions",
+    deadline: Deadline,
+    best: Array,
+    proofs: list[Bound],
+    facts: dict[str, Any],
+) -> tuple[Array, Termination, dict[str, Any]]:
+    """Grow the tree on the host's threads while the population goes on, until either ends."""
+    proof = Proof(problem, int(problem.objective(best)), len(os.sched_getaffinity(0)))
+    try:
+        watched = outcome.Watched(deadline, outcome.best_bound(proofs), proof)
+        limit = GENERATIONS_WITHOUT_LIMIT if deadline.remaining_s == float("inf") else None
+        found = gpu_memetic.evolve(
+            penalised(problem), watched, seed=options.seed + 1, start=best, generation_limit=limit
+        )
+    finally:
+        proof.stop()
+    if proof.bound is not None:
+        proofs.append(proof.bound)
+    candidates = [best, found.permutation] + ([] if proof.best is None else [proof.best[1]])
+    best = min((p for p in candidates if problem.allows(p)), key=problem.objective)
+    facts |= {"rounds": facts["rounds"] + found.generations, "nodes": proof.nodes, "proved": proof.finished}
+    return best, Termination.OPTIMAL if proof.finished else found.termination, facts

@@ -39,7 +39,7 @@ PROBLEM = _record(*((k, np.uint64) for k in ("flow", "flow_t", "distance", "dist
 PLAN = _record(
     *(
         (k, np.int32)
-        for k in ("iterations", "tenure_least", "tenure_span", "age", "every", "tabu", "round", "streamed")
+        for k in ("starts", "iterations", "tenure_least", "tenure_span", "age", "every", "tabu", "round", "streamed")
     ),
     ("seed", np.uint64),
 )
@@ -108,15 +108,19 @@ class Searches:
             "BLOCKS": self.layout.blocks,
         }  # fmt: skip
         self.kernel = kernel(SOURCE, "search", tuple(f"-D{k}={v}" for k, v in defines.items()))
+        resident = self.layout.blocks * cupy.cuda.Device().attributes["MultiProcessorCount"]
+        self.grid = min(count, resident)
         self.kernel.max_dynamic_shared_size_bytes = self.layout.shared_bytes
         for name, matrix in (("flow", form.flow), ("distance", form.distance), ("linear", form.linear)):
             a[name] = cupy.asarray(matrix)
         a["flow_t"], a["distance_t"] = a["flow"].T.copy(), a["distance"].T.copy()
         a["starts"] = cupy.asarray(self.starts.astype(np.int32))
         a["hall"] = a["starts"].copy()
-        a["hall_costs"] = cupy.zeros(count, np.int64 if form.dtype.kind == "i" else np.float64)
+        integer = form.dtype.kind == "i"
+        worst = np.iinfo(np.int64).max if integer else np.inf
+        a["hall_costs"] = cupy.full(count, worst, np.int64 if integer else np.float64)
         a["visits"], a["iterations"] = cupy.zeros((n, n), np.int32), cupy.zeros(1, np.uint64)
-        a["stream"] = cupy.empty(max(1, count * self.layout.stream_bytes), np.uint8)
+        a["stream"] = cupy.empty(max(1, self.grid * self.layout.stream_bytes), np.uint8)
         self.control: Array = cupyx.zeros_pinned(2, np.int64)
         self.control[1] = np.iinfo(np.int64).max
         self.problem, self.found = np.zeros((), PROBLEM), np.zeros((), FOUND)
@@ -133,10 +137,11 @@ class Searches:
         low, high = tenure or (1, 1)
         plan["iterations"], plan["tenure_least"], plan["tenure_span"] = iterations, low, high - low + 1
         plan["age"], plan["every"], plan["tabu"] = (5 * n * n, 16, 1) if tenure else (0, 1, 0)
+        plan["starts"] = len(self.starts)
         plan["round"], plan["streamed"] = self.round, self.layout.streamed
         plan["seed"] = (self.seed + 1) * 0x9E3779B97F4A7C15 % 2**64
         arguments = (self.problem, plan, self.found)
-        self.kernel((len(self.starts),), (self.layout.threads,), arguments, shared_mem=self.layout.shared_bytes)
+        self.kernel((self.grid,), (self.layout.threads,), arguments, shared_mem=self.layout.shared_bytes)
         self.round += 1
 
     def iterations(self) -> int:
@@ -202,7 +207,7 @@ def _watch(searches: Searches, deadline: Deadline, best: Number | None) -> Numbe
 
 
 def _memory() -> Path:
-    return Path(cupy.cuda.compiler.get_cache_dir()) / "allot_qap_threads.json"
+    return Path.home() / ".cache" / "allot" / "qap_threads.json"
 
 
 @functools.cache
@@ -210,7 +215,7 @@ def _remembered() -> dict[str, list[int]]:
     try:
         found: dict[str, list[int]] = json.loads(_memory().read_text())
         return found
-    except (OSError, ValueError):
+    except (OSError, ValueError, RuntimeError):  # none yet, not ours, or no home
         return {}
 
 
@@ -237,7 +242,7 @@ def tuned(form: SearchForm, threads: int | None = None, matrices: bool = False) 
         try:
             _memory().parent.mkdir(parents=True, exist_ok=True)
             _memory().write_text(json.dumps(_remembered()))
-        except OSError:
+        except (OSError, RuntimeError):
             pass  # a read-only home: measure again next time
     rows, distances = _remembered()[key]
     tile = (rows, distances)

@@ -8,18 +8,19 @@ from kernels.deadline import Deadline
 from kernels.problems import Array, QuadraticAssignment
 from kernels.qap import bounds
 from kernels.qap.bounds import Bound
+from kernels.qap.proof import Proof
 from kernels.solution import Number, Solution, Termination
 
 if TYPE_CHECKING:
     from kernels.qap import QapOptions
 
 
-class WithBound(Deadline):
-    """Another deadline whose progress carries the best bound known so far."""
+class Watched(Deadline):
+    """Another deadline whose progress carries the best bound, and which also ends once a proof has finished."""
 
-    def __init__(self, deadline: Deadline, bound: Number | None) -> None:
+    def __init__(self, deadline: Deadline, bound: Number | None, proof: Proof | None = None) -> None:
         super().__init__()
-        self._deadline, self._bound = deadline, bound
+        self._deadline, self._bound, self._proof = deadline, bound, proof
 
     @property
     def remaining_s(self) -> float:
@@ -27,7 +28,9 @@ class WithBound(Deadline):
         return self._deadline.remaining_s
 
     def expired(self) -> Termination | None:
-        """Of the deadline behind."""
+        """OPTIMAL once the proof has finished; else of the deadline behind."""
+        if self._proof is not None and self._proof.finished:
+            return Termination.OPTIMAL
         return self._deadline.expired()
 
     def report(
@@ -37,8 +40,13 @@ class WithBound(Deadline):
         bound: Number | None = None,
         fraction: float | None = None,
     ) -> None:
-        """Pass on, with the bound."""
-        self._deadline.report(iteration, objective, self._bound if bound is None else bound, fraction)
+        """Pass on with the best bound, and tell the proof of the incumbent."""
+        known = [self._bound, bound]
+        if self._proof is not None:
+            known.append(None if self._proof.bound is None else self._proof.bound.value)
+            if objective is not None:
+                self._proof.incumbent[0] = min(int(self._proof.incumbent[0]), int(objective))
+        self._deadline.report(iteration, objective, max((b for b in known if b is not None), default=None), fraction)
 
 
 def first_start(problem: QuadraticAssignment) -> Array | None:

@@ -61,6 +61,15 @@ def test_every_layout_keeps_its_costs(tile: tuple[int, int], matrices: bool) -> 
         assert cost == problem.objective(permutation)
 
 
+def test_more_starts_than_the_device_holds_are_all_searched() -> None:
+    options = QapOptions(method="2opt", starts=9000, seed=1)
+    problem = CARD.build(instances.middling(), options)
+    solution = CARD.solve(problem, options, Deadline(30), "gpu")
+    assert solution.iterations > 9000 * 5
+    best = problem.objective(CARD.solve(problem, QapOptions(rounds=10), Deadline(10)).arrays["permutation"])
+    assert problem.objective(solution.arrays["permutation"]) <= 1.05 * best
+
+
 def test_two_runs_of_one_seed_agree() -> None:
     options = QapOptions(method="tabu", starts=96, iterations=500, seed=9)
     problem = CARD.build(instances.middling(), options)

@@ -3,12 +3,14 @@
 import math
 from typing import Literal
 
+import numpy as np
 from pydantic import Field
 
 from kernels.card import Device, Estimate, InputSpec, Options, Solver
 from kernels.certificates import auction as certificates
 from kernels.problems import Array, Csr, Inputs, InvalidProblem
 from kernels.problems.arrays import finite, numeric
+from kernels.problems.points import PointAuction, points_of
 from kernels.problems.sparse import Auction, exact_sums, sparse
 
 
@@ -26,6 +28,12 @@ class AuctionOptions(Options):
     deterministic: bool = Field(True, description="of equal bids the lowest row and the lowest column win")
     launch: Literal["persistent", "graph"] = Field(
         "persistent", description="on a GPU: all rounds in one cooperative kernel, or CUDA graphs of single steps"
+    )
+    metric: Literal["sqeuclidean", "euclidean", "cityblock"] = Field(
+        "sqeuclidean", description="distance between points x and y; the benefit of a pair is minus its distance"
+    )
+    neighbours: int | None = Field(
+        None, ge=1, le=48, description="with x and y: a row may take its so many nearest columns only; null: all"
     )
     seed: int | None = Field(None, ge=0, description="recorded; the auction draws no random numbers")
     iteration_limit: int | None = Field(None, ge=1, description="most rounds of bidding")
@@ -54,8 +62,14 @@ def _vector(inputs: Inputs, name: str, size: int, allow: float | None = None) ->
 
 
 def _build(inputs: Inputs, options: AuctionOptions) -> Auction:
-    weights = _benefit(inputs)
-    n_rows, n_cols = weights.shape
+    points = None
+    if "benefit" not in inputs and ("x" in inputs or "y" in inputs):
+        points = points_of(inputs, options.metric, options.neighbours)
+        weights: Array | Csr = np.empty((0, 0))
+        n_rows, n_cols = points.x.shape[0], points.y.shape[0]
+    else:
+        weights = _benefit(inputs)
+        n_rows, n_cols = weights.shape
     reject = _vector(inputs, "reject", n_rows)
     if n_rows > n_cols and reject is None:
         raise InvalidProblem(
@@ -73,19 +87,24 @@ def _build(inputs: Inputs, options: AuctionOptions) -> Auction:
         raise InvalidProblem("prices0", f"holds {prices[at]} at [{at}]; expected prices of at least 0")
     if prices is not None:
         exact_sums("prices0", prices, n_cols)
+    if points is not None:
+        return PointAuction(weights, maximize=True, reject=reject, prices0=prices, points=points)
     return Auction(weights, maximize=True, reject=reject, prices0=prices)
 
 
 def _estimate(problem: Auction, options: AuctionOptions, device: Device) -> Estimate:
+    """Fitted to random graphs, lists by entries, rounds and paths by rows; structured costs take up to 10 times that."""
     n_rows, n_cols = problem.shape
     weights = problem.weights
-    entries = weights.values.size if isinstance(weights, Csr) else weights.size
-    held = weights.nbytes
-    bytes_host = held + 20 * entries + 400 * n_rows + 100 * n_cols
-    seconds = 4e-9 * entries + 2e-9 * n_rows**1.5 * math.log2(n_cols + 2)
+    on_points = isinstance(problem, PointAuction)
+    pairs = n_rows * n_cols
+    entries = pairs if on_points else weights.values.size if isinstance(weights, Csr) else weights.size
     if device == "gpu":
-        return Estimate(held, held + 1200 * n_rows + 100 * n_cols, 2e-3 + 2e-11 * entries + 1e-6 * n_rows)
-    return Estimate(bytes_host, 0, seconds)
+        seconds = 2e-3 + (3e-11 + (0 if on_points else 2e-9)) * entries + 1.2e-6 * n_rows
+        return Estimate(int(weights.nbytes), int(weights.nbytes) + 900 * n_rows + 60 * n_cols, seconds)
+    held = 8 * pairs if on_points else int(weights.nbytes)
+    seconds = 4e-9 * entries + 2e-9 * n_rows**1.5 * math.log2(n_cols + 2)
+    return Estimate(held + 20 * entries + 400 * n_rows + 100 * n_cols, 0, seconds)
 
 
 def _prefers_gpu(problem: Auction, options: AuctionOptions) -> bool:
@@ -98,8 +117,13 @@ CARD = Solver(
     summary="Assignment by auction, dense or sparse, with prices.",
     inputs=(
         InputSpec(
-            "benefit", "(n_rows, n_cols), n_rows <= n_cols, or CSR; null, -inf or absent forbids an entry", sparse=True
+            "benefit",
+            "(n_rows, n_cols), n_rows <= n_cols, or CSR; null, -inf or absent forbids an entry; or else x and y",
+            required=False,
+            sparse=True,
         ),
+        InputSpec("x", "(n_rows, dimension) points, instead of benefit", required=False),
+        InputSpec("y", "(n_cols, dimension) points, with x", required=False),
         InputSpec(
             "reject",
             "(n_rows,) what a row adds to the objective by staying unassigned; without it all rows are assigned",

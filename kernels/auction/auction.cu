@@ -109,7 +109,14 @@ __device__ __forceinline__ void count_round(const Auction& a, Int n) {
 __device__ __forceinline__ void mark_open(const Auction& a) {
     a.state->opened = a.state->rounds + 1;
     a.state->readings += a.state->n_stale;
+    a.state->opened_readings = a.state->readings;
     a.state->n_stale = 0;
+}
+
+// What a phase has cost so far, in rounds; all rows read whole once count as 64.
+__device__ __forceinline__ Int spent(const Auction& a) {
+    const State& state = *a.state;
+    return state.rounds + 1 - state.opened + 64 * (state.readings - state.opened_readings) / a.n_rows;
 }
 
 // On to the next epsilon; one thread. Who is still queued is queued again by keep_content, or left to paths.cu.
@@ -234,7 +241,7 @@ __device__ void thin_rounds(const Auction& a, Int n, Int epsilon, Int limit, Scr
 // Reads: everything.  Writes: lists, prices, matching, queue, state.
 // Requires: list_rows has run; state as the last launch left it, zeros at first.
 // Work: rounds until all epsilons are done or state.rounds reaches `limit`. A phase ends with `stop` persons queued or
-// after `patience` rounds, with epsilon 0 at once; its last persons bid again in the next, and those of the last phase stay queued for paths.cu.
+// after `patience` rounds (ties make rows be read again and again, which counts too), with epsilon 0 at once; its last persons bid again in the next, and those of the last phase stay queued for paths.cu.
 // Every barrier separates a step's writes from the next step's reads, in the order of the page header.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(
     const __grid_constant__ Auction a, Int limit, Int stop, Int patience) {
@@ -256,8 +263,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(
         }
         const Int n = state.n_queue, rounds = state.rounds;
         if (rounds >= limit) break;
-        const bool goes_on = epsilon > 0 && n > stop && rounds + 1 - state.opened < patience;
-        grid.sync();  // everyone has read n_queue and rounds
+        const bool goes_on = epsilon > 0 && n > stop && spent(a) < patience;
         if (goes_on && n > THIN) {
             bid(a, n, epsilon);
             grid.sync();
@@ -272,9 +278,11 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(
             tidy(a, n, state.n_next);
             if (leader) count_round(a, n);
         } else if (goes_on) {
+            grid.sync();  // everyone has read n_queue and rounds
             if (blockIdx.x == 0) thin_rounds(a, n, epsilon, limit, s, t);
-        } else if (leader) {
-            next_phase(a);
+        } else {
+            grid.sync();  // as above
+            if (leader) next_phase(a);
         }
         grid.sync();
         if (leader) state.n_next = 0;

@@ -3,13 +3,14 @@
 Read `cpu_rows.py` (short lists), `cpu_rounds.py` (bid, award) and `cpu_paths.py` (the finish) after this page.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
+from scipy.spatial import cKDTree
 
 from kernels.auction import cpu_paths as paths
 from kernels.auction import cpu_rounds as rounds
@@ -17,6 +18,7 @@ from kernels.auction.cpu_rows import Graph, empty_lists, fill_lists, graph_of
 from kernels.auction.scaling import Arithmetic, arithmetic_of, epsilons, whole_prices
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
+from kernels.problems.points import PointAuction
 from kernels.problems.sparse import Auction, is_complete, with_private_columns
 from kernels.solution import Solution, Termination
 
@@ -79,6 +81,7 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         assignment problem (1979); D. P. Bertsekas and D. A. Castanon (1989); R. Jonker and A. Volgenant, A shortest
         augmenting path algorithm (1987), for augmenting row reduction.
     """
+    problem, neighbours = _from_points(problem)
     weights = with_private_columns(problem)
     wants_rounds = options.epsilon is not None or options.finish == "auction"
     unit = arithmetic_of(weights, options.epsilon) if wants_rounds else Arithmetic()
@@ -93,7 +96,21 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     if ended is None:
         ended = _finish(state, deadline)
     ended = _undo_unsold_prices(state, problem, options, deadline, ended)
-    return _answer(state, problem, options, ended)
+    solution = _answer(state, problem, options, ended)
+    solution.arrays |= neighbours
+    return solution
+
+
+def _from_points(problem: Auction) -> tuple[Auction, dict[str, Array]]:
+    """The same problem with its benefits worked out, and the `neighbours` they were worked out for."""
+    if not isinstance(problem, PointAuction):
+        return problem, {}
+    points = problem.points
+    if points.neighbours is None:
+        return replace(problem, weights=points.all_benefits()), {}
+    tree = cKDTree(points.y)
+    _, nearest = tree.query(points.x, k=range(1, points.neighbours + 1), p=1 if points.metric == "cityblock" else 2)
+    return replace(problem, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest.astype(np.int32)}
 
 
 def _start(weights: Array | Csr, unit: Arithmetic, prices0: Array | None) -> State:

@@ -1,7 +1,7 @@
 """The auction on the GPU: rounds in one persistent kernel (`auction.cu`), the finish by a forest (`paths.cu`)."""
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import cupy
@@ -12,18 +12,20 @@ from kernels.auction.gpu_buffers import Device
 from kernels.auction.scaling import Arithmetic, arithmetic_of, epsilons, fixed_point, whole_prices
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
+from kernels.problems.points import PointAuction, Points
 from kernels.problems.sparse import Auction, is_complete, with_private_columns
 from kernels.solution import Solution, Termination
 
-BATCH_ROUNDS = 20_000
-"""Rounds a launch may run before the host looks at the clock: 20 to 60 ms."""
-BATCH_PHASES = 64
-"""Forests a launch may grow before the host looks at the clock: some 40 ms at n = 8000."""
+BATCH_BIDS = 80_000_000
+"""Rows times rounds that a launch may run before the host looks at the clock: 5 to 50 ms."""
+BATCH_LABELS = 500_000
+"""Rows times forests that a launch may grow before the host looks at the clock: some 40 ms."""
 GRAPH_ROUNDS = 64
 """Rounds captured into one CUDA graph."""
 PATIENCE = 400
 """Rounds of a phase that paths follow; only graphs without an assignment come near it."""
 FOREVER = 2**62
+LOWEST = -(2**62)
 ROUND = ("bid", "reread", "settle", "award", "tidy", "finish")
 ALONE = {"blocks": 1, "block": 1}
 
@@ -48,27 +50,30 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     Problem, Args, Returns, Errors, Source: as the CPU twin `kernels.auction.cpu.solve`.
     Guarantee:
         epsilon given: within n_rows * epsilon; when deterministic in integers, bid for bid the CPU twin's auction.
-        epsilon None: exact in integers; floats within three steps of the fixed point a row (2**-45 spans, coarser
-        beyond 10**4 columns), reported as `gap_reached` where that is more than rounding.
+        epsilon None: exact in integers; floats within three steps of the fixed point a row (2**-46 spans at 10**4
+        rows where every pair is an edge), reported as `gap_reached` where that is more than rounding.
         Deterministic in the assignment except where the finish finds several equally short paths.
     Numerics:
         int64 throughout. Integers times n_cols + 1, floats in fixed point, both so that |scaled benefit| *
         (n_cols + 2) <= 2**61. Whole prices come back by a shift that makes them exactly complementary.
     Complexity:
         device bytes: graph + 840 a row + 60 a column; one read of the graph for the lists (two of it from L2), then
-        64 edges a bid. One launch and one host sync per 20 000 rounds and per 64 forests.
+        64 edges a bid. One launch and one host sync per 200 to
+        20 000 rounds and per 1 to 64 forests.
     Differs from the paper:
         1. short lists, 2. epsilon scaling whose phases stop at n_rows / 32 persons, 3. the rest by shortest augmenting
         paths, 4. rounds of at most 32 bidders in one block.
     """
-    weights = with_private_columns(problem)
-    floating = (weights.values if isinstance(weights, Csr) else weights).dtype.kind == "f"
+    problem, neighbours = _from_points(problem)
+    on_points = isinstance(problem, PointAuction) and problem.weights.shape == (0, 0)
+    weights = problem.points if on_points else with_private_columns(problem)  # type: ignore[attr-defined]
+    floating = on_points or (weights.values if isinstance(weights, Csr) else weights).dtype.kind == "f"
     unit = _arithmetic(weights, options, floating)
     started = time.perf_counter()
     device = memory.upload(weights, unit, problem.prices0, options)
     cupy.cuda.get_current_stream().synchronize()
     uploaded = time.perf_counter()
-    run = Run(device, unit, options, deadline, is_complete(weights))
+    run = Run(device, unit, options, deadline, on_points or is_complete(weights))
     device.launch("auction.cu", "list_rows")
     ended = deadline.expired() or _bid_and_augment(run, warm=problem.prices0 is not None)
     ended = _undo_unsold_prices(run, ended)
@@ -79,14 +84,33 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         "solve": 1e3 * (solved - uploaded),
         "d2h": 1e3 * (time.perf_counter() - solved),
     }
+    solution.arrays |= neighbours
     return solution
 
 
-def _arithmetic(weights: Array | Csr, options: Any, floating: bool) -> Arithmetic:
-    if floating:
-        return fixed_point(weights)
+def _from_points(problem: Auction) -> tuple[Auction, dict[str, Array]]:
+    """Points stay points where all pairs are edges; nearest neighbours are found on the device and become a graph."""
+    if not isinstance(problem, PointAuction):
+        return problem, {}
+    points = problem.points
+    if points.neighbours is None:
+        return (problem if problem.reject is None else replace(problem, weights=points.all_benefits())), {}
+    device = memory.upload(points, fixed_point(points, complete=True), None, None)
+    device.launch("auction.cu", "list_rows")
+    benefits, columns = device.buffers["list_benefits"], device.buffers["list_columns"]
+    benefits[columns < 0] = LOWEST
+    order = cupy.argsort(-benefits, axis=1)[:, : points.neighbours]
+    nearest = cupy.take_along_axis(columns, order, axis=1).get()
+    return replace(problem, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest}
+
+
+def _arithmetic(weights: Array | Csr | Points, options: Any, floating: bool) -> Arithmetic:
+    """Integers in units of 1 / (n_cols + 1), or whole ones (and paths without epsilon) where labels lack room."""
+    if floating or isinstance(weights, Points):
+        return fixed_point(weights, isinstance(weights, Points) or is_complete(weights))
     unit = arithmetic_of(weights, None if options.finish == "paths" else options.epsilon)
-    if unit.scale <= weights.shape[1]:  # too few units for a proof by epsilon: whole ones, and paths without epsilon
+    room = memory.label_room(weights.shape[0])
+    if unit.scale > 1 and (unit.scale <= weights.shape[1] or unit.span > room):
         unit = Arithmetic(1, unit.span // unit.scale)
     return unit
 
@@ -117,9 +141,10 @@ def _rounds(run: Run, stop: int, patience: int) -> Termination | None:
     """Rounds until every phase is done, with a look at the clock, and once at feasibility, between launches."""
     graph = _round_graph(run.device) if run.options.launch == "graph" else None
     limit = run.options.iteration_limit or FOREVER
+    batch = min(20_000, max(200, BATCH_BIDS // int(run.device.struct["n_rows"])))
     state, probed = run.device.state(), run.complete
     while True:
-        until = min(limit, state["rounds"] + BATCH_ROUNDS)
+        until = min(limit, state["rounds"] + batch)
         if graph is None:
             run.device.launch("auction.cu", "run_auction", np.int64(until), np.int64(stop), np.int64(patience))
         else:
@@ -166,8 +191,9 @@ def _run_graph(device: Device, graph: Any, n_phases: int, until: int, stop: int)
 def _augment(run: Run, device: Device) -> Termination:
     """Assign the queued rows by forests of shortest paths; names a Hall violator when that cannot be done."""
     forest = memory.forest_of(device)
+    batch = min(64, max(1, BATCH_LABELS // int(device.struct["n_rows"])))
     while True:
-        device.launch("paths.cu", "augment_rows", forest.struct, np.int64(BATCH_PHASES))
+        device.launch("paths.cu", "augment_rows", forest.struct, np.int64(batch))
         growth = forest.growth()
         if growth["outcome"] != memory.RUNNING:
             break
@@ -179,7 +205,9 @@ def _augment(run: Run, device: Device) -> Termination:
         run.facts["rows_scanned"] += growth["scans"]
     if growth["outcome"] == memory.COMPLETE:
         return Termination.OPTIMAL
-    labelled = forest.buffers["distance"] < memory.NO_EDGE
+    if growth["outcome"] == memory.TOO_FAR:
+        raise ArithmeticError("the graph's prices spread over more than 64 spans of benefits, beyond the labels' range")
+    labelled = forest.buffers["label"] != np.uint64(memory.NO_ROW)
     roots = device.buffers["queue"][: device.state()["n_queue"]]
     rows = cupy.concatenate([device.buffers["row_of"][labelled], roots])
     run.hall_rows = np.sort(rows.get()).astype(np.int64)

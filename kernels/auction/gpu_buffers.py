@@ -9,10 +9,11 @@ import numpy as np
 from kernels import cuda
 from kernels.auction.scaling import Arithmetic
 from kernels.problems import UNASSIGNED, Array, Csr
+from kernels.problems.points import METRICS, Points
 
 BLOCK = 1024
 LIST = 64
-NO_EDGE = 2**60
+NO_ROW = 2**64 - 1
 TRACE = 1 << 22
 """Rounds whose bidders are recorded with `trace`."""
 CTYPES = {"i4": "int", "i8": "long long", "f4": "float", "f8": "double"}
@@ -23,21 +24,21 @@ def _names(text: str) -> list[str]:
 
 
 AUCTION_POINTERS = _names(
-    "indptr indices values list_columns list_benefits rest prices column_of held row_of queue next_queue "
+    "indptr indices values targets list_columns list_benefits rest prices column_of held row_of queue next_queue "
     "offer_column offer_benefit offer_rise stale top_rise top_person epsilons bidders state"
 )
-AUCTION_NUMBERS = _names("n_rows n_cols n_phases trace_size alone deterministic")
+AUCTION_NUMBERS = _names("n_rows n_cols n_phases trace_size alone deterministic dimension")
 AUCTION = np.dtype(
     [(name, np.uint64) for name in AUCTION_POINTERS]
     + [(name, np.int64) for name in AUCTION_NUMBERS]
     + [("scale", np.float64)]
 )
-STATE = _names("phase opened rounds bids n_queue n_next n_stale readings")
+STATE = _names("phase opened rounds bids n_queue n_next n_stale readings opened_readings")
 
-FOREST_POINTERS = _names("distance parent tree dirty active waiting whole whole_at tree_distance tree_column growth")
-FOREST = np.dtype([(name, np.uint64) for name in FOREST_POINTERS])
-GROWTH = _names("head tail n_whole nearest farthest hidden outcome phases rounds scans readings")
-RUNNING, COMPLETE, INFEASIBLE = range(3)
+FOREST_POINTERS = _names("label stamp active whole whole_at tree tree_distance tree_column growth")
+FOREST = np.dtype([(name, np.uint64) for name in FOREST_POINTERS] + [("row_bits", np.int64)])
+GROWTH = _names("active_0 active_1 active_2 n_whole nearest farthest hidden outcome phases rounds scans readings")
+RUNNING, COMPLETE, INFEASIBLE, TOO_FAR = range(4)
 
 
 def _struct(dtype: np.dtype, buffers: dict[str, Any]) -> Array:
@@ -82,16 +83,19 @@ class Device:
         return Device(buffers, struct, self.defines, self.blocks)
 
 
-def upload(weights: Array | Csr, unit: Arithmetic, prices0: Array | None, options: Any) -> Device:
+def upload(weights: Array | Csr | Points, unit: Arithmetic, prices0: Array | None, options: Any) -> Device:
     """Copy the graph to the device and lay out the buffers of an auction; the schedule is set by `schedule`."""
     sparse = weights if isinstance(weights, Csr) else None
-    m, n = weights.shape
-    values = cupy.asarray(sparse.values if sparse else weights)
+    points = weights if isinstance(weights, Points) else None
+    m, n = (points.x.shape[0], points.y.shape[0]) if points else weights.shape  # type: ignore[union-attr]
+    values = cupy.asarray(sparse.values if sparse else points.x if points else weights)
+    trace = options is not None and options.trace
     i4, i8 = np.int32, np.int64
     buffers = {
         "indptr": cupy.asarray(sparse.indptr) if sparse else None,
         "indices": cupy.asarray(sparse.indices.astype(i4, copy=False)) if sparse else None,
         "values": values,
+        "targets": cupy.asarray(points.y) if points else None,
         "list_columns": cupy.empty((m, LIST), i4),
         "list_benefits": cupy.empty((m, LIST), i8),
         "rest": cupy.empty(m, i8),
@@ -101,7 +105,7 @@ def upload(weights: Array | Csr, unit: Arithmetic, prices0: Array | None, option
         "row_of": cupy.full(n, UNASSIGNED, i4),
         "top_rise": cupy.zeros(n, np.uint64),
         "top_person": cupy.full(n, 2**31 - 1, i4),
-        "bidders": cupy.zeros(TRACE, i4) if options.trace else None,
+        "bidders": cupy.zeros(TRACE, i4) if trace else None,
         "state": cupy.zeros(len(STATE), i8),
     }
     buffers |= {name: cupy.empty(m, i4) for name in ("queue", "next_queue", "offer_column", "stale")}
@@ -109,9 +113,16 @@ def upload(weights: Array | Csr, unit: Arithmetic, prices0: Array | None, option
     if prices0 is not None:
         buffers["prices"][: prices0.size] = cupy.asarray(np.floor(prices0 * unit.scale).astype(i8))
     struct = _struct(AUCTION, buffers)
-    struct["n_rows"], struct["n_cols"], struct["trace_size"] = m, n, TRACE if options.trace else 0
-    struct["alone"], struct["deterministic"], struct["scale"] = int(unit.span), options.deterministic, unit.scale
-    defines = (f"-DVALUE={CTYPES[values.dtype.str[1:]]}", f"-DFIXED_POINT={int(values.dtype.kind == 'f')}")
+    struct["n_rows"], struct["n_cols"], struct["trace_size"] = m, n, TRACE if trace else 0
+    struct["alone"], struct["scale"] = int(unit.span), unit.scale
+    struct["deterministic"] = options is None or options.deterministic
+    struct["dimension"] = points.x.shape[1] if points else 0
+    defines: tuple[str, ...] = (
+        f"-DVALUE={CTYPES[values.dtype.str[1:]]}",
+        f"-DFIXED_POINT={int(values.dtype.kind == 'f')}",
+    )
+    if points:
+        defines += (f"-DMETRIC={METRICS.index(points.metric) + 1}",)
     return Device(buffers, struct, defines, cupy.cuda.Device().attributes["MultiProcessorCount"])
 
 
@@ -121,6 +132,11 @@ def schedule(device: Device, epsilons: list[float]) -> None:
     device.struct["epsilons"], device.struct["n_phases"] = device.buffers["epsilons"].data.ptr, len(epsilons)
     for name in ("phase", "opened", "n_queue"):
         device.buffers["state"][STATE.index(name)] = 0
+
+
+def label_room(n_rows: int) -> int:
+    """The largest span of scaled benefits that leaves a label room for 64 of them."""
+    return int(2 ** (63 - n_rows.bit_length() - 6))
 
 
 @dataclass
@@ -139,12 +155,15 @@ def forest_of(device: Device) -> Forest:
     """Lay out the buffers of a forest over the rows and columns of `device`."""
     m, n = int(device.struct["n_rows"]), int(device.struct["n_cols"])
     i4, i8 = np.int32, np.int64
-    buffers = {name: cupy.empty(n, i4) for name in ("parent", "tree", "dirty")}
-    buffers |= {name: cupy.empty(m, i4) for name in ("active", "whole", "tree_column")}
+    buffers = {name: cupy.empty(m, i4) for name in ("whole", "tree_column")}
     buffers |= {name: cupy.empty(m, i8) for name in ("whole_at", "tree_distance")}
     buffers |= {
-        "distance": cupy.empty(n, i8),
-        "waiting": cupy.zeros(m, i4),
+        "label": cupy.empty(n, np.uint64),
+        "stamp": cupy.full(m, -1, i4),
+        "active": cupy.empty((2, m), i4),
+        "tree": cupy.empty(n, i4),
         "growth": cupy.zeros(len(GROWTH), i8),
     }
-    return Forest(buffers, _struct(FOREST, buffers))
+    struct = _struct(FOREST, buffers)
+    struct["row_bits"] = m.bit_length()
+    return Forest(buffers, struct)

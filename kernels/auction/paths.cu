@@ -3,7 +3,7 @@
 //   while rows are queued (the roots)
 //     plant                clear labels, bring every root's best net benefit up to date, make the roots active
 //     repeat
-//       while rows are active:  relax (label columns through short lists), adopt (parents; rows of new labels turn active)
+//       while rows are active:  scan their short lists; a label that comes nearer makes its column's row active
 //       measure            per tree the nearest column without a row; over all rows the nearest edge outside a list
 //       stop when the nearest free column is nearer than that, or when no row is left to read whole
 //       read_whole         relax all edges of the rows that might hide a nearer one, with their lists renewed
@@ -14,63 +14,69 @@
 // Edges cost max(0, profit - net benefit), where an assigned row's profit is what it holds. So an auction's answer
 // within epsilon stays within epsilon: raising prices never lowers a cost below min(cost, 0), and a flipped edge is
 // at most epsilon better than tight. Prices never fall, which keeps the lists true.
-// Invariant between rounds: distance[j] is the length of a path root .. parent[j], j; a label only falls; the row of a
-// label that fell is active. No free column in reach and every row read whole: rows labelled see too few columns.
+// Invariant between rounds: label[j] holds the length of a path root .. row, j and that row; labels only come nearer;
+// the row of a label that came nearer is active. When no free column is in reach and every row has been read whole, the
+// labelled rows see too few columns.
 //
 // Buffers: struct Auction (rows.cuh), struct Forest below.
-// Overflow: a distance is at most a difference of prices plus one span per hop that lies on a shortest path, below 2^62.
+// Overflow: a label has 63 - row_bits bits of distance; the launcher leaves room for 64 spans; more is outcome TOO_FAR.
 // Spare columns (n_rows < n_cols) must keep their price: then the radius is the nearest free column's distance.
 // References: Jonker and Volgenant 1987 (shortest augmenting paths); Balas, Miller, Pekny and Toth 1991 (from many
 // rows at once).
+// Dropped: distance and parent in two words needs a second grid barrier a round, to adopt labels once they have settled
+// (9 us a round instead of one barrier less).
 #include "auction/rows.cuh"
 namespace cg = cooperative_groups;
 
-#define FAR (1LL << 61)
-#define NO_EDGE (1LL << 60)  // distances from here on are none
+#define FAR (1LL << 61)  // a distance that is none
+#define NO_ROW 0xffffffffffffffffULL
+typedef unsigned long long Label;  // distance << row_bits | row it came from
 
 struct Forest {
-    Int* distance;       // (n,) FAR: no label
-    int* parent;         // (n,) row the label came from
-    int* tree;           // (n,) root of that row
-    int* dirty;          // (n,) the label fell while rows were read whole, and nobody has adopted it
-    int* active;         // (m,) ring of rows to scan
-    int* waiting;        // (m,) 1 while in the ring
+    Label* label;        // (n,) NO_ROW: none
+    int* stamp;          // (m,) the last round that a row was listed for, so that it stands there once
+    int* active;         // (2, m) rows to scan, by parity of the round
     int* whole;          // (m,) rows to read whole
     Int* whole_at;       // (m,) distance at which a row was last read whole in this phase, FAR: not
+    int* tree;           // (n,) root of a labelled column without a row
     Int* tree_distance;  // (m,) by root: nearest column without a row
     int* tree_column;    // (m,) and which
     struct Growth* growth;
+    Int row_bits;
 };
 
 struct Growth {
-    Int head, tail, n_whole, nearest, farthest, hidden, outcome, phases, rounds, scans, readings;
+    Int n_active[3], n_whole, nearest, farthest, hidden, outcome, phases, rounds, scans, readings;
 };
 #define RUNNING 0
 #define COMPLETE 1
 #define INFEASIBLE 2
+#define TOO_FAR 3
 
-// Distance of row i from its root, which is that of the column it holds.
-__device__ __forceinline__ Int distance_of(const Auction& a, const Forest& f, Int i) {
+__device__ __forceinline__ Int distance_in(const Forest& f, Label label) {
+    return label == NO_ROW ? FAR : (Int)(label >> f.row_bits);
+}
+__device__ __forceinline__ int row_in(const Forest& f, Label label) { return (int)(label & ((1ULL << f.row_bits) - 1)); }
+
+// What row i holds, net, and its distance from its root. A root's best is kept in `held` by plant.
+struct Stand {
+    Int base, profit;
+};
+__device__ __forceinline__ Stand stand_of(const Auction& a, const Forest& f, Int i) {
     const int j = a.column_of[i];
-    return j < 0 ? 0 : __ldcg(f.distance + j);
+    const Int held = a.held[i];
+    if (j < 0) return {0, held};
+    return {distance_in(f, __ldcg(f.label + j)), held - a.prices[j]};
 }
 
-// What row i holds, net: its best for a root, where plant keeps it in `held`.
-__device__ __forceinline__ Int profit_of(const Auction& a, Int i) {
-    const int j = a.column_of[i];
-    return j < 0 ? a.held[i] : a.held[i] - a.prices[j];
+// List row i for round `next`, once: the exchange settles who lists it, the sum hands out the place.
+__device__ __forceinline__ void activate(const Auction& a, const Forest& f, int i, Int next) {
+    if (atomicExch(f.stamp + i, (int)next) == (int)next) return;
+    f.active[next % 2 * a.n_rows + add(f.growth->n_active + next % 3, 1)] = i;
 }
 
-// The atomic hands out places in the ring; `waiting` keeps a row from standing in it twice.
-__device__ __forceinline__ void activate(const Auction& a, const Forest& f, int i) {
-    if (!atomicExch(f.waiting + i, 1)) f.active[add(&f.growth->tail, 1) % a.n_rows] = i;
-}
-
-__device__ void plant(const Auction& a, const Forest& f, Int n, Scratch& s) {
-    for (Int j = grid_thread(); j < a.n_cols; j += grid_threads()) {
-        f.distance[j] = FAR;
-        f.dirty[j] = 0;
-    }
+__device__ void plant(const Auction& a, const Forest& f, Int n, Int round, Scratch& s) {
+    for (Int j = grid_thread(); j < a.n_cols; j += grid_threads()) f.label[j] = NO_ROW;
     for (Int i = grid_thread(); i < a.n_rows; i += grid_threads()) {
         f.whole_at[i] = FAR;
         f.tree_distance[i] = FAR;
@@ -85,70 +91,64 @@ __device__ void plant(const Auction& a, const Forest& f, Int n, Scratch& s) {
         }
         if (threadIdx.x == 0) {
             a.held[i] = o.net;
-            activate(a, f, (int)i);
+            activate(a, f, (int)i, round);
         }
         __syncthreads();  // the list is read before it may be written for the next root
     }
 }
 
-// One edge tried: the atomic settles which of two rows has the shorter path. True when the label fell.
-__device__ __forceinline__ bool try_edge(const Auction& a, const Forest& f, Int base, Int profit, int j, Int benefit,
-                                         Int& length) {
-    length = base + max(0LL, profit - (benefit - a.prices[j]));
-    return length < __ldcg(f.distance + j) && length < atomicMin(f.distance + j, length);
-}
-
-// Lane by lane, the label of column j fell to `length`: if it still stands, row i is its parent.
-__device__ __forceinline__ void adopt(const Auction& a, const Forest& f, int i, int tree, int j, Int length) {
-    if (__ldcg(f.distance + j) != length) return;
-    f.parent[j] = i;
-    f.tree[j] = tree;
+// Try one edge of row i. The exchange settles which row labels the column; a label only ever gets nearer, so that
+// following labels back cannot run in a circle of edges of length 0.
+__device__ __forceinline__ void try_edge(const Auction& a, const Forest& f, int i, const Stand& stand, int j,
+                                         Int benefit, Int next) {
     const int owner = a.row_of[j];
-    if (owner >= 0) activate(a, f, owner);
-}
-
-__device__ __forceinline__ int tree_of(const Auction& a, const Forest& f, int i) {
-    const int j = a.column_of[i];
-    return j < 0 ? i : f.tree[j];
-}
-
-// A round: warp w scans the w-th active row, all labels settle at the barrier, then they are adopted. A label that
-// fell has exactly one warp that made it fall to where it is, so adopting needs no atomic.
-__device__ void grow_round(const Auction& a, const Forest& f, Int head, Int count, cg::grid_group& grid) {
-    const int lane = threadIdx.x % 32;
-    const bool mine = grid_warp() < count;
-    int i = -1;
-    Int lengths[2];
-    int2 columns = {-1, -1};
-    bool fell[2] = {false, false};
-    if (mine) {
-        i = f.active[(head + grid_warp()) % a.n_rows];
-        if (lane == 0) atomicExch(f.waiting + i, 0);
-        __syncwarp();
-        const Int base = distance_of(a, f, i), profit = profit_of(a, i);
-        columns = reinterpret_cast<const int2*>(a.list_columns + (Int)i * LIST)[lane];
-        const longlong2 benefits = reinterpret_cast<const longlong2*>(a.list_benefits + (Int)i * LIST)[lane];
-        if (columns.x >= 0) fell[0] = try_edge(a, f, base, profit, columns.x, benefits.x, lengths[0]);
-        if (columns.y >= 0) fell[1] = try_edge(a, f, base, profit, columns.y, benefits.y, lengths[1]);
+    Label old = __ldcg(f.label + j);
+    const Int length = stand.base + max(0LL, stand.profit - (benefit - a.prices[j]));
+    if (length >> (63 - f.row_bits)) {
+        f.growth->outcome = TOO_FAR;
+        return;
     }
-    grid.sync();  // labels have settled before anybody adopts one
-    if (fell[0] || fell[1]) {
-        const int tree = tree_of(a, f, i);
-        if (fell[0]) adopt(a, f, i, tree, columns.x, lengths[0]);
-        if (fell[1]) adopt(a, f, i, tree, columns.y, lengths[1]);
+    const Label mine = (Label)length << f.row_bits | (Label)i;
+    while (length < distance_in(f, old)) {
+        const Label found = atomicCAS(f.label + j, old, mine);
+        if (found == old) {
+            if (owner >= 0) activate(a, f, owner, next);
+            return;
+        }
+        old = found;
+    }
+}
+
+// Warp by warp, scan the rows listed for this round through their short lists.
+__device__ void grow_round(const Auction& a, const Forest& f, Int round, Int count) {
+    const int lane = threadIdx.x % 32;
+    const int* active = f.active + round % 2 * a.n_rows;
+    for (Int k = grid_warp(); k < count; k += grid_warps()) {
+        const int i = active[k];
+        const int2 columns = reinterpret_cast<const int2*>(a.list_columns + (Int)i * LIST)[lane];
+        const longlong2 benefits = reinterpret_cast<const longlong2*>(a.list_benefits + (Int)i * LIST)[lane];
+        const Stand stand = stand_of(a, f, i);
+        if (columns.x >= 0) try_edge(a, f, i, stand, columns.x, benefits.x, round + 1);
+        if (columns.y >= 0) try_edge(a, f, i, stand, columns.y, benefits.y, round + 1);
     }
 }
 
 // No edge outside row i's list leads nearer than this.
 __device__ __forceinline__ Int hidden_from(const Auction& a, const Forest& f, Int i) {
-    const Int base = distance_of(a, f, i), rest = a.rest[i];
-    if (base >= NO_EDGE || rest == LOWEST || f.whole_at[i] == base) return FAR;
-    return base + max(0LL, profit_of(a, i) - rest);
+    const Int rest = a.rest[i];
+    const Stand stand = stand_of(a, f, i);
+    if (stand.base == FAR || rest == LOWEST || f.whole_at[i] == stand.base) return FAR;
+    return stand.base + max(0LL, stand.profit - rest);
 }
 
 __device__ void measure_trees(const Auction& a, const Forest& f) {
-    for (Int j = grid_thread(); j < a.n_cols; j += grid_threads())
-        if (a.row_of[j] < 0 && f.distance[j] < NO_EDGE) atomicMin(f.tree_distance + f.tree[j], f.distance[j]);
+    for (Int j = grid_thread(); j < a.n_cols; j += grid_threads()) {
+        if (a.row_of[j] >= 0 || f.label[j] == NO_ROW) continue;
+        int i = row_in(f, f.label[j]);
+        for (int back = a.column_of[i]; back >= 0; back = a.column_of[i]) i = row_in(f, f.label[back]);
+        f.tree[j] = i;
+        atomicMin(f.tree_distance + i, distance_in(f, f.label[j]));
+    }
     Int hidden = FAR;
     for (Int i = grid_thread(); i < a.n_rows; i += grid_threads()) hidden = min(hidden, hidden_from(a, f, i));
     hidden = warp_min(hidden);
@@ -158,7 +158,7 @@ __device__ void measure_trees(const Auction& a, const Forest& f) {
 __device__ void measure_forest(const Auction& a, const Forest& f, Int n) {
     for (Int q = grid_thread(); q < n; q += grid_threads()) {
         const Int reach = f.tree_distance[a.queue[q]];
-        if (reach >= NO_EDGE) continue;
+        if (reach == FAR) continue;
         atomicMin(&f.growth->nearest, reach);
         atomicMax(&f.growth->farthest, reach);
     }
@@ -169,38 +169,31 @@ __device__ void list_hidden(const Auction& a, const Forest& f, Int nearest) {
         if (hidden_from(a, f, i) < nearest) f.whole[add(&f.growth->n_whole, 1)] = (int)i;
 }
 
-// Relax every edge of the listed rows, or (second pass) adopt the labels that fell: one adopter per fallen label.
-template <bool adopting>
-__device__ void read_whole(const Auction& a, const Forest& f, Int n_whole, Scratch& s) {
+// Try every edge of the listed rows, block by block, and renew their lists.
+__device__ void read_whole(const Auction& a, const Forest& f, Int n_whole, Int round, Scratch& s) {
     for (Int k = blockIdx.x; k < n_whole; k += gridDim.x) {
         const int i = f.whole[k];
         const Row row = row_at(a, i);
-        const Int profit = profit_of(a, i);
-        const int tree = tree_of(a, f, i);
-        if (!adopting) {
-            reveal(a, i, s);
-            if (threadIdx.x == 0) f.whole_at[i] = distance_of(a, f, i);
-            __syncthreads();  // whole_at fixes the distance that both passes use
+        if (threadIdx.x == 0) {
+            const Stand now = stand_of(a, f, i);
+            f.whole_at[i] = s.word[0] = now.base;
+            s.word[1] = now.profit;
         }
-        const Int base = __ldcg(f.whole_at + i);
+        __syncthreads();  // one stand for the whole block: a label may come nearer any moment
+        const Stand stand = {s.word[0], s.word[1]};
+        __syncthreads();  // everyone has read it before reveal reuses the scratch
+        reveal(a, i, s);
         for (Int t = threadIdx.x; t < row.degree; t += BLOCK) {
-            const Int benefit = benefit_at(a, row.start + t);
-            if (benefit == LOWEST) continue;
-            const int j = column_at(a, row, t);
-            Int length;
-            if (!adopting) {
-                if (try_edge(a, f, base, profit, j, benefit, length)) atomicExch(f.dirty + j, 1);
-            } else if (__ldcg(f.dirty + j)) {
-                length = base + max(0LL, profit - (benefit - a.prices[j]));
-                if (__ldcg(f.distance + j) == length && atomicExch(f.dirty + j, 0)) adopt(a, f, i, tree, j, length);
-            }
+            const Int benefit = benefit_at(a, row, t);
+            if (benefit != LOWEST) try_edge(a, f, i, stand, column_at(a, row, t), benefit, round);
         }
+        // Should the label have come nearer since, the row is listed again, and whole_at is not its distance.
     }
 }
 
 __device__ void raise_prices(const Auction& a, const Forest& f, Int radius) {
     for (Int j = grid_thread(); j < a.n_cols; j += grid_threads()) {
-        const Int distance = f.distance[j];
+        const Int distance = distance_in(f, f.label[j]);
         if (distance < radius) a.prices[j] += radius - distance;
         if (a.row_of[j] < 0 && distance <= radius && distance == f.tree_distance[f.tree[j]])
             atomicMin(f.tree_column + f.tree[j], (int)j);  // of equally near columns the lowest
@@ -210,14 +203,14 @@ __device__ void raise_prices(const Auction& a, const Forest& f, Int radius) {
 // Benefit of an edge that exists: by its place in a dense row, by bisection in an ascending sparse one.
 __device__ Int benefit_of(const Auction& a, Int i, int j) {
     const Row row = row_at(a, i);
-    if (!a.indices) return benefit_at(a, row.start + j);
+    if (!a.indices) return benefit_at(a, row, j);
     Int low = row.start, high = row.start + row.degree - 1;
     while (low < high) {
         const Int middle = (low + high) / 2;
         if (a.indices[middle] < j) low = middle + 1;
         else high = middle;
     }
-    return benefit_at(a, low);
+    return benefit_at(a, row, low - row.start);
 }
 
 __device__ void flip(const Auction& a, const Forest& f, Int n) {
@@ -226,7 +219,7 @@ __device__ void flip(const Auction& a, const Forest& f, Int n) {
         int j = f.tree_column[root];
         if (j == INT_MAX) continue;
         for (int i = -1; i != root;) {
-            i = f.parent[j];
+            i = row_in(f, f.label[j]);
             const int back = a.column_of[i];
             a.row_of[j] = i;
             a.column_of[i] = j;
@@ -243,34 +236,30 @@ __device__ void requeue(const Auction& a, Int n) {
     }
 }
 
-// Grow the forest of the queued rows until the lists vouch for its nearest free column; false when there is none.
-__device__ void grow(const Auction& a, const Forest& f, Int n, Scratch& s, cg::grid_group& grid) {
+// Grow the forest of the queued rows until the lists vouch for its nearest free column. Round r scans n_active[r % 3]
+// rows and lists rows for r + 1; meanwhile the leader clears the counter of r + 2, which round r - 1 has read.
+__device__ Int grow(const Auction& a, const Forest& f, Int n, Int round, Scratch& s, cg::grid_group& grid) {
     Growth& g = *f.growth;
     const bool leader = grid_thread() == 0;
     while (true) {
-        while (true) {
-            const Int head = g.head, count = min(g.tail - head, grid_warps());
-            grid.sync();  // everyone has read head and tail before adopt moves the tail
-            if (count == 0) break;
-            grow_round(a, f, head, count, grid);
-            if (leader) g.head = head + count, ++g.rounds, g.scans += count;
-            grid.sync();
+        for (Int count = g.n_active[round % 3]; count; count = g.n_active[round % 3]) {
+            if (leader) g.n_active[(round + 2) % 3] = 0, g.scans += count;
+            grow_round(a, f, round, count);
+            grid.sync();  // labels and the next round's list before that round
+            ++round;
         }
-        if (leader) g.nearest = g.hidden = FAR, g.farthest = 0, g.n_whole = 0;
+        if (leader) g.nearest = g.hidden = FAR, g.farthest = 0, g.n_whole = 0, g.n_active[(round + 1) % 3] = 0;
         grid.sync();
         measure_trees(a, f);
         grid.sync();
         measure_forest(a, f, n);
         grid.sync();
-        if (g.hidden >= g.nearest) return;
+        if (g.hidden >= g.nearest) return round;
         list_hidden(a, f, g.nearest);
         grid.sync();
-        const Int n_whole = g.n_whole;
-        read_whole<false>(a, f, n_whole, s);
+        read_whole(a, f, g.n_whole, round, s);
         grid.sync();
-        read_whole<true>(a, f, n_whole, s);
-        if (leader) g.readings += n_whole;
-        grid.sync();
+        if (leader) g.readings += g.n_whole;
     }
 }
 
@@ -285,6 +274,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
     cg::grid_group grid = cg::this_grid();
     Growth& g = *f.growth;
     const bool leader = grid_thread() == 0;
+    Int round = g.rounds;
     for (Int phase = 0; phase < most_phases; ++phase) {
         const Int n = a.state->n_queue;
         if (n == 0) {
@@ -292,11 +282,13 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1)
             return;
         }
         if (leader) a.state->n_next = 0, ++g.phases;
-        plant(a, f, n, s);
+        plant(a, f, n, round, s);
         grid.sync();
-        grow(a, f, n, s, grid);
+        round = grow(a, f, n, round, s, grid);
+        if (leader) g.rounds = round;
         const Int nearest = g.nearest, hidden = g.hidden, farthest = g.farthest;
-        if (nearest >= NO_EDGE) {
+        if (g.outcome == TOO_FAR) return;
+        if (nearest == FAR) {
             if (leader) g.outcome = INFEASIBLE;
             return;
         }

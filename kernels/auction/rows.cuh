@@ -12,6 +12,9 @@
 #ifndef FIXED_POINT
 #define FIXED_POINT 0
 #endif
+#ifndef METRIC
+#define METRIC 0  // not 0: the benefits are distances between points, worked out when read
+#endif
 
 #define LIST 64       // edges in a short list, two a lane
 #define WANTED 48     // edges a reading aims for; the space between is for threads that hold two of the best
@@ -26,7 +29,8 @@ typedef long long Int;
 struct Auction {
     const Int* indptr;      // (m + 1,) null when dense
     const int* indices;     // (nnz,)   null when dense
-    const VALUE* values;    // (nnz,) or (m, n)
+    const VALUE* values;    // (nnz,) or (m, n); points: x (m, dimension)
+    const VALUE* targets;   // points: y (n, dimension)
     int* list_columns;      // (m, LIST) -1 where unused
     Int* list_benefits;     // (m, LIST)
     Int* rest;              // (m,) no edge outside the list has a higher net benefit
@@ -48,12 +52,13 @@ struct Auction {
     Int n_rows, n_cols, n_phases, trace_size;
     Int alone;              // the raise of a person with one edge: the span of benefits
     Int deterministic;
+    Int dimension;          // of points
     double scale;
 };
 
 // What outlives a launch.
 struct State {
-    Int phase, opened, rounds, bids, n_queue, n_next, n_stale, readings;
+    Int phase, opened, rounds, bids, n_queue, n_next, n_stale, readings, opened_readings;
 };
 
 struct Offer {
@@ -71,20 +76,35 @@ __device__ __forceinline__ Int add(Int* counter, Int by) {
 }
 
 struct Row {
-    Int start, degree;
+    Int start, degree, i;
 };
 
 __device__ __forceinline__ Row row_at(const Auction& a, Int i) {
-    if (!a.indptr) return {i * a.n_cols, a.n_cols};
-    return {a.indptr[i], a.indptr[i + 1] - a.indptr[i]};
+    if (!a.indptr) return {i * a.n_cols, a.n_cols, i};
+    return {a.indptr[i], a.indptr[i + 1] - a.indptr[i], i};
 }
 
-__device__ __forceinline__ Int benefit_at(const Auction& a, Int t) {
-    const VALUE value = a.values[t];
-#if FIXED_POINT
+#if METRIC
+// Minus the distance of x_i and y_j, in fixed point. Metrics: 1 squared Euclidean, 2 Euclidean, 3 city block.
+__device__ __forceinline__ Int benefit_of_points(const Auction& a, Int i, Int j) {
+    double sum = 0;
+    for (Int k = 0; k < a.dimension; ++k) {
+        const double step = (double)a.values[i * a.dimension + k] - (double)a.targets[j * a.dimension + k];
+        sum += METRIC == 3 ? fabs(step) : step * step;
+    }
+    return -llrint((METRIC == 2 ? sqrt(sum) : sum) * a.scale);
+}
+#endif
+
+// Benefit of the t-th edge of a row; LOWEST when it is forbidden.
+__device__ __forceinline__ Int benefit_at(const Auction& a, const Row& row, Int t) {
+#if METRIC
+    return benefit_of_points(a, row.i, t);
+#elif FIXED_POINT
+    const VALUE value = a.values[row.start + t];
     return isinf((double)value) ? LOWEST : llrint((double)value * a.scale);
 #else
-    return (Int)value * (Int)a.scale;
+    return (Int)a.values[row.start + t] * (Int)a.scale;
 #endif
 }
 
@@ -94,7 +114,7 @@ __device__ __forceinline__ int column_at(const Auction& a, const Row& row, Int t
 
 // Net benefit of the t-th edge of a row; LOWEST when it is forbidden.
 __device__ __forceinline__ Int net_at(const Auction& a, const Row& row, Int t) {
-    const Int benefit = benefit_at(a, row.start + t);
+    const Int benefit = benefit_at(a, row, t);
     return benefit == LOWEST ? LOWEST : benefit - a.prices[column_at(a, row, t)];
 }
 
@@ -126,7 +146,7 @@ __device__ __forceinline__ Int above_middle(Int low, Int high) {
 
 __device__ __forceinline__ void keep(const Auction& a, Int i, int place, const Row& row, Int t) {
     a.list_columns[i * LIST + place] = column_at(a, row, t);
-    a.list_benefits[i * LIST + place] = benefit_at(a, row.start + t);
+    a.list_benefits[i * LIST + place] = benefit_at(a, row, t);
 }
 
 // The largest bar that at least WANTED threads' best edges reach; LOWEST + 1 when fewer threads have an edge.

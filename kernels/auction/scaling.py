@@ -7,9 +7,12 @@ from fractions import Fraction
 import numpy as np
 
 from kernels.problems import Array, Csr
+from kernels.problems.points import Points
 
 THETA = 4
 """Epsilon falls by this factor from phase to phase; 4, 7 and 10 differ by less than the instances do."""
+START = 2000
+"""The first epsilon is a span over this, or over n_cols / 4: larger ones outrun the short lists and gain no rounds."""
 MOST_SCALED = 2**61
 """No scaled price may pass this, so that a net benefit and a raise still fit int64."""
 
@@ -41,14 +44,32 @@ def arithmetic_of(weights: Array | Csr, epsilon: float | None) -> Arithmetic:
     return Arithmetic(scale, (high - low) * scale)
 
 
-def fixed_point(weights: Array | Csr) -> Arithmetic:
-    """Floats as int64 multiples of a power of two, as fine as keeps prices in range: a step of about 2**-45 spans."""
-    values = weights.values if isinstance(weights, Csr) else weights
-    found = np.abs(values[np.isfinite(values)])
-    largest = float(found.max()) if found.size and found.max() > 0 else 1.0
-    room = MOST_SCALED / (largest * 2 * (weights.shape[-1] + 2))
+def fixed_point(weights: Array | Csr | Points, complete: bool) -> Arithmetic:
+    """Floats as int64 multiples of a power of two, as fine as leaves room for prices.
+
+    Where every pair is an edge, no price and no distance in `paths.cu` passes a few spans: 8 of them must fit beside a
+    row in a label. Else a chain of rows may pass a price on: n_cols spans, and 64 in a label.
+    """
+    if isinstance(weights, Points):
+        largest, extents = _diameter(weights), (weights.x.shape[0], weights.y.shape[0])
+    else:
+        values = weights.values if isinstance(weights, Csr) else weights
+        found = np.abs(values[np.isfinite(values)])
+        largest, extents = float(found.max()) if found.size else 0.0, weights.shape
+    room = 2.0 ** (63 - extents[0].bit_length() - 3) if complete else 2.0**-6 * MOST_SCALED / (sum(extents) + 2)
+    room = min(room, 2.0**57) / (2 * (largest or 1.0))
     scale = 2.0 ** min(1000, math.floor(math.log2(room)))
     return Arithmetic(scale, math.ceil(2 * largest * scale))
+
+
+def _diameter(points: Points) -> float:
+    """No pair is further apart: the distance across the box around all points."""
+    low = np.minimum(points.x.min(0), points.y.min(0)).astype(np.float64)
+    across = np.maximum(points.x.max(0), points.y.max(0)) - low
+    if points.metric == "cityblock":
+        return float(across.sum())
+    square = float((across**2).sum())
+    return square if points.metric == "sqeuclidean" else math.sqrt(square)
 
 
 def whole_prices(prices: Array, scale: int) -> Array:
@@ -73,7 +94,7 @@ def epsilons(unit: Arithmetic, epsilon: float | None, n_rows: int, n_cols: int) 
     smallest = 1 if unit.exact else unit.span / (n_cols + 1) * 2.0**-20
     if n_rows < n_cols or unit.span <= 0:
         return [smallest if unit.exact or smallest > 0 else 1.0]
-    largest, found = unit.span / 500, []
+    largest, found = unit.span / max(START, n_cols // 4), []
     while largest > smallest:
         found.append(math.ceil(largest) if unit.exact else largest)
         largest /= THETA

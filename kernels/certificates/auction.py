@@ -5,15 +5,20 @@ For prices p >= 0, u_i = max(reject_i, max_j b_ij - p_j) and any assignment a: s
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from kernels.problems import UNASSIGNED, Array, Csr
+from kernels.problems.points import PointAuction
 from kernels.problems.sparse import Auction
 from kernels.solution import Certificate, Number, Solution, Termination
 
 CHUNK = 1 << 24
 """Entries looked at together: 128 MiB of float64."""
+SAMPLE = 256
+"""Rows whose nearest neighbours are worked out again."""
 
 
 def auction(problem: Auction, solution: Solution) -> Certificate:
@@ -22,6 +27,8 @@ def auction(problem: Auction, solution: Solution) -> Certificate:
     `max_violation` is in units of benefit: how far reported profits fall short of b - p, or prices of 0. For integer
     benefits the bound is rounded down, as no assignment lies between integers.
     """
+    if isinstance(problem, PointAuction):
+        return _on_points(problem, solution)
     if solution.termination is Termination.INFEASIBLE:
         return _violator(problem, solution.arrays["hall_rows"])
     assignment, prices = solution.arrays["assignment"], solution.arrays["prices"]
@@ -60,6 +67,27 @@ def auction(problem: Auction, solution: Solution) -> Certificate:
         proved=proved,
         facts={} if complete else {"partial_objective": objective},
     )
+
+
+def _on_points(problem: PointAuction, solution: Solution) -> Certificate:
+    """The certificate on the graph of the points: complete, or of the neighbours that the answer names.
+
+    That those are the nearest is checked in full for up to SAMPLE rows, spread evenly.
+    """
+    points = problem.points
+    common: dict[str, Any] = {"maximize": True, "reject": problem.reject, "prices0": problem.prices0}
+    if points.neighbours is None:
+        return auction(Auction(points.all_benefits(), **common), solution)
+    named = solution.arrays["neighbours"]
+    found = auction(Auction(points.graph_of_neighbours(named), **common), solution)
+    rows = np.unique(np.linspace(0, problem.shape[0] - 1, SAMPLE).astype(np.int64))
+    right = named.shape == (problem.shape[0], points.neighbours)
+    for i in rows if right else ():
+        near = points.benefits(rows[rows == i])[0]
+        kth = np.partition(near, -points.neighbours)[-points.neighbours]
+        right &= bool((near[named[i]] >= kth - 1e-9 * abs(kth)).all()) and np.unique(named[i]).size == named.shape[1]
+    note = f"among each row's {points.neighbours} nearest columns ({rows.size} rows of them checked): {found.proved}"
+    return replace(found, holds=found.holds and right, proved=note)
 
 
 def _claim(solution: Solution, exact: bool, n_rows: int, gap: Number | None) -> tuple[float | None, str]:

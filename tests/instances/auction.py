@@ -46,6 +46,11 @@ def spatial(n: int, seed: int) -> Array:
     return -squared
 
 
+def clouds(m: int, n: int, d: int, seed: int) -> Inputs:
+    rng = np.random.default_rng(seed)
+    return {"x": rng.random((m, d)), "y": rng.random((n, d))}
+
+
 FAMILIES: dict[str, Callable[[], Inputs]] = {
     "dense-int": lambda: {"benefit": dense(60, 60, 1)},
     "dense-float": lambda: {"benefit": dense(50, 50, 2, dtype=np.float64)},
@@ -79,4 +84,8 @@ CASES: list[Case] = [
     Case("auction", "sparse-int-small-epsilon", FAMILIES["sparse-int"], {"epsilon": 0.3, "trace": True}),
     Case("auction", "sparse-float-epsilon", FAMILIES["sparse-float"], {"epsilon": 5.0}),
     Case("auction", "sparse-epsilon-paths", FAMILIES["sparse-int"], {"epsilon": 100.0, "finish": "paths"}),
+    Case("auction", "points", lambda: clouds(90, 90, 2, 16)),
+    Case("auction", "points-rectangular", lambda: clouds(60, 90, 3, 17), {"metric": "euclidean"}),
+    Case("auction", "points-neighbours", lambda: clouds(90, 180, 2, 18), {"metric": "cityblock", "neighbours": 20}),
+    Case("auction", "points-too-few-neighbours", lambda: clouds(120, 120, 2, 19), {"neighbours": 2}),
 ]

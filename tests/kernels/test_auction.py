@@ -88,6 +88,22 @@ def test_the_auction_makes_the_papers_bids(device: Device) -> None:
     np.testing.assert_array_equal(solution.arrays["bidders"], bidders)
 
 
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cityblock"])
+@pytest.mark.parametrize("neighbours", [None, 30])
+def test_points_are_assigned_as_their_distances(metric: str, neighbours: int | None, device: Device) -> None:
+    clouds = instances.clouds(80, 120, 2, 1)
+    solution, certificate = run(clouds, device, metric=metric, neighbours=neighbours)
+    x, y = np.asarray(clouds["x"]), np.asarray(clouds["y"])
+    step = np.abs(x[:, None] - y[None])
+    distance = {"sqeuclidean": (step**2).sum(-1), "euclidean": np.sqrt((step**2).sum(-1)), "cityblock": step.sum(-1)}
+    benefit = -distance[metric]
+    if neighbours is not None:
+        kth = -np.sort(-benefit, axis=1)[:, neighbours - 1 : neighbours]
+        benefit = np.where(benefit >= kth, benefit, -np.inf)
+        assert solution.arrays["neighbours"].shape == (80, neighbours)
+    assert certificate.objective == pytest.approx(oracle.scipy_optimum(benefit), rel=1e-9)
+
+
 def test_infeasible_graphs_name_too_many_rows_for_their_columns(device: Device) -> None:
     for finish in ("paths", "auction"):
         graph = instances.without_assignment(60, 3)
@@ -170,6 +186,11 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "no rows": (csr(shape=(0, 2), indptr=np.array([0])), "benefit"),
     "reject too short": ({"benefit": np.ones((2, 2)), "reject": np.ones(1)}, "reject"),
     "reject sparse": ({"benefit": np.ones((2, 2)), "reject": csr()["benefit"]}, "reject"),
+    "x alone": ({"x": np.ones((2, 2))}, "y"),
+    "flat points": ({"x": np.ones(2), "y": np.ones((2, 2))}, "x"),
+    "points of two dimensions": ({"x": np.ones((2, 3)), "y": np.ones((2, 2))}, "y"),
+    "NaN point": ({"x": np.full((2, 2), math.nan), "y": np.ones((2, 2))}, "x"),
+    "more points than places": ({"x": np.ones((3, 2)), "y": np.ones((2, 2))}, "benefit"),
     "negative price": ({"benefit": np.ones((2, 2)), "prices0": np.array([1, -1])}, "prices0"),
     "NaN price": ({"benefit": np.ones((2, 2)), "prices0": np.array([1, math.nan])}, "prices0"),
 }

@@ -1,0 +1,237 @@
+"""Assignment by auction beside its peers: python -m benchmarks.auction [--device gpu] [--parts targets,paper,...].
+
+    targets   uniform weights 1..10000, dense and 10% sparse: epsilon 1 and exact; peers SciPy, lapx, OR-Tools
+    paper     rounds and times of the paper's tables 2 and 3: every variant, epsilon 1 and 1 / (n + 1)
+    bidders   the paper's figure 1: bidders in every round, n = 1108
+    epsilon   rounds, time and true gap against epsilon
+    warm      solving again from the prices of an instance that differs a little
+    large     a million rows with 32 random edges each
+
+Every row of ours carries its certificate; a peer's objective is held against ours. On a GPU `ms` is the solve with the
+graph on the device, `h2d_ms` the transfer.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks.rows import Rows, alternate
+from kernels import SOLVERS, Array, Certificate, Csr, Deadline, Solution
+from kernels.auction import AuctionOptions
+
+AUCTION = SOLVERS["auction"]
+PARTS = ("targets", "paper", "bidders", "epsilon", "warm", "large")
+
+
+def uniform(n: int, density: float, seed: int = 0) -> Array | Csr:
+    """(n, n) int32 weights 1..10000, dense or CSR; a full assignment is planted."""
+    rng = np.random.default_rng([3, n, density < 1, *([seed] if seed else [])])
+    planted, blocks = rng.permutation(n), []
+    for i in range(0, n, 1024):
+        j = min(n, i + 1024)
+        weight = rng.integers(1, 10001, (j - i, n), dtype=np.int32)
+        if density < 1:
+            keep = rng.random((j - i, n), dtype=np.float32) < density
+            keep[np.arange(j - i), planted[i:j]] = True
+            rows, columns = np.nonzero(keep)
+            blocks.append((np.bincount(rows, minlength=j - i), columns.astype(np.int32), weight[keep]))
+        else:
+            blocks.append((np.zeros(0), np.zeros(0), weight))
+    sizes, indices, values = (np.concatenate(part) for part in zip(*blocks, strict=True))
+    if density == 1:
+        return np.asarray(values)
+    return Csr(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), indices, values, (n, n))
+
+
+def few_edges(n: int, degree: int) -> Csr:
+    """n rows with `degree` random columns each (fewer where two fall together) and a planted assignment."""
+    rng = np.random.default_rng([6, n, degree])
+    columns = rng.integers(0, n, (n, degree), dtype=np.int32)
+    columns[:, 0] = rng.permutation(n)
+    columns.sort(axis=1)
+    keep = np.ones(columns.shape, bool)
+    keep[:, 1:] = columns[:, 1:] != columns[:, :-1]
+    indptr = np.concatenate([[0], np.cumsum(keep.sum(1))])
+    return Csr(indptr, columns[keep], rng.integers(1, 10001, int(indptr[-1]), dtype=np.int32), (n, n))
+
+
+def solve(graph: Array | Csr, device: Any, repeats: int, prices0: Array | None = None, **given: Any) -> dict[str, Any]:
+    """Median times, the counters, and what the certificate says of the last answer."""
+    options = AuctionOptions.model_validate(given)
+    inputs = {"benefit": graph} | ({} if prices0 is None else {"prices0": prices0})
+    problem = AUCTION.build(inputs, options)
+    times: list[dict[str, float]] = []
+    for _ in range(repeats):
+        start = time.perf_counter()
+        solution: Solution = AUCTION.solve(problem, options, Deadline(120), device)
+        total = (time.perf_counter() - start) * 1e3
+        times.append({"solve": total} | solution.timings_ms)
+    certificate: Certificate = AUCTION.certify(problem, solution)
+    found: dict[str, Any] = {"ms": statistics.median(t["solve"] for t in times)}
+    found |= {f"{name}_ms": statistics.median(t[name] for t in times) for name in ("h2d", "d2h") if name in times[0]}
+    found |= {
+        "termination": str(solution.termination),
+        "holds": certificate.holds,
+        "objective": certificate.objective,
+        "gap_abs": certificate.gap_abs,
+        "method": solution.method,
+    } | solution.facts
+    solve.last = solution  # type: ignore[attr-defined]
+    return found
+
+
+def peers(graph: Array | Csr) -> dict[str, Callable[[], float]]:
+    """Exact objectives by what is installed."""
+    if isinstance(graph, Csr):
+        return dict(_sparse_peers(graph))
+    return dict(_dense_peers(graph))
+
+
+def _sparse_peers(graph: Csr) -> Iterator[tuple[str, Callable[[], float]]]:
+    from scipy.sparse import csr_array
+    from scipy.sparse.csgraph import min_weight_full_bipartite_matching
+
+    matrix = csr_array((graph.values, graph.indices, graph.indptr), graph.shape)
+
+    def scipy_csgraph() -> float:
+        rows, columns = min_weight_full_bipartite_matching(matrix, maximize=True)
+        return float(matrix[rows, columns].sum())
+
+    yield "scipy csgraph", scipy_csgraph
+    try:
+        from ortools.graph.python import linear_sum_assignment as ortools
+    except ImportError:
+        return
+    rows_of = np.repeat(np.arange(graph.shape[0], dtype=np.int32), np.diff(graph.indptr))
+
+    def ortools_cost_scaling() -> float:
+        solver = ortools.SimpleLinearSumAssignment()
+        solver.add_arcs_with_cost(rows_of, graph.indices, -graph.values.astype(np.int64))
+        solver.solve()
+        return -float(solver.optimal_cost())
+
+    yield "or-tools", ortools_cost_scaling
+
+
+def _dense_peers(benefit: Array) -> Iterator[tuple[str, Callable[[], float]]]:
+    from scipy.optimize import linear_sum_assignment
+
+    rows = np.arange(benefit.shape[0])
+    yield "scipy", lambda: float(benefit[rows, linear_sum_assignment(benefit, maximize=True)[1]].sum())
+    try:
+        import lap
+    except ImportError:
+        return
+    cost = -benefit.astype(np.float64)
+    yield "lapx lapjv", lambda: -float(lap.lapjv(cost)[0])
+    yield "lapx lapjvc", lambda: -float(lap.lapjvc(cost)[0])
+
+
+def targets(rows: Rows, device: str, sizes: list[int], repeats: int, with_peers: bool) -> None:
+    """The paper's weights: epsilon 1 (rounds to the end) and the optimum."""
+    for density in (1.0, 0.1):
+        for n in sizes:
+            graph = uniform(n, density)
+            for label, given in (("epsilon 1", {"epsilon": 1.0}), ("exact", {})):
+                row = solve(graph, device, repeats, **given)
+                shared = {"part": "targets", "device": device, "n": n, "density": density, "asked": label}
+                if label == "exact" and with_peers:
+                    contestants = peers(graph)
+                    ms = alternate(contestants, 1 if n > 4000 else repeats)
+                    wrong = [name for name, run in contestants.items() if n <= 2500 and run() != row["objective"]]
+                    row |= {"peers_ms": ms, "peers_wrong": wrong, "ratio_to_best": row["ms"] / min(ms.values())}
+                rows.add(**shared, **row)
+
+
+def paper(rows: Rows, device: str, sizes: list[int], repeats: int) -> None:
+    """Tables 2 and 3: the paper's variants by rounds alone, no scaling and no paths."""
+    variants: dict[str, dict[str, Any]] = {"deterministic": {}}
+    if device == "gpu":
+        variants |= {
+            "any order": {"deterministic": False},
+            "graph": {"launch": "graph"},
+        }
+    for density in (1.0, 0.1):
+        for n in sizes:
+            graph = uniform(n, density)
+            for name, given in variants.items():
+                row = solve(graph, device, repeats, epsilon=1.0, **given)
+                rows.add(part="paper", device=device, n=n, density=density, variant=name, asked="epsilon 1", **row)
+            if n <= (2458 if density == 1 else 5451):
+                row = solve(graph, device, 1, epsilon=1 / (n + 1))
+                rows.add(
+                    part="paper", device=device, n=n, density=density, variant="deterministic", asked="1/(n+1)", **row
+                )
+
+
+def bidders(rows: Rows, device: str) -> None:
+    """Figure 1: bidders in each of the first 100 rounds, and how many rounds had at most 32."""
+    for seed in range(3):
+        row = solve(uniform(1108, 1.0, seed), device, 1, epsilon=1.0, trace=True)
+        trace = solve.last.arrays["bidders"]  # type: ignore[attr-defined]
+        thin = float((trace <= 32).mean())
+        rows.add(part="bidders", device=device, n=1108, seed=seed, first_100=trace[:100].tolist(), thin=thin, **row)
+
+
+def epsilon(rows: Rows, device: str, repeats: int) -> None:
+    """Rounds and true gap against epsilon, n = 2458 dense, beside the exact answer."""
+    graph = uniform(2458, 1.0)
+    for value in (1000.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1 / 2459):
+        rows.add(
+            part="epsilon", device=device, n=2458, asked_epsilon=value, **solve(graph, device, repeats, epsilon=value)
+        )
+    rows.add(part="epsilon", device=device, n=2458, asked_epsilon=None, **solve(graph, device, repeats))
+
+
+def warm(rows: Rows, device: str, n: int, repeats: int) -> None:
+    """Change a share of the weights of a 10% sparse graph and start from the old prices, or from nothing."""
+    graph = uniform(n, 0.1)
+    assert isinstance(graph, Csr)
+    solve(graph, device, 1)
+    prices = solve.last.arrays["prices"]  # type: ignore[attr-defined]
+    rng = np.random.default_rng(7)
+    for share in (0.0001, 0.001, 0.01, 0.1):
+        values = graph.values.copy()
+        chosen = rng.random(values.size) < share
+        values[chosen] = rng.integers(1, 10001, int(chosen.sum()))
+        changed = Csr(graph.indptr, graph.indices, values, graph.shape)
+        cold, hot = solve(changed, device, repeats), solve(changed, device, repeats, prices0=prices)
+        assert cold["objective"] == hot["objective"]
+        rows.add(part="warm", device=device, n=n, density=0.1, changed=share, cold_ms=cold["ms"], **hot)
+
+
+def large(rows: Rows, device: str, n: int) -> None:
+    """A million rows, 32 edges each."""
+    rows.add(part="large", device=device, n=n, degree=32, **solve(few_edges(n, 32), device, 1))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "gpu"))
+    parser.add_argument("--parts", default=",".join(PARTS[:5]))
+    parser.add_argument("--sizes", default="500,1108,2458")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--large", type=int, default=1_000_000)
+    parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--name", default="auction", help="results go to benchmarks/results/<name>.jsonl")
+    arguments = parser.parse_args()
+    rows, device, sizes = Rows(arguments.name), arguments.device, [int(n) for n in arguments.sizes.split(",")]
+    AUCTION.warm_up(device)
+    run: dict[str, Callable[[], None]] = {
+        "targets": lambda: targets(rows, device, sizes, arguments.repeats, not arguments.no_peers),
+        "paper": lambda: paper(rows, device, sizes, arguments.repeats),
+        "bidders": lambda: bidders(rows, device),
+        "epsilon": lambda: epsilon(rows, device, arguments.repeats),
+        "warm": lambda: warm(rows, device, sizes[-1], arguments.repeats),
+        "large": lambda: large(rows, device, arguments.large),
+    }
+    for part in arguments.parts.split(","):
+        run[part]()
+
+
+if __name__ == "__main__":
+    main()

@@ -96,5 +96,14 @@ def _refuse_foreign_pages(request: Request) -> None:
     if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
         raise Refusal(403, "A page of another site may not use a service without API keys.")
     name = request.url.hostname or ""
-    if not request.app.state.http.insecure and not is_loopback(name):
+    if not request.app.state.http.insecure and _is_public_name(name):
         raise Refusal(403, f"Without API keys only localhost is answered, not {name!r}.")
+
+
+def _is_public_name(host: str) -> bool:
+    """True for a name that a foreign page could have pointed at this machine: one with a dot, and no bare address."""
+    try:
+        ipaddress.ip_address(host.strip("[]"))
+    except ValueError:
+        return "." in host.rstrip(".") and not host.endswith(".localhost")
+    return False

@@ -90,3 +90,5 @@ def test_serve_refuses_an_open_address(capsys: pytest.CaptureFixture[str], monke
 def test_pages_of_other_sites_are_refused_without_keys(client: httpx.Client) -> None:
     check(client.post("/v1/jobs", json=LAP, headers={"Sec-Fetch-Site": "cross-site"}), 403)
     check(client.get("/v1/jobs", headers={"Host": "rebound.example.org"}), 403)
+    for host in ("localhost:8000", "127.0.0.1", "[::1]:8000", "testserver", "allot.localhost"):
+        assert client.get("/v1/jobs", headers={"Host": host}).status_code == 200

@@ -151,8 +151,8 @@ class Ascent:
         collected = self.first + self.rows.sum(axis=2) + self.columns.sum(axis=2)
         u, v = np.empty(self.problem.n, np.int64), np.empty(self.problem.n, np.int64)
         total = assign(collected, u, v, np.empty(self.problem.n, np.int64))
-        evidence = {
-            "slack": self.submatrices, "rows": self.rows, "columns": self.columns, "u": u, "v": v,
+        evidence = {  # copies: the next sweep, or the tree, goes on with these arrays
+            "slack": self.submatrices.copy(), "rows": self.rows.copy(), "columns": self.columns.copy(), "u": u, "v": v,
             "scale": np.array(self.scale),
         }  # fmt: skip
         value = round_up(self.problem, -(-int(total) // self.scale))

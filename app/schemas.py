@@ -105,11 +105,20 @@ def parse_request(document: Any) -> Any:
     """
     if not isinstance(document, dict):
         raise Invalid(fault("", f"is a JSON {type(document).__name__}; expected an object with solver and inputs"))
+    if _beyond_int64(document.get("options")):
+        raise Invalid(fault("options", "hold an integer that does not fit int64"))
     around = {name: value for name, value in document.items() if name != "inputs"}
     try:
         return REQUEST.validate_json(json.dumps(around), strict=True)
     except ValidationError as wrong:
         raise Invalid(*(_fault_of(error, document) for error in wrong.errors())) from None
+
+
+def _beyond_int64(value: Any) -> bool:
+    """True when an integer anywhere in the options is larger than any solver can count."""
+    if isinstance(value, dict | list):
+        return any(_beyond_int64(entry) for entry in (value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
 
 
 def _fault_of(error: Any, document: dict[str, Any]) -> dict[str, Any]:

@@ -102,11 +102,16 @@ def _ascending(field: str, indptr: Array, indices: Array, values: Array) -> tupl
 
 
 def exact_sums(field: str, values: Array, n_cols: int) -> None:
-    """Refuse integers whose assignment and prices could leave int64.
+    """Refuse integers whose assignment and prices could leave int64, and floats whose sums could leave float64.
 
     Raises:
-        InvalidProblem: max |value| times (n_cols + 2) passes 2**61.
+        InvalidProblem: max |value| times (n_cols + 2) passes 2**61, or 1e300 for floats.
     """
+    if values.dtype.kind == "f" and values.size:
+        most = 1e300 / (n_cols + 2)
+        with_value = np.where(np.isfinite(values), values, 0)
+        if max(-float(with_value.min()), float(with_value.max())) > most:
+            raise InvalidProblem(field, f"holds values beyond {most:.1e} in size, whose sums could leave float64")
     if values.dtype.kind == "i" and values.size:
         largest = max(abs(int(values.min())), abs(int(values.max())))
         if largest * (n_cols + 2) > MOST_WEIGHT:

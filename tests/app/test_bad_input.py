@@ -59,6 +59,8 @@ JSON: dict[str, tuple[dict[str, Any], str]] = {
     "unknown-solver": (job("sudoku", {"cost": SQUARE}), "solver"),
     "no-solver": ({"inputs": {"cost": SQUARE}}, "solver"),
     "unknown-option": (job("lap", {"cost": SQUARE}, options={"speed": 11}), "options.speed"),
+    "option-beyond-int64": (job("qap", QAP, options={"iterations": 10**30}), "options"),
+    "benefit-beyond-float64": (job("auction", csr(values=[1e308, -1e308])), "inputs.benefit"),
     "options-list": (job("lap", {"cost": SQUARE}, options=[1]), "options"),
     "unknown-input": (job("lap", {"kost": SQUARE}), "inputs.kost"),
     "no-input": (job("lap", {}), "inputs.cost"),

@@ -9,16 +9,15 @@ value is that of the plan that was returned, or of P(f, g) where only potentials
 were made exact. Everything is float64, one block of rows at a time.
 """
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from kernels.certificates.transport_answer import Answer
 from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Certificate, Solution, Termination
 
-BLOCK = 1 << 19  # entries in work at a time: a few arrays of them stay in cache
 ROUNDING = 1e-9  # the primal may lie below the dual by this, relative
 UNREPAIRED = 1e-5  # L1 distance over mass at which balanced marginals pass where they cannot be repaired
 
@@ -26,7 +25,7 @@ UNREPAIRED = 1e-5  # L1 distance over mass at which balanced marginals pass wher
 def certify(problem: UnbalancedTransport, solution: Solution) -> Certificate:
     """Recompute primal, dual and marginals of one problem, or of each problem of a batch."""
     if solution.termination is Termination.INFEASIBLE:
-        return _infeasible(problem)
+        return _infeasible(problem, solution)
     if problem.batch is None:
         return _one(problem, solution, solution.termination, solution.arrays)
     each = solution.facts.get("terminations", [solution.termination] * problem.batch)
@@ -51,7 +50,7 @@ def certify(problem: UnbalancedTransport, solution: Solution) -> Certificate:
 def _one(
     problem: UnbalancedTransport, solution: Solution, termination: Termination, arrays: dict[str, Array]
 ) -> Certificate:
-    answer = _Answer(problem, arrays["f"], arrays["g"], arrays.get("plan"))
+    answer = Answer(problem, arrays["f"], arrays["g"], arrays.get("plan"))
     sums = _sums(answer)
     objective, residual = _primal(answer, sums), _residual(problem, sums)
     bound = _dual(problem, answer.f, answer.g, sums.mass)
@@ -94,55 +93,6 @@ def _words(problem: UnbalancedTransport, repaired: bool) -> str:
     )
 
 
-class _Answer:
-    """The plan that stands for the answer, block by block: the returned one, else P(f, g)."""
-
-    def __init__(self, problem: UnbalancedTransport, f: Array, g: Array, plan: Array | None) -> None:
-        self.problem, self.plan = problem, plan
-        self.f, self.g = f.astype(np.float64), g.astype(np.float64)
-        with np.errstate(divide="ignore"):
-            self.log_a, self.log_b = np.log(problem.a), np.log(problem.b)
-        if problem.reference == "uniform":
-            self.log_a, self.log_b = (np.where(np.isfinite(log), 0.0, log) for log in (self.log_a, self.log_b))
-
-    def blocks(self) -> Iterator[slice]:
-        m, n = self.problem.shape
-        step = max(1, BLOCK // n)
-        return (slice(i, min(m, i + step)) for i in range(0, m, step))
-
-    def cost(self, rows: slice) -> Array:
-        """Costs of some rows; distances from differences of coordinates, where those are few."""
-        problem = self.problem
-        if problem.cost is not None:
-            return problem.cost[rows].astype(np.float64)
-        assert problem.x is not None
-        assert problem.y is not None
-        x, y = problem.x[rows].astype(np.float64), problem.y.astype(np.float64)
-        if problem.metric == "inner":
-            return np.asarray(-(x @ y.T))
-        if x.shape[1] <= 8:
-            squares = np.asarray(sum(np.subtract.outer(x[:, k], y[:, k]) ** 2 for k in range(x.shape[1])))
-        else:
-            squares = np.maximum((x * x).sum(1)[:, None] + (y * y).sum(1) - 2 * (x @ y.T), 0)
-        return squares if problem.metric == "sqeuclidean" else np.sqrt(squares)
-
-    def dual_plan(self, rows: slice, cost: Array) -> Array:
-        """P(f, g): zero wherever a mass is zero or the entry forbidden, whatever f and g are there."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            log = (self.f[rows][:, None] + self.g - cost) / self.problem.reg
-            log += self.log_a[rows][:, None]
-            log += self.log_b
-            log[~((cost < np.inf) & (self.problem.a[rows] > 0)[:, None] & (self.problem.b > 0))] = -np.inf
-            return np.asarray(np.exp(log, out=log))
-
-    def returned(self, rows: slice, cost: Array) -> Array:
-        return self.dual_plan(rows, cost) if self.plan is None else self.plan[rows].astype(np.float64)
-
-    def outside(self, rows: slice, cost: Array) -> Array:
-        """Entries that no plan may use."""
-        return np.asarray((cost == np.inf) | (self.problem.a[rows] == 0)[:, None] | (self.problem.b == 0))
-
-
 @dataclass(frozen=True, eq=False)
 class _Repair:
     """The feasible plan diag(rows) P diag(columns) + spare_a spare_b' / sum(spare_a)."""
@@ -170,7 +120,7 @@ class _Sums:
     valid: bool
 
 
-def _sums(answer: _Answer) -> _Sums:
+def _sums(answer: Answer) -> _Sums:
     problem = answer.problem
     rows, columns, value, mass, valid = np.empty_like(problem.a), np.zeros_like(problem.b), 0.0, 0.0, True
     for part in answer.blocks():
@@ -185,7 +135,7 @@ def _sums(answer: _Answer) -> _Sums:
     return _Sums(rows, columns, value, mass, valid and bool(np.isfinite(value)))
 
 
-def _entries(answer: _Answer, part: slice, plan: Array, cost: Array) -> float:
+def _entries(answer: Answer, part: slice, plan: Array, cost: Array) -> float:
     """Sum over some rows of P (C + reg (log P - log R - 1)), without the constant of the product reference."""
     used = plan > 0
     log = np.log(plan, out=np.zeros_like(plan), where=used)
@@ -202,7 +152,7 @@ def _residual(problem: UnbalancedTransport, sums: _Sums) -> float:
     return float(exact_a and abs(sums.rows - problem.a).sum()) + float(exact_b and abs(sums.columns - problem.b).sum())
 
 
-def _repair(answer: _Answer, sums: _Sums) -> _Repair | None:
+def _repair(answer: Answer, sums: _Sums) -> _Repair | None:
     """What makes balanced marginals exact; None where that is not possible.
 
     One balanced side is scaled. For two this is the rounding of Altschuler, Weed and Rigollet (2017, algorithm 2); its
@@ -228,7 +178,7 @@ def _ratio(wanted: Array, found: Array) -> Array:
     return np.divide(wanted, found, out=np.zeros_like(wanted), where=found > 0)
 
 
-def _round(answer: _Answer, scale_b: Array) -> tuple[Array, Array, Array]:
+def _round(answer: Answer, scale_b: Array) -> tuple[Array, Array, Array]:
     """Row factors after the columns were scaled down by `scale_b`, and the masses still missing on both sides."""
     a, b = answer.problem.a, answer.problem.b
     scale_a, spare_a, spare_b = np.empty_like(a), np.empty_like(a), b.copy()
@@ -241,7 +191,7 @@ def _round(answer: _Answer, scale_b: Array) -> tuple[Array, Array, Array]:
     return scale_a, spare_a, np.maximum(spare_b, 0)
 
 
-def _primal(answer: _Answer, sums: _Sums) -> float | None:
+def _primal(answer: Answer, sums: _Sums) -> float | None:
     """<C, P> + reg Omega(P) + both marginal penalties for the plan, its balanced marginals made exact first."""
     problem = answer.problem
     rows, columns, value = sums.rows, sums.columns, sums.value
@@ -288,14 +238,33 @@ def _relative(gap: float, objective: float | int | None, bound: float | int | No
     return gap / scale if scale else 0.0
 
 
-def _infeasible(problem: UnbalancedTransport) -> Certificate:
-    """A balanced row or column with mass, all of whose allowed entries lead to no mass, proves that no plan exists."""
-    exact_a, exact_b = np.isinf(problem.reg_m)
-    shown = False
-    for part in [problem] if problem.batch is None else [problem.one(k) for k in range(problem.batch)]:
-        if part.cost is not None:
-            allowed = np.isfinite(part.cost)
-            shown |= bool(exact_a and (part.a[~allowed[:, part.b > 0].any(axis=1)] > 0).any())
-            shown |= bool(exact_b and (part.b[~allowed[part.a > 0].any(axis=0)] > 0).any())
-    proved = "a balanced row or column has mass and only forbidden entries, so that no plan exists"
-    return Certificate(None, None, None, None, 0.0, shown, proved)
+def _infeasible(problem: UnbalancedTransport, solution: Solution) -> Certificate:
+    """No plan exists: a dual value above what any plan could cost, or balanced mass with forbidden entries alone."""
+    shown, bound = False, None
+    for k in range(problem.batch or 1):
+        part = problem if problem.batch is None else problem.one(k)
+        if part.cost is None:
+            continue
+        allowed = np.isfinite(part.cost)
+        exact_a, exact_b = np.isinf(part.reg_m)
+        shown |= bool(exact_a and (part.a[~allowed[:, part.b > 0].any(axis=1)] > 0).any())
+        shown |= bool(exact_b and (part.b[~allowed[part.a > 0].any(axis=0)] > 0).any())
+        if not shown and "f" in solution.arrays and exact_a and exact_b and problem.batch is None:
+            answer = Answer(part, solution.arrays["f"], solution.arrays["g"], None)
+            bound = _dual(part, answer.f, answer.g, _sums(answer).mass)
+            shown = bound > _ceiling(part, allowed)
+    proved = "no plan exists: a balanced row or column has mass and only forbidden entries"
+    if bound is not None:
+        proved = "no plan exists: the dual value of f, g is above what any plan could cost"
+    return Certificate(None, bound, None, None, 0.0, shown, proved)
+
+
+def _ceiling(problem: UnbalancedTransport, allowed: Array) -> float:
+    """An upper bound on the objective of any balanced plan, from P_ij <= min(a_i, b_j)."""
+    assert problem.cost is not None
+    a, b, mass = problem.a[problem.a > 0], problem.b[problem.b > 0], float(problem.a.sum())
+    if problem.reference == "product":
+        entropy = mass * (mass - 1 - np.log(max(a.min(), b.min())))
+    else:
+        entropy = mass * (np.log(min(a.max(), b.max())) - 1)
+    return mass * float(problem.cost[allowed].max()) + problem.reg * float(entropy)

@@ -134,9 +134,13 @@ def _minimise(
     polish = POLISH if options.acceleration and dtype == "float64" and problem.a.size * problem.b.size < CHEAP else 1.0
     sweeps = make_sweeps(problem, method, dtype)
     outcome = run(sweeps, g, stages=stages, tolerance=polish * options.tolerance, limit=options.iterations)
-    unsure = dtype != "float64" and (
-        outcome.termination is Termination.CONVERGED
-        or outcome.state.relative_gap + _noise(outcome, problem, spread) > options.tolerance
+    unsure = (
+        dtype != "float64"
+        and outcome.termination is not Termination.INFEASIBLE
+        and (
+            outcome.termination is Termination.CONVERGED
+            or outcome.state.relative_gap + _noise(outcome, problem, spread) > options.tolerance
+        )
     )
     if unsure and outcome.iterations < options.iterations and not deadline.expired():
         exact = make_sweeps(problem, "points" if method == "points" else "log", "float64")
@@ -149,6 +153,8 @@ def _minimise(
             outcome.rejected + again.rejected,
         )
         unsure, dtype = False, "float32, then float64"
+    if outcome.termination is Termination.INFEASIBLE:
+        return outcome, dtype
     if outcome.state.relative_gap <= options.tolerance and not unsure:
         outcome = replace(outcome, termination=Termination.GAP_REACHED)
     elif outcome.termination is Termination.GAP_REACHED:
@@ -161,5 +167,7 @@ def _noise(outcome: Outcome, problem: UnbalancedTransport, spread: float) -> flo
     strengths = [r if np.isfinite(r) else spread for r in problem.reg_m]
     reach = max(spread, float(np.abs(outcome.state.f).max()), float(np.abs(outcome.state.g).max()))
     delta = 2e-6 + 2.0**-23 * reach * LOG2E / problem.reg
-    scale = max(abs(outcome.state.dual), 1e-300)
-    return sum(strengths) * float(outcome.state.columns.sum()) * delta * delta / scale
+    mass, scale = float(outcome.state.columns.sum()), max(abs(outcome.state.dual), 1e-300)
+    # Between two balanced sides the rounding error of the sums itself must be moved, at the price of the spread.
+    moved = delta * spread if np.isinf(problem.reg_m).all() else 0.0
+    return mass * (sum(strengths) * delta * delta + moved) / scale

@@ -13,6 +13,7 @@ import numpy as np
 
 from kernels.problems.transport import UnbalancedTransport
 
+MET = 2e-6  # part of the mass that may be missing from balanced columns that cannot be repaired
 Vector = Any  # numpy.ndarray or cupy.ndarray, float64
 
 
@@ -66,6 +67,7 @@ class Marginals:
         self.log_weight_b = xp.log(self.weight_b)
         # KL(P | a x b) keeps its constant, the negative entropy has none.
         self.constant = float(self.a.sum() * self.b.sum()) if product else 0.0
+        self.ceiling = _ceiling(problem, spread)
 
     def damping(self, side: int, reg: float) -> float:
         """phi of a side (0 rows, 1 columns): 1 when it is balanced."""
@@ -117,7 +119,8 @@ class Marginals:
 
         With balanced columns the plan must be made feasible first. Scaling its columns by b / columns costs at most
         (reg + r1) KL(b | columns). If rows are balanced too, a rank-one repair of mass e = |b - columns|_1 / 2
-        follows, whose cost is at most e (3 spread + reg log(1 + 1 / e)).
+        follows, whose cost is at most e (spread + max g - min g + reg log(1 + mass / e)). Forbidden entries rule that
+        out: e counts as the whole mass then, until the columns are met.
         """
         xp, inf = self.xp, float("inf")
         r1, r2 = self.strengths
@@ -131,7 +134,26 @@ class Marginals:
             return float((reg + r1) * repair)
         moved = float(abs(self.b - columns).sum()) / 2
         mass = float(self.b.sum())
-        return float(reg * repair) + (moved * (3 * self.spread + reg * math.log1p(mass / moved)) if moved else 0.0)
+        if self.ceiling < inf and moved > MET * mass:
+            moved = mass
+        reach = self.spread + float(g_best.max() - g_best.min())
+        return float(reg * repair) + (moved * (reach + reg * math.log1p(mass / moved)) if moved else 0.0)
+
+
+def _ceiling(problem: UnbalancedTransport, spread: float) -> float:
+    """More than any plan's objective, where there may be none at all: both sides balanced and entries forbidden.
+
+    A dual value above it proves that no plan exists. P_ij <= min(a_i, b_j) bounds the entropic term.
+    """
+    if not np.isinf(problem.reg_m).all() or problem.cost is None or not np.isposinf(float(problem.cost.max())):
+        return math.inf
+    a, b, mass = problem.a, problem.b, float(problem.a.sum())
+    if problem.reference == "product":
+        entropy = mass * (mass - 1 - math.log(max(float(a.min()), float(b.min()))))
+    else:
+        entropy = mass * (math.log(min(float(a.max()), float(b.max()))) - 1)
+    low = float(problem.cost.min())
+    return mass * (low + 1.01 * spread) + problem.reg * (entropy + 0.01 * mass)
 
 
 def _divergence(xp: Any, p: Vector, q: Vector) -> Any:

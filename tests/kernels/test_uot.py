@@ -166,6 +166,39 @@ def test_balanced_mass_without_a_way_is_infeasible(side: str, device: Device) ->
     assert certificate.holds
 
 
+@pytest.mark.parametrize("reference", ["product", "uniform"])
+def test_balanced_mass_that_does_not_fit_is_infeasible_by_its_dual(reference: str) -> None:
+    cost = np.array([[1.0, np.inf, np.inf], [2.0, np.inf, np.inf], [1.0, 3.0, 2.0]])  # two rows, one column for them
+    _, solution, certificate = run({"cost": cost}, reg=0.1, reg_m="inf", reference=reference)
+    assert solution.termination is Termination.INFEASIBLE
+    assert certificate.holds
+    assert certificate.bound is not None
+
+
+def test_balanced_plan_with_forbidden_entries_meets_its_marginals() -> None:
+    given = transport.balanced(20, 30)
+    given["cost"][::2, ::3] = np.inf
+    problem, solution, certificate = run(given, reg=0.05, reg_m="inf")
+    assert solution.termination is Termination.GAP_REACHED
+    assert certificate.holds
+    assert certificate.objective is None
+    assert certificate.max_violation < 1e-5
+    plan, value = optimum(problem)
+    assert distance(solution.arrays["plan"], plan) < 1e-4
+    assert certificate.bound is not None
+    assert certificate.bound == pytest.approx(value, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_masses_of_very_different_sums(seed: int) -> None:
+    rng = np.random.default_rng([5, seed])
+    cost = rng.integers(0, 10, (25, 30)) if seed % 2 else rng.normal(size=(25, 30))
+    a, b = rng.random(25) * 10 ** rng.uniform(-2, 2), rng.random(30) * 10 ** rng.uniform(-2, 2)
+    _, solution, certificate = run({"cost": cost, "a": a, "b": b}, reg=0.02, reg_m=[50.0, 3.0])
+    assert solution.termination is Termination.GAP_REACHED
+    assert certificate.holds
+
+
 def test_everything_forbidden_is_an_empty_plan(device: Device) -> None:
     given = transport.matrix(4, 5)
     given["cost"][:] = np.inf

@@ -1,5 +1,6 @@
 """Submitting jobs and asking after them; the only user of rq.Queue, and all that app/ needs of Redis."""
 
+import itertools
 import json
 import time
 import uuid
@@ -40,6 +41,9 @@ LONGEST_WAIT_S = 20.0
 SILENT_S = 10.0
 """A worker that has not been heard of for so long counts as gone."""
 EVENTS_AT_ONCE = 500
+BATCH = 100
+MOST_LOOKED_AT = 5000
+"""Jobs that one page's filter may pass over; the page then ends short, with a cursor."""
 
 Shown = list[Job]
 Page = tuple[Shown, str | None]
@@ -132,12 +136,11 @@ class Jobs:
     ) -> Page:
         """A page of the owner's jobs, newest first, and the cursor of the next page. Raises ValueError on a cursor."""
         page: Shown = []
-        last = None
-        for created, job_id in self._index(owner, cursor, limit):
-            if len(page) == limit:
+        last, looked_at = None, 0
+        for created, job_id, record in self._newest(owner, cursor):
+            if len(page) == limit or looked_at == MOST_LOOKED_AT:
                 return page, last
-            last = f"{created!r}:{job_id}"
-            record = self._records.read(job_id)
+            last, looked_at = f"{created!r}:{job_id}", looked_at + 1
             if record and (not state or record["state"] == state) and (not solver or record["solver"] == solver):
                 page.append(self._show(job_id, record, owner))
         return page, None
@@ -146,16 +149,9 @@ class Jobs:
     def wait(self, job_id: str, owner: str, timeout_s: float, version: int | None = None) -> Job:
         """The job once it has another version than `version` (None: once it has ended), or after `timeout_s`."""
         give_up = time.monotonic() + timeout_s
-        seen = "$"
+        seen = self._last_event(job_id)  # before the look: whatever happens after it is read below
         job = self.get(job_id, owner)
-        while not job.state.ended and version in (None, job.version):
-            left = give_up - time.monotonic()
-            if left <= 0:
-                break
-            if seen == "$":  # from the last event that is there now, then look again: none may slip in between
-                seen = self._last_event(job_id)
-                job = self.get(job_id, owner)
-                continue
+        while not job.state.ended and version in (None, job.version) and (left := give_up - time.monotonic()) > 0:
             for event in self._read_events(job_id, seen, left):
                 seen = event.id
             job = self.get(job_id, owner)
@@ -264,23 +260,25 @@ class Jobs:
             position = None if rank is None else rank + 1
         return to_job(job_id, record, position)
 
-    def _index(self, owner: str, cursor: str | None, batch: int) -> Iterator[tuple[float, str]]:
-        """(created, id) of the owner's jobs, newest first, behind the cursor."""
-        newest, behind = "+inf", None
+    def _newest(self, owner: str, cursor: str | None) -> Iterator[tuple[float, str, dict[str, str]]]:
+        """Time of creation, id and record of the owner's jobs, newest first, behind the cursor."""
+        behind = (float("inf"), "")
         if cursor:
-            created, _, behind_id = cursor.partition(":")
-            newest, behind = created, (float(created), behind_id)
-        offset = 0
-        while True:
+            created, _, job_id = cursor.partition(":")
+            behind = (float(created), job_id)
+        for offset in itertools.count(step=BATCH):
             rows = self._redis.zrevrangebyscore(
-                f"allot:jobs:{owner}", newest, "-inf", start=offset, num=batch + 1, withscores=True
+                f"allot:jobs:{owner}", behind[0], "-inf", start=offset, num=BATCH, withscores=True
             )
-            for job_id, created_at in rows:
-                if behind is None or (created_at, job_id) < behind:
-                    yield created_at, job_id
-            if len(rows) <= batch:
+            with self._redis.pipeline(transaction=False) as pipeline:
+                for job_id, _ in rows:
+                    pipeline.hgetall(f"allot:job:{job_id}")
+                records = pipeline.execute()
+            for (job_id, created_at), record in zip(rows, records, strict=True):
+                if (created_at, job_id) < behind:
+                    yield created_at, job_id, record
+            if len(rows) < BATCH:
                 return
-            offset += len(rows)
 
     def _last_event(self, job_id: str) -> str:
         last = self._redis.xrevrange(f"allot:events:{job_id}", count=1)

@@ -7,11 +7,13 @@ n_rows < n_cols, v <= 0 with equality in free columns.
 
 from typing import Any
 
+from kernels.lap.cpu_dense import find_path_by_rows
 from kernels.lap.cpu_heap import pop, push
 from kernels.lap.cpu_shortlist import BLOCK, State, jit, list_reduced, list_rows, reduce_row
 from kernels.problems import Array
 
-REBUILT, REDUCTIONS, SCANNED, SWEPT, PATHS, TREE, SOURCE = range(7)
+REBUILT, REDUCTIONS, SCANNED, SWEPT, PATHS, TREE, SOURCE, BY_ROWS, STREAK = range(9)
+GAVE_UP = -2
 
 
 @jit
@@ -126,7 +128,10 @@ def scan(s: State, i: int, source: int, floor: Any, end: int, size: int, n_reach
 
 @jit
 def sweep(s: State, i: int, source: int, floor: Any, end: int, size: int, n_reached: int) -> tuple[int, int, int]:
-    """Reach columns through all of row i, and renew its shortlist; returns as `scan`."""
+    """Reach columns through all of row i; returns as `scan`.
+
+    Its shortlist is renewed at the 1st, 2nd, 4th, 8th ... sweep: where lists never suffice, renewing them costs most.
+    """
     base, own = origin(s, i, source)
     best = s.inf if end < 0 else s.distance[end]
     blocks = reduce_row(s, i)
@@ -139,7 +144,9 @@ def sweep(s: State, i: int, source: int, floor: Any, end: int, size: int, n_reac
                 size, n_reached = reach(s, i, j, length, size, n_reached)
                 if s.row_of[j] < 0:
                     best, end = length, j
-    list_reduced(s, i, blocks)
+    s.sweeps[i] += 1
+    if s.sweeps[i] & (s.sweeps[i] - 1) == 0:
+        list_reduced(s, i, blocks)
     return end, size, n_reached
 
 
@@ -147,10 +154,11 @@ def sweep(s: State, i: int, source: int, floor: Any, end: int, size: int, n_reac
 def find_path(s: State, source: int) -> tuple[int, int, int]:
     """Dijkstra's search from free row `source`; return (its free column or -1, n_reached, n_scanned).
 
+    GAVE_UP in place of the column says that more than half of the rows needed a sweep: better search by rows.
     A row is first scanned by its shortlist and put back into the heap for a sweep, at the least length that
     an unlisted entry could give. Most sweeps never come up.
     """
-    size = n_reached = n_scanned = 0
+    size = n_reached = n_scanned = n_swept = 0
     end, i, floor = -1, source, -s.inf
     while True:
         s.counts[SCANNED] += 1
@@ -161,15 +169,17 @@ def find_path(s: State, source: int) -> tuple[int, int, int]:
             if end < 0 or later < s.distance[end]:
                 size = push(s.keys, s.items, s.place, size, later, s.n_cols + i)
         while True:
-            if size == 0 or (end >= 0 and s.keys[0] >= s.distance[end]):
+            give_up = n_swept > 8 and 2 * n_swept > n_scanned
+            if size == 0 or give_up or (end >= 0 and s.keys[0] >= s.distance[end]):
                 for t in range(size):
                     s.place[s.items[t]] = -1
-                return end, n_reached, n_scanned
+                return GAVE_UP if give_up else end, n_reached, n_scanned
             floor = s.keys[0]
             item, size = pop(s.keys, s.items, s.place, size)
             if item < s.n_cols:
                 break
             s.counts[SWEPT] += 1
+            n_swept += 1
             end, size, n_reached = sweep(s, item - s.n_cols, source, floor, end, size, n_reached)
         s.scanned[n_scanned] = item
         n_scanned += 1
@@ -184,9 +194,19 @@ def augment(s: State, first: int, n_free: int, work: int) -> int:
     infeasible, and the counts[TREE] columns in `scanned` are all that the tree's rows may take.
     """
     for k in range(first, n_free):
-        before = s.counts[SCANNED] * 32 + s.counts[SWEPT] * s.n_cols
+        before = s.counts[SCANNED] * 32 + (s.counts[SWEPT] + s.counts[BY_ROWS]) * s.n_cols
         source = s.free[k]
-        end, n_reached, n_scanned = find_path(s, source)
+        end, n_reached, n_scanned = GAVE_UP, 0, 0
+        if s.counts[STREAK] == 0:
+            end, n_reached, n_scanned = find_path(s, source)
+            for t in range(n_reached):
+                if end == GAVE_UP:
+                    s.distance[s.reached[t]] = s.inf
+        if end == GAVE_UP:
+            s.counts[STREAK] = (s.counts[STREAK] or 16) - 1
+            n_reached = 0
+            end, n_scanned = find_path_by_rows(s, source)
+            s.counts[BY_ROWS] += n_scanned + 1
         if end < 0:
             s.counts[TREE], s.counts[SOURCE] = n_scanned, source
             return ~k
@@ -201,8 +221,11 @@ def augment(s: State, first: int, n_free: int, work: int) -> int:
             s.col_of[i], j = j, s.col_of[i]
         for t in range(n_reached):
             s.distance[s.reached[t]] = s.inf
+        for t in range(n_scanned):
+            s.distance[s.scanned[t]] = s.inf
+        s.distance[end] = s.inf
         s.counts[PATHS] += 1
-        work -= s.counts[SCANNED] * 32 + s.counts[SWEPT] * s.n_cols - before
+        work -= s.counts[SCANNED] * 32 + (s.counts[SWEPT] + s.counts[BY_ROWS]) * s.n_cols - before
         if work <= 0:
             return k + 1
     return n_free

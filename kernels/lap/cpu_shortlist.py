@@ -47,6 +47,7 @@ class State(NamedTuple):
     n_cols: int
     sign: Any
     inf: Any
+    shut: Any  # a price so low that no length through it is below inf
     v: Array  # price of each column, never rising
     col_of: Array  # the column of each row, -1 for none
     row_of: Array
@@ -59,6 +60,7 @@ class State(NamedTuple):
     block_min: Array
     scratch: Array
     picks: Array
+    sweeps: Array  # of each row in searches, so far
     distance: Array  # of each column from the free row of the search; inf when not reached
     parent: Array  # the row before each reached column
     keys: Array  # heap of columns to scan and (as n_cols + row) rows to sweep
@@ -66,7 +68,7 @@ class State(NamedTuple):
     place: Array  # where an item sits in the heap, -1 when it does not
     reached: Array
     scanned: Array
-    counts: Array  # lists rebuilt, row reductions, rows scanned, rows swept, paths; last tree: size, source
+    counts: Array  # lists rebuilt, row reductions, rows scanned, rows swept, paths, and what cpu_path.py names
 
 
 @jit
@@ -74,15 +76,15 @@ def new_state(cost: Array, n_rows: int, n_cols: int, sign: Any, inf: Any, v: Arr
     """Allocate the state of cost[:n_rows, :n_cols] with prices `v` (kept, not copied)."""
     items = n_rows + n_cols
     return State(
-        cost, n_rows, n_cols, sign, inf, v,
+        cost, n_rows, n_cols, sign, inf, -inf - min(inf, 1 << 61), v,
         np.full(n_rows, -1, np.int64), np.full(n_cols, -1, np.int64), np.arange(n_rows),
         np.empty((n_rows, CAPACITY), np.int32), np.empty((n_rows, CAPACITY), v.dtype),
         np.zeros(n_rows, np.int32), np.empty(n_rows, v.dtype),
         np.empty(n_cols, v.dtype), np.empty(n_cols // BLOCK + 1, v.dtype),
-        np.empty(n_cols + CAPACITY, v.dtype), np.empty(n_cols, np.int32),
+        np.empty(n_cols + CAPACITY, v.dtype), np.empty(n_cols + 1, np.int32), np.zeros(n_rows, np.int32),
         np.full(n_cols, inf, v.dtype), np.empty(n_cols, np.int32),
         np.empty(items, v.dtype), np.empty(items, np.int32), np.full(items, -1, np.int32),
-        np.empty(n_cols, np.int32), np.empty(n_cols, np.int32), np.zeros(7, np.int64),
+        np.empty(n_cols, np.int32), np.empty(n_cols, np.int32), np.zeros(9, np.int64),
     )  # fmt: skip
 
 
@@ -152,23 +154,35 @@ def list_reduced(s: State, i: int, blocks: int) -> None:
         block = (i + step) % blocks
         if s.block_min[block] <= bound:
             for j in range(block * BLOCK, min(s.n_cols, block * BLOCK + BLOCK)):
-                if reduced[j] <= bound and reduced[j] < s.inf:
-                    picks[found] = j
-                    found += 1
+                picks[found] = j  # overwritten unless it counts; without a branch to predict
+                found += reduced[j] <= bound and reduced[j] < s.inf
     if found > CAPACITY:
-        for t in range(found):
-            scratch[t] = reduced[picks[t]]
-        bound = nth_smallest(scratch, found, CAPACITY - 1)
-    kept = 0
-    for ties in range(2):  # first everything below the bound, then as many ties at it as fit
-        for t in range(found):
-            j = picks[t]
-            if kept < CAPACITY and ((reduced[j] == bound) if ties else (reduced[j] < bound)):
-                s.list_cols[i, kept] = j
-                s.list_weights[i, kept] = s.cost[i, j] * s.sign
-                kept += 1
-    s.list_count[i] = kept
+        found, bound = keep_cheapest(s, found)
+    for t in range(found):
+        s.list_cols[i, t] = picks[t]
+        s.list_weights[i, t] = s.cost[i, picks[t]] * s.sign
+    s.list_count[i] = found
     s.list_bound[i] = bound
+
+
+@jit
+def keep_cheapest(s: State, found: int) -> tuple[int, Any]:
+    """Cut picks[:found] down to CAPACITY: all below the new bound, then ties at it; return (CAPACITY, bound)."""
+    reduced, picks, scratch = s.reduced, s.picks, s.scratch
+    for t in range(found):
+        scratch[t] = reduced[picks[t]]
+    bound = nth_smallest(scratch, found, CAPACITY - 1)
+    below = 0
+    for t in range(found):
+        below += reduced[picks[t]] < bound
+    kept, ties = 0, CAPACITY - below
+    for t in range(found):
+        j = picks[t]
+        if reduced[j] < bound or (reduced[j] == bound and ties > 0):
+            ties -= reduced[j] == bound
+            picks[kept] = j
+            kept += 1
+    return kept, bound
 
 
 @jit

@@ -39,14 +39,18 @@ def sources() -> list[str]:
 
 
 @functools.cache
-def _module(device: int, path: str, defines: tuple[str, ...]) -> Any:
+def _module(device: int, path: str, defines: tuple[str, ...], cooperative: bool) -> Any:
     with cupy.cuda.Device(device):
-        return cupy.RawModule(code=source(path), options=(*FLAGS, *defines), enable_cooperative_groups=True)
+        return cupy.RawModule(code=source(path), options=(*FLAGS, *defines), enable_cooperative_groups=cooperative)
 
 
-def kernel(path: str, name: str, defines: tuple[str, ...] = ()) -> Any:
-    """The kernel `name` (extern "C") of `path`, compiled with `-D` options `defines`, on the current device."""
-    return _module(cupy.cuda.Device().id, path, defines).get_function(name)
+def kernel(path: str, name: str, defines: tuple[str, ...] = (), *, cooperative: bool = True) -> Any:
+    """The kernel `name` (extern "C") of `path`, compiled with `-D` options `defines`, on the current device.
+
+    A cooperative launch is cut down (by CuPy, with a warning) to the blocks that fit on the device at once:
+    a kernel whose blocks do not wait for each other passes cooperative=False.
+    """
+    return _module(cupy.cuda.Device().id, path, defines, cooperative).get_function(name)
 
 
 def compile_only(path: str, architecture: str, defines: tuple[str, ...] = ()) -> bytes:

@@ -1,0 +1,180 @@
+"""Launcher of the batched solver (`batched.cu`): one warp or block per problem."""
+
+import time
+from typing import Any
+
+import cupy
+import numpy as np
+
+from kernels.cuda import kernel
+from kernels.deadline import Deadline
+from kernels.lap import gpu
+from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem
+from kernels.solution import Solution, Termination
+
+COST = {"float64": "double", "float32": "float", "int64": "long long", "int32": "int"}
+TEAMS = ((32, 1), (32, 2), (32, 4), (64, 4), (128, 4), (256, 4), (512, 4), (1024, 4), (1024, 8))
+"""(threads, columns a thread) of a team; the first whose product holds the longer side is taken."""
+LONGEST = 1024
+"""Longer problems of a batch are solved one after another, by all of the device."""
+ENTRIES_PER_LAUNCH = 1 << 28
+"""Matrix entries solved between two looks at the deadline (some tens of milliseconds)."""
+
+
+def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
+    """Solve a batch of dense assignment problems exactly, each by the algorithm of Jonker and Volgenant.
+
+    Problem: for every k, min sum_i c[k, i, p(i)] over pairings p (max with `maximize`); `sizes` cuts each.
+    Args:
+        problem: `weights` (batch, max_rows, max_cols), float32, float64, int32 or int64; +inf (-inf when maximising)
+            forbids. Warm-started problems and those longer than LONGEST are solved one by one.
+        options: `LapOptions`; with an `iteration_limit` problems are solved one by one.
+        deadline: looked at between launches of some tens of milliseconds.
+    Returns:
+        `assignment` (batch, max_rows) int64, `u`, `v` float64 or int64; -1 and 0 beyond a problem's size. Infeasible:
+        the first such problem in `facts["problem"]`, its `hall_rows`, `hall_cols`.
+    Guarantee: exact and deterministic.
+    Numerics: prices in float64, for float32 weights too; integers in int64, exact.
+    Complexity: O(n^3) a problem at worst, about 7 n^2 reads on uniform costs; 16 bytes a line
+        beside the batch; one launch.
+    Errors: InvalidProblem where device memory is short.
+    Differs: from cpu_path.py by reading whole rows, kept in shared memory where they fit.
+    Source: R. Jonker, A. Volgenant, Computing 38 (1987) 325-340.
+    """
+    weights = problem.weights
+    assert isinstance(weights, np.ndarray)
+    warm = problem.u0 is not None or problem.v0 is not None or options.iteration_limit is not None
+    if warm or max(weights.shape[1:]) > LONGEST:
+        return _one_by_one(problem, options, deadline)
+    free = cupy.cuda.Device().mem_info[0] + cupy.get_default_memory_pool().free_bytes()
+    needed = weights.nbytes + 24 * weights.shape[0] * sum(weights.shape[1:])
+    if needed > free:
+        raise InvalidProblem("cost", f"needs {needed} bytes of device memory; {free} bytes are free")
+    clock = [time.perf_counter()]
+    cost, sizes = cupy.asarray(weights), None if problem.sizes is None else cupy.asarray(problem.sizes)
+    cupy.cuda.get_current_stream().synchronize()
+    clock.append(time.perf_counter())
+    ended, out, facts = solve_on_device(cost, sizes, problem.maximize, deadline)
+    clock.append(time.perf_counter())
+    if ended is Termination.INFEASIBLE:
+        return _name_violator(problem, facts["problem"])
+    arrays = {name: array.get() for name, array in out.items()}
+    clock.append(time.perf_counter())
+    timings = {part: (b - a) * 1e3 for part, a, b in zip(("h2d", "solve", "d2h"), clock, clock[1:], strict=False)}
+    return Solution(ended, "batched", arrays, len(weights), options.seed, timings, facts)
+
+
+def _member(problem: Assignment, k: int) -> tuple[Array, Array | None, Array | None]:
+    """(weights, u0, v0) of problem k, without padding."""
+    assert isinstance(problem.weights, np.ndarray)
+    rows, cols = problem.weights.shape[1:] if problem.sizes is None else problem.sizes[k].tolist()
+    u0 = None if problem.u0 is None else problem.u0[k, :rows]
+    v0 = None if problem.v0 is None else problem.v0[k, :cols]
+    return np.ascontiguousarray(problem.weights[k, :rows, :cols]), u0, v0
+
+
+def _one_by_one(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
+    assert isinstance(problem.weights, np.ndarray)
+    batch, max_rows, max_cols = problem.weights.shape
+    dual = np.int64 if problem.weights.dtype.kind == "i" else np.float64
+    arrays: dict[str, Array] = {
+        "assignment": np.full((batch, max_rows), UNASSIGNED, np.int64),
+        "u": np.zeros((batch, max_rows), dual),
+        "v": np.zeros((batch, max_cols), dual),
+    }
+    ended, timings = Termination.OPTIMAL, dict.fromkeys(("h2d", "solve", "certify", "d2h"), 0.0)
+    for k in range(batch):
+        weights, u0, v0 = _member(problem, k)
+        one = gpu.solve_one(weights, problem.maximize, u0, v0, options.iteration_limit, deadline)
+        if one.termination is Termination.INFEASIBLE:
+            return Solution(one.termination, "auto", one.arrays, k, options.seed, facts={"problem": k})
+        ended = one.termination if one.termination is not Termination.OPTIMAL else ended
+        for name, extent in (("assignment", weights.shape[0]), ("u", weights.shape[0]), ("v", weights.shape[1])):
+            arrays[name][k, :extent] = one.arrays[name]
+        for name in timings:
+            timings[name] += one.timings_ms.get(name, 0.0)
+    return Solution(ended, "auto", arrays, batch, options.seed, timings, {"problems": batch})
+
+
+def _name_violator(problem: Assignment, k: int) -> Solution:
+    """Solve problem k once more by itself, to learn why it is infeasible."""
+    weights, _, _ = _member(problem, k)
+    one = gpu.solve_one(weights, problem.maximize, None, None, None, Deadline())
+    one.facts["problem"] = k
+    return one
+
+
+def shape_of(max_rows: int, max_cols: int, itemsize: int) -> tuple[int, int, bool, int]:
+    """(threads, slots, matrix in shared memory, bytes of shared memory) of a team for problems up to this size."""
+    longer, shorter = max(max_rows, max_cols), min(max_rows, max_cols)
+    team, slots = next(pair for pair in TEAMS if pair[0] * pair[1] >= longer)
+    vectors = 16 * longer + 8 * longer  # a ragged batch may turn some problems and not others
+    most = int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]) - 1024
+    matrix = itemsize * longer * shorter
+    fits = vectors + matrix <= most
+    return team, slots, fits, vectors + (matrix if fits else 0)
+
+
+def solve_on_device(
+    cost: Any, sizes: Any | None, negate: bool, deadline: Deadline
+) -> tuple[Termination, dict[str, Any], dict[str, Any]]:
+    """Solve a batch whose `cost` (batch, max_rows, max_cols) lies on the device; no side above LONGEST.
+
+    Returns:
+        Termination (of the whole batch); device arrays `assignment` (batch, max_rows) int64, `u`, `v` in the sense
+        asked for (maximisation with `negate`); facts with `problem`, the first infeasible one, when there is any.
+        Problems that the deadline left out keep -1 and the best entry of each line as dual.
+    """
+    batch, max_rows, max_cols = cost.shape
+    dual = np.float64 if cost.dtype.kind == "f" else np.int64
+    out = {
+        "assignment": cupy.full((batch, max_rows), -1, np.int64),
+        "u": cupy.zeros((batch, max_rows), dual),
+        "v": cupy.zeros((batch, max_cols), dual),
+    }
+    status = cupy.zeros(batch, np.int32)
+    step = max(1, ENTRIES_PER_LAUNCH // (max_rows * max_cols))
+    ended = None
+    for first in range(0, batch, step):
+        if ended := deadline.expired():
+            break
+        _launch_solve_each(cost, sizes, first, min(step, batch - first), negate, out, status)
+        if step < batch:
+            cupy.cuda.get_current_stream().synchronize()
+            deadline.report(first + step, fraction=min(1.0, (first + step) / batch))
+    state = status.get()
+    facts: dict[str, Any] = {"problems": batch, "team": shape_of(max_rows, max_cols, cost.dtype.itemsize)[0]}
+    if (state == 2).any():
+        return Termination.INFEASIBLE, out, facts | {"problem": int((state == 2).argmax())}
+    for k in np.flatnonzero(state == 0).tolist():
+        rows, cols = (max_rows, max_cols) if sizes is None else sizes[k].tolist()
+        _trivial_duals(cost[k, :rows, :cols], negate, out["u"][k], out["v"][k])
+    return ended or Termination.OPTIMAL, out, facts
+
+
+def _launch_solve_each(
+    cost: Any, sizes: Any | None, first: int, count: int, negate: bool, out: dict[str, Any], status: Any
+) -> None:
+    _, max_rows, max_cols = cost.shape
+    team, slots, fits, shared = shape_of(max_rows, max_cols, cost.dtype.itemsize)
+    defines = (
+        f"-DCOST={COST[cost.dtype.name]}",
+        f"-DVALUE={COST[out['u'].dtype.name]}",
+        f"-DTEAM={team}",
+        f"-DSLOTS={slots}",
+        f"-DMATRIX_SHARED={int(fits)}",
+    )
+    solve_each = kernel("lap/batched.cu", "solve_each", defines, cooperative=False)
+    if shared > 48 * 1024:
+        solve_each.max_dynamic_shared_size_bytes = shared
+    sizes_pointer = np.uint64(0) if sizes is None else sizes
+    numbers = (np.int32(first), np.int32(max_rows), np.int32(max_cols), np.int32(negate))
+    arrays = (out["assignment"], out["u"], out["v"], status)
+    solve_each((count,), (team,), (cost, sizes_pointer, *numbers, *arrays), shared_mem=shared)
+
+
+def _trivial_duals(cost: Any, negate: bool, u: Any, v: Any) -> None:
+    """Feasible duals without solving: the best entry of each line of the shorter side."""
+    lines, axis = (u, 1) if cost.shape[0] <= cost.shape[1] else (v, 0)
+    best = cost.max(axis=axis) if negate else cost.min(axis=axis)
+    lines[: len(best)] = cupy.where(cupy.isfinite(best), best, 0)

@@ -1,0 +1,196 @@
+"""Launcher of the block-distributed classical Hungarian algorithm (`hungarian.cu`)."""
+
+import time
+from typing import Any
+
+import cupy
+import numpy as np
+
+from kernels.cuda import kernel
+from kernels.deadline import Deadline
+from kernels.lap.gpu_systems import solve_single
+from kernels.problems import Assignment, InvalidProblem
+from kernels.solution import Solution, Termination
+
+THREADS = 1024
+COST = {"float64": "double", "float32": "float", "int64": "long long", "int32": "int"}
+FLAGS = {"stars": 0, "repeat": 1, "paths": 4, "outcome": 7, "zeros": 8, "updates": 9, "searches": 10, "rounds": 11}
+OUTCOMES = {1: Termination.OPTIMAL, 2: Termination.INFEASIBLE}
+MOST_COLUMNS = 1 << 20
+MOST_ROWS_PER_BLOCK = 1 << 12
+"""A listed zero is packed into 32 bits: 12 for the row within its bin, 20 for the column."""
+OURS = 5
+"""The last level of tuning; -1 to 4 are those of the papers, for the ablation."""
+
+
+def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
+    """Solve a dense linear assignment problem exactly by the block-distributed classical Hungarian algorithm.
+
+    Problem: min sum_i c[i, p(i)] over pairings p of min(n_rows, n_cols) pairs (max with `maximize`). No batches.
+    Args:
+        problem: `weights` (n_rows, n_cols), float32, float64, int32 or int64; +inf (-inf when maximising) forbids an
+            entry. Warm starts are not used.
+        options: `LapOptions`; `iteration_limit` counts searches.
+        deadline: a mapped flag, read at every dual update.
+    Returns:
+        `assignment` (n_rows,) int64 with -1 for unassigned, `u` (n_rows,), `v` (n_cols,): float64, or int64 for integer
+        weights. Stopped early, duals give a bound. Infeasible: `hall_rows`, `hall_cols`.
+    Guarantee: exact. Objective and duals' sum do not depend on races; which optimal assignment does.
+    Numerics: slack and duals in float64, for float32 weights too; integers in int64, exact.
+    Complexity: O(n^4) at worst (a dual update touches half the matrix); 12 n_rows n_cols bytes beside the matrix; one
+        cooperative launch.
+    Errors: InvalidProblem for a batch, too little device memory, more than 2^20 columns or 4096 rows per
+        multiprocessor.
+    Differs: rows and columns are exchanged; step 2 runs on all blocks; at the last level of tuning step 4 finds all
+        paths it can without grid barriers, and rows keep their least slack (hungarian.cu says more).
+    Source: P. Lopes, S. Yadav, A. Ilic, S. Patra, "Fast block distributed CUDA implementation of the Hungarian
+        algorithm", J. Parallel Distrib. Comput. 130 (2019), algorithms 1 to 4; S. Kawtikwar, Y. Chang, V. Govind,
+        "Improvements to the Hungarian LAP Solver", section IV.
+    """
+    shape = getattr(problem.weights, "shape", ())
+    blocks = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+    if len(shape) == 2 and (max(shape) > MOST_COLUMNS or min(shape) > MOST_ROWS_PER_BLOCK * blocks):
+        most = f"at most {MOST_COLUMNS} on the longer and {MOST_ROWS_PER_BLOCK * blocks} on the shorter side"
+        raise InvalidProblem("cost", f'has shape {shape}; for "hungarian" expected {most}')
+    return solve_single("hungarian", solve_on_device, 12, problem, options, deadline)
+
+
+def solve_on_device(
+    cost: Any, negate: bool, deadline: Deadline, search_limit: int | None = None, opt: int = OURS
+) -> tuple[Termination, dict[str, Any], dict[str, Any]]:
+    """Solve one problem with n_rows <= n_cols whose `cost` lies on the device.
+
+    Args:
+        cost: cupy array (n_rows, n_cols), float32, float64, int32 or int64; +inf (-inf with `negate`) forbids.
+        negate: maximise; duals come back for the minimisation of -cost.
+        search_limit: searches (step 3 to 5) at most.
+    Returns:
+        Termination; device arrays `col_of` (n_rows,) int32 with -1 for free, `u`, `v`, and, when infeasible, `rows`,
+        `cols` (a Hall violator); facts (dual updates, searches, rounds of step 4).
+    """
+    n_rows, n_cols = cost.shape
+    run = _Run(cost, negate, n_rows * n_cols if search_limit is None else search_limit, opt)
+    if opt >= 2:
+        _launch_hungarian(run, deadline)
+    else:
+        _drive_from_host(run, deadline)
+    flags = run.flags.get()
+    ended = OUTCOMES.get(int(flags[FLAGS["outcome"]]))
+    facts = {"opt": opt} | {name: int(flags[FLAGS[name]]) for name in ("updates", "searches", "rounds")}
+    answer = {"col_of": run.star_of_row, "u": run.u, "v": run.v}
+    if ended is Termination.INFEASIBLE:  # what the last search could see
+        answer["rows"], answer["cols"] = cupy.flatnonzero(run.row_covered == 0), cupy.flatnonzero(run.col_covered)
+    return ended or deadline.expired() or Termination.ITERATION_LIMIT, answer, facts
+
+
+class _Run:
+    """Buffers of one solve, and the struct `Problem` that tells the kernels where they are."""
+
+    def __init__(self, cost: Any, negate: bool, search_limit: int, opt: int) -> None:
+        n_rows, n_cols = cost.shape
+        dual = np.float64 if cost.dtype.kind == "f" else np.int64
+        self.defines = (
+            f"-DCOST={COST[cost.dtype.name]}",
+            f"-DDUAL={COST[np.dtype(dual).name]}",
+            f"-DOPT={opt}",
+        )
+        self.n_rows = n_rows
+        self.blocks = min(cupy.cuda.Device().attributes["MultiProcessorCount"], n_rows)
+        rows_per_bin = -(-n_rows // self.blocks)
+        self.slack = cupy.empty((n_rows, n_cols), dual)
+        self.zeros = cupy.empty(self.blocks * rows_per_bin * n_cols, np.uint32)
+        self.zeros_count = cupy.zeros(self.blocks, np.int32)
+        self.u, self.v = cupy.zeros(n_rows, dual), cupy.zeros(n_cols, dual)
+        self.star_of_row, self.green_of_row, self.row_covered = (cupy.empty(n_rows, np.int32) for _ in range(3))
+        self.star_of_col, self.prime_of_col, self.col_covered = (cupy.empty(n_cols, np.int32) for _ in range(3))
+        self.row_min, self.row_arg = cupy.empty(n_rows, dual), cupy.empty(n_rows, np.int32)
+        self.block_min = cupy.empty(self.blocks, dual)
+        self.open = cupy.zeros(1, np.uint64)
+        self.shared = rows_per_bin
+        self.flags = cupy.zeros(16, np.int32)
+        self.stop = cupy.cuda.alloc_pinned_memory(4)
+        self.stop_flag = np.frombuffer(self.stop, np.int32, 1)
+        self.stop_flag[0] = 0
+        parts = (cost, self.slack, self.zeros, self.zeros_count, self.u, self.v, self.star_of_row, self.star_of_col)
+        more = (self.prime_of_col, self.green_of_row, self.row_covered, self.col_covered)
+        last = (self.row_min, self.block_min, self.row_arg, self.open, self.flags)
+        words = [part.data.ptr for part in (*parts, *more, *last)]
+        words += [self.stop.ptr, n_rows, n_cols, int(negate), search_limit]
+        self.problem = cupy.asarray(np.array(words, np.uint64))
+
+
+def _launch_hungarian(run: _Run, deadline: Deadline) -> None:
+    """One cooperative launch; the host only watches the deadline."""
+    ended = cupy.cuda.Event()
+    solve = kernel("lap/hungarian.cu", "hungarian", run.defines)
+    solve((run.blocks,), (THREADS,), (run.problem,), shared_mem=run.shared)
+    ended.record()
+    wait(ended, run.stop_flag, deadline)
+
+
+def wait(ended: Any, stop_flag: Any, deadline: Deadline) -> None:
+    """Wait for `ended`; raise the mapped flag when the deadline passes first."""
+    pause = 2e-5
+    while not ended.done:
+        if not stop_flag[0] and deadline.expired():
+            stop_flag[0] = 1
+        time.sleep(pause)
+        pause = min(pause * 1.5, 2e-3)
+
+
+def _drive_from_host(run: _Run, deadline: Deadline) -> None:
+    """The launches of OPT -1, 0 and 1: the host reads the flags after every step that sets one."""
+    step_kernel = kernel("lap/hungarian.cu", "hungarian_step", run.defines)
+    recount = "-DOPT=-1" not in run.defines
+    fused = "-DOPT=1" in run.defines
+
+    def launch(*steps: int) -> None:
+        for step in steps:
+            step_kernel((run.blocks,), (THREADS,), (run.problem, np.int32(step)))
+
+    def read(name: str) -> int:
+        return int(run.flags[FLAGS[name]].get())
+
+    def count(name: str) -> None:
+        run.flags[FLAGS[name]] += 1
+
+    def list_zeros() -> None:
+        run.flags[FLAGS["zeros"]] = 0
+        launch(*([] if fused and run.slack is None else [2]), *([10] if recount else []))
+
+    launch(0, 1)
+    list_zeros()
+    launch(3)
+    while True:
+        run.flags[FLAGS["stars"]] = 0
+        launch(4)
+        if read("stars") == run.n_rows:
+            run.flags[FLAGS["outcome"]] = 1
+            return
+        run.flags[FLAGS["paths"]] = 0
+        while not _search(run, launch, read):
+            if deadline.expired():
+                return
+            launch(6, 7)
+            if read("outcome"):
+                return
+            count("updates")
+            if fused:
+                run.flags[FLAGS["zeros"]] = 0
+                launch(10)
+            else:
+                list_zeros()
+        launch(8, 9)
+        count("searches")
+
+
+def _search(run: _Run, launch: Any, read: Any) -> bool:
+    """Step 4 until nothing is new; True when it found a path."""
+    again = 1
+    while again:
+        run.flags[FLAGS["repeat"]] = 0
+        launch(5)
+        if read("paths"):
+            return True
+        again = read("repeat")
+    return False

@@ -1,0 +1,127 @@
+// Steps 4 and 6 of hungarian.cu at OPT 5, our own level: no grid barrier while zeros are followed, and no entry touched that does not
+// change. Included by hungarian.cu, whose header tells the buffers and the invariant.
+//
+// In use here besides those: row_min, row_arg (n_rows): the least slack of an open row over uncovered columns, and its column;
+// open (1, uint64): rows opened in the low word, rows scanned in the high word; `seen` (rows of the bin, shared bytes).
+//
+// Tried and dropped: grid-wide rounds as in OPT 4 (18 us each, 32000 of them at u 4096: half of all time); subtracting by lines and adding by
+// covered columns in two loops (at r10 8192 half of all columns are covered: 220 ms against 127 by whole sweeps).
+
+// Step 4 of OPT 5, without grid barriers and to the end, so that one search finds as many paths as it can. A block scans the zeros of
+// its rows as they open and counts: p.open holds rows opened (low word) and rows scanned (high word), either with one token
+// per block for the first pass. When they are equal nothing is under way anywhere. `seen`: 0 covered, 1 open, 2 open and scanned.
+__device__ void trace_zeros(const Problem& p, unsigned char* seen) {
+    const unsigned* zeros = bin_zeros(p);
+    const int count = p.zeros_count[blockIdx.x], rows = (int)((p.n_rows - blockIdx.x + gridDim.x - 1) / gridDim.x);
+    for (int first = 1;; first = 0) {
+        int fresh = 0;
+        for (int k = threadIdx.x; k - threadIdx.x < rows; k += THREADS) {
+            const bool opened = k < rows && !seen[k] && !load_acquire(p.row_covered + k * (long long)gridDim.x + blockIdx.x);
+            if (opened) seen[k] = 1;
+            fresh += __syncthreads_count(opened);  // also: `seen` is whole before zeros are tested
+        }
+        if (!first && !fresh) {
+            int done = 0;
+            if (threadIdx.x == 0) {
+                const unsigned long long word = load_acquire(p.open);
+                done = (unsigned)word == (unsigned)(word >> 32);
+            }
+            if (__syncthreads_or(done)) return;
+            continue;
+        }
+        for (int k = threadIdx.x; k < count; k += THREADS) {
+            const int at = zeros[k] >> COLUMN_BITS, j = zeros[k] & ((1u << COLUMN_BITS) - 1);
+            if (seen[at] != 1 && !(first && seen[at])) continue;
+            if (p.col_covered[j] || atomicExch((int*)p.col_covered + j, 1)) continue;  // one prime per column
+            p.prime_of_col[j] = at * (int)gridDim.x + (int)blockIdx.x;
+            const int star = p.star_of_col[j];
+            if (star < 0) {
+                p.flags[PATHS] = 1;
+            } else {
+                atomicAdd(p.open, 1ull);
+                store_release(p.row_covered + star, 0);  // covered and primed before the star's row opens
+            }
+        }
+        __syncthreads();  // all of this block's openings are counted before its scans are
+        for (int k = threadIdx.x; k < rows; k += THREADS) seen[k] = seen[k] ? 2 : 0;
+        __threadfence();  // primes before the count that others wait for
+        __syncthreads();  // every thread has fenced
+        if (threadIdx.x == 0) atomicAdd(p.open, (unsigned long long)(fresh + first) << 32);
+    }
+}
+
+// Least slack of row i over uncovered columns, and a column that has it, into row_min and row_arg. Returns the least.
+__device__ dual_t rescan_row(const Problem& p, long long i) {
+    const int* col_covered = (const int*)p.col_covered;
+    dual_t mine = TOP;
+    int arg = -1;
+#pragma unroll 4
+    for (int j = threadIdx.x; j < p.n_cols; j += THREADS) {
+        const dual_t x = p.slack[i * p.n_cols + j];
+        if (x < mine && !col_covered[j]) mine = x, arg = j;
+    }
+    const dual_t low = block_minimum(mine);
+    if (mine == low && arg >= 0) p.row_min[i] = low, p.row_arg[i] = arg;  // any thread that has it may write
+    return low;
+}
+
+// Step 6a of OPT 5. An open row's least slack is kept, and found anew only when the row has just opened or its column was covered since.
+__device__ void find_kept_minimum(const Problem& p, const unsigned char* seen) {
+    __shared__ int stale[THREADS];
+    __shared__ int n_stale;
+    const int rows = (int)((p.n_rows - blockIdx.x + gridDim.x - 1) / gridDim.x);
+    dual_t least = TOP;
+    for (int base = 0; base < rows; base += THREADS) {
+        if (threadIdx.x == 0) n_stale = 0;
+        __syncthreads();  // the list is empty before anyone adds; the last one was used
+        const int k = base + threadIdx.x;
+        if (k < rows && seen[k]) {
+            const long long i = (long long)k * gridDim.x + blockIdx.x;
+            const int kept = p.row_arg[i];
+            if (kept < 0 || p.col_covered[kept]) stale[atomicAdd(&n_stale, 1)] = k;
+            else least = p.row_min[i] < least ? p.row_min[i] : least;
+        }
+        __syncthreads();  // the list is whole before it is used
+        for (int r = 0; r < n_stale; r++) {
+            const dual_t low = rescan_row(p, (long long)stale[r] * gridDim.x + blockIdx.x);
+            least = low < least ? low : least;
+        }
+    }
+    least = block_minimum(least);
+    if (threadIdx.x == 0) p.block_min[blockIdx.x] = least;
+}
+
+// Step 6b of OPT 5: reads and writes only what changes, LINES rows at a time so that enough loads are under way. A thread keeps the covers
+// of its columns as bits, 32 columns a strip. Appends the new zeros, which lie in rows whose least slack is delta. Zeros that are
+// covered twice stay listed: their rows open in this search only with their columns covered, and the next search lists anew.
+#define LINES 4
+__device__ void shift_lines(const Problem& p, dual_t delta, const unsigned char* seen) {
+    unsigned* zeros = bin_zeros(p);
+    const int rows = (int)((p.n_rows - blockIdx.x + gridDim.x - 1) / gridDim.x), n_cols = (int)p.n_cols;
+    const long long pitch = (long long)gridDim.x * n_cols;  // from one row of the bin to the next
+    for (int strip = 0; strip < n_cols; strip += 32 * THREADS) {
+        unsigned covered = 0;
+        const int mine = strip + threadIdx.x, tiles = min(32, (n_cols - mine + THREADS - 1) / THREADS);
+        for (int t = 0; t < tiles; t++) covered |= (unsigned)(((const int*)p.col_covered)[mine + t * THREADS] != 0) << t;
+        for (int k = 0; k < rows; k += LINES) {
+            dual_t* lines = p.slack + ((long long)k * gridDim.x + blockIdx.x) * n_cols + mine;
+            for (int t = 0; t < tiles; t++, lines += THREADS) {
+                dual_t x[LINES];
+                const int column_open = !(covered >> t & 1);
+#pragma unroll
+                for (int q = 0; q < LINES; q++)
+                    if (k + q < rows && column_open == (seen[k + q] != 0)) x[q] = lines[q * pitch];
+#pragma unroll
+                for (int q = 0; q < LINES; q++) {
+                    if (k + q >= rows || column_open != (seen[k + q] != 0)) continue;
+                    const dual_t y = column_open ? x[q] - delta : x[q] + delta;
+                    lines[q * pitch] = y;
+                    if (y == 0 && column_open) append_zero(p, zeros, (long long)(k + q) * gridDim.x + blockIdx.x, mine + t * THREADS);
+                }
+            }
+        }
+    }
+    for (int k = threadIdx.x; k < rows; k += THREADS)
+        if (seen[k]) p.row_min[(long long)k * gridDim.x + blockIdx.x] -= delta;
+    __syncthreads();  // the list is whole before the block reads it
+}

@@ -1,0 +1,84 @@
+// Steps 4 and 6 of hungarian.cu at OPT -1 to 4, as the papers have them: step 4 in rounds with a barrier over the grid after each, step 6
+// by sweeps of the whole slack matrix. Included by hungarian.cu, whose header tells the buffers, the levels and the invariant.
+
+// Step 4. Primes the bin's uncovered zeros until the block finds no more. A row is looked at before its column, and a column is
+// covered before the row of its star is uncovered: whoever sees the row uncovered sees the column covered, so primes form no cycle.
+__device__ void prime_zeros(const Problem& p, int turn) {
+    const unsigned* zeros = bin_zeros(p);
+    const int count = p.zeros_count[blockIdx.x];
+    int found = 1;
+    while (found) {
+        found = 0;
+        for (int k = threadIdx.x; k < count; k += THREADS) {
+            const long long i = (long long)(zeros[k] >> COLUMN_BITS) * gridDim.x + blockIdx.x;
+            const long long j = zeros[k] & ((1u << COLUMN_BITS) - 1);
+                if (load_acquire(p.row_covered + i)) continue;  // the row's state is read before the column's
+            if (p.col_covered[j]) continue;
+            p.prime_of_col[j] = (int)i;
+            const int star = p.star_of_col[j];
+            if (star < 0) {
+                p.flags[PATHS + turn] = 1;
+            } else {
+                found = 1;
+                p.col_covered[j] = 1;
+                store_release(p.row_covered + star, 0);  // covered and primed before the star's row opens
+            }
+        }
+        found = __syncthreads_or(found);
+        if (found && threadIdx.x == 0) p.flags[REPEAT + turn] = 1;
+        if (__syncthreads_or(p.flags[PATHS + turn])) break;  // the same decision in every thread
+    }
+}
+
+// Step 6a. Least slack among uncovered rows and columns of the bin, into block_min.
+__device__ void find_minimum(const Problem& p) {
+    dual_t least = TOP;
+    for (long long i = blockIdx.x; i < p.n_rows; i += gridDim.x) {
+        if (p.row_covered[i]) continue;
+#pragma unroll 4
+        for (long long j = threadIdx.x; j < p.n_cols; j += THREADS) {
+            const dual_t x = p.slack[i * p.n_cols + j];
+            if (x < least && !((const int*)p.col_covered)[j]) least = x;
+        }
+    }
+    least = block_minimum(least);
+    if (threadIdx.x == 0) p.block_min[blockIdx.x] = least;
+}
+
+// Step 6b of OPT < 5: the whole matrix; from OPT 1 on the zeros are listed in the same pass.
+__device__ void shift_slack(const Problem& p, dual_t delta) {
+    unsigned* zeros = bin_zeros(p);
+    if (OPT >= 1 && threadIdx.x == 0) p.zeros_count[blockIdx.x] = 0;
+    __syncthreads();  // the count is 0 before anyone appends
+    for (long long i = blockIdx.x; i < p.n_rows; i += gridDim.x) {
+        const int row = p.row_covered[i];
+        for (long long base = 0; base < p.n_cols; base += THREADS) {
+            const long long j = base + threadIdx.x;
+            dual_t* at = p.slack + i * p.n_cols + j;
+            dual_t x = 1;
+            if (j < p.n_cols) {
+                const int covers = row + ((const int*)p.col_covered)[j];
+                x = *at;
+                if (covers == 0) *at = x = x - delta;
+                if (covers == 2) *at = x = x + delta;
+                if (OPT < 3) x = *(volatile dual_t*)at;  // the second read that OPT 3 saves
+            }
+            if (OPT >= 4) __syncthreads();  // keeps the warps abreast, nothing else
+            if (OPT >= 1 && x == 0) append_zero(p, zeros, i, j);
+        }
+    }
+    __syncthreads();  // the list is whole before the block reads it
+}
+
+// Step 4 of OPT < 5: rounds of prime_zeros with a grid barrier after each, until a path is found (true) or nothing is new. The
+// flags of three rounds take turns: one is set, one is read, one is cleared.
+__device__ bool prime_in_rounds(const Problem& p, cg::grid_group& grid, int& round) {
+    for (;;) {
+        if (grid.thread_rank() == 0) p.flags[REPEAT + (round + 1) % 3] = p.flags[PATHS + (round + 1) % 3] = 0, p.flags[ROUNDS]++;
+        prime_zeros(p, round % 3);
+        grid.sync();  // every cover and every flag of this round
+        const bool again = p.flags[REPEAT + round % 3], paths = p.flags[PATHS + round % 3];
+        round++;
+        if (paths || !again) return paths;
+    }
+}

@@ -1,0 +1,356 @@
+// The Hungarian algorithm with alternating trees, grown from all free rows at once, in one cooperative launch.
+//
+//   reduce_rows, reduce_columns   u_i, v_j: a zero of the reduced matrix in every line; greedy pairs of zeros
+//   loop until no row is free, or none can be reached:
+//     list_roots                  the free rows are the roots of this phase's trees
+//     loop: scan_rows             every block relaxes its columns with the rows that joined the trees last
+//           publish               its nearest column outside the trees; grid barrier
+//           join                  all columns at the least distance enter the trees, with the rows paired to them,
+//                                 until paths were found and nothing else lies at their distance
+//     update_duals                once per phase, from the distances
+//     mark_green, flip_paths      disjoint paths among those found, exchanged in parallel
+//
+// No slack matrix: a column keeps its slack to the trees as a distance, key_j = min over tree rows of c_ij - u_i - v_j + d_i,
+// where d_i is the dual change D at which row i joined; the slack is key_j - D. A dual update is therefore only D growing.
+//
+// Each block owns `width` columns, with price, key, parent and pair in shared memory, so a relaxation needs no atomics. A block
+// puts at most one column a round into the trees: ties wait for the next round, which finds the same distance.
+//
+// Invariant at a grid barrier: u_i + v_j <= c_ij, with equality on pairs (up to rounding of D); v <= 0 and 0 in free columns
+// when n_rows < n_cols; slots of round r are written before its barrier and read before the barrier of round r + 1.
+//
+// buffer             shape          type     written by
+// u, v               n_rows; n_cols dual_t   reduce_*, update_duals
+// col_of, row_of     n_rows; n_cols int32    greedy, flip_paths
+// roots              n_rows         int32    list_roots (block 0)
+// parent, green      n_cols; n_rows int32    join; mark_green
+// slots              2, blocks      Slot     publish
+// word               8              int32    outcome, roots, phases, rounds, free rows
+//
+// Overflow: integers stay below 16 (n_rows + n_cols) max |cost| < 2^62 (checked by the problem).
+//
+// Reference: K. Date, R. Nagi, "GPU-accelerated Hungarian algorithms for the linear assignment problem", Parallel Computing 57
+// (2016) 52-72, the alternating-tree variant; E. Lawler, Combinatorial Optimization (1976), section 5.
+#ifndef COST
+#define COST double
+#endif
+#ifndef DUAL
+#define DUAL double
+#endif
+#define THREADS 512
+#define WARPS (THREADS / 32)
+#define MAX_BLOCKS 256
+
+namespace cg = cooperative_groups;
+typedef COST cost_t;
+typedef DUAL dual_t;
+
+enum { OUTCOME, ROOTS, PHASES, ROUNDS };
+enum { RUNNING, OPTIMAL, INFEASIBLE, STOPPED };
+
+struct Slot {  // one block's nearest column outside the trees
+    dual_t key, row_u;  // row_u: u of the row paired with it
+    int row, col;       // row -1: the column is free, a path ends here
+    long long stop;     // block 0's: the caller wants what there is
+};
+
+struct Problem {
+    const cost_t* cost;
+    dual_t *u, *v;
+    int *col_of, *row_of, *roots, *parent, *green, *in_tree;
+    Slot* slots;
+    volatile int* word;
+    const volatile int* stop;  // host memory: nonzero once the caller wants what there is
+    long long n_rows, n_cols, negate, phase_limit, width;
+};
+
+struct Columns {  // this block's, in shared memory
+    dual_t *price, *key, *best;  // best: WARPS x width, what each warp found
+    int *parent, *row, *from;    // row: the paired row or -1; from: WARPS x width
+    int *joined;                 // 1 once the column is in a tree
+    int first, count;
+    dual_t* row_base;            // rows to scan: d_i - u_i
+    int* row_index;
+};
+
+__device__ __forceinline__ double top(double) { return __longlong_as_double(0x7ff0000000000000ll); }
+__device__ __forceinline__ long long top(long long) { return 1ll << 62; }
+#define TOP top(dual_t())
+
+__device__ __forceinline__ dual_t entry(const Problem& p, long long i, long long j) {
+    const dual_t c = (dual_t)p.cost[i * p.n_cols + j];
+    return p.negate ? -c : c;
+}
+
+// u_i = least entry of row i, 0 when none is permitted. One warp a row.
+__device__ void reduce_rows(const Problem& p) {
+    const int lane = threadIdx.x & 31;
+    for (long long i = blockIdx.x * WARPS + (threadIdx.x >> 5); i < p.n_rows; i += gridDim.x * WARPS) {
+        dual_t least = TOP;
+#pragma unroll 8
+        for (long long j = lane; j < p.n_cols; j += 32) {
+            const dual_t c = entry(p, i, j);
+            least = c < least ? c : least;
+        }
+        least = warp_min(least);
+        if (lane == 0) p.u[i] = least == TOP ? 0 : least, p.col_of[i] = -1;
+    }
+}
+
+// v_j = least of c_ij - u_i over the rows (square problems), and a greedy pair: the column takes the smallest row that gives it,
+// unless that row is taken. Requires a barrier after reduce_rows. The exchange settles the race of columns for a row.
+__device__ void reduce_columns(const Problem& p, Columns& own) {
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    for (int k = lane; k < own.count; k += 32) {
+        dual_t least = TOP;
+        int from = -1;
+        for (long long i = warp; i < p.n_rows; i += WARPS) {
+            const dual_t x = entry(p, i, own.first + k) - p.u[i];
+            if (x < least) least = x, from = (int)i;
+        }
+        own.best[warp * p.width + k] = least;
+        own.from[warp * p.width + k] = from;
+    }
+    __syncthreads();  // every warp's minima before they are joined
+    const bool square = p.n_rows == p.n_cols;
+    for (int k = threadIdx.x; k < own.count; k += THREADS) {
+        dual_t least = TOP;
+        int from = -1;
+        for (int w = 0; w < WARPS; w++) {
+            const dual_t x = own.best[w * p.width + k];
+            if (x < least || (x == least && own.from[w * p.width + k] < from)) least = x, from = own.from[w * p.width + k];
+        }
+        own.price[k] = square && from >= 0 ? least : 0;
+        const bool zero = from >= 0 && (square || least == 0);
+        const bool won = zero && atomicCAS(p.col_of + from, -1, own.first + k) == -1;
+        p.row_of[own.first + k] = won ? from : -1;
+    }
+}
+
+// Block 0 lists the free rows in order; word[ROOTS] is their number.
+__device__ void list_roots(const Problem& p) {
+    __shared__ int warp_count[WARPS];
+    if (blockIdx.x) return;
+    int total = 0;
+    for (long long base = 0; base < p.n_rows; base += THREADS) {
+        const long long i = base + threadIdx.x;
+        const bool is_free = i < p.n_rows && p.col_of[i] < 0;
+        const unsigned ballot = __ballot_sync(FULL_WARP, is_free);
+        if ((threadIdx.x & 31) == 0) warp_count[threadIdx.x >> 5] = __popc(ballot);
+        __syncthreads();  // counts of all warps before offsets are added up
+        int at = total + __popc(ballot & ((1u << (threadIdx.x & 31)) - 1));
+        for (int w = 0; w < WARPS; w++) {
+            if (w < (threadIdx.x >> 5)) at += warp_count[w];
+            total += warp_count[w];
+        }
+        if (is_free) p.roots[at] = (int)i;
+        __syncthreads();  // counts read before they are written again
+    }
+    if (threadIdx.x == 0) p.word[ROOTS] = total;
+}
+
+// Relaxes the block's columns with `count` rows: each warp takes every WARPS-th, a lane a column. `roots`: the phase's roots (d = 0)
+// instead of the listed rows.
+__device__ void scan_rows(const Problem& p, Columns& own, int count, bool roots) {
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, used = count < WARPS ? count : WARPS;
+    for (int k = lane; k < own.count && warp < count; k += 32) {
+        dual_t least = TOP;
+        int from = -1;
+#pragma unroll 4
+        for (int r = warp; r < count; r += WARPS) {
+            const int i = roots ? p.roots[r] : own.row_index[r];
+            const dual_t x = entry(p, i, own.first + k) + (roots ? -p.u[i] : own.row_base[r]);
+            if (x < least) least = x, from = i;
+        }
+        own.best[warp * p.width + k] = least;
+        own.from[warp * p.width + k] = from;
+    }
+    __syncthreads();  // every warp's minima before they are joined
+    for (int k = threadIdx.x; k < own.count; k += THREADS) {
+        if (own.joined[k]) continue;
+        dual_t key = own.key[k];
+        for (int w = 0; w < used; w++) {
+            const dual_t best = own.best[w * p.width + k], x = best == TOP ? TOP : best - own.price[k];
+            if (x < key) key = x, own.parent[k] = own.from[w * p.width + k];
+        }
+        own.key[k] = key;
+    }
+    __syncthreads();  // keys before the nearest is sought
+}
+
+// The first warp finds the block's nearest column outside the trees (ties: a free one, then the smallest) and puts it into the slot.
+__device__ void publish(const Problem& p, const Columns& own, int round, dual_t floor) {
+    if (threadIdx.x >= 32) return;
+    dual_t least = TOP;
+    for (int k = threadIdx.x; k < own.count; k += 32)
+        if (!own.joined[k] && own.key[k] < least) least = own.key[k];
+    least = warp_min(least);
+    unsigned code = 0xffffffffu;
+    for (int k = threadIdx.x; k < own.count; k += 32)
+        if (!own.joined[k] && own.key[k] == least) code = min(code, (unsigned)(own.row[k] >= 0) << 31 | (unsigned)k);
+    code = __reduce_min_sync(FULL_WARP, code);
+    if (threadIdx.x) return;
+    Slot* slot = p.slots + (long long)(round & 1) * gridDim.x + blockIdx.x;
+    const int k = code & 0x7fffffffu, row = least == TOP ? -1 : own.row[k];
+    slot->row_u = row >= 0 ? p.u[row] : (dual_t)0;
+    slot->row = row;
+    slot->col = least == TOP ? -1 : own.first + k;
+    slot->key = least < floor ? floor : least;  // rounding must not lead backwards
+    if (blockIdx.x == 0) slot->stop = *p.stop;
+}
+
+// Reads all slots after the barrier. Columns at the least key enter the trees: their owner marks them, and every block lists the
+// paired rows to scan next, in the order of the slots. Returns the least key, and in `count` how many rows are listed. `paths` is set
+// when a free column was among them; once it is, columns beyond `floor` stay out.
+__device__ dual_t join(const Problem& p, Columns& own, int round, dual_t floor, bool& paths, int& count) {
+    __shared__ dual_t keys[MAX_BLOCKS];
+    __shared__ int rows[MAX_BLOCKS];
+    __shared__ dual_t least_of;
+    const volatile Slot* slots = p.slots + (long long)(round & 1) * gridDim.x;
+    for (int b = threadIdx.x; b < gridDim.x; b += THREADS) keys[b] = slots[b].key, rows[b] = slots[b].row;
+    __syncthreads();  // all slots read before they are compared
+    if (threadIdx.x < 32) {
+        dual_t least = TOP;
+        for (int b = threadIdx.x; b < gridDim.x; b += 32) least = keys[b] < least ? keys[b] : least;
+        least = warp_min(least);
+        if (threadIdx.x == 0) least_of = least;
+    }
+    __syncthreads();  // the least key before it is compared with
+    const dual_t least = least_of;
+    const bool enter = least != TOP && !(paths && least > floor), mine = enter && threadIdx.x < gridDim.x && keys[threadIdx.x] == least;
+    if (mine) {
+        const int row = rows[threadIdx.x], col = slots[threadIdx.x].col;
+        if (threadIdx.x == blockIdx.x) {
+            const int k = col - own.first;
+            own.joined[k] = 1, own.key[k] = least, p.parent[col] = own.parent[k];
+        }
+        int at = 0;
+        for (int b = 0; b < threadIdx.x; b++) at += keys[b] == least && rows[b] >= 0;
+        if (row >= 0) own.row_index[at] = row, own.row_base[at] = least - slots[threadIdx.x].row_u;
+    }
+    paths = __syncthreads_or(mine && rows[threadIdx.x] < 0) || paths;
+    count = __syncthreads_count(mine && rows[threadIdx.x] >= 0);  // also: the list is whole
+    return least;
+}
+
+// Duals after a phase that ended at distance `end`: each column that joined at key k loses end - k, its row and every root gain it.
+__device__ void update_duals(const Problem& p, Columns& own, dual_t end) {
+    for (int k = threadIdx.x; k < own.count; k += THREADS) {
+        if (!own.joined[k]) continue;
+        own.price[k] -= end - own.key[k];
+        p.v[own.first + k] = own.price[k];
+        if (own.row[k] >= 0) p.u[own.row[k]] += end - own.key[k];
+    }
+    for (int r = blockIdx.x * THREADS + threadIdx.x; r < p.word[ROOTS]; r += gridDim.x * THREADS) p.u[p.roots[r]] += end;
+}
+
+// From each free column that joined back to a root, marking for every row the column it shall take. Where paths meet the last
+// mark wins; every mark leads on to some free column.
+__device__ void mark_green(const Problem& p, const Columns& own) {
+    for (int k = threadIdx.x; k < own.count; k += THREADS) {
+        if (!own.joined[k] || own.row[k] >= 0) continue;
+        for (int col = own.first + k; col >= 0;) {
+            const int row = p.parent[col];
+            p.green[row] = col;
+            col = p.col_of[row];
+        }
+    }
+}
+
+// From each root along the greens, giving every row its new column. Greens are one per row and, as every column has one parent, one
+// per column: paths of different roots never meet.
+__device__ void flip_paths(const Problem& p) {
+    for (int r = blockIdx.x * THREADS + threadIdx.x; r < p.word[ROOTS]; r += gridDim.x * THREADS) {
+        if (p.green[p.roots[r]] < 0) continue;
+        for (int row = p.roots[r]; row >= 0;) {
+            const int col = p.green[row], next = p.row_of[col];
+            p.col_of[row] = col;
+            p.row_of[col] = row;
+            row = next;
+        }
+    }
+}
+
+// Shared memory of a block: 2 + WARPS values and 4 + WARPS ints a column, and the list of rows.
+__device__ Columns lay_out(const Problem& p, dual_t* memory) {
+    const int width = (int)p.width;
+    Columns own;
+    own.price = memory;
+    own.key = own.price + width;
+    own.best = own.key + width;
+    own.row_base = own.best + WARPS * width;
+    own.parent = (int*)(own.row_base + MAX_BLOCKS);
+    own.row = own.parent + width;
+    own.joined = own.row + width;
+    own.from = own.joined + width;
+    own.row_index = own.from + WARPS * width;
+    own.first = blockIdx.x * width;
+    own.count = max(0, min(width, (int)p.n_cols - own.first));
+    return own;
+}
+
+// Empty trees: no column joined, nothing reached, no green.
+__device__ void clear_trees(const Problem& p, Columns& own) {
+    for (int k = threadIdx.x; k < own.count; k += THREADS) own.key[k] = TOP, own.joined[k] = 0, own.row[k] = p.row_of[own.first + k];
+    for (long long i = blockIdx.x * THREADS + threadIdx.x; i < p.n_rows; i += gridDim.x * THREADS) p.green[i] = -1;
+}
+
+// One phase's growth. Sets `stop` when the caller wants to. Returns the distance at which it ended, TOP when nothing more can be reached and no path was found.
+__device__ dual_t grow(const Problem& p, Columns& own, cg::grid_group& grid, int& round, bool& stop) {
+    dual_t floor = 0;
+    bool paths = false;
+    scan_rows(p, own, p.word[ROOTS], true);
+    for (;;) {
+        publish(p, own, round, floor);
+        grid.sync();  // every block's slot
+        const bool had_paths = paths;
+        int count;
+        const dual_t least = join(p, own, round++, floor, paths, count);
+        stop = p.slots[(long long)((round - 1) & 1) * gridDim.x].stop;  // not written again before the next barrier
+        if (stop || (had_paths && least > floor)) return floor;
+        if (least == TOP) return TOP;
+        floor = least;
+        scan_rows(p, own, count, false);
+    }
+}
+
+// All steps. Grid: ceil(n_cols / width) blocks, cooperative. Block: 512. Shared: see lay_out. Reads cost; writes everything else.
+// Requires: word all 0. Work: two sweeps to begin with, then one row of the matrix per row that joins a tree.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) tree(const Problem* problem) {
+    extern __shared__ dual_t memory[];
+    const Problem p = *problem;
+    cg::grid_group grid = cg::this_grid();
+    const bool leader = grid.thread_rank() == 0;
+    Columns own = lay_out(p, memory);
+    int round = 0;
+    reduce_rows(p);
+    grid.sync();  // u before columns are reduced
+    reduce_columns(p, own);
+    for (int k = threadIdx.x; k < own.count; k += THREADS) p.v[own.first + k] = own.price[k];
+    for (;;) {
+        grid.sync();  // pairs before free rows are listed
+        list_roots(p);
+        clear_trees(p, own);
+        grid.sync();  // roots and greens before the trees grow
+        if (!p.word[ROOTS] || p.word[PHASES] >= p.phase_limit) {
+            if (leader) p.word[OUTCOME] = p.word[ROOTS] ? STOPPED : OPTIMAL, p.word[ROUNDS] = round;
+            return;
+        }
+        bool stop = false;
+        const dual_t end = grow(p, own, grid, round, stop);
+        if (stop) {
+            if (leader) p.word[OUTCOME] = STOPPED;
+            return;
+        }
+        if (end == TOP) {
+            if (leader) p.word[OUTCOME] = INFEASIBLE;
+            for (int k = threadIdx.x; k < own.count; k += THREADS) p.in_tree[own.first + k] = own.joined[k];
+            return;
+        }
+        update_duals(p, own, end);
+        mark_green(p, own);
+        grid.sync();  // all greens before a path is followed
+        if (leader) p.word[PHASES]++;
+        flip_paths(p);
+    }
+}

@@ -17,6 +17,8 @@ INT_LOWEST = -(2**62)
 
 LIST_LENGTH = 24
 """Edges in a short list: 16 to 32 measure alike, 8 rereads rows too often."""
+WHOLE_LENGTH = 48
+"""Where no row has more edges, the lists hold whole rows."""
 
 
 class Graph(NamedTuple):
@@ -31,7 +33,7 @@ class Graph(NamedTuple):
 
 
 class Lists(NamedTuple):
-    """Short lists: (n_rows, LIST_LENGTH) columns and benefits, (n_rows,) length in use and bound on the rest."""
+    """Short lists: (n_rows, width) columns and benefits, (n_rows,) length in use and bound on the rest."""
 
     columns: Array
     benefits: Array
@@ -65,9 +67,11 @@ def graph_of(weights: Array | Csr, scale: int = 1) -> Graph:
 def empty_lists(graph: Graph) -> Lists:
     """Short lists that hold nothing yet; `fill_lists` fills them."""
     n_rows, dtype = graph.indptr.size - 1, graph.values.dtype
+    longest = int(np.diff(graph.indptr).max())
+    width = max(2, longest) if longest <= WHOLE_LENGTH else LIST_LENGTH
     return Lists(
-        np.empty((n_rows, LIST_LENGTH), np.int32),
-        np.empty((n_rows, LIST_LENGTH), dtype),
+        np.empty((n_rows, width), np.int32),
+        np.empty((n_rows, width), dtype),
         np.zeros(n_rows, np.int32),
         np.full(n_rows, graph.lowest, dtype),
     )

@@ -3,7 +3,6 @@
 No header is trusted for a size: an announced length over the limit is refused at once, and bytes are counted anyway.
 """
 
-import time
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -14,7 +13,6 @@ from starlette.requests import ClientDisconnect
 from app.errors import Refusal
 
 SLICE = 1 << 20
-LINGER_S = 2.0
 
 
 def content_type(request: Request) -> str:
@@ -37,14 +35,12 @@ async def slices(request: Request, limit: int) -> AsyncIterator[bytes]:
     require_length(request)
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced) > limit:
-        await _linger(request)
         raise _too_large(limit)
     held, size, count = [], 0, 0
     try:
         async for chunk in request.stream():
             size, count = size + len(chunk), count + len(chunk)
             if count > limit:
-                await _linger(request)
                 raise _too_large(limit)
             held.append(chunk)
             if size >= SLICE:
@@ -58,19 +54,6 @@ async def slices(request: Request, limit: int) -> AsyncIterator[bytes]:
 
 def _too_large(limit: int) -> Refusal:
     return Refusal(413, f"The body is larger than {limit} bytes, the most that is taken here.", limit_bytes=limit)
-
-
-async def _linger(request: Request) -> None:
-    """Read on for a moment: a connection that closes on unread bytes is reset, and the client never sees why."""
-    if request.headers.get("expect", "").lower() == "100-continue":
-        return  # the client waits for our word and has sent nothing
-    until = time.monotonic() + LINGER_S
-    try:
-        async for _ in request.stream():
-            if time.monotonic() > until:
-                return
-    except (ClientDisconnect, RuntimeError):  # gone, or read to its end already
-        return
 
 
 async def read_json(request: Request, limit: int) -> bytes:

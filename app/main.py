@@ -9,6 +9,7 @@ from fastapi import FastAPI
 from app import errors, openapi, routes
 from app.auth import load_keys
 from app.config import HttpSettings
+from app.linger import Linger
 from app.metrics import Metrics
 from app.waiting import Waiting
 from workers.config import Settings
@@ -44,6 +45,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     app.state.jobs, app.state.store = Jobs(settings), open_store(settings)
     app.state.waiting = Waiting(http.max_waiters)
     app.state.metrics = Metrics()
+    app.add_middleware(Linger)
     app.add_middleware(Metrics.Middleware, metrics=app.state.metrics)
     errors.install(app)
     routes.install(app)

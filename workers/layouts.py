@@ -7,6 +7,7 @@ anything is allocated. Arrays are mapped from the file, not read.
 import json
 import math
 import sys
+import tokenize
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
@@ -47,7 +48,8 @@ def npy(path: Path, max_elements: int, *, text: bool = False) -> Array:
                 warnings.simplefilter("ignore")  # NumPy warns of headers written by Python 2
                 read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
                 shape, fortran, dtype = read(file, max_header_size=10_000)
-        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, OverflowError, EOFError) as error:
+        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, OverflowError, EOFError,
+                tokenize.TokenError) as error:  # fmt: skip
             raise BadLayout(f"is not an npy file: {str(error)[:200]}") from error
         offset = file.tell()
     dtype = _number(dtype, allow="US" if text else "")

@@ -1,7 +1,8 @@
 """Inflating what strangers send: gzip, zstd and zip members, streamed to disk and stopped at a limit."""
 
 import gzip
-import io
+import lzma
+import struct
 import tempfile
 import zipfile
 import zlib
@@ -17,6 +18,10 @@ FREE_BYTES = 64 << 20
 LONGEST_WINDOW = 1 << 27  # of zstd: what `zstd --long` writes by default
 
 GZIP, ZSTD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
+
+
+ZIP_FAULTS = (zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError, OSError, struct.error)
+"""What zipfile raises at headers that lie: offsets before the file, unknown methods, names that are no text."""
 
 
 class TooLarge(ValueError):
@@ -58,7 +63,7 @@ def members(path: Path) -> list[zipfile.ZipInfo]:
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.infolist()
-    except (zipfile.BadZipFile, OSError, ValueError, EOFError) as error:
+    except (ValueError, EOFError, *ZIP_FAULTS) as error:
         raise Damaged(f"is not a zip file: {error}") from error
 
 
@@ -71,7 +76,9 @@ def unpack_member(path: Path, member: zipfile.ZipInfo, max_bytes: int) -> Path:
     try:
         with zipfile.ZipFile(path) as archive, archive.open(member) as stream:
             return _inflate(stream, path, member.compress_size, max_bytes)
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError) as error:
+    except (TooLarge, Damaged):
+        raise
+    except (ValueError, *ZIP_FAULTS) as error:
         raise Damaged(f"{member.filename}: {error}") from error
 
 
@@ -87,7 +94,7 @@ def _inflate(stream: IO[bytes], beside: Path, packed_bytes: int, max_bytes: int)
                     raise TooLarge(f"inflates to more than {allowed} bytes from {packed_bytes}")
                 target.write(chunk)
         return Path(target.name)
-    except (OSError, EOFError, zlib.error, zstandard.ZstdError, zipfile.BadZipFile, io.UnsupportedOperation) as error:
+    except (EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, *ZIP_FAULTS) as error:
         Path(target.name).unlink(missing_ok=True)
         raise Damaged(f"does not inflate: {error}") from error
     except BaseException:

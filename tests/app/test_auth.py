@@ -41,6 +41,12 @@ def test_without_a_key_nothing_is_answered(address: str, header: str) -> None:
     assert httpx.get(address + "/readyz").status_code == 200
 
 
+def test_a_large_body_without_a_key_hears_why(address: str) -> None:
+    for path in ("/v1/jobs", "/v1/blobs"):
+        check(httpx.post(address + path, content=bytes(12 << 20)), 401)
+        check(httpx.post(address + path, content=(bytes(1 << 20) for _ in range(12))), 401)
+
+
 def test_owners_do_not_see_each_other(address: str) -> None:
     with as_owner(address, ALICE) as alice, as_owner(address, BOB) as bob:
         links = alice.post("/v1/jobs", json=LAP, headers={"Prefer": "wait=30"}).json()["links"]

@@ -128,6 +128,7 @@ FILES: dict[str, tuple[str, str, bytes]] = {  # solver, name of the part, bytes
     "npy-big-endian": ("lap", "cost", npy(np.eye(2, dtype=">f8"))),
     "npy-more-than-came": ("lap", "cost", lying("(20000, 2)")),
     "npy-less-than-came": ("lap", "cost", lying("(1, 2)")),
+    "npy-open-header": ("lap", "cost", npy(np.ones((2, 2))).replace(b"(2, 2), }", b"(2, 2    ")),
     "npy-cut": ("lap", "cost", npy(np.ones((2, 2)))[:-5]),
     "npy-text": ("lap", "cost", npy(np.array([["a", "b"]]))),
     "npy-complex": ("lap", "cost", npy(np.eye(2) * 1j)),

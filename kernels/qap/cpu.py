@@ -63,17 +63,25 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
 
 
 def warm_up() -> None:
-    """Compile every specialisation on tiny problems."""
-    from kernels.qap import CARD, QapOptions
-
+    """Compile every specialisation on tiny problems: narrow and wide integers with their proofs, floats."""
     rng = np.random.default_rng(0)
-    for dtype in (np.int64, np.float64):
-        options = QapOptions(rounds=1, method="memetic")
-        inputs = {
-            "flow": rng.integers(0, 9, (5, 5)).astype(dtype),
-            "distance": rng.integers(0, 9, (5, 5)).astype(dtype),
-        }
-        solve(CARD.build(inputs, options), options, Deadline())
+    for dtype, high in ((np.int64, 9), (np.int64, 2**20), (np.float64, 9)):
+        flow, distance = rng.integers(0, high, (2, 6, 6)).astype(dtype)
+        run = _Run(QuadraticAssignment(flow, distance), _default_options(), Deadline(60))
+        run.first()
+        run.round()
+        if dtype is np.int64:
+            run.proof = Proof(run.problem, int(run.cost), 1)
+            while not run.proof.finished and not run.deadline.expired():
+                time.sleep(POLL_S)
+        run.close()
+        outcome.cheap_bounds(run.problem, run.options)
+
+
+def _default_options() -> "QapOptions":
+    from kernels.qap import QapOptions
+
+    return QapOptions()
 
 
 @dataclass
@@ -186,9 +194,10 @@ class _Run:
         return Termination.ITERATION_LIMIT if limit is not None and self.rounds >= limit else None
 
     def round(self) -> None:
-        """One search per member of the population, in parallel; then the survivors."""
-        starts = [self.breed() for _ in range(self.size)]
-        seeds = self.population.rng.integers(1, 2**63, self.size, dtype=np.uint64)
+        """One search per member of the population, in parallel; a single one once a proof needs the threads."""
+        count = self.size if self.proof is None else 1
+        starts = [self.breed() for _ in range(count)]
+        seeds = self.population.rng.integers(1, 2**63, count, dtype=np.uint64)
         outcomes = self.watch([self.pool.submit(self.search, *task) for task in zip(starts, seeds, strict=True)])
         self.rounds += 1
         self.iterations += sum(done for done, _, _ in outcomes)

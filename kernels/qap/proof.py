@@ -15,7 +15,7 @@ from kernels.qap.form import penalised
 LARGEST_N = 36
 """Beyond this no tree ends in minutes, and a sweep takes a tenth of a second."""
 ROOT_SWEEPS = 400
-NODE_SWEEPS = 6
+NODE_SWEEPS = 8
 TASKS = 64
 
 

@@ -5,7 +5,8 @@
 //                  rise = second - first + epsilon on j; the bids are split over the blocks and published on a board
 //     settle:      every block reads all bids and awards them by itself: the highest rise takes the column, v_j falls by it,
 //                  the former owner is free again
-//   plain (scale = 0): epsilon = 0. A rise of 0 evicts nobody. Ends early when most bids tie (integers with few values).
+//   plain (scale = 0): epsilon = 0. A rise of 0 evicts nobody. Ends early when most bids tie and few of
+//                  them find a column without an owner (integers with few values).
 //   scaled (scale = 1): from the column minima again, epsilon = spread / theta, spread / theta^2, ..., 0; every level
 //                  keeps the prices and frees all rows
 //
@@ -52,8 +53,8 @@ __device__ __forceinline__ void place_bids(const cost_t* __restrict__ cost, cons
     for (int at = 0; at < n_free; at += n_blocks * per_block) {
         const int k = at + (warp / team) * n_blocks + blockIdx.x;
         const int i = k < n_free ? b.list[k] : -1;
-        const Best best = track ? weigh<true, true>(cost, b.v, i, n_cols, negate, team, range)
-                                : weigh<true, false>(cost, b.v, i, n_cols, negate, team, range);
+        const Best best = track ? weigh<true, true>(cost, b.v, b.owner, i, n_cols, negate, team, range)
+                                : weigh<true, false>(cost, b.v, b.owner, i, n_cols, negate, team, range);
         if (k < n_free && threadIdx.x % (32 * team) == 0)
             store_word(board + k, Value::bits(rise(best, eps)), (u64)tag << 32 | best.at);
     }
@@ -144,12 +145,12 @@ bid_shared(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, 
             n_free = settle(b, n_free, board, beat, tag, &ties);
             scans += was;
             rounds++;
-            if (eps == 0 && ties * 2 > was) { tied_out = true; break; }
+            if (eps == 0 && ties * 2 > was && (was - n_free) * 4 < was) { tied_out = true; break; }
         }
     }
     for (int k = blockIdx.x; k < n_free; k += n_blocks) {
         const int i = b.list[k];
-        const Best best = weigh<true, false>(cost, b.v, i, n_cols, negate, WARPS, range);
+        const Best best = weigh<true, false>(cost, b.v, b.owner, i, n_cols, negate, WARPS, range);
         if (tid == 0) free_rows[k] = i, free_u[k] = best.at != NONE ? best.first : value_t(0);
     }
     if (!scale) widen_spread(state, range);

@@ -1,6 +1,7 @@
 // Pieces of the Jacobi auction that start.cu and bid.cu share.
 #define THREADS 1024
 #define WARPS 32
+#define OWNED 0x1000000u  // above every position: set in Best.at while the column has an owner
 
 // Least and second least cost - v of a row, and the column of the least (in rotated order, until weigh returns).
 struct Best {
@@ -30,11 +31,14 @@ __device__ __forceinline__ Best warp_best(Best b) {
     return b;
 }
 
+__device__ __forceinline__ bool is_owned(const u16* owner, int j) { return owner[j] != 0xffff; }
+__device__ __forceinline__ bool is_owned(const int* col_row, int j) { return __ldcg(col_row + j) >= 0; }
+
 // Scan row i (-1: none) by teams of `team` warps; the answer is in the team's first warp. Every thread of the block
 // must call. Each row starts at its own column, so that rows that tie choose different columns.
-template <bool SHARED, bool TRACK>
-__device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const value_t* v, int i, int n_cols, int negate, int team,
-                                      Range& range) {
+template <bool SHARED, bool TRACK, typename Owner>
+__device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const value_t* v, const Owner* owner, int i, int n_cols,
+                                      int negate, int team, Range& range) {
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     Best b = {TOP, TOP, NONE};
     const int offset = i < 0 ? 0 : (int)(__umulhi((u32)i * 2654435761u, (u32)n_cols) & ~3u);
@@ -58,8 +62,11 @@ __device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const val
                 if (p >= n_cols) break;
                 const int j = p + offset < n_cols ? p + offset : p + offset - n_cols;
                 const value_t x = (negate ? -(value_t)c[q] : (value_t)c[q]) - (SHARED ? v[j] : far[q]);
-                if (x < b.first) b.second = b.first, b.first = x, b.at = p;
-                else if (x < b.second) b.second = x;
+                if (x <= b.first && x < TOP) {  // a tie goes to a column without an owner, then to the lower position
+                    const u32 at = p | (is_owned(owner, j) ? OWNED : 0);
+                    b.second = b.first;
+                    if (x < b.first || at < b.at) b.first = x, b.at = at;
+                } else if (x < b.second) b.second = x;
                 if (TRACK) {
                     if (x < range.low) range.low = x;
                     if (x > range.high && x < TOP) range.high = x;
@@ -78,6 +85,7 @@ __device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const val
         }
     }
     if (b.first >= TOP) b.at = NONE;
+    else b.at &= OWNED - 1;
     if (b.at != NONE) b.at = b.at + offset < n_cols ? b.at + offset : b.at + offset - n_cols;
     return b;
 }

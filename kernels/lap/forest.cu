@@ -137,30 +137,36 @@ __device__ __forceinline__ void fold(const Matrix& a, const Slice& s, value_t* b
 // Publish this block's nearest active matched column, and which sampled sources have a free column within m.
 __device__ __forceinline__ void nearest(const Matrix& a, const Slice& s, value_t m, int shift, ulonglong2* board, u32 tag,
                                         bool halt) {
-    const int j = threadIdx.x, warp = j >> 5, lane = j & 31, n_warps = (a.width + 31) / 32;
+    const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, n_warps = (a.width + 32 * NEAR - 1) / (32 * NEAR);
     if (warp >= n_warps) return;
     u64 x = ~0ull, mask = 0;
-    if (j < a.width) {
+    int at = 0;
+#pragma unroll
+    for (int k = 0; k < NEAR; k++) {
+        const int j = (warp * NEAR + k) * 32 + lane;
+        if (j >= a.width) break;
         const value_t d = s.d[j];
-        if (s.row[j] >= 0) x = s.active[j] ? Value::bits(d) : ~0ull;
-        else if (d <= m && d < TOP) {
+        if (s.row[j] >= 0) {
+            if (s.active[j] && Value::bits(d) < x) x = Value::bits(d), at = j;
+        } else if (d <= m && d < TOP) {
             const u32 r = s.root[j];
-            if ((r & ((1u << shift) - 1)) == 0) mask = 1ull << (r >> shift);
+            if ((r & ((1u << shift) - 1)) == 0) mask |= 1ull << (r >> shift);
         }
     }
     u64 least = warp_min_bits(x);
     mask = warp_or(mask);
-    int at = warp * 32 + __ffs(__ballot_sync(FULL_WARP, x == least)) - 1;
+    int winner = __ffs(__ballot_sync(FULL_WARP, x == least)) - 1;
     if (n_warps > 1) {
-        if (lane == 0) near_bits[warp] = least, near_mask[warp] = mask, near_at[warp] = at;
+        if (lane == winner) near_bits[warp] = least, near_mask[warp] = mask, near_at[warp] = at;
         asm volatile("bar.sync 1, %0;" ::"r"(32 * n_warps) : "memory");  // the warps that hold columns
         if (warp > 0) return;
         x = lane < n_warps ? near_bits[lane] : ~0ull;
+        at = lane < n_warps ? (int)near_at[lane] : 0;
         mask = warp_or(lane < n_warps ? near_mask[lane] : 0);
         least = warp_min_bits(x);
-        at = near_at[__ffs(__ballot_sync(FULL_WARP, x == least)) - 1];
+        winner = __ffs(__ballot_sync(FULL_WARP, x == least)) - 1;
     }
-    if (lane == (at & 31)) {
+    if (lane == winner) {
         if (halt) mask |= HALT;
         if (least == ~0ull) publish(board, tag, Value::bits(TOP), 0, 0, 0, 0, mask);
         else {
@@ -180,19 +186,23 @@ __device__ __forceinline__ void sow(const Matrix& a, const Slice& s, const u32* 
     u32 giver[STRIPS];
 #pragma unroll
     for (int k = 0; k < STRIPS; k++) best[k] = TOP, giver[k] = NONE;
-    for (int at = 0; at < n_live; at += MOST_BLOCKS) {
-        const int count = min(MOST_BLOCKS, n_live - at);
+    Entry next = {0, 0};
+    int next_row = -1;
+    for (int at = -MOST_BLOCKS; at < n_live; at += MOST_BLOCKS) {
+        const int e = threadIdx.x, count = min(MOST_BLOCKS, n_live - at);
         __syncthreads();  // the previous list has been relaxed
-        for (int e = threadIdx.x; e < count; e += THREADS) {
-            const u32 k = live[at + e];
-            const int i = free_rows[k];
-            list[e].D = 0;
-            list[e].u = free_u[k] + lifted;
-            list_row[e] = i;
-            s.parent[i] = (u16)i;
+        if (at >= 0 && e < count) {
+            list[e] = next;
+            list_row[e] = next_row;
+            s.parent[next_row] = (u16)next_row;
+        }
+        if (e < MOST_BLOCKS && at + MOST_BLOCKS + e < n_live) {  // on its way while this list is relaxed
+            const u32 k = live[at + MOST_BLOCKS + e];
+            next_row = free_rows[k];
+            next.u = free_u[k] + lifted;
         }
         __syncthreads();  // the list before it is relaxed
-        relax(a, s, count, at, best, giver);
+        if (at >= 0) relax(a, s, count, at, best, giver);
     }
     fold(a, s, best, giver, live, free_rows);
 }

@@ -1,5 +1,6 @@
 """Method `auto` on the GPU: what its kernels need in device memory, their launches, and the answer in device memory."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,7 +37,7 @@ class Tuning:
     stop: int = 32
     rounds: int = 60
     scale_stop: int = 64
-    scale_rounds: int = 400
+    scale_rounds: int = 4000
     levels: int = LEVELS
     theta: float = THETA
     blocks: int | None = None
@@ -91,8 +92,10 @@ class Forest:
             self.counters = cupy.empty(6, cupy.int32)
         self.mailbox: Array = cupyx.zeros_pinned(4, np.int32)
 
-    def launch(self, cost: Any, negate: bool, v0: Any = None, phase_limit: int = -1) -> None:
-        """Enqueue the whole solve; nothing waits for the host.
+    def launch(
+        self, cost: Any, negate: bool, v0: Any = None, phase_limit: int = -1, mark: Callable[[], None] = lambda: None
+    ) -> None:
+        """Enqueue the whole solve; nothing waits for the host. `mark` is called after each launch.
 
         A square problem that the plain auction does not nearly finish, or whose first phases match few rows, is
         started again with epsilon scaling. Wide ones are not scaled: a free column's dual must stay 0.
@@ -103,11 +106,16 @@ class Forest:
         if v0 is not None:
             self.v_first[:] = v0
         self._launch_reduce_columns(matrix, minima)
+        mark()
         self._launch_bid(matrix, 0, False, tuning.levels if square else 0)
+        mark()
         self._launch_grow(matrix, 1, square, phase_limit)
+        mark()
         if square:
             self._launch_bid(matrix, 2, True, tuning.levels)
+            mark()
             self._launch_grow(matrix, 3, False, phase_limit)
+            mark()
 
     def _launch_reduce_columns(self, matrix: tuple[Any, ...], minima: int) -> None:
         run = kernel("lap/start.cu", "reduce_columns", self.defines)

@@ -2,7 +2,10 @@
 #ifndef STRIPS
 #define STRIPS 1  // columns per thread: the least power of two with 32 * STRIPS >= width
 #endif
-#define BATCH (STRIPS == 1 ? 8 : STRIPS == 2 ? 4 : 2)  // rows whose entries are in flight at once
+#ifndef BATCH
+#define BATCH (STRIPS == 1 ? 8 : STRIPS == 2 ? 4 : STRIPS < 16 ? 2 : 1)  // rows whose entries are in flight at once
+#endif
+#define NEAR (STRIPS < 4 ? STRIPS : 4)  // columns per lane in nearest: one warp up to a width of 128
 #define THREADS 512
 #define WARPS (THREADS / 32)
 #define MOST_BLOCKS (THREADS / 2)

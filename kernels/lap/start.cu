@@ -81,8 +81,8 @@ bid_wide(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, co
             for (long long at = 0; at < n_free; at += (long long)n_blocks * per_block) {
                 const long long k = at + (long long)(tid / (32 * team)) * n_blocks + blockIdx.x;
                 const int i = k < n_free ? __ldcg(now + k) : -1;
-                const Best b = scale || rounds > 0 ? weigh<false, false>(cost, v, i, n_cols, negate, team, range)
-                                                   : weigh<false, true>(cost, v, i, n_cols, negate, team, range);
+                const Best b = scale || rounds > 0 ? weigh<false, false>(cost, v, col_row, i, n_cols, negate, team, range)
+                                                   : weigh<false, true>(cost, v, col_row, i, n_cols, negate, team, range);
                 if (i >= 0 && tid % (32 * team) == 0) {
                     const value_t up = rise(b, (value_t)eps_now);
                     if (b.at != NONE) atomicMax(key + b.at, bid_key(up, i));  // settles which row a column takes
@@ -126,13 +126,13 @@ bid_wide(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, co
             n_free = __ldcg(counters + c);
             side ^= 1;
             rounds++;
-            if (eps_now == 0 && ties * 2 > was) { tied_out = true; break; }
+            if (eps_now == 0 && ties * 2 > was && (was - n_free) * 4 < was) { tied_out = true; break; }
         }
     }
     if (blockIdx.x == 0) list_free(row_col, n_rows, free_rows);
     grid.sync();  // free_rows before their duals
     for (int k = blockIdx.x; k < n_free; k += n_blocks) {
-        const Best b = weigh<false, false>(cost, v, __ldcg(free_rows + k), n_cols, negate, WARPS, range);
+        const Best b = weigh<false, false>(cost, v, col_row, __ldcg(free_rows + k), n_cols, negate, WARPS, range);
         if (tid == 0) free_u[k] = b.at != NONE ? b.first : value_t(0);
     }
     if (!scale) widen_spread(state, range);

@@ -1,0 +1,179 @@
+"""Dense linear assignment on one GPU, beside CPU peers on the same machine: python -m benchmarks.lap_gpu.
+
+Times of ours are of the device, data already there, certificate apart. `parts_ms` says what a time is made of,
+`rounds` how many exchanges between the blocks, `sweeps` how often the matrix was read, `floor_ms` what reading it so
+often must cost.
+Peers run on the CPU cores meanwhile, each in a process of its own. A wrong answer has no time.
+"""
+
+import argparse
+import statistics
+import time
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from itertools import pairwise
+from multiprocessing import get_context
+from typing import Any
+
+import cupy
+import numpy as np
+
+from benchmarks import instances
+from benchmarks.rows import Rows
+from kernels import Device
+from kernels.lap.gpu_forest import Forest, prove
+
+BYTES_PER_S = 4.6e12
+"""Read bandwidth of an H200, measured."""
+PARTS = ("reduce_columns", "bid", "grow", "bid_scaled", "grow_scaled")
+PEERS = ("scipy", "lapx", "allot cpu")
+SLOW = {("product", "scipy"), ("product", "lapx"), ("lowrank8", "scipy"), ("lowrank8", "lapx")}
+"""Peers that take more than ten seconds at n = 4096."""
+
+
+def peer(name: str, family: str, n: int) -> tuple[float, float]:
+    """Milliseconds and objective of a CPU peer."""
+    cost = instances.lap(family, n)
+    if name == "allot cpu":
+        from kernels import SOLVERS, Deadline
+
+        card = SOLVERS["lap"]
+        options = card.options()
+        card.warm_up("cpu")
+        problem = card.build({"cost": cost}, options)
+        card.solve(problem, options, Deadline())
+        start = time.perf_counter()
+        columns = card.solve(problem, options, Deadline()).arrays["assignment"]
+    elif name == "scipy":
+        from scipy.optimize import linear_sum_assignment
+
+        start = time.perf_counter()
+        columns = linear_sum_assignment(cost)[1]
+    else:
+        import lap
+
+        start = time.perf_counter()
+        columns = lap.lapjvc(cost)[2]
+    taken = (time.perf_counter() - start) * 1e3
+    return taken, float(cost[np.arange(n), columns].astype(float).sum())
+
+
+def on_device(family: str, n: int, host: Any, repeats: int) -> dict[str, Any]:
+    """Median of `repeats` solves, its parts, its counts and its proof."""
+    cost = cupy.asarray(host)
+    forest = Forest(n, n, cost.dtype)
+    forest.launch(cost, False)
+    prove(cost, False, forest)
+    totals, parts, proofs = [], [], []
+    for _ in range(repeats):
+        marks = [cupy.cuda.Event() for _ in range(7)]
+        pending = iter(marks)
+        next(pending).record()
+        forest.launch(cost, False, mark=lambda at=pending: next(at).record())  # type: ignore[misc]
+        proof = prove(cost, False, forest)
+        marks[6].record()
+        marks[6].synchronize()
+        lap = [cupy.cuda.get_elapsed_time(a, b) for a, b in pairwise(marks)]
+        totals.append(sum(lap[:5]))
+        parts.append(lap[:5])
+        proofs.append(lap[5])
+    primal, dual, violation, slack, unassigned = proof.get().tolist()
+    facts = forest.facts()
+    sweeps = (facts["scans"] + facts["bid_scans"]) / n + 1
+    tolerance = 0.0 if host.dtype.kind == "i" else 4 * 2.0**-52 * 2 * n * max(float(cost.max()), -float(cost.min()))
+    holds = unassigned == 0 and max(violation, slack) <= tolerance and abs(primal - dual) <= n * tolerance
+    ms = statistics.median(totals)
+    return {
+        "family": family,
+        "n": n,
+        "dtype": host.dtype.name,
+        "device": "gpu",
+        "method": "auto",
+        "holds": bool(holds),
+        "ms": ms if holds else float("nan"),
+        "parts_ms": dict(zip(PARTS, parts[totals.index(sorted(totals)[len(totals) // 2])], strict=True)),
+        "certify_ms": statistics.median(proofs),
+        "objective": primal,
+        "gap_abs": abs(primal - dual),
+        "max_violation": violation,
+        "sweeps": sweeps,
+        "floor_ms": sweeps * host.nbytes / BYTES_PER_S * 1e3,
+        **facts,
+    }
+
+
+def large(rows: Rows) -> None:
+    """The largest sizes, drawn on the device: the host would take minutes to draw and send them."""
+    for n, dtype in ((16384, np.float64), (32768, np.float64), (65536, np.float32)):
+        cost = cupy.random.default_rng(n).random((n, n), dtype=dtype)
+        cost *= 1000 * n
+        rows.add(**on_device("u drawn on the device", n, cost, 1))
+        del cost
+        cupy.get_default_memory_pool().free_all_blocks()
+
+
+def crossover(rows: Rows, sizes: list[int]) -> None:
+    """Whole calls of `solve`, transfers included: the CPU twin beside the GPU."""
+    from kernels import SOLVERS, Deadline
+
+    card = SOLVERS["lap"]
+    options = card.options()
+    devices: tuple[Device, Device] = ("cpu", "gpu")
+    for device in devices:
+        card.warm_up(device)
+    for family in ("u", "r1", "sqeuclid"):
+        for n in sizes:
+            problem = card.build({"cost": instances.lap(family, n)}, options)
+            taken: dict[Device, list[float]] = {device: [] for device in devices}
+            for _ in range(4):
+                for device, times in taken.items():
+                    start = time.perf_counter()
+                    card.solve(problem, options, Deadline(), device)
+                    times.append((time.perf_counter() - start) * 1e3)
+            medians = {device: statistics.median(times[1:]) for device, times in taken.items()}
+            rows.add(kind="crossover", family=family, n=n, cpu_ms=medians["cpu"], gpu_ms=medians["gpu"])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--families", default=",".join(instances.LAP_FAMILIES))
+    parser.add_argument("--sizes", default="256,512,1024,2048,4096,8192")
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--peers-to", type=int, default=4096, help="largest n of the CPU peers; 0 for none")
+    parser.add_argument("--peer-processes", type=int, default=6)
+    parser.add_argument("--crossover", default="", help="sizes at which whole calls are compared with the CPU twin")
+    parser.add_argument("--large", action="store_true", help="n = 16384, 32768 and, in float32, 65536")
+    parser.add_argument("--name", default="lap_h200")
+    arguments = parser.parse_args()
+    rows = Rows(arguments.name)
+    cases = [(family, n) for family in arguments.families.split(",") for n in map(int, arguments.sizes.split(","))]
+    with ProcessPoolExecutor(arguments.peer_processes, get_context("spawn")) as pool, ThreadPoolExecutor(4) as makers:
+        rivals: dict[tuple[str, str, int], Future[tuple[float, float]]] = {}
+        for family, n in sorted(cases, key=lambda case: -case[1]):
+            if n <= arguments.peers_to:
+                for name in PEERS:
+                    if not (n > 2048 and (family, name) in SLOW):
+                        rivals[name, family, n] = pool.submit(peer, name, family, n)
+        made = [(family, n, makers.submit(instances.lap, family, n)) for family, n in cases[:2]]
+        answers = []
+        for k in range(len(cases)):
+            if k + 2 < len(cases):  # two ahead, so that the host holds three matrices at most
+                made.append((*cases[k + 2], makers.submit(instances.lap, *cases[k + 2])))
+            family, n, host = made[k]
+            answers.append(on_device(family, n, host.result(), arguments.repeats))
+            made[k] = (family, n, Future())
+        for answer in answers:
+            times = {}
+            for name in PEERS:
+                if (rival := rivals.get((name, answer["family"], answer["n"]))) is not None:
+                    taken, objective = rival.result()
+                    right = np.isclose(objective, answer["objective"], rtol=1e-9)
+                    times[name] = taken if right else float("nan")
+            rows.add(**answer, peers_ms=times)
+    if arguments.large:
+        large(rows)
+    if arguments.crossover:
+        crossover(rows, [int(n) for n in arguments.crossover.split(",")])
+
+
+if __name__ == "__main__":
+    main()

@@ -74,10 +74,13 @@ __device__ __forceinline__ ulonglong2 load_word(const ulonglong2* at) {
 
 // Wait for a word whose masked second half is `tag`. The nap keeps the waiting blocks' reads from delaying the writes
 // they wait for: rounds are 10% shorter with 300 ns than with none (n = 4096).
+#ifndef NAP_NS
+#define NAP_NS 300
+#endif
 __device__ __forceinline__ ulonglong2 await_word(const ulonglong2* at, u64 mask, u64 tag) {
     ulonglong2 w = load_word(at);
     while ((w.y & mask) != tag) {
-        __nanosleep(300);
+        __nanosleep(NAP_NS);
         w = load_word(at);
     }
     return w;

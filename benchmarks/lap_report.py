@@ -1,0 +1,191 @@
+"""Tables and plots of the dense assignment measurements: python -m benchmarks.lap_report [--name lap_h200].
+
+Reads benchmarks/results/<name>.jsonl (the last row of each case counts), prints Markdown tables and draws
+docs/images/lap_*.svg.
+"""
+
+import argparse
+import json
+from typing import Any
+
+from benchmarks.instances import LAP_FAMILIES
+from benchmarks.rows import RESULTS
+
+IMAGES = RESULTS.parent.parent / "docs" / "images"
+SIZES = (256, 512, 1024, 2048, 4096, 8192)
+# Milliseconds of published GPU solvers and of Algorithm 1015 with four threads, measured by us on the same kind of
+# machine (one H200, 16 Xeon cores) on the same instances; None: over 12 s, or not run.
+PEERS: dict[str, dict[int, dict[str, float | None]]] = {
+    "r01": {1024: {"HyLAC": 1.0, "RAFT": 7.2}, 4096: {"HyLAC": 2.3, "RAFT": 24}, 8192: {"HyLAC": 5.0, "RAFT": 54}},
+    "r1": {1024: {"HyLAC": 5.9, "RAFT": 55}, 4096: {"HyLAC": 18, "RAFT": 131}, 8192: {"HyLAC": 47, "RAFT": 256}},
+    "r10": {
+        1024: {"HyLAC": 19, "RAFT": 158, "Alg. 1015": 43},
+        4096: {"HyLAC": 76, "RAFT": 511, "Alg. 1015": 357},
+        8192: {"HyLAC": 179, "RAFT": 994, "Alg. 1015": 1804},
+    },
+    "u": {
+        256: {"HyLAC": 29, "RAFT": 150, "Alg. 1015": 7.3},
+        512: {"HyLAC": 66, "RAFT": 369, "Alg. 1015": 15},
+        1024: {"HyLAC": 166, "RAFT": 785, "Alg. 1015": 46},
+        2048: {"HyLAC": 455, "RAFT": 1951, "Alg. 1015": 119},
+        4096: {"HyLAC": 2001, "RAFT": 5598, "Alg. 1015": 422},
+        8192: {"HyLAC": 11890, "RAFT": 16150, "Alg. 1015": 1823},
+    },
+    "sqeuclid": {
+        1024: {"HyLAC": 505, "RAFT": 2166, "Alg. 1015": 68},
+        4096: {"HyLAC": 9271, "Alg. 1015": 882},
+        8192: {"Alg. 1015": 3481},
+    },
+    "euclid": {1024: {"HyLAC": 456, "RAFT": 2007, "Alg. 1015": 84}, 4096: {"HyLAC": 7046, "Alg. 1015": 1114}},
+    "clustered": {
+        1024: {"HyLAC": 537, "RAFT": 2233, "Alg. 1015": 106},
+        4096: {"HyLAC": 7075, "Alg. 1015": 1356},
+        8192: {"Alg. 1015": 4379},
+    },
+    "gene50": {
+        1024: {"HyLAC": 268, "RAFT": 1202, "Alg. 1015": 53},
+        4096: {"HyLAC": 3276, "RAFT": 7978, "Alg. 1015": 759},
+        8192: {"Alg. 1015": 2178},
+    },
+    "lowrank8": {1024: {"HyLAC": 1224, "RAFT": 5482, "Alg. 1015": 79}, 4096: {"Alg. 1015": 794}},
+    "powerlaw": {
+        1024: {"HyLAC": 146, "RAFT": 725, "Alg. 1015": 35},
+        4096: {"HyLAC": 452, "RAFT": 1950, "Alg. 1015": 320},
+    },
+    "product": {1024: {"Alg. 1015": 11}, 4096: {"Alg. 1015": 107}},
+}
+PARTS = ("reduce_columns", "bid", "grow", "bid_scaled", "grow_scaled")
+Row = dict[str, Any]
+
+
+def read(name: str) -> dict[tuple[str, int], Row]:
+    """The last row of each family and size whose answer was right."""
+    rows = [json.loads(line) for line in (RESULTS / f"{name}.jsonl").read_text().splitlines()]
+    return {(row["family"], row["n"]): row for row in rows if row.get("holds") and row.get("device") == "gpu"}
+
+
+def _cell(value: Any) -> str:
+    if not isinstance(value, (int, float)):
+        return "-" if value is None else str(value)
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def table(head: list[str], lines: list[list[Any]]) -> None:
+    print("| " + " | ".join(head) + " |")
+    print("|" + "---|" * len(head))
+    for line in lines:
+        print("| " + " | ".join(map(_cell, line)) + " |")
+    print()
+
+
+def others(family: str, n: int, row: Row) -> dict[str, float]:
+    """Every peer's time: the CPU peers of the same run, and those measured earlier."""
+    earlier = {name: ms for name, ms in PEERS.get(family, {}).get(n, {}).items() if ms is not None}
+    return {**row.get("peers_ms", {}), **earlier}
+
+
+def overview(found: dict[tuple[str, int], Row]) -> None:
+    print("Milliseconds on the device, data already there; in brackets the ratio of the fastest peer to ours.\n")
+    lines: list[list[Any]] = []
+    for family in LAP_FAMILIES:
+        line: list[Any] = [family]
+        for n in SIZES:
+            row = found.get((family, n))
+            if row is None:
+                line.append(None)
+                continue
+            rivals = [ms for name, ms in others(family, n, row).items() if not name.startswith("allot")]
+            line.append(_cell(row["ms"]) + (f" ({_cell(min(rivals) / row['ms'])}x)" if rivals else ""))
+        lines.append(line)
+    table(["family", *map(str, SIZES)], lines)
+
+
+def anatomy(found: dict[tuple[str, int], Row], n: int = 4096) -> None:
+    print(f"What the time is made of at n = {n} (ms), and the counts behind it.\n")
+    lines = []
+    for family in LAP_FAMILIES:
+        if (row := found.get((family, n))) is not None:
+            parts = row["parts_ms"]
+            bids, grown = parts["bid"] + parts["bid_scaled"], parts["grow"] + parts["grow_scaled"]
+            counts = [row["bid_rounds"], row["n_begun"], row["phases"], row["rounds"], row["sweeps"]]
+            per_round = 1e3 * grown / max(1, row["rounds"])
+            lines.append([family, row["ms"], bids, grown, *counts, per_round, row["floor_ms"], row["certify_ms"]])
+    head = (
+        "family|total|auction|forest|auction rounds|rows left|phases|rounds|sweeps|us/round|floor of the sweeps|proof"
+    )
+    table(head.split("|"), lines)
+
+
+def big(found: dict[tuple[str, int], Row]) -> None:
+    rows = [row for (family, _), row in found.items() if family == "u drawn on the device"]
+    if rows:
+        print("The largest sizes (u, drawn on the device).\n")
+        lines = [[r["n"], r["dtype"], r["ms"], r["rounds"], r["sweeps"], r["floor_ms"], r["certify_ms"]] for r in rows]
+        table(["n", "type", "ms", "rounds", "sweeps", "floor of the sweeps", "proof"], lines)
+
+
+def crossover(name: str) -> None:
+    rows = [json.loads(line) for line in (RESULTS / f"{name}.jsonl").read_text().splitlines()]
+    rows = [row for row in rows if row.get("kind") == "crossover"]
+    if rows:
+        print("Whole calls, transfers included (ms): the CPU twin beside the GPU.\n")
+        table(["family", "n", "CPU", "GPU"], [[r["family"], r["n"], r["cpu_ms"], r["gpu_ms"]] for r in rows])
+
+
+def draw(found: dict[tuple[str, int], Row]) -> None:
+    """Time over n beside the peers, and what a time is made of."""
+    import matplotlib
+
+    matplotlib.use("svg")
+    import matplotlib.pyplot as plt
+
+    plt.rcParams["svg.hashsalt"] = "allot"
+    families = ("u", "r1", "sqeuclid", "clustered")
+    figure, axes = plt.subplots(1, len(families), figsize=(13, 3.6), sharey=True)
+    for ax, family in zip(axes, families, strict=True):
+        series: dict[str, list[tuple[int, float]]] = {}
+        for n in SIZES:
+            if (row := found.get((family, n))) is not None:
+                series.setdefault("allot gpu", []).append((n, row["ms"]))
+                for peer, ms in others(family, n, row).items():
+                    series.setdefault(peer, []).append((n, ms))
+        for peer, points in series.items():
+            ours = peer == "allot gpu"
+            ax.loglog(*zip(*points, strict=True), marker="o", ms=3, lw=2.5 if ours else 1, label=peer, zorder=ours)
+        ax.set_title(family)
+        ax.set_xlabel("n")
+        ax.set_xticks(SIZES, [str(n) for n in SIZES], fontsize=7)
+        ax.minorticks_off()
+        ax.grid(alpha=0.3)
+    axes[0].set_ylabel("ms")
+    axes[0].legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(IMAGES / "lap_time.svg", metadata={"Date": None})
+    shown = [found[family, 4096] for family in LAP_FAMILIES if (family, 4096) in found]
+    figure, ax = plt.subplots(figsize=(9, 3.6))
+    left = [0.0] * len(shown)
+    for part in PARTS:
+        share = [row["parts_ms"][part] / sum(row["parts_ms"].values()) for row in shown]
+        ax.barh([row["family"] for row in shown], share, left=left, label=part.replace("_", " "))
+        left = [a + b for a, b in zip(left, share, strict=True)]
+    ax.invert_yaxis()
+    ax.set_xlabel("share of the time, n = 4096")
+    ax.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, 1.13), ncols=5, frameon=False)
+    figure.tight_layout()
+    figure.savefig(IMAGES / "lap_parts.svg", metadata={"Date": None})
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--name", default="lap_h200")
+    name = parser.parse_args().name
+    found = read(name)
+    overview(found)
+    anatomy(found)
+    big(found)
+    crossover(name)
+    draw(found)
+
+
+if __name__ == "__main__":
+    main()

@@ -34,6 +34,11 @@ __device__ __forceinline__ Best warp_best(Best b) {
 __device__ __forceinline__ bool is_owned(const u16* owner, int j) { return owner[j] != 0xffff; }
 __device__ __forceinline__ bool is_owned(const int* col_row, int j) { return __ldcg(col_row + j) >= 0; }
 
+// The column at position p of a row that begins at column `offset`.
+__device__ __forceinline__ int turned(int p, int offset, int n_cols) {
+    return p + offset < n_cols ? p + offset : p + offset - n_cols;
+}
+
 // Scan row i (-1: none) by teams of `team` warps; the answer is in the team's first warp. Every thread of the block
 // must call. Each row starts at its own column, so that rows that tie choose different columns.
 template <bool SHARED, bool TRACK, typename Owner>
@@ -52,7 +57,7 @@ __device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const val
             for (int q = 0; q < BATCH; q++) {  // all loads before the first use
                 const int p = p0 + q * team * 32;
                 if (p >= n_cols) continue;
-                const int j = p + offset < n_cols ? p + offset : p + offset - n_cols;
+                const int j = turned(p, offset, n_cols);
                 c[q] = __ldg(row + j);
                 if (!SHARED) far[q] = __ldcg(v + j);
             }
@@ -60,13 +65,13 @@ __device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const val
             for (int q = 0; q < BATCH; q++) {
                 const int p = p0 + q * team * 32;
                 if (p >= n_cols) break;
-                const int j = p + offset < n_cols ? p + offset : p + offset - n_cols;
+                const int j = turned(p, offset, n_cols);
                 const value_t x = (negate ? -(value_t)c[q] : (value_t)c[q]) - (SHARED ? v[j] : far[q]);
-                if (x <= b.first && x < TOP) {  // a tie goes to a column without an owner, then to the lower position
-                    const u32 at = p | (is_owned(owner, j) ? OWNED : 0);
-                    b.second = b.first;
-                    if (x < b.first || at < b.at) b.first = x, b.at = at;
-                } else if (x < b.second) b.second = x;
+                if (x < b.first) b.second = b.first, b.first = x, b.at = p;
+                else {
+                    if (x < b.second) b.second = x;
+                    if (x == b.first && x < TOP && is_owned(owner, turned(b.at, offset, n_cols)) && !is_owned(owner, j)) b.at = p;
+                }
                 if (TRACK) {
                     if (x < range.low) range.low = x;
                     if (x > range.high && x < TOP) range.high = x;
@@ -74,6 +79,7 @@ __device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const val
             }
         }
     }
+    if (b.first < TOP && is_owned(owner, turned(b.at, offset, n_cols))) b.at |= OWNED;  // ties: the free column first
     if (i >= 0) b = warp_best(b);
     if (team > 1) {
         __syncthreads();  // team_best of the previous row has been read
@@ -84,9 +90,7 @@ __device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const val
             b = warp_best(lane < team ? team_best[warp + lane] : none);
         }
     }
-    if (b.first >= TOP) b.at = NONE;
-    else b.at &= OWNED - 1;
-    if (b.at != NONE) b.at = b.at + offset < n_cols ? b.at + offset : b.at + offset - n_cols;
+    b.at = b.first < TOP ? turned(b.at & (OWNED - 1), offset, n_cols) : NONE;
     return b;
 }
 

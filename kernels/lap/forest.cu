@@ -54,7 +54,8 @@ __device__ __forceinline__ void relax(const Matrix& a, const Slice& s, int count
             if (row[q] < 0) continue;
             const cost_t* at = a.cost + (long long)row[q] * a.n_cols + a.first + lane;
 #pragma unroll
-            for (int k = 0; k < STRIPS; k++) c[q][k] = lane + 32 * k < a.width ? __ldg(at + 32 * k) : cost_t(0);
+            for (int k = 0; k < STRIPS; k++)
+                if (lane + 32 * k < a.width) c[q][k] = RESIDENT ? s.tile[row[q] * a.width + lane] : __ldg(at + 32 * k);
         }
 #pragma unroll
         for (int q = 0; q < BATCH; q++)
@@ -256,6 +257,7 @@ grow(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, int wi
     value_t lifted = 0, T;
     for (int k = threadIdx.x; k < n_live; k += THREADS) live[k] = k;
     load_slice(a, s, v, col_row);
+    if (RESIDENT) load_tile(a, s);
     __syncthreads();  // the slice before the first search
     while (n_live > 0) {
         if (phases == phase_limit) { mode = PHASE_LIMIT; break; }

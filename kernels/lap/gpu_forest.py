@@ -43,6 +43,7 @@ class Tuning:
     blocks: int | None = None
     replicate: bool = True
     habits: int | None = None
+    resident: bool = True
 
 
 def slice_width(n_cols: int, blocks: int) -> int:
@@ -68,6 +69,7 @@ class Forest:
     def __init__(self, n_rows: int, n_cols: int, dtype: Any, tuning: Tuning | None = None) -> None:
         self.n_rows, self.n_cols, self.tuning = n_rows, n_cols, tuning or Tuning()
         kind = np.dtype(dtype)
+        self.itemsize = kind.itemsize
         self.value = np.dtype(np.int64 if kind.kind == "i" else np.float64)
         self.defines = (f"-DCOST={CTYPES[kind.name]}", f"-DVALUE={CTYPES[self.value.name]}")
         self.processors: int = cupy.cuda.Device().attributes["MultiProcessorCount"]
@@ -143,9 +145,13 @@ class Forest:
         strips = 1
         while 32 * strips < self.width:
             strips *= 2
-        run = kernel("lap/forest.cu", "grow", (*self.defines, f"-DSTRIPS={strips}"))
         folded = GROW_BLOCK // 32 // (2 if strips >= 16 else 1)
-        shared = self.width * (40 + 12 * folded) + 4 * (-(-self.n_rows // 32)) + 2 * self.n_rows
+        shared = self.width * (40 + 12 * folded) + 4 * (-(-self.n_rows // 32)) + 2 * self.n_rows + 64
+        tile = self.n_rows * self.width * self.itemsize
+        resident = self.tuning.resident and strips == 1 and shared + tile <= SHARED_BYTES
+        shared += tile if resident else 0
+        options = (f"-DSTRIPS={strips}", f"-DRESIDENT={int(resident)}")
+        run = kernel("lap/forest.cu", "grow", (*self.defines, *options))
         run.max_dynamic_shared_size_bytes = shared
         geometry = (np.int32(self.width), np.int32(self.habits))
         answer = (self.v, self.u, self.col_row, self.row_col)

@@ -5,6 +5,9 @@
 #ifndef BATCH
 #define BATCH (STRIPS == 1 ? 8 : STRIPS == 2 ? 4 : STRIPS < 16 ? 2 : 1)  // rows whose entries are in flight at once
 #endif
+#ifndef RESIDENT
+#define RESIDENT 0  // 1: the slice of the matrix lives in shared memory; needs STRIPS 1
+#endif
 #define NEAR (STRIPS < 4 ? STRIPS : 4)  // columns per lane in nearest: one warp up to a width of 128
 #define THREADS 512
 #define WARPS (THREADS / 32)
@@ -30,6 +33,7 @@ struct Slice {
     value_t* least;         // [FOLDED][width] fold's partial minima
     u32* giver;             // [FOLDED][width] and the list positions that gave them
     u32* on_path;           // bitset over rows
+    cost_t* tile;           // [n_rows][width] this block's columns of the matrix, with RESIDENT
     u16* parent;            // [n_rows] row before this row on the way to its source; itself for a source
 };
 
@@ -56,7 +60,8 @@ __device__ Slice carve(unsigned char* p, int width, int n_rows) {
     s.row = (int*)p, p += 4 * width;
     s.active = (u32*)p, p += 4 * width;
     s.on_path = (u32*)p, p += 4 * ((n_rows + 31) / 32);
-    s.parent = (u16*)p;
+    s.parent = (u16*)p, p += 2 * ((n_rows + 7) & ~7);
+    s.tile = (cost_t*)(((u64)p + 15) & ~15ull);
     return s;
 }
 
@@ -133,6 +138,15 @@ __device__ void load_slice(const Matrix& a, const Slice& s, const value_t* v, co
         s.active[j] = 0;
     }
     for (int k = threadIdx.x; k < (a.n_rows + 31) / 32; k += THREADS) s.on_path[k] = 0;
+}
+
+// Copy the block's columns of the matrix into its shared memory.
+__device__ __forceinline__ void load_tile(const Matrix& a, const Slice& s) {
+    const int lane = threadIdx.x & (a.lanes - 1), step = THREADS / a.lanes;
+    if (lane >= a.width) return;
+#pragma unroll 8
+    for (int i = threadIdx.x / a.lanes; i < a.n_rows; i += step)
+        s.tile[i * a.width + lane] = __ldg(a.cost + (long long)i * a.n_cols + a.first + lane);
 }
 
 __device__ void store_slice(const Matrix& a, const Slice& s, value_t* v, value_t* u, int* col_row, int* row_col, u32* reached) {

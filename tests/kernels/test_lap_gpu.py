@@ -73,7 +73,11 @@ def test_types_and_shapes(dtype: str, shape: tuple[int, int]) -> None:
 
 
 @pytest.mark.parametrize("family", ["u", "sqeuclid", "r1"])
-@pytest.mark.parametrize("tuning", [{"replicate": False}, {"blocks": 5}, {"stop": 1}, {"levels": 3}], ids=str)
+@pytest.mark.parametrize(
+    "tuning",
+    [{"replicate": False}, {"blocks": 5}, {"stop": 1}, {"levels": 3}, {"resident": False}, {"habits": 3}],
+    ids=str,
+)
 def test_every_path_through_the_kernels(family: str, tuning: dict[str, Any]) -> None:
     import cupy
 

@@ -93,7 +93,7 @@ def _build(inputs: Inputs, options: AuctionOptions) -> Auction:
 
 
 def _estimate(problem: Auction, options: AuctionOptions, device: Device) -> Estimate:
-    """Fitted to random graphs, lists by entries, rounds and paths by rows; structured costs take up to 10 times."""
+    """Fitted to random graphs: lists by entries, the rest by rows; structured costs take up to 10 times that."""
     n_rows, n_cols = problem.shape
     weights = problem.weights
     on_points = isinstance(problem, PointAuction)

@@ -35,9 +35,8 @@ def auction(problem: Auction, solution: Solution) -> Certificate:
     pairs, wrong = _pairs(problem, assignment)
     best = _best_nets(problem, prices)
     finite = best > -np.inf
-    short = best[finite] - solution.arrays["profits"][finite]
     exact = prices.dtype.kind == "i"
-    violation: Number = max([0, *(_number(x.max(), exact) for x in (short, -prices) if x.size)])
+    violation = _violation(best[finite] - solution.arrays["profits"][finite], -prices, exact)
     objective = _total(pairs)
     complete = problem.reject is not None or not (assignment == UNASSIGNED).any()
     tolerance = 0.0 if exact else 1e-12 * (float(np.abs(pairs).sum()) + float(np.abs(prices).sum()) + 1)
@@ -67,6 +66,10 @@ def auction(problem: Auction, solution: Solution) -> Certificate:
         proved=proved,
         facts={} if complete else {"partial_objective": objective},
     )
+
+
+def _violation(profits_short: Array, prices_below: Array, exact: bool) -> Number:
+    return max([0, *(_number(x.max(), exact) for x in (profits_short, prices_below) if x.size)])
 
 
 def _on_points(problem: PointAuction, solution: Solution) -> Certificate:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernels.problems.arrays import Array
 from kernels.problems.transport import METRICS, UnbalancedTransport
-from kernels.uot.cpu_loops import scalings, soft_columns, soft_minima, sweep_cost, sweep_kernel, sweep_points
+from kernels.uot.cpu_loops import farthest, scalings, soft_columns, soft_minima, sweep_cost, sweep_kernel, sweep_points
 from kernels.uot.cpu_threads import in_threads, summed
 from kernels.uot.marginals import Marginals
 from kernels.uot.outer import Sweeps
@@ -93,14 +93,15 @@ class FusedSweeps(LogSweeps):
 
     def sweep(self, g: Array) -> tuple[Array, Array]:
         """One read of the kernel, or the pass over the cost that builds it."""
-        wanted, v = np.empty_like(g), np.empty_like(g)
-        at_f, at_g = self.at or (self.f, g)
-        drift = scalings(g, self.scale, self.log_weight_b, at_g, v, wanted)
-        if self.at is not None and drift <= DRIFT:
-            f, columns = self._read(at_f, v.astype(self.dtype))
-            if np.abs(f - at_f).max() <= DRIFT:
-                return self._finish(f, wanted, columns * v)
-        rounded = wanted.astype(self.dtype)
+        if self.at is not None:
+            at_f, at_g = self.at
+            v = np.empty(g.size, self.dtype)
+            if scalings(g, self.scale, self.log_weight_b, at_g, v) <= DRIFT:
+                f, columns = self._read(at_f, v)
+                if farthest(f, at_f) <= DRIFT:
+                    # The sums lack v: with G behind the kernel they give h all the same.
+                    return self._finish(f, at_g, columns)
+        rounded = (g * self.scale + self.log_weight_b).astype(self.dtype)
         f, columns = self._pass(rounded)
         self.at = f, rounded.astype(np.float64)
         return self._finish(f, self.at[1], columns)

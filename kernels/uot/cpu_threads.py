@@ -19,21 +19,23 @@ _pool = ThreadPoolExecutor(max(1, _threads - 1), thread_name_prefix="uot")
 
 
 def chunks(rows: int, columns: int) -> list[tuple[int, int]]:
-    """At most CHUNKS runs, each of at least SMALLEST entries and 64 rows."""
+    """At most CHUNKS runs, each of at least SMALLEST entries and 64 rows; one for a small matrix."""
+    if rows * columns <= ALONE:
+        return [(0, rows)]
     step = max(64, -(-rows // CHUNKS), SMALLEST // columns)
     return [(first, min(rows, first + step)) for first in range(0, rows, step)]
 
 
 def in_threads(rows: int, columns: int, work: Callable[[int, int, int], None]) -> None:
     """Call work(number, first, last) for every chunk, each thread taking the next; `work` must release the GIL."""
-    runs, entries = chunks(rows, columns), rows * columns
+    runs = chunks(rows, columns)
     todo = itertools.count()  # next() on it is one step under the GIL
 
     def take() -> None:
         while (number := next(todo)) < len(runs):
             work(number, *runs[number])
 
-    others = [_pool.submit(take) for _ in range(min(_threads, len(runs)) - 1)] if entries > ALONE else []
+    others = [_pool.submit(take) for _ in range(min(_threads, len(runs)) - 1)]
     take()
     for other in others:
         other.result()
@@ -44,4 +46,4 @@ def summed(rows: int, columns: int, sweep: Callable[[int, int, Array, Array], No
     runs = chunks(rows, columns)
     best, totals = np.empty(rows), np.empty((len(runs), columns))
     in_threads(rows, columns, lambda number, first, last: sweep(first, last, best, totals[number]))
-    return best, totals.sum(axis=0)
+    return best, totals.sum(axis=0) if len(runs) > 1 else totals[0]

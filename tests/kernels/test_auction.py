@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, UNASSIGNED, Certificate, Csr, Deadline, Device, InvalidProblem, Solution, Termination
+from tests.conftest import gpu_is_here
 from tests.instances import auction as instances
 from tests.oracles import auction as oracle
 
@@ -102,6 +103,27 @@ def test_points_are_assigned_as_their_distances(metric: str, neighbours: int | N
         benefit = np.where(benefit >= kth, benefit, -np.inf)
         assert solution.arrays["neighbours"].shape == (80, neighbours)
     assert certificate.objective == pytest.approx(oracle.scipy_optimum(benefit), rel=1e-9)
+
+
+@pytest.mark.parametrize("given", [{"launch": "graph"}, {"deterministic": False}])
+def test_every_variant_of_the_rounds_ends_within_epsilon(given: dict[str, Any], device: Device) -> None:
+    graph = instances.planted(300, 300, 0.2, 21)
+    base, _ = run({"benefit": graph}, device, epsilon=1.0)
+    solution, _ = run({"benefit": graph}, device, epsilon=1.0, **given)
+    if "launch" in given:
+        np.testing.assert_array_equal(solution.arrays["prices"], base.arrays["prices"])
+        assert solution.facts["rounds"] == base.facts["rounds"]
+
+
+@pytest.mark.gpu
+def test_devices_make_the_same_bids() -> None:
+    if not gpu_is_here():
+        pytest.skip("no CUDA device here")
+    for benefit in (instances.planted(200, 200, 0.2, 22), instances.dense(150, 150, 23, high=40)):
+        one, _ = run({"benefit": benefit}, "cpu", epsilon=1.0, trace=True)
+        two, _ = run({"benefit": benefit}, "gpu", epsilon=1.0, trace=True)
+        for name in ("assignment", "prices", "profits", "bidders"):
+            np.testing.assert_array_equal(one.arrays[name], two.arrays[name], err_msg=name)
 
 
 def test_infeasible_graphs_name_too_many_rows_for_their_columns(device: Device) -> None:

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 POLL_S = 0.01
 ROUNDS_WITHOUT_LIMIT = 60
+EASY_N = 16
+"""Up to here the search has nothing left to find after ROUNDS_BEFORE_PROOF rounds; beyond, it keeps its threads."""
 ROUNDS_BEFORE_PROOF = 6
 PROOF_WITHOUT_LIMIT_S = 20.0
 
@@ -71,7 +73,7 @@ def warm_up() -> None:
         run.first()
         run.round()
         if dtype is np.int64:
-            run.proof = Proof(run.problem, int(run.cost), 1)
+            run.proof = Proof(run.problem, 2 * int(run.cost), 1)  # a poor incumbent, so that there is a tree
             while not run.proof.finished and not run.deadline.expired():
                 time.sleep(POLL_S)
         run.close()
@@ -148,7 +150,11 @@ class _Run:
 
     def prove(self) -> None:
         """Start the proof once the search has settled; exchange incumbents and bounds with it."""
-        settled = self.rounds >= ROUNDS_BEFORE_PROOF and self.population.stagnant > 2
+        if self.problem.n <= EASY_N:
+            settled = self.rounds >= ROUNDS_BEFORE_PROOF and self.population.stagnant > 2
+        else:
+            searched = self.deadline.elapsed_s >= self.deadline.remaining_s  # half of the time is the search's alone
+            settled = self.population.restarts > 0 and (searched or self.deadline.remaining_s == float("inf"))
         allowed = self.options.method == "auto" and self.options.rounds is None and self.options.wants("rlt1")
         if self.proof is None and allowed and settled and provable(self.problem):
             self.proof = Proof(self.problem, int(self.cost), self.threads)
@@ -194,8 +200,8 @@ class _Run:
         return Termination.ITERATION_LIMIT if limit is not None and self.rounds >= limit else None
 
     def round(self) -> None:
-        """One search per member of the population, in parallel; a single one once a proof needs the threads."""
-        count = self.size if self.proof is None else 1
+        """One search per member of the population, in parallel; one alone once a proof of small n has the threads."""
+        count = 1 if self.proof is not None and self.problem.n <= EASY_N else self.size
         starts = [self.breed() for _ in range(count)]
         seeds = self.population.rng.integers(1, 2**63, count, dtype=np.uint64)
         outcomes = self.watch([self.pool.submit(self.search, *task) for task in zip(starts, seeds, strict=True)])

@@ -89,21 +89,34 @@ def service(folder: Path, workers: int | None) -> Iterator[httpx.Client]:
 def _wait_until_ready(client: httpx.Client, process: subprocess.Popen[str]) -> None:
     give_up = time.monotonic() + READY_S
     print("Workers warm up (the first start after an install compiles) ...", flush=True)
-    while client.get("/readyz").status_code != 200:
+    while client.get("/readyz").status_code != 200 or _still_warming(client):
         if process.poll() is not None or time.monotonic() > give_up:
             raise WrongAnswer("the service did not get ready")
         time.sleep(0.1)
 
 
+def _still_warming(client: httpx.Client) -> bool:
+    """True while a worker is there that cannot solve yet: a GPU's takes longer than a CPU's."""
+    return any(worker["state"] not in ("idle", "busy") for worker in client.get("/v1/devices").json()["workers"])
+
+
+def device_for(client: httpx.Client, solver: str) -> str:
+    """ "gpu" where there is one and the solver can use it, so that the demonstration shows it; else "auto"."""
+    devices = {one["name"]: one["devices"] for one in client.get("/v1/solvers").json()["solvers"]}
+    return "gpu" if "gpu" in devices[solver] and "gpu" in client.get("/v1/devices").json()["devices"] else "auto"
+
+
 def post(client: httpx.Client, solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """Submit as JSON and wait for the answer."""
-    body = {"solver": solver, "inputs": inputs, "options": options, "time_limit_s": 20}
+    device = device_for(client, solver)
+    body = {"solver": solver, "inputs": inputs, "options": options, "device": device, "time_limit_s": 20}
     return _answer(client.post("/v1/jobs", json=body, headers={"Prefer": "wait=60"}))
 
 
-def upload(client: httpx.Client, job: Mapping[str, Any], **files: tuple[str, bytes]) -> dict[str, Any]:
+def upload(client: httpx.Client, solver: str, **files: tuple[str, bytes]) -> dict[str, Any]:
     """Submit as multipart and wait for the answer."""
-    return _answer(client.post("/v1/jobs", data={"job": json.dumps(job)}, files=files, headers={"Prefer": "wait=60"}))
+    job = json.dumps({"solver": solver, "device": device_for(client, solver), "time_limit_s": 20})
+    return _answer(client.post("/v1/jobs", data={"job": job}, files=files, headers={"Prefer": "wait=60"}))
 
 
 def _answer(response: httpx.Response) -> dict[str, Any]:
@@ -130,7 +143,7 @@ def lap(client: httpx.Client, folder: Path) -> Row:
     """A dense assignment, sent as one .npy part."""
     n = 500
     cost = np.random.default_rng(1).uniform(0, 1000 * n, (n, n))
-    answer = upload(client, {"solver": "lap"}, cost=("cost.npy", npy(cost)))
+    answer = upload(client, "lap", cost=("cost.npy", npy(cost)))
     pairs = linear_sum_assignment(cost)
     found = cost[np.arange(n), answer["assignment"]].sum()
     require(np.isclose(found, cost[pairs].sum(), rtol=1e-12), "lap differs from SciPy", answer)
@@ -167,7 +180,7 @@ def sparse_auction(client: httpx.Client, folder: Path) -> Row:
     graph.setdiag(1)
     path = folder / "graph.npz"
     save_npz(path, graph)
-    answer = upload(client, {"solver": "auction"}, benefit=("graph.npz", path.read_bytes()))
+    answer = upload(client, "auction", benefit=("graph.npz", path.read_bytes()))
     best = int(graph[min_weight_full_bipartite_matching(graph, maximize=True)].sum())
     require(answer["objective"] == best, "the sparse auction differs from SciPy", answer)
     return Row("auction, CSR", f"{n} x {n}, {graph.nnz} edges", answer)
@@ -204,7 +217,7 @@ def transport_value(plan: Array, cost: Array, a: Array, b: Array, reg: float, re
 def qap(client: httpx.Client, folder: Path) -> Row:
     """A QAPLIB file, uploaded as it is; every improvement is followed as it is found."""
     name, text = qaplib_file()
-    job = {"solver": "qap", "time_limit_s": 5, "options": {"seed": 1}}
+    job = {"solver": "qap", "device": device_for(client, "qap"), "time_limit_s": 5, "options": {"seed": 1}}
     response = client.post("/v1/jobs", data={"job": json.dumps(job)}, files={"qaplib": (name, text.encode())})
     if response.status_code != 202:
         raise WrongAnswer(f"{response.status_code} {response.text[:600]}")

@@ -101,8 +101,11 @@ def _checks(jobs: Jobs, store: Store) -> dict[str, str]:
     told = {"redis": "ok", "store": "ok", "worker": "ok"}
     try:
         jobs.ping()
-        if not jobs.workers():
+        states = [worker.state for worker in jobs.workers()]
+        if not states:
             told["worker"] = "none has been heard of lately"
+        elif not {"idle", "busy"} & set(states):
+            told["worker"] = f"none can solve yet: {', '.join(states)}"
     except Unavailable as error:
         told |= {"redis": str(error), "worker": "not known without Redis"}
     try:

@@ -46,10 +46,12 @@ def gap(value: float, best: int) -> float:
     return 100.0 * (value - best) / best if best else float(value)
 
 
-def curves(rows: Rows, instances: dict[str, Any], device: Any, seconds: float, seeds: int) -> None:
-    """Gap against time, every incumbent, until the best known or the limit."""
+def curves(rows: Rows, instances: dict[str, Any], device: Any, seconds: float, seeds: range) -> None:
+    """Gap against time, every incumbent, until the best known or the limit; kernels of this n are compiled before."""
     for name, (problem, best) in instances.items():
-        for seed in range(seeds):
+        if device == "gpu":
+            CARD.solve(problem, QapOptions(method="memetic", rounds=1, bounds=()), Deadline(), device)
+        for seed in seeds:
             options = QapOptions(seed=seed, target=best, best_known=best, method="memetic", bounds=("gilmore-lawler",))
             curve: list[tuple[float, float]] = []
 
@@ -222,6 +224,7 @@ def main() -> None:
     parser.add_argument("--parts", default="speed,bounds,peers,curves")
     parser.add_argument("--seconds", type=float, default=5.0)
     parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--rows", default="qap")
     arguments = parser.parse_args()
     rows, where, parts = Rows(arguments.rows), folder(arguments.data), set(arguments.parts.split(","))
@@ -244,7 +247,8 @@ def main() -> None:
     if parts & {"threads", "shared", "neighbourhoods", "starts", "seeds"}:
         figures(rows, instances, parts)
     if "curves" in parts:
-        curves(rows, instances, device, arguments.seconds, arguments.seeds)
+        seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+        curves(rows, instances, device, arguments.seconds, seeds)
 
 
 if __name__ == "__main__":

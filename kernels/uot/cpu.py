@@ -18,6 +18,8 @@ from kernels.uot.outer import MEMORY, Outcome, iterate, schedule
 from kernels.uot.support import support
 
 CHEAP = 1 << 20  # entries below which float64 costs nothing that one would notice
+FLOOR, COARSE_FLOOR = 1e-10, 1e-3  # relative gaps below which rounding to float64 and float32 may stop all progress
+MARGIN = 0.5  # of the tolerance, aimed at in float32
 POLISH = 1e-3  # of the tolerance, aimed at on such problems: the plan's error goes with the root of the gap
 
 
@@ -111,63 +113,66 @@ def _working_type(problem: UnbalancedTransport, options: Any, spread: float) -> 
     """float32 where it is asked for, or where the problem is large and float32 has digits enough for it."""
     if options.storage != "auto":
         return "float64" if options.storage == "float64" else "float32"
-    m, n = problem.shape
     fine = options.tolerance < 1e-7 or spread / problem.reg > 1e5
-    return "float64" if fine or m * n < CHEAP else "float32"
+    return "float64" if fine or _cheap(problem) else "float32"
 
 
 def _minimise(
     problem: UnbalancedTransport, options: Any, deadline: Deadline, method: str, stages: list[float], spread: float
 ) -> tuple[Outcome, str]:
     """Iterate in the working type, then in float64 where its noise may hide a gap above the tolerance."""
-    marginals = Marginals(np, problem, spread)
-    g = np.zeros_like(problem.b) if problem.g0 is None else problem.g0
     dtype = _working_type(problem, options, spread)
     run = functools.partial(
         iterate,
-        marginals,
+        Marginals(np, problem, spread),
         deadline=deadline,
-        floor=1e-10 if dtype == "float64" else 1e-3,
         memory=MEMORY if options.acceleration else 0,
         translate=options.acceleration,
     )
-    polish = POLISH if options.acceleration and dtype == "float64" and problem.a.size * problem.b.size < CHEAP else 1.0
+    g = np.zeros_like(problem.b) if problem.g0 is None else problem.g0
     sweeps = make_sweeps(problem, method, dtype)
-    outcome = run(sweeps, g, stages=stages, tolerance=polish * options.tolerance, limit=options.iterations)
-    unsure = (
-        dtype != "float64"
-        and outcome.termination is not Termination.INFEASIBLE
-        and (
-            outcome.termination is Termination.CONVERGED
-            or outcome.state.relative_gap + _noise(outcome, problem, spread) > options.tolerance
-        )
+    coarse = dtype == "float32"
+    aim = options.tolerance * (MARGIN if coarse else POLISH if options.acceleration and _cheap(problem) else 1.0)
+    outcome = run(
+        sweeps, g, stages=stages, tolerance=aim, limit=options.iterations, floor=COARSE_FLOOR if coarse else FLOOR
     )
-    if unsure and outcome.iterations < options.iterations and not deadline.expired():
-        exact = make_sweeps(problem, "points" if method == "points" else "log", "float64")
-        left = options.iterations - outcome.iterations
-        again = run(exact, outcome.state.g, stages=stages[-1:], tolerance=options.tolerance, limit=left, floor=1e-10)
-        outcome = Outcome(
-            again.state,
-            again.termination,
-            outcome.iterations + again.iterations,
-            outcome.rejected + again.rejected,
-        )
-        unsure, dtype = False, "float32, then float64"
     if outcome.termination is Termination.INFEASIBLE:
         return outcome, dtype
-    if outcome.state.relative_gap <= options.tolerance and not unsure:
-        outcome = replace(outcome, termination=Termination.GAP_REACHED)
-    elif outcome.termination is Termination.GAP_REACHED:
-        outcome = replace(outcome, termination=deadline.expired() or Termination.ITERATION_LIMIT)
-    return outcome, dtype
+    sure = not coarse or _with_noise(outcome, problem, spread) <= options.tolerance
+    left = options.iterations - outcome.iterations
+    if not sure and left > 0 and outcome.termination in (Termination.GAP_REACHED, Termination.CONVERGED):
+        exact = make_sweeps(problem, "points" if method == "points" else "log", "float64")
+        more = run(exact, outcome.state.g, stages=stages[-1:], tolerance=options.tolerance, limit=left, floor=FLOOR)
+        iterations, rejected = outcome.iterations + more.iterations, outcome.rejected + more.rejected
+        outcome, sure, dtype = (
+            Outcome(more.state, more.termination, iterations, rejected),
+            True,
+            "float32, then float64",
+        )
+    return replace(outcome, termination=_claim(outcome, sure, options.tolerance)), dtype
 
 
-def _noise(outcome: Outcome, problem: UnbalancedTransport, spread: float) -> float:
-    """Relative gap that rounding of exponents to float32 may hide: r KL ~ r mass delta^2, delta the exponent's ulp."""
+def _claim(outcome: Outcome, sure: bool, tolerance: float) -> Termination:
+    """What may be claimed: the aim was below the tolerance, and a gap that noise may hide is not reached."""
+    if sure and outcome.state.relative_gap <= tolerance and outcome.termination is not Termination.INFEASIBLE:
+        return Termination.GAP_REACHED
+    return Termination.ITERATION_LIMIT if outcome.termination is Termination.GAP_REACHED else outcome.termination
+
+
+def _cheap(problem: UnbalancedTransport) -> bool:
+    return problem.a.size * problem.b.size < CHEAP
+
+
+def _with_noise(outcome: Outcome, problem: UnbalancedTransport, spread: float) -> float:
+    """The largest relative gap behind the one that float32 sweeps saw.
+
+    Rounding of exponents, delta, adds a divergence of about mass delta^2 / 2 to one of gap / r: their roots add up.
+    Between two balanced sides the rounding error of the sums itself must be moved, at the price of the spread.
+    """
     strengths = [r if np.isfinite(r) else spread for r in problem.reg_m]
     reach = max(spread, float(np.abs(outcome.state.f).max()), float(np.abs(outcome.state.g).max()))
     delta = 2e-6 + 2.0**-23 * reach * LOG2E / problem.reg
     mass, scale = float(outcome.state.columns.sum()), max(abs(outcome.state.dual), 1e-300)
-    # Between two balanced sides the rounding error of the sums itself must be moved, at the price of the spread.
     moved = delta * spread if np.isinf(problem.reg_m).all() else 0.0
-    return mass * (sum(strengths) * delta * delta + moved) / scale
+    noise = mass * sum(strengths) * delta * delta / scale
+    return (outcome.state.relative_gap**0.5 + noise**0.5) ** 2 + mass * moved / scale

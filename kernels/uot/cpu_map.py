@@ -7,14 +7,16 @@ from numba import njit
 
 from kernels.deadline import Deadline
 from kernels.problems.arrays import Array
-from kernels.problems.transport import cost_bounds
+from kernels.problems.transport import UnbalancedTransport, cost_bounds
 from kernels.solution import Solution, Termination
 from kernels.uot.cpu_answer import answer, plan_rows
+from kernels.uot.cpu_sweeps import make_sweeps
 from kernels.uot.cpu_threads import summed
-from kernels.uot.marginals import Marginals
+from kernels.uot.marginals import Marginals, State
 from kernels.uot.support import Support
 
 SMALLEST = 1e-30  # a sum that underflowed counts as this
+MARGIN = 0.5  # of the tolerance, aimed at while the plan's own rounding is in the sums
 
 
 @njit(nogil=True, fastmath=True, cache=True)
@@ -72,43 +74,61 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
         Sun, Hu, Jiang, MAP-UOT (2024), algorithm 1.
     """
     problem = part.reduced
-    published = options.rule == "published"
     low, high = cost_bounds(problem)
     marginals = Marginals(np, problem, high - low)
-    dtype = np.dtype(np.float64 if options.storage == "float64" else np.float32)
-    zero_f, zero_g = np.zeros_like(problem.a), np.zeros_like(problem.b)
-    plan = plan_rows(problem, zero_f, zero_g, slice(None), np.empty(problem.shape, dtype))
-    columns = plan.sum(axis=0, dtype=np.float64)
-    u, v = zero_f + 1, zero_g + 1
-    phi, psi = (marginals.damping(side, problem.reg) for side in (0, 1))
+    run = _Run(problem, marginals, options.rule == "published", options.storage == "float64")
     termination = Termination.ITERATION_LIMIT
     for done in range(1, options.iterations + 1):
-        old_v = np.ones_like(v) if published else v
-        column = (problem.b * old_v / np.maximum(columns, SMALLEST)) ** psi / old_v
-        scaled, old_u = column.astype(dtype), np.ones_like(u) if published else u
-
-        def sweep(
-            first: int, last: int, best: Array, total: Array, scaled: Array = scaled, old_u: Array = old_u
-        ) -> None:
-            rescale(first, last, plan, scaled, problem.a, old_u, phi, best, total)
-
-        row, columns = summed(u.size, v.size, sweep)
-        u, v = u * row, v * column
-        f, g = problem.reg * np.log(u), problem.reg * np.log(v)
-        if published:
-            settled = max(np.abs(row - 1).max(), np.abs(column - 1).max()) <= options.tolerance
-            reached = Termination.CONVERGED if settled else None
-        else:
-            h = problem.reg * (np.log(np.maximum(columns, SMALLEST)) - marginals.log_weight_b) - g
-            state = marginals.evaluate(f, g, h, problem.reg)
-            reached = Termination.GAP_REACHED if state.relative_gap <= options.tolerance else None
-            f, g = state.f, state.g
+        moved = run.iterate()
         deadline.report(done)
-        reached = reached or deadline.expired()
-        if reached:
-            termination = reached
+        small = moved <= options.tolerance if run.published else run.state().relative_gap <= MARGIN * options.tolerance
+        if end := Termination.CONVERGED if small else deadline.expired():
+            termination = end
             break
-    facts = {"tolerance": options.tolerance, "rule": options.rule, "storage": dtype.name}
+    f, g = problem.reg * np.log(run.u), problem.reg * np.log(run.v)
+    if not run.published:
+        # The plan was rewritten `done` times: what its scalings are worth is worked out afresh, in float64.
+        exact = make_sweeps(problem, "points" if problem.cost is None else "log", "float64")
+        exact.start(problem.reg)
+        f, h = exact.sweep(g)
+        state = marginals.evaluate(f, g, h, problem.reg)
+        f, g = state.f, state.g
+        if state.relative_gap <= options.tolerance:
+            termination = Termination.GAP_REACHED
+    facts = {"tolerance": options.tolerance, "rule": options.rule, "storage": run.plan.dtype.name}
     solution = answer(part, options, f, g, termination, "map-uot", facts)
     solution.iterations = done
     return solution
+
+
+class _Run:
+    """The plan, its scalings u, v so far (plan = R exp(-C / reg) scaled by them) and its column sums."""
+
+    def __init__(self, problem: UnbalancedTransport, marginals: Marginals, published: bool, double: bool) -> None:
+        self.problem, self.marginals, self.published = problem, marginals, published
+        self.u, self.v = np.ones_like(problem.a), np.ones_like(problem.b)
+        self.plan = np.empty(problem.shape, np.float64 if double else np.float32)
+        plan_rows(problem, 0 * self.u, 0 * self.v, slice(None), self.plan)
+        self.columns = self.plan.sum(axis=0, dtype=np.float64)
+        self.phi, self.psi = (marginals.damping(side, problem.reg) for side in (0, 1))
+
+    def iterate(self) -> float:
+        """Algorithm 1 once; returns the largest distance of a factor from one."""
+        problem = self.problem
+        old_u, old_v = (np.ones_like(w) if self.published else w for w in (self.u, self.v))
+        column = (problem.b * old_v / np.maximum(self.columns, SMALLEST)) ** self.psi / old_v
+        scaled = column.astype(self.plan.dtype)
+
+        def sweep(first: int, last: int, best: Array, total: Array) -> None:
+            rescale(first, last, self.plan, scaled, problem.a, old_u, self.phi, best, total)
+
+        row, self.columns = summed(self.u.size, self.v.size, sweep)
+        self.u, self.v = self.u * row, self.v * column
+        return float(max(np.abs(row - 1).max(), np.abs(column - 1).max()))
+
+    def state(self) -> State:
+        """Dual value and gap of the corrected rule's scalings, after an iteration made its rows exact."""
+        reg = self.problem.reg
+        f, g = reg * np.log(self.u), reg * np.log(self.v)
+        h = reg * (np.log(np.maximum(self.columns, SMALLEST)) - self.marginals.log_weight_b) - g
+        return self.marginals.evaluate(f, g, h, reg)

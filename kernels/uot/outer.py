@@ -131,51 +131,47 @@ def iterate(
     At least one sweep is made at the last reg, so that there is always an answer for the problem asked. `floor` is the
     relative gap below which the rounding of the sweeps may keep it from falling further ("converged").
     """
+    rules = _Rules(tolerance, floor, memory, translate, deadline)
     done = rejected = 0
     for reg in stages:
         final = reg == stages[-1]
         if not final and (done >= limit - 1 or deadline.expired()):
             continue
         sweeps.start(reg)
-        stage = _stage(
-            marginals, sweeps, g, reg, tolerance, max(1, limit - done), deadline, floor, memory, translate, final
-        )
-        done, rejected, g = done + stage.iterations, rejected + stage.rejected, stage.state.g
+        last = max(done + 1, limit if final else limit - 1)
+        stage = _stage(marginals, sweeps, g, reg, rules, range(done + 1, last + 1), final)
+        done, rejected, g = stage.iterations, rejected + stage.rejected, stage.state.g
     return Outcome(stage.state, stage.termination, done, rejected)
 
 
+@dataclass(frozen=True)
+class _Rules:
+    tolerance: float
+    floor: float
+    memory: int
+    translate: bool
+    deadline: Deadline
+
+
 def _stage(
-    marginals: Marginals,
-    sweeps: Sweeps,
-    g: Vector,
-    reg: float,
-    tolerance: float,
-    limit: int,
-    deadline: Deadline,
-    floor: float,
-    memory: int,
-    translate: bool,
-    final: bool,
+    marginals: Marginals, sweeps: Sweeps, g: Vector, reg: float, rules: _Rules, numbers: range, final: bool
 ) -> Outcome:
-    anderson = Anderson(marginals.xp, g.shape[0], memory)
-    before = best = fallback = None
+    """Sweep at one reg; `numbers` are those of its sweeps, the last the limit."""
+    anderson = Anderson(marginals.xp, g.shape[0], rules.memory)
+    best: State | None = None
+    before = fallback = None
     rejected = improved = 0
-    for done in range(1, limit + 1):
+    for number in numbers:
         f, h = sweeps.sweep(g)
         state = marginals.evaluate(f, g, h, reg)
         if best is None or state.relative_gap < best.relative_gap:
-            best, improved = state, done
+            best, improved = state, number
         if final:
-            deadline.report(done, best.dual + best.gap, best.dual)
-        small = state.relative_gap <= tolerance or (
-            not final and state.gap <= STAGE_GAP * reg * float(state.columns.sum())
-        )
-        reached = Termination.GAP_REACHED if small else deadline.expired()
-        if final and state.dual > marginals.ceiling:
-            best, reached = state, Termination.INFEASIBLE
-        if done - improved >= STALLED and best.relative_gap <= floor:
-            reached = reached or Termination.CONVERGED
-        if reached or done == limit:
+            rules.deadline.report(number, best.dual + best.gap, best.dual)
+        end = _end(marginals, state, reg, rules, final)
+        if end is None and number - improved >= STALLED and best.relative_gap <= rules.floor:
+            end = Termination.CONVERGED
+        if end or number == numbers[-1]:
             break
         if not _acceptable(state, before):
             rejected += 1
@@ -183,12 +179,23 @@ def _stage(
             anderson.reset()
             continue
         mapped = marginals.next_g(h, reg)
-        if translate:
+        if rules.translate:
             mapped = mapped - marginals.shift(f, mapped)
         before, fallback = state, mapped
         g = anderson.propose(g, mapped, state.columns)
     assert best is not None
-    return Outcome(best, reached or Termination.ITERATION_LIMIT, done, rejected)
+    kept = state if end is Termination.INFEASIBLE else best
+    return Outcome(kept, end or Termination.ITERATION_LIMIT, number, rejected)
+
+
+def _end(marginals: Marginals, state: State, reg: float, rules: _Rules, final: bool) -> Termination | None:
+    """Why to stop at `state`, None to go on."""
+    if final and state.dual > marginals.ceiling:
+        return Termination.INFEASIBLE
+    enough_for_now = not final and state.gap <= STAGE_GAP * reg * float(state.columns.sum())
+    if enough_for_now or state.relative_gap <= rules.tolerance:
+        return Termination.GAP_REACHED
+    return rules.deadline.expired()
 
 
 def _acceptable(state: State, before: State | None) -> bool:

@@ -26,6 +26,7 @@ EASY_N = 16
 """Up to here the search has nothing left to find after ROUNDS_BEFORE_PROOF rounds; beyond, it keeps its threads."""
 ROUNDS_BEFORE_PROOF = 6
 PROOF_WITHOUT_LIMIT_S = 20.0
+SEARCH_ALONE_S = 3.0
 
 
 def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline) -> Solution:
@@ -153,8 +154,9 @@ class _Run:
         if self.problem.n <= EASY_N:
             settled = self.rounds >= ROUNDS_BEFORE_PROOF and self.population.stagnant > 2
         else:
-            searched = self.deadline.elapsed_s >= self.deadline.remaining_s  # half of the time is the search's alone
-            settled = self.population.restarts > 0 and (searched or self.deadline.remaining_s == float("inf"))
+            # the first seconds, or half of a short limit, are the search's alone
+            searched = self.deadline.elapsed_s >= min(SEARCH_ALONE_S, self.deadline.remaining_s)
+            settled = self.population.restarts > 0 and searched
         allowed = self.options.method == "auto" and self.options.rounds is None and self.options.wants("rlt1")
         if self.proof is None and allowed and settled and provable(self.problem):
             self.proof = Proof(self.problem, int(self.cost), self.threads)
@@ -179,7 +181,8 @@ class _Run:
         bound, target = self.bound, self.options.target
         if self.termination is None and self.population.record is not None:
             met = bound is not None and self.cost <= bound and self.problem.integer
-            exhausted = self.proof is not None and self.proof.finished and self.proof.best is None
+            proof = self.proof
+            exhausted = proof is not None and proof.finished and (proof.best is None or proof.best[0] >= self.cost)
             if self.problem.n == 1 or met or exhausted:
                 self.termination = Termination.OPTIMAL
             elif target is not None and self.cost <= target:

@@ -35,6 +35,6 @@ check: $(VENV)/dev ## lint and types only
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy app workers kernels tests
 
 bench: $(VENV)/dev ## every benchmark, JSON lines into benchmarks/results/
-	for name in lap auction uot qap; do $(BIN)/python -m benchmarks.$$name || exit 1; done
+	for name in lap auction uot qap service; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 .PHONY: help install demo serve test check bench

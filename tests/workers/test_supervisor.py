@@ -11,8 +11,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.workers.service import READY_S, eventually, settings_for
+from tests.workers.service import OWNER, READY_S, Service, eventually, settings_for
 from workers.config import Settings
+from workers.job import State
 from workers.queue import Jobs
 from workers.supervisor import Supervisor
 
@@ -55,6 +56,22 @@ def test_sigterm_stops_everything_in_time(foreground: Foreground) -> None:
     assert foreground.process.wait(15) == 0
     assert time.monotonic() - start < 10
     assert gone(foreground.family)
+
+
+def test_a_job_that_outlasts_the_drain_goes_back_and_loses_no_attempt(tmp_path: Path) -> None:
+    service = Service(tmp_path, 1, drain_s=0.5)
+    try:
+        service.ready()
+        quick, job = service.lap(), service.long_qap()
+        service.running(job)
+        start = time.monotonic()
+        service.supervisor.stop()
+        assert time.monotonic() - start < 5
+        assert service.ended(quick).state is State.SUCCEEDED
+        assert service.jobs.get(job.id, OWNER).state is State.QUEUED
+        assert service.jobs._redis.hget(f"rq:job:{job.id}", "retries_left") == "2"
+    finally:
+        service.stop()
 
 
 def test_a_worker_that_cannot_start_is_tried_ever_more_slowly(tmp_path: Path) -> None:

@@ -174,11 +174,18 @@ class Store:
             return self.adopt(writer, owner, describe(array), Form("npy"), result).digest
 
     def put(self, value: Array | Csr, owner: str) -> InputRef:
-        """Keep an array or a sparse matrix; returns how a job refers to it."""
+        """Keep an array or a sparse matrix for the job that is about to hold it; returns how the job refers to it.
+
+        Small ones are not forced to disk: three waits of 3 ms would be most of a small job's time.
+        """
+
+        def keep(array: Array) -> str:
+            return self.put_array(array, owner, result=array.nbytes < CHUNK)
+
         if isinstance(value, Csr):
-            parts = {name: self.put_array(getattr(value, name), owner) for name in ("indptr", "indices", "values")}
+            parts = {name: keep(getattr(value, name)) for name in ("indptr", "indices", "values")}
             return {"kind": "csr", **parts, "shape": list(value.shape)}
-        return {"kind": "array", "digest": self.put_array(value, owner)}
+        return {"kind": "array", "digest": keep(value)}
 
     def load(self, digest: str) -> Decoded:
         """What a blob decodes to; arrays are mapped, not read.

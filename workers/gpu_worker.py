@@ -40,6 +40,8 @@ from workers.process import cpus, die_with, host_bytes, with_threads
 from workers.records import Records
 
 EXIT_NO_CHILD = 75
+EXIT_SILENT = 1 << 8
+"""As os.wait has it: what a child is taken to have died of that left in peace, but without an answer."""
 LIFE_S = 60
 """Of RQ's own entry for a worker; ours in allot:workers carries the time of each heartbeat."""
 DEQUEUE_S = 1
@@ -92,13 +94,16 @@ class PinnedWorker(Worker):  # type: ignore[misc]
             with contextlib.suppress(redis.RedisError):
                 self._redis.hdel("allot:workers", self.name)
 
-    def _ensure_child(self) -> None:
+    def _ensure_child(self, job: RqJob | None = None) -> None:
+        """Start a child when there is none; `job` is the one that waits for it."""
         if not self.link.alive:
-            self.link.start(self.settings.warm_up_s, self._while_starting, self.settings.heartbeat_s)
+            self.link.start(self.settings.warm_up_s, lambda: self._while_starting(job), self.settings.heartbeat_s)
 
-    def _while_starting(self) -> None:
+    def _while_starting(self, job: RqJob | None) -> None:
         if self._stop_requested:
             self.link.kill()
+        elif job is not None:
+            self.maintain_heartbeats(job)
         elif self.birth_date is not None:
             with contextlib.suppress(redis.RedisError):
                 self.heartbeat()
@@ -205,7 +210,7 @@ class PinnedWorker(Worker):  # type: ignore[misc]
     def fork_work_horse(self, job: RqJob, queue: Queue) -> None:
         """No fork: send the job to the child that is there."""
         assert self.execution is not None
-        self._ensure_child()
+        self._ensure_child(job)
         self._horse_pid = self.link.pid
         self.link.send({"job": job.id, "execution": self.execution.id})
 
@@ -218,7 +223,7 @@ class PinnedWorker(Worker):  # type: ignore[misc]
         try:
             message = self.link.hear(self.settings.heartbeat_s)
         except EOFError:
-            return self.link.pid, self.link.reap(), None
+            return self.link.pid, self.link.reap() or EXIT_SILENT, None
         if message is None:
             raise HorseMonitorTimeoutException
         if "lost" in message:

@@ -18,6 +18,7 @@ from rq.exceptions import NoSuchJobError
 from rq.job import Job as RqJob
 from rq.registry import FailedJobRegistry, StartedJobRegistry
 from rq.serializers import JSONSerializer
+from rq.worker_registration import clean_worker_registry
 
 from workers.allowed import AllowedJob
 from workers.config import Settings
@@ -88,6 +89,7 @@ class Janitor:
             self._jobs.store.scrub()
             for queue in self._queues:
                 FailedJobRegistry(queue=queue, job_class=AllowedJob).cleanup()
+                clean_worker_registry(queue)
         return True
 
     def _recover(self, queue: Queue) -> None:

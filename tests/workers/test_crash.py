@@ -5,6 +5,7 @@ import signal
 import time
 from collections.abc import Iterator
 
+import psutil
 import pytest
 
 from tests.workers.service import OWNER, Service, child_of, eventually, kill, running_service
@@ -24,6 +25,13 @@ def test_a_killed_child_is_replaced_and_its_job_runs_again(service: Service) -> 
     assert (done.state, done.attempt) == (State.SUCCEEDED, 2)
     states = [event.data["state"] for event in service.jobs.events(job.id, OWNER) if event.kind == "state"]
     assert states == ["queued", "running", "queued", "running", "succeeded"]
+
+
+def test_children_killed_while_idle_cost_no_attempt(service: Service) -> None:
+    for pid in service.supervisor.alive():
+        kill(child_of(psutil.Process(pid)))
+    done = service.ended(service.lap(seed=3))
+    assert (done.state, done.attempt) == (State.SUCCEEDED, 1)
 
 
 def test_a_killed_worker_takes_its_child_along_and_its_job_runs_elsewhere(service: Service) -> None:

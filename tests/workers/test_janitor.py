@@ -83,6 +83,13 @@ def test_a_job_that_is_nowhere_is_found_missing_and_runs_again(jobs: Jobs, made:
     assert queued(jobs) == [other]
 
 
+def test_now_and_then_it_scrubs(jobs: Jobs, made: Janitor) -> None:
+    jobs._redis.sadd("rq:workers:cpu", "rq:worker:long-dead")
+    made._scrubbed -= 1e6
+    assert made.clean()
+    assert jobs._redis.scard("rq:workers:cpu") == 0
+
+
 def test_strangers_are_dropped(jobs: Jobs, made: Janitor) -> None:
     jobs._redis.hset("rq:job:evil", mapping={"data": '["os.system", null, ["true"], {}]', "origin": "cpu"})
     jobs._redis.rpush("rq:queue:cpu:intermediate", "evil", "nothing")

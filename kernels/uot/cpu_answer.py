@@ -10,7 +10,7 @@ from kernels.problems.arrays import Array
 from kernels.problems.transport import METRICS, UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.cpu_loops import write_costs, write_plan
-from kernels.uot.cpu_threads import in_threads
+from kernels.uot.cpu_threads import in_threads, read_only
 from kernels.uot.support import Support
 
 BLOCK = 1 << 21  # entries of the plan in work at a time where it is not returned
@@ -62,7 +62,7 @@ def plan_rows(problem: UnbalancedTransport, f: Array, g: Array, part: slice, int
             row, column = row + np.log2(problem.a[part]), column + np.log2(problem.b)
     row = np.where(held_a & np.isfinite(row), row, -np.inf)
     column = np.where(held_b & np.isfinite(column), column, -np.inf)
-    cost = _point_costs(problem, part) if problem.cost is None else problem.cost[part]
+    cost = read_only(_point_costs(problem, part) if problem.cost is None else problem.cost[part])
     out = np.empty(cost.shape) if into is None else into
     m, n = cost.shape
     in_threads(m, n, lambda number, first, last: write_plan(first, last, cost, scale, row, column, out))

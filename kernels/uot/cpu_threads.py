@@ -1,7 +1,6 @@
 """Rows dealt out to threads that sleep between calls."""
 
 import itertools
-import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
@@ -14,7 +13,7 @@ CHUNKS = 32  # of rows: the same for any number of threads, and so are the sums
 SMALLEST = 1 << 18  # entries of a chunk
 ALONE = 1 << 20  # entries up to which waking another thread costs more than it saves: 0.1 ms on a virtual machine
 
-_threads = min(int(numba.config.NUMBA_NUM_THREADS), len(os.sched_getaffinity(0)))
+_threads = int(numba.config.NUMBA_NUM_THREADS)
 _pool = ThreadPoolExecutor(max(1, _threads - 1), thread_name_prefix="uot")
 
 
@@ -47,3 +46,10 @@ def summed(rows: int, columns: int, sweep: Callable[[int, int, Array, Array], No
     best, totals = np.empty(rows), np.empty((len(runs), columns))
     in_threads(rows, columns, lambda number, first, last: sweep(first, last, best, totals[number]))
     return best, totals.sum(axis=0) if len(runs) > 1 else totals[0]
+
+
+def read_only(array: Array) -> Array:
+    """A view that cannot be written: numba compiles anew for such arrays, which is how a mapped upload comes."""
+    view = array.view()
+    view.flags.writeable = False
+    return view

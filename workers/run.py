@@ -191,7 +191,7 @@ def _store(
     references: dict[str, dict[str, Any]] = {}
     with _clock(timings, "store"):
         for name, array in arrays.items():
-            digest = store.put_array(array, owner, result=True)
+            digest = store.put_array(array, owner, brief=True)
             references[name] = {"digest": digest, "dtype": str(array.dtype), "shape": list(array.shape)}
     return references, [str(reference["digest"]) for reference in references.values()]
 

@@ -33,7 +33,7 @@ CHUNK = 1 << 20
 SPARE_BYTES = 64 << 20
 """Uploads are refused while less than this is free on disk: Redis needs to append."""
 SWEEP_BATCH = 200
-RESULT_S = 600.0  # from the writing of a result's arrays until their job holds them
+BRIEF_S = 600.0  # from the writing of a job's arrays until the job holds them
 
 
 @dataclass(frozen=True)
@@ -153,25 +153,25 @@ class Store:
         return writer
 
     @guarded
-    def adopt(self, writer: Writer, owner: str, layout: dict[str, Any], form: Form, result: bool = False) -> BlobInfo:
+    def adopt(self, writer: Writer, owner: str, layout: dict[str, Any], form: Form, brief: bool = False) -> BlobInfo:
         """Keep a finished upload whose layout is known (`Writer.commit` finds it out first)."""
         shape, now = None if form.shape is None else list(form.shape), time.time()
         how = (form.member, form.dtype, shape, form.filename)
         info = BlobInfo(writer.digest, writer.size, form.format, layout, now, *how)
         writer.flush()
-        keep_s = min(RESULT_S, self._settings.blob_ttl_s) if result else self._settings.blob_ttl_s
+        keep_s = min(BRIEF_S, self._settings.blob_ttl_s) if brief else self._settings.blob_ttl_s
         self._records.keep(info.digest, owner, info.created + keep_s)
         try:
-            self.folder.publish(info.digest, writer.path, asdict(info), durable=not result)
+            self.folder.publish(info.digest, writer.path, asdict(info), durable=not brief)
         except OSError as error:
             raise _full(error) from error
         return info
 
-    def put_array(self, array: Array, owner: str, result: bool = False) -> str:
-        """Keep one array as .npy for `owner`; returns its digest. A `result` is soon held by its job alone."""
+    def put_array(self, array: Array, owner: str, brief: bool = False) -> str:
+        """Keep one array as .npy; returns its digest. `brief`: a job will hold it at once; no wait for the disk."""
         with Writer(self, max(self.limits.max_bytes, array.nbytes + CHUNK)) as writer:
             np.lib.format.write_array(writer, np.asanyarray(array), allow_pickle=False)
-            return self.adopt(writer, owner, describe(array), Form("npy"), result).digest
+            return self.adopt(writer, owner, describe(array), Form("npy"), brief).digest
 
     def put(self, value: Array | Csr, owner: str) -> InputRef:
         """Keep an array or a sparse matrix for the job that is about to hold it; returns how the job refers to it.
@@ -180,7 +180,7 @@ class Store:
         """
 
         def keep(array: Array) -> str:
-            return self.put_array(array, owner, result=array.nbytes < CHUNK)
+            return self.put_array(array, owner, brief=array.nbytes < CHUNK)
 
         if isinstance(value, Csr):
             parts = {name: keep(getattr(value, name)) for name in ("indptr", "indices", "values")}

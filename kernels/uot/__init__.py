@@ -115,7 +115,7 @@ CARD = Solver(
     certify=certify,
     estimate=_estimate,
     prefers_gpu=_prefers_gpu,
-    modules={"cpu": "kernels.uot.cpu"},
+    modules={"cpu": "kernels.uot.cpu", "gpu": "kernels.uot.gpu"},
     warm_start={"f": "f0", "g": "g0"},
     example={
         "solver": "uot",

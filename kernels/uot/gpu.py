@@ -1,0 +1,118 @@
+"""Entropic unbalanced optimal transport on the GPU: one read of the costs per iteration, no host in the loop."""
+
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from kernels.deadline import Deadline
+from kernels.problems.transport import UnbalancedTransport, cost_bounds
+from kernels.solution import Solution, Termination
+from kernels.uot import gpu_map
+from kernels.uot.gpu_answer import answer
+from kernels.uot.gpu_batch import solve_batch
+from kernels.uot.gpu_dense import Run, exact, solve_dense
+from kernels.uot.outer import schedule
+from kernels.uot.support import support
+
+SMALL = 1 << 12  # entries below which float64 costs no time
+WIDEST = 81920  # columns that 8 blocks hold in registers
+WIDEST_POINTS = 46080
+
+
+def solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Solution:
+    """Solve entropic unbalanced optimal transport on the GPU by accelerated Sinkhorn sweeps, to a certified gap.
+
+    Problem:
+        as `kernels.uot.cpu.solve`.
+    Args:
+        problem: as there; a batch of problems of up to 204 x 224 is solved at once, one block each.
+        options: method "log" works the kernel out from the costs in every sweep and is what "auto" takes; "fused"
+            stores exp(-C / reg) in `storage` (float32, float16, bfloat16); "points" is taken for point clouds;
+            "map-uot" is the published system. storage "float64" sweeps in float64 throughout.
+        deadline: polled between launches of about 10 ms.
+    Returns:
+        as `kernels.uot.cpu.solve`. f and g are also the gradient of the optimum: for the product reference, its
+        derivative in a_i is r1 (1 - exp(-f_i / r1)) + reg (sum b - (P 1)_i / a_i) (balanced: f_i in place of the first
+        term), and the plan is its derivative in the costs.
+    Guarantee:
+        "gap_reached": primal value of the plan minus dual value of f, g is at most tolerance times the larger of both.
+        Sums are taken in a fixed order: the same bits on every run of the same device ("map-uot" aside).
+    Numerics:
+        Exponents and row sums float32, relative to the last row sums, so that no reg is too small for them; sums over
+        rows and blocks, potentials and the gap in float64. Terms below 2^-126 of their row flush to zero. Where float32
+        may hide a gap above the tolerance, the last sweeps are float64.
+    Complexity:
+        One read of m n entries, one exponential each ("points": plus 2 d operations), two grid barriers (three with
+        acceleration) a sweep; one launch and one look by the host per 16 sweeps or 10 ms. Device bytes beyond the
+        costs: at most 132 n floats of partial sums, and about 20 vectors.
+    Errors:
+        none; impossible problems end as "infeasible".
+    Differs:
+        1. from MAP-UOT: the matrix is read once and never written, and the iteration solves the relaxed problem.
+        2. from `kernels.uot.cpu`: Anderson acceleration remembers 5 sweeps, and the rule for undoing a step is simpler.
+    Source:
+        as `kernels.uot.cpu.solve`.
+    """
+    if problem.batch is not None:
+        return solve_batch(problem, options, deadline, solve)
+    part = support(problem)
+    if part.infeasible:
+        return Solution(Termination.INFEASIBLE, "support", {})
+    if part.empty:
+        return answer(part, options, np.empty(0), np.empty(0), Termination.GAP_REACHED, "support", {})
+    if options.method == "map-uot":
+        return gpu_map.solve(part, options, deadline)
+    reduced = part.reduced
+    low, high = cost_bounds(reduced)
+    stages = schedule(problem.reg, high - low, reduced.g0 is not None) if options.acceleration else [problem.reg]
+    method, run = _run(reduced, options, deadline, high - low, stages)
+    facts = {
+        "tolerance": options.tolerance,
+        "stages": stages,
+        "rejected": run.rejected,
+        "storage": run.storage,
+        "gap": run.gap,
+    }
+    solution = answer(part, options, run.f, run.g, run.termination, method, facts)
+    solution.iterations = run.iterations
+    return solution
+
+
+def _run(
+    problem: UnbalancedTransport, options: Any, deadline: Deadline, spread: float, stages: list[float]
+) -> tuple[str, Run]:
+    storage = _storage(problem, options, spread)
+    g = cp.zeros(problem.shape[1]) if problem.g0 is None else cp.asarray(problem.g0)
+    if problem.x is not None and storage == "float32" and problem.x.shape[1] <= 3 and problem.shape[1] <= WIDEST_POINTS:
+        return "points", solve_dense(problem, options, deadline, "points", storage, spread, stages)
+    if problem.cost is None:
+        return "points", exact(problem, options, deadline, spread, stages, g, options.iterations)
+    if storage == "float64":
+        return "log", exact(problem, options, deadline, spread, stages, g, options.iterations)
+    if problem.shape[1] > WIDEST:
+        return "log", exact(problem, options, deadline, spread, stages, g, options.iterations)
+    if options.method == "fused" or storage != "float32":
+        run = solve_dense(problem, options, deadline, "fused", storage, spread, [problem.reg])
+        return "fused", run
+    return "log", solve_dense(problem, options, deadline, "log", storage, spread, stages)
+
+
+def _storage(problem: UnbalancedTransport, options: Any, spread: float) -> str:
+    """float32 where it is asked for, or where the problem is large and float32 has digits enough for it."""
+    if options.storage != "auto":
+        return str(options.storage)
+    m, n = problem.shape
+    fine = options.tolerance < 1e-7 or spread / problem.reg > 1e5
+    return "float64" if fine or m * n < SMALL else "float32"
+
+
+def warm_up() -> None:
+    """Compile the kernels of common shapes (cached on disk) by solving small problems."""
+    from kernels.uot import CARD, TransportOptions
+
+    rng = np.random.default_rng(0)
+    for n in (600, 2048, 4096):
+        points = rng.random((n, 3), dtype=np.float32)
+        options = TransportOptions.model_validate({"method": "log", "iterations": 20})
+        solve(CARD.build({"cost": points @ points.T}, options), options, Deadline())

@@ -1,0 +1,124 @@
+"""Many small problems in one launch, one block each, each stopping by itself (batch.cu)."""
+
+from collections.abc import Callable
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from kernels import cuda
+from kernels.deadline import Deadline
+from kernels.problems.arrays import Array
+from kernels.problems.transport import UnbalancedTransport
+from kernels.solution import Solution, Termination
+from kernels.uot import gpu_launch as on
+from kernels.uot.gpu_answer import answer, batched, collect
+from kernels.uot.gpu_dense import SAFE, Run, float32_noise
+from kernels.uot.gpu_launch import CONVERGED, LOG2E, REASON, RUNNING, STATUS
+from kernels.uot.support import Support
+
+# rows and columns at most, then warps, rows of a warp, columns of a lane, costs in registers, blocks of a processor
+SHAPES = ((64, 64, 4, 16, 2, 1, 8), (128, 128, 8, 16, 4, 1, 2), (204, 224, 17, 12, 7, 0, 1))
+LAUNCH_SWEEPS = 256  # between two looks at the deadline
+EVERY = 8  # sweeps between two looks at the gap, inside the launch
+ITEM = np.dtype(
+    [(name, "i8") for name in ("cost", "row", "column")]
+    + [(name, "i4") for name in ("m", "n")]
+    + [(name, "f8") for name in ("mass_a", "mass_b", "mass_reference", "spread")]
+)
+Solve = Callable[[UnbalancedTransport, Any, Deadline], Solution]
+
+
+class Batch:
+    """The problems on the device: costs (batch, m, n) float32 and their vectors."""
+
+    def __init__(self, problem: UnbalancedTransport) -> None:
+        self.problem = problem
+        size, (m, n) = problem.batch or 0, problem.shape
+        shape = next(s for s in SHAPES if m <= s[0] and n <= s[1])
+        names = ("WARPS", "ROWS", "COLS", "IN_REGISTERS", "BLOCKS")
+        defines = tuple(f"-D{name}={value}" for name, value in zip(names, shape[2:], strict=True))
+        self.kernel = cuda.kernel("uot/batch.cu", "solve_batch", defines, cooperative=False)
+        self.threads = 32 * shape[2]
+        self.shared = 0 if shape[5] else shape[2] * shape[3] * shape[4] * 32 * 4
+        self.kernel.max_dynamic_shared_size_bytes = self.shared
+        self.cost = cp.asarray(problem.cost).astype(cp.float32)
+        a, b = cp.asarray(problem.a), cp.asarray(problem.b)
+        log_a, log_b = cp.log2(a), cp.log2(b)
+        self.beta_a, self.beta_b = (log_a, log_b) if problem.reference == "product" else (0 * a, 0 * b)
+        self.log_a, self.log_b = log_a.astype(cp.float32), log_b.astype(cp.float32)
+        self.potential = cp.zeros((size, m))
+        start = 0.0 if problem.g0 is None else cp.asarray(problem.g0) * (LOG2E / problem.reg)
+        self.g = cp.where(b > 0, start + self.beta_b, -cp.inf).astype(cp.float32)
+        self.status = cp.zeros((size, STATUS))
+        self.items = cp.asarray(self._items().view(np.uint8))
+
+    def _items(self) -> Array:
+        p = self.problem
+        assert p.cost is not None
+        size, (m, n) = p.batch or 0, p.shape
+        items, k = np.zeros(size, ITEM), np.arange(size)
+        items["cost"], items["row"], items["column"], items["m"], items["n"] = k * m * n, k * m, k * n, m, n
+        items["mass_a"], items["mass_b"] = p.a.sum(1), p.b.sum(1)
+        if p.reference == "product":
+            items["mass_reference"] = items["mass_a"] * items["mass_b"]
+        items["spread"] = p.cost.max(axis=(1, 2)) - p.cost.min(axis=(1, 2))
+        return items
+
+    def launch(self, iterations: int, tolerance: float, every: int = EVERY) -> None:
+        """Up to `iterations` sweeps of every problem that has not ended."""
+        p = self.problem
+        arrays = (self.cost, self.log_a, self.log_b, self.items, self.potential, self.g, self.status)
+        reals = map(np.float64, (p.reg, *p.reg_m, tolerance))
+        arguments = (*arrays, np.int32(p.reference == "product"), *reals, np.int32(iterations), np.int32(every))
+        self.kernel((p.batch or 0,), (self.threads,), arguments, shared_mem=self.shared)
+
+    def pairs(self, status: Array) -> tuple[Array, Array]:
+        """The certified potentials (batch, m) and (batch, n), in the units of the cost."""
+        unit, shift = self.problem.reg / LOG2E, cp.asarray(status[:, on.TRANSLATION, None])
+        f, g = (self.potential - self.beta_a + shift) * unit, (self.g.astype(cp.float64) - self.beta_b - shift) * unit
+        return f.get(), g.get()
+
+
+def solve_batch(problem: UnbalancedTransport, options: Any, deadline: Deadline, solve: Solve) -> Solution:
+    """Solve the small problems in one launch after the other, and what is left over one by one with `solve`."""
+    m, n = problem.shape
+    assert problem.cost is not None
+    plain = np.isfinite(problem.cost).all() and (problem.a > 0).all() and (problem.b > 0).all()
+    fits = any(m <= s[0] and n <= s[1] for s in SHAPES)
+    if not (fits and plain) or options.method == "map-uot" or options.storage == "float64" or options.tolerance < 1e-7:
+        return batched(problem, options, deadline, solve)
+    batch = Batch(problem)
+    limit, done = options.iterations, 0
+    while True:
+        sweeps = min(LAUNCH_SWEEPS, limit - done)
+        batch.launch(sweeps, SAFE * options.tolerance)
+        done += sweeps
+        status = batch.status.get()
+        reached = deadline.expired()
+        if reached or done >= limit or (status[:, REASON] == CONVERGED).all():
+            break
+    f, g = batch.pairs(status)
+    return collect(
+        [_one(problem.one(k), options, deadline, f[k], g[k], status[k], solve) for k in range(len(f))], options
+    )
+
+
+def _one(
+    problem: UnbalancedTransport, options: Any, deadline: Deadline, f: Array, g: Array, status: Array, solve: Solve
+) -> Solution:
+    gap, dual = float(status[on.GAP]), float(status[on.DUAL])
+    relative = gap / max(abs(dual), abs(dual + gap), 1e-300)
+    ended = Termination.ITERATION_LIMIT if status[REASON] == RUNNING else Termination.GAP_REACHED
+    run = Run(f, g, relative, dual, ended, int(status[on.ITERATIONS]))
+    spread = float(np.ptp(problem.cost)) if problem.cost is not None else 0.0
+    unsure = not relative + float32_noise(problem, run, spread) <= options.tolerance
+    if unsure and run.iterations < options.iterations and not deadline.expired():
+        return solve(problem, options.model_copy(update={"storage": "float64"}), deadline)
+    if unsure:
+        ended = deadline.expired() or Termination.ITERATION_LIMIT
+    everything = np.ones(problem.a.size, bool), np.ones(problem.b.size, bool)
+    whole = Support(problem, *everything, ~everything[0], ~everything[1])
+    solution = answer(whole, options, f, g, ended, "batch", {"tolerance": options.tolerance, "gap": relative})
+    solution.iterations = run.iterations
+    return solution

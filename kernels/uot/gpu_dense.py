@@ -1,0 +1,195 @@
+"""Cost matrices on the GPU: stages of epsilon scaling, each a few persistent launches, then float64 where needed."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from kernels.deadline import Deadline
+from kernels.problems.transport import UnbalancedTransport
+from kernels.solution import Termination
+from kernels.uot import gpu_launch as on
+from kernels.uot.gpu_exact import Exact
+from kernels.uot.marginals import Marginals
+from kernels.uot.outer import MEMORY, STAGE_TOLERANCE, STALLED, iterate
+
+LAUNCH_S = 0.01  # a launch should take no longer: then the deadline is looked at again
+FIRST_SWEEPS = 16  # of a first launch: most problems end in it
+RESCUES = 5
+SAFE = 0.8  # of the tolerance is aimed at, so that rounding does not lift a gap above it
+
+
+@dataclass(frozen=True)
+class Run:
+    """Potentials on the host and how they were reached."""
+
+    f: Any
+    g: Any
+    gap: float
+    dual: float
+    termination: Termination
+    iterations: int
+    rejected: int = 0
+    storage: str = "float32"
+
+
+def float32_noise(problem: UnbalancedTransport, run: Run, spread: float) -> float:
+    """Relative gap that rounding of exponents to float32 may hide: r KL ~ r mass delta^2, delta the exponent's ulp."""
+    strengths = [r if np.isfinite(r) else spread for r in problem.reg_m]
+    reach = max(spread, float(np.abs(run.f).max()), float(np.abs(run.g).max()))
+    delta = 2e-6 + 2.0**-24 * reach * on.LOG2E / problem.reg
+    mass = max(float(problem.a.sum()), float(problem.b.sum()))
+    return sum(strengths) * mass * delta * delta / max(abs(run.dual), 1e-300)
+
+
+def exact(
+    problem: UnbalancedTransport,
+    options: Any,
+    deadline: Deadline,
+    spread: float,
+    stages: list[float],
+    g: Any,
+    limit: int,
+) -> Run:
+    """Iterate in float64 on the device."""
+    marginals = Marginals(cp, problem, spread)
+    outcome = iterate(
+        marginals,
+        Exact(problem, marginals),
+        cp.asarray(g, dtype=cp.float64),
+        stages=stages,
+        tolerance=options.tolerance,
+        limit=limit,
+        deadline=deadline,
+        memory=MEMORY if options.acceleration else 0,
+        translate=options.acceleration,
+    )
+    s = outcome.state
+    return Run(
+        s.f.get(),
+        s.g.get(),
+        s.relative_gap,
+        s.dual,
+        outcome.termination,
+        outcome.iterations,
+        outcome.rejected,
+        "float64",
+    )
+
+
+def solve_dense(
+    problem: UnbalancedTransport,
+    options: Any,
+    deadline: Deadline,
+    method: str,
+    storage: str,
+    spread: float,
+    stages: list[float],
+) -> Run:
+    """Solve with float32 exponentials and finish in float64 where their noise may hide a gap above the tolerance."""
+    kind = on.Points if method == "points" else on.Dense
+    dense = kind(problem, method, storage, spread, _processors())
+    g = cp.zeros(dense.n) if problem.g0 is None else cp.asarray(problem.g0)
+    done = rejected = 0
+    for reg in stages:
+        final = reg == stages[-1]
+        if not final and (done >= options.iterations - 1 or deadline.expired()):
+            continue
+        run = _stage(dense, options, deadline, reg, g, max(1, options.iterations - done), final)
+        if run is None:
+            break
+        done, rejected, g = done + run.iterations, rejected + run.rejected, run.g
+    left = options.iterations - done
+    if run is None:  # out of float32's range again and again
+        return replace(
+            exact(problem, options, deadline, spread, stages, cp.zeros(dense.n), max(1, left)), storage="float64"
+        )
+    run = replace(run, f=cp.asnumpy(run.f), g=cp.asnumpy(run.g), iterations=done, rejected=rejected, storage=storage)
+    unsure = (
+        run.termination is Termination.CONVERGED or run.gap + float32_noise(problem, run, spread) > options.tolerance
+    )
+    if storage != "float32":  # a 16-bit kernel is not the kernel: its gap says nothing of the problem's
+        unsure = True
+    if (
+        unsure
+        and run.termination in (Termination.CONVERGED, Termination.GAP_REACHED)
+        and left > 0
+        and not deadline.expired()
+    ):
+        del dense
+        again = exact(problem, options, deadline, spread, stages[-1:], run.g, left)
+        return replace(
+            again,
+            iterations=done + again.iterations,
+            rejected=rejected + again.rejected,
+            storage=f"{storage}, then float64",
+        )
+    if run.termination is Termination.CONVERGED:
+        run = replace(run, termination=deadline.expired() or Termination.ITERATION_LIMIT)
+    return run
+
+
+def _stage(
+    dense: on.Dense, options: Any, deadline: Deadline, reg: float, g: Any, limit: int, final: bool
+) -> Run | None:
+    """Launch until the gap, the limit or the deadline is reached; None when float32 cannot hold the column values."""
+    aim = SAFE * options.tolerance if final else max(options.tolerance, STAGE_TOLERANCE)
+    per_launch = max(FIRST_SWEEPS, int(LAUNCH_S / (1e-5 + dense.m * dense.n * 4 / 4e12)))
+    ceiling = Marginals(cp, dense.problem, dense.spread).ceiling
+    dense.begin(reg, g)
+    best, improved, rescues, sweeps = math.inf, 0, 0, FIRST_SWEEPS
+    base = done = 0
+    reached: Termination | None = None
+    while True:
+        dense.launch(min(sweeps, limit - done), aim, mixes=options.acceleration)
+        status = dense.status.get()
+        done = base + int(status[on.ITERATIONS])
+        reason = int(status[on.REASON])
+        sweeps = per_launch
+        if reason in (on.JUMPED, on.EMPTY_COLUMN) and done < limit and not deadline.expired():
+            rescues += 1
+            if reason == on.JUMPED and rescues <= 20 * RESCUES:
+                dense.refer()
+                continue
+            if rescues > RESCUES or dense.method == "fused":
+                return None
+            g = _robust(dense, reg, dense.pair(status)[1] if np.isfinite(status[on.SHIFT_CERTIFIED]) else g)
+            base = done
+            dense.begin(reg, g)
+            continue
+        if reason == on.EMPTY_COLUMN:
+            return None
+        gap, dual = float(status[on.GAP]), float(status[on.DUAL])
+        relative = gap / max(abs(dual), abs(dual + gap), 1e-300)
+        if relative < 0.9 * best:
+            best, improved = relative, done
+        if final:
+            deadline.report(done, dual + gap, dual)
+        if final and dual > ceiling:
+            reached = Termination.INFEASIBLE
+            break
+        reached = Termination.GAP_REACHED if reason == on.CONVERGED else deadline.expired()
+        if done - improved >= STALLED and best <= 1e-3:
+            reached = reached or Termination.CONVERGED
+        if reached or done >= limit:
+            break
+    f, g = dense.pair(status)
+    return Run(f, g, relative, dual, reached or Termination.ITERATION_LIMIT, done, int(status[on.REJECTED]))
+
+
+def _robust(dense: on.Dense, reg: float, g: Any) -> Any:
+    """One sweep in float64, which no starting point can overflow."""
+    marginals = Marginals(cp, dense.problem, dense.spread)
+    sweeps = Exact(dense.problem, marginals)
+    sweeps.start(reg)
+    if not bool(cp.isfinite(g).all()):
+        g = cp.zeros(dense.n)
+    f, h = sweeps.sweep(g)
+    mapped = marginals.next_g(h, reg)
+    return mapped - marginals.shift(f, mapped)
+
+
+def _processors() -> int:
+    return int(cp.cuda.Device().attributes["MultiProcessorCount"])

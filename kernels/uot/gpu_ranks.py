@@ -1,0 +1,124 @@
+"""One problem over several GPUs, by rows: ranks sweep their own, NCCL adds up the column sums, all update alike.
+
+This is the paper's MPI version. A sweep costs one all-reduce of n floats; row potentials stay with their rows, and the
+path is the same with one rank. Translation, no Anderson: its products would need a second all-reduce.
+"""
+
+import itertools
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import cupy as cp
+import numpy as np
+
+from kernels import cuda
+from kernels.deadline import Deadline
+from kernels.problems.transport import UnbalancedTransport
+from kernels.uot import gpu_launch as on
+
+LOOK = 16  # sweeps between two looks at the status
+
+
+class Rank:
+    """The rows [start, stop) of a problem on one device, and its place among the ranks."""
+
+    def __init__(
+        self, problem: UnbalancedTransport, rows: slice, method: str, spread: float, rank: int, size: int, group: Any
+    ) -> None:
+        if np.isinf(problem.reg_m[0]):
+            raise ValueError("balanced rows: their side of the dual value is not added up between ranks")
+        assert problem.cost is not None
+        processors = int(cp.cuda.Device().attributes["MultiProcessorCount"])
+        own = replace(problem, a=problem.a[rows], cost=problem.cost[rows])
+        self.dense = on.Dense(own, method, "float32", spread, processors)
+        self.dense.masses = float(problem.a.sum()), float(problem.b.sum())
+        self.communicator = cp.cuda.nccl.NcclCommunicator(size, group, rank)
+        self.column_sums = cp.zeros(self.dense.cut.ld, cp.float32)
+        self.add_teams = cuda.kernel(f"uot/{method}.cu", "add_teams", self.dense._defines())
+
+    def sweep(self, tolerance: float, every: int = LOOK) -> None:
+        """One iteration, without waiting for it: sweep, add up here, add up everywhere, update the columns."""
+        dense, cut = self.dense, self.dense.cut
+        partial, n = dense.partial, dense.n
+        dense.launch(1, tolerance, mixes=False, part=on.SWEEP_ONLY)
+        sizes = (np.int32(len(partial)), np.int32(n), np.int32(cut.ld))
+        self.add_teams((-(-n // 256),), (256,), (partial, self.column_sums, *sizes))
+        nccl, stream = cp.cuda.nccl, cp.cuda.get_current_stream().ptr
+        place = self.column_sums.data.ptr
+        self.communicator.allReduce(place, place, n, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, stream)
+        dense.partial = self.column_sums
+        dense.launch(1, tolerance, every=every, mixes=False, part=on.COLUMNS_ONLY)
+        dense.partial = partial
+
+    def run(self, sweeps: int, tolerance: float, deadline: Deadline) -> np.ndarray:
+        """Sweep until the gap, the limit or the deadline is reached; every rank decides alike but for the deadline.
+
+        Rank 0 alone looks at the deadline: its answer travels with an all-reduce of one float.
+        """
+        self.dense.begin(self.dense.problem.reg, cp.zeros(self.dense.n))
+        late = cp.zeros(1, cp.float32)
+        for done in range(1, sweeps + 1):
+            self.sweep(tolerance, 1 if done % LOOK == 0 or done == sweeps else 1 << 30)
+            if done % LOOK == 0 or done == sweeps:
+                late[0] = float(deadline.expired() is not None)
+                nccl, stream = cp.cuda.nccl, cp.cuda.get_current_stream().ptr
+                self.communicator.allReduce(late.data.ptr, late.data.ptr, 1, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, stream)
+                status = self.dense.status.get()
+                if status[on.REASON] == on.JUMPED:
+                    self.dense.refer()
+                elif status[on.REASON] != on.RUNNING or float(late[0]) > 0:
+                    break
+        return np.asarray(self.dense.status.get())
+
+
+def partition(m: int, size: int) -> list[slice]:
+    """Rows of each rank, as even as they come."""
+    cuts = [m * k // size for k in range(size + 1)]
+    return [slice(a, b) for a, b in itertools.pairwise(cuts)]
+
+
+def on_ranks(devices: Sequence[int], work: Callable[[int, Any], Any]) -> list[Any]:
+    """Call work(rank, group id) in one thread per device, each with its device current; re-raises what they raised."""
+    group = cp.cuda.nccl.get_unique_id()
+    results: list[Any] = [None] * len(devices)
+    errors: list[BaseException] = []
+
+    def target(rank: int) -> None:
+        try:
+            with cp.cuda.Device(devices[rank]), cp.cuda.Stream(non_blocking=True):
+                results[rank] = work(rank, group)
+                cp.cuda.get_current_stream().synchronize()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=target, args=(rank,)) for rank in range(len(devices))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return results
+
+
+def solve_ranks(
+    problem: UnbalancedTransport,
+    sweeps: int,
+    tolerance: float,
+    deadline: Deadline,
+    spread: float,
+    devices: Sequence[int],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Potentials f (m,), g (n,) and the status (gpu_launch.STATUS) of a problem spread over `devices`."""
+    parts = partition(problem.shape[0], len(devices))
+
+    def work(rank: int, group: Any) -> Any:
+        own = Rank(problem, parts[rank], "log", spread, rank, len(devices), group)
+        status = own.run(sweeps, tolerance, deadline)
+        f, g = own.dense.pair(status)
+        return f.get(), g.get(), status
+
+    answers = on_ranks(devices, work)
+    return np.concatenate([f for f, _, _ in answers]), answers[0][1], answers[0][2]

@@ -1,0 +1,112 @@
+// Bulk copies, barriers in shared memory and stores into another block of the cluster, as thin wrappers of PTX.
+//
+// Below sm_90 there is no bulk copy and no cluster: a copy is then made by the calling thread alone (slow and
+// right), so that every kernel compiles and runs there with one block per row.
+
+#ifndef INFINITY
+#define INFINITY __int_as_float(0x7f800000)
+#define NAN __int_as_float(0x7fffffff)
+#endif
+
+__device__ __forceinline__ unsigned shared_address(const void* pointer) {
+    return static_cast<unsigned>(__cvta_generic_to_shared(pointer));
+}
+
+__device__ __forceinline__ void barrier_init(unsigned long long* barrier, unsigned arrivals) {
+    asm volatile("mbarrier.init.shared.b64 [%0], %1;" ::"r"(shared_address(barrier)), "r"(arrivals) : "memory");
+}
+
+// One arrival that also announces how many bytes this phase waits for.
+__device__ __forceinline__ void barrier_expect(unsigned long long* barrier, unsigned bytes) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(shared_address(barrier)), "r"(bytes)
+                 : "memory");
+#endif
+}
+
+__device__ __forceinline__ void barrier_arrive(unsigned long long* barrier) {
+    asm volatile("{ .reg .b64 token; mbarrier.arrive.shared.b64 token, [%0]; }" ::"r"(shared_address(barrier)) : "memory");
+}
+
+// Returns once the phase of the given parity has completed. Acquires at block scope: a wait at cluster scope invalidates
+// the first-level cache each time, which cost 0.4 us a step.
+__device__ __forceinline__ void barrier_wait(unsigned long long* barrier, unsigned parity) {
+    unsigned done = 0;
+    while (!done) {
+#if __CUDA_ARCH__ >= 900
+        asm volatile("{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                     : "=r"(done)
+                     : "r"(shared_address(barrier)), "r"(parity)
+                     : "memory");
+#else
+        asm volatile("{ .reg .pred p; mbarrier.test_wait.parity.shared.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+                     : "=r"(done)
+                     : "r"(shared_address(barrier)), "r"(parity)
+                     : "memory");
+#endif
+    }
+}
+
+// As barrier_wait, for what other blocks of the cluster stored.
+__device__ __forceinline__ void barrier_wait_cluster(unsigned long long* barrier, unsigned parity) {
+#if __CUDA_ARCH__ >= 900
+    unsigned done = 0;
+    while (!done)
+        asm volatile(
+            "{ .reg .pred p; mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%1], %2; selp.u32 %0, 1, 0, p; }"
+            : "=r"(done)
+            : "r"(shared_address(barrier)), "r"(parity)
+            : "memory");
+#endif
+}
+
+__device__ __forceinline__ void fence_barrier_init() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+#endif
+}
+
+// Orders this thread's ordinary stores to shared memory before later bulk copies into the same bytes.
+__device__ __forceinline__ void fence_async() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+#endif
+}
+
+// Copy `bytes` (a multiple of 16, both ends aligned to 16) into shared memory; completes on `barrier`.
+__device__ __forceinline__ void bulk_copy(void* to, const void* from, unsigned bytes, unsigned long long* barrier) {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                     shared_address(to)),
+                 "l"(from), "r"(bytes), "r"(shared_address(barrier))
+                 : "memory");
+#else
+    for (unsigned k = 0; k < bytes / 16; ++k) static_cast<uint4*>(to)[k] = static_cast<const uint4*>(from)[k];
+#endif
+}
+
+// Ends a batch of bulk copies that was begun with barrier_expect; only the plain copies of old chips need it.
+__device__ __forceinline__ void bulk_commit(unsigned long long* barrier) {
+#if __CUDA_ARCH__ < 900
+    barrier_arrive(barrier);
+#endif
+}
+
+// Store a float into the same place of block `rank` of the cluster; counts 4 bytes on its `barrier`.
+__device__ __forceinline__ void send(float* place, float value, unsigned long long* barrier, unsigned rank) {
+#if __CUDA_ARCH__ >= 900
+    unsigned to, at;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(to) : "r"(shared_address(place)), "r"(rank));
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(at) : "r"(shared_address(barrier)), "r"(rank));
+    asm volatile("st.async.shared::cluster.mbarrier::complete_tx::bytes.b32 [%0], %1, [%2];" ::"r"(to),
+                 "r"(__float_as_uint(value)), "r"(at)
+                 : "memory");
+#endif
+}
+
+// 2^x in one instruction; the result flushes below 2^-126, relative error 2^-22.
+__device__ __forceinline__ float fast_exp2(float x) {
+    float y;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}

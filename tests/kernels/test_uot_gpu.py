@@ -1,0 +1,136 @@
+"""What only the GPU solver has: geometries, clusters, 16-bit kernels, persistent launches, batches, ranks."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import SOLVERS, Array, Deadline, Solution, Termination
+from kernels.problems import UnbalancedTransport
+from kernels.uot import TransportOptions
+from tests.conftest import need_gpu
+from tests.instances import transport
+
+CARD = SOLVERS["uot"]
+
+
+@pytest.fixture
+def gpu() -> None:
+    need_gpu()
+
+
+SIZES = [(1, 9), (9, 1), (3, 5), (300, 517), (1024, 1024), (10240, 10240), (20480, 20480), (40960, 40960), (64, 80000)]
+
+
+@pytest.mark.parametrize("storage", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize(("m", "n"), SIZES)
+def test_geometry_covers_the_matrix_and_fits_shared_memory(m: int, n: int, storage: str) -> None:
+    launch = pytest.importorskip("kernels.uot.gpu_launch")
+    for stores in (False, True) if storage == "float32" else (False,):
+        cut = launch.geometry(m, n, storage, 132, stores=stores)
+        size = launch.STORAGE[storage][1]
+        assert cut.ld >= n
+        assert cut.width * size % 16 == 0
+        assert cut.padded_rows >= m
+        assert cut.pieces * cut.threads * (16 // size) >= cut.width
+        assert cut.shared + 4096 <= launch.SHARED_BYTES
+        assert cut.lanes & (cut.lanes - 1) == 0
+        lag = 3 if cut.cluster > 1 else 2
+        assert cut.kept == cut.count or cut.ring >= lag + 2
+
+
+def solve(problem: UnbalancedTransport, **options: Any) -> Solution:
+    chosen = TransportOptions.model_validate(options)
+    return CARD.solve(problem, chosen, Deadline(60), "gpu")
+
+
+def build(inputs: dict[str, Array], **options: Any) -> UnbalancedTransport:
+    problem: UnbalancedTransport = CARD.build(inputs, TransportOptions.model_validate(options))
+    return problem
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize(
+    ("m", "n", "options"),
+    [
+        (300, 517, {}),
+        (700, 641, {"reg": 0.01, "reg_m": 10.0}),
+        (700, 641, {"reg": 0.001, "reg_m": 1.0}),
+        (513, 700, {"reg_m": "inf"}),
+        (513, 700, {"reg_m": ("inf", 1.0)}),
+        (400, 500, {"reference": "uniform"}),
+        (400, 500, {"method": "fused"}),
+        (400, 500, {"acceleration": False}),
+        (600, 9000, {}),
+        (60, 30000, {}),
+    ],
+)
+def test_device_and_host_agree(m: int, n: int, options: dict[str, Any], gpu: None) -> None:
+    inputs = transport.matrix(m, n, "float32")
+    if options.get("reg_m") == "inf":
+        inputs["b"] = inputs["b"] / 1.3
+    problem = build(inputs, **options)
+    found = solve(problem, **options, storage="float32")
+    certificate = CARD.certify(problem, found)
+    assert certificate.holds
+    assert found.termination is Termination.GAP_REACHED
+    wanted = CARD.solve(problem, TransportOptions.model_validate(options), Deadline(60), "cpu")
+    apart = abs(found.arrays["plan"] - wanted.arrays["plan"]).sum() / wanted.arrays["plan"].sum()
+    assert apart < 5e-3
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("storage", ["float16", "bfloat16"])
+def test_16_bit_kernels_end_in_float64(storage: str, gpu: None) -> None:
+    problem = build(transport.matrix(300, 400, "float32"))
+    found = solve(problem, storage=storage)
+    assert CARD.certify(problem, found).holds
+    assert "float64" in found.facts["storage"]
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "inner"])
+@pytest.mark.parametrize("d", [1, 3, 7])
+def test_points_agree_with_their_matrix(metric: str, d: int, gpu: None) -> None:
+    problem = build(transport.cloud(300, 400, d, "float32"), metric=metric)
+    found = solve(problem, metric=metric)
+    certificate = CARD.certify(problem, found)
+    assert certificate.holds
+    assert certificate.gap_rel is not None
+    assert certificate.gap_rel <= 1e-6
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("size", [20, 100, 180])
+def test_each_problem_of_a_batch_stops_by_itself(size: int, gpu: None) -> None:
+    rng = np.random.default_rng(size)
+    inputs = {
+        "cost": rng.random((5, size, size + 3)),
+        "a": rng.random((5, size)) + 0.1,
+        "b": rng.random((5, size + 3)) + 0.1,
+    }
+    problem = build(inputs)
+    found = solve(problem)
+    assert found.method == "batch"
+    certificate = CARD.certify(problem, found)
+    assert certificate.holds
+    assert certificate.facts["largest_gap_rel"] <= 1e-6
+
+
+@pytest.mark.gpu
+def test_same_bits_twice(gpu: None) -> None:
+    problem = build(transport.matrix(700, 641, "float32"))
+    first, second = (solve(problem, storage="float32") for _ in range(2))
+    np.testing.assert_array_equal(first.arrays["plan"], second.arrays["plan"])
+
+
+@pytest.mark.gpu
+def test_one_rank_agrees_with_the_whole(gpu: None) -> None:
+    from kernels.uot.gpu_ranks import solve_ranks
+
+    problem = build(transport.matrix(700, 641, "float32"))
+    f, g, status = solve_ranks(problem, 200, 1e-6, Deadline(60), 3.0, [0])
+    alone = solve(problem, storage="float32")
+    assert status[7] == 1
+    np.testing.assert_allclose(g, alone.arrays["g"], atol=2e-3)
+    np.testing.assert_allclose(f, alone.arrays["f"], atol=2e-3)

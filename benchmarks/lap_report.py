@@ -124,12 +124,15 @@ def big(found: dict[tuple[str, int], Row]) -> None:
         table(["n", "type", "ms", "rounds", "sweeps", "floor of the sweeps", "proof"], lines)
 
 
-def crossover(name: str) -> None:
+def whole_calls(name: str) -> None:
     rows = [json.loads(line) for line in (RESULTS / f"{name}.jsonl").read_text().splitlines()]
-    rows = [row for row in rows if row.get("kind") == "crossover"]
+    rows = [row for row in rows if row.get("kind") == "whole call"]
     if rows:
-        print("Whole calls, transfers included (ms): the CPU twin beside the GPU.\n")
-        table(["family", "n", "CPU", "GPU"], [[r["family"], r["n"], r["cpu_ms"], r["gpu_ms"]] for r in rows])
+        print("Whole calls on the GPU, from and to host memory, proof included (ms).\n")
+        sizes = sorted({row["n"] for row in rows})
+        ms = {(row["family"], row["n"]): row["ms"] for row in rows}
+        families = list(dict.fromkeys(row["family"] for row in rows))
+        table(["family", *map(str, sizes)], [[f, *(ms.get((f, n)) for n in sizes)] for f in families])
 
 
 def draw(found: dict[tuple[str, int], Row]) -> None:
@@ -183,7 +186,7 @@ def main() -> None:
     overview(found)
     anatomy(found)
     big(found)
-    crossover(name)
+    whole_calls(name)
     draw(found)
 
 

@@ -11,11 +11,12 @@
 //   propose:  every free column within T proposes its path to its source; a source takes the lowest column
 //   accept, augment:  v_j -= max(0, T - d_j), u_i += max(0, T - D_i), which makes those paths tight; flip them
 //
-// Between launches and between phases: u_i + v_j <= c_ij up to rounding, equality on matched pairs (u_i of a matched row
-// is defined as c_ij - v_j), u_i of free rows tight when the auction ended. Trees with different sources share no node, so the
-// flipped paths are disjoint. Labels never fall below the label they came from (the 0 in max), so rounding makes
-// no cycle of predecessors. A block owns `width` columns (label, dual, predecessor in shared memory); labels need no atomics. Every
-// block keeps the parent of every row scanned, so that it can walk any path by itself.
+// Between launches and between phases: u_i + v_j <= c_ij up to rounding, equality on matched pairs (u_i of a
+// matched row is defined as c_ij - v_j), u_i of free rows tight when the auction ended. Trees with different
+// sources share no node, so the flipped paths are disjoint. Labels never fall below the label they came from (the 0
+// in max), so rounding makes no cycle of predecessors. A block owns `width` columns (label, dual, predecessor in
+// shared memory); labels need no atomics. Every block keeps the parent of every row scanned, so that it can walk
+// any path by itself.
 //
 // buffer     shape             type     owner
 // cost       n_rows, n_cols    cost_t   -
@@ -30,11 +31,20 @@
 // Overflow: a label is at most the length of a simple path, n_rows * spread; the problem's check keeps
 // 32 (n_rows + n_cols) max |c| below 2^63 or 1.8e308. Rows are 16 bits on the board: n_rows <= 65536.
 //
-// After K. Date, R. Nagi, "GPU-accelerated Hungarian algorithms for the linear assignment problem", Parallel Computing 57
-// (2016), for the forest; E. Moore (1957) and D. Bertsekas for label correcting.
+// After K. Date, R. Nagi, "GPU-accelerated Hungarian algorithms for the linear assignment problem", Parallel
+// Computing 57 (2016), for the forest; E. Moore (1957) and D. Bertsekas for label correcting.
 //
-// Counted on the CPU before it was written (n = 1024 or 2048, rounds to the end), and measured on an H200:
-// FIGURES
+// What a round costs at n = 4096 (H200, cycles of 0.5 ns): nearest 720, exchange 3300, relax 2200, fold 880. The
+// exchange is one trip through L2 and back; a grid barrier beside it would add 1900.
+//
+// Tried and dropped, counted on the CPU model of this file (rounds to the end) or measured on an H200:
+//   a plain start for distances: sqeuclid 1024 takes 1900 rounds, clustered 1024 4300; after scaling 289 and 712
+//   phases that wait for all sources: r10 2048 555 rounds for 385, gene50 2048 672 for 456
+//   four entries per block and round: u 1024 223 rounds for 217, clustered 3100 for 4300, but four times the board
+//   NEARER (half of the entries): 40% fewer scans, 4 to 25% more rounds: u 4096 4.2 ms for 3.5, u 8192 8.3 for 6.7
+//   three words per entry instead of two, 64-bit shuffles for minima, loads behind their use: u 4096 6.2 ms for 3.5
+//   64 blocks instead of 128: u 1024 0.86 ms for 0.72
+// Tried and kept: naps between polls, 6%; rows prefetched when they are published, 3%; RESIDENT, 2% at n = 1024.
 #include "lap/dense.cuh"
 #include "lap/slice.cuh"
 #include "lap/paths.cuh"
@@ -236,6 +246,11 @@ __device__ __forceinline__ int search(const Matrix& a, const Slice& s, int n_liv
     }
 }
 
+// Grid: as many blocks as slices, all resident (cooperative launch). Block: 512.
+// Shared: 40 width + 12 width FOLDED + n_rows / 8 + 2 n_rows bytes, and with RESIDENT n_rows * width entries.
+// Reads: cost, v, col_row, free_rows, free_u. Writes: v, u, col_row, row_col, reached, state; board, live, proposal.
+// Requires: state->mode[stage] == GROW, or it does nothing; board and proposal as reduce_columns or bid left them.
+// Work: per round one entry of a column's slice per listed row; per phase n_live more, and the walks of the paths.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 grow(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, int width, int habits, value_t* v, value_t* u,
      int* col_row, int* row_col, const int* free_rows, const value_t* free_u, u32* live_all, u64* proposal, u32* reached,

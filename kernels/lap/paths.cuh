@@ -1,5 +1,6 @@
 // The end of a phase: how far the duals move, which paths are taken, and the flip. Part of forest.cu.
-// T when every label is final (farthest free column reached), or for a wide matrix (nearest). TOP: none was reached.
+// T when every label is final (farthest free column reached), or for a wide matrix (nearest). TOP: none was
+// reached.
 __device__ __forceinline__ value_t threshold(const Matrix& a, const Slice& s, ulonglong2* board, u32 tag, bool farthest) {
     if (threadIdx.x < 32) {
         u64 x = ~0ull;
@@ -18,7 +19,8 @@ __device__ __forceinline__ value_t threshold(const Matrix& a, const Slice& s, ul
     return Value::from(farthest ? ~least - 1 : least);
 }
 
-// Every free column within T proposes its path to its source; a source takes the lowest column. Ends with an exchange.
+// Every free column within T proposes its path to its source; a source takes the lowest column. Ends with an
+// exchange.
 __device__ __forceinline__ void propose(const Matrix& a, const Slice& s, value_t T, u64* proposal, ulonglong2* board, u32 tag) {
     for (int j = threadIdx.x; j < a.width; j += THREADS)
         if (s.row[j] < 0 && s.d[j] <= T) {

@@ -1,12 +1,15 @@
 // The start of method `auto`: column minima, and the auction for matrices too wide for bid.cu.
 //
-//   reduce_columns:  v_j = min_i c_ij (square problems; 0 when columns may stay free: v_j <= 0 with equality while free)
+//   reduce_columns:  v_j = min_i c_ij for square problems; 0 where columns may stay free, which have v_j = 0 then
 //   bid_wide:        the rounds of bid.cu with prices, owners and the list of free rows in device memory:
 //                    bids, barrier, awards, barrier
 //
-// buffers as in bid.cu, and: key (n_cols) uint64, best bid of a column, 0 between rounds; raise, target (n_rows): a row's bid; list
-// (2, n_rows) int32: free rows, two sides; counters (3, 2): length of the next list and ties, of three rounds in turn.
-// The lists' order depends on atomics; nothing else does, and the free rows are listed again in order at the end.
+// Buffers as in bid.cu, and
+// key            n_cols      uint64   best bid of a column, 0 between rounds
+// raise, target  n_rows      value_t, int32   a row's bid
+// list           2, n_rows   int32    free rows, two sides
+// counters       3, 2        int32    length of the next list and ties, of three rounds in turn
+// The order of a list depends on atomics; nothing else does, and the free rows are listed in order at the end.
 //
 // Overflow: see bid.cu.
 #include "lap/dense.cuh"
@@ -14,6 +17,8 @@
 
 namespace cg = cooperative_groups;
 
+// Grid: one block per multiprocessor, all resident (cooperative launch). Block: 1024. Shared: none.
+// Reads: cost. Writes: v_first, proposal, boards, state. Requires: nothing. Work: the matrix once.
 // Zero the state and the boards; v_first = column minima (minima == 1), 0 (0) or left alone (2).
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 reduce_columns(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, value_t* v_first, u64* proposal,
@@ -47,6 +52,10 @@ reduce_columns(const cost_t* __restrict__ cost, int n_rows, int n_cols, int nega
     }
 }
 
+// Grid: one block per multiprocessor, all resident (cooperative launch). Block: 1024. Shared: team_best.
+// Reads: cost, v_first, state. Writes: v, col_row, row_col, free_rows, free_u, proposal (reset), state; key, raise,
+// target, list, counters. Requires: for scale, state->mode[stage] == SCALE, or it does nothing.
+// Work: n_cols entries per free row and round, two grid barriers a round.
 // The auction with prices in device memory, for matrices too wide for bid_shared.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 bid_wide(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, const value_t* v_first, value_t* v, int* col_row,

@@ -240,13 +240,6 @@ __device__ __forceinline__ bool better(Int net, int column, Int other_net, int o
     return net > other_net || (net == other_net && column < other_column);
 }
 
-// Maximum over the 32 lanes, word by word: two hardware reductions of 32 bits instead of ten shuffles.
-__device__ __forceinline__ Int warp_max(Int value) {
-    const int high = (int)(value >> 32), top = __reduce_max_sync(FULL_WARP, high);
-    const unsigned low = __reduce_max_sync(FULL_WARP, high == top ? (unsigned)value : 0u);
-    return (Int)(((unsigned long long)(unsigned)top << 32) | low);
-}
-
 // Best and second best edge of person i by one warp, the same in every lane; of equals the lowest column.
 // column is -1, net LOWEST for a row without edges; second is LOWEST for a row with one.
 __device__ __forceinline__ Offer look(const Auction& a, Int i) {
@@ -258,9 +251,13 @@ __device__ __forceinline__ Offer look(const Auction& a, Int i) {
     const bool swap = columns.x < 0 || (columns.y >= 0 && better(other, columns.y, first, columns.x));
     Offer o = swap ? Offer{other, first, 0, columns.y} : Offer{first, other, 0, columns.x};
     if (o.column < 0) o.column = INT_MAX;
-    const Int best = warp_max(o.net);
-    const int column = __reduce_min_sync(FULL_WARP, o.net == best ? o.column : INT_MAX);
-    o = {best, warp_max(o.column == column ? o.second : o.net), 0, column};
+#pragma unroll
+    for (int step = 16; step; step >>= 1) {
+        const Int net = __shfl_xor_sync(FULL_WARP, o.net, step), second = __shfl_xor_sync(FULL_WARP, o.second, step);
+        const int column = __shfl_xor_sync(FULL_WARP, o.column, step);
+        if (better(net, column, o.net, o.column)) o = {net, max(o.net, second), 0, column};
+        else o.second = max(o.second, net);
+    }
     if (o.column == INT_MAX) o.column = -1;
     const bool here = o.column >= 0 && (columns.x == o.column || columns.y == o.column);
     const unsigned holder = __ballot_sync(FULL_WARP, here);

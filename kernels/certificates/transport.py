@@ -53,16 +53,17 @@ def _one(
     answer = Answer(problem, arrays["f"], arrays["g"], arrays.get("plan"))
     sums = _sums(answer)
     objective, residual = _primal(answer, sums), _residual(problem, sums)
-    bound = _dual(problem, answer.f, answer.g, sums.mass)
-    gap = None if objective is None else max(0.0, objective - bound)
+    dual = _dual(problem, answer.f, answer.g, sums.mass)
+    bound = dual if np.isfinite(dual) else None  # -inf bounds nothing: potentials that diverge
+    gap = None if objective is None or bound is None else max(0.0, objective - bound)
     relative = None if gap is None else _relative(gap, objective, bound)
     tolerance = float(solution.facts.get("tolerance", 0.0))
-    sound = sums.valid and np.isfinite(bound)
+    sound = sums.valid and not np.isnan(dual)
     if objective is not None:
-        sound = sound and np.isfinite(objective) and objective - bound >= -ROUNDING * max(abs(objective), abs(bound))
+        sound = sound and np.isfinite(objective) and objective - dual >= -ROUNDING * max(abs(objective), abs(dual))
     if termination in (Termination.GAP_REACHED, Termination.OPTIMAL):
-        total = float(problem.a.sum())
-        sound = sound and (residual <= UNREPAIRED * total if relative is None else relative <= tolerance)
+        met = objective is None and residual <= UNREPAIRED * float(problem.a.sum())
+        sound = sound and bound is not None and (met if relative is None else relative <= tolerance)
     return Certificate(
         objective,
         bound,

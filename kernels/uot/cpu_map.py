@@ -66,8 +66,8 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
         the published rule has none: it ends at iteration_limit with the gap that its plan has to the optimum of the
         unbalanced problem. The corrected rule stops at the certified gap.
     Numerics:
-        the plan is rewritten in float32 or float64 every iteration; its rounding errors add up. Fails (iteration_limit
-        with a large gap) where exp(-C / reg) underflows: use "log" there.
+        the plan is rewritten in float32 or float64 every iteration; its rounding errors add up. Where exp(-C / reg)
+        underflows it ends early (iteration_limit, `overflowed` in the facts, a large gap): use "log" there.
     Complexity:
         one read and one write of the plan per iteration, twice the traffic of "fused".
     Source:
@@ -80,12 +80,16 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
     termination = Termination.ITERATION_LIMIT
     for done in range(1, options.iterations + 1):
         moved = run.iterate()
+        if run.overflowed:
+            break
         deadline.report(done)
         small = moved <= options.tolerance if run.published else run.state().relative_gap <= MARGIN * options.tolerance
         if end := Termination.CONVERGED if small else deadline.expired():
             termination = end
             break
     f, g = problem.reg * np.log(run.u), problem.reg * np.log(run.v)
+    if run.overflowed:
+        f, g = 0 * f, 0 * g + min(low, 0.0)
     if not run.published:
         # The plan was rewritten `done` times: what its scalings are worth is worked out afresh, in float64.
         exact = make_sweeps(problem, "points" if problem.cost is None else "log", "float64")
@@ -95,7 +99,12 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
         f, g = state.f, state.g
         if state.relative_gap <= options.tolerance:
             termination = Termination.GAP_REACHED
-    facts = {"tolerance": options.tolerance, "rule": options.rule, "storage": run.plan.dtype.name}
+    facts = {
+        "tolerance": options.tolerance,
+        "rule": options.rule,
+        "storage": run.plan.dtype.name,
+        "overflowed": run.overflowed,
+    }
     solution = answer(part, options, f, g, termination, "map-uot", facts)
     solution.iterations = done
     return solution
@@ -110,20 +119,27 @@ class _Run:
         self.plan = np.empty(problem.shape, np.float64 if double else np.float32)
         plan_rows(problem, 0 * self.u, 0 * self.v, slice(None), self.plan)
         self.columns = self.plan.sum(axis=0, dtype=np.float64)
+        self.overflowed = False  # u, v are then those before
         self.phi, self.psi = (marginals.damping(side, problem.reg) for side in (0, 1))
 
     def iterate(self) -> float:
         """Algorithm 1 once; returns the largest distance of a factor from one."""
         problem = self.problem
         old_u, old_v = (np.ones_like(w) if self.published else w for w in (self.u, self.v))
-        column = (problem.b * old_v / np.maximum(self.columns, SMALLEST)) ** self.psi / old_v
-        scaled = column.astype(self.plan.dtype)
+        with np.errstate(over="ignore", invalid="ignore"):
+            column = (problem.b * old_v / np.maximum(self.columns, SMALLEST)) ** self.psi / old_v
+            scaled = column.astype(self.plan.dtype)
 
         def sweep(first: int, last: int, best: Array, total: Array) -> None:
             rescale(first, last, self.plan, scaled, problem.a, old_u, self.phi, best, total)
 
-        row, self.columns = summed(self.u.size, self.v.size, sweep)
-        self.u, self.v = self.u * row, self.v * column
+        with np.errstate(over="ignore", invalid="ignore"):
+            row, self.columns = summed(self.u.size, self.v.size, sweep)
+            u, v = self.u * row, self.v * column
+        self.overflowed = not (np.isfinite(u).all() and np.isfinite(v).all() and (u > 0).all() and (v > 0).all())
+        if self.overflowed:
+            return float("inf")
+        self.u, self.v = u, v
         return float(max(np.abs(row - 1).max(), np.abs(column - 1).max()))
 
     def state(self) -> State:

@@ -93,6 +93,15 @@ def test_published_rule_is_balanced_and_corrected_rule_is_not() -> None:
     assert distance(published.arrays["plan"], optimum(problem)[0]) > 0.05
 
 
+@pytest.mark.parametrize("reg", [0.05, 1e-3])
+def test_published_rule_without_a_fixed_point_is_answered_all_the_same(reg: float) -> None:
+    given = transport.matrix(30, 20) | {"b": np.full(20, 9.0)}  # masses differ, so its scalings diverge
+    _, solution, certificate = run(given, reg=reg, reg_m=0.05, method="map-uot", rule="published", iterations=400)
+    assert solution.termination is Termination.ITERATION_LIMIT
+    assert certificate.holds
+    assert np.isfinite(solution.arrays["plan"]).all()
+
+
 def test_acceleration_saves_sweeps() -> None:
     given = transport.matrix(100, 100)
     _, plain, _ = run(given, reg=0.02, reg_m=5.0, acceleration=False)

@@ -8,7 +8,7 @@ import cupy
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.lap.gpu_forest import INFEASIBLE, MOST_ROWS, PHASE_LIMIT, SOLVED, Forest, device_bytes, prove
+from kernels.lap.gpu_forest import INFEASIBLE, MOST_ROWS, PHASE_LIMIT, SOLVED, Forest, Tuning, device_bytes, prove
 from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
 
@@ -213,11 +213,12 @@ def _finish(solution: Solution, weights: Array, maximize: bool) -> Solution:
 
 
 def warm_up() -> None:
-    """Compile and run the kernels for float64 and int32; other types and widths compile when first met."""
+    """Compile and run the kernels of float64 and int32 up to n = 8192; others compile when first met."""
+    tunings = (Tuning(), Tuning(resident=False), Tuning(blocks=1))  # small, to n = 4096, two columns per lane
     for dtype in (np.float64, np.int32):
-        for n_rows in (8, 9):
-            cost = cupy.asarray(np.arange(n_rows * 9, dtype=dtype).reshape(n_rows, 9) % 7)
-            forest = Forest(cost.shape[0], cost.shape[1], cost.dtype)
+        for tuning in tunings:
+            cost = cupy.asarray(np.arange(40 * 40, dtype=dtype).reshape(40, 40) % 7)
+            forest = Forest(40, 40, cost.dtype, tuning)
             forest.launch(cost, False)
             prove(cost, False, forest)
     cupy.cuda.get_current_stream().synchronize()

@@ -44,8 +44,8 @@ def run(n: int, devices: list[int], sweeps: int) -> list[tuple[float, np.ndarray
     problem = UnbalancedTransport(a / a.sum(), 1.3 * b / b.sum(), REG, (1.0, 1.0), cost=clouds)
     parts = partition(n, len(devices))
 
-    def work(rank: int, group: Any) -> tuple[float, np.ndarray, np.ndarray]:
-        own = Rank(problem, parts[rank], "log", 3.0, rank, len(devices), group)
+    def work(rank: int, communicator: Any) -> tuple[float, np.ndarray, np.ndarray]:
+        own = Rank(problem, parts[rank], "log", 3.0, communicator)
         own.run(20, -1.0, Deadline())
         start, end = cp.cuda.Event(), cp.cuda.Event()
         start.record()

@@ -8,10 +8,12 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.problems.transport import UnbalancedTransport, cost_bounds
 from kernels.solution import Solution, Termination
+from kernels.uot import gpu_launch as on
 from kernels.uot import gpu_map
 from kernels.uot.gpu_answer import answer
 from kernels.uot.gpu_batch import solve_batch
-from kernels.uot.gpu_dense import Run, exact, solve_dense
+from kernels.uot.gpu_dense import SAFE, Run, exact, solve_dense
+from kernels.uot.gpu_ranks import solve_ranks
 from kernels.uot.outer import schedule
 from kernels.uot.support import support
 
@@ -92,10 +94,28 @@ def _run(
         return "log", exact(problem, options, deadline, spread, stages, g, options.iterations)
     if problem.shape[1] > WIDEST:
         return "log", exact(problem, options, deadline, spread, stages, g, options.iterations)
+    if _spread_over_devices(problem):
+        return "log on several devices", _on_devices(problem, options, deadline, spread)
     if options.method == "fused" or storage != "float32":
         run = solve_dense(problem, options, deadline, "fused", storage, spread, [problem.reg])
         return "fused", run
     return "log", solve_dense(problem, options, deadline, "log", storage, spread, stages)
+
+
+def _spread_over_devices(problem: UnbalancedTransport) -> bool:
+    """True for costs that this device cannot hold, where there are more devices and the rows are relaxed."""
+    m, n = problem.shape
+    alone = cp.cuda.runtime.getDeviceCount() == 1 or np.isinf(problem.reg_m[0])
+    return not alone and m * n * 4 > 0.9 * cp.cuda.runtime.memGetInfo()[0]
+
+
+def _on_devices(problem: UnbalancedTransport, options: Any, deadline: Deadline, spread: float) -> Run:
+    devices = range(cp.cuda.runtime.getDeviceCount())
+    f, g, status = solve_ranks(problem, options.iterations, SAFE * options.tolerance, deadline, spread, devices)
+    gap, dual = float(status[on.GAP]), float(status[on.DUAL])
+    done = status[on.REASON] == on.CONVERGED
+    termination = Termination.GAP_REACHED if done else deadline.expired() or Termination.ITERATION_LIMIT
+    return Run(f, g, gap / max(abs(dual), abs(dual + gap), 1e-300), dual, termination, int(status[on.ITERATIONS]))
 
 
 def _storage(problem: UnbalancedTransport, options: Any, spread: float) -> str:

@@ -129,7 +129,7 @@ def upload(rows: Array, into: Any) -> None:
         return
     step = max(1, STAGING_BYTES // (into.shape[1] * into.dtype.itemsize))
     stream = cp.cuda.get_current_stream()
-    pinned = [_pinned(min(step, k) * into.shape[1] * into.dtype.itemsize, slot) for slot in (0, 1)]
+    pinned = [_pinned(min(step, k) * into.shape[1] * into.dtype.itemsize, slot, into.device.id) for slot in (0, 1)]
     events = [cp.cuda.Event(), cp.cuda.Event()]
     for number, start in enumerate(range(0, k, step)):
         stop = min(k, start + step)
@@ -145,8 +145,8 @@ def upload(rows: Array, into: Any) -> None:
     stream.synchronize()
 
 
-@functools.lru_cache(maxsize=4)
-def _pinned(size: int, slot: int) -> Array:
+@functools.lru_cache(maxsize=32)
+def _pinned(size: int, slot: int, device: int) -> Array:
     memory = cp.cuda.alloc_pinned_memory(size)
     return np.frombuffer(memory, np.uint8, size)
 

@@ -25,7 +25,7 @@ class Rank:
     """The rows [start, stop) of a problem on one device, and its place among the ranks."""
 
     def __init__(
-        self, problem: UnbalancedTransport, rows: slice, method: str, spread: float, rank: int, size: int, group: Any
+        self, problem: UnbalancedTransport, rows: slice, method: str, spread: float, communicator: Any
     ) -> None:
         if np.isinf(problem.reg_m[0]):
             raise ValueError("balanced rows: their side of the dual value is not added up between ranks")
@@ -34,7 +34,7 @@ class Rank:
         own = replace(problem, a=problem.a[rows], cost=problem.cost[rows])
         self.dense = on.Dense(own, method, "float32", spread, processors)
         self.dense.masses = float(problem.a.sum()), float(problem.b.sum())
-        self.communicator = cp.cuda.nccl.NcclCommunicator(size, group, rank)
+        self.communicator = communicator
         self.column_sums = cp.zeros(self.dense.cut.ld, cp.float32)
         self.add_teams = cuda.kernel(f"uot/{method}.cu", "add_teams", self.dense._defines())
 
@@ -80,15 +80,15 @@ def partition(m: int, size: int) -> list[slice]:
 
 
 def on_ranks(devices: Sequence[int], work: Callable[[int, Any], Any]) -> list[Any]:
-    """Call work(rank, group id) in one thread per device, each with its device current; re-raises what they raised."""
-    group = cp.cuda.nccl.get_unique_id()
+    """Call work(rank, communicator) in one thread per device, its device current; re-raises what they raised."""
+    communicators = cp.cuda.nccl.NcclCommunicator.initAll(list(devices))
     results: list[Any] = [None] * len(devices)
     errors: list[BaseException] = []
 
     def target(rank: int) -> None:
         try:
             with cp.cuda.Device(devices[rank]), cp.cuda.Stream(non_blocking=True):
-                results[rank] = work(rank, group)
+                results[rank] = work(rank, communicators[rank])
                 cp.cuda.get_current_stream().synchronize()
         except BaseException as error:
             errors.append(error)
@@ -114,8 +114,8 @@ def solve_ranks(
     """Potentials f (m,), g (n,) and the status (gpu_launch.STATUS) of a problem spread over `devices`."""
     parts = partition(problem.shape[0], len(devices))
 
-    def work(rank: int, group: Any) -> Any:
-        own = Rank(problem, parts[rank], "log", spread, rank, len(devices), group)
+    def work(rank: int, communicator: Any) -> Any:
+        own = Rank(problem, parts[rank], "log", spread, communicator)
         status = own.run(sweeps, tolerance, deadline)
         f, g = own.dense.pair(status)
         return f.get(), g.get(), status

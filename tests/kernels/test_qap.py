@@ -162,6 +162,13 @@ def test_the_tree_finds_the_optimum_by_itself(label: str) -> None:
     assert proof.best[0] == best == problem.objective(proof.best[1])
 
 
+def test_a_named_dual_ascent_is_the_bound_of_any_method() -> None:
+    _, solution, certificate = solve(instances.small_grid(), 20, method="2opt", rounds=1, bounds=("rlt1",))
+    assert solution.facts["bound"] == "rlt1"
+    assert certificate.bound == solution.facts["bounds"]["rlt1"]
+    assert certificate.holds
+
+
 def test_small_grids_are_proved_optimal() -> None:
     _, solution, certificate = solve(instances.small_grid(), 60)
     assert solution.termination is Termination.OPTIMAL

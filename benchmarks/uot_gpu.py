@@ -9,7 +9,6 @@ import argparse
 import functools
 import statistics
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any
 
 import cupy as cp
@@ -259,7 +258,7 @@ def bench_gap(rows: Rows, cases: list[tuple[int, float, float]]) -> None:
                 run = gpu_dense._stage(dense, options, Deadline(), value, g, 5000, value == stages[-1])
                 assert run is not None
                 g, sweeps = run.g, sweeps + run.iterations
-            return replace(run, iterations=sweeps)
+            return gpu_dense.replace(run, iterations=sweeps)
 
         run = work()
         assert run is not None

@@ -64,12 +64,13 @@ __device__ __forceinline__ double value_of(u64 key, double) {
 }
 __device__ __forceinline__ long long value_of(u64 key, long long) { return (long long)(key ^ 1ull << 63); }
 
+struct Best;
 struct Shared {  // one team's
     const cost_t* matrix;  // shared or global
     long long row_step, col_step;
     value_t* price;
     int *row_of, *parent, *col_of, *free;
-    u64* partial;  // 2 x 32, used in turn so that one barrier a reduction is enough
+    Best* partial;  // 2 x 32, used in turn
     int n_rows, n_cols, negate, turn;
 
     __device__ __forceinline__ value_t entry(int i, int j) const {
@@ -100,25 +101,51 @@ __device__ __forceinline__ u64 warp_least(u64 key) {
 #endif
 }
 
-// Least key over the team, in every thread. The barrier separates the writes of the partial results from their reads.
-__device__ __forceinline__ u64 team_least(Shared& s, u64 key) {
-    key = warp_least(key);
-    if (TEAM == 32) return key;
-    u64* partial = s.partial + (s.turn ^= 32);
-    if ((threadIdx.x & 31) == 0) partial[threadIdx.x >> 5] = key;
-    __syncthreads();
-    return warp_least((threadIdx.x & 31) < TEAM / 32 ? partial[threadIdx.x & 31] : ~0ull);
+struct Best {
+    u64 key;     // least key of the team
+    u32 code;    // its column: a free one if any, then the smallest; bit 31 says that it is taken
+    u64 second;  // least key among all other columns
+};
+
+// Joins 32 lanes' bests. Codes differ, so exactly one lane has the winner and puts forward its second.
+__device__ __forceinline__ Best warp_best(const Best& mine) {
+    Best out;
+    out.key = warp_least(mine.key);
+    out.code = __reduce_min_sync(FULL_WARP, mine.key == out.key ? mine.code : 0xffffffffu);
+    out.second = warp_least(mine.code == out.code && mine.key == out.key ? mine.second : mine.key);
+    return out;
 }
 
-// The column whose value equals `least`: a free one if any, then the smallest. Bit 31 says that it is taken.
-__device__ __forceinline__ u32 choose(Shared& s, const Own& own, const value_t* value, value_t least, u32 allowed) {
-    u32 code = 0xffffffffu;
+// The same over the team, in every thread. The barrier separates the writes of the partial results from their reads; two sets of
+// them take turns, so that the next call's writes need no barrier of their own.
+__device__ __forceinline__ Best team_best(Shared& s, Best best) {
+    best = warp_best(best);
+    if (TEAM == 32) return best;
+    Best* partial = s.partial + (s.turn ^= 32);
+    if ((threadIdx.x & 31) == 0) partial[threadIdx.x >> 5] = best;
+    __syncthreads();
+    const int lane = threadIdx.x & 31;
+    const Best none = {~0ull, 0xffffffffu, ~0ull};
+    return warp_best(lane < TEAM / 32 ? partial[lane] : none);
+}
+
+// One thread's best of its columns in `allowed`.
+__device__ __forceinline__ Best own_best(const Own& own, const value_t* value, u32 allowed) {
+    Best best = {ordered(TOP), 0xffffffffu, ordered(TOP)};
 #pragma unroll
     for (int k = 0; k < SLOTS; k++) {
-        const u32 mine = (own.taken >> k & 1) << 31 | (u32)column(k);
-        if (allowed >> k & 1 && value[k] == least && mine < code) code = mine;
+        if (!(allowed >> k & 1)) continue;
+        const u64 key = ordered(value[k]);
+        const u32 code = (own.taken >> k & 1) << 31 | (u32)column(k);
+        if (key < best.key || (key == best.key && code < best.code)) {
+            best.second = best.key;
+            best.key = key;
+            best.code = code;
+        } else if (key < best.second) {
+            best.second = key;
+        }
     }
-    return TEAM == 32 ? __reduce_min_sync(FULL_WARP, code) : (u32)team_least(s, code);
+    return best;
 }
 
 // Slots whose column exists, as bits.
@@ -162,24 +189,15 @@ __device__ int reduce_rows(Shared& s, Own& own, u32 here, int n_free) {
     for (int at = 0; at < n_free;) {
         const int i = s.free[at++];
         value_t value[SLOTS];
-        u64 key = ordered(TOP), next = key;
 #pragma unroll
-        for (int k = 0; k < SLOTS; k++) {
-            value[k] = here >> k & 1 ? s.entry(i, column(k)) - own.price[k] : TOP;
-            key = ordered(value[k]) < key ? ordered(value[k]) : key;
-        }
-        key = team_least(s, key);
-        const value_t best = value_of(key, value_t());
-        const u32 code = best == TOP ? 0 : choose(s, own, value, best, here);
-        const int j = code & 0x7fffffffu;
-#pragma unroll
-        for (int k = 0; k < SLOTS; k++)
-            if (column(k) != j && ordered(value[k]) < next) next = ordered(value[k]);
-        const value_t second = value_of(team_least(s, next), value_t());
+        for (int k = 0; k < SLOTS; k++) value[k] = here >> k & 1 ? s.entry(i, column(k)) - own.price[k] : TOP;
+        const Best found = team_best(s, own_best(own, value, here));
+        const value_t best = value_of(found.key, value_t()), second = value_of(found.second, value_t());
+        const int j = found.code & 0x7fffffffu;
         const bool wait = second == TOP || --steps < 0;  // no second choice: a price may not fall to -inf
         const value_t price = wait ? 0 : s.price[j] - (second - best);
         const bool falls = !wait && price < s.price[j];
-        const int driven_out = wait || !(code >> 31) ? -1 : s.row_of[j];
+        const int driven_out = wait || !(found.code >> 31) ? -1 : s.row_of[j];
         team_barrier();  // price, row_of and free are read before they are written
         const int later = wait ? i : driven_out >= 0 && !falls ? driven_out : -1;
         if (threadIdx.x == 0) {
@@ -207,7 +225,6 @@ __device__ bool augment(Shared& s, Own& own, u32 here, int source) {
     int i = source, end = -1;
     while (end < 0) {
         const value_t taken_at = base;  // what the row's own column costs on top of `floor`
-        u64 key = ordered(TOP);
 #pragma unroll
         for (int k = 0; k < SLOTS; k++) {
             if (!(here >> k & 1) || own.done >> k & 1) continue;
@@ -215,12 +232,12 @@ __device__ bool augment(Shared& s, Own& own, u32 here, int source) {
             value_t length = floor + ((c - own.price[k]) - taken_at);
             if (!first && length < floor) length = floor;  // rounding must not lead backwards
             if (c < TOP && length < own.distance[k]) own.distance[k] = length, s.parent[column(k)] = i;
-            key = ordered(own.distance[k]) < key ? ordered(own.distance[k]) : key;
         }
         first = false;
-        floor = value_of(team_least(s, key), value_t());
+        const Best found = team_best(s, own_best(own, own.distance, here & ~own.done));
+        floor = value_of(found.key, value_t());
         if (floor == TOP) return false;
-        const u32 code = choose(s, own, own.distance, floor, here & ~own.done);
+        const u32 code = found.code;
         const int j = code & 0x7fffffffu;
         if (!(code >> 31)) {
             end = j;
@@ -249,7 +266,7 @@ __device__ bool augment(Shared& s, Own& own, u32 here, int source) {
 }
 
 // Lays out the team's shared memory and copies the matrix. Rows are the shorter side.
-__device__ Shared load(const cost_t* cost, int n_rows, int n_cols, int max_cols, int negate, char* memory, u64* partial) {
+__device__ Shared load(const cost_t* cost, int n_rows, int n_cols, int max_cols, int negate, char* memory, Best* partial) {
     Shared s;
     const bool turned = n_rows > n_cols;
     s.n_rows = turned ? n_cols : n_rows;
@@ -304,7 +321,7 @@ extern "C" __global__ void __launch_bounds__(TEAM)
 solve_each(const cost_t* cost, const int* sizes, int first, int max_rows, int max_cols, int negate, long long* assignment,
            value_t* u, value_t* v, int* status) {
     extern __shared__ __align__(16) char memory[];
-    __shared__ u64 partial[64];
+    __shared__ Best partial[64];
     const long long b = first + blockIdx.x;
     const int n_rows = sizes ? sizes[2 * b] : max_rows, n_cols = sizes ? sizes[2 * b + 1] : max_cols;
     Shared s = load(cost + b * max_rows * max_cols, n_rows, n_cols, max_cols, negate, memory, partial);

@@ -20,6 +20,8 @@ from workers.job import Unavailable
 OLDEST = (6, 2)
 """BLMOVE came with 6.2, and without it a job can be lost between the queue and its worker."""
 LONGEST_SOCKET = 100  # bytes; the kernel's limit is 107
+LOCK_S = 1.0
+"""A process that is being started holds its starter's lock from its fork until its exec."""
 EXEC = """
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 15)  # PR_SET_PDEATHSIG, SIGTERM: kept across exec
@@ -124,13 +126,18 @@ class EmbeddedRedis:
         self.stop()
 
     def _take_lock(self) -> None:
-        self._lock = (self._folder / "lock").open("w")
-        try:
-            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            self._lock.close()
-            self._lock = None
-            raise Unavailable(f"another service already runs its Redis in {self._folder}") from None
+        lock = (self._folder / "lock").open("w")
+        give_up = time.monotonic() + LOCK_S
+        while True:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                self._lock = lock
+                return
+            except BlockingIOError:
+                if time.monotonic() > give_up:
+                    lock.close()
+                    raise Unavailable(f"another service already runs its Redis in {self._folder}") from None
+                time.sleep(0.02)
 
     def _socket_path(self) -> Path:
         socket = self._folder / "redis.sock"

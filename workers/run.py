@@ -12,6 +12,7 @@ import platform
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, TypeVar
 
 import redis
@@ -20,7 +21,7 @@ from kernels import SOLVERS, Array, Certificate, Csr, Deadline, Device, InvalidP
 from workers import gpu_memory
 from workers.codec import InvalidUpload
 from workers.failure import Failure, failure
-from workers.job import State, UnknownBlob
+from workers.job import State, StoreFull, Unavailable, UnknownBlob
 from workers.records import Records
 from workers.store import Store
 from workers.watch import Watch, plain
@@ -28,6 +29,7 @@ from workers.watch import Watch, plain
 PACKAGES = ("allot", "numpy", "numba", "scipy", "cupy-cuda13x")
 OUTLAST_S = 30.0
 """An answer that is found while Redis restarts is offered again for so long."""
+AWAY = (redis.ConnectionError, redis.TimeoutError, Unavailable)
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -79,7 +81,7 @@ def run(job_id: str, execution: str, bench: Bench) -> str:
     record = outlast(lambda: bench.records.read(job_id))
     try:
         state, fields, document, digests = _work(job_id, execution, record, bench)
-    except (DeviceLost, redis.ConnectionError, redis.TimeoutError):
+    except (DeviceLost, *AWAY):
         raise
     except Exception as error:
         state, fields, document, digests = State.FAILED, {"error": _explained(error, record)}, None, []
@@ -89,12 +91,12 @@ def run(job_id: str, execution: str, bench: Bench) -> str:
 
 
 def outlast(call: Callable[[], T]) -> T:
-    """Repeat `call` while Redis is away, for up to OUTLAST_S."""
+    """Repeat `call` while Redis or the store is away, for up to OUTLAST_S."""
     give_up = time.monotonic() + OUTLAST_S
     while True:
         try:
             return call()
-        except (redis.ConnectionError, redis.TimeoutError):
+        except AWAY:
             if time.monotonic() > give_up:
                 raise
             time.sleep(0.2)
@@ -128,6 +130,8 @@ def _explained(error: Exception, record: Mapping[str, str]) -> Failure:
     """What the owner reads of an exception; what nobody foresaw is our bug, and is logged."""
     if isinstance(error, JobFails):
         return error.failure
+    if isinstance(error, StoreFull):
+        return failure("store-full", "There is no room for the result", str(error))
     log.error("a job of solver %s failed", record.get("solver"), exc_info=error)
     detail = f"{type(error).__name__}: {error}"[:2000]
     return failure("internal", "The solver failed, which is our bug", detail)
@@ -156,7 +160,7 @@ def _answer(card: Solver, record: Mapping[str, str], bench: Bench, watch: Watch)
 
 
 def _load(references: Mapping[str, Any], bench: Bench) -> dict[str, Array | Csr]:
-    inputs = {name: bench.store.resolve(reference) for name, reference in references.items()}
+    inputs = {name: outlast(partial(bench.store.resolve, reference)) for name, reference in references.items()}
     return inputs if bench.staging is None else bench.staging.stage(inputs)
 
 
@@ -191,7 +195,7 @@ def _store(
     references: dict[str, dict[str, Any]] = {}
     with _clock(timings, "store"):
         for name, array in arrays.items():
-            digest = store.put_array(array, owner, brief=True)
+            digest = outlast(partial(store.put_array, array, owner, brief=True))
             references[name] = {"digest": digest, "dtype": str(array.dtype), "shape": list(array.shape)}
     return references, [str(reference["digest"]) for reference in references.values()]
 

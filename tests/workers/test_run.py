@@ -10,9 +10,10 @@ import pytest
 from kernels import SOLVERS, Certificate, Solution, Termination
 from tests.workers.test_records import Held
 from workers import gpu_memory, run
-from workers.job import State
+from workers.job import State, StoreFull, Unavailable
 from workers.queue import Jobs
 from workers.run import Bench, DeviceLost
+from workers.store import Store
 
 
 class OutOfMemoryError(MemoryError):
@@ -116,3 +117,25 @@ def test_any_other_cuda_error_costs_the_child(outcome: Any) -> None:
 
 def test_host_memory(outcome: Any) -> None:
     assert outcome(solve=raising(MemoryError())).error["code"] == "out-of-memory"
+
+
+def flaky(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> None:
+    """Keeping an array raises these first."""
+    left, keep = list(errors), Store.put_array
+
+    def put_array(self: Store, array: Any, owner: str, brief: bool = False) -> str:
+        if brief and array.ndim == 1 and left:
+            raise left.pop(0)
+        return keep(self, array, owner, brief)
+
+    monkeypatch.setattr(Store, "put_array", put_array)
+
+
+def test_a_store_that_is_away_for_a_moment_is_outlasted(outcome: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    flaky(monkeypatch, Unavailable("away"), Unavailable("still away"))
+    assert outcome().state is State.SUCCEEDED
+
+
+def test_a_full_store_is_said(outcome: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    flaky(monkeypatch, StoreFull("no room"))
+    assert outcome().error["code"] == "store-full"

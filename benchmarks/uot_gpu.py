@@ -9,6 +9,7 @@ import argparse
 import functools
 import statistics
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import cupy as cp
@@ -258,7 +259,7 @@ def bench_gap(rows: Rows, cases: list[tuple[int, float, float]]) -> None:
                 run = gpu_dense._stage(dense, options, Deadline(), value, g, 5000, value == stages[-1])
                 assert run is not None
                 g, sweeps = run.g, sweeps + run.iterations
-            return gpu_dense.replace(run, iterations=sweeps)
+            return replace(run, iterations=sweeps)
 
         run = work()
         assert run is not None

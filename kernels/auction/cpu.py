@@ -15,7 +15,7 @@ from scipy.spatial import cKDTree
 from kernels.auction import cpu_paths as paths
 from kernels.auction import cpu_rounds as rounds
 from kernels.auction.cpu_rows import Graph, empty_lists, fill_lists, graph_of
-from kernels.auction.scaling import Arithmetic, arithmetic_of, epsilons, whole_prices
+from kernels.auction.scaling import Arithmetic, arithmetic_of, epsilons, proves, whole_prices
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import PointAuction
@@ -89,8 +89,9 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     ended = _list_rows(state, deadline)
     if ended is None and wants_rounds and _can_assign_all(weights):
         ended = _scale(state, options, deadline)
-        exact_already = ended is None and options.epsilon is not None and options.finish != "paths"
-        ended = ended or (Termination.GAP_REACHED if exact_already else None)
+        enough = options.epsilon is not None and options.finish != "paths"
+        if ended is None and enough and proves(unit, options.epsilon, state.graph.n_cols):
+            ended = Termination.GAP_REACHED
         if ended is None:
             _to_integers(state)
     if ended is None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernels.auction import gpu_buffers as memory
 from kernels.auction.gpu_buffers import Device
-from kernels.auction.scaling import Arithmetic, arithmetic_of, epsilons, fixed_point, whole_prices
+from kernels.auction.scaling import Arithmetic, arithmetic_of, epsilons, fixed_point, proves, whole_prices
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import PointAuction, Points
@@ -58,8 +58,7 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         (n_cols + 2) <= 2**61. Whole prices come back by a shift that makes them exactly complementary.
     Complexity:
         device bytes: graph + 840 a row + 60 a column; one read of the graph for the lists (two of it from L2), then
-        64 edges a bid. One launch and one host sync per 200 to
-        20 000 rounds and per 1 to 64 forests.
+        64 edges a bid. One launch and one host sync per 200 to 20 000 rounds and per 1 to 64 forests.
     Differs from the paper:
         1. short lists, 2. epsilon scaling whose phases stop at n_rows / 32 persons, 3. the rest by shortest augmenting
         paths, 4. rounds of at most 32 bidders in one block.
@@ -118,9 +117,8 @@ def _arithmetic(weights: Array | Csr | Points, options: Any, floating: bool) -> 
 def _bid_and_augment(run: Run, warm: bool) -> Termination:
     """The whole schedule: rounds to the end for a given epsilon, else rounds for the many and paths for the few."""
     m, n = int(run.device.struct["n_rows"]), int(run.device.struct["n_cols"])
-    given = run.options.epsilon is not None
     options, unit = run.options, run.unit
-    given = options.epsilon is not None and options.finish != "paths"
+    given = options.epsilon is not None and options.finish != "paths" and proves(unit, options.epsilon, n)
     steps = epsilons(unit, options.epsilon, m, n)
     if options.epsilon is not None and not given:
         steps.append(1)

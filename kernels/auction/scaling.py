@@ -34,9 +34,8 @@ def arithmetic_of(weights: Array | Csr, epsilon: float | None) -> Arithmetic:
     values = weights.values if isinstance(weights, Csr) else weights
     n_cols = weights.shape[-1]
     if values.dtype.kind == "f":
-        found = values[np.isfinite(values)]
-        span = float(found.max()) - float(found.min()) if found.size else 0.0
-        return Arithmetic(1, span, exact=False)
+        low, high = _extremes(values)
+        return Arithmetic(1, high - low, exact=False)
     low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
     largest = max(high - low, abs(low), abs(high), 1)
     scale = 1 if epsilon is not None and Fraction(epsilon).denominator == 1 else n_cols + 1
@@ -54,12 +53,24 @@ def fixed_point(weights: Array | Csr | Points, complete: bool) -> Arithmetic:
         largest, extents = _diameter(weights), (weights.x.shape[0], weights.y.shape[0])
     else:
         values = weights.values if isinstance(weights, Csr) else weights
-        found = np.abs(values[np.isfinite(values)])
-        largest, extents = float(found.max()) if found.size else 0.0, weights.shape
+        largest, extents = max(map(abs, _extremes(values))), weights.shape
     room = 2.0 ** (63 - extents[0].bit_length() - 3) if complete else 2.0**-6 * MOST_SCALED / (sum(extents) + 2)
     room = min(room, 2.0**57) / (2 * (largest or 1.0))
     scale = 2.0 ** min(1000, math.floor(math.log2(room)))
     return Arithmetic(scale, math.ceil(2 * largest * scale))
+
+
+def _extremes(values: Array) -> tuple[float, float]:
+    """Smallest and largest of the floats but -inf; zeros when there are none."""
+    if values.size and values.min() > -np.inf:  # the common case, without a copy
+        return float(values.min()), float(values.max())
+    found = values[np.isfinite(values)]
+    return (float(found.min()), float(found.max())) if found.size else (0.0, 0.0)
+
+
+def proves(unit: Arithmetic, epsilon: float, n_cols: int) -> bool:
+    """Whether rounds alone keep the promise of `epsilon`: not when it lies below a unit that proves nothing itself."""
+    return not unit.exact or unit.scale > n_cols or epsilon * unit.scale >= 1
 
 
 def _diameter(points: Points) -> float:

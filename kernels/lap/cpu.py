@@ -16,6 +16,7 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.lap import cpu_path as steps
+from kernels.lap import monge
 from kernels.lap.cpu_batch import solve_batch
 from kernels.lap.cpu_shortlist import State, list_rows, new_state
 from kernels.problems import Array, Assignment, InvalidProblem
@@ -52,7 +53,8 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     Errors: InvalidProblem for a method that only the GPU has.
     Differs: (1) column reduction assigns nothing and reduction transfer is left out: row reductions on shortlists
         cost less than both; (2) Dijkstra's search scans shortlists and sweeps a row only when an unlisted
-        entry could matter; (3) a heap instead of a linear search for the nearest column.
+        entry could matter; (3) a heap instead of a linear search for the nearest column; (4) costs that sorting solves
+        (`monge.py`, method "monge" in the answer) never come to a search.
     Source: R. Jonker, A. Volgenant, "A shortest augmenting path algorithm for dense and sparse linear assignment
         problems", Computing 38 (1987), section 4.
     """
@@ -75,6 +77,8 @@ def solve_one(
     cost: Array, maximize: bool, u0: Array | None, v0: Array | None, path_limit: int, deadline: Deadline
 ) -> Solution:
     """Solve one problem, looking at the deadline between chunks of work; as `solve` otherwise."""
+    if u0 is None and v0 is None and not deadline.expired() and (sorted_out := monge.solve(cost, maximize)):
+        return sorted_out
     turned = cost.shape[0] > cost.shape[1]
     if turned:
         cost, u0, v0 = np.ascontiguousarray(cost.T), v0, u0

@@ -8,6 +8,7 @@ import cupy
 import numpy as np
 
 from kernels.deadline import Deadline
+from kernels.lap import monge
 from kernels.lap.gpu_forest import INFEASIBLE, MOST_ROWS, PHASE_LIMIT, SOLVED, Forest, Tuning, device_bytes, prove
 from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
@@ -65,6 +66,8 @@ def solve_one(
         return _solve_shortlist(weights, maximize, phase_limit, deadline)
     if ended := deadline.expired():
         return _finish(Solution(ended, "auto", _nothing(weights)), weights, maximize)
+    if u0 is None and v0 is None and (sorted_out := monge.solve(weights, maximize)):
+        return sorted_out
     turned = weights.shape[0] > weights.shape[1]
     _require_memory(weights, turned)
     clock = [time.perf_counter()]

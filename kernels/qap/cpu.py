@@ -78,7 +78,7 @@ def warm_up() -> None:
             while not run.proof.finished and not run.deadline.expired():
                 time.sleep(POLL_S)
         run.close()
-        outcome.cheap_bounds(run.problem, run.options)
+        outcome.first_bounds(run.problem, run.options, run.deadline)
 
 
 def _default_options() -> "QapOptions":
@@ -146,7 +146,7 @@ class _Run:
         """Gilmore-Lawler and projection, as asked; milliseconds at n = 100."""
         if self.termination or self.deadline.expired():
             return
-        self.proofs = outcome.cheap_bounds(self.problem, self.options)
+        self.proofs = outcome.first_bounds(self.problem, self.options, self.deadline)
         self.report()
 
     def prove(self) -> None:

@@ -50,7 +50,7 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
     if problem.n < SMALLEST or start is None or deadline.expired():
         return cpu.solve(problem, options, deadline)
     began = time.perf_counter()
-    proofs = outcome.cheap_bounds(problem, options)
+    proofs = outcome.first_bounds(problem, options, deadline)
     bound = outcome.best_bound(proofs)
     deadline.report(0, problem.objective(start), bound)
     goals = [goal for goal in (options.target, bound if problem.integer else None) if goal is not None]

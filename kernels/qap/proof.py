@@ -1,9 +1,7 @@
 """The proof that runs beside the search: dual ascent at the root, then the tree on threads."""
 
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 
 import numpy as np
 
@@ -104,12 +102,3 @@ class Proof:
 def provable(problem: QuadraticAssignment) -> bool:
     """True when a tree is worth growing: integer data and small n."""
     return 3 < problem.n <= LARGEST_N and rlt1.fits(problem)
-
-
-def ascend_alone(problem: QuadraticAssignment) -> Iterator[Bound]:
-    """The bounds of a dual ascent, one per sweep, until it stalls: for whoever wants the bound without a tree."""
-    with suppress(MemoryError):
-        ascent = rlt1.Ascent(problem)
-        while not ascent.stalled():
-            ascent.step()
-            yield ascent.bound()

@@ -1,4 +1,6 @@
+import dataclasses
 import os
+import time
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +9,9 @@ import pytest
 
 from kernels import SOLVERS, Array, Deadline, InvalidProblem, Progress, Solution, Termination
 from kernels.problems import QuadraticAssignment
-from kernels.qap import QapOptions, bounds, tabu
+from kernels.qap import QapOptions, bounds, qaplib, rlt1, tabu
 from kernels.qap.form import search_form
+from kernels.qap.proof import Proof
 from tests.instances import quadratic as instances
 from tests.oracles import quadratic as oracle
 
@@ -118,6 +121,61 @@ def test_bounds_are_below_the_optimum(label: str) -> None:
             assert found.value > best - 1e-9 * abs(best) or problem.n > 2
 
 
+@pytest.mark.parametrize("label", ["grid-9", "one-sided-8", "asymmetric-7", "forbidden-7", "wide-7", "negative-5"])
+def test_dual_ascent_rises_below_the_optimum_and_is_certified(label: str) -> None:
+    problem = CARD.build(instances.SMALL[label](), CARD.options())
+    if problem.n > 8:
+        problem = grid_flow(2, 4, 3)
+    linear = problem.linear
+    if problem.forbidden is not None:
+        linear = np.where(problem.forbidden, 10**9, linear)
+    best = oracle.optimum(problem.flow, problem.distance, linear)
+    ascent = rlt1.Ascent(problem)
+    values = []
+    for _ in range(12):
+        ascent.step()
+        values.append(ascent.bound().value)
+        assert values[-1] <= best
+    assert values[-1] >= values[0]
+    bound = ascent.bound()
+    evidence = {f"rlt1:{key}": array for key, array in bound.evidence.items()}
+    facts = {"bounds": {"rlt1": bound.value}}
+    claim = Solution(Termination.ITERATION_LIMIT, "auto", {"permutation": np.arange(problem.n)}, facts=facts)
+    if problem.allows(np.arange(problem.n)):
+        assert CARD.certify(problem, dataclasses.replace(claim, evidence=evidence)).bound == bound.value
+    evidence["rlt1:rows"] = evidence["rlt1:rows"] + 1
+    assert not CARD.certify(problem, dataclasses.replace(claim, evidence=evidence)).holds
+
+
+@pytest.mark.parametrize("label", ["one-sided-8", "asymmetric-7", "forbidden-7"])
+def test_the_tree_finds_the_optimum_by_itself(label: str) -> None:
+    problem = CARD.build(instances.SMALL[label](), CARD.options())
+    linear = problem.linear
+    if problem.forbidden is not None:
+        linear = np.where(problem.forbidden, 10**7, linear)
+    best = oracle.optimum(problem.flow, problem.distance, linear)
+    proof = Proof(problem, best + 5000, 2)
+    while not proof.finished:
+        time.sleep(0.01)
+    proof.stop()
+    assert proof.best is not None
+    assert proof.best[0] == best == problem.objective(proof.best[1])
+
+
+def test_a_named_dual_ascent_is_the_bound_of_any_method() -> None:
+    _, solution, certificate = solve(instances.small_grid(), 20, method="2opt", rounds=1, bounds=("rlt1",))
+    assert solution.facts["bound"] == "rlt1"
+    assert certificate.bound == solution.facts["bounds"]["rlt1"]
+    assert certificate.holds
+
+
+def test_small_grids_are_proved_optimal() -> None:
+    _, solution, certificate = solve(instances.small_grid(), 60)
+    assert solution.termination is Termination.OPTIMAL
+    assert certificate.gap_abs == 0
+    assert certificate.holds
+
+
 def test_a_forged_bound_or_permutation_does_not_hold() -> None:
     problem, solution, certificate = solve(instances.small_grid(), rounds=1, bounds=("gilmore-lawler",))
     assert certificate.holds
@@ -169,3 +227,15 @@ def test_entries_near_the_limit_are_taken() -> None:
 def test_fixing_beyond_n_is_refused() -> None:
     with pytest.raises(InvalidProblem, match="fixed"):
         solve(instances.small_grid(), fixed={0: 9})
+
+
+@pytest.mark.parametrize("name", ["nug12", "chr12a", "scr12", "tai10b", "esc16f", "had12"])
+def test_qaplib_instances_are_solved_and_bounded(name: str) -> None:
+    if not INSTANCES.is_dir():
+        pytest.skip(f"no QAPLIB instances in {INSTANCES}: set ALLOT_QAPLIB_DIR")
+    flow, distance = qaplib.parse_dat((INSTANCES / f"{name}.dat").read_text())
+    _, best = qaplib.parse_sln((INSTANCES / f"{name}.sln").read_text(), flow, distance)
+    _, _, certificate = solve({"flow": flow, "distance": distance}, 4.0, best_known=best)
+    assert certificate.holds
+    assert certificate.objective == best
+    assert certificate.bound <= best

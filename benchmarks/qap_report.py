@@ -1,0 +1,91 @@
+"""Plots and tables of the quadratic assignment's rows: python -m benchmarks.qap_report [--rows qap_h200].
+
+Reads benchmarks/results/<rows>.jsonl and writes docs/images/qap_*.svg; prints the tables of docs/benchmarks/qap.md.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import matplotlib
+
+from benchmarks.rows import RESULTS
+
+matplotlib.use("svg")
+import matplotlib.pyplot as plt
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+PANELS = (
+    ("threads", "threads", "threads per block", "seconds", "2-opt, 6144 starts"),
+    ("neighbourhoods", "iterations", "iterations", "gap_pct", "256 searches"),
+    ("starts", "starts", "searches", "gap_pct", "400 iterations"),
+    ("seeds", "seeds", "seeds", "gap_pct", "best of, 256 searches"),
+)
+
+
+def rows_of(name: str) -> list[dict[str, Any]]:
+    """Every row of one result file."""
+    return [json.loads(line) for line in (RESULTS / f"{name}.jsonl").read_text().splitlines()]
+
+
+def plot_curves(rows: list[dict[str, Any]]) -> None:
+    """Gap against logarithmic time, one line per instance and seed."""
+    figure, axes = plt.subplots(figsize=(8, 4.5))
+    for row in rows:
+        seconds, gaps = zip(*row["curve"], strict=True)
+        ends = [*seconds, row["limit_s"]] if row["gap_pct"] > 0 else seconds
+        axes.step(ends, [*gaps, gaps[-1]][: len(ends)], where="post", label=row["instance"], linewidth=1.2)
+    axes.set(xscale="log", yscale="symlog", xlabel="seconds", ylabel="percent above best known", xlim=(1e-3, 60))
+    axes.set_yscale("symlog", linthresh=0.1)
+    axes.set_ylim(0, 30)
+    axes.legend(fontsize=7, ncol=3)
+    figure.tight_layout()
+    figure.savefig(IMAGES / "qap_gap.svg")
+
+
+def plot_figures(rows: list[dict[str, Any]]) -> None:
+    """The seed report's sensitivity figures."""
+    figure, panels = plt.subplots(1, len(PANELS), figsize=(12, 3))
+    for axes, (part, x, label, y, title) in zip(panels, PANELS, strict=True):
+        for name in sorted({row["instance"] for row in rows if row["part"] == part}):
+            found = sorted((row for row in rows if row["part"] == part and row["instance"] == name), key=lambda r: r[x])
+            axes.plot([row[x] for row in found], [row[y] for row in found], "o-", label=name, markersize=3)
+        axes.set(xlabel=label, ylabel={"gap_pct": "percent above best known"}.get(y, y), title=title)
+        if part in ("neighbourhoods", "starts"):
+            axes.set_xscale("log")
+        axes.set_ylim(bottom=0)
+        axes.legend(fontsize=7)
+    figure.tight_layout()
+    figure.savefig(IMAGES / "qap_figures.svg")
+
+
+def table(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
+    """Markdown on standard output."""
+    print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
+    for row in rows:
+        cells = [row.get(column) for column in columns]
+        print("| " + " | ".join(f"{c:.3g}" if isinstance(c, float) else str(c) for c in cells) + " |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", default="qap_h200")
+    rows = rows_of(parser.parse_args().rows)
+    by_part = {part: [row for row in rows if row["part"] == part] for part in {row["part"] for row in rows}}
+    plot_curves(by_part.get("curves", []))
+    plot_figures(rows)
+    table(by_part.get("curves", []), ("instance", "n", "limit_s", "gap_pct", "reached_s"))
+    for part, columns in (
+        ("speed", ("instance", "system", "moves_per_s")),
+        ("twoopt", ("instance", "seconds", "gap_pct")),
+        ("threads", ("instance", "threads", "seconds")),
+        ("shared", ("instance", "matrices_shared", "seconds")),
+        ("proofs", ("instance", "seconds", "termination", "objective", "bound", "nodes")),
+    ):
+        print(f"\n{part}")
+        table(by_part.get(part, []), columns)
+
+
+if __name__ == "__main__":
+    main()

@@ -87,18 +87,18 @@ def palette(picture: Array, size: int) -> tuple[Array, Array]:
     colours = np.unique(sample, axis=0)
     colours = colours[rng.choice(len(colours), size, replace=False)]
     for _ in range(2):
-        nearest = cKDTree(colours).query(sample)[1]
+        nearest = cKDTree(colours).query(sample, workers=-1)[1]
         count = np.bincount(nearest, minlength=size)
         sums = np.stack([np.bincount(nearest, sample[:, k], size) for k in range(3)], axis=1)
         colours = np.where(count[:, None] > 0, sums / np.maximum(count, 1)[:, None], colours)
-    share = np.bincount(cKDTree(colours).query(pixels)[1], minlength=size) / len(pixels)
+    share = np.bincount(cKDTree(colours).query(pixels, workers=-1)[1], minlength=size) / len(pixels)
     return colours, share
 
 
 def recolour(picture: Array, colours: Array, become: Array) -> Array:
     """Move every pixel by the mean shift of its six nearest palette colours, the nearer the heavier."""
     pixels = picture.reshape(-1, 3)
-    away, nearest = cKDTree(colours).query(pixels, k=6)
+    away, nearest = cKDTree(colours).query(pixels, k=6, workers=-1)
     weight = 1 / (away + 0.01)
     shift = ((become - colours)[nearest] * (weight / weight.sum(axis=1, keepdims=True))[..., None]).sum(axis=1)
     return np.clip(pixels + shift, 0, 1).reshape(picture.shape)

@@ -27,7 +27,8 @@ from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from kernels import Array
 
-READY_S = 240.0
+READY_S = 300.0
+GPU_READY_S = 120.0
 NUG12_BEST = 578
 COLUMNS = ("problem", "size", "method", "device", "objective", "bound", "gap", "ms", "proved")
 
@@ -89,9 +90,12 @@ def service(folder: Path, workers: int | None) -> Iterator[httpx.Client]:
 def _wait_until_ready(client: httpx.Client, process: subprocess.Popen[str]) -> None:
     give_up = time.monotonic() + READY_S
     print("Workers warm up (the first start after an install compiles) ...", flush=True)
-    while client.get("/readyz").status_code != 200 or _still_warming(client):
+    while client.get("/readyz").status_code != 200:
         if process.poll() is not None or time.monotonic() > give_up:
             raise WrongAnswer("the service did not get ready")
+        time.sleep(0.1)
+    give_up = time.monotonic() + GPU_READY_S  # a GPU that never gets ready must not keep the others waiting
+    while _still_warming(client) and time.monotonic() < give_up:
         time.sleep(0.1)
 
 
@@ -103,7 +107,9 @@ def _still_warming(client: httpx.Client) -> bool:
 def device_for(client: httpx.Client, solver: str) -> str:
     """ "gpu" where there is one and the solver can use it, so that the demonstration shows it; else "auto"."""
     devices = {one["name"]: one["devices"] for one in client.get("/v1/solvers").json()["solvers"]}
-    return "gpu" if "gpu" in devices[solver] and "gpu" in client.get("/v1/devices").json()["devices"] else "auto"
+    workers = client.get("/v1/devices").json()["workers"]
+    there = any(worker["device"] == "gpu" and worker["state"] in ("idle", "busy") for worker in workers)
+    return "gpu" if there and "gpu" in devices[solver] else "auto"
 
 
 def post(client: httpx.Client, solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:

@@ -7,6 +7,8 @@ import numpy as np
 
 from kernels.problems.arrays import Array, Inputs, InvalidProblem, finite, numeric
 
+STRONGEST = 1e8
+"""Of reg_m over reg: the certificate multiplies the rounding of a marginal by reg_m."""
 METRICS = ("sqeuclidean", "euclidean", "inner")
 REFERENCES = ("product", "uniform")
 
@@ -73,6 +75,9 @@ def transport(
         raise InvalidProblem("reg", f"is {reg}; expected a finite number above 0")
     if not all(strength > 0 for strength in reg_m):
         raise InvalidProblem("reg_m", f"is {reg_m}; expected numbers above 0 (inf for an exact marginal)")
+    if any(STRONGEST * reg < strength < np.inf for strength in reg_m):
+        expected = f'at most {STRONGEST:g} times reg, beyond which float64 cannot show a gap, or "inf"'
+        raise InvalidProblem("reg_m", f"is {reg_m}; expected {expected} for an exact marginal")
     if metric not in METRICS:
         raise InvalidProblem("metric", f"is {metric!r}; expected one of {', '.join(METRICS)}")
     if reference not in REFERENCES:

@@ -338,3 +338,16 @@ def test_estimate_covers_the_kernel_and_the_plan() -> None:
     options = TransportOptions.model_validate({})
     problem = CARD.build(transport.matrix(100, 200), options)
     assert CARD.estimate(problem, options, "cpu").host_bytes >= 100 * 200 * 8 * 2
+
+
+@pytest.mark.parametrize("mass", [1.0, 1.3])
+@pytest.mark.parametrize("strength", [1e4, 1e6, 1e7])
+def test_strong_penalties_are_certified(mass: float, strength: float) -> None:
+    rng = np.random.default_rng(3)
+    inputs = {"cost": rng.random((20, 25)), "a": np.full(20, 1 / 20), "b": np.full(25, mass / 25)}
+    assert run(inputs, reg=0.1, reg_m=strength)[2].holds
+
+
+def test_a_penalty_beyond_float64_is_refused() -> None:
+    with pytest.raises(InvalidProblem, match="at most 1e\\+08 times reg"):
+        run({"cost": np.ones((2, 2))}, reg=0.1, reg_m=1e300)

@@ -8,7 +8,7 @@ import numpy as np
 from kernels.problems.arrays import Array, Inputs, InvalidProblem, finite, numeric
 
 STRONGEST = 1e8
-"""Of reg_m over reg: the certificate multiplies the rounding of a marginal by reg_m."""
+"""Of reg_m over the larger of reg and the costs: the certificate multiplies the rounding of a marginal by reg_m."""
 METRICS = ("sqeuclidean", "euclidean", "inner")
 REFERENCES = ("product", "uniform")
 
@@ -75,9 +75,6 @@ def transport(
         raise InvalidProblem("reg", f"is {reg}; expected a finite number above 0")
     if not all(strength > 0 for strength in reg_m):
         raise InvalidProblem("reg_m", f"is {reg_m}; expected numbers above 0 (inf for an exact marginal)")
-    if any(STRONGEST * reg < strength < np.inf for strength in reg_m):
-        expected = f'at most {STRONGEST:g} times reg, beyond which float64 cannot show a gap, or "inf"'
-        raise InvalidProblem("reg_m", f"is {reg_m}; expected {expected} for an exact marginal")
     if metric not in METRICS:
         raise InvalidProblem("metric", f"is {metric!r}; expected one of {', '.join(METRICS)}")
     if reference not in REFERENCES:
@@ -190,6 +187,10 @@ def _check_range(problem: UnbalancedTransport) -> None:
         raise InvalidProblem(
             name, f"ranges over {high - low:.3g}, more than {LARGEST_RANGE:g} times reg; expected a larger reg"
         )
+    most = STRONGEST * max(problem.reg, abs(low), abs(high))
+    if any(most < strength < np.inf for strength in problem.reg_m):
+        expected = f'at most {most:g}, beyond which float64 cannot show a gap, or "inf" for an exact marginal'
+        raise InvalidProblem("reg_m", f"is {problem.reg_m}; expected {expected}")
     # One entry alone would carry exp(-cost / (reg + sum of reg_m)); the row and column potentials are of that order.
     exponent = -low / (problem.reg + sum(problem.reg_m))
     if exponent > LARGEST_EXPONENT or -low / min(problem.reg_m) > LARGEST_EXPONENT:

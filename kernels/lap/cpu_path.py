@@ -14,6 +14,8 @@ from kernels.problems import Array
 
 REBUILT, REDUCTIONS, SCANNED, SWEPT, PATHS, TREE, SOURCE, BY_ROWS, STREAK = range(9)
 GAVE_UP = -2
+NARROW = 2048
+"""Columns up to which a whole row is swept sooner than its shortlist is scanned into a heap."""
 
 
 @jit
@@ -154,7 +156,7 @@ def sweep(s: State, i: int, source: int, floor: Any, end: int, size: int, n_reac
 def find_path(s: State, source: int) -> tuple[int, int, int]:
     """Dijkstra's search from free row `source`; return (its free column or -1, n_reached, n_scanned).
 
-    GAVE_UP in place of the column says that more than half of the rows needed a sweep: better search by rows.
+    GAVE_UP in place of the column says: better search by rows, since most needed a sweep or rows are short.
     A row is first scanned by its shortlist and put back into the heap for a sweep, at the least length that
     an unlisted entry could give. Most sweeps never come up.
     """
@@ -169,7 +171,7 @@ def find_path(s: State, source: int) -> tuple[int, int, int]:
             if end < 0 or later < s.distance[end]:
                 size = push(s.keys, s.items, s.place, size, later, s.n_cols + i)
         while True:
-            give_up = n_swept > 8 and 2 * n_swept > n_scanned
+            give_up = (n_swept > 8 and 2 * n_swept > n_scanned) or (n_scanned > 32 and s.n_cols <= NARROW)
             if size == 0 or give_up or (end >= 0 and s.keys[0] >= s.distance[end]):
                 for t in range(size):
                     s.place[s.items[t]] = -1

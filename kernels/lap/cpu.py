@@ -90,6 +90,7 @@ def solve_one(
     state = new_state(cost, cost.shape[0], cost.shape[1], sign, inf, v)
     ended = _run(state, warm is not None, path_limit, deadline)
     facts = {name: int(count) for name, count in zip(COUNTS, state.counts, strict=False)}
+    facts["rows_read_whole"] = int(state.counts[steps.BY_ROWS])
     iterations = facts["row_reductions"] + facts["paths"]
     if ended is Termination.INFEASIBLE:
         return Solution(ended, "sap", _violator(state, turned), iterations, facts=facts)

@@ -10,6 +10,7 @@ The steps are in `cpu_path.py`, the shortlists in `cpu_shortlist.py`, batches in
 """
 
 import time
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -63,6 +64,9 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     start = time.perf_counter()
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
+    if weights.dtype.itemsize < 8:  # one compiled set of steps per arithmetic: a third and fourth take 8 to 27 s
+        weights = weights.astype(np.int64 if weights.dtype.kind == "i" else np.float64)
+        problem = replace(problem, weights=weights)
     limit = options.iteration_limit if options.iteration_limit is not None else weights.size
     if weights.ndim == 3:
         solution = solve_batch(problem, limit, deadline, solve_one)
@@ -171,7 +175,7 @@ def _violator(state: State, turned: bool) -> dict[str, Array]:
 
 
 def warm_up() -> None:
-    """Compile every step for float64 and int64, or load them from numba's cache; narrower types compile when met."""
+    """Compile every step for float64 and int64, or load them from numba's cache."""
     from kernels.lap import CARD, LapOptions
 
     options = LapOptions()

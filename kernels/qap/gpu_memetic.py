@@ -124,9 +124,9 @@ class Population:
             f"-DTOTAL={'double' if entry == 'double' else 'long long'}", f"-DSKEW={int(matrices.a_skew is not None)}",
             f"-DLINEAR={int(matrices.linear is not None)}", f"-DBLOCKS={blocks}",
         )  # fmt: skip
-        self._evolve = cuda.kernel(SOURCE, "evolve", defines)
+        self._evolve = cuda.kernel(SOURCE, "evolve", defines, cooperative=False)
         out = cupy.zeros(2, cupy.int32)
-        cuda.kernel(SOURCE, "layout", defines)((1,), (1,), (out,))
+        cuda.kernel(SOURCE, "layout", defines, cooperative=False)((1,), (1,), (out,))
         self._shared = int(out[0])
         self._evolve.max_dynamic_shared_size_bytes = self._shared
         per_sm = max(1, min(blocks, 227 * 1024 // (self._shared + 1024)))

@@ -125,4 +125,5 @@ def _map(
     if elements == 0:
         return np.empty(shape, dtype)
     # Copy on write, not read-only: numba compiles every kernel anew for arrays that cannot be written.
-    return np.memmap(path, dtype=dtype, mode="c", offset=offset, shape=shape, order=order)  # type: ignore[no-any-return]
+    mapped: Array = np.memmap(path, dtype, "c", offset, shape, "F" if order == "F" else "C")
+    return mapped

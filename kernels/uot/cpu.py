@@ -12,7 +12,8 @@ from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport, cost_bounds
 from kernels.solution import Solution, Termination
 from kernels.uot import cpu_map
-from kernels.uot.cpu_answer import answer, batched
+from kernels.uot.batches import batched
+from kernels.uot.cpu_answer import answer
 from kernels.uot.cpu_sweeps import LOG2E, make_sweeps
 from kernels.uot.marginals import Marginals
 from kernels.uot.outer import MEMORY, Outcome, iterate, schedule

@@ -1,11 +1,9 @@
 """From potentials to what the caller asked for: the plan, or its marginals and largest entries."""
 
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from kernels.deadline import Deadline
 from kernels.problems.arrays import Array
 from kernels.problems.transport import METRICS, UnbalancedTransport
 from kernels.solution import Solution, Termination
@@ -86,26 +84,3 @@ def largest(block: Array, k: int) -> tuple[Array, Array]:
     values = np.take_along_axis(block, found, axis=1)
     order = np.argsort(-values, axis=1, kind="stable")
     return np.take_along_axis(found, order, axis=1), np.take_along_axis(values, order, axis=1)
-
-
-def batched(
-    problem: UnbalancedTransport,
-    options: Any,
-    deadline: Deadline,
-    solve: Callable[[UnbalancedTransport, Any, Deadline], Solution],
-) -> Solution:
-    """Solve one problem after the other; each stops by itself, and the batch ends like its worst."""
-    parts = [solve(problem.one(k), options, deadline) for k in range(problem.batch or 0)]
-    ends = [part.termination for part in parts]
-    if Termination.INFEASIBLE in ends:
-        return Solution(
-            Termination.INFEASIBLE, parts[0].method, {}, facts={"problem": ends.index(Termination.INFEASIBLE)}
-        )
-    unfinished = [end for end in ends if end is not Termination.GAP_REACHED]
-    return Solution(
-        unfinished[0] if unfinished else Termination.GAP_REACHED,
-        parts[0].method,
-        {name: np.stack([part.arrays[name] for part in parts]) for name in parts[0].arrays},
-        iterations=max(part.iterations for part in parts),
-        facts={"tolerance": options.tolerance, "terminations": [str(end) for end in ends]},
-    )

@@ -6,9 +6,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from kernels.deadline import Deadline
 from kernels.problems.arrays import Array
-from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.gpu_exact import distances
 from kernels.uot.support import Support
@@ -30,32 +28,6 @@ def answer(
     full_f, full_g = part.spread_out(f, g)
     arrays = {"f": full_f, "g": full_g} | outputs(part, full_f, full_g, options)
     return Solution(termination, method, arrays, facts=facts)
-
-
-def batched(
-    problem: UnbalancedTransport,
-    options: Any,
-    deadline: Deadline,
-    solve: Callable[[UnbalancedTransport, Any, Deadline], Solution],
-) -> Solution:
-    """Solve one problem after the other; the batch ends like its worst."""
-    return collect([solve(problem.one(k), options, deadline) for k in range(problem.batch or 0)], options)
-
-
-def collect(parts: list[Solution], options: Any) -> Solution:
-    """The solution of a batch from those of its problems."""
-    ends = [part.termination for part in parts]
-    if Termination.INFEASIBLE in ends:
-        facts: dict[str, Any] = {"problem": ends.index(Termination.INFEASIBLE)}
-        return Solution(Termination.INFEASIBLE, parts[0].method, {}, facts=facts)
-    unfinished = [end for end in ends if end is not Termination.GAP_REACHED]
-    return Solution(
-        unfinished[0] if unfinished else Termination.GAP_REACHED,
-        parts[0].method,
-        {name: np.stack([part.arrays[name] for part in parts]) for name in parts[0].arrays},
-        iterations=max(part.iterations for part in parts),
-        facts={"tolerance": options.tolerance, "terminations": [str(end) for end in ends]},
-    )
 
 
 def outputs(part: Support, f: Array, g: Array, options: Any) -> dict[str, Array]:

@@ -38,7 +38,7 @@ def parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="start everything, solve all four problems over HTTP, stop")
     demo.add_argument("--workers", type=int, metavar="N")
 
-    commands.add_parser("warm", help="compile every CPU solver now, so that no first job waits for it")
+    commands.add_parser("warm", help="compile every solver now, so that no first job waits for it")
 
     key = commands.add_parser("key", help="make an API key")
     key.add_argument("owner", help="whose jobs and blobs it opens")

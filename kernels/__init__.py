@@ -14,6 +14,7 @@ from kernels.deadline import Deadline, Progress
 from kernels.problems import UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.registry import SOLVERS
 from kernels.solution import Certificate, Number, Solution, Termination
+from kernels.warming import warm_up
 
 __all__ = [
     "SOLVERS",
@@ -33,4 +34,5 @@ __all__ = [
     "Solution",
     "Solver",
     "Termination",
+    "warm_up",
 ]

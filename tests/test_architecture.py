@@ -23,6 +23,7 @@ WIRING = {
     "demo.py": {"config", "redis_server", "supervisor"},
     "doctor.py": {"config", "redis_server", "devices"},
     "solve.py": {"devices"},
+    "warm.py": {"devices"},
 }
 """The command line starts the floors below it, and may know them by name."""
 

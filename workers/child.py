@@ -14,7 +14,7 @@ import socket
 import sys
 from typing import Any
 
-from kernels import SOLVERS, Device
+from kernels import SOLVERS, Device, warm_up
 from workers import gpu_memory
 from workers.config import Settings
 from workers.connection import connect
@@ -63,7 +63,10 @@ def _warm_up(device: Device, wanted: list[str]) -> dict[str, str]:
     for card in SOLVERS.values():
         if card.name in wanted and device in card.modules:
             try:
-                card.warm_up(device)
+                if device == "gpu":
+                    warm_up(card, device)
+                else:  # numba's loops of the other types are loaded when first met, in a tenth of a second
+                    card.warm_up(device)
             except Exception as error:
                 log.exception("%s cannot be warmed up on %s", card.name, device)
                 broken[card.name] = f"{type(error).__name__}: {error}"[:500]

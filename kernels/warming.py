@@ -1,0 +1,58 @@
+"""Compiling ahead of the first job: a solver's own warm-up, then a small solve in each type and form of its input.
+
+A compiled loop and a CUDA kernel are each made for one type of array; numba and CuPy keep on disk what they compile,
+so this costs a minute once and seconds after that.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from kernels.card import Device, Solver
+from kernels.deadline import Deadline
+from kernels.problems import Array, Csr, InvalidProblem
+
+DTYPES = (np.float64, np.int64, np.float32, np.int32)
+SOLVE_S = 0.3
+SIDE = 40
+BATCH = 3
+
+
+def warm_up(card: Solver, device: Device) -> None:
+    """Compile what `card` runs on `device`. Raises whatever a solver raises that cannot be compiled here."""
+    card.warm_up(device)
+    options = card.options(**card.example.get("options", {}))
+    for inputs in variants(card):
+        try:
+            problem = card.build(inputs, options)
+        except InvalidProblem:  # this solver takes no such type or form
+            continue
+        card.certify(problem, card.solve(problem, options, Deadline(SOLVE_S), device))
+
+
+def variants(card: Solver) -> Iterator[dict[str, Array | Csr]]:
+    """Small inputs in each type: the card's example, and random ones that no shortcut solves."""
+    example = card.example.get("inputs", {})
+    main = [spec for spec in card.inputs if spec.required] or list(card.inputs[:1])
+    random = np.random.default_rng(0).integers(1, 100, (BATCH, SIDE, SIDE))
+    for dtype in DTYPES:
+        yield {name: _cast(value, dtype) for name, value in example.items()}
+        stack = random.astype(dtype)
+        yield {spec.name: stack[k] for k, spec in enumerate(main)}
+        yield {spec.name: stack for spec in main}
+        if main[0].sparse:
+            yield {main[0].name: _full(stack[0])}
+
+
+def _cast(value: Any, dtype: Any) -> Array | Csr:
+    if isinstance(value, Mapping):
+        csr = value["csr"]
+        indptr, indices = np.array(csr["indptr"], np.int64), np.array(csr["indices"], np.int64)
+        return Csr(indptr, indices, np.array(csr["values"]).astype(dtype), tuple(csr["shape"]))
+    return np.array(value).astype(dtype)
+
+
+def _full(matrix: Array) -> Csr:
+    n = len(matrix)
+    return Csr(np.arange(0, n * n + 1, n), np.tile(np.arange(n, dtype=np.int32), n), matrix.ravel(), (n, n))

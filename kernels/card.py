@@ -52,6 +52,7 @@ class Solver:
         certify: recomputes the proof from problem and solution with code of kernels/certificates.
         estimate: memory and time from problem and options on a device, without solving.
         prefers_gpu: True when the GPU, where there is one, is the faster device for this problem (measured).
+        spreads: True when the GPU solver can divide this problem among several GPUs of one worker.
         modules: dotted module per device; each has `solve(problem, options, deadline) -> Solution` and
             `warm_up() -> None`. Imported when first used, so that a machine without CUDA never imports cupy.
         warm_start: maps a result array of an earlier job to the input that takes it.
@@ -69,6 +70,7 @@ class Solver:
     modules: Mapping[Device, str]
     warm_start: Mapping[str, str] = field(default_factory=dict)
     example: Mapping[str, Any] = field(default_factory=dict)
+    spreads: Callable[[Any, Any], bool] = lambda problem, options: False
 
     def solve(self, problem: Any, options: Any, deadline: Deadline, device: Device = "cpu") -> Solution:
         """Run the solver of `device`. Raises KeyError when this solver has none for it."""

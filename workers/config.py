@@ -35,6 +35,7 @@ class Settings:
         warm_solvers: those whose kernels are compiled before a worker takes jobs, as "lap,qap"; empty for all.
         drain_s: how long running jobs may go on when the supervisor stops.
         pinned_bytes: page-locked memory of a GPU child for staging inputs.
+        gpus_per_worker: GPUs that one worker owns; solvers that can spread a problem over several take them all.
     """
 
     redis_url: str = ""
@@ -59,6 +60,7 @@ class Settings:
     warm_solvers: str = ""
     drain_s: float = 10.0
     pinned_bytes: int = 2048 * MIB
+    gpus_per_worker: int = 1
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> "Settings":
@@ -94,7 +96,7 @@ def _parse(name: str, text: str) -> object:
         return Path(text).expanduser().absolute()
     if name.endswith("_s"):
         return float(text)
-    if name.startswith("max_") or name.endswith("_bytes") or name == "attempts":
+    if name.startswith("max_") or name.endswith("_bytes") or name in ("attempts", "gpus_per_worker"):
         return int(text)
     return text
 

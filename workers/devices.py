@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kernels import Estimate, Solver
+from kernels import Solver
 from workers.job import AskedDevice, Device, DoesNotFit, NoSuchDevice, WorkerInfo
 
 QUERY = "uuid,name,driver_version,memory.total,memory.free"
@@ -82,19 +82,19 @@ def choose(card: Solver, problem: Any, options: Any, asked: AskedDevice, workers
     here = {worker.device for worker in workers}
     if asked == "gpu":
         _require(card, "gpu", here)
-        _fit(card.estimate(problem, options, "gpu"), "gpu", workers)
+        _fit(card, problem, options, "gpu", workers)
         return "gpu"
     if asked == "auto" and "gpu" in card.modules and "gpu" in here:
         only_gpu = "cpu" not in here or "cpu" not in card.modules
         if only_gpu or card.prefers_gpu(problem, options):
             try:
-                _fit(card.estimate(problem, options, "gpu"), "gpu", workers)
+                _fit(card, problem, options, "gpu", workers)
                 return "gpu"
             except DoesNotFit:
                 if only_gpu:
                     raise
     _require(card, "cpu", here or {"cpu"})  # with no worker at all, one may be on its way: the job waits for it
-    _fit(card.estimate(problem, options, "cpu"), "cpu", workers)
+    _fit(card, problem, options, "cpu", workers)
     return "cpu"
 
 
@@ -106,9 +106,13 @@ def _require(card: Solver, device: Device, here: set[Device]) -> None:
         raise NoSuchDevice(f"no {device} worker is alive here{there}")
 
 
-def _fit(estimate: Estimate, device: Device, workers: list[WorkerInfo]) -> None:
+def _fit(card: Solver, problem: Any, options: Any, device: Device, workers: list[WorkerInfo]) -> None:
+    estimate = card.estimate(problem, options, device)
     if device == "gpu":
-        needed, held = estimate.device_bytes, [int(w.gpu["bytes_total"]) for w in workers if w.gpu]
+        spreads = card.spreads(problem, options)
+        gpus = [worker.gpu for worker in workers if worker.gpu]
+        needed = estimate.device_bytes
+        held = [int(gpu["bytes_total"]) * (int(gpu["count"]) if spreads else 1) for gpu in gpus]
     else:
         needed, held = estimate.host_bytes, [w.host_bytes for w in workers if w.device == "cpu"]
     if held and needed > max(held):

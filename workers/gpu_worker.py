@@ -1,10 +1,10 @@
-"""The worker: an rq.Worker whose work-horse is a persistent child, pinned to one GPU or to a share of the cores.
+"""The worker: an rq.Worker whose work-horse is a persistent child, pinned to its GPUs or to a share of the cores.
 
 The parent keeps RQ's books, beats its heart, enforces deadlines and recovers other workers' jobs (the janitor). It
 imports neither cupy nor numba, so that nothing that a kernel does can take it down. What RQ calls "work-horse
 finished" is here "the child answered"; what it calls "killed" is "the child is gone".
 
-    python -m workers.gpu_worker --device cpu|gpu [--gpu UUID] [--threads N]
+    python -m workers.gpu_worker --device cpu|gpu [--gpu UUID[,UUID]] [--threads N]
 """
 
 import argparse
@@ -16,6 +16,7 @@ import signal
 import threading
 import time
 import uuid
+from collections.abc import Sequence
 from types import FrameType
 from typing import Any
 
@@ -57,7 +58,7 @@ class PinnedWorker(Worker):  # type: ignore[misc]
     log_result_lifespan = False
     log_job_description = False
 
-    def __init__(self, settings: Settings, device: Device, threads: int, gpu: devices.Gpu | None = None) -> None:
+    def __init__(self, settings: Settings, device: Device, threads: int, gpus: Sequence[devices.Gpu] = ()) -> None:
         super().__init__(
             [device],
             name=f"{device}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
@@ -68,7 +69,7 @@ class PinnedWorker(Worker):  # type: ignore[misc]
         )
         self.settings = settings
         self.device: Device = device
-        self._gpu = gpu
+        self._gpus = gpus
         self._redis = connect(settings.redis_url)
         self._records = Records(self._redis)
         self._host_bytes = host_bytes()
@@ -76,8 +77,8 @@ class PinnedWorker(Worker):  # type: ignore[misc]
         self._outcome: str | None = None
         self._why_killed: Failure | None = None
         environ = with_threads(os.environ | settings.to_env(), threads)
-        if gpu is not None:
-            environ["CUDA_VISIBLE_DEVICES"] = gpu.uuid
+        if gpus:
+            environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.uuid for gpu in gpus)
         environ.setdefault("CUPY_CACHE_DIR", str(settings.data_dir / "cupy"))
         self.link = Link(device, environ)
 
@@ -154,9 +155,10 @@ class PinnedWorker(Worker):  # type: ignore[misc]
 
     def _public(self) -> dict[str, Any]:
         gpu = None
-        if self._gpu is not None:
+        if self._gpus:  # the first is the one on which all solve; few can use the others
             known = ("bytes_free", "bytes_total", "name")
-            gpu = self._gpu.to_json() | {name: self.link.told[name] for name in known if name in self.link.told}
+            told = {name: self.link.told[name] for name in known if name in self.link.told}
+            gpu = self._gpus[0].to_json() | told | {"count": len(self._gpus)}
         return {
             "device": self.device,
             "queue": self.device,
@@ -271,19 +273,21 @@ def main() -> None:
     """Run one worker until it is told to stop, or whoever started it is gone."""
     parser = argparse.ArgumentParser(description="Run one Allot worker.")
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
-    parser.add_argument("--gpu", help="UUID of the GPU; the first visible one when left out")
+    parser.add_argument("--gpu", help="UUIDs of its GPUs, by commas; the first visible one when left out")
     parser.add_argument("--threads", type=int, default=cpus(), help="of a CPU worker")
     parser.add_argument("--parent", type=int, help="process id of the supervisor, with which this worker dies")
     arguments = parser.parse_args()
     if arguments.parent:
         die_with(arguments.parent)
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
-    gpu = None
+    gpus = []
     if arguments.device == "gpu":
-        gpu = next((g for g in devices.visible_gpus() if arguments.gpu in (None, g.uuid)), None)
-        if gpu is None:
-            parser.error(f"there is no GPU {arguments.gpu or ''} here")
-    worker = PinnedWorker(Settings.from_env(), arguments.device, arguments.threads, gpu)
+        visible = {gpu.uuid: gpu for gpu in devices.visible_gpus()}
+        wanted = arguments.gpu.split(",") if arguments.gpu else list(visible)[:1]
+        gpus = [visible[name] for name in wanted if name in visible]
+        if not gpus or len(gpus) < len(wanted):
+            parser.error(f"there is no GPU {', '.join(name for name in wanted if name not in visible)} here")
+    worker = PinnedWorker(Settings.from_env(), arguments.device, arguments.threads, gpus)
     try:
         worker.serve()
     except ChildFailed as error:

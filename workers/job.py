@@ -118,8 +118,8 @@ class Event:
 class WorkerInfo:
     """A worker that is alive.
 
-    `gpu` holds uuid, name, driver, bytes_total and bytes_free of a GPU worker; `broken` the solvers whose kernels
-    could not be warmed up on it, and why: they get no jobs here.
+    `gpu` holds uuid, name, driver, bytes_total and bytes_free of the first GPU of a GPU worker, and how many it owns
+    as count; `broken` the solvers whose kernels could not be warmed up on it, and why: they get no jobs here.
     """
 
     name: str

@@ -1,4 +1,4 @@
-"""Starts one worker per visible GPU and N CPU workers, starts them again when they end, and stops them all.
+"""Starts one worker per visible GPU (or several) and N CPU workers, starts them again, and stops them all.
 
     python -m workers.supervisor [--cpu-workers N] [--no-gpu]
 
@@ -50,7 +50,8 @@ class Supervisor:
         settings: passed on to every worker through its environment.
         cpu_workers: how many; None for one per four cores, at least two, so that there is an elsewhere for the job
             of one that dies. Two workers may use each core: solves pause, and one alone should have the machine.
-        gpus: UUIDs; None for all that are visible.
+        gpus: UUIDs; None for all that are visible. Each worker gets `settings.gpus_per_worker` of them, the last what
+            is left.
     """
 
     def __init__(self, settings: Settings, cpu_workers: int | None = None, gpus: list[str] | None = None) -> None:
@@ -60,7 +61,9 @@ class Supervisor:
         threads = max(1, cpus() // max(1, workers // 2))
         uuids = [gpu.uuid for gpu in devices.visible_gpus()] if gpus is None else gpus
         self._places = [_Place(["--device", "cpu", "--threads", str(threads)]) for _ in range(workers)]
-        self._places += [_Place(["--device", "gpu", "--gpu", uuid]) for uuid in uuids]
+        size = max(1, settings.gpus_per_worker)
+        shares = [uuids[k : k + size] for k in range(0, len(uuids), size)]
+        self._places += [_Place(["--device", "gpu", "--gpu", ",".join(share)]) for share in shares]
         self._stopping = threading.Event()
         self._drain = True
         self._thread: threading.Thread | None = None

@@ -96,6 +96,11 @@ def _prefers_gpu(problem: UnbalancedTransport, options: TransportOptions) -> boo
     return (problem.batch or 1) * m * n >= 512 * 512
 
 
+def _spreads(problem: UnbalancedTransport, options: TransportOptions) -> bool:
+    """By rows: costs only, of one problem, with relaxed rows."""
+    return problem.cost is not None and problem.batch is None and problem.reg_m[0] != float("inf")
+
+
 CARD = Solver(
     name="uot",
     summary="Entropic unbalanced optimal transport: plan and potentials with a certified gap.",
@@ -115,6 +120,7 @@ CARD = Solver(
     certify=certify,
     estimate=_estimate,
     prefers_gpu=_prefers_gpu,
+    spreads=_spreads,
     modules={"cpu": "kernels.uot.cpu", "gpu": "kernels.uot.gpu"},
     warm_start={"f": "f0", "g": "g0"},
     example={

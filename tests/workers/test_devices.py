@@ -13,17 +13,18 @@ from workers.job import Device, DoesNotFit, NoSuchDevice, WorkerInfo
 BOTH = {"cpu": "kernels.lap.cpu", "gpu": "kernels.lap.gpu"}
 
 
-def card(prefers_gpu: bool = True, modules: Any = BOTH, needs: int = 100) -> Solver:
+def card(prefers_gpu: bool = True, modules: Any = BOTH, needs: int = 100, spreads: bool = False) -> Solver:
     return dataclasses.replace(
         SOLVERS["lap"],
         prefers_gpu=lambda problem, options: prefers_gpu,
         modules=modules,
+        spreads=lambda problem, options: spreads,
         estimate=lambda problem, options, device: Estimate(needs, needs, 1.0),
     )
 
 
-def worker(device: Device, memory: int = 1000, **more: Any) -> WorkerInfo:
-    gpu = {"bytes_total": memory} if device == "gpu" else None
+def worker(device: Device, memory: int = 1000, gpus: int = 1, **more: Any) -> WorkerInfo:
+    gpu = {"bytes_total": memory, "count": gpus} if device == "gpu" else None
     return WorkerInfo(device, device, device, "idle", 0.1, memory, gpu, **more)
 
 
@@ -41,6 +42,7 @@ CPU, GPU = worker("cpu"), worker("gpu")
         (card(), "cpu", [CPU, GPU], "cpu"),
         (card(prefers_gpu=False), "gpu", [CPU, GPU], "gpu"),
         (card(needs=2000), "auto", [worker("cpu", 4000), GPU], "cpu"),
+        (card(needs=2000, spreads=True), "gpu", [CPU, worker("gpu", gpus=2)], "gpu"),
         (card(), "auto", [CPU, worker("gpu", broken={"lap": "no kernel image"})], "cpu"),
         (card(modules={"gpu": "kernels.lap.gpu"}, prefers_gpu=False), "auto", [CPU, GPU], "gpu"),
     ],
@@ -58,6 +60,8 @@ def test_choice(made: Solver, asked: Any, workers: list[WorkerInfo], expected: D
         (card(modules={"cpu": "kernels.lap.cpu"}), "gpu", [CPU, GPU], NoSuchDevice),
         (card(needs=2000), "gpu", [CPU, GPU], DoesNotFit),
         (card(needs=2000), "auto", [CPU, GPU], DoesNotFit),
+        (card(needs=2000), "gpu", [CPU, worker("gpu", gpus=2)], DoesNotFit),
+        (card(needs=2000, spreads=True), "gpu", [CPU, GPU], DoesNotFit),
         (card(needs=2000), "auto", [GPU], DoesNotFit),
     ],
 )

@@ -154,7 +154,9 @@ def test_submit_builds_the_problem_when_nobody_has(jobs: Jobs) -> None:
 
 
 def pretend_worker(jobs: Jobs, device: str, host_bytes: int = 1 << 30, gpu_bytes: int | None = None) -> None:
-    gpu = None if gpu_bytes is None else {"uuid": "GPU-1", "bytes_total": gpu_bytes, "bytes_free": gpu_bytes}
+    gpu = (
+        None if gpu_bytes is None else {"uuid": "GPU-1", "bytes_total": gpu_bytes, "bytes_free": gpu_bytes, "count": 1}
+    )
     told = {"device": device, "queue": device, "state": "idle", "heartbeat": time.time()}
     jobs._redis.hset("allot:workers", device, json.dumps(told | {"host_bytes": host_bytes, "gpu": gpu}))
 

@@ -74,6 +74,12 @@ def test_a_job_that_outlasts_the_drain_goes_back_and_loses_no_attempt(tmp_path: 
         service.stop()
 
 
+def test_gpus_are_shared_out(tmp_path: Path) -> None:
+    settings = Settings(data_dir=tmp_path, gpus_per_worker=2)
+    places = Supervisor(settings, 0, ["GPU-a", "GPU-b", "GPU-c"])._places
+    assert [place.arguments[-1] for place in places] == ["GPU-a,GPU-b", "GPU-c"]
+
+
 def test_a_worker_that_cannot_start_is_tried_ever_more_slowly(tmp_path: Path) -> None:
     nowhere = Settings(data_dir=tmp_path, redis_url=f"unix://{tmp_path}/nobody.sock")
     supervisor = Supervisor(nowhere, 1, [])

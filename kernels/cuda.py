@@ -44,13 +44,28 @@ def _module(device: int, path: str, defines: tuple[str, ...], cooperative: bool)
         return cupy.RawModule(code=source(path), options=(*FLAGS, *defines), enable_cooperative_groups=cooperative)
 
 
+@functools.cache
+def _kernel(device: int, path: str, name: str, defines: tuple[str, ...], cooperative: bool) -> Any:
+    return _module(device, path, defines, cooperative).get_function(name)
+
+
 def kernel(path: str, name: str, defines: tuple[str, ...] = (), *, cooperative: bool = True) -> Any:
     """The kernel `name` (extern "C") of `path`, compiled with `-D` options `defines`, on the current device.
 
     A cooperative launch is cut down (by CuPy, with a warning) to the blocks that fit on the device at once:
     a kernel whose blocks do not wait for each other passes cooperative=False.
     """
-    return _module(cupy.cuda.Device().id, path, defines, cooperative).get_function(name)
+    return _kernel(cupy.cuda.Device().id, path, name, defines, cooperative)
+
+
+@functools.cache
+def _attributes(device: int) -> dict[str, int]:
+    return dict(cupy.cuda.Device(device).attributes)
+
+
+def attribute(name: str) -> int:
+    """An attribute of the current device, as "MultiProcessorCount"; asking the driver each time takes 40 us."""
+    return _attributes(cupy.cuda.Device().id)[name]
 
 
 def compile_only(path: str, architecture: str, defines: tuple[str, ...] = ()) -> bytes:

@@ -9,6 +9,8 @@
 //                  a column without an owner (integers with few values).
 //   scaled (scale = 1): from v_first again, epsilon = spread / theta, spread / theta^2, ..., 0; every level keeps
 //                  the prices and frees all rows
+//   The caller's flag stops either: block 0 looks at it now and then and tells with its beat, so that all blocks stop
+//   in the same round. Pairs that are tight to within an epsilon > 0 only are given up then.
 //
 // Holds after every round: u_i + v_j <= c_ij with u_i = min_j (c_ij - v_j), since v only falls; an awarded pair is
 // tight to within epsilon, and exactly when epsilon is 0: so the last level's matching and duals start forest.cu.
@@ -20,7 +22,7 @@
 // v_out      n_cols       value_t  final prices; written in slices
 // col_row    n_cols       int32    owner or -1
 // boards     2, n_rows    2 x u64  rise | tag, column of the k-th free row, on the side of the round's parity
-// beats      2, blocks    2 x u64  tag: "I have left the previous round"
+// beats      2, blocks    2 x u64  tag: "I have left the previous round", and whether the caller wants to stop
 // free_rows, free_u       int32, value_t   rows left free and their tight u
 // Shared memory: 18 n_cols + 2 n_rows bytes: up to n = 11264.
 //
@@ -38,6 +40,8 @@
 #include "lap/dense.cuh"
 #include "lap/bid.cuh"
 
+__shared__ int told_to_stop;  // what block 0's beat said in this round
+
 // One block's copy of the auction, the same in every block.
 struct Book {
     value_t* v;   // [n_cols] prices, as duals
@@ -53,16 +57,19 @@ __device__ __forceinline__ void open_level(const Book& b, int n_rows, int n_cols
 }
 
 // Publish the bids of this block's share of the free rows.
-__device__ __forceinline__ void place_bids(const cost_t* __restrict__ cost, const Book& b, int n_cols, int negate, int n_free,
-                                           ulonglong2* board, u32 tag, value_t eps, bool track, Range& range) {
-    const int warp = threadIdx.x >> 5, n_blocks = gridDim.x, team = team_for(n_free, n_blocks, n_cols), per_block = WARPS / team;
+__device__ __forceinline__ void place_bids(const cost_t* __restrict__ cost, const Book& b, int n_cols, int negate,
+                                           int n_free, ulonglong2* board, u32 tag, value_t eps, bool track,
+                                           Range& range) {
+    const int warp = threadIdx.x >> 5, n_blocks = gridDim.x, team = team_for(n_free, n_blocks, n_cols),
+              per_block = WARPS / team;
     for (int at = 0; at < n_free; at += n_blocks * per_block) {
         const int k = at + (warp / team) * n_blocks + blockIdx.x;
         const int i = k < n_free ? b.list[k] : -1;
         const Best best = track ? weigh<true, true>(cost, b.v, b.owner, i, n_cols, negate, team, range)
                                 : weigh<true, false>(cost, b.v, b.owner, i, n_cols, negate, team, range);
-        if (k < n_free && threadIdx.x % (32 * team) == 0)
-            store_word(board + k, Value::bits(rise(best, eps)), (u64)tag << 32 | best.at);
+        if (k >= n_free || threadIdx.x % (32 * team)) continue;
+        const value_t up = rise(best, best.at == NONE ? 0 : b.v[best.at], eps);
+        store_word(board + k, Value::bits(up), (u64)tag << 32 | best.at);
     }
 }
 
@@ -73,8 +80,8 @@ __device__ __forceinline__ int award(const Book& b, int k, ulonglong2 word, bool
     if (j == NONE) return i;
     const value_t up = Value::from(word.x);
     *tied = up <= 0;
-    if (b.key[j] != bid_key(up, i)) return i;
-    b.key[j] = 0;  // equal to no bid: losers that look later still lose
+    // the exchange settles who looks first, the winner or a loser: 0 is equal to no bid
+    if (atomicCAS(b.key + j, bid_key(up, i), 0ull) != bid_key(up, i)) return i;
     const int old = b.owner[j];
     if (old != 0xffff && up <= 0) return i;
     b.owner[j] = (u16)i;
@@ -83,16 +90,22 @@ __device__ __forceinline__ int award(const Book& b, int k, ulonglong2 word, bool
 }
 
 // Wait for all bids of the round and award them. Returns the new number of free rows.
-__device__ __forceinline__ int settle(const Book& b, int n_free, const ulonglong2* board, const ulonglong2* beats, u32 tag, int* ties) {
+__device__ __forceinline__ int settle(const Book& b, int n_free, const ulonglong2* board, const ulonglong2* beats,
+                                      u32 tag, int* ties, bool* halted) {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     ulonglong2 w = make_ulonglong2(0, 0);
     for (int k = threadIdx.x; k < n_free; k += THREADS) {
         w = await_word(board + k, 0xffffffff00000000ull, (u64)tag << 32);
-        if ((u32)w.y != NONE) atomicMax(b.key + (u32)w.y, bid_key(Value::from(w.x), b.list[k]));  // settles which row a column takes
+        if ((u32)w.y != NONE)
+            atomicMax(b.key + (u32)w.y, bid_key(Value::from(w.x), b.list[k]));  // settles which row a column takes
     }
     // everyone has left the previous round, so that its side of the board may be written again
-    if (threadIdx.x < gridDim.x) await_word(beats + threadIdx.x, 0xffffffffull, tag);
-    __syncthreads();  // all keys before awards
+    if (threadIdx.x < gridDim.x) {
+        const ulonglong2 beat = await_word(beats + threadIdx.x, 0xffffffffull, tag);
+        if (threadIdx.x == 0) told_to_stop = (int)beat.x;
+    }
+    __syncthreads();  // all keys, and told_to_stop, before awards
+    *halted = told_to_stop;
     int kept = 0;
     *ties = 0;
     for (int at = 0; at < n_free; at += THREADS) {
@@ -104,7 +117,8 @@ __device__ __forceinline__ int settle(const Book& b, int n_free, const ulonglong
         if (lane == 0) team_count[warp] = __popc(votes) | __popc(tie_votes) << 16;
         __syncthreads();  // counts, and list[at ..] read, before list is compacted
         const int mine = lane < WARPS ? team_count[lane] : 0;
-        const int before = __reduce_add_sync(FULL_WARP, lane < warp ? mine & 0xffff : 0), sum = __reduce_add_sync(FULL_WARP, mine);
+        const int before = __reduce_add_sync(FULL_WARP, lane < warp ? mine & 0xffff : 0),
+                  sum = __reduce_add_sync(FULL_WARP, mine);
         if (keep >= 0) b.list[kept + before + __popc(votes & ((1u << lane) - 1))] = (u16)keep;
         kept += sum & 0xffff;
         *ties += sum >> 16;
@@ -118,9 +132,10 @@ __device__ __forceinline__ int settle(const Book& b, int n_free, const ulonglong
 // proposal (reset), boards, beats, state. Requires: for scale, state->mode[stage] == SCALE, or it does nothing.
 // Work: n_cols entries per free row and round; every block reads all bids.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-bid_shared(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, const value_t* v_first, value_t* v_out,
-           int* col_row, u64* proposal, ulonglong2* boards, ulonglong2* beats, int* free_rows, value_t* free_u, State* state,
-           int stage, int scale, int levels, double theta, int stop, int most_rounds) {
+bid_shared(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, const value_t* v_first,
+           value_t* v_out, int* col_row, u64* proposal, ulonglong2* boards, ulonglong2* beats, int* free_rows,
+           value_t* free_u, State* state, const volatile int* mailbox, int stage, int scale, int levels,
+           double theta, int stop, int most_rounds) {
     extern __shared__ __align__(16) unsigned char shared[];
     const int tid = threadIdx.x, n_blocks = gridDim.x;
     if (scale && state->mode[stage] != SCALE) {
@@ -139,24 +154,30 @@ bid_shared(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, 
         for (int i = tid; i < n_rows; i += THREADS) proposal[i] = NO_PATH;
     Range range = {TOP, -TOP};
     int n_free = n_rows, rounds = 0, ties;
-    bool tied_out = false;
+    bool tied_out = false, halted = false;
     long long scans = 0;
     double eps = spread;
-    for (int level = scale ? 0 : levels; level <= levels; level++) {
+    for (int level = scale ? 0 : levels; level <= levels && !halted; level++) {
         eps = level == levels ? 0 : eps / theta;
         open_level(b, n_rows, n_cols);
         n_free = n_rows;
         for (int r = 0; r < most_rounds && n_free > stop; r++) {
             tag++;
             ulonglong2 *board = boards + (size_t)(tag & 1) * n_rows, *beat = beats + (size_t)(tag & 1) * n_blocks;
-            if (tid == 0) store_word(beat + blockIdx.x, 0, tag);
+            const bool look = blockIdx.x == 0 && tid == 0 && tag % POLLED == 0;
+            if (tid == 0) store_word(beat + blockIdx.x, look && *mailbox, tag);
             place_bids(cost, b, n_cols, negate, n_free, board, tag, (value_t)eps, !scale && rounds == 0, range);
             const int was = n_free;
-            n_free = settle(b, n_free, board, beat, tag, &ties);
+            n_free = settle(b, n_free, board, beat, tag, &ties, &halted);
             scans += was;
             rounds++;
+            if (halted) break;
             if (eps == 0 && ties * 2 > was && (was - n_free) * 4 < was) { tied_out = true; break; }
         }
+    }
+    if (halted && eps > 0) {
+        open_level(b, n_rows, n_cols);
+        n_free = n_rows;
     }
     for (int k = blockIdx.x; k < n_free; k += n_blocks) {
         const int i = b.list[k];
@@ -170,6 +191,6 @@ bid_shared(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, 
     }
     if (blockIdx.x == 0 && tid == 0) {
         state->bid_tag = tag;
-        close_auction(state, stage, scale, levels, n_free, stop, tied_out, rounds, scans);
+        close_auction(state, stage, scale, levels, n_free, stop, tied_out, halted, rounds, scans);
     }
 }

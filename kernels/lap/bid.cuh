@@ -1,6 +1,7 @@
 // Pieces of the Jacobi auction that start.cu and bid.cu share.
 #define THREADS 1024
 #define WARPS 32
+#define POLLED 16  // rounds between two looks at the caller's flag, which lies in host memory
 #define OWNED 0x1000000u  // above every position: set in Best.at while the column has an owner
 
 // Least and second least cost - v of a row, and the column of the least (in rotated order, until weigh returns).
@@ -42,8 +43,8 @@ __device__ __forceinline__ int turned(int p, int offset, int n_cols) {
 // Scan row i (-1: none) by teams of `team` warps; the answer is in the team's first warp. Every thread of the block
 // must call. Each row starts at its own column, so that rows that tie choose different columns.
 template <bool SHARED, bool TRACK, typename Owner>
-__device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const value_t* v, const Owner* owner, int i, int n_cols,
-                                      int negate, int team, Range& range) {
+__device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const value_t* v, const Owner* owner, int i,
+                                      int n_cols, int negate, int team, Range& range) {
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     Best b = {TOP, TOP, NONE};
     const int offset = i < 0 ? 0 : (int)(__umulhi((u32)i * 2654435761u, (u32)n_cols) & ~3u);
@@ -70,7 +71,8 @@ __device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const val
                 if (x < b.first) b.second = b.first, b.first = x, b.at = p;
                 else {
                     if (x < b.second) b.second = x;
-                    if (x == b.first && x < TOP && is_owned(owner, turned(b.at, offset, n_cols)) && !is_owned(owner, j)) b.at = p;
+                    if (x == b.first && x < TOP && is_owned(owner, turned(b.at, offset, n_cols)) && !is_owned(owner, j))
+                        b.at = p;
                 }
                 if (TRACK) {
                     if (x < range.low) range.low = x;
@@ -94,11 +96,14 @@ __device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const val
     return b;
 }
 
-// How far a bid lowers the dual of its column. A row with one permitted entry outbids anything near it.
-__device__ __forceinline__ value_t rise(const Best& b, value_t eps) {
+// How far a bid lowers the dual v of its column. A row with one permitted entry c outbids anything near it, but not
+// without end: two of them that want one column would drive its price to where rounding eats the costs. Then the forest
+// decides.
+__device__ __forceinline__ value_t rise(const Best& b, value_t v, value_t eps) {
     if (b.at == NONE) return 0;
-    if (b.second >= TOP) return (b.first < 0 ? -b.first : b.first) + 1 + eps;
-    return b.second - b.first + eps;
+    if (b.second < TOP) return b.second - b.first + eps;
+    const value_t c = b.first + v, far = b.first < 0 ? -b.first : b.first;
+    return far / 8 <= (c < 0 ? -c : c) ? far + eps : 0;
 }
 
 // Bids compare by their rise (its leading 47 bits), then by the lower row: any of them may win. Never 0.
@@ -123,16 +128,18 @@ __device__ __forceinline__ void widen_spread(State* state, const Range& range) {
 }
 __device__ __forceinline__ double spread_of(const State* state) {
     const u64 high = state->highest, low = ~state->lowest;
-    const value_t a = Value::unordered((long long)(high ^ 0x8000000000000000ull)), b = Value::unordered((long long)(low ^ 0x8000000000000000ull));
+    const value_t a = Value::unordered((long long)(high ^ 0x8000000000000000ull)),
+                  b = Value::unordered((long long)(low ^ 0x8000000000000000ull));
     return a > b ? (double)a - (double)b : 0;
 }
 
-__device__ __forceinline__ void close_auction(State* state, int stage, int scale, int levels, int n_free, int stop, bool tied_out,
-                                              int rounds, long long scans) {
+__device__ __forceinline__ void close_auction(State* state, int stage, int scale, int levels, int n_free, int stop,
+                                              bool tied_out, bool halted, int rounds, long long scans) {
     state->n_free = state->n_begun = n_free;
     state->bid_rounds += rounds;
     state->bid_scans += scans;
-    state->mode[stage + 1] = scale || n_free <= stop || tied_out || levels == 0 ? GROW : SCALE;
+    state->halted = halted;
+    state->mode[stage + 1] = halted ? GROW : scale || n_free <= stop || tied_out || levels == 0 ? GROW : SCALE;
 }
 
 // Rows without a column, in order, by one block.
@@ -145,7 +152,8 @@ __device__ __forceinline__ void list_free(const int* row_col, int n_rows, int* f
         const u32 votes = __ballot_sync(FULL_WARP, open);
         if (lane == 0) team_count[warp] = __popc(votes);
         __syncthreads();  // counts before they are summed
-        const int mine = lane < WARPS ? team_count[lane] : 0, before = __reduce_add_sync(FULL_WARP, lane < warp ? mine : 0);
+        const int mine = lane < WARPS ? team_count[lane] : 0,
+                  before = __reduce_add_sync(FULL_WARP, lane < warp ? mine : 0);
         if (open) free_rows[kept + before + __popc(votes & ((1u << lane) - 1))] = i;
         kept += __reduce_add_sync(FULL_WARP, mine);
         __syncthreads();  // counts read before they are written again

@@ -15,6 +15,10 @@
 // row_col   n_rows          int32    -            -1 for a row without a column
 // partial   blocks, 4       value_t  weigh_rows   primal, dual, violation, slack
 // proof     5               value_t  add_up       primal, dual, violation, slack, rows without a column
+//
+//   weigh_problems:  the same for every problem of a batch, a block each, with `sizes` and answers as batched.cu leaves
+//                    them: in the sense asked for, dual = sum u + sum v, and rows without a column counted beyond
+//                    max(0, n_rows - n_cols)
 #include "lap/dense.cuh"
 
 #define THREADS 256
@@ -60,7 +64,8 @@ weigh_rows(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, 
 // Grid: 1. Block: 256. Shared: 256 * 5 values. Reads: partial, v, row_col. Writes: proof.
 // Requires: weigh_rows has ended. Work: n_rows + n_cols + 4 * blocks.
 extern "C" __global__ void __launch_bounds__(THREADS)
-add_up(int n_rows, int n_cols, int n_partial, const value_t* v, const int* row_col, const value_t* partial, value_t* proof) {
+add_up(int n_rows, int n_cols, int n_partial, const value_t* v, const int* row_col, const value_t* partial,
+       value_t* proof) {
     __shared__ value_t lane_sum[5][THREADS];
     value_t sum[5] = {0, 0, 0, 0, 0};
     for (int k = threadIdx.x; k < n_partial; k += THREADS) {
@@ -83,4 +88,53 @@ add_up(int n_rows, int n_cols, int n_partial, const value_t* v, const int* row_c
         }
         proof[threadIdx.x] = total;
     }
+}
+
+// Grid: one block per problem. Block: 256. Shared: 6 values a warp. Reads: cost, sizes, u, v, assignment.
+// Writes: proof (batch, 5). Requires: v finite. Work: n_rows * n_cols subtractions, the matrix read once.
+extern "C" __global__ void __launch_bounds__(THREADS)
+weigh_problems(const cost_t* __restrict__ cost, const int* sizes, int max_rows, int max_cols, int negate,
+               const value_t* u, const value_t* v, const long long* assignment, value_t* proof) {
+    __shared__ value_t warp_part[5][THREADS / 32];
+    const long long b = blockIdx.x;
+    const int n_rows = sizes ? sizes[2 * b] : max_rows, n_cols = sizes ? sizes[2 * b + 1] : max_cols;
+    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
+    const value_t sign = negate ? -1 : 1;
+    const value_t* v_of = v + b * max_cols;
+    value_t primal = 0, dual = 0, violation = 0, slack = 0, unassigned = 0;
+    for (int i = warp; i < n_rows; i += THREADS / 32) {
+        const cost_t* row = cost + (b * max_rows + i) * max_cols;
+        value_t least = TOP;
+#pragma unroll 4
+        for (int j = lane; j < n_cols; j += 32) {
+            const value_t x = sign * ((value_t)__ldg(row + j) - __ldg(v_of + j));
+            least = x < least ? x : least;
+        }
+        least = warp_min(least);
+        const value_t mine = u[b * max_rows + i];
+        const int j = (int)assignment[b * max_rows + i];
+        dual += mine;
+        violation = sign * mine - least > violation ? sign * mine - least : violation;
+        unassigned += j < 0;
+        if (j < 0) continue;
+        const value_t c = (value_t)row[j], gap = c - mine - v_of[j];
+        primal += c;
+        slack = gap > slack ? gap : -gap > slack ? -gap : slack;
+    }
+    value_t columns = 0;
+    for (int j = threadIdx.x; j < n_cols; j += THREADS) columns += v_of[j];
+    dual += warp_sum(columns);
+    const value_t part[5] = {primal, dual, violation, slack, unassigned};
+    for (int q = 0; q < 5; q++)
+        if (lane == 0) warp_part[q][warp] = part[q];
+    __syncthreads();  // every warp's part before they are joined
+    if (threadIdx.x >= 5) return;
+    value_t total = 0;
+    for (int k = 0; k < THREADS / 32; k++) {
+        const value_t x = warp_part[threadIdx.x][k];
+        if (threadIdx.x == 2 || threadIdx.x == 3) total = x > total ? x : total;
+        else total += x;
+    }
+    if (threadIdx.x == 4 && n_rows > n_cols) total -= n_rows - n_cols;
+    proof[5 * b + threadIdx.x] = total;
 }

@@ -48,7 +48,7 @@ struct State {
     int mode[8];
     int n_free;             // rows in free_rows
     u32 bid_tag, grow_tag;  // last tags used on the boards
-    int phases, rounds, bid_rounds, n_begun, padding;
+    int phases, rounds, bid_rounds, n_begun, halted;  // halted: the caller stopped an auction
     long long scans, bid_scans;  // rows read
     u64 highest, lowest;         // of cost - v in the first round, as ranks (the lowest negated); 0 before
 };

@@ -50,7 +50,8 @@
 #include "lap/paths.cuh"
 
 // The labels that `count` listed rows offer to this thread's columns.
-__device__ __forceinline__ void relax(const Matrix& a, const Slice& s, int count, u32 offset, value_t* best, u32* giver) {
+__device__ __forceinline__ void relax(const Matrix& a, const Slice& s, int count, u32 offset, value_t* best,
+                                      u32* giver) {
     const int lane = threadIdx.x & (a.lanes - 1), step = THREADS / a.lanes;
     for (int e0 = threadIdx.x / a.lanes; e0 < count; e0 += step * BATCH) {
         cost_t c[BATCH][STRIPS];
@@ -85,7 +86,8 @@ __device__ __forceinline__ void relax(const Matrix& a, const Slice& s, int count
     }
 }
 
-__device__ __forceinline__ void spill(const Matrix& a, const Slice& s, int line, const value_t* best, const u32* giver) {
+__device__ __forceinline__ void spill(const Matrix& a, const Slice& s, int line, const value_t* best,
+                                      const u32* giver) {
     const int lane = threadIdx.x & 31;
 #pragma unroll
     for (int k = 0; k < STRIPS; k++)
@@ -146,8 +148,8 @@ __device__ __forceinline__ void fold(const Matrix& a, const Slice& s, value_t* b
 }
 
 // Publish this block's nearest active matched column, and which sampled sources have a free column within m.
-__device__ __forceinline__ void nearest(const Matrix& a, const Slice& s, value_t m, int shift, ulonglong2* board, u32 tag,
-                                        bool halt) {
+__device__ __forceinline__ void nearest(const Matrix& a, const Slice& s, value_t m, int shift, ulonglong2* board,
+                                        u32 tag, bool halt) {
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, n_warps = (a.width + 32 * NEAR - 1) / (32 * NEAR);
     if (warp >= n_warps) return;
     u64 x = ~0ull, mask = 0;
@@ -219,8 +221,8 @@ __device__ __forceinline__ void sow(const Matrix& a, const Slice& s, const u32* 
 }
 
 // Rounds of one search: publish, collect, relax, until enough sources reached a free column. Returns the mode.
-__device__ __forceinline__ int search(const Matrix& a, const Slice& s, int n_live, ulonglong2* board, u32* tag, const volatile int* flag,
-                                      value_t* T, int* rounds, int* n_entries) {
+__device__ __forceinline__ int search(const Matrix& a, const Slice& s, int n_live, ulonglong2* board, u32* tag,
+                                      const volatile int* flag, value_t* T, int* rounds, int* n_entries) {
     int shift = 0;
     while (n_live > SAMPLES << shift) shift++;
     const int samples = ((n_live - 1) >> shift) + 1, goal = a.n_rows < a.n_cols ? 1 : (samples + 1) / 2;
@@ -252,9 +254,10 @@ __device__ __forceinline__ int search(const Matrix& a, const Slice& s, int n_liv
 // Requires: state->mode[stage] == GROW, or it does nothing; board and proposal as reduce_columns or bid left them.
 // Work: per round one entry of a column's slice per listed row; per phase n_live more, and the walks of the paths.
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
-grow(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, int width, int habits, value_t* v, value_t* u,
-     int* col_row, int* row_col, const int* free_rows, const value_t* free_u, u32* live_all, u64* proposal, u32* reached,
-     ulonglong2* board, State* state, volatile int* mailbox, int stage, int give_up, int phase_limit) {
+grow(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, int width, int habits, value_t* v,
+     value_t* u, int* col_row, int* row_col, const int* free_rows, const value_t* free_u, u32* live_all,
+     u64* proposal, u32* reached, ulonglong2* board, State* state, volatile int* mailbox, int stage, int give_up,
+     int phase_limit) {
     extern __shared__ __align__(16) unsigned char shared[];
     if (state->mode[stage] != GROW) {
         if (blockIdx.x == 0 && threadIdx.x == 0) state->mode[stage + 1] = state->mode[stage];
@@ -275,6 +278,7 @@ grow(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, int wi
     if (RESIDENT) load_tile(a, s);
     __syncthreads();  // the slice before the first search
     while (n_live > 0) {
+        if (state->halted) { mode = STOPPED; break; }
         if (phases == phase_limit) { mode = PHASE_LIMIT; break; }
         sow(a, s, live, n_live, free_rows, free_u, lifted);
         sown += n_live;

@@ -8,8 +8,10 @@ import cupy
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.lap import monge
-from kernels.lap.gpu_forest import INFEASIBLE, MOST_ROWS, PHASE_LIMIT, SOLVED, Forest, Tuning, device_bytes, prove
+from kernels.lap import gpu_memory, gpu_monge, monge
+from kernels.lap.gpu_forest import INFEASIBLE, MOST_ROWS, PHASE_LIMIT, SOLVED, Forest, Tuning, device_bytes
+from kernels.lap.gpu_proof import named, prove
+from kernels.lap.gpu_warm import WIDEST, cut_back, prices, squared
 from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
 
@@ -26,10 +28,10 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
         such problems, each with its own size. Sparse matrices and prices for staying unassigned are not solved here.
     Args:
         problem: `weights` (n_rows, n_cols) or (batch, n_rows, n_cols), float32, float64, int32 or int64; +inf (-inf
-            when maximising) forbids an entry. `u0`, `v0` warm start square problems: any finite prices.
+            when maximising) forbids an entry. `u0`, `v0`: any finite prices to start from
+            (not used with more than four columns a row, or rows a column).
         options: `LapOptions`; "auto" is this file, "hungarian" and "tree" the systems of the papers.
-        deadline: a mapped flag that the search reads every 64 rounds (about 0.3 ms). The auction before it does not
-            look: 60 rounds at most, with scaling up to 4000 in each of 11 levels (0.3 s for products at n = 4096).
+        deadline: a mapped flag that the search reads every 64 rounds (about 0.3 ms), the auction every 16.
     Returns:
         `assignment` (n_rows,) int64 with -1 for unassigned, `u` (n_rows,), `v` (n_cols,): float64, or int64 for
         integer weights; with a batch axis in front where the input has one. Stopped early, free rows are paired
@@ -66,33 +68,54 @@ def solve_one(
         return _solve_shortlist(weights, maximize, phase_limit, deadline)
     if ended := deadline.expired():
         return _finish(Solution(ended, "auto", _nothing(weights)), weights, maximize)
-    if u0 is None and v0 is None and (sorted_out := monge.solve(weights, maximize)):
-        return sorted_out
+    sign = -1 if maximize else 1
+    at = monge.corner(weights, sign) if u0 is None and v0 is None else None
     turned = weights.shape[0] > weights.shape[1]
-    _require_memory(weights, turned)
+    short, long = sorted(weights.shape)
+    warm = (u0 is not None or v0 is not None) and long <= WIDEST * short
+    squared_bytes = long * long * weights.itemsize if warm and short < long else 0
+    gpu_memory.require(weights.nbytes * (2 if turned else 1) + squared_bytes + device_bytes(short, long))
     clock = [time.perf_counter()]
     cost = cupy.asarray(weights)
     if turned:
         cost, u0, v0 = cupy.ascontiguousarray(cost.T), v0, u0
     cupy.cuda.get_current_stream().synchronize()
     clock.append(time.perf_counter())
-    forest = Forest(cost.shape[0], cost.shape[1], cost.dtype)
-    forest.launch(cost, maximize, _prices(cost, maximize, u0, v0), -1 if phase_limit is None else phase_limit)
+    if at is not None and (found := gpu_monge.solve_on_device(cost, maximize, at)):
+        return _sorted_out(*found, sign, clock)
+    start = prices(cost, maximize, u0, v0) if warm else None
+    searched = squared(cost) if squared_bytes else cost
+    forest = Forest(searched.shape[0], searched.shape[1], cost.dtype)
+    forest.launch(searched, maximize, start, -1 if phase_limit is None else phase_limit)
     ended = wait(forest, deadline)
-    clock.append(time.perf_counter())
-    proof = prove(cost, maximize, forest).get()
-    clock.append(time.perf_counter())
     facts: dict[str, Any] = forest.facts()
+    if squared_bytes:
+        cut_back(forest, short)
+    clock.append(time.perf_counter())
+    proof = named(prove(cost, maximize, forest.u, forest.v, forest.row_col))
+    clock.append(time.perf_counter())
     mode = facts.pop("mode")
     codes = {SOLVED: Termination.OPTIMAL, INFEASIBLE: Termination.INFEASIBLE, PHASE_LIMIT: Termination.ITERATION_LIMIT}
     termination = codes.get(mode) or ended or Termination.STOPPED
-    facts["device_proof"] = dict(zip(("primal", "dual", "violation", "slack"), proof.tolist(), strict=False))
+    facts["device_proof"] = proof
     solution = Solution(termination, "auto", {}, facts["phases"], facts=facts)
     solution.arrays = _violator(forest, turned) if mode == INFEASIBLE else _answer(forest, maximize, turned)
     clock.append(time.perf_counter())
     names = ("h2d", "solve", "certify", "d2h")
     solution.timings_ms = {name: (b - a) * 1e3 for name, a, b in zip(names, clock, clock[1:], strict=False)}
     return _finish(solution, weights, maximize)
+
+
+def _sorted_out(found: monge.Guess, proof: dict[str, int | float], sign: int, clock: list[float]) -> Solution:
+    clock.append(time.perf_counter())
+    arrays = {"assignment": found.assignment.get().astype(np.int64)}
+    arrays |= {"u": sign * found.u.get(), "v": sign * found.v.get()}
+    clock.append(time.perf_counter())
+    solution = Solution(Termination.OPTIMAL, "monge", arrays, facts={"device_proof": proof})
+    solution.timings_ms = {
+        name: (b - a) * 1e3 for name, a, b in zip(("h2d", "solve", "d2h"), clock, clock[1:], strict=False)
+    }
+    return solution
 
 
 def _solve_shortlist(weights: Array, maximize: bool, phase_limit: int | None, deadline: Deadline) -> Solution:
@@ -149,35 +172,6 @@ def wait(forest: Forest, deadline: Deadline) -> Termination | None:
     return ended
 
 
-def _require_memory(weights: Array, turned: bool) -> None:
-    needed = weights.nbytes * (2 if turned else 1) + device_bytes(*sorted(weights.shape))
-    pool = cupy.get_default_memory_pool()
-    free = cupy.cuda.Device().mem_info[0] + pool.free_bytes()
-    if needed > free:
-        raise InvalidProblem("cost", f"needs {needed} bytes of device memory; {free} bytes are free")
-
-
-def _prices(cost: Any, maximize: bool, u0: Array | None, v0: Array | None) -> Any:
-    """Prices to start from, out of whichever duals were given; None for a cold start (wide ones always)."""
-    if (u0 is None and v0 is None) or cost.shape[0] != cost.shape[1]:
-        return None
-    sign = -1 if maximize else 1
-    value = np.int64 if cost.dtype.kind == "i" else np.float64
-    largest = float(cupy.abs(cupy.where(cupy.isfinite(cost), cost, 0)).max())
-    given = np.clip(np.rint(v0) if value is np.int64 else v0, -4 * largest, 4 * largest) if v0 is not None else None
-    if given is not None:
-        return cupy.asarray(sign * given.astype(value))
-    assert u0 is not None
-    u = cupy.asarray(
-        (sign * np.clip(np.rint(u0) if value is np.int64 else u0, -4 * largest, 4 * largest)).astype(value)
-    )
-    v = cupy.full(cost.shape[1], 4 * largest, value)
-    for first in range(0, cost.shape[0], 1024):
-        block = sign * cost[first : first + 1024].astype(value) - u[first : first + 1024, None]
-        cupy.minimum(v, block.min(axis=0), out=v)
-    return v
-
-
 def _nothing(weights: Array) -> dict[str, Array]:
     value = np.int64 if weights.dtype.kind == "i" else np.float64
     n_rows, n_cols = weights.shape
@@ -223,5 +217,5 @@ def warm_up() -> None:
             cost = cupy.asarray(np.arange(40 * 40, dtype=dtype).reshape(40, 40) % 7)
             forest = Forest(40, 40, cost.dtype, tuning)
             forest.launch(cost, False)
-            prove(cost, False, forest)
+            prove(cost, False, forest.u, forest.v, forest.row_col)
     cupy.cuda.get_current_stream().synchronize()

@@ -6,17 +6,20 @@ from typing import Any
 import cupy
 import numpy as np
 
-from kernels.cuda import kernel
+from kernels.cuda import attribute, kernel
 from kernels.deadline import Deadline
-from kernels.lap import gpu
-from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem
+from kernels.lap import gpu, gpu_memory
+from kernels.lap.gpu_proof import CTYPES, named, prove_batch
+from kernels.problems import UNASSIGNED, Array, Assignment
 from kernels.solution import Solution, Termination
 
-COST = {"float64": "double", "float32": "float", "int64": "long long", "int32": "int"}
-TEAMS = ((32, 1), (32, 2), (32, 4), (64, 4), (128, 4), (256, 4), (512, 4), (1024, 4), (1024, 8))
+TEAMS = ((32, 1), (32, 2), (32, 4), (128, 2), (256, 2), (512, 2))
 """(threads, columns a thread) of a team; the first whose product holds the longer side is taken."""
 LONGEST = 1024
 """Longer problems of a batch are solved one after another, by all of the device."""
+EXTRA: tuple[str, ...] = ()
+TEAMS_AT_ONCE = 8
+"""A matrix goes into shared memory where so many fit into a multiprocessor's: fewer teams at once lose more."""
 ENTRIES_PER_LAUNCH = 1 << 28
 """Matrix entries solved between two looks at the deadline (some tens of milliseconds)."""
 
@@ -46,10 +49,7 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     warm = problem.u0 is not None or problem.v0 is not None or options.iteration_limit is not None
     if warm or max(weights.shape[1:]) > LONGEST:
         return _one_by_one(problem, options, deadline)
-    free = cupy.cuda.Device().mem_info[0] + cupy.get_default_memory_pool().free_bytes()
-    needed = weights.nbytes + 24 * weights.shape[0] * sum(weights.shape[1:])
-    if needed > free:
-        raise InvalidProblem("cost", f"needs {needed} bytes of device memory; {free} bytes are free")
+    gpu_memory.require(weights.nbytes + 24 * weights.shape[0] * sum(weights.shape[1:]))
     clock = [time.perf_counter()]
     cost, sizes = cupy.asarray(weights), None if problem.sizes is None else cupy.asarray(problem.sizes)
     cupy.cuda.get_current_stream().synchronize()
@@ -58,9 +58,12 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     clock.append(time.perf_counter())
     if ended is Termination.INFEASIBLE:
         return _name_violator(problem, facts["problem"])
+    facts["device_proof"] = named(prove_batch(cost, sizes, problem.maximize, out))
+    clock.append(time.perf_counter())
     arrays = {name: array.get() for name, array in out.items()}
     clock.append(time.perf_counter())
-    timings = {part: (b - a) * 1e3 for part, a, b in zip(("h2d", "solve", "d2h"), clock, clock[1:], strict=False)}
+    names = ("h2d", "solve", "certify", "d2h")
+    timings = {part: (b - a) * 1e3 for part, a, b in zip(names, clock, clock[1:], strict=False)}
     return Solution(ended, "batched", arrays, len(weights), options.seed, timings, facts)
 
 
@@ -108,10 +111,10 @@ def shape_of(max_rows: int, max_cols: int, itemsize: int) -> tuple[int, int, boo
     """(threads, slots, matrix in shared memory, bytes of shared memory) of a team for problems up to this size."""
     longer, shorter = max(max_rows, max_cols), min(max_rows, max_cols)
     team, slots = next(pair for pair in TEAMS if pair[0] * pair[1] >= longer)
-    vectors = 16 * longer + 8 * longer  # a ragged batch may turn some problems and not others
-    most = int(cupy.cuda.Device().attributes["MaxSharedMemoryPerBlockOptin"]) - 1024
+    vectors = 16 * longer + 8 * longer + 8  # a ragged batch may turn some problems and not others
+    most = attribute("MaxSharedMemoryPerBlockOptin") - 3072
     matrix = itemsize * longer * shorter
-    fits = vectors + matrix <= most
+    fits = vectors + matrix <= most // TEAMS_AT_ONCE
     return team, slots, fits, vectors + (matrix if fits else 0)
 
 
@@ -128,17 +131,16 @@ def solve_on_device(
     batch, max_rows, max_cols = cost.shape
     dual = np.float64 if cost.dtype.kind == "f" else np.int64
     out = {
-        "assignment": cupy.full((batch, max_rows), -1, np.int64),
-        "u": cupy.zeros((batch, max_rows), dual),
-        "v": cupy.zeros((batch, max_cols), dual),
+        "assignment": cupy.empty((batch, max_rows), np.int64),
+        "u": cupy.empty((batch, max_rows), dual),
+        "v": cupy.empty((batch, max_cols), dual),
     }
-    status = cupy.zeros(batch, np.int32)
     step = max(1, ENTRIES_PER_LAUNCH // (max_rows * max_cols))
-    ended = None
+    status, ended = (cupy.empty if step >= batch and not deadline.expired() else cupy.zeros)(batch, np.int32), None
     for first in range(0, batch, step):
         if ended := deadline.expired():
             break
-        _launch_solve_each(cost, sizes, first, min(step, batch - first), negate, out, status)
+        launch_solve_each(cost, sizes, first, min(step, batch - first), negate, out, status)
         if step < batch:
             cupy.cuda.get_current_stream().synchronize()
             deadline.report(first + step, fraction=min(1.0, (first + step) / batch))
@@ -148,21 +150,24 @@ def solve_on_device(
         return Termination.INFEASIBLE, out, facts | {"problem": int((state == 2).argmax())}
     for k in np.flatnonzero(state == 0).tolist():
         rows, cols = (max_rows, max_cols) if sizes is None else sizes[k].tolist()
+        out["assignment"][k], out["u"][k], out["v"][k] = UNASSIGNED, 0, 0
         _trivial_duals(cost[k, :rows, :cols], negate, out["u"][k], out["v"][k])
     return ended or Termination.OPTIMAL, out, facts
 
 
-def _launch_solve_each(
+def launch_solve_each(
     cost: Any, sizes: Any | None, first: int, count: int, negate: bool, out: dict[str, Any], status: Any
 ) -> None:
+    """Enqueue problems `first` to `first` + `count` - 1; nothing waits."""
     _, max_rows, max_cols = cost.shape
     team, slots, fits, shared = shape_of(max_rows, max_cols, cost.dtype.itemsize)
     defines = (
-        f"-DCOST={COST[cost.dtype.name]}",
-        f"-DVALUE={COST[out['u'].dtype.name]}",
+        f"-DCOST={CTYPES[cost.dtype.name]}",
+        f"-DVALUE={CTYPES[out['u'].dtype.name]}",
         f"-DTEAM={team}",
         f"-DSLOTS={slots}",
         f"-DMATRIX_SHARED={int(fits)}",
+        *EXTRA,
     )
     solve_each = kernel("lap/batched.cu", "solve_each", defines, cooperative=False)
     if shared > 48 * 1024:

@@ -8,11 +8,11 @@ import cupy
 import cupyx
 import numpy as np
 
-from kernels.cuda import kernel
+from kernels.cuda import attribute, kernel
+from kernels.lap.gpu_proof import CTYPES
 from kernels.problems import Array
 
-CTYPES = {"float64": "double", "float32": "float", "int64": "long long", "int32": "int"}
-BID_BLOCK, GROW_BLOCK, WEIGH_BLOCK = 1024, 512, 256
+BID_BLOCK, GROW_BLOCK = 1024, 512
 SHARED_BYTES = 220 << 10
 """Dynamic shared memory a block may ask for on Hopper, less what the kernels declare."""
 L2_BYTES = 24 << 20
@@ -24,7 +24,7 @@ LEVELS, THETA = 10, 4.0
 GROW, SCALE, SOLVED, INFEASIBLE, STOPPED, PHASE_LIMIT = range(6)
 STATE = np.dtype(
     [("mode", "i4", 8), ("n_free", "i4"), ("bid_tag", "u4"), ("grow_tag", "u4")]
-    + [(name, "i4") for name in ("phases", "rounds", "bid_rounds", "n_begun", "padding")]
+    + [(name, "i4") for name in ("phases", "rounds", "bid_rounds", "n_begun", "halted")]
     + [(name, "i8") for name in ("scans", "bid_scans")]
     + [(name, "u8") for name in ("highest", "lowest")]
 )
@@ -72,7 +72,7 @@ class Forest:
         self.itemsize = kind.itemsize
         self.value = np.dtype(np.int64 if kind.kind == "i" else np.float64)
         self.defines = (f"-DCOST={CTYPES[kind.name]}", f"-DVALUE={CTYPES[self.value.name]}")
-        self.processors: int = cupy.cuda.Device().attributes["MultiProcessorCount"]
+        self.processors: int = attribute("MultiProcessorCount")
         self.width = slice_width(n_cols, self.tuning.blocks or self.processors)
         self.blocks = -(-n_cols // self.width)
         beyond = n_rows * n_cols * kind.itemsize > L2_BYTES
@@ -91,13 +91,13 @@ class Forest:
         if not self.replicated:
             self.key, self.raised = cupy.empty(n_cols, cupy.uint64), cupy.empty(n_rows, self.value)
             self.target, self.list = cupy.empty(n_rows, cupy.int32), cupy.empty(2 * n_rows, cupy.int32)
-            self.counters = cupy.empty(6, cupy.int32)
+            self.counters = cupy.empty(9, cupy.int32)
         self.mailbox: Array = cupyx.zeros_pinned(4, np.int32)
 
     def launch(
         self, cost: Any, negate: bool, v0: Any = None, phase_limit: int = -1, mark: Callable[[], None] = lambda: None
     ) -> None:
-        """Enqueue the whole solve; nothing waits for the host. `mark` is called after each launch.
+        """Enqueue the whole solve; nothing waits for the host. `mark` is called after each launch. `v0`: square only.
 
         A square problem that the plain auction does not nearly finish, or whose first phases match few rows, is
         started again with epsilon scaling. Wide ones are not scaled: a free column's dual must stay 0.
@@ -128,7 +128,9 @@ class Forest:
         tuning = self.tuning
         stop = self.n_rows // (tuning.scale_stop if scale else tuning.stop)
         rounds = tuning.scale_rounds if scale else tuning.rounds
-        rule = (*map(np.int32, (stage, scale, levels)), np.float64(tuning.theta), np.int32(stop), np.int32(rounds))
+        flag = np.uint64(self.mailbox.ctypes.data)
+        numbers = map(np.int32, (stage, scale, levels))
+        rule = (flag, *numbers, np.float64(tuning.theta), np.int32(stop), np.int32(rounds))
         if self.replicated:
             run = kernel("lap/bid.cu", "bid_shared", self.defines)
             run.max_dynamic_shared_size_bytes = self.bid_bytes
@@ -165,16 +167,3 @@ class Forest:
         names = ("phases", "rounds", "bid_rounds", "n_begun", "scans", "bid_scans")
         mode = int(state["mode"][4 if self.n_rows == self.n_cols else 2])
         return {"mode": mode, "scaled": int(state["mode"][2] == SCALE)} | {name: int(state[name]) for name in names}
-
-
-def prove(cost: Any, negate: bool, forest: Forest) -> Any:
-    """Launch the certificate: primal, dual, violation, slack and rows without a column, in one sweep."""
-    matrix = (cost, np.int32(forest.n_rows), np.int32(forest.n_cols), np.int32(negate))
-    blocks = min(forest.n_rows, 4 * forest.processors)
-    partial, proof = cupy.empty((blocks, 4), forest.value), cupy.empty(5, forest.value)
-    answer = (forest.u, forest.v, forest.row_col, partial)
-    kernel("lap/certify.cu", "weigh_rows", forest.defines)((blocks,), (WEIGH_BLOCK,), (*matrix, *answer))
-    sizes = (np.int32(forest.n_rows), np.int32(forest.n_cols), np.int32(blocks))
-    add_up = kernel("lap/certify.cu", "add_up", forest.defines)
-    add_up((1,), (WEIGH_BLOCK,), (*sizes, forest.v, forest.row_col, partial, proof))
-    return proof

@@ -6,14 +6,14 @@ from typing import Any
 import cupy
 import numpy as np
 
-from kernels.cuda import kernel
+from kernels.cuda import attribute, kernel
 from kernels.deadline import Deadline
+from kernels.lap.gpu_proof import CTYPES
 from kernels.lap.gpu_systems import solve_single
 from kernels.problems import Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
 
 THREADS = 1024
-COST = {"float64": "double", "float32": "float", "int64": "long long", "int32": "int"}
 FLAGS = {"stars": 0, "repeat": 1, "paths": 4, "outcome": 7, "zeros": 8, "updates": 9, "searches": 10, "rounds": 11}
 OUTCOMES = {1: Termination.OPTIMAL, 2: Termination.INFEASIBLE}
 MOST_COLUMNS = 1 << 20
@@ -48,7 +48,7 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
         "Improvements to the Hungarian LAP Solver", section IV.
     """
     shape = getattr(problem.weights, "shape", ())
-    blocks = int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+    blocks = attribute("MultiProcessorCount")
     if len(shape) == 2 and (max(shape) > MOST_COLUMNS or min(shape) > MOST_ROWS_PER_BLOCK * blocks):
         most = f"at most {MOST_COLUMNS} on the longer and {MOST_ROWS_PER_BLOCK * blocks} on the shorter side"
         raise InvalidProblem("cost", f'has shape {shape}; for "hungarian" expected {most}')
@@ -90,12 +90,12 @@ class _Run:
         n_rows, n_cols = cost.shape
         dual = np.float64 if cost.dtype.kind == "f" else np.int64
         self.defines = (
-            f"-DCOST={COST[cost.dtype.name]}",
-            f"-DDUAL={COST[np.dtype(dual).name]}",
+            f"-DCOST={CTYPES[cost.dtype.name]}",
+            f"-DDUAL={CTYPES[np.dtype(dual).name]}",
             f"-DOPT={opt}",
         )
         self.n_rows = n_rows
-        self.blocks = min(cupy.cuda.Device().attributes["MultiProcessorCount"], n_rows)
+        self.blocks = min(attribute("MultiProcessorCount"), n_rows)
         rows_per_bin = -(-n_rows // self.blocks)
         self.slack = cupy.empty((n_rows, n_cols), dual)
         self.zeros = cupy.empty(self.blocks * rows_per_bin * n_cols, np.uint32)

@@ -8,7 +8,9 @@ import cupy
 import numpy as np
 
 from kernels.deadline import Deadline
+from kernels.lap import gpu_memory
 from kernels.lap.gpu import _finish
+from kernels.lap.gpu_proof import named, prove
 from kernels.problems import Array, Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
 
@@ -35,9 +37,7 @@ def solve_single(
         raise InvalidProblem("method", f'"{name}" solves one problem at a time; for a batch expected "auto"')
     turned = weights.shape[0] > weights.shape[1]
     needed = weights.nbytes * (2 if turned else 1) + bytes_per_entry * weights.size + 64 * sum(weights.shape)
-    free = cupy.cuda.Device().mem_info[0] + cupy.get_default_memory_pool().free_bytes()
-    if needed > free:
-        raise InvalidProblem("cost", f"needs {needed} bytes of device memory; {free} bytes are free")
+    gpu_memory.require(needed)
     clock = [time.perf_counter()]
     cost = cupy.asarray(weights)
     if turned:
@@ -46,12 +46,15 @@ def solve_single(
     clock.append(time.perf_counter())
     ended, answer, facts = solve_on_device(cost, problem.maximize, deadline, options.iteration_limit)
     clock.append(time.perf_counter())
+    if ended is not Termination.INFEASIBLE:
+        facts["device_proof"] = named(prove(cost, problem.maximize, answer["u"], answer["v"], answer["col_of"]))
+    clock.append(time.perf_counter())
     arrays = _violator(answer, turned, weights) if ended is Termination.INFEASIBLE else _answer(answer, problem, turned)
     clock.append(time.perf_counter())
     solution = Solution(
         ended, name, arrays, int(facts.get("phases") or facts.get("searches") or 0), options.seed, facts=facts
     )
-    names = ("h2d", "solve", "d2h")
+    names = ("h2d", "solve", "certify", "d2h")
     solution.timings_ms = {part: (b - a) * 1e3 for part, a, b in zip(names, clock, clock[1:], strict=False)}
     return _finish(solution, weights, problem.maximize)
 

@@ -5,9 +5,10 @@ from typing import Any
 import cupy
 import numpy as np
 
-from kernels.cuda import kernel
+from kernels.cuda import attribute, kernel
 from kernels.deadline import Deadline
-from kernels.lap.gpu_hungarian import COST, wait
+from kernels.lap.gpu_hungarian import wait
+from kernels.lap.gpu_proof import CTYPES
 from kernels.lap.gpu_systems import solve_single
 from kernels.problems import Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
@@ -63,7 +64,7 @@ def solve_on_device(
     """
     n_rows, n_cols = cost.shape
     dual = np.float64 if cost.dtype.kind == "f" else np.int64
-    blocks = min(int(cupy.cuda.Device().attributes["MultiProcessorCount"]), MAX_BLOCKS)
+    blocks = min(attribute("MultiProcessorCount"), MAX_BLOCKS)
     width = -(-n_cols // (4 * blocks)) * 4
     blocks = -(-n_cols // width)
     u, v = cupy.zeros(n_rows, dual), cupy.zeros(n_cols, dual)
@@ -92,7 +93,7 @@ def _launch_tree(
     problem: Any, cost: Any, dual: Any, blocks: int, width: int, stop_flag: Any, deadline: Deadline
 ) -> None:
     """One cooperative launch; the host only watches the deadline."""
-    tree = kernel("lap/tree.cu", "tree", (f"-DCOST={COST[cost.name]}", f"-DDUAL={COST[dual.name]}"))
+    tree = kernel("lap/tree.cu", "tree", (f"-DCOST={CTYPES[cost.name]}", f"-DDUAL={CTYPES[dual.name]}"))
     shared = width * (8 * (2 + WARPS) + 4 * (3 + WARPS)) + 12 * MAX_BLOCKS
     if shared > 48 * 1024:
         tree.max_dynamic_shared_size_bytes = shared

@@ -9,19 +9,21 @@
 //           shift_slack              step 6   uncovered -= minimum, twice covered += minimum; list the new zeros
 //     mark_green, flip_paths         step 5   choose disjoint paths among the primes and exchange their stars
 //
-// The file is the mirror image of the paper, which stores slack by columns and searches from unmatched columns: here slack
-// lies by rows, the search starts at unmatched rows, and rows and columns change places in every step. n_rows <= n_cols;
-// rows must all be matched, columns may stay free: then step 1 leaves the columns alone.
+// The file is the mirror image of the paper, which stores slack by columns and searches from unmatched columns: here
+// slack lies by rows, the search starts at unmatched rows, and rows and columns change places in every step. n_rows <=
+// n_cols; rows must all be matched, columns may stay free: then step 1 leaves the columns alone.
 //
 // OPT chooses how much of Kawtikwar, Chang and Govind's tuning is in (the ablation of benchmarks/lap.py):
 //   -1 Lopes et al.: one global counter of zeros;      0 counts by reduction instead;
 //    1 shift_slack and compress_zeros in one pass;     2 one cooperative launch, no host round trips (`hungarian`);
 //    3 the slack held in a register;                   4 a barrier that keeps the block's warps abreast;
-//    5 ours: step 4 runs to its end without grid barriers and finds as many paths as it can (`trace_zeros`); rows keep their least
-//      slack; a dual update touches only entries that change, and the list of zeros is made anew once per search.
+//    5 ours: step 4 runs to its end without grid barriers and finds as many paths as it can (`trace_zeros`); rows keep
+//      their least slack; a dual update touches only entries that change, and the list of zeros is made anew once per
+//      search.
 //
-// Invariant at a launch boundary or grid barrier: slack >= 0 wherever a row or column is uncovered, slack = 0 exactly at
-// stars; a star's row or its column is covered, never both; prime_of_col[j] is a row that was uncovered before j was covered.
+// Invariant at a launch boundary or grid barrier: slack >= 0 wherever a row or column is uncovered, slack = 0 exactly
+// at stars; a star's row or its column is covered, never both; prime_of_col[j] is a row that was uncovered before j was
+// covered.
 //
 // buffer                     shape            type    written by
 // slack                      n_rows, n_cols   dual_t  reduce_*, shift_slack
@@ -34,11 +36,12 @@
 // block_min                  blocks           dual_t  find_minimum
 // flags                      16               int32   see the enum
 //
-// Row i belongs to bin i % blocks. Overflow: integers stay below 16 (n_rows + n_cols) max |cost| (checked by the problem).
+// Row i belongs to bin i % blocks. Overflow: integers stay below 16 (n_rows + n_cols) max |cost| (checked by the
+// problem).
 //
-// References: P. Lopes, S. Yadav, A. Ilic, S. Patra, "Fast block distributed CUDA implementation of the Hungarian algorithm",
-// J. Parallel Distrib. Comput. 130 (2019), algorithms 1 to 4; S. Kawtikwar, Y. Chang, V. Govind, "Improvements to the Hungarian
-// LAP Solver", section IV.
+// References: P. Lopes, S. Yadav, A. Ilic, S. Patra, "Fast block distributed CUDA implementation of the Hungarian
+// algorithm", J. Parallel Distrib. Comput. 130 (2019), algorithms 1 to 4; S. Kawtikwar, Y. Chang, V. Govind,
+// "Improvements to the Hungarian LAP Solver", section IV.
 #ifndef COST
 #define COST double
 #endif
@@ -55,7 +58,8 @@ namespace cg = cooperative_groups;
 typedef COST cost_t;
 typedef DUAL dual_t;
 
-enum { STARS, REPEAT, PATHS = 4, OUTCOME = 7, ZEROS, UPDATES, SEARCHES, ROUNDS, STALE };  // REPEAT, PATHS: 3 each, in turn
+// REPEAT, PATHS: 3 each, in turn
+enum { STARS, REPEAT, PATHS = 4, OUTCOME = 7, ZEROS, UPDATES, SEARCHES, ROUNDS, STALE };
 enum { RUNNING, OPTIMAL, INFEASIBLE, STOPPED };
 
 struct Problem {
@@ -121,8 +125,8 @@ __device__ void reduce_rows(const Problem& p) {
         p.v[j] = 0, p.star_of_col[j] = -1, p.col_covered[j] = 0;
 }
 
-// Step 1b, square problems. v_j = least slack of column j, then slack -= v. A block takes 32 columns at a time, its warps
-// stride over the rows, so that every access is a whole 256-byte line. Requires a barrier after reduce_rows.
+// Step 1b, square problems. v_j = least slack of column j, then slack -= v. A block takes 32 columns at a time, its
+// warps stride over the rows, so that every access is a whole 256-byte line. Requires a barrier after reduce_rows.
 __device__ void reduce_columns(const Problem& p) {
     __shared__ dual_t partial[THREADS / 32][33];
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
@@ -160,7 +164,8 @@ __device__ void compress_zeros(const Problem& p) {
     __syncthreads();  // the list is whole before the block reads it
 }
 
-// Step 2. Each block stars zeros of its rows. row_covered and col_covered serve as locks: whoever gets both keeps the star.
+// Step 2. Each block stars zeros of its rows. row_covered and col_covered serve as locks: whoever gets both keeps the
+// star.
 __device__ void star_zeros(const Problem& p) {
     const unsigned* zeros = bin_zeros(p);
     const int count = p.zeros_count[blockIdx.x];
@@ -184,7 +189,8 @@ __device__ void star_zeros(const Problem& p) {
     }
 }
 
-// Step 3. Covers the rows with a star and forgets primes and greens. Adds up the stars in flags[STARS], which is 0 before.
+// Step 3. Covers the rows with a star and forgets primes and greens. Adds up the stars in flags[STARS], which is 0
+// before.
 __device__ void cover_stars(const Problem& p) {
     const long long first = blockIdx.x * THREADS + threadIdx.x, step = (long long)gridDim.x * THREADS;
     int stars = 0;
@@ -230,8 +236,8 @@ __device__ void shift_duals(const Problem& p, dual_t delta) {
         if (p.col_covered[j]) p.v[j] -= delta;
 }
 
-// Step 5a. From each free column with a prime back to a free row, marking for each row the column it shall take. Where paths
-// join, the last mark wins, and every mark leads on to some free column.
+// Step 5a. From each free column with a prime back to a free row, marking for each row the column it shall take. Where
+// paths join, the last mark wins, and every mark leads on to some free column.
 __device__ void mark_green(const Problem& p) {
     for (long long j = blockIdx.x * THREADS + threadIdx.x; j < p.n_cols; j += (long long)gridDim.x * THREADS) {
         if (p.prime_of_col[j] < 0 || p.star_of_col[j] >= 0) continue;
@@ -244,7 +250,8 @@ __device__ void mark_green(const Problem& p) {
     }
 }
 
-// Step 5b. From each free row along the greens, giving every row its new star. Greens are one per row and one per column.
+// Step 5b. From each free row along the greens, giving every row its new star. Greens are one per row and one per
+// column.
 __device__ void flip_paths(const Problem& p) {
     for (long long i = blockIdx.x * THREADS + threadIdx.x; i < p.n_rows; i += (long long)gridDim.x * THREADS) {
         if (p.green_of_row[i] < 0 || p.star_of_row[i] >= 0) continue;
@@ -280,9 +287,10 @@ __device__ bool update_duals(const Problem& p, cg::grid_group& grid, unsigned ch
     return true;
 }
 
-// All steps. Grid: one block per SM, cooperative. Block: 1024. Shared: 13 KB static, and a byte per row of a bin. Reads cost; writes
-// everything else. Requires: flags all 0. Work: three sweeps for step 1, then per dual update (OPT < 5) two to three sweeps of slack,
-// (OPT 5) one pass over what changes and over rows whose minimum is not known, and a sweep per search.
+// All steps. Grid: one block per SM, cooperative. Block: 1024. Shared: 13 KB static, and a byte per row of a bin. Reads
+// cost; writes everything else. Requires: flags all 0. Work: three sweeps for step 1, then per dual update (OPT < 5)
+// two to three sweeps of slack, (OPT 5) one pass over what changes and over rows whose minimum is not known, and a
+// sweep per search.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) hungarian(const Problem* problem) {
     extern __shared__ unsigned char seen[];
     __shared__ Problem p;  // twenty pointers would take forty registers

@@ -1,22 +1,26 @@
-// Steps 4 and 6 of hungarian.cu at OPT 5, our own level: no grid barrier while zeros are followed, and no entry touched that does not
-// change. Included by hungarian.cu, whose header tells the buffers and the invariant.
+// Steps 4 and 6 of hungarian.cu at OPT 5, our own level: no grid barrier while zeros are followed, and no entry touched
+// that does not change. Included by hungarian.cu, whose header tells the buffers and the invariant.
 //
-// In use here besides those: row_min, row_arg (n_rows): the least slack of an open row over uncovered columns, and its column;
-// open (1, uint64): rows opened in the low word, rows scanned in the high word; `seen` (rows of the bin, shared bytes).
+// In use here besides those: row_min, row_arg (n_rows): the least slack of an open row over uncovered columns, and its
+// column; open (1, uint64): rows opened in the low word, rows scanned in the high word; `seen` (rows of the bin, shared
+// bytes).
 //
-// Tried and dropped: grid-wide rounds as in OPT 4 (18 us each, 32000 of them at u 4096: half of all time); subtracting by lines and adding by
-// covered columns in two loops (at r10 8192 half of all columns are covered: 220 ms against 127 by whole sweeps).
+// Tried and dropped: grid-wide rounds as in OPT 4 (18 us each, 32000 of them at u 4096: half of all time); subtracting
+// by lines and adding by covered columns in two loops (at r10 8192 half of all columns are covered: 220 ms against 127
+// by whole sweeps).
 
-// Step 4 of OPT 5, without grid barriers and to the end, so that one search finds as many paths as it can. A block scans the zeros of
-// its rows as they open and counts: p.open holds rows opened (low word) and rows scanned (high word), either with one token
-// per block for the first pass. When they are equal nothing is under way anywhere. `seen`: 0 covered, 1 open, 2 open and scanned.
+// Step 4 of OPT 5, without grid barriers and to the end, so that one search finds as many paths as it can. A block
+// scans the zeros of its rows as they open and counts: p.open holds rows opened (low word) and rows scanned (high
+// word), either with one token per block for the first pass. When they are equal nothing is under way anywhere. `seen`:
+// 0 covered, 1 open, 2 open and scanned.
 __device__ void trace_zeros(const Problem& p, unsigned char* seen) {
     const unsigned* zeros = bin_zeros(p);
     const int count = p.zeros_count[blockIdx.x], rows = (int)((p.n_rows - blockIdx.x + gridDim.x - 1) / gridDim.x);
     for (int first = 1;; first = 0) {
         int fresh = 0;
         for (int k = threadIdx.x; k - threadIdx.x < rows; k += THREADS) {
-            const bool opened = k < rows && !seen[k] && !load_acquire(p.row_covered + k * (long long)gridDim.x + blockIdx.x);
+            const bool opened =
+                k < rows && !seen[k] && !load_acquire(p.row_covered + k * (long long)gridDim.x + blockIdx.x);
             if (opened) seen[k] = 1;
             fresh += __syncthreads_count(opened);  // also: `seen` is whole before zeros are tested
         }
@@ -65,7 +69,8 @@ __device__ dual_t rescan_row(const Problem& p, long long i) {
     return low;
 }
 
-// Step 6a of OPT 5. An open row's least slack is kept, and found anew only when the row has just opened or its column was covered since.
+// Step 6a of OPT 5. An open row's least slack is kept, and found anew only when the row has just opened or its column
+// was covered since.
 __device__ void find_kept_minimum(const Problem& p, const unsigned char* seen) {
     __shared__ int stale[THREADS];
     __shared__ int n_stale;
@@ -91,9 +96,10 @@ __device__ void find_kept_minimum(const Problem& p, const unsigned char* seen) {
     if (threadIdx.x == 0) p.block_min[blockIdx.x] = least;
 }
 
-// Step 6b of OPT 5: reads and writes only what changes, LINES rows at a time so that enough loads are under way. A thread keeps the covers
-// of its columns as bits, 32 columns a strip. Appends the new zeros, which lie in rows whose least slack is delta. Zeros that are
-// covered twice stay listed: their rows open in this search only with their columns covered, and the next search lists anew.
+// Step 6b of OPT 5: reads and writes only what changes, LINES rows at a time so that enough loads are under way. A
+// thread keeps the covers of its columns as bits, 32 columns a strip. Appends the new zeros, which lie in rows whose
+// least slack is delta. Zeros that are covered twice stay listed: their rows open in this search only with their
+// columns covered, and the next search lists anew.
 #define LINES 4
 __device__ void shift_lines(const Problem& p, dual_t delta, const unsigned char* seen) {
     unsigned* zeros = bin_zeros(p);
@@ -102,7 +108,8 @@ __device__ void shift_lines(const Problem& p, dual_t delta, const unsigned char*
     for (int strip = 0; strip < n_cols; strip += 32 * THREADS) {
         unsigned covered = 0;
         const int mine = strip + threadIdx.x, tiles = min(32, (n_cols - mine + THREADS - 1) / THREADS);
-        for (int t = 0; t < tiles; t++) covered |= (unsigned)(((const int*)p.col_covered)[mine + t * THREADS] != 0) << t;
+        for (int t = 0; t < tiles; t++)
+            covered |= (unsigned)(((const int*)p.col_covered)[mine + t * THREADS] != 0) << t;
         for (int k = 0; k < rows; k += LINES) {
             dual_t* lines = p.slack + ((long long)k * gridDim.x + blockIdx.x) * n_cols + mine;
             for (int t = 0; t < tiles; t++, lines += THREADS) {
@@ -116,7 +123,8 @@ __device__ void shift_lines(const Problem& p, dual_t delta, const unsigned char*
                     if (k + q >= rows || column_open != (seen[k + q] != 0)) continue;
                     const dual_t y = column_open ? x[q] - delta : x[q] + delta;
                     lines[q * pitch] = y;
-                    if (y == 0 && column_open) append_zero(p, zeros, (long long)(k + q) * gridDim.x + blockIdx.x, mine + t * THREADS);
+                    if (y == 0 && column_open)
+                        append_zero(p, zeros, (long long)(k + q) * gridDim.x + blockIdx.x, mine + t * THREADS);
                 }
             }
         }

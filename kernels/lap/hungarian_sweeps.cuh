@@ -1,8 +1,10 @@
-// Steps 4 and 6 of hungarian.cu at OPT -1 to 4, as the papers have them: step 4 in rounds with a barrier over the grid after each, step 6
-// by sweeps of the whole slack matrix. Included by hungarian.cu, whose header tells the buffers, the levels and the invariant.
+// Steps 4 and 6 of hungarian.cu at OPT -1 to 4, as the papers have them: step 4 in rounds with a barrier over the grid
+// after each, step 6 by sweeps of the whole slack matrix. Included by hungarian.cu, whose header tells the buffers, the
+// levels and the invariant.
 
-// Step 4. Primes the bin's uncovered zeros until the block finds no more. A row is looked at before its column, and a column is
-// covered before the row of its star is uncovered: whoever sees the row uncovered sees the column covered, so primes form no cycle.
+// Step 4. Primes the bin's uncovered zeros until the block finds no more. A row is looked at before its column, and a
+// column is covered before the row of its star is uncovered: whoever sees the row uncovered sees the column covered, so
+// primes form no cycle.
 __device__ void prime_zeros(const Problem& p, int turn) {
     const unsigned* zeros = bin_zeros(p);
     const int count = p.zeros_count[blockIdx.x];
@@ -12,7 +14,7 @@ __device__ void prime_zeros(const Problem& p, int turn) {
         for (int k = threadIdx.x; k < count; k += THREADS) {
             const long long i = (long long)(zeros[k] >> COLUMN_BITS) * gridDim.x + blockIdx.x;
             const long long j = zeros[k] & ((1u << COLUMN_BITS) - 1);
-                if (load_acquire(p.row_covered + i)) continue;  // the row's state is read before the column's
+            if (load_acquire(p.row_covered + i)) continue;  // the row's state is read before the column's
             if (p.col_covered[j]) continue;
             p.prime_of_col[j] = (int)i;
             const int star = p.star_of_col[j];
@@ -70,11 +72,12 @@ __device__ void shift_slack(const Problem& p, dual_t delta) {
     __syncthreads();  // the list is whole before the block reads it
 }
 
-// Step 4 of OPT < 5: rounds of prime_zeros with a grid barrier after each, until a path is found (true) or nothing is new. The
-// flags of three rounds take turns: one is set, one is read, one is cleared.
+// Step 4 of OPT < 5: rounds of prime_zeros with a grid barrier after each, until a path is found (true) or nothing is
+// new. The flags of three rounds take turns: one is set, one is read, one is cleared.
 __device__ bool prime_in_rounds(const Problem& p, cg::grid_group& grid, int& round) {
     for (;;) {
-        if (grid.thread_rank() == 0) p.flags[REPEAT + (round + 1) % 3] = p.flags[PATHS + (round + 1) % 3] = 0, p.flags[ROUNDS]++;
+        if (grid.thread_rank() == 0)
+            p.flags[REPEAT + (round + 1) % 3] = p.flags[PATHS + (round + 1) % 3] = 0, p.flags[ROUNDS]++;
         prime_zeros(p, round % 3);
         grid.sync();  // every cover and every flag of this round
         const bool again = p.flags[REPEAT + round % 3], paths = p.flags[PATHS + round % 3];

@@ -5,11 +5,14 @@ assignment (Monge 1781; Hoffman 1963), and its duals add up along the diagonal. 
 not known: it is read off two rows and two columns. This is the case that shortest augmenting paths are worst at
 (Machol and Wien 1976), as every path runs through every row.
 
-The order is a guess, and `solve` sweeps over all entries before it believes it. On costs that have no such order the
-guess costs 40 to 250 us, as 576 entries show it.
+The order is a guess, and whoever uses it sweeps over all entries before believing it: `solve` on the host, the proof's
+kernel on a GPU (`gpu_monge.py`). On costs that have no such order `corner` takes 40 to 250 us, as 576 entries show it.
+
+`xp` is numpy or cupy: the module whose arrays the weights are.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -33,7 +36,8 @@ def solve(weights: Array, maximize: bool) -> Solution | None:
         `assignment`, `u`, `v` as the solvers return them, every entry checked against the duals.
     """
     sign = -1 if maximize else 1
-    found = guess(weights, sign)
+    at = corner(weights, sign)
+    found = None if at is None else guess(weights, sign, at)
     if found is None or not _feasible(weights, sign, found):
         return None
     arrays = {"assignment": found.assignment, "u": sign * found.u, "v": sign * found.v}
@@ -43,8 +47,7 @@ def solve(weights: Array, maximize: bool) -> Solution | None:
 def _feasible(weights: Array, sign: int, found: "Guess") -> bool:
     """u_i + v_j <= c_ij everywhere, up to half of what the certificate allows for rounding."""
     n = len(weights)
-    largest = max(abs(weights.max().item()), abs(weights.min().item()))
-    allowed = 0 if found.v.dtype.kind == "i" else 4 * np.finfo(np.float64).eps * n * largest
+    allowed = tolerance(weights)
     for first in range(0, n, ROWS_AT_ONCE):
         rows = slice(first, first + ROWS_AT_ONCE)
         over = found.v - sign * weights[rows].astype(found.v.dtype, copy=False)
@@ -57,49 +60,70 @@ def _feasible(weights: Array, sign: int, found: "Guess") -> bool:
 class Guess:
     """An assignment (n,) int64 and the duals u, v (n,) of the minimisation under which its pairs are tight."""
 
-    assignment: Array
-    u: Array
-    v: Array
+    assignment: Any
+    u: Any
+    v: Any
 
 
-def guess(weights: Array, sign: int) -> Guess | None:
-    """The diagonal of `sign` * `weights` in Monge order, or None when a sample of it has no such order.
+def tolerance(weights: Any) -> float:
+    """Half of what the certificate allows for rounding; 0 for integers."""
+    if weights.dtype.kind == "i":
+        return 0.0
+    largest = max(abs(weights.max().item()), abs(weights.min().item()))
+    return float(4 * np.finfo(np.float64).eps * len(weights) * largest)
 
-    `weights` (n, n) is read in O(n) places; `sign` is -1 when maximising. Duals are float64, or int64 for integers.
-    """
+
+def corner(weights: Any, sign: int, xp: Any = np) -> tuple[int, int] | None:
+    """A row and a column to read the order off, or None when a sample of the entries has no Monge order."""
     n = len(weights)
     if weights.shape != (n, n) or n < SMALLEST:
         return None
     value = np.int64 if weights.dtype.kind == "i" else np.float64
     lines = np.linspace(0, n - 1, SAMPLE).astype(np.int64)
-    corner = _largest_turn(sign * weights[np.ix_(lines, lines)].astype(value))
-    if corner is None:
-        return None
-    columns = _order(sign * (weights[lines[corner[0]]].astype(value) - weights[0].astype(value)))
-    first, last = columns[0], columns[-1]
-    rows = _order(sign * (weights[:, last].astype(value) - weights[:, first].astype(value)))[::-1]
-    columns = _order(sign * (weights[rows[-1]].astype(value) - weights[rows[0]].astype(value)))[::-1]
-    if _turn(weights, sign, rows, columns) > 0:
+    at = xp.asarray(lines)
+    found = _largest_turn(sign * _host(weights[at[:, None], at]).astype(value))
+    return None if found is None else (int(lines[found[0]]), int(lines[found[1]]))
+
+
+def guess(weights: Any, sign: int, at: tuple[int, int], xp: Any = np) -> Guess | None:
+    """The diagonal of `sign` * `weights` in Monge order, or None when what is read of it is not finite.
+
+    `weights` (n, n) is read in O(n) places; `sign` is -1 when maximising; `at` is what `corner` answered. Duals are
+    float64, or int64 for integers.
+    """
+    n = len(weights)
+    value = np.int64 if weights.dtype.kind == "i" else np.float64
+    columns = _order(sign * (weights[at[0]].astype(value) - weights[0].astype(value)), xp)
+    first, last = int(columns[0]), int(columns[-1])
+    rows = _order(sign * (weights[:, last].astype(value) - weights[:, first].astype(value)), xp)[::-1]
+    top, bottom = int(rows[0]), int(rows[-1])
+    columns = _order(sign * (weights[bottom].astype(value) - weights[top].astype(value)), xp)[::-1]
+    if _turn(weights, sign, (top, bottom), (int(columns[0]), int(columns[-1]))) > 0:
         columns = columns[::-1]
     diagonal = sign * weights[rows, columns].astype(value)
     below = sign * weights[rows[1:], columns[:-1]].astype(value)
-    if not np.isfinite(diagonal).all() or not np.isfinite(below).all():
+    if not bool(xp.isfinite(diagonal).all()) or not bool(xp.isfinite(below).all()):
         return None
-    steps = np.zeros(n, value)
-    np.cumsum(below - diagonal[:-1], out=steps[1:])
-    assignment, u, v = np.empty(n, np.int64), np.empty(n, value), np.empty(n, value)
+    steps = xp.zeros(n, value)
+    steps[1:] = xp.cumsum(below - diagonal[:-1])
+    assignment, u, v = xp.empty(n, np.int64), xp.empty(n, value), xp.empty(n, value)
     assignment[rows], u[rows], v[columns] = columns, steps, diagonal - steps
     return Guess(assignment, u, v)
 
 
-def _turn(weights: Array, sign: int, rows: Array, columns: Array) -> int:
+def _host(array: Any) -> Array:
+    found: Array = array.get() if hasattr(array, "get") else array
+    return found
+
+
+def _turn(weights: Any, sign: int, rows: tuple[int, int], columns: tuple[int, int]) -> int:
     """The sign of diagonal minus antidiagonal at the four corners."""
-    (a, b), (c, d) = weights[np.ix_(rows[[0, -1]], columns[[0, -1]])].tolist()
+    (a, b), (c, d) = ((weights[i, j].item() for j in columns) for i in rows)
     return int(np.sign(sign * ((a + d) - (b + c))))
 
 
-def _order(key: Array) -> Array:
-    return np.argsort(key, kind="stable")
+def _order(key: Any, xp: Any) -> Any:
+    return xp.argsort(key, kind="stable")
 
 
 def _largest_turn(sample: Array) -> tuple[int, int] | None:

@@ -66,7 +66,8 @@ __device__ Slice carve(unsigned char* p, int width, int n_rows) {
 }
 
 // One word pair on the board: D | row, parent, root, tag and u | mask, tag.
-__device__ __forceinline__ void publish(ulonglong2* board, u32 tag, u64 D, u64 u, u32 row, u32 parent, u32 root, u64 mask) {
+__device__ __forceinline__ void publish(ulonglong2* board, u32 tag, u64 D, u64 u, u32 row, u32 parent, u32 root,
+                                        u64 mask) {
     ulonglong2* at = board + 2 * ((size_t)(tag & 1) * gridDim.x + blockIdx.x);
     store_word(at, D, (u64)row << 48 | (u64)parent << 32 | (u64)root << 16 | (tag & 0xffffu));
     store_word(at + 1, u, mask << 16 | (tag & 0xffffu));
@@ -149,7 +150,8 @@ __device__ __forceinline__ void load_tile(const Matrix& a, const Slice& s) {
         s.tile[i * a.width + lane] = __ldg(a.cost + (long long)i * a.n_cols + a.first + lane);
 }
 
-__device__ void store_slice(const Matrix& a, const Slice& s, value_t* v, value_t* u, int* col_row, int* row_col, u32* reached) {
+__device__ void store_slice(const Matrix& a, const Slice& s, value_t* v, value_t* u, int* col_row, int* row_col,
+                            u32* reached) {
     for (int j = threadIdx.x; j < a.width; j += THREADS) {
         const int i = s.row[j];
         v[a.first + j] = s.v[j];

@@ -10,14 +10,16 @@
 //     update_duals                once per phase, from the distances
 //     mark_green, flip_paths      disjoint paths among those found, exchanged in parallel
 //
-// No slack matrix: a column keeps its slack to the trees as a distance, key_j = min over tree rows of c_ij - u_i - v_j + d_i,
-// where d_i is the dual change D at which row i joined; the slack is key_j - D. A dual update is therefore only D growing.
+// No slack matrix: a column keeps its slack to the trees as a distance, key_j = min over tree rows of c_ij - u_i - v_j
+// + d_i, where d_i is the dual change D at which row i joined; the slack is key_j - D. A dual update is therefore only
+// D growing.
 //
-// Each block owns `width` columns, with price, key, parent and pair in shared memory, so a relaxation needs no atomics. A block
-// puts at most one column a round into the trees: ties wait for the next round, which finds the same distance.
+// Each block owns `width` columns, with price, key, parent and pair in shared memory, so a relaxation needs no atomics.
+// A block puts at most one column a round into the trees: ties wait for the next round, which finds the same distance.
 //
-// Invariant at a grid barrier: u_i + v_j <= c_ij, with equality on pairs (up to rounding of D); v <= 0 and 0 in free columns
-// when n_rows < n_cols; slots of round r are written before its barrier and read before the barrier of round r + 1.
+// Invariant at a grid barrier: u_i + v_j <= c_ij, with equality on pairs (up to rounding of D); v <= 0 and 0 in free
+// columns when n_rows < n_cols; slots of round r are written before its barrier and read before the barrier of round r
+// + 1.
 //
 // buffer             shape          type     written by
 // u, v               n_rows; n_cols dual_t   reduce_*, update_duals
@@ -29,8 +31,8 @@
 //
 // Overflow: integers stay below 16 (n_rows + n_cols) max |cost| < 2^62 (checked by the problem).
 //
-// Reference: K. Date, R. Nagi, "GPU-accelerated Hungarian algorithms for the linear assignment problem", Parallel Computing 57
-// (2016) 52-72, the alternating-tree variant; E. Lawler, Combinatorial Optimization (1976), section 5.
+// Reference: K. Date, R. Nagi, "GPU-accelerated Hungarian algorithms for the linear assignment problem", Parallel
+// Computing 57 (2016) 52-72, the alternating-tree variant; E. Lawler, Combinatorial Optimization (1976), section 5.
 #ifndef COST
 #define COST double
 #endif
@@ -97,8 +99,9 @@ __device__ void reduce_rows(const Problem& p) {
     }
 }
 
-// v_j = least of c_ij - u_i over the rows (square problems), and a greedy pair: the column takes the smallest row that gives it,
-// unless that row is taken. Requires a barrier after reduce_rows. The exchange settles the race of columns for a row.
+// v_j = least of c_ij - u_i over the rows (square problems), and a greedy pair: the column takes the smallest row that
+// gives it, unless that row is taken. Requires a barrier after reduce_rows. The exchange settles the race of columns
+// for a row.
 __device__ void reduce_columns(const Problem& p, Columns& own) {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     for (int k = lane; k < own.count; k += 32) {
@@ -118,7 +121,8 @@ __device__ void reduce_columns(const Problem& p, Columns& own) {
         int from = -1;
         for (int w = 0; w < WARPS; w++) {
             const dual_t x = own.best[w * p.width + k];
-            if (x < least || (x == least && own.from[w * p.width + k] < from)) least = x, from = own.from[w * p.width + k];
+            if (x < least || (x == least && own.from[w * p.width + k] < from))
+                least = x, from = own.from[w * p.width + k];
         }
         own.price[k] = square && from >= 0 ? least : 0;
         const bool zero = from >= 0 && (square || least == 0);
@@ -149,8 +153,8 @@ __device__ void list_roots(const Problem& p) {
     if (threadIdx.x == 0) p.word[ROOTS] = total;
 }
 
-// Relaxes the block's columns with `count` rows: each warp takes every WARPS-th, a lane a column. `roots`: the phase's roots (d = 0)
-// instead of the listed rows.
+// Relaxes the block's columns with `count` rows: each warp takes every WARPS-th, a lane a column. `roots`: the phase's
+// roots (d = 0) instead of the listed rows.
 __device__ void scan_rows(const Problem& p, Columns& own, int count, bool roots) {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, used = count < WARPS ? count : WARPS;
     for (int k = lane; k < own.count && warp < count; k += 32) {
@@ -178,7 +182,8 @@ __device__ void scan_rows(const Problem& p, Columns& own, int count, bool roots)
     __syncthreads();  // keys before the nearest is sought
 }
 
-// The first warp finds the block's nearest column outside the trees (ties: a free one, then the smallest) and puts it into the slot.
+// The first warp finds the block's nearest column outside the trees (ties: a free one, then the smallest) and puts it
+// into the slot.
 __device__ void publish(const Problem& p, const Columns& own, int round, dual_t floor) {
     if (threadIdx.x >= 32) return;
     dual_t least = TOP;
@@ -199,9 +204,9 @@ __device__ void publish(const Problem& p, const Columns& own, int round, dual_t 
     if (blockIdx.x == 0) slot->stop = *p.stop;
 }
 
-// Reads all slots after the barrier. Columns at the least key enter the trees: their owner marks them, and every block lists the
-// paired rows to scan next, in the order of the slots. Returns the least key, and in `count` how many rows are listed. `paths` is set
-// when a free column was among them; once it is, columns beyond `floor` stay out.
+// Reads all slots after the barrier. Columns at the least key enter the trees: their owner marks them, and every block
+// lists the paired rows to scan next, in the order of the slots. Returns the least key, and in `count` how many rows
+// are listed. `paths` is set when a free column was among them; once it is, columns beyond `floor` stay out.
 __device__ dual_t join(const Problem& p, Columns& own, int round, dual_t floor, bool& paths, int& count) {
     __shared__ dual_t keys[MAX_BLOCKS];
     __shared__ int rows[MAX_BLOCKS];
@@ -217,7 +222,8 @@ __device__ dual_t join(const Problem& p, Columns& own, int round, dual_t floor, 
     }
     __syncthreads();  // the least key before it is compared with
     const dual_t least = least_of;
-    const bool enter = least != TOP && !(paths && least > floor), mine = enter && threadIdx.x < gridDim.x && keys[threadIdx.x] == least;
+    const bool enter = least != TOP && !(paths && least > floor),
+               mine = enter && threadIdx.x < gridDim.x && keys[threadIdx.x] == least;
     if (mine) {
         const int row = rows[threadIdx.x], col = slots[threadIdx.x].col;
         if (threadIdx.x == blockIdx.x) {
@@ -233,7 +239,8 @@ __device__ dual_t join(const Problem& p, Columns& own, int round, dual_t floor, 
     return least;
 }
 
-// Duals after a phase that ended at distance `end`: each column that joined at key k loses end - k, its row and every root gain it.
+// Duals after a phase that ended at distance `end`: each column that joined at key k loses end - k, its row and every
+// root gain it.
 __device__ void update_duals(const Problem& p, Columns& own, dual_t end) {
     for (int k = threadIdx.x; k < own.count; k += THREADS) {
         if (!own.joined[k]) continue;
@@ -241,11 +248,12 @@ __device__ void update_duals(const Problem& p, Columns& own, dual_t end) {
         p.v[own.first + k] = own.price[k];
         if (own.row[k] >= 0) p.u[own.row[k]] += end - own.key[k];
     }
-    for (int r = blockIdx.x * THREADS + threadIdx.x; r < p.word[ROOTS]; r += gridDim.x * THREADS) p.u[p.roots[r]] += end;
+    for (int r = blockIdx.x * THREADS + threadIdx.x; r < p.word[ROOTS]; r += gridDim.x * THREADS)
+        p.u[p.roots[r]] += end;
 }
 
-// From each free column that joined back to a root, marking for every row the column it shall take. Where paths meet the last
-// mark wins; every mark leads on to some free column.
+// From each free column that joined back to a root, marking for every row the column it shall take. Where paths meet
+// the last mark wins; every mark leads on to some free column.
 __device__ void mark_green(const Problem& p, const Columns& own) {
     for (int k = threadIdx.x; k < own.count; k += THREADS) {
         if (!own.joined[k] || own.row[k] >= 0) continue;
@@ -257,8 +265,8 @@ __device__ void mark_green(const Problem& p, const Columns& own) {
     }
 }
 
-// From each root along the greens, giving every row its new column. Greens are one per row and, as every column has one parent, one
-// per column: paths of different roots never meet.
+// From each root along the greens, giving every row its new column. Greens are one per row and, as every column has one
+// parent, one per column: paths of different roots never meet.
 __device__ void flip_paths(const Problem& p) {
     for (int r = blockIdx.x * THREADS + threadIdx.x; r < p.word[ROOTS]; r += gridDim.x * THREADS) {
         if (p.green[p.roots[r]] < 0) continue;
@@ -291,11 +299,13 @@ __device__ Columns lay_out(const Problem& p, dual_t* memory) {
 
 // Empty trees: no column joined, nothing reached, no green.
 __device__ void clear_trees(const Problem& p, Columns& own) {
-    for (int k = threadIdx.x; k < own.count; k += THREADS) own.key[k] = TOP, own.joined[k] = 0, own.row[k] = p.row_of[own.first + k];
+    for (int k = threadIdx.x; k < own.count; k += THREADS)
+        own.key[k] = TOP, own.joined[k] = 0, own.row[k] = p.row_of[own.first + k];
     for (long long i = blockIdx.x * THREADS + threadIdx.x; i < p.n_rows; i += gridDim.x * THREADS) p.green[i] = -1;
 }
 
-// One phase's growth. Sets `stop` when the caller wants to. Returns the distance at which it ended, TOP when nothing more can be reached and no path was found.
+// One phase's growth. Sets `stop` when the caller wants to. Returns the distance at which it ended, TOP when nothing
+// more can be reached and no path was found.
 __device__ dual_t grow(const Problem& p, Columns& own, cg::grid_group& grid, int& round, bool& stop) {
     dual_t floor = 0;
     bool paths = false;
@@ -314,8 +324,9 @@ __device__ dual_t grow(const Problem& p, Columns& own, cg::grid_group& grid, int
     }
 }
 
-// All steps. Grid: ceil(n_cols / width) blocks, cooperative. Block: 512. Shared: see lay_out. Reads cost; writes everything else.
-// Requires: word all 0. Work: two sweeps to begin with, then one row of the matrix per row that joins a tree.
+// All steps. Grid: ceil(n_cols / width) blocks, cooperative. Block: 512. Shared: see lay_out. Reads cost; writes
+// everything else. Requires: word all 0. Work: two sweeps to begin with, then one row of the matrix per row that joins
+// a tree.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) tree(const Problem* problem) {
     extern __shared__ dual_t memory[];
     const Problem p = *problem;

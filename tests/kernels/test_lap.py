@@ -3,17 +3,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Array, Certificate, Deadline, InvalidProblem, Solution, Termination
+from benchmarks import instances
+from kernels import SOLVERS, Array, Certificate, Deadline, Device, InvalidProblem, Solution, Termination
 from tests.instances import Case, assignment
 from tests.oracles.assignment import brute_force, scipy_optimum
 
 LAP = SOLVERS["lap"]
 
 
-def run(inputs: dict[str, Any], deadline: Deadline | None = None, **options: Any) -> tuple[Solution, Certificate]:
+def run(
+    inputs: dict[str, Any], deadline: Deadline | None = None, device: Device = "cpu", **options: Any
+) -> tuple[Solution, Certificate]:
     chosen = LAP.options(**options)
     problem = LAP.build(inputs, chosen)
-    solution = LAP.solve(problem, chosen, deadline or Deadline(60))
+    solution = LAP.solve(problem, chosen, deadline or Deadline(60), device)
     return solution, LAP.certify(problem, solution)
 
 
@@ -22,9 +25,9 @@ def single(cases: list[Case]) -> list[Case]:
 
 
 @pytest.mark.parametrize("case", single(assignment.LAP_CASES), ids=str)
-def test_objective_is_scipys(case: Case) -> None:
+def test_objective_is_scipys(case: Case, device: Device) -> None:
     inputs = dict(case.inputs())
-    solution, certificate = run(inputs, **case.options)
+    solution, certificate = run(inputs, device=device, **case.options)
     expected = scipy_optimum(inputs["cost"], case.options.get("maximize", False))  # type: ignore[arg-type]
     if expected is None:
         assert solution.termination is Termination.INFEASIBLE
@@ -37,7 +40,7 @@ def test_objective_is_scipys(case: Case) -> None:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_tiny_problems_by_brute_force(seed: int) -> None:
+def test_tiny_problems_by_brute_force(seed: int, device: Device) -> None:
     rng = np.random.default_rng(seed)
     shape = rng.integers(1, 7, 2)
     cost = rng.integers(-4, 9, shape)
@@ -45,16 +48,16 @@ def test_tiny_problems_by_brute_force(seed: int) -> None:
     if seed % 3:
         cost = cost.astype(np.float64 if seed % 5 else np.float32)
         cost[rng.random(shape) < 0.3] = -np.inf if maximize else np.inf
-    solution, certificate = run({"cost": cost}, maximize=maximize)
+    solution, certificate = run({"cost": cost}, device=device, maximize=maximize)
     assert certificate.holds, certificate
     assert certificate.objective == pytest.approx(brute_force(cost, maximize))
     assert (solution.termination is Termination.INFEASIBLE) == (certificate.objective is None)
 
 
-def test_batch_agrees_with_single_problems() -> None:
+def test_batch_agrees_with_single_problems(device: Device) -> None:
     cost = assignment.batch(5, 12, 12)
     sizes = assignment.RAGGED
-    _, certificate = run({"cost": cost, "sizes": sizes})
+    _, certificate = run({"cost": cost, "sizes": sizes}, device=device)
     parts = [scipy_optimum(cost[k, :n, :m].astype(float)) for k, (n, m) in enumerate(sizes)]
     assert certificate.objective == pytest.approx(sum(p for p in parts if p is not None))
 
@@ -66,10 +69,10 @@ def test_large_members_of_a_batch_go_one_by_one() -> None:
     assert certificate.objective == pytest.approx(sum(scipy_optimum(c) or 0 for c in cost))
 
 
-def test_an_infeasible_member_is_named() -> None:
+def test_an_infeasible_member_is_named(device: Device) -> None:
     cost = np.random.default_rng(0).random((6, 9, 9))
     cost[4, :, 2] = np.inf
-    solution, certificate = run({"cost": cost})
+    solution, certificate = run({"cost": cost}, device=device)
     assert solution.termination is Termination.INFEASIBLE
     assert solution.facts["problem"] == 4
     assert certificate.holds
@@ -78,9 +81,11 @@ def test_an_infeasible_member_is_named() -> None:
 @pytest.mark.parametrize("shape", [(80, 80), (50, 90), (90, 50)])
 @pytest.mark.parametrize("maximize", [False, True])
 @pytest.mark.parametrize("given", ["u", "v", "both", "wild"])
-def test_warm_start_gives_the_same_objective(shape: tuple[int, int], maximize: bool, given: str) -> None:
+def test_warm_start_gives_the_same_objective(
+    shape: tuple[int, int], maximize: bool, given: str, device: Device
+) -> None:
     cost = assignment.spatial(*shape)
-    first, cold = run({"cost": cost}, maximize=maximize)
+    first, cold = run({"cost": cost}, device=device, maximize=maximize)
     inputs: dict[str, Any] = {"cost": cost * 1.01}
     if given == "wild":
         inputs["v0"] = np.random.default_rng(1).normal(size=shape[1]) * 1e9
@@ -88,7 +93,7 @@ def test_warm_start_gives_the_same_objective(shape: tuple[int, int], maximize: b
         inputs["u0"] = first.arrays["u"]
     if given in ("v", "both"):
         inputs["v0"] = first.arrays["v"]
-    _, warm = run(inputs, maximize=maximize)
+    _, warm = run(inputs, device=device, maximize=maximize)
     assert warm.holds, warm
     assert warm.objective == pytest.approx(1.01 * float(cold.objective or 0))
 
@@ -101,10 +106,11 @@ def test_warm_start_saves_work() -> None:
     assert work[1] < work[0] / 4
 
 
-def test_warm_start_of_integers_and_batches() -> None:
+def test_warm_start_of_integers_and_batches(device: Device) -> None:
     cost = assignment.uniform_int(40, 40, 1)
-    first, cold = run({"cost": cost})
-    _, warm = run({"cost": np.stack([cost, cost]), "v0": np.stack([first.arrays["v"], np.full(40, 3)])})
+    first, cold = run({"cost": cost}, device=device)
+    inputs = {"cost": np.stack([cost, cost]), "v0": np.stack([first.arrays["v"], np.full(40, 3)])}
+    _, warm = run(inputs, device=device)
     assert warm.gap_abs == 0
     assert warm.objective == 2 * (cold.objective or 0)
 
@@ -127,25 +133,64 @@ def test_cancel_stops() -> None:
     assert certificate.holds
 
 
-def test_one_row_of_many_columns() -> None:
+def test_one_row_of_many_columns(device: Device) -> None:
     cost = np.random.default_rng(0).random((1, 100_000))
-    solution, certificate = run({"cost": cost})
+    solution, certificate = run({"cost": cost}, device=device)
     assert solution.arrays["assignment"][0] == cost.argmin()
     assert certificate.holds
 
 
-def test_integers_stay_exact_beyond_float64() -> None:
+def test_integers_stay_exact_beyond_float64(device: Device) -> None:
     cost = np.array([[2**53 + 1, 2**53], [2**53, 2**53 + 1]], np.int64)
-    _, certificate = run({"cost": cost})
+    _, certificate = run({"cost": cost}, device=device)
     assert certificate.objective == 2**54
-    _, certificate = run({"cost": cost}, maximize=True)
+    _, certificate = run({"cost": cost}, device=device, maximize=True)
     assert certificate.objective == 2**54 + 2
 
 
-def test_same_input_same_assignment() -> None:
+@pytest.mark.parametrize("n", [7, 130])
+@pytest.mark.parametrize("maximize", [False, True])
+def test_one_permitted_entry_a_row(n: int, maximize: bool, device: Device) -> None:
+    rng = np.random.default_rng(n)
+    columns, cost = rng.permutation(n), np.full((n, n), -np.inf if maximize else np.inf)
+    cost[np.arange(n), columns] = rng.normal(size=n)
+    solution, certificate = run({"cost": cost}, device=device, maximize=maximize)
+    np.testing.assert_array_equal(solution.arrays["assignment"], columns)
+    assert certificate.holds
+    cost[0, columns[0]], cost[0, columns[1]] = cost[1, columns[0]], 1.0
+    solution, certificate = run({"cost": cost}, device=device, maximize=maximize)
+    assert solution.termination is Termination.INFEASIBLE
+    assert certificate.holds
+
+
+@pytest.mark.parametrize("shape", [(40, 40), (30, 70), (70, 30), (2, 20, 20)])
+def test_magnitudes_from_1e_300_to_1e300(shape: tuple[int, ...], device: Device) -> None:
+    rng = np.random.default_rng(5)
+    cost = rng.choice([-1.0, 1.0], shape) * 10.0 ** rng.uniform(-300, 300, shape)
+    _, certificate = run({"cost": cost}, device=device)
+    assert certificate.holds, certificate
+    parts = cost if cost.ndim == 3 else cost[None]
+    expected = sum(scipy_optimum(part) or 0 for part in parts)
+    assert certificate.objective == pytest.approx(expected, rel=1e-12)
+
+
+def test_progress_is_told(device: Device) -> None:
+    heard: list[float] = []
+    deadline = Deadline(60, on_progress=lambda progress: heard.append(progress.fraction or 0.0))
+    _, certificate = run({"cost": instances.lap("clustered", 1500)}, deadline, device)
+    assert certificate.holds
+    assert heard
+    assert 0 <= min(heard) <= max(heard) <= 1
+
+
+@pytest.mark.parametrize("batch", [False, True])
+def test_same_input_same_assignment(batch: bool, device: Device) -> None:
     cost = assignment.uniform_int(120, 120, 0.05)
-    first, second = (run({"cost": cost}, deterministic=True)[0].arrays["assignment"] for _ in range(2))
-    np.testing.assert_array_equal(first, second)
+    inputs = {"cost": np.stack([cost, cost.T]) if batch else cost}
+    first, *others = (run(inputs, device=device, deterministic=True)[0].arrays for _ in range(4))
+    for other in others:
+        for name, array in other.items():
+            np.testing.assert_array_equal(array, first[name])
 
 
 def square(n: int = 3, value: float = 1.0) -> Array:

@@ -109,14 +109,6 @@ class TestBatches:
         parts = [brute_force(c[:n, :m]) for c, (n, m) in zip(cost, sizes, strict=True)]
         assert certificate.objective == sum(part for part in parts if part is not None)
 
-    def test_an_infeasible_member_is_named(self) -> None:
-        cost = np.random.default_rng(0).random((6, 9, 9))
-        cost[4, :, 2] = np.inf
-        solution, certificate = run({"cost": cost})
-        assert solution.termination is Termination.INFEASIBLE
-        assert solution.facts["problem"] == 4
-        assert certificate.holds
-
     def test_long_members_go_one_by_one(self) -> None:
         cost = np.stack([assignment.uniform_float(1100, 1100, seed) for seed in (0, 1)])
         _, certificate = run({"cost": cost})

@@ -1,0 +1,54 @@
+"""Warm starts on the GPU: prices out of whichever duals were given, and wide problems made square for them."""
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from kernels.problems import Array
+
+ROWS_AT_ONCE = 1024
+WIDEST = 4
+"""Columns a row up to which a wide problem is made square for its warm start; a wider one is quick to solve cold."""
+
+
+def prices(cost: Any, maximize: bool, u0: Array | None, v0: Array | None) -> Any:
+    """Prices to start from, (n_cols,) on the device; None for a cold start. At most 0 where columns may stay free."""
+    if u0 is None and v0 is None:
+        return None
+    sign = -1 if maximize else 1
+    value = np.dtype(np.int64 if cost.dtype.kind == "i" else np.float64)
+    most = 4 * float(cupy.abs(cupy.where(cupy.isfinite(cost), cost, 0)).max())
+    if v0 is not None:
+        v = sign * _within(v0, most, value)
+    else:
+        assert u0 is not None
+        u = sign * _within(u0, most, value)
+        v = cupy.full(cost.shape[1], most, value)
+        for first in range(0, cost.shape[0], ROWS_AT_ONCE):
+            block = sign * cost[first : first + ROWS_AT_ONCE].astype(value) - u[first : first + ROWS_AT_ONCE, None]
+            cupy.minimum(v, block.min(axis=0), out=v)
+        v = cupy.clip(v, -most, most)
+    return cupy.minimum(v, 0) if cost.shape[0] < cost.shape[1] else v
+
+
+def _within(given: Array, most: float, value: np.dtype[Any]) -> Any:
+    exact = value.kind == "i"
+    return cupy.asarray(np.clip(np.rint(given) if exact else given, -most, most).astype(value))
+
+
+def squared(cost: Any) -> Any:
+    """A wide matrix with rows of zeros below it, which take the columns that stay free.
+
+    Prices that start from anywhere are right for a square problem, while those of free columns of a wide one must be 0.
+    """
+    n_rows, n_cols = cost.shape
+    return cupy.concatenate([cost, cupy.zeros((n_cols - n_rows, n_cols), cost.dtype)])
+
+
+def cut_back(forest: Any, n_rows: int) -> None:
+    """Drop the rows of zeros from an answer: all of them have the dual -max v, which moves to the other rows."""
+    most = forest.v.max()
+    forest.u, forest.v, forest.row_col = forest.u[:n_rows] + most, forest.v - most, forest.row_col[:n_rows]
+    forest.col_row = cupy.where(forest.col_row < n_rows, forest.col_row, -1).astype(np.int32)
+    forest.n_rows = n_rows

@@ -54,14 +54,21 @@ PEERS: dict[str, dict[int, dict[str, float | None]]] = {
     },
     "product": {1024: {"Alg. 1015": 11}, 4096: {"Alg. 1015": 107}},
 }
-PARTS = ("reduce_columns", "bid", "grow", "bid_scaled", "grow_scaled")
+PARTS = ("look", "sort", "reduce_columns", "bid", "grow", "bid_scaled", "grow_scaled")
 Row = dict[str, Any]
 
 
 def read(name: str) -> dict[tuple[str, int], Row]:
-    """The last row of each family and size whose answer was right."""
-    rows = [json.loads(line) for line in (RESULTS / f"{name}.jsonl").read_text().splitlines()]
-    return {(row["family"], row["n"]): row for row in rows if row.get("holds") and row.get("device") == "gpu"}
+    """The last row of each family and size whose answer was right; peers not run then keep their earlier times."""
+    found: dict[tuple[str, int], Row] = {}
+    for line in (RESULTS / f"{name}.jsonl").read_text().splitlines():
+        row = json.loads(line)
+        if not row.get("holds") or row.get("device") != "gpu":
+            continue
+        key = row["family"], row["n"]
+        row["peers_ms"] = found.get(key, {}).get("peers_ms", {}) | row.get("peers_ms", {})
+        found[key] = row
+    return found
 
 
 def _cell(value: Any) -> str:
@@ -124,15 +131,23 @@ def big(found: dict[tuple[str, int], Row]) -> None:
         table(["n", "type", "ms", "rounds", "sweeps", "floor of the sweeps", "proof"], lines)
 
 
-def whole_calls(name: str) -> None:
-    rows = [json.loads(line) for line in (RESULTS / f"{name}.jsonl").read_text().splitlines()]
-    rows = [row for row in rows if row.get("kind") == "whole call"]
-    if rows:
-        print("Whole calls on the GPU, from and to host memory, proof included (ms).\n")
-        sizes = sorted({row["n"] for row in rows})
-        ms = {(row["family"], row["n"]): row["ms"] for row in rows}
-        families = list(dict.fromkeys(row["family"] for row in rows))
-        table(["family", *map(str, sizes)], [[f, *(ms.get((f, n)) for n in sizes)] for f in families])
+def crossover(name: str) -> None:
+    path = RESULTS / f"{name}.jsonl"
+    if not path.exists():
+        return
+    rows = {(r["family"], r["batch"], r["n"]): r for r in map(json.loads, path.read_text().splitlines()) if r["holds"]}
+    print("Whole calls, CPU / GPU (ms), inputs in page-locked memory, proof on the device included.\n")
+    for singles in (True, False):
+        cases = sorted({(f, b) for f, b, _ in rows if (b == 1) == singles})
+        sizes = sorted({n for _, b, n in rows if (b == 1) == singles})
+        lines: list[list[Any]] = []
+        for family, batch in cases:
+            line: list[Any] = [family if singles else f"{batch} x {family.removeprefix('batch ')}"]
+            for n in sizes:
+                row = rows.get((family, batch, n))
+                line.append(f"{_cell(row['cpu_ms'])} / {_cell(row['gpu_ms'])}" if row else None)
+            lines.append(line)
+        table(["costs", *map(str, sizes)], lines)
 
 
 def draw(found: dict[tuple[str, int], Row]) -> None:
@@ -168,7 +183,7 @@ def draw(found: dict[tuple[str, int], Row]) -> None:
     figure, ax = plt.subplots(figsize=(9, 3.6))
     left = [0.0] * len(shown)
     for part in PARTS:
-        share = [row["parts_ms"][part] / sum(row["parts_ms"].values()) for row in shown]
+        share = [row["parts_ms"].get(part, 0.0) / sum(row["parts_ms"].values()) for row in shown]
         ax.barh([row["family"] for row in shown], share, left=left, label=part.replace("_", " "))
         left = [a + b for a, b in zip(left, share, strict=True)]
     ax.invert_yaxis()
@@ -186,7 +201,7 @@ def main() -> None:
     overview(found)
     anatomy(found)
     big(found)
-    whole_calls(name)
+    crossover(name.replace("lap", "lap_crossover"))
     draw(found)
 
 

@@ -7,13 +7,17 @@ from pydantic import Field
 
 from kernels.card import Device, Estimate, InputSpec, Options, Solver
 from kernels.certificates.assignment import certify_dense
-from kernels.problems import Assignment, Inputs
+from kernels.problems import Array, Assignment, Inputs
 from kernels.problems.assignment import dense_assignment
 
 Method = Literal["auto", "sap", "hungarian", "tree"]
 GPU_METHODS = ("hungarian", "tree")
-CROSSOVER = 400
-"""Lines from which the GPU answers a whole call sooner than the CPU."""
+CROSSOVER = 300
+"""Lines from which the GPU answers a whole call sooner than the CPU (benchmarks/lap_crossover.py)."""
+SMALLEST_BATCH = 10 * 16 * 16
+"""Entries of the smallest batch that was measured: the GPU answers it eight times sooner."""
+FEW = 80
+"""Batches of fewer problems than their longer side over this are solved one by one on a GPU, each by all of it."""
 
 
 class LapOptions(Options):
@@ -54,15 +58,21 @@ def _estimate(problem: Assignment, options: LapOptions, device: Device) -> Estim
     return Estimate(weights.nbytes + transposed + lists + 24 * batch * (n_rows + n_cols), 0, float(seconds))
 
 
+def is_few(weights: Array) -> bool:
+    """Whether a batch (batch, n_rows, n_cols) has so few and large problems that a GPU solves them faster in turn."""
+    return bool(len(weights) * FEW < max(weights.shape[1:]))
+
+
 def _prefers_gpu(problem: Assignment, options: LapOptions) -> bool:
-    """Whole calls cross near n = 400 for uniform float64 costs (a 2-core CPU, an H200 with pageable copies)."""
+    """Whole calls on an H200 from page-locked memory against 16 Xeon cores: equal at n = 256 on four families."""
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
     if options.method != "auto":
         return options.method in GPU_METHODS
-    if weights.ndim == 3:  # its crossover has not been measured: a batch goes to a GPU when asked to
-        return False
-    return weights.size >= CROSSOVER**2 and min(weights.shape) >= 64
+    if weights.ndim == 3 and not is_few(weights):
+        return weights.size >= SMALLEST_BATCH
+    n_rows, n_cols = weights.shape[-2:]
+    return bool(n_rows * n_cols >= CROSSOVER**2 and min(n_rows, n_cols) >= 64)
 
 
 CARD = Solver(

@@ -31,9 +31,11 @@
 //
 // Reference: R. Jonker, A. Volgenant, Computing 38 (1987) 325-340.
 //
-// Tried and dropped (H200, ms at 1000 x 64^2, 1000 x 128^2, 100 x 512^2 float32): rows, prices and duals of pairs in
-// shared memory, 64-bit minima throughout and two barriers a step: .39, 1.52, 10.3. 20 steps a row in reduce_rows: wars
-// of bids with 2.3 times as many steps at 512 x 512.
+// Tried and dropped (H200, ms at 1000 x 64^2, 1000 x 128^2, 100 x 512^2 in float32; this file .14, .63, 4.8): rows,
+// prices and duals of pairs in shared memory, 64-bit minima throughout and two barriers a step: .39, 1.52, 10.3. The
+// matrix in shared memory where only 3 teams fit: .91 at 128 (1 team: 5.8 for 2.2 at 200). One column a thread: .22,
+// .83, 5.0; four: 6.2 at 512. Rows of the warps' nearest columns fetched into L2 ahead: 5.1 at 512, 14.7 for 15.5 at
+// 1024. 20 steps a row in reduce_rows: wars of bids with 2.3 times as many steps at 512.
 #ifndef COST
 #define COST float
 #endif
@@ -51,9 +53,6 @@
 #endif
 #ifndef REDUCTIONS_PER_ROW
 #define REDUCTIONS_PER_ROW 1  // in each of two passes
-#endif
-#ifndef PREFETCH
-#define PREFETCH 1
 #endif
 #define TAKEN 0x80000000u  // set in a code while the column has a row
 
@@ -197,14 +196,6 @@ __device__ void exchange(Shared& s, Own& own, int source, int end) {
     }
 }
 
-// Ask for a row that a warp would scan next: the team will now or soon, and by then it comes from the L2 cache.
-__device__ __forceinline__ void prefetch_row(const Shared& s, int i) {
-    constexpr int LINE = 128 / (int)sizeof(cost_t);
-    if (i < 0 || s.col_step != 1) return;
-    for (int j = (threadIdx.x & 31) * LINE; j < s.n_cols; j += 32 * LINE)
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(s.matrix + i * s.row_step + j));
-}
-
 // Dijkstra's search from free row `source` and the exchange along its path. False when no free column can be reached.
 __device__ bool augment(Shared& s, Own& own, int source) {
     own.done = 0;
@@ -224,9 +215,7 @@ __device__ bool augment(Shared& s, Own& own, int source) {
                 s.parent[column(k)] = i;
             }
         }
-        const Nearest near = warp_nearest(own_nearest(own, own.distance, open, &unused));
-        if (PREFETCH && TEAM > 32 && !MATRIX_SHARED) prefetch_row(s, near.row);
-        const Nearest found = team_nearest(s.partial, s.turn, near);
+        const Nearest found = team_nearest(s.partial, s.turn, own_nearest(own, own.distance, open, &unused));
         floor = found.value;
         if (floor == TOP) return false;
         const int j = found.code & ~TAKEN;

@@ -85,7 +85,8 @@ def solve_one(
         return _sorted_out(*found, sign, clock)
     start = prices(cost, maximize, u0, v0) if warm else None
     searched = squared(cost) if squared_bytes else cost
-    forest = Forest(searched.shape[0], searched.shape[1], cost.dtype)
+    tuning = Tuning(scale_at_once=not squared_bytes)
+    forest = Forest(searched.shape[0], searched.shape[1], cost.dtype, tuning)
     forest.launch(searched, maximize, start, -1 if phase_limit is None else phase_limit)
     ended = wait(forest, deadline)
     facts: dict[str, Any] = forest.facts()

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels.cuda import attribute, kernel
 from kernels.deadline import Deadline
-from kernels.lap import gpu, gpu_memory
+from kernels.lap import gpu, gpu_memory, is_few
 from kernels.lap.gpu_proof import CTYPES, named, prove_batch
 from kernels.problems import UNASSIGNED, Array, Assignment
 from kernels.solution import Solution, Termination
@@ -17,7 +17,6 @@ TEAMS = ((32, 1), (32, 2), (32, 4), (128, 2), (256, 2), (512, 2))
 """(threads, columns a thread) of a team; the first whose product holds the longer side is taken."""
 LONGEST = 1024
 """Longer problems of a batch are solved one after another, by all of the device."""
-EXTRA: tuple[str, ...] = ()
 TEAMS_AT_ONCE = 8
 """A matrix goes into shared memory where so many fit into a multiprocessor's: fewer teams at once lose more."""
 ENTRIES_PER_LAUNCH = 1 << 28
@@ -30,7 +29,7 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     Problem: for every k, min sum_i c[k, i, p(i)] over pairings p (max with `maximize`); `sizes` cuts each.
     Args:
         problem: `weights` (batch, max_rows, max_cols), float32, float64, int32 or int64; +inf (-inf when maximising)
-            forbids. Warm-started problems and those longer than LONGEST are solved one by one.
+            forbids. Warm-started problems, long ones and a few large ones are solved one by one.
         options: `LapOptions`; with an `iteration_limit` problems are solved one by one.
         deadline: looked at between launches of some tens of milliseconds.
     Returns:
@@ -47,7 +46,7 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
     warm = problem.u0 is not None or problem.v0 is not None or options.iteration_limit is not None
-    if warm or max(weights.shape[1:]) > LONGEST:
+    if warm or max(weights.shape[1:]) > LONGEST or is_few(weights):
         return _one_by_one(problem, options, deadline)
     gpu_memory.require(weights.nbytes + 24 * weights.shape[0] * sum(weights.shape[1:]))
     clock = [time.perf_counter()]
@@ -167,7 +166,6 @@ def launch_solve_each(
         f"-DTEAM={team}",
         f"-DSLOTS={slots}",
         f"-DMATRIX_SHARED={int(fits)}",
-        *EXTRA,
     )
     solve_each = kernel("lap/batched.cu", "solve_each", defines, cooperative=False)
     if shared > 48 * 1024:

@@ -32,13 +32,19 @@ STATE = np.dtype(
 
 @dataclass(frozen=True)
 class Tuning:
-    """When the auction hands over to the forest; the counts behind the defaults are in forest.cu."""
+    """When the auction hands over to the forest; the counts behind the defaults are in forest.cu.
+
+    Attributes:
+        scale_at_once: scale where the plain auction stalls; else only where the forest after it does. Good prices to
+            start from leave rows that want a path of ties, which no auction finds.
+    """
 
     stop: int = 32
     rounds: int = 60
     scale_stop: int = 64
     scale_rounds: int = 4000
     levels: int = LEVELS
+    scale_at_once: bool = True
     theta: float = THETA
     blocks: int | None = None
     replicate: bool = True
@@ -109,7 +115,7 @@ class Forest:
             self.v_first[:] = v0
         self._launch_reduce_columns(matrix, minima)
         mark()
-        self._launch_bid(matrix, 0, False, tuning.levels if square else 0)
+        self._launch_bid(matrix, 0, False, tuning.levels if square and tuning.scale_at_once else 0)
         mark()
         self._launch_grow(matrix, 1, square, phase_limit)
         mark()

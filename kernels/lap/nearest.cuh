@@ -72,9 +72,10 @@ __device__ __forceinline__ Nearest warp_nearest(const Nearest& best) {
     return of_lane(best, least_lane(best.value, best.code));
 }
 
-// Of the warps' nearest the team's, in every thread. The barrier separates the warps' partial results from their
+// The nearest of the team's threads, in every thread. The barrier separates the warps' partial results from their
 // readers; two sets of them take turns, so that the next call's writes need no barrier of their own.
 __device__ __forceinline__ Nearest team_nearest(Nearest* partials, int& turn, Nearest best) {
+    best = warp_nearest(best);
     if (TEAM == 32) return best;
     Nearest* partial = partials + (turn ^= 32);
     const int lane = threadIdx.x & 31;

@@ -230,6 +230,25 @@ def test_bad_input_is_refused(inputs: dict[str, Any], options: dict[str, Any], f
     assert refused.value.field == field
 
 
+@pytest.mark.parametrize(
+    ("shape", "method", "expected"),
+    [
+        ((256, 256), "auto", False),
+        ((384, 384), "auto", True),
+        ((384, 384), "sap", False),
+        ((9, 9), "tree", True),
+        ((20, 90_000), "auto", False),
+        ((9, 16, 16), "auto", False),
+        ((10, 16, 16), "auto", True),
+        ((1, 250, 250), "auto", False),
+        ((2, 600, 500), "auto", True),
+    ],
+)
+def test_the_device_is_the_faster_one(shape: tuple[int, ...], method: str, expected: bool) -> None:
+    options = LAP.options.model_validate({"method": method})
+    assert LAP.prefers_gpu(LAP.build({"cost": np.ones(shape, np.float32)}, options), options) is expected
+
+
 def test_a_nan_beyond_the_sizes_is_not_read() -> None:
     cost = np.ones((1, 3, 3))
     cost[0, 2] = np.nan

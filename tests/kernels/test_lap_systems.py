@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks import instances
 from kernels import SOLVERS, Certificate, Deadline, InvalidProblem, Solution, Termination
 from tests.conftest import gpu_is_here
 from tests.instances import Case, assignment
@@ -57,6 +58,15 @@ class TestSystems:
         if inputs["cost"].dtype.kind == "i":
             assert certificate.gap_abs == 0
 
+    @pytest.mark.parametrize("method", ["hungarian", "tree"])
+    @pytest.mark.parametrize("family", instances.LAP_FAMILIES)
+    def test_families(self, method: str, family: str) -> None:
+        cost = instances.lap(family, 150)
+        solution, certificate = run({"cost": cost}, method=method)
+        assert solution.method == method
+        assert certificate.holds, certificate
+        assert certificate.objective == pytest.approx(scipy_optimum(cost), rel=1e-12)
+
     @pytest.mark.parametrize("opt", range(-1, 6))
     def test_every_level_of_tuning_is_exact(self, opt: int) -> None:
         import cupy
@@ -100,6 +110,15 @@ class TestBatches:
         _, certificate = run({"cost": cost}, maximize=maximize)
         assert certificate.holds, certificate
         assert certificate.objective == pytest.approx(sum(scipy_optimum(c, maximize) or 0 for c in cost), rel=1e-12)
+
+    @pytest.mark.parametrize("family", instances.LAP_FAMILIES)
+    @pytest.mark.parametrize("n", [60, 200])
+    def test_families(self, family: str, n: int) -> None:
+        cost = np.stack([instances.lap(family, n + k)[:n, :n] for k in range(4)])
+        solution, certificate = run({"cost": cost})
+        assert solution.method == "batched"
+        assert certificate.holds, certificate
+        assert certificate.objective == pytest.approx(sum(scipy_optimum(c) or 0 for c in cost), rel=1e-12)
 
     def test_tiny_problems_by_brute_force(self) -> None:
         rng = np.random.default_rng(2)

@@ -15,6 +15,7 @@ from kernels.problems import Array, QuadraticAssignment
 from kernels.qap.lap import assign
 
 Number = int | float
+NAMES = ("gilmore-lawler", "gilmore-lawler by columns")
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,13 +34,13 @@ def gilmore_lawler(problem: QuadraticAssignment) -> Bound:
     Complexity: O(n^3) time, O(n^2) bytes.
     """
     found = []
-    for name, turn in (("gilmore-lawler", False), ("gilmore-lawler by columns", True)):
+    for name, turn in zip(NAMES, (False, True), strict=True):
         costs = pair_costs(problem, turn)
         u, v = np.empty(problem.n, costs.dtype), np.empty(problem.n, costs.dtype)
         raw = assign(_barred(problem, costs), u, v, np.empty(problem.n, np.int64))
         value = round_up(problem, int(raw)) if problem.integer else float(raw) - slack(problem)
         found.append(Bound(name, value, raw, {"u": u, "v": v}))
-        if _turns_alike(problem):
+        if turns_alike(problem):
             break
     return max(found, key=lambda bound: bound.value)
 
@@ -109,7 +110,8 @@ def _barred(problem: QuadraticAssignment, costs: Array) -> Array:
     return np.where(problem.forbidden, bar, costs)
 
 
-def _turns_alike(problem: QuadraticAssignment) -> bool:
+def turns_alike(problem: QuadraticAssignment) -> bool:
+    """True when rows and columns give the same bound: both matrices are symmetric."""
     return all((m == m.T).all() for m in (problem.flow, problem.distance))
 
 

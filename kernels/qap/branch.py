@@ -1,7 +1,7 @@
-"""Branch and bound with the level-1 dual ascent at every node: proves optimality for small n.
+"""Branch and bound with the level-1 dual ascent at every node: proves optimality for small n; the twin of tree.cu.
 
-A node fixes some facilities. Its bound is the ascent's, continued on what is left of the parent's reduced costs; a
-node whose bound exceeds the incumbent less one step is done. Otherwise one facility (or one location) is chosen and
+A node fixes some facilities. Its bound is the ascent's, continued on what is left of the parent's prices; a node whose
+bound exceeds the incumbent less one step is done. Otherwise one facility (or one location) is chosen and
 tried everywhere it still can go. Locations that an automorphism of the distances maps to each other, while it
 leaves the fixed ones in place, give equal subtrees: one of them is searched (likewise facilities and flows).
 """
@@ -12,78 +12,162 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from kernels.problems import Array, QuadraticAssignment
-from kernels.qap.rlt1 import sweep
+from kernels.problems import Array
+from kernels.qap import symmetry
+from kernels.qap.lap import assign
+from kernels.qap.rlt1 import Ascent
 
-AUTOMORPHISMS = 2000
-STEPS = 200_000
-PATIENCE = 3
-"""Sweeps like the last one that a node may still need; had16 falls with 3 in 122 thousand nodes, and longer with 6."""
+SWEEPS, PATIENCE = 30, 7
+"""Of a node: the most sweeps, and how many sweeps like the last one it may still need for another to be made."""
+SHARP = 1.0
 
 
 @dataclass(frozen=True, eq=False)
 class Node:
-    """A subproblem: reduced costs over the facilities and locations that are left, and what is fixed."""
+    """A subproblem: what is left of the costs over the facilities and locations that are left, and what is fixed.
+
+    leaders: (m, m) int64; prices: (m (m - 1) / 2, m, m), block of rows i < k, entry [j, l]: the price of (i, j) and
+    (k, l) together. A leader or price above `room` = limit - bound excludes what it stands for, in the whole subtree.
+    """
 
     leaders: Array
-    submatrices: Array
+    prices: Array
     bound: int
     facilities: Array
     locations: Array
     fixed: Array
 
 
+def root(ascent: Ascent) -> Node:
+    """The node above all others, from the ascent's reduced costs: complementary entries become one price."""
+    n = ascent.problem.n
+    above, below = np.triu_indices(n, 1)
+    submatrices = ascent.submatrices.astype(np.int64)
+    prices = submatrices[above, :, below, :] + submatrices[below, :, above, :].transpose(0, 2, 1)
+    everyone = np.arange(n)
+    return Node(ascent.leaders.copy(), prices, ascent.total, everyone, everyone, np.full(n, -1))
+
+
+@njit(cache=True, nogil=True, inline="always")
+def _pair(i: int, k: int, m: int) -> Any:
+    return i * (2 * m - i - 1) // 2 + k - i - 1
+
+
 @njit(cache=True, nogil=True)
-def ascend(leaders: Array, submatrices: Array, bound: int, limit: int, sweeps: int, order: Array) -> Any:
-    """Sweep until the bound passes `limit`, at most `sweeps` times, or until the gap is beyond PATIENCE sweeps."""
-    none = np.empty((0, 0, 0), np.int64)
+def _take(prices: Array, share: Array, rank: Array, i: int, j: int, cap: int, cost: Array) -> None:
+    """What pair (i, j) may ask of the others: half of each price where the other's row comes later, else all of it."""
+    m = share.shape[0]
+    for a in range(m - 1):
+        k = a + (a >= i)
+        at, later = _pair(min(i, k), max(i, k), m), rank[k] > rank[i]
+        for b in range(m - 1):
+            other = b + (b >= j)
+            x = prices[at, j, other] if i < k else prices[at, other, j]
+            if later:
+                x += share[i, j] + share[k, other]
+            cost[a, b] = cap if x >= cap else (x + 1) // 2 if later else x
+
+
+@njit(cache=True, nogil=True)
+def _give(prices: Array, rank: Array, i: int, j: int, cap: int, cost: Array, u: Array, v: Array, barred: bool) -> None:
+    """Leave the reduced costs, and the halves not taken, as the prices."""
+    m = rank.size
+    for a in range(m - 1):
+        k = a + (a >= i)
+        at, later = _pair(min(i, k), max(i, k), m), rank[k] > rank[i]
+        for b in range(m - 1):
+            other = b + (b >= j)
+            x = cost[a, b]
+            if barred or x >= cap:
+                x = cap
+            else:
+                x += (max(x - 1, 0) if later else 0) - u[a] - v[b]
+            if i < k:
+                prices[at, j, other] = x
+            else:
+                prices[at, other, j] = x
+
+
+@njit(cache=True, nogil=True)
+def sweep(leaders: Array, prices: Array, room: int, order: Array) -> Any:
+    """One sweep over the rows of pairs in that order, as in tree.cu; returns what the bound gains."""
+    m = leaders.shape[0]
+    cap, less = room + 1, m - 1
+    share, rank = np.empty((m, m), np.int64), np.empty(m, np.int64)
+    for i in range(m):
+        rank[order[i]] = i
+        for j in range(m):
+            share[i, j] = cap if leaders[i, j] >= cap else leaders[i, j] // less
+            leaders[i, j] = cap if leaders[i, j] >= cap else leaders[i, j] - share[i, j] * less
+    cost = np.empty((less, less), np.int64)
+    u, v, row_of = np.empty(less, np.int64), np.empty(less, np.int64), np.empty(less, np.int64)
+    for i in order:
+        for j in range(m):
+            _take(prices, share, rank, i, j, cap, cost)
+            if leaders[i, j] < cap:
+                leaders[i, j] = min(cap, leaders[i, j] + assign(cost, u, v, row_of))
+            _give(prices, rank, i, j, cap, cost, u, v, leaders[i, j] >= cap)
+    u, v, row_of = np.empty(m, np.int64), np.empty(m, np.int64), np.empty(m, np.int64)
+    gain = assign(leaders, u, v, row_of)
+    for i in range(m):
+        for j in range(m):
+            if leaders[i, j] < cap:
+                leaders[i, j] -= u[i] + v[j]
+    return gain
+
+
+@njit(cache=True, nogil=True)
+def ascend(leaders: Array, prices: Array, room: int, sweeps: int) -> Any:
+    """Sweep until nothing within `room` is left, or it is too far away; returns the room left, negative when done."""
+    m = leaders.shape[0]
+    order, state = np.arange(m), np.uint32(m)
     for _ in range(sweeps):
-        for a in range(order.size - 1, 0, -1):
-            b = np.random.randint(0, a + 1)
+        for a in range(m - 1, 0, -1):
+            state = np.uint32(state * np.uint32(1664525) + np.uint32(1013904223))
+            b = np.int64(state >> np.uint32(8)) % (a + 1)
             order[a], order[b] = order[b], order[a]
-        gain = sweep(leaders, submatrices, none, none, order, True)
-        bound += gain
-        if bound > limit or gain * PATIENCE < limit - bound:
+        gain = sweep(leaders, prices, room, order)
+        room -= gain
+        if room < 0 or gain * PATIENCE < room:
             break
-    return bound
+    return room
 
 
 @njit(cache=True, nogil=True)
 def choose_line(leaders: Array, room: int) -> Any:
-    """The row (0 <= k < m) or column (m <= k < 2 m) with the fewest pairs within `room`; ties to the greatest sum."""
-    size = leaders.shape[0]
-    best, fewest, greatest = 0, size + 1, np.int64(-1)
-    for line in range(2 * size):
-        count, total = 0, np.int64(0)
-        for a in range(size):
-            x = leaders[line, a] if line < size else leaders[a, line - size]
+    """The row (0 <= k < m) or column (m <= k < 2 m) with the least work below it, as in tree.cu."""
+    m = leaders.shape[0]
+    best, least = 0, np.inf
+    for line in range(2 * m):
+        work = 0.0
+        for a in range(m):
+            x = leaders[line, a] if line < m else leaders[a, line - m]
             if x <= room:
-                count += 1
-                total += x
-            else:
-                total += room
-        if count < fewest or (count == fewest and total > greatest):
-            best, fewest, greatest = line, count, total
+                work += 2.0 ** (SHARP * (room - x) / (room + 1))
+        if work < least:
+            best, least = line, work
     return best
 
 
 @njit(cache=True, nogil=True)
-def fix(leaders: Array, submatrices: Array, i: int, j: int) -> Any:
+def fix(leaders: Array, prices: Array, i: int, j: int) -> Any:
     """The costs that are left once local facility i sits at local location j."""
-    less = leaders.shape[0] - 1
-    new = np.empty((less, less), np.int64)
-    rest = np.empty((less, less, less, less), submatrices.dtype)
-    for a in range(less):
+    wide = leaders.shape[0]
+    m = wide - 1
+    new, rest = np.empty((m, m), np.int64), np.empty((m * (m - 1) // 2, m, m), np.int64)
+    at = 0
+    for a in range(m):
         k = a + (a >= i)
-        for b in range(less):
-            m = b + (b >= j)
-            new[a, b] = leaders[k, m] + submatrices[i, j, k, m] + submatrices[k, m, i, j]
-            for c in range(less):
-                p = c + (c >= i)
-                for d in range(j):
-                    rest[a, b, c, d] = submatrices[k, m, p, d]
-                for d in range(j, less):
-                    rest[a, b, c, d] = submatrices[k, m, p, d + 1]
+        of = _pair(min(i, k), max(i, k), wide)
+        for c in range(m):
+            q = c + (c >= j)
+            new[a, c] = leaders[k, q] + (prices[of, j, q] if i < k else prices[of, q, j])
+        for b in range(a + 1, m):
+            block = prices[_pair(k, b + (b >= i), wide)]
+            for c in range(m):
+                for d in range(m):
+                    rest[at, c, d] = block[c + (c >= j), d + (d >= j)]
+            at += 1
     return new, rest
 
 
@@ -94,8 +178,8 @@ def _without(values: Array, at: int) -> Array:
 
 @njit(nogil=True, cache=True)
 def explore(
-    leaders: Array, submatrices: Array, bound: int, facilities: Array, locations: Array, fixed: Array,
-    flow: Array, distance: Array, linear: Array, incumbent: Array, best: Array, step: int, scale: int, sweeps: int,
+    leaders: Array, prices: Array, bound: int, facilities: Array, locations: Array, fixed: Array,
+    flow: Array, distance: Array, linear: Array, incumbent: Array, best: Array, step: int, scale: int,
     counts: Array, stop: Array,
 ) -> int:  # fmt: skip
     """Search one subtree to its end; 1 when it did, 0 when `stop` cut it short.
@@ -109,25 +193,26 @@ def explore(
     if stop[0] != 0:
         return 0
     if size <= 3:
-        _finish(facilities, locations, fixed, flow, distance, linear, incumbent, best)
+        finish(facilities, locations, fixed, flow, distance, linear, incumbent, best)
         return 1
     limit = (incumbent[0] - step) * scale
-    bound = ascend(leaders, submatrices, bound, limit, sweeps, np.arange(size * size))
-    room = limit - bound
+    if bound > limit:
+        return 1
+    room = ascend(leaders, prices, limit - bound, SWEEPS)
     if room < 0:
         return 1
+    bound = limit - room
     line = choose_line(leaders, room)
-    costs = leaders[line].copy() if line < size else leaders[:, line - size].copy()
-    for a in np.argsort(costs):
-        if costs[a] > (incumbent[0] - step) * scale - bound:
-            break
+    for a in range(size):
         i, j = (line, a) if line < size else (a, line - size)
-        new, rest = fix(leaders, submatrices, i, j)
+        if leaders[i, j] > (incumbent[0] - step) * scale - bound:
+            continue
+        new, rest = fix(leaders, prices, i, j)
         down = fixed.copy()
         down[facilities[i]] = locations[j]
         done = explore(
-            new, rest, bound + costs[a], _without(facilities, i), _without(locations, j), down, flow, distance, linear,
-            incumbent, best, step, scale, sweeps, counts, stop,
+            new, rest, bound + leaders[i, j], _without(facilities, i), _without(locations, j), down, flow, distance,
+            linear, incumbent, best, step, scale, counts, stop,
         )  # fmt: skip
         if done == 0:
             return 0
@@ -135,7 +220,7 @@ def explore(
 
 
 @njit(cache=True, nogil=True)
-def _finish(
+def finish(
     facilities: Array, locations: Array, fixed: Array, flow: Array, distance: Array, linear: Array,
     incumbent: Array, best: Array,
 ) -> None:  # fmt: skip
@@ -158,79 +243,29 @@ def _finish(
         incumbent[0] = min(incumbent[0], cost)
 
 
-def split(node: Node, limit: int, sweeps: int, alike: tuple[list[Array], list[Array]]) -> list[Node]:
+def split(node: Node, limit: int, alike: tuple[list[Array], list[Array]]) -> list[Node]:
     """The children of a node that may hold something better than `limit`, one of each class of equals."""
-    leaders, submatrices = node.leaders.copy(), node.submatrices.copy()
+    if node.bound > limit:
+        return []
+    leaders, prices = node.leaders.copy(), node.prices.copy()
     size = len(node.facilities)
-    bound = int(ascend(leaders, submatrices, node.bound, limit, sweeps, np.arange(size * size)))
+    bound = limit - int(ascend(leaders, prices, limit - node.bound, SWEEPS))
     if bound > limit:
         return []
     line = int(choose_line(leaders, limit - bound))
     places = np.flatnonzero(node.fixed >= 0)
     if line < size:
-        open_to = _representatives(node.locations, alike[1], node.fixed[places])
+        open_to = symmetry.representatives(node.locations, alike[1], node.fixed[places])
         pairs = [(line, b) for b in range(size) if node.locations[b] in open_to]
     else:
-        open_to = _representatives(node.facilities, alike[0], places)
+        open_to = symmetry.representatives(node.facilities, alike[0], places)
         pairs = [(a, line - size) for a in range(size) if node.facilities[a] in open_to]
     children = []
     for i, j in pairs:
         if bound + leaders[i, j] <= limit:
-            new, rest = fix(leaders, submatrices, i, j)
+            new, rest = fix(leaders, prices, i, j)
             fixed = node.fixed.copy()
             fixed[node.facilities[i]] = node.locations[j]
             left = np.delete(node.facilities, i), np.delete(node.locations, j)
             children.append(Node(new, rest, bound + int(leaders[i, j]), *left, fixed))
     return children
-
-
-def _representatives(candidates: Array, automorphisms: list[Array], fixed: Array) -> set[int]:
-    """The least of each class of candidates under the automorphisms that leave every fixed index in place."""
-    least = {int(c): int(c) for c in candidates}
-    for g in automorphisms:
-        if (g[fixed] == fixed).all():
-            for c in candidates:
-                a, b = least[int(c)], least[int(g[c])]
-                if a != b:
-                    low, high = min(a, b), max(a, b)
-                    least = {key: low if value == high else value for key, value in least.items()}
-    return set(least.values())
-
-
-def automorphisms(problem: QuadraticAssignment) -> tuple[list[Array], list[Array]]:
-    """Permutations of facilities, and of locations, that change no objective; at most AUTOMORPHISMS of each."""
-    linear = np.zeros_like(problem.flow) if problem.linear is None else problem.linear
-    if problem.forbidden is not None:
-        linear = np.where(problem.forbidden, np.abs(linear).max() + 1, linear)
-    return _group(problem.flow, linear), _group(problem.distance, linear.T)
-
-
-def _group(matrix: Array, linear: Array) -> list[Array]:
-    """Permutations g with matrix[g, g] = matrix and linear[g] = linear, by backtracking over equal signatures."""
-    n = matrix.shape[0]
-    marks = [
-        (matrix[i, i], tuple(np.sort(matrix[i])), tuple(np.sort(matrix[:, i])), tuple(linear[i])) for i in range(n)
-    ]
-    found: list[Array] = []
-    image = np.full(n, -1)
-    steps = 0
-
-    def extend(depth: int) -> None:
-        nonlocal steps
-        if depth == n:
-            found.append(image.copy())
-            return
-        for c in range(n):
-            steps += 1
-            if steps > STEPS or len(found) >= AUTOMORPHISMS:
-                return
-            if c in image[:depth] or marks[c] != marks[depth]:
-                continue
-            seen = image[:depth]
-            if (matrix[c, seen] == matrix[depth, :depth]).all() and (matrix[seen, c] == matrix[:depth, depth]).all():
-                image[depth] = c
-                extend(depth + 1)
-                image[depth] = -1
-
-    extend(0)
-    return found

@@ -1,10 +1,13 @@
 // Exchanges of a quadratic assignment with O(1) upkeep: the parts that the searches of multistart.cu are made of.
 //
 // partial[u, l] = linear[u, l] + sum_k flow[u, k] distance[l, p[k]] (+ the transposed product when asymmetric) is what
-// facility u would cost at location l. After exchange (r, t), with a_u = F_ur - F_ut and h_u = D[p_u, p_r] - D[p_u, p_t]:
-// partial += a b', delta[u, v] += (a_u - a_v)(h_u - h_v) for pairs without r and t; pairs with them are read off partial.
+// facility u would cost at location l. After exchange (r, t), with a_u = F_ur - F_ut and h_u = D[p_u, p_r] - D[p_u,
+// p_t]: partial += a b', delta[u, v] += (a_u - a_v)(h_u - h_v) for pairs without r and t; pairs with them are read off
+// partial.
 //
 // Compile with -D VALUE (int, long long, double), SYMMETRIC, TU, TD (tile), THREADS, BLOCKS (per SM), MATRICES.
+#include "qap/incumbent.cuh"
+
 #ifndef VALUE
 #define VALUE int
 #endif
@@ -33,6 +36,7 @@ typedef VALUE value_t;
 constexpr int REPEATED = 0x7fffffff;  // the tabu limit of an exchange that another place of the tiling owns
 constexpr int PAIRS = TU * TD;
 constexpr int REACH = TU + TD - 1;
+constexpr int UNROLL = PAIRS > 160 ? 1 : PAIRS;  // beyond, a tile lies in local memory, which is to say in L2
 constexpr int VEC = 16 / sizeof(value_t);
 constexpr bool FLOATING = value_t(0.5) != value_t(0);
 template <bool floating> struct Wide { typedef long long type; };
@@ -180,7 +184,7 @@ __device__ void open_tile(Tile &tile, const Problem &q, const Shared &s) {
     tile.u0 = row * TU;
     tile.live = tile.u0 < n;
     tile.v0 = (tile.u0 + d0) % n;
-#pragma unroll
+#pragma unroll UNROLL
     for (int k = 0; k < PAIRS; ++k) {
         const int i = k / TD, d = d0 + k % TD, u = tile.u0 + i;
         const bool own = u < n && (2 * d < n || (2 * d == n && u < d));
@@ -192,21 +196,21 @@ __device__ void open_tile(Tile &tile, const Problem &q, const Shared &s) {
 // Add the pending product to every delta, put the fresh deltas and limits of r and s in, and find the least allowed.
 __device__ __forceinline__ value_t sweep(Tile &tile, const Shared &s, int n, int it, value_t aspire, int r, int t) {
     Pair u[TU], v[REACH];
-#pragma unroll
+#pragma unroll UNROLL
     for (int i = 0; i < TU; ++i) u[i] = s.ah[tile.u0 + i];
-#pragma unroll
+#pragma unroll UNROLL
     for (int j = 0; j < REACH; ++j) v[j] = s.ah[tile.v0 + j];
-#pragma unroll
+#pragma unroll UNROLL
     for (int k = 0; k < PAIRS; ++k) {
         const int i = k / TD, j = i + k % TD;
         tile.delta[k] += (u[i].a - v[j].a) * (u[i].h - v[j].h);
     }
     if constexpr (!SYMMETRIC) {
-#pragma unroll
+#pragma unroll UNROLL
         for (int i = 0; i < TU; ++i) u[i] = s.ah2[tile.u0 + i];
-#pragma unroll
+#pragma unroll UNROLL
         for (int j = 0; j < REACH; ++j) v[j] = s.ah2[tile.v0 + j];
-#pragma unroll
+#pragma unroll UNROLL
         for (int k = 0; k < PAIRS; ++k) {
             const int i = k / TD, j = i + k % TD;
             tile.delta[k] += (u[i].a - v[j].a) * (u[i].h - v[j].h);
@@ -215,7 +219,7 @@ __device__ __forceinline__ value_t sweep(Tile &tile, const Shared &s, int n, int
     const int ru = r < tile.u0 ? r - tile.u0 + n : r - tile.u0, tu = t < tile.u0 ? t - tile.u0 + n : t - tile.u0;
     const int rv = r < tile.v0 ? r - tile.v0 + n : r - tile.v0, tv = t < tile.v0 ? t - tile.v0 + n : t - tile.v0;
     if (unsigned(ru) < TU || unsigned(tu) < TU || unsigned(rv) < REACH || unsigned(tv) < REACH) {
-#pragma unroll
+#pragma unroll UNROLL
         for (int k = 0; k < PAIRS; ++k) {
             const int i = k / TD, j = i + k % TD;
             const bool of_u = i == ru || i == tu;
@@ -228,7 +232,7 @@ __device__ __forceinline__ value_t sweep(Tile &tile, const Shared &s, int n, int
         }
     }
     value_t least = huge_value();
-#pragma unroll
+#pragma unroll UNROLL
     for (int k = 0; k < PAIRS; ++k) {
         const bool allowed = tile.until[k] < it || tile.delta[k] < aspire;
         if (allowed && tile.delta[k] < least) least = tile.delta[k];
@@ -237,13 +241,14 @@ __device__ __forceinline__ value_t sweep(Tile &tile, const Shared &s, int n, int
 }
 
 // One slot per warp: its least allowed exchange.
-__device__ __forceinline__ void post(const Tile &tile, const Shared &s, int n, value_t least, int it, value_t aspire, unsigned turn) {
+__device__ __forceinline__ void post(
+    const Tile &tile, const Shared &s, int n, value_t least, int it, value_t aspire, unsigned turn) {
     const value_t of_warp = least_of_warp(least);
     const int lane = threadIdx.x & 31;
     const unsigned ballot = __ballot_sync(FULL_WARP, least == of_warp);
     if (lane != first_lane(ballot, turn)) return;
     Slot slot{of_warp, 0, 1};
-#pragma unroll
+#pragma unroll UNROLL
     for (int k = 0; k < PAIRS; ++k) {
         if (tile.delta[k] == of_warp && (tile.until[k] < it || of_warp < aspire)) {
             slot.r = wrap(tile.u0 + k / TD, n);
@@ -262,7 +267,8 @@ __device__ __forceinline__ Slot choose(const Shared &s, unsigned turn) {
 }
 
 // Taillard's second rule: an exchange of facility u whose two arrivals were last forbidden before `before`.
-__device__ __forceinline__ bool oldest(const Problem &q, const Shared &s, int u, int before, unsigned turn, Slot &slot) {
+__device__ __forceinline__ bool oldest(
+    const Problem &q, const Shared &s, int u, int before, unsigned turn, Slot &slot) {
     __shared__ int found;
     const int n = q.n;
     if (threadIdx.x == 0) found = 0x7fffffff;
@@ -313,7 +319,8 @@ __device__ __forceinline__ void refresh(const Problem &q, const Shared &s, int r
         const int one = first ? r : t, v = first ? cell : cell - n, at = first ? pr : pt;
         const int pv = v == r ? pr : v == t ? pt : s.p[v];
         value_t x = value_t(0);
-        if (v != one) x = soon(s, one, pv) + soon(s, v, at) - soon(s, one, at) - soon(s, v, pv) + between(q, one, v, at, pv);
+        if (v != one)
+            x = soon(s, one, pv) + soon(s, v, at) - soon(s, one, at) - soon(s, v, pv) + between(q, one, v, at, pv);
         (first ? s.of_r : s.of_s)[v] = x;
         s.scratch[cell] = min(s.until[one * n + pv], s.until[v * n + at]);
     }
@@ -338,11 +345,11 @@ __device__ __forceinline__ void add_product(const Shared &s, int n) {
         const value_t a = s.ah[u].a;
         Quad *at = reinterpret_cast<Quad *>(s.partial + u * s.stride) + column;
         Quad x = *at;
-#pragma unroll
+#pragma unroll UNROLL
         for (int i = 0; i < VEC; ++i) x.x[i] += a * b.x[i];
         if constexpr (!SYMMETRIC) {
             const value_t a2 = s.ah2[u].a;
-#pragma unroll
+#pragma unroll UNROLL
             for (int i = 0; i < VEC; ++i) x.x[i] += a2 * b2.x[i];
         }
         *at = x;

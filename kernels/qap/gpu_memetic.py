@@ -1,6 +1,9 @@
-"""The memetic population of memetic.cu from the host: matrices, buffers, launches and the epochs between them."""
+"""The memetic population of memetic.cu from the host: matrices, buffers, and a queue of generations."""
 
-from dataclasses import dataclass
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
 
 import cupy
 import numpy as np
@@ -8,61 +11,31 @@ import numpy as np
 from kernels import cuda
 from kernels.deadline import Deadline
 from kernels.problems import Array, QuadraticAssignment
+from kernels.qap.gpu_mailbox import NOTHING, Mailbox
+from kernels.qap.parts import Matrices, split
 from kernels.solution import Termination
 
 SOURCE = "qap/memetic.cu"
+LARGEST_N = 512
+"""Beyond this a block's registers hold too little of the state."""
 LONGEST = 6_000_000
-"""Moves of a generation times n: about 0.2 s, so that a deadline is not overrun by more."""
+"""Moves of a generation times n: about 0.2 s."""
+AHEAD = 3
+"""Generations queued on the device, so that it never waits for the host."""
+POLL_S = 0.0005
 
 
-@dataclass(frozen=True)
-class Matrices:
-    """A quadratic assignment split as memetic.cu wants it: `scale` times the objective, diagonals folded into `linear`.
-
-    `a`, `b` (n, n) are symmetric with zero diagonals, `a_skew`, `b_skew` antisymmetric or None; objective * scale =
-    sum over i < j of (a b + a_skew b_skew) + sum of `linear`. `delta` is the C type that holds every exchange value.
-    """
-
-    a: Array
-    b: Array
-    a_skew: Array | None
-    b_skew: Array | None
-    linear: Array | None
-    scale: int
-    delta: str
+def _record(**fields: Any) -> np.dtype:
+    return np.dtype(list(fields.items()), align=True)
 
 
-def split(problem: QuadraticAssignment) -> Matrices:
-    """Return `problem` as symmetric and antisymmetric parts; exact, whatever the symmetry of its matrices."""
-    flow, distance = problem.flow.copy(), problem.distance.copy()
-    linear = np.outer(flow.diagonal(), distance.diagonal())
-    if problem.linear is not None:
-        linear = linear + problem.linear
-    np.fill_diagonal(flow, 0)
-    np.fill_diagonal(distance, 0)
-    a_skew = b_skew = None
-    scale = 1
-    if (flow == flow.T).all():
-        a, b = flow, distance + distance.T
-    elif (distance == distance.T).all():
-        a, b = flow + flow.T, distance
-    else:
-        a, b, a_skew, b_skew, scale = flow + flow.T, distance + distance.T, flow - flow.T, distance - distance.T, 2
-    linear = linear * scale
-    return Matrices(
-        a, b, a_skew, b_skew, linear if linear.any() else None, scale, _delta_type(a, b, a_skew, b_skew, linear)
-    )
-
-
-def _delta_type(a: Array, b: Array, a_skew: Array | None, b_skew: Array | None, linear: Array) -> str:
-    if a.dtype.kind == "f" or b.dtype.kind == "f" or linear.dtype.kind == "f":
-        return "double"
-    # |D| <= sum_k |a_uk - a_vk| |b_.. - b_..| + 4 max |linear|, in Python integers, which do not overflow.
-    largest = 4 * int(np.abs(linear).max())
-    for x, y in ((a, b), (a_skew, b_skew)):
-        if x is not None and y is not None:
-            largest += 4 * int(np.abs(x).sum(axis=1).max()) * int(np.abs(y).max())
-    return "float" if largest < 1 << 24 else "int" if largest < 1 << 30 else "long long"
+MATRICES = _record(**dict.fromkeys(("a", "b", "a_skew", "b_skew", "linear"), np.uint64))
+MEMBERS = _record(
+    **dict.fromkeys(("population", "record", "cost", "stale", "visits", "tabu"), np.uint64),
+    **dict.fromkeys(("parity", "tenure_low", "tenure_span"), np.int32), seed=np.uint64,
+)  # fmt: skip
+RECIPE = _record(**dict.fromkeys(("cross", "relink", "strength_low", "strength_span", "patience", "reach"), np.int32))
+NEWS = _record(least=np.uint64, mailbox=np.uint64)
 
 
 def geometry(n: int, wide: bool) -> tuple[int, int]:
@@ -86,16 +59,18 @@ class Policy:
     everything else far less.
 
     `moves`: tabu moves per generation in the first epoch, as a multiple of n; each later epoch takes `growth` times as
-    many. `tenure`: a random length between these multiples of n. `cross`: share of children bred from two parents, the
-    others are the own permutation with a cycle through `strength` (multiples of n) positions. `reach`: how far away in
-    the ring of members a partner may be. `patience`: generations without a better child after which the child is taken
-    anyway. `quiet`: generations without a new best after which the epoch ends and all members start afresh.
+    many. `tenure`: a random length between these multiples of n. `cross`, `relink`: shares of children bred from two
+    parents, the others are the own permutation with a cycle through `strength` (multiples of n, more the longer the
+    member has waited) positions. `reach`: how far away in the ring of members a partner may be. `patience`:
+    generations without a better child after which the child is taken anyway. `quiet`: generations without a new best
+    after which the epoch ends and all members start afresh.
     """
 
     moves: float = 20.0
     growth: float = 1.5
     tenure: tuple[float, float] = (0.1, 0.3)
-    cross: float = 0.25
+    cross: float = 0.15
+    relink: float = 0.1
     strength: tuple[float, float] = (0.03, 0.15)
     reach: int = 1 << 14
     patience: int = 5
@@ -103,77 +78,116 @@ class Policy:
 
 
 class Population:
-    """`members` permutations on the current device, improved one generation a launch."""
+    """`members` permutations on the current device, improved one generation (two launches) at a time."""
 
     def __init__(
         self,
         matrices: Matrices,
         members: int | None = None,
         seed: int = 0,
-        groups: int | None = None,
-        blocks: int | None = None,
+        policy: Policy = Policy(),
+        goal: int | float | None = None,
     ) -> None:
+        """Upload; `goal` is in the device's objective (times scale): once met, further generations do nothing."""
         n = self.n = len(matrices.a)
-        self.scale = matrices.scale
+        self.scale, self.policy = matrices.scale, policy
         entry = matrices.delta
-        fastest = geometry(n, entry in ("long long", "double"))
-        groups, blocks = groups or fastest[0], blocks or fastest[1]
+        groups, blocks = geometry(n, entry in ("long long", "double"))
         self.threads = -(-n * groups // 32) * 32
         defines = (
-            f"-DSIZE={n}", f"-DGROUPS={groups}", f"-DDELTA={matrices.delta}", f"-DENTRY={entry}",
+            f"-DSIZE={n}", f"-DGROUPS={groups}", f"-DDELTA={entry}", f"-DENTRY={entry}",
             f"-DTOTAL={'double' if entry == 'double' else 'long long'}", f"-DSKEW={int(matrices.a_skew is not None)}",
             f"-DLINEAR={int(matrices.linear is not None)}", f"-DBLOCKS={blocks}",
         )  # fmt: skip
         self._evolve = cuda.kernel(SOURCE, "evolve", defines, cooperative=False)
+        self._judge = cuda.kernel(SOURCE, "judge", defines, cooperative=False)
         out = cupy.zeros(2, cupy.int32)
         cuda.kernel(SOURCE, "layout", defines, cooperative=False)((1,), (1,), (out,))
         self._shared = int(out[0])
         self._evolve.max_dynamic_shared_size_bytes = self._shared
         per_sm = max(1, min(blocks, 227 * 1024 // (self._shared + 1024)))
         self.members = members or per_sm * cupy.cuda.Device().attributes["MultiProcessorCount"]
-        number = {"float": np.float32, "int": np.int32, "long long": np.int64, "double": np.float64}[matrices.delta]
-        self._matrices = tuple(
-            cupy.zeros(1, number) if m is None else cupy.asarray(np.ascontiguousarray(m, dtype=number))
-            for m in (matrices.a, matrices.b, matrices.a_skew, matrices.b_skew, matrices.linear)
-        )
-        self._total = np.float64 if number is np.float64 else np.int64
-        self._permutations = cupy.zeros((2, self.members, n), cupy.int16)
-        self._costs = cupy.zeros((2, self.members), self._total)
-        self._stale = cupy.zeros((2, self.members), cupy.int32)
-        self._tabu = cupy.zeros(1 if n <= 128 else self.members * n * n, cupy.int32)
         self._random = np.random.default_rng(seed)
-        self._parity = 0
+        self._number = {"float": np.float32, "int": np.int32, "long long": np.int64, "double": np.float64}[entry]
+        self._allocate(matrices, goal)
+        self.generations = 0
+
+    def _allocate(self, matrices: Matrices, goal: int | float | None) -> None:
+        n, count, number = self.n, self.members, self._number
+        self.total = total = np.dtype(np.float64 if number is np.float64 else np.int64)
+        worst = float(np.finfo(np.float64).max) if total.kind == "f" else NOTHING
+        names = MATRICES.names or ()
+        self._matrices, parts = np.zeros((), MATRICES), [getattr(matrices, name) for name in names]
+        self._arrays: dict[str, Any] = {
+            name: cupy.zeros(1, number) if part is None else cupy.asarray(np.ascontiguousarray(part, dtype=number))
+            for name, part in zip(names, parts, strict=True)
+        }
+        self._arrays |= {
+            "population": cupy.zeros((2, count, n), cupy.int16), "record": cupy.zeros(n, cupy.int16),
+            "cost": cupy.zeros((2, count), total), "stale": cupy.zeros((2, count), cupy.int32),
+            "visits": cupy.zeros((n, n), cupy.int32),
+            "tabu": cupy.zeros(1 if n <= 128 else count * n * n, cupy.int32),
+        }  # fmt: skip
+        self.mailbox = Mailbox(total.kind == "f")
+        self._members, self._news = np.zeros((), MEMBERS), np.zeros((), NEWS)
+        pointers = {name: array.data.ptr for name, array in self._arrays.items()} | self.mailbox.pointers
+        for record in (self._matrices, self._members, self._news):
+            for name in set(record.dtype.names or ()) & set(pointers):
+                record[name] = pointers[name]
+        policy, recipe = self.policy, np.zeros((), RECIPE)
+        low, high = max(1, int(policy.tenure[0] * n)), max(2, int(policy.tenure[1] * n))
+        self._members["tenure_low"], self._members["tenure_span"] = low, high - low + 1
+        weak, strong = max(3, int(policy.strength[0] * n)), max(4, int(policy.strength[1] * n))
+        recipe["cross"], recipe["relink"] = int(policy.cross * 256), int(policy.relink * 256)
+        recipe["strength_low"], recipe["strength_span"] = weak, strong - weak
+        recipe["patience"], recipe["reach"] = policy.patience, max(1, min(policy.reach, count - 1))
+        self._recipe = recipe
+        length = min(max(8, int(policy.moves * n)), LONGEST // n)
+        epoch = np.zeros((), _epoch(total))
+        epoch["best"], epoch["least"], epoch["growth"], epoch["fresh"] = worst, worst, policy.growth, 1
+        epoch["goal"] = -worst if goal is None else goal
+        epoch["length"], epoch["longest"], epoch["quiet_limit"] = length, LONGEST // n, policy.quiet
+        self._epoch = cupy.asarray(epoch[None].view(np.uint8))
 
     def open(self, permutations: Array) -> None:
-        """Start from `permutations` (members, n); their costs are set by the next `generation(fresh=True)`."""
-        self._permutations[self._parity] = cupy.asarray(permutations.astype(np.int16))
-        self._stale.fill(0)
+        """Start the first epoch from `permutations` (members, n)."""
+        self._arrays["population"][0] = cupy.asarray(permutations.astype(np.int16))
 
-    def generation(self, moves: int, policy: Policy, fresh: bool = False) -> None:
-        """Queue one generation of `moves` tabu moves per member; does not wait. `fresh` takes members as they are."""
-        n = self.n
-        tenure_low, tenure_high = max(1, int(policy.tenure[0] * n)), max(2, int(policy.tenure[1] * n))
-        strength_low, strength_high = max(3, int(policy.strength[0] * n)), max(4, int(policy.strength[1] * n))
-        reach = max(1, min(policy.reach, self.members - 1))
-        numbers = (
-            self._parity, moves, tenure_low, tenure_high - tenure_low + 1, reach, policy.patience, int(fresh),
-            int(policy.cross * 256), strength_low, strength_high - strength_low + 1,
+    def generation(self) -> None:
+        """Queue one generation; does not wait."""
+        self._members["seed"] = np.uint64(self._random.integers(1 << 63))
+        self._members["parity"] = self.generations % 2
+        epoch, news = self._epoch, self._news
+        self._evolve(
+            (self.members,), (self.threads,), (self._matrices, self._members, self._recipe, epoch, news),
+            shared_mem=self._shared,
         )  # fmt: skip
-        buffers = (*self._matrices, self._permutations, self._costs, self._stale, self._tabu)
-        seed = np.uint64(self._random.integers(1 << 63))
-        arguments = (*buffers, *map(np.int32, numbers), seed)
-        self._evolve((self.members,), (self.threads,), arguments, shared_mem=self._shared)
-        self._parity = 1 - self._parity
+        self.generations += 1
+        self._members["parity"] = self.generations % 2
+        self._judge((1,), (1024,), (self._members, epoch, news, np.int32(self.members)))
 
-    def costs(self) -> Array:
-        """Objective times scale of every member (members,); waits for the device."""
-        costs: Array = cupy.asnumpy(self._costs[self._parity])
-        return costs
+    def state(self) -> Any:
+        """`Epoch` of memetic.cu; waits for the device."""
+        return cupy.asnumpy(self._epoch).view(_epoch(self.total))[0]
 
-    def permutation(self, member: int) -> Array:
-        """The permutation of `member` (n,) int64."""
-        permutation: Array = cupy.asnumpy(self._permutations[self._parity, member]).astype(np.int64)
-        return permutation
+    def best(self) -> Array:
+        """The best permutation of all epochs, (n,) int64; waits for the device."""
+        best: Array = cupy.asnumpy(self._arrays["record"]).astype(np.int64)
+        return best
+
+    def elite(self) -> list[Array]:
+        """The members by cost, each (n,) int64; waits for the device."""
+        half = self.generations % 2
+        order = np.argsort(cupy.asnumpy(self._arrays["cost"][half]), kind="stable")
+        return list(cupy.asnumpy(self._arrays["population"][half]).astype(np.int64)[order])
+
+
+def _epoch(total: np.dtype) -> np.dtype:
+    numbers = ("length", "longest", "quiet", "quiet_limit", "number", "generation", "fresh", "done")
+    return _record(
+        **dict.fromkeys(("best", "least", "goal"), total), moves=np.uint64, growth=np.float32,
+        **dict.fromkeys(numbers, np.int32),
+    )  # fmt: skip
 
 
 @dataclass
@@ -185,6 +199,7 @@ class Outcome:
     generations: int
     moves: int
     termination: Termination
+    members: list[Array] = field(default_factory=list)
 
 
 def evolve(
@@ -197,46 +212,58 @@ def evolve(
     generation_limit: int | None = None,
     start: Array | None = None,
     policy: Policy = Policy(),
+    deterministic: bool = False,
 ) -> Outcome:
-    """Run epochs of generations until the target, the limit or the deadline; every new best is reported.
+    """Run generations until the target, the limit or the deadline; every new least cost is reported as it is told.
 
-    The host only looks: it queues generations, reads the costs every POLL_S and decides when an epoch ends.
-    Deterministic for a seed as long as the generation limit, not the clock, ends it.
+    The device decides what a generation does; the host keeps a few queued, listens, and stops it.
+    Deterministic for a seed as long as the generation limit ends it, or the target does and `deterministic` asks that
+    the generation that met it is finished.
     """
     matrices = split(problem)
-    population = Population(matrices, members, seed)
-    n, random = population.n, np.random.default_rng(seed)
-    moves, total_moves, generations = max(8, int(policy.moves * n)), 0, 0
-    best = Outcome(np.arange(n), np.inf, 0, 0, Termination.ITERATION_LIMIT)
-    goal = -np.inf if target is None else target * matrices.scale
-    while True:
-        first = np.array([random.permutation(n) for _ in range(population.members)])
-        if start is not None:
-            first[0] = start
-        if np.isfinite(best.scaled) and random.random() < 0.5:
-            first[0] = best.permutation  # half of the epochs build on the best so far, half are on their own
-        population.open(first)
-        quiet, epoch_best, fresh = 0, np.inf, True
-        while quiet < policy.quiet:
-            population.generation(moves, policy, fresh=fresh)
-            generations, total_moves, fresh = generations + 1, total_moves + moves * population.members, False
-            costs = population.costs()
-            least = costs.min().item()
-            quiet = 0 if least < epoch_best else quiet + 1
-            epoch_best = min(epoch_best, least)
-            if least < best.scaled:
-                best.permutation, best.scaled = population.permutation(int(costs.argmin())), least
-                deadline.report(
-                    generations,
-                    objective=least / matrices.scale if isinstance(least, float) else least // matrices.scale,
-                )
-            best.generations, best.moves = generations, total_moves
-            stop = Termination.GAP_REACHED if best.scaled <= goal else deadline.expired()
-            if stop is None and generations == generation_limit:
-                stop = Termination.ITERATION_LIMIT
-            if stop is not None:
-                best.termination = stop
-                return best
-            if np.unique(costs).size < max(2, population.members // 8):
-                break
-        moves = min(int(moves * policy.growth), LONGEST // n)
+    goal = None if target is None else target * matrices.scale
+    population = Population(matrices, members, seed, policy, goal)
+    random = np.random.default_rng(seed)
+    first = random.permuted(np.tile(np.arange(population.n), (population.members, 1)), axis=1)
+    if start is not None:
+        first[0] = start
+    population.open(first)
+    queued: deque[Any] = deque()
+    told: int | float | None = None
+    termination: Termination | None = None
+    met = False
+    while termination is None:
+        if not met and population.generations != generation_limit and len(queued) < AHEAD:
+            population.generation()
+            queued.append(cupy.cuda.Event(disable_timing=True))
+            queued[-1].record()
+            continue
+        time.sleep(POLL_S)
+        while queued and queued[0].done:
+            queued.popleft()
+        told = _tell(deadline, population, told)
+        met = goal is not None and told is not None and told <= goal
+        if met and not (deterministic and queued):
+            termination = Termination.GAP_REACHED
+        elif not queued and population.generations == generation_limit:
+            termination = Termination.ITERATION_LIMIT
+        else:
+            termination = deadline.expired()
+    if queued:
+        population.mailbox.stop()
+    state = population.state()
+    _tell(deadline, population, told)
+    return Outcome(
+        population.best(), state["best"].item(), int(state["generation"]), int(state["moves"]), termination,
+        population.elite(),
+    )  # fmt: skip
+
+
+def _tell(deadline: Deadline, population: Population, told: int | float | None) -> int | float | None:
+    """Report what the device has told since; returns the least known."""
+    least = population.mailbox.least
+    if least is None or (told is not None and least >= told):
+        return told
+    scale = population.scale
+    deadline.report(population.generations, least / scale if isinstance(least, float) else least // scale)
+    return least

@@ -8,13 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import cupy
-import cupyx
 import numpy as np
 
 from kernels.cuda import kernel
 from kernels.deadline import Deadline
 from kernels.problems import Array, QuadraticAssignment
 from kernels.qap.form import SearchForm, search_form
+from kernels.qap.gpu_mailbox import Mailbox
+from kernels.qap.outcome import Searched
 from kernels.solution import Number, Termination
 
 if TYPE_CHECKING:
@@ -24,9 +25,11 @@ SOURCE = "qap/multistart.cu"
 STARTS = 6144
 """Searches of a round unless asked otherwise: the seed's number."""
 C_TYPES = {"int32": "int", "int64": "long long", "float64": "double"}
-TILES = ((4, 5), (2, 5), (4, 3), (4, 10), (8, 16))
-"""Exchanges per thread as rows x distances; each gives another number of threads per block. (8, 16) reaches n = 512."""
-POLL_S = 0.002
+TILES = ((4, 5), (2, 5), (4, 3), (4, 10), (8, 16), (16, 32), (32, 64))
+"""Exchanges per thread as rows x distances; each gives another number of threads per block.
+
+(8, 16) reaches n = 512; the last two lie in local memory and reach n = 1024 and 2048."""
+POLL_S = 0.001
 SLICE = 50_000_000
 """Exchanges of one search in one launch, so that a launch ends within a second even without a stop."""
 
@@ -39,12 +42,23 @@ PROBLEM = _record(*((k, np.uint64) for k in ("flow", "flow_t", "distance", "dist
 PLAN = _record(
     *(
         (k, np.int32)
-        for k in ("starts", "iterations", "tenure_least", "tenure_span", "age", "every", "tabu", "round", "streamed")
+        for k in (
+            "starts",
+            "iterations",
+            "tenure_least",
+            "tenure_span",
+            "age",
+            "every",
+            "tabu",
+            "round",
+            "given",
+            "streamed",
+        )
     ),
     ("seed", np.uint64),
 )
 FOUND = _record(
-    *((k, np.uint64) for k in ("starts", "hall", "visits", "hall_costs", "stop", "least", "stream", "stream_bytes")),
+    *((k, np.uint64) for k in ("starts", "hall", "visits", "hall_costs", "least", "mailbox", "stream", "stream_bytes")),
     ("iterations", np.uint64),
 )
 
@@ -121,32 +135,40 @@ class Searches:
         a["hall_costs"] = cupy.full(count, worst, np.int64 if integer else np.float64)
         a["visits"], a["iterations"] = cupy.zeros((n, n), np.int32), cupy.zeros(1, np.uint64)
         a["stream"] = cupy.empty(max(1, self.grid * self.layout.stream_bytes), np.uint8)
-        self.control: Array = cupyx.zeros_pinned(2, np.int64)
-        self.control[1] = np.iinfo(np.int64).max
+        self.mailbox = Mailbox(not integer)
         self.problem, self.found = np.zeros((), PROBLEM), np.zeros((), FOUND)
+        pointers = {name: array.data.ptr for name, array in a.items()} | self.mailbox.pointers
         for record in (self.problem, self.found):
-            for name in set(record.dtype.names or ()) & set(a):
-                record[name] = a[name].data.ptr
+            for name in set(record.dtype.names or ()) & set(pointers):
+                record[name] = pointers[name]
         self.problem["n"], self.found["stream_bytes"] = n, self.layout.stream_bytes
-        self.found["stop"], self.found["least"] = self.control.ctypes.data, self.control.ctypes.data + 8
 
-    def launch(self, iterations: int, tenure: tuple[int, int] | None) -> None:
-        """Queue one round: 2-opt from every start when `tenure` is None, else that many tabu iterations."""
+    def launch(self, iterations: int, tenure: tuple[int, int] | None, starts: Array | None = None) -> None:
+        """Queue one round: 2-opt when `tenure` is None, else that many tabu iterations.
+
+        The first round begins at the starts given, later ones at `starts`, or where facilities have been least.
+        """
+        if starts is not None:
+            self.arrays["starts"][:] = cupy.asarray(starts.astype(np.int32))
         n = self.form.n
         plan = np.zeros((), PLAN)
         low, high = tenure or (1, 1)
         plan["iterations"], plan["tenure_least"], plan["tenure_span"] = iterations, low, high - low + 1
         plan["age"], plan["every"], plan["tabu"] = (5 * n * n, 16, 1) if tenure else (0, 1, 0)
         plan["starts"] = len(self.starts)
+        plan["given"] = self.round == 0 or starts is not None
         plan["round"], plan["streamed"] = self.round, self.layout.streamed
         plan["seed"] = (self.seed + 1) * 0x9E3779B97F4A7C15 % 2**64
         arguments = (self.problem, plan, self.found)
         self.kernel((self.grid,), (self.layout.threads,), arguments, shared_mem=self.layout.shared_bytes)
         self.round += 1
 
-    def iterations(self) -> int:
-        """Iterations of all searches so far; waits for the device."""
-        return int(self.arrays["iterations"][0])
+    def searched(self, termination: Termination, population: bool) -> Searched:
+        """What was found; waits for the device."""
+        done, n = int(self.arrays["iterations"][0]), self.form.n
+        facts = {"rounds": self.round, "moves": done * n * (n - 1) // 2, "threads_per_block": self.layout.threads}
+        members = [member for _, member in self.elite()] if population else []
+        return Searched(self.best()[1], termination, done, facts, members)
 
     def best(self) -> tuple[Number, Array]:
         """The least cost and its permutation (n,) int64; waits for the device."""
@@ -154,10 +176,17 @@ class Searches:
         member = int(costs.argmin())
         return costs[member].item(), cupy.asnumpy(self.arrays["hall"][member]).astype(np.int64)
 
+    def elite(self, most: int | None = None) -> list[tuple[Number, Array]]:
+        """Cost and permutation of the best searches, in order; waits for the device."""
+        costs = cupy.asnumpy(self.arrays["hall_costs"])
+        order = np.argsort(costs, kind="stable")[:most]
+        members = cupy.asnumpy(self.arrays["hall"][order]).astype(np.int64)
+        return [(costs[k].item(), member) for k, member in zip(order, members, strict=True)]
+
 
 def run(
     problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Array, target: Number | None
-) -> tuple[Array, Termination, int, dict[str, Any]]:
+) -> Searched:
     """Rounds of searches until the target, the rounds asked for (one by default), or the deadline."""
     form, rng, n = search_form(problem), np.random.default_rng(options.seed), problem.n
     chosen = tuned(form, options.threads_per_block)
@@ -174,33 +203,31 @@ def run(
             part = min(left, max(1, SLICE // (n * n // 2)))
             searches.launch(part, tenure)
             left -= part
-            best = _watch(searches, deadline, best)
+            best = watch(searches, deadline, best)
             if target is not None and best is not None and best <= target:
                 termination = Termination.GAP_REACHED
             termination = termination or deadline.expired()
         rounds -= 1
         if rounds == 0:
             termination = termination or Termination.ITERATION_LIMIT
-    _, permutation = searches.best()
-    done = searches.iterations()
-    facts = {"rounds": searches.round, "moves": done * n * (n - 1) // 2, "threads_per_block": chosen.threads}
-    return permutation, termination, done, facts
+    return searches.searched(termination, options.population)
 
 
-def _watch(searches: Searches, deadline: Deadline, best: Number | None) -> Number | None:
-    """Wait for a round, report what the device writes into host memory, and pass the deadline on."""
-    ended = cupy.cuda.Event()
+def watch(searches: Searches, deadline: Deadline, best: Number | None) -> Number | None:
+    """Wait for a round; report every cost told meanwhile, and pass the deadline on."""
+    ended = cupy.cuda.Event(disable_timing=True)
     ended.record()
-    integer = searches.form.dtype.kind == "i"
-    while not ended.done:
+    while True:
+        done = ended.done
+        least = searches.mailbox.least
+        if least is not None and (best is None or least < best):
+            best = least
+            deadline.report(searches.round, best)
+        if done:
+            return best
         if deadline.expired():
-            searches.control[0] = 1
+            searches.mailbox.stop()
         time.sleep(POLL_S)
-    least = int(searches.control[1]) if integer else searches.best()[0]
-    if best is None or least < best:
-        deadline.report(searches.round, least)
-        return least
-    return best
 
 
 # --- the autotuner ------------------------------------------------------------------------------------------------

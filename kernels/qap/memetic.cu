@@ -1,402 +1,72 @@
-// A population of tabu searches on the device, one block per member; one launch is one generation.
+// A population of tabu searches that evolves on the device, one block per member; a generation is two launches.
 //
-//   evolve:  child <- crossover(own, partner) or perturb(own)          (breed)
-//            H, D, cost <- from the child                              (open)
-//            repeat `iterations` times:                                 (search)
-//                (r, s) <- the best move that is not tabu, or beats the best found
+//   evolve:  a fresh epoch: own <- the start given | the best so far | the least visited places | chance      (start)
+//            else           child <- own crossed with a partner | on the way to it | own, shaken             (child)
+//            H, D, cost <- from it                                                                          (open)
+//            repeat `length` times:                                                                         (search)
+//                (r, s) <- the best move that is not tabu, or beats the best found                          (choose)
 //                stage    x_u = A[r][u] - A[s][u],  y_u = B[ps][pu] - B[pr][pu], old rows and columns r, s of H
 //                touch    D and expiry of the 2n - 3 pairs that hold r or s, from the staged rows and columns
 //                advance  H[u][v] += x_u y_v  (columns r and s change places);  D[u,v] -= (x_u - x_v)(y_u - y_v)
-//            own <- child's best, if it is better (or own has stagnated)
+//            own <- child's best, if it is better (or own has waited long enough)
+//   judge:   record <- the best of all; the epoch ends after `quiet_limit` generations without a better one, or once
+//            few costs are left that differ: then visits += where everybody ended, and longer generations begin afresh
 //
-// The objective, up to `scale` on the host, is C(p) = sum over i < j of A_ij B_{p_i p_j} + sum_i L_{i p_i}, with zero
-// diagonals; A and B are both symmetric. Under SKEW a second pair of antisymmetric matrices As, Bs adds its own
-// sum: any pair of matrices splits so, because symmetric times antisymmetric sums to nothing.
+// The host only queues generations and reads the mailbox: neither waits for the other. Everything depends on the seed
+// alone: a launch reads one half of the population and writes the other, member by member; `stop` is the exception.
 //
-// Invariant at the top of an iteration: H[u][v] = sum_j A_uj B_{p_v p_j} (+ the skew sum), D[u,v] = C(p with u, v
-// exchanged) - C(p), expiry[u,v] = min(T[u][p_v], T[v][p_u]) with T[i][k] the iteration until which i may not return to k.
-//
-// Keeping H costs n^2 multiply-adds an iteration and makes the touched pairs O(1) each; recomputing them costs
-// 4 n^2 multiply-adds with gathered operands. Everything of size n^2 lies in registers: a thread owns column v and
-// R rows of H, and the pairs (u, u + d mod N) for K consecutive distances d, so that operands are read without bank conflicts.
-//
-// Buffers: population [2][members][N] short, cost [2][members] T64, stale [2][members] int; a launch reads one half and
-// writes the other, member by member, so that there is no race and the outcome depends on the seed alone.
+// Buffers: population [2][members][N] short, cost [2][members] T64, stale [2][members] int, epoch 1 Epoch, record [N]
+// short, visits [N][N] int, least 1 int64 (ordered), mailbox [4] int64 of the host: stop, least, generations, epochs.
 // Bound: T = float only where the host has shown that every |D| and |H| < 2^24, so that every sum is an exact integer
-// (the chip adds floats twice as fast as integers); T = int where every |D| < 2^30 (H may wrap: only sums that fit leave it).
+// (the chip adds floats twice as fast as integers); T = int where every |D| < 2^30 (H may wrap: only sums that fit
+// leave it).
 //
 // Measured on an H200, tai100a, 264 members: 3.5 us a move, 3.7e11 moves evaluated a second. A warp issues some 650
 // instructions a move, 250 of them the arithmetic above; barriers are a fifth of the samples, global memory nothing
 // (L1 hits 99.9%). Tried and dropped: one or two threads a column at n = 100 (2.6e11 and 3.2e11: too few warps to hide
 // latency), 8 to 10 (2.5e11: the fixed part of every warp); float is no faster than int, as issue slots are the limit.
-//
-// Compile with -D SIZE (n), GROUPS, DELTA (float, int, long long or double), ENTRY (of the matrices), TOTAL (long long or
-// double), SKEW, LINEAR, BLOCKS (per SM).
+#include "qap/incumbent.cuh"
+#include "qap/breed.cuh"
 
-#ifndef SIZE
-#define SIZE 100
-#define GROUPS 5
-#define DELTA int
-#define ENTRY int
-#define TOTAL long long
-#define SKEW 0
-#define LINEAR 0
-#define BLOCKS 2
-#endif
+enum Mail { MAIL_STOP, MAIL_LEAST, MAIL_GENERATIONS, MAIL_EPOCHS };
 
-constexpr int N = SIZE;
-static_assert(GROUPS <= N / 2, "a distance of N would pair a facility with itself");
-using T = DELTA;
-using W = ENTRY;
-using T64 = TOTAL;
-
-constexpr int HALF = N / 2;
-constexpr int K = (HALF + GROUPS - 1) / GROUPS;
-constexpr int R = ((N + GROUPS - 1) / GROUPS + 3) / 4 * 4;  // whole quads of x
-static_assert(GROUPS * R <= 2 * N, "rows past N read the second copy of x");
-constexpr int THREADS = (N * GROUPS + 31) / 32 * 32;
-constexpr int WARPS = THREADS / 32;
-constexpr int LEAST = (T)0.5 != (T)0 ? 1 << 24 : 1 << 30;  // no exchange gains more: aspiration below it means none
-constexpr bool TABU_SHARED = N <= 128;
-
-template <typename V> struct Limit;
-template <> struct Limit<float> { static __device__ __forceinline__ float top() { return 3e38f; } };
-template <> struct Limit<int> { static __device__ __forceinline__ int top() { return 0x7fffffff; } };
-template <> struct Limit<long long> { static __device__ __forceinline__ long long top() { return 0x7fffffffffffffffLL; } };
-template <> struct Limit<double> { static __device__ __forceinline__ double top() { return 1e300; } };
-
-__device__ __forceinline__ int redux_min(int value) { return __reduce_min_sync(FULL_WARP, value); }
-__device__ __forceinline__ float redux_min(float value) {
-    const int bits = __float_as_int(value), least = __reduce_min_sync(FULL_WARP, bits ^ ((bits >> 31) & 0x7fffffff));
-    return __int_as_float(least ^ ((least >> 31) & 0x7fffffff));  // the integer order of sign-folded bits is the float order
-}
-__device__ __forceinline__ long long redux_min(long long value) { return warp_min(value); }
-__device__ __forceinline__ double redux_min(double value) { return warp_min(value); }
-
-struct Random {
-    unsigned long long state;
-    __device__ __forceinline__ unsigned next() {  // PCG-XSH-RR, O'Neill 2014
-        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-        const unsigned word = (unsigned)(((state >> 18) ^ state) >> 27), turn = (unsigned)(state >> 59);
-        return (word >> turn) | (word << ((32 - turn) & 31));
-    }
-    __device__ __forceinline__ int below(int n) { return (int)__umulhi(next(), (unsigned)n); }
+// How the whole population stands; written by `judge`, and at first by the host.
+struct Epoch {
+    T64 best, least, goal;  // of all epochs, of this one; the goal ends everything
+    unsigned long long moves;
+    float growth;
+    int length, longest, quiet, quiet_limit, number, generation, fresh, done;
 };
 
-struct alignas(2 * sizeof(T)) Pair { T x, y; };
-struct alignas(16) Quad { T of[4]; };
-
-struct Shared {
-    alignas(16) T x[2 * N];                 // doubled, so that u + d needs no remainder
-#if SKEW
-    alignas(16) T x_skew[2 * N];
-    Pair skew[2 * N];
-#endif
-    Pair pair[2 * N];                       // (x, y)
-    T old_row[2][N], old_column[2][N], diagonal[N];
-    T touched[2][2 * N];
-    int expiry[2][2 * N];
-    T least[WARPS];
-    unsigned move[WARPS];
-    short p[N], best[N], other[N], mark[N];
-    T64 cost, best_cost;
-    int tabu[TABU_SHARED ? N * N : 1];
+// Where a better cost is told.
+struct News {
+    long long *least;
+    volatile long long *mailbox;
 };
 
-struct Matrices {
-    const W *a, *b, *a_skew, *b_skew;
-    const T *linear;
+struct Members {
+    short *population, *record;
+    T64 *cost;
+    int *stale, *visits, *tabu;
+    int parity, tenure_low, tenure_span;
+    unsigned long long seed;
 };
 
-// The exchange value of (u, v) from scratch, O(N).
-__device__ T exchange(const Matrices &m, const short *p, int u, int v) {
-    const int pu = p[u], pv = p[v];
-    T sum = 0;
-    for (int k = 0; k < N; ++k) {
-        if (k == u || k == v) continue;
-        const int pk = p[k];
-        sum += (T)(m.a[u * N + k] - m.a[v * N + k]) * (T)(m.b[pv * N + pk] - m.b[pu * N + pk]);
-#if SKEW
-        sum += (T)(m.a_skew[u * N + k] - m.a_skew[v * N + k]) * (T)(m.b_skew[pv * N + pk] - m.b_skew[pu * N + pk]);
-#endif
-    }
-#if SKEW
-    sum -= 2 * (T)m.a_skew[u * N + v] * (T)m.b_skew[pu * N + pv];
-#endif
-#if LINEAR
-    sum += m.linear[u * N + pv] + m.linear[v * N + pu] - m.linear[u * N + pu] - m.linear[v * N + pv];
-#endif
-    return sum;
+// Now and then: tell a better cost, and ask whether to stop.
+__device__ __noinline__ bool talk(T64 best, const News &news) {
+    if (threadIdx.x == 0 && ordered(best) < *(volatile long long *)news.least)
+        tell(ordered(best), news.least, news.mailbox + MAIL_LEAST);
+    return __syncthreads_or(threadIdx.x == 0 && news.mailbox[MAIL_STOP] != 0);
 }
 
-// A child in s.p: positions where both parents agree stay, the others come from either, the rest is drawn. One thread.
-__device__ void breed(Shared &s, const short *own, const short *partner, int strength, bool cross, Random &random) {
-    if (cross) {
-        int open = 0;
-        for (int i = 0; i < N; ++i) s.mark[i] = 0;
-        for (int i = 0; i < N; ++i) {
-            s.p[i] = own[i] == partner[i] ? own[i] : (short)-1;
-            if (s.p[i] >= 0) s.mark[s.p[i]] = 1;
-        }
-        const int turn = random.below(N);
-        for (int step = 0; step < N; ++step) {
-            const int i = step + turn < N ? step + turn : step + turn - N;
-            if (s.p[i] >= 0) continue;
-            short first = own[i], second = partner[i];
-            if (random.next() & 1) { const short keep = first; first = second; second = keep; }
-            const short chosen = !s.mark[first] ? first : !s.mark[second] ? second : (short)-1;
-            s.p[i] = chosen;
-            if (chosen >= 0) s.mark[chosen] = 1;
-            else s.other[open++] = (short)i;
-        }
-        for (int k = 0; k < N && open; ++k) {
-            if (s.mark[k]) continue;
-            const int pick = random.below(open);
-            s.p[s.other[pick]] = (short)k;
-            s.other[pick] = s.other[--open];
-        }
-    } else {
-        for (int i = 0; i < N; ++i) s.p[i] = own[i];
-    }
-    // A cycle through `strength` distinct random positions: the shortest move that no single exchange undoes.
-    if (strength > 1) {
-        for (int i = 0; i < N; ++i) s.other[i] = (short)i;
-        for (int k = 0; k < strength; ++k) {
-            const int pick = k + random.below(N - k);
-            const short keep = s.other[k]; s.other[k] = s.other[pick]; s.other[pick] = keep;
-        }
-        const short first = s.p[s.other[0]];
-        for (int k = 0; k + 1 < strength; ++k) s.p[s.other[k]] = s.p[s.other[k + 1]];
-        s.p[s.other[strength - 1]] = first;
-    }
-}
-
-// What one thread holds of H and D between iterations.
-struct Mine {
-    T h[R];       // H[first_row + k][column]
-    T d[K];       // D[column, column + first_distance + k]
-    int expiry[K];
-    int column, first_row, first_distance;
-    bool active;
-};
-
-// Fill H, D, the diagonal and the objective from s.p. O(N) work for each of the N^2 entries, spread over the block.
-__device__ __forceinline__ void open(Shared &s, Mine &mine, const Matrices &m, int *tabu) {
-    if (threadIdx.x == 0) s.cost = 0;
-    for (int i = threadIdx.x; i < N * N; i += THREADS) tabu[i] = 0;
-    __syncthreads();  // s.p is complete, s.cost is zero
-    if (mine.active) {
-        const int v = mine.column, pv = s.p[v];
-#pragma unroll
-        for (int k = 0; k < R; ++k) mine.h[k] = 0;
-        for (int j = 0; j < N; ++j) {
-            const T b = (T)m.b[pv * N + s.p[j]];
-#if SKEW
-            const T b_skew = (T)m.b_skew[pv * N + s.p[j]];
-#endif
-#pragma unroll
-            for (int k = 0; k < R; ++k) {
-                const int u = mine.first_row + k < N ? mine.first_row + k : 0;
-                mine.h[k] += (T)m.a[u * N + j] * b;
-#if SKEW
-                mine.h[k] += (T)m.a_skew[u * N + j] * b_skew;
-#endif
-            }
-        }
-#pragma unroll
-        for (int k = 0; k < R; ++k)
-            if (mine.first_row + k == v) s.diagonal[v] = mine.h[k];
-#pragma unroll 1
-        for (int k = 0; k < K; ++k) {
-            const int w = (v + mine.first_distance + k) % N;
-            const T value = v == w ? Limit<T>::top() : exchange(m, s.p, v, w);
-#pragma unroll
-            for (int slot = 0; slot < K; ++slot)
-                if (slot == k) mine.d[slot] = value;
-        }
-#pragma unroll
-        for (int k = 0; k < K; ++k) mine.expiry[k] = 0;
-    }
-    __syncthreads();  // the diagonal is complete
-    if (threadIdx.x < 32) {
-        T64 sum = 0, linear = 0;
-        for (int i = threadIdx.x; i < N; i += 32) {
-            sum += (T64)s.diagonal[i];
-#if LINEAR
-            linear += (T64)m.linear[i * N + s.p[i]];
-#endif
-        }
-        sum = warp_sum(sum);
-        linear = warp_sum(linear);
-        if (threadIdx.x == 0) s.best_cost = s.cost = sum / 2 + linear;
-    }
-    for (int i = threadIdx.x; i < N; i += THREADS) s.best[i] = s.p[i];
-    __syncthreads();  // cost is visible
-}
-
-// The least admissible exchange of the block: value and (r, s) to every thread. One barrier; ties fall at random.
-__device__ __forceinline__ T choose(Shared &s, const Mine &mine, int iteration, T aspiration, unsigned draw, int &r, int &s_) {
-    T least = Limit<T>::top();
-    int slot = 0;
-    if (mine.active) {
-#pragma unroll
-        for (int k = 0; k < K; ++k) {
-            const T value = mine.expiry[k] <= iteration || mine.d[k] < aspiration ? mine.d[k] : Limit<T>::top();
-            if (value < least) { least = value; slot = k; }
-        }
-    }
-    const T warp_least = redux_min(least);
-    int w = mine.column + mine.first_distance + slot;
-    if (w >= N) w -= N;
-    const unsigned shuffled = (draw ^ (threadIdx.x * 2654435761u)) & 0xfff00000u;
-    const unsigned mark = least == warp_least ? shuffled | (unsigned)(mine.column << 10) | (unsigned)w : 0xffffffffu;
-    const unsigned warp_mark = __reduce_min_sync(FULL_WARP, mark);
-    if (threadIdx.x % 32 == 0) { s.least[threadIdx.x / 32] = warp_least; s.move[threadIdx.x / 32] = warp_mark; }
-    __syncthreads();  // every warp's candidate is there; also separates D's operands from the next stage
-    const int lane = threadIdx.x % 32;
-    const T mine_least = lane < WARPS ? s.least[lane] : Limit<T>::top();
-    const T block_least = redux_min(mine_least);
-    const unsigned block_mark = __reduce_min_sync(FULL_WARP, lane < WARPS && mine_least == block_least ? s.move[lane] : 0xffffffffu);
-    r = (block_mark >> 10) & 1023;
-    s_ = block_mark & 1023;
-    return block_least;
-}
-
-// x, y and the old rows and columns r, s of H, into shared memory.
-__device__ __forceinline__ void stage(Shared &s, const Mine &mine, const Matrices &m, int r, int q) {
-    const int pr = s.p[r], pq = s.p[q];
-    if (threadIdx.x < N) {
-        const int u = threadIdx.x, pu = s.p[u];
-        const Pair pair = {(T)(m.a[r * N + u] - m.a[q * N + u]), (T)(m.b[pq * N + pu] - m.b[pr * N + pu])};
-        s.x[u] = s.x[u + N] = pair.x;
-        s.pair[u] = s.pair[u + N] = pair;
-#if SKEW
-        const Pair skew = {(T)(m.a_skew[r * N + u] - m.a_skew[q * N + u]), (T)(m.b_skew[pq * N + pu] - m.b_skew[pr * N + pu])};
-        s.x_skew[u] = s.x_skew[u + N] = skew.x;
-        s.skew[u] = s.skew[u + N] = skew;
-#endif
-    }
-    if (!mine.active) return;
-#pragma unroll 1
-    for (int which = 0; which < 2; ++which) {
-        const int line = which ? q : r, k_row = line - mine.first_row;
-        if ((unsigned)k_row < (unsigned)R) {
-            T value = mine.h[0];
-#pragma unroll
-            for (int k = 1; k < R; ++k)
-                if (k == k_row) value = mine.h[k];
-            s.old_row[which][mine.column] = value;
-        }
-        if (mine.column == line) {
-#pragma unroll
-            for (int k = 0; k < R; ++k)
-                if (mine.first_row + k < N) s.old_column[which][mine.first_row + k] = mine.h[k];
-        }
-    }
-}
-
-// Rank-one product of the staged vectors at (u, v).
-__device__ __forceinline__ T product(const Shared &s, int u, int v) {
-    T value = s.pair[u].x * s.pair[v].y;
-#if SKEW
-    value += s.skew[u].x * s.skew[v].y;
-#endif
-    return value;
-}
-
-// D and expiry of every pair that holds r or q, after the exchange, by the first N threads; each writes its own index.
-__device__ __forceinline__ void touch(Shared &s, const Matrices &m, const int *tabu, int r, int q) {
-    const int v = threadIdx.x;
-    if (v >= N) return;
-    const int pr = s.p[q], pq = s.p[r];  // after the exchange
-    const int pv = v == r ? pr : v == q ? pq : s.p[v];
-    // New H[r][r], H[q][q] come from the old columns q, r; likewise the new columns r, q.
-    const T rr = s.old_row[0][q] + product(s, r, q), qq = s.old_row[1][r] + product(s, q, r);
-    const T vv = v == r ? rr : v == q ? qq : s.diagonal[v] + product(s, v, v);
-    const int from = v == r ? q : v == q ? r : v;  // the old column that is now column v
-    const T rv = s.old_row[0][from] + product(s, r, from), qv = s.old_row[1][from] + product(s, q, from);
-    const T vr = s.old_column[1][v] + product(s, v, q), vq = s.old_column[0][v] + product(s, v, r);
-    T with_r = rv + vr - rr - vv + 2 * (T)m.a[r * N + v] * (T)m.b[pr * N + pv];
-    T with_q = qv + vq - qq - vv + 2 * (T)m.a[q * N + v] * (T)m.b[pq * N + pv];
-#if LINEAR
-    with_r += m.linear[r * N + pv] + m.linear[v * N + pr] - m.linear[r * N + pr] - m.linear[v * N + pv];
-    with_q += m.linear[q * N + pv] + m.linear[v * N + pq] - m.linear[q * N + pq] - m.linear[v * N + pv];
-#endif
-    s.touched[0][v] = s.touched[0][v + N] = v == r ? Limit<T>::top() : with_r;
-    s.touched[1][v] = s.touched[1][v + N] = v == q ? Limit<T>::top() : with_q;
-    const int until_r = min(tabu[r * N + pv], tabu[v * N + pr]), until_q = min(tabu[q * N + pv], tabu[v * N + pq]);
-    s.expiry[0][v] = s.expiry[0][v + N] = until_r;
-    s.expiry[1][v] = s.expiry[1][v + N] = until_q;
-    s.diagonal[v] = vv;
-}
-
-// H by its rank-one change, columns r and q in each other's place.
-__device__ __forceinline__ void advance_h(const Shared &s, Mine &mine, int r, int q) {
-    if (!mine.active) return;
-    const int v = mine.column;
-    const int from = v == r ? q : v == q ? r : v;
-    if (from != v) {
-#pragma unroll
-        for (int k = 0; k < R; ++k) mine.h[k] = s.old_column[v == r ? 1 : 0][mine.first_row + k < N ? mine.first_row + k : 0];
-    }
-    const T y = s.pair[from].y;
-#if SKEW
-    const T y_skew = s.skew[from].y;
-#endif
-#pragma unroll
-    for (int k = 0; k < R; k += 4) {
-        const Quad x = *reinterpret_cast<const Quad *>(&s.x[mine.first_row + k]);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) mine.h[k + i] += x.of[i] * y;
-#if SKEW
-        const Quad x_skew = *reinterpret_cast<const Quad *>(&s.x_skew[mine.first_row + k]);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) mine.h[k + i] += x_skew.of[i] * y_skew;
-#endif
-    }
-}
-
-// D by its rank-one change; pairs that hold r or q take their staged values.
-__device__ __forceinline__ void advance_d(const Shared &s, Mine &mine, int r, int q) {
-    if (!mine.active) return;
-    const int u = mine.column, base = u + mine.first_distance;
-    const Pair own = s.pair[u];
-#if SKEW
-    const Pair own_skew = s.skew[u];
-#endif
-#pragma unroll
-    for (int k = 0; k < K; ++k) {
-        const Pair other = s.pair[base + k];
-        mine.d[k] -= (own.x - other.x) * (own.y - other.y);
-#if SKEW
-        const Pair skew = s.skew[base + k];
-        mine.d[k] -= (own_skew.x - skew.x) * (own_skew.y - skew.y);
-#endif
-    }
-#pragma unroll 1
-    for (int which = 0; which < 2; ++which) {
-        const int line = which ? q : r;
-        if (u == line) {
-#pragma unroll
-            for (int k = 0; k < K; ++k) { mine.d[k] = s.touched[which][base + k]; mine.expiry[k] = s.expiry[which][base + k]; }
-        }
-        const int slot = (line - u + (line < u ? N : 0)) - mine.first_distance;
-        if ((unsigned)slot < (unsigned)K && u != line) {
-            const T value = s.touched[which][u];
-            const int until = s.expiry[which][u];
-#pragma unroll
-            for (int k = 0; k < K; ++k)
-                if (k == slot) { mine.d[k] = value; mine.expiry[k] = until; }
-        }
-    }
-}
-
-// Tabu search from s.p; leaves the best permutation in s.best. Three barriers an iteration.
-__device__ __forceinline__ void search(Shared &s, Mine &mine, const Matrices &m, int *tabu, int iterations, int tenure_low,
-                                       int tenure_span, Random random) {
+// Tabu search from s.p; leaves the best permutation in s.best, returns its moves. Three barriers an iteration.
+__device__ __forceinline__ int search(Shared &s, Mine &mine, const Matrices &m, int *tabu, int iterations,
+                                      int tenure_low, int tenure_span, const News &news, Random random) {
     T64 cost = s.cost, best = s.best_cost;
     bool improved = false;
-    for (int iteration = 1; iteration <= iterations; ++iteration) {
+    int iteration = 1;
+    for (; iteration <= iterations; ++iteration) {
+        if ((iteration & 255) == 0 && talk(best, news)) break;
         const unsigned draw = random.next();
         const T64 lead = best - cost;
         const T aspiration = lead < (T64)(-LEAST) && sizeof(T) == 4 ? (T)(-LEAST) : (T)lead;
@@ -426,51 +96,127 @@ __device__ __forceinline__ void search(Shared &s, Mine &mine, const Matrices &m,
     if (improved && threadIdx.x < N) s.best[threadIdx.x] = s.p[threadIdx.x];
     if (threadIdx.x == 0) s.best_cost = best;
     __syncthreads();
+    return iteration - 1;
+}
+
+// s.p of this member for this generation, by the first warp.
+__device__ __noinline__ void begin(
+    Shared &s, const Matrices &m, const Recipe &recipe, const Members &all, const Epoch &epoch) {
+    const int member = blockIdx.x, members = gridDim.x;
+    const short *from = all.population + (long long)all.parity * members * N, *own = from + (long long)member * N;
+    const T64 *cost = all.cost + (long long)all.parity * members;
+    Random random = {all.seed * 0x9e3779b97f4a7c15ULL + (unsigned long long)member * 0xd1342543de82ef95ULL};
+    random.next();
+    if (epoch.fresh && epoch.number == 0) {
+        for (int i = threadIdx.x; i < N; i += 32) s.p[i] = own[i];
+    } else if (epoch.fresh) {
+        start(s, all.record, all.visits, member == 0 && (all.seed & 1), random);
+    } else {
+        const int away = 1 + random.below(recipe.reach);
+        const int partner = (member + (random.next() & 1 ? away : members - away % members)) % members;
+        const int waited = all.stale[(long long)all.parity * members + member];
+        child(s, m, recipe, own, from + (long long)partner * N, cost[partner] == cost[member], waited, random);
+    }
 }
 
 // Grid: members. Block: THREADS. Shared: sizeof(Shared), dynamic.
-// Reads: half `parity` of population, cost, stale. Writes: the other half, own member only.
-// Requires: members >= 1; population holds permutations. `fresh` opens from the own permutation as it is.
-// Work: iterations * (N^2 + 3 N^2 / 2) multiply-adds per member.
+// Reads: half `parity` of population, cost, stale; epoch, record, visits. Writes: the other half, own member only;
+// news.
+// Requires: members >= 1; population holds permutations.
+// Work: length * (N^2 + 3 N^2 / 2) multiply-adds per member.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-evolve(const W *a, const W *b, const W *a_skew, const W *b_skew, const T *linear, short *population, T64 *cost, int *stale,
-       int *tabu_wide, int parity, int iterations, int tenure_low, int tenure_span, int reach, int patience,
-       int fresh, int cross_of_256, int strength_low, int strength_span,
-       unsigned long long seed) {
+evolve(Matrices m, Members all, Recipe recipe, Epoch *state, News news) {
     extern __shared__ __align__(16) unsigned char raw[];
     Shared &s = *reinterpret_cast<Shared *>(raw);
-    const Matrices m = {a, b, a_skew, b_skew, linear};
-    const int member = blockIdx.x, members = gridDim.x;
-    int *tabu = TABU_SHARED ? s.tabu : tabu_wide + (long long)member * N * N;
-    const short *from = population + (long long)parity * members * N;
-    short *to = population + (long long)(1 - parity) * members * N + (long long)member * N;
-    Random random = {seed * 0x9e3779b97f4a7c15ULL + (unsigned long long)member * 0xd1342543de82ef95ULL};
-    random.next();
-    const T64 own_cost = cost[parity * members + member];
-    const int waited = stale[parity * members + member];
-    if (threadIdx.x == 0) {
-        const int away = 1 + random.below(reach), partner = (member + (random.next() & 1 ? away : members - away % members)) % members;
-        const bool twin = cost[parity * members + partner] == own_cost;
-        const bool cross = !fresh && !twin && (int)(random.next() & 255) < cross_of_256;
-        const int strength = fresh || cross ? 0 : strength_low + random.below(strength_span);
-        breed(s, from + (long long)member * N, from + (long long)partner * N, min(strength, N), cross, random);
+    const int member = blockIdx.x, members = gridDim.x, t = threadIdx.x, group = t / N;
+    const bool over = state->done;
+    if (!over) {
+        int *tabu = TABU_SHARED ? s.tabu : all.tabu + (long long)member * N * N;
+        if (t < 32) begin(s, m, recipe, all, *state);
+        Mine mine;
+        mine.column = t % N;
+        mine.first_row = group * R;
+        mine.first_distance = 1 + group * K;
+        mine.active = t < N * GROUPS;
+        __syncthreads();  // begin -> open
+        open(s, mine, m, tabu);
+        const Random random = {all.seed * 0x2545f4914f6cdd1dULL + (unsigned long long)member * 2 + 1};
+        const int done = search(s, mine, m, tabu, state->length, all.tenure_low, all.tenure_span, news, random);
+        if (t == 0) atomicAdd(&state->moves, (unsigned long long)done);  // all blocks count
     }
-    const int t = threadIdx.x, group = t / N;
-    Mine mine;
-    mine.column = t % N;
-    mine.first_row = group * R;
-    mine.first_distance = 1 + group * K;
-    mine.active = t < N * GROUPS;
-    __syncthreads();  // breed -> open
-    open(s, mine, m, tabu);
-    Random shared_random = {seed * 0x2545f4914f6cdd1dULL + (unsigned long long)member * 2 + 1};
-    search(s, mine, m, tabu, iterations, tenure_low, tenure_span, shared_random);
-    const bool accept = fresh || s.best_cost < own_cost || waited >= patience;
-    for (int i = t; i < N; i += THREADS) to[i] = accept ? s.best[i] : from[(long long)member * N + i];
+    const long long here = (long long)all.parity * members + member, there = here + (1 - 2 * all.parity) * members;
+    const T64 own_cost = all.cost[here];
+    const int waited = all.stale[here];
+    const bool accept = !over && (state->fresh || s.best_cost < own_cost || waited >= recipe.patience);
+    for (int i = t; i < N; i += THREADS)
+        all.population[there * N + i] = accept ? s.best[i] : all.population[here * N + i];
     if (t == 0) {
-        cost[(1 - parity) * members + member] = accept ? s.best_cost : own_cost;
-        stale[(1 - parity) * members + member] = accept ? 0 : waited + 1;
+        all.cost[there] = accept ? s.best_cost : own_cost;
+        all.stale[there] = accept ? 0 : waited + 1;
     }
+}
+
+constexpr int JUDGES = 1024, MARKS = 65536;
+
+// The least cost, the first member that has it, and how many costs differ (up to collisions), to every thread.
+__device__ int survey(const T64 *cost, int members, unsigned *marks, T64 &least, int &different) {
+    __shared__ T64 of_warp[32];
+    __shared__ int first, count;
+    T64 mine = cost[0];
+    for (int k = threadIdx.x; k < MARKS / 32; k += JUDGES) marks[k] = 0;
+    for (int k = threadIdx.x; k < members; k += JUDGES) mine = cost[k] < mine ? cost[k] : mine;
+    mine = warp_min(mine);
+    if (threadIdx.x == 0) first = members, count = 0;
+    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = mine;
+    __syncthreads();  // of_warp, marks, first, count -> all
+    least = warp_min(of_warp[threadIdx.x % 32]);
+    for (int k = threadIdx.x; k < members; k += JUDGES) {
+        const unsigned slot = (unsigned)((unsigned long long)ordered(cost[k]) * 0x9e3779b97f4a7c15ULL >> 48);
+        // atomics: whose mark is first; how many marks; of several members the first
+        if (!(atomicOr(&marks[slot / 32], 1u << slot % 32) >> slot % 32 & 1)) atomicAdd(&count, 1);
+        if (cost[k] == least) atomicMin(&first, k);
+    }
+    __syncthreads();  // first, count -> all
+    different = count;
+    return first;
+}
+
+// Grid: 1. Block: JUDGES. Reads: half `parity` of population and cost. Writes: epoch, record, visits, mailbox.
+// Requires: runs alone, after `evolve`.
+// Work: members comparisons, members * N increments at the end of an epoch.
+extern "C" __global__ void __launch_bounds__(JUDGES)
+judge(Members all, Epoch *state, News news, int members) {
+    __shared__ unsigned marks[MARKS / 32];
+    __shared__ bool over;
+    Epoch epoch = *state;
+    if (epoch.done) return;
+    const short *here = all.population + (long long)all.parity * members * N;
+    T64 least;
+    int different;
+    const int first = survey(all.cost + (long long)all.parity * members, members, marks, least, different);
+    if (least < epoch.best)
+        for (int i = threadIdx.x; i < N; i += JUDGES) all.record[i] = here[(long long)first * N + i];
+    if (threadIdx.x == 0) {
+        const bool better = epoch.fresh || least < epoch.least;
+        epoch.quiet = better ? 0 : epoch.quiet + 1;
+        epoch.least = better ? least : epoch.least;
+        if (least < epoch.best) {
+            epoch.best = least;
+            tell(ordered(least), news.least, news.mailbox + MAIL_LEAST);
+        }
+        over = epoch.quiet >= epoch.quiet_limit || different < min(members, max(2, min(members, MARKS) / 8));
+        epoch.fresh = over;
+        epoch.done = epoch.best <= epoch.goal;
+        epoch.number += over;
+        if (over) epoch.length = (int)fminf((float)epoch.longest, epoch.growth * (float)epoch.length);
+        news.mailbox[MAIL_EPOCHS] = epoch.number;
+        news.mailbox[MAIL_GENERATIONS] = ++epoch.generation;
+        *state = epoch;
+    }
+    __syncthreads();  // over -> all
+    if (!over) return;
+    for (long long k = threadIdx.x; k < (long long)members * N; k += JUDGES)
+        atomicAdd(&all.visits[k % N * N + here[k]], 1);  // many members end at one place
 }
 
 // Grid: 1. Block: 1. Writes: out[0] = bytes of Shared, out[1] = THREADS.

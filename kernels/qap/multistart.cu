@@ -23,7 +23,7 @@
 // Buffers (per block): partial n x stride value_t, until n x n int32, ah 3n/2+ pairs, difference and fresh vectors,
 // p, best: shared memory; until, then partial, in global memory where they do not fit (`streamed` 1, 2).
 // Global: flow, distance and transposes, linear n x n value_t; starts, hall B x n int32; hall_costs B wide_t;
-// visits n x n int32. stop, least: mapped host memory.
+// visits n x n int32; least int64. mailbox: stop and least, mapped from the host.
 //
 // Overflow: value_t is int only when form.py proved that every delta fits; sums wrap modulo 2^32 on the way.
 // Sources: Taillard 1991 (deltas, random tenure, aspiration); Novoa and Qasem 2019, sections 4.2 to 4.4, 5.1, 5.2.
@@ -50,7 +50,7 @@ __device__ void unvisited(int *p, const int *visits, int *used, int n, unsigned 
 }
 
 struct Plan {
-    int starts, iterations, tenure_least, tenure_span, age, every, tabu, round, streamed;  // tabu 0: 2-opt
+    int starts, iterations, tenure_least, tenure_span, age, every, tabu, round, given, streamed;  // tabu 0: 2-opt
     unsigned long long seed;
 };
 
@@ -58,8 +58,8 @@ struct Found {
     const int *starts;
     int *hall, *visits;  // the best permutation of each search; how often facility u was found at location l
     wide_t *hall_costs;
-    volatile int *stop;
-    long long *least;  // integers: the least cost so far
+    long long *least;              // the least cost so far, ordered
+    volatile long long *mailbox;   // of the host: stop, least
     unsigned char *stream;
     size_t stream_bytes;
     unsigned long long *iterations;
@@ -68,7 +68,7 @@ struct Found {
 // The permutation that this block starts from, by thread 0.
 __device__ void start(
     const Problem &q, const Shared &s, const Plan &plan, const Found &found, int slot, unsigned long long state) {
-    if (plan.round > 0) {
+    if (!plan.given) {
         unvisited(s.p, found.visits, s.scratch, q.n, state);
         return;
     }
@@ -102,7 +102,13 @@ __device__ void settle(
     if (threadIdx.x != 0) return;
     if (record) found.hall_costs[slot] = cost;
     atomicAdd(found.iterations, (unsigned long long)it);
-    if (!FLOATING) atomicMin_system(found.least, (long long)cost);
+    tell(ordered(cost), found.least, found.mailbox + 1);
+}
+
+// Now and then, by thread 0: tell a better cost, and ask whether to stop.
+__device__ bool talk(wide_t best, const Found &found) {
+    if (ordered(best) < *(volatile long long *)found.least) tell(ordered(best), found.least, found.mailbox + 1);
+    return found.mailbox[0] != 0;
 }
 
 // p, best, partial, until and the tile of one search, ready for its first sweep; returns the cost of p.
@@ -162,8 +168,8 @@ __device__ void one_search(const Problem &q, const Shared &s, const Plan &plan, 
         }
         __syncthreads();  // differences, until -> refresh; s.p read by all -> swapped
         refresh(q, s, r, t, from_t, from_r);
-        const int asked = (it & 255) == 0 && threadIdx.x == 0 ? *found.stop : 0;
-        if (__syncthreads_or(asked)) break;  // fresh deltas -> sweep; old partial read -> add_product
+        // fresh deltas -> sweep; old partial read -> add_product
+        if (__syncthreads_or((it & 255) == 0 && threadIdx.x == 0 && talk(best, found))) break;
         if (threadIdx.x == 0) {
             s.p[r] = from_t;
             s.p[t] = from_r;
@@ -184,7 +190,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) search(Problem q, 
     q = near(q, s);
 #endif
     for (int slot = blockIdx.x; slot < plan.starts; slot += gridDim.x) {
-        if (slot >= gridDim.x && __syncthreads_or(threadIdx.x == 0 && *found.stop)) break;
+        if (slot >= gridDim.x && __syncthreads_or(threadIdx.x == 0 && found.mailbox[0] != 0)) break;
         one_search(q, s, plan, found, slot);
         __syncthreads();  // best, p -> the next start
     }

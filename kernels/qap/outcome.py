@@ -1,5 +1,7 @@
 """What the CPU and the GPU solver share around their searches: the first start, the cheap bounds, the outcome."""
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,6 +19,17 @@ if TYPE_CHECKING:
 
 LONGEST_ASCENT = 2000
 """Sweeps of a dual ascent without a tree."""
+
+
+@dataclass(frozen=True, eq=False)
+class Searched:
+    """What a search on the device came to: its best permutation, why it ended, iterations, facts, and its members."""
+
+    permutation: Array
+    termination: Termination
+    iterations: int
+    facts: dict[str, Any]
+    members: list[Array]
 
 
 class Watched(Deadline):
@@ -59,9 +72,14 @@ def first_start(problem: QuadraticAssignment) -> Array | None:
     return start if problem.allows(start) else bounds.allowed_permutation(problem)
 
 
-def first_bounds(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline) -> list[Bound]:
+def first_bounds(
+    problem: QuadraticAssignment,
+    options: "QapOptions",
+    deadline: Deadline,
+    gilmore_lawler: Callable[[QuadraticAssignment], Bound] = bounds.gilmore_lawler,
+) -> list[Bound]:
     """Gilmore-Lawler and projection (4 ms at n = 100), and RLT1 where it is named, in its share of the time."""
-    found = [bounds.gilmore_lawler(problem)] if options.wants("gilmore-lawler") else []
+    found = [gilmore_lawler(problem)] if options.wants("gilmore-lawler") else []
     if options.wants("projection") and (bound := bounds.projection(problem)) is not None:
         found.append(bound)
     if options.bounds != "auto" and "rlt1" in options.bounds and rlt1.fits(problem):

@@ -1,20 +1,35 @@
-"""The proof that runs beside the search: dual ascent at the root, then the tree on threads."""
+"""The proof that runs beside the search: dual ascent at the root, then the tree, on threads or on a device."""
 
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Protocol
 
 import numpy as np
 
 from kernels.problems import Array, QuadraticAssignment
-from kernels.qap import branch, rlt1
+from kernels.qap import branch, rlt1, symmetry
 from kernels.qap.bounds import Bound
 from kernels.qap.form import penalised
 
 LARGEST_N = 36
 """Beyond this no tree ends in minutes, and a sweep takes a tenth of a second."""
 ROOT_SWEEPS = 400
-NODE_SWEEPS = 8
 TASKS = 64
+
+
+class Tree(Protocol):
+    """A tree that somebody else grows, below a root whose ascent is done."""
+
+    best: tuple[int, Array] | None
+    nodes: int
+
+    def run(self, stop: Array) -> bool:
+        """Grow it to its end, False when `stop` (1,) cut it short."""
+
+
+Planter = Callable[[QuadraticAssignment, Array, rlt1.Ascent, Array, int], Tree]
+"""Problem, linear costs with priced forbidden pairs, root, incumbent (1,), step -> tree."""
 
 
 class Proof:
@@ -26,8 +41,11 @@ class Proof:
         bound: the root's bound so far.
     """
 
-    def __init__(self, problem: QuadraticAssignment, objective: int, threads: int) -> None:
-        self.problem, self.threads = problem, threads
+    def __init__(
+        self, problem: QuadraticAssignment, objective: int, threads: int, plant: Planter | None = None
+    ) -> None:
+        self.problem, self.threads, self._plant = problem, threads, plant
+        self._planted: Tree | None = None
         self.incumbent = np.array([objective], np.int64)
         self.bound: Bound | None = None
         self.best: tuple[int, Array] | None = None
@@ -44,7 +62,11 @@ class Proof:
     @property
     def nodes(self) -> int:
         """Nodes of the tree so far."""
-        return sum(int(count[0]) for count in self._counts)
+        return sum(int(count[0]) for count in self._counts) + (self._planted.nodes if self._planted else 0)
+
+    def wait(self, seconds: float) -> None:
+        """Until the tree has ended, but no longer than `seconds`."""
+        self._thread.join(seconds)
 
     def stop(self) -> None:
         """End the tree early and wait for its threads (one node each)."""
@@ -61,28 +83,35 @@ class Proof:
                 self.bound = ascent.bound()
             if done:
                 break
-        if not self._stop[0]:
+        if self._stop[0]:
+            return
+        try:
+            self.finished = self._tree(ascent, step) if self._plant is None else self._elsewhere(ascent, step)
+        except MemoryError:  # of the device: its share went to somebody else
             self.finished = self._tree(ascent, step)
 
+    def _elsewhere(self, ascent: rlt1.Ascent, step: int) -> bool:
+        assert self._plant is not None
+        self._planted = self._plant(self.problem, self._linear, ascent, self.incumbent, step)
+        done = self._planted.run(self._stop)
+        self.best = self._planted.best
+        return done
+
     def _tree(self, ascent: rlt1.Ascent, step: int) -> bool:
-        n, scale = self.problem.n, ascent.scale
-        everyone = np.arange(n)
-        root = branch.Node(
-            ascent.leaders, ascent.submatrices, ascent.total, everyone, everyone, np.full(n, -1)
-        )  # fmt: skip
-        nodes = self._widen(root, step, scale)
+        scale = ascent.scale
+        nodes = self._widen(branch.root(ascent), step, scale)
         nodes.sort(key=lambda node: node.bound)
         with ThreadPoolExecutor(self.threads) as pool:
             outcomes = list(pool.map(lambda node: self._subtree(node, step, scale), nodes))
         return all(outcomes)
 
     def _widen(self, root: branch.Node, step: int, scale: int) -> list[branch.Node]:
-        alike = branch.automorphisms(self.problem)
+        alike = symmetry.automorphisms(self.problem)
         nodes = [root]
         while 0 < len(nodes) < TASKS and len(nodes[0].facilities) > 4 and not self._stop[0]:
             limit = (int(self.incumbent[0]) - step) * scale
             self._counts.append(np.array([len(nodes)]))
-            nodes = [child for node in nodes for child in branch.split(node, limit, 2 * NODE_SWEEPS, alike)]
+            nodes = [child for node in nodes for child in branch.split(node, limit, alike)]
         return nodes
 
     def _subtree(self, node: branch.Node, step: int, scale: int) -> bool:
@@ -90,8 +119,8 @@ class Proof:
         best[0] = self.incumbent[0]
         self._counts.append(np.zeros(1, np.int64))
         done = branch.explore(
-            node.leaders, node.submatrices, node.bound, node.facilities, node.locations, node.fixed,
-            self.problem.flow, self.problem.distance, self._linear, self.incumbent, best, step, scale, NODE_SWEEPS,
+            node.leaders, node.prices, node.bound, node.facilities, node.locations, node.fixed,
+            self.problem.flow, self.problem.distance, self._linear, self.incumbent, best, step, scale,
             self._counts[-1], self._stop,
         )  # fmt: skip
         if best[1] >= 0 and (self.best is None or best[0] < self.best[0]):

@@ -29,7 +29,7 @@ LARGEST_BYTES = 1 << 29
 def fits(problem: QuadraticAssignment) -> bool:
     """True when the data are integer, small enough, and n^4 entries fit LARGEST_BYTES."""
     bound = objective_bound(problem.flow, problem.distance, problem.linear)
-    return problem.integer and problem.n >= 3 and problem.n**4 * 8 <= LARGEST_BYTES and bound < 2**58
+    return problem.integer and problem.n >= 3 and problem.n**4 * 8 <= LARGEST_BYTES and bound < 2**55
 
 
 def scaled(problem: QuadraticAssignment) -> tuple[Array, Array, int]:
@@ -37,7 +37,7 @@ def scaled(problem: QuadraticAssignment) -> tuple[Array, Array, int]:
     n = problem.n
     bound = int(objective_bound(problem.flow, problem.distance, problem.linear)) + 1
     narrow = bound < 2**26
-    room = 2**29 if narrow else 2**60
+    room = 2**29 if narrow else 2**56  # sums of 36 such costs, and their duals, stay in int64
     scale = 1
     while scale < 1024 and bound * scale * 2 < room:
         scale *= 2

@@ -5,12 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Deadline, Termination
+from kernels import SOLVERS, Array, Deadline, Progress, Termination
 from kernels.problems import QuadraticAssignment
-from kernels.qap import QapOptions
-from kernels.qap.form import search_form
+from kernels.qap import QapOptions, bounds, rlt1
+from kernels.qap.form import penalised, search_form
 from tests.conftest import gpu_is_here
 from tests.instances import quadratic as instances
+from tests.oracles import quadratic as oracle
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not gpu_is_here(), reason="no CUDA device here")]
 CARD = SOLVERS["qap"]
@@ -93,3 +94,149 @@ def test_cancelling_stops_a_launch_under_way() -> None:
     solution = CARD.solve(problem, options, deadline, "gpu")
     assert solution.termination is Termination.STOPPED
     assert deadline.elapsed_s < 6
+
+
+def test_two_populations_of_one_seed_agree() -> None:
+    problem = CARD.build(instances.middling(), QapOptions())
+
+    def run(**limit: Any) -> Any:
+        options = QapOptions(method="memetic", starts=40, seed=5, deterministic=True, population=True, **limit)
+        return CARD.solve(problem, options, Deadline(10), "gpu")
+
+    first, second = run(rounds=40), run(rounds=40)
+    assert first.arrays["population"].tolist() == second.arrays["population"].tolist()
+    target = int(1.01 * problem.objective(first.arrays["permutation"]))
+    first, second = run(target=target), run(target=target)
+    assert first.termination is second.termination is Termination.GAP_REACHED
+    assert first.arrays["permutation"].tolist() == second.arrays["permutation"].tolist()
+    assert first.facts["rounds"] == second.facts["rounds"]
+
+
+@pytest.mark.parametrize("method", ["memetic", "tabu"])
+def test_the_population_is_returned_in_order_of_cost(method: Any) -> None:
+    options = QapOptions(method=method, starts=30, rounds=3, iterations=200, population=True)
+    problem = CARD.build(instances.middling(), options)
+    solution = CARD.solve(problem, options, Deadline(30), "gpu")
+    costs = [problem.objective(member) for member in solution.arrays["population"]]
+    assert len(costs) == 30
+    assert costs == sorted(costs)
+    assert all(sorted(member.tolist()) == list(range(problem.n)) for member in solution.arrays["population"])
+
+
+@pytest.mark.parametrize("method", ["memetic", "tabu"])
+@pytest.mark.parametrize("floating", [False, True])
+def test_incumbents_are_told_as_they_are_met(method: Any, floating: bool) -> None:
+    flow, distance = (instances.symmetric(90, 99, seed) * (0.5 if floating else 1) for seed in (1, 2))
+    options = QapOptions(method=method, starts=4, iterations=40_000, rounds=6, bounds=("gilmore-lawler",))
+    problem = CARD.build({"flow": flow, "distance": distance}, options)
+    seen: list[Progress] = []
+    solution = CARD.solve(problem, options, Deadline(10, on_progress=seen.append), "gpu")
+    told = [progress.objective for progress in seen if progress.objective is not None]
+    assert len(told) > 2
+    assert told == sorted(told, reverse=True)
+    assert told[-1] == pytest.approx(problem.objective(solution.arrays["permutation"]), rel=1e-9)
+    assert all(progress.bound is not None and progress.gap is not None for progress in seen)
+
+
+def test_fixed_facilities_stay_and_forbidden_pairs_are_left_alone() -> None:
+    inputs = dict(forms()["int32"])
+    linear = np.zeros((23, 23))
+    linear[5, :20] = np.inf
+    options = QapOptions(fixed={0: 7, 3: 1}, rounds=40, population=True)
+    problem = CARD.build({**inputs, "linear": linear}, options)
+    solution = CARD.solve(problem, options, Deadline(20), "gpu")
+    assert solution.arrays["permutation"][[0, 3]].tolist() == [7, 1]
+    assert solution.arrays["permutation"][5] >= 20
+    assert CARD.certify(problem, solution).holds
+
+
+def test_beyond_registers_the_population_goes_on() -> None:
+    n = 560
+    problem = QuadraticAssignment(instances.symmetric(n, 9, 1), instances.symmetric(n, 9, 2))
+    options = QapOptions(method="memetic", starts=6, rounds=2, iterations=60)
+    solution = CARD.solve(problem, options, Deadline(60), "gpu")
+    assert CARD.certify(problem, solution).holds
+    assert problem.objective(solution.arrays["permutation"]) < problem.objective(np.arange(n))
+
+
+@pytest.mark.parametrize("label", ["int32", "one-sided", "asymmetric", "linear", "int64", "float64", "barred"])
+def test_gilmore_and_lawler_agree_on_both_devices(label: str) -> None:
+    from kernels.qap import gpu_bounds
+
+    inputs = dict(forms()["int32" if label == "barred" else label])
+    if label == "barred":
+        inputs["linear"] = np.where(np.eye(23, dtype=bool), np.inf, 3.0)
+    problem = CARD.build(inputs, QapOptions())
+    here, there = bounds.gilmore_lawler(problem), gpu_bounds.gilmore_lawler(problem)
+    assert there.value == (here.value if problem.integer else pytest.approx(here.value, rel=1e-9))
+    options = QapOptions(method="memetic", rounds=1, starts=8)
+    solution = CARD.solve(problem, options, Deadline(), "gpu")
+    assert CARD.certify(problem, solution).holds
+
+
+def tree_of(problem: QuadraticAssignment, incumbent: int, batch: int = 64) -> tuple[bool, tuple[int, Array] | None]:
+    """The device's tree below a root of a few sweeps."""
+    from kernels.qap import gpu_tree
+
+    ascent = rlt1.Ascent(problem)
+    for _ in range(3):
+        ascent.step()
+    linear = penalised(problem).linear
+    linear = np.zeros_like(problem.flow) if linear is None else linear
+    limit = np.array([incumbent], np.int64)
+    tree = gpu_tree.Tree(problem, linear, ascent, limit, max(1, problem.granularity))
+    tree.batch = batch
+    return tree.run(np.zeros(1, np.uint8)), tree.best
+
+
+@pytest.mark.parametrize("label", ["one-sided-8", "asymmetric-7", "forbidden-7", "negative-5", "grid-8", "wide-7"])
+@pytest.mark.parametrize("above", [2, 4000])
+def test_the_tree_finds_the_optimum_and_nothing_below_it(label: str, above: int) -> None:
+    inputs = instances.SMALL[label]() if label != "grid-8" else {
+        "flow": instances.symmetric(8, 10, 1), "distance": instances.grid(2, 4)
+    }  # fmt: skip
+    problem = CARD.build(inputs, QapOptions())
+    linear = problem.linear
+    if problem.forbidden is not None:
+        linear = np.where(problem.forbidden, 10**7, linear)
+    best = oracle.optimum(problem.flow, problem.distance, linear)
+    done, found = tree_of(problem, best + above)
+    assert done
+    assert found is not None
+    assert found[0] == best == problem.objective(found[1])
+    assert tree_of(problem, best) == (True, None)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_tree_agrees_with_the_threads(seed: int) -> None:
+    from kernels.qap.proof import Proof
+
+    problem = QuadraticAssignment(instances.symmetric(11, 30, seed), instances.symmetric(11, 30, seed + 50))
+    start = int(problem.objective(np.arange(11)))
+    done, found = tree_of(problem, start, batch=4096)
+    proof = Proof(problem, start, 2)
+    proof.wait(60)
+    assert done
+    assert proof.finished
+    assert found is not None
+    assert proof.best is not None
+    assert found[0] == proof.best[0] == problem.objective(found[1])
+
+
+def test_a_small_problem_is_proved_on_the_device() -> None:
+    problem = QuadraticAssignment(instances.symmetric(12, 10, 4), instances.grid(3, 4))
+    solution = CARD.solve(problem, QapOptions(), Deadline(20), "gpu")
+    assert solution.termination is Termination.OPTIMAL
+    certificate = CARD.certify(problem, solution)
+    assert certificate.holds
+    assert certificate.gap_abs == 0
+
+
+def test_thread_counts_are_remembered_by_device_and_n() -> None:
+    from kernels.qap import gpu_multistart
+
+    form = search_form(CARD.build(instances.middling(), QapOptions()))
+    first = gpu_multistart.tuned(form)
+    key = next(key for key in gpu_multistart._remembered() if f"n={form.n} " in key)
+    assert tuple(gpu_multistart._remembered()[key]) == first.tile
+    assert gpu_multistart.tuned(form, threads=64).threads != gpu_multistart.tuned(form, threads=1024).threads

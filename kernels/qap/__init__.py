@@ -27,6 +27,10 @@ class QapOptions(Options):
     tenure: tuple[int, int] | None = Field(
         default=None, description="least and greatest tabu tenure; none: mixed by search"
     )
+    recency: Literal["places", "pairs"] = Field(
+        default="places",
+        description="tabu on a GPU: bar returns to places, or exchanges of the same pair as the seed report does",
+    )
     target: float | None = Field(default=None, description="stop at an objective of at most this")
     deterministic: bool = Field(default=False, description="the same answer from the same seed, given enough time")
     bounds: Literal["auto"] | tuple[BoundName, ...] = Field(default="auto", description="lower bounds to compute")

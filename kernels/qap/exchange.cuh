@@ -21,6 +21,9 @@
 #ifndef MATRICES  // 1: flow and distance in shared memory, the seed's section 5.1
 #define MATRICES 0
 #endif
+#ifndef RECENCY_PAIRS  // 1: the seed's matrix, recency of exchanged pairs above the diagonal, their frequency below
+#define RECENCY_PAIRS 0
+#endif
 #if MATRICES
 #define READ(x) (x)
 #else
@@ -59,7 +62,7 @@ struct Shared {
     value_t *of_r, *of_s;  // fresh deltas
     Slot *slots;       // one per warp
     int *p, *best, *scratch;
-    int *until;        // n x n: facility u must not return to location l before this iteration
+    int *until;        // n x n: facility u must not return to location l before this iteration (or RECENCY_PAIRS)
     int stride;
 };
 
@@ -266,16 +269,39 @@ __device__ __forceinline__ Slot choose(const Shared &s, unsigned turn) {
     return s.slots[first_lane(__ballot_sync(FULL_WARP, mine == least && lane < warps), turn)];
 }
 
-// Taillard's second rule: an exchange of facility u whose two arrivals were last forbidden before `before`.
+// The iteration before which u (at pu) and v (at pv) must not change places.
+__device__ __forceinline__ int limit(const Shared &s, int n, int u, int v, int pu, int pv) {
+    if (RECENCY_PAIRS) return u == v ? REPEATED : s.until[min(u, v) * n + max(u, v)];
+    return min(s.until[u * n + pv], s.until[v * n + pu]);
+}
+
+// After exchange (r, t): both stay away from where they were, or the pair from being exchanged, which is counted.
+__device__ __forceinline__ void forbid(
+    const Shared &s, int n, int r, int t, int from_r, int from_t, int one, int other) {
+    if (RECENCY_PAIRS) {
+        s.until[min(r, t) * n + max(r, t)] = one;
+        ++s.until[max(r, t) * n + min(r, t)];
+    } else {
+        s.until[r * n + from_r] = one;
+        s.until[t * n + from_t] = other;
+    }
+}
+
+// Taillard's second rule: an exchange of facility u whose two arrivals (or whose pair) were last forbidden before
+// `before`; of pairs the one exchanged least often.
 __device__ __forceinline__ bool oldest(
     const Problem &q, const Shared &s, int u, int before, unsigned turn, Slot &slot) {
     __shared__ int found;
     const int n = q.n;
     if (threadIdx.x == 0) found = 0x7fffffff;
     __syncthreads();
-    for (int v = threadIdx.x; v < n; v += blockDim.x)
-        if (v != u && s.until[u * n + s.p[v]] < before && s.until[v * n + s.p[u]] < before)
-            atomicMin(&found, int((v + turn) % n) << 16 | v);  // settles which of several is taken
+    for (int v = threadIdx.x; v < n; v += blockDim.x) {
+        if (v == u) continue;
+        const bool old = RECENCY_PAIRS ? limit(s, n, u, v, 0, 0) < before
+                                       : s.until[u * n + s.p[v]] < before && s.until[v * n + s.p[u]] < before;
+        const int rarity = RECENCY_PAIRS ? min(s.until[max(u, v) * n + min(u, v)], 0x7ffe) : int((v + turn) % n);
+        if (old) atomicMin(&found, rarity << 16 | v);  // settles which of several is taken
+    }
     __syncthreads();
     const int v = found;
     if (v == 0x7fffffff) return false;
@@ -322,7 +348,7 @@ __device__ __forceinline__ void refresh(const Problem &q, const Shared &s, int r
         if (v != one)
             x = soon(s, one, pv) + soon(s, v, at) - soon(s, one, at) - soon(s, v, pv) + between(q, one, v, at, pv);
         (first ? s.of_r : s.of_s)[v] = x;
-        s.scratch[cell] = min(s.until[one * n + pv], s.until[v * n + at]);
+        s.scratch[cell] = limit(s, n, one, v, at, pv);
     }
 }
 

@@ -110,6 +110,7 @@ class Searches:
     layout: Layout
     starts: Array
     seed: int = 0
+    pairs: bool = False
     round: int = 0
     arrays: dict[str, Any] = field(default_factory=dict)
 
@@ -119,7 +120,7 @@ class Searches:
         defines = {
             "VALUE": C_TYPES[str(form.dtype)], "SYMMETRIC": int(form.symmetric), "MATRICES": int(self.layout.matrices),
             "TU": self.layout.tile[0], "TD": self.layout.tile[1], "THREADS": self.layout.threads,
-            "BLOCKS": self.layout.blocks,
+            "BLOCKS": self.layout.blocks, "RECENCY_PAIRS": int(self.pairs),
         }  # fmt: skip
         self.kernel = kernel(SOURCE, "search", tuple(f"-D{k}={v}" for k, v in defines.items()))
         resident = self.layout.blocks * cupy.cuda.Device().attributes["MultiProcessorCount"]
@@ -193,7 +194,7 @@ def run(
     count = options.starts or STARTS
     starts = rng.permuted(np.tile(np.arange(n), (count, 1)), axis=1)
     starts[0] = start
-    searches = Searches(form, chosen, starts, options.seed)
+    searches = Searches(form, chosen, starts, options.seed, options.recency == "pairs")
     tenure = None if options.method == "2opt" else options.tenure or (max(1, n // 10), max(2, n // 3))
     iterations = options.iterations or (1000 * n if tenure is None else 20 * n)
     termination, rounds, best = None, options.rounds or 1, None

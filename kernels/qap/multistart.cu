@@ -18,7 +18,9 @@
 // deltas and tabu limits never leave its registers. Exchanges beyond n / 2 repeat others and stay tabu.
 //
 // Recency is kept by facility and location (until[u, l]: u must not return to l before), which is stricter than the
-// seed's matrix of exchanged pairs: on tai60a, 4e6 iterations, 0.34% above best known against 0.60% by pairs.
+// seed's matrix of exchanged pairs: on tai60a, 4e6 iterations, 0.34% above best known against 0.60% by pairs. The
+// seed's own matrix is RECENCY_PAIRS: recency above the diagonal, frequency below it, which it left for later: here the
+// exchanges long unused that are forced now and then are the rarest.
 //
 // Buffers (per block): partial n x stride value_t, until n x n int32, ah 3n/2+ pairs, difference and fresh vectors,
 // p, best: shared memory; until, then partial, in global memory where they do not fit (`streamed` 1, 2).
@@ -116,7 +118,7 @@ __device__ __forceinline__ wide_t open(const Problem &q, const Shared &s, Tile &
     const int n = q.n, reach = n + n / 2 + TU + 2 * TD + 2;
     fill_partial(q, s);
     for (int i = threadIdx.x; i < n; i += blockDim.x) s.best[i] = s.p[i];
-    for (int i = threadIdx.x; i < n * n; i += blockDim.x) s.until[i] = -(i % n) - 1;
+    for (int i = threadIdx.x; i < n * n; i += blockDim.x) s.until[i] = RECENCY_PAIRS ? 0 : -(i % n) - 1;
     for (int i = threadIdx.x; i < reach; i += blockDim.x) {
         s.ah[i] = Pair{0, 0};
         if (!SYMMETRIC) s.ah2[i] = Pair{0, 0};
@@ -162,10 +164,8 @@ __device__ void one_search(const Problem &q, const Shared &s, const Plan &plan, 
             for (int i = threadIdx.x; i < n; i += blockDim.x)
                 s.best[i] = i == r ? from_t : i == t ? from_r : s.p[i];
         }
-        if (threadIdx.x == 0) {
-            s.until[r * n + from_r] = it + plan.tenure_least + first;
-            s.until[t * n + from_t] = it + plan.tenure_least + second;
-        }
+        if (threadIdx.x == 0)
+            forbid(s, n, r, t, from_r, from_t, it + plan.tenure_least + first, it + plan.tenure_least + second);
         __syncthreads();  // differences, until -> refresh; s.p read by all -> swapped
         refresh(q, s, r, t, from_t, from_r);
         // fresh deltas -> sweep; old partial read -> add_product

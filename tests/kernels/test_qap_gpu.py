@@ -62,6 +62,18 @@ def test_every_layout_keeps_its_costs(tile: tuple[int, int], matrices: bool) -> 
         assert cost == problem.objective(permutation)
 
 
+@pytest.mark.parametrize("label", ["int32", "asymmetric", "float64"])
+def test_recency_by_pairs_keeps_its_costs(label: str) -> None:
+    options = QapOptions(method="tabu", recency="pairs", rounds=2, starts=64, iterations=3000, seed=2)
+    problem = CARD.build(forms()[label], options)
+    seen: list[Any] = []
+    solution = CARD.solve(problem, options, Deadline(30, on_progress=seen.append), "gpu")
+    assert seen[-1].objective == pytest.approx(problem.objective(solution.arrays["permutation"]), rel=1e-9)
+    by_places = options.model_copy(update={"recency": "places"})
+    other = problem.objective(CARD.solve(problem, by_places, Deadline(30), "gpu").arrays["permutation"])
+    assert problem.objective(solution.arrays["permutation"]) <= 1.05 * abs(other)
+
+
 def test_more_starts_than_the_device_holds_are_all_searched() -> None:
     options = QapOptions(method="2opt", starts=9000, seed=1)
     problem = CARD.build(instances.middling(), options)

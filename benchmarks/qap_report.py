@@ -17,10 +17,11 @@ import matplotlib.pyplot as plt
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
 PANELS = (
-    ("threads", "threads", "threads per block", "seconds", "2-opt, 6144 starts"),
-    ("neighbourhoods", "iterations", "iterations", "gap_pct", "256 searches"),
-    ("starts", "starts", "searches", "gap_pct", "400 iterations"),
-    ("seeds", "seeds", "seeds", "gap_pct", "best of, 256 searches"),
+    ("threads", "threads", "threads per block", "seconds", "5: 2-opt, 6144 starts"),
+    ("shared", "matrices_shared", "matrices in shared memory", "seconds", "6: 2-opt, 6144 starts"),
+    ("neighbourhoods", "iterations", "iterations", "gap_pct", "7: 256 searches"),
+    ("starts", "starts", "searches", "gap_pct", "8: 400 iterations"),
+    ("seeds", "seeds", "seeds", "gap_pct", "9: best of, 256 searches"),
 )
 
 
@@ -29,43 +30,62 @@ def rows_of(name: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (RESULTS / f"{name}.jsonl").read_text().splitlines()]
 
 
-def medians(rows: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """The middle one, by gap and then by time, of each instance's latest run over seeds; with `seeds`, `worst_pct`."""
-    found = []
+def latest(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
+    """Each instance's latest run over seeds, by gap and then by time."""
+    found = {}
     for name in dict.fromkeys(row["instance"] for row in rows):
         of_name = [row for row in rows if row["instance"] == name]
         last = max(of_name, key=lambda row: row["date"])
         run = [row for row in of_name if row["command"] == last["command"] and row["commit"] == last["commit"]]
-        run.sort(key=lambda row: (row["gap_pct"], row["reached_s"] or row["limit_s"]))
-        found.append(run[len(run) // 2] | {"seeds": len(run), "worst_pct": run[-1]["gap_pct"]})
+        found[name] = sorted(run, key=lambda row: (row["gap_pct"], row["reached_s"] or row["limit_s"]))
     return found
 
 
-def plot_curves(rows: list[dict[str, Any]]) -> None:
-    """Gap against logarithmic time, one line per instance."""
-    figure, axes = plt.subplots(figsize=(8, 4.5))
-    for row in rows:
-        seconds, gaps = zip(*row["curve"], strict=True)
-        ends = [*seconds, row["limit_s"]] if row["gap_pct"] > 0 else seconds
-        axes.step(ends, [*gaps, gaps[-1]][: len(ends)], where="post", label=row["instance"], linewidth=1.2)
-    axes.set(xscale="log", yscale="symlog", xlabel="seconds", ylabel="percent above best known", xlim=(1e-3, 60))
-    axes.set_yscale("symlog", linthresh=0.1)
-    axes.set_ylim(0, 30)
-    axes.legend(fontsize=7, ncol=3)
-    figure.tight_layout()
+def medians(runs: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
+    """The seed in the middle of each instance, with `seeds` and `worst_pct`."""
+    return [run[len(run) // 2] | {"seeds": len(run), "worst_pct": run[-1]["gap_pct"]} for run in runs.values()]
+
+
+def plot_curves(runs: dict[str, list[dict[str, Any]]]) -> None:
+    """Gap against logarithmic time, a panel per instance, a line per seed, the seed in the middle in bold."""
+    columns = 4
+    lines = -(-len(runs) // columns)
+    figure, panels = plt.subplots(
+        lines, columns, figsize=(12, 2.2 * lines), sharex=True, sharey=True, squeeze=False, layout="constrained"
+    )
+    for axes in panels.flat[len(runs) :]:
+        axes.set_visible(False)
+    for axes, (name, run) in zip(panels.flat, runs.items(), strict=False):
+        for place, row in enumerate(run):
+            seconds, gaps = zip(*row["curve"], strict=True)
+            ends = [*seconds, row["limit_s"]] if row["gap_pct"] > 0 else seconds
+            width, shade = (1.6, "C0") if place == len(run) // 2 else (0.6, "0.7")
+            axes.step(ends, [*gaps, gaps[-1]][: len(ends)], where="post", linewidth=width, color=shade)
+        axes.set_title(name, fontsize=9)
+        axes.set_xscale("log")
+        axes.set_yscale("symlog", linthresh=0.1)
+        axes.set(xlim=(1e-3, 60), ylim=(0, 100))
+        axes.grid(alpha=0.3)
+    figure.supxlabel("seconds")
+    figure.supylabel("percent above best known")
     figure.savefig(IMAGES / "qap_gap.svg")
 
 
 def plot_figures(rows: list[dict[str, Any]]) -> None:
     """The seed report's sensitivity figures."""
-    figure, panels = plt.subplots(1, len(PANELS), figsize=(12, 3))
+    figure, panels = plt.subplots(1, len(PANELS), figsize=(14, 3))
     for axes, (part, x, label, y, title) in zip(panels, PANELS, strict=True):
         for name in sorted({row["instance"] for row in rows if row["part"] == part}):
-            found = sorted((row for row in rows if row["part"] == part and row["instance"] == name), key=lambda r: r[x])
+            of_name = {
+                row[x]: row for row in rows if row["part"] == part and row["instance"] == name
+            }  # the last of each
+            found = [of_name[key] for key in sorted(of_name)]
             axes.plot([row[x] for row in found], [row[y] for row in found], "o-", label=name, markersize=3)
         axes.set(xlabel=label, ylabel={"gap_pct": "percent above best known"}.get(y, y), title=title)
         if part in ("neighbourhoods", "starts"):
             axes.set_xscale("log")
+        if part == "shared":
+            axes.set_xticks([0, 1], ["no", "yes"])
         axes.set_ylim(bottom=0)
         axes.legend(fontsize=7)
     figure.tight_layout()
@@ -85,15 +105,17 @@ def main() -> None:
     parser.add_argument("--rows", default="qap_h200")
     rows = rows_of(parser.parse_args().rows)
     by_part = {part: [row for row in rows if row["part"] == part] for part in {row["part"] for row in rows}}
-    curves = medians(by_part.get("curves", []))
-    plot_curves(curves)
+    runs = latest(by_part.get("curves", []))
+    plot_curves(runs)
     plot_figures(rows)
-    table(curves, ("instance", "n", "seeds", "limit_s", "gap_pct", "worst_pct", "reached_s"))
+    table(medians(runs), ("instance", "n", "seeds", "limit_s", "gap_pct", "worst_pct", "reached_s"))
     for part, columns in (
         ("speed", ("instance", "system", "moves_per_s")),
         ("twoopt", ("instance", "seconds", "gap_pct")),
         ("threads", ("instance", "threads", "seconds")),
         ("shared", ("instance", "matrices_shared", "seconds")),
+        ("bounds", ("instance", "bound", "value", "ms")),
+        ("cores", ("instance", "threads", "seconds", "gap_pct")),
         ("proofs", ("instance", "seconds", "termination", "objective", "bound", "nodes")),
     ):
         print(f"\n{part}")

@@ -1,10 +1,12 @@
 """The branch and bound of tree.cu from the host: levels of nodes on the device, deepest first."""
 
 import functools
+from collections import deque
 from dataclasses import dataclass, field
 from typing import Any
 
 import cupy
+import cupyx
 import numpy as np
 
 from kernels import cuda
@@ -43,10 +45,28 @@ class Level:
     def __post_init__(self) -> None:
         self.free = list(range(self.capacity))
 
+    @property
+    def work(self) -> int:
+        """About how many children wait to be made."""
+        return len(self.waiting) * self.size
+
     @functools.cached_property
     def arena(self) -> Any:
         """The slots; taken from the device when the tree first comes this deep."""
         return cupy.empty(self.capacity * slot_size(self.size), cupy.int32)
+
+
+@dataclass
+class Flight:
+    """A launch under way: its parents' slots and its children, and where the answer lands."""
+
+    level: Level
+    parents: list[int]
+    children: Array
+    limit: int
+    answer: Array
+    landed: Any
+    alive: tuple[Any, ...]
 
 
 def slot_size(m: int) -> int:
@@ -87,6 +107,7 @@ class Tree:
         self._shared = int(out[0])
         self._kernel.max_dynamic_shared_size_bytes = self._bytes(problem.n)
         self._levels: dict[int, Level] = {}
+        self._flying: deque[Flight] = deque()
 
     def _bytes(self, m: int) -> int:
         return self._shared + 4 * (m - 1) * m * (m | 1)
@@ -100,13 +121,18 @@ class Tree:
         """Grow the tree to its end; False when `stop` (1,) cut it short."""
         if self._ascent.total // self.divisor > self.limit:
             return True
-        with cupy.cuda.Stream(non_blocking=True):  # beside the population's launches, not behind them
+        with cupy.cuda.Stream(non_blocking=True) as stream:  # beside the population's launches, not behind them
             self._plant()
-            while (level := self._next()) is not None:
-                if stop[0]:
-                    return False
-                self._branch(level)
-        return True
+            while not stop[0]:
+                level = self._next()
+                if level is not None:
+                    self._launch(level)
+                elif not self._flying:
+                    return True
+                if self._flying and (level is None or len(self._flying) > 1):
+                    self._collect(self._flying.popleft())
+            stream.synchronize()  # what still runs writes into memory that is about to be given back
+        return False
 
     def _plant(self) -> None:
         """The root, from the ascent on the host, and empty levels below it."""
@@ -130,23 +156,31 @@ class Tree:
         self._levels[n] = root
 
     def _next(self) -> Level | None:
-        """The deepest level that fills a launch, else the shallowest with nodes and room below it, else the deepest."""
+        """The deepest level that fills a launch, else the one with most to do and room below it, else the deepest.
+
+        While a launch is under way nothing small is taken: its children will make more of it.
+        """
         waiting = [level for level in self._levels.values() if level.waiting.size]
         waiting.sort(key=lambda level: level.size)
-        for level in waiting:
-            if level.waiting.size * level.size >= 4 * self.batch:
+        roomy = [level for level in waiting if len(self._levels[level.size - 1].free) >= self.batch]
+        for level in roomy:
+            if level.work >= 4 * self.batch:
                 return level
-        for level in reversed(waiting):
-            if len(self._levels[level.size - 1].free) >= self.batch:
-                return level
+        most = max(roomy, key=lambda level: level.work, default=None)
+        if self._flying and (most is None or most.work < self.batch):
+            return None
+        if most is not None and most.work >= self.batch:
+            return most
         return waiting[0] if waiting else None
 
-    def _branch(self, level: Level) -> None:
-        """Make children of as many nodes as the level below has slots for; keep those that may hold better."""
+    def _launch(self, level: Level) -> None:
+        """Make children of as many nodes as the level below has slots for."""
         m, below = level.size, self._levels[level.size - 1]
         limit = self.limit
-        count = len(level.waiting)
         most = min(self.batch, len(below.free))
+        if most < m:
+            raise MemoryError(f"{self.batch} nodes a launch are too few")
+        count = len(level.waiting)
         taken = level.waiting[max(0, count - most) :]
         open_ = self._open(taken, m, limit)
         used = np.cumsum(open_.sum(axis=1)[::-1])  # from the end of the stack
@@ -155,8 +189,9 @@ class Tree:
         level.waiting = level.waiting[: count - keep]
         children, tasks = self._children(taken, open_, m, limit, below)
         if len(tasks):
-            self._ascend(level, below, children, tasks, limit)
-        level.free.extend(taken["slot"].tolist())
+            self._flying.append(self._ascend(level, taken["slot"].tolist(), children, tasks, limit))
+        else:
+            level.free.extend(taken["slot"].tolist())
 
     def _open(self, nodes: Array, m: int, limit: int) -> Array:
         """(nodes, m) bool: places of each node's line that may hold something better, one of each class of equals."""
@@ -202,22 +237,33 @@ class Tree:
         self.nodes += at.size
         return children, tasks
 
-    def _ascend(self, level: Level, below: Level, children: Array, tasks: Array, limit: int) -> None:
-        """Launch, and sort out what is left."""
-        m, count = below.size, len(tasks)
+    def _ascend(self, level: Level, parents: list[int], children: Array, tasks: Array, limit: int) -> Flight:
+        """Queue the launch and the way back of what it finds."""
+        below, count = self._levels[level.size - 1], len(tasks)
         found = cupy.empty((count, 2 + WIDEST), cupy.int32)
         device_tasks = cupy.asarray(tasks.view(np.int32))
         arguments = (
-            level.arena, below.arena, device_tasks, found, np.int32(m), np.int32(self.sweeps), np.int32(self.patience),
-            np.float32(self.sharp),
+            level.arena, below.arena, device_tasks, found, np.int32(below.size), np.int32(self.sweeps),
+            np.int32(self.patience), np.float32(self.sharp),
         )  # fmt: skip
-        self._kernel((count,), (32 * m,), arguments, shared_mem=self._bytes(m))
-        answer = cupy.asnumpy(found)
+        self._kernel((count,), (32 * below.size,), arguments, shared_mem=self._bytes(below.size))
+        answer: Array = cupyx.empty_pinned(found.shape, np.int32)
+        found.get(out=answer, blocking=False)
+        landed = cupy.cuda.Event(disable_timing=True)
+        landed.record()
+        return Flight(level, parents, children, limit, answer, landed, (found, device_tasks))
+
+    def _collect(self, flight: Flight) -> None:
+        """Wait for a launch; keep the children that may hold something better."""
+        flight.landed.synchronize()
+        below, answer, children = self._levels[flight.level.size - 1], flight.answer, flight.children
+        flight.level.free.extend(flight.parents)
         alive = answer[:, 0] >= 0
-        below.free.extend(tasks["slot"][~alive].tolist())
+        below.free.extend(children["slot"][~alive].tolist())
         children, answer = children[alive], answer[alive]
-        children["bound"], children["line"], children["leaders"] = limit - answer[:, 0], answer[:, 1], answer[:, 2:]
-        if m == LEAF:
+        children["bound"], children["line"] = flight.limit - answer[:, 0], answer[:, 1]
+        children["leaders"] = answer[:, 2:]
+        if below.size == LEAF:
             for child in children:
                 self._finish(child)
             below.free.extend(children["slot"].tolist())

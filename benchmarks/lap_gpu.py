@@ -1,7 +1,7 @@
 """Dense linear assignment on one GPU, beside CPU peers on the same machine: python -m benchmarks.lap_gpu.
 
 Times of ours are of the device, data already there, certificate apart. `parts_ms` says what a time is made of (`look`:
-576 entries fetched and looked at for an order that sorting solves),
+576 entries sent to the host, which looks at them for an order that sorting solves while the search begins),
 `rounds` how many exchanges between the blocks, `sweeps` how often the matrix was read, `floor_ms` what reading it so
 often must cost.
 Peers run on the CPU cores meanwhile, each in a process of its own. A wrong answer has no time.
@@ -20,7 +20,7 @@ import numpy as np
 
 from benchmarks import instances
 from benchmarks.rows import Rows
-from kernels.lap import gpu_monge, monge
+from kernels.lap import gpu_monge
 from kernels.lap.gpu_forest import Forest
 from kernels.lap.gpu_proof import prove
 
@@ -58,47 +58,42 @@ def peer(name: str, family: str, n: int) -> tuple[float, float]:
     return taken, float(cost[np.arange(n), columns].astype(float).sum())
 
 
-def search(cost: Any, forest: Forest, times: list[float], proofs: list[float]) -> Any:
-    """One solve by the forest; appends the times of its five launches and of its proof."""
-    marks = [cupy.cuda.Event() for _ in range(7)]
+def solve(cost: Any, forest: Forest) -> tuple[list[float], float, list[float]]:
+    """Times of PARTS, the time of the proof (0 where it is part of the method), and the proof."""
+    marks = [cupy.cuda.Event() for _ in range(8)]
     pending = iter(marks)
+    forest.mailbox[:] = 0
+    cupy.cuda.get_current_stream().synchronize()
+    begun = time.perf_counter()
+    next(pending).record()
+    look = gpu_monge.Look(cost)
     next(pending).record()
     forest.launch(cost, False, mark=lambda: next(pending).record())
+    if at := look.corner(False):
+        forest.mailbox[0] = 1
+        if found := gpu_monge.solve_on_device(cost, False, at):
+            return [0.0, (time.perf_counter() - begun) * 1e3, *[0.0] * 5], 0.0, list(found[1].values())
+        raise RuntimeError("a sample in Monge order, and no Monge order")
     proof = prove(cost, False, forest.u, forest.v, forest.row_col)
-    marks[6].record()
-    marks[6].synchronize()
+    marks[7].record()
+    marks[7].synchronize()
     lap = [cupy.cuda.get_elapsed_time(a, b) for a, b in pairwise(marks)]
-    times.extend(lap[:5])
-    proofs.append(lap[5])
-    return proof.get().tolist()
+    return [lap[0], 0.0, *lap[1:6]], lap[6], proof.get().tolist()
 
 
 def on_device(family: str, n: int, host: Any, repeats: int) -> dict[str, Any]:
     """Median of `repeats` solves, its parts, its counts and its proof."""
     cost = cupy.asarray(host)
     forest = Forest(n, n, cost.dtype)
-    all_times, proofs = [], []
-    for repeat in range(repeats + 1):  # the first compiles
-        cupy.cuda.get_current_stream().synchronize()
-        begun = time.perf_counter()
-        at = monge.corner(cost, 1, cupy)
-        looked = time.perf_counter()
-        found = None if at is None else gpu_monge.solve_on_device(cost, False, at)
-        times = [(looked - begun) * 1e3, (time.perf_counter() - looked) * 1e3 if at else 0.0]
-        if found:
-            proof = list(found[1].values())
-            proofs.append(0.0)  # the proof is part of the method: it tells whether the guess was right
-            times += [0.0] * 5
-        else:
-            proof = search(cost, forest, times, proofs)
-        if repeat:
-            all_times.append(times)
+    solve(cost, forest)  # compiles
+    times, proofs, answers = zip(*(solve(cost, forest) for _ in range(repeats)), strict=True)
+    median, proof = sorted(times, key=sum)[repeats // 2], answers[-1]
+    found = median[PARTS.index("sort")] > 0
     primal, dual, violation, slack, unassigned = proof
     facts = forest.facts()
     sweeps = 2.0 if found else (facts["scans"] + facts["bid_scans"]) / n + 1
     tolerance = 0.0 if host.dtype.kind == "i" else 4 * 2.0**-52 * 2 * n * max(float(cost.max()), -float(cost.min()))
     holds = unassigned == 0 and max(violation, slack) <= tolerance and abs(primal - dual) <= n * tolerance
-    median = sorted(all_times, key=sum)[len(all_times) // 2]
     return {
         "family": family,
         "n": n,
@@ -108,7 +103,7 @@ def on_device(family: str, n: int, host: Any, repeats: int) -> dict[str, Any]:
         "holds": bool(holds),
         "ms": sum(median) if holds else float("nan"),
         "parts_ms": dict(zip(PARTS, median, strict=True)),
-        "certify_ms": statistics.median(proofs[1:]),
+        "certify_ms": statistics.median(proofs),
         "objective": primal,
         "gap_abs": abs(primal - dual),
         "max_violation": violation,

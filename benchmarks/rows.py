@@ -30,10 +30,12 @@ def _output(*command: str) -> str:
 
 
 def commit() -> str:
-    """The commit of this checkout, with + when it has changes; $ALLOT_COMMIT or "unknown" outside one."""
+    """$ALLOT_COMMIT, or the commit of this checkout, with + when it has changes; "unknown" outside one."""
+    if told := os.environ.get("ALLOT_COMMIT"):
+        return told
     name = _output("git", "rev-parse", "--short=12", "HEAD")
     if not name:
-        return os.environ.get("ALLOT_COMMIT", "unknown")
+        return "unknown"
     return name + ("+" if _output("git", "status", "--porcelain", "--untracked-files=no") else "")
 
 

@@ -3,7 +3,10 @@
 //
 //   load            the matrix into shared memory when it fits (MATRIX_SHARED), the shorter side as rows
 //   reduce_columns  v_j = least entry of column j                         (square problems; else v = 0)
-//   reduce_rows     twice: a free row takes its best column, whose price falls to the row's second best
+//   reduce_rows     twice: a free row takes its best column, whose price falls to the row's second best (a warp's
+//                   problem); or
+//   bid_together    the same as an auction, a warp a row, all warps at once, until few rows are free (a block's
+//                   problem)
 //   augment         for each row still free: Dijkstra's search over the columns, then prices and pairs along the path
 //   store           assignment and duals, in the problem's own orientation
 //
@@ -24,7 +27,9 @@
 // u, v        batch, max_rows; max_cols value_t  global, 0 beyond a problem's size
 // status      batch                    int32    global: 1 solved, 2 infeasible
 // matrix      rows, cols               cost_t   shared (MATRIX_SHARED)
-// price, row_of, parent; col_of, free   cols; rows  value_t, int32   shared; price only for store
+// price, row_of, parent; col_of, free   cols; rows  value_t, int32   shared; price for bid_together and store
+// key; rise, target    cols; rows           uint64; value_t, int32   shared (TOGETHER): best bid of a column, 0 for
+//                                                                    none; bids
 //
 // Overflow: integers stay below 16 (n_rows + n_cols) max |cost| < 2^62, checked by the problem; prices of float32 costs
 // are float64.
@@ -54,6 +59,9 @@
 #ifndef REDUCTIONS_PER_ROW
 #define REDUCTIONS_PER_ROW 1  // in each of two passes
 #endif
+#ifndef TOGETHER
+#define TOGETHER (TEAM > 32)
+#endif
 #define TAKEN 0x80000000u  // set in a code while the column has a row
 
 typedef COST cost_t;
@@ -66,8 +74,9 @@ typedef unsigned int u32;
 struct Shared {  // one team's
     const cost_t* __restrict__ matrix;  // shared or global
     long long row_step, col_step;
-    value_t* price;
-    int *row_of, *parent, *col_of, *free;
+    value_t *price, *rise;
+    u64* key;
+    int *row_of, *parent, *col_of, *free, *target;
     Nearest* partial;  // 2 x 32, used in turn
     int n_rows, n_cols, negate, turn;
 
@@ -127,6 +136,8 @@ __device__ void reduce_columns(const Shared& s, Own& own) {
 #pragma unroll
     for (int k = 0; k < SLOTS; k++) own.price[k] = own.price[k] == TOP ? (value_t)0 : own.price[k];
 }
+
+#include "lap/together.cuh"
 
 // Augmenting row reduction of free[0:n_free]; returns how many rows wait in free[0:]. The price falls to the second
 // best, and a row driven out goes on at once; where the price cannot fall it waits. What a thread reads of free lies
@@ -266,10 +277,13 @@ __device__ Shared load(const cost_t* cost, int n_rows, int n_cols, int max_cols,
     if (MATRIX_SHARED) copy_matrix(cost, n_rows, n_cols, max_cols, (cost_t*)memory);
     const long long taken = MATRIX_SHARED ? ((long long)n_rows * n_cols * sizeof(cost_t) + 7) & ~7ll : 0;
     s.price = (value_t*)(memory + taken);
-    s.row_of = (int*)(s.price + s.n_cols);
+    s.key = (u64*)(s.price + s.n_cols);
+    s.rise = (value_t*)(s.key + (TOGETHER ? s.n_cols : 0));
+    s.row_of = (int*)(s.rise + (TOGETHER ? s.n_rows : 0));
     s.parent = s.row_of + s.n_cols;
     s.col_of = s.parent + s.n_cols;
     s.free = s.col_of + s.n_rows;
+    s.target = s.free + s.n_rows;
     for (int j = threadIdx.x; j < s.n_cols; j += TEAM) s.row_of[j] = -1;
     for (int i = threadIdx.x; i < s.n_rows; i += TEAM) s.col_of[i] = -1, s.free[i] = i;
     team_barrier();  // everything in place before anyone reads it
@@ -293,7 +307,8 @@ __device__ void store(const Shared& s, const Own& own, bool turned, int max_rows
         assignment[i] = turned ? (i < s.n_cols ? s.row_of[i] : -1) : (i < s.n_rows ? s.col_of[i] : -1);
 }
 
-// Grid: one block per problem from `first` on. Block: TEAM. Shared: 16 bytes a column, 8 a row, and the matrix. Reads:
+// Grid: one block per problem from `first` on. Block: TEAM. Shared: 16 bytes a column, 8 a row (24 and 20 if TOGETHER),
+// and the matrix. Reads:
 // cost, sizes. Writes: assignment, u, v, status of its problem. Requires: n_cols <= TEAM * SLOTS after turning. Work:
 // about 4 n^2 to 8 n^2 entries on uniform costs, n^3 at worst.
 extern "C" __global__ void __launch_bounds__(TEAM)
@@ -312,8 +327,8 @@ solve_each(const cost_t* cost, const int* sizes, int first, int max_rows, int ma
         own.here |= (u32)(column(k) < s.n_cols) << k;
     }
     if (s.n_rows == s.n_cols) reduce_columns(s, own);
-    int n_free = reduce_rows(s, own, s.n_rows);
-    n_free = reduce_rows(s, own, n_free);
+    int n_free = TOGETHER ? bid_together(s, own) : reduce_rows(s, own, s.n_rows);
+    if (!TOGETHER) n_free = reduce_rows(s, own, n_free);
     list_columns(s, own);
     bool feasible = true;
     for (int k = 0; k < n_free && feasible; k++) feasible = augment(s, own, s.free[k]);

@@ -68,8 +68,6 @@ def solve_one(
         return _solve_shortlist(weights, maximize, phase_limit, deadline)
     if ended := deadline.expired():
         return _finish(Solution(ended, "auto", _nothing(weights)), weights, maximize)
-    sign = -1 if maximize else 1
-    at = monge.corner(weights, sign) if u0 is None and v0 is None else None
     turned = weights.shape[0] > weights.shape[1]
     short, long = sorted(weights.shape)
     warm = (u0 is not None or v0 is not None) and long <= WIDEST * short
@@ -81,13 +79,19 @@ def solve_one(
         cost, u0, v0 = cupy.ascontiguousarray(cost.T), v0, u0
     cupy.cuda.get_current_stream().synchronize()
     clock.append(time.perf_counter())
-    if at is not None and (found := gpu_monge.solve_on_device(cost, maximize, at)):
-        return _sorted_out(*found, sign, clock)
     start = prices(cost, maximize, u0, v0) if warm else None
     searched = squared(cost) if squared_bytes else cost
     tuning = Tuning(scale_at_once=not squared_bytes)
     forest = Forest(searched.shape[0], searched.shape[1], cost.dtype, tuning)
-    forest.launch(searched, maximize, start, -1 if phase_limit is None else phase_limit)
+    limit = -1 if phase_limit is None else phase_limit
+    forest.launch(searched, maximize, start, limit)
+    at = monge.corner(weights, -1 if maximize else 1) if u0 is None and v0 is None else None
+    if at is not None:  # the device was busy while the host looked: stop it, and search again if sorting fails
+        forest.mailbox[0] = 1
+        if found := gpu_monge.solve_on_device(cost, maximize, at):
+            return _sorted_out(*found, maximize, clock)
+        forest.mailbox[0] = 0
+        forest.launch(searched, maximize, start, limit)
     ended = wait(forest, deadline)
     facts: dict[str, Any] = forest.facts()
     if squared_bytes:
@@ -107,7 +111,8 @@ def solve_one(
     return _finish(solution, weights, maximize)
 
 
-def _sorted_out(found: monge.Guess, proof: dict[str, int | float], sign: int, clock: list[float]) -> Solution:
+def _sorted_out(found: monge.Guess, proof: dict[str, int | float], maximize: bool, clock: list[float]) -> Solution:
+    sign = -1 if maximize else 1
     clock.append(time.perf_counter())
     arrays = {"assignment": found.assignment.get().astype(np.int64)}
     arrays |= {"u": sign * found.u.get(), "v": sign * found.v.get()}

@@ -110,7 +110,7 @@ def shape_of(max_rows: int, max_cols: int, itemsize: int) -> tuple[int, int, boo
     """(threads, slots, matrix in shared memory, bytes of shared memory) of a team for problems up to this size."""
     longer, shorter = max(max_rows, max_cols), min(max_rows, max_cols)
     team, slots = next(pair for pair in TEAMS if pair[0] * pair[1] >= longer)
-    vectors = 16 * longer + 8 * longer + 8  # a ragged batch may turn some problems and not others
+    vectors = (24 if team == 32 else 44) * longer + 8  # a ragged batch may turn some problems and not others
     most = attribute("MaxSharedMemoryPerBlockOptin") - 3072
     matrix = itemsize * longer * shorter
     fits = vectors + matrix <= most // TEAMS_AT_ONCE

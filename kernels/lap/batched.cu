@@ -10,12 +10,13 @@
 //   augment         for each row still free: Dijkstra's search over the columns, then prices and pairs along the path
 //   store           assignment and duals, in the problem's own orientation
 //
-// The algorithm of Jonker and Volgenant, as in cpu_path.py but dense. A team works through about 200 steps at 64 x 64,
-// 500 at 128 x 128 and 4000 at 512 x 512, each waiting for the one before: the time is their number times the latency
-// of one. So a thread keeps all that belongs to its SLOTS columns j = slot * TEAM + rank in registers (price, distance,
-// row, that row's dual), and a step is: read one row, find the nearest column (one 32-bit minimum over the warp, on the
-// leading bits; the rest of the bits only where several lanes agree on those), and have its owner tell the next row and
-// its dual. Ties go to a free column, then to the smallest: the result is deterministic.
+// The algorithm of Jonker and Volgenant, as in cpu_path.py but dense. A warp works through about 200 steps at 64 x 64,
+// a block through 20 rounds of bids and 1900 steps at 512 x 512, each waiting for the one before: the time is their
+// number times the latency of one. So a thread keeps all that belongs to its SLOTS columns j = slot * TEAM + rank in
+// registers (price, distance, row, that row's dual), and a step is: read one row, find the nearest column (one 32-bit
+// minimum over the warp, on the leading bits; the rest of the bits only where several lanes agree on those), and have
+// its owner tell the next row and its dual. Ties go to a free column, then to the smallest: the result is
+// deterministic.
 //
 // Invariant between augmentations: col_of and the owners' rows agree; an assigned entry is a least one of its row,
 // entries minus prices; with n_rows < n_cols prices are <= 0 and 0 in free columns.
@@ -36,11 +37,12 @@
 //
 // Reference: R. Jonker, A. Volgenant, Computing 38 (1987) 325-340.
 //
-// Tried and dropped (H200, ms at 1000 x 64^2, 1000 x 128^2, 100 x 512^2 in float32; this file .14, .63, 4.8): rows,
-// prices and duals of pairs in shared memory, 64-bit minima throughout and two barriers a step: .39, 1.52, 10.3. The
-// matrix in shared memory where only 3 teams fit: .91 at 128 (1 team: 5.8 for 2.2 at 200). One column a thread: .22,
-// .83, 5.0; four: 6.2 at 512. Rows of the warps' nearest columns fetched into L2 ahead: 5.1 at 512, 14.7 for 15.5 at
-// 1024. 20 steps a row in reduce_rows: wars of bids with 2.3 times as many steps at 512.
+// Tried and dropped (H200, ms at 1000 x 64^2, 1000 x 128^2, 100 x 512^2 in float32; this file .14, .52, 3.2): rows,
+// prices and duals of pairs in shared memory, 64-bit minima throughout, two barriers a step: .39, 1.52, 10.3. Blocks
+// that begin as warps do: 4.8 at 512; a warp with four columns a lane at 128: .75. Two columns a thread in blocks: .67,
+// 4.1; at 200 and 256 they are faster, 1.37 at 1000 x 200. The matrix in shared memory where only 3 teams fit: .91 at
+// 128 (1 team: 5.8 for 2.2 at 200). Rows of the warps' nearest columns fetched into L2 ahead: 5.1 for 4.8 at 512. 20
+// steps a row in reduce_rows: wars of bids with 2.3 times as many steps at 512.
 #ifndef COST
 #define COST float
 #endif

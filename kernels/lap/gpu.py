@@ -29,7 +29,7 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     Args:
         problem: `weights` (n_rows, n_cols) or (batch, n_rows, n_cols), float32, float64, int32 or int64; +inf (-inf
             when maximising) forbids an entry. `u0`, `v0`: any finite prices to start from
-            (not used with more than four columns a row, or rows a column).
+            (not used where one side is over 9/8 of the other: a cold start is faster).
         options: `LapOptions`; "auto" is this file, "hungarian" and "tree" the systems of the papers.
         deadline: a mapped flag that the search reads every 64 rounds (about 0.3 ms), the auction every 16.
     Returns:

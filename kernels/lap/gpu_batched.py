@@ -13,7 +13,7 @@ from kernels.lap.gpu_proof import CTYPES, named, prove_batch
 from kernels.problems import UNASSIGNED, Array, Assignment
 from kernels.solution import Solution, Termination
 
-TEAMS = ((32, 1), (32, 2), (32, 4), (128, 2), (256, 2), (512, 2))
+TEAMS = ((32, 1), (32, 2), (128, 1), (128, 2), (512, 1), (512, 2))
 """(threads, columns a thread) of a team; the first whose product holds the longer side is taken."""
 LONGEST = 1024
 """Longer problems of a batch are solved one after another, by all of the device."""

@@ -145,4 +145,9 @@ def _largest_turn(sample: Array) -> tuple[int, int] | None:
     pattern = np.outer(signs[:, at[1]], signs[at[0]]) * signs[at]
     if signs[at] == 0 or (signs * pattern < 0).any() or (signs[pattern == 0] != 0).any():
         return None
+    # an extreme first entry gives all turns one sign: neighbouring lines must agree with the order as well
+    order = np.outer(np.sign(np.diff(turns[:, at[1]])), np.sign(np.diff(turns[at[0]]))) * signs[at]
+    minors = np.diff(np.diff(sample, axis=0), axis=1)
+    if ((np.abs(minors) > noise) & (np.sign(minors) * order < 0)).any():
+        return None
     return int(at[0]), int(at[1])

@@ -31,7 +31,8 @@ def run(inputs: dict[str, Any], deadline: Deadline | None = None, **options: Any
         ("lap/tree.cu", "-DCOST=float"),
         ("lap/tree.cu", "-DCOST=int", "-DDUAL=long long"),
         ("lap/batched.cu", "-DTEAM=32", "-DSLOTS=1", "-DCOST=int", "-DVALUE=long long"),
-        ("lap/batched.cu", "-DTEAM=256", "-DSLOTS=2", "-DMATRIX_SHARED=0"),
+        ("lap/batched.cu", "-DTEAM=128", "-DSLOTS=1"),
+        ("lap/batched.cu", "-DTEAM=512", "-DSLOTS=2", "-DMATRIX_SHARED=0"),
     ],
     ids=" ".join,
 )

@@ -43,6 +43,12 @@ def test_a_wrong_entry_is_found() -> None:
     assert monge.solve(cost, False) is None
 
 
+def test_an_extreme_first_entry_is_no_order() -> None:
+    cost = np.random.default_rng(0).random((N, N))
+    cost[0, 0] = cost[-1, -1] = -9.0
+    assert monge.corner(cost, 1) is None
+
+
 @pytest.mark.parametrize("cost", [np.zeros((N, N)), np.full((N, N), np.inf), np.random.default_rng(0).random((N, N))])
 def test_costs_without_an_order_are_left_to_the_search(cost: Array) -> None:
     assert monge.solve(cost, False) is None

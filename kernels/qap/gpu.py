@@ -24,9 +24,8 @@ LARGEST_N = 2048
 """Beyond this no tiling of the exchanges fits a block."""
 GENERATIONS_BEFORE_PROOF = 60
 GENERATIONS_WITHOUT_LIMIT = 200
-GENERATIONS_A_TURN = 10
-REST, LONGEST_REST_S = 20.0, 0.25
-"""Beside a tree the population rests this many times as long as it worked, but a quarter of a second at most."""
+EASY_N, SHARE_OF_EASY, SHARE_OF_HARD = 20, 0.05, 0.5
+"""Up to here a tree is likely to end; the population's share of the device beside one that is and one that is not."""
 PROOF_WITHOUT_LIMIT_S = 20.0
 
 
@@ -121,35 +120,23 @@ def _prove(
 ) -> tuple[Array, Termination, dict[str, Any]]:
     """Grow the tree on the device (on the host's threads where it does not fit) while the population goes on.
 
-    The population takes turns: it has found what it will find, nearly always, and the tree needs the device.
+    A tree on the device needs the device: where it will end soon the population, which has found what there is, nearly
+    always, keeps a small share of the time, else half of it.
     """
-    plant = gpu_tree.Tree if gpu_tree.fits(problem) else None
+    small, plant = problem.n <= EASY_N, gpu_tree.Tree if gpu_tree.fits(problem) else None
     proof = Proof(problem, int(problem.objective(best)), len(os.sched_getaffinity(0)), plant)
-    watched = outcome.Watched(deadline, outcome.best_bound(proofs), proof)
-    ended: Termination | None = None
-    candidates, rounds = [best], 0
+    watched = outcome.Watched(deadline, outcome.best_bound(proofs), proof, PROOF_WITHOUT_LIMIT_S)
     try:
-        while (ended := watched.expired()) is None and not _given_up(deadline):
-            began = time.perf_counter()
-            found = gpu_memetic.evolve(
-                penalised(problem), watched, seed=options.seed + 1 + rounds, start=candidates[-1],
-                generation_limit=GENERATIONS_A_TURN, policy=gpu_memetic.Policy(growth=1),
-            )  # fmt: skip
-            rounds += found.generations
-            if problem.allows(found.permutation):
-                candidates.append(min((candidates[-1], found.permutation), key=problem.objective))
-            proof.wait(min(REST * (time.perf_counter() - began), deadline.remaining_s, LONGEST_REST_S))
-            watched.report(rounds, problem.objective(candidates[-1]))
+        found = gpu_memetic.evolve(
+            penalised(problem), watched, seed=options.seed + 1, start=best,
+            policy=gpu_memetic.Policy(growth=1 if small else 1.5),
+            share=1.0 if plant is None else SHARE_OF_EASY if small else SHARE_OF_HARD,
+        )  # fmt: skip
     finally:
         proof.stop()
     if proof.bound is not None:
         proofs.append(proof.bound)
-    candidates += [] if proof.best is None else [proof.best[1]]
+    candidates = [best, found.permutation] + ([] if proof.best is None else [proof.best[1]])
     best = min((p for p in candidates if problem.allows(p)), key=problem.objective)
-    facts |= {"rounds": facts["rounds"] + rounds, "nodes": proof.nodes, "proved": proof.finished}
-    ended = Termination.OPTIMAL if proof.finished else ended or Termination.ITERATION_LIMIT
-    return best, ended, facts
-
-
-def _given_up(deadline: Deadline) -> bool:
-    return deadline.remaining_s == float("inf") and deadline.elapsed_s > PROOF_WITHOUT_LIMIT_S
+    facts |= {"rounds": facts["rounds"] + found.generations, "nodes": proof.nodes, "proved": proof.finished}
+    return best, Termination.OPTIMAL if proof.finished else found.termination, facts

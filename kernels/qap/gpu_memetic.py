@@ -153,8 +153,8 @@ class Population:
         """Start the first epoch from `permutations` (members, n)."""
         self._arrays["population"][0] = cupy.asarray(permutations.astype(np.int16))
 
-    def generation(self) -> None:
-        """Queue one generation; does not wait."""
+    def generation(self) -> Any:
+        """Queue one generation; returns the event of its end."""
         self._members["seed"] = np.uint64(self._random.integers(1 << 63))
         self._members["parity"] = self.generations % 2
         epoch, news = self._epoch, self._news
@@ -165,6 +165,9 @@ class Population:
         self.generations += 1
         self._members["parity"] = self.generations % 2
         self._judge((1,), (1024,), (self._members, epoch, news, np.int32(self.members)))
+        ended = cupy.cuda.Event(disable_timing=True)
+        ended.record()
+        return ended
 
     def state(self) -> Any:
         """`Epoch` of memetic.cu; waits for the device."""
@@ -213,12 +216,14 @@ def evolve(
     start: Array | None = None,
     policy: Policy = Policy(),
     deterministic: bool = False,
+    share: float = 1.0,
 ) -> Outcome:
     """Run generations until the target, the limit or the deadline; every new least cost is reported as it is told.
 
     The device decides what a generation does; the host keeps a few queued, listens, and stops it.
     Deterministic for a seed as long as the generation limit ends it, or the target does and `deterministic` asks that
-    the generation that met it is finished.
+    the generation that met it is finished. `share`: below 1 the population rests after each generation, so long that
+    this share of the time was its own.
     """
     matrices = split(problem)
     goal = None if target is None else target * matrices.scale
@@ -228,19 +233,38 @@ def evolve(
     if start is not None:
         first[0] = start
     population.open(first)
+    termination = _follow(population, deadline, goal, generation_limit, deterministic, share)
+    state = population.state()
+    return Outcome(
+        population.best(), state["best"].item(), int(state["generation"]), int(state["moves"]), termination,
+        population.elite(),
+    )  # fmt: skip
+
+
+def _follow(
+    population: Population,
+    deadline: Deadline,
+    goal: int | float | None,
+    generation_limit: int | None,
+    deterministic: bool,
+    share: float,
+) -> Termination:
+    """Queue generations, and pass on what is told, until there is a reason to end; no search is left under way."""
     queued: deque[Any] = deque()
     told: int | float | None = None
     termination: Termination | None = None
-    met = False
+    met, ahead, began, rests_until = False, AHEAD if share >= 1 else 1, 0.0, 0.0
     while termination is None:
-        if not met and population.generations != generation_limit and len(queued) < AHEAD:
-            population.generation()
-            queued.append(cupy.cuda.Event(disable_timing=True))
-            queued[-1].record()
+        more = not met and population.generations != generation_limit and len(queued) < ahead
+        if more and time.perf_counter() >= rests_until:
+            began = time.perf_counter()
+            queued.append(population.generation())
             continue
         time.sleep(POLL_S)
         while queued and queued[0].done:
             queued.popleft()
+            ended = time.perf_counter()
+            rests_until = ended + (ended - began) * (1 / share - 1)
         told = _tell(deadline, population, told)
         met = goal is not None and told is not None and told <= goal
         if met and not (deterministic and queued):
@@ -251,12 +275,9 @@ def evolve(
             termination = deadline.expired()
     if queued:
         population.mailbox.stop()
-    state = population.state()
+        queued[-1].synchronize()
     _tell(deadline, population, told)
-    return Outcome(
-        population.best(), state["best"].item(), int(state["generation"]), int(state["moves"]), termination,
-        population.elite(),
-    )  # fmt: skip
+    return termination
 
 
 def _tell(deadline: Deadline, population: Population, told: int | float | None) -> int | float | None:

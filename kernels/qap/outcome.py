@@ -33,11 +33,16 @@ class Searched:
 
 
 class Watched(Deadline):
-    """Another deadline whose progress carries the best bound, and which also ends once a proof has finished."""
+    """Another deadline whose progress carries the best bound, and which also ends once a proof has finished.
 
-    def __init__(self, deadline: Deadline, bound: Number | None, proof: Proof | None = None) -> None:
+    `give_up_s`: seconds after which it ends where the deadline behind has no time limit.
+    """
+
+    def __init__(
+        self, deadline: Deadline, bound: Number | None, proof: Proof | None = None, give_up_s: float = float("inf")
+    ) -> None:
         super().__init__()
-        self._deadline, self._bound, self._proof = deadline, bound, proof
+        self._deadline, self._bound, self._proof, self._give_up_s = deadline, bound, proof, give_up_s
 
     @property
     def remaining_s(self) -> float:
@@ -45,10 +50,11 @@ class Watched(Deadline):
         return self._deadline.remaining_s
 
     def expired(self) -> Termination | None:
-        """OPTIMAL once the proof has finished; else of the deadline behind."""
+        """OPTIMAL once the proof has finished; else of the deadline behind, or ITERATION_LIMIT once given up."""
         if self._proof is not None and self._proof.finished:
             return Termination.OPTIMAL
-        return self._deadline.expired()
+        given_up = self.remaining_s == float("inf") and self.elapsed_s > self._give_up_s
+        return Termination.ITERATION_LIMIT if given_up else self._deadline.expired()
 
     def report(
         self,

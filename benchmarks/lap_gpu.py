@@ -134,9 +134,8 @@ def main() -> None:
     )
     parser.add_argument("--peer-processes", type=int, default=6)
     parser.add_argument("--large", action="store_true", help="n = 16384, 32768 and, in float32, 65536")
-    parser.add_argument("--name", default="lap_h200")
     arguments = parser.parse_args()
-    rows = Rows(arguments.name)
+    rows = Rows("lap_h200")
     sizes = [int(n) for n in arguments.sizes.split(",")]
     cases = [(family, n) for family in arguments.families.split(",") for n in sizes]
     with ProcessPoolExecutor(arguments.peer_processes, get_context("spawn")) as pool, ThreadPoolExecutor(4) as makers:

@@ -44,6 +44,7 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
         where device memory is short (with needed and free bytes).
     Differs: from the alternating forest of Date and Nagi (2016): labels are shortest distances, found by
         label-correcting rounds that scan one row per block; a phase ends when half its sources reached a free column.
+        Costs in Monge order are sorted instead (method "monge" in the answer; gpu_monge.py).
     Source: own design, described in forest.cu; auction start after D. Bertsekas, "The auction algorithm", Annals of
         Operations Research 14 (1988); scaling after the same author's 1991 book, section 4.1.
     """
@@ -97,18 +98,22 @@ def solve_one(
     if squared_bytes:
         cut_back(forest, short)
     clock.append(time.perf_counter())
-    proof = named(prove(cost, maximize, forest.u, forest.v, forest.row_col))
+    facts["device_proof"] = named(prove(cost, maximize, forest.u, forest.v, forest.row_col))
     clock.append(time.perf_counter())
-    mode = facts.pop("mode")
-    codes = {SOLVED: Termination.OPTIMAL, INFEASIBLE: Termination.INFEASIBLE, PHASE_LIMIT: Termination.ITERATION_LIMIT}
-    termination = codes.get(mode) or ended or Termination.STOPPED
-    facts["device_proof"] = proof
-    solution = Solution(termination, "auto", {}, facts["phases"], facts=facts)
-    solution.arrays = _violator(forest, turned) if mode == INFEASIBLE else _answer(forest, maximize, turned)
+    solution = _read(forest, facts, ended, maximize, turned)
     clock.append(time.perf_counter())
     names = ("h2d", "solve", "certify", "d2h")
     solution.timings_ms = {name: (b - a) * 1e3 for name, a, b in zip(names, clock, clock[1:], strict=False)}
     return _finish(solution, weights, maximize)
+
+
+def _read(forest: Forest, facts: dict[str, Any], ended: Termination | None, maximize: bool, turned: bool) -> Solution:
+    """The answer in host memory; `ended` is why the caller stopped it, if it did."""
+    mode = facts.pop("mode")
+    codes = {SOLVED: Termination.OPTIMAL, INFEASIBLE: Termination.INFEASIBLE, PHASE_LIMIT: Termination.ITERATION_LIMIT}
+    termination = codes.get(mode) or ended or Termination.STOPPED
+    arrays = _violator(forest, turned) if mode == INFEASIBLE else _answer(forest, maximize, turned)
+    return Solution(termination, "auto", arrays, facts["phases"], facts=facts)
 
 
 def _sorted_out(found: monge.Guess, proof: dict[str, int | float], maximize: bool, clock: list[float]) -> Solution:

@@ -37,11 +37,13 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
         the first such problem in `facts["problem"]`, its `hall_rows`, `hall_cols`.
     Guarantee: exact and deterministic.
     Numerics: prices in float64, for float32 weights too; integers in int64, exact.
-    Complexity: O(n^3) a problem at worst, about 7 n^2 reads on uniform costs; 16 bytes a line
-        beside the batch; one launch.
+    Complexity: O(n^3) a problem at worst, 4 to 8 n^2 reads on uniform costs; 24 bytes a line beside the batch, and up
+        to 44 a line in shared memory; one launch.
     Errors: InvalidProblem where device memory is short.
-    Differs: from cpu_path.py by reading whole rows, kept in shared memory where they fit.
-    Source: R. Jonker, A. Volgenant, Computing 38 (1987) 325-340.
+    Differs: from cpu_path.py by reading whole rows; beyond 64 lines row reductions give way to a Jacobi auction in
+        which every warp of a block bids for a row of its own.
+    Source: R. Jonker, A. Volgenant, Computing 38 (1987) 325-340; the auction after D. Bertsekas, Annals of Operations
+        Research 14 (1988).
     """
     weights = problem.weights
     assert isinstance(weights, np.ndarray)

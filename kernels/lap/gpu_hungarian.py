@@ -151,12 +151,9 @@ def _drive_from_host(run: _Run, deadline: Deadline) -> None:
     def read(name: str) -> int:
         return int(run.flags[FLAGS[name]].get())
 
-    def count(name: str) -> None:
-        run.flags[FLAGS[name]] += 1
-
     def list_zeros() -> None:
         run.flags[FLAGS["zeros"]] = 0
-        launch(*([] if fused and run.slack is None else [2]), *([10] if recount else []))
+        launch(2, *([10] if recount else []))
 
     launch(0, 1)
     list_zeros()
@@ -174,14 +171,14 @@ def _drive_from_host(run: _Run, deadline: Deadline) -> None:
             launch(6, 7)
             if read("outcome"):
                 return
-            count("updates")
+            run.flags[FLAGS["updates"]] += 1
             if fused:
                 run.flags[FLAGS["zeros"]] = 0
                 launch(10)
             else:
                 list_zeros()
         launch(8, 9)
-        count("searches")
+        run.flags[FLAGS["searches"]] += 1
 
 
 def _search(run: _Run, launch: Any, read: Any) -> bool:

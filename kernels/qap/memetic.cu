@@ -21,7 +21,7 @@
 // (the chip adds floats twice as fast as integers); T = int where every |D| < 2^30 (H may wrap: only sums that fit
 // leave it).
 //
-// Measured on an H200, tai100a, 264 members: 3.5 to 4 us a move, 3.2 to 3.7e11 moves evaluated a second. A warp issues 650
+// Measured on an H200, tai100a, 264 members: 3.5 to 4 us a move, 3.2 to 3.7e11 moves a second. A warp issues some 650
 // instructions a move, 250 of them the arithmetic above; barriers are a fifth of the samples, global memory nothing
 // (L1 hits 99.9%). Tried and dropped: one or two threads a column at n = 100 (2.6e11 and 3.2e11: too few warps to hide
 // latency), 8 to 10 (2.5e11: the fixed part of every warp); float is no faster than int, as issue slots are the limit.

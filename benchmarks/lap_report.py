@@ -188,7 +188,7 @@ def draw(found: dict[tuple[str, int], Row]) -> None:
         left = [a + b for a, b in zip(left, share, strict=True)]
     ax.invert_yaxis()
     ax.set_xlabel("share of the time, n = 4096")
-    ax.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, 1.13), ncols=5, frameon=False)
+    ax.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, 1.13), ncols=7, frameon=False)
     figure.tight_layout()
     figure.savefig(IMAGES / "lap_parts.svg", metadata={"Date": None})
 

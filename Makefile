@@ -34,7 +34,11 @@ test: $(VENV)/dev ## lint, type-check and run every test that this machine can
 check: $(VENV)/dev ## lint and types only
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy app workers kernels tests
 
+sanitize: $(VENV)/dev ## every kernel under compute-sanitizer, on a machine with a GPU and the CUDA toolkit
+	for tool in memcheck racecheck synccheck; do \
+		compute-sanitizer --tool $$tool --error-exitcode 9 $(BIN)/python -m tests.sanitize || exit 1; done
+
 bench: $(VENV)/dev ## every benchmark, JSON lines into benchmarks/results/
 	for name in lap auction uot qap service; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
-.PHONY: help install demo serve test check bench
+.PHONY: help install demo serve test check sanitize bench

@@ -106,7 +106,7 @@ class Population:
         self._shared = int(out[0])
         self._evolve.max_dynamic_shared_size_bytes = self._shared
         per_sm = max(1, min(blocks, 227 * 1024 // (self._shared + 1024)))
-        self.members = members or per_sm * cupy.cuda.Device().attributes["MultiProcessorCount"]
+        self.members = members or per_sm * cuda.attribute("MultiProcessorCount")
         self._random = np.random.default_rng(seed)
         self._number = {"float": np.float32, "int": np.int32, "long long": np.int64, "double": np.float64}[entry]
         self._allocate(matrices, goal)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import cupy
 import numpy as np
 
-from kernels.cuda import kernel
+from kernels.cuda import attribute, kernel
 from kernels.deadline import Deadline
 from kernels.problems import Array, QuadraticAssignment
 from kernels.qap.form import SearchForm, search_form
@@ -123,7 +123,7 @@ class Searches:
             "BLOCKS": self.layout.blocks, "RECENCY_PAIRS": int(self.pairs),
         }  # fmt: skip
         self.kernel = kernel(SOURCE, "search", tuple(f"-D{k}={v}" for k, v in defines.items()))
-        resident = self.layout.blocks * cupy.cuda.Device().attributes["MultiProcessorCount"]
+        resident = self.layout.blocks * attribute("MultiProcessorCount")
         self.grid = min(count, resident)
         self.kernel.max_dynamic_shared_size_bytes = self.layout.shared_bytes
         for name, matrix in (("flow", form.flow), ("distance", form.distance), ("linear", form.linear)):
@@ -279,7 +279,7 @@ def tuned(form: SearchForm, threads: int | None = None, matrices: bool = False) 
 
 def _rate(form: SearchForm, chosen: Layout, iterations: int = 200) -> float:
     """Iterations per second of a full device."""
-    count = chosen.blocks * cupy.cuda.Device().attributes["MultiProcessorCount"]
+    count = chosen.blocks * attribute("MultiProcessorCount")
     starts = np.tile(np.arange(form.n), (count, 1))
     searches = Searches(form, replace(chosen), starts)
     searches.launch(1, (1, 2))

@@ -2,9 +2,9 @@
 
 from typing import TYPE_CHECKING
 
-import cupy
 import numpy as np
 
+from kernels.cuda import attribute
 from kernels.deadline import Deadline
 from kernels.problems import Array, QuadraticAssignment
 from kernels.qap.form import search_form
@@ -26,7 +26,7 @@ def evolve(
     """Rounds of n tabu iterations until the target, the rounds asked for, or the deadline."""
     form, n = search_form(problem), problem.n
     chosen = tuned(form, options.threads_per_block)
-    resident = chosen.blocks * int(cupy.cuda.Device().attributes["MultiProcessorCount"])
+    resident = chosen.blocks * attribute("MultiProcessorCount")
     count = options.starts or resident
     population = Population(n, min(count, ELITE), np.random.default_rng(options.seed), PATIENCE)
     starts = population.rng.permuted(np.tile(np.arange(n), (count, 1)), axis=1)

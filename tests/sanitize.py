@@ -1,0 +1,156 @@
+"""Small runs of every kernel on a GPU, for compute-sanitizer (`make sanitize` runs all, with each of its tools):
+
+    compute-sanitizer --tool racecheck --error-exitcode 9 python -m tests.sanitize uot:fused
+
+Every answer is certified as usual. Grids are cut down to a few blocks, which changes no code path and lets the
+sanitizers, a hundred and more times slower, come to an end.
+"""
+
+import sys
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from kernels import SOLVERS, Array, Deadline, Inputs, cuda
+
+BLOCKS = 16
+LIMIT_S = 900.0
+Run = tuple[Inputs, dict[str, Any]]
+rng = np.random.default_rng(0)
+
+
+def points(n: int, dimension: int = 3) -> Array:
+    return rng.random((n, dimension))
+
+
+def distances(m: int, n: int) -> Array:
+    difference = points(m)[:, None] - points(n)[None]
+    return np.asarray((difference**2).sum(-1))
+
+
+def costs(m: int, n: int) -> Array:
+    return np.asarray(rng.random((m, n)) * 1000 * n)
+
+
+def symmetric(n: int, high: int) -> Array:
+    half = np.triu(rng.integers(0, high, (n, n)), 1)
+    return np.asarray(half + half.T)
+
+
+def lap_auto() -> Iterator[Run]:
+    for cost in (costs(72, 72), distances(64, 64), rng.integers(0, 80, (80, 80)), costs(40, 72), costs(70, 50)):
+        yield {"cost": cost}, {}
+    yield {"cost": costs(72, 72).astype(np.float32)}, {"deterministic": True}
+    narrow = np.full((40, 40), np.inf)
+    narrow[:, :30] = 1.0
+    yield {"cost": narrow}, {}
+    yield {"cost": np.outer(np.arange(1.0, 61), rng.permutation(60) + 1.0)}, {}
+
+
+def lap_systems(method: str) -> Iterator[Run]:
+    for cost in (costs(40, 40), rng.integers(0, 40, (30, 40))):
+        yield {"cost": cost}, {"method": method}
+
+
+def lap_batch() -> Iterator[Run]:
+    for n in (17, 40, 64, 100, 130, 200, 300):
+        yield {"cost": rng.random((4, n, n)).astype(np.float32)}, {}
+    yield {"cost": rng.random((4, 30, 50))}, {}
+    yield {"cost": rng.integers(0, 99, (4, 50, 30))}, {}
+    sizes = np.array([[12, 12], [3, 9], [9, 3], [1, 1], [12, 5]])
+    yield {"cost": rng.random((5, 12, 12)), "sizes": sizes}, {}
+
+
+def auction(**options: Any) -> Iterator[Run]:
+    from tests.instances.auction import FAMILIES
+
+    for family in ("dense-int", "sparse-thin", "sparse-infeasible", "dense-ties", "dense-rectangular"):
+        yield FAMILIES[family](), options
+
+
+def uot(method: str, **options: Any) -> Iterator[Run]:
+    for m, n in ((70, 90), (33, 300), (200, 64)):
+        yield {"cost": distances(m, n)}, {"method": method, "iterations": 24, **options}
+
+
+def uot_points() -> Iterator[Run]:
+    for dimension in (2, 3, 20):
+        sets: Inputs = {"x": points(70, dimension), "y": points(150, dimension)}
+        for metric in ("sqeuclidean", "inner"):
+            yield sets, {"metric": metric, "storage": "float32", "iterations": 24, "output": "potentials"}
+
+
+def uot_batch() -> Iterator[Run]:
+    for n in (20, 64, 150):
+        yield {"cost": np.stack([distances(n, n) for _ in range(3)])}, {"iterations": 60}
+
+
+def qap(method: str, **options: Any) -> Iterator[Run]:
+    kinds = (symmetric(14, 40), symmetric(14, 40)), (symmetric(11, 9), rng.integers(-3, 40, (11, 11)))
+    for flow, distance in (*kinds, (rng.integers(0, 40, (9, 9)), rng.integers(0, 40, (9, 9)))):
+        yield {"flow": flow, "distance": distance}, {"method": method, "bounds": ["gilmore-lawler"], **options}
+    yield {"flow": rng.random((10, 10)), "distance": rng.random((10, 10))}, {"method": method, **options}
+
+
+def qap_proof() -> Iterator[Run]:
+    for n in (6, 9):
+        yield {"flow": symmetric(n, 9), "distance": symmetric(n, 9)}, {"starts": 4, "rounds": 1}
+
+
+GROUPS: dict[str, Callable[[], Iterator[Run]]] = {
+    "lap:auto": lap_auto,
+    "lap:tree": lambda: lap_systems("tree"),
+    "lap:hungarian": lambda: lap_systems("hungarian"),
+    "lap:batch": lap_batch,
+    "auction:exact": auction,
+    "auction:epsilon": lambda: auction(epsilon=1.0),
+    "auction:scaled": lambda: auction(finish="auction", deterministic=False),
+    "auction:graph": lambda: auction(epsilon=1.0, launch="graph"),
+    "uot:fused": lambda: uot("fused", storage="float32"),
+    "uot:half": lambda: uot("fused", storage="float16"),
+    "uot:log": lambda: uot("log", storage="float32"),
+    "uot:map-uot": lambda: uot("map-uot", storage="float32"),
+    "uot:points": uot_points,
+    "uot:batch": uot_batch,
+    "qap:2opt": lambda: qap("2opt", starts=6, rounds=1),
+    "qap:tabu": lambda: qap("tabu", starts=6, iterations=40),
+    "qap:memetic": lambda: qap("memetic", starts=5, rounds=3),
+    "qap:proof": qap_proof,
+}
+LEVELS = range(-1, 6)
+"""Of the Hungarian algorithm's ablation; "lap:level3" runs the third."""
+
+
+def level(number: int) -> None:
+    """One level of the ablation, proved on the device."""
+    import cupy
+
+    from kernels.lap import gpu_hungarian
+
+    for cost in (costs(24, 24), rng.integers(0, 24, (24, 24))):
+        print(number, gpu_hungarian.solve_on_device(cupy.asarray(cost), False, Deadline(LIMIT_S), opt=number))
+
+
+def run(group: str) -> None:
+    """Solve and certify what `group` yields."""
+    cuda.attribute("MultiProcessorCount")
+    cuda._attributes(0)["MultiProcessorCount"] = BLOCKS
+    if group.startswith("lap:level"):
+        level(int(group.removeprefix("lap:level")))
+        return
+    card = SOLVERS[group.split(":")[0]]
+    for inputs, given in GROUPS[group]():
+        options = card.options(**given)
+        begun = time.perf_counter()
+        problem = card.build(inputs, options)
+        solution = card.solve(problem, options, Deadline(LIMIT_S), "gpu")
+        certificate = card.certify(problem, solution)
+        assert certificate.holds, certificate
+        print(f"{group} {solution.method} {solution.termination} {time.perf_counter() - begun:.1f} s", flush=True)
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or [*GROUPS, *(f"lap:level{number}" for number in LEVELS)]:
+        run(name)

@@ -1,14 +1,14 @@
 """Assignment by auction, dense or sparse, with prices."""
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
 from kernels.card import Device, Estimate, InputSpec, Options, Solver
 from kernels.certificates import auction as certificates
-from kernels.problems import Array, Csr, Inputs, InvalidProblem
+from kernels.problems import UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.problems.arrays import finite, numeric
 from kernels.problems.points import PointAuction, points_of
 from kernels.problems.sparse import Auction, exact_sums, sparse
@@ -87,9 +87,27 @@ def _build(inputs: Inputs, options: AuctionOptions) -> Auction:
         raise InvalidProblem("prices0", f"holds {prices[at]} at [{at}]; expected prices of at least 0")
     if prices is not None:
         exact_sums("prices0", prices, n_cols)
+    given: dict[str, Any] = {"reject": reject, "prices0": prices, "assignment0": _seats(inputs, n_rows, n_cols)}
     if points is not None:
-        return PointAuction(weights, maximize=True, reject=reject, prices0=prices, points=points)
-    return Auction(weights, maximize=True, reject=reject, prices0=prices)
+        return PointAuction(weights, maximize=True, points=points, **given)
+    return Auction(weights, maximize=True, **given)
+
+
+def _seats(inputs: Inputs, n_rows: int, n_cols: int) -> Array | None:
+    """`assignment0`, checked: one column or UNASSIGNED for every row, no column twice."""
+    seats = _vector(inputs, "assignment0", n_rows)
+    if seats is None:
+        return None
+    if seats.dtype.kind != "i":
+        raise InvalidProblem("assignment0", f"holds {seats.dtype}; expected integers")
+    outside = (seats < UNASSIGNED) | (seats >= n_cols)
+    if outside.any():
+        at = int(outside.argmax())
+        raise InvalidProblem("assignment0", f"holds {seats[at]} at [{at}]; expected -1 or columns 0 to {n_cols - 1}")
+    taken = np.bincount(seats[seats >= 0], minlength=n_cols)
+    if taken.max() > 1:
+        raise InvalidProblem("assignment0", f"gives column {int(taken.argmax())} to two rows; expected one at most")
+    return seats
 
 
 def _estimate(problem: Auction, options: AuctionOptions, device: Device) -> Estimate:
@@ -130,6 +148,11 @@ CARD = Solver(
             required=False,
         ),
         InputSpec("prices0", "(n_cols,) prices to start from, as an earlier job returned them", required=False),
+        InputSpec(
+            "assignment0",
+            "(n_rows,) an earlier job's assignment: rows that it still suits keep their columns",
+            required=False,
+        ),
     ),
     options=AuctionOptions,
     build=_build,
@@ -137,7 +160,7 @@ CARD = Solver(
     estimate=_estimate,
     prefers_gpu=_prefers_gpu,
     modules={"cpu": "kernels.auction.cpu", "gpu": "kernels.auction.gpu"},
-    warm_start={"prices": "prices0"},
+    warm_start={"prices": "prices0", "assignment": "assignment0"},
     example={
         "solver": "auction",
         "inputs": {

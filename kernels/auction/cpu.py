@@ -14,7 +14,7 @@ from scipy.spatial import cKDTree
 
 from kernels.auction import cpu_paths as paths
 from kernels.auction import cpu_rounds as rounds
-from kernels.auction.cpu_rows import Graph, empty_lists, fill_lists, graph_of
+from kernels.auction.cpu_rows import Graph, empty_lists, fill_lists, graph_of, seat_rows
 from kernels.auction.scaling import Arithmetic, arithmetic_of, epsilons, proves, whole_prices
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
@@ -54,7 +54,7 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         a row may also stay unassigned for reject[i]. Not solved: batches, columns that hold several rows.
     Args:
         problem: benefits dense (n_rows, n_cols) or CSR, int32/int64 (exact) or float32/float64; -inf and absent
-            entries are forbidden. `prices0` (n_cols,) >= 0 starts from an earlier job's prices.
+            entries are forbidden. `prices0` (n_cols,) >= 0 and `assignment0` (n_rows,) start from an earlier job's.
         options: `epsilon` (in units of benefit) runs the paper's auction at that epsilon; None asks for the optimum.
             `finish` "paths" ends with shortest augmenting paths, "auction" scales epsilon down to the proof.
         deadline: polled every 5 to 10 ms.
@@ -85,7 +85,7 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     weights = with_private_columns(problem)
     wants_rounds = options.epsilon is not None or options.finish == "auction"
     unit = arithmetic_of(weights, options.epsilon) if wants_rounds else Arithmetic()
-    state = _start(weights, unit, problem.prices0)
+    state = _start(weights, unit, problem)
     ended = _list_rows(state, deadline)
     if ended is None and wants_rounds and _can_assign_all(weights):
         ended = _scale(state, options, deadline)
@@ -114,7 +114,8 @@ def _from_points(problem: Auction) -> tuple[Auction, dict[str, Array]]:
     return replace(problem, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest.astype(np.int32)}
 
 
-def _start(weights: Array | Csr, unit: Arithmetic, prices0: Array | None) -> State:
+def _start(weights: Array | Csr, unit: Arithmetic, problem: Auction) -> State:
+    prices0 = problem.prices0
     graph = graph_of(weights, int(unit.scale))
     n_rows, dtype = graph.indptr.size - 1, graph.values.dtype
     prices = np.zeros(graph.n_cols, dtype)
@@ -126,6 +127,9 @@ def _start(weights: Array | Csr, unit: Arithmetic, prices0: Array | None) -> Sta
         np.full(graph.n_cols, UNASSIGNED, np.int64),
         prices,
     )
+    if problem.assignment0 is not None:
+        matching.column_of[:] = problem.assignment0
+        seat_rows(graph, matching.column_of, matching.held, matching.row_of)
     return State(graph, empty_lists(graph), matching, unit)
 
 

@@ -78,6 +78,21 @@ def empty_lists(graph: Graph) -> Lists:
 
 
 @numba.njit(cache=True)
+def seat_rows(graph: Graph, column_of: Array, held: Array, row_of: Array) -> None:
+    """Fill in held and row_of for an earlier answer's column_of; a pair that is no edge any more is parted."""
+    for i in range(column_of.size):
+        j = column_of[i]
+        if j < 0:
+            continue
+        start, end = graph.indptr[i], graph.indptr[i + 1]
+        at = start + (j if graph.dense else np.searchsorted(graph.indices[start:end], j))
+        if at < end and (graph.dense or graph.indices[at] == j) and graph.values[at] > graph.lowest:
+            held[i], row_of[j] = graph.values[at], i
+        else:
+            column_of[i] = -1
+
+
+@numba.njit(cache=True)
 def _worse(net: float, column: int, other_net: float, other_column: int) -> bool:
     return net < other_net or (net == other_net and column > other_column)
 

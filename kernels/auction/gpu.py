@@ -69,11 +69,11 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     floating = on_points or (weights.values if isinstance(weights, Csr) else weights).dtype.kind == "f"
     unit = _arithmetic(weights, options, floating)
     started = time.perf_counter()
-    device = memory.upload(weights, unit, problem.prices0, options)
+    device = memory.upload(weights, unit, problem, options)
     cupy.cuda.get_current_stream().synchronize()
     uploaded = time.perf_counter()
     run = Run(device, unit, options, deadline, on_points or is_complete(weights))
-    device.launch("auction.cu", "list_rows")
+    device.list_rows()
     ended = deadline.expired() or _bid_and_augment(run, warm=problem.prices0 is not None)
     ended = _undo_unsold_prices(run, ended)
     solved = time.perf_counter()
@@ -95,7 +95,7 @@ def _from_points(problem: Auction) -> tuple[Auction, dict[str, Array]]:
     if points.neighbours is None:
         return (problem if problem.reject is None else replace(problem, weights=points.all_benefits())), {}
     device = memory.upload(points, fixed_point(points, complete=True), None, None)
-    device.launch("auction.cu", "list_rows")
+    device.list_rows()
     benefits, columns = device.buffers["list_benefits"], device.buffers["list_columns"]
     benefits[columns < 0] = LOWEST
     order = cupy.argsort(-benefits, axis=1)[:, : points.neighbours]
@@ -224,7 +224,7 @@ def _undo_unsold_prices(run: Run, ended: Termination) -> Termination:
             row_of.fill(UNASSIGNED)
             unsold = prices > 0
         prices[unsold] = 0
-        run.device.launch("auction.cu", "list_rows")
+        run.device.list_rows()
         ended = _bid_and_augment(run, warm=True)
     return ended
 

@@ -10,9 +10,12 @@ from kernels import cuda
 from kernels.auction.scaling import Arithmetic
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import METRICS, Points
+from kernels.problems.sparse import Auction
 
 BLOCK = 1024
 LIST = 64
+LONG = 65536
+"""A row with so many edges is read by the whole grid, where there are few of them."""
 NO_ROW = 2**64 - 1
 TRACE = 1 << 22
 """Rounds whose bidders are recorded with `trace`."""
@@ -27,11 +30,14 @@ AUCTION_POINTERS = _names(
     "indptr indices values targets list_columns list_benefits rest prices column_of held row_of queue next_queue "
     "offer_column offer_benefit offer_rise stale top_rise top_person epsilons bidders state"
 )
-AUCTION_NUMBERS = _names("n_rows n_cols n_phases trace_size alone deterministic dimension")
+AUCTION_NUMBERS = _names("n_rows n_cols n_phases trace_size alone deterministic spread longest dimension")
+PIECE_POINTERS = _names("piece_rows piece_columns piece_benefits piece_rest")
 AUCTION = np.dtype(
     [(name, np.uint64) for name in AUCTION_POINTERS]
     + [(name, np.int64) for name in AUCTION_NUMBERS]
     + [("scale", np.float64)]
+    + [(name, np.uint64) for name in PIECE_POINTERS]
+    + [("piece_count", np.int64)]
 )
 STATE = _names("phase opened rounds bids n_queue n_next n_stale readings opened_readings")
 
@@ -64,6 +70,12 @@ class Device:
         kernel = cuda.kernel(f"auction/{file}", name, self.defines)
         kernel((blocks or self.blocks,), (block,), (self.struct, *arguments))
 
+    def list_rows(self) -> None:
+        """Read every row and list its best edges."""
+        self.launch("auction.cu", "list_rows")
+        if self.buffers["piece_rows"] is not None:
+            self.launch("auction.cu", "list_pieces")
+
     def load(self, file: str, *names: str) -> None:
         """Compile and load kernels before they are first launched."""
         for name in names:
@@ -83,8 +95,11 @@ class Device:
         return Device(buffers, struct, self.defines, self.blocks)
 
 
-def upload(weights: Array | Csr | Points, unit: Arithmetic, prices0: Array | None, options: Any) -> Device:
-    """Copy the graph to the device and lay out the buffers of an auction; the schedule is set by `schedule`."""
+def upload(weights: Array | Csr | Points, unit: Arithmetic, start: Auction | None, options: Any) -> Device:
+    """Copy the graph to the device and lay out the buffers of an auction; the schedule is set by `schedule`.
+
+    `start` brings the prices and the assignment to start from, if any.
+    """
     sparse = weights if isinstance(weights, Csr) else None
     points = weights if isinstance(weights, Points) else None
     m, n = (points.x.shape[0], points.y.shape[0]) if points else weights.shape  # type: ignore[union-attr]
@@ -110,9 +125,12 @@ def upload(weights: Array | Csr | Points, unit: Arithmetic, prices0: Array | Non
     }
     buffers |= {name: cupy.empty(m, i4) for name in ("queue", "next_queue", "offer_column", "stale")}
     buffers |= {name: cupy.empty(m, i8) for name in ("offer_benefit", "offer_rise")}
-    if prices0 is not None:
-        buffers["prices"][: prices0.size] = cupy.asarray(np.floor(prices0 * unit.scale).astype(i8))
+    blocks = cupy.cuda.Device().attributes["MultiProcessorCount"]
+    buffers |= _pieces(sparse, m, n, blocks)
     struct = _struct(AUCTION, buffers)
+    struct["longest"] = int(np.diff(sparse.indptr).max()) if sparse else n
+    struct["piece_count"] = 0 if buffers["piece_rows"] is None else buffers["piece_rows"].size
+    struct["spread"] = options is not None and _spreads(options)
     struct["n_rows"], struct["n_cols"], struct["trace_size"] = m, n, TRACE if trace else 0
     struct["alone"], struct["scale"] = int(unit.span), unit.scale
     struct["deterministic"] = options is None or options.deterministic
@@ -123,7 +141,40 @@ def upload(weights: Array | Csr | Points, unit: Arithmetic, prices0: Array | Non
     )
     if points:
         defines += (f"-DMETRIC={METRICS.index(points.metric) + 1}",)
-    return Device(buffers, struct, defines, cupy.cuda.Device().attributes["MultiProcessorCount"])
+    device = Device(buffers, struct, defines, blocks)
+    if start is not None:
+        _start_from(device, start, unit)
+    return device
+
+
+def _pieces(sparse: Csr | None, m: int, n: int, blocks: int) -> dict[str, Any]:
+    """Buffers for the rows that the whole grid lists: long ones, unless there are enough of them for every block."""
+    degrees = np.diff(sparse.indptr) if sparse else np.full(min(m, blocks + 1), n)
+    long_rows = np.flatnonzero(degrees >= LONG)
+    if not 0 < long_rows.size <= blocks:
+        return dict.fromkeys(PIECE_POINTERS)
+    count = long_rows.size * blocks
+    return {
+        "piece_rows": cupy.asarray(long_rows.astype(np.int64)),
+        "piece_columns": cupy.empty((count, LIST), np.int32),
+        "piece_benefits": cupy.empty((count, LIST), np.int64),
+        "piece_rest": cupy.empty(count, np.int64),
+    }
+
+
+def _spreads(options: Any) -> bool:
+    """Whether rows may choose among equal columns: not in rounds that must repeat the CPU's bid for bid."""
+    wants_rounds = options.finish == "auction" or (options.epsilon is not None and options.finish != "paths")
+    return not (wants_rounds and options.deterministic)
+
+
+def _start_from(device: Device, start: Auction, unit: Arithmetic) -> None:
+    prices, assignment = start.prices0, start.assignment0
+    if prices is not None:
+        device.buffers["prices"][: prices.size] = cupy.asarray(np.floor(prices * unit.scale).astype(np.int64))
+    if assignment is not None:
+        device.buffers["column_of"][:] = cupy.asarray(assignment.astype(np.int32))
+        device.launch("auction.cu", "seat_rows")
 
 
 def schedule(device: Device, epsilons: list[float]) -> None:

@@ -200,19 +200,6 @@ __device__ void raise_prices(const Auction& a, const Forest& f, Int radius) {
     }
 }
 
-// Benefit of an edge that exists: by its place in a dense row, by bisection in an ascending sparse one.
-__device__ Int benefit_of(const Auction& a, Int i, int j) {
-    const Row row = row_at(a, i);
-    if (!a.indices) return benefit_at(a, row, j);
-    Int low = row.start, high = row.start + row.degree - 1;
-    while (low < high) {
-        const Int middle = (low + high) / 2;
-        if (a.indices[middle] < j) low = middle + 1;
-        else high = middle;
-    }
-    return benefit_at(a, row, low - row.start);
-}
-
 __device__ void flip(const Auction& a, const Forest& f, Int n) {
     for (Int q = grid_thread(); q < n; q += grid_threads()) {
         const int root = a.queue[q];

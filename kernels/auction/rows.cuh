@@ -25,6 +25,15 @@
 
 typedef long long Int;
 
+// The lists of the pieces of long rows, piece b of row rows[k] at k * gridDim.x + b.
+struct Pieces {
+    const Int* rows;        // (n_rows,) null: none
+    int* columns;           // (n_rows * gridDim.x, LIST)
+    Int* benefits;          // (n_rows * gridDim.x, LIST)
+    Int* rest;              // (n_rows * gridDim.x,)
+    Int n_rows;
+};
+
 // One auction, in device memory. Sizes: m rows, n columns.
 struct Auction {
     const Int* indptr;      // (m + 1,) null when dense
@@ -52,8 +61,11 @@ struct Auction {
     Int n_rows, n_cols, n_phases, trace_size;
     Int alone;              // the raise of a person with one edge: the span of benefits
     Int deterministic;
+    Int spread;             // of equals row i prefers the first column from i on, else the lowest
+    Int longest;            // most edges of a row
     Int dimension;          // of points
     double scale;
+    Pieces pieces;
 };
 
 // What outlives a launch.
@@ -61,9 +73,11 @@ struct State {
     Int phase, opened, rounds, bids, n_queue, n_next, n_stale, readings, opened_readings;
 };
 
+// What a warp finds in a list. The same in every lane: the best net benefit, the second best (LOWEST: none), the best
+// edge's column (-1: none) and the lane that lists it. In that lane alone: the edge's benefit, and who owns the column.
 struct Offer {
     Int net, second, benefit;
-    int column;
+    int column, holder, owner;
 };
 
 // Places in the grid, and the atomic that hands out places in a list.
@@ -75,13 +89,26 @@ __device__ __forceinline__ Int add(Int* counter, Int by) {
     return (Int)atomicAdd(reinterpret_cast<unsigned long long*>(counter), (unsigned long long)by);
 }
 
+// `degree` edges of row i: all of them, or those from the `first` on (start points there), or some that were listed.
 struct Row {
-    Int start, degree, i;
+    Int start, degree, i, first;
+    const int* columns;   // listed edges, with -1 and LOWEST where unused; null: the graph's own
+    const Int* benefits;
 };
 
 __device__ __forceinline__ Row row_at(const Auction& a, Int i) {
-    if (!a.indptr) return {i * a.n_cols, a.n_cols, i};
-    return {a.indptr[i], a.indptr[i + 1] - a.indptr[i], i};
+    if (!a.indptr) return {i * a.n_cols, a.n_cols, i, 0, nullptr, nullptr};
+    return {a.indptr[i], a.indptr[i + 1] - a.indptr[i], i, 0, nullptr, nullptr};
+}
+
+// Where a short list is kept.
+struct Listing {
+    int* columns;
+    Int *benefits, *rest;
+};
+
+__device__ __forceinline__ Listing listing_of(const Auction& a, Int i) {
+    return {a.list_columns + i * LIST, a.list_benefits + i * LIST, a.rest + i};
 }
 
 #if METRIC
@@ -98,8 +125,9 @@ __device__ __forceinline__ Int benefit_of_points(const Auction& a, Int i, Int j)
 
 // Benefit of the t-th edge of a row; LOWEST when it is forbidden.
 __device__ __forceinline__ Int benefit_at(const Auction& a, const Row& row, Int t) {
+    if (row.benefits) return row.benefits[t];
 #if METRIC
-    return benefit_of_points(a, row.i, t);
+    return benefit_of_points(a, row.i, row.first + t);
 #elif FIXED_POINT
     const VALUE value = a.values[row.start + t];
     return isinf((double)value) ? LOWEST : llrint((double)value * a.scale);
@@ -109,7 +137,8 @@ __device__ __forceinline__ Int benefit_at(const Auction& a, const Row& row, Int 
 }
 
 __device__ __forceinline__ int column_at(const Auction& a, const Row& row, Int t) {
-    return a.indices ? a.indices[row.start + t] : (int)t;
+    if (row.columns) return row.columns[t];
+    return a.indices ? a.indices[row.start + t] : (int)(row.first + t);
 }
 
 // Net benefit of the t-th edge of a row; LOWEST when it is forbidden.
@@ -121,7 +150,7 @@ __device__ __forceinline__ Int net_at(const Auction& a, const Row& row, Int t) {
 // Block-wide reductions through one word a warp. Both barriers are needed: values written / read again next time.
 struct Scratch {
     Int word[WARPS];
-    int count, taken;
+    int count;
 };
 
 template <bool largest>
@@ -144,9 +173,9 @@ __device__ __forceinline__ Int above_middle(Int low, Int high) {
     return low + (Int)(((unsigned long long)high - (unsigned long long)low + 1) / 2);
 }
 
-__device__ __forceinline__ void keep(const Auction& a, Int i, int place, const Row& row, Int t) {
-    a.list_columns[i * LIST + place] = column_at(a, row, t);
-    a.list_benefits[i * LIST + place] = benefit_at(a, row, t);
+__device__ __forceinline__ void keep(const Auction& a, const Listing& list, int place, const Row& row, Int t) {
+    list.columns[place] = column_at(a, row, t);
+    list.benefits[place] = benefit_at(a, row, t);
 }
 
 // The largest bar that at least WANTED threads' best edges reach; LOWEST + 1 when fewer threads have an edge.
@@ -181,12 +210,15 @@ __device__ Int raise_bar(const Auction& a, const Row& row, Int bar, Int high, Sc
     return bar;
 }
 
-// Append the edges that equal `bar` from the lowest column on, until the list is full.
-__device__ void keep_equals(const Auction& a, Int i, const Row& row, Int bar, Scratch& s) {
+// Append the edges that equal `bar` until the list is full: from the lowest column on, or from the row's own place on.
+__device__ void keep_equals(const Auction& a, const Listing& list, const Row& row, Int bar, Scratch& s) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const Int start = a.spread ? row.i * row.degree / a.n_cols % row.degree : 0;
     for (Int base = 0; base < row.degree && s.count < LIST; base += BLOCK) {
-        const Int t = base + threadIdx.x;
-        const bool equal = t < row.degree && net_at(a, row, t) == bar;
+        Int t = base + threadIdx.x + start;
+        const bool in_row = t < row.degree + start;
+        if (t >= row.degree) t -= row.degree;
+        const bool equal = in_row && net_at(a, row, t) == bar;
         const unsigned votes = __ballot_sync(FULL_WARP, equal);
         if (lane == 0) s.word[warp] = __popc(votes);
         __syncthreads();
@@ -195,23 +227,22 @@ __device__ void keep_equals(const Auction& a, Int i, const Row& row, Int bar, Sc
             if (w < warp) place += (int)s.word[w];
             all += (int)s.word[w];
         }
-        if (equal && place < LIST) keep(a, i, place, row, t);
+        if (equal && place < LIST) keep(a, list, place, row, t);
         __syncthreads();  // everyone has read s.count and s.word
         if (threadIdx.x == 0) s.count += all;
         __syncthreads();
     }
 }
 
-// Read row i whole with the whole block and list its best edges. All threads of the block must call it together.
-__device__ void reveal(const Auction& a, Int i, Scratch& s) {
-    const Row row = row_at(a, i);
+// Read a row whole with the whole block and list its best edges. All threads of the block must call it together.
+__device__ void reveal(const Auction& a, const Row& row, const Listing& list, Scratch& s) {
     Int mine = LOWEST;
     for (Int t = threadIdx.x; t < row.degree; t += BLOCK) mine = max(mine, net_at(a, row, t));
     const Int high = block_extreme<true>(mine, s);
     Int bar = row.degree <= LIST || high == LOWEST ? LOWEST + 1 : choose_bar(mine, high, s);
     for (int once = 0; once < 2; ++once) {
-        if (threadIdx.x < LIST) a.list_columns[i * LIST + threadIdx.x] = -1;
-        if (threadIdx.x == 0) s.count = s.taken = 0;
+        if (threadIdx.x < LIST) list.columns[threadIdx.x] = -1, list.benefits[threadIdx.x] = LOWEST;
+        if (threadIdx.x == 0) s.count = 0;
         __syncthreads();  // cleared before the first edge is kept
         Int left = LOWEST;
         for (Int t = threadIdx.x; t < row.degree; t += BLOCK) {
@@ -220,15 +251,15 @@ __device__ void reveal(const Auction& a, Int i, Scratch& s) {
                 left = max(left, net);
                 continue;
             }
-            const int place = atomicAdd(&s.count, 1);
-            if (place < LIST) keep(a, i, place, row, t);
+            const int place = atomicAdd(&s.count, 1);  // hands out places in the list
+            if (place < LIST) keep(a, list, place, row, t);
         }
         __syncthreads();
         const int reached = s.count;
         left = block_extreme<true>(left, s);
-        if (threadIdx.x == 0) a.rest[i] = left;
+        if (threadIdx.x == 0) *list.rest = left;
         if (reached <= LIST) {
-            if (once) keep_equals(a, i, row, bar, s);
+            if (once) keep_equals(a, list, row, bar, s);
             break;
         }
         bar = raise_bar(a, row, bar, high, s);
@@ -236,40 +267,76 @@ __device__ void reveal(const Auction& a, Int i, Scratch& s) {
     __syncthreads();
 }
 
-__device__ __forceinline__ bool better(Int net, int column, Int other_net, int other_column) {
-    return net > other_net || (net == other_net && column < other_column);
+__device__ __forceinline__ void reveal(const Auction& a, Int i, Scratch& s) {
+    reveal(a, row_at(a, i), listing_of(a, i), s);
 }
 
-// Best and second best edge of person i by one warp, the same in every lane; of equals the lowest column.
-// column is -1, net LOWEST for a row without edges; second is LOWEST for a row with one.
+// List all edges of a row that has at most LIST, by one warp.
+__device__ __forceinline__ void list_short(const Auction& a, const Row& row) {
+    const Listing list = listing_of(a, row.i);
+    for (int t = threadIdx.x % 32; t < LIST; t += 32) {
+        const Int benefit = t < row.degree ? benefit_at(a, row, t) : LOWEST;
+        list.columns[t] = benefit == LOWEST ? -1 : column_at(a, row, t);
+        list.benefits[t] = benefit;
+    }
+    if (threadIdx.x % 32 == 0) *list.rest = LOWEST;
+}
+
+// Benefit of the edge from row i to column j, LOWEST for none: by place in a dense row, by bisection in a sparse one.
+__device__ Int benefit_of(const Auction& a, Int i, int j) {
+    const Row row = row_at(a, i);
+    if (!a.indices) return benefit_at(a, row, j);
+    Int low = row.start, high = row.start + row.degree;
+    while (low < high) {
+        const Int middle = (low + high) / 2;
+        if (a.indices[middle] < j) low = middle + 1;
+        else high = middle;
+    }
+    return low < row.start + row.degree && a.indices[low] == j ? benefit_at(a, row, low - row.start) : LOWEST;
+}
+
+__device__ __forceinline__ Int warp_max(Int value) {
+    const int high = (int)(value >> 32), most = __reduce_max_sync(FULL_WARP, high);
+    const unsigned low = __reduce_max_sync(FULL_WARP, high == most ? (unsigned)value : 0u);
+    return (Int)most << 32 | low;
+}
+
+// Where column j stands for row i among columns of equal net benefit.
+__device__ __forceinline__ unsigned rank_of(const Auction& a, Int i, int j) {
+    return a.spread && j < i ? (unsigned)(j + a.n_cols) : (unsigned)j;
+}
+
+// Best and second best edge of person i by one warp; of equals the first by rank.
 __device__ __forceinline__ Offer look(const Auction& a, Int i) {
     const int lane = threadIdx.x % 32;
     const int2 columns = reinterpret_cast<const int2*>(a.list_columns + i * LIST)[lane];
     const longlong2 benefits = reinterpret_cast<const longlong2*>(a.list_benefits + i * LIST)[lane];
     const Int first = columns.x < 0 ? LOWEST : benefits.x - a.prices[columns.x];
     const Int other = columns.y < 0 ? LOWEST : benefits.y - a.prices[columns.y];
-    const bool swap = columns.x < 0 || (columns.y >= 0 && better(other, columns.y, first, columns.x));
-    Offer o = swap ? Offer{other, first, 0, columns.y} : Offer{first, other, 0, columns.x};
-    if (o.column < 0) o.column = INT_MAX;
-#pragma unroll
-    for (int step = 16; step; step >>= 1) {
-        const Int net = __shfl_xor_sync(FULL_WARP, o.net, step), second = __shfl_xor_sync(FULL_WARP, o.second, step);
-        const int column = __shfl_xor_sync(FULL_WARP, o.column, step);
-        if (better(net, column, o.net, o.column)) o = {net, max(o.net, second), 0, column};
-        else o.second = max(o.second, net);
+    const bool swap = other > first || (other == first && columns.y >= 0 &&
+                                        rank_of(a, i, columns.y) < rank_of(a, i, columns.x));
+    const Int mine = swap ? other : first;
+    Offer o;
+    o.column = swap ? columns.y : columns.x;
+    o.benefit = swap ? benefits.y : benefits.x;
+    o.owner = o.column < 0 ? -1 : a.row_of[o.column];
+    o.net = warp_max(mine);
+    unsigned tied = __ballot_sync(FULL_WARP, mine == o.net && o.column >= 0);
+    const bool alone = !(tied & (tied - 1));
+    if (!alone) {
+        const unsigned rank = tied >> lane & 1 ? rank_of(a, i, o.column) : 0xffffffffu;
+        tied = __ballot_sync(FULL_WARP, rank == __reduce_min_sync(FULL_WARP, rank));
     }
-    if (o.column == INT_MAX) o.column = -1;
-    const bool here = o.column >= 0 && (columns.x == o.column || columns.y == o.column);
-    const unsigned holder = __ballot_sync(FULL_WARP, here);
-    const Int benefit = columns.x == o.column ? benefits.x : benefits.y;
-    o.benefit = __shfl_sync(FULL_WARP, benefit, holder ? __ffs(holder) - 1 : 0);
+    o.holder = tied ? __ffs(tied) - 1 : 0;
+    o.second = alone ? warp_max(lane == o.holder ? (swap ? first : other) : mine) : o.net;
+    o.column = __shfl_sync(FULL_WARP, tied ? o.column : -1, o.holder);
     return o;
 }
 
-// Whether an edge outside the list may be the best or the second best, or tie with the best.
+// Whether an edge outside the list may be the best or the second best, or come first among the best.
 __device__ __forceinline__ bool is_stale(const Auction& a, Int i, const Offer& o) {
     const Int rest = a.rest[i];
-    return rest > LOWEST && (o.net <= rest || o.second < rest);
+    return rest > LOWEST && (o.net < rest || o.second < rest || (o.net == rest && !a.spread));
 }
 
 __device__ __forceinline__ Int rise_of(const Auction& a, const Offer& o, Int epsilon) {

@@ -13,12 +13,13 @@ MOST_WEIGHT = 2**61
 
 @dataclass(frozen=True, eq=False)
 class Auction(Assignment):
-    """An assignment to maximise, with prices (n_cols,) >= 0 of an earlier job to start from.
+    """An assignment to maximise, with an earlier job's prices (n_cols,) >= 0 and assignment (n_rows,).
 
     Without `reject`, n_rows <= n_cols. With it, reject[i] is what an unassigned row adds to the objective.
     """
 
     prices0: Array | None = None
+    assignment0: Array | None = None
 
     @property
     def shape(self) -> tuple[int, int]:

@@ -157,6 +157,49 @@ def test_prices_of_an_earlier_job_save_work(shape: tuple[int, int], device: Devi
     assert again.facts["bids"] + again.facts["rows_scanned"] < first.facts["bids"] + first.facts["rows_scanned"]
 
 
+def test_an_earlier_answer_that_still_fits_is_kept(device: Device) -> None:
+    for graph in (instances.planted(300, 300, 0.1, 8), instances.dense(120, 130, 9)):
+        first, before = run({"benefit": graph}, device)
+        start = {"prices0": first.arrays["prices"], "assignment0": first.arrays["assignment"]}
+        again, after = run({"benefit": graph, **start}, device)
+        assert after.objective == before.objective
+        assert again.facts["bids"] + again.facts["rows_scanned"] <= 1
+        np.testing.assert_array_equal(again.arrays["assignment"], first.arrays["assignment"])
+
+
+def test_an_earlier_answer_may_have_lost_edges_and_gained_better_ones(device: Device) -> None:
+    graph = instances.planted(200, 200, 0.2, 31)
+    first, _ = run({"benefit": graph}, device)
+    row = np.repeat(np.arange(200), np.diff(graph.indptr))
+    values = graph.values.copy()
+    values[::53] += 4000
+    keep = (graph.indices != first.arrays["assignment"][row]) | (row % 9 > 0)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(row[keep], minlength=200))])
+    changed = Csr(indptr, graph.indices[keep], values[keep], graph.shape)
+    start = {"prices0": first.arrays["prices"], "assignment0": first.arrays["assignment"]}
+    for given in ({}, {"finish": "auction"}, {"epsilon": 1.0}):
+        _, certificate = run({"benefit": changed, **start}, device, **given)
+        best = oracle.scipy_optimum(changed)
+        assert best is not None
+        assert certificate.objective is not None
+        assert best - (200 if "epsilon" in given else 0) <= certificate.objective <= best
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float64])
+def test_rows_of_any_length_are_read(dtype: type, device: Device) -> None:
+    """One edge, a few, hundreds, and as many as a whole GPU reads together."""
+    rng = np.random.default_rng(33)
+    degrees, n_cols = [1, 3, 64, 65, 900, 70_000, 66_000], 90_000
+    columns = [np.sort(rng.choice(n_cols, degree, replace=False)) for degree in degrees]
+    values: Any = rng.integers(1, 50, sum(degrees)).astype(dtype)
+    indptr = np.concatenate([[0], np.cumsum(degrees)])
+    graph = Csr(indptr, np.concatenate(columns).astype(np.int32), values, (len(degrees), n_cols))
+    _, certificate = run({"benefit": graph}, device)
+    assert certificate.objective == pytest.approx(oracle.scipy_optimum(graph), rel=1e-9)
+    _, certificate = run({"benefit": (rng.random((3, 70_000)) * 1000).astype(dtype)}, device)
+    assert certificate.gap_abs == pytest.approx(0, abs=1e-6)
+
+
 def test_a_round_limit_is_kept(device: Device) -> None:
     solution, certificate = run(
         {"benefit": instances.dense(80, 80, 9)}, device, epsilon=1.0, iteration_limit=3, trace=True
@@ -215,6 +258,9 @@ BAD: dict[str, tuple[dict[str, Any], str]] = {
     "NaN point": ({"x": np.full((2, 2), math.nan), "y": np.ones((2, 2))}, "x"),
     "more points than places": ({"x": np.ones((3, 2)), "y": np.ones((2, 2))}, "benefit"),
     "negative price": ({"benefit": np.ones((2, 2)), "prices0": np.array([1, -1])}, "prices0"),
+    "two rows on a column": ({"benefit": np.ones((2, 2)), "assignment0": np.array([1, 1])}, "assignment0"),
+    "no such column": ({"benefit": np.ones((2, 2)), "assignment0": np.array([0, 2])}, "assignment0"),
+    "half a column": ({"benefit": np.ones((2, 2)), "assignment0": np.array([0, 0.5])}, "assignment0"),
     "NaN price": ({"benefit": np.ones((2, 2)), "prices0": np.array([1, math.nan])}, "prices0"),
 }
 

@@ -1,0 +1,137 @@
+// The steps of one round of the auction, by a team of threads: the grid, or one block where few bid.
+//
+// A round costs its bidders, not the graph: the queue names the persons, and the offers by place in the queue name the
+// objects that got a bid, so that no step walks over all objects.
+#include "auction/rows.cuh"
+
+struct Team {
+    Int thread, threads, block, blocks;
+};
+__device__ __forceinline__ Team whole_grid() { return {grid_thread(), grid_threads(), blockIdx.x, gridDim.x}; }
+__device__ __forceinline__ Team one_block() { return {threadIdx.x, BLOCK, 0, 1}; }
+
+// Post the offer of queue position q. The atomic settles which raise for the column is highest.
+__device__ __forceinline__ void post(const Auction& a, Int q, const Offer& o, Int epsilon) {
+    if (threadIdx.x % 32 != o.holder) return;
+    const Int rise = rise_of(a, o, epsilon);
+    a.offer_column[q] = o.column;
+    a.offer_benefit[q] = o.benefit;
+    a.offer_rise[q] = rise;
+    if (o.column >= 0) atomicMax(a.top_rise + o.column, (unsigned long long)rise);
+}
+
+// The atomic hands out places in the list of stale positions.
+__device__ __forceinline__ void mark_stale(const Auction& a, Int which) {
+    if (threadIdx.x % 32) return;
+    a.stale[add(&a.state->n_stale, 1)] = (int)which;
+}
+
+__device__ void bid(const Auction& a, Int n, Int epsilon, const Team& team) {
+    for (Int q = team.thread / 32; q < n; q += team.threads / 32) {
+        const Int i = a.queue[q];
+        const Offer o = look(a, i);
+        if (is_stale(a, i, o)) mark_stale(a, q);
+        else post(a, q, o, epsilon);
+    }
+}
+
+__device__ void reread(const Auction& a, Int n_stale, Int epsilon, const Team& team, Scratch& s) {
+    for (Int k = team.block; k < n_stale; k += team.blocks) {
+        const Int q = a.stale[k], i = a.queue[q];
+        reveal(a, i, s);
+        if (threadIdx.x < 32) {
+            const Offer o = look(a, i);
+            post(a, q, o, epsilon);
+        }
+    }
+}
+
+// Of those who made the highest raise the lowest person wins; else whoever writes last.
+__device__ void settle(const Auction& a, Int n, const Team& team) {
+    for (Int q = team.thread; q < n; q += team.threads) {
+        const int j = a.offer_column[q];
+        if (j < 0 || (unsigned long long)a.offer_rise[q] != a.top_rise[j]) continue;
+        if (a.deterministic) atomicMin(a.top_person + j, a.queue[q]);
+        else atomicExch(a.top_person + j, a.queue[q]);
+    }
+}
+
+// Hand column j, which was `owner`'s (-1: nobody's), to person i at `price`.
+__device__ __forceinline__ void sell(const Auction& a, int j, int i, int owner, Int benefit, Int price) {
+    a.row_of[j] = i;
+    a.column_of[i] = j;
+    a.held[i] = benefit;
+    a.prices[j] = price;
+    if (owner >= 0) a.column_of[owner] = -1;
+}
+
+__device__ void award(const Auction& a, Int n, const Team& team) {
+    for (Int q = team.thread; q < n; q += team.threads) {
+        const int i = a.queue[q], j = a.offer_column[q];
+        int next = i;
+        if (j >= 0 && a.top_person[j] == i) {
+            next = a.row_of[j];
+            sell(a, j, i, next, a.offer_benefit[q], a.prices[j] + a.offer_rise[q]);
+        }
+        if (next < 0) continue;  // the atomic hands out places in the next queue
+        a.next_queue[add(&a.state->n_next, 1)] = next;
+    }
+}
+
+__device__ void tidy(const Auction& a, Int n, Int n_next, const Team& team) {
+    for (Int q = team.thread; q < n; q += team.threads) {
+        const int j = a.offer_column[q];
+        if (j >= 0) {
+            a.top_rise[j] = 0;
+            a.top_person[j] = INT_MAX;
+        }
+        if (q < n_next) a.queue[q] = a.next_queue[q];
+    }
+}
+
+// Close a round of n bidders; one thread.
+__device__ __forceinline__ void count_round(const Auction& a, Int n) {
+    State& state = *a.state;
+    if (a.bidders && state.rounds < a.trace_size) a.bidders[state.rounds] = (int)n;
+    state.readings += state.n_stale;
+    ++state.rounds;
+    state.bids += n;
+    state.n_queue = state.n_next;
+    state.n_stale = 0;
+}
+
+// What a phase has cost so far, in rounds; all rows read whole once count as 64.
+__device__ __forceinline__ Int spent(const Auction& a) {
+    const State& state = *a.state;
+    return state.rounds + 1 - state.opened + 64 * (state.readings - state.opened_readings) / a.n_rows;
+}
+
+// Rounds by one block, with its barriers between the steps, down to THIN bidders; ends sooner where the phase does,
+// and when a list had to be read again, which the grid does faster.
+__device__ void crowd_rounds(const Auction& a, Int epsilon, Int limit, Int stop, Int patience, Scratch& s) {
+    const Team block = one_block();
+    State& state = *a.state;
+    bool again = true;
+    while (again) {
+        const Int n = state.n_queue;
+        bid(a, n, epsilon, block);
+        __syncthreads();
+        const Int n_stale = state.n_stale;
+        reread(a, n_stale, epsilon, block, s);
+        __syncthreads();
+        settle(a, n, block);
+        __syncthreads();
+        award(a, n, block);
+        __syncthreads();
+        const Int n_next = state.n_next;
+        tidy(a, n, n_next, block);
+        __syncthreads();
+        if (threadIdx.x == 0) {
+            count_round(a, n);
+            state.n_next = 0;
+        }
+        __syncthreads();
+        again = !n_stale && n_next > max(stop, (Int)THIN) && state.rounds < limit && spent(a) < patience;
+        __syncthreads();  // everyone has read the counters before the next round's steps change them
+    }
+}

@@ -38,7 +38,8 @@ sanitize: $(VENV)/dev ## every kernel under compute-sanitizer, on a machine with
 	for tool in memcheck racecheck synccheck; do \
 		compute-sanitizer --tool $$tool --error-exitcode 9 $(BIN)/python -m tests.sanitize || exit 1; done
 
-bench: $(VENV)/dev ## every benchmark, JSON lines into benchmarks/results/
+bench: $(VENV)/dev ## every benchmark beside its peers, JSON lines into benchmarks/results/
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
 	for name in lap auction uot qap service; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 
 .PHONY: help install demo serve test check sanitize bench

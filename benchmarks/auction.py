@@ -1,72 +1,44 @@
 """Assignment by auction beside its peers: python -m benchmarks.auction [--device gpu] [--parts targets,paper,...].
 
-    targets   uniform weights 1..10000, dense and 10% sparse: epsilon 1 and exact; peers SciPy, lapx, OR-Tools
+    targets   uniform weights 1..10000, dense and 10% sparse: the optimum, epsilon 1 by rounds alone and with paths
     paper     rounds and times of the paper's tables 2 and 3: every variant, epsilon 1 and 1 / (n + 1)
+    peers     the optimum by SciPy, lapx and OR-Tools on the same graphs, on the CPU alone
     bidders   the paper's figure 1: bidders in every round, n = 1108
     epsilon   rounds, time and true gap against epsilon
-    warm      solving again from the prices of an instance that differs a little
-    families  ties, structured costs, rectangles, points without a matrix, a graph without an assignment
+    warm      solving again from the answer to an instance that differs a little
+    families  ties, alike rows, structured costs, rectangles, points without a matrix, a graph without an assignment
     large     a million rows with 32 random edges each
+    edges     a million rows with a thousand edges each
 
-Every row of ours carries its certificate; a peer's objective is held against ours. On a GPU `ms` is the solve with the
-graph on the device, `h2d_ms` the transfer.
+Every row of ours carries its certificate; a peer's objective is held against ours, or, in `peers`, against the other
+peers'. On a GPU `ms` is the solve with the graph on the device, `h2d_ms` the transfer.
 """
 
 import argparse
 import statistics
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from benchmarks.auction_graphs import KEPT, few_edges, many_edges, uniform
 from benchmarks.rows import Rows, alternate
 from kernels import SOLVERS, Array, Certificate, Csr, Deadline, Solution
 from kernels.auction import AuctionOptions
 
 AUCTION = SOLVERS["auction"]
-PARTS = ("targets", "paper", "bidders", "epsilon", "warm", "families", "large")
+PARTS = ("targets", "paper", "peers", "bidders", "epsilon", "warm", "families", "large", "edges")
 
 
-def uniform(n: int, density: float, seed: int = 0) -> Array | Csr:
-    """(n, n) int32 weights 1..10000, dense or CSR; a full assignment is planted."""
-    rng = np.random.default_rng([3, n, density < 1, *([seed] if seed else [])])
-    planted, blocks = rng.permutation(n), []
-    for i in range(0, n, 1024):
-        j = min(n, i + 1024)
-        weight = rng.integers(1, 10001, (j - i, n), dtype=np.int32)
-        if density < 1:
-            keep = rng.random((j - i, n), dtype=np.float32) < density
-            keep[np.arange(j - i), planted[i:j]] = True
-            rows, columns = np.nonzero(keep)
-            blocks.append((np.bincount(rows, minlength=j - i), columns.astype(np.int32), weight[keep]))
-        else:
-            blocks.append((np.zeros(0), np.zeros(0), weight))
-    sizes, indices, values = (np.concatenate(part) for part in zip(*blocks, strict=True))
-    if density == 1:
-        return np.asarray(values)
-    return Csr(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64), indices, values, (n, n))
-
-
-def few_edges(n: int, degree: int) -> Csr:
-    """n rows with `degree` random columns each (fewer where two fall together) and a planted assignment."""
-    rng = np.random.default_rng([6, n, degree])
-    columns = rng.integers(0, n, (n, degree), dtype=np.int32)
-    columns[:, 0] = rng.permutation(n)
-    columns.sort(axis=1)
-    keep = np.ones(columns.shape, bool)
-    keep[:, 1:] = columns[:, 1:] != columns[:, :-1]
-    indptr = np.concatenate([[0], np.cumsum(keep.sum(1))])
-    return Csr(indptr, columns[keep], rng.integers(1, 10001, int(indptr[-1]), dtype=np.int32), (n, n))
-
-
-def solve(graph: Any, device: Any, repeats: int, prices0: Any = None, **given: Any) -> dict[str, Any]:
+def solve(graph: Any, device: Any, repeats: int, start: dict[str, Any] | None = None, **given: Any) -> dict[str, Any]:
     """Median times, the counters, and what the certificate says of the last answer."""
     inputs = dict(graph) if isinstance(graph, dict) else {"benefit": graph}
     if "neighbours" in inputs:
         given["neighbours"] = inputs.pop("neighbours")
     options = AuctionOptions.model_validate(given)
-    inputs |= {} if prices0 is None else {"prices0": prices0}
+    inputs |= start or {}
     problem = AUCTION.build(inputs, options)
     times: list[dict[str, float]] = []
     for _ in range(repeats):
@@ -106,6 +78,7 @@ def _sparse_peers(graph: Csr) -> Iterator[tuple[str, Callable[[], float]]]:
         return float(matrix[rows, columns].sum())
 
     yield "scipy csgraph", scipy_csgraph
+    yield from _lapmod(graph)
     try:
         from ortools.graph.python import linear_sum_assignment as ortools
     except ImportError:
@@ -119,6 +92,17 @@ def _sparse_peers(graph: Csr) -> Iterator[tuple[str, Callable[[], float]]]:
         return -float(solver.optimal_cost())
 
     yield "or-tools", ortools_cost_scaling
+
+
+def _lapmod(graph: Csr) -> Iterator[tuple[str, Callable[[], float]]]:
+    try:
+        import lap
+    except ImportError:
+        return
+    n, most = graph.shape[0], int(graph.values.max())
+    cost = (most - graph.values).astype(np.float64)  # it wants costs of at least 0
+    starts, columns = graph.indptr.astype(np.int32), graph.indices.astype(np.int32)
+    yield "lapx lapmod", lambda: n * most - float(lap.lapmod(n, cost, starts, columns)[0])
 
 
 def _dense_peers(benefit: Array) -> Iterator[tuple[str, Callable[[], float]]]:
@@ -137,41 +121,44 @@ def _dense_peers(benefit: Array) -> Iterator[tuple[str, Callable[[], float]]]:
         yield "lapx lapjvc", lambda: -float(lap.lapjvc(cost)[0])
 
 
-def targets(rows: Rows, device: str, sizes: list[int], repeats: int, with_peers: bool) -> None:
-    """The paper's weights: epsilon 1 (rounds to the end) and the optimum."""
-    for density in (1.0, 0.1):
-        for n in sizes:
-            graph = uniform(n, density)
-            for label, given in (("epsilon 1", {"epsilon": 1.0}), ("exact", {})):
-                row = solve(graph, device, repeats, **given)
-                shared = {"part": "targets", "device": device, "n": n, "density": density, "asked": label}
-                if label == "exact" and with_peers:
-                    contestants = peers(graph)
-                    ms = alternate(contestants, 1 if n > 4000 else repeats)
-                    wrong = [name for name, run in contestants.items() if n <= 2500 and run() != row["objective"]]
-                    row |= {"peers_ms": ms, "peers_wrong": wrong, "ratio_to_best": row["ms"] / min(ms.values())}
-                rows.add(**shared, **row)
+def targets(rows: Rows, device: str, n: int, density: float, repeats: int, with_peers: bool) -> None:
+    """The paper's weights: the optimum, and epsilon 1 by rounds to the end and with paths."""
+    graph = uniform(n, density)
+    shared = {"part": "targets", "device": device, "n": n, "density": density}
+    for asked, given in (("epsilon 1", {"epsilon": 1.0}), ("epsilon 1, paths", {"epsilon": 1.0, "finish": "paths"})):
+        rows.add(**shared, asked=asked, **solve(graph, device, repeats, **given))
+    row = solve(graph, device, repeats)
+    if with_peers:
+        contestants = peers(graph)
+        ms = alternate(contestants, 1 if n > 4000 else repeats)
+        wrong = [name for name, run in contestants.items() if n <= 2500 and run() != row["objective"]]
+        row |= {"peers_ms": ms, "peers_wrong": wrong, "ratio_to_best": row["ms"] / min(ms.values())}
+    rows.add(**shared, asked="exact", **row)
 
 
-def paper(rows: Rows, device: str, sizes: list[int], repeats: int) -> None:
-    """Tables 2 and 3: the paper's variants by rounds alone, no scaling and no paths."""
+def beside(rows: Rows, n: int, density: float) -> None:
+    """The peers alone, once each, and whether they agree; the report holds them against our objective."""
+    found: dict[str, Any] = {}
+    ms = {}
+    for name, run in peers(uniform(n, density)).items():
+        start = time.perf_counter()
+        found[name] = run()
+        ms[name] = (time.perf_counter() - start) * 1e3
+    agree = len(set(found.values())) == 1
+    rows.add(part="peers", n=n, density=density, peers_ms=ms, objective=next(iter(found.values())), holds=agree)
+
+
+def paper(rows: Rows, device: str, n: int, density: float, repeats: int) -> None:
+    """Tables 2 and 3: the paper's variants by rounds alone, no scaling and no paths; a size that it ran is run."""
     variants: dict[str, dict[str, Any]] = {"deterministic": {}}
     if device == "gpu":
-        variants |= {
-            "any order": {"deterministic": False},
-            "graph": {"launch": "graph"},
-        }
-    for density in (1.0, 0.1):
-        for n in sizes:
-            graph = uniform(n, density)
-            for name, given in variants.items():
-                row = solve(graph, device, repeats, epsilon=1.0, **given)
-                rows.add(part="paper", device=device, n=n, density=density, variant=name, asked="epsilon 1", **row)
-            if n <= (2458 if density == 1 else 5451):
-                row = solve(graph, device, 1, epsilon=1 / (n + 1))
-                rows.add(
-                    part="paper", device=device, n=n, density=density, variant="deterministic", asked="1/(n+1)", **row
-                )
+        variants |= {"any order": {"deterministic": False}, "graph": {"launch": "graph"}}
+    graph = uniform(n, density)
+    shared = {"part": "paper", "device": device, "n": n, "density": density}
+    for name, given in variants.items():
+        rows.add(**shared, variant=name, asked="epsilon 1", **solve(graph, device, repeats, epsilon=1.0, **given))
+    if n <= (3660 if density == 1 else 5451):
+        rows.add(**shared, variant="deterministic", asked="1/(n+1)", **solve(graph, device, 1, epsilon=1 / (n + 1)))
 
 
 def bidders(rows: Rows, device: str) -> None:
@@ -194,20 +181,23 @@ def epsilon(rows: Rows, device: str, repeats: int) -> None:
 
 
 def warm(rows: Rows, device: str, n: int, repeats: int) -> None:
-    """Change a share of the weights of a 10% sparse graph and start from the old prices, or from nothing."""
+    """Change a share of the weights of a 10% sparse graph; start from nothing, the old prices, the old answer."""
     graph = uniform(n, 0.1)
     assert isinstance(graph, Csr)
     solve(graph, device, 1)
-    prices = solve.last.arrays["prices"]  # type: ignore[attr-defined]
+    old = solve.last.arrays  # type: ignore[attr-defined]
+    starts = {"nothing": {}, "prices": {"prices0": old["prices"]}}
+    starts["answer"] = starts["prices"] | {"assignment0": old["assignment"]}
     rng = np.random.default_rng(7)
-    for share in (0.0001, 0.001, 0.01, 0.1):
+    for share in (0.0, 0.0001, 0.001, 0.01, 0.1):
         values = graph.values.copy()
         chosen = rng.random(values.size) < share
         values[chosen] = rng.integers(1, 10001, int(chosen.sum()))
         changed = Csr(graph.indptr, graph.indices, values, graph.shape)
-        cold, hot = solve(changed, device, repeats), solve(changed, device, repeats, prices0=prices)
-        assert cold["objective"] == hot["objective"]
-        rows.add(part="warm", device=device, n=n, density=0.1, changed=share, cold_ms=cold["ms"], **hot)
+        found = {name: solve(changed, device, repeats, start) for name, start in starts.items()}
+        assert len({row["objective"] for row in found.values()}) == 1
+        for name, row in found.items():
+            rows.add(part="warm", device=device, n=n, density=0.1, changed=share, start=name, **row)
 
 
 def families(rows: Rows, device: str, n: int, repeats: int) -> None:
@@ -215,6 +205,7 @@ def families(rows: Rows, device: str, n: int, repeats: int) -> None:
     rng = np.random.default_rng(8)
     x, y = rng.random((n, 2)), rng.random((n, 2))
     crowd, small = few_edges(n, 8), min(n, 512)
+    kinds = rng.integers(1, 10001, (20, n), dtype=np.int32)
     crowd.indices[: int(crowd.indptr[n // 4])] %= n // 4 - 1
     hall = [np.unique(crowd.indices[a:b]) for a, b in zip(crowd.indptr[:-1], crowd.indptr[1:], strict=True)]
     sizes = np.array([part.size for part in hall])
@@ -222,6 +213,9 @@ def families(rows: Rows, device: str, n: int, repeats: int) -> None:
     graphs: dict[str, Any] = {
         "ties 0..0.1 n": rng.integers(0, n // 10, (n, n), dtype=np.int32),
         "constant": np.full((n, n), 7, np.int32),
+        "20 kinds of rows": kinds[rng.integers(0, 20, n)],
+        "20 kinds of columns": kinds[rng.integers(0, 20, n)].T.copy(),
+        "20 kinds of both": kinds[rng.integers(0, 20, n)][:, rng.integers(0, 20, n)],
         "product, n <= 512": np.outer(np.arange(1, small + 1), np.arange(1, small + 1)),
         "uniform float64": rng.random((n, n)) * 1000.0 * n,
         "rectangular n x 1.1 n": rng.integers(1, 10001, (n, n + n // 10), dtype=np.int32),
@@ -239,29 +233,50 @@ def large(rows: Rows, device: str, n: int) -> None:
     rows.add(part="large", device=device, n=n, degree=32, **solve(few_edges(n, 32), device, 1))
 
 
+def edges(rows: Rows, device: str, count: int) -> None:
+    """`count` edges in rows of a thousand."""
+    n = count // 1000
+    rows.add(part="edges", device=device, n=n, degree=1000, **solve(many_edges(n, 1000), device, 1))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", default="cpu", choices=("cpu", "gpu"))
-    parser.add_argument("--parts", default=",".join(PARTS[:6]))
+    parser.add_argument("--parts", default="targets,paper,bidders,epsilon,warm,families")
     parser.add_argument("--sizes", default="500,1108,2458")
+    parser.add_argument("--densities", default="1,0.1")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--large", type=int, default=1_000_000)
+    parser.add_argument("--edges", type=int, default=1_000_000_000)
     parser.add_argument("--no-peers", action="store_true")
+    parser.add_argument("--keep", type=Path, help="a folder for generated graphs, read there the next time")
     parser.add_argument("--name", default="auction", help="results go to benchmarks/results/<name>.jsonl")
-    arguments = parser.parse_args()
-    rows, device, sizes = Rows(arguments.name), arguments.device, [int(n) for n in arguments.sizes.split(",")]
-    AUCTION.warm_up(device)
-    run: dict[str, Callable[[], None]] = {
-        "targets": lambda: targets(rows, device, sizes, arguments.repeats, not arguments.no_peers),
-        "paper": lambda: paper(rows, device, sizes, arguments.repeats),
-        "bidders": lambda: bidders(rows, device),
-        "epsilon": lambda: epsilon(rows, device, arguments.repeats),
-        "warm": lambda: warm(rows, device, sizes[-1], arguments.repeats),
-        "families": lambda: families(rows, device, min(4096, sizes[-1]), 1),
-        "large": lambda: large(rows, device, arguments.large),
+    given = parser.parse_args()
+    rows, device, repeats = Rows(given.name), given.device, given.repeats
+    sizes, densities = [int(n) for n in given.sizes.split(",")], [float(d) for d in given.densities.split(",")]
+    KEPT.extend([given.keep] if given.keep else [])
+    parts = given.parts.split(",")
+    if parts != ["peers"]:
+        AUCTION.warm_up(device)
+    on_uniform: dict[str, Callable[[int, float], None]] = {
+        "targets": lambda n, d: targets(rows, device, n, d, repeats, not given.no_peers),
+        "paper": lambda n, d: paper(rows, device, n, d, repeats),
+        "peers": lambda n, d: beside(rows, n, d),
     }
-    for part in arguments.parts.split(","):
-        run[part]()
+    for density in densities:
+        for n in sizes:
+            for part in parts:
+                on_uniform.get(part, lambda n, d: None)(n, density)
+    other: dict[str, Callable[[], None]] = {
+        "bidders": lambda: bidders(rows, device),
+        "epsilon": lambda: epsilon(rows, device, repeats),
+        "warm": lambda: warm(rows, device, 5451 if device == "gpu" else sizes[-1], repeats),
+        "families": lambda: families(rows, device, min(4096, sizes[-1]), 1),
+        "large": lambda: large(rows, device, given.large),
+        "edges": lambda: edges(rows, device, given.edges),
+    }
+    for part in parts:
+        other.get(part, lambda: None)()
 
 
 if __name__ == "__main__":

@@ -1,21 +1,24 @@
 // Jacobi auction with epsilon scaling, one persistent cooperative kernel or one launch per step of a round.
 //
 //   seat_rows                        persons that keep the object of an earlier answer
+//   find_alike                       rows with the same edges (alike.cuh)
 //   list_rows, list_pieces           short lists of all rows: a warp, a block or the whole grid reads one, by degree
 //   for each epsilon of the schedule
 //     keep_content                   unassign who is further than epsilon from his best; queue all without an object
 //     while persons are queued
 //       THIN or fewer:               thin_rounds in block 0, one warp a person (thin.cuh)
 //       CROWD or fewer:              crowd_rounds in block 0, all steps between block barriers
-//       more:                        bid, reread, settle, award, tidy over the grid, a grid barrier after each
+//       more:                        muster where rows are alike, bid, reread, settle, award, tidy over the grid, a
+//                                    grid barrier after each
 //
 // Invariant between launches (epsilon-complementary slackness): a person with an object is within epsilon of its best
 // net benefit; prices never fall; queue[0 .. n_queue) holds exactly the persons without an object; top_rise is 0 and
 // top_person INT_MAX everywhere. So a launch may stop after any round and the next goes on.
 //
-// Similar persons and objects: with `spread` a person prefers, of equally good objects, the first from its own place on,
-// and lists those. Persons with equal benefits then bid for different objects of a kind instead of all for the first, and
-// a list that ties with the rest of its row need not be read again. Rounds of a given epsilon stick to the lowest object.
+// Similar objects: with `spread` a person prefers, of equally good objects, the first from its own place on, and lists
+// those. Persons then bid for different objects of a kind instead of all for the first, and a list that ties with the
+// rest of its row need not be read again. Similar persons: alike.cuh. The deterministic rounds of a given epsilon do
+// neither, as the lowest object and person must win there.
 //
 // Buffers: struct Auction and struct State in rows.cuh.
 // Overflow: the launcher keeps |scaled benefit| * (n_cols + 2) <= 2^61, prices stay below (n_cols + 1) spans.
@@ -33,7 +36,7 @@ __device__ __forceinline__ void mark_open(const Auction& a) {
     a.state->opened = a.state->rounds + 1;
     a.state->readings += a.state->n_stale;
     a.state->opened_readings = a.state->readings;
-    a.state->n_stale = 0;
+    a.state->n_stale = a.state->squabbles = 0;
 }
 
 // On to the next epsilon; one thread. Who is still queued is queued again by keep_content, or left to paths.cu.
@@ -75,8 +78,8 @@ __device__ void keep_stale(const Auction& a, Int n_stale, Int epsilon, Scratch& 
 // Reads: everything.  Writes: lists, prices, matching, queue, state.
 // Requires: list_rows has run; state as the last launch left it, zeros at first.
 // Work: rounds until all epsilons are done or state.rounds reaches `limit`. A phase ends with `stop` persons queued or
-// after `patience` rounds (ties make rows be read again and again, which counts too), with epsilon 0 at once; its last
-// persons bid again in the next, and those of the last phase stay queued for paths.cu.
+// after `patience` rounds (rows read again and again and squabbles count too), with epsilon 0 at once; its last persons
+// bid again in the next, and those of the last phase stay queued for paths.cu.
 // Every barrier separates a step's writes from the next step's reads, in the order of the page header.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(
     const __grid_constant__ Auction a, Int limit, Int stop, Int patience) {
@@ -101,6 +104,10 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(
         const bool goes_on = epsilon > 0 && n > stop && spent(a) < patience;
         const bool crowd = n > CROWD || state.readings > state.opened_readings;
         if (goes_on && n > THIN && crowd) {
+            if (state.n_alike) {
+                muster(a, n, grid_warp(), grid_warps());
+                grid.sync();
+            }
             bid(a, n, epsilon, whole_grid());
             grid.sync();
             if (state.n_stale) {
@@ -120,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(
             else if (leader && !goes_on) next_phase(a);
         }
         grid.sync();
-        if (leader) state.n_next = 0;
+        if (leader) state.n_next = state.n_raised = 0;
         // n_next is next touched two barriers on, phase and n_queue were written before this one
     }
 }
@@ -169,6 +176,30 @@ extern "C" __global__ void close_open(const __grid_constant__ Auction a) { mark_
 
 extern "C" __global__ void close_phase(const __grid_constant__ Auction a) { next_phase(a); }
 
+// Grid: any.  Block: BLOCK.  Shared: Scratch.  Reads: graph.  Writes: kinds, kind_of, state.n_alike.
+// Work: every edge once, short rows by a warp each.
+extern "C" __global__ void __launch_bounds__(BLOCK, 1) find_alike(const __grid_constant__ Auction a) {
+    __shared__ unsigned long long sum;
+    for (Int i = grid_warp(); i < a.n_rows; i += grid_warps()) {
+        const Row row = row_at(a, i);
+        if (row.degree > LIST) continue;
+        const unsigned long long hash = warp_sum(hash_edges(a, row, threadIdx.x % 32, 32));
+        if (threadIdx.x % 32 == 0) name_kind(a, i, hash);
+    }
+    if (a.longest <= LIST) return;
+    for (Int i = blockIdx.x; i < a.n_rows; i += gridDim.x) {
+        const Row row = row_at(a, i);
+        if (row.degree <= LIST) continue;
+        if (threadIdx.x == 0) sum = 0;
+        __syncthreads();  // 0 before the first warp adds
+        const unsigned long long hash = warp_sum(hash_edges(a, row, threadIdx.x, BLOCK));
+        if (threadIdx.x % 32 == 0) atomicAdd(&sum, hash);  // all warps add to one word
+        __syncthreads();
+        if (threadIdx.x == 0) name_kind(a, i, sum);
+        __syncthreads();  // the sum is read before it is cleared
+    }
+}
+
 // Grid: any.  Block: BLOCK.  Reads: graph, column_of (an earlier answer's).  Writes: column_of, held, row_of.
 // Work: one bisection a row; a pair that is no edge any more is parted.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) seat_rows(const __grid_constant__ Auction a) {
@@ -208,7 +239,7 @@ __device__ void join_pieces(const Auction& a, Int k, Scratch& s) {
 }
 
 // Grid: any, cooperative.  Block: BLOCK.  Shared: Scratch.  Reads: graph, prices.  Writes: pieces, lists.
-// Work: the rows of LONG or more edges, each by all blocks: every block lists its piece, then one block joins the lists.
+// Work: the rows of LONG or more edges, each by all blocks: every block lists its piece, then one block joins them.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) list_pieces(const __grid_constant__ Auction a) {
     __shared__ Scratch s;
     const Pieces& p = a.pieces;
@@ -225,7 +256,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) list_pieces(const __grid_
     for (Int k = b; k < p.n_rows; k += n) join_pieces(a, k, s);
 }
 
-// Grid: any.  Block: BLOCK.  Writes: nets (m,), every row's best net benefit, LOWEST for none; stale rows are read again.
+// Grid: any.  Block: BLOCK.  Shared: Scratch.  Writes: nets (m,), every row's best net benefit, LOWEST for none.
+// Work: one look a row; stale rows are read again.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) best_nets(const __grid_constant__ Auction a, Int* nets) {
     __shared__ Scratch s;
     __shared__ bool stale[WARPS];

@@ -295,6 +295,6 @@ def warm_up() -> None:
 
     ties = np.random.default_rng(0).integers(0, 3, (12, 12))  # short lists leave rows that need a path
     for dtype in (np.int64, np.float64):
-        benefit = ties.astype(dtype)
         for finish in ("auction", "paths"):
-            solve(Auction(benefit, maximize=True), AuctionOptions.model_validate({"finish": finish}), Deadline())
+            start = Auction(ties.astype(dtype), True, assignment0=np.full(12, UNASSIGNED))
+            solve(start, AuctionOptions.model_validate({"finish": finish}), Deadline())

@@ -28,9 +28,10 @@ def _names(text: str) -> list[str]:
 
 AUCTION_POINTERS = _names(
     "indptr indices values targets list_columns list_benefits rest prices column_of held row_of queue next_queue "
-    "offer_column offer_benefit offer_rise stale top_rise top_person epsilons bidders state"
+    "offer_column offer_benefit offer_rise stale top_rise top_person kind_of kinds gathered depth place epsilons "
+    "bidders state"
 )
-AUCTION_NUMBERS = _names("n_rows n_cols n_phases trace_size alone deterministic spread longest dimension")
+AUCTION_NUMBERS = _names("n_rows n_cols n_phases trace_size alone deterministic spread longest kind_mask dimension")
 PIECE_POINTERS = _names("piece_rows piece_columns piece_benefits piece_rest")
 AUCTION = np.dtype(
     [(name, np.uint64) for name in AUCTION_POINTERS]
@@ -39,7 +40,7 @@ AUCTION = np.dtype(
     + [(name, np.uint64) for name in PIECE_POINTERS]
     + [("piece_count", np.int64)]
 )
-STATE = _names("phase opened rounds bids n_queue n_next n_stale readings opened_readings")
+STATE = _names("phase opened rounds bids n_queue n_next n_stale readings opened_readings n_alike n_raised squabbles")
 
 FOREST_POINTERS = _names("label stamp active whole whole_at tree tree_distance tree_column growth")
 FOREST = np.dtype([(name, np.uint64) for name in FOREST_POINTERS] + [("row_bits", np.int64)])
@@ -127,10 +128,13 @@ def upload(weights: Array | Csr | Points, unit: Arithmetic, start: Auction | Non
     buffers |= {name: cupy.empty(m, i8) for name in ("offer_benefit", "offer_rise")}
     blocks = cupy.cuda.Device().attributes["MultiProcessorCount"]
     buffers |= _pieces(sparse, m, n, blocks)
+    spread = options is not None and _spreads(options)
+    buffers |= _kinds(m) if spread else {}
     struct = _struct(AUCTION, buffers)
+    struct["kind_mask"] = buffers["kinds"].size - 1 if spread else 0
     struct["longest"] = int(np.diff(sparse.indptr).max()) if sparse else n
     struct["piece_count"] = 0 if buffers["piece_rows"] is None else buffers["piece_rows"].size
-    struct["spread"] = options is not None and _spreads(options)
+    struct["spread"] = spread
     struct["n_rows"], struct["n_cols"], struct["trace_size"] = m, n, TRACE if trace else 0
     struct["alone"], struct["scale"] = int(unit.span), unit.scale
     struct["deterministic"] = options is None or options.deterministic
@@ -142,6 +146,8 @@ def upload(weights: Array | Csr | Points, unit: Arithmetic, start: Auction | Non
     if points:
         defines += (f"-DMETRIC={METRICS.index(points.metric) + 1}",)
     device = Device(buffers, struct, defines, blocks)
+    if spread and not points:
+        device.launch("auction.cu", "find_alike")
     if start is not None:
         _start_from(device, start, unit)
     return device
@@ -162,10 +168,22 @@ def _pieces(sparse: Csr | None, m: int, n: int, blocks: int) -> dict[str, Any]:
     }
 
 
+def _kinds(m: int) -> dict[str, Any]:
+    """Buffers for rows that are alike: a hash table at most half full, and where each of a kind stands."""
+    size = 2 << m.bit_length()
+    return {
+        "kind_of": cupy.empty(m, np.int32),
+        "kinds": cupy.zeros(size, np.uint64),
+        "gathered": cupy.zeros(size, np.int32),
+        "depth": cupy.full(size, 2**31 - 1, np.int32),
+        "place": cupy.empty(m, np.int32),
+    }
+
+
 def _spreads(options: Any) -> bool:
     """Whether rows may choose among equal columns: not in rounds that must repeat the CPU's bid for bid."""
     wants_rounds = options.finish == "auction" or (options.epsilon is not None and options.finish != "paths")
-    return not (wants_rounds and options.deterministic)
+    return options.launch == "persistent" and not (wants_rounds and options.deterministic)
 
 
 def _start_from(device: Device, start: Auction, unit: Arithmetic) -> None:

@@ -56,7 +56,9 @@ struct Growth {
 __device__ __forceinline__ Int distance_in(const Forest& f, Label label) {
     return label == NO_ROW ? FAR : (Int)(label >> f.row_bits);
 }
-__device__ __forceinline__ int row_in(const Forest& f, Label label) { return (int)(label & ((1ULL << f.row_bits) - 1)); }
+__device__ __forceinline__ int row_in(const Forest& f, Label label) {
+    return (int)(label & ((1ULL << f.row_bits) - 1));
+}
 
 // What row i holds, net, and its distance from its root. A root's best is kept in `held` by plant.
 struct Stand {

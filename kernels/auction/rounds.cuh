@@ -2,7 +2,7 @@
 //
 // A round costs its bidders, not the graph: the queue names the persons, and the offers by place in the queue name the
 // objects that got a bid, so that no step walks over all objects.
-#include "auction/rows.cuh"
+#include "auction/alike.cuh"
 
 struct Team {
     Int thread, threads, block, blocks;
@@ -27,9 +27,10 @@ __device__ __forceinline__ void mark_stale(const Auction& a, Int which) {
 }
 
 __device__ void bid(const Auction& a, Int n, Int epsilon, const Team& team) {
+    const bool alike = a.state->n_alike;
     for (Int q = team.thread / 32; q < n; q += team.threads / 32) {
         const Int i = a.queue[q];
-        const Offer o = look(a, i);
+        const Offer o = alike ? look_among(a, i, q, n, epsilon) : look(a, i);
         if (is_stale(a, i, o)) mark_stale(a, q);
         else post(a, q, o, epsilon);
     }
@@ -48,7 +49,8 @@ __device__ void reread(const Auction& a, Int n_stale, Int epsilon, const Team& t
 
 // Of those who made the highest raise the lowest person wins; else whoever writes last.
 __device__ void settle(const Auction& a, Int n, const Team& team) {
-    for (Int q = team.thread; q < n; q += team.threads) {
+    const Int offers = n + a.state->n_raised;
+    for (Int q = team.thread; q < offers; q += team.threads) {
         const int j = a.offer_column[q];
         if (j < 0 || (unsigned long long)a.offer_rise[q] != a.top_rise[j]) continue;
         if (a.deterministic) atomicMin(a.top_person + j, a.queue[q]);
@@ -65,11 +67,17 @@ __device__ __forceinline__ void sell(const Auction& a, int j, int i, int owner, 
     if (owner >= 0) a.column_of[owner] = -1;
 }
 
+// An owner who raised its own column keeps it, or is queued by whoever takes it.
 __device__ void award(const Auction& a, Int n, const Team& team) {
-    for (Int q = team.thread; q < n; q += team.threads) {
+    const Int offers = n + a.state->n_raised;
+    for (Int q = team.thread; q < offers; q += team.threads) {
         const int i = a.queue[q], j = a.offer_column[q];
+        const bool wins = j >= 0 && a.top_person[j] == i;
         int next = i;
-        if (j >= 0 && a.top_person[j] == i) {
+        if (q >= n) {
+            next = -1;
+            if (wins) a.prices[j] += a.offer_rise[q];
+        } else if (wins) {
             next = a.row_of[j];
             sell(a, j, i, next, a.offer_benefit[q], a.prices[j] + a.offer_rise[q]);
         }
@@ -79,11 +87,18 @@ __device__ void award(const Auction& a, Int n, const Team& team) {
 }
 
 __device__ void tidy(const Auction& a, Int n, Int n_next, const Team& team) {
-    for (Int q = team.thread; q < n; q += team.threads) {
+    const bool alike = a.state->n_alike;
+    const Int offers = n + a.state->n_raised;
+    for (Int q = team.thread; q < offers; q += team.threads) {
         const int j = a.offer_column[q];
         if (j >= 0) {
             a.top_rise[j] = 0;
             a.top_person[j] = INT_MAX;
+        }
+        if (alike) {
+            const int kind = a.kind_of[a.queue[q]];
+            a.gathered[kind] = 0;
+            a.depth[kind] = INT_MAX;
         }
         if (q < n_next) a.queue[q] = a.next_queue[q];
     }
@@ -100,10 +115,10 @@ __device__ __forceinline__ void count_round(const Auction& a, Int n) {
     state.n_stale = 0;
 }
 
-// What a phase has cost so far, in rounds; all rows read whole once count as 64.
+// What a phase has cost so far, in rounds; all rows read whole once count as 64, and so do all that squabbled once.
 __device__ __forceinline__ Int spent(const Auction& a) {
     const State& state = *a.state;
-    return state.rounds + 1 - state.opened + 64 * (state.readings - state.opened_readings) / a.n_rows;
+    return state.rounds + 1 - state.opened + 64 * (state.readings - state.opened_readings + state.squabbles) / a.n_rows;
 }
 
 // Rounds by one block, with its barriers between the steps, down to THIN bidders; ends sooner where the phase does,
@@ -114,6 +129,10 @@ __device__ void crowd_rounds(const Auction& a, Int epsilon, Int limit, Int stop,
     bool again = true;
     while (again) {
         const Int n = state.n_queue;
+        if (state.n_alike) {
+            muster(a, n, threadIdx.x / 32, WARPS);
+            __syncthreads();
+        }
         bid(a, n, epsilon, block);
         __syncthreads();
         const Int n_stale = state.n_stale;
@@ -128,7 +147,7 @@ __device__ void crowd_rounds(const Auction& a, Int epsilon, Int limit, Int stop,
         __syncthreads();
         if (threadIdx.x == 0) {
             count_round(a, n);
-            state.n_next = 0;
+            state.n_next = state.n_raised = 0;
         }
         __syncthreads();
         again = !n_stale && n_next > max(stop, (Int)THIN) && state.rounds < limit && spent(a) < patience;

@@ -1,6 +1,7 @@
 // Rows of a benefit graph on the device, and their short lists: what every kernel of auction.cu reads.
 //
-// All arithmetic is int64: integers times `scale` (n_cols + 1 where the optimum is to be proved), floats in fixed point.
+// All arithmetic is int64: integers times `scale` (n_cols + 1 where the optimum is to be proved), floats in fixed
+// point.
 // Prices never fall, so the edges that a list leaves out stay at or below rest[i] from the day the row was read.
 #ifndef INT_MAX
 #define INT_MAX 0x7fffffff
@@ -55,6 +56,11 @@ struct Auction {
     int* stale;             // (m,) positions, or rows, whose list must be read again
     unsigned long long* top_rise;  // (n,) highest raise of the round; 0 between rounds
     int* top_person;        // (n,) who made it; INT_MAX between rounds
+    int* kind_of;           // (m,) alike rows have the same (alike.cuh); these five null when not asked for
+    unsigned long long* kinds;  // (kind_mask + 1,) their hashes
+    int* gathered;          // (kind_mask + 1,) how many of a kind bid; 0 between rounds
+    int* depth;             // (kind_mask + 1,) how deep their lists agree; INT_MAX between rounds
+    int* place;             // (m,) by position in the queue, place among the kind
     const Int* epsilons;    // (n_phases,)
     int* bidders;           // (trace_size,) bidders by round, or null
     struct State* state;
@@ -63,6 +69,7 @@ struct Auction {
     Int deterministic;
     Int spread;             // of equals row i prefers the first column from i on, else the lowest
     Int longest;            // most edges of a row
+    Int kind_mask;
     Int dimension;          // of points
     double scale;
     Pieces pieces;
@@ -70,7 +77,7 @@ struct Auction {
 
 // What outlives a launch.
 struct State {
-    Int phase, opened, rounds, bids, n_queue, n_next, n_stale, readings, opened_readings;
+    Int phase, opened, rounds, bids, n_queue, n_next, n_stale, readings, opened_readings, n_alike, n_raised, squabbles;
 };
 
 // What a warp finds in a list. The same in every lane: the best net benefit, the second best (LOWEST: none), the best

@@ -51,12 +51,21 @@ def clouds(m: int, n: int, d: int, seed: int) -> Inputs:
     return {"x": rng.random((m, d)), "y": rng.random((n, d))}
 
 
+def alike(n: int, kinds: int, seed: int, columns: bool = False) -> Array:
+    """Rows of few kinds, and columns too if asked."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(1, 10_001, (kinds, kinds if columns else n), dtype=np.int32)[rng.integers(0, kinds, n)]
+    return kind[:, rng.integers(0, kinds, n)] if columns else kind
+
+
 FAMILIES: dict[str, Callable[[], Inputs]] = {
     "dense-int": lambda: {"benefit": dense(60, 60, 1)},
     "dense-float": lambda: {"benefit": dense(50, 50, 2, dtype=np.float64)},
     "dense-float32-wide": lambda: {"benefit": dense(40, 70, 3, high=1e6, dtype=np.float32)},
     "dense-ties": lambda: {"benefit": dense(60, 60, 4, high=4)},
     "dense-constant": lambda: {"benefit": np.full((70, 70), 7)},
+    "dense-alike-rows": lambda: {"benefit": alike(80, 9, 20)},
+    "dense-alike-both": lambda: {"benefit": alike(90, 5, 21, columns=True)},
     "dense-negative": lambda: {"benefit": -dense(45, 45, 5)},
     "dense-forbidden": lambda: {"benefit": forbidden(48, 6)},
     "dense-rectangular": lambda: {"benefit": dense(30, 90, 7)},

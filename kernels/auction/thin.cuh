@@ -1,33 +1,23 @@
 // The thin tail of an auction, rounds of at most THIN bidders, by one block: warp w bids for the person in slot w.
 //
 //   while anybody is queued
-//     bid_together    two barriers a round among the warps that still have a person
-//     solo_rounds     no barrier: the last bidder's warp goes on alone, from one owner to the next
-//     (a stale list ends both; the whole block reads it again)
+//     one bidder:   solo_rounds, no barrier: its warp goes on alone, from one owner to the next
+//     more:         look, show, (a stale list: the block reads it again), take; two block barriers a round
 //
 // Whoever loses its column takes the winner's slot, so slots only empty. A round is a chain of reads that wait for each
 // other: the bidder's list, its prices and owners, two warp reductions, the next bidder's list. Owners are read along
 // with the prices, so that the next bidder is known as soon as the best edge is.
-// Before: all 32 warps at four block barriers a round, shuffles for the two best, the owner read after the round was
-// won: 2.1 us a round of 2 to 32 bidders and 0.75 us of one.
+// Before: four block barriers a round, shuffles for the two best, the owner read after the round was won: 2.1 us a round
+// of 2 to 32 bidders, now 1.1. Dropped: barriers of the bidding warps alone (bar.red with a thread count): they save
+// little over the block's, and racecheck takes them for none.
 #include "auction/rounds.cuh"
 
+// The offers of a round, by slot; an empty slot offers for a column of its own below 0.
 struct Thin {
-    Int rise[THIN], round[THIN], rounds, bids;  // round: the one that the slot's offer was made in
+    Int rise[THIN], rounds;
     int column[THIN], person[THIN];
     bool stale[THIN];
 };
-
-// Barrier among the first `warps` warps to come; returns how many of them pass `yes`.
-__device__ __forceinline__ int meet(int warps, bool yes) {
-    int threads;
-    asm volatile(
-        "{ .reg .pred p; setp.ne.u32 p, %2, 0; bar.red.popc.u32 %0, 1, %1, p; }"
-        : "=r"(threads)
-        : "r"(32 * warps), "r"((unsigned)yes)
-        : "memory");
-    return threads / 32;
-}
 
 // Sell the offer's column to person i; every lane learns who lost it, -1 for nobody.
 __device__ __forceinline__ int take(const Auction& a, int i, const Offer& o, Int epsilon) {
@@ -38,25 +28,21 @@ __device__ __forceinline__ int take(const Auction& a, int i, const Offer& o, Int
     return __shfl_sync(FULL_WARP, o.owner, o.holder);
 }
 
-__device__ __forceinline__ void show(const Auction& a, Thin& t, int person, const Offer& o, Int epsilon, Int round,
-                                     bool stale) {
+__device__ __forceinline__ void show(const Auction& a, Thin& t, int person, const Offer& o, Int epsilon, bool stale) {
     const int w = threadIdx.x / 32;
     if (threadIdx.x % 32) return;
-    t.column[w] = o.column < 0 ? -1 - w : o.column;
+    t.column[w] = person < 0 || o.column < 0 ? -1 - w : o.column;
     t.rise[w] = rise_of(a, o, epsilon);
     t.person[w] = person;
     t.stale[w] = stale;
-    t.round[w] = round;
 }
 
-// Returns the person that still bids at `limit` or has a stale list; -1 once everybody is served.
-__device__ int solo_rounds(const Auction& a, Thin& t, int person, bool fresh, Int epsilon, Int limit, Int& rounds) {
+// Returns the person that still bids at `limit` or has a stale list; -1 once everybody is served. A list that is
+// `fresh`, read again for this round, is taken as it is: more edges may tie with its best than it holds.
+__device__ int solo_rounds(const Auction& a, int person, bool fresh, Int epsilon, Int limit, Int& rounds) {
     for (; person >= 0 && rounds < limit; fresh = false) {
         const Offer o = look(a, person);
-        if (!fresh && is_stale(a, person, o)) {
-            show(a, t, person, o, epsilon, rounds, true);
-            break;
-        }
+        if (!fresh && is_stale(a, person, o)) break;
         if (a.bidders && rounds < a.trace_size && threadIdx.x % 32 == 0) a.bidders[rounds] = 1;
         ++rounds;
         if (o.column >= 0) person = take(a, person, o, epsilon);
@@ -65,70 +51,74 @@ __device__ int solo_rounds(const Auction& a, Thin& t, int person, bool fresh, In
 }
 
 // Whether warp w's offer wins: each lane holds it against one rival. Equal raises go to the lowest person.
-__device__ __forceinline__ bool wins_thin(const Thin& t, int w, bool rival) {
+__device__ __forceinline__ bool wins_thin(const Thin& t, int w) {
     const int r = threadIdx.x % 32;
-    const bool beaten = rival && r != w && t.column[r] == t.column[w] &&
+    const bool beaten = r != w && t.column[r] == t.column[w] &&
                         (t.rise[r] > t.rise[w] || (t.rise[r] == t.rise[w] && t.person[r] < t.person[w]));
     return !__any_sync(FULL_WARP, beaten);
 }
 
-// Rounds of the `warps` warps that have a person; returns this warp's at the end, -1 once it is served. A list that is
-// `fresh`, read again for this round, is taken as it is: more edges may tie with its best than it holds.
-__device__ int bid_together(const Auction& a, Thin& t, int warps, int person, bool fresh, Int epsilon, Int limit) {
-    const int w = threadIdx.x / 32, lane = threadIdx.x % 32;
-    Int rounds = t.rounds, bids = t.bids;
-    for (; person >= 0 && rounds < limit; fresh = false) {
-        if (warps == 1) {
-            const Int before = rounds;
-            person = solo_rounds(a, t, person, fresh, epsilon, limit, rounds);
-            bids += rounds - before;
-            break;
-        }
-        const Offer o = look(a, person);
-        show(a, t, person, o, epsilon, rounds, !fresh && is_stale(a, person, o));
-        meet(warps, true);  // offers are complete, also before t.rounds changes
-        const bool rival = t.round[lane] == rounds;
-        if (__any_sync(FULL_WARP, rival && t.stale[lane])) break;
-        const int first = __ffs(__ballot_sync(FULL_WARP, rival)) - 1;
-        if (w == first && lane == 0 && a.bidders && rounds < a.trace_size) a.bidders[rounds] = warps;
-        if (o.column >= 0 && wins_thin(t, w, rival)) person = take(a, person, o, epsilon);
-        ++rounds, bids += warps;
-        warps = meet(warps, person >= 0);  // prices are written and offers read before the next round's
+// Read the stale lists of the round again, the whole block one after the other; returns how many.
+__device__ int reveal_thin(const Auction& a, const Thin& t, Scratch& s) {
+    int readings = 0;
+    for (int v = 0; v < THIN; ++v) {
+        if (!t.stale[v]) continue;
+        reveal(a, t.person[v], s);
+        ++readings;
     }
-    if (lane == 0) {  // the warp that stays longest knows the final counts
-        atomicMax(&t.rounds, rounds);
-        atomicMax(&t.bids, bids);
+    return readings;
+}
+
+// Put the persons that are left back into the queue, and the counters into the state.
+__device__ void leave_thin(const Auction& a, int person, Int rounds, Int bids, Int readings, Scratch& s) {
+    if (threadIdx.x == 0) s.count = 0;
+    __syncthreads();
+    if (threadIdx.x % 32 == 0 && person >= 0) a.queue[atomicAdd(&s.count, 1)] = person;  // hands out places
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        State& state = *a.state;
+        state.n_queue = s.count;
+        state.rounds = rounds;
+        state.bids = bids;
+        state.readings += readings;
     }
-    return person;
+    __syncthreads();
 }
 
 __device__ void thin_rounds(const Auction& a, Int n, Int epsilon, Int limit, Scratch& s, Thin& t) {
     const int w = threadIdx.x / 32, lane = threadIdx.x % 32;
     int person = w < n ? a.queue[w] : -1;
-    if (lane == 0) t.round[w] = -1;
-    if (threadIdx.x == 0) t.rounds = a.state->rounds, t.bids = a.state->bids, s.count = 0;
-    Int readings = 0;
+    Int rounds = a.state->rounds, bids = a.state->bids, readings = 0;
+    bool fresh = false;
     while (true) {
-        const int warps = __syncthreads_count(lane == 0 && person >= 0);  // t is written before it is read
-        const Int rounds = t.rounds;
-        if (!warps || rounds >= limit) break;
-        for (int v = 0; v < THIN; ++v) {
-            if (t.round[v] != rounds || !t.stale[v]) continue;
-            reveal(a, t.person[v], s);
-            ++readings;
+        // Separates last round's prices and the reads of its offers from this round's reads and offers.
+        const int bidders = __syncthreads_count(lane == 0 && person >= 0);
+        if (!bidders || rounds >= limit) break;
+        if (bidders == 1) {
+            if (person >= 0) {
+                Int reached = rounds;
+                person = solo_rounds(a, person, fresh, epsilon, limit, reached);
+                if (lane == 0) t.rounds = reached;
+            }
+            __syncthreads();  // its count is complete
+            const Int ran = t.rounds - rounds;
+            rounds += ran, bids += ran;
+            fresh = fresh && !ran;
+            if (ran) continue;
         }
-        const bool fresh = t.round[w] == rounds && t.stale[w];
-        __syncthreads();  // everyone has read t before the next offers are shown
-        if (person >= 0) person = bid_together(a, t, warps, person, fresh, epsilon, limit);
+        Offer o = {LOWEST, LOWEST, 0, -1, 0, -1};
+        if (person >= 0) o = look(a, person);
+        const bool stale = person >= 0 && !fresh && is_stale(a, person, o);
+        show(a, t, person, o, epsilon, stale);
+        if (__syncthreads_or(stale)) {  // offers are complete
+            readings += reveal_thin(a, t, s);
+            fresh = fresh || stale;
+            continue;
+        }
+        if (threadIdx.x == 0 && a.bidders && rounds < a.trace_size) a.bidders[rounds] = bidders;
+        if (o.column >= 0 && wins_thin(t, w)) person = take(a, person, o, epsilon);
+        ++rounds, bids += bidders;
+        fresh = false;
     }
-    if (lane == 0 && person >= 0) a.queue[atomicAdd(&s.count, 1)] = person;  // hands out places
-    __syncthreads();
-    if (threadIdx.x == 0) {
-        State& state = *a.state;
-        state.n_queue = s.count;
-        state.rounds = t.rounds;
-        state.bids = t.bids;
-        state.readings += readings;
-    }
-    __syncthreads();
+    leave_thin(a, person, rounds, bids, readings, s);
 }

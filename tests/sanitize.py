@@ -66,8 +66,27 @@ def lap_batch() -> Iterator[Run]:
 def auction(**options: Any) -> Iterator[Run]:
     from tests.instances.auction import FAMILIES
 
-    for family in ("dense-int", "sparse-thin", "sparse-infeasible", "dense-ties", "dense-rectangular"):
+    for family in (
+        "dense-int",
+        "sparse-thin",
+        "sparse-infeasible",
+        "dense-ties",
+        "dense-rectangular",
+        "dense-alike-rows",
+    ):
         yield FAMILIES[family](), options
+
+
+def auction_starts() -> Iterator[Run]:
+    """From an earlier answer, between points, and with rows that the whole grid reads together."""
+    from tests.instances.auction import dense
+
+    seats = rng.permutation(60)
+    seats[::3] = -1
+    yield {"benefit": dense(60, 60, 1), "prices0": rng.integers(0, 99, 60), "assignment0": seats}, {}
+    yield {"x": points(40, 2), "y": points(60, 2)}, {}
+    yield {"x": points(40, 2), "y": points(60, 2)}, {"neighbours": 8}
+    yield {"benefit": dense(3, 70_000, 2)}, {}
 
 
 def uot(method: str, **options: Any) -> Iterator[Run]:
@@ -105,6 +124,7 @@ GROUPS: dict[str, Callable[[], Iterator[Run]]] = {
     "lap:hungarian": lambda: lap_systems("hungarian"),
     "lap:batch": lap_batch,
     "auction:exact": auction,
+    "auction:starts": auction_starts,
     "auction:epsilon": lambda: auction(epsilon=1.0),
     "auction:scaled": lambda: auction(finish="auction", deterministic=False),
     "auction:graph": lambda: auction(epsilon=1.0, launch="graph"),

@@ -126,7 +126,7 @@ def upload(weights: Array | Csr | Points, unit: Arithmetic, start: Auction | Non
     }
     buffers |= {name: cupy.empty(m, i4) for name in ("queue", "next_queue", "offer_column", "stale")}
     buffers |= {name: cupy.empty(m, i8) for name in ("offer_benefit", "offer_rise")}
-    blocks = cupy.cuda.Device().attributes["MultiProcessorCount"]
+    blocks = cuda.attribute("MultiProcessorCount")
     buffers |= _pieces(sparse, m, n, blocks)
     spread = options is not None and _spreads(options)
     buffers |= _kinds(m) if spread else {}

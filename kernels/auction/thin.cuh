@@ -7,9 +7,9 @@
 // Whoever loses its column takes the winner's slot, so slots only empty. A round is a chain of reads that wait for each
 // other: the bidder's list, its prices and owners, two warp reductions, the next bidder's list. Owners are read along
 // with the prices, so that the next bidder is known as soon as the best edge is.
-// Before: four block barriers a round, shuffles for the two best, the owner read after the round was won: 2.1 us a round
-// of 2 to 32 bidders, now 1.1. Dropped: barriers of the bidding warps alone (bar.red with a thread count): they save
-// little over the block's, and racecheck takes them for none.
+// Before: four block barriers a round, shuffles for the two best, the owner read after the round was won: 2.1 us a
+// round of 2 to 32 bidders, now 1.1. Dropped: barriers of the bidding warps alone (bar.red with a thread count): they
+// save little over the block's, and racecheck takes them for none.
 #include "auction/rounds.cuh"
 
 // The offers of a round, by slot; an empty slot offers for a column of its own below 0.

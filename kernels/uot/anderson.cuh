@@ -4,87 +4,86 @@
 // over the last MEMORY differences dr, dy, weighted by the masses b. A step that lost more dual value than its gap
 // explains is undone: x <- the last y, and the differences are forgotten.
 //
-// The translation s of this iteration is known one grid barrier after `next` is, so that y = next - s and r = rho - s,
-// rho = next - x, are kept as vectors without it and the scalars ds; the products are corrected for it afterwards.
+// The translation s of this iteration is known when all columns' images are summed up, and with them the products. So
+// y = next - s and r = rho - s, rho = next - x, are kept as vectors without s and the scalars ds; the products are
+// corrected for it afterwards. Every block of a team, and every team, comes to the same gamma by itself.
 #include "uot/columns.cuh"
 
 // Behind the SUMS of columns.cuh: sum b rho, sum b drho_new, products of drho_new with every drho, of every drho with rho.
 constexpr int FIRST = SUMS, FIRST_NEW = SUMS + 1, GRAM_NEW = SUMS + 2, RIGHT = GRAM_NEW + MEMORY;
 
-// Alike in every block; block 0 keeps it in global memory between launches.
+// Alike in every block; in global memory between launches (gpu_launch.py counts its doubles).
 struct Mixing {
     double gram[MEMORY][MEMORY], first[MEMORY], delta[MEMORY];  // sums of drho drho, of drho, and ds
-    double gamma[MEMORY];
-    double last_shift, best, mass;
+    double gamma[MEMORY], normal[MEMORY][MEMORY];
+    double last_shift, shift_before, best, mass;
     int count, has_last, has_fallback, rejected;
 };
 
-// The vectors, (MEMORY, ld) and (ld,); each block touches its own columns only.
-struct History {
-    float *steps, *residuals, *last_residual;
-};
+// The vectors, a line of `width` each: MEMORY steps, MEMORY residuals, the last residual, the last image. Thread j of the
+// columns' owners touches the same entries every time.
+constexpr int LINES = 2 * MEMORY + 2;
 
-// Appends the newest difference and leaves the block's share of the products in place[SUMS...].
-__device__ __forceinline__ void difference(const Problem& p, Owned own, const Mixing& mixing, const History& h, const float* log_mass,
-                                           const float* value, const float* next, const float* last_next, float* place) {
-    __shared__ float scratch[WARPS][2 + 2 * MEMORY];
-    float sums[2 + 2 * MEMORY] = {};
-    const int slot = mixing.count % MEMORY, kept = min(mixing.count + mixing.has_last, MEMORY);
-    for (int j = own.begin + threadIdx.x; j < own.end && threadIdx.x < own.lanes; j += own.lanes) {
-        const float rho = next[j] - __ldcg(value + j), mass = exp2f(log_mass[j]);
-        if (log_mass[j] == -INFINITY) continue;
-        float now = 0.f;
-        sums[0] += mass * rho;
-        if (mixing.has_last) {
-            now = rho - h.last_residual[j];
-            h.residuals[(size_t)slot * p.ld + j] = now;
-            h.steps[(size_t)slot * p.ld + j] = next[j] - last_next[j];
-            sums[1] += mass * now;
-        }
-        h.last_residual[j] = rho;
+// Appends the newest difference and adds to the thread's products.
+__device__ __forceinline__ void difference(const Block& b, const Mixing& mixing, float* history, float (&sums)[ALL_SUMS]) {
+    const int slot = mixing.count % MEMORY, kept = min(mixing.count + mixing.has_last, MEMORY), width = b.width;
+    for (int k = threadIdx.x; 2 * k < width; k += THREADS) {
+        for (int j = 2 * k; j < 2 * k + 2; ++j) {
+            const float log_mass = b.log_mass[j], next = b.next[j], rho = next - b.value[j], mass = fast_exp2(log_mass);
+            if (log_mass == -INFINITY) continue;
+            float now = 0.f;
+            sums[FIRST] += mass * rho;
+            if (mixing.has_last) {
+                now = rho - history[2 * MEMORY * width + j];
+                history[(MEMORY + slot) * width + j] = now;
+                history[slot * width + j] = next - history[(2 * MEMORY + 1) * width + j];
+                sums[FIRST_NEW] += mass * now;
+            }
+            history[2 * MEMORY * width + j] = rho;
 #pragma unroll
-        for (int b = 0; b < MEMORY; ++b) {
-            if (b >= kept) continue;
-            const float other = h.residuals[(size_t)b * p.ld + j];
-            sums[2 + b] += mass * now * other;
-            sums[2 + MEMORY + b] += mass * other * rho;
+            for (int c = 0; c < MEMORY; ++c) {
+                const float other = c < kept ? history[(MEMORY + c) * width + j] : 0.f;
+                sums[GRAM_NEW + c] += mass * now * other;
+                sums[RIGHT + c] += mass * other * rho;
+            }
         }
     }
-    const int busy = (own.lanes + 31) / 32;
-#pragma unroll
-    for (int s = 0; s < 2 + 2 * MEMORY; ++s) {
-        if (threadIdx.x / 32 >= busy) continue;
-        const float sum = warp_sum(sums[s]);
-        if ((threadIdx.x & 31) == 0) scratch[threadIdx.x / 32][s] = sum;
-    }
-    __syncthreads();  // scratch written above, read below
-    if (threadIdx.x >= 2 + 2 * MEMORY) return;
-    float sum = 0.f;
-    for (int k = 0; k < busy; ++k) sum += scratch[k][threadIdx.x];
-    place[SUMS + threadIdx.x] = sum;
 }
 
-// Solves (gram + ridge) gamma = right for `size` unknowns by Cholesky's method; gram is overwritten. One thread.
-__device__ inline void solve_normal(double (*gram)[MEMORY], double* right, int size) {
-    double trace = 0;
-    for (int k = 0; k < size; ++k) trace += gram[k][k];
-    for (int k = 0; k < size; ++k) gram[k][k] += 1e-7 * trace / size + 1e-300;  // products carry float32 noise
-    for (int k = 0; k < size; ++k) {
-        for (int i = 0; i < k; ++i) gram[k][k] -= gram[k][i] * gram[k][i];
-        const double inverse = rsqrt(gram[k][k] > 0 ? gram[k][k] : 1e300);
-        gram[k][k] = inverse;
-        for (int j = k + 1; j < size; ++j) {
-            for (int i = 0; i < k; ++i) gram[j][k] -= gram[j][i] * gram[k][i];
-            gram[j][k] *= inverse;
+// Solves (gram + ridge) gamma = right for `size` unknowns by Cholesky's method, in registers: unknowns past `size` have
+// the identity's rows. One thread.
+__device__ __forceinline__ void solve_normal(const double (*gram)[MEMORY], double* right, int size) {
+    double a[MEMORY][MEMORY], x[MEMORY], trace = 0;
+#pragma unroll
+    for (int k = 0; k < MEMORY; ++k) trace += k < size ? gram[k][k] : 0.0;
+    const double ridge = 1e-7 * trace / max(size, 1) + 1e-300;  // products carry float32 noise
+#pragma unroll
+    for (int k = 0; k < MEMORY; ++k) {
+        x[k] = k < size ? right[k] : 0.0;
+#pragma unroll
+        for (int i = 0; i <= k; ++i) a[k][i] = k < size ? gram[k][i] + (i == k ? ridge : 0.0) : i == k ? 1.0 : 0.0;
+    }
+#pragma unroll
+    for (int k = 0; k < MEMORY; ++k) {
+#pragma unroll
+        for (int i = 0; i < k; ++i) a[k][k] -= a[k][i] * a[k][i];
+        a[k][k] = rsqrt(a[k][k] > 0 ? a[k][k] : 1e300);
+#pragma unroll
+        for (int j = k + 1; j < MEMORY; ++j) {
+#pragma unroll
+            for (int i = 0; i < k; ++i) a[j][k] -= a[j][i] * a[k][i];
+            a[j][k] *= a[k][k];
         }
+#pragma unroll
+        for (int i = 0; i < k; ++i) x[k] -= a[k][i] * x[i];
+        x[k] *= a[k][k];
     }
-    for (int k = 0; k < size; ++k) {
-        for (int i = 0; i < k; ++i) right[k] -= gram[k][i] * right[i];
-        right[k] *= gram[k][k];
-    }
-    for (int k = size - 1; k >= 0; --k) {
-        for (int j = k + 1; j < size; ++j) right[k] -= gram[j][k] * right[j];
-        right[k] *= gram[k][k];
+#pragma unroll
+    for (int k = MEMORY - 1; k >= 0; --k) {
+#pragma unroll
+        for (int j = k + 1; j < MEMORY; ++j) x[k] -= a[j][k] * x[j];
+        x[k] *= a[k][k];
+        if (k < size) right[k] = x[k];
     }
 }
 
@@ -97,35 +96,35 @@ __device__ inline void learn(Mixing& m, const double* total, double shift) {
         for (int b = 0; b < min(m.count, MEMORY); ++b) m.gram[slot][b] = m.gram[b][slot] = total[GRAM_NEW + b];
     }
     const int kept = min(m.count, MEMORY);
-    double normal[MEMORY][MEMORY];
     for (int b = 0; b < kept; ++b) {
         m.gamma[b] = total[RIGHT + b] - m.delta[b] * total[FIRST] - shift * m.first[b] + m.delta[b] * shift * m.mass;
         for (int c = 0; c <= b; ++c)
-            normal[b][c] = m.gram[b][c] - m.delta[c] * m.first[b] - m.delta[b] * m.first[c] + m.delta[b] * m.delta[c] * m.mass;
+            m.normal[b][c] = m.gram[b][c] - m.delta[c] * m.first[b] - m.delta[b] * m.first[c] + m.delta[b] * m.delta[c] * m.mass;
     }
-    solve_normal(normal, m.gamma, kept);
-    m.last_shift = shift, m.has_last = 1, m.has_fallback = 1;
+    solve_normal(m.normal, m.gamma, kept);
+    m.shift_before = m.last_shift, m.last_shift = shift;
 }
 
-// Decides whether the step in hand is undone; true when it is.
-__device__ inline bool reject(Mixing& m, const Decision& d) {
-    if (m.has_fallback && !(d.dual >= m.best - d.gap)) {
-        m.count = m.has_last = m.has_fallback = 0;
-        m.best = -1e300;
-        ++m.rejected;
-        return true;
-    }
-    m.best = d.dual;
-    return false;
+// Decides whether the step in hand is undone; true when it is. One thread, while another one learns.
+__device__ __forceinline__ bool reject(Mixing& m, const Decision& d) {
+    const bool lost = m.has_fallback && !(d.dual >= m.best - d.gap);
+    m.best = lost ? -1e300 : d.dual;
+    m.rejected += lost;
+    return lost;
 }
 
-// The next x in the block's own columns.
-__device__ __forceinline__ void mix(const Problem& p, Owned own, const Mixing& m, const History& h, bool rejected, float shift,
-                                    const float* next, const float* last_next, float* x) {
-    const int kept = min(m.count, MEMORY);
-    for (int j = own.begin + threadIdx.x; j < own.end; j += blockDim.x) {
-        double y = rejected ? last_next[j] - m.last_shift : (double)next[j] - shift;
-        for (int b = 0; b < kept && !rejected; ++b) y -= m.gamma[b] * (h.steps[(size_t)b * p.ld + j] - m.delta[b]);
-        x[j] = (float)y;
-    }
+// After both: what was learnt from a step that is undone is forgotten.
+__device__ __forceinline__ void remember(Mixing& m, bool rejected) {
+    m.has_last = m.has_fallback = !rejected;
+    if (rejected) m.count = 0;
+}
+
+// The next value of column j.
+__device__ __forceinline__ float mixed(const Block& b, const Mixing& m, float* history, bool rejected, float shift, int j) {
+    float& last = history[(2 * MEMORY + 1) * b.width + j];
+    if (rejected) return (float)(last - m.shift_before);
+    double y = (double)b.next[j] - shift;
+    for (int c = 0; c < min(m.count, MEMORY); ++c) y -= m.gamma[c] * (history[c * b.width + j] - m.delta[c]);
+    last = b.next[j];
+    return (float)y;
 }

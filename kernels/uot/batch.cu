@@ -157,9 +157,9 @@ solve_batch(const float* cost, const float* log_a, const float* log_b, const Ite
     status += (size_t)blockIdx.x * STATUS;
     if (status[REASON] != RUNNING) return;
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31, mine = threadIdx.x, before = (int)status[ITERATIONS];
-    const Problem p = {item.m, item.n, item.n, product, (float)(1.4426950408889634 / eps),
+    const Problem p = {item.m, item.n, item.n, product, 0, 0, (float)(1.4426950408889634 / eps),
                        (float)(isinf(rho_a) ? 1.0 : rho_a / (rho_a + eps)), (float)(isinf(rho_b) ? 1.0 : rho_b / (rho_b + eps))};
-    const Marginals w = {eps, rho_a, rho_b, item.mass_a, item.mass_b, item.mass_reference, item.spread, tolerance,
+    const Marginals w = {eps, rho_a, rho_b, item.mass_a, item.mass_b, item.mass_reference, item.spread, tolerance, 0.0, (float)(eps / rho_b),
                          (float)(kappa(rho_a, rho_b) / eps)};
     for (int j = threadIdx.x; j < WIDTH; j += THREADS) value[j] = j < item.n ? g[item.column + j] : -INFINITY;
     for (int i = threadIdx.x; i < WARPS * ROWS; i += THREADS) mass_row[i] = i < item.m ? log_a[item.row + i] : -INFINITY;
@@ -193,7 +193,7 @@ solve_batch(const float* cost, const float* log_a, const float* log_b, const Ite
                     if (mass_row[i] > -INFINITY)
                         many[EXACT] += exp2f(mass_row[i]) * (float)(potential[item.row + i] - (product ? mass_row[i] : 0.f));
             add_threads(many, scratch, total);
-            if (mine == 0) reason = judge(w, total, status, shift, before + it + 1, 0, INFINITY).reason;
+            if (mine == 0) reason = judge(w, total, status, before + it + 1, INFINITY).reason;
         }
         __syncthreads();  // values, sums and reason written above, read below
         if (full && reason == CONVERGED && !refer_again) {

@@ -31,7 +31,6 @@
 //   a 64-bit division to find the next row to fetch, on the path of every step                   116
 //   waiting at cluster scope for a bulk copy: it invalidates the first-level cache every step    116
 //   filling the whole ring while columns are added up: the small loads queue behind 26 MB        +15
-struct Place;
 #define ROWS_KEEP_REFERENCE 0
 #define STORES_TERMS 0
 #define JUMP_LIMIT 1e300  // row sums are not relative to anything
@@ -40,5 +39,5 @@ __device__ __forceinline__ float forward_step(float k, float v, float, float, fl
     return k;
 }
 __device__ __forceinline__ float backward_step(float k, float, float, float, float u, float total) { return fmaf(u, k, total); }
-__device__ __forceinline__ float column_factor(float value, const Place&) { return exp2f(value); }
+__device__ __forceinline__ float column_factor(float value, float) { return exp2f(value); }
 #include "uot/iterate.cuh"

@@ -13,7 +13,7 @@ from kernels.solution import Termination
 from kernels.uot import gpu_launch as on
 from kernels.uot.gpu_exact import Exact
 from kernels.uot.marginals import Marginals
-from kernels.uot.outer import MEMORY, STAGE_TOLERANCE, STALLED, iterate
+from kernels.uot.outer import MEMORY, STAGE_GAP, STALLED, iterate
 
 LAUNCH_S = 0.01  # a launch should take no longer: then the deadline is looked at again
 FIRST_SWEEPS = 16  # of a first launch: most problems end in it
@@ -35,10 +35,13 @@ class Run:
     storage: str = "float32"
 
 
-def float32_noise(problem: UnbalancedTransport, run: Run, spread: float) -> float:
-    """Relative gap that rounding of exponents to float32 may hide: r KL ~ r mass delta^2, delta the exponent's ulp."""
+def float32_noise(problem: UnbalancedTransport, run: Run, spread: float, farthest: float = 0.0) -> float:
+    """Relative gap that rounding of exponents to float32 may hide: r KL ~ r mass delta^2, delta the exponent's ulp.
+
+    `farthest` is the largest part that exponents are put together from: squared distances from the centre.
+    """
     strengths = [r if np.isfinite(r) else spread for r in problem.reg_m]
-    reach = max(spread, float(np.abs(run.f).max()), float(np.abs(run.g).max()))
+    reach = max(spread, farthest, float(np.abs(run.f).max()), float(np.abs(run.g).max()))
     delta = 2e-6 + 2.0**-24 * reach * on.LOG2E / problem.reg
     mass = max(float(problem.a.sum()), float(problem.b.sum()))
     # Between two balanced sides the rounding error of the sums itself must be moved, at the price of the spread.
@@ -109,9 +112,8 @@ def solve_dense(
             exact(problem, options, deadline, spread, stages, cp.zeros(dense.n), max(1, left)), storage="float64"
         )
     run = replace(run, f=cp.asnumpy(run.f), g=cp.asnumpy(run.g), iterations=done, rejected=rejected, storage=storage)
-    unsure = (
-        run.termination is Termination.CONVERGED or run.gap + float32_noise(problem, run, spread) > options.tolerance
-    )
+    noise = float32_noise(problem, run, spread, dense.farthest)
+    unsure = run.termination is Termination.CONVERGED or run.gap + noise > options.tolerance
     if storage != "float32":  # a 16-bit kernel is not the kernel: its gap says nothing of the problem's
         unsure = True
     if (
@@ -137,7 +139,7 @@ def _stage(
     dense: on.Dense, options: Any, deadline: Deadline, reg: float, g: Any, limit: int, final: bool
 ) -> Run | None:
     """Launch until the gap, the limit or the deadline is reached; None when float32 cannot hold the column values."""
-    aim = SAFE * options.tolerance if final else max(options.tolerance, STAGE_TOLERANCE)
+    aim, enough = SAFE * options.tolerance, 0.0 if final else STAGE_GAP * reg
     per_launch = max(FIRST_SWEEPS, int(LAUNCH_S / (1e-5 + dense.m * dense.n * 4 / 4e12)))
     ceiling = Marginals(cp, dense.problem, dense.spread).ceiling
     dense.begin(reg, g)
@@ -145,7 +147,7 @@ def _stage(
     base = done = 0
     reached: Termination | None = None
     while True:
-        dense.launch(min(sweeps, limit - done), aim, mixes=options.acceleration)
+        dense.launch(min(sweeps, limit - done), aim, enough=enough, mixes=options.acceleration)
         status = dense.status.get()
         done = base + int(status[on.ITERATIONS])
         reason = int(status[on.REASON])
@@ -157,7 +159,7 @@ def _stage(
                 continue
             if rescues > RESCUES or dense.method == "fused":
                 return None
-            g = _robust(dense, reg, dense.pair(status)[1] if np.isfinite(status[on.SHIFT_CERTIFIED]) else g)
+            g = _robust(dense, reg, dense.pair(status)[1])
             base = done
             dense.begin(reg, g)
             continue

@@ -1,31 +1,44 @@
 """How a sweep is cut: which blocks, threads and slots of shared memory a matrix or two point clouds get."""
 
-import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 STORAGE = {"float32": (0, 4), "float16": (1, 2), "bfloat16": (2, 2)}  # ELEM and bytes of an entry
 SHARED_BYTES = 232448  # that one block may have on sm_90
-COLUMN_REGISTERS = {4: 20, 2: 24}  # columns of a thread, by bytes of an entry: values and sums stay in registers
-GROUP_BYTES = {4: 32768, 2: 45056}  # of a row group, by bytes of an entry: five or six groups fit shared memory
+STATIC_BYTES = 2560  # of it, what the kernel declares by itself, rounded up
 MEMORY = 5  # differences that Anderson keeps, as in marginals.cuh
+ALL_SUMS = 8 + 2 + 2 * MEMORY  # as in marginals.cuh
+LINES = 2 * MEMORY + 2  # vectors of the acceleration, as in anderson.cuh
+SENDERS = 64  # threads that pass row sums on
+GROUP_BYTES = 32768  # of a row group, at most
+FLIGHT_BYTES = 98304  # of copies under way at a time: twice what the memory's latency asks for
+MOST_SLOTS = 64
+OWN_HISTORY = 320  # columns of a block up to which the acceleration's vectors stay in shared memory
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """How a matrix is cut: `cluster` blocks of `threads` + 32 threads share a row, `rows` rows make a group."""
+    """How a matrix is cut: `cluster` blocks share a row; `threads` compute, `lanes` of them along a row."""
 
     element: int
     threads: int
+    lanes: int
     pieces: int
-    rows: int
+    rows: int  # of a thread in a group
     cluster: int
     width: int
-    kept: int
-    ring: int
+    keeps: bool  # all groups stay in shared memory
+    slots: int
+    flight: int
     count: int
-    blocks: int
-    lanes: int
+    teams: int
+    own_history: bool
     shared: int
+
+    @property
+    def blocks(self) -> int:
+        """Blocks of the grid, all on the device at once."""
+        return self.teams * self.cluster
 
     @property
     def ld(self) -> int:
@@ -33,71 +46,140 @@ class Geometry:
         return self.width * self.cluster
 
     @property
-    def padded_rows(self) -> int:
-        """Rows that the groups of all teams cover."""
-        return self.blocks // self.cluster * self.count * self.rows
+    def group(self) -> int:
+        """Rows of a group."""
+        return self.threads // self.lanes * self.rows
+
+    @property
+    def receivers(self) -> int:
+        """Threads that weigh rows: most of a group's rows at once, and as many warps as leave 96 registers a thread."""
+        return 32 if self.group <= 32 or not self.keeps else min(160, -(-self.group // 32) * 32)
+
+    @property
+    def block_threads(self) -> int:
+        """Threads of a block: those that compute, those that weigh, and the warp that feeds them."""
+        return self.threads + SENDERS + self.receivers + 32
 
     @property
     def defines(self) -> tuple[str, ...]:
         """Compile-time constants of this geometry."""
-        names = {"ELEM": self.element, "Q": self.pieces, "R": self.rows, "CS": self.cluster, "THREADS": self.threads}
+        names = {"ELEM": self.element, "Q": self.pieces, "LANES": self.lanes, "RR": self.rows, "CS": self.cluster}
+        names |= {"THREADS": self.threads, "SENDERS": SENDERS, "RECEIVERS": self.receivers, "KEEPS": int(self.keeps)}
         return tuple(f"-D{name}={value}" for name, value in names.items())
 
 
+def fixed_bytes(threads: int, lanes: int, rows: int, cluster: int, width: int, count: int, points: bool) -> int:
+    """Bytes of shared memory besides the slots, as lay_out in sweep.cuh takes them."""
+    group = threads // lanes * rows
+    padded = -(-group // 4) * 4
+    folds = threads // 32 if lanes < 32 else threads // lanes
+    floats = 4 * padded * (max(1, lanes // 32) + 1 + cluster) + (folds + 1) * width
+    floats += 2 * cluster * ALL_SUMS + 4 + (1 if points else 2) * count * group
+    return 48 + 4 * floats
+
+
+def _shapes(chunks: int, vector: int) -> Iterator[tuple[int, int, int]]:
+    """Pieces, lanes and threads that can hold a row of `chunks` pieces of 16 bytes."""
+    for pieces in range(1, 24 // vector + 1):
+        lanes = -(-chunks // pieces)
+        lanes = 1 << (lanes - 1).bit_length() if lanes <= 32 else -(-lanes // 32) * 32
+        for most in (512, 256, 128):
+            if lanes <= most:
+                yield pieces, lanes, most // lanes * lanes
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """What is to be cut: rows, columns, storage, for so many teams of so many blocks."""
+
+    m: int
+    n: int
+    storage: str
+    teams: int
+    cluster: int
+    stores: bool
+    points: bool
+    group_bytes: int
+
+    def cuts(self) -> Iterator[tuple[float, Geometry]]:
+        """Every way that fits, with about the time that a sweep takes (ns)."""
+        vector = 16 // STORAGE[self.storage][1]
+        width = -(-self.n // (self.cluster * vector)) * vector
+        for pieces, lanes, threads in _shapes(width // vector, vector):
+            for rows in (1, 2, 3, 4, 5, 6, 7, 8):
+                if 1 << (rows - 1).bit_length() <= min(lanes, 32):
+                    cut = self._cut(width, pieces, lanes, threads, rows)
+                    if cut:
+                        yield self._time(cut), cut
+
+    def _cut(self, width: int, pieces: int, lanes: int, threads: int, rows: int) -> Geometry | None:
+        element, size = STORAGE[self.storage]
+        group = threads // lanes * rows
+        groups, group_bytes = -(-self.m // group), group * width * size
+        teams = min(self.teams, groups)
+        count, lag = -(-groups // teams), _lag(self.cluster)
+        history = LINES * width * 4 if width <= OWN_HISTORY else 0
+        fixed = fixed_bytes(threads, lanes, rows, self.cluster, width, count, self.points) + history
+        slots = (SHARED_BYTES - STATIC_BYTES - fixed) // (group_bytes + 16)
+        keeps = count <= slots and not self.stores
+        if slots < lag + 1 and not keeps:
+            return None
+        if self.points or keeps:
+            slots = lag + 1 if self.points else count
+        elif group_bytes > self.group_bytes and rows > 1:
+            return None
+        slots = min(slots, max(lag + 1, count), MOST_SLOTS)
+        flight = max(1, min(slots, FLIGHT_BYTES // group_bytes))
+        return Geometry(
+            element,
+            threads,
+            lanes,
+            pieces,
+            rows,
+            self.cluster,
+            width,
+            keeps,
+            slots,
+            flight,
+            count,
+            teams,
+            history > 0,
+            slots * (group_bytes + 16) + fixed,
+        )
+
+    def _time(self, cut: Geometry) -> float:
+        size = STORAGE[self.storage][1]
+        entry = (12.0 if size == 4 else 37.0) + (30 if self.points else 6 if self.stores else 0)  # instructions a piece
+        instructions = cut.rows * (cut.pieces * entry + 6) + 60
+        step = instructions * max(cut.threads / 128, 3.0) / 1.7 + 300
+        if not self.points and not cut.keeps:
+            ahead = min(cut.flight, cut.slots - _lag(self.cluster) - 0.5) * cut.group * cut.width * size
+            step = max(step, cut.group * cut.width * size / 41 / min(1.0, ahead / 50_000))
+        return (cut.count + _lag(self.cluster)) * step
+
+
+class NoGeometry(ValueError):
+    """A row, or what must be remembered of the rows, is too long for shared memory."""
+
+
+def _lag(cluster: int) -> int:
+    return 3 if cluster > 1 else 2  # as in sweep.cuh
+
+
 def geometry(
-    m: int, n: int, storage: str, processors: int, *, stores: bool, cluster: int = 0, rows: int = 0
+    m: int, n: int, storage: str, teams: int, cluster: int, *, stores: bool, group_bytes: int = GROUP_BYTES
 ) -> Geometry:
-    """Cut an m x n matrix for `processors` multiprocessors; `stores` as in log.cu (then nothing is kept)."""
-    element, size = STORAGE[storage]
-    vector = 16 // size
-    threads, limit = 512, COLUMN_REGISTERS[size] // vector
-    cut = cluster or 1
-    while not cluster and -(-n // (cut * vector * threads)) > limit:
-        cut *= 2
-    width = -(-n // (cut * vector)) * vector
-    if width <= threads // 2 * vector:
-        threads //= 2
-    rows = rows or max(1, min(8, GROUP_BYTES[size] // (width * size)))
-    blocks = min(processors // cut, -(-m // rows)) * cut
-    count = math.ceil(math.ceil(m / rows) / (blocks // cut))
-    lag = 3 if cut > 1 else 2
-    fixed = 64 * 8 + 32 + 16 * rows * (threads // 32 + 1 + cut) + count * rows * 8
-    static = threads * 4 + threads // 32 * (8 + 2 + 2 * MEMORY) * 4 + 1536
-    group = rows * width * size
-    slots = min(64, (SHARED_BYTES - static - fixed) // group)
-    if slots < lag + 2:
-        raise ValueError(f"no geometry for {m} x {n}: {slots} row groups fit, {lag + 2} are needed")
-    kept = 0
-    if count <= slots - 1 and not stores:
-        kept = count
-    elif not stores and m * n * size < 1 << 27:
-        kept = max(0, slots - lag - 3)
-    ring = 1 if kept == count else min(slots - kept, max(lag + 2, count))
-    slice_ = -(-n // blocks)
-    lanes = min(threads, max(8, 1 << (slice_ - 1).bit_length()))
-    shared = (kept + ring) * group + fixed
-    pieces = -(-width // (threads * vector))
-    return Geometry(element, threads, pieces, rows, cut, width, kept, ring, count, blocks, lanes, shared)
+    """Cut an m x n matrix for `teams` clusters of `cluster` blocks; `stores` as in log.cu (then nothing is kept)."""
+    return _best(_Matrix(m, n, storage, teams, cluster, stores, False, group_bytes))
 
 
-def points_geometry(m: int, n: int, metric: str, processors: int, rows: int = 2) -> Geometry:
-    """Cut m x n point pairs: 12 columns of a thread with their coordinates, terms of LAG + 1 groups in shared."""
-    threads, vector, pieces = 480, 4, 3
-    cut = 1
-    while -(-n // (cut * vector * threads)) > pieces:
-        cut *= 2
-    if cut > 8:
-        raise ValueError(f"no geometry for {m} x {n} points: more than 8 blocks would share a row")
-    if cut > 2:
-        processors = processors // 16 * 16
-    width = -(-n // (cut * vector)) * vector
-    lag = 3 if cut > 1 else 2
-    blocks = min(processors // cut, -(-m // rows)) * cut
-    count = math.ceil(math.ceil(m / rows) / (blocks // cut))
-    fixed = 64 * 8 + 32 + 16 * rows * (threads // 32 + 1 + cut) + count * rows * 24
-    slice_ = -(-n // blocks)
-    lanes = min(256, max(8, 1 << (slice_ - 1).bit_length()))
-    shared = (lag + 1) * rows * width * 4 + fixed
-    return Geometry(
-        0, threads, -(-width // (threads * vector)), rows, cut, width, lag + 1, 0, count, blocks, lanes, shared
-    )
+def points_geometry(m: int, n: int, teams: int, cluster: int) -> Geometry:
+    """Cut m x n point pairs: the terms of LAG + 1 groups lie in shared memory."""
+    return _best(_Matrix(m, n, "float32", teams, cluster, True, True, SHARED_BYTES))
+
+
+def _best(matrix: _Matrix) -> Geometry:
+    found = list(matrix.cuts())
+    if not found:
+        raise NoGeometry(f"{matrix.m} x {matrix.n}: row groups do not fit shared memory")
+    return min(found, key=lambda one: one[0])[1]

@@ -9,17 +9,27 @@ import numpy as np
 from kernels import cuda
 from kernels.problems.arrays import Array
 from kernels.problems.transport import METRICS, UnbalancedTransport
-from kernels.uot.gpu_geometry import MEMORY, STORAGE, Geometry, geometry, points_geometry
+from kernels.uot.gpu_geometry import (
+    LINES,
+    MEMORY,
+    SHARED_BYTES,
+    Geometry,
+    NoGeometry,
+    geometry,
+    points_geometry,
+)
 
 LOG2E = float(np.log2(np.e))
-ALL_SUMS = 8 + 2 + 2 * MEMORY
 STAGING_BYTES = 1 << 25
-AHEAD = {4: 64, 2: 2}  # row groups of the next sweep that are fetched while columns are added up
+CLUSTERS = (16, 8, 4, 2, 1)  # blocks that share a row: the largest that the device can run
+NON_PORTABLE = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+MIXING_DOUBLES = 2 * MEMORY * MEMORY + 3 * MEMORY + 4 + 2  # of struct Mixing in anderson.cuh
+BEST, MASS = MIXING_DOUBLES - 4, MIXING_DOUBLES - 3  # in it
 
 # status[] and reasons, as in marginals.cuh
-ITERATIONS, GAP, PRIMAL, DUAL, PARITY, SHIFT, SHIFT_CERTIFIED, REASON, JUMP, TRANSLATION, REJECTED, STATUS = range(12)
+ITERATIONS, GAP, PRIMAL, DUAL, REASON, JUMP, TRANSLATION, REJECTED, STATUS = range(9)
 RUNNING, CONVERGED, JUMPED, EMPTY_COLUMN = range(4)
-WHOLE, SWEEP_ONLY, COLUMNS_ONLY = range(3)  # as in iterate.cuh
+WHOLE, SWEEP_ONLY, COLUMNS_ONLY = range(3)  # as in columns.cuh
 
 
 def upload(rows: Array, into: Any) -> None:
@@ -55,8 +65,8 @@ def _pinned(size: int, slot: int, device: int) -> Array:
 class Dense:
     """A matrix on the device with the vectors of its problem: what one persistent launch works on.
 
-    Device bytes: the matrix (m n entries, padded to 16 bytes a row), teams n floats of partial column sums (at most
-    132 n), and about 20 vectors.
+    Device bytes: the matrix (m n entries, rows padded to 16 bytes a block), 112 n bytes of messages between the teams,
+    another 336 n for the acceleration where n is above 5120, and about 15 vectors.
     """
 
     def __init__(
@@ -74,12 +84,11 @@ class Dense:
         self.stores = method == "log" and (self._streams(processors) if stores is None else stores)
         self.status = cp.zeros(STATUS)
         self.cut = cut or self._fit(processors)
-        while not self._fits():  # a GPC holds whole clusters only
-            processors -= self.cut.cluster
-            self.cut = self._fit(processors)
+        if cut:
+            self._fits()
+        g = self.cut
         path = f"uot/{method}.cu"
         self.row_reference = None if method == "fused" else cuda.kernel(path, "row_reference", self._defines())
-        self.ahead, g = AHEAD[STORAGE[storage][1]], self.cut
         self.masses = float(problem.a.sum()), float(problem.b.sum())
         self.matrix = self._matrix()
         self.log_a, self.log_b = cp.log2(cp.asarray(problem.a)), cp.full(g.ld, -cp.inf)
@@ -89,31 +98,55 @@ class Dense:
         self.beta_a, self.beta_b = (self.log_a, self.log_b[: self.n]) if self.product else (0.0, 0.0)
         self.log_a, self.log_b = self.log_a.astype(cp.float32), self.log_b.astype(cp.float32)
         self.potential = cp.zeros(self.m)
-        self.values = cp.full((4, g.ld), -cp.inf, cp.float32)  # two of x, two of its image
-        self.history = cp.empty((2 * MEMORY + 1, g.ld), cp.float32)
-        self.mixing = cp.zeros(MEMORY * MEMORY + 3 * MEMORY + 3 + 2)
-        self.partial = cp.empty((g.blocks // g.cluster, g.ld), cp.float32)
-        self.sums = cp.zeros((2, g.blocks, ALL_SUMS), cp.float32)
+        self.values = cp.full((2, g.ld), -cp.inf, cp.float32)  # to be swept next, and swept last
+        self.history = cp.empty((1 if g.own_history else g.teams, LINES, g.ld), cp.float32)
+        self.mixing = cp.zeros(MIXING_DOUBLES)
+        self.words = cp.zeros((2, g.teams, g.cluster, g.width + 2), cp.uint64)
+        self.partial = self.words  # where several devices share a problem: gpu_ranks.py
+
+    farthest = 0.0  # square of the farthest point's distance from the centre: exponents are rounded at that size
+
+    @property
+    def dimension(self) -> int:
+        """Of point clouds; 0 for a matrix."""
+        return 0
 
     @property
     def product(self) -> bool:
         """True for the reference measure a x b."""
         return self.problem.reference == "product"
 
+    def _fit(self, processors: int) -> Geometry:
+        """The geometry with the largest cluster, then the most teams, that the device runs at once."""
+        for cluster in CLUSTERS:
+            most = processors // cluster
+            for teams in range(most, most // 2, -1):  # a GPC holds whole clusters only
+                try:
+                    self.cut = self._geometry(teams, cluster)
+                except NoGeometry:
+                    break
+                if self._fits():
+                    return self.cut
+        raise NoGeometry(f"{self.m} x {self.n} on this device")
+
     def _fits(self) -> bool:
         """Compile for the geometry, and try whether all of its blocks fit the device at once."""
         g = self.cut
+        known = _runs.get((cp.cuda.Device().id, g.cluster, g.teams))
+        if known is False:
+            return False
         self.iterate = cuda.kernel(f"uot/{self.method}.cu", "iterate", self._defines())
+        if g.cluster > 8:
+            cp.cuda.driver.funcSetAttribute(self.iterate.kernel.ptr, NON_PORTABLE, 1)
         self.iterate.max_dynamic_shared_size_bytes = g.shared
         self.status[REASON] = CONVERGED  # the trial returns at once
-        nothing = (self.status,) * 11
-        sizes, reals = (1, 1, 4, 0), (1.0,) * 8
-        arguments = (*nothing, *map(np.int32, sizes), *map(np.float64, reals), *(np.int32(0),) * 8)
+        nothing = (self.status,) * 10
+        arguments = (*nothing, *map(np.int32, (1, 1, 4, 0, 4)), *map(np.float64, (1.0,) * 9), *(np.int32(0),) * 7)
         try:
-            self.iterate((g.blocks,), (g.threads + 32,), arguments, shared_mem=g.shared)
+            self.iterate((g.blocks,), (g.block_threads,), arguments, shared_mem=g.shared)
         except cp.cuda.driver.CUDADriverError:
-            if g.blocks <= g.cluster:
-                raise
+            if g.shared > SHARED_BYTES // 2:  # one block a multiprocessor: the same for every such geometry
+                _runs[cp.cuda.Device().id, g.cluster, g.teams] = False
             return False
         return True
 
@@ -121,21 +154,20 @@ class Dense:
         return (*self.cut.defines, "-DSTORES_TERMS=1") if self.stores else self.cut.defines
 
     def _streams(self, processors: int) -> bool:
-        return self.m * self.n * 4 > processors * 160_000  # more than shared memory holds
+        return self.m * self.n * 4 > processors * 120_000  # more than shared memory holds
 
-    def _fit(self, processors: int) -> Geometry:
-        return geometry(self.m, self.n, self.storage, processors, stores=self.stores)
+    def _geometry(self, teams: int, cluster: int) -> Geometry:
+        return geometry(self.m, self.n, self.storage, teams, cluster, stores=self.stores)
 
     def _matrix(self) -> Any:
         cost = self.problem.cost
         assert cost is not None
-        shape = (self.cut.padded_rows, self.cut.ld)
+        shape = (self.m, self.cut.ld)
         if self.storage == "float32":
             matrix = cp.empty(shape, cp.float32)
             upload(cost, matrix)
-            matrix[self.m :] = 0
             if self.method == "fused":
-                _gibbs(matrix[: self.m, : self.n], LOG2E / self.problem.reg, matrix[: self.m, : self.n])
+                _gibbs(matrix[:, : self.n], LOG2E / self.problem.reg, matrix[:, : self.n])
             return matrix
         matrix = cp.zeros(shape, cp.float16 if self.storage == "float16" else cp.uint16)
         step = max(1, STAGING_BYTES // (4 * shape[1]))
@@ -152,9 +184,10 @@ class Dense:
         """Start a stage at `reg` from column potentials g (n,), in the units of the cost."""
         self.reg = reg
         self.status[:] = 0
+        self.words[:] = 0
         self.mixing[:] = 0
-        self.mixing.view(cp.float64)[MEMORY * MEMORY + 3 * MEMORY + 1] = -1e300  # best dual value so far
-        self.mixing[MEMORY * MEMORY + 3 * MEMORY + 2] = cp.exp2(self.log_b.astype(cp.float64)).sum()
+        self.mixing[BEST] = -1e300  # best dual value so far
+        self.mixing[MASS] = cp.exp2(self.log_b.astype(cp.float64)).sum()
         self.values[0, : self.n] = cp.asarray(g) * (LOG2E / reg) + self.beta_b
         if self.row_reference is not None:
             self.refer()
@@ -165,61 +198,93 @@ class Dense:
         r1 = self.problem.reg_m[0]
         power = 1.0 if np.isinf(r1) else r1 / (r1 + self.reg)
         self.status[REASON] = RUNNING
-        arguments = (self.matrix, self.log_a, self.values, self.status, self.potential)
+        arguments = (self.matrix, self.log_a, self.values, self.potential)
         numbers = (np.int32(self.m), np.int32(self.n), np.int32(self.cut.ld), np.int32(self.product))
         blocks = min(self.cut.blocks, -(-self.m // 16))
-        self.row_reference((blocks,), (512,), (*arguments, *numbers, np.float32(LOG2E / self.reg), np.float32(power)))
+        self.row_reference((blocks,), (512,), (*arguments, *numbers, self._measure(), np.float32(power)))
+
+    def _measure(self) -> Any:
+        return np.float32(LOG2E / self.reg)
 
     def launch(
-        self, iterations: int, tolerance: float, *, every: int = 4, mixes: bool = True, part: int = WHOLE
+        self,
+        iterations: int,
+        tolerance: float,
+        *,
+        enough: float = 0.0,
+        every: int = 4,
+        mixes: bool = True,
+        part: int = WHOLE,
     ) -> None:
-        """Up to `iterations` sweeps, ending early at the relative gap `tolerance`; does not wait for them."""
+        """Up to `iterations` sweeps, without waiting for them.
+
+        It ends early at the relative gap `tolerance`, or at a gap of `enough` for each unit of the plan's mass.
+        """
         p, g = self.problem, self.cut
         mass_a, mass_b = self.masses
-        arrays = (self.matrix, self.log_a, self.log_b, self.potential, self.values, self.values[2:], self.history)
-        scratch = (self.mixing, self.partial, self.sums, self.status)
-        sizes = (self.m, self.n, g.ld, self.product)
-        reals = (self.reg, *p.reg_m, mass_a, mass_b, mass_a * mass_b if self.product else 0.0, self.spread, tolerance)
-        counts = (iterations, every, mixes, part, g.kept, g.ring, self.ahead, g.lanes)
-        arguments = (*arrays, *scratch, *map(np.int32, sizes), *map(np.float64, reals), *map(np.int32, counts))
-        self.iterate((g.blocks,), (g.threads + 32,), arguments, shared_mem=g.shared)
+        arrays = (self.matrix, self.log_a, self.log_b, self.potential, self.values, self.history)
+        scratch = (self.mixing, self.words, self.partial, self.status)
+        sizes = (self.m, self.n, g.ld, self.product, self.dimension)
+        reals = (self.reg, *p.reg_m, mass_a, mass_b, mass_a * mass_b if self.product else 0.0)
+        aims = (self.spread, tolerance, enough)
+        counts = (iterations, every, mixes, part, g.slots, g.flight, g.own_history)
+        numbers = (*map(np.int32, sizes), *map(np.float64, (*reals, *aims)), *map(np.int32, counts))
+        arguments = (*arrays, *scratch, *numbers)
+        self.iterate((g.blocks,), (g.block_threads,), arguments, shared_mem=g.shared)
 
     def pair(self, status: Array) -> tuple[Any, Any]:
         """The certified potentials f (m,), g (n,) in the units of the cost, on the device."""
         unit = self.reg / LOG2E
-        values = self.values[1 - int(status[PARITY]), : self.n].astype(cp.float64) - status[SHIFT_CERTIFIED]
+        values = self.values[1, : self.n].astype(cp.float64)
         f = (self.potential - self.beta_a + status[TRANSLATION]) * unit
         return f, (values - self.beta_b - status[TRANSLATION]) * unit
 
 
 class Points(Dense):
-    """Two point clouds of dimension at most 3 in place of the matrix: O(m + n) device bytes."""
+    """Two point clouds in place of the matrix: O((m + n) d) device bytes."""
 
-    def _fit(self, processors: int) -> Geometry:
-        return points_geometry(self.m, self.n, self.problem.metric, processors)
+    @property
+    def dimension(self) -> int:
+        """Of the points, padded with zeros to a multiple of 4."""
+        assert self.problem.x is not None
+        return -(-int(self.problem.x.shape[1]) // 4) * 4
+
+    def _geometry(self, teams: int, cluster: int) -> Geometry:
+        return points_geometry(self.m, self.n, teams, cluster)
 
     def _defines(self) -> tuple[str, ...]:
-        return (*self.cut.defines, f"-DMETRIC={METRICS.index(self.problem.metric)}")
+        assert self.problem.x is not None
+        flat = int(self.problem.x.shape[1] <= 3)
+        return (*self.cut.defines, f"-DMETRIC={METRICS.index(self.problem.metric)}", f"-DFLAT={flat}")
 
     def _matrix(self) -> Any:
-        """Coordinates: m rows of three, then three rows of ld; about their common centre, for short squares."""
+        """Rows (m, d), columns (d, ld), their norms; about their common centre, for short squares."""
         assert self.problem.x is not None
         assert self.problem.y is not None
-        x, y = (np.asarray(points, dtype=np.float64) for points in (self.problem.x, self.problem.y))
+        x, y = (cp.asarray(points, cp.float64) for points in (self.problem.x, self.problem.y))
         if self.problem.metric != "inner":
             centre = (x.mean(0) + y.mean(0)) / 2
             x, y = x - centre, y - centre
-        places = np.zeros((3, self.m)), np.zeros((3, self.cut.ld))
-        places[0][: x.shape[1]], places[1][: x.shape[1], : self.n] = x.T, y.T
-        self.places = cp.asarray(np.concatenate([places[0].T.ravel(), places[1].ravel()]))
-        return cp.empty(self.places.size, cp.float32)
+        self.rows, self.columns = cp.zeros((self.m, self.dimension)), cp.zeros((self.dimension, self.cut.ld))
+        self.rows[:, : x.shape[1]], self.columns[: x.shape[1], : self.n] = x, y.T
+        self.farthest = float(max((x * x).sum(1).max(), (y * y).sum(1).max()))
+        return cp.empty(self.rows.size + self.columns.size + self.m + self.cut.ld, cp.float32)
 
     def begin(self, reg: float, g: Any) -> None:
         """Start a stage at `reg`: scale the coordinates so that costs come in log2 units."""
-        scale = LOG2E / reg
-        self.matrix[:] = self.places * (scale if self.problem.metric == "euclidean" else scale**0.5)
+        scale, metric = LOG2E / reg, self.problem.metric
+        rows = self.rows * (scale if metric == "euclidean" else scale**0.5)
+        columns = self.columns * (scale if metric == "euclidean" else scale**0.5)
+        squares = metric == "sqeuclidean"
+        norms = (rows * rows).sum(1) * squares, (columns * columns).sum(0) * squares
+        self.matrix[:] = cp.concatenate([rows.ravel() * (2 if squares else 1), columns.ravel(), *norms])
         super().begin(reg, g)
 
+    def _measure(self) -> Any:
+        return np.int32(self.dimension)
+
+
+_runs: dict[tuple[int, int, int], bool] = {}  # (device, cluster, teams) that did not fit
 
 _gibbs = cp.ElementwiseKernel("T c, float64 scale", "T k", "k = exp2f((float)(-c * scale))", "uot_gibbs")
 _to_bfloat16 = cp.ElementwiseKernel(

@@ -4,10 +4,14 @@ This is the paper's MPI version. A sweep costs one all-reduce of n floats; row p
 path is the same with one rank. Translation, no Anderson: its products would need a second all-reduce.
 """
 
+import ctypes
+import functools
+import importlib.util
 import itertools
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import cupy as cp
@@ -19,6 +23,23 @@ from kernels.problems.transport import UnbalancedTransport
 from kernels.uot import gpu_launch as on
 
 LOOK = 16  # sweeps between two looks at the status
+
+
+@functools.cache
+def nccl() -> Any:
+    """CuPy's binding of NCCL, whose library the nvidia-nccl wheel keeps where the loader does not look.
+
+    Raises:
+        RuntimeError: when there is none.
+    """
+    nvidia = importlib.util.find_spec("nvidia")  # a namespace package: where the CUDA wheels keep their libraries
+    for base in (nvidia.submodule_search_locations or []) if nvidia else []:
+        for library in sorted(Path(base).glob("nccl/lib/libnccl.so*")):
+            ctypes.CDLL(str(library), mode=ctypes.RTLD_GLOBAL)
+    try:
+        return importlib.import_module("cupy_backends.cuda.libs.nccl")
+    except ImportError as error:
+        raise RuntimeError(f"a problem over several GPUs needs NCCL (pip install nvidia-nccl-cu13): {error}") from error
 
 
 class Rank:
@@ -35,22 +56,25 @@ class Rank:
         self.dense = on.Dense(own, method, "float32", spread, processors)
         self.dense.masses = float(problem.a.sum()), float(problem.b.sum())
         self.communicator = communicator
+        self.team_sums = cp.zeros((self.dense.cut.teams, self.dense.cut.ld), cp.float32)
         self.column_sums = cp.zeros(self.dense.cut.ld, cp.float32)
         self.add_teams = cuda.kernel(f"uot/{method}.cu", "add_teams", self.dense._defines())
 
     def sweep(self, tolerance: float, every: int = LOOK) -> None:
         """One iteration, without waiting for it: sweep, add up here, add up everywhere, update the columns."""
         dense, cut = self.dense, self.dense.cut
-        partial, n = dense.partial, dense.n
+        dense.partial = self.team_sums
         dense.launch(1, tolerance, mixes=False, part=on.SWEEP_ONLY)
-        sizes = (np.int32(len(partial)), np.int32(n), np.int32(cut.ld))
-        self.add_teams((-(-n // 256),), (256,), (partial, self.column_sums, *sizes))
-        nccl, stream = cp.cuda.nccl, cp.cuda.get_current_stream().ptr
-        place = self.column_sums.data.ptr
-        self.communicator.allReduce(place, place, n, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, stream)
+        sizes = (np.int32(cut.teams), np.int32(dense.n), np.int32(cut.ld))
+        self.add_teams((-(-dense.n // 256),), (256,), (self.team_sums, self.column_sums, *sizes))
+        self._add_up(self.column_sums, dense.n)
         dense.partial = self.column_sums
         dense.launch(1, tolerance, every=every, mixes=False, part=on.COLUMNS_ONLY)
-        dense.partial = partial
+
+    def _add_up(self, array: Any, count: int) -> None:
+        """Replace `count` floats by their sums over the ranks."""
+        place, stream = array.data.ptr, cp.cuda.get_current_stream().ptr
+        self.communicator.allReduce(place, place, count, nccl().NCCL_FLOAT32, nccl().NCCL_SUM, stream)
 
     def run(self, sweeps: int, tolerance: float, deadline: Deadline) -> np.ndarray:
         """Sweep until the gap, the limit or the deadline is reached; every rank decides alike but for the deadline.
@@ -63,8 +87,7 @@ class Rank:
             self.sweep(tolerance, 1 if done % LOOK == 0 or done == sweeps else 1 << 30)
             if done % LOOK == 0 or done == sweeps:
                 late[0] = float(deadline.expired() is not None)
-                nccl, stream = cp.cuda.nccl, cp.cuda.get_current_stream().ptr
-                self.communicator.allReduce(late.data.ptr, late.data.ptr, 1, nccl.NCCL_FLOAT32, nccl.NCCL_SUM, stream)
+                self._add_up(late, 1)
                 status = self.dense.status.get()
                 if status[on.REASON] == on.JUMPED:
                     self.dense.refer()
@@ -81,7 +104,7 @@ def partition(m: int, size: int) -> list[slice]:
 
 def on_ranks(devices: Sequence[int], work: Callable[[int, Any], Any]) -> list[Any]:
     """Call work(rank, communicator) in one thread per device, its device current; re-raises what they raised."""
-    communicators = cp.cuda.nccl.NcclCommunicator.initAll(list(devices))
+    communicators = nccl().NcclCommunicator.initAll(list(devices))
     results: list[Any] = [None] * len(devices)
     errors: list[BaseException] = []
 

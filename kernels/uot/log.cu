@@ -18,7 +18,6 @@
 //
 // Tried and dropped (n = 10240, us): two exponentials everywhere 128, terms in shared memory 115.
 #include "uot/ring.cuh"
-struct Place;
 #define ROWS_KEEP_REFERENCE 1
 #define JUMP_LIMIT 60.0  // a row sum moves by at most as much as the column values: terms stay in float32's range
 #ifndef STORES_TERMS
@@ -35,21 +34,19 @@ __device__ __forceinline__ float forward_step(float c, float value, float refere
 __device__ __forceinline__ float backward_step(float c, float value, float reference, float scale, float weight, float total) {
     return fmaf(weight, STORES_TERMS ? c : term(c, value, reference, scale), total);
 }
-__device__ __forceinline__ float column_factor(float value, const Place&) { return value; }
+__device__ __forceinline__ float column_factor(float value, float) { return value; }
 #include "uot/iterate.cuh"
 
 // F_i = power * (alpha - max_j (G_j - C_ij s)) + beta: a potential that makes every term of the first sweep at most 1.
 // Grid: any. Block: a multiple of 32. Shared: none. Reads: cost, g. Writes: potential. Requires: nothing.
 // Work: a row a warp, one read of the costs.
-extern "C" __global__ void row_reference(const float* cost, const float* log_a, const float* g, const double* status,
-                                         double* potential, int m, int n, int ld, int product, float scale, float power_a) {
+extern "C" __global__ void row_reference(const float* cost, const float* log_a, const float* g, double* potential, int m, int n,
+                                         int ld, int product, float scale, float power_a) {
     const int lane = threadIdx.x & 31;
-    const float* value = g + (size_t)status[PARITY] * ld;
-    const float shift = (float)status[SHIFT];
-    for (int i = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; i < m; i += gridDim.x * (blockDim.x / 32)) {
+        for (int i = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; i < m; i += gridDim.x * (blockDim.x / 32)) {
         const float* row = cost + (size_t)i * ld;
         float most = -INFINITY;
-        for (int j = lane; j < n; j += 32) most = fmaxf(most, fmaf(row[j], -scale, value[j] - shift));
+        for (int j = lane; j < n; j += 32) most = fmaxf(most, fmaf(row[j], -scale, g[j]));
         most = -warp_min(-most);
         const float alpha = product ? 0.f : log_a[i], beta = product ? log_a[i] : 0.f;
         if (lane == 0) potential[i] = power_a * (alpha - (most == -INFINITY ? 0.f : most)) + beta;

@@ -7,6 +7,8 @@
 struct Problem {
     int m, n, ld;            // rows, columns, columns with padding
     int product;             // reference measure a x b (1) or the all-ones matrix (0)
+    int exact_rows;          // the rows' marginal is exact: their side of the dual value is added up
+    int dimension;           // of point clouds, padded to a multiple of 4
     float scale;             // log2(e) / eps
     float power_a, power_b;  // rho / (rho + eps); 1 when balanced
 };
@@ -15,7 +17,8 @@ struct Marginals {
     double eps, rho_a, rho_b;  // rho = infinity: that marginal is exact
     double mass_a, mass_b, mass_reference;
     double spread;             // at least max C - min C
-    double tolerance;          // on the relative gap
+    double tolerance, enough;  // on the relative gap, on the gap of a unit of the plan's mass
+    float inverse;             // eps / rho_b: 0 where the columns' marginal is exact
     float lift;                // kappa / eps, kappa = rho_a rho_b / (rho_a + rho_b): how translations scale
 };
 
@@ -25,7 +28,7 @@ __device__ __forceinline__ double kappa(double rho_a, double rho_b) {
 }
 
 // status[]: what the host reads and a later launch goes on from.
-enum { ITERATIONS, GAP, PRIMAL, DUAL, PARITY, SHIFT, SHIFT_CERTIFIED, REASON, JUMP, TRANSLATION, REJECTED, STATUS };
+enum { ITERATIONS, GAP, PRIMAL, DUAL, REASON, JUMP, TRANSLATION, REJECTED, STATUS };
 enum { RUNNING = 0, CONVERGED = 1, JUMPED = 2, EMPTY_COLUMN = 3 };
 enum { MASS, COLUMN_SIDE, LARGEST_JUMP, EMPTY, DIVERGENCE, DEFECT, VIOLATION, EXACT, SUMS };
 constexpr int MEMORY = 5;                        // differences that Anderson acceleration keeps
@@ -43,16 +46,16 @@ __device__ __forceinline__ float column_value(const Problem& p, const Marginals&
                                               float* sums) {
     if (log_mass == -INFINITY) return -INFINITY;
     const float alpha = p.product ? 0.f : log_mass, beta = p.product ? log_mass : 0.f;
-    const float inverse = (float)(w.eps / w.rho_b);  // 0 when balanced
+    const float inverse = w.inverse;
     if (!(t > 1e-34f)) {
         sums[EMPTY] += 1;
-        sums[COLUMN_SIDE] += exp2f(log_mass - inverse * (value - beta));
+        sums[COLUMN_SIDE] += fast_exp2(log_mass - inverse * (value - beta));
         return value;
     }
-    const float log_t = log2f(t);
+    const float log_t = __log2f(t);
     const float next = p.power_b * (alpha - log_t + value) + beta;
     sums[MASS] += t;
-    sums[COLUMN_SIDE] += exp2f(log_mass - inverse * (next - beta));
+    sums[COLUMN_SIDE] += fast_exp2(log_mass - inverse * (next - beta));
     sums[LARGEST_JUMP] = fmaxf(sums[LARGEST_JUMP], fabsf(next - value));
     if (!full) return next;
     const float x = 0.693147181f * (log_t - log_mass + inverse * (value - beta));
@@ -87,8 +90,7 @@ __device__ __forceinline__ float translation(const Marginals& w, double mass, do
 // The translation t that maximises the dual of the pair in hand, f + t and g - t, is kappa log(mass / column side) with
 // kappa = rho_a rho_b / (rho_a + rho_b); with c = t / rho_b, phi(x) = e^-x - 1 + x and D = sum t_j phi(x_j) it leaves
 //   gap = rho_a M phi(t / rho_a) + rho_b [D + M (e^c - 1 - c) - defect (e^c - 1)].
-__device__ inline Decision judge(const Marginals& w, const double* total, double* status, double shift, int done, int parity,
-                                 double jump_limit) {
+__device__ inline Decision judge(const Marginals& w, const double* total, double* status, int done, double jump_limit) {
     const double unit = w.eps * 0.6931471805599453;  // of a potential in log2 units
     const bool exact_a = isinf(w.rho_a), exact_b = isinf(w.rho_b);
     const double mass = total[MASS], side = mass - total[DEFECT], k = kappa(w.rho_a, w.rho_b);
@@ -104,13 +106,12 @@ __device__ inline Decision judge(const Marginals& w, const double* total, double
     Decision d;
     d.dual = dual, d.gap = gap;
     d.shift = translation(w, mass, total[COLUMN_SIDE]);
-    const double jump = total[LARGEST_JUMP] + fabs(d.shift - shift);
-    d.reason = total[EMPTY] > 0 ? EMPTY_COLUMN : gap <= w.tolerance * fmax(fabs(primal), fabs(dual)) ? CONVERGED
-             : jump > jump_limit ? JUMPED : RUNNING;
+    const double jump = total[LARGEST_JUMP] + fabs(d.shift);
+    const bool small = gap <= w.tolerance * fmax(fabs(primal), fabs(dual)) || gap <= w.enough * mass;
+    d.reason = total[EMPTY] > 0 ? EMPTY_COLUMN : small ? CONVERGED : jump > jump_limit ? JUMPED : RUNNING;
     if (status) {
-        const double values[STATUS] = {(double)done, gap, primal, dual, (double)parity, d.shift, shift, (double)d.reason, jump, t / unit, 0.0};
+        const double values[STATUS] = {(double)done, gap, primal, dual, (double)d.reason, jump, t / unit, 0.0};
         for (int s = 0; s < STATUS; ++s) status[s] = values[s];
     }
     return d;
 }
-

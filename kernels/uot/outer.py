@@ -41,7 +41,6 @@ from kernels.uot.marginals import Marginals, State, Vector
 
 MEMORY = 10  # differences that Anderson keeps
 STAGE_GAP = 0.1  # of reg times the plan's mass, at which a stage of epsilon scaling hands over to the next
-STAGE_TOLERANCE = 1e-2  # the same for a device that keeps only the relative gap
 STAGE_FACTOR = 2.5
 LOSS = 0.1  # of the last gap: a step that lowers the dual value by more is taken back
 STALLED = 50  # sweeps without a smaller gap, after which rounding is all that is left

@@ -14,16 +14,14 @@
 // pipe: slower, the issue slots are as scarce as the exponentials.
 #include "uot/ring.cuh"
 #ifndef METRIC
-#define METRIC 0       // 0 squared Euclidean, 1 Euclidean, 2 minus the inner product
+#define METRIC 0  // 0 squared Euclidean, 1 Euclidean, 2 minus the inner product
+#endif
+#ifndef FLAT
+#define FLAT 1    // at most three dimensions, in registers; else any number, column coordinates through the caches
 #endif
 #define POINTS 1
 #define ROWS_KEEP_REFERENCE 1
 #define STORES_TERMS 1
 #define JUMP_LIMIT 60.0
-struct Place;
-struct Row;
-__device__ __forceinline__ float point_term(const Row& row, const Place& place, float value, float& sum);
-__device__ __forceinline__ float column_factor(float value, const Place& place);
-__device__ __forceinline__ void set_point(Row& row, const float* from);
 __device__ __forceinline__ float backward_step(float e, float, float, float, float weight, float total) { return fmaf(weight, e, total); }
 #include "uot/places.cuh"

@@ -1,29 +1,36 @@
 // One sweep over a matrix that gives row sums, row weights and weighted column sums, reading each byte once.
 //
-// A team of CS blocks (a cluster when CS > 1) owns whole rows; block `rank` of it owns `width` columns of each. Thread t
-// owns the same columns of every row, so that column values and column sums stay in its registers. Groups of R rows
-// arrive by bulk copy in slots of shared memory. In step k, between two block barriers,
+// A team of CS blocks (a cluster) owns whole rows; block `rank` of it owns `width` columns of each, the same ones in every
+// team. Groups of R rows arrive by bulk copy in slots of shared memory. Of the THREADS threads that compute, LANES lie
+// along a row (each with the same Q pieces of 16 bytes of every row, whose column values and sums stay in its registers)
+// and ROW_LANES beside each other, RR rows of a group each. In step k, between two barriers of the block,
 //
-//   THREADS threads     forward(k)         their shares of the R row sums
+//   THREADS threads     forward(k)         shares of R row sums
 //                       backward(k - LAG)  column sums += weight * row
-//   one more warp       refill             the slot that group k - 1 - LAG left
-//                       weigh(k - 1)       sum of shares -> [exchange in the cluster] -> row weight
+//   SENDERS threads     send_sums(k - 1)   to every block of the team, through its shared memory
+//   RECEIVERS threads   weigh(k - 2)       sum over the blocks -> row weight, in every block alike
+//   one warp            feed               copies into slots that were left, at most `flight` under way at a time
 //
 // so neither the latency of a reduction nor that of a logarithm is ever waited for. The matrix does not depend on the
-// column values: while the grid reduces the column sums, copies for the next sweep are already under way.
+// column values: `feed` runs through all sweeps of a launch without looking up, and fills the ring while columns are
+// updated. More copies under way than the memory's latency asks for would only hold up every other load.
 // A file that includes this defines forward_step, backward_step (one element), ROWS_KEEP_REFERENCE (row sums are relative
 // to the last ones) and STORES_TERMS (forward leaves its terms in shared memory for backward).
 #include "uot/marginals.cuh"
 
 #ifndef POINTS
-#define POINTS 0    // 1: no matrix; costs come from coordinates in registers, and slots hold the terms of a group
+#define POINTS 0     // 1: no matrix; costs come from coordinates, and slots hold the terms of a group
 #endif
 #ifndef ELEM
-#define ELEM 0      // storage: 0 float32, 1 float16, 2 bfloat16
-#define Q 5         // 16-byte pieces of a row that one thread owns
-#define R 1         // rows of a group
-#define CS 1        // blocks that share a row
-#define THREADS 512
+#define ELEM 0       // storage: 0 float32, 1 float16, 2 bfloat16
+#define Q 1          // 16-byte pieces of a row that one thread owns
+#define LANES 128    // threads along a row: a power of two up to 32, or a multiple of 32
+#define RR 4         // rows of a thread in a group, at most LANES
+#define CS 1         // blocks that share a row
+#define THREADS 512  // that compute
+#define SENDERS 64   // that pass row sums on
+#define RECEIVERS 32 // that weigh rows
+#define KEEPS 0      // 1: all groups stay in their slots for all sweeps
 #endif
 
 #if ELEM == 0
@@ -36,36 +43,42 @@ constexpr int BYTES = 2;
 constexpr int WARPS = THREADS / 32;
 constexpr int LAG = CS > 1 ? 3 : 2;
 constexpr int COLUMNS = Q * VEC;  // of one thread
-
-#if POINTS
-struct Place {
-    float x, y, z;  // of a column's point, scaled so that costs come in log2 units
-};
-#else
-struct Place {};
-#endif
-
-// What a block keeps for each of its rows: log2 of the mass, and the log2 of the last row sum; its point.
-struct Row {
-    float log_mass, reference;
-#if POINTS
-    Place at;
-    float norm;
-#endif
-};
+constexpr int ROW_LANES = THREADS / LANES;
+constexpr int R = ROW_LANES * RR;                         // rows of a group
+constexpr int RP = (R + 3) / 4 * 4;                       // with padding
+constexpr int WARP_LANES = LANES < 32 ? LANES : 32;       // of one row in a warp
+constexpr int ROW_WARPS = LANES < 32 ? 1 : LANES / 32;    // that share a row
+constexpr int FOLDS = LANES < 32 ? WARPS : ROW_LANES;     // column sums of a block, after each warp has added up its own
+constexpr int RR2 = RR > 4 ? 8 : RR > 2 ? 4 : RR;         // RR rounded up to a power of two
+constexpr int WEIGHERS = SENDERS + RECEIVERS;
+constexpr int MINE = (R + RECEIVERS - 1) / RECEIVERS;     // rows of a group that one receiver weighs
 
 struct Block {
-    unsigned char* slot;            // kept + ring slots of R * width elements
-    unsigned long long* full;       // one barrier per slot
-    unsigned long long* exchanged;  // 4 barriers, one per row sum in flight between the blocks of a cluster
-    float* share;                   // [4][R][WARPS]
-    float* weight;                  // [4][R]
-    float* sums;                    // [4][CS][R], written by the other blocks of the cluster
-    Row* row;                       // [count * R]
-    int team, teams, rank, width, count, kept, ring, streamed;
+    unsigned char* slot;            // slots of R * width elements
+    unsigned long long *full, *empty;  // one barrier per slot each
+    unsigned long long* exchanged;  // 4 barriers, one per group in flight between the blocks of a team
+    unsigned long long* gathered;   // 2 barriers, for the sums of columns.cuh
+    float* share;                   // [4][ROW_WARPS][RP]
+    float* weight;                  // [4][RP]
+    float* sums;                    // [4][CS][RP], written by the blocks of the team
+    float* fold;                    // [FOLDS][width]
+    float *value, *next;            // [width] each: log2 of the columns' values, of their image; next is the first line of fold
+    const float* log_mass;          // [width] of all columns' in global memory
+    float* gather;                  // [2][CS][ALL_SUMS], written by the blocks of the team
+    float* reference;               // [count * R]: log2 of the last row sum
+    float* row_mass;                // [count * R]: log2 of the rows' masses; with POINTS those in global memory
+    float* exact;                   // [1]: the rows' side of the dual value where their marginal is exact
+    int team, teams, rank, width, count, slots, flight;
 };
 
-__device__ __forceinline__ Block lay_out(unsigned char* shared, const Problem& p, int kept, int ring) {
+__device__ __forceinline__ float* take(unsigned char*& at, int floats) {
+    float* place = reinterpret_cast<float*>(at);
+    at += (size_t)floats * 4;
+    return place;
+}
+
+// gpu_geometry.py counts the same bytes.
+__device__ __forceinline__ Block lay_out(unsigned char* shared, const Problem& p, int slots, int flight) {
     Block b;
     b.rank = blockIdx.x % CS;
     b.team = blockIdx.x / CS;
@@ -73,30 +86,49 @@ __device__ __forceinline__ Block lay_out(unsigned char* shared, const Problem& p
     b.width = p.ld / CS;
     const int groups = (p.m + R - 1) / R;
     b.count = (groups - b.team + b.teams - 1) / b.teams;
-    b.kept = kept < b.count ? kept : b.count;
-    b.streamed = b.count - b.kept;
-    b.ring = ring + kept - b.kept;
+    b.slots = KEEPS ? b.count : slots;
+    b.flight = flight;
     b.slot = shared;
-    unsigned char* at = shared + (size_t)(kept + ring) * R * b.width * BYTES;
+    unsigned char* at = shared + (size_t)slots * R * b.width * BYTES;
     b.full = reinterpret_cast<unsigned long long*>(at);
-    b.exchanged = b.full + kept + ring;
-    b.share = reinterpret_cast<float*>(b.exchanged + 4);
-    b.weight = b.share + 4 * R * WARPS;
-    b.sums = b.weight + 4 * R;
-    b.row = reinterpret_cast<Row*>(b.sums + 4 * CS * R);
+    b.empty = b.full + slots;
+    b.exchanged = b.empty + slots;
+    b.gathered = b.exchanged + 4;
+    at = reinterpret_cast<unsigned char*>(b.gathered + 2);
+    b.share = take(at, 4 * ROW_WARPS * RP);
+    b.weight = take(at, 4 * RP);
+    b.sums = take(at, 4 * CS * RP);
+    b.fold = take(at, FOLDS * b.width);
+    b.next = b.fold;  // whoever reads a pair of sums there writes the same pair of images
+    b.value = take(at, b.width);
+    b.gather = take(at, 2 * CS * ALL_SUMS);
+    b.exact = take(at, 4);
+    b.reference = take(at, b.count * R);
+    b.row_mass = POINTS ? nullptr : take(at, b.count * R);
     return b;
 }
+
+__device__ __forceinline__ bool computes() { return threadIdx.x < THREADS; }
+
+// Barriers of the threads that compute and weigh, and of those that compute alone; the feeding warp never waits for them.
+__device__ __forceinline__ void work_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(THREADS + WEIGHERS) : "memory"); }
+__device__ __forceinline__ void compute_barrier() { asm volatile("bar.sync 2, %0;" ::"n"(THREADS) : "memory"); }
 
 // First row of the team's k-th group.
 __device__ __forceinline__ int first_row(const Block& b, int k) { return (b.team + b.teams * k) * R; }
 
+// Copies group k into a slot; one warp. Rows past the end are copies of the last one: their weight is 0.
 __device__ __forceinline__ void load(const Block& b, const Problem& p, const unsigned char* matrix, int k, int slot) {
-    barrier_expect(b.full + slot, R * b.width * BYTES);
-    for (int r = 0; r < R; ++r) {
-        const size_t from = ((size_t)(first_row(b, k) + r) * p.ld + (size_t)b.rank * b.width) * BYTES;
-        bulk_copy(b.slot + ((size_t)slot * R + r) * b.width * BYTES, matrix + from, b.width * BYTES, b.full + slot);
+    const int lane = threadIdx.x & 31, bytes = b.width * BYTES;
+    if (lane == 0) barrier_expect(b.full + slot, R * bytes);
+    __syncwarp();  // bytes are announced before the first of them can land
+    for (int r = lane; r < R; r += 32) {
+        const int i = min(first_row(b, k) + r, p.m - 1);
+        bulk_copy(b.slot + ((size_t)slot * R + r) * bytes, matrix + ((size_t)i * p.ld + (size_t)b.rank * b.width) * BYTES, bytes,
+                  b.full + slot);
     }
-    bulk_commit(b.full + slot);
+    __syncwarp();
+    if (lane == 0) bulk_commit(b.full + slot);
 }
 
 // VEC elements of a row in shared memory, as floats.
@@ -121,211 +153,247 @@ __device__ __forceinline__ void read(const unsigned char* place, float (&x)[VEC]
 // From a row sum to the weight of the row; keeps the row's reference and, in double, its potential.
 //   potential = power * (alpha - log2 row sum) + beta, (alpha, beta) = (0, log2 a) for the product reference, else (log2 a, 0)
 // A row without mass weighs 0.
-__device__ __forceinline__ float row_weight(const Problem& p, Row& row, float sum, double* potential) {
-    const float alpha = p.product ? 0.f : row.log_mass, beta = p.product ? row.log_mass : 0.f;
-    const float reference = ROWS_KEEP_REFERENCE ? row.reference : 0.f;
-    const bool empty = row.log_mass == -INFINITY;
+__device__ __forceinline__ float row_weight(const Problem& p, float log_mass, float& kept_reference, float sum, double* potential,
+                                            float& exact) {
+    const float alpha = p.product ? 0.f : log_mass, beta = p.product ? log_mass : 0.f;
+    const float reference = ROWS_KEEP_REFERENCE ? kept_reference : 0.f;
+    const bool empty = log_mass == -INFINITY;
     const bool lost = !empty && !(sum > 0.f && sum < INFINITY);  // under- or overflow: the NaN ends up in every gap
-    const float log_sum = empty || lost ? 0.f : log2f(sum);
+    const float log_sum = empty || lost ? 0.f : __log2f(sum);
     // (1 - power) * reference is small when power is near 1, where potential + reference would cancel
     const float now = STORES_TERMS ? 0.f : log_sum;
     const float weight = ROWS_KEEP_REFERENCE
-                             ? exp2f((1.f - p.power_a) * reference + now + p.power_a * (alpha - log_sum) + beta)
-                             : exp2f(p.power_a * (alpha - log_sum) + beta);
-    if (potential) {
-        const double f = (double)p.power_a * (alpha - ((double)reference + log_sum)) + beta;
-        *potential = empty ? -INFINITY : f;
-    }
-    if (!empty) row.reference = reference + log_sum;
+                             ? fast_exp2((1.f - p.power_a) * reference + now + p.power_a * (alpha - log_sum) + beta)
+                             : fast_exp2(p.power_a * (alpha - log_sum) + beta);
+    const float f = p.power_a * (alpha - (reference + log_sum));
+    if (p.exact_rows && !empty) exact += exp2f(log_mass) * f;
+    if (potential) *potential = empty ? -INFINITY : (double)p.power_a * (alpha - ((double)reference + log_sum)) + beta;
+    if (ROWS_KEEP_REFERENCE && !empty) kept_reference = reference + log_sum;
     return empty ? 0.f : lost ? NAN : weight;
 }
 
-// The sum of the shares of row r over the warps, in lane r.
-__device__ __forceinline__ float sum_shares(const Block& b, int buffer) {
-    const int lane = threadIdx.x & 31;
-    float mine = 0.f;
+// Sends this block's sums of group k, number `number` of the launch, to every block of the team.
+__device__ __forceinline__ void send_sums(const Block& b, unsigned number, int k) {
+    const int t = threadIdx.x - THREADS, buffer = number & 3;
+    if (CS > 1 && t == 0) barrier_expect(b.exchanged + buffer, CS * RP * 4);
+#pragma unroll 2
+    for (int i = t; i < RP / 4 * CS; i += SENDERS) {
+        const int peer = i / (RP / 4), r = i % (RP / 4) * 4;
+        const float* from = b.share + (k & 3) * ROW_WARPS * RP + r;
+        float4 sum = *reinterpret_cast<const float4*>(from);
 #pragma unroll
-    for (int r = 0; r < R; ++r) {
-        const float sum = warp_sum(lane < WARPS ? b.share[(buffer * R + r) * WARPS + lane] : 0.f);
-        if (lane == r) mine = sum;
-    }
-    return mine;
-}
-
-__device__ __forceinline__ void weigh(const Block& b, const Problem& p, int k, int buffer, float sum, double* potential) {
-    const int lane = threadIdx.x & 31;
-    if (lane >= R) return;
-    const int i = first_row(b, k) + lane;
-    double* place = b.rank == 0 && i < p.m ? potential + i : nullptr;
-    b.weight[buffer * R + lane] = row_weight(p, b.row[k * R + lane], sum, place);
-}
-
-// Sends this block's sums of group `number` (counted over all sweeps) to every block of the cluster.
-__device__ __forceinline__ void send_sums(const Block& b, unsigned number, float sum) {
-    const int lane = threadIdx.x & 31, buffer = number & 3;
-    if (lane == 0) barrier_expect(b.exchanged + buffer, CS * R * 4);
-    __syncwarp();
-    if (lane < R) {
-        for (int peer = 0; peer < CS; ++peer)
-            send(b.sums + (buffer * CS + b.rank) * R + lane, sum, b.exchanged + buffer, peer);
-    }
-}
-
-__device__ __forceinline__ float receive_sums(const Block& b, unsigned number) {
-    const int lane = threadIdx.x & 31, buffer = number & 3;
-    barrier_wait_cluster(b.exchanged + buffer, (number >> 2) & 1);
-    float sum = 0.f;
-    for (int peer = 0; peer < CS && lane < R; ++peer) sum += b.sums[(buffer * CS + peer) * R + lane];
-    return sum;
-}
-
-// Where the groups of one sweep lie: kept slots in order, streamed ones around the ring, spread evenly.
-struct Cursor {
-    int error = 0, next_kept = 0;
-    __device__ __forceinline__ bool streams(const Block& b) {
-        error += b.streamed;
-        if (error < b.count) return false;
-        error -= b.count;
-        return true;
-    }
-};
-
-__device__ __forceinline__ void forward(const Block& b, int slot, const Problem& p, const float (&column)[COLUMNS],
-                                        const Place (&place)[COLUMNS], const Row* row, float (&sum)[R]) {
-#pragma unroll
-    for (int r = 0; r < R; ++r) {
-        float part[2] = {0.f, 0.f};  // two chains of additions
-        unsigned char* line = b.slot + ((size_t)slot * R + r) * b.width * BYTES;
-#if !POINTS
-        const float reference = ROWS_KEEP_REFERENCE ? row[r].reference : 0.f;
-#endif
-#pragma unroll
-        for (int q = 0; q < Q; ++q) {
-            const int j = (q * THREADS + threadIdx.x) * VEC;
-            if (q < Q - 1 || j < b.width) {  // all pieces but the last are whole
-                float x[VEC];
-#if POINTS
-#pragma unroll
-                for (int e = 0; e < VEC; ++e) x[e] = point_term(row[r], place[q * VEC + e], column[q * VEC + e], part[e & 1]);
-#else
-                read(line + (size_t)j * BYTES, x);
-#pragma unroll
-                for (int e = 0; e < VEC; ++e) x[e] = forward_step(x[e], column[q * VEC + e], reference, p.scale, part[e & 1]);
-#endif
-#if STORES_TERMS
-                *reinterpret_cast<float4*>(line + (size_t)j * BYTES) = make_float4(x[0], x[1], x[2], x[3]);
-#endif
-            }
+        for (int w = 1; w < ROW_WARPS; ++w) {
+            const float4 x = *reinterpret_cast<const float4*>(from + w * RP);
+            sum = make_float4(sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w);
         }
-        sum[r] = part[0] + part[1];
+        send(b.sums + (buffer * CS + b.rank) * RP + r, sum, b.exchanged + buffer, peer, CS == 1);
     }
 }
 
-__device__ __forceinline__ void share_sums(const Block& b, int buffer, const float (&sum)[R]) {
+// The weights of group k; `stores`: and the potentials of its rows, which the blocks of the team take in turn.
+__device__ __forceinline__ void weigh(const Block& b, const Problem& p, unsigned number, int k, const float* log_a, double* potential,
+                                      bool stores, float& exact) {
+    const int t = threadIdx.x - THREADS - SENDERS, buffer = number & 3;
+    float mass[MINE], sum[MINE];
 #pragma unroll
-    for (int r = 0; r < R; ++r) {
-        const float total = warp_sum(sum[r]);
-        if ((threadIdx.x & 31) == 0) b.share[(buffer * R + r) * WARPS + threadIdx.x / 32] = total;
+    for (int c = 0; c < MINE; ++c) {
+        const int r = t + c * RECEIVERS, i = first_row(b, k) + r;
+        mass[c] = r >= R || i >= p.m ? -INFINITY : POINTS ? __ldg(log_a + i) : b.row_mass[k * R + r];
+    }
+    if (CS > 1) barrier_wait(b.exchanged + buffer, (number >> 2) & 1);
+#pragma unroll
+    for (int c = 0; c < MINE; ++c) {
+        const int r = min(t + c * RECEIVERS, R - 1);
+        float part[2] = {0.f, 0.f};
+#pragma unroll
+        for (int peer = 0; peer < CS; ++peer) part[peer & 1] += b.sums[(buffer * CS + peer) * RP + r];
+        sum[c] = part[0] + part[1];
+    }
+#pragma unroll
+    for (int c = 0; c < MINE; ++c) {
+        const int r = t + c * RECEIVERS, i = first_row(b, k) + r;
+        if (r >= R) continue;
+        double* place = stores && k % CS == b.rank && i < p.m ? potential + i : nullptr;
+        b.weight[(k & 3) * RP + r] = row_weight(p, mass[c], b.reference[k * R + r], sum[c], place, exact);
     }
 }
 
-__device__ __forceinline__ void backward(const Block& b, int slot, int buffer, const Problem& p, const float (&column)[COLUMNS],
-                                         const Row* row, float (&total)[COLUMNS]) {
-#pragma unroll
-    for (int r = 0; r < R; ++r) {
-        const float reference = ROWS_KEEP_REFERENCE ? row[r].reference : 0.f;
-        const float weight = b.weight[buffer * R + r];
-        const unsigned char* line = b.slot + ((size_t)slot * R + r) * b.width * BYTES;
-#pragma unroll
-        for (int q = 0; q < Q; ++q) {
-            const int j = (q * THREADS + threadIdx.x) * VEC;
-            if (q < Q - 1 || j < b.width) {  // all pieces but the last are whole
-                float x[VEC];
-                read(line + (size_t)j * BYTES, x);
-#pragma unroll
-                for (int e = 0; e < VEC; ++e)
-                    total[q * VEC + e] = backward_step(x[e], column[q * VEC + e], reference, p.scale, weight, total[q * VEC + e]);
-            }
-        }
-    }
-}
-
-// How far the launch has come, over all its sweeps. Compute threads count slots, the other warp counts refills.
+// How far the launch has come, over all its sweeps.
 struct Progress {
-    unsigned groups = 0;    // weighed so far
-    unsigned streamed = 0;  // of them, groups that came around the ring
-    unsigned last = 0;      // streamed groups that the launch can need at most
-    int slot = 0;           // of the ring, next
-    unsigned phase = 0;     // of that slot's barrier
+    unsigned groups = 0;  // weighed so far
+    int slot = 0;         // of the next group
+    unsigned phase = 0;   // of that slot's barrier
 };
 
-// Issues the copies of the streamed groups in order, sweep after sweep, around the ring. One thread.
-struct Loader {
-    Cursor cursor;
-    unsigned issued = 0;
-    int k = 0, slot = 0;
-    __device__ __forceinline__ void next(const Block& b, const Problem& p, const unsigned char* matrix) {
-        for (;; ++k) {
-            if (k == b.count) k = 0, cursor = Cursor();
-            if (cursor.streams(b)) break;
-        }
-        load(b, p, matrix, k++, b.kept + slot);
-        if (++slot == b.ring) slot = 0;
-        ++issued;
-    }
-};
-
-// The slot of the sweep's next group; `wait` says whether to wait until it is there.
-__device__ __forceinline__ int next_slot(const Block& b, Cursor& cursor, Progress& now, bool wait) {
-    if (POINTS) return cursor.next_kept++ % (LAG + 1);
-    if (!cursor.streams(b)) {
-        if (wait) barrier_wait(b.full + cursor.next_kept, 0);
-        return cursor.next_kept++;
-    }
-    ++now.streamed;
-    const int slot = b.kept + now.slot;
-    if (wait) barrier_wait(b.full + slot, now.phase);
-    if (++now.slot == b.ring) now.slot = 0, now.phase ^= 1;
+// The slot of the next group; `wait` says whether to wait until it is there.
+__device__ __forceinline__ int next_slot(const Block& b, Progress& now, bool wait) {
+    const int slot = now.slot;
+    if (wait && !POINTS) barrier_wait(b.full + slot, KEEPS ? 0 : now.phase);
+    if (++now.slot == b.slots) now.slot = 0, now.phase ^= 1;
     return slot;
 }
 
-__device__ __forceinline__ void compute(const Block& b, const Problem& p, const float (&column)[COLUMNS],
-                                        const Place (&place)[COLUMNS], float (&total)[COLUMNS], Progress& now) {
-    Cursor ahead, behind;
-    Progress then = now;  // where backward is
-    for (int k = 0; k < b.count + LAG; ++k) {
-        float sum[R];
-        if (k < b.count) forward(b, next_slot(b, ahead, now, true), p, column, place, b.row + k * R, sum);
-        if (k >= LAG)
-            backward(b, next_slot(b, behind, then, false), (k - LAG) & 3, p, column, b.row + (k - LAG) * R, total);
-        if (k < b.count) share_sums(b, k & 3, sum);
-        if (STORES_TERMS && !POINTS) fence_async();
-        __syncthreads();  // shares and weights written before are read after; the slot of group k - LAG is free
-    }
+#if POINTS
+struct Cloud;
+__device__ __forceinline__ void point_terms(const Block& b, const Problem& p, const Cloud& cloud, int k, const float (&column)[COLUMNS],
+                                            float (&sum)[RR2], unsigned char* slot);
+#else
+struct Cloud {};
+#endif
+
+// Where a computing thread reads: its first row in a group, and bytes from the slot to its first and its last piece of it.
+// A last piece that lies outside of the row is the row's end again; its columns' values make all of its terms vanish.
+struct Lane {
+    int first, whole, last, share;
+    bool inside;
+};
+
+__device__ __forceinline__ Lane lane_of(const Block& b) {
+    Lane l;
+    const int lane = threadIdx.x % LANES, j = ((Q - 1) * LANES + lane) * VEC;
+    l.first = threadIdx.x / LANES * RR;
+    l.whole = (l.first * b.width + lane * VEC) * BYTES;
+    l.inside = j < b.width;
+    l.last = (l.first * b.width + min(j, b.width - VEC)) * BYTES;
+    l.share = lane / 32 * RP + l.first + lane % WARP_LANES / (WARP_LANES / RR2);
+    return l;
 }
 
-// `ahead`: how many groups of the next sweep may be fetched before this one's columns are done: a deep queue of copies
-// would hold up the small loads of the column phase.
-__device__ __forceinline__ void weigh_groups(const Block& b, const Problem& p, const unsigned char* matrix, double* potential,
-                                             Progress& now, Loader& loader, int ahead) {
-    Cursor behind;
-    const unsigned limit = min(now.last, now.streamed + b.streamed + ahead);
-    for (int k = 0; k < b.count + LAG; ++k) {
-        __syncthreads();  // as in compute
-        if (CS == 1 && k < b.count) weigh(b, p, k, k & 3, sum_shares(b, k & 3), potential);
-        if (CS > 1 && k < b.count) send_sums(b, now.groups + k, sum_shares(b, k & 3));
-        if (CS > 1 && k > 0 && k <= b.count) weigh(b, p, k - 1, (k - 1) & 3, receive_sums(b, now.groups + k - 1), potential);
-        if (!POINTS && k >= LAG && behind.streams(b)) {
-            ++now.streamed;  // and its slot is free
-            if ((threadIdx.x & 31) == 0 && loader.issued < limit) loader.next(b, p, matrix);
+__device__ __forceinline__ unsigned char* slot_at(const Block& b, int slot) { return b.slot + (size_t)slot * R * b.width * BYTES; }
+
+__device__ __forceinline__ int piece(const Lane& l, int q) { return q < Q - 1 ? l.whole + q * LANES * VEC * BYTES : l.last; }
+
+#if !POINTS
+__device__ __forceinline__ void forward(const Block& b, const Lane& l, unsigned char* slot, const Problem& p,
+                                        const float (&column)[COLUMNS], const float* reference, float (&sum)[RR2]) {
+#pragma unroll
+    for (int q = 0; q < Q; ++q) {
+        unsigned char* line = slot + piece(l, q);
+#pragma unroll
+        for (int i = 0; i < RR; ++i, line += b.width * BYTES) {
+            float x[VEC];
+            read(line, x);
+            const float above = ROWS_KEEP_REFERENCE ? reference[l.first + i] : 0.f;
+#pragma unroll
+            for (int e = 0; e < VEC; ++e) x[e] = forward_step(x[e], column[q * VEC + e], above, p.scale, sum[i]);
+#if STORES_TERMS
+            if (q < Q - 1 || l.inside) *reinterpret_cast<float4*>(line) = make_float4(x[0], x[1], x[2], x[3]);
+#endif
         }
     }
-    now.groups += b.count;
+}
+#endif
+
+// Adds up RR sums over the lanes of a row, halving the number of sums with the distance; lane l is left with sum number
+// l / (WARP_LANES / RR2), and the first of those that share a number writes it down.
+__device__ __forceinline__ void share_sums(const Block& b, const Lane& l, int buffer, float (&sum)[RR2]) {
+    const int lane = threadIdx.x & (WARP_LANES - 1);
+#pragma unroll
+    for (int level = 0; (WARP_LANES >> level) > 1; ++level) {
+        const int step = WARP_LANES >> (level + 1), left = RR2 >> (level + 1);
+        if (left) {
+#pragma unroll
+            for (int k = 0; k < left; ++k) {
+                const float give = lane & step ? sum[k] : sum[k + left], keep = lane & step ? sum[k + left] : sum[k];
+                sum[k] = keep + __shfl_xor_sync(FULL_WARP, give, step);
+            }
+        } else {
+            sum[0] += __shfl_xor_sync(FULL_WARP, sum[0], step);
+        }
+    }
+    if (lane % (WARP_LANES / RR2) == 0 && lane / (WARP_LANES / RR2) < RR) b.share[buffer * ROW_WARPS * RP + l.share] = sum[0];
 }
 
-__device__ __forceinline__ void sweep(const Block& b, const Problem& p, const unsigned char* matrix, double* potential,
-                                      const float (&column)[COLUMNS], const Place (&place)[COLUMNS], float (&total)[COLUMNS],
-                                      Progress& now, Loader& loader, int ahead) {
-    if (threadIdx.x < THREADS) compute(b, p, column, place, total, now);
-    else weigh_groups(b, p, matrix, potential, now, loader, ahead);
+__device__ __forceinline__ void backward(const Block& b, const Lane& l, const unsigned char* slot, int buffer, const Problem& p,
+                                         const float (&column)[COLUMNS], const float* reference, float (&total)[COLUMNS]) {
+    float weight[RR];
+#pragma unroll
+    for (int i = 0; i < RR; ++i) weight[i] = b.weight[buffer * RP + l.first + i];
+#pragma unroll
+    for (int q = 0; q < Q; ++q) {
+        const unsigned char* line = slot + piece(l, q);
+#pragma unroll
+        for (int i = 0; i < RR; ++i, line += b.width * BYTES) {
+            float x[VEC];
+            read(line, x);
+            const float above = ROWS_KEEP_REFERENCE ? reference[l.first + i] : 0.f;
+#pragma unroll
+            for (int e = 0; e < VEC; ++e)
+                total[q * VEC + e] = backward_step(x[e], column[q * VEC + e], above, p.scale, weight[i], total[q * VEC + e]);
+        }
+    }
+}
+
+// One step of a sweep: group k forward, group k - LAG backward, without a branch between them, so that one hides the other.
+template <bool AHEAD, bool BEHIND>
+__device__ __forceinline__ void step(const Block& b, const Lane& l, const Problem& p, const Cloud& cloud, int k,
+                                     const float (&column)[COLUMNS], float (&total)[COLUMNS], Progress& now, Progress& then) {
+    float sum[RR2] = {};
+    if (AHEAD) {
+        unsigned char* slot = slot_at(b, next_slot(b, now, true));
+#if POINTS
+        point_terms(b, p, cloud, k, column, sum, slot);
+#else
+        forward(b, l, slot, p, column, b.reference + k * R, sum);
+#endif
+    }
+    if (BEHIND)
+        backward(b, l, slot_at(b, next_slot(b, then, false)), (k - LAG) & 3, p, column, b.reference + (k - LAG) * R, total);
+    if (AHEAD) share_sums(b, l, k & 3, sum);
+    if (STORES_TERMS && !POINTS) fence_async();
+    work_barrier();  // shares and weights written before are read after; the slot of group k - LAG is free
+}
+
+__device__ __forceinline__ void compute(const Block& b, const Problem& p, const Cloud& cloud, const float (&column)[COLUMNS],
+                                        float (&total)[COLUMNS], Progress& now) {
+    const Lane l = lane_of(b);
+    Progress then = now;  // where backward is
+    int k = 0;
+    for (; k < min(LAG, b.count); ++k) step<true, false>(b, l, p, cloud, k, column, total, now, then);
+    for (; k < LAG; ++k) step<false, false>(b, l, p, cloud, k, column, total, now, then);
+    for (; k < b.count; ++k) step<true, true>(b, l, p, cloud, k, column, total, now, then);
+    for (; k < b.count + LAG; ++k) step<false, true>(b, l, p, cloud, k, column, total, now, then);
+}
+
+// The weighers' side of a sweep; leaves the rows' side of the dual value in b.exact where it is asked for.
+__device__ __forceinline__ void weigh_groups(const Block& b, const Problem& p, const float* log_a, double* potential, bool stores,
+                                             Progress& now) {
+    const bool sends = threadIdx.x < THREADS + SENDERS;
+    float exact = 0.f;
+    for (int k = 0; k < b.count + LAG; ++k) {
+        work_barrier();  // as in compute
+        if (k < b.count && sends) send_sums(b, now.groups + k, k);
+        if (CS == 1 && k < b.count) asm volatile("bar.sync 3, %0;" ::"n"(WEIGHERS) : "memory");  // sums written above, read below
+        const int of = CS > 1 ? k - 1 : k;
+        if (of >= 0 && of < b.count && !sends) weigh(b, p, now.groups + of, of, log_a, potential, stores, exact);
+        if (POINTS || KEEPS || k < LAG) continue;
+        const int slot = next_slot(b, now, false);
+        if (threadIdx.x == THREADS) barrier_arrive(b.empty + slot);
+    }
+    now.groups += b.count;
+    if (!p.exact_rows || sends) return;
+    exact = warp_sum(exact);
+    if ((threadIdx.x & 31) == 0) *b.exact = exact;
+}
+
+// Copies the groups in order, sweep after sweep, around the ring; one warp. `stop` ends it when no slot becomes free any
+// more. Copies under way land before it returns.
+__device__ __forceinline__ void feed(const Block& b, const Problem& p, const unsigned char* matrix, int sweeps, const volatile int* stop) {
+    const unsigned last = KEEPS ? b.count : (unsigned)sweeps * b.count;
+    unsigned issued = 0;
+    for (int k = 0; issued < last; ++issued) {
+        const int slot = issued % b.slots;
+        bool stopped = false;
+        if (issued >= b.slots)
+            while (!barrier_done(b.empty + slot, (issued / b.slots - 1) & 1) && !stopped) stopped = *stop;
+        if (__any_sync(FULL_WARP, stopped)) break;
+        if (issued >= b.flight) {
+            const unsigned before = issued - b.flight;
+            barrier_wait(b.full + before % b.slots, (before / b.slots) & 1);
+        }
+        load(b, p, matrix, k, slot);
+        if (++k == b.count) k = 0;
+    }
+    for (unsigned z = issued > b.flight ? issued - b.flight : 0; z < issued; ++z)
+        barrier_wait(b.full + z % b.slots, (z / b.slots) & 1);
 }

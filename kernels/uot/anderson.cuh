@@ -24,30 +24,33 @@ struct Mixing {
 // columns' owners touches the same entries every time.
 constexpr int LINES = 2 * MEMORY + 2;
 
-// Appends the newest difference and adds to the thread's products.
-__device__ __forceinline__ void difference(const Block& b, const Mixing& mixing, float* history, float (&sums)[ALL_SUMS]) {
-    const int slot = mixing.count % MEMORY, kept = min(mixing.count + mixing.has_last, MEMORY), width = b.width;
-    for (int k = threadIdx.x; 2 * k < width; k += THREADS) {
-        for (int j = 2 * k; j < 2 * k + 2; ++j) {
-            const float log_mass = b.log_mass[j], next = b.next[j], rho = next - b.value[j], mass = fast_exp2(log_mass);
-            if (log_mass == -INFINITY) continue;
-            float now = 0.f;
-            sums[FIRST] += mass * rho;
-            if (mixing.has_last) {
-                now = rho - history[2 * MEMORY * width + j];
-                history[(MEMORY + slot) * width + j] = now;
-                history[slot * width + j] = next - history[(2 * MEMORY + 1) * width + j];
-                sums[FIRST_NEW] += mass * now;
-            }
-            history[2 * MEMORY * width + j] = rho;
+// Appends the newest difference and adds to the thread's products, in `more` (behind the sums of the gap).
+__device__ __noinline__ void difference(int width, const float* log_masses, const float* values, const float* images, const Mixing& mixing,
+                                        float* history, float* more) {
+    const int slot = mixing.count % MEMORY, kept = min(mixing.count + mixing.has_last, MEMORY);
+    float* sums = more - DIVERGENCE;
+    float product[MEMORY] = {}, right[MEMORY] = {};
+#pragma unroll 1
+    for (int j = 2 * threadIdx.x; j < width; j += j & 1 ? 2 * THREADS - 1 : 1) {
+        const float log_mass = log_masses[j], next = images[j], rho = next - values[j], mass = fast_exp2(log_mass);
+        if (log_mass == -INFINITY) continue;
+        float now = 0.f;
+        sums[FIRST] += mass * rho;
+        if (mixing.has_last) {
+            now = rho - history[2 * MEMORY * width + j];
+            history[(MEMORY + slot) * width + j] = now;
+            history[slot * width + j] = next - history[(2 * MEMORY + 1) * width + j];
+            sums[FIRST_NEW] += mass * now;
+        }
+        history[2 * MEMORY * width + j] = rho;
 #pragma unroll
-            for (int c = 0; c < MEMORY; ++c) {
-                const float other = c < kept ? history[(MEMORY + c) * width + j] : 0.f;
-                sums[GRAM_NEW + c] += mass * now * other;
-                sums[RIGHT + c] += mass * other * rho;
-            }
+        for (int c = 0; c < MEMORY; ++c) {
+            const float other = c < kept ? history[(MEMORY + c) * width + j] : 0.f;
+            product[c] += mass * now * other;
+            right[c] += mass * other * rho;
         }
     }
+    for (int c = 0; c < MEMORY; ++c) sums[GRAM_NEW + c] = product[c], sums[RIGHT + c] = right[c];
 }
 
 // Solves (gram + ridge) gamma = right for `size` unknowns by Cholesky's method, in registers: unknowns past `size` have
@@ -88,7 +91,7 @@ __device__ __forceinline__ void solve_normal(const double (*gram)[MEMORY], doubl
 }
 
 // Takes the newest products in, corrects for the translations, and finds gamma. One thread of each block.
-__device__ inline void learn(Mixing& m, const double* total, double shift) {
+__device__ __noinline__ void learn(Mixing& m, const double* total, double shift) {
     if (m.has_last) {
         const int slot = m.count++ % MEMORY;
         m.delta[slot] = shift - m.last_shift;

@@ -29,18 +29,7 @@
 #endif
 constexpr int THREADS = WARPS * 32;
 constexpr int WIDTH = COLS * 32;
-constexpr float FAR = 40.f;  // a row sum that strays from its reference by 2^40 asks for a new one
-
-// Lane l gets the sum over the warp of value[(l >> 3) & 3]: 6 shuffles for 4 sums.
-__device__ __forceinline__ float four_sums(const float (&value)[4]) {
-    const bool high = threadIdx.x & 16, odd = threadIdx.x & 8;
-    float x = (high ? value[2] : value[0]) + __shfl_xor_sync(FULL_WARP, high ? value[0] : value[2], 16);
-    float y = (high ? value[3] : value[1]) + __shfl_xor_sync(FULL_WARP, high ? value[1] : value[3], 16);
-    float sum = (odd ? y : x) + __shfl_xor_sync(FULL_WARP, odd ? x : y, 8);
-#pragma unroll
-    for (int step = 4; step; step >>= 1) sum += __shfl_xor_sync(FULL_WARP, sum, step);
-    return sum;
-}
+constexpr float STRAYED = 40.f;  // a row sum that strays from its reference by 2^40 asks for a new one
 
 struct Item {
     long long cost, row, column;  // offsets of its first entry, row and column
@@ -78,14 +67,13 @@ __device__ __forceinline__ void refer(const float* cost, const Item& item, float
 __device__ __forceinline__ void add_threads(const float (&sums)[SUMS], float (*scratch)[SUMS], double* total) {
 #pragma unroll
     for (int s = 0; s < SUMS; ++s) {
-        const float value = s == LARGEST_JUMP ? -warp_min(-sums[s]) : warp_sum(sums[s]);
+        const float value = warp_sum(sums[s]);
         if ((threadIdx.x & 31) == 0) scratch[threadIdx.x / 32][s] = value;
     }
     __syncthreads();  // scratch written above, read below
     if (threadIdx.x < SUMS) {
         double value = 0;
-        for (int k = 0; k < WARPS; ++k)
-            value = threadIdx.x == LARGEST_JUMP ? fmax(value, (double)scratch[k][threadIdx.x]) : value + scratch[k][threadIdx.x];
+        for (int k = 0; k < WARPS; ++k) value += scratch[k][threadIdx.x];
         total[threadIdx.x] = value;
     }
     __syncthreads();  // total written above, read below
@@ -115,7 +103,7 @@ __device__ __forceinline__ bool sweep_rows(const Problem& p, const float (&c)[IN
         const int i = warp * ROWS + r + (lane >> 3);
         const float log_mass = mass_row[i], ref = reference[i], log_sum = __log2f(sum);
         const bool empty = log_mass == -INFINITY;
-        far |= !empty && !(fabsf(log_sum) < FAR);
+        far |= !empty && !(fabsf(log_sum) < STRAYED);
         const float alpha = p.product ? 0.f : log_mass, beta = p.product ? log_mass : 0.f;
         const float log_weight = (1.f - p.power_a) * ref + p.power_a * (alpha - log_sum) + beta;
         const float weight = empty || !(sum > 0.f) ? 0.f : fast_exp2(log_weight);
@@ -159,7 +147,7 @@ solve_batch(const float* cost, const float* log_a, const float* log_b, const Ite
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31, mine = threadIdx.x, before = (int)status[ITERATIONS];
     const Problem p = {item.m, item.n, item.n, product, 0, 0, (float)(1.4426950408889634 / eps),
                        (float)(isinf(rho_a) ? 1.0 : rho_a / (rho_a + eps)), (float)(isinf(rho_b) ? 1.0 : rho_b / (rho_b + eps))};
-    const Marginals w = {eps, rho_a, rho_b, item.mass_a, item.mass_b, item.mass_reference, item.spread, tolerance, 0.0, (float)(eps / rho_b),
+    const Marginals w = {eps, rho_a, rho_b, item.mass_a, item.mass_b, item.mass_reference, item.spread, tolerance, 0.0, (float)(eps / rho_b), INFINITY,
                          (float)(kappa(rho_a, rho_b) / eps)};
     for (int j = threadIdx.x; j < WIDTH; j += THREADS) value[j] = j < item.n ? g[item.column + j] : -INFINITY;
     for (int i = threadIdx.x; i < WARPS * ROWS; i += THREADS) mass_row[i] = i < item.m ? log_a[item.row + i] : -INFINITY;
@@ -178,12 +166,16 @@ solve_batch(const float* cost, const float* log_a, const float* log_b, const Ite
 #pragma unroll
         for (int k = 0; k < COLS; ++k) part[warp][k * 32 + lane] = sum_column[k];
         const bool refer_again = __syncthreads_or(far);  // shares written above, read below
-        float mass = 0.f, side = 0.f, at = 0.f, many[SUMS] = {};
+        float mass = 0.f, side = 0.f, at = 0.f, many[SUMS] = {}, first[4] = {};
         if (mine < item.n) {
             for (int k = 0; k < WARPS; ++k) mass += part[k][mine];
             at = value[mine] - shift;
             value[mine] = quick_value(p, inverse, mass, at, log_mass, side);
-            if (full) column_value(p, w, mass, at, log_mass, true, many);
+            if (full) {
+                column_value(p, w, mass, at, log_mass, first);
+                gap_terms(product, isinf(rho_b), inverse, mass, at, log_mass, many + DIVERGENCE);
+                many[MASS] = first[MASS], many[COLUMN_SIDE] = first[COLUMN_SIDE], many[EMPTY] = first[EMPTY];
+            }
         }
         mass = warp_sum(mass), side = warp_sum(side);
         if (lane == 0) sums[0][warp] = mass, sums[1][warp] = side;
@@ -193,7 +185,7 @@ solve_batch(const float* cost, const float* log_a, const float* log_b, const Ite
                     if (mass_row[i] > -INFINITY)
                         many[EXACT] += exp2f(mass_row[i]) * (float)(potential[item.row + i] - (product ? mass_row[i] : 0.f));
             add_threads(many, scratch, total);
-            if (mine == 0) reason = judge(w, total, status, before + it + 1, INFINITY).reason;
+            if (mine == 0) reason = judge(w, total, status, before + it + 1).reason;
         }
         __syncthreads();  // values, sums and reason written above, read below
         if (full && reason == CONVERGED && !refer_again) {

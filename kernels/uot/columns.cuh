@@ -9,8 +9,6 @@
 // seen all of k + 1, which were posted after their blocks had seen all of k.
 #include "uot/sweep.cuh"
 
-constexpr int FEW = EMPTY + 1;  // sums that every iteration needs; the others only where the gap is worked out
-
 // What a block keeps of the launch besides its sweep.
 struct Exchange {
     unsigned long long* words;  // [2][teams][CS][width + 2]
@@ -44,9 +42,12 @@ __device__ __forceinline__ void fold_columns(const Block& b, float (&total)[COLU
 
 // This block's sums of its columns 2 p and 2 p + 1; behind the last columns, the rows' side of the dual value.
 __device__ __forceinline__ float2 own_sums(const Block& b, const Problem& p, int pair) {
-    if (2 * pair >= b.width) return make_float2(p.exact_rows ? *b.exact : 0.f, 0.f);
     float2 sum = make_float2(0.f, 0.f);
-#pragma unroll
+    if (2 * pair >= b.width) {
+        for (int w = 0; w < RECEIVERS / 32 && p.exact_rows; ++w) sum.x += b.exact[w];
+        return sum;
+    }
+#pragma unroll 4
     for (int f = 0; f < FOLDS; ++f) {
         const float2 x = *reinterpret_cast<const float2*>(b.fold + f * b.width + 2 * pair);
         sum = make_float2(sum.x + x.x, sum.y + x.y);
@@ -81,65 +82,87 @@ __device__ __forceinline__ float2 collect(const Block& b, const Problem& p, cons
     return sum;
 }
 
-// Posts the block's column sums, collects all teams', leaves each column's image in b.next and adds to the thread's sums.
+// Posts the block's column sums, collects all teams', leaves each column's image in b.next and adds to the thread's sums:
+// to the first four, and to `more` where the gap is asked for.
 __device__ __forceinline__ void update_columns(const Block& b, const Problem& p, const Marginals& w, const Exchange& x, unsigned sweep,
-                                               bool full, float (&sums)[ALL_SUMS]) {
+                                               bool full, float (&first)[4], float* more) {
     const int pairs = b.width / 2 + 1;
     if (x.part == WHOLE)
+#pragma unroll 1
         for (int k = threadIdx.x; k < pairs; k += THREADS) post(words_of(b, x, b.team, sweep) + 2 * k, own_sums(b, p, k), sweep);
+#pragma unroll 1
     for (int k = threadIdx.x; k < pairs; k += THREADS) {
         const float2 both = collect(b, p, x, k, sweep);
         if (2 * k >= b.width) {
-            if (p.exact_rows && b.rank == 0) sums[EXACT] += both.x;
-            continue;
+            if (full && p.exact_rows && b.rank == 0) more[EXACT - DIVERGENCE] += both.x;
+            break;
         }
-#pragma unroll
+#pragma unroll 1
         for (int e = 0; e < 2; ++e) {
             const int j = 2 * k + e;
-            const float before = b.value[j], t = (e ? both.y : both.x) * (ROWS_KEEP_REFERENCE ? 1.f : fast_exp2(before));
-            b.next[j] = column_value(p, w, t, before, b.log_mass[j], full, sums);
+            const float before = b.value[j], log_mass = b.log_mass[j];
+            const float t = (e ? both.y : both.x) * (ROWS_KEEP_REFERENCE ? 1.f : fast_exp2(before));
+            if (full) gap_terms(p.product, w.inverse == 0.f, w.inverse, t, before, log_mass, more);
+            b.next[j] = column_value(p, w, t, before, log_mass, first);
         }
     }
 }
 
-__device__ __forceinline__ void add_four(float4& sum, const float4& x, bool first) {
-    sum = make_float4(sum.x + x.x, sum.y + x.y, first ? fmaxf(sum.z, x.z) : sum.z + x.z, sum.w + x.w);  // z: LARGEST_JUMP
+// Warps that hold columns.
+__device__ __forceinline__ int busy_warps(const Block& b) { return min(WARPS, (b.width / 2 + 1 + 31) / 32); }
+
+// Sends each warp's first four sums round the team; `extra`: how many bytes of the others will follow.
+__device__ __forceinline__ void send_first(const Block& b, float (&first)[4], unsigned sweep, int extra) {
+    const int busy = busy_warps(b), warp = threadIdx.x / 32, lane = threadIdx.x & 31, side = sweep & 1;
+    if (CS > 1 && threadIdx.x == 0) barrier_expect(b.gathered + side, CS * busy * 16 + extra);
+    if (warp >= busy) return;
+    const float sum = four_sums(first);
+    const float4 all = make_float4(__shfl_sync(FULL_WARP, sum, 0), __shfl_sync(FULL_WARP, sum, 8), __shfl_sync(FULL_WARP, sum, 16),
+                                   __shfl_sync(FULL_WARP, sum, 24));
+    float4* place = b.quick + (side * CS + b.rank) * WARPS + warp;
+    if (lane < CS) send(reinterpret_cast<float*>(place), all, b.gathered + side, lane, CS == 1);
 }
 
-// Adds up `count` of the threads' sums over the block and sends all of them round the team.
-__device__ __forceinline__ void send_totals(const Block& b, float (&sums)[ALL_SUMS], int count, unsigned sweep) {
-    __shared__ __align__(16) float scratch[WARPS][ALL_SUMS];
-    const int busy = min(WARPS, (b.width / 2 + 1 + 31) / 32);  // warps that hold columns
-#pragma unroll
-    for (int s = 0; s < ALL_SUMS; ++s) {
-        if (threadIdx.x / 32 < busy && s < count) {
-            const float value = s == LARGEST_JUMP ? -warp_min(-sums[s]) : warp_sum(sums[s]);
-            if ((threadIdx.x & 31) == 0) scratch[threadIdx.x / 32][s] = value;
-        }
+// Adds up the other sums over the block and sends them round the team.
+__device__ __noinline__ void send_more(const float* sums, float4* place, unsigned long long* barrier, int busy) {
+    __shared__ __align__(16) float scratch[WARPS][MORE];
+    const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+#pragma unroll 1
+    for (int s = 0; s < MORE && warp < busy; s += 4) {
+        const float four[4] = {sums[s], sums[s + 1], sums[s + 2], sums[s + 3]};
+        const float sum = four_sums(four);
+        if ((lane & 7) == 0) scratch[warp][s + lane / 8] = sum;
     }
-    if (CS > 1 && threadIdx.x == 0) barrier_expect(b.gathered + (sweep & 1), CS * ALL_SUMS * 4);
     compute_barrier();  // scratch written above, read below
-    for (int i = threadIdx.x; i < ALL_SUMS / 4 * CS; i += THREADS) {
-        const int peer = i / (ALL_SUMS / 4), s = i % (ALL_SUMS / 4);
+#pragma unroll 1
+    for (int i = threadIdx.x; i < MORE / 4 * CS; i += THREADS) {
+        const int peer = i / (MORE / 4), s = i % (MORE / 4);
         float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);
-        for (int k = 0; k < busy && 4 * s < count; ++k) add_four(sum, *reinterpret_cast<const float4*>(scratch[k] + 4 * s), s == 0);
-        send(b.gather + ((sweep & 1) * CS + b.rank) * ALL_SUMS + 4 * s, sum, b.gathered + (sweep & 1), peer, CS == 1);
+        for (int k = 0; k < busy; ++k) {
+            const float4 x = *reinterpret_cast<const float4*>(scratch[k] + 4 * s);
+            sum = make_float4(sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w);
+        }
+        send(reinterpret_cast<float*>(place + s), sum, barrier, peer, CS == 1);
     }
-    if (CS == 1) compute_barrier();  // gather written above, read by receive_totals
 }
 
 // The team's sums, in double; one warp. `gathering` is how often this launch has done so before.
-__device__ __forceinline__ void receive_totals(const Block& b, unsigned sweep, unsigned gathering, double* total) {
-    if (CS > 1) barrier_wait(b.gathered + (sweep & 1), (gathering >> 1) & 1);
-    const int s = threadIdx.x & 31;
-    if (s < ALL_SUMS) {
+__device__ __forceinline__ void receive_totals(const Block& b, unsigned sweep, unsigned gathering, bool full, double* total) {
+    const int busy = busy_warps(b), lane = threadIdx.x & 31, side = sweep & 1;
+    if (CS > 1) barrier_wait(b.gathered + side, (gathering >> 1) & 1);
+    double four[4] = {};
+#pragma unroll 1
+    for (int i = lane; i < CS * busy; i += 32) {
+        const float4 x = b.quick[(side * CS + i / busy) * WARPS + i % busy];
+        four[0] += x.x, four[1] += x.y, four[2] += x.z, four[3] += x.w;
+    }
+    const double sum = four_sums(four);
+    if ((lane & 7) == 0) total[lane / 8] = sum;
+    if (full && lane < MORE) {
         double value = 0;
-#pragma unroll
-        for (int peer = 0; peer < CS; ++peer) {
-            const float x = b.gather[((sweep & 1) * CS + peer) * ALL_SUMS + s];
-            value = s == LARGEST_JUMP ? fmax(value, (double)x) : value + x;
-        }
-        total[s] = value;
+#pragma unroll 4
+        for (int peer = 0; peer < CS; ++peer) value += reinterpret_cast<const float*>(b.more + (side * CS + peer) * (MORE / 4))[lane];
+        total[DIVERGENCE + lane] = value;
     }
     __syncwarp();  // total written above, read by the first lane
 }
@@ -148,8 +171,7 @@ __device__ __forceinline__ void receive_totals(const Block& b, unsigned sweep, u
 __device__ __forceinline__ Decision glance(const Marginals& w, const double* total, double* status, int done) {
     Decision d = {};
     d.shift = translation(w, total[MASS], total[COLUMN_SIDE]);
-    const float jump = (float)total[LARGEST_JUMP] + fabsf(d.shift);
-    d.reason = total[EMPTY] > 0 ? EMPTY_COLUMN : jump > JUMP_LIMIT ? JUMPED : RUNNING;
-    if (d.reason != RUNNING && status) status[ITERATIONS] = done, status[REASON] = d.reason, status[JUMP] = jump;
+    d.reason = total[EMPTY] > 0 ? EMPTY_COLUMN : total[FAR] > 0 || fabsf(d.shift) > w.far ? JUMPED : RUNNING;
+    if (d.reason != RUNNING && status) status[ITERATIONS] = done, status[REASON] = d.reason;
     return d;
 }

@@ -33,7 +33,7 @@
 //   filling the whole ring while columns are added up: the small loads queue behind 26 MB        +15
 #define ROWS_KEEP_REFERENCE 0
 #define STORES_TERMS 0
-#define JUMP_LIMIT 1e300  // row sums are not relative to anything
+#define JUMP_LIMIT INFINITY  // row sums are not relative to anything
 __device__ __forceinline__ float forward_step(float k, float v, float, float, float& sum) {
     sum = fmaf(k, v, sum);
     return k;

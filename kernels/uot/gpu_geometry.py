@@ -65,6 +65,7 @@ class Geometry:
         """Compile-time constants of this geometry."""
         names = {"ELEM": self.element, "Q": self.pieces, "LANES": self.lanes, "RR": self.rows, "CS": self.cluster}
         names |= {"THREADS": self.threads, "SENDERS": SENDERS, "RECEIVERS": self.receivers, "KEEPS": int(self.keeps)}
+        names["DEPTH"] = depth(self.count)
         return tuple(f"-D{name}={value}" for name, value in names.items())
 
 
@@ -73,9 +74,14 @@ def fixed_bytes(threads: int, lanes: int, rows: int, cluster: int, width: int, c
     group = threads // lanes * rows
     padded = -(-group // 4) * 4
     folds = threads // 32 if lanes < 32 else threads // lanes
-    floats = 4 * padded * (max(1, lanes // 32) + 1 + cluster) + (folds + 1) * width
-    floats += 2 * cluster * ALL_SUMS + 4 + (1 if points else 2) * count * group
-    return 48 + 4 * floats
+    floats = padded * (4 * max(1, lanes // 32) + 4 + depth(count) * cluster) + (folds + 1) * width
+    floats += 2 * cluster * (threads // 32 * 4 + ALL_SUMS - 4) + 8 + (1 if points else 2) * count * group
+    return 8 * (4 + 4 + depth(count) + 2) + 4 * floats
+
+
+def depth(count: int) -> int:
+    """Groups whose sums may be on their way between blocks."""
+    return 8 if count > 4 else 4
 
 
 def _shapes(chunks: int, vector: int) -> Iterator[tuple[int, int, int]]:
@@ -89,7 +95,7 @@ def _shapes(chunks: int, vector: int) -> Iterator[tuple[int, int, int]]:
 
 
 @dataclass(frozen=True)
-class _Matrix:
+class Matrix:
     """What is to be cut: rows, columns, storage, for so many teams of so many blocks."""
 
     m: int
@@ -99,7 +105,7 @@ class _Matrix:
     cluster: int
     stores: bool
     points: bool
-    group_bytes: int
+    group_bytes: int = GROUP_BYTES
 
     def cuts(self) -> Iterator[tuple[float, Geometry]]:
         """Every way that fits, with about the time that a sweep takes (ns)."""
@@ -151,10 +157,10 @@ class _Matrix:
         size = STORAGE[self.storage][1]
         entry = (12.0 if size == 4 else 37.0) + (30 if self.points else 6 if self.stores else 0)  # instructions a piece
         instructions = cut.rows * (cut.pieces * entry + 6) + 60
-        step = instructions * max(cut.threads / 128, 3.0) / 1.7 + 300
+        step = 1.3 * (instructions * max(cut.threads / 128, 3.0) / 1.7 + 300)  # with waits between the warps, each step
         if not self.points and not cut.keeps:
             ahead = min(cut.flight, cut.slots - _lag(self.cluster) - 0.5) * cut.group * cut.width * size
-            step = max(step, cut.group * cut.width * size / 41 / min(1.0, ahead / 50_000))
+            step = max(step, cut.group * cut.width * size / 41 / min(1.0, ahead / 64_000))
         return (cut.count + _lag(self.cluster)) * step
 
 
@@ -166,19 +172,17 @@ def _lag(cluster: int) -> int:
     return 3 if cluster > 1 else 2  # as in sweep.cuh
 
 
-def geometry(
-    m: int, n: int, storage: str, teams: int, cluster: int, *, stores: bool, group_bytes: int = GROUP_BYTES
-) -> Geometry:
+def geometry(m: int, n: int, storage: str, teams: int, cluster: int, *, stores: bool) -> Geometry:
     """Cut an m x n matrix for `teams` clusters of `cluster` blocks; `stores` as in log.cu (then nothing is kept)."""
-    return _best(_Matrix(m, n, storage, teams, cluster, stores, False, group_bytes))
+    return _best(Matrix(m, n, storage, teams, cluster, stores, False))
 
 
 def points_geometry(m: int, n: int, teams: int, cluster: int) -> Geometry:
     """Cut m x n point pairs: the terms of LAG + 1 groups lie in shared memory."""
-    return _best(_Matrix(m, n, "float32", teams, cluster, True, True, SHARED_BYTES))
+    return _best(Matrix(m, n, "float32", teams, cluster, True, True, SHARED_BYTES))
 
 
-def _best(matrix: _Matrix) -> Geometry:
+def _best(matrix: Matrix) -> Geometry:
     found = list(matrix.cuts())
     if not found:
         raise NoGeometry(f"{matrix.m} x {matrix.n}: row groups do not fit shared memory")

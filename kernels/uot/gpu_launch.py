@@ -21,13 +21,14 @@ from kernels.uot.gpu_geometry import (
 
 LOG2E = float(np.log2(np.e))
 STAGING_BYTES = 1 << 25
+CHUNK_BYTES = 1 << 20  # of rows on the device on their way into panels, at least; else a 128th of the matrix
 CLUSTERS = (16, 8, 4, 2, 1)  # blocks that share a row: the largest that the device can run
 NON_PORTABLE = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 MIXING_DOUBLES = 2 * MEMORY * MEMORY + 3 * MEMORY + 4 + 2  # of struct Mixing in anderson.cuh
 BEST, MASS = MIXING_DOUBLES - 4, MIXING_DOUBLES - 3  # in it
 
 # status[] and reasons, as in marginals.cuh
-ITERATIONS, GAP, PRIMAL, DUAL, REASON, JUMP, TRANSLATION, REJECTED, STATUS = range(9)
+ITERATIONS, GAP, PRIMAL, DUAL, REASON, TRANSLATION, REJECTED, STATUS = range(8)
 RUNNING, CONVERGED, JUMPED, EMPTY_COLUMN = range(4)
 WHOLE, SWEEP_ONLY, COLUMNS_ONLY = range(3)  # as in columns.cuh
 
@@ -160,25 +161,30 @@ class Dense:
         return geometry(self.m, self.n, self.storage, teams, cluster, stores=self.stores)
 
     def _matrix(self) -> Any:
-        cost = self.problem.cost
+        """The costs or their kernel in panels (cluster, m, width): what one block reads lies together."""
+        cost, g = self.problem.cost, self.cut
         assert cost is not None
-        shape = (self.m, self.cut.ld)
-        if self.storage == "float32":
-            matrix = cp.empty(shape, cp.float32)
-            upload(cost, matrix)
-            if self.method == "fused":
-                _gibbs(matrix[:, : self.n], LOG2E / self.problem.reg, matrix[:, : self.n])
-            return matrix
-        matrix = cp.zeros(shape, cp.float16 if self.storage == "float16" else cp.uint16)
-        step = max(1, STAGING_BYTES // (4 * shape[1]))
-        chunk = cp.empty((min(step, self.m), shape[1]), cp.float32)
+        kind = {"float32": cp.float32, "float16": cp.float16, "bfloat16": cp.uint16}[self.storage]
+        panels = cp.empty((g.cluster, self.m, g.width), kind)
+        direct = isinstance(cost, cp.ndarray) and cost.dtype == cp.float32 and self.n == g.ld
+        step = max(1, max(CHUNK_BYTES, self.m * g.ld * 4 >> 7) // (4 * g.ld))
+        chunk = None if direct else cp.empty((min(step, self.m), g.ld), cp.float32)
         for start in range(0, self.m, step):
             stop = min(self.m, start + step)
-            upload(cost[start:stop], chunk)
-            part = chunk[: stop - start, : self.n]
-            _gibbs(part, LOG2E / self.problem.reg, part)
-            matrix[start:stop, : self.n] = part if self.storage == "float16" else _to_bfloat16(part)
-        return matrix
+            if chunk is not None:
+                upload(cost[start:stop], chunk[: stop - start])
+            rows = cost[start:stop] if chunk is None else chunk[: stop - start]
+            part = rows.reshape(stop - start, g.cluster, g.width).transpose(1, 0, 2)
+            if self.method == "fused":
+                _gibbs(part, LOG2E / self.problem.reg, self.storage == "bfloat16", panels[:, start:stop])
+            else:
+                panels[:, start:stop] = part
+        return panels
+
+    def stored(self, rows: slice) -> Any:
+        """Rows of the stored matrix, (k, n) as they are stored."""
+        part = self.matrix[:, rows]
+        return part.transpose(1, 0, 2).reshape(part.shape[1], self.cut.ld)[:, : self.n]
 
     def begin(self, reg: float, g: Any) -> None:
         """Start a stage at `reg` from column potentials g (n,), in the units of the cost."""
@@ -199,12 +205,15 @@ class Dense:
         power = 1.0 if np.isinf(r1) else r1 / (r1 + self.reg)
         self.status[REASON] = RUNNING
         arguments = (self.matrix, self.log_a, self.values, self.potential)
-        numbers = (np.int32(self.m), np.int32(self.n), np.int32(self.cut.ld), np.int32(self.product))
+        numbers = (np.int32(self.m), np.int32(self.n), np.int32(self._line()), np.int32(self.product))
         blocks = min(self.cut.blocks, -(-self.m // 16))
         self.row_reference((blocks,), (512,), (*arguments, *numbers, self._measure(), np.float32(power)))
 
     def _measure(self) -> Any:
         return np.float32(LOG2E / self.reg)
+
+    def _line(self) -> int:
+        return self.cut.width
 
     def launch(
         self,
@@ -283,13 +292,19 @@ class Points(Dense):
     def _measure(self) -> Any:
         return np.int32(self.dimension)
 
+    def _line(self) -> int:
+        return self.cut.ld
+
 
 _runs: dict[tuple[int, int, int], bool] = {}  # (device, cluster, teams) that did not fit
 
-_gibbs = cp.ElementwiseKernel("T c, float64 scale", "T k", "k = exp2f((float)(-c * scale))", "uot_gibbs")
-_to_bfloat16 = cp.ElementwiseKernel(
-    "float32 x",
-    "uint16 y",
-    "unsigned u = __float_as_uint(x); y = (u + 0x7fff + ((u >> 16) & 1)) >> 16",
-    "uot_to_bfloat16",
+_gibbs = cp.ElementwiseKernel(
+    "float32 c, float64 scale, bool bfloat16",
+    "T k",
+    """
+    const float x = exp2f((float)(-c * scale));
+    const unsigned u = __float_as_uint(x);  // bfloat16 is kept as the upper half of the word, rounded to even
+    k = bfloat16 ? (T)((u + 0x7fff + ((u >> 16) & 1)) >> 16) : (T)x;
+    """,
+    "uot_gibbs",
 )

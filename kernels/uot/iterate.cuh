@@ -16,15 +16,20 @@ __device__ __forceinline__ float norm_of(const Block&, const Problem&, const uns
 __device__ __forceinline__ void begin(const Block& b, const Problem& p, const float* log_a, const float* g, const double* potential,
                                       int slots) {
     if (threadIdx.x == 0) {
-        for (int s = 0; s < 2 * slots; ++s) barrier_init(b.full + s, 1);  // full and empty
-        for (int s = 0; s < 4 + 2; ++s) barrier_init(b.exchanged + s, 1);  // and gathered
+        for (int s = 0; s < slots; ++s) barrier_init(b.full + s, 1), barrier_init(b.empty + s, WARPS);
+        for (int s = 0; s < 4; ++s) barrier_init(b.shared + s, WARPS), barrier_init(b.weighed + s, RECEIVERS / 32);
+        for (int s = 0; s < DEPTH; ++s) barrier_init(b.exchanged + s, CS > 1 ? 1 : SENDERS / 32);
+        for (int s = 0; s < 2; ++s) barrier_init(b.gathered + s, 1);
         fence_barrier_init();
     }
+    uint4* slot = reinterpret_cast<uint4*>(b.slot);  // what no copy covers must be a number
+    for (size_t k = threadIdx.x; k < (size_t)slots * R * b.width * BYTES / 16; k += blockDim.x) slot[k] = make_uint4(0, 0, 0, 0);
+    fence_async();
     for (int j = threadIdx.x; j < b.width; j += blockDim.x) b.value[j] = g[b.rank * b.width + j];
     for (int k = threadIdx.x; k < b.count * R; k += blockDim.x) {
         const int i = first_row(b, k / R) + k % R;
         const float log_mass = i < p.m ? log_a[i] : -INFINITY, beta = p.product ? log_mass : 0.f;
-        float reference = 0.f;
+        float reference = log_mass == -INFINITY ? INFINITY : 0.f;  // terms of no row: 0
         if (!POINTS) b.row_mass[k] = log_mass;
         if (ROWS_KEEP_REFERENCE && log_mass != -INFINITY && potential[i] > -INFINITY)
             reference = (p.product ? 0.f : log_mass) - (float)((potential[i] - beta) / p.power_a);
@@ -50,7 +55,7 @@ struct Verdict {
 __device__ __forceinline__ Verdict conclude(const Marginals& w, const double* total, double* status, Mixing& mixing, int done, bool full,
                                             bool mixes) {
     double* place = blockIdx.x == 0 ? status : nullptr;
-    const Decision d = full ? judge(w, total, place, done, JUMP_LIMIT) : glance(w, total, place, done);
+    const Decision d = full ? judge(w, total, place, done) : glance(w, total, place, done);
     Verdict v = {d.shift, d.reason, false};
     if (!mixes || d.reason == CONVERGED) return v;
     v.rejected = reject(mixing, d);
@@ -65,12 +70,14 @@ __device__ __forceinline__ Verdict settle(const Block& b, const Problem& p, cons
     __shared__ Verdict verdict;
     __shared__ double total[2][ALL_SUMS];
     if (computes()) {
-        float sums[ALL_SUMS] = {};
-        update_columns(b, p, w, x, done, full, sums);
-        if (mixes) difference(b, mixing, history, sums);
-        send_totals(b, sums, mixes ? ALL_SUMS : full ? SUMS : FEW, done);
-        const int warp = threadIdx.x / 32;
-        if (warp == 0 || (warp == 1 && mixes)) receive_totals(b, done, it, total[warp]);
+        float first[4] = {}, more[MORE] = {};
+        const int warp = threadIdx.x / 32, side = done & 1;
+        update_columns(b, p, w, x, done, full, first, more);
+        send_first(b, first, done, full ? CS * MORE * 4 : 0);
+        if (mixes) difference(b.width, b.log_mass, b.value, b.next, mixing, history, more);
+        if (full) send_more(more, b.more + (side * CS + b.rank) * (MORE / 4), b.gathered + side, busy_warps(b));
+        if (CS == 1) compute_barrier();  // sums written above, read below
+        if (warp == 0 || (warp == 1 && mixes)) receive_totals(b, done, it, full, total[warp]);
         if (threadIdx.x == 0) verdict = conclude(w, total[0], status, mixing, done, full, mixes);
         if (threadIdx.x == 32 && mixes) learn(mixing, total[1], translation(w, total[1][MASS], total[1][COLUMN_SIDE]));
     }
@@ -81,12 +88,11 @@ __device__ __forceinline__ Verdict settle(const Block& b, const Problem& p, cons
 // Sets the columns' next values. `g`, where the launch ends: those that no row has seen yet, then those the last sweep saw.
 __device__ __forceinline__ void set_columns(const Block& b, const Problem& p, const Mixing& mixing, float* history, const Verdict& v,
                                             bool mixes, float* g) {
-    for (int k = threadIdx.x; 2 * k < b.width; k += THREADS) {
-        for (int j = 2 * k; j < 2 * k + 2; ++j) {
-            const float seen = b.value[j], next = mixes ? mixed(b, mixing, history, v.rejected, v.shift, j) : b.next[j] - v.shift;
-            b.value[j] = next;
-            if (g) g[b.rank * b.width + j] = next, g[p.ld + b.rank * b.width + j] = seen;
-        }
+#pragma unroll 1
+    for (int j = 2 * threadIdx.x; j < b.width; j += j & 1 ? 2 * THREADS - 1 : 1) {
+        const float seen = b.value[j], next = mixes ? mixed(b, mixing, history, v.rejected, v.shift, j) : b.next[j] - v.shift;
+        b.value[j] = next;
+        if (g) g[b.rank * b.width + j] = next, g[p.ld + b.rank * b.width + j] = seen;
     }
 }
 
@@ -94,11 +100,12 @@ __device__ __forceinline__ void set_columns(const Block& b, const Problem& p, co
 __device__ __forceinline__ void iterate_block(const Block& b, const Problem& p, const Marginals& w, const Exchange& x, Mixing& mixing,
                                               float* history, const unsigned char* matrix, const float* log_a, double* potential, float* g,
                                               double* status, int before, int iterations, int every, bool mixes) {
-    Progress now;
+    Place now;
+    unsigned groups = 0;
     const Cloud cloud = load_cloud(b, p, matrix);
     for (int it = 0; it < iterations; ++it) {
         const bool full = mixes || (it + 1) % every == 0 || it + 1 == iterations;
-        if (x.part != COLUMNS_ONLY && !computes()) weigh_groups(b, p, log_a, potential, full, now);
+        if (x.part != COLUMNS_ONLY && !computes()) weigh_groups(b, p, log_a, potential, full, groups);
         if (x.part != COLUMNS_ONLY && computes()) {
             float column[COLUMNS], total[COLUMNS];
 #pragma unroll
@@ -107,9 +114,10 @@ __device__ __forceinline__ void iterate_block(const Block& b, const Problem& p, 
                 column[c] = column_factor(j < b.width ? b.value[j] : -INFINITY, j < b.width ? norm_of(b, p, matrix, j) : 0.f);
                 total[c] = 0.f;
             }
-            compute(b, p, cloud, column, total, now);
+            compute(b, p, cloud, column, total, groups, now);
             fold_columns(b, total);
         }
+        groups += b.count;
         work_barrier();  // folds and the rows' side written above, read below
         if (x.part == SWEEP_ONLY) {
             float2* line = reinterpret_cast<float2*>(x.partial + (size_t)b.team * p.ld + (size_t)b.rank * b.width);
@@ -148,11 +156,10 @@ iterate(const unsigned char* matrix, const float* log_a, const float* log_b, dou
         int iterations, int every, int mixes, int part, int slots, int flight, int own_history) {
     extern __shared__ __align__(128) unsigned char shared[];
     __shared__ Mixing mixing;
+    __shared__ Marginals w;
     __shared__ volatile int stop;
     const Problem p = {m, n, ld, product, isinf(rho_a) ? 1 : 0, dimension, (float)(1.4426950408889634 / eps),
                        (float)(isinf(rho_a) ? 1.0 : rho_a / (rho_a + eps)), (float)(isinf(rho_b) ? 1.0 : rho_b / (rho_b + eps))};
-    const Marginals w = {eps, rho_a, rho_b, mass_a, mass_b, mass_reference, spread, tolerance, enough,
-                         (float)(eps / rho_b), (float)(kappa(rho_a, rho_b) / eps)};
     if (status[REASON] != RUNNING) return;  // a launch queued behind one that has ended the matter
     Block b = lay_out(shared, p, slots, flight);
     b.log_mass = log_b + b.rank * b.width;
@@ -161,7 +168,11 @@ iterate(const unsigned char* matrix, const float* log_a, const float* log_b, dou
     if (part == COLUMNS_ONLY && b.team) return;  // one team is enough where nothing is exchanged
     float* kept_history = history + (size_t)(own_history ? b.rank : blockIdx.x) * LINES * b.width;
     float* lines = own_history ? b.reference + (POINTS ? 1 : 2) * b.count * R : kept_history;
-    if (threadIdx.x == 0) mixing = *memory, stop = 0;
+    if (threadIdx.x == 0) {
+        mixing = *memory, stop = 0;
+        w = {eps, rho_a, rho_b, mass_a, mass_b, mass_reference, spread, tolerance, enough, (float)(eps / rho_b), JUMP_LIMIT / 2,
+             (float)(kappa(rho_a, rho_b) / eps)};
+    }
     begin(b, p, log_a, g, potential, slots);
     if (mixes && own_history) keep_history(b, lines, kept_history, false);
     cluster_barrier(CS == 1);  // barriers and values are ready in all blocks of the team; potentials were read

@@ -19,7 +19,7 @@
 // Tried and dropped (n = 10240, us): two exponentials everywhere 128, terms in shared memory 115.
 #include "uot/ring.cuh"
 #define ROWS_KEEP_REFERENCE 1
-#define JUMP_LIMIT 60.0  // a row sum moves by at most as much as the column values: terms stay in float32's range
+#define JUMP_LIMIT 60.f  // a row sum moves by at most as much as the column values: terms stay in float32's range
 #ifndef STORES_TERMS
 #define STORES_TERMS 0
 #endif
@@ -41,12 +41,11 @@ __device__ __forceinline__ float column_factor(float value, float) { return valu
 // Grid: any. Block: a multiple of 32. Shared: none. Reads: cost, g. Writes: potential. Requires: nothing.
 // Work: a row a warp, one read of the costs.
 extern "C" __global__ void row_reference(const float* cost, const float* log_a, const float* g, double* potential, int m, int n,
-                                         int ld, int product, float scale, float power_a) {
+                                         int width, int product, float scale, float power_a) {
     const int lane = threadIdx.x & 31;
         for (int i = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; i < m; i += gridDim.x * (blockDim.x / 32)) {
-        const float* row = cost + (size_t)i * ld;
         float most = -INFINITY;
-        for (int j = lane; j < n; j += 32) most = fmaxf(most, fmaf(row[j], -scale, g[j]));
+        for (int j = lane; j < n; j += 32) most = fmaxf(most, fmaf(cost[((size_t)(j / width) * m + i) * width + j % width], -scale, g[j]));
         most = -warp_min(-most);
         const float alpha = product ? 0.f : log_a[i], beta = product ? log_a[i] : 0.f;
         if (lane == 0) potential[i] = power_a * (alpha - (most == -INFINITY ? 0.f : most)) + beta;

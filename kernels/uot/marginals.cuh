@@ -19,6 +19,7 @@ struct Marginals {
     double spread;             // at least max C - min C
     double tolerance, enough;  // on the relative gap, on the gap of a unit of the plan's mass
     float inverse;             // eps / rho_b: 0 where the columns' marginal is exact
+    float far;                 // a column's value and the translation may each move by so much in one iteration
     float lift;                // kappa / eps, kappa = rho_a rho_b / (rho_a + rho_b): how translations scale
 };
 
@@ -28,11 +29,14 @@ __device__ __forceinline__ double kappa(double rho_a, double rho_b) {
 }
 
 // status[]: what the host reads and a later launch goes on from.
-enum { ITERATIONS, GAP, PRIMAL, DUAL, REASON, JUMP, TRANSLATION, REJECTED, STATUS };
+enum { ITERATIONS, GAP, PRIMAL, DUAL, REASON, TRANSLATION, REJECTED, STATUS };
 enum { RUNNING = 0, CONVERGED = 1, JUMPED = 2, EMPTY_COLUMN = 3 };
-enum { MASS, COLUMN_SIDE, LARGEST_JUMP, EMPTY, DIVERGENCE, DEFECT, VIOLATION, EXACT, SUMS };
+// Sums over columns. The first four every iteration needs: of masses t, of b e^(-g / rho_b), and how many columns' values
+// moved too far or have no mass at all. The other four are for the gap.
+enum { MASS, COLUMN_SIDE, FAR, EMPTY, DIVERGENCE, DEFECT, VIOLATION, EXACT, SUMS };
 constexpr int MEMORY = 5;                        // differences that Anderson acceleration keeps
 constexpr int ALL_SUMS = SUMS + 2 + 2 * MEMORY;  // with its products
+constexpr int MORE = ALL_SUMS - DIVERGENCE;      // but for the first four
 
 // x - 1 + e^-x >= 0 without cancellation near 0.
 __device__ __forceinline__ float divergence(float x) {
@@ -40,32 +44,43 @@ __device__ __forceinline__ float divergence(float x) {
     return x + expm1f(-x);
 }
 
-// From the mass t of column j, at the value it had in the sweep, to its next value; adds to the thread's sums, to those
-// that only the gap needs if `full`.
-__device__ __forceinline__ float column_value(const Problem& p, const Marginals& w, float t, float value, float log_mass, bool full,
-                                              float* sums) {
+// Lane l gets the sum over the warp of value[(l >> 3) & 3]: 6 exchanges for 4 sums.
+template <typename T>
+__device__ __forceinline__ T four_sums(const T (&value)[4]) {
+    const bool high = threadIdx.x & 16, odd = threadIdx.x & 8;
+    T x = (high ? value[2] : value[0]) + __shfl_xor_sync(FULL_WARP, high ? value[0] : value[2], 16);
+    T y = (high ? value[3] : value[1]) + __shfl_xor_sync(FULL_WARP, high ? value[1] : value[3], 16);
+    T sum = (odd ? y : x) + __shfl_xor_sync(FULL_WARP, odd ? x : y, 8);
+#pragma unroll
+    for (int step = 4; step; step >>= 1) sum += __shfl_xor_sync(FULL_WARP, sum, step);
+    return sum;
+}
+
+// From the mass t of column j, at the value it had in the sweep, to its next value; adds to the thread's first four sums.
+__device__ __forceinline__ float column_value(const Problem& p, const Marginals& w, float t, float value, float log_mass,
+                                              float (&sums)[4]) {
     if (log_mass == -INFINITY) return -INFINITY;
     const float alpha = p.product ? 0.f : log_mass, beta = p.product ? log_mass : 0.f;
-    const float inverse = w.inverse;
-    if (!(t > 1e-34f)) {
-        sums[EMPTY] += 1;
-        sums[COLUMN_SIDE] += fast_exp2(log_mass - inverse * (value - beta));
-        return value;
-    }
-    const float log_t = __log2f(t);
-    const float next = p.power_b * (alpha - log_t + value) + beta;
-    sums[MASS] += t;
-    sums[COLUMN_SIDE] += fast_exp2(log_mass - inverse * (next - beta));
-    sums[LARGEST_JUMP] = fmaxf(sums[LARGEST_JUMP], fabsf(next - value));
-    if (!full) return next;
-    const float x = 0.693147181f * (log_t - log_mass + inverse * (value - beta));
-    sums[DIVERGENCE] += isinf(w.rho_b) ? exp2f(log_mass) * divergence(-x) : t * divergence(x);
-    sums[DEFECT] += -t * expm1f(-x);
-    if (isinf(w.rho_b)) {
-        sums[VIOLATION] += fabsf(t - exp2f(log_mass));
-        sums[EXACT] += exp2f(log_mass) * (value - beta);
-    }
+    const bool empty = !(t > 1e-34f);
+    const float next = empty ? value : p.power_b * (alpha - __log2f(t) + value) + beta;
+    sums[MASS] += empty ? 0.f : t;
+    sums[COLUMN_SIDE] += fast_exp2(log_mass - w.inverse * (next - beta));
+    sums[FAR] += fabsf(next - value) > w.far ? 1.f : 0.f;
+    sums[EMPTY] += empty ? 1.f : 0.f;
     return next;
+}
+
+// What column j adds to the sums that only the gap needs, MORE of them. Out of line: few iterations come here, and code that
+// stands in their way costs all others time to fetch.
+__device__ __noinline__ void gap_terms(int product, int exact, float inverse, float t, float value, float log_mass, float* more) {
+    if (log_mass == -INFINITY || !(t > 1e-34f)) return;
+    const float free = value - (product ? log_mass : 0.f);
+    const float x = 0.693147181f * (__log2f(t) - log_mass + inverse * free), mass = exact ? exp2f(log_mass) : 0.f;
+    more[0] += exact ? mass * divergence(-x) : t * divergence(x);
+    more[DEFECT - DIVERGENCE] += -t * expm1f(-x);
+    if (!exact) return;
+    more[VIOLATION - DIVERGENCE] += fabsf(t - mass);
+    more[EXACT - DIVERGENCE] += mass * free;
 }
 
 struct Decision {
@@ -90,7 +105,7 @@ __device__ __forceinline__ float translation(const Marginals& w, double mass, do
 // The translation t that maximises the dual of the pair in hand, f + t and g - t, is kappa log(mass / column side) with
 // kappa = rho_a rho_b / (rho_a + rho_b); with c = t / rho_b, phi(x) = e^-x - 1 + x and D = sum t_j phi(x_j) it leaves
 //   gap = rho_a M phi(t / rho_a) + rho_b [D + M (e^c - 1 - c) - defect (e^c - 1)].
-__device__ inline Decision judge(const Marginals& w, const double* total, double* status, int done, double jump_limit) {
+__device__ __noinline__ Decision judge(const Marginals& w, const double* total, double* status, int done) {
     const double unit = w.eps * 0.6931471805599453;  // of a potential in log2 units
     const bool exact_a = isinf(w.rho_a), exact_b = isinf(w.rho_b);
     const double mass = total[MASS], side = mass - total[DEFECT], k = kappa(w.rho_a, w.rho_b);
@@ -106,11 +121,11 @@ __device__ inline Decision judge(const Marginals& w, const double* total, double
     Decision d;
     d.dual = dual, d.gap = gap;
     d.shift = translation(w, mass, total[COLUMN_SIDE]);
-    const double jump = total[LARGEST_JUMP] + fabs(d.shift);
+    const bool far = total[FAR] > 0 || fabsf(d.shift) > w.far;
     const bool small = gap <= w.tolerance * fmax(fabs(primal), fabs(dual)) || gap <= w.enough * mass;
-    d.reason = total[EMPTY] > 0 ? EMPTY_COLUMN : small ? CONVERGED : jump > jump_limit ? JUMPED : RUNNING;
+    d.reason = total[EMPTY] > 0 ? EMPTY_COLUMN : small ? CONVERGED : far ? JUMPED : RUNNING;
     if (status) {
-        const double values[STATUS] = {(double)done, gap, primal, dual, (double)d.reason, jump, t / unit, 0.0};
+        const double values[STATUS] = {(double)done, gap, primal, dual, (double)d.reason, t / unit, 0.0};
         for (int s = 0; s < STATUS; ++s) status[s] = values[s];
     }
     return d;

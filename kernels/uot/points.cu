@@ -22,6 +22,6 @@
 #define POINTS 1
 #define ROWS_KEEP_REFERENCE 1
 #define STORES_TERMS 1
-#define JUMP_LIMIT 60.0
+#define JUMP_LIMIT 60.f
 __device__ __forceinline__ float backward_step(float e, float, float, float, float weight, float total) { return fmaf(weight, e, total); }
 #include "uot/places.cuh"

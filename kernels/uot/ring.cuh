@@ -1,7 +1,7 @@
 // Bulk copies, barriers in shared memory and stores into another block of the cluster, as thin wrappers of PTX.
 //
-// Below sm_90 there is no bulk copy and no cluster: a copy is then made by the calling thread alone (slow and
-// right), so that every kernel compiles and runs there with one block per row.
+// Below sm_90 there is no bulk copy and no cluster: a copy is then made by the calling warp (slow and right), so that every
+// kernel compiles and runs there with one block per row.
 
 #ifndef INFINITY
 #define INFINITY __int_as_float(0x7f800000)
@@ -70,22 +70,19 @@ __device__ __forceinline__ void fence_async() {
 #endif
 }
 
-// Copy `bytes` (a multiple of 16, both ends aligned to 16) into shared memory; completes on `barrier`.
+// Copy `bytes` (a multiple of 16, both ends aligned to 16) into shared memory; one warp. Completes on `barrier`.
 __device__ __forceinline__ void bulk_copy(void* to, const void* from, unsigned bytes, unsigned long long* barrier) {
+    const unsigned lane = threadIdx.x & 31;
 #if __CUDA_ARCH__ >= 900
-    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
-                     shared_address(to)),
-                 "l"(from), "r"(bytes), "r"(shared_address(barrier))
-                 : "memory");
+    if (lane == 0)
+        asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];" ::"r"(
+                         shared_address(to)),
+                     "l"(from), "r"(bytes), "r"(shared_address(barrier))
+                     : "memory");
 #else
-    for (unsigned k = 0; k < bytes / 16; ++k) static_cast<uint4*>(to)[k] = static_cast<const uint4*>(from)[k];
-#endif
-}
-
-// Ends a batch of bulk copies that was begun with barrier_expect; only the plain copies of old chips need it.
-__device__ __forceinline__ void bulk_commit(unsigned long long* barrier) {
-#if __CUDA_ARCH__ < 900
-    barrier_arrive(barrier);
+    for (unsigned k = lane; k < bytes / 16; k += 32) static_cast<uint4*>(to)[k] = static_cast<const uint4*>(from)[k];
+    __syncwarp();  // copied above, announced below
+    if (lane == 0) barrier_arrive(barrier);
 #endif
 }
 

@@ -3,17 +3,22 @@
 // A team of CS blocks (a cluster) owns whole rows; block `rank` of it owns `width` columns of each, the same ones in every
 // team. Groups of R rows arrive by bulk copy in slots of shared memory. Of the THREADS threads that compute, LANES lie
 // along a row (each with the same Q pieces of 16 bytes of every row, whose column values and sums stay in its registers)
-// and ROW_LANES beside each other, RR rows of a group each. In step k, between two barriers of the block,
+// and ROW_LANES beside each other, RR rows of a group each. For each group k,
 //
-//   THREADS threads     forward(k)         shares of R row sums
-//                       backward(k - LAG)  column sums += weight * row
-//   SENDERS threads     send_sums(k - 1)   to every block of the team, through its shared memory
-//   RECEIVERS threads   weigh(k - 2)       sum over the blocks -> row weight, in every block alike
-//   one warp            feed               copies into slots that were left, at most `flight` under way at a time
+//   THREADS threads     forward(k)     shares of R row sums                                        -> shared
+//                       backward(k - LAG)  column sums += weight * row; leaves the slot of group k - LAG   -> empty
+//   SENDERS threads     send_sums(k)   to every block of the team, through its shared memory       -> exchanged
+//   RECEIVERS threads   weigh(k)       sum over the blocks -> row weight, in every block alike     -> weighed
+//   one warp            feed(k)        copies into slots that were left, at most `flight` under way at a time  -> full
 //
-// so neither the latency of a reduction nor that of a logarithm is ever waited for. The matrix does not depend on the
-// column values: `feed` runs through all sweeps of a launch without looking up, and fills the ring while columns are
-// updated. More copies under way than the memory's latency asks for would only hold up every other load.
+// Each arrow is a barrier in shared memory that the next in line waits for; nobody waits for all, so warps drift apart and
+// neither the latency of a reduction nor that of a logarithm is waited for. The matrix does not depend on the column
+// values: `feed` runs through all sweeps of a launch without looking up, and fills the ring while columns are updated.
+// More copies under way than the memory's latency asks for would only hold up every other load.
+//
+// Shares and weights of 4 groups are kept, sums of DEPTH: a warp shares group k + 4 after it went back over k + 1, which
+// all blocks had sent, so shares and weights of k are used up; a block sends k + 6 after it went back over k + 3, so every
+// block shared k + 3 after it went back over k, so sums of k are used up. Up to 4 groups a sweep, 4 are enough.
 // A file that includes this defines forward_step, backward_step (one element), ROWS_KEEP_REFERENCE (row sums are relative
 // to the last ones) and STORES_TERMS (forward leaves its terms in shared memory for backward).
 #include "uot/marginals.cuh"
@@ -30,6 +35,7 @@
 #define THREADS 512  // that compute
 #define SENDERS 64   // that pass row sums on
 #define RECEIVERS 32 // that weigh rows
+#define DEPTH 8      // groups whose sums may be on their way between blocks: 8, or 4 if a sweep has no more than 4 groups
 #define KEEPS 0      // 1: all groups stay in their slots for all sweeps
 #endif
 
@@ -55,19 +61,19 @@ constexpr int MINE = (R + RECEIVERS - 1) / RECEIVERS;     // rows of a group tha
 
 struct Block {
     unsigned char* slot;            // slots of R * width elements
-    unsigned long long *full, *empty;  // one barrier per slot each
-    unsigned long long* exchanged;  // 4 barriers, one per group in flight between the blocks of a team
-    unsigned long long* gathered;   // 2 barriers, for the sums of columns.cuh
+    // barriers: two a slot; 4 each; DEPTH, for the sums of a group; 2, for the sums of columns.cuh
+    unsigned long long *full, *empty, *shared, *weighed, *exchanged, *gathered;
     float* share;                   // [4][ROW_WARPS][RP]
     float* weight;                  // [4][RP]
-    float* sums;                    // [4][CS][RP], written by the blocks of the team
+    float* sums;                    // [DEPTH][CS][RP], written by the blocks of the team
     float* fold;                    // [FOLDS][width]
     float *value, *next;            // [width] each: log2 of the columns' values, of their image; next is the first line of fold
     const float* log_mass;          // [width] of all columns' in global memory
-    float* gather;                  // [2][CS][ALL_SUMS], written by the blocks of the team
+    float4* quick;                  // [2][CS][WARPS] of the sums that every iteration needs, written by the team's blocks
+    float4* more;                   // [2][CS][MORE / 4] of the others
     float* reference;               // [count * R]: log2 of the last row sum
     float* row_mass;                // [count * R]: log2 of the rows' masses; with POINTS those in global memory
-    float* exact;                   // [1]: the rows' side of the dual value where their marginal is exact
+    float* exact;                   // [8]: by warp of the receivers, the rows' side of the dual value where their marginal is exact
     int team, teams, rank, width, count, slots, flight;
 };
 
@@ -92,17 +98,20 @@ __device__ __forceinline__ Block lay_out(unsigned char* shared, const Problem& p
     unsigned char* at = shared + (size_t)slots * R * b.width * BYTES;
     b.full = reinterpret_cast<unsigned long long*>(at);
     b.empty = b.full + slots;
-    b.exchanged = b.empty + slots;
-    b.gathered = b.exchanged + 4;
+    b.shared = b.empty + slots;
+    b.weighed = b.shared + 4;
+    b.exchanged = b.weighed + 4;
+    b.gathered = b.exchanged + DEPTH;
     at = reinterpret_cast<unsigned char*>(b.gathered + 2);
     b.share = take(at, 4 * ROW_WARPS * RP);
     b.weight = take(at, 4 * RP);
-    b.sums = take(at, 4 * CS * RP);
+    b.sums = take(at, DEPTH * CS * RP);
     b.fold = take(at, FOLDS * b.width);
     b.next = b.fold;  // whoever reads a pair of sums there writes the same pair of images
     b.value = take(at, b.width);
-    b.gather = take(at, 2 * CS * ALL_SUMS);
-    b.exact = take(at, 4);
+    b.quick = reinterpret_cast<float4*>(take(at, 2 * CS * WARPS * 4));
+    b.more = reinterpret_cast<float4*>(take(at, 2 * CS * MORE));
+    b.exact = take(at, 8);
     b.reference = take(at, b.count * R);
     b.row_mass = POINTS ? nullptr : take(at, b.count * R);
     return b;
@@ -110,25 +119,21 @@ __device__ __forceinline__ Block lay_out(unsigned char* shared, const Problem& p
 
 __device__ __forceinline__ bool computes() { return threadIdx.x < THREADS; }
 
-// Barriers of the threads that compute and weigh, and of those that compute alone; the feeding warp never waits for them.
+// Barriers of the threads that compute and weigh, and of those that compute alone, between two sweeps; the feeding warp
+// never waits for them.
 __device__ __forceinline__ void work_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(THREADS + WEIGHERS) : "memory"); }
 __device__ __forceinline__ void compute_barrier() { asm volatile("bar.sync 2, %0;" ::"n"(THREADS) : "memory"); }
 
 // First row of the team's k-th group.
 __device__ __forceinline__ int first_row(const Block& b, int k) { return (b.team + b.teams * k) * R; }
 
-// Copies group k into a slot; one warp. Rows past the end are copies of the last one: their weight is 0.
+// Copies group k into a slot; one warp. The block's part of the matrix lies together, so this is one copy: pieces of a few
+// KiB each keep the copy engine from the bandwidth. What lies in the slot behind the last row stays: its weight is 0.
 __device__ __forceinline__ void load(const Block& b, const Problem& p, const unsigned char* matrix, int k, int slot) {
-    const int lane = threadIdx.x & 31, bytes = b.width * BYTES;
-    if (lane == 0) barrier_expect(b.full + slot, R * bytes);
-    __syncwarp();  // bytes are announced before the first of them can land
-    for (int r = lane; r < R; r += 32) {
-        const int i = min(first_row(b, k) + r, p.m - 1);
-        bulk_copy(b.slot + ((size_t)slot * R + r) * bytes, matrix + ((size_t)i * p.ld + (size_t)b.rank * b.width) * BYTES, bytes,
-                  b.full + slot);
-    }
+    const int first = first_row(b, k), bytes = min(R, p.m - first) * b.width * BYTES;
+    if ((threadIdx.x & 31) == 0) barrier_expect(b.full + slot, bytes);
     __syncwarp();
-    if (lane == 0) bulk_commit(b.full + slot);
+    bulk_copy(b.slot + (size_t)slot * R * b.width * BYTES, matrix + ((size_t)b.rank * p.m + first) * b.width * BYTES, bytes, b.full + slot);
 }
 
 // VEC elements of a row in shared memory, as floats.
@@ -172,14 +177,26 @@ __device__ __forceinline__ float row_weight(const Problem& p, float log_mass, fl
     return empty ? 0.f : lost ? NAN : weight;
 }
 
-// Sends this block's sums of group k, number `number` of the launch, to every block of the team.
-__device__ __forceinline__ void send_sums(const Block& b, unsigned number, int k) {
-    const int t = threadIdx.x - THREADS, buffer = number & 3;
+// Waits for a barrier of `depth` (a power of two) that groups take in turn; `number` counts groups over the launch.
+__device__ __forceinline__ void group_wait(unsigned long long* barriers, unsigned number, int depth) {
+    barrier_wait(barriers + (number & (depth - 1)), number / depth & 1);
+}
+
+// One arrival of a warp, after everything its lanes did before.
+__device__ __forceinline__ void warp_arrive(unsigned long long* barrier) {
+    __syncwarp();
+    if ((threadIdx.x & 31) == 0) barrier_arrive(barrier);
+}
+
+// Sends this block's sums of a group to every block of the team.
+__device__ __forceinline__ void send_sums(const Block& b, unsigned number) {
+    const int t = threadIdx.x - THREADS, buffer = number & (DEPTH - 1);
     if (CS > 1 && t == 0) barrier_expect(b.exchanged + buffer, CS * RP * 4);
-#pragma unroll 2
+    group_wait(b.shared, number, 4);
+#pragma unroll 1
     for (int i = t; i < RP / 4 * CS; i += SENDERS) {
         const int peer = i / (RP / 4), r = i % (RP / 4) * 4;
-        const float* from = b.share + (k & 3) * ROW_WARPS * RP + r;
+        const float* from = b.share + (number & 3) * ROW_WARPS * RP + r;
         float4 sum = *reinterpret_cast<const float4*>(from);
 #pragma unroll
         for (int w = 1; w < ROW_WARPS; ++w) {
@@ -188,50 +205,43 @@ __device__ __forceinline__ void send_sums(const Block& b, unsigned number, int k
         }
         send(b.sums + (buffer * CS + b.rank) * RP + r, sum, b.exchanged + buffer, peer, CS == 1);
     }
+    if (CS == 1) warp_arrive(b.exchanged + buffer);
 }
 
 // The weights of group k; `stores`: and the potentials of its rows, which the blocks of the team take in turn.
 __device__ __forceinline__ void weigh(const Block& b, const Problem& p, unsigned number, int k, const float* log_a, double* potential,
                                       bool stores, float& exact) {
-    const int t = threadIdx.x - THREADS - SENDERS, buffer = number & 3;
-    float mass[MINE], sum[MINE];
+    const int buffer = number & (DEPTH - 1);
+    float mass[MINE];
 #pragma unroll
     for (int c = 0; c < MINE; ++c) {
-        const int r = t + c * RECEIVERS, i = first_row(b, k) + r;
+        const int r = threadIdx.x - THREADS - SENDERS + c * RECEIVERS, i = first_row(b, k) + r;
         mass[c] = r >= R || i >= p.m ? -INFINITY : POINTS ? __ldg(log_a + i) : b.row_mass[k * R + r];
     }
-    if (CS > 1) barrier_wait(b.exchanged + buffer, (number >> 2) & 1);
+    group_wait(b.exchanged, number, DEPTH);
 #pragma unroll
     for (int c = 0; c < MINE; ++c) {
-        const int r = min(t + c * RECEIVERS, R - 1);
+        const int r = threadIdx.x - THREADS - SENDERS + c * RECEIVERS, i = first_row(b, k) + r;
+        if (r >= R) break;
         float part[2] = {0.f, 0.f};
 #pragma unroll
         for (int peer = 0; peer < CS; ++peer) part[peer & 1] += b.sums[(buffer * CS + peer) * RP + r];
-        sum[c] = part[0] + part[1];
-    }
-#pragma unroll
-    for (int c = 0; c < MINE; ++c) {
-        const int r = t + c * RECEIVERS, i = first_row(b, k) + r;
-        if (r >= R) continue;
         double* place = stores && k % CS == b.rank && i < p.m ? potential + i : nullptr;
-        b.weight[(k & 3) * RP + r] = row_weight(p, mass[c], b.reference[k * R + r], sum[c], place, exact);
+        b.weight[(number & 3) * RP + r] = row_weight(p, mass[c], b.reference[k * R + r], part[0] + part[1], place, exact);
     }
+    warp_arrive(b.weighed + (number & 3));
 }
 
-// How far the launch has come, over all its sweeps.
-struct Progress {
-    unsigned groups = 0;  // weighed so far
-    int slot = 0;         // of the next group
-    unsigned phase = 0;   // of that slot's barrier
+// A place in the ring of slots, over all sweeps of the launch.
+struct Place {
+    int slot = 0;
+    unsigned phase = 0;  // of the slot's barrier
+    __device__ __forceinline__ int next(const Block& b) {
+        const int here = slot;
+        if (++slot == b.slots) slot = 0, phase ^= 1;
+        return here;
+    }
 };
-
-// The slot of the next group; `wait` says whether to wait until it is there.
-__device__ __forceinline__ int next_slot(const Block& b, Progress& now, bool wait) {
-    const int slot = now.slot;
-    if (wait && !POINTS) barrier_wait(b.full + slot, KEEPS ? 0 : now.phase);
-    if (++now.slot == b.slots) now.slot = 0, now.phase ^= 1;
-    return slot;
-}
 
 #if POINTS
 struct Cloud;
@@ -324,56 +334,62 @@ __device__ __forceinline__ void backward(const Block& b, const Lane& l, const un
     }
 }
 
-// One step of a sweep: group k forward, group k - LAG backward, without a branch between them, so that one hides the other.
+// Group k forward, group k - LAG backward, without a branch between them, so that one hides the other.
 template <bool AHEAD, bool BEHIND>
-__device__ __forceinline__ void step(const Block& b, const Lane& l, const Problem& p, const Cloud& cloud, int k,
-                                     const float (&column)[COLUMNS], float (&total)[COLUMNS], Progress& now, Progress& then) {
+__device__ __forceinline__ void step(const Block& b, const Lane& l, const Problem& p, const Cloud& cloud, unsigned number, int k,
+                                     const float (&column)[COLUMNS], float (&total)[COLUMNS], Place& now, Place& then) {
     float sum[RR2] = {};
     if (AHEAD) {
-        unsigned char* slot = slot_at(b, next_slot(b, now, true));
+        if (!POINTS) barrier_wait(b.full + now.slot, KEEPS ? 0 : now.phase);
+        unsigned char* slot = slot_at(b, now.next(b));
 #if POINTS
         point_terms(b, p, cloud, k, column, sum, slot);
 #else
         forward(b, l, slot, p, column, b.reference + k * R, sum);
 #endif
     }
-    if (BEHIND)
-        backward(b, l, slot_at(b, next_slot(b, then, false)), (k - LAG) & 3, p, column, b.reference + (k - LAG) * R, total);
-    if (AHEAD) share_sums(b, l, k & 3, sum);
-    if (STORES_TERMS && !POINTS) fence_async();
-    work_barrier();  // shares and weights written before are read after; the slot of group k - LAG is free
+    if (BEHIND) {
+        group_wait(b.weighed, number - LAG, 4);
+        const int slot = then.next(b);
+        backward(b, l, slot_at(b, slot), (number - LAG) & 3, p, column, b.reference + (k - LAG) * R, total);
+        if (STORES_TERMS && !POINTS) fence_async();
+        if (!POINTS && !KEEPS) warp_arrive(b.empty + slot);
+    }
+    if (AHEAD) {
+        share_sums(b, l, number & 3, sum);
+        warp_arrive(b.shared + (number & 3));
+    }
 }
 
+// `groups`: of the launch, before this sweep.
 __device__ __forceinline__ void compute(const Block& b, const Problem& p, const Cloud& cloud, const float (&column)[COLUMNS],
-                                        float (&total)[COLUMNS], Progress& now) {
+                                        float (&total)[COLUMNS], unsigned groups, Place& now) {
     const Lane l = lane_of(b);
-    Progress then = now;  // where backward is
+    Place then = now;  // where backward is
     int k = 0;
-    for (; k < min(LAG, b.count); ++k) step<true, false>(b, l, p, cloud, k, column, total, now, then);
-    for (; k < LAG; ++k) step<false, false>(b, l, p, cloud, k, column, total, now, then);
-    for (; k < b.count; ++k) step<true, true>(b, l, p, cloud, k, column, total, now, then);
-    for (; k < b.count + LAG; ++k) step<false, true>(b, l, p, cloud, k, column, total, now, then);
+#pragma unroll 1
+    for (; k < min(LAG, b.count); ++k) step<true, false>(b, l, p, cloud, groups + k, k, column, total, now, then);
+    k = LAG;
+#pragma unroll 1
+    for (; k < b.count; ++k) step<true, true>(b, l, p, cloud, groups + k, k, column, total, now, then);
+#pragma unroll 1
+    for (; k < b.count + LAG; ++k) step<false, true>(b, l, p, cloud, groups + k, k, column, total, now, then);
 }
 
 // The weighers' side of a sweep; leaves the rows' side of the dual value in b.exact where it is asked for.
 __device__ __forceinline__ void weigh_groups(const Block& b, const Problem& p, const float* log_a, double* potential, bool stores,
-                                             Progress& now) {
-    const bool sends = threadIdx.x < THREADS + SENDERS;
-    float exact = 0.f;
-    for (int k = 0; k < b.count + LAG; ++k) {
-        work_barrier();  // as in compute
-        if (k < b.count && sends) send_sums(b, now.groups + k, k);
-        if (CS == 1 && k < b.count) asm volatile("bar.sync 3, %0;" ::"n"(WEIGHERS) : "memory");  // sums written above, read below
-        const int of = CS > 1 ? k - 1 : k;
-        if (of >= 0 && of < b.count && !sends) weigh(b, p, now.groups + of, of, log_a, potential, stores, exact);
-        if (POINTS || KEEPS || k < LAG) continue;
-        const int slot = next_slot(b, now, false);
-        if (threadIdx.x == THREADS) barrier_arrive(b.empty + slot);
+                                             unsigned groups) {
+    if (threadIdx.x < THREADS + SENDERS) {
+#pragma unroll 1
+        for (int k = 0; k < b.count; ++k) send_sums(b, groups + k);
+        return;
     }
-    now.groups += b.count;
-    if (!p.exact_rows || sends) return;
+    float exact = 0.f;
+#pragma unroll 1
+    for (int k = 0; k < b.count; ++k) weigh(b, p, groups + k, k, log_a, potential, stores, exact);
+    if (!p.exact_rows) return;
     exact = warp_sum(exact);
-    if ((threadIdx.x & 31) == 0) *b.exact = exact;
+    if ((threadIdx.x & 31) == 0) b.exact[(threadIdx.x - THREADS - SENDERS) / 32] = exact;
 }
 
 // Copies the groups in order, sweep after sweep, around the ring; one warp. `stop` ends it when no slot becomes free any

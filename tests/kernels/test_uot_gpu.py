@@ -24,19 +24,30 @@ SIZES = [(1, 9), (9, 1), (3, 5), (300, 517), (1024, 1024), (10240, 10240), (2048
 
 @pytest.mark.parametrize("storage", ["float32", "float16", "bfloat16"])
 @pytest.mark.parametrize(("m", "n"), SIZES)
-def test_geometry_covers_the_matrix_and_fits_shared_memory(m: int, n: int, storage: str) -> None:
-    launch = pytest.importorskip("kernels.uot.gpu_geometry")
+@pytest.mark.parametrize("cluster", [1, 16])
+def test_geometry_covers_the_matrix_and_fits_shared_memory(m: int, n: int, storage: str, cluster: int) -> None:
+    geometry = pytest.importorskip("kernels.uot.gpu_geometry")
+    if cluster == 1 and n > 10240:
+        return  # such rows do not fit one block
     for stores in (False, True) if storage == "float32" else (False,):
-        cut = launch.geometry(m, n, storage, 132, stores=stores)
-        size = launch.STORAGE[storage][1]
+        cut = geometry.geometry(m, n, storage, 112 // cluster, cluster, stores=stores)
+        size = geometry.STORAGE[storage][1]
         assert cut.ld >= n
         assert cut.width * size % 16 == 0
-        assert cut.padded_rows >= m
-        assert cut.pieces * cut.threads * (16 // size) >= cut.width
-        assert cut.shared + 4096 <= launch.SHARED_BYTES
-        assert cut.lanes & (cut.lanes - 1) == 0
-        lag = 3 if cut.cluster > 1 else 2
-        assert cut.kept == cut.count or cut.ring >= lag + 2
+        assert cut.teams * cut.count * cut.group >= m
+        assert cut.pieces * cut.lanes * (16 // size) >= cut.width
+        assert cut.threads % cut.lanes == 0
+        assert cut.threads % 32 == 0
+        assert cut.block_threads <= 1024
+        assert cut.shared + geometry.STATIC_BYTES <= geometry.SHARED_BYTES
+        assert cut.slots >= cut.count if cut.keeps else cut.slots >= 3 + (cluster > 1)
+        assert 1 <= cut.flight <= cut.slots
+
+
+def test_rows_too_long_for_shared_memory_have_no_geometry() -> None:
+    geometry = pytest.importorskip("kernels.uot.gpu_geometry")
+    with pytest.raises(geometry.NoGeometry, match="do not fit"):
+        geometry.geometry(1000, 400_000, "float32", 7, 16, stores=False)
 
 
 def solve(problem: UnbalancedTransport, **options: Any) -> Solution:
@@ -90,7 +101,7 @@ def test_16_bit_kernels_end_in_float64(storage: str, gpu: None) -> None:
 
 @pytest.mark.gpu
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "inner"])
-@pytest.mark.parametrize("d", [1, 3, 7])
+@pytest.mark.parametrize("d", [1, 3, 7, 40])
 def test_points_agree_with_their_matrix(metric: str, d: int, gpu: None) -> None:
     problem = build(transport.cloud(300, 400, d, "float32"), metric=metric)
     found = solve(problem, metric=metric)
@@ -98,6 +109,7 @@ def test_points_agree_with_their_matrix(metric: str, d: int, gpu: None) -> None:
     assert certificate.holds
     assert certificate.gap_rel is not None
     assert certificate.gap_rel <= 1e-6
+    assert found.facts["storage"].startswith("float32")
 
 
 @pytest.mark.gpu

@@ -51,11 +51,16 @@ def geometries(problem: UnbalancedTransport, method: str, storage: str, count: i
     """The geometry that is taken by default, and others that should be nearly as fast."""
     first = on.Dense(problem, method, storage, 3.0, gpu_dense._processors()).cut
     matrix = Matrix(*problem.shape, storage, first.teams, first.cluster, method == "log" and not first.keeps, False)
-    found = {(first.threads, first.pieces, first.group): first}
+    found = {_kind(first): first}
     for _, cut in sorted(matrix.cuts(), key=lambda one: one[0]):
         if cut.keeps == first.keeps and cut.teams == first.teams and len(found) < count:
-            found.setdefault((cut.threads, cut.pieces, cut.group), cut)
+            found.setdefault(_kind(cut), cut)
     return list(found.values())
+
+
+def _kind(cut: Geometry) -> tuple[bool, int]:
+    """Cuts of one kind are much alike: many or few threads, and the size of a group."""
+    return cut.threads > 300, round(cut.group * cut.width / cut.teams / 250)
 
 
 def bench_sweeps(rows: Rows, cases: list[tuple[str, str, int]], cuts: int) -> None:

@@ -47,14 +47,18 @@ def run(n: int, devices: list[int], sweeps: int) -> list[tuple[float, np.ndarray
     def work(rank: int, communicator: Any) -> tuple[float, np.ndarray, np.ndarray]:
         own = Rank(problem, parts[rank], "log", 3.0, communicator)
         own.run(20, -1.0, Deadline())
+        before = own.dense.status.get()
         start, end = cp.cuda.Event(), cp.cuda.Event()
         start.record()
         for _ in range(sweeps):
             own.sweep(-1.0, 1 << 30)
         end.record()
         end.synchronize()
-        status = own.run(40, 1e-6, Deadline())
-        return cp.cuda.get_elapsed_time(start, end) / sweeps, own.dense.pair(status)[1].get(), status
+        ms, after = cp.cuda.get_elapsed_time(start, end) / sweeps, own.dense.status.get()
+        if after[on.ITERATIONS] - before[on.ITERATIONS] != sweeps:
+            raise RuntimeError(f"not every sweep was made: {after}")
+        status = own.run(64, 1e-6, Deadline())
+        return ms, own.dense.pair(status)[1].get(), status
 
     return on_ranks(devices, work)
 

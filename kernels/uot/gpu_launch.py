@@ -131,24 +131,12 @@ class Dense:
         raise NoGeometry(f"{self.m} x {self.n} on this device")
 
     def _fits(self) -> bool:
-        """Compile for the geometry, and try whether all of its blocks fit the device at once."""
+        """Compile for the geometry if all of its blocks fit the device at once."""
         g = self.cut
-        known = _runs.get((cp.cuda.Device().id, g.cluster, g.teams))
-        if known is False:
+        if not _meet(g):
             return False
         self.iterate = cuda.kernel(f"uot/{self.method}.cu", "iterate", self._defines())
-        if g.cluster > 8:
-            cp.cuda.driver.funcSetAttribute(self.iterate.kernel.ptr, NON_PORTABLE, 1)
-        self.iterate.max_dynamic_shared_size_bytes = g.shared
-        self.status[REASON] = CONVERGED  # the trial returns at once
-        nothing = (self.status,) * 10
-        arguments = (*nothing, *map(np.int32, (1, 1, 4, 0, 4)), *map(np.float64, (1.0,) * 9), *(np.int32(0),) * 7)
-        try:
-            self.iterate((g.blocks,), (g.block_threads,), arguments, shared_mem=g.shared)
-        except cp.cuda.driver.CUDADriverError:
-            if g.shared > SHARED_BYTES // 2:  # one block a multiprocessor: the same for every such geometry
-                _runs[cp.cuda.Device().id, g.cluster, g.teams] = False
-            return False
+        _allow(self.iterate, g)
         return True
 
     def _defines(self) -> tuple[str, ...]:
@@ -296,7 +284,27 @@ class Points(Dense):
         return self.cut.ld
 
 
-_runs: dict[tuple[int, int, int], bool] = {}  # (device, cluster, teams) that did not fit
+def _allow(kernel: Any, cut: Geometry) -> None:
+    if cut.cluster > 8:
+        cp.cuda.driver.funcSetAttribute(kernel.kernel.ptr, NON_PORTABLE, 1)
+    kernel.max_dynamic_shared_size_bytes = cut.shared
+
+
+def _meet(cut: Geometry) -> bool:
+    """True when the device runs all blocks of this geometry at once, which clusters.cu tries."""
+    key = cp.cuda.Device().id, cut.cluster, cut.teams, cut.shared > SHARED_BYTES // 2
+    if key not in _met:
+        kernel = cuda.kernel("uot/clusters.cu", "meet", (f"-DCS={cut.cluster}",))
+        _allow(kernel, cut)
+        try:
+            kernel((cut.blocks,), (cut.block_threads,), (), shared_mem=cut.shared)
+            _met[key] = True
+        except cp.cuda.driver.CUDADriverError:
+            _met[key] = False
+    return _met[key]
+
+
+_met: dict[tuple[int, int, int, bool], bool] = {}
 
 _gibbs = cp.ElementwiseKernel(
     "float32 c, float64 scale, bool bfloat16",

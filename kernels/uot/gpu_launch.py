@@ -18,9 +18,9 @@ from kernels.uot.gpu_geometry import (
     geometry,
     points_geometry,
 )
+from kernels.uot.gpu_upload import upload
 
 LOG2E = float(np.log2(np.e))
-STAGING_BYTES = 1 << 25
 CHUNK_BYTES = 1 << 20  # of rows on the device on their way into panels, at least; else a 128th of the matrix
 CLUSTERS = (16, 8, 4, 2, 1)  # blocks that share a row: the largest that the device can run
 NON_PORTABLE = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
@@ -31,36 +31,6 @@ BEST, MASS = MIXING_DOUBLES - 4, MIXING_DOUBLES - 3  # in it
 ITERATIONS, GAP, PRIMAL, DUAL, REASON, TRANSLATION, REJECTED, STATUS = range(8)
 RUNNING, CONVERGED, JUMPED, EMPTY_COLUMN = range(4)
 WHOLE, SWEEP_ONLY, COLUMNS_ONLY = range(3)  # as in columns.cuh
-
-
-def upload(rows: Array, into: Any) -> None:
-    """Copy host rows (k, n) into the top left of the device matrix `into` through two pinned buffers."""
-    k, n = rows.shape
-    if isinstance(rows, cp.ndarray):  # already here, as in benchmarks
-        into[:k, :n], into[:k, n:] = rows, 0
-        return
-    step = max(1, STAGING_BYTES // (into.shape[1] * into.dtype.itemsize))
-    stream = cp.cuda.get_current_stream()
-    pinned = [_pinned(min(step, k) * into.shape[1] * into.dtype.itemsize, slot, into.device.id) for slot in (0, 1)]
-    events = [cp.cuda.Event(), cp.cuda.Event()]
-    for number, start in enumerate(range(0, k, step)):
-        stop = min(k, start + step)
-        slot = number & 1
-        if number > 1:
-            events[slot].synchronize()  # the copy out of this buffer has ended
-        buffer = pinned[slot][: (stop - start) * into.shape[1] * into.dtype.itemsize]
-        staged = buffer.view(into.dtype).reshape(stop - start, into.shape[1])
-        staged[:, :n] = rows[start:stop]
-        staged[:, n:] = 0
-        into[start:stop].set(staged)
-        events[slot].record(stream)
-    stream.synchronize()
-
-
-@functools.lru_cache(maxsize=32)
-def _pinned(size: int, slot: int, device: int) -> Array:
-    memory = cp.cuda.alloc_pinned_memory(size)
-    return np.frombuffer(memory, np.uint8, size)
 
 
 class Dense:
@@ -133,10 +103,10 @@ class Dense:
     def _fits(self) -> bool:
         """Compile for the geometry if all of its blocks fit the device at once."""
         g = self.cut
-        if not _meet(g):
+        if not _meet(cp.cuda.Device().id, g.cluster, g.teams):
             return False
         self.iterate = cuda.kernel(f"uot/{self.method}.cu", "iterate", self._defines())
-        _allow(self.iterate, g)
+        _allow(self.iterate, g.cluster, g.shared)
         return True
 
     def _defines(self) -> tuple[str, ...]:
@@ -284,28 +254,6 @@ class Points(Dense):
         return self.cut.ld
 
 
-def _allow(kernel: Any, cut: Geometry) -> None:
-    if cut.cluster > 8:
-        cp.cuda.driver.funcSetAttribute(kernel.kernel.ptr, NON_PORTABLE, 1)
-    kernel.max_dynamic_shared_size_bytes = cut.shared
-
-
-def _meet(cut: Geometry) -> bool:
-    """True when the device runs all blocks of this geometry at once, which clusters.cu tries."""
-    key = cp.cuda.Device().id, cut.cluster, cut.teams, cut.shared > SHARED_BYTES // 2
-    if key not in _met:
-        kernel = cuda.kernel("uot/clusters.cu", "meet", (f"-DCS={cut.cluster}",))
-        _allow(kernel, cut)
-        try:
-            kernel((cut.blocks,), (cut.block_threads,), (), shared_mem=cut.shared)
-            _met[key] = True
-        except cp.cuda.driver.CUDADriverError:
-            _met[key] = False
-    return _met[key]
-
-
-_met: dict[tuple[int, int, int, bool], bool] = {}
-
 _gibbs = cp.ElementwiseKernel(
     "float32 c, float64 scale, bool bfloat16",
     "T k",
@@ -316,3 +264,21 @@ _gibbs = cp.ElementwiseKernel(
     """,
     "uot_gibbs",
 )
+
+
+def _allow(kernel: Any, cluster: int, shared: int) -> None:
+    if cluster > 8:
+        cp.cuda.driver.funcSetAttribute(kernel.kernel.ptr, NON_PORTABLE, 1)
+    kernel.max_dynamic_shared_size_bytes = shared
+
+
+@functools.cache
+def _meet(device: int, cluster: int, teams: int) -> bool:
+    """True when the device runs so many clusters at once, one block a multiprocessor: clusters.cu tries it."""
+    kernel = cuda.kernel("uot/clusters.cu", "meet", (f"-DCS={cluster}",))
+    _allow(kernel, cluster, SHARED_BYTES)
+    try:
+        kernel((cluster * teams,), (32,), (), shared_mem=SHARED_BYTES)
+    except cp.cuda.driver.CUDADriverError:
+        return False
+    return True

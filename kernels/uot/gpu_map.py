@@ -10,7 +10,8 @@ from kernels.deadline import Deadline
 from kernels.problems.transport import cost_bounds
 from kernels.solution import Solution, Termination
 from kernels.uot.gpu_answer import answer
-from kernels.uot.gpu_launch import LOG2E, upload
+from kernels.uot.gpu_launch import LOG2E
+from kernels.uot.gpu_upload import upload
 from kernels.uot.marginals import Marginals
 from kernels.uot.support import Support, costs
 

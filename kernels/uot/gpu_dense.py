@@ -7,6 +7,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
+from kernels import cuda
 from kernels.deadline import Deadline
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Termination
@@ -95,7 +96,7 @@ def solve_dense(
 ) -> Run:
     """Solve with float32 exponentials and finish in float64 where their noise may hide a gap above the tolerance."""
     kind = on.Points if method == "points" else on.Dense
-    dense = kind(problem, method, storage, spread, _processors())
+    dense = kind(problem, method, storage, spread, cuda.attribute("MultiProcessorCount"))
     g = cp.zeros(dense.n) if problem.g0 is None else cp.asarray(problem.g0)
     done = rejected = 0
     for reg in stages:
@@ -193,7 +194,3 @@ def _robust(dense: on.Dense, reg: float, g: Any) -> Any:
     f, h = sweeps.sweep(g)
     mapped = marginals.next_g(h, reg)
     return mapped - marginals.shift(f, mapped)
-
-
-def _processors() -> int:
-    return int(cp.cuda.Device().attributes["MultiProcessorCount"])

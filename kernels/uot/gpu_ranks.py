@@ -51,7 +51,7 @@ class Rank:
         if np.isinf(problem.reg_m[0]):
             raise ValueError("balanced rows: their side of the dual value is not added up between ranks")
         assert problem.cost is not None
-        processors = int(cp.cuda.Device().attributes["MultiProcessorCount"])
+        processors = cuda.attribute("MultiProcessorCount")
         own = replace(problem, a=problem.a[rows], cost=problem.cost[rows])
         self.dense = on.Dense(own, method, "float32", spread, processors)
         self.dense.masses = float(problem.a.sum()), float(problem.b.sum())

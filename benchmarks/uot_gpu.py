@@ -93,7 +93,7 @@ def bench_sweeps(rows: Rows, cases: list[tuple[str, str, int]], cuts: int) -> No
                 memory_over_input=over,
                 cut=f"{g.teams} x {g.cluster} blocks of {g.threads}, {g.lanes} lanes, {g.pieces} pieces, {g.rows} rows",
             )
-            del dense
+            del dense, work
         del problem
 
 

@@ -1,19 +1,102 @@
-"""Plots of the transport measurements on a GPU: python -m benchmarks.uot_report.
+"""Tables and plots of the transport measurements: python -m benchmarks.uot_report.
 
-Reads benchmarks/results/uot_h200.jsonl (the last row of each case counts) and draws docs/images/uot_*.svg.
+Reads benchmarks/results/uot_h200.jsonl (the last row of each case counts) and uot_error.jsonl, writes the tables
+between the `rows` marks of docs/benchmarks/uot.md, and draws docs/images/uot_*.svg.
 """
 
 import json
+import re
+from collections.abc import Callable
 from typing import Any
 
 from benchmarks.rows import RESULTS
 
-IMAGES = RESULTS.parent.parent / "docs" / "images"
+DOCS = RESULTS.parent.parent / "docs"
+IMAGES = DOCS / "images"
 
 
-def rows(bench: str) -> list[dict[str, Any]]:
-    lines = (RESULTS / "uot_h200.jsonl").read_text().splitlines()
+def rows(bench: str, name: str = "uot_h200") -> list[dict[str, Any]]:
+    lines = (RESULTS / f"{name}.jsonl").read_text().splitlines()
     return [row for row in map(json.loads, lines) if row["bench"] == bench]
+
+
+def last(bench: str, *key: str) -> dict[tuple[Any, ...], dict[str, Any]]:
+    """The last row of each case, in order of the case."""
+    found = {tuple(row.get(k) for k in key): row for row in rows(bench)}
+    return {case: found[case] for case in sorted(found)}
+
+
+def _number(value: float | None, digits: int = 3) -> str:
+    return "" if value is None else f"{value:.{digits}g}" if value < 1000 else f"{value:.0f}"
+
+
+def _table(head: list[str], lines: list[list[str]]) -> str:
+    return "\n".join("| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *lines))
+
+
+def sweeps_table() -> str:
+    found = last("sweeps", "method", "storage", "n")
+    kinds = [("fused", "float32"), ("fused", "float16"), ("log", "float32")]
+    lines = []
+    for n in sorted({case[2] for case in found}):
+        line = [str(n)]
+        for kind in kinds:
+            row = found.get((*kind, n), {})
+            share, more = row.get("bandwidth_share"), row.get("us_accelerated")
+            line += [_number(row.get("us_per_sweep")), "" if share is None else f"{100 * share:.0f}", _number(more)]
+        memory = found.get(("fused", "float32", n), {}).get("memory_over_input")
+        lines.append([*line, "" if memory is None else f"{100 * memory:.2f}"])
+    head = [f"{m} {s}, {what}" for m, s in kinds for what in ("us", "% of read", "us accelerated")]
+    return _table(["n", *head, "% memory"], lines)
+
+
+def gap_table() -> str:
+    lines = []
+    for (n, reg, reg_m), row in last("gap", "n", "reg", "reg_m").items():
+        pot = f"{row['pot_sweeps']} x {row['pot_ms_per_sweep']:.2f}"
+        ours = [str(row["sweeps"]), _number(row["ms"]), f"{row['gap_float64']:.1e}", pot, _number(row["times_faster"])]
+        lines.append([str(n), f"{reg:g}, {reg_m:g}", *ours])
+    return _table(["n", "reg, reg_m", "sweeps", "ms", "gap", "POT: iterations x ms", "times faster"], lines)
+
+
+def batch_table() -> str:
+    lines = []
+    for (n, size), row in last("batch", "n", "batch").items():
+        fixed = [r for r in rows("batch") if (r["n"], r["batch"]) == (n, size) and r["tolerance"] < 0][-1]
+        lines.append([f"{size} x {n} x {n}", _number(fixed["ms"]), f"{row['sweeps']:.1f}, {_number(row['ms'])}"])
+    return _table(["batch", "100 sweeps, ms", "to a gap of 1e-6, each by itself: sweeps, ms"], lines)
+
+
+def points_table() -> str:
+    found = last("points", "n", "d").items()
+    lines = [[str(n), str(d), _number(row["us_per_sweep"] and row["us_per_sweep"] / 1e3)] for (n, d), row in found]
+    return _table(["n", "d", "ms a sweep"], lines)
+
+
+def gpus_table() -> str:
+    lines = []
+    for (n, gpus), row in last("multi-gpu", "n", "gpus").items():
+        ms, efficiency = row["ms_per_sweep"], row["efficiency"]
+        lines.append([str(n), str(gpus), _number(ms), "" if efficiency is None else f"{100 * efficiency:.0f}"])
+    return _table(["n", "GPUs", "ms a sweep", "efficiency, %"], lines) if lines else "Not measured yet."
+
+
+TABLES: dict[str, Callable[[], str]] = {
+    "sweeps": sweeps_table,
+    "gap": gap_table,
+    "batch": batch_table,
+    "points": points_table,
+    "multi-gpu": gpus_table,
+}
+
+
+def write_tables() -> None:
+    page = DOCS / "benchmarks" / "uot.md"
+    text = page.read_text()
+    for name, table in TABLES.items():
+        mark = re.compile(rf"(<!-- rows: {name} -->\n).*?(\n<!-- end -->)", re.DOTALL)
+        text = mark.sub(lambda m, table=table: m.group(1) + table() + m.group(2), text)
+    page.write_text(text)
 
 
 def bandwidth(pyplot: Any) -> None:
@@ -42,6 +125,18 @@ def gap(pyplot: Any) -> None:
     figure.savefig(IMAGES / "uot_gap.svg")
 
 
+def error(pyplot: Any) -> None:
+    figure, axes = pyplot.subplots(figsize=(6, 3.5))
+    found = rows("error", "uot_error")
+    for method in dict.fromkeys(row["method"] for row in found):
+        of = {row["reg"]: row["plan_error"] for row in found if row["method"] == method}
+        axes.plot(sorted(of), [max(of[reg] or 10.0, 1e-12) for reg in sorted(of)], marker="o", label=method)
+    axes.set(xscale="log", yscale="log", xlabel="reg", ylabel="L1 error of the plan / mass", ylim=(1e-11, 20))
+    axes.legend(fontsize=8)
+    figure.tight_layout()
+    figure.savefig(IMAGES / "uot_error.svg")
+
+
 def main() -> None:
     import matplotlib
 
@@ -49,8 +144,10 @@ def main() -> None:
     matplotlib.rcParams["svg.hashsalt"] = "allot"
     from matplotlib import pyplot
 
+    write_tables()
     bandwidth(pyplot)
     gap(pyplot)
+    error(pyplot)
 
 
 if __name__ == "__main__":

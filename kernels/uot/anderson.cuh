@@ -9,7 +9,8 @@
 // corrected for it afterwards. Every block of a team, and every team, comes to the same gamma by itself.
 #include "uot/columns.cuh"
 
-// Behind the SUMS of columns.cuh: sum b rho, sum b drho_new, products of drho_new with every drho, of every drho with rho.
+// Behind the SUMS of columns.cuh: sum b rho, sum b drho_new, products of drho_new with every drho, of every drho with
+// rho.
 constexpr int FIRST = SUMS, FIRST_NEW = SUMS + 1, GRAM_NEW = SUMS + 2, RIGHT = GRAM_NEW + MEMORY;
 
 // Alike in every block; in global memory between launches (gpu_launch.py counts its doubles).
@@ -20,13 +21,13 @@ struct Mixing {
     int count, has_last, has_fallback, rejected;
 };
 
-// The vectors, a line of `width` each: MEMORY steps, MEMORY residuals, the last residual, the last image. Thread j of the
-// columns' owners touches the same entries every time.
+// The vectors, a line of `width` each: MEMORY steps, MEMORY residuals, the last residual, the last image. Thread j of
+// the columns' owners touches the same entries every time.
 constexpr int LINES = 2 * MEMORY + 2;
 
 // Appends the newest difference and adds to the thread's products, in `more` (behind the sums of the gap).
-__device__ __noinline__ void difference(int width, const float* log_masses, const float* values, const float* images, const Mixing& mixing,
-                                        float* history, float* more) {
+__device__ __noinline__ void difference(int width, const float* log_masses, const float* values, const float* images,
+                                        const Mixing& mixing, float* history, float* more) {
     const int slot = mixing.count % MEMORY, kept = min(mixing.count + mixing.has_last, MEMORY);
     float* sums = more - DIVERGENCE;
     float product[MEMORY] = {}, right[MEMORY] = {};
@@ -102,7 +103,8 @@ __device__ __noinline__ void learn(Mixing& m, const double* total, double shift)
     for (int b = 0; b < kept; ++b) {
         m.gamma[b] = total[RIGHT + b] - m.delta[b] * total[FIRST] - shift * m.first[b] + m.delta[b] * shift * m.mass;
         for (int c = 0; c <= b; ++c)
-            m.normal[b][c] = m.gram[b][c] - m.delta[c] * m.first[b] - m.delta[b] * m.first[c] + m.delta[b] * m.delta[c] * m.mass;
+            m.normal[b][c] =
+                m.gram[b][c] - m.delta[c] * m.first[b] - m.delta[b] * m.first[c] + m.delta[b] * m.delta[c] * m.mass;
     }
     solve_normal(m.normal, m.gamma, kept);
     m.shift_before = m.last_shift, m.last_shift = shift;
@@ -123,7 +125,8 @@ __device__ __forceinline__ void remember(Mixing& m, bool rejected) {
 }
 
 // The next value of column j.
-__device__ __forceinline__ float mixed(const Block& b, const Mixing& m, float* history, bool rejected, float shift, int j) {
+__device__ __forceinline__ float mixed(const Block& b, const Mixing& m, float* history, bool rejected, float shift,
+                                       int j) {
     float& last = history[(2 * MEMORY + 1) * b.width + j];
     if (rejected) return (float)(last - m.shift_before);
     double y = (double)b.next[j] - shift;

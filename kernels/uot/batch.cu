@@ -15,17 +15,18 @@
 // potential, g  ragged         f64/f32 the block; certified pair when a problem has ended
 // status        (problems, STATUS) f64 the block
 //
-// Underflow: a lost row weighs nothing once and gets a new reference; a lost column is lifted by 2^20 a sweep; a problem
-// in such trouble does not end. Counting: 4096 x 64^2 entries x 100 sweeps at 4.2e12 exponentials a second are 0.4 ms.
+// Underflow: a lost row weighs nothing once and gets a new reference; a lost column is lifted by 2^20 a sweep; a
+// problem in such trouble does not end. Counting: 4096 x 64^2 entries x 100 sweeps at 4.2e12 exponentials a second are
+// 0.4 ms.
 //
 // Tried and dropped: 8 warps of 8 rows for 64 x 64 (1.24 ms against 1.0), 25 warps of 8 rows for 200 x 200.
 #include "uot/marginals.cuh"
 #ifndef WARPS
-#define WARPS 4        // of a block
-#define ROWS 16        // of a warp, a multiple of 4
-#define COLS 2         // of a lane
-#define IN_REGISTERS 1 // the costs; else in shared memory
-#define BLOCKS 6       // of a multiprocessor
+#define WARPS 4         // of a block
+#define ROWS 16         // of a warp, a multiple of 4
+#define COLS 2          // of a lane
+#define IN_REGISTERS 1  // the costs; else in shared memory
+#define BLOCKS 6        // of a multiprocessor
 #endif
 constexpr int THREADS = WARPS * 32;
 constexpr int WIDTH = COLS * 32;
@@ -39,7 +40,8 @@ struct Item {
 
 // Costs in log2 units plus the row's reference, so that a term is 2^(value - cost); +inf outside of the problem.
 __device__ __forceinline__ void refer(const float* cost, const Item& item, float scale, const float* value,
-                                      float (&c)[IN_REGISTERS ? ROWS * COLS : 1], float* shared_cost, float* reference) {
+                                      float (&c)[IN_REGISTERS ? ROWS * COLS : 1], float* shared_cost,
+                                      float* reference) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
 #pragma unroll
     for (int r = 0; r < ROWS; ++r) {
@@ -56,8 +58,10 @@ __device__ __forceinline__ void refer(const float* cost, const Item& item, float
         if (lane == 0) reference[i] = most;
 #pragma unroll
         for (int k = 0; k < COLS; ++k) {
-            if (IN_REGISTERS) c[r * COLS + k] = line[k] + most;
-            else shared_cost[i * WIDTH + k * 32 + lane] = line[k] + most;
+            if (IN_REGISTERS)
+                c[r * COLS + k] = line[k] + most;
+            else
+                shared_cost[i * WIDTH + k * 32 + lane] = line[k] + most;
         }
     }
     __syncwarp();  // references written above by lane 0, read by this warp alone
@@ -81,9 +85,10 @@ __device__ __forceinline__ void add_threads(const float (&sums)[SUMS], float (*s
 
 // The warp's rows: terms, row sums four at a time, weights, and their share of the column sums. Writes the rows'
 // potentials if `store`. True in the lanes whose row strayed from its reference.
-__device__ __forceinline__ bool sweep_rows(const Problem& p, const float (&c)[IN_REGISTERS ? ROWS * COLS : 1], const float* shared_cost,
-                                           const float* mass_row, const float* reference, const float (&column)[COLS],
-                                           float (&sum_column)[COLS], double* potential, bool store) {
+__device__ __forceinline__ bool sweep_rows(const Problem& p, const float (&c)[IN_REGISTERS ? ROWS * COLS : 1],
+                                           const float* shared_cost, const float* mass_row, const float* reference,
+                                           const float (&column)[COLS], float (&sum_column)[COLS], double* potential,
+                                           bool store) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
     bool far = false;
 #pragma unroll
@@ -94,7 +99,8 @@ __device__ __forceinline__ bool sweep_rows(const Problem& p, const float (&c)[IN
             row[q] = 0.f;
 #pragma unroll
             for (int k = 0; k < COLS; ++k) {
-                const float at = IN_REGISTERS ? c[(r + q) * COLS + k] : shared_cost[(warp * ROWS + r + q) * WIDTH + k * 32 + lane];
+                const float at =
+                    IN_REGISTERS ? c[(r + q) * COLS + k] : shared_cost[(warp * ROWS + r + q) * WIDTH + k * 32 + lane];
                 e[q][k] = fast_exp2(column[k] - at);
                 row[q] += e[q][k];
             }
@@ -120,7 +126,8 @@ __device__ __forceinline__ bool sweep_rows(const Problem& p, const float (&c)[IN
 }
 
 // The next value of the thread's column from its mass, without the gap's sums.
-__device__ __forceinline__ float quick_value(const Problem& p, float inverse, float t, float at, float log_mass, float& side) {
+__device__ __forceinline__ float quick_value(const Problem& p, float inverse, float t, float at, float log_mass,
+                                             float& side) {
     if (log_mass == -INFINITY) return -INFINITY;
     const float alpha = p.product ? 0.f : log_mass, beta = p.product ? log_mass : 0.f;
     const float next = t > 1e-34f ? p.power_b * (alpha - __log2f(t) + at) + beta : at + 20.f;  // lift what underflowed
@@ -128,14 +135,15 @@ __device__ __forceinline__ float quick_value(const Problem& p, float inverse, fl
     return next;
 }
 
-// One problem a block, for at most `iterations` sweeps or until its gap, looked at every `every` sweeps, is small enough.
-// g: column values (in: to start from; out: of the last sweep, or certified), potential: of the rows, status: STATUS
-// doubles, zero before the first launch; a problem that has ended is left alone.
+// One problem a block, for at most `iterations` sweeps or until its gap, looked at every `every` sweeps, is small
+// enough. g: column values (in: to start from; out: of the last sweep, or certified), potential: of the rows, status:
+// STATUS doubles, zero before the first launch; a problem that has ended is left alone.
 // Grid: problems. Block: 32 WARPS. Shared: costs unless they fit registers.
 // Work: one exponential and four float32 operations an entry and sweep.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-solve_batch(const float* cost, const float* log_a, const float* log_b, const Item* items, double* potential, float* g, double* status,
-            int product, double eps, double rho_a, double rho_b, double tolerance, int iterations, int every) {
+    solve_batch(const float* cost, const float* log_a, const float* log_b, const Item* items, double* potential,
+                float* g, double* status, int product, double eps, double rho_a, double rho_b, double tolerance,
+                int iterations, int every) {
     __shared__ float value[WIDTH], part[WARPS][WIDTH], mass_row[WARPS * ROWS], reference[WARPS * ROWS], sums[2][WARPS];
     __shared__ float scratch[WARPS][SUMS];
     __shared__ double total[SUMS];
@@ -145,12 +153,21 @@ solve_batch(const float* cost, const float* log_a, const float* log_b, const Ite
     status += (size_t)blockIdx.x * STATUS;
     if (status[REASON] != RUNNING) return;
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31, mine = threadIdx.x, before = (int)status[ITERATIONS];
-    const Problem p = {item.m, item.n, item.n, product, 0, 0, (float)(1.4426950408889634 / eps),
-                       (float)(isinf(rho_a) ? 1.0 : rho_a / (rho_a + eps)), (float)(isinf(rho_b) ? 1.0 : rho_b / (rho_b + eps))};
-    const Marginals w = {eps, rho_a, rho_b, item.mass_a, item.mass_b, item.mass_reference, item.spread, tolerance, 0.0, (float)(eps / rho_b), INFINITY,
-                         (float)(kappa(rho_a, rho_b) / eps)};
+    const Problem p = {item.m,
+                       item.n,
+                       item.n,
+                       product,
+                       0,
+                       0,
+                       (float)(1.4426950408889634 / eps),
+                       (float)(isinf(rho_a) ? 1.0 : rho_a / (rho_a + eps)),
+                       (float)(isinf(rho_b) ? 1.0 : rho_b / (rho_b + eps))};
+    const Marginals w = {
+        eps,         rho_a,     rho_b, item.mass_a,          item.mass_b, item.mass_reference,
+        item.spread, tolerance, 0.0,   (float)(eps / rho_b), INFINITY,    (float)(kappa(rho_a, rho_b) / eps)};
     for (int j = threadIdx.x; j < WIDTH; j += THREADS) value[j] = j < item.n ? g[item.column + j] : -INFINITY;
-    for (int i = threadIdx.x; i < WARPS * ROWS; i += THREADS) mass_row[i] = i < item.m ? log_a[item.row + i] : -INFINITY;
+    for (int i = threadIdx.x; i < WARPS * ROWS; i += THREADS)
+        mass_row[i] = i < item.m ? log_a[item.row + i] : -INFINITY;
     __syncthreads();  // values and masses written above, read below
     float c[IN_REGISTERS ? ROWS * COLS : 1];
     refer(cost, item, p.scale, value, c, shared_cost, reference);
@@ -162,7 +179,8 @@ solve_batch(const float* cost, const float* log_a, const float* log_b, const Ite
         float column[COLS], sum_column[COLS];
 #pragma unroll
         for (int k = 0; k < COLS; ++k) column[k] = value[k * 32 + lane] - shift, sum_column[k] = 0.f;
-        const bool far = sweep_rows(p, c, shared_cost, mass_row, reference, column, sum_column, potential + item.row, full);
+        const bool far =
+            sweep_rows(p, c, shared_cost, mass_row, reference, column, sum_column, potential + item.row, full);
 #pragma unroll
         for (int k = 0; k < COLS; ++k) part[warp][k * 32 + lane] = sum_column[k];
         const bool refer_again = __syncthreads_or(far);  // shares written above, read below
@@ -183,7 +201,8 @@ solve_batch(const float* cost, const float* log_a, const float* log_b, const Ite
             if (isinf(rho_a))
                 for (int i = mine; i < item.m; i += THREADS)
                     if (mass_row[i] > -INFINITY)
-                        many[EXACT] += exp2f(mass_row[i]) * (float)(potential[item.row + i] - (product ? mass_row[i] : 0.f));
+                        many[EXACT] +=
+                            exp2f(mass_row[i]) * (float)(potential[item.row + i] - (product ? mass_row[i] : 0.f));
             add_threads(many, scratch, total);
             if (mine == 0) reason = judge(w, total, status, before + it + 1).reason;
         }

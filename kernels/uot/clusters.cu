@@ -1,7 +1,7 @@
 // Whether a device runs so many clusters of so many blocks at once: an empty kernel to launch with their geometry.
 //
-// How many multiprocessors a GPC of this chip has, and so how many clusters of 16 it holds, cannot be asked for without a
-// launch; asking with the real kernel would compile it for a geometry that may not fit.
+// How many multiprocessors a GPC of this chip has, and so how many clusters of 16 it holds, cannot be asked for without
+// a launch; asking with the real kernel would compile it for a geometry that may not fit.
 #ifndef CS
 #define CS 1
 #endif

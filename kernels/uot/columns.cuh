@@ -1,12 +1,13 @@
-// Between two sweeps: column sums -> column values, translation, certified gap. Shared by fused.cu, log.cu and points.cu.
+// Between two sweeps: column sums -> column values, translation, certified gap. Shared by fused.cu, log.cu and
+// points.cu.
 //
-// Each team does all of it by itself, every team with the same bits: block `rank` posts its `width` column sums where the
-// blocks of that rank in the other teams look for them (one way through the L2, no barrier of the grid), adds up all
-// teams' in a fixed order, and works out the next values of its columns. What is a sum over all columns goes round the
-// team's blocks through their shared memory. So one iteration waits once for the L2 and once for the cluster.
+// Each team does all of it by itself, every team with the same bits: block `rank` posts its `width` column sums where
+// the blocks of that rank in the other teams look for them (one way through the L2, no barrier of the grid), adds up
+// all teams' in a fixed order, and works out the next values of its columns. What is a sum over all columns goes round
+// the team's blocks through their shared memory. So one iteration waits once for the L2 and once for the cluster.
 //
-// Messages carry the number of their sweep and alternate between two places: a block posts number k + 2 only after it has
-// seen all of k + 1, which were posted after their blocks had seen all of k.
+// Messages carry the number of their sweep and alternate between two places: a block posts number k + 2 only after it
+// has seen all of k + 1, which were posted after their blocks had seen all of k.
 #include "uot/sweep.cuh"
 
 // What a block keeps of the launch besides its sweep.
@@ -60,7 +61,8 @@ __device__ __forceinline__ unsigned long long* words_of(const Block& b, const Ex
 }
 
 // The sums over all teams of the columns of a pair. Eight looks are under way at a time.
-__device__ __forceinline__ float2 collect(const Block& b, const Problem& p, const Exchange& x, int pair, unsigned sweep) {
+__device__ __forceinline__ float2 collect(const Block& b, const Problem& p, const Exchange& x, int pair,
+                                          unsigned sweep) {
     float2 sum = make_float2(0.f, 0.f);
     if (x.part == COLUMNS_ONLY) {
         const float2* from = reinterpret_cast<const float2*>(x.partial + (size_t)b.rank * b.width);
@@ -82,14 +84,15 @@ __device__ __forceinline__ float2 collect(const Block& b, const Problem& p, cons
     return sum;
 }
 
-// Posts the block's column sums, collects all teams', leaves each column's image in b.next and adds to the thread's sums:
-// to the first four, and to `more` where the gap is asked for.
-__device__ __forceinline__ void update_columns(const Block& b, const Problem& p, const Marginals& w, const Exchange& x, unsigned sweep,
-                                               bool full, float (&first)[4], float* more) {
+// Posts the block's column sums, collects all teams', leaves each column's image in b.next and adds to the thread's
+// sums: to the first four, and to `more` where the gap is asked for.
+__device__ __forceinline__ void update_columns(const Block& b, const Problem& p, const Marginals& w, const Exchange& x,
+                                               unsigned sweep, bool full, float (&first)[4], float* more) {
     const int pairs = b.width / 2 + 1;
     if (x.part == WHOLE)
 #pragma unroll 1
-        for (int k = threadIdx.x; k < pairs; k += THREADS) post(words_of(b, x, b.team, sweep) + 2 * k, own_sums(b, p, k), sweep);
+        for (int k = threadIdx.x; k < pairs; k += THREADS)
+            post(words_of(b, x, b.team, sweep) + 2 * k, own_sums(b, p, k), sweep);
 #pragma unroll 1
     for (int k = threadIdx.x; k < pairs; k += THREADS) {
         const float2 both = collect(b, p, x, k, sweep);
@@ -117,8 +120,8 @@ __device__ __forceinline__ void send_first(const Block& b, float (&first)[4], un
     if (CS > 1 && threadIdx.x == 0) barrier_expect(b.gathered + side, CS * busy * 16 + extra);
     if (warp >= busy) return;
     const float sum = four_sums(first);
-    const float4 all = make_float4(__shfl_sync(FULL_WARP, sum, 0), __shfl_sync(FULL_WARP, sum, 8), __shfl_sync(FULL_WARP, sum, 16),
-                                   __shfl_sync(FULL_WARP, sum, 24));
+    const float4 all = make_float4(__shfl_sync(FULL_WARP, sum, 0), __shfl_sync(FULL_WARP, sum, 8),
+                                   __shfl_sync(FULL_WARP, sum, 16), __shfl_sync(FULL_WARP, sum, 24));
     float4* place = b.quick + (side * CS + b.rank) * WARPS + warp;
     if (lane < CS) send(reinterpret_cast<float*>(place), all, b.gathered + side, lane, CS == 1);
 }
@@ -147,7 +150,8 @@ __device__ __noinline__ void send_more(const float* sums, float4* place, unsigne
 }
 
 // The team's sums, in double; one warp. `gathering` is how often this launch has done so before.
-__device__ __forceinline__ void receive_totals(const Block& b, unsigned sweep, unsigned gathering, bool full, double* total) {
+__device__ __forceinline__ void receive_totals(const Block& b, unsigned sweep, unsigned gathering, bool full,
+                                               double* total) {
     const int busy = busy_warps(b), lane = threadIdx.x & 31, side = sweep & 1;
     if (CS > 1) barrier_wait(b.gathered + side, (gathering >> 1) & 1);
     double four[4] = {};
@@ -161,7 +165,8 @@ __device__ __forceinline__ void receive_totals(const Block& b, unsigned sweep, u
     if (full && lane < MORE) {
         double value = 0;
 #pragma unroll 4
-        for (int peer = 0; peer < CS; ++peer) value += reinterpret_cast<const float*>(b.more + (side * CS + peer) * (MORE / 4))[lane];
+        for (int peer = 0; peer < CS; ++peer)
+            value += reinterpret_cast<const float*>(b.more + (side * CS + peer) * (MORE / 4))[lane];
         total[DIVERGENCE + lane] = value;
     }
     __syncwarp();  // total written above, read by the first lane

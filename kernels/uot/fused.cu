@@ -1,36 +1,39 @@
 // Sinkhorn sweeps on a stored kernel K = exp(-C / eps): one read of K an iteration, nothing of its size written.
 //
-//   for each iteration, in one persistent cooperative launch
-//     sweep            u_i = (a_i / sum_j K_ij v_j)^fi;  t_j = sum_i u_i K_ij        sweep.cuh, K read once
-//     grid barrier     partial sums of all teams are there
-//     update_columns   v_j = (b_j / t_j)^fi; mass, translation and (every few iterations) the gap       columns.cuh
-//     grid barrier     all blocks' sums are there
-//     decide           translation; end at the gap; mix (anderson.cuh) and a third barrier when it accelerates
+//   for each iteration, in one persistent launch of teams of CS blocks (clusters)
+//     compute          u_i = (a_i / sum_j K_ij v_j)^fi;  t_j = sum_i u_i K_ij over its rows    sweep.cuh, K read once
+//     update_columns   post t_j, collect all teams'; v_j = (b_j / t_j)^fi                             columns.cuh
+//     conclude         mass, translation, (every few iterations) the gap; end at the gap; mix         anderson.cuh
 //
-// Invariant between launches: g[PARITY] - SHIFT are column values that no row has seen yet, g[1 - PARITY] -
-// SHIFT_CERTIFIED with `potential` is the pair whose gap stands in `status`.
+// No barrier of the grid: a team meets in its shared memory, teams meet in numbered messages (columns.cuh). Each team
+// works out the same columns by itself, each block of it its own.
 //
-// buffer       shape                 dtype            owner
-// matrix       (padded m, ld)        f32, f16, bf16   the solve; padding zero; ld a multiple of 16 CS bytes
-// log_a, log_b (m,), (ld,)           f32, log2        the solve; -inf where there is no mass, and as padding
-// potential    (m,)                  f64, log2 units  team of the row
-// g, mapped    (2, ld) each          f32, log2 units  block that owns the column
-// partial      (teams, ld)           f32              block that summed
-// sums         (2, blocks, ALL_SUMS) f32              block
-// history      (2 MEMORY + 1, ld)    f32              block that owns the column
+// Invariant between launches: g[0] are column values that no row has seen yet, g[1] with `potential` is the pair whose
+// gap stands in `status`; words hold no number of a later sweep.
 //
-// Bytes: m n sizeof(K) an iteration from memory; partial sums (at most 132 n floats) come back from the L2. On paper, at
-// 4.6 TB/s: n = 10240 91 us in float32, 46 us in 16 bits. Arithmetic: two FMA and two reads of shared memory an entry,
-// under half of what 132 multiprocessors issue in that time.
+// buffer        shape                    dtype            owner
+// matrix        (CS, m, width)           f32, f16, bf16   the solve; what a block reads lies together
+// log_a, log_b  (m,), (ld,)              f32, log2        the solve; -inf where there is no mass, and as padding
+// potential     (m,)                     f64, log2 units  the team of the row, its blocks in turn
+// g             (2, ld)                  f32, log2 units  team 0 when a launch ends; in shared memory before
+// words         (2, teams, CS, width+2)  f32 + number     the block that posts
+// history       (1 or teams, 12, ld)     f32              the block; in shared memory where it fits
+//
+// Bytes: m n sizeof(K) an iteration from memory, 112 n of messages through the L2. On paper, at 4.6 TB/s: n = 10240
+// 91 us in float32, 46 us in 16 bits. Arithmetic: two FMA and two reads of shared memory an entry, under half of what
+// 112 multiprocessors issue in that time (7 clusters of 16 are what the GPCs of an H200 hold).
 // Overflow: row or column sums that leave float32's range end as NaN, then as reason EMPTY_COLUMN; the caller turns to
 // log.cu. References: Chizat, Peyre, Schmitzer, Vialard (2018), algorithm 1; Sun, Hu, Jiang (2024) for the idea of one
 // pass.
 //
-// Tried and dropped (n = 10240, float32, us an iteration, roofline 91):
-//   weights worked out by one of the computing warps, refills by thread 0                        114
-//   a 64-bit division to find the next row to fetch, on the path of every step                   116
-//   waiting at cluster scope for a bulk copy: it invalidates the first-level cache every step    116
-//   filling the whole ring while columns are added up: the small loads queue behind 26 MB        +15
+// Tried and dropped (us an iteration; n = 10240 in float32 unless said, roofline 91, now 105):
+//   whole rows in a block, partial columns through memory, two barriers of the grid             118
+//   the same with clusters, one barrier of the block a step, all code inline                    112 (n = 1024: 8.0)
+//   rows of the matrix one after the other, copies of 1 to 2.5 KB                               116 (n = 4096: 29)
+//   groups of 32 KB, five slots, float16                                                        67 (25 KB, seven: 60)
+//   waiting at cluster scope for a bulk copy: it invalidates the first-level cache every step   134
+// Where the time of a small problem goes (n = 1024, clocks of one block): the sweep 2300, posting and collecting 5000,
+// the sums' way round the cluster 3000: code that runs once an iteration waits for its own instructions.
 #define ROWS_KEEP_REFERENCE 0
 #define STORES_TERMS 0
 #define JUMP_LIMIT INFINITY  // row sums are not relative to anything
@@ -38,6 +41,8 @@ __device__ __forceinline__ float forward_step(float k, float v, float, float, fl
     sum = fmaf(k, v, sum);
     return k;
 }
-__device__ __forceinline__ float backward_step(float k, float, float, float, float u, float total) { return fmaf(u, k, total); }
+__device__ __forceinline__ float backward_step(float k, float, float, float, float u, float total) {
+    return fmaf(u, k, total);
+}
 __device__ __forceinline__ float column_factor(float value, float) { return exp2f(value); }
 #include "uot/iterate.cuh"

@@ -1,4 +1,5 @@
-// The persistent loop: sweep, add up columns, decide; no host and no barrier of the grid. Shared by fused.cu, log.cu, points.cu.
+// The persistent loop: sweep, add up columns, decide; no host and no barrier of the grid. Shared by fused.cu, log.cu,
+// points.cu.
 #include "uot/anderson.cuh"
 
 #if CS > 1 && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
@@ -13,8 +14,8 @@ __device__ __forceinline__ float norm_of(const Block&, const Problem&, const uns
 #endif
 
 // Barriers, columns and the rows' references, which come back from their potentials.
-__device__ __forceinline__ void begin(const Block& b, const Problem& p, const float* log_a, const float* g, const double* potential,
-                                      int slots) {
+__device__ __forceinline__ void begin(const Block& b, const Problem& p, const float* log_a, const float* g,
+                                      const double* potential, int slots) {
     if (threadIdx.x == 0) {
         for (int s = 0; s < slots; ++s) barrier_init(b.full + s, 1), barrier_init(b.empty + s, WARPS);
         for (int s = 0; s < 4; ++s) barrier_init(b.shared + s, WARPS), barrier_init(b.weighed + s, RECEIVERS / 32);
@@ -23,7 +24,8 @@ __device__ __forceinline__ void begin(const Block& b, const Problem& p, const fl
         fence_barrier_init();
     }
     uint4* slot = reinterpret_cast<uint4*>(b.slot);  // what no copy covers must be a number
-    for (size_t k = threadIdx.x; k < (size_t)slots * R * b.width * BYTES / 16; k += blockDim.x) slot[k] = make_uint4(0, 0, 0, 0);
+    for (size_t k = threadIdx.x; k < (size_t)slots * R * b.width * BYTES / 16; k += blockDim.x)
+        slot[k] = make_uint4(0, 0, 0, 0);
     fence_async();
     for (int j = threadIdx.x; j < b.width; j += blockDim.x) b.value[j] = g[b.rank * b.width + j];
     for (int k = threadIdx.x; k < b.count * R; k += blockDim.x) {
@@ -40,8 +42,10 @@ __device__ __forceinline__ void begin(const Block& b, const Problem& p, const fl
 // Copies history lines between the block's own memory and where they stay between launches; `out` says which way.
 __device__ __forceinline__ void keep_history(const Block& b, float* own, float* kept, bool out) {
     for (int j = threadIdx.x; j < LINES * b.width; j += blockDim.x) {
-        if (out) kept[j] = own[j];
-        else own[j] = kept[j];
+        if (out)
+            kept[j] = own[j];
+        else
+            own[j] = kept[j];
     }
 }
 
@@ -52,8 +56,8 @@ struct Verdict {
 };
 
 // One thread of every block takes the sums in and says how to go on; that of block 0 also writes the status.
-__device__ __forceinline__ Verdict conclude(const Marginals& w, const double* total, double* status, Mixing& mixing, int done, bool full,
-                                            bool mixes) {
+__device__ __forceinline__ Verdict conclude(const Marginals& w, const double* total, double* status, Mixing& mixing,
+                                            int done, bool full, bool mixes) {
     double* place = blockIdx.x == 0 ? status : nullptr;
     const Decision d = full ? judge(w, total, place, done) : glance(w, total, place, done);
     Verdict v = {d.shift, d.reason, false};
@@ -65,8 +69,9 @@ __device__ __forceinline__ Verdict conclude(const Marginals& w, const double* to
 }
 
 // What happens between two sweeps, in the threads that compute and weigh.
-__device__ __forceinline__ Verdict settle(const Block& b, const Problem& p, const Marginals& w, const Exchange& x, Mixing& mixing,
-                                          float* history, double* status, int done, int it, bool full, bool mixes) {
+__device__ __forceinline__ Verdict settle(const Block& b, const Problem& p, const Marginals& w, const Exchange& x,
+                                          Mixing& mixing, float* history, double* status, int done, int it, bool full,
+                                          bool mixes) {
     __shared__ Verdict verdict;
     __shared__ double total[2][ALL_SUMS];
     if (computes()) {
@@ -85,21 +90,24 @@ __device__ __forceinline__ Verdict settle(const Block& b, const Problem& p, cons
     return verdict;
 }
 
-// Sets the columns' next values. `g`, where the launch ends: those that no row has seen yet, then those the last sweep saw.
-__device__ __forceinline__ void set_columns(const Block& b, const Problem& p, const Mixing& mixing, float* history, const Verdict& v,
-                                            bool mixes, float* g) {
+// Sets the columns' next values. `g`, where the launch ends: those that no row has seen yet, then those the last sweep
+// saw.
+__device__ __forceinline__ void set_columns(const Block& b, const Problem& p, const Mixing& mixing, float* history,
+                                            const Verdict& v, bool mixes, float* g) {
 #pragma unroll 1
     for (int j = 2 * threadIdx.x; j < b.width; j += j & 1 ? 2 * THREADS - 1 : 1) {
-        const float seen = b.value[j], next = mixes ? mixed(b, mixing, history, v.rejected, v.shift, j) : b.next[j] - v.shift;
+        const float seen = b.value[j],
+                    next = mixes ? mixed(b, mixing, history, v.rejected, v.shift, j) : b.next[j] - v.shift;
         b.value[j] = next;
         if (g) g[b.rank * b.width + j] = next, g[p.ld + b.rank * b.width + j] = seen;
     }
 }
 
 // All sweeps of a launch, in the threads that compute and weigh.
-__device__ __forceinline__ void iterate_block(const Block& b, const Problem& p, const Marginals& w, const Exchange& x, Mixing& mixing,
-                                              float* history, const unsigned char* matrix, const float* log_a, double* potential, float* g,
-                                              double* status, int before, int iterations, int every, bool mixes) {
+__device__ __forceinline__ void iterate_block(const Block& b, const Problem& p, const Marginals& w, const Exchange& x,
+                                              Mixing& mixing, float* history, const unsigned char* matrix,
+                                              const float* log_a, double* potential, float* g, double* status,
+                                              int before, int iterations, int every, bool mixes) {
     Place now;
     unsigned groups = 0;
     const Cloud cloud = load_cloud(b, p, matrix);
@@ -111,7 +119,8 @@ __device__ __forceinline__ void iterate_block(const Block& b, const Problem& p, 
 #pragma unroll
             for (int c = 0; c < COLUMNS; ++c) {
                 const int j = (c / VEC * LANES + threadIdx.x % LANES) * VEC + c % VEC;
-                column[c] = column_factor(j < b.width ? b.value[j] : -INFINITY, j < b.width ? norm_of(b, p, matrix, j) : 0.f);
+                column[c] =
+                    column_factor(j < b.width ? b.value[j] : -INFINITY, j < b.width ? norm_of(b, p, matrix, j) : 0.f);
                 total[c] = 0.f;
             }
             compute(b, p, cloud, column, total, groups, now);
@@ -126,7 +135,8 @@ __device__ __forceinline__ void iterate_block(const Block& b, const Problem& p, 
         }
         const Verdict v = settle(b, p, w, x, mixing, history, status, before + it + 1, it, full, mixes);
         const bool last = v.reason != RUNNING || it + 1 == iterations;
-        if (computes()) set_columns(b, p, mixing, history, v, mixes && v.reason != CONVERGED, last && b.team == 0 ? g : nullptr);
+        if (computes())
+            set_columns(b, p, mixing, history, v, mixes && v.reason != CONVERGED, last && b.team == 0 ? g : nullptr);
         if (threadIdx.x == 0) remember(mixing, v.rejected);
         if (last) return;
         if (computes()) compute_barrier();  // values written above, read below
@@ -150,16 +160,24 @@ extern "C" __global__ void add_teams(const float* partial, float* sums, int team
 // Reads: matrix, log_a, log_b. Writes: potential, g, history, memory, words or partial, status.
 // Requires: words without the numbers of later sweeps; status[REASON] RUNNING. Work: iterations reads of the matrix.
 extern "C" __global__ void CLUSTER __launch_bounds__(THREADS + WEIGHERS + 32, 1)
-iterate(const unsigned char* matrix, const float* log_a, const float* log_b, double* potential, float* g, float* history, Mixing* memory,
-        unsigned long long* words, float* partial, double* status, int m, int n, int ld, int product, int dimension, double eps,
-        double rho_a, double rho_b, double mass_a, double mass_b, double mass_reference, double spread, double tolerance, double enough,
-        int iterations, int every, int mixes, int part, int slots, int flight, int own_history) {
+    iterate(const unsigned char* matrix, const float* log_a, const float* log_b, double* potential, float* g,
+            float* history, Mixing* memory, unsigned long long* words, float* partial, double* status, int m, int n,
+            int ld, int product, int dimension, double eps, double rho_a, double rho_b, double mass_a, double mass_b,
+            double mass_reference, double spread, double tolerance, double enough, int iterations, int every, int mixes,
+            int part, int slots, int flight, int own_history) {
     extern __shared__ __align__(128) unsigned char shared[];
     __shared__ Mixing mixing;
     __shared__ Marginals w;
     __shared__ volatile int stop;
-    const Problem p = {m, n, ld, product, isinf(rho_a) ? 1 : 0, dimension, (float)(1.4426950408889634 / eps),
-                       (float)(isinf(rho_a) ? 1.0 : rho_a / (rho_a + eps)), (float)(isinf(rho_b) ? 1.0 : rho_b / (rho_b + eps))};
+    const Problem p = {m,
+                       n,
+                       ld,
+                       product,
+                       isinf(rho_a) ? 1 : 0,
+                       dimension,
+                       (float)(1.4426950408889634 / eps),
+                       (float)(isinf(rho_a) ? 1.0 : rho_a / (rho_a + eps)),
+                       (float)(isinf(rho_b) ? 1.0 : rho_b / (rho_b + eps))};
     if (status[REASON] != RUNNING) return;  // a launch queued behind one that has ended the matter
     Block b = lay_out(shared, p, slots, flight);
     b.log_mass = log_b + b.rank * b.width;
@@ -170,7 +188,17 @@ iterate(const unsigned char* matrix, const float* log_a, const float* log_b, dou
     float* lines = own_history ? b.reference + (POINTS ? 1 : 2) * b.count * R : kept_history;
     if (threadIdx.x == 0) {
         mixing = *memory, stop = 0;
-        w = {eps, rho_a, rho_b, mass_a, mass_b, mass_reference, spread, tolerance, enough, (float)(eps / rho_b), JUMP_LIMIT / 2,
+        w = {eps,
+             rho_a,
+             rho_b,
+             mass_a,
+             mass_b,
+             mass_reference,
+             spread,
+             tolerance,
+             enough,
+             (float)(eps / rho_b),
+             JUMP_LIMIT / 2,
              (float)(kappa(rho_a, rho_b) / eps)};
     }
     begin(b, p, log_a, g, potential, slots);

@@ -18,19 +18,21 @@
 // Not deterministic: partial sums meet in atomicAdd, as published.
 // Source: Sun, Hu, Jiang, MAP-UOT, 2024, section 4.2, algorithms 2 and 3.
 
-constexpr int TX = 32;    // threads along a row, four columns each
-constexpr int TY = 8;     // rows of threads in scale_rows
-constexpr int NY = 8;     // rows of one thread
+constexpr int TX = 32;  // threads along a row, four columns each
+constexpr int TY = 8;   // rows of threads in scale_rows
+constexpr int NY = 8;   // rows of one thread
 constexpr float SMALLEST = 1e-30f;
 
 // Factors of one side. corrected: (mass old / sum)^power / old, else (mass / sum)^power; zeroes the sums it read.
 // Grid: ceil(count / 256). Block: 256. Shared: none. Reads: mass, sum, scaling. Writes: factor, scaling, sum = 0.
 // Requires: sum complete. Work: one element a thread.
-extern "C" __global__ void factors(const float* mass, float* sum, float* scaling, float* factor, int count, float power, int corrected) {
+extern "C" __global__ void factors(const float* mass, float* sum, float* scaling, float* factor, int count, float power,
+                                   int corrected) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;
     const float old = corrected ? scaling[i] : 1.f;
-    const float next = mass[i] > 0.f ? powf(mass[i] * old / fmaxf(sum[i], SMALLEST), power) / old : 1.f;  // padding stays
+    const float next =
+        mass[i] > 0.f ? powf(mass[i] * old / fmaxf(sum[i], SMALLEST), power) / old : 1.f;  // padding stays
     factor[i] = next;
     scaling[i] *= next;
     sum[i] = 0.f;
@@ -70,7 +72,8 @@ extern "C" __global__ void scale_rows(float* plan, const float* row_factor, floa
 extern "C" __global__ void scale_columns(float* plan, const float* column_factor, float* row_sum, int m, int ld) {
     __shared__ float share[NY][8];
     const int j = (blockIdx.x * blockDim.x + threadIdx.x) * 4, first = blockIdx.y * NY, warp = threadIdx.x / 32;
-    const float4 factor = j < ld ? *reinterpret_cast<const float4*>(column_factor + j) : make_float4(0.f, 0.f, 0.f, 0.f);
+    const float4 factor =
+        j < ld ? *reinterpret_cast<const float4*>(column_factor + j) : make_float4(0.f, 0.f, 0.f, 0.f);
 #pragma unroll
     for (int k = 0; k < NY; ++k) {
         float sum = 0.f;

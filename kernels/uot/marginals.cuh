@@ -31,8 +31,8 @@ __device__ __forceinline__ double kappa(double rho_a, double rho_b) {
 // status[]: what the host reads and a later launch goes on from.
 enum { ITERATIONS, GAP, PRIMAL, DUAL, REASON, TRANSLATION, REJECTED, STATUS };
 enum { RUNNING = 0, CONVERGED = 1, JUMPED = 2, EMPTY_COLUMN = 3 };
-// Sums over columns. The first four every iteration needs: of masses t, of b e^(-g / rho_b), and how many columns' values
-// moved too far or have no mass at all. The other four are for the gap.
+// Sums over columns. The first four every iteration needs: of masses t, of b e^(-g / rho_b), and how many columns'
+// values moved too far or have no mass at all. The other four are for the gap.
 enum { MASS, COLUMN_SIDE, FAR, EMPTY, DIVERGENCE, DEFECT, VIOLATION, EXACT, SUMS };
 constexpr int MEMORY = 5;                        // differences that Anderson acceleration keeps
 constexpr int ALL_SUMS = SUMS + 2 + 2 * MEMORY;  // with its products
@@ -56,9 +56,10 @@ __device__ __forceinline__ T four_sums(const T (&value)[4]) {
     return sum;
 }
 
-// From the mass t of column j, at the value it had in the sweep, to its next value; adds to the thread's first four sums.
-__device__ __forceinline__ float column_value(const Problem& p, const Marginals& w, float t, float value, float log_mass,
-                                              float (&sums)[4]) {
+// From the mass t of column j, at the value it had in the sweep, to its next value; adds to the thread's first four
+// sums.
+__device__ __forceinline__ float column_value(const Problem& p, const Marginals& w, float t, float value,
+                                              float log_mass, float (&sums)[4]) {
     if (log_mass == -INFINITY) return -INFINITY;
     const float alpha = p.product ? 0.f : log_mass, beta = p.product ? log_mass : 0.f;
     const bool empty = !(t > 1e-34f);
@@ -70,9 +71,10 @@ __device__ __forceinline__ float column_value(const Problem& p, const Marginals&
     return next;
 }
 
-// What column j adds to the sums that only the gap needs, MORE of them. Out of line: few iterations come here, and code that
-// stands in their way costs all others time to fetch.
-__device__ __noinline__ void gap_terms(int product, int exact, float inverse, float t, float value, float log_mass, float* more) {
+// What column j adds to the sums that only the gap needs, MORE of them. Out of line: few iterations come here, and code
+// that stands in their way costs all others time to fetch.
+__device__ __noinline__ void gap_terms(int product, int exact, float inverse, float t, float value, float log_mass,
+                                       float* more) {
     if (log_mass == -INFINITY || !(t > 1e-34f)) return;
     const float free = value - (product ? log_mass : 0.f);
     const float x = 0.693147181f * (__log2f(t) - log_mass + inverse * free), mass = exact ? exp2f(log_mass) : 0.f;

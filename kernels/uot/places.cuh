@@ -2,7 +2,8 @@
 #include "uot/sweep.cuh"
 
 // Coordinates arrive scaled: by sqrt(s) (squared Euclidean, inner product) or s (Euclidean), s = log2(e) / eps. Squared
-// distances are expanded, |x|^2 + |y|^2 - 2 x y, with |x|^2 in the reference, |y|^2 in the column's value and 2 x in the rows.
+// distances are expanded, |x|^2 + |y|^2 - 2 x y, with |x|^2 in the reference, |y|^2 in the column's value and 2 x in
+// the rows.
 //   rows (m, d), columns (d, ld), row norms (m,), column norms (ld,), d a multiple of 4; norms are 0 but for METRIC 0
 struct Cloud {
     const float *rows, *columns, *row_norms;
@@ -52,7 +53,8 @@ __device__ __forceinline__ float term_of(float value, float above, float product
 }
 
 // Products of RR rows with four columns, `d` coordinates of each.
-__device__ __forceinline__ void multiply(const Cloud& cloud, const Problem& p, const int (&row)[RR], int q, int j, float (&product)[RR][VEC]) {
+__device__ __forceinline__ void multiply(const Cloud& cloud, const Problem& p, const int (&row)[RR], int q, int j,
+                                         float (&product)[RR][VEC]) {
 #if FLAT
 #pragma unroll
     for (int i = 0; i < RR; ++i) {
@@ -67,15 +69,18 @@ __device__ __forceinline__ void multiply(const Cloud& cloud, const Problem& p, c
     for (int d = 0; d < cloud.dimension; d += 4) {
         float4 y[4];
 #pragma unroll
-        for (int k = 0; k < 4; ++k) y[k] = __ldg(reinterpret_cast<const float4*>(cloud.columns + (size_t)(d + k) * p.ld + j));
+        for (int k = 0; k < 4; ++k)
+            y[k] = __ldg(reinterpret_cast<const float4*>(cloud.columns + (size_t)(d + k) * p.ld + j));
 #pragma unroll
         for (int i = 0; i < RR; ++i) {
             const float4 at = __ldg(reinterpret_cast<const float4*>(cloud.rows + (size_t)row[i] * cloud.dimension + d));
             const float x[4] = {at.x, at.y, at.z, at.w};
 #pragma unroll
             for (int k = 0; k < 4; ++k) {
-                product[i][0] = nearer(x[k], y[k].x, product[i][0]), product[i][1] = nearer(x[k], y[k].y, product[i][1]);
-                product[i][2] = nearer(x[k], y[k].z, product[i][2]), product[i][3] = nearer(x[k], y[k].w, product[i][3]);
+                product[i][0] = nearer(x[k], y[k].x, product[i][0]),
+                product[i][1] = nearer(x[k], y[k].y, product[i][1]);
+                product[i][2] = nearer(x[k], y[k].z, product[i][2]),
+                product[i][3] = nearer(x[k], y[k].w, product[i][3]);
             }
         }
     }
@@ -83,8 +88,8 @@ __device__ __forceinline__ void multiply(const Cloud& cloud, const Problem& p, c
 }
 
 // forward without a matrix: the terms of group k, left in its slot, and their row sums.
-__device__ __forceinline__ void point_terms(const Block& b, const Problem& p, const Cloud& cloud, int k, const float (&column)[COLUMNS],
-                                            float (&sum)[RR2], unsigned char* slot) {
+__device__ __forceinline__ void point_terms(const Block& b, const Problem& p, const Cloud& cloud, int k,
+                                            const float (&column)[COLUMNS], float (&sum)[RR2], unsigned char* slot) {
     const int first = threadIdx.x / LANES * RR;
     int row[RR];
     float above[RR];
@@ -104,7 +109,8 @@ __device__ __forceinline__ void point_terms(const Block& b, const Problem& p, co
             float e[VEC];
 #pragma unroll
             for (int c = 0; c < VEC; ++c) e[c] = term_of(column[q * VEC + c], above[i], product[i][c]), sum[i] += e[c];
-            *reinterpret_cast<float4*>(slot + ((size_t)(first + i) * b.width + j) * BYTES) = make_float4(e[0], e[1], e[2], e[3]);
+            *reinterpret_cast<float4*>(slot + ((size_t)(first + i) * b.width + j) * BYTES) =
+                make_float4(e[0], e[1], e[2], e[3]);
         }
     }
 }
@@ -113,8 +119,8 @@ __device__ __forceinline__ void point_terms(const Block& b, const Problem& p, co
 // F_i = power * (alpha - max_j (exponent without reference)) + beta, as in log.cu, one warp a row.
 // Grid: any. Block: a multiple of 32. Shared: none. Reads: points, g. Writes: potential. Requires: nothing.
 // Work: m n products of `dimension` coordinates.
-extern "C" __global__ void row_reference(const float* points, const float* log_a, const float* g, double* potential, int m, int n, int ld,
-                                         int product, int dimension, float power_a) {
+extern "C" __global__ void row_reference(const float* points, const float* log_a, const float* g, double* potential,
+                                         int m, int n, int ld, int product, int dimension, float power_a) {
     const int lane = threadIdx.x & 31;
     const float *columns = points + (size_t)dimension * m, *norms = columns + (size_t)dimension * ld;
     for (int i = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; i < m; i += gridDim.x * (blockDim.x / 32)) {

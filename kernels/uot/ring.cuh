@@ -1,7 +1,7 @@
 // Bulk copies, barriers in shared memory and stores into another block of the cluster, as thin wrappers of PTX.
 //
-// Below sm_90 there is no bulk copy and no cluster: a copy is then made by the calling warp (slow and right), so that every
-// kernel compiles and runs there with one block per row.
+// Below sm_90 there is no bulk copy and no cluster: a copy is then made by the calling warp (slow and right), so that
+// every kernel compiles and runs there with one block per row.
 
 #ifndef INFINITY
 #define INFINITY __int_as_float(0x7f800000)
@@ -25,7 +25,8 @@ __device__ __forceinline__ void barrier_expect(unsigned long long* barrier, unsi
 }
 
 __device__ __forceinline__ void barrier_arrive(unsigned long long* barrier) {
-    asm volatile("{ .reg .b64 token; mbarrier.arrive.shared.b64 token, [%0]; }" ::"r"(shared_address(barrier)) : "memory");
+    asm volatile("{ .reg .b64 token; mbarrier.arrive.shared.b64 token, [%0]; }" ::"r"(shared_address(barrier))
+                 : "memory");
 }
 
 // True once the phase of the given parity has completed.
@@ -38,8 +39,9 @@ __device__ __forceinline__ bool barrier_done(unsigned long long* barrier, unsign
     return done;
 }
 
-// Returns once the phase of the given parity has completed. Acquires at block scope, also for what other blocks stored into
-// this one's shared memory: a wait at cluster scope invalidates the first-level cache each time, which cost 0.4 us a step.
+// Returns once the phase of the given parity has completed. Acquires at block scope, also for what other blocks stored
+// into this one's shared memory: a wait at cluster scope invalidates the first-level cache each time, which cost 0.4 us
+// a step.
 __device__ __forceinline__ void barrier_wait(unsigned long long* barrier, unsigned parity) {
     unsigned done = 0;
     while (!done) {
@@ -86,9 +88,10 @@ __device__ __forceinline__ void bulk_copy(void* to, const void* from, unsigned b
 #endif
 }
 
-// Store four floats into the same place of block `rank` of the cluster; counts 16 bytes on its `barrier`. A block that is
-// its own cluster stores them plainly.
-__device__ __forceinline__ void send(float* place, float4 value, unsigned long long* barrier, unsigned rank, bool alone) {
+// Store four floats into the same place of block `rank` of the cluster; counts 16 bytes on its `barrier`. A block that
+// is its own cluster stores them plainly.
+__device__ __forceinline__ void send(float* place, float4 value, unsigned long long* barrier, unsigned rank,
+                                     bool alone) {
     if (alone) {
         *reinterpret_cast<float4*>(place) = value;
         return;

@@ -1,9 +1,9 @@
 // One sweep over a matrix that gives row sums, row weights and weighted column sums, reading each byte once.
 //
-// A team of CS blocks (a cluster) owns whole rows; block `rank` of it owns `width` columns of each, the same ones in every
-// team. Groups of R rows arrive by bulk copy in slots of shared memory. Of the THREADS threads that compute, LANES lie
-// along a row (each with the same Q pieces of 16 bytes of every row, whose column values and sums stay in its registers)
-// and ROW_LANES beside each other, RR rows of a group each. For each group k,
+// A team of CS blocks (a cluster) owns whole rows; block `rank` of it owns `width` columns of each, the same ones in
+// every team. Groups of R rows arrive by bulk copy in slots of shared memory. Of the THREADS threads that compute,
+// LANES lie along a row (each with the same Q pieces of 16 bytes of every row, whose column values and sums stay in its
+// registers) and ROW_LANES beside each other, RR rows of a group each. For each group k,
 //
 //   THREADS threads     forward(k)     shares of R row sums                                        -> shared
 //                       backward(k - LAG)  column sums += weight * row; leaves the slot of group k - LAG   -> empty
@@ -11,129 +11,32 @@
 //   RECEIVERS threads   weigh(k)       sum over the blocks -> row weight, in every block alike     -> weighed
 //   one warp            feed(k)        copies into slots that were left, at most `flight` under way at a time  -> full
 //
-// Each arrow is a barrier in shared memory that the next in line waits for; nobody waits for all, so warps drift apart and
-// neither the latency of a reduction nor that of a logarithm is waited for. The matrix does not depend on the column
-// values: `feed` runs through all sweeps of a launch without looking up, and fills the ring while columns are updated.
-// More copies under way than the memory's latency asks for would only hold up every other load.
+// Each arrow is a barrier in shared memory that the next in line waits for; nobody waits for all, so warps drift apart
+// and neither the latency of a reduction nor that of a logarithm is waited for. The matrix does not depend on the
+// column values: `feed` runs through all sweeps of a launch without looking up, and fills the ring while columns are
+// updated. More copies under way than the memory's latency asks for would only hold up every other load.
 //
-// Shares and weights of 4 groups are kept, sums of DEPTH: a warp shares group k + 4 after it went back over k + 1, which
-// all blocks had sent, so shares and weights of k are used up; a block sends k + 6 after it went back over k + 3, so every
-// block shared k + 3 after it went back over k, so sums of k are used up. Up to 4 groups a sweep, 4 are enough.
-// A file that includes this defines forward_step, backward_step (one element), ROWS_KEEP_REFERENCE (row sums are relative
-// to the last ones) and STORES_TERMS (forward leaves its terms in shared memory for backward).
-#include "uot/marginals.cuh"
-
-#ifndef POINTS
-#define POINTS 0     // 1: no matrix; costs come from coordinates, and slots hold the terms of a group
-#endif
-#ifndef ELEM
-#define ELEM 0       // storage: 0 float32, 1 float16, 2 bfloat16
-#define Q 1          // 16-byte pieces of a row that one thread owns
-#define LANES 128    // threads along a row: a power of two up to 32, or a multiple of 32
-#define RR 4         // rows of a thread in a group, at most LANES
-#define CS 1         // blocks that share a row
-#define THREADS 512  // that compute
-#define SENDERS 64   // that pass row sums on
-#define RECEIVERS 32 // that weigh rows
-#define DEPTH 8      // groups whose sums may be on their way between blocks: 8, or 4 if a sweep has no more than 4 groups
-#define KEEPS 0      // 1: all groups stay in their slots for all sweeps
-#endif
-
-#if ELEM == 0
-constexpr int VEC = 4;
-constexpr int BYTES = 4;
-#else
-constexpr int VEC = 8;
-constexpr int BYTES = 2;
-#endif
-constexpr int WARPS = THREADS / 32;
-constexpr int LAG = CS > 1 ? 3 : 2;
-constexpr int COLUMNS = Q * VEC;  // of one thread
-constexpr int ROW_LANES = THREADS / LANES;
-constexpr int R = ROW_LANES * RR;                         // rows of a group
-constexpr int RP = (R + 3) / 4 * 4;                       // with padding
-constexpr int WARP_LANES = LANES < 32 ? LANES : 32;       // of one row in a warp
-constexpr int ROW_WARPS = LANES < 32 ? 1 : LANES / 32;    // that share a row
-constexpr int FOLDS = LANES < 32 ? WARPS : ROW_LANES;     // column sums of a block, after each warp has added up its own
-constexpr int RR2 = RR > 4 ? 8 : RR > 2 ? 4 : RR;         // RR rounded up to a power of two
-constexpr int WEIGHERS = SENDERS + RECEIVERS;
-constexpr int MINE = (R + RECEIVERS - 1) / RECEIVERS;     // rows of a group that one receiver weighs
-
-struct Block {
-    unsigned char* slot;            // slots of R * width elements
-    // barriers: two a slot; 4 each; DEPTH, for the sums of a group; 2, for the sums of columns.cuh
-    unsigned long long *full, *empty, *shared, *weighed, *exchanged, *gathered;
-    float* share;                   // [4][ROW_WARPS][RP]
-    float* weight;                  // [4][RP]
-    float* sums;                    // [DEPTH][CS][RP], written by the blocks of the team
-    float* fold;                    // [FOLDS][width]
-    float *value, *next;            // [width] each: log2 of the columns' values, of their image; next is the first line of fold
-    const float* log_mass;          // [width] of all columns' in global memory
-    float4* quick;                  // [2][CS][WARPS] of the sums that every iteration needs, written by the team's blocks
-    float4* more;                   // [2][CS][MORE / 4] of the others
-    float* reference;               // [count * R]: log2 of the last row sum
-    float* row_mass;                // [count * R]: log2 of the rows' masses; with POINTS those in global memory
-    float* exact;                   // [8]: by warp of the receivers, the rows' side of the dual value where their marginal is exact
-    int team, teams, rank, width, count, slots, flight;
-};
-
-__device__ __forceinline__ float* take(unsigned char*& at, int floats) {
-    float* place = reinterpret_cast<float*>(at);
-    at += (size_t)floats * 4;
-    return place;
-}
-
-// gpu_geometry.py counts the same bytes.
-__device__ __forceinline__ Block lay_out(unsigned char* shared, const Problem& p, int slots, int flight) {
-    Block b;
-    b.rank = blockIdx.x % CS;
-    b.team = blockIdx.x / CS;
-    b.teams = gridDim.x / CS;
-    b.width = p.ld / CS;
-    const int groups = (p.m + R - 1) / R;
-    b.count = (groups - b.team + b.teams - 1) / b.teams;
-    b.slots = KEEPS ? b.count : slots;
-    b.flight = flight;
-    b.slot = shared;
-    unsigned char* at = shared + (size_t)slots * R * b.width * BYTES;
-    b.full = reinterpret_cast<unsigned long long*>(at);
-    b.empty = b.full + slots;
-    b.shared = b.empty + slots;
-    b.weighed = b.shared + 4;
-    b.exchanged = b.weighed + 4;
-    b.gathered = b.exchanged + DEPTH;
-    at = reinterpret_cast<unsigned char*>(b.gathered + 2);
-    b.share = take(at, 4 * ROW_WARPS * RP);
-    b.weight = take(at, 4 * RP);
-    b.sums = take(at, DEPTH * CS * RP);
-    b.fold = take(at, FOLDS * b.width);
-    b.next = b.fold;  // whoever reads a pair of sums there writes the same pair of images
-    b.value = take(at, b.width);
-    b.quick = reinterpret_cast<float4*>(take(at, 2 * CS * WARPS * 4));
-    b.more = reinterpret_cast<float4*>(take(at, 2 * CS * MORE));
-    b.exact = take(at, 8);
-    b.reference = take(at, b.count * R);
-    b.row_mass = POINTS ? nullptr : take(at, b.count * R);
-    return b;
-}
-
-__device__ __forceinline__ bool computes() { return threadIdx.x < THREADS; }
-
-// Barriers of the threads that compute and weigh, and of those that compute alone, between two sweeps; the feeding warp
-// never waits for them.
-__device__ __forceinline__ void work_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(THREADS + WEIGHERS) : "memory"); }
-__device__ __forceinline__ void compute_barrier() { asm volatile("bar.sync 2, %0;" ::"n"(THREADS) : "memory"); }
+// Shares and weights of 4 groups are kept, sums of DEPTH: a warp shares group k + 4 after it went back over k + 1,
+// which all blocks had sent, so shares and weights of k are used up; a block sends k + 6 after it went back over k + 3,
+// so every block shared k + 3 after it went back over k, so sums of k are used up. Up to 4 groups a sweep, 4 are
+// enough.
+//
+// A file that includes this defines forward_step, backward_step (one element), ROWS_KEEP_REFERENCE (row sums
+// are relative to the last ones) and STORES_TERMS (forward leaves its terms in shared memory for backward).
+#include "uot/block.cuh"
 
 // First row of the team's k-th group.
 __device__ __forceinline__ int first_row(const Block& b, int k) { return (b.team + b.teams * k) * R; }
 
-// Copies group k into a slot; one warp. The block's part of the matrix lies together, so this is one copy: pieces of a few
-// KiB each keep the copy engine from the bandwidth. What lies in the slot behind the last row stays: its weight is 0.
+// Copies group k into a slot; one warp. The block's part of the matrix lies together, so this is one copy: pieces of a
+// few KiB each keep the copy engine from the bandwidth. What lies in the slot behind the last row stays: its weight is
+// 0.
 __device__ __forceinline__ void load(const Block& b, const Problem& p, const unsigned char* matrix, int k, int slot) {
     const int first = first_row(b, k), bytes = min(R, p.m - first) * b.width * BYTES;
     if ((threadIdx.x & 31) == 0) barrier_expect(b.full + slot, bytes);
     __syncwarp();
-    bulk_copy(b.slot + (size_t)slot * R * b.width * BYTES, matrix + ((size_t)b.rank * p.m + first) * b.width * BYTES, bytes, b.full + slot);
+    bulk_copy(b.slot + (size_t)slot * R * b.width * BYTES, matrix + ((size_t)b.rank * p.m + first) * b.width * BYTES,
+              bytes, b.full + slot);
 }
 
 // VEC elements of a row in shared memory, as floats.
@@ -156,10 +59,11 @@ __device__ __forceinline__ void read(const unsigned char* place, float (&x)[VEC]
 }
 
 // From a row sum to the weight of the row; keeps the row's reference and, in double, its potential.
-//   potential = power * (alpha - log2 row sum) + beta, (alpha, beta) = (0, log2 a) for the product reference, else (log2 a, 0)
+//   potential = power * (alpha - log2 row sum) + beta
+// with (alpha, beta) = (0, log2 a) for the product reference, else (log2 a, 0).
 // A row without mass weighs 0.
-__device__ __forceinline__ float row_weight(const Problem& p, float log_mass, float& kept_reference, float sum, double* potential,
-                                            float& exact) {
+__device__ __forceinline__ float row_weight(const Problem& p, float log_mass, float& kept_reference, float sum,
+                                            double* potential, float& exact) {
     const float alpha = p.product ? 0.f : log_mass, beta = p.product ? log_mass : 0.f;
     const float reference = ROWS_KEEP_REFERENCE ? kept_reference : 0.f;
     const bool empty = log_mass == -INFINITY;
@@ -209,8 +113,8 @@ __device__ __forceinline__ void send_sums(const Block& b, unsigned number) {
 }
 
 // The weights of group k; `stores`: and the potentials of its rows, which the blocks of the team take in turn.
-__device__ __forceinline__ void weigh(const Block& b, const Problem& p, unsigned number, int k, const float* log_a, double* potential,
-                                      bool stores, float& exact) {
+__device__ __forceinline__ void weigh(const Block& b, const Problem& p, unsigned number, int k, const float* log_a,
+                                      double* potential, bool stores, float& exact) {
     const int buffer = number & (DEPTH - 1);
     float mass[MINE];
 #pragma unroll
@@ -227,7 +131,8 @@ __device__ __forceinline__ void weigh(const Block& b, const Problem& p, unsigned
 #pragma unroll
         for (int peer = 0; peer < CS; ++peer) part[peer & 1] += b.sums[(buffer * CS + peer) * RP + r];
         double* place = stores && k % CS == b.rank && i < p.m ? potential + i : nullptr;
-        b.weight[(number & 3) * RP + r] = row_weight(p, mass[c], b.reference[k * R + r], part[0] + part[1], place, exact);
+        b.weight[(number & 3) * RP + r] =
+            row_weight(p, mass[c], b.reference[k * R + r], part[0] + part[1], place, exact);
     }
     warp_arrive(b.weighed + (number & 3));
 }
@@ -245,14 +150,15 @@ struct Place {
 
 #if POINTS
 struct Cloud;
-__device__ __forceinline__ void point_terms(const Block& b, const Problem& p, const Cloud& cloud, int k, const float (&column)[COLUMNS],
-                                            float (&sum)[RR2], unsigned char* slot);
+__device__ __forceinline__ void point_terms(const Block& b, const Problem& p, const Cloud& cloud, int k,
+                                            const float (&column)[COLUMNS], float (&sum)[RR2], unsigned char* slot);
 #else
 struct Cloud {};
 #endif
 
-// Where a computing thread reads: its first row in a group, and bytes from the slot to its first and its last piece of it.
-// A last piece that lies outside of the row is the row's end again; its columns' values make all of its terms vanish.
+// Where a computing thread reads: its first row in a group, and bytes from the slot to its first and its last piece of
+// it. A last piece that lies outside of the row is the row's end again; its columns' values make all of its terms
+// vanish.
 struct Lane {
     int first, whole, last, share;
     bool inside;
@@ -269,9 +175,13 @@ __device__ __forceinline__ Lane lane_of(const Block& b) {
     return l;
 }
 
-__device__ __forceinline__ unsigned char* slot_at(const Block& b, int slot) { return b.slot + (size_t)slot * R * b.width * BYTES; }
+__device__ __forceinline__ unsigned char* slot_at(const Block& b, int slot) {
+    return b.slot + (size_t)slot * R * b.width * BYTES;
+}
 
-__device__ __forceinline__ int piece(const Lane& l, int q) { return q < Q - 1 ? l.whole + q * LANES * VEC * BYTES : l.last; }
+__device__ __forceinline__ int piece(const Lane& l, int q) {
+    return q < Q - 1 ? l.whole + q * LANES * VEC * BYTES : l.last;
+}
 
 #if !POINTS
 __device__ __forceinline__ void forward(const Block& b, const Lane& l, unsigned char* slot, const Problem& p,
@@ -311,11 +221,13 @@ __device__ __forceinline__ void share_sums(const Block& b, const Lane& l, int bu
             sum[0] += __shfl_xor_sync(FULL_WARP, sum[0], step);
         }
     }
-    if (lane % (WARP_LANES / RR2) == 0 && lane / (WARP_LANES / RR2) < RR) b.share[buffer * ROW_WARPS * RP + l.share] = sum[0];
+    if (lane % (WARP_LANES / RR2) == 0 && lane / (WARP_LANES / RR2) < RR)
+        b.share[buffer * ROW_WARPS * RP + l.share] = sum[0];
 }
 
-__device__ __forceinline__ void backward(const Block& b, const Lane& l, const unsigned char* slot, int buffer, const Problem& p,
-                                         const float (&column)[COLUMNS], const float* reference, float (&total)[COLUMNS]) {
+__device__ __forceinline__ void backward(const Block& b, const Lane& l, const unsigned char* slot, int buffer,
+                                         const Problem& p, const float (&column)[COLUMNS], const float* reference,
+                                         float (&total)[COLUMNS]) {
     float weight[RR];
 #pragma unroll
     for (int i = 0; i < RR; ++i) weight[i] = b.weight[buffer * RP + l.first + i];
@@ -329,15 +241,17 @@ __device__ __forceinline__ void backward(const Block& b, const Lane& l, const un
             const float above = ROWS_KEEP_REFERENCE ? reference[l.first + i] : 0.f;
 #pragma unroll
             for (int e = 0; e < VEC; ++e)
-                total[q * VEC + e] = backward_step(x[e], column[q * VEC + e], above, p.scale, weight[i], total[q * VEC + e]);
+                total[q * VEC + e] =
+                    backward_step(x[e], column[q * VEC + e], above, p.scale, weight[i], total[q * VEC + e]);
         }
     }
 }
 
 // Group k forward, group k - LAG backward, without a branch between them, so that one hides the other.
 template <bool AHEAD, bool BEHIND>
-__device__ __forceinline__ void step(const Block& b, const Lane& l, const Problem& p, const Cloud& cloud, unsigned number, int k,
-                                     const float (&column)[COLUMNS], float (&total)[COLUMNS], Place& now, Place& then) {
+__device__ __forceinline__ void step(const Block& b, const Lane& l, const Problem& p, const Cloud& cloud,
+                                     unsigned number, int k, const float (&column)[COLUMNS], float (&total)[COLUMNS],
+                                     Place& now, Place& then) {
     float sum[RR2] = {};
     if (AHEAD) {
         if (!POINTS) barrier_wait(b.full + now.slot, KEEPS ? 0 : now.phase);
@@ -362,8 +276,9 @@ __device__ __forceinline__ void step(const Block& b, const Lane& l, const Proble
 }
 
 // `groups`: of the launch, before this sweep.
-__device__ __forceinline__ void compute(const Block& b, const Problem& p, const Cloud& cloud, const float (&column)[COLUMNS],
-                                        float (&total)[COLUMNS], unsigned groups, Place& now) {
+__device__ __forceinline__ void compute(const Block& b, const Problem& p, const Cloud& cloud,
+                                        const float (&column)[COLUMNS], float (&total)[COLUMNS], unsigned groups,
+                                        Place& now) {
     const Lane l = lane_of(b);
     Place then = now;  // where backward is
     int k = 0;
@@ -377,8 +292,8 @@ __device__ __forceinline__ void compute(const Block& b, const Problem& p, const 
 }
 
 // The weighers' side of a sweep; leaves the rows' side of the dual value in b.exact where it is asked for.
-__device__ __forceinline__ void weigh_groups(const Block& b, const Problem& p, const float* log_a, double* potential, bool stores,
-                                             unsigned groups) {
+__device__ __forceinline__ void weigh_groups(const Block& b, const Problem& p, const float* log_a, double* potential,
+                                             bool stores, unsigned groups) {
     if (threadIdx.x < THREADS + SENDERS) {
 #pragma unroll 1
         for (int k = 0; k < b.count; ++k) send_sums(b, groups + k);
@@ -392,9 +307,10 @@ __device__ __forceinline__ void weigh_groups(const Block& b, const Problem& p, c
     if ((threadIdx.x & 31) == 0) b.exact[(threadIdx.x - THREADS - SENDERS) / 32] = exact;
 }
 
-// Copies the groups in order, sweep after sweep, around the ring; one warp. `stop` ends it when no slot becomes free any
-// more. Copies under way land before it returns.
-__device__ __forceinline__ void feed(const Block& b, const Problem& p, const unsigned char* matrix, int sweeps, const volatile int* stop) {
+// Copies the groups in order, sweep after sweep, around the ring; one warp. `stop` ends it when no slot becomes free
+// any more. Copies under way land before it returns.
+__device__ __forceinline__ void feed(const Block& b, const Problem& p, const unsigned char* matrix, int sweeps,
+                                     const volatile int* stop) {
     const unsigned last = KEEPS ? b.count : (unsigned)sweeps * b.count;
     unsigned issued = 0;
     for (int k = 0; issued < last; ++issued) {

@@ -94,8 +94,8 @@ def write_tables() -> None:
     page = DOCS / "benchmarks" / "uot.md"
     text = page.read_text()
     for name, table in TABLES.items():
-        mark = re.compile(rf"(<!-- rows: {name} -->\n).*?(\n<!-- end -->)", re.DOTALL)
-        text = mark.sub(lambda m, table=table: m.group(1) + table() + m.group(2), text)
+        mark = re.compile(rf"(<!-- rows: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
+        text = mark.sub(lambda m, table=table: f"{m.group(1)}{table()}\n{m.group(2)}", text)
     page.write_text(text)
 
 

@@ -1,24 +1,23 @@
 """The auction on the CPU: Jacobi rounds, epsilon scaling, and shortest augmenting paths as the exact finish.
 
-Read `cpu_rows.py` (short lists), `cpu_rounds.py` (bid, award) and `cpu_paths.py` (the finish) after this page.
+Read `cpu_start.py` (how it begins), `cpu_rows.py` (short lists), `cpu_rounds.py` (bid, award) and `cpu_paths.py` (the
+finish) after this page.
 """
 
-from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
-from scipy.spatial import cKDTree
 
 from kernels.auction import cpu_paths as paths
 from kernels.auction import cpu_rounds as rounds
-from kernels.auction.cpu_rows import Graph, empty_lists, fill_lists, graph_of, seat_rows
+from kernels.auction.cpu_rows import empty_lists
+from kernels.auction.cpu_start import State, from_points, keep_seats, list_rows, start
 from kernels.auction.scaling import Arithmetic, arithmetic_of, epsilons, proves, whole_prices
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
-from kernels.problems.points import PointAuction
 from kernels.problems.sparse import Auction, is_complete, with_private_columns
 from kernels.solution import Solution, Termination
 
@@ -26,24 +25,9 @@ BATCH_BIDS = 20_000
 """Bids between two looks at the clock: some 5 ms."""
 BATCH_SCANS = 10_000
 """Row scans between two looks at the clock: some 5 ms."""
-BATCH_ENTRIES = 5_000_000
-"""Entries read whole between two looks at the clock: some 10 ms."""
 
 RESETS = 5
 """Attempts to settle the prices of spare columns before starting from zero."""
-
-
-@dataclass
-class State:
-    """One solve under way: the graph in its arithmetic, short lists, matching, and the counters shown as facts."""
-
-    graph: Graph
-    lists: Any
-    matching: paths.Matching
-    unit: Arithmetic
-    bidders: list[Array] = field(default_factory=list)
-    counts: dict[str, Any] = field(default_factory=lambda: {"rounds": 0, "bids": 0, "phases": 0, "rows_scanned": 0})
-    hall_rows: Array | None = None
 
 
 def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
@@ -81,12 +65,12 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         assignment problem (1979); D. P. Bertsekas and D. A. Castanon (1989); R. Jonker and A. Volgenant, A shortest
         augmenting path algorithm (1987), for augmenting row reduction.
     """
-    problem, neighbours = _from_points(problem)
+    problem, neighbours = from_points(problem)
     weights = with_private_columns(problem)
     wants_rounds = options.epsilon is not None or options.finish == "auction"
     unit = arithmetic_of(weights, options.epsilon) if wants_rounds else Arithmetic()
-    state = _start(weights, unit, problem)
-    ended = _list_rows(state, deadline)
+    state = start(weights, unit, problem)
+    ended = list_rows(state, deadline) if problem.assignment0 is None else keep_seats(state, deadline)
     if ended is None and wants_rounds and _can_assign_all(weights):
         ended = _scale(state, options, deadline)
         enough = options.epsilon is not None and options.finish != "paths"
@@ -100,47 +84,6 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     solution = _answer(state, problem, options, ended)
     solution.arrays |= neighbours
     return solution
-
-
-def _from_points(problem: Auction) -> tuple[Auction, dict[str, Array]]:
-    """The same problem with its benefits worked out, and the `neighbours` they were worked out for."""
-    if not isinstance(problem, PointAuction):
-        return problem, {}
-    points = problem.points
-    if points.neighbours is None:
-        return replace(problem, weights=points.all_benefits()), {}
-    tree = cKDTree(points.y)
-    _, nearest = tree.query(points.x, k=range(1, points.neighbours + 1), p=1 if points.metric == "cityblock" else 2)
-    return replace(problem, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest.astype(np.int32)}
-
-
-def _start(weights: Array | Csr, unit: Arithmetic, problem: Auction) -> State:
-    prices0 = problem.prices0
-    graph = graph_of(weights, int(unit.scale))
-    n_rows, dtype = graph.indptr.size - 1, graph.values.dtype
-    prices = np.zeros(graph.n_cols, dtype)
-    if prices0 is not None:
-        prices[: prices0.size] = np.floor(prices0 * unit.scale) if dtype.kind == "i" else prices0
-    matching = paths.Matching(
-        np.full(n_rows, UNASSIGNED, np.int64),
-        np.zeros(n_rows, dtype),
-        np.full(graph.n_cols, UNASSIGNED, np.int64),
-        prices,
-    )
-    if problem.assignment0 is not None:
-        matching.column_of[:] = problem.assignment0
-        seat_rows(graph, matching.column_of, matching.held, matching.row_of)
-    return State(graph, empty_lists(graph), matching, unit)
-
-
-def _list_rows(state: State, deadline: Deadline) -> Termination | None:
-    n_rows = state.matching.column_of.size
-    step = max(1, BATCH_ENTRIES * n_rows // max(1, state.graph.values.size))
-    for first in range(0, n_rows, step):
-        if ended := deadline.expired():
-            return ended
-        fill_lists(first, min(first + step, n_rows), state.graph, state.matching.prices, state.lists)
-    return None
 
 
 def _can_assign_all(weights: Array | Csr) -> bool:
@@ -255,7 +198,7 @@ def _undo_unsold_prices(
             matching.column_of[:], matching.row_of[:], unsold[:] = UNASSIGNED, UNASSIGNED, True
         matching.prices[unsold] = 0
         state.lists = empty_lists(state.graph)
-        stopped = _list_rows(state, deadline)
+        stopped = list_rows(state, deadline)
         if stopped is None and ended is Termination.GAP_REACHED:
             stopped = _scale(state, options, deadline)
         elif stopped is None:
@@ -269,8 +212,11 @@ def _answer(state: State, problem: Auction, options: Any, ended: Termination) ->
     profits = np.empty(matching.column_of.size, graph.values.dtype)
     prices, scale = matching.prices, state.unit.scale
     if ended not in (Termination.INFEASIBLE, Termination.OPTIMAL, Termination.GAP_REACHED):
-        _list_rows(state, Deadline())
-    rounds.best_nets(graph, state.lists, prices, profits)
+        list_rows(state, Deadline())
+    if ended is Termination.OPTIMAL and graph.values.dtype.kind == "i":
+        profits[:] = matching.held - prices[matching.column_of]
+    else:
+        rounds.best_nets(graph, state.lists, prices, profits)
     if graph.n_cols > n_cols:
         profits += prices[n_cols:]  # only row i sees column n_cols + i, so its price is row i's profit
     if scale != 1:

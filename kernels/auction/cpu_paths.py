@@ -170,8 +170,8 @@ def _search(root: int, graph: Graph, lists: Lists, matching: Matching, search: S
     i, at_distance = root, graph.values.dtype.type(0)
     reading = False
     while True:
-        length = lists.length[i]
         profit = _best(i, graph, lists, prices) if i == root else held[i] - prices[column_of[i]]
+        length = lists.length[i]
         base = at_distance + profit
         if reading:
             reveal(i, graph, prices, lists)

@@ -110,6 +110,8 @@ def keep_content(graph: Graph, lists: Lists, matching: Matching, epsilon: float,
     n_queue = 0
     for i in range(column_of.size):
         j = column_of[i]
+        if j >= 0 and lists.length[i] == 0 and held[i] - prices[j] >= lists.rest[i] - epsilon:
+            continue  # a row that nobody has read yet, and need not
         if j >= 0 and held[i] - prices[j] < two_best(i, graph, prices, lists)[1] - epsilon:
             row_of[j], column_of[i] = UNASSIGNED, UNASSIGNED
             j = UNASSIGNED

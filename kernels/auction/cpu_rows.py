@@ -150,6 +150,17 @@ def fill_lists(first: int, last: int, graph: Graph, prices: Array, lists: Lists)
 
 
 @numba.njit(cache=True)
+def bound_rows(first: int, last: int, graph: Graph, prices: Array, lists: Lists) -> None:
+    """Empty the lists of rows first to last - 1; `rest` alone bounds their edges until they are revealed."""
+    for i in range(first, last):
+        start, best = graph.indptr[i], graph.lowest
+        for t in range(start, graph.indptr[i + 1]):
+            if graph.values[t] > graph.lowest:
+                best = max(best, graph.values[t] - prices[t - start if graph.dense else graph.indices[t]])
+        lists.length[i], lists.rest[i] = 0, best
+
+
+@numba.njit(cache=True)
 def _listed_two_best(i: int, graph: Graph, prices: Array, lists: Lists) -> tuple[int, float, int, float]:
     best_at, second_at = -1, -1
     best, second = graph.lowest, graph.lowest

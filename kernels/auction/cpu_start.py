@@ -1,0 +1,93 @@
+"""How a solve on the CPU begins: the points or graph in the solver's arithmetic, old prices and answers, the lists."""
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+from scipy.spatial import cKDTree
+
+from kernels.auction import cpu_paths as paths
+from kernels.auction.cpu_rows import Graph, bound_rows, empty_lists, fill_lists, graph_of, seat_rows
+from kernels.auction.scaling import Arithmetic
+from kernels.deadline import Deadline
+from kernels.problems import UNASSIGNED, Array, Csr
+from kernels.problems.points import PointAuction
+from kernels.problems.sparse import Auction
+from kernels.solution import Termination
+
+BATCH_ENTRIES = 5_000_000
+"""Entries read whole between two looks at the clock: some 10 ms."""
+FEW_LOOSE = 2
+"""An earlier answer is kept while no more rows than this want another column; each costs a long path."""
+
+
+@dataclass
+class State:
+    """One solve under way: the graph in its arithmetic, short lists, matching, and the counters shown as facts."""
+
+    graph: Graph
+    lists: Any
+    matching: paths.Matching
+    unit: Arithmetic
+    bidders: list[Array] = field(default_factory=list)
+    counts: dict[str, Any] = field(default_factory=lambda: {"rounds": 0, "bids": 0, "phases": 0, "rows_scanned": 0})
+    hall_rows: Array | None = None
+
+
+def from_points(problem: Auction) -> tuple[Auction, dict[str, Array]]:
+    """The same problem with its benefits worked out, and the `neighbours` they were worked out for."""
+    if not isinstance(problem, PointAuction):
+        return problem, {}
+    points = problem.points
+    if points.neighbours is None:
+        return replace(problem, weights=points.all_benefits()), {}
+    tree = cKDTree(points.y)
+    _, nearest = tree.query(points.x, k=range(1, points.neighbours + 1), p=1 if points.metric == "cityblock" else 2)
+    return replace(problem, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest.astype(np.int32)}
+
+
+def start(weights: Array | Csr, unit: Arithmetic, problem: Auction) -> State:
+    """Lay out a solve: nobody assigned and prices 0, or as an earlier job left them."""
+    prices0 = problem.prices0
+    graph = graph_of(weights, int(unit.scale))
+    n_rows, dtype = graph.indptr.size - 1, graph.values.dtype
+    prices = np.zeros(graph.n_cols, dtype)
+    if prices0 is not None:
+        prices[: prices0.size] = np.floor(prices0 * unit.scale) if dtype.kind == "i" else prices0
+    matching = paths.Matching(
+        np.full(n_rows, UNASSIGNED, np.int64),
+        np.zeros(n_rows, dtype),
+        np.full(graph.n_cols, UNASSIGNED, np.int64),
+        prices,
+    )
+    if problem.assignment0 is not None:
+        matching.column_of[:] = problem.assignment0
+        seat_rows(graph, matching.column_of, matching.held, matching.row_of)
+    return State(graph, empty_lists(graph), matching, unit)
+
+
+def list_rows(state: State, deadline: Deadline, read: Any = fill_lists) -> Termination | None:
+    """Read every row with `read`; a termination when time is up."""
+    n_rows = state.matching.column_of.size
+    step = max(1, BATCH_ENTRIES * n_rows // max(1, state.graph.values.size))
+    for first in range(0, n_rows, step):
+        if ended := deadline.expired():
+            return ended
+        read(first, min(first + step, n_rows), state.graph, state.matching.prices, state.lists)
+    return None
+
+
+def keep_seats(state: State, deadline: Deadline) -> Termination | None:
+    """Read every row once; where the earlier answer still fits nearly all, no list is needed before a path comes by.
+
+    Else start from the prices alone where every column will be sold: paths are short while many columns are free.
+    """
+    ended = list_rows(state, deadline, bound_rows)
+    matching, rest = state.matching, state.lists.rest
+    column_of, prices = matching.column_of, matching.prices
+    loose = (column_of < 0) | (matching.held - prices[column_of] < rest)
+    if ended is not None or int(loose.sum()) <= FEW_LOOSE:
+        return ended
+    if column_of.size == prices.size:
+        column_of[:], matching.row_of[:] = UNASSIGNED, UNASSIGNED
+    return list_rows(state, deadline)

@@ -8,7 +8,7 @@ from scipy.spatial import cKDTree
 
 from kernels.auction import cpu_paths as paths
 from kernels.auction.cpu_rows import Graph, bound_rows, empty_lists, fill_lists, graph_of, seat_rows
-from kernels.auction.scaling import Arithmetic
+from kernels.auction.scaling import FEW_LOOSE, Arithmetic
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import PointAuction
@@ -17,8 +17,6 @@ from kernels.solution import Termination
 
 BATCH_ENTRIES = 5_000_000
 """Entries read whole between two looks at the clock: some 10 ms."""
-FEW_LOOSE = 2
-"""An earlier answer is kept while no more rows than this want another column; each costs a long path."""
 
 
 @dataclass

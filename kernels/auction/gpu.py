@@ -1,7 +1,7 @@
 """The auction on the GPU: rounds in one persistent kernel (`auction.cu`), the finish by a forest (`paths.cu`)."""
 
 import time
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import cupy
@@ -9,10 +9,11 @@ import numpy as np
 
 from kernels.auction import gpu_buffers as memory
 from kernels.auction.gpu_buffers import Device
-from kernels.auction.scaling import Arithmetic, arithmetic_of, epsilons, fixed_point, proves, whole_prices
+from kernels.auction.gpu_start import arithmetic, from_points, keep_seats
+from kernels.auction.scaling import Arithmetic, epsilons, proves, whole_prices
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
-from kernels.problems.points import PointAuction, Points
+from kernels.problems.points import PointAuction
 from kernels.problems.sparse import Auction, is_complete, with_private_columns
 from kernels.solution import Solution, Termination
 
@@ -25,7 +26,6 @@ GRAPH_ROUNDS = 64
 PATIENCE = 400
 """Rounds of a phase that paths follow; only graphs without an assignment come near it."""
 FOREVER = 2**62
-LOWEST = -(2**62)
 ROUND = ("bid", "reread", "settle", "award", "tidy", "finish")
 ALONE = {"blocks": 1, "block": 1}
 
@@ -63,17 +63,19 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         1. short lists, 2. epsilon scaling whose phases stop at n_rows / 32 persons, 3. the rest by shortest augmenting
         paths, 4. rounds of at most 32 bidders in one block.
     """
-    problem, neighbours = _from_points(problem)
+    problem, neighbours = from_points(problem)
     on_points = isinstance(problem, PointAuction) and problem.weights.shape == (0, 0)
     weights = problem.points if on_points else with_private_columns(problem)  # type: ignore[attr-defined]
     floating = on_points or (weights.values if isinstance(weights, Csr) else weights).dtype.kind == "f"
-    unit = _arithmetic(weights, options, floating)
+    unit = arithmetic(weights, options, floating)
     started = time.perf_counter()
     device = memory.upload(weights, unit, problem, options)
     cupy.cuda.get_current_stream().synchronize()
     uploaded = time.perf_counter()
     run = Run(device, unit, options, deadline, on_points or is_complete(weights))
     device.list_rows()
+    if problem.assignment0 is not None:
+        keep_seats(device)
     ended = deadline.expired() or _bid_and_augment(run, warm=problem.prices0 is not None)
     ended = _undo_unsold_prices(run, ended)
     solved = time.perf_counter()
@@ -85,33 +87,6 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     }
     solution.arrays |= neighbours
     return solution
-
-
-def _from_points(problem: Auction) -> tuple[Auction, dict[str, Array]]:
-    """Points stay points where all pairs are edges; nearest neighbours are found on the device and become a graph."""
-    if not isinstance(problem, PointAuction):
-        return problem, {}
-    points = problem.points
-    if points.neighbours is None:
-        return (problem if problem.reject is None else replace(problem, weights=points.all_benefits())), {}
-    device = memory.upload(points, fixed_point(points, complete=True), None, None)
-    device.list_rows()
-    benefits, columns = device.buffers["list_benefits"], device.buffers["list_columns"]
-    benefits[columns < 0] = LOWEST
-    order = cupy.argsort(-benefits, axis=1)[:, : points.neighbours]
-    nearest = cupy.take_along_axis(columns, order, axis=1).get()
-    return replace(problem, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest}
-
-
-def _arithmetic(weights: Array | Csr | Points, options: Any, floating: bool) -> Arithmetic:
-    """Integers in units of 1 / (n_cols + 1), or whole ones (and paths without epsilon) where labels lack room."""
-    if floating or isinstance(weights, Points):
-        return fixed_point(weights, isinstance(weights, Points) or is_complete(weights))
-    unit = arithmetic_of(weights, None if options.finish == "paths" else options.epsilon)
-    room = memory.label_room(weights.shape[0])
-    if unit.scale > 1 and (unit.scale <= weights.shape[1] or unit.span > room):
-        unit = Arithmetic(1, unit.span // unit.scale)
-    return unit
 
 
 def _bid_and_augment(run: Run, warm: bool) -> Termination:

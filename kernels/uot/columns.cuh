@@ -68,14 +68,16 @@ __device__ __forceinline__ float2 collect(const Block& b, const Problem& p, cons
         const float2* from = reinterpret_cast<const float2*>(x.partial + (size_t)b.rank * b.width);
         return 2 * pair < b.width ? __ldcg(from + pair) : sum;
     }
-    for (int first = 0; first < b.teams; first += 8) {
+    const size_t apart = (size_t)CS * (b.width + 2);  // words between two teams
+    const unsigned long long* at = words_of(b, x, 0, sweep) + 2 * pair;
+    for (int first = 0; first < b.teams; first += 8, at += 8 * apart) {
         float2 value[8];
         bool there;
         do {
             there = true;
 #pragma unroll
             for (int k = 0; k < 8; ++k)
-                if (first + k < b.teams) there &= peek(words_of(b, x, first + k, sweep) + 2 * pair, sweep, value[k]);
+                if (first + k < b.teams) there &= peek(at + k * apart, sweep, value[k]);
         } while (!there);
 #pragma unroll
         for (int k = 0; k < 8; ++k)

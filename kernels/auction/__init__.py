@@ -25,6 +25,9 @@ class AuctionOptions(Options):
         description="how the optimum is reached: by epsilon scaling (auction) or shortest augmenting paths (paths); "
         "with an epsilon given, paths go on from its result to the optimum",
     )
+    allow_unassigned: bool = Field(
+        False, description="rows may stay unassigned, for their `reject` price or, without one, for 0"
+    )
     deterministic: bool = Field(True, description="of equal bids the lowest row and the lowest column win")
     launch: Literal["persistent", "graph"] = Field(
         "persistent", description="on a GPU: all rounds in one cooperative kernel, or CUDA graphs of single steps"
@@ -71,11 +74,13 @@ def _build(inputs: Inputs, options: AuctionOptions) -> Auction:
         weights = _benefit(inputs)
         n_rows, n_cols = weights.shape
     reject = _vector(inputs, "reject", n_rows)
+    if reject is None and options.allow_unassigned:
+        reject = np.zeros(n_rows, np.int64)
     if n_rows > n_cols and reject is None:
         raise InvalidProblem(
             "benefit",
-            f"has {n_rows} rows and {n_cols} columns; expected no more rows than columns (transpose it, or give "
-            "`reject` prices so that rows may stay unassigned)",
+            f"has {n_rows} rows and {n_cols} columns; expected no more rows than columns (transpose it, or set "
+            "`allow_unassigned`, or give `reject` prices)",
         )
     values = weights.values if isinstance(weights, Csr) else weights
     exact_sums("benefit", values, n_cols)

@@ -4,9 +4,11 @@ Each reader takes the bytes of a file and returns CSR (or a dense matrix where e
 header claims are held against the bytes there are before anything is allocated, and nothing is ever unpickled.
 """
 
+import argparse
 import io
 import math
 import struct
+import sys
 import warnings
 import zipfile
 
@@ -209,3 +211,17 @@ def _from_parts(parts: dict[str, Array]) -> Csr:
     if first.size and (first.min() < 0 or first.max() >= m or second.min() < 0 or second.max() >= n):
         raise InvalidProblem("benefit", f"has an entry outside {m} x {n}")
     return _by_rows(first.astype(np.int64), second.astype(np.int64), values, (m, n))
+
+
+def main() -> None:
+    """Write a generated instance to standard output (python -m kernels.auction.files 500 500 0.1 > a.bin)."""
+    parser = argparse.ArgumentParser(description="Write one of the auction paper's instances to standard output.")
+    for name, kind in (("n_rows", int), ("n_cols", int), ("density", float)):
+        parser.add_argument(name, type=kind)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--limit", type=int, default=10_000)
+    sys.stdout.buffer.write(write_paper(generate(**vars(parser.parse_args()))))
+
+
+if __name__ == "__main__":
+    main()

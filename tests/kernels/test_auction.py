@@ -143,6 +143,16 @@ def test_a_row_stays_unassigned_for_its_reject_price(device: Device) -> None:
     assert certificate.gap_abs == 0
 
 
+def test_rows_that_may_stay_unassigned_do_so_for_nothing_unless_told_otherwise(device: Device) -> None:
+    benefit = np.array([[5, -9], [7, -2], [1, -3]])
+    solution, certificate = run({"benefit": benefit}, device, allow_unassigned=True)
+    assert solution.arrays["assignment"].tolist() == [UNASSIGNED, 0, UNASSIGNED]
+    assert certificate.objective == 7
+    assert certificate.gap_abs == 0
+    _, certificate = run({"benefit": benefit, "reject": np.array([0, 4, 0])}, device, allow_unassigned=True)
+    assert certificate.objective == 9
+
+
 @pytest.mark.parametrize("shape", [(300, 300), (300, 330)])
 def test_prices_of_an_earlier_job_save_work(shape: tuple[int, int], device: Device) -> None:
     graph = instances.planted(*shape, 0.1, 8)

@@ -1,5 +1,7 @@
 import io
 import struct
+import subprocess
+import sys
 import zipfile
 
 import numpy as np
@@ -48,6 +50,13 @@ def test_the_papers_file_comes_back() -> None:
     assert (as_scipy(back) != as_scipy(graph)).nnz == 0
     dense = np.arange(12, dtype=np.int32).reshape(3, 4)
     np.testing.assert_array_equal(files.read_paper(files.write_paper(dense)), dense)
+
+
+def test_an_instance_is_written_from_the_command_line() -> None:
+    command = [sys.executable, "-m", "kernels.auction.files", "6", "9", "0.4", "--seed", "1", "--limit", "50"]
+    back = files.read_paper(subprocess.run(command, capture_output=True, check=True).stdout)
+    assert isinstance(back, Csr)
+    assert (as_scipy(back) != as_scipy(files.generate(6, 9, 0.4, 1, limit=50))).nnz == 0
 
 
 @pytest.mark.parametrize("layout", ["csr", "csc", "coo"])

@@ -91,6 +91,35 @@ def test_device_and_host_agree(m: int, n: int, options: dict[str, Any], gpu: Non
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize(("cluster", "stores"), [(1, False), (4, True), (8, True), (16, True)])
+def test_every_size_of_cluster_agrees_with_float64(cluster: int, stores: bool, gpu: None) -> None:
+    import cupy as cp
+
+    from kernels.uot import gpu_geometry
+    from kernels.uot import gpu_launch as on
+    from kernels.uot.gpu_exact import Exact
+    from kernels.uot.marginals import Marginals
+
+    problem = build(transport.matrix(700, 641, "float32"))
+    cut = gpu_geometry.geometry(700, 641, "float32", 96 // cluster, cluster, stores=stores)
+    dense = on.Dense(problem, "log", "float32", 3.0, 132, cut, stores)
+    dense.begin(problem.reg, cp.zeros(641))
+    for _ in range(3):  # a jump ends a launch, and new references start the next
+        dense.launch(40, 1e-7)
+        if dense.status.get()[on.REASON] == on.JUMPED:
+            dense.refer()
+    status = dense.status.get()
+    assert status[on.REASON] == on.CONVERGED
+    f, g = dense.pair(status)
+    marginals = Marginals(cp, problem, 3.0)
+    exact = Exact(problem, marginals)
+    exact.start(problem.reg)
+    wanted, h = exact.sweep(g)
+    np.testing.assert_allclose((f - wanted).get(), float((f - wanted).mean()), atol=2e-6)
+    assert marginals.evaluate(wanted, g, h, problem.reg).relative_gap <= 1e-6
+
+
+@pytest.mark.gpu
 @pytest.mark.parametrize("storage", ["float16", "bfloat16"])
 def test_16_bit_kernels_end_in_float64(storage: str, gpu: None) -> None:
     problem = build(transport.matrix(300, 400, "float32"))

@@ -168,7 +168,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS + WEIGHERS + 32, 1)
     extern __shared__ __align__(128) unsigned char shared[];
     __shared__ Mixing mixing;
     __shared__ Marginals w;
-    __shared__ volatile int stop;
+    __shared__ unsigned long long stop;  // a barrier that completes when no sweep will follow
     const Problem p = {m,
                        n,
                        ld,
@@ -187,7 +187,8 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS + WEIGHERS + 32, 1)
     float* kept_history = history + (size_t)(own_history ? b.rank : blockIdx.x) * LINES * b.width;
     float* lines = own_history ? b.reference + (POINTS ? 1 : 2) * b.count * R : kept_history;
     if (threadIdx.x == 0) {
-        mixing = *memory, stop = 0;
+        mixing = *memory;
+        barrier_init(&stop, 1);
         w = {eps,
              rho_a,
              rho_b,
@@ -206,7 +207,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS + WEIGHERS + 32, 1)
     cluster_barrier(CS == 1);  // barriers and values are ready in all blocks of the team; potentials were read
     if (threadIdx.x < THREADS + WEIGHERS) {
         iterate_block(b, p, w, x, mixing, lines, matrix, log_a, potential, g, status, before, iterations, every, mixes);
-        if (threadIdx.x == 0) stop = 1;
+        if (threadIdx.x == 0) barrier_arrive(&stop);
     } else if (!POINTS && part != COLUMNS_ONLY) {
         feed(b, p, matrix, iterations, &stop);
     }

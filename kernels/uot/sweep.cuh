@@ -307,17 +307,18 @@ __device__ __forceinline__ void weigh_groups(const Block& b, const Problem& p, c
     if ((threadIdx.x & 31) == 0) b.exact[(threadIdx.x - THREADS - SENDERS) / 32] = exact;
 }
 
-// Copies the groups in order, sweep after sweep, around the ring; one warp. `stop` ends it when no slot becomes free
-// any more. Copies under way land before it returns.
+// Copies the groups in order, sweep after sweep, around the ring; one warp. The barrier `stop` ends it when no slot
+// becomes free any more. Copies under way land before it returns.
 __device__ __forceinline__ void feed(const Block& b, const Problem& p, const unsigned char* matrix, int sweeps,
-                                     const volatile int* stop) {
+                                     unsigned long long* stop) {
     const unsigned last = KEEPS ? b.count : (unsigned)sweeps * b.count;
     unsigned issued = 0;
     for (int k = 0; issued < last; ++issued) {
         const int slot = issued % b.slots;
         bool stopped = false;
         if (issued >= b.slots)
-            while (!barrier_done(b.empty + slot, (issued / b.slots - 1) & 1) && !stopped) stopped = *stop;
+            while (!barrier_done(b.empty + slot, (issued / b.slots - 1) & 1) && !stopped)
+                stopped = barrier_done(stop, 0);
         if (__any_sync(FULL_WARP, stopped)) break;
         if (issued >= b.flight) {
             const unsigned before = issued - b.flight;

@@ -48,11 +48,11 @@ class Dense:
         spread: float,
         processors: int,
         cut: Geometry | None = None,
-        stores: bool | None = None,
+        stores: bool = False,
     ) -> None:
         self.problem, self.method, self.storage, self.spread = problem, method, storage, spread
         self.m, self.n = problem.shape
-        self.stores = method == "log" and (self._streams(processors) if stores is None else stores)
+        self.streams = stores
         self.status = cp.zeros(STATUS)
         self.cut = cut or self._fit(processors)
         if cut:
@@ -109,14 +109,18 @@ class Dense:
         _allow(self.iterate, g.cluster, g.shared)
         return True
 
+    @property
+    def stores(self) -> bool:
+        """True where terms take the place of costs in shared memory, because the costs come again in the next sweep."""
+        return self.method == "log" and not self.cut.keeps
+
     def _defines(self) -> tuple[str, ...]:
         return (*self.cut.defines, "-DSTORES_TERMS=1") if self.stores else self.cut.defines
 
-    def _streams(self, processors: int) -> bool:
-        return self.m * self.n * 4 > processors * 120_000  # more than shared memory holds
-
     def _geometry(self, teams: int, cluster: int) -> Geometry:
-        return geometry(self.m, self.n, self.storage, teams, cluster, stores=self.stores)
+        shape = self.m, self.n, self.storage, teams, cluster
+        cut = geometry(*shape, stores=self.streams)
+        return cut if self.method == "fused" or cut.keeps or self.streams else geometry(*shape, stores=True)
 
     def _matrix(self) -> Any:
         """The costs or their kernel in panels (cluster, m, width): what one block reads lies together."""

@@ -5,6 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo [cuda])
 
+# with their arguments behind commas
+GPU_BENCHES := lap_gpu,--large lap_systems lap_crossover auction,--device,gpu \
+	uot_gpu,float32,float16,log,points,batch,gap,map uot_multi_gpu qap,--device,gpu
+
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | expand -t 12
 
@@ -38,8 +42,9 @@ sanitize: $(VENV)/dev ## every kernel under compute-sanitizer, on a machine with
 	for tool in memcheck racecheck synccheck; do \
 		compute-sanitizer --tool $$tool --error-exitcode 9 $(BIN)/python -m tests.sanitize || exit 1; done
 
-bench: $(VENV)/dev ## every benchmark beside its peers, JSON lines into benchmarks/results/
+bench: $(VENV)/dev ## every benchmark beside its peers, on the GPU too where there is one
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev,bench]'
 	for name in lap auction uot qap service; do $(BIN)/python -m benchmarks.$$name || exit 1; done
+	$(if $(GPU),for run in $(GPU_BENCHES); do $(BIN)/python -m benchmarks.$$(echo $$run | tr , ' ') || exit 1; done)
 
 .PHONY: help install demo serve test check sanitize bench

@@ -1,8 +1,10 @@
 """What a caller may ask of his jobs, on a real Redis and without workers."""
 
+import contextlib
 import json
 import threading
 import time
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -123,11 +125,20 @@ def test_delete_forgets(jobs: Jobs) -> None:
     assert jobs.counts()["waiting"]["cpu"] == 0
 
 
+@contextlib.contextmanager
+def soon(delay_s: float, call: Callable[[], object]) -> Iterator[None]:
+    """Call from another thread while the block waits; the thread has ended when the block has."""
+    timer = threading.Timer(delay_s, call)
+    timer.start()
+    yield
+    timer.join()
+
+
 def test_wait_returns_at_once_on_a_change(jobs: Jobs) -> None:
     job, _ = jobs.submit(submission(jobs))
-    threading.Timer(0.2, lambda: jobs.cancel(job.id, "ann")).start()
     start = time.monotonic()
-    assert jobs.wait(job.id, "ann", 10).state is State.CANCELLED
+    with soon(0.2, lambda: jobs.cancel(job.id, "ann")):
+        assert jobs.wait(job.id, "ann", 10).state is State.CANCELLED
     assert 0.1 < time.monotonic() - start < 2
     other, _ = jobs.submit(submission(jobs))
     assert jobs.wait(other.id, "ann", 0.1).state is State.QUEUED
@@ -138,8 +149,8 @@ def test_events_wait_for_the_first(jobs: Jobs) -> None:
     job, _ = jobs.submit(submission(jobs))
     (queued,) = jobs.events(job.id, "ann")
     assert jobs.events(job.id, "ann", queued.id, timeout_s=0.05) == []
-    threading.Timer(0.1, lambda: jobs.cancel(job.id, "ann")).start()
-    (cancelled,) = jobs.events(job.id, "ann", queued.id, timeout_s=5)
+    with soon(0.1, lambda: jobs.cancel(job.id, "ann")):
+        (cancelled,) = jobs.events(job.id, "ann", queued.id, timeout_s=5)
     assert cancelled.data["state"] == "cancelled"
     with pytest.raises(ValueError, match="event id"):
         jobs.events(job.id, "ann", "yesterday")

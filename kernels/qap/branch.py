@@ -117,8 +117,8 @@ def sweep(leaders: Array, prices: Array, room: int, order: Array) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def ascend(leaders: Array, prices: Array, room: int, sweeps: int) -> Any:
-    """Sweep until nothing within `room` is left, or it is too far away; returns the room left, negative when done."""
+def ascend(leaders: Array, prices: Array, room: int, sweeps: int, stop: Array) -> Any:
+    """Sweep until nothing within `room` is left, it is too far away, or `stop`; the room left, negative when done."""
     m = leaders.shape[0]
     order, state = np.arange(m), np.uint32(m)
     for _ in range(sweeps):
@@ -128,7 +128,7 @@ def ascend(leaders: Array, prices: Array, room: int, sweeps: int) -> Any:
             order[a], order[b] = order[b], order[a]
         gain = sweep(leaders, prices, room, order)
         room -= gain
-        if room < 0 or gain * PATIENCE < room:
+        if room < 0 or gain * PATIENCE < room or stop[0] != 0:
             break
     return room
 
@@ -198,9 +198,11 @@ def explore(
     limit = (incumbent[0] - step) * scale
     if bound > limit:
         return 1
-    room = ascend(leaders, prices, limit - bound, SWEEPS)
+    room = ascend(leaders, prices, limit - bound, SWEEPS, stop)
     if room < 0:
         return 1
+    if stop[0] != 0:
+        return 0
     bound = limit - room
     line = choose_line(leaders, room)
     for a in range(size):
@@ -243,15 +245,20 @@ def finish(
         incumbent[0] = min(incumbent[0], cost)
 
 
-def split(node: Node, limit: int, alike: tuple[list[Array], list[Array]]) -> list[Node]:
-    """The children of a node that may hold something better than `limit`, one of each class of equals."""
-    if node.bound > limit:
-        return []
+def split(node: Node, limit: int, alike: tuple[list[Array], list[Array]], stop: Array) -> list[Node]:
+    """The children of a node that may hold something better than `limit`, one of each class of equals.
+
+    The node itself where `stop` came first.
+    """
+    if node.bound > limit or stop[0]:
+        return [node] if stop[0] else []
     leaders, prices = node.leaders.copy(), node.prices.copy()
     size = len(node.facilities)
-    bound = limit - int(ascend(leaders, prices, limit - node.bound, SWEEPS))
+    bound = limit - int(ascend(leaders, prices, limit - node.bound, SWEEPS, stop))
     if bound > limit:
         return []
+    if stop[0]:
+        return [node]
     line = int(choose_line(leaders, limit - bound))
     places = np.flatnonzero(node.fixed >= 0)
     if line < size:

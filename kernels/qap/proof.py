@@ -69,7 +69,7 @@ class Proof:
         self._thread.join(seconds)
 
     def stop(self) -> None:
-        """End the tree early and wait for its threads (one node each)."""
+        """End the tree early and wait for its threads (one sweep each)."""
         self._stop[0] = 1
         self._thread.join()
 
@@ -111,7 +111,7 @@ class Proof:
         while 0 < len(nodes) < TASKS and len(nodes[0].facilities) > 4 and not self._stop[0]:
             limit = (int(self.incumbent[0]) - step) * scale
             self._counts.append(np.array([len(nodes)]))
-            nodes = [child for node in nodes for child in branch.split(node, limit, alike)]
+            nodes = [child for node in nodes for child in branch.split(node, limit, alike, self._stop)]
         return nodes
 
     def _subtree(self, node: branch.Node, step: int, scale: int) -> bool:

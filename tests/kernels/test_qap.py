@@ -9,7 +9,7 @@ import pytest
 
 from kernels import SOLVERS, Array, Deadline, InvalidProblem, Progress, Solution, Termination
 from kernels.problems import QuadraticAssignment
-from kernels.qap import QapOptions, bounds, qaplib, rlt1, tabu
+from kernels.qap import QapOptions, bounds, branch, qaplib, rlt1, symmetry, tabu
 from kernels.qap.form import search_form
 from kernels.qap.proof import Proof
 from tests.instances import quadratic as instances
@@ -160,6 +160,19 @@ def test_the_tree_finds_the_optimum_by_itself(label: str) -> None:
     proof.stop()
     assert proof.best is not None
     assert proof.best[0] == best == problem.objective(proof.best[1])
+
+
+def test_a_tree_that_is_stopped_ends_within_a_sweep_and_loses_nothing() -> None:
+    problem = CARD.build(instances.SMALL["one-sided-8"](), CARD.options())
+    ascent = rlt1.Ascent(problem)
+    ascent.step()
+    root, stop, room = branch.root(ascent), np.ones(1, np.uint8), 1 << 40
+    alike = symmetry.automorphisms(problem)
+    assert branch.split(root, root.bound + room, alike, stop) == [root]
+    once, stopped = ((root.leaders.copy(), root.prices.copy()) for _ in range(2))
+    left = branch.ascend(*once, room, 1, np.zeros(1, np.uint8))
+    assert branch.ascend(*stopped, room, branch.SWEEPS, stop) == left
+    np.testing.assert_array_equal(stopped[1], once[1])
 
 
 def test_a_named_dual_ascent_is_the_bound_of_any_method() -> None:

@@ -3,13 +3,14 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.spatial.distance import cdist
 
 from kernels.problems.arrays import Array, Csr, Inputs, InvalidProblem, finite, numeric
 from kernels.problems.sparse import Auction
 
 METRICS = ("sqeuclidean", "euclidean", "cityblock")
 CHUNK = 1 << 22
-"""Distances worked out together."""
+"""Distances of neighbours worked out together."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -23,8 +24,9 @@ class Points:
 
     def benefits(self, rows: Array, columns: Array | None = None) -> Array:
         """Minus the distances (rows, n_cols), or of the pairs (rows, columns): (rows, k) for columns (rows, k)."""
-        y = self.y[None] if columns is None else self.y[columns]
-        step = self.x[rows][:, None].astype(np.float64) - y
+        if columns is None:
+            return np.asarray(-cdist(self.x[rows], self.y, self.metric))
+        step = self.x[rows][:, None].astype(np.float64) - self.y[columns]
         distance = np.abs(step).sum(-1) if self.metric == "cityblock" else (step**2).sum(-1)
         return np.asarray(-np.sqrt(distance) if self.metric == "euclidean" else -distance)
 
@@ -41,10 +43,8 @@ class Points:
 
     def all_benefits(self) -> Array:
         """The whole matrix (m, n)."""
-        m, n = self.x.shape[0], self.y.shape[0]
-        step = max(1, CHUNK // n)
-        blocks = [self.benefits(np.arange(first, min(m, first + step))) for first in range(0, m, step)]
-        return np.concatenate(blocks)
+        distances = cdist(self.x, self.y, self.metric)
+        return np.asarray(np.negative(distances, out=distances))
 
 
 @dataclass(frozen=True, eq=False)

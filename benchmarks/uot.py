@@ -1,13 +1,14 @@
-"""Unbalanced transport on the CPU beside POT: python -m benchmarks.uot [--sizes 1024,4096,10240] [--no-gap].
+"""Unbalanced transport on the CPU beside its peers: python -m benchmarks.uot [--sizes 1024,4096,10240] [--no-gap].
 
 `iteration` rows: milliseconds of one full Sinkhorn iteration, everything set up, in float32; POT's is the difference of
 two runs of different length. `read` is a bare pass over the kernel, the least that any iteration can take. `gap` rows:
 time to a certified relative gap of 1e-6, ours with and without acceleration (the same sweeps), and POT's own loop (in
-float64: in float32 it overflows) run in steps until its plan has that gap. Every row carries the error of its plan to
-a float64 solve (L1 over mass).
+float64: in float32 it overflows) run in steps until its plan has that gap. OTT-JAX and GeomLoss stand beside both where
+installed (benchmarks/uot_peers.py). Every row carries the error of its plan to a float64 solve (L1 over mass).
 """
 
 import argparse
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 import ot
 from numba import njit
 
-from benchmarks import instances
+from benchmarks import instances, uot_peers
 from benchmarks.instances import Array
 from benchmarks.rows import Rows, alternate
 from kernels import SOLVERS, Deadline, Solution, Termination
@@ -109,6 +110,8 @@ def iteration(rows: Rows, n: int, repeats: int, reg: float = 0.05, reg_m: float 
             plan = UOT.solve(problem, chosen, Deadline()).arrays["plan"]
             row |= {"pot_ms": pot_ms, "times_pot": pot_ms / taken, "plan_error": error(plan, wanted)}
         rows.add(kind="iteration", n=n, method=name, **row)
+    ours = {name: ms[name] for name in ("fused", "log")}
+    uot_peers.iterations(rows, problem, functools.partial(error, wanted=wanted), ours, 5)
 
 
 def to_gap(rows: Rows, n: int, reg: float, reg_m: float, limit_s: float) -> None:
@@ -126,6 +129,7 @@ def to_gap(rows: Rows, n: int, reg: float, reg_m: float, limit_s: float) -> None
     problem = UOT.build({"cost": cost, "a": a, "b": b}, chosen)
     solution, gap, ms = pot_to_gap(problem, *(v.astype(np.float64) for v in (cost, a, b)), limit_s)
     _gap_row(rows, n, reg, reg_m, "POT numpy", solution, gap, ms, ours_ms, wanted)
+    uot_peers.gaps(rows, problem, functools.partial(error, wanted=wanted), ours_ms, limit_s)
 
 
 def _timed(
@@ -187,8 +191,9 @@ def _gap_row(
         iterations=solution.iterations,
         gap_rel=gap,
         reached=reached,
-        ms=ms,
-        times_allot=ms / ours_ms,
+        ms=ms if reached else None,
+        spent_ms=ms,
+        times_allot=ms / ours_ms if reached else None,
         plan_error=error(solution.arrays["plan"], wanted),
     )
 

@@ -1,6 +1,7 @@
 """Unbalanced transport on one GPU: microseconds a sweep, share of the read bandwidth, time to a certified gap, memory.
 
     python -m benchmarks.uot_gpu float32 float16 log gap points batch map [--sizes 8192 10240] [--cuts 3]
+    python -m benchmarks.uot_gpu peers --sizes 1024 4096    # OTT-JAX and GeomLoss, to uot_peers_h200.jsonl
 
 Every row is checked against float64 on the same data before it is timed: a row whose plan is wrong has no time.
 """
@@ -31,6 +32,7 @@ from kernels.uot.outer import schedule
 BANDWIDTH = 4.6e12  # bytes a second that a bare read reaches on an H200
 # Sweeps of plain Sinkhorn to a relative gap of 1e-6 at (reg, reg_m), float64, n = 1000: the number hardly depends on n.
 PLAIN = {(0.05, 1.0): 64, (0.01, 1.0): 312, (0.01, 10.0): 3355, (0.01, 100.0): 34_000}
+PARTS = ["float32", "float16", "log", "points", "batch", "gap", "map", "peers"]
 PLAN_ERROR = {"float32": 1e-4, "float16": 1e-4, "bfloat16": 1e-4}
 
 
@@ -165,32 +167,36 @@ def pot_milliseconds(problem: UnbalancedTransport, sweeps: int) -> float:
     return float(start.elapsed_time(end)) / sweeps
 
 
-def bench_gap(rows: Rows, cases: list[tuple[int, float, float]]) -> None:
+def to_gap(problem: UnbalancedTransport) -> tuple[float, int, float, float]:
+    """Milliseconds of ours to a gap of 1e-6, sweeps, the gap that the device saw, and that gap in float64."""
     options = TransportOptions.model_validate({"tolerance": 1e-6})
+    assert problem.cost is not None
+    spread = float(problem.cost.max() - problem.cost.min())
+    dense = on.Dense(problem, "log", "float32", spread, gpu_dense._processors())
+    stages = schedule(problem.reg, spread, False)
+
+    def work() -> gpu_dense.Run:
+        g, sweeps = cp.zeros(dense.n), 0
+        for value in stages:
+            run = gpu_dense._stage(dense, options, Deadline(), value, g, 5000, value == stages[-1])
+            assert run is not None
+            g, sweeps = run.g, sweeps + run.iterations
+        return replace(run, iterations=sweeps)
+
+    run = work()
+    ms = microseconds(work, 1, 5) / 1e3
+    marginals = Marginals(cp, problem, spread)
+    exact = Exact(problem, marginals)
+    exact.start(problem.reg)
+    f, h = exact.sweep(run.g)
+    return ms, run.iterations, run.gap, marginals.evaluate(f, run.g, h, problem.reg).relative_gap
+
+
+def bench_gap(rows: Rows, cases: list[tuple[int, float, float]]) -> None:
     for n, reg, reg_m in cases:
         plain = PLAIN[reg, reg_m]
         problem = instance(n, reg, reg_m)
-        assert problem.cost is not None
-        spread = float(problem.cost.max() - problem.cost.min())
-        dense = on.Dense(problem, "log", "float32", spread, gpu_dense._processors())
-        stages = schedule(reg, spread, False)
-
-        def work(dense: on.Dense = dense, stages: list[float] = stages) -> gpu_dense.Run | None:
-            g, sweeps = cp.zeros(dense.n), 0
-            for value in stages:
-                run = gpu_dense._stage(dense, options, Deadline(), value, g, 5000, value == stages[-1])
-                assert run is not None
-                g, sweeps = run.g, sweeps + run.iterations
-            return replace(run, iterations=sweeps)
-
-        run = work()
-        assert run is not None
-        ms = microseconds(work, 1, 5) / 1e3
-        marginals = Marginals(cp, problem, spread)
-        exact = Exact(problem, marginals)
-        exact.start(reg)
-        f, h = exact.sweep(run.g)
-        gap = marginals.evaluate(f, run.g, h, reg).relative_gap
+        ms, sweeps, gap_device, gap = to_gap(problem)
         pot = pot_milliseconds(problem, 50)
         rows.add(
             bench="gap",
@@ -198,14 +204,37 @@ def bench_gap(rows: Rows, cases: list[tuple[int, float, float]]) -> None:
             reg=reg,
             reg_m=reg_m,
             ms=ms if gap <= 1e-6 else None,
-            sweeps=run.iterations,
-            gap_device=run.gap,
+            sweeps=sweeps,
+            gap_device=gap_device,
             gap_float64=gap,
             pot_ms_per_sweep=pot,
             pot_sweeps=plain,
             times_faster=pot * plain / ms if gap <= 1e-6 else None,
         )
-        del dense, exact, problem
+        del problem
+
+
+def bench_peers(rows: Rows, cases: list[tuple[int, float, float]], limit_s: float) -> None:
+    """OTT-JAX and GeomLoss on the same device; their plans are compared with float64 on the host."""
+    from benchmarks import uot, uot_peers
+
+    for n, reg, reg_m in cases:
+        problem = instance(n, reg, reg_m)
+        assert problem.cost is not None
+        on_host = replace(problem, cost=problem.cost.get())
+        wanted = uot.exact_plan(on_host.cost, on_host.a, on_host.b, reg, reg_m)
+        compare = functools.partial(uot.error, wanted=wanted)
+        if (reg, reg_m) == (0.05, 1.0):
+            ours = {}
+            for method in ("fused", "log"):
+                dense = on.Dense(problem, method, "float32", 3.0, gpu_dense._processors())
+                if error(dense, problem) <= PLAN_ERROR["float32"]:
+                    work = functools.partial(dense.launch, 100, -1.0, every=1 << 30, mixes=False)
+                    ours[method] = microseconds(work, 100) / 1e3
+            uot_peers.iterations(rows, on_host, compare, ours, 3)
+        ms, _, _, gap = to_gap(problem)
+        if gap <= 1e-6:
+            uot_peers.gaps(rows, on_host, compare, ms, limit_s)
 
 
 def bench_map(rows: Rows) -> None:
@@ -225,9 +254,10 @@ def bench_map(rows: Rows) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("parts", nargs="+", choices=["float32", "float16", "log", "points", "batch", "gap", "map"])
+    parser.add_argument("parts", nargs="+", choices=PARTS)
     parser.add_argument("--sizes", nargs="+", type=int, default=[8192, 10240, 16384, 20480])
     parser.add_argument("--cuts", type=int, default=1, help="how many geometries of a sweep to measure")
+    parser.add_argument("--limit-s", type=float, default=5.0, help="peers: of one of their runs")
     chosen = parser.parse_args()
     rows = Rows("uot_h200")
     for part in chosen.parts:
@@ -241,6 +271,8 @@ def main() -> None:
         bench_batch(rows)
     if "gap" in chosen.parts:
         bench_gap(rows, [(n, *c) for n in chosen.sizes for c in PLAIN])
+    if "peers" in chosen.parts:
+        bench_peers(Rows("uot_peers_h200"), [(n, *c) for n in chosen.sizes for c in PLAIN], chosen.limit_s)
     if "map" in chosen.parts:
         bench_map(rows)
 

@@ -111,7 +111,7 @@ def iteration(rows: Rows, n: int, repeats: int, reg: float = 0.05, reg_m: float 
             row |= {"pot_ms": pot_ms, "times_pot": pot_ms / taken, "plan_error": error(plan, wanted)}
         rows.add(kind="iteration", n=n, method=name, **row)
     ours = {name: ms[name] for name in ("fused", "log")}
-    uot_peers.iterations(rows, problem, functools.partial(error, wanted=wanted), ours, 5)
+    uot_peers.iterations(rows, problem, functools.partial(error, wanted=wanted), ours, "cpu")
 
 
 def to_gap(rows: Rows, n: int, reg: float, reg_m: float, limit_s: float) -> None:
@@ -129,7 +129,7 @@ def to_gap(rows: Rows, n: int, reg: float, reg_m: float, limit_s: float) -> None
     problem = UOT.build({"cost": cost, "a": a, "b": b}, chosen)
     solution, gap, ms = pot_to_gap(problem, *(v.astype(np.float64) for v in (cost, a, b)), limit_s)
     _gap_row(rows, n, reg, reg_m, "POT numpy", solution, gap, ms, ours_ms, wanted)
-    uot_peers.gaps(rows, problem, functools.partial(error, wanted=wanted), ours_ms, limit_s)
+    uot_peers.gaps(rows, problem, functools.partial(error, wanted=wanted), ours_ms, min(limit_s, 10.0), "cpu")
 
 
 def _timed(

@@ -231,10 +231,10 @@ def bench_peers(rows: Rows, cases: list[tuple[int, float, float]], limit_s: floa
                 if error(dense, problem) <= PLAN_ERROR["float32"]:
                     work = functools.partial(dense.launch, 100, -1.0, every=1 << 30, mixes=False)
                     ours[method] = microseconds(work, 100) / 1e3
-            uot_peers.iterations(rows, on_host, compare, ours, 3)
+            uot_peers.iterations(rows, on_host, compare, ours, "gpu")
         ms, _, _, gap = to_gap(problem)
         if gap <= 1e-6:
-            uot_peers.gaps(rows, on_host, compare, ms, limit_s)
+            uot_peers.gaps(rows, on_host, compare, ms, limit_s, "gpu")
 
 
 def bench_map(rows: Rows) -> None:

@@ -1,4 +1,4 @@
-"""OTT-JAX and GeomLoss beside us on one transport problem, where installed, on the device that they see.
+"""OTT-JAX and GeomLoss beside us on one transport problem, where installed, on the same device.
 
 Both get the same float32 matrix and masses and minimise the same objective with the product reference:
 
@@ -62,7 +62,7 @@ class OttJax:
 
     converged = 400
 
-    def __init__(self, problem: UnbalancedTransport, name: str, **more: Any) -> None:
+    def __init__(self, problem: UnbalancedTransport, device: str, name: str, **more: Any) -> None:
         os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")  # others need the device's memory too
         import jax
         from ott.geometry.geometry import Geometry
@@ -73,13 +73,15 @@ class OttJax:
         if memory := more.pop("anderson", None):
             more["anderson"] = AndersonAcceleration(memory=memory)
         weights = np.log(problem.a)[:, None] + np.log(problem.b)
-        cost = (np.asarray(problem.cost, np.float64) - problem.reg * weights).astype(np.float32)
+        cost: Any = np.asarray(problem.cost, np.float64) - problem.reg * weights
         tau_a, tau_b = (strength / (strength + problem.reg) for strength in problem.reg_m)
-        masses = (jax.numpy.asarray(v, np.float32) for v in (problem.a, problem.b))
-        geometry = Geometry(jax.numpy.asarray(cost), epsilon=problem.reg)
+        there = jax.devices(device)[0]
+        given = (jax.device_put(np.asarray(v, np.float32), there) for v in (cost, problem.a, problem.b))
+        cost, *masses = given
+        geometry = Geometry(cost, epsilon=problem.reg)
         self.problem = LinearProblem(geometry, *masses, tau_a=tau_a, tau_b=tau_b)
         self.name = f"OTT-JAX {version('ott-jax')}, {name}"
-        self.about = f"compiled beforehand on {jax.devices()[0]}, float32; {{}}"
+        self.about = f"compiled beforehand on {there}, float32; {{}}"
 
         def run(given: Any, threshold: float, least: int, most: int) -> Any:
             return Sinkhorn(threshold=threshold, min_iterations=least, max_iterations=most, **more)(given)
@@ -110,11 +112,11 @@ class GeomLoss:
 
     converged = 2000
 
-    def __init__(self, problem: UnbalancedTransport) -> None:
+    def __init__(self, problem: UnbalancedTransport, device: str) -> None:
         import torch
         from geomloss import ot
 
-        self.device = "cuda" if torch.cuda.is_available() else "cpu"
+        self.device = "cuda" if device == "gpu" else "cpu"
         given = (torch.tensor(v, dtype=torch.float32, device=self.device) for v in (problem.cost, problem.a, problem.b))
         self.cost, self.a, self.b = given
         self.problem, self._torch, self._solve = problem, torch, ot.solve
@@ -148,28 +150,29 @@ class GeomLoss:
 @dataclass(frozen=True)
 class _Kind:
     modules: tuple[str, ...]
-    make: Callable[[UnbalancedTransport], Peer]
+    make: Callable[[UnbalancedTransport, str], Peer]
 
 
 _KINDS = (
-    _Kind(("jax", "ott"), lambda problem: OttJax(problem, "kernel", lse_mode=False)),
-    _Kind(("jax", "ott"), lambda problem: OttJax(problem, "log-sum-exp")),
-    _Kind(("jax", "ott"), lambda problem: OttJax(problem, "log-sum-exp, recentred", recenter_potentials=True)),
-    _Kind(("jax", "ott"), lambda problem: OttJax(problem, "log-sum-exp, Anderson 5", anderson=5)),
+    _Kind(("jax", "ott"), lambda *given: OttJax(*given, "kernel", lse_mode=False)),
+    _Kind(("jax", "ott"), lambda *given: OttJax(*given, "log-sum-exp")),
+    _Kind(("jax", "ott"), lambda *given: OttJax(*given, "log-sum-exp, recentred", recenter_potentials=True)),
+    _Kind(("jax", "ott"), lambda *given: OttJax(*given, "log-sum-exp, Anderson 5", anderson=5)),
     _Kind(("torch", "geomloss"), GeomLoss),
 )
 
 
-def peers(problem: UnbalancedTransport) -> Iterator[Peer]:
-    """Every peer that is installed; says which are not. The problem's arrays must be on the host."""
+def peers(problem: UnbalancedTransport, device: str) -> Iterator[Peer]:
+    """Every peer that is installed for the device, "cpu" or "gpu"; says which are not. Arrays must be on the host."""
     for kind in _KINDS:
         try:
             for module in kind.modules:
                 importlib.import_module(module)
-        except ImportError as missing:
+            peer = kind.make(problem, device)
+        except (ImportError, RuntimeError, AssertionError) as missing:  # torch asserts that it has CUDA
             print(f"left out: {missing}", flush=True)
             continue
-        yield kind.make(problem)
+        yield peer
 
 
 def _timed(work: Callable[[], Any], repeats: int) -> tuple[Any, float]:
@@ -191,11 +194,11 @@ def _iteration_ms(peer: Peer, repeats: int) -> float:
 
 
 def iterations(
-    rows: Rows, problem: UnbalancedTransport, error: Callable[[Array], float], ours: dict[str, float], repeats: int
+    rows: Rows, problem: UnbalancedTransport, error: Callable[[Array], float], ours: dict[str, float], device: str
 ) -> None:
     """Milliseconds of a peer's iteration (both half steps), and of ours in `ours` over it."""
-    for peer in peers(problem):
-        ms = _iteration_ms(peer, repeats)
+    for peer in peers(problem, device):
+        ms = _iteration_ms(peer, 5)
         plan_error = error(peer.read(peer.steps(peer.converged)).arrays["plan"])
         right = plan_error <= PLAN_ERROR
         ratios = {f"times_{name}": ms / taken if right else None for name, taken in ours.items()}
@@ -230,10 +233,15 @@ def _cheapest(peer: Peer, problem: UnbalancedTransport, limit_s: float) -> tuple
 
 
 def gaps(
-    rows: Rows, problem: UnbalancedTransport, error: Callable[[Array], float], ours_ms: float, limit_s: float
+    rows: Rows,
+    problem: UnbalancedTransport,
+    error: Callable[[Array], float],
+    ours_ms: float,
+    limit_s: float,
+    device: str,
 ) -> None:
     """Milliseconds of a peer's cheapest run whose plan has a certified relative gap of 1e-6: finding it is free."""
-    for peer in peers(problem):
+    for peer in peers(problem, device):
         solution, gap, ms = _cheapest(peer, problem, limit_s)
         reached = gap is not None and gap <= GAP
         rows.add(

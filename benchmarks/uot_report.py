@@ -1,6 +1,7 @@
 """Tables and plots of the transport measurements: python -m benchmarks.uot_report.
 
-Reads benchmarks/results/uot_h200.jsonl (the last row of each case counts) and uot_error.jsonl, writes the tables
+Reads benchmarks/results/uot_h200.jsonl (the last row of each case counts), uot.jsonl, uot_peers_h200.jsonl and
+uot_error.jsonl, writes the tables
 between the `rows` marks of docs/benchmarks/uot.md, and draws docs/images/uot_*.svg.
 """
 
@@ -81,12 +82,66 @@ def gpus_table() -> str:
     return _table(["n", "GPUs", "ms a sweep", "efficiency, %"], lines) if lines else "Not measured yet."
 
 
+def _beside(kind: str, name: str) -> dict[str, dict[tuple[Any, ...], dict[str, Any]]]:
+    """Last rows of one kind for the sizes that a peer was measured at: by method, by case."""
+    path = RESULTS / f"{name}.jsonl"
+    lines = path.read_text().splitlines() if path.exists() else []
+    found = [row for row in map(json.loads, lines) if row.get("kind") == kind]
+    sizes = {row["n"] for row in found if "compared" in row}
+    methods: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {}
+    for row in found:
+        if row["n"] in sizes and row["method"] != "read":
+            methods.setdefault(row["method"], {})[row["n"], row.get("reg"), row.get("reg_m")] = row
+    return methods
+
+
+def _cases(methods: dict[str, dict[tuple[Any, ...], dict[str, Any]]]) -> list[tuple[Any, ...]]:
+    return sorted({case for of in methods.values() for case in of}, key=lambda case: (case[1:] != (None, None), case))
+
+
+def peer_iterations_table(name: str) -> str:
+    """Milliseconds of one iteration and, of a peer, how many of ours that is."""
+    methods = _beside("iteration", name)
+    cases = _cases(methods)
+    lines = []
+    for method, of in methods.items():
+        line = [method]
+        for case in cases:
+            row = of.get(case, {})
+            times = [_number(row.get(f"times_{ours}")) for ours in ("fused", "log")]
+            line += [_number(row.get("ms")), ", ".join(times) if "compared" in row else ""]
+        lines.append([*line, f"{max(row['plan_error'] for row in of.values()):.1e}"])
+    head = [cell for n, *_ in cases for cell in (f"{n}: ms", "times fused, log")]
+    return _table(["method", *head, "plan error"], lines) if lines else "Not measured yet."
+
+
+def peer_gaps_table(name: str) -> str:
+    """Milliseconds to a gap of 1e-6 and how many times ours that is, or the gap that was left."""
+    methods = _beside("gap", name)
+    cases = _cases(methods)
+    lines = []
+    for method, of in methods.items():
+        line = [method]
+        for case in cases:
+            row = of.get(case)
+            left = None if row is None or row["ms"] is not None else row["gap_rel"]
+            reached = row and f"{_number(row['ms'])} ({_number(row['times_allot'])})"
+            line.append("" if row is None else reached if left is None else f"gap {left:.0e}")
+        lines.append(line)
+    head = [f"{n}: {reg:g}, {reg_m:g}" for n, reg, reg_m in cases]
+    return _table(["method", *head], lines) if lines else "Not measured yet."
+
+
 TABLES: dict[str, Callable[[], str]] = {
     "sweeps": sweeps_table,
     "gap": gap_table,
     "batch": batch_table,
     "points": points_table,
     "multi-gpu": gpus_table,
+    "peers, iteration": lambda: peer_iterations_table("uot"),
+    "peers, gap": lambda: peer_gaps_table("uot"),
+    "peers, iteration, GPU": lambda: peer_iterations_table("uot_peers_h200"),
+    "peers, gap, GPU": lambda: peer_gaps_table("uot_peers_h200"),
 }
 
 

@@ -117,7 +117,7 @@ def iteration(rows: Rows, n: int, repeats: int, reg: float = 0.05, reg_m: float 
 def to_gap(rows: Rows, n: int, reg: float, reg_m: float, limit_s: float) -> None:
     """Seconds to a certified relative gap of 1e-6: ours, plain Sinkhorn with our sweeps, POT."""
     cost, a, b = instances.uot(n)
-    wanted = exact_plan(cost, a, b, reg, reg_m)
+    plan_error = functools.partial(error, wanted=exact_plan(cost, a, b, reg, reg_m))
     ours_ms = float("nan")
     for name, more in (("allot", {}), ("plain sinkhorn", {"acceleration": False})):
         chosen = options(reg=reg, reg_m=reg_m, iterations=1_000_000, storage="float32", **more)
@@ -125,11 +125,11 @@ def to_gap(rows: Rows, n: int, reg: float, reg_m: float, limit_s: float) -> None
         solution, ms = _timed(problem, chosen, limit_s, 1 if more else 7)
         ours_ms = ms if name == "allot" else ours_ms
         certificate = UOT.certify(problem, solution)
-        _gap_row(rows, n, reg, reg_m, name, solution, certificate.gap_rel, ms, ours_ms, wanted)
+        uot_peers.gap_row(rows, problem, name, solution, certificate.gap_rel, ms, ours_ms, plan_error)
     problem = UOT.build({"cost": cost, "a": a, "b": b}, chosen)
     solution, gap, ms = pot_to_gap(problem, *(v.astype(np.float64) for v in (cost, a, b)), limit_s)
-    _gap_row(rows, n, reg, reg_m, "POT numpy", solution, gap, ms, ours_ms, wanted)
-    uot_peers.gaps(rows, problem, functools.partial(error, wanted=wanted), ours_ms, min(limit_s, 10.0), "cpu")
+    uot_peers.gap_row(rows, problem, "POT numpy", solution, gap, ms, ours_ms, plan_error)
+    uot_peers.gaps(rows, problem, plan_error, ours_ms, min(limit_s, 10.0), "cpu")
 
 
 def _timed(
@@ -164,38 +164,11 @@ def pot_to_gap(
         arrays = {"plan": plan, "f": reg * np.asarray(start[0]), "g": reg * np.asarray(start[1])}
         solution = Solution(Termination.ITERATION_LIMIT, "POT numpy", arrays, iterations=done)
         gap = UOT.certify(problem, solution).gap_rel
-        if (gap is not None and gap <= 1e-6) or ms > 1e3 * limit_s or made < step:  # it stops early when it overflows
+        if (
+            (gap is not None and gap <= uot_peers.GAP) or ms > 1e3 * limit_s or made < step
+        ):  # it stops early when it overflows
             return solution, gap, ms
         step = max(20, done // 4)
-
-
-def _gap_row(
-    rows: Rows,
-    n: int,
-    reg: float,
-    reg_m: float,
-    name: str,
-    solution: Solution,
-    gap: float | None,
-    ms: float,
-    ours_ms: float,
-    wanted: Array,
-) -> None:
-    reached = gap is not None and gap <= 1e-6
-    rows.add(
-        kind="gap",
-        n=n,
-        reg=reg,
-        reg_m=reg_m,
-        method=name,
-        iterations=solution.iterations,
-        gap_rel=gap,
-        reached=reached,
-        ms=ms if reached else None,
-        spent_ms=ms,
-        times_allot=ms / ours_ms if reached else None,
-        plan_error=error(solution.arrays["plan"], wanted),
-    )
 
 
 def main() -> None:

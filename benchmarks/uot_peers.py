@@ -243,19 +243,35 @@ def gaps(
     """Milliseconds of a peer's cheapest run whose plan has a certified relative gap of 1e-6: finding it is free."""
     for peer in peers(problem, device):
         solution, gap, ms = _cheapest(peer, problem, limit_s)
-        reached = gap is not None and gap <= GAP
-        rows.add(
-            kind="gap",
-            n=len(problem.a),
-            reg=problem.reg,
-            reg_m=problem.reg_m[0],
-            method=peer.name,
-            iterations=solution.iterations,
-            gap_rel=gap,
-            reached=reached,
-            ms=ms if reached else None,
-            spent_ms=ms,
-            times_allot=ms / ours_ms if reached else None,
-            plan_error=error(solution.arrays["plan"]),
-            compared=peer.about.format("one run from its own start, at the least effort that certifies"),
-        )
+        about = peer.about.format("one run from its own start, at the least effort that certifies")
+        gap_row(rows, problem, peer.name, solution, gap, ms, ours_ms, error, compared=about)
+
+
+def gap_row(
+    rows: Rows,
+    problem: UnbalancedTransport,
+    method: str,
+    solution: Solution,
+    gap: float | None,
+    ms: float,
+    ours_ms: float,
+    error: Callable[[Array], float],
+    **more: Any,
+) -> None:
+    """A row of the time to GAP: no time, and no ratio, for what did not reach it."""
+    reached = gap is not None and gap <= GAP
+    rows.add(
+        kind="gap",
+        n=len(problem.a),
+        reg=problem.reg,
+        reg_m=problem.reg_m[0],
+        method=method,
+        iterations=solution.iterations,
+        gap_rel=gap,
+        reached=reached,
+        ms=ms if reached else None,
+        spent_ms=ms,
+        times_allot=ms / ours_ms if reached else None,
+        plan_error=error(solution.arrays["plan"]),
+        **more,
+    )

@@ -9,7 +9,7 @@ from argparse import Namespace
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 
-from kernels import SOLVERS, Device, warm_up
+from kernels import SOLVERS, Device, solve_each_form
 from workers import devices
 
 
@@ -31,7 +31,8 @@ def warm(args: Namespace) -> int:
 def warm_one(name: str, device: Device) -> str:
     """Compile one solver for one device; "" or what went wrong."""
     try:
-        warm_up(SOLVERS[name], device)
+        SOLVERS[name].warm_up(device)
+        solve_each_form(SOLVERS[name], device)
     except Exception as error:
         return f"{type(error).__name__}: {error}"
     return ""

@@ -14,7 +14,7 @@ from kernels.deadline import Deadline, Progress
 from kernels.problems import UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.registry import SOLVERS
 from kernels.solution import Certificate, Number, Solution, Termination
-from kernels.warming import warm_up
+from kernels.warming import solve_each_form
 
 __all__ = [
     "SOLVERS",
@@ -34,5 +34,5 @@ __all__ = [
     "Solution",
     "Solver",
     "Termination",
-    "warm_up",
+    "solve_each_form",
 ]

@@ -1,4 +1,4 @@
-"""Compiling ahead of the first job: a solver's own warm-up, then a small solve in each type and form of its input.
+"""Compiling ahead of the first job, beyond a solver's own warm-up: a small solve in each type and form of its input.
 
 A compiled loop and a CUDA kernel are each made for one type of array; numba and CuPy keep on disk what they compile,
 so this costs a minute once and seconds after that.
@@ -19,9 +19,8 @@ SIDE = 40
 BATCH = 3
 
 
-def warm_up(card: Solver, device: Device) -> None:
-    """Compile what `card` runs on `device`. Raises whatever a solver raises that cannot be compiled here."""
-    card.warm_up(device)
+def solve_each_form(card: Solver, device: Device) -> None:
+    """Compile what `card.warm_up` leaves to the first job of its kind. Raises what the solver raises."""
     options = card.options(**card.example.get("options", {}))
     for inputs in variants(card):
         try:

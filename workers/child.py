@@ -14,7 +14,7 @@ import socket
 import sys
 from typing import Any
 
-from kernels import SOLVERS, Device, warm_up
+from kernels import SOLVERS, Device, Solver, solve_each_form
 from workers import gpu_memory
 from workers.config import Settings
 from workers.connection import connect
@@ -63,14 +63,22 @@ def _warm_up(device: Device, wanted: list[str]) -> dict[str, str]:
     for card in SOLVERS.values():
         if card.name in wanted and device in card.modules:
             try:
-                if device == "gpu":
-                    warm_up(card, device)
-                else:  # numba's loops of the other types are loaded when first met, in a tenth of a second
-                    card.warm_up(device)
+                card.warm_up(device)
             except Exception as error:
                 log.exception("%s cannot be warmed up on %s", card.name, device)
                 broken[card.name] = f"{type(error).__name__}: {error}"[:500]
+                continue
+            if device == "gpu":  # on a CPU the other types are loaded when first met, in a tenth of a second
+                _compile_ahead(card)
     return broken
+
+
+def _compile_ahead(card: Solver) -> None:
+    """What fails here fails the jobs of its kind, with their own words; the others still find the solver."""
+    try:
+        solve_each_form(card, "gpu")
+    except Exception:
+        log.exception("not every form of %s can be compiled ahead", card.name)
 
 
 def _told(bench: Bench) -> dict[str, Any]:

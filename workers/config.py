@@ -56,7 +56,7 @@ class Settings:
     heartbeat_s: float = 1.0
     lost_after_s: float = 6.0
     janitor_s: float = 1.0
-    warm_up_s: float = 300.0
+    warm_up_s: float = 600.0
     warm_solvers: str = ""
     drain_s: float = 10.0
     pinned_bytes: int = 2048 * MIB

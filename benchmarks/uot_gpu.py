@@ -18,10 +18,12 @@ import numpy as np
 
 from benchmarks.rows import Rows
 from benchmarks.uot_checks import error, instance
+from kernels import cuda
 from kernels.deadline import Deadline
 from kernels.problems import UnbalancedTransport
 from kernels.uot import TransportOptions, gpu_dense
 from kernels.uot import gpu_launch as on
+from kernels.uot.course import Run
 from kernels.uot.gpu_batch import Batch
 from kernels.uot.gpu_exact import Exact
 from kernels.uot.gpu_geometry import STORAGE, Geometry, Matrix
@@ -51,7 +53,7 @@ def microseconds(work: Callable[[], Any], count: int, repeats: int = 3) -> float
 
 def geometries(problem: UnbalancedTransport, method: str, storage: str, count: int) -> list[Geometry]:
     """The geometry that is taken by default, and others that should be nearly as fast."""
-    first = on.Dense(problem, method, storage, 3.0, gpu_dense._processors()).cut
+    first = on.Dense(problem, method, storage, 3.0, cuda.attribute("MultiProcessorCount")).cut
     matrix = Matrix(*problem.shape, storage, first.teams, first.cluster, method == "log" and not first.keeps, False)
     found = {_kind(first): first}
     for _, cut in sorted(matrix.cuts(), key=lambda one: one[0]):
@@ -72,7 +74,7 @@ def bench_sweeps(rows: Rows, cases: list[tuple[str, str, int]], cuts: int) -> No
         for cut in geometries(problem, method, storage, cuts) if cuts > 1 else [None]:
             pool.free_all_blocks()
             before = pool.total_bytes()
-            dense = on.Dense(problem, method, storage, 3.0, gpu_dense._processors(), cut)
+            dense = on.Dense(problem, method, storage, 3.0, cuda.attribute("MultiProcessorCount"), cut)
             given = n * n * STORAGE[storage][1] + 16 * n
             over = (pool.total_bytes() - before) / given - 1
             plan_error = error(dense, problem)
@@ -106,7 +108,7 @@ def bench_points(rows: Rows) -> None:
         x, y = x * (3 / d) ** 0.5, y * (3 / d) ** 0.5  # costs of the same size in every dimension
         a, b = rng.random(n) + 0.5, rng.random(n) + 0.5
         problem = UnbalancedTransport(a / a.sum(), 1.3 * b / b.sum(), 0.05, (1.0, 1.0), x=x, y=y)
-        points = on.Points(problem, "points", "float32", 3.0, gpu_dense._processors())
+        points = on.Points(problem, "points", "float32", 3.0, cuda.attribute("MultiProcessorCount"))
         plan_error = error(points, problem)
         us = microseconds(functools.partial(points.launch, 20, -1.0, every=1 << 30, mixes=False), 20)
         rows.add(bench="points", n=n, d=d, us_per_sweep=us if plan_error <= 1e-4 else None, plan_error=plan_error)
@@ -172,10 +174,10 @@ def to_gap(problem: UnbalancedTransport) -> tuple[float, int, float, float]:
     options = TransportOptions.model_validate({"tolerance": 1e-6})
     assert problem.cost is not None
     spread = float(problem.cost.max() - problem.cost.min())
-    dense = on.Dense(problem, "log", "float32", spread, gpu_dense._processors())
+    dense = on.Dense(problem, "log", "float32", spread, cuda.attribute("MultiProcessorCount"))
     stages = schedule(problem.reg, spread, False)
 
-    def work() -> gpu_dense.Run:
+    def work() -> Run:
         g, sweeps = cp.zeros(dense.n), 0
         for value in stages:
             run = gpu_dense._stage(dense, options, Deadline(), value, g, 5000, value == stages[-1])
@@ -227,7 +229,7 @@ def bench_peers(rows: Rows, cases: list[tuple[int, float, float]], limit_s: floa
         if (reg, reg_m) == (0.05, 1.0):
             ours = {}
             for method in ("fused", "log"):
-                dense = on.Dense(problem, method, "float32", 3.0, gpu_dense._processors())
+                dense = on.Dense(problem, method, "float32", 3.0, cuda.attribute("MultiProcessorCount"))
                 if error(dense, problem) <= PLAN_ERROR["float32"]:
                     work = functools.partial(dense.launch, 100, -1.0, every=1 << 30, mixes=False)
                     ours[method] = microseconds(work, 100) / 1e3

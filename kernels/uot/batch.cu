@@ -162,9 +162,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
                        (float)(1.4426950408889634 / eps),
                        (float)(isinf(rho_a) ? 1.0 : rho_a / (rho_a + eps)),
                        (float)(isinf(rho_b) ? 1.0 : rho_b / (rho_b + eps))};
-    const Marginals w = {
-        eps,         rho_a,     rho_b, item.mass_a,          item.mass_b, item.mass_reference,
-        item.spread, tolerance, 0.0,   (float)(eps / rho_b), INFINITY,    (float)(kappa(rho_a, rho_b) / eps)};
+    const Marginals w = marginals(eps, rho_a, rho_b, item.mass_a, item.mass_b, item.mass_reference, item.spread,
+                                  tolerance, 0.0, INFINITY);
     for (int j = threadIdx.x; j < WIDTH; j += THREADS) value[j] = j < item.n ? g[item.column + j] : -INFINITY;
     for (int i = threadIdx.x; i < WARPS * ROWS; i += THREADS)
         mass_row[i] = i < item.m ? log_a[item.row + i] : -INFINITY;

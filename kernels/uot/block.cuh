@@ -49,7 +49,7 @@ struct Block {
     float* fold;            // [FOLDS][width]
     float *value, *next;    // [width] each: log2 of the columns' values, of their image; next is the first line of fold
     const float* log_mass;  // [width] of all columns' in global memory
-    float4* quick;          // [2][CS][WARPS] of the sums that every iteration needs, written by the team's blocks
+    float4* quick;          // [2][CS, busy_warps] of the sums that every iteration needs, written by the team's blocks
     float4* more;           // [2][CS][MORE / 4] of the others
     float* reference;       // [count * R]: log2 of the last row sum
     float* row_mass;        // [count * R]: log2 of the rows' masses; with POINTS those in global memory
@@ -63,7 +63,8 @@ __device__ __forceinline__ float* take(unsigned char*& at, int floats) {
     return place;
 }
 
-// gpu_geometry.py counts the same bytes.
+// gpu_geometry.py counts the same bytes. What has a size known to the compiler comes first: its addresses are constants
+// then, which the code between two sweeps would work out again and again otherwise.
 __device__ __forceinline__ Block lay_out(unsigned char* shared, const Problem& p, int slots, int flight) {
     Block b;
     b.rank = blockIdx.x % CS;
@@ -74,24 +75,25 @@ __device__ __forceinline__ Block lay_out(unsigned char* shared, const Problem& p
     b.count = (groups - b.team + b.teams - 1) / b.teams;
     b.slots = KEEPS ? b.count : slots;
     b.flight = flight;
-    b.slot = shared;
-    unsigned char* at = shared + (size_t)slots * R * b.width * BYTES;
-    b.full = reinterpret_cast<unsigned long long*>(at);
-    b.empty = b.full + slots;
-    b.shared = b.empty + slots;
+    unsigned char* at = shared;
+    b.shared = reinterpret_cast<unsigned long long*>(take(at, 2 * (4 + 4 + DEPTH + 2)));
     b.weighed = b.shared + 4;
     b.exchanged = b.weighed + 4;
     b.gathered = b.exchanged + DEPTH;
-    at = reinterpret_cast<unsigned char*>(b.gathered + 2);
     b.share = take(at, 4 * ROW_WARPS * RP);
     b.weight = take(at, 4 * RP);
     b.sums = take(at, DEPTH * CS * RP);
-    b.fold = take(at, FOLDS * b.width);
-    b.next = b.fold;  // whoever reads a pair of sums there writes the same pair of images
-    b.value = take(at, b.width);
     b.quick = reinterpret_cast<float4*>(take(at, 2 * CS * WARPS * 4));
     b.more = reinterpret_cast<float4*>(take(at, 2 * CS * MORE));
     b.exact = take(at, 8);
+    b.value = take(at, b.width);
+    b.fold = take(at, FOLDS * b.width);
+    b.next = b.fold;  // whoever reads a pair of sums there writes the same pair of images
+    b.full = reinterpret_cast<unsigned long long*>(take(at, 2 * slots));
+    b.empty = reinterpret_cast<unsigned long long*>(take(at, 2 * slots));
+    at = shared + ((at - shared) + 127) / 128 * 128;
+    b.slot = at;
+    at += (size_t)slots * R * b.width * BYTES;
     b.reference = take(at, b.count * R);
     b.row_mass = POINTS ? nullptr : take(at, b.count * R);
     return b;
@@ -99,7 +101,13 @@ __device__ __forceinline__ Block lay_out(unsigned char* shared, const Problem& p
 
 __device__ __forceinline__ bool computes() { return threadIdx.x < THREADS; }
 
-// Barriers of the threads that compute and weigh, and of those that compute alone, between two sweeps; the feeding warp
-// never waits for them.
-__device__ __forceinline__ void work_barrier() { asm volatile("bar.sync 1, %0;" ::"n"(THREADS + WEIGHERS) : "memory"); }
+// Barriers of the threads that compute and weigh, at the end of a sweep and of what is between two, and of those that
+// compute alone; the feeding warp never waits for them. Who weighs meets the first two in a row: racecheck takes them
+// for one unless they differ in number.
+__device__ __forceinline__ void sweep_barrier() {
+    asm volatile("bar.sync 1, %0;" ::"n"(THREADS + WEIGHERS) : "memory");
+}
+__device__ __forceinline__ void settle_barrier() {
+    asm volatile("bar.sync 3, %0;" ::"n"(THREADS + WEIGHERS) : "memory");
+}
 __device__ __forceinline__ void compute_barrier() { asm volatile("bar.sync 2, %0;" ::"n"(THREADS) : "memory"); }

@@ -86,6 +86,10 @@ __device__ __forceinline__ float2 collect(const Block& b, const Problem& p, cons
     return sum;
 }
 
+__device__ __forceinline__ float2 pair_of(const float* line, int pair) {
+    return reinterpret_cast<const float2*>(line)[pair];
+}
+
 // Posts the block's column sums, collects all teams', leaves each column's image in b.next and adds to the thread's
 // sums: to the first four, and to `more` where the gap is asked for.
 __device__ __forceinline__ void update_columns(const Block& b, const Problem& p, const Marginals& w, const Exchange& x,
@@ -97,19 +101,20 @@ __device__ __forceinline__ void update_columns(const Block& b, const Problem& p,
             post(words_of(b, x, b.team, sweep) + 2 * k, own_sums(b, p, k), sweep);
 #pragma unroll 1
     for (int k = threadIdx.x; k < pairs; k += THREADS) {
-        const float2 both = collect(b, p, x, k, sweep);
-        if (2 * k >= b.width) {
-            if (full && p.exact_rows && b.rank == 0) more[EXACT - DIVERGENCE] += both.x;
+        const bool inside = 2 * k < b.width;
+        const float2 before = pair_of(b.value, inside ? k : 0), log_mass = pair_of(b.log_mass, inside ? k : 0);
+        float2 t = collect(b, p, x, k, sweep);
+        if (!inside) {
+            if (full && p.exact_rows && b.rank == 0) more[EXACT - DIVERGENCE] += t.x;
             break;
         }
-#pragma unroll 1
-        for (int e = 0; e < 2; ++e) {
-            const int j = 2 * k + e;
-            const float before = b.value[j], log_mass = b.log_mass[j];
-            const float t = (e ? both.y : both.x) * (ROWS_KEEP_REFERENCE ? 1.f : fast_exp2(before));
-            if (full) gap_terms(p.product, w.inverse == 0.f, w.inverse, t, before, log_mass, more);
-            b.next[j] = column_value(p, w, t, before, log_mass, first);
+        if (!ROWS_KEEP_REFERENCE) t = make_float2(t.x * fast_exp2(before.x), t.y * fast_exp2(before.y));
+        if (full) {
+            gap_terms(p.product, w.inverse == 0.f, w.inverse, t.x, before.x, log_mass.x, more);
+            gap_terms(p.product, w.inverse == 0.f, w.inverse, t.y, before.y, log_mass.y, more);
         }
+        reinterpret_cast<float2*>(b.next)[k] = make_float2(column_value(p, w, t.x, before.x, log_mass.x, first),
+                                                           column_value(p, w, t.y, before.y, log_mass.y, first));
     }
 }
 
@@ -124,7 +129,7 @@ __device__ __forceinline__ void send_first(const Block& b, float (&first)[4], un
     const float sum = four_sums(first);
     const float4 all = make_float4(__shfl_sync(FULL_WARP, sum, 0), __shfl_sync(FULL_WARP, sum, 8),
                                    __shfl_sync(FULL_WARP, sum, 16), __shfl_sync(FULL_WARP, sum, 24));
-    float4* place = b.quick + (side * CS + b.rank) * WARPS + warp;
+    float4* place = b.quick + side * CS * WARPS + b.rank * busy + warp;
     if (lane < CS) send(reinterpret_cast<float*>(place), all, b.gathered + side, lane, CS == 1);
 }
 
@@ -151,20 +156,34 @@ __device__ __noinline__ void send_more(const float* sums, float4* place, unsigne
     }
 }
 
-// The team's sums, in double; one warp. `gathering` is how often this launch has done so before.
-__device__ __forceinline__ void receive_totals(const Block& b, unsigned sweep, unsigned gathering, bool full,
-                                               double* total) {
+// The team's first four sums, once they are there; one warp. Lane l gets sum number l / 8. `gathering` is how often
+// this launch has done so before.
+template <typename T>
+__device__ __forceinline__ T add_first(const Block& b, unsigned sweep, unsigned gathering) {
     const int busy = busy_warps(b), lane = threadIdx.x & 31, side = sweep & 1;
     if (CS > 1) barrier_wait(b.gathered + side, (gathering >> 1) & 1);
-    double four[4] = {};
+    T four[4] = {};
 #pragma unroll 1
     for (int i = lane; i < CS * busy; i += 32) {
-        const float4 x = b.quick[(side * CS + i / busy) * WARPS + i % busy];
+        const float4 x = b.quick[side * CS * WARPS + i];
         four[0] += x.x, four[1] += x.y, four[2] += x.z, four[3] += x.w;
     }
-    const double sum = four_sums(four);
+    return four_sums(four);
+}
+
+// All four of them, in the warp's first lane.
+__device__ __forceinline__ float4 receive_first(const Block& b, unsigned sweep, unsigned gathering) {
+    const float sum = add_first<float>(b, sweep, gathering);
+    return make_float4(sum, __shfl_sync(FULL_WARP, sum, 8), __shfl_sync(FULL_WARP, sum, 16),
+                       __shfl_sync(FULL_WARP, sum, 24));
+}
+
+// All of the team's sums, in double; one warp.
+__device__ __forceinline__ void receive_totals(const Block& b, unsigned sweep, unsigned gathering, double* total) {
+    const int lane = threadIdx.x & 31, side = sweep & 1;
+    const double sum = add_first<double>(b, sweep, gathering);
     if ((lane & 7) == 0) total[lane / 8] = sum;
-    if (full && lane < MORE) {
+    if (lane < MORE) {
         double value = 0;
 #pragma unroll 4
         for (int peer = 0; peer < CS; ++peer)
@@ -174,11 +193,17 @@ __device__ __forceinline__ void receive_totals(const Block& b, unsigned sweep, u
     __syncwarp();  // total written above, read by the first lane
 }
 
-// What follows from the sums of an iteration whose gap is not asked for.
-__device__ __forceinline__ Decision glance(const Marginals& w, const double* total, double* status, int done) {
-    Decision d = {};
-    d.shift = translation(w, total[MASS], total[COLUMN_SIDE]);
-    d.reason = total[EMPTY] > 0 ? EMPTY_COLUMN : total[FAR] > 0 || fabsf(d.shift) > w.far ? JUMPED : RUNNING;
-    if (d.reason != RUNNING && status) status[ITERATIONS] = done, status[REASON] = d.reason;
-    return d;
+struct Verdict {
+    float shift;
+    int reason;
+    bool rejected;
+};
+
+// What follows from the first sums (in their order) of an iteration whose gap is not asked for.
+__device__ __forceinline__ Verdict glance(const Marginals& w, float4 sums, double* status, int done) {
+    Verdict v = {translation(w, sums.x, sums.y), RUNNING, false};
+    if (sums.z > 0.f || fabsf(v.shift) > w.far) v.reason = JUMPED;
+    if (sums.w > 0.f) v.reason = EMPTY_COLUMN;
+    if (v.reason != RUNNING && status) status[ITERATIONS] = done, status[REASON] = v.reason;
+    return v;
 }

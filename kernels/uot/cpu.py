@@ -2,27 +2,25 @@
 
 import functools
 import itertools
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.problems.arrays import Array
-from kernels.problems.transport import UnbalancedTransport, cost_bounds
+from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot import cpu_map
 from kernels.uot.batches import batched
+from kernels.uot.course import Run, Steps, follow
 from kernels.uot.cpu_answer import answer
 from kernels.uot.cpu_sweeps import LOG2E, make_sweeps
 from kernels.uot.marginals import Marginals
-from kernels.uot.outer import MEMORY, Outcome, iterate, schedule
-from kernels.uot.support import support
+from kernels.uot.outer import MEMORY, POLISH, Outcome, iterate
 
 CHEAP = 1 << 20  # entries below which float64 costs nothing that one would notice
 FLOOR, COARSE_FLOOR = 1e-10, 1e-3  # relative gaps below which rounding to float64 and float32 may stop all progress
 MARGIN = 0.5  # of the tolerance, aimed at in float32
-POLISH = 1e-3  # of the tolerance, aimed at on such problems: the plan's error goes with the root of the gap
 
 
 def solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Solution:
@@ -66,29 +64,7 @@ def solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Sol
     """
     if problem.batch is not None:
         return batched(problem, options, deadline, solve)
-    part = support(problem)
-    if part.infeasible:
-        return Solution(Termination.INFEASIBLE, "support", {})
-    if part.empty:
-        return answer(part, options, np.empty(0), np.empty(0), Termination.GAP_REACHED, "support", {})
-    if options.method == "map-uot":
-        return cpu_map.solve(part, options, deadline)
-    reduced = part.reduced
-    method = _method(reduced, options)
-    low, high = cost_bounds(reduced)
-    stages = schedule(problem.reg, high - low, reduced.g0 is not None) if options.acceleration else [problem.reg]
-    outcome, dtype = _minimise(reduced, options, deadline, method, stages, high - low)
-    facts = {
-        "tolerance": options.tolerance,
-        "stages": stages,
-        "rejected": outcome.rejected,
-        "storage": dtype,
-        "gap": outcome.state.relative_gap,
-    }
-    state = outcome.state
-    solution = answer(part, options, state.f, state.g, outcome.termination, method, facts)
-    solution.iterations = outcome.iterations
-    return solution
+    return follow(problem, options, deadline, Steps(cpu_map.solve, _find, answer))
 
 
 def warm_up() -> None:
@@ -119,11 +95,11 @@ def _working_type(problem: UnbalancedTransport, options: Any, spread: float) -> 
     return "float64" if fine or _cheap(problem) else "float32"
 
 
-def _minimise(
-    problem: UnbalancedTransport, options: Any, deadline: Deadline, method: str, stages: list[float], spread: float
-) -> tuple[Outcome, str]:
+def _find(
+    problem: UnbalancedTransport, options: Any, deadline: Deadline, spread: float, stages: list[float]
+) -> tuple[str, Run]:
     """Iterate in the working type, then in float64 where its noise may hide a gap above the tolerance."""
-    dtype = _working_type(problem, options, spread)
+    method, dtype = _method(problem, options), _working_type(problem, options, spread)
     run = functools.partial(
         iterate,
         Marginals(np, problem, spread),
@@ -132,26 +108,27 @@ def _minimise(
         translate=options.acceleration,
     )
     g = np.zeros_like(problem.b) if problem.g0 is None else problem.g0
-    sweeps = make_sweeps(problem, method, dtype)
     coarse = dtype == "float32"
     aim = options.tolerance * (MARGIN if coarse else POLISH if options.acceleration and _cheap(problem) else 1.0)
-    outcome = run(
-        sweeps, g, stages=stages, tolerance=aim, limit=options.iterations, floor=COARSE_FLOOR if coarse else FLOOR
-    )
+    floor = COARSE_FLOOR if coarse else FLOOR
+    sweeps = make_sweeps(problem, method, dtype)
+    outcome = run(sweeps, g, stages=stages, tolerance=aim, limit=options.iterations, floor=floor)
     if outcome.termination is Termination.INFEASIBLE:
-        return outcome, dtype
+        return method, _run(outcome, outcome.termination, dtype)
     sure = not coarse or _with_noise(outcome, problem, spread) <= options.tolerance
     left = options.iterations - outcome.iterations
     if not sure and left > 0 and outcome.termination in (Termination.GAP_REACHED, Termination.CONVERGED):
         exact = make_sweeps(problem, "points" if method == "points" else "log", "float64")
         more = run(exact, outcome.state.g, stages=stages[-1:], tolerance=options.tolerance, limit=left, floor=FLOOR)
         iterations, rejected = outcome.iterations + more.iterations, outcome.rejected + more.rejected
-        outcome, sure, dtype = (
-            Outcome(more.state, more.termination, iterations, rejected),
-            True,
-            "float32, then float64",
-        )
-    return replace(outcome, termination=_claim(outcome, sure, options.tolerance)), dtype
+        outcome = Outcome(more.state, more.termination, iterations, rejected)
+        sure, dtype = True, "float32, then float64"
+    return method, _run(outcome, _claim(outcome, sure, options.tolerance), dtype)
+
+
+def _run(outcome: Outcome, termination: Termination, dtype: str) -> Run:
+    s = outcome.state
+    return Run(s.f, s.g, s.relative_gap, s.dual, termination, outcome.iterations, outcome.rejected, dtype)
 
 
 def _claim(outcome: Outcome, sure: bool, tolerance: float) -> Termination:

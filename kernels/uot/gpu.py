@@ -6,17 +6,17 @@ import cupy as cp
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems.transport import UnbalancedTransport, cost_bounds
+from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot import gpu_launch as on
 from kernels.uot import gpu_map
+from kernels.uot.course import Run, Steps, follow
 from kernels.uot.gpu_answer import answer
 from kernels.uot.gpu_batch import solve_batch
-from kernels.uot.gpu_dense import SAFE, Run, exact, solve_dense
+from kernels.uot.gpu_dense import SAFE, exact, solve_dense
 from kernels.uot.gpu_geometry import NoGeometry
 from kernels.uot.gpu_ranks import solve_ranks
-from kernels.uot.outer import schedule
-from kernels.uot.support import support
+from kernels.uot.outer import POLISH
 
 SMALL = 1 << 12  # entries below which float64 costs no time
 
@@ -57,30 +57,10 @@ def solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Sol
     """
     if problem.batch is not None:
         return solve_batch(problem, options, deadline, solve)
-    part = support(problem)
-    if part.infeasible:
-        return Solution(Termination.INFEASIBLE, "support", {})
-    if part.empty:
-        return answer(part, options, np.empty(0), np.empty(0), Termination.GAP_REACHED, "support", {})
-    if options.method == "map-uot":
-        return gpu_map.solve(part, options, deadline)
-    reduced = part.reduced
-    low, high = cost_bounds(reduced)
-    stages = schedule(problem.reg, high - low, reduced.g0 is not None) if options.acceleration else [problem.reg]
-    method, run = _run(reduced, options, deadline, high - low, stages)
-    facts = {
-        "tolerance": options.tolerance,
-        "stages": stages,
-        "rejected": run.rejected,
-        "storage": run.storage,
-        "gap": run.gap,
-    }
-    solution = answer(part, options, run.f, run.g, run.termination, method, facts)
-    solution.iterations = run.iterations
-    return solution
+    return follow(problem, options, deadline, Steps(gpu_map.solve, _find, answer))
 
 
-def _run(
+def _find(
     problem: UnbalancedTransport, options: Any, deadline: Deadline, spread: float, stages: list[float]
 ) -> tuple[str, Run]:
     storage = _storage(problem, options, spread)
@@ -96,7 +76,8 @@ def _run(
             pass  # rows too long for shared memory: block by block instead
     g = cp.zeros(problem.shape[1]) if problem.g0 is None else cp.asarray(problem.g0)
     method = "points" if problem.cost is None else "log"
-    return method, exact(problem, options, deadline, spread, stages, g, options.iterations)
+    polish = POLISH if options.acceleration and problem.a.size * problem.b.size < SMALL else 1.0
+    return method, exact(problem, options, deadline, spread, stages, g, options.iterations, polish)
 
 
 def _spread_over_devices(problem: UnbalancedTransport) -> bool:

@@ -13,8 +13,9 @@ from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot import gpu_launch as on
 from kernels.uot.batches import batched, collect
+from kernels.uot.course import Run
 from kernels.uot.gpu_answer import answer
-from kernels.uot.gpu_dense import SAFE, Run, float32_noise
+from kernels.uot.gpu_dense import SAFE, float32_noise
 from kernels.uot.gpu_launch import CONVERGED, LOG2E, REASON, RUNNING, STATUS
 from kernels.uot.support import Support
 

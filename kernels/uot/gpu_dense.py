@@ -1,7 +1,7 @@
 """Cost matrices on the GPU: stages of epsilon scaling, each a few persistent launches, then float64 where needed."""
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import cupy as cp
@@ -12,28 +12,16 @@ from kernels.deadline import Deadline
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Termination
 from kernels.uot import gpu_launch as on
+from kernels.uot.course import Run
 from kernels.uot.gpu_exact import Exact
 from kernels.uot.marginals import Marginals
 from kernels.uot.outer import MEMORY, STAGE_GAP, STALLED, iterate
 
 LAUNCH_S = 0.01  # a launch should take no longer: then the deadline is looked at again
 FIRST_SWEEPS = 16  # of a first launch: most problems end in it
-RESCUES = 5
+RESCUES = 5  # by a float64 sweep
+RE_REFERENCES = 100  # by new references, which cost one more read
 SAFE = 0.8  # of the tolerance is aimed at, so that rounding does not lift a gap above it
-
-
-@dataclass(frozen=True)
-class Run:
-    """Potentials on the host and how they were reached."""
-
-    f: Any
-    g: Any
-    gap: float
-    dual: float
-    termination: Termination
-    iterations: int
-    rejected: int = 0
-    storage: str = "float32"
 
 
 def float32_noise(problem: UnbalancedTransport, run: Run, spread: float, farthest: float = 0.0) -> float:
@@ -58,31 +46,25 @@ def exact(
     stages: list[float],
     g: Any,
     limit: int,
+    polish: float = 1.0,
 ) -> Run:
-    """Iterate in float64 on the device."""
+    """Iterate in float64 on the device, to `polish` times the tolerance."""
     marginals = Marginals(cp, problem, spread)
     outcome = iterate(
         marginals,
         Exact(problem, marginals),
         cp.asarray(g, dtype=cp.float64),
         stages=stages,
-        tolerance=options.tolerance,
+        tolerance=polish * options.tolerance,
         limit=limit,
         deadline=deadline,
         memory=MEMORY if options.acceleration else 0,
         translate=options.acceleration,
     )
-    s = outcome.state
-    return Run(
-        s.f.get(),
-        s.g.get(),
-        s.relative_gap,
-        s.dual,
-        outcome.termination,
-        outcome.iterations,
-        outcome.rejected,
-        "float64",
-    )
+    s, end = outcome.state, outcome.termination
+    if s.relative_gap <= options.tolerance and end is not Termination.INFEASIBLE:
+        end = Termination.GAP_REACHED
+    return Run(s.f.get(), s.g.get(), s.relative_gap, s.dual, end, outcome.iterations, outcome.rejected, "float64")
 
 
 def solve_dense(
@@ -97,43 +79,39 @@ def solve_dense(
     """Solve with float32 exponentials and finish in float64 where their noise may hide a gap above the tolerance."""
     kind = on.Points if method == "points" else on.Dense
     dense = kind(problem, method, storage, spread, cuda.attribute("MultiProcessorCount"))
-    g = cp.zeros(dense.n) if problem.g0 is None else cp.asarray(problem.g0)
+    run, done = _all_stages(dense, options, deadline, stages)
+    left = options.iterations - done
+    if run is None:  # out of float32's range again and again
+        return exact(problem, options, deadline, spread, stages, cp.zeros(dense.n), max(1, left))
+    unsure = run.gap + float32_noise(problem, run, spread, dense.farthest) > options.tolerance
+    unsure |= storage != "float32"  # a 16-bit kernel is not the kernel: its gap says nothing of the problem's
+    unsure |= run.termination is Termination.CONVERGED
+    worth = run.termination in (Termination.CONVERGED, Termination.GAP_REACHED)
+    if unsure and worth and left > 0 and not deadline.expired():
+        del dense
+        again = exact(problem, options, deadline, spread, stages[-1:], run.g, left)
+        iterations, rejected = done + again.iterations, run.rejected + again.rejected
+        return replace(again, iterations=iterations, rejected=rejected, storage=f"{storage}, then float64")
+    if run.termination is Termination.CONVERGED:
+        run = replace(run, termination=deadline.expired() or Termination.ITERATION_LIMIT)
+    return run
+
+
+def _all_stages(dense: on.Dense, options: Any, deadline: Deadline, stages: list[float]) -> tuple[Run | None, int]:
+    """The run through all regs and its sweeps; None for it when float32 cannot hold the column values."""
+    g = cp.zeros(dense.n) if dense.problem.g0 is None else cp.asarray(dense.problem.g0)
     done = rejected = 0
     for reg in stages:
         final = reg == stages[-1]
         if not final and (done >= options.iterations - 1 or deadline.expired()):
             continue
-        run = _stage(dense, options, deadline, reg, g, max(1, options.iterations - done), final)
-        if run is None:
-            break
+        reached = _stage(dense, options, deadline, reg, g, max(1, options.iterations - done), final)
+        if reached is None:
+            return None, done
+        run = reached
         done, rejected, g = done + run.iterations, rejected + run.rejected, run.g
-    left = options.iterations - done
-    if run is None:  # out of float32's range again and again
-        return replace(
-            exact(problem, options, deadline, spread, stages, cp.zeros(dense.n), max(1, left)), storage="float64"
-        )
-    run = replace(run, f=cp.asnumpy(run.f), g=cp.asnumpy(run.g), iterations=done, rejected=rejected, storage=storage)
-    noise = float32_noise(problem, run, spread, dense.farthest)
-    unsure = run.termination is Termination.CONVERGED or run.gap + noise > options.tolerance
-    if storage != "float32":  # a 16-bit kernel is not the kernel: its gap says nothing of the problem's
-        unsure = True
-    if (
-        unsure
-        and run.termination in (Termination.CONVERGED, Termination.GAP_REACHED)
-        and left > 0
-        and not deadline.expired()
-    ):
-        del dense
-        again = exact(problem, options, deadline, spread, stages[-1:], run.g, left)
-        return replace(
-            again,
-            iterations=done + again.iterations,
-            rejected=rejected + again.rejected,
-            storage=f"{storage}, then float64",
-        )
-    if run.termination is Termination.CONVERGED:
-        run = replace(run, termination=deadline.expired() or Termination.ITERATION_LIMIT)
-    return run
+    on_host = {"f": cp.asnumpy(run.f), "g": cp.asnumpy(run.g), "storage": dense.storage}
+    return replace(run, **on_host, iterations=done, rejected=rejected), done
 
 
 def _stage(
@@ -142,27 +120,20 @@ def _stage(
     """Launch until the gap, the limit or the deadline is reached; None when float32 cannot hold the column values."""
     aim, enough = SAFE * options.tolerance, 0.0 if final else STAGE_GAP * reg
     per_launch = max(FIRST_SWEEPS, int(LAUNCH_S / (1e-5 + dense.m * dense.n * 4 / 4e12)))
-    ceiling = Marginals(cp, dense.problem, dense.spread).ceiling
+    ceiling = Marginals(cp, dense.problem, dense.spread).ceiling if final else math.inf
     dense.begin(reg, g)
     best, improved, rescues, sweeps = math.inf, 0, 0, FIRST_SWEEPS
     base = done = 0
     reached: Termination | None = None
-    while True:
+    while reached is None and done < limit:
         dense.launch(min(sweeps, limit - done), aim, enough=enough, mixes=options.acceleration)
         status = dense.status.get()
-        done = base + int(status[on.ITERATIONS])
-        reason = int(status[on.REASON])
-        sweeps = per_launch
+        done, reason, sweeps = base + int(status[on.ITERATIONS]), int(status[on.REASON]), per_launch
         if reason in (on.JUMPED, on.EMPTY_COLUMN) and done < limit and not deadline.expired():
             rescues += 1
-            if reason == on.JUMPED and rescues <= 20 * RESCUES:
-                dense.refer()
-                continue
-            if rescues > RESCUES or dense.method == "fused":
+            if not _rescue(dense, reg, status, rescues):
                 return None
-            g = _robust(dense, reg, dense.pair(status)[1])
-            base = done
-            dense.begin(reg, g)
+            base = base if reason == on.JUMPED and rescues <= RE_REFERENCES else done
             continue
         if reason == on.EMPTY_COLUMN:
             return None
@@ -172,16 +143,23 @@ def _stage(
             best, improved = relative, done
         if final:
             deadline.report(done, dual + gap, dual)
-        if final and dual > ceiling:
-            reached = Termination.INFEASIBLE
-            break
         reached = Termination.GAP_REACHED if reason == on.CONVERGED else deadline.expired()
         if done - improved >= STALLED and best <= 1e-3:
             reached = reached or Termination.CONVERGED
-        if reached or done >= limit:
-            break
+        reached = Termination.INFEASIBLE if dual > ceiling else reached
     f, g = dense.pair(status)
     return Run(f, g, relative, dual, reached or Termination.ITERATION_LIMIT, done, int(status[on.REJECTED]))
+
+
+def _rescue(dense: on.Dense, reg: float, status: Any, rescues: int) -> bool:
+    """Get a launch that left float32's range going again: new references, or a start from a float64 sweep."""
+    if status[on.REASON] == on.JUMPED and rescues <= RE_REFERENCES:
+        dense.refer()
+        return True
+    if rescues > RESCUES or dense.method == "fused":
+        return False
+    dense.begin(reg, _robust(dense, reg, dense.pair(status)[1]))
+    return True
 
 
 def _robust(dense: on.Dense, reg: float, g: Any) -> Any:

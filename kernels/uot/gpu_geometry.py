@@ -70,13 +70,13 @@ class Geometry:
 
 
 def fixed_bytes(threads: int, lanes: int, rows: int, cluster: int, width: int, count: int, points: bool) -> int:
-    """Bytes of shared memory besides the slots, as lay_out in sweep.cuh takes them."""
+    """Bytes of shared memory besides the slots, as lay_out in block.cuh takes them."""
     group = threads // lanes * rows
     padded = -(-group // 4) * 4
     folds = threads // 32 if lanes < 32 else threads // lanes
     floats = padded * (4 * max(1, lanes // 32) + 4 + depth(count) * cluster) + (folds + 1) * width
     floats += 2 * cluster * (threads // 32 * 4 + ALL_SUMS - 4) + 8 + (1 if points else 2) * count * group
-    return 8 * (4 + 4 + depth(count) + 2) + 4 * floats
+    return 8 * (4 + 4 + depth(count) + 2) + 4 * floats + 128  # slots begin at a multiple of 128
 
 
 def depth(count: int) -> int:

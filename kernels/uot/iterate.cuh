@@ -17,9 +17,9 @@ __device__ __forceinline__ float norm_of(const Block&, const Problem&, const uns
 __device__ __forceinline__ void begin(const Block& b, const Problem& p, const float* log_a, const float* g,
                                       const double* potential, int slots) {
     if (threadIdx.x == 0) {
-        for (int s = 0; s < slots; ++s) barrier_init(b.full + s, 1), barrier_init(b.empty + s, WARPS);
-        for (int s = 0; s < 4; ++s) barrier_init(b.shared + s, WARPS), barrier_init(b.weighed + s, RECEIVERS / 32);
-        for (int s = 0; s < DEPTH; ++s) barrier_init(b.exchanged + s, CS > 1 ? 1 : SENDERS / 32);
+        for (int s = 0; s < slots; ++s) barrier_init(b.full + s, 1), barrier_init(b.empty + s, THREADS);
+        for (int s = 0; s < 4; ++s) barrier_init(b.shared + s, THREADS), barrier_init(b.weighed + s, RECEIVERS);
+        for (int s = 0; s < DEPTH; ++s) barrier_init(b.exchanged + s, CS > 1 ? 1 : SENDERS);
         for (int s = 0; s < 2; ++s) barrier_init(b.gathered + s, 1);
         fence_barrier_init();
     }
@@ -49,17 +49,12 @@ __device__ __forceinline__ void keep_history(const Block& b, float* own, float* 
     }
 }
 
-struct Verdict {
-    float shift;
-    int reason;
-    bool rejected;
-};
-
-// One thread of every block takes the sums in and says how to go on; that of block 0 also writes the status.
+// With the gap: one thread of every block takes the sums in and says how to go on; that of block 0 also writes the
+// status.
 __device__ __forceinline__ Verdict conclude(const Marginals& w, const double* total, double* status, Mixing& mixing,
-                                            int done, bool full, bool mixes) {
+                                            int done, bool mixes) {
     double* place = blockIdx.x == 0 ? status : nullptr;
-    const Decision d = full ? judge(w, total, place, done) : glance(w, total, place, done);
+    const Decision d = judge(w, total, place, done);
     Verdict v = {d.shift, d.reason, false};
     if (!mixes || d.reason == CONVERGED) return v;
     v.rejected = reject(mixing, d);
@@ -75,18 +70,24 @@ __device__ __forceinline__ Verdict settle(const Block& b, const Problem& p, cons
     __shared__ Verdict verdict;
     __shared__ double total[2][ALL_SUMS];
     if (computes()) {
-        float first[4] = {}, more[MORE] = {};
+        float first[4] = {}, more[MORE];
         const int warp = threadIdx.x / 32, side = done & 1;
+        for (int s = 0; s < MORE && full; ++s) more[s] = 0.f;
         update_columns(b, p, w, x, done, full, first, more);
         send_first(b, first, done, full ? CS * MORE * 4 : 0);
         if (mixes) difference(b.width, b.log_mass, b.value, b.next, mixing, history, more);
         if (full) send_more(more, b.more + (side * CS + b.rank) * (MORE / 4), b.gathered + side, busy_warps(b));
         if (CS == 1) compute_barrier();  // sums written above, read below
-        if (warp == 0 || (warp == 1 && mixes)) receive_totals(b, done, it, full, total[warp]);
-        if (threadIdx.x == 0) verdict = conclude(w, total[0], status, mixing, done, full, mixes);
-        if (threadIdx.x == 32 && mixes) learn(mixing, total[1], translation(w, total[1][MASS], total[1][COLUMN_SIDE]));
+        if (!full && warp == 0) {
+            const float4 sums = receive_first(b, done, it);
+            if (threadIdx.x == 0) verdict = glance(w, sums, blockIdx.x == 0 ? status : nullptr, done);
+        } else if (warp == 0 || (warp == 1 && mixes)) {
+            receive_totals(b, done, it, total[warp]);
+            if (threadIdx.x == 0) verdict = conclude(w, total[0], status, mixing, done, mixes);
+            if (threadIdx.x == 32) learn(mixing, total[1], translation(w, total[1][MASS], total[1][COLUMN_SIDE]));
+        }
     }
-    work_barrier();  // verdict and mixing written above, read below
+    settle_barrier();  // verdict and mixing written above, read below
     return verdict;
 }
 
@@ -110,9 +111,11 @@ __device__ __forceinline__ void iterate_block(const Block& b, const Problem& p, 
                                               int before, int iterations, int every, bool mixes) {
     Place now;
     unsigned groups = 0;
+    int look = every;  // at the gap, after so many sweeps
     const Cloud cloud = load_cloud(b, p, matrix);
     for (int it = 0; it < iterations; ++it) {
-        const bool full = mixes || (it + 1) % every == 0 || it + 1 == iterations;
+        const bool full = mixes || --look == 0 || it + 1 == iterations;
+        if (look == 0) look = every;
         if (x.part != COLUMNS_ONLY && !computes()) weigh_groups(b, p, log_a, potential, full, groups);
         if (x.part != COLUMNS_ONLY && computes()) {
             float column[COLUMNS], total[COLUMNS];
@@ -127,7 +130,7 @@ __device__ __forceinline__ void iterate_block(const Block& b, const Problem& p, 
             fold_columns(b, total);
         }
         groups += b.count;
-        work_barrier();  // folds and the rows' side written above, read below
+        sweep_barrier();  // folds and the rows' side written above, read below
         if (x.part == SWEEP_ONLY) {
             float2* line = reinterpret_cast<float2*>(x.partial + (size_t)b.team * p.ld + (size_t)b.rank * b.width);
             for (int k = threadIdx.x; computes() && 2 * k < b.width; k += THREADS) line[k] = own_sums(b, p, k);
@@ -137,7 +140,7 @@ __device__ __forceinline__ void iterate_block(const Block& b, const Problem& p, 
         const bool last = v.reason != RUNNING || it + 1 == iterations;
         if (computes())
             set_columns(b, p, mixing, history, v, mixes && v.reason != CONVERGED, last && b.team == 0 ? g : nullptr);
-        if (threadIdx.x == 0) remember(mixing, v.rejected);
+        if (mixes && threadIdx.x == 0) remember(mixing, v.rejected);
         if (last) return;
         if (computes()) compute_barrier();  // values written above, read below
     }
@@ -189,18 +192,7 @@ extern "C" __global__ void CLUSTER __launch_bounds__(THREADS + WEIGHERS + 32, 1)
     if (threadIdx.x == 0) {
         mixing = *memory;
         barrier_init(&stop, 1);
-        w = {eps,
-             rho_a,
-             rho_b,
-             mass_a,
-             mass_b,
-             mass_reference,
-             spread,
-             tolerance,
-             enough,
-             (float)(eps / rho_b),
-             JUMP_LIMIT / 2,
-             (float)(kappa(rho_a, rho_b) / eps)};
+        w = marginals(eps, rho_a, rho_b, mass_a, mass_b, mass_reference, spread, tolerance, enough, JUMP_LIMIT / 2);
     }
     begin(b, p, log_a, g, potential, slots);
     if (mixes && own_history) keep_history(b, lines, kept_history, false);

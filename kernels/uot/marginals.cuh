@@ -21,6 +21,7 @@ struct Marginals {
     float inverse;             // eps / rho_b: 0 where the columns' marginal is exact
     float far;                 // a column's value and the translation may each move by so much in one iteration
     float lift;                // kappa / eps, kappa = rho_a rho_b / (rho_a + rho_b): how translations scale
+    float fixed_a, fixed_b;    // the mass of a marginal that is exact, else 0
 };
 
 __device__ __forceinline__ double kappa(double rho_a, double rho_b) {
@@ -91,6 +92,25 @@ struct Decision {
     double dual, gap;
 };
 
+__device__ __forceinline__ Marginals marginals(double eps, double rho_a, double rho_b, double mass_a, double mass_b,
+                                               double mass_reference, double spread, double tolerance, double enough,
+                                               float far) {
+    return {eps,
+            rho_a,
+            rho_b,
+            mass_a,
+            mass_b,
+            mass_reference,
+            spread,
+            tolerance,
+            enough,
+            (float)(eps / rho_b),
+            far,
+            (float)(kappa(rho_a, rho_b) / eps),
+            isinf(rho_a) ? (float)mass_a : 0.f,
+            isinf(rho_b) ? (float)mass_b : 0.f};
+}
+
 // What it costs at most to make balanced columns exact: scaling them costs (eps + rho_a) KL(b | t); where the rows are
 // balanced too, a rank-one repair of the moved mass follows.
 __device__ __forceinline__ double repair_cost(const Marginals& w, double divergence_of_b, double moved) {
@@ -99,8 +119,8 @@ __device__ __forceinline__ double repair_cost(const Marginals& w, double diverge
 }
 
 // The translation, in log2 units, that suits f with sum a e^(-f / rho_a) = mass and g with sum b e^(-g / rho_b) = side.
-__device__ __forceinline__ float translation(const Marginals& w, double mass, double side) {
-    const float ratio = (float)(isinf(w.rho_a) ? w.mass_a : mass) / (float)(isinf(w.rho_b) ? w.mass_b : side);
+__device__ __forceinline__ float translation(const Marginals& w, float mass, float side) {
+    const float ratio = (w.fixed_a ? w.fixed_a : mass) / (w.fixed_b ? w.fixed_b : side);
     return w.lift ? w.lift * log2f(ratio) : 0.f;
 }
 

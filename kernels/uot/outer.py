@@ -44,6 +44,7 @@ STAGE_GAP = 0.1  # of reg times the plan's mass, at which a stage of epsilon sca
 STAGE_FACTOR = 2.5
 LOSS = 0.1  # of the last gap: a step that lowers the dual value by more is taken back
 STALLED = 50  # sweeps without a smaller gap, after which rounding is all that is left
+POLISH = 1e-3  # of the tolerance, aimed at where float64 is cheap: the plan's error goes with the root of the gap
 RIDGE = 1e-10  # of the mean diagonal of the normal equations: keeps dependent differences from blowing up
 
 

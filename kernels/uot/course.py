@@ -1,0 +1,65 @@
+"""The course of a solve, the same on both devices: what carries no plan is taken out, potentials are found at falling
+reg, and the answer is put together."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernels.deadline import Deadline
+from kernels.problems.transport import UnbalancedTransport, cost_bounds
+from kernels.solution import Solution, Termination
+from kernels.uot.outer import schedule
+from kernels.uot.support import Support, support
+
+
+@dataclass(frozen=True)
+class Run:
+    """Potentials of a problem whose masses are all positive, on the host, and how they were reached."""
+
+    f: Any
+    g: Any
+    gap: float
+    dual: float
+    termination: Termination
+    iterations: int
+    rejected: int = 0
+    storage: str = "float32"
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What a device brings: the published system, potentials at the last of some regs, an answer from potentials.
+
+    `find` takes problem, options, deadline, the spread of the costs and the regs, and returns the method's name too.
+    """
+
+    published: Callable[[Support, Any, Deadline], Solution]
+    find: Callable[[UnbalancedTransport, Any, Deadline, float, list[float]], tuple[str, Run]]
+    answer: Callable[..., Solution]
+
+
+def follow(problem: UnbalancedTransport, options: Any, deadline: Deadline, steps: Steps) -> Solution:
+    """Solve one problem (no batch axis) by a device's steps."""
+    part = support(problem)
+    if part.infeasible:
+        return Solution(Termination.INFEASIBLE, "support", {})
+    if part.empty:
+        return steps.answer(part, options, np.empty(0), np.empty(0), Termination.GAP_REACHED, "support", {})
+    if options.method == "map-uot":
+        return steps.published(part, options, deadline)
+    reduced = part.reduced
+    low, high = cost_bounds(reduced)
+    stages = schedule(problem.reg, high - low, reduced.g0 is not None) if options.acceleration else [problem.reg]
+    method, run = steps.find(reduced, options, deadline, high - low, stages)
+    facts = {
+        "tolerance": options.tolerance,
+        "stages": stages,
+        "rejected": run.rejected,
+        "storage": run.storage,
+        "gap": run.gap,
+    }
+    solution = steps.answer(part, options, run.f, run.g, run.termination, method, facts)
+    solution.iterations = run.iterations
+    return solution

@@ -17,6 +17,7 @@
 #define RECEIVERS 32  // that weigh rows
 #define DEPTH 8  // groups whose sums may be on their way between blocks: 8, or 4 if a sweep has no more than 4 groups
 #define KEEPS 0  // 1: all groups stay in their slots for all sweeps
+#define FILLS 0  // 1: the pieces of a row are as many as its lanes own, none lies outside of it
 #endif
 
 #if ELEM == 0
@@ -27,7 +28,9 @@ constexpr int VEC = 8;
 constexpr int BYTES = 2;
 #endif
 constexpr int WARPS = THREADS / 32;
-constexpr int LAG = CS > 1 ? 3 : 2;
+#ifndef LAG
+#define LAG (CS > 1 ? 3 : 2)  // groups between a sum and its weight's return
+#endif
 constexpr int COLUMNS = Q * VEC;  // of one thread
 constexpr int ROW_LANES = THREADS / LANES;
 constexpr int R = ROW_LANES * RR;                       // rows of a group
@@ -41,8 +44,8 @@ constexpr int MINE = (R + RECEIVERS - 1) / RECEIVERS;  // rows of a group that o
 
 struct Block {
     unsigned char* slot;  // slots of R * width elements
-    // barriers: two a slot; 4 each; DEPTH, for the sums of a group; 2, for the sums of columns.cuh
-    unsigned long long *full, *empty, *shared, *weighed, *exchanged, *gathered;
+    // barriers: two a slot; 4 each; DEPTH, for the sums of a group; 2, for the sums of columns.cuh; for the verdict
+    unsigned long long *full, *empty, *shared, *weighed, *exchanged, *gathered, *settled;
     float* share;           // [4][ROW_WARPS][RP]
     float* weight;          // [4][RP]
     float* sums;            // [DEPTH][CS][RP], written by the blocks of the team
@@ -76,10 +79,11 @@ __device__ __forceinline__ Block lay_out(unsigned char* shared, const Problem& p
     b.slots = KEEPS ? b.count : slots;
     b.flight = flight;
     unsigned char* at = shared;
-    b.shared = reinterpret_cast<unsigned long long*>(take(at, 2 * (4 + 4 + DEPTH + 2)));
+    b.shared = reinterpret_cast<unsigned long long*>(take(at, 2 * (4 + 4 + DEPTH + 4)));
     b.weighed = b.shared + 4;
     b.exchanged = b.weighed + 4;
     b.gathered = b.exchanged + DEPTH;
+    b.settled = b.gathered + 2;
     b.share = take(at, 4 * ROW_WARPS * RP);
     b.weight = take(at, 4 * RP);
     b.sums = take(at, DEPTH * CS * RP);
@@ -101,13 +105,9 @@ __device__ __forceinline__ Block lay_out(unsigned char* shared, const Problem& p
 
 __device__ __forceinline__ bool computes() { return threadIdx.x < THREADS; }
 
-// Barriers of the threads that compute and weigh, at the end of a sweep and of what is between two, and of those that
-// compute alone; the feeding warp never waits for them. Who weighs meets the first two in a row: racecheck takes them
-// for one unless they differ in number.
+// Barriers of the threads that compute and weigh, at the end of a sweep, and of those that compute alone; the feeding
+// warp never waits for them.
 __device__ __forceinline__ void sweep_barrier() {
     asm volatile("bar.sync 1, %0;" ::"n"(THREADS + WEIGHERS) : "memory");
-}
-__device__ __forceinline__ void settle_barrier() {
-    asm volatile("bar.sync 3, %0;" ::"n"(THREADS + WEIGHERS) : "memory");
 }
 __device__ __forceinline__ void compute_barrier() { asm volatile("bar.sync 2, %0;" ::"n"(THREADS) : "memory"); }

@@ -33,7 +33,7 @@ __device__ __forceinline__ void fold_columns(const Block& b, float (&total)[COLU
 #pragma unroll
     for (int q = 0; q < Q; ++q) {
         const int j = (q * LANES + threadIdx.x % LANES) * VEC;
-        if (j >= b.width) continue;
+        if (!FILLS && j >= b.width) continue;
 #pragma unroll
         for (int e = 0; e < VEC; e += 4)
             *reinterpret_cast<float4*>(line + j + e) =

@@ -26,6 +26,7 @@ class Geometry:
     pieces: int
     rows: int  # of a thread in a group
     cluster: int
+    lag: int  # groups between a sum and its weight's return
     width: int
     keeps: bool  # all groups stay in shared memory
     slots: int
@@ -65,8 +66,13 @@ class Geometry:
         """Compile-time constants of this geometry."""
         names = {"ELEM": self.element, "Q": self.pieces, "LANES": self.lanes, "RR": self.rows, "CS": self.cluster}
         names |= {"THREADS": self.threads, "SENDERS": SENDERS, "RECEIVERS": self.receivers, "KEEPS": int(self.keeps)}
-        names["DEPTH"] = depth(self.count)
+        names |= {"DEPTH": depth(self.count), "LAG": self.lag}
+        names["FILLS"] = int(self.pieces * self.lanes * (16 // _size(self.element)) == self.width)
         return tuple(f"-D{name}={value}" for name, value in names.items())
+
+
+def _size(element: int) -> int:
+    return 4 if element == 0 else 2
 
 
 def fixed_bytes(threads: int, lanes: int, rows: int, cluster: int, width: int, count: int, points: bool) -> int:
@@ -76,7 +82,7 @@ def fixed_bytes(threads: int, lanes: int, rows: int, cluster: int, width: int, c
     folds = threads // 32 if lanes < 32 else threads // lanes
     floats = padded * (4 * max(1, lanes // 32) + 4 + depth(count) * cluster) + (folds + 1) * width
     floats += 2 * cluster * (threads // 32 * 4 + ALL_SUMS - 4) + 8 + (1 if points else 2) * count * group
-    return 8 * (4 + 4 + depth(count) + 2) + 4 * floats + 128  # slots begin at a multiple of 128
+    return 8 * (4 + 4 + depth(count) + 4) + 4 * floats + 128  # slots begin at a multiple of 128
 
 
 def depth(count: int) -> int:
@@ -107,6 +113,11 @@ class Matrix:
     points: bool
     group_bytes: int = GROUP_BYTES
 
+    @property
+    def lags(self) -> tuple[int, ...]:
+        """Groups between a sum and its weight's return: between points steps are long, and their terms take room."""
+        return (1, 2) if self.points else (3,) if self.cluster > 1 else (2,)
+
     def cuts(self) -> Iterator[tuple[float, Geometry]]:
         """Every way that fits, with about the time that a sweep takes (ns)."""
         vector = 16 // STORAGE[self.storage][1]
@@ -114,16 +125,17 @@ class Matrix:
         for pieces, lanes, threads in _shapes(width // vector, vector):
             for rows in (1, 2, 3, 4, 5, 6, 7, 8):
                 if 1 << (rows - 1).bit_length() <= min(lanes, 32):
-                    cut = self._cut(width, pieces, lanes, threads, rows)
-                    if cut:
-                        yield self._time(cut), cut
+                    for lag in self.lags:
+                        cut = self._cut(width, pieces, lanes, threads, rows, lag)
+                        if cut:
+                            yield self._time(cut), cut
 
-    def _cut(self, width: int, pieces: int, lanes: int, threads: int, rows: int) -> Geometry | None:
+    def _cut(self, width: int, pieces: int, lanes: int, threads: int, rows: int, lag: int) -> Geometry | None:
         element, size = STORAGE[self.storage]
         group = threads // lanes * rows
         groups, group_bytes = -(-self.m // group), group * width * size
         teams = min(self.teams, groups)
-        count, lag = -(-groups // teams), _lag(self.cluster)
+        count = -(-groups // teams)
         history = LINES * width * 4 if width <= OWN_HISTORY else 0
         fixed = fixed_bytes(threads, lanes, rows, self.cluster, width, count, self.points) + history
         slots = (SHARED_BYTES - STATIC_BYTES - fixed) // (group_bytes + 16)
@@ -143,6 +155,7 @@ class Matrix:
             pieces,
             rows,
             self.cluster,
+            lag,
             width,
             keeps,
             slots,
@@ -154,22 +167,29 @@ class Matrix:
         )
 
     def _time(self, cut: Geometry) -> float:
+        if self.points:
+            return _points_time(cut)
         size = STORAGE[self.storage][1]
-        entry = (12.0 if size == 4 else 37.0) + (30 if self.points else 6 if self.stores else 0)  # instructions a piece
+        entry = (12.0 if size == 4 else 37.0) + (6 if self.stores else 0)  # instructions a piece
         instructions = cut.rows * (cut.pieces * entry + 6) + 60
         step = 1.3 * (instructions * max(cut.threads / 128, 3.0) / 1.7 + 300)  # with waits between the warps, each step
-        if not self.points and not cut.keeps:
-            ahead = min(cut.flight, cut.slots - _lag(self.cluster) - 0.5) * cut.group * cut.width * size
+        if not cut.keeps:
+            ahead = min(cut.flight, cut.slots - cut.lag - 0.5) * cut.group * cut.width * size
             step = max(step, cut.group * cut.width * size / 41 / min(1.0, ahead / 64_000))
-        return (cut.count + _lag(self.cluster)) * step
+        return (cut.count + cut.lag) * step
+
+
+def _points_time(cut: Geometry) -> float:
+    """About the time of a sweep between points (ns), fitted to those of 12 cuts at n = 10240 and 20480."""
+    instructions = cut.rows * (cut.pieces * 58 + 8) + 80
+    step = instructions * max(cut.threads / 128, 2.0) + (1480 if cut.lag == 1 else 700)
+    registers = 20 * cut.pieces + 4 * cut.rows + 45  # of a thread; what does not fit goes through memory
+    spilt = registers > 65536 // cut.block_threads
+    return (cut.count + cut.lag) * step * (1.4 if spilt else 1.0) / 1.98
 
 
 class NoGeometry(ValueError):
     """A row, or what must be remembered of the rows, is too long for shared memory."""
-
-
-def _lag(cluster: int) -> int:
-    return 3 if cluster > 1 else 2  # as in sweep.cuh
 
 
 def geometry(m: int, n: int, storage: str, teams: int, cluster: int, *, stores: bool) -> Geometry:

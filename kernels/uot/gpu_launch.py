@@ -185,12 +185,21 @@ class Dense:
         enough: float = 0.0,
         every: int = 4,
         mixes: bool = True,
-        part: int = WHOLE,
     ) -> None:
         """Up to `iterations` sweeps, without waiting for them.
 
         It ends early at the relative gap `tolerance`, or at a gap of `enough` for each unit of the plan's mass.
         """
+        self.start(self.arguments(iterations, tolerance, enough, every, mixes, WHOLE))
+
+    def start(self, arguments: tuple[Any, ...]) -> None:
+        """Queue a launch with what `arguments` returned."""
+        self.iterate((self.cut.blocks,), (self.cut.block_threads,), arguments, shared_mem=self.cut.shared)
+
+    def arguments(
+        self, iterations: int, tolerance: float, enough: float, every: int, mixes: bool, part: int
+    ) -> tuple[Any, ...]:
+        """What `iterate` is given; to put it together takes longer than a launch."""
         p, g = self.problem, self.cut
         mass_a, mass_b = self.masses
         arrays = (self.matrix, self.log_a, self.log_b, self.potential, self.values, self.history)
@@ -200,8 +209,7 @@ class Dense:
         aims = (self.spread, tolerance, enough)
         counts = (iterations, every, mixes, part, g.slots, g.flight, g.own_history)
         numbers = (*map(np.int32, sizes), *map(np.float64, (*reals, *aims)), *map(np.int32, counts))
-        arguments = (*arrays, *scratch, *numbers)
-        self.iterate((g.blocks,), (g.block_threads,), arguments, shared_mem=g.shared)
+        return (*arrays, *scratch, *numbers)
 
     def pair(self, status: Array) -> tuple[Any, Any]:
         """The certified potentials f (m,), g (n,) in the units of the cost, on the device."""
@@ -220,26 +228,31 @@ class Points(Dense):
         assert self.problem.x is not None
         return -(-int(self.problem.x.shape[1]) // 4) * 4
 
+    @property
+    def flat(self) -> bool:
+        """True where the columns' coordinates fit registers."""
+        assert self.problem.x is not None
+        return bool(self.problem.x.shape[1] <= 3)
+
     def _geometry(self, teams: int, cluster: int) -> Geometry:
         return points_geometry(self.m, self.n, teams, cluster)
 
     def _defines(self) -> tuple[str, ...]:
-        assert self.problem.x is not None
-        flat = int(self.problem.x.shape[1] <= 3)
-        return (*self.cut.defines, f"-DMETRIC={METRICS.index(self.problem.metric)}", f"-DFLAT={flat}")
+        return (*self.cut.defines, f"-DMETRIC={METRICS.index(self.problem.metric)}", f"-DFLAT={int(self.flat)}")
 
     def _matrix(self) -> Any:
-        """Rows (m, d), columns (d, ld), their norms; about their common centre, for short squares."""
+        """Columns (d, ld), rows (m + a group, d) and their norms; about their common centre, for short squares."""
         assert self.problem.x is not None
         assert self.problem.y is not None
         x, y = (cp.asarray(points, cp.float64) for points in (self.problem.x, self.problem.y))
         if self.problem.metric != "inner":
             centre = (x.mean(0) + y.mean(0)) / 2
             x, y = x - centre, y - centre
-        self.rows, self.columns = cp.zeros((self.m, self.dimension)), cp.zeros((self.dimension, self.cut.ld))
-        self.rows[:, : x.shape[1]], self.columns[: x.shape[1], : self.n] = x, y.T
+        padded = self.m + self.cut.group  # so that no row of the last group lies outside
+        self.rows, self.columns = cp.zeros((padded, self.dimension)), cp.zeros((self.dimension, self.cut.ld))
+        self.rows[: self.m, : x.shape[1]], self.columns[: x.shape[1], : self.n] = x, y.T
         self.farthest = float(max((x * x).sum(1).max(), (y * y).sum(1).max()))
-        return cp.empty(self.rows.size + self.columns.size + self.m + self.cut.ld, cp.float32)
+        return cp.empty(self.rows.size + self.columns.size + padded + self.cut.ld, cp.float32)
 
     def begin(self, reg: float, g: Any) -> None:
         """Start a stage at `reg`: scale the coordinates so that costs come in log2 units."""
@@ -247,8 +260,11 @@ class Points(Dense):
         rows = self.rows * (scale if metric == "euclidean" else scale**0.5)
         columns = self.columns * (scale if metric == "euclidean" else scale**0.5)
         squares = metric == "sqeuclidean"
-        norms = (rows * rows).sum(1) * squares, (columns * columns).sum(0) * squares
-        self.matrix[:] = cp.concatenate([rows.ravel() * (2 if squares else 1), columns.ravel(), *norms])
+        row_norms, column_norms = (rows * rows).sum(1) * squares, (columns * columns).sum(0) * squares
+        rows *= 2 if squares else 1
+        if self.flat:
+            rows[:, 3] = row_norms
+        self.matrix[:] = cp.concatenate([columns.ravel(), column_norms, rows.ravel(), row_norms])
         super().begin(reg, g)
 
     def _measure(self) -> Any:

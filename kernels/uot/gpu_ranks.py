@@ -58,18 +58,25 @@ class Rank:
         self.communicator = communicator
         self.team_sums = cp.zeros((self.dense.cut.teams, self.dense.cut.ld), cp.float32)
         self.column_sums = cp.zeros(self.dense.cut.ld, cp.float32)
+        self.sizes = tuple(map(np.int32, (self.dense.cut.teams, self.dense.n, self.dense.cut.ld)))
+        self.made: dict[tuple[int, float, int, float], tuple[Any, ...]] = {}
         self.add_teams = cuda.kernel(f"uot/{method}.cu", "add_teams", self.dense._defines())
 
     def sweep(self, tolerance: float, every: int = LOOK) -> None:
         """One iteration, without waiting for it: sweep, add up here, add up everywhere, update the columns."""
-        dense, cut = self.dense, self.dense.cut
-        dense.partial = self.team_sums
-        dense.launch(1, tolerance, mixes=False, part=on.SWEEP_ONLY)
-        sizes = (np.int32(cut.teams), np.int32(dense.n), np.int32(cut.ld))
-        self.add_teams((-(-dense.n // 256),), (256,), (self.team_sums, self.column_sums, *sizes))
+        dense = self.dense
+        dense.start(self._arguments(on.SWEEP_ONLY, tolerance, every))
+        self.add_teams((-(-dense.n // 256),), (256,), (self.team_sums, self.column_sums, *self.sizes))
         self._add_up(self.column_sums, dense.n)
-        dense.partial = self.column_sums
-        dense.launch(1, tolerance, every=every, mixes=False, part=on.COLUMNS_ONLY)
+        dense.start(self._arguments(on.COLUMNS_ONLY, tolerance, every))
+
+    def _arguments(self, part: int, tolerance: float, every: int) -> tuple[Any, ...]:
+        """Put together once for many sweeps: all ranks' threads share one interpreter."""
+        key = part, tolerance, every, self.dense.reg
+        if key not in self.made:
+            self.dense.partial = self.team_sums if part == on.SWEEP_ONLY else self.column_sums
+            self.made[key] = self.dense.arguments(1, tolerance, 0.0, every, False, part)
+        return self.made[key]
 
     def _add_up(self, array: Any, count: int) -> None:
         """Replace `count` floats by their sums over the ranks."""

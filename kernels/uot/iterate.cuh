@@ -19,8 +19,9 @@ __device__ __forceinline__ void begin(const Block& b, const Problem& p, const fl
     if (threadIdx.x == 0) {
         for (int s = 0; s < slots; ++s) barrier_init(b.full + s, 1), barrier_init(b.empty + s, THREADS);
         for (int s = 0; s < 4; ++s) barrier_init(b.shared + s, THREADS), barrier_init(b.weighed + s, RECEIVERS);
-        for (int s = 0; s < DEPTH; ++s) barrier_init(b.exchanged + s, CS > 1 ? 1 : SENDERS);
+        for (int s = 0; s < DEPTH; ++s) barrier_init(b.exchanged + s, SENDERS + (CS > 1));
         for (int s = 0; s < 2; ++s) barrier_init(b.gathered + s, 1);
+        barrier_init(b.settled, 2);
         fence_barrier_init();
     }
     uint4* slot = reinterpret_cast<uint4*>(b.slot);  // what no copy covers must be a number
@@ -86,8 +87,9 @@ __device__ __forceinline__ Verdict settle(const Block& b, const Problem& p, cons
             if (threadIdx.x == 0) verdict = conclude(w, total[0], status, mixing, done, mixes);
             if (threadIdx.x == 32) learn(mixing, total[1], translation(w, total[1][MASS], total[1][COLUMN_SIDE]));
         }
+        if (threadIdx.x == 0 || threadIdx.x == 32) barrier_arrive(b.settled);
     }
-    settle_barrier();  // verdict and mixing written above, read below
+    barrier_wait(b.settled, it & 1);  // verdict and mixing written above, read below
     return verdict;
 }
 
@@ -116,17 +118,18 @@ __device__ __forceinline__ void iterate_block(const Block& b, const Problem& p, 
     for (int it = 0; it < iterations; ++it) {
         const bool full = mixes || --look == 0 || it + 1 == iterations;
         if (look == 0) look = every;
-        if (x.part != COLUMNS_ONLY && !computes()) weigh_groups(b, p, log_a, potential, full, groups);
+        const bool back = it & 1;
+        if (x.part != COLUMNS_ONLY && !computes()) weigh_groups(b, p, log_a, potential, full, back, groups);
         if (x.part != COLUMNS_ONLY && computes()) {
             float column[COLUMNS], total[COLUMNS];
 #pragma unroll
             for (int c = 0; c < COLUMNS; ++c) {
                 const int j = (c / VEC * LANES + threadIdx.x % LANES) * VEC + c % VEC;
-                column[c] =
-                    column_factor(j < b.width ? b.value[j] : -INFINITY, j < b.width ? norm_of(b, p, matrix, j) : 0.f);
+                const bool inside = FILLS || j < b.width;
+                column[c] = column_factor(inside ? b.value[j] : -INFINITY, inside ? norm_of(b, p, matrix, j) : 0.f);
                 total[c] = 0.f;
             }
-            compute(b, p, cloud, column, total, groups, now);
+            compute(b, p, cloud, column, total, groups, back, now);
             fold_columns(b, total);
         }
         groups += b.count;

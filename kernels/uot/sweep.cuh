@@ -14,9 +14,9 @@
 // Each arrow is a barrier in shared memory that the next in line waits for; nobody waits for all, so warps drift apart
 // and neither the latency of a reduction nor that of a logarithm is waited for. Every thread arrives for itself: one
 // arrival a warp behind __syncwarp takes the same time, but racecheck does not see that it orders the other lanes. The
-// matrix does not depend on the
-// column values: `feed` runs through all sweeps of a launch without looking up, and fills the ring while columns are
-// updated. More copies under way than the memory's latency asks for would only hold up every other load.
+// matrix does not depend on the column values: `feed` runs through all sweeps of a launch without looking up, and fills
+// the ring while columns are updated. More copies under way than the memory's latency asks for would only hold up every
+// other load.
 //
 // Shares and weights of 4 groups are kept, sums of DEPTH: a warp shares group k + 4 after it went back over k + 1,
 // which all blocks had sent, so shares and weights of k are used up; a block sends k + 6 after it went back over k + 3,
@@ -26,6 +26,13 @@
 // A file that includes this defines forward_step, backward_step (one element), ROWS_KEEP_REFERENCE (row sums
 // are relative to the last ones) and STORES_TERMS (forward leaves its terms in shared memory for backward).
 #include "uot/block.cuh"
+
+// Which group comes k-th in a sweep. Where groups stream through shared memory every other sweep takes them backwards:
+// it begins with what the second-level cache still holds of the sweep before.
+constexpr bool TURNS = !KEEPS && !POINTS;
+__device__ __forceinline__ int in_turn(const Block& b, bool back, int k) {
+    return TURNS && back ? b.count - 1 - k : k;
+}
 
 // First row of the team's k-th group.
 __device__ __forceinline__ int first_row(const Block& b, int k) { return (b.team + b.teams * k) * R; }
@@ -105,7 +112,7 @@ __device__ __forceinline__ void send_sums(const Block& b, unsigned number) {
         }
         send(b.sums + (buffer * CS + b.rank) * RP + r, sum, b.exchanged + buffer, peer, CS == 1);
     }
-    if (CS == 1) barrier_arrive(b.exchanged + buffer);
+    barrier_arrive(b.exchanged + buffer);  // the shares were read: what is sent says so only to who receives it
 }
 
 // The weights of group k; `stores`: and the potentials of its rows, which the blocks of the team take in turn.
@@ -153,8 +160,8 @@ struct Cloud {};
 #endif
 
 // Where a computing thread reads: its first row in a group, and bytes from the slot to its first and its last piece of
-// it. A last piece that lies outside of the row is the row's end again; its columns' values make all of its terms
-// vanish.
+// it. In place of a last piece that lies outside of the row it reads the row's end, or where terms are stored its own
+// first piece, if it has one: the columns' values make all of these terms vanish.
 struct Lane {
     int first, whole, last, share;
     bool inside;
@@ -165,8 +172,8 @@ __device__ __forceinline__ Lane lane_of(const Block& b) {
     const int lane = threadIdx.x % LANES, j = ((Q - 1) * LANES + lane) * VEC;
     l.first = threadIdx.x / LANES * RR;
     l.whole = (l.first * b.width + lane * VEC) * BYTES;
-    l.inside = j < b.width;
-    l.last = (l.first * b.width + min(j, b.width - VEC)) * BYTES;
+    l.inside = FILLS || j < b.width;
+    l.last = STORES_TERMS && !l.inside ? l.whole : (l.first * b.width + min(j, b.width - VEC)) * BYTES;
     l.share = lane / 32 * RP + l.first + lane % WARP_LANES / (WARP_LANES / RR2);
     return l;
 }
@@ -179,11 +186,14 @@ __device__ __forceinline__ int piece(const Lane& l, int q) {
     return q < Q - 1 ? l.whole + q * LANES * VEC * BYTES : l.last;
 }
 
+__device__ __forceinline__ bool skipped(const Lane& l) { return STORES_TERMS && Q == 1 && !l.inside; }
+
 #if !POINTS
 __device__ __forceinline__ void forward(const Block& b, const Lane& l, unsigned char* slot, const Problem& p,
                                         const float (&column)[COLUMNS], const float* reference, float (&sum)[RR2]) {
 #pragma unroll
     for (int q = 0; q < Q; ++q) {
+        if (skipped(l)) continue;
         unsigned char* line = slot + piece(l, q);
 #pragma unroll
         for (int i = 0; i < RR; ++i, line += b.width * BYTES) {
@@ -229,6 +239,7 @@ __device__ __forceinline__ void backward(const Block& b, const Lane& l, const un
     for (int i = 0; i < RR; ++i) weight[i] = b.weight[buffer * RP + l.first + i];
 #pragma unroll
     for (int q = 0; q < Q; ++q) {
+        if (skipped(l)) continue;
         const unsigned char* line = slot + piece(l, q);
 #pragma unroll
         for (int i = 0; i < RR; ++i, line += b.width * BYTES) {
@@ -246,8 +257,8 @@ __device__ __forceinline__ void backward(const Block& b, const Lane& l, const un
 // Group k forward, group k - LAG backward, without a branch between them, so that one hides the other.
 template <bool AHEAD, bool BEHIND>
 __device__ __forceinline__ void step(const Block& b, const Lane& l, const Problem& p, const Cloud& cloud,
-                                     unsigned number, int k, const float (&column)[COLUMNS], float (&total)[COLUMNS],
-                                     Place& now, Place& then) {
+                                     unsigned number, int k, bool back, const float (&column)[COLUMNS],
+                                     float (&total)[COLUMNS], Place& now, Place& then) {
     float sum[RR2] = {};
     if (AHEAD) {
         if (!POINTS) barrier_wait(b.full + now.slot, KEEPS ? 0 : now.phase);
@@ -255,15 +266,15 @@ __device__ __forceinline__ void step(const Block& b, const Lane& l, const Proble
 #if POINTS
         point_terms(b, p, cloud, k, column, sum, slot);
 #else
-        forward(b, l, slot, p, column, b.reference + k * R, sum);
+        forward(b, l, slot, p, column, b.reference + in_turn(b, back, k) * R, sum);
 #endif
     }
     if (BEHIND) {
         group_wait(b.weighed, number - LAG, 4);
         const int slot = then.next(b);
-        backward(b, l, slot_at(b, slot), (number - LAG) & 3, p, column, b.reference + (k - LAG) * R, total);
-        if (STORES_TERMS && !POINTS) fence_async();
-        if (!POINTS && !KEEPS) barrier_arrive(b.empty + slot);
+        const float* reference = b.reference + in_turn(b, back, k - LAG) * R;
+        backward(b, l, slot_at(b, slot), (number - LAG) & 3, p, column, reference, total);
+        if (!POINTS && !KEEPS) fence_async(), barrier_arrive(b.empty + slot);
     }
     if (AHEAD) {
         share_sums(b, l, number & 3, sum);
@@ -274,22 +285,23 @@ __device__ __forceinline__ void step(const Block& b, const Lane& l, const Proble
 // `groups`: of the launch, before this sweep.
 __device__ __forceinline__ void compute(const Block& b, const Problem& p, const Cloud& cloud,
                                         const float (&column)[COLUMNS], float (&total)[COLUMNS], unsigned groups,
-                                        Place& now) {
+                                        bool back, Place& now) {
     const Lane l = lane_of(b);
     Place then = now;  // where backward is
     int k = 0;
 #pragma unroll 1
-    for (; k < min(LAG, b.count); ++k) step<true, false>(b, l, p, cloud, groups + k, k, column, total, now, then);
+    for (; k < min(LAG, b.count); ++k)
+        step<true, false>(b, l, p, cloud, groups + k, k, back, column, total, now, then);
     k = LAG;
 #pragma unroll 1
-    for (; k < b.count; ++k) step<true, true>(b, l, p, cloud, groups + k, k, column, total, now, then);
+    for (; k < b.count; ++k) step<true, true>(b, l, p, cloud, groups + k, k, back, column, total, now, then);
 #pragma unroll 1
-    for (; k < b.count + LAG; ++k) step<false, true>(b, l, p, cloud, groups + k, k, column, total, now, then);
+    for (; k < b.count + LAG; ++k) step<false, true>(b, l, p, cloud, groups + k, k, back, column, total, now, then);
 }
 
 // The weighers' side of a sweep; leaves the rows' side of the dual value in b.exact where it is asked for.
 __device__ __forceinline__ void weigh_groups(const Block& b, const Problem& p, const float* log_a, double* potential,
-                                             bool stores, unsigned groups) {
+                                             bool stores, bool back, unsigned groups) {
     if (threadIdx.x < THREADS + SENDERS) {
 #pragma unroll 1
         for (int k = 0; k < b.count; ++k) send_sums(b, groups + k);
@@ -297,7 +309,8 @@ __device__ __forceinline__ void weigh_groups(const Block& b, const Problem& p, c
     }
     float exact = 0.f;
 #pragma unroll 1
-    for (int k = 0; k < b.count; ++k) weigh(b, p, groups + k, k, log_a, potential, stores, exact);
+    for (int k = 0; k < b.count; ++k)
+        weigh(b, p, groups + k, in_turn(b, back, k), log_a, potential, stores, exact);
     if (!p.exact_rows) return;
     exact = warp_sum(exact);
     if ((threadIdx.x & 31) == 0) b.exact[(threadIdx.x - THREADS - SENDERS) / 32] = exact;
@@ -309,6 +322,7 @@ __device__ __forceinline__ void feed(const Block& b, const Problem& p, const uns
                                      unsigned long long* stop) {
     const unsigned last = KEEPS ? b.count : (unsigned)sweeps * b.count;
     unsigned issued = 0;
+    bool back = false;
     for (int k = 0; issued < last; ++issued) {
         const int slot = issued % b.slots;
         bool stopped = false;
@@ -320,8 +334,8 @@ __device__ __forceinline__ void feed(const Block& b, const Problem& p, const uns
             const unsigned before = issued - b.flight;
             barrier_wait(b.full + before % b.slots, (before / b.slots) & 1);
         }
-        load(b, p, matrix, k, slot);
-        if (++k == b.count) k = 0;
+        load(b, p, matrix, in_turn(b, back, k), slot);
+        if (++k == b.count) k = 0, back = !back;
     }
     for (unsigned z = issued > b.flight ? issued - b.flight : 0; z < issued; ++z)
         barrier_wait(b.full + z % b.slots, (z / b.slots) & 1);

@@ -13,6 +13,8 @@ THETA = 4
 """Epsilon falls by this factor from phase to phase; 4, 7 and 10 differ by less than the instances do."""
 START = 2000
 """The first epsilon is a span over this, or over n_cols / 4: larger ones outrun the short lists and gain no rounds."""
+ENOUGH = 1000
+"""Rounds at a given epsilon after which the few persons left are assigned by paths, which keep its promise."""
 FEW_LOOSE = 2
 """An earlier answer is kept while no more rows than this want another column: paths are long where few are free."""
 MOST_SCALED = 2**61

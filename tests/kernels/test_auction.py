@@ -57,6 +57,22 @@ def test_an_epsilon_ends_within_its_bound(epsilon: float, make: Any, device: Dev
     assert best - 60 * epsilon <= certificate.objective <= best
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_long_auctions_end_by_paths_within_epsilon(dtype: type, device: Device) -> None:
+    graph = instances.planted(400, 400, 0.1, 24, dtype)
+    best = oracle.scipy_optimum(graph)
+    assert best is not None
+    long, _ = run({"benefit": graph}, device, epsilon=1.0, finish="auction")
+    assert long.facts["rounds"] > 1000
+    for launch in ("persistent", "graph"):
+        solution, certificate = run({"benefit": graph}, device, epsilon=1.0, launch=launch)
+        assert solution.method == "auction+paths"
+        assert solution.termination is Termination.GAP_REACHED
+        assert solution.facts["rounds"] < long.facts["rounds"]
+        assert certificate.objective is not None
+        assert best - 400 <= certificate.objective <= best * (1 + 1e-12)
+
+
 def test_an_epsilon_below_one_over_n_is_optimal(device: Device) -> None:
     graph = instances.planted(50, 50, 0.2, 6)
     _, certificate = run({"benefit": graph}, device, epsilon=1 / 51)
@@ -67,7 +83,7 @@ def test_an_epsilon_below_one_over_n_is_optimal(device: Device) -> None:
 def test_the_auction_makes_the_papers_bids(device: Device) -> None:
     """Algorithm 1 by hand: rounds, bidders and prices of a literal transcription."""
     benefit = instances.dense(40, 40, 7)
-    solution, _ = run({"benefit": benefit}, device, epsilon=1.0, trace=True)
+    solution, _ = run({"benefit": benefit}, device, epsilon=1.0, finish="auction", trace=True)
     prices, owner, column = np.zeros(40), np.full(40, -1), np.full(40, -1)
     bidders = []
     while (column < 0).any():
@@ -108,8 +124,8 @@ def test_points_are_assigned_as_their_distances(metric: str, neighbours: int | N
 @pytest.mark.parametrize("given", [{"launch": "graph"}, {"deterministic": False}])
 def test_every_variant_of_the_rounds_ends_within_epsilon(given: dict[str, Any], device: Device) -> None:
     graph = instances.planted(300, 300, 0.2, 21)
-    base, _ = run({"benefit": graph}, device, epsilon=1.0)
-    solution, _ = run({"benefit": graph}, device, epsilon=1.0, **given)
+    base, _ = run({"benefit": graph}, device, epsilon=1.0, finish="auction")
+    solution, _ = run({"benefit": graph}, device, epsilon=1.0, finish="auction", **given)
     if "launch" in given:
         np.testing.assert_array_equal(solution.arrays["prices"], base.arrays["prices"])
         assert solution.facts["rounds"] == base.facts["rounds"]
@@ -120,8 +136,8 @@ def test_devices_make_the_same_bids() -> None:
     if not gpu_is_here():
         pytest.skip("no CUDA device here")
     for benefit in (instances.planted(200, 200, 0.2, 22), instances.dense(150, 150, 23, high=40)):
-        one, _ = run({"benefit": benefit}, "cpu", epsilon=1.0, trace=True)
-        two, _ = run({"benefit": benefit}, "gpu", epsilon=1.0, trace=True)
+        one, _ = run({"benefit": benefit}, "cpu", epsilon=1.0, finish="auction", trace=True)
+        two, _ = run({"benefit": benefit}, "gpu", epsilon=1.0, finish="auction", trace=True)
         for name in ("assignment", "prices", "profits", "bidders"):
             np.testing.assert_array_equal(one.arrays[name], two.arrays[name], err_msg=name)
 

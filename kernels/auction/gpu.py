@@ -9,7 +9,7 @@ import numpy as np
 
 from kernels.auction import gpu_buffers as memory
 from kernels.auction.gpu_buffers import Device
-from kernels.auction.gpu_start import arithmetic, from_points, keep_seats
+from kernels.auction.gpu_start import arithmetic, from_points, keep_seats, spreads, start_from
 from kernels.auction.scaling import ENOUGH, Arithmetic, epsilons, proves, whole_prices
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
@@ -63,13 +63,14 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         1. short lists, 2. epsilon scaling whose phases stop at n_rows / 32 persons, 3. the rest by shortest augmenting
         paths, for a given epsilon who is left after some rounds, 4. rounds of at most 32 bidders in one block.
     """
-    problem, neighbours = from_points(problem)
+    problem, neighbours = from_points(problem, options)
     on_points = isinstance(problem, PointAuction) and problem.weights.shape == (0, 0)
     weights = problem.points if on_points else with_private_columns(problem)  # type: ignore[attr-defined]
     floating = on_points or (weights.values if isinstance(weights, Csr) else weights).dtype.kind == "f"
     unit = arithmetic(weights, options, floating)
     started = time.perf_counter()
-    device = memory.upload(weights, unit, problem, options)
+    device = memory.upload(weights, unit, options, spreads(options))
+    start_from(device, problem, unit)
     cupy.cuda.get_current_stream().synchronize()
     uploaded = time.perf_counter()
     run = Run(device, unit, options, deadline, on_points or is_complete(weights))

@@ -28,7 +28,7 @@ def evolve(
     chosen = tuned(form, options.threads_per_block)
     resident = chosen.blocks * attribute("MultiProcessorCount")
     count = options.starts or resident
-    population = Population(n, min(count, ELITE), np.random.default_rng(options.seed), PATIENCE)
+    population = Population(n, min(count, ELITE), np.random.default_rng(options.seed), PATIENCE, max(2, n // 10))
     starts = population.rng.permuted(np.tile(np.arange(n), (count, 1)), axis=1)
     starts[0] = start
     searches = Searches(form, chosen, starts, options.seed)

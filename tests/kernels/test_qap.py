@@ -80,6 +80,14 @@ def test_options_reach_the_search() -> None:
     assert certificate.facts["above_best_known"] == certificate.objective - 1
 
 
+@pytest.mark.parametrize("method", ["2opt", "tabu"])
+def test_independent_searches_are_all_returned(method: Any) -> None:
+    problem, solution, _ = solve(instances.middling(), method=method, starts=25, iterations=60, population=True)
+    costs = [problem.objective(member) for member in solution.arrays["population"]]
+    assert len(costs) == 25
+    assert costs == sorted(costs)
+
+
 def test_incumbents_are_reported_and_descend() -> None:
     seen: list[Progress] = []
     chosen = QapOptions(rounds=3)

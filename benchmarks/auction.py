@@ -1,6 +1,6 @@
 """Assignment by auction beside its peers: python -m benchmarks.auction [--device gpu] [--parts targets,paper,...].
 
-    targets   uniform weights 1..10000, dense and 10% sparse: the optimum, epsilon 1 by rounds alone and with paths
+    targets   uniform weights 1..10000, dense and 10% sparse: the optimum, and epsilon 1 by each `finish`
     paper     rounds and times of the paper's tables 2 and 3: every variant, epsilon 1 and 1 / (n + 1)
     peers     the optimum by SciPy, lapx and OR-Tools on the same graphs, on the CPU alone
     bidders   the paper's figure 1: bidders in every round, n = 1108
@@ -122,11 +122,12 @@ def _dense_peers(benefit: Array) -> Iterator[tuple[str, Callable[[], float]]]:
 
 
 def targets(rows: Rows, device: str, n: int, density: float, repeats: int, with_peers: bool) -> None:
-    """The paper's weights: the optimum, and epsilon 1 by rounds to the end and with paths."""
+    """The paper's weights: the optimum, and epsilon 1 by rounds to the end, as it comes, and on to the optimum."""
     graph = uniform(n, density)
     shared = {"part": "targets", "device": device, "n": n, "density": density}
-    for asked, given in (("epsilon 1", {"epsilon": 1.0}), ("epsilon 1, paths", {"epsilon": 1.0, "finish": "paths"})):
-        rows.add(**shared, asked=asked, **solve(graph, device, repeats, **given))
+    for finish in ("auction", "auto", "paths"):
+        found = solve(graph, device, repeats, epsilon=1.0, finish=finish)
+        rows.add(**shared, asked=f"epsilon 1, {finish}", **found)
     row = solve(graph, device, repeats)
     if with_peers:
         contestants = peers(graph)
@@ -150,21 +151,24 @@ def beside(rows: Rows, n: int, density: float) -> None:
 
 def paper(rows: Rows, device: str, n: int, density: float, repeats: int) -> None:
     """Tables 2 and 3: the paper's variants by rounds alone, no scaling and no paths; a size that it ran is run."""
-    variants: dict[str, dict[str, Any]] = {"deterministic": {}}
+    alone = {"finish": "auction"}
+    variants: dict[str, dict[str, Any]] = {"deterministic": alone}
     if device == "gpu":
-        variants |= {"any order": {"deterministic": False}, "graph": {"launch": "graph"}}
+        variants |= {"any order": alone | {"deterministic": False}, "graph": alone | {"launch": "graph"}}
     graph = uniform(n, density)
     shared = {"part": "paper", "device": device, "n": n, "density": density}
     for name, given in variants.items():
         rows.add(**shared, variant=name, asked="epsilon 1", **solve(graph, device, repeats, epsilon=1.0, **given))
     if n <= (3660 if density == 1 else 5451):
-        rows.add(**shared, variant="deterministic", asked="1/(n+1)", **solve(graph, device, 1, epsilon=1 / (n + 1)))
+        rows.add(
+            **shared, variant="deterministic", asked="1/(n+1)", **solve(graph, device, 1, epsilon=1 / (n + 1), **alone)
+        )
 
 
 def bidders(rows: Rows, device: str) -> None:
     """Figure 1: bidders in each of the first 100 rounds, and how many rounds had at most 32."""
     for seed in range(3):
-        row = solve(uniform(1108, 1.0, seed), device, 1, epsilon=1.0, trace=True)
+        row = solve(uniform(1108, 1.0, seed), device, 1, epsilon=1.0, finish="auction", trace=True)
         trace = solve.last.arrays["bidders"]  # type: ignore[attr-defined]
         thin = float((trace <= 32).mean())
         rows.add(part="bidders", device=device, n=1108, seed=seed, first_100=trace[:100].tolist(), thin=thin, **row)
@@ -174,9 +178,8 @@ def epsilon(rows: Rows, device: str, repeats: int) -> None:
     """Rounds and true gap against epsilon, n = 2458 dense, beside the exact answer."""
     graph = uniform(2458, 1.0)
     for value in (1000.0, 100.0, 30.0, 10.0, 3.0, 1.0, 0.3, 0.1, 0.03, 0.01, 1 / 2459):
-        rows.add(
-            part="epsilon", device=device, n=2458, asked_epsilon=value, **solve(graph, device, repeats, epsilon=value)
-        )
+        found = solve(graph, device, repeats, epsilon=value, finish="auction")
+        rows.add(part="epsilon", device=device, n=2458, asked_epsilon=value, **found)
     rows.add(part="epsilon", device=device, n=2458, asked_epsilon=None, **solve(graph, device, repeats))
 
 

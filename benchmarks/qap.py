@@ -195,52 +195,61 @@ def peers(rows: Rows, instances: dict[str, Any]) -> None:
                  gap_pct=gap(float(certificate.objective or 0), best), holds=certificate.holds, **found)  # fmt: skip
 
 
-def figures(rows: Rows, instances: dict[str, Any], parts: set[str]) -> None:
-    """The seed report's figures 5 to 9 on this GPU."""
-    from kernels.qap import gpu_multistart as multistart
+class Sensitivity:
+    """The seed report's figures 5 to 9 for one instance, from the same 6144 starts."""
 
-    for name, (problem, best) in instances.items():
-        form = search_form(problem)
+    def __init__(self, rows: Rows, name: str, problem: QuadraticAssignment, best: int) -> None:
+        from kernels.qap import gpu_multistart
+
+        self.rows, self.name, self.problem, self.best = rows, name, problem, best
+        self.multistart, self.form, n = gpu_multistart, search_form(problem), problem.n
         rng = np.random.default_rng(0)
-        starts = np.array([rng.permutation(problem.n) for _ in range(6144)])  # the same for every seed
+        self.starts = np.array([rng.permutation(n) for _ in range(6144)])
+        self.tenure, self.usual = (max(1, n // 10), max(2, n // 3)), gpu_multistart.tuned(self.form)
 
-        def timed(layout: Any, members: int, iterations: int, tenure: Any, seed: int = 0) -> tuple[float, float]:
-            searches = multistart.Searches(form, layout, starts[:members], seed)  # noqa: B023
-            searches.launch(1, tenure)
-            searches.best()
-            searches = multistart.Searches(form, layout, starts[:members], seed)  # noqa: B023
+    def timed(self, layout: Any, members: int, iterations: int, tenure: Any, seed: int = 0) -> dict[str, float]:
+        """Seconds and gap of one launch, compiled before; 2-opt where `tenure` is None."""
+        for steps in (1, iterations):
+            searches = self.multistart.Searches(self.form, layout, self.starts[:members], seed)
             begin = time.perf_counter()
-            searches.launch(iterations, tenure)
+            searches.launch(steps, tenure)
             cost, permutation = searches.best()
-            assert problem.objective(permutation) == cost  # noqa: B023
-            return time.perf_counter() - begin, gap(cost, best)  # noqa: B023
+            seconds = time.perf_counter() - begin
+        assert self.problem.objective(permutation) == cost
+        return {"seconds": seconds, "gap_pct": gap(float(cost), self.best)}
 
-        n = problem.n
-        tenure, usual = (max(1, n // 10), max(2, n // 3)), multistart.tuned(form)
-        for tile in multistart.TILES if "threads" in parts else ():
-            layout = multistart.layout(form, tile)
+    def add(self, part: str, figure: int, **row: Any) -> None:
+        """A row of a figure."""
+        self.rows.add(part=part, figure=figure, instance=self.name, n=self.problem.n, **row)
+
+    def two_opt(self, parts: set[str]) -> None:
+        """Figures 5 and 6: threads per block, matrices in shared memory."""
+        steps = 1000 * self.problem.n
+        for tile in self.multistart.TILES if "threads" in parts else ():
+            layout = self.multistart.layout(self.form, tile)
             if layout is not None:
-                seconds, percent = timed(layout, 6144, 1000 * n, None)
-                rows.add(part="threads", figure=5, instance=name, n=n, threads=layout.threads, tile=list(tile),
-                         seconds=seconds, gap_pct=percent)  # fmt: skip
-        for matrices in (False, True) if "shared" in parts else ():
-            layout = multistart.layout(form, usual.tile, matrices)
+                found = self.timed(layout, 6144, steps, None)
+                self.add("threads", 5, threads=layout.threads, tile=list(tile), **found)
+        for shared in (False, True) if "shared" in parts else ():
+            layout = self.multistart.layout(self.form, self.usual.tile, shared)
             if layout is not None:
-                seconds, percent = timed(layout, 6144, 1000 * n, None)
-                rows.add(part="shared", figure=6, instance=name, n=n, matrices_shared=matrices, seconds=seconds,
-                         gap_pct=percent, blocks_per_sm=layout.blocks)  # fmt: skip
+                found = self.timed(layout, 6144, steps, None)
+                self.add("shared", 6, matrices_shared=shared, blocks_per_sm=layout.blocks, **found)
+
+    def tabu(self, parts: set[str]) -> None:
+        """Figures 7 to 9: neighbourhoods, search instances, random seeds."""
         for iterations in (50, 100, 200, 400, 800, 1600, 3200) if "neighbourhoods" in parts else ():
-            seconds, percent = timed(usual, 256, iterations, tenure)
-            rows.add(part="neighbourhoods", figure=7, instance=name, n=n, iterations=iterations, seconds=seconds,
-                     gap_pct=percent)  # fmt: skip
+            found = self.timed(self.usual, 256, iterations, self.tenure)
+            self.add("neighbourhoods", 7, iterations=iterations, **found)
         for members in (1, 4, 16, 64, 256, 1024, 4096) if "starts" in parts else ():
-            seconds, percent = timed(usual, members, 400, tenure)
-            rows.add(part="starts", figure=8, instance=name, n=n, starts=members, seconds=seconds, gap_pct=percent)
-        best_of, total = np.inf, 0.0
+            self.add("starts", 8, starts=members, **self.timed(self.usual, members, 400, self.tenure))
+        best_of = {"seconds": 0.0, "gap_pct": np.inf}
         for seed in range(8) if "seeds" in parts else ():
-            seconds, percent = timed(usual, 256, 400, tenure, seed)
-            best_of, total = min(best_of, percent), total + seconds
-            rows.add(part="seeds", figure=9, instance=name, n=n, seeds=seed + 1, seconds=total, gap_pct=best_of)
+            found = self.timed(self.usual, 256, 400, self.tenure, seed)
+            best_of = {
+                "seconds": best_of["seconds"] + found["seconds"], "gap_pct": min(best_of["gap_pct"], found["gap_pct"])
+            }  # fmt: skip
+            self.add("seeds", 9, seeds=seed + 1, **best_of)
 
 
 def main() -> None:
@@ -276,7 +285,10 @@ def main() -> None:
     if "proofs" in parts:
         proofs(rows, instances, device, arguments.seconds)
     if parts & {"threads", "shared", "neighbourhoods", "starts", "seeds"}:
-        figures(rows, instances, parts)
+        for name, (problem, best) in instances.items():
+            figures = Sensitivity(rows, name, problem, best)
+            figures.two_opt(parts)
+            figures.tabu(parts)
     if "curves" in parts:
         seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
         curves(rows, instances, device, arguments.seconds, seeds)

@@ -76,17 +76,20 @@ def plot_figures(rows: list[dict[str, Any]]) -> None:
     figure, panels = plt.subplots(1, len(PANELS), figsize=(14, 3))
     for axes, (part, x, label, y, title) in zip(panels, PANELS, strict=True):
         for name in sorted({row["instance"] for row in rows if row["part"] == part}):
-            of_name = {
-                row[x]: row for row in rows if row["part"] == part and row["instance"] == name
-            }  # the last of each
-            found = [of_name[key] for key in sorted(of_name)]
-            axes.plot([row[x] for row in found], [row[y] for row in found], "o-", label=name, markersize=3)
+            of_name = [row for row in rows if row["part"] == part and row["instance"] == name]
+            least = {
+                key: min(row[y] for row in of_name if row[x] == key) for key in sorted({row[x] for row in of_name})
+            }
+            axes.plot(list(least), list(least.values()), "o-", label=name, markersize=3)
         axes.set(xlabel=label, ylabel={"gap_pct": "percent above best known"}.get(y, y), title=title)
         if part in ("neighbourhoods", "starts"):
             axes.set_xscale("log")
         if part == "shared":
             axes.set_xticks([0, 1], ["no", "yes"])
-        axes.set_ylim(bottom=0)
+        if part == "threads":
+            axes.set_yscale("log")
+        else:
+            axes.set_ylim(bottom=0)
         axes.legend(fontsize=7)
     figure.tight_layout()
     figure.savefig(IMAGES / "qap_figures.svg")

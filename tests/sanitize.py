@@ -64,7 +64,7 @@ def lap_batch() -> Iterator[Run]:
     yield {"cost": rng.random((5, 12, 12)), "sizes": sizes}, {}
 
 
-def auction(**options: Any) -> Iterator[Run]:
+def auction() -> Iterator[Run]:
     from tests.instances.auction import FAMILIES
 
     for family in (
@@ -75,7 +75,18 @@ def auction(**options: Any) -> Iterator[Run]:
         "dense-rectangular",
         "dense-alike-rows",
     ):
-        yield FAMILIES[family](), options
+        yield FAMILIES[family](), {}
+
+
+def auction_rounds(**options: Any) -> Iterator[Run]:
+    """Benefits of few values: few rounds, on the whole grid, in one block, and of one warp."""
+    from tests.instances.auction import alike, dense, planted, without_assignment
+
+    yield {"benefit": planted(200, 200, 0.05, 1, limit=40)}, options
+    for benefit in (dense(40, 40, 2, high=40), dense(20, 50, 3, high=40), alike(12, 3, 4) // 500):
+        yield {"benefit": benefit}, options
+    if options.get("finish") != "auction":  # prices would rise for 20,000 rounds before anybody looks
+        yield {"benefit": without_assignment(24, 13)}, options
 
 
 def auction_starts() -> Iterator[Run]:
@@ -128,9 +139,10 @@ GROUPS: dict[str, Callable[[], Iterator[Run]]] = {
     "lap:batch": lap_batch,
     "auction:exact": auction,
     "auction:starts": auction_starts,
-    "auction:epsilon": lambda: auction(epsilon=1.0),
-    "auction:scaled": lambda: auction(finish="auction", deterministic=False),
-    "auction:graph": lambda: auction(epsilon=1.0, launch="graph"),
+    "auction:epsilon": lambda: auction_rounds(epsilon=1.0),
+    "auction:rounds": lambda: auction_rounds(epsilon=1.0, finish="auction"),
+    "auction:scaled": lambda: auction_rounds(finish="auction", deterministic=False),
+    "auction:graph": lambda: auction_rounds(epsilon=1.0, launch="graph"),
     "uot:fused": lambda: uot("fused", storage="float32"),
     "uot:half": lambda: uot("fused", storage="float16"),
     "uot:log": lambda: uot("log", storage="float32"),

@@ -22,8 +22,9 @@ class AuctionOptions(Options):
     )
     finish: Literal["auto", "auction", "paths"] = Field(
         "auto",
-        description="how the optimum is reached: by epsilon scaling (auction) or shortest augmenting paths (paths); "
-        "with an epsilon given, paths go on from its result to the optimum",
+        description="how the optimum is reached: by epsilon scaling (auction) or shortest augmenting paths (paths, "
+        "auto); with an epsilon given, auction is the paper's rounds to the end, auto ends long ones by paths within "
+        "epsilon, and paths go on to the optimum",
     )
     allow_unassigned: bool = Field(
         False, description="rows may stay unassigned, for their `reject` price or, without one, for 0"

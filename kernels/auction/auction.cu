@@ -122,8 +122,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(
             if (leader) count_round(a, n);
         } else {
             grid.sync();  // everyone has read the counters
+            const Int last = min(limit, state.opened - 1 + patience);
             if (blockIdx.x == 0 && goes_on && n > THIN) crowd_rounds(a, epsilon, limit, stop, patience, s);
-            else if (blockIdx.x == 0 && goes_on) thin_rounds(a, n, epsilon, limit, s, t);
+            else if (blockIdx.x == 0 && goes_on) thin_rounds(a, n, epsilon, last, s, t);
             else if (leader && !goes_on) next_phase(a);
         }
         grid.sync();

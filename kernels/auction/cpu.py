@@ -15,7 +15,7 @@ from kernels.auction import cpu_paths as paths
 from kernels.auction import cpu_rounds as rounds
 from kernels.auction.cpu_rows import empty_lists
 from kernels.auction.cpu_start import State, from_points, keep_seats, list_rows, start
-from kernels.auction.scaling import Arithmetic, arithmetic_of, epsilons, proves, whole_prices
+from kernels.auction.scaling import ENOUGH, Arithmetic, arithmetic_of, epsilons, proves, whole_prices
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.sparse import Auction, is_complete, with_private_columns
@@ -26,6 +26,7 @@ BATCH_BIDS = 20_000
 BATCH_SCANS = 10_000
 """Row scans between two looks at the clock: some 5 ms."""
 
+FOREVER = 2**62
 RESETS = 5
 """Attempts to settle the prices of spare columns before starting from zero."""
 
@@ -40,7 +41,9 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         problem: benefits dense (n_rows, n_cols) or CSR, int32/int64 (exact) or float32/float64; -inf and absent
             entries are forbidden. `prices0` (n_cols,) >= 0 and `assignment0` (n_rows,) start from an earlier job's.
         options: `epsilon` (in units of benefit) runs the paper's auction at that epsilon; None asks for the optimum.
-            `finish` "paths" ends with shortest augmenting paths, "auction" scales epsilon down to the proof.
+            `finish` "auction": rounds to the end, for the optimum with epsilon scaled down to the proof; "paths": on
+            to the optimum by shortest augmenting paths; "auto": paths too, for a given epsilon within it and only for
+            whom many rounds left.
         deadline: polled every 5 to 10 ms.
     Returns:
         assignment (n_rows,) int64, UNASSIGNED for none; prices (n_cols,) >= 0 and profits (n_rows,), int64 when the
@@ -72,10 +75,11 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     state = start(weights, unit, problem)
     ended = list_rows(state, deadline) if problem.assignment0 is None else keep_seats(state, deadline)
     if ended is None and wants_rounds and _can_assign_all(weights):
-        ended = _scale(state, options, deadline)
-        enough = options.epsilon is not None and options.finish != "paths"
-        if ended is None and enough and proves(unit, options.epsilon, state.graph.n_cols):
-            ended = Termination.GAP_REACHED
+        given = options.epsilon is not None and options.finish != "paths"
+        if given and proves(unit, options.epsilon, state.graph.n_cols):
+            ended = _stay_within(state, options, deadline)
+        else:
+            ended = _scale(state, options, deadline)
         if ended is None:
             _to_integers(state)
     if ended is None:
@@ -97,8 +101,19 @@ def _can_assign_all(weights: Array | Csr) -> bool:
     return bool((maximum_bipartite_matching(pattern, perm_type="column") >= 0).all())
 
 
+def _stay_within(state: State, options: Any, deadline: Deadline) -> Termination:
+    """Run the auction at the given epsilon; paths, which keep its promise, for whom it leaves."""
+    ended = _scale(state, options, deadline)
+    ended = ended or _augment(state, np.flatnonzero(state.matching.column_of < 0), deadline)
+    return Termination.GAP_REACHED if ended is Termination.OPTIMAL else ended
+
+
 def _scale(state: State, options: Any, deadline: Deadline) -> Termination | None:
-    """Run the auction for each epsilon of the schedule, keeping prices and every pair that still fits."""
+    """Run the auction for each epsilon of the schedule, keeping prices and every pair that still fits.
+
+    Unless rounds alone were asked for, a given epsilon's end after ENOUGH, with persons left.
+    """
+    most = ENOUGH if options.epsilon is not None and options.finish != "auction" else FOREVER
     graph, matching, dtype = state.graph, state.matching, state.graph.values.dtype
     n_rows = matching.column_of.size
     queue, sold = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
@@ -107,13 +122,14 @@ def _scale(state: State, options: Any, deadline: Deadline) -> Termination | None
     for epsilon in epsilons(state.unit, options.epsilon, n_rows, graph.n_cols):
         n_queue = rounds.keep_content(graph, state.lists, matching, dtype.type(epsilon), queue)
         state.counts["phases"] += 1
-        while n_queue:
-            left = None if options.iteration_limit is None else options.iteration_limit - state.counts["rounds"]
-            if left is not None and left <= 0:
+        last = state.counts["rounds"] + most
+        while n_queue and state.counts["rounds"] < last:
+            left = (options.iteration_limit or FOREVER) - state.counts["rounds"]
+            if left <= 0:
                 return Termination.ITERATION_LIMIT
             if ended := deadline.expired():
                 return ended
-            bidders = np.empty(BATCH_BIDS if left is None else min(left, BATCH_BIDS), np.int64)
+            bidders = np.empty(min(left, last - state.counts["rounds"], BATCH_BIDS), np.int64)
             n_queue, ran, bids = rounds.run_rounds(
                 queue,
                 n_queue,
@@ -152,12 +168,18 @@ def _to_integers(state: State) -> None:
 
 def _finish(state: State, deadline: Deadline) -> Termination:
     """Make the assignment exact: free what is not at its best, bid once more with epsilon 0, then augment."""
+    graph, matching = state.graph, state.matching
+    queue = np.empty(matching.column_of.size, np.int64)
+    n_queue = rounds.keep_content(graph, state.lists, matching, graph.values.dtype.type(0), queue)
+    n_free, bids = paths.reduce_rows(graph, state.lists, matching, queue[:n_queue], 8 * queue.size)
+    state.counts["bids"] += bids
+    return _augment(state, queue[:n_free], deadline)
+
+
+def _augment(state: State, free: Array, deadline: Deadline) -> Termination:
+    """Assign the rows `free` by shortest augmenting paths, one after the other; every row stays as near its best."""
     graph, matching, dtype = state.graph, state.matching, state.graph.values.dtype
     n_rows, n_cols = matching.column_of.size, graph.n_cols
-    queue = np.empty(n_rows, np.int64)
-    n_queue = rounds.keep_content(graph, state.lists, matching, dtype.type(0), queue)
-    n_free, bids = paths.reduce_rows(graph, state.lists, matching, queue[:n_queue], 8 * n_rows)
-    state.counts["bids"] += bids
     search = paths.Search(
         np.zeros(n_cols, dtype),
         np.zeros(n_cols, np.int64),
@@ -167,14 +189,14 @@ def _finish(state: State, deadline: Deadline) -> Termination:
         np.zeros(2 * (n_rows + n_cols) + 16, dtype),
         np.zeros(2 * (n_rows + n_cols) + 16, np.int64),
     )
-    done, free = 0, queue[:n_free]
-    state.counts["augmentations"] = n_free
-    while done < n_free:
+    done = 0
+    state.counts["augmentations"] += free.size
+    while done < free.size:
         if ended := deadline.expired():
             return ended
         done, scans, stuck = paths.augment_rows(graph, state.lists, matching, search, free, done, BATCH_SCANS)
         state.counts["rows_scanned"] += scans
-        deadline.report(state.counts["rounds"], fraction=1 - (n_free - done) / n_rows)
+        deadline.report(state.counts["rounds"], fraction=1 - (free.size - done) / n_rows)
         if stuck >= 0:
             state.hall_rows = np.sort(np.append(matching.row_of[search.order[:stuck]], free[done]))
             return Termination.INFEASIBLE
@@ -200,7 +222,7 @@ def _undo_unsold_prices(
         state.lists = empty_lists(state.graph)
         stopped = list_rows(state, deadline)
         if stopped is None and ended is Termination.GAP_REACHED:
-            stopped = _scale(state, options, deadline)
+            stopped = _stay_within(state, options, deadline)
         elif stopped is None:
             stopped = _finish(state, deadline)
         ended = stopped or ended
@@ -229,9 +251,8 @@ def _answer(state: State, problem: Auction, options: Any, ended: Termination) ->
         arrays["bidders"] = np.concatenate([np.empty(0, np.int64), *state.bidders])
     if options.epsilon is not None:
         state.counts["epsilon"] = float(Fraction(options.epsilon))
-    method = (
-        "paths" if not state.counts["phases"] else "auction" if ended is Termination.GAP_REACHED else "auction+paths"
-    )
+    with_paths = ended is not Termination.GAP_REACHED or state.counts["augmentations"]
+    method = "paths" if not state.counts["phases"] else "auction+paths" if with_paths else "auction"
     return Solution(ended, method, arrays, iterations=state.counts["rounds"], facts=state.counts)
 
 

@@ -1,4 +1,4 @@
-"""Exact assignment by shortest augmenting paths over short lists: the finish without epsilon.
+"""Assignment by shortest augmenting paths over short lists: the finish without epsilon, or within a given one.
 
     reduce_rows    free rows bid with epsilon 0 (augmenting row reduction), which assigns most of them
     augment_rows   for each row still free: Dijkstra over reduced costs to the nearest free column, raise prices, flip
@@ -6,8 +6,9 @@
                    queue as one entry at the distance that `rest` proves they cannot beat, and the row is read whole
                    only when that entry comes up.
 
-Invariant between calls: every assigned row holds an edge of its best net benefit, prices never fall, and a column
-without a row has the price it started with. In integers everything is exact; |price| <= n_cols * span of benefits.
+Invariant between calls: every assigned row holds an edge of its best net benefit, or within epsilon of it; prices never
+fall, and a column without a row has the price it started with. In integers everything is exact; |price| <= n_cols *
+span of benefits.
 """
 
 from typing import NamedTuple
@@ -110,6 +111,7 @@ class Search(NamedTuple):
 @numba.njit(cache=True)
 def _relax(
     i: int,
+    here: float,
     base: float,
     columns: Array,
     benefits: Array,
@@ -120,14 +122,18 @@ def _relax(
     touched: int,
     nearest: int,
 ) -> tuple[int, int, int]:
-    """Try the edges of row i, `base` minus their net benefit away, against the labels and the nearest free column."""
+    """Try the edges of row i against the labels and the nearest free column.
+
+    An edge leads to `base` minus its net benefit, or to the row's own distance `here` where the row, kept within
+    epsilon, does not hold its best.
+    """
     dense = columns.size == 0
     for t in range(benefits.size):
         benefit = benefits[t]
         if benefit <= graph.lowest:
             continue
         j = t if dense else int(columns[t])
-        length = base - (benefit - matching.prices[j])
+        length = max(here, base - (benefit - matching.prices[j]))
         if search.mark[j] == 2 or (nearest >= 0 and length >= search.distance[nearest]):
             continue
         if search.mark[j] == 0:
@@ -180,9 +186,11 @@ def _search(root: int, graph: Graph, lists: Lists, matching: Matching, search: S
             benefits = graph.values[start:stop]
         else:
             columns, benefits = lists.columns[i, :length], lists.benefits[i, :length]
-        size, touched, nearest = _relax(i, base, columns, benefits, graph, matching, search, size, touched, nearest)
+        size, touched, nearest = _relax(
+            i, at_distance, base, columns, benefits, graph, matching, search, size, touched, nearest
+        )
         if not reading and lists.rest[i] > graph.lowest:
-            key = base - lists.rest[i]
+            key = max(at_distance, base - lists.rest[i])
             if nearest < 0 or key < search.distance[nearest]:
                 if size == search.keys.size:
                     size = _compact(search, size)

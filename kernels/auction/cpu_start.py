@@ -28,7 +28,9 @@ class State:
     matching: paths.Matching
     unit: Arithmetic
     bidders: list[Array] = field(default_factory=list)
-    counts: dict[str, Any] = field(default_factory=lambda: {"rounds": 0, "bids": 0, "phases": 0, "rows_scanned": 0})
+    counts: dict[str, Any] = field(
+        default_factory=lambda: dict.fromkeys(("rounds", "bids", "phases", "augmentations", "rows_scanned"), 0)
+    )
     hall_rows: Array | None = None
 
 

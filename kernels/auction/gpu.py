@@ -9,8 +9,8 @@ import numpy as np
 
 from kernels.auction import gpu_buffers as memory
 from kernels.auction.gpu_buffers import Device
-from kernels.auction.gpu_start import arithmetic, from_points, keep_seats
-from kernels.auction.scaling import Arithmetic, epsilons, proves, whole_prices
+from kernels.auction.gpu_start import arithmetic, from_points, keep_seats, spreads, start_from
+from kernels.auction.scaling import ENOUGH, Arithmetic, epsilons, proves, whole_prices
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import PointAuction
@@ -49,7 +49,7 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
 
     Problem, Args, Returns, Errors, Source: as the CPU twin `kernels.auction.cpu.solve`.
     Guarantee:
-        epsilon given: within n_rows * epsilon; when deterministic in integers, bid for bid the CPU twin's auction.
+        epsilon given: within n_rows * epsilon; deterministic rounds in integers are bid for bid the CPU twin's.
         epsilon None: exact in integers; floats within three steps of the fixed point a row (2**-46 spans at 10**4
         rows where every pair is an edge), reported as `gap_reached` where that is more than rounding.
         Deterministic in the assignment except where the finish finds several equally short paths.
@@ -61,15 +61,16 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         64 edges a bid. One launch and one host sync per 200 to 20 000 rounds and per 1 to 64 forests.
     Differs from the paper:
         1. short lists, 2. epsilon scaling whose phases stop at n_rows / 32 persons, 3. the rest by shortest augmenting
-        paths, 4. rounds of at most 32 bidders in one block.
+        paths, for a given epsilon who is left after some rounds, 4. rounds of at most 32 bidders in one block.
     """
-    problem, neighbours = from_points(problem)
+    problem, neighbours = from_points(problem, options)
     on_points = isinstance(problem, PointAuction) and problem.weights.shape == (0, 0)
     weights = problem.points if on_points else with_private_columns(problem)  # type: ignore[attr-defined]
     floating = on_points or (weights.values if isinstance(weights, Csr) else weights).dtype.kind == "f"
     unit = arithmetic(weights, options, floating)
     started = time.perf_counter()
-    device = memory.upload(weights, unit, problem, options)
+    device = memory.upload(weights, unit, options, spreads(options))
+    start_from(device, problem, unit)
     cupy.cuda.get_current_stream().synchronize()
     uploaded = time.perf_counter()
     run = Run(device, unit, options, deadline, on_points or is_complete(weights))
@@ -90,7 +91,7 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
 
 
 def _bid_and_augment(run: Run, warm: bool) -> Termination:
-    """The whole schedule: rounds to the end for a given epsilon, else rounds for the many and paths for the few."""
+    """The whole schedule: rounds for the many, paths for the few; rounds to the end where `finish` asks for them."""
     m, n = int(run.device.struct["n_rows"]), int(run.device.struct["n_cols"])
     options, unit = run.options, run.unit
     given = options.epsilon is not None and options.finish != "paths" and proves(unit, options.epsilon, n)
@@ -101,11 +102,12 @@ def _bid_and_augment(run: Run, warm: bool) -> Termination:
         steps = steps[-1:]
     if not given and unit.exact and unit.scale == 1:
         steps.append(0)
-    pure = given or (options.finish == "auction" and m == n)
+    alone = options.finish == "auction" and (given or m == n)
     memory.schedule(run.device, steps)
     run.n_phases = len(steps)
     run.facts["phases"] += len(steps)
-    ended = _rounds(run, 0 if pure else max(32, m // 32), FOREVER if pure else PATIENCE)
+    stop = 0 if alone or given else max(32, m // 32)
+    ended = _rounds(run, stop, FOREVER if alone else ENOUGH if given else PATIENCE)
     ended = ended or _augment(run, run.device)
     return Termination.GAP_REACHED if ended is Termination.OPTIMAL and given else ended
 
@@ -121,7 +123,7 @@ def _rounds(run: Run, stop: int, patience: int) -> Termination | None:
         if graph is None:
             run.device.launch("auction.cu", "run_auction", np.int64(until), np.int64(stop), np.int64(patience))
         else:
-            _run_graph(run.device, graph, run.n_phases, until, stop)
+            _run_graph(run.device, graph, run.n_phases, until, stop, patience)
         state = run.device.state()
         run.deadline.report(state["rounds"])
         if state["phase"] == run.n_phases:
@@ -147,7 +149,7 @@ def _round_graph(device: Device) -> Any:
         return stream.end_capture()
 
 
-def _run_graph(device: Device, graph: Any, n_phases: int, until: int, stop: int) -> None:
+def _run_graph(device: Device, graph: Any, n_phases: int, until: int, stop: int, patience: int) -> None:
     """The persistent kernel's work with the host in the loop: a graph of rounds, then a look at the queue."""
     state = device.state()
     while state["phase"] < n_phases and state["rounds"] < until:
@@ -156,7 +158,7 @@ def _run_graph(device: Device, graph: Any, n_phases: int, until: int, stop: int)
                 device.launch("auction.cu", step, **(ALONE if step == "close_open" else {}))
         graph.launch(cupy.cuda.get_current_stream())
         state = device.state()
-        if state["n_queue"] <= stop:
+        if state["n_queue"] <= stop or state["rounds"] + 1 - state["opened"] >= patience:
             device.launch("auction.cu", "close_phase", **ALONE)
             state = device.state()
 

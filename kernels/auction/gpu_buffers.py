@@ -10,7 +10,6 @@ from kernels import cuda
 from kernels.auction.scaling import Arithmetic
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import METRICS, Points
-from kernels.problems.sparse import Auction
 
 BLOCK = 1024
 LIST = 64
@@ -96,22 +95,50 @@ class Device:
         return Device(buffers, struct, self.defines, self.blocks)
 
 
-def upload(weights: Array | Csr | Points, unit: Arithmetic, start: Auction | None, options: Any) -> Device:
+def upload(weights: Array | Csr | Points, unit: Arithmetic, options: Any, spread: bool) -> Device:
     """Copy the graph to the device and lay out the buffers of an auction; the schedule is set by `schedule`.
 
-    `start` brings the prices and the assignment to start from, if any.
+    With `spread` rows list, of equal columns, the first from their own place on, and alike rows are found.
     """
     sparse = weights if isinstance(weights, Csr) else None
     points = weights if isinstance(weights, Points) else None
     m, n = (points.x.shape[0], points.y.shape[0]) if points else weights.shape  # type: ignore[union-attr]
-    values = cupy.asarray(sparse.values if sparse else points.x if points else weights)
-    trace = options is not None and options.trace
+    blocks = cuda.attribute("MultiProcessorCount")
+    buffers = _graph(weights) | _matching(m, n) | _pieces(sparse, m, n, blocks) | (_kinds(m) if spread else {})
+    buffers["bidders"] = cupy.zeros(TRACE, np.int32) if options.trace else None
+    struct = _struct(AUCTION, buffers)
+    struct["kind_mask"] = buffers["kinds"].size - 1 if spread else 0
+    struct["longest"] = int(np.diff(sparse.indptr).max()) if sparse else n
+    struct["piece_count"] = 0 if buffers["piece_rows"] is None else buffers["piece_rows"].size
+    struct["spread"] = spread
+    struct["n_rows"], struct["n_cols"], struct["trace_size"] = m, n, TRACE if options.trace else 0
+    struct["alone"], struct["scale"] = int(unit.span), unit.scale
+    struct["deterministic"] = options.deterministic
+    struct["dimension"] = points.x.shape[1] if points else 0
+    values = buffers["values"].dtype
+    defines: tuple[str, ...] = (f"-DVALUE={CTYPES[values.str[1:]]}", f"-DFIXED_POINT={int(values.kind == 'f')}")
+    if points:
+        defines += (f"-DMETRIC={METRICS.index(points.metric) + 1}",)
+    device = Device(buffers, struct, defines, blocks)
+    if spread and not points:
+        device.launch("auction.cu", "find_alike")
+    return device
+
+
+def _graph(weights: Array | Csr | Points) -> dict[str, Any]:
+    """The benefits on the device: dense, as CSR, or as the points between which they are worked out."""
+    if isinstance(weights, Csr):
+        parts = {"indptr": weights.indptr, "indices": weights.indices.astype(np.int32, copy=False)}
+        return {name: cupy.asarray(part) for name, part in (parts | {"values": weights.values}).items()}
+    if isinstance(weights, Points):
+        return {"values": cupy.asarray(weights.x), "targets": cupy.asarray(weights.y)}
+    return {"values": cupy.asarray(weights)}
+
+
+def _matching(m: int, n: int) -> dict[str, Any]:
+    """Lists, prices and matching of an auction before its first bid, and a round's queue and offers."""
     i4, i8 = np.int32, np.int64
     buffers = {
-        "indptr": cupy.asarray(sparse.indptr) if sparse else None,
-        "indices": cupy.asarray(sparse.indices.astype(i4, copy=False)) if sparse else None,
-        "values": values,
-        "targets": cupy.asarray(points.y) if points else None,
         "list_columns": cupy.empty((m, LIST), i4),
         "list_benefits": cupy.empty((m, LIST), i8),
         "rest": cupy.empty(m, i8),
@@ -121,36 +148,10 @@ def upload(weights: Array | Csr | Points, unit: Arithmetic, start: Auction | Non
         "row_of": cupy.full(n, UNASSIGNED, i4),
         "top_rise": cupy.zeros(n, np.uint64),
         "top_person": cupy.full(n, 2**31 - 1, i4),
-        "bidders": cupy.zeros(TRACE, i4) if trace else None,
         "state": cupy.zeros(len(STATE), i8),
     }
     buffers |= {name: cupy.empty(m, i4) for name in ("queue", "next_queue", "offer_column", "stale")}
-    buffers |= {name: cupy.empty(m, i8) for name in ("offer_benefit", "offer_rise")}
-    blocks = cuda.attribute("MultiProcessorCount")
-    buffers |= _pieces(sparse, m, n, blocks)
-    spread = options is not None and _spreads(options)
-    buffers |= _kinds(m) if spread else {}
-    struct = _struct(AUCTION, buffers)
-    struct["kind_mask"] = buffers["kinds"].size - 1 if spread else 0
-    struct["longest"] = int(np.diff(sparse.indptr).max()) if sparse else n
-    struct["piece_count"] = 0 if buffers["piece_rows"] is None else buffers["piece_rows"].size
-    struct["spread"] = spread
-    struct["n_rows"], struct["n_cols"], struct["trace_size"] = m, n, TRACE if trace else 0
-    struct["alone"], struct["scale"] = int(unit.span), unit.scale
-    struct["deterministic"] = options is None or options.deterministic
-    struct["dimension"] = points.x.shape[1] if points else 0
-    defines: tuple[str, ...] = (
-        f"-DVALUE={CTYPES[values.dtype.str[1:]]}",
-        f"-DFIXED_POINT={int(values.dtype.kind == 'f')}",
-    )
-    if points:
-        defines += (f"-DMETRIC={METRICS.index(points.metric) + 1}",)
-    device = Device(buffers, struct, defines, blocks)
-    if spread and not points:
-        device.launch("auction.cu", "find_alike")
-    if start is not None:
-        _start_from(device, start, unit)
-    return device
+    return buffers | {name: cupy.empty(m, i8) for name in ("offer_benefit", "offer_rise")}
 
 
 def _pieces(sparse: Csr | None, m: int, n: int, blocks: int) -> dict[str, Any]:
@@ -178,21 +179,6 @@ def _kinds(m: int) -> dict[str, Any]:
         "depth": cupy.full(size, 2**31 - 1, np.int32),
         "place": cupy.empty(m, np.int32),
     }
-
-
-def _spreads(options: Any) -> bool:
-    """Whether rows may choose among equal columns: not in rounds that must repeat the CPU's bid for bid."""
-    wants_rounds = options.finish == "auction" or (options.epsilon is not None and options.finish != "paths")
-    return options.launch == "persistent" and not (wants_rounds and options.deterministic)
-
-
-def _start_from(device: Device, start: Auction, unit: Arithmetic) -> None:
-    prices, assignment = start.prices0, start.assignment0
-    if prices is not None:
-        device.buffers["prices"][: prices.size] = cupy.asarray(np.floor(prices * unit.scale).astype(np.int64))
-    if assignment is not None:
-        device.buffers["column_of"][:] = cupy.asarray(assignment.astype(np.int32))
-        device.launch("auction.cu", "seat_rows")
 
 
 def schedule(device: Device, epsilons: list[float]) -> None:

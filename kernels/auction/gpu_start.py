@@ -16,14 +16,14 @@ from kernels.problems.sparse import Auction, is_complete
 LOWEST = -(2**62)
 
 
-def from_points(problem: Auction) -> tuple[Auction, dict[str, Array]]:
+def from_points(problem: Auction, options: Any) -> tuple[Auction, dict[str, Array]]:
     """Points stay points where all pairs are edges; nearest neighbours are found on the device and become a graph."""
     if not isinstance(problem, PointAuction):
         return problem, {}
     points = problem.points
     if points.neighbours is None:
         return (problem if problem.reject is None else replace(problem, weights=points.all_benefits())), {}
-    device = memory.upload(points, fixed_point(points, complete=True), None, None)
+    device = memory.upload(points, fixed_point(points, complete=True), options, spread=False)
     device.list_rows()
     benefits, columns = device.buffers["list_benefits"], device.buffers["list_columns"]
     benefits[columns < 0] = LOWEST
@@ -41,6 +41,22 @@ def arithmetic(weights: Array | Csr | Points, options: Any, floating: bool) -> A
     if unit.scale > 1 and (unit.scale <= weights.shape[1] or unit.span > room):
         unit = Arithmetic(1, unit.span // unit.scale)
     return unit
+
+
+def spreads(options: Any) -> bool:
+    """Whether rows may choose among equal columns: not in rounds that must repeat the CPU's bid for bid."""
+    wants_rounds = options.finish == "auction" or (options.epsilon is not None and options.finish != "paths")
+    return options.launch == "persistent" and not (wants_rounds and options.deterministic)
+
+
+def start_from(device: Device, start: Auction, unit: Arithmetic) -> None:
+    """Set the prices and the assignment to start from, if any."""
+    prices, assignment = start.prices0, start.assignment0
+    if prices is not None:
+        device.buffers["prices"][: prices.size] = cupy.asarray(np.floor(prices * unit.scale).astype(np.int64))
+    if assignment is not None:
+        device.buffers["column_of"][:] = cupy.asarray(assignment.astype(np.int32))
+        device.launch("auction.cu", "seat_rows")
 
 
 def keep_seats(device: Device) -> None:

@@ -110,8 +110,8 @@ class _Run:
         self.pool = ThreadPoolExecutor(self.threads)
         n, asked = self.problem.n, self.options
         self.size = asked.starts or max(8, 2 * self.threads)
-        patience = 12 + n // 4
-        self.population = Population(n, self.size, np.random.default_rng(asked.seed), patience)
+        patience, apart = 12 + n // 4, 0 if asked.method in ("tabu", "2opt") else max(2, n // 10)
+        self.population = Population(n, self.size, np.random.default_rng(asked.seed), patience, apart)
         self.number = np.int64 if self.form.dtype.kind == "i" else np.float64
         self.frequency = np.zeros((n, n), np.int32)
 
@@ -207,7 +207,10 @@ class _Run:
         count = 1 if self.proof is not None and self.problem.n <= EASY_N else self.size
         starts = [self.breed() for _ in range(count)]
         seeds = self.population.rng.integers(1, 2**63, count, dtype=np.uint64)
-        outcomes = self.watch([self.pool.submit(self.search, *task) for task in zip(starts, seeds, strict=True)])
+        tasks = list(zip(starts, seeds, strict=True))
+        parts = [tasks[k :: self.threads] for k in range(min(self.threads, count))]  # a future each would cost the lock
+        found = self.watch([self.pool.submit(self.searches, part) for part in parts])
+        outcomes = [found[k % len(parts)][k // len(parts)] for k in range(count)]
         self.rounds += 1
         self.iterations += sum(done for done, _, _ in outcomes)
         if self.population.insert([(cost, best) for _, cost, best in outcomes]):
@@ -218,6 +221,10 @@ class _Run:
         if self.options.method in ("tabu", "2opt"):
             return self.population.rng.permutation(self.problem.n)
         return self.population.breed()
+
+    def searches(self, tasks: list[tuple[Array, np.uint64]]) -> list[tuple[int, Number, Array]]:
+        """One search after another, on one thread."""
+        return [self.search(*task) for task in tasks]
 
     def search(self, start: Array, seed: np.uint64) -> tuple[int, Number, Array]:
         """One search from `start`; runs on a thread without the interpreter lock."""

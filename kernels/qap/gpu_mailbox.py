@@ -10,25 +10,36 @@ from kernels.problems import Array
 from kernels.solution import Number
 
 NOTHING = np.iinfo(np.int64).max
-STOP, LEAST = 0, 1
+RING = 64
 
 
 class Mailbox:
-    """Mapped host memory (stop, least, generations, epochs) and the device's own copy of the least cost."""
+    """Mapped host memory (the word to stop, a ring of costs) and the device's relay of both."""
 
     def __init__(self, floating: bool) -> None:
         self._floating = floating
-        self._words: Array = cupyx.zeros_pinned(4, np.int64)
-        self._words[LEAST] = NOTHING
-        self._least: Any = cupy.full(1, NOTHING, cupy.int64)
-        self.pointers = {"mailbox": self._words.ctypes.data, "least": self._least.data.ptr}
+        self._words: Array = cupyx.zeros_pinned(1 + 2 * RING, np.int64)
+        self._relay: Any = cupy.asarray(np.array([NOTHING, 0, 0, 0]))
+        self._read = 0
+        self.least: Number | None = None
+        """The least cost heard so far."""
+        self.pointers = {"mailbox": self._words.ctypes.data, "relay": self._relay.data.ptr}
 
-    @property
-    def least(self) -> Number | None:
-        """The least cost that any block has told, also while kernels run; None before the first."""
-        told = np.int64(self._words[LEAST])
-        if told == NOTHING:
+    def news(self) -> list[Number]:
+        """Every cost told since the last call, also while kernels run, as far as each was the least so far."""
+        found: list[Number] = []
+        while (cost := self._next()) is not None:
+            if self.least is None or cost < self.least:
+                self.least = cost
+                found.append(cost)
+        return found
+
+    def _next(self) -> Number | None:
+        at = 1 + self._read % RING * 2
+        number, told = int(self._words[at]), np.int64(self._words[at + 1])
+        if number <= self._read or int(self._words[at]) != number:  # none yet, or one is being written
             return None
+        self._read = number  # beyond the next when the ring went round: those between are lost
         if not self._floating:
             return int(told)
         bits = told if told >= 0 else told ^ np.int64(NOTHING)
@@ -36,4 +47,4 @@ class Mailbox:
 
     def stop(self) -> None:
         """End the searches under way within 256 moves each."""
-        self._words[STOP] = 1
+        self._words[0] = 1

@@ -11,13 +11,14 @@ import numpy as np
 from kernels import cuda
 from kernels.deadline import Deadline
 from kernels.problems import Array, QuadraticAssignment
+from kernels.qap.gpu_geometry import CHIP, geometry
 from kernels.qap.gpu_mailbox import NOTHING, Mailbox
 from kernels.qap.parts import Matrices, split
-from kernels.solution import Termination
+from kernels.solution import Number, Termination
 
 SOURCE = "qap/memetic.cu"
 LARGEST_N = 512
-"""Beyond this a block's registers hold too little of the state."""
+"""Beyond this too little of the state lies on the chip."""
 LONGEST = 6_000_000
 """Moves of a generation times n: about 0.2 s."""
 AHEAD = 3
@@ -31,50 +32,39 @@ def _record(**fields: Any) -> np.dtype:
 
 MATRICES = _record(**dict.fromkeys(("a", "b", "a_skew", "b_skew", "linear"), np.uint64))
 MEMBERS = _record(
-    **dict.fromkeys(("population", "record", "cost", "stale", "visits", "tabu"), np.uint64),
+    **dict.fromkeys(("population", "record", "cost", "stale", "visits", "scratch"), np.uint64),
     **dict.fromkeys(("parity", "tenure_low", "tenure_span"), np.int32), seed=np.uint64,
 )  # fmt: skip
 RECIPE = _record(**dict.fromkeys(("cross", "relink", "strength_low", "strength_span", "patience", "reach"), np.int32))
-NEWS = _record(least=np.uint64, mailbox=np.uint64)
-
-
-def geometry(n: int, wide: bool) -> tuple[int, int]:
-    """Threads per column and blocks per multiprocessor: the fastest on an H200 of those tried for n = 30 to 100.
-
-    Few threads amortise what every warp does once a move; many keep H and D in registers. `wide` is an 8-byte delta.
-    """
-    groups = 1 if n <= 40 else 2 if n <= 70 else 4 if n < 90 else 5
-    groups = max(1, min(2 * groups if wide and n <= 90 else groups, 1024 // n, n // 2))
-    threads = -(-n * groups // 32) * 32
-    rows, distances = -(-n // groups // 4) * 4, -(-(n // 2) // groups)
-    registers = (2 * rows + 3 * distances if wide else rows + 2 * distances) + 24
-    return groups, max(1, min(16, 65536 // (threads * registers)))
+NEWS = _record(relay=np.uint64, mailbox=np.uint64)
 
 
 @dataclass(frozen=True)
 class Policy:
-    """How the population searches; the defaults stand in the middle of the best of 70 random settings.
-
-    Those were tried on tai40a to tai100a for 3 to 11 s each on an H200: tenures near n and beyond cost 0.2% on tai100a,
-    everything else far less.
+    """How the population searches.
 
     `moves`: tabu moves per generation in the first epoch, as a multiple of n; each later epoch takes `growth` times as
     many. `tenure`: a random length between these multiples of n. `cross`, `relink`: shares of children bred from two
     parents, the others are the own permutation with a cycle through `strength` (multiples of n, more the longer the
     member has waited) positions. `reach`: how far away in the ring of members a partner may be. `patience`:
     generations without a better child after which the child is taken anyway. `quiet`: generations without a new best
-    after which the epoch ends and all members start afresh.
+    after which the epoch ends and all members start afresh; None: n^2 / 250, at least 8.
+
+    Mean seconds to the best known of tai50a on an H200, 5 to 14 seeds each: quiet 30 and growth 1.5 2.7, quiet 10 0.9,
+    growth 1 1.05, both (growth 1.2) 0.57; with quiet 10, tenure (0.2, 0.5) 0.42, (0.15, 0.4) 0.76, no parents 1.3;
+    with quiet 30, tenure (0.05, 0.2) 4.1, no parents 0.9, strength (0.1, 0.4) 1.7, moves 60 2.8. On tai40a 1.2 and
+    0.7. On tai100a after 3 s quiet 10 loses nothing and tenure (0.2, 0.5) 0.09%; on tai80a quiet 10 loses 0.1%.
     """
 
     moves: float = 20.0
-    growth: float = 1.5
+    growth: float = 1.2
     tenure: tuple[float, float] = (0.1, 0.3)
     cross: float = 0.15
     relink: float = 0.1
     strength: tuple[float, float] = (0.03, 0.15)
     reach: int = 1 << 14
     patience: int = 5
-    quiet: int = 30
+    quiet: int | None = None
 
 
 class Population:
@@ -92,20 +82,20 @@ class Population:
         n = self.n = len(matrices.a)
         self.scale, self.policy = matrices.scale, policy
         entry = matrices.delta
-        groups, blocks = geometry(n, entry in ("long long", "double"))
-        self.threads = -(-n * groups // 32) * 32
+        self.geometry = geometry(n, entry in ("long long", "double"))
         defines = (
-            f"-DSIZE={n}", f"-DGROUPS={groups}", f"-DDELTA={entry}", f"-DENTRY={entry}",
+            f"-DSIZE={n}", f"-DTHREADS={self.geometry.threads}", f"-DDELTA={entry}", f"-DENTRY={entry}",
             f"-DTOTAL={'double' if entry == 'double' else 'long long'}", f"-DSKEW={int(matrices.a_skew is not None)}",
-            f"-DLINEAR={int(matrices.linear is not None)}", f"-DBLOCKS={blocks}",
+            f"-DLINEAR={int(matrices.linear is not None)}", f"-DBLOCKS={self.geometry.blocks}",
+            f"-DSTREAMED={self.geometry.streamed}",
         )  # fmt: skip
         self._evolve = cuda.kernel(SOURCE, "evolve", defines, cooperative=False)
         self._judge = cuda.kernel(SOURCE, "judge", defines, cooperative=False)
-        out = cupy.zeros(2, cupy.int32)
+        out = cupy.zeros(2, cupy.int64)
         cuda.kernel(SOURCE, "layout", defines, cooperative=False)((1,), (1,), (out,))
-        self._shared = int(out[0])
+        self._shared, self._scratch = (int(word) for word in cupy.asnumpy(out))
         self._evolve.max_dynamic_shared_size_bytes = self._shared
-        per_sm = max(1, min(blocks, 227 * 1024 // (self._shared + 1024)))
+        per_sm = max(1, min(self.geometry.blocks, CHIP // (self._shared + 1024)))
         self.members = members or per_sm * cuda.attribute("MultiProcessorCount")
         self._random = np.random.default_rng(seed)
         self._number = {"float": np.float32, "int": np.int32, "long long": np.int64, "double": np.float64}[entry]
@@ -126,7 +116,7 @@ class Population:
             "population": cupy.zeros((2, count, n), cupy.int16), "record": cupy.zeros(n, cupy.int16),
             "cost": cupy.zeros((2, count), total), "stale": cupy.zeros((2, count), cupy.int32),
             "visits": cupy.zeros((n, n), cupy.int32),
-            "tabu": cupy.zeros(1 if n <= 128 else count * n * n, cupy.int32),
+            "scratch": cupy.empty(count * self._scratch, cupy.uint8),
         }  # fmt: skip
         self.mailbox = Mailbox(total.kind == "f")
         self._members, self._news = np.zeros((), MEMBERS), np.zeros((), NEWS)
@@ -143,10 +133,11 @@ class Population:
         recipe["patience"], recipe["reach"] = policy.patience, max(1, min(policy.reach, count - 1))
         self._recipe = recipe
         length = min(max(8, int(policy.moves * n)), LONGEST // n)
+        quiet = max(8, n * n // 250) if policy.quiet is None else policy.quiet
         epoch = np.zeros((), _epoch(total))
         epoch["best"], epoch["least"], epoch["growth"], epoch["fresh"] = worst, worst, policy.growth, 1
         epoch["goal"] = -worst if goal is None else goal
-        epoch["length"], epoch["longest"], epoch["quiet_limit"] = length, LONGEST // n, policy.quiet
+        epoch["length"], epoch["longest"], epoch["quiet_limit"] = length, LONGEST // n, quiet
         self._epoch = cupy.asarray(epoch[None].view(np.uint8))
 
     def open(self, permutations: Array) -> None:
@@ -159,7 +150,7 @@ class Population:
         self._members["parity"] = self.generations % 2
         epoch, news = self._epoch, self._news
         self._evolve(
-            (self.members,), (self.threads,), (self._matrices, self._members, self._recipe, epoch, news),
+            (self.members,), (self.geometry.threads,), (self._matrices, self._members, self._recipe, epoch, news),
             shared_mem=self._shared,
         )  # fmt: skip
         self.generations += 1
@@ -251,7 +242,6 @@ def _follow(
 ) -> Termination:
     """Queue generations, and pass on what is told, until there is a reason to end; no search is left under way."""
     queued: deque[Any] = deque()
-    told: int | float | None = None
     termination: Termination | None = None
     met, ahead, began, rests_until = False, AHEAD if share >= 1 else 1, 0.0, 0.0
     while termination is None:
@@ -265,8 +255,8 @@ def _follow(
             queued.popleft()
             ended = time.perf_counter()
             rests_until = ended + (ended - began) * (1 / share - 1)
-        told = _tell(deadline, population, told)
-        met = goal is not None and told is not None and told <= goal
+        least = _tell(deadline, population)
+        met = goal is not None and least is not None and least <= goal
         if met and not (deterministic and queued):
             termination = Termination.GAP_REACHED
         elif not queued and population.generations == generation_limit:
@@ -276,15 +266,13 @@ def _follow(
     if queued:
         population.mailbox.stop()
         queued[-1].synchronize()
-    _tell(deadline, population, told)
+    _tell(deadline, population)
     return termination
 
 
-def _tell(deadline: Deadline, population: Population, told: int | float | None) -> int | float | None:
+def _tell(deadline: Deadline, population: Population) -> Number | None:
     """Report what the device has told since; returns the least known."""
-    least = population.mailbox.least
-    if least is None or (told is not None and least >= told):
-        return told
     scale = population.scale
-    deadline.report(population.generations, least / scale if isinstance(least, float) else least // scale)
-    return least
+    for cost in population.mailbox.news():
+        deadline.report(population.generations, cost / scale if isinstance(cost, float) else cost // scale)
+    return population.mailbox.least

@@ -58,7 +58,7 @@ PLAN = _record(
     ("seed", np.uint64),
 )
 FOUND = _record(
-    *((k, np.uint64) for k in ("starts", "hall", "visits", "hall_costs", "least", "mailbox", "stream", "stream_bytes")),
+    *((k, np.uint64) for k in ("starts", "hall", "visits", "hall_costs", "relay", "mailbox", "stream", "stream_bytes")),
     ("iterations", np.uint64),
 )
 
@@ -197,14 +197,14 @@ def run(
     searches = Searches(form, chosen, starts, options.seed, options.recency == "pairs")
     tenure = None if options.method == "2opt" else options.tenure or (max(1, n // 10), max(2, n // 3))
     iterations = options.iterations or (1000 * n if tenure is None else 20 * n)
-    termination, rounds, best = None, options.rounds or 1, None
+    termination, rounds = None, options.rounds or 1
     while termination is None:
         left = iterations
         while left > 0 and termination is None:  # a round longer than a slice starts anew from frequency memory
             part = min(left, max(1, SLICE // (n * n // 2)))
             searches.launch(part, tenure)
             left -= part
-            best = watch(searches, deadline, best)
+            best = watch(searches, deadline)
             if target is not None and best is not None and best <= target:
                 termination = Termination.GAP_REACHED
             termination = termination or deadline.expired()
@@ -214,18 +214,16 @@ def run(
     return searches.searched(termination, options.population)
 
 
-def watch(searches: Searches, deadline: Deadline, best: Number | None) -> Number | None:
-    """Wait for a round; report every cost told meanwhile, and pass the deadline on."""
+def watch(searches: Searches, deadline: Deadline) -> Number | None:
+    """Wait for a round; report every cost told meanwhile, and pass the deadline on. Returns the least so far."""
     ended = cupy.cuda.Event(disable_timing=True)
     ended.record()
     while True:
         done = ended.done
-        least = searches.mailbox.least
-        if least is not None and (best is None or least < best):
-            best = least
-            deadline.report(searches.round, best)
+        for cost in searches.mailbox.news():
+            deadline.report(searches.round, cost)
         if done:
-            return best
+            return searches.mailbox.least
         if deadline.expired():
             searches.mailbox.stop()
         time.sleep(POLL_S)

@@ -28,16 +28,16 @@ def evolve(
     chosen = tuned(form, options.threads_per_block)
     resident = chosen.blocks * attribute("MultiProcessorCount")
     count = options.starts or resident
-    population = Population(n, min(count, ELITE), np.random.default_rng(options.seed), PATIENCE)
+    population = Population(n, min(count, ELITE), np.random.default_rng(options.seed), PATIENCE, max(2, n // 10))
     starts = population.rng.permuted(np.tile(np.arange(n), (count, 1)), axis=1)
     starts[0] = start
     searches = Searches(form, chosen, starts, options.seed)
     tenure = options.tenure or (max(1, n // 10), max(2, n // 3))
     limit = options.rounds or (None if deadline.remaining_s < float("inf") else ROUNDS_WITHOUT_LIMIT)
-    termination, best = None, None
+    termination = None
     while termination is None:
         searches.launch(options.iterations or n, tenure, starts)
-        best = watch(searches, deadline, best)
+        best = watch(searches, deadline)
         population.insert(searches.elite(ELITE))
         starts = np.array([population.breed() for _ in range(count)])
         if target is not None and best is not None and best <= target:

@@ -23,34 +23,14 @@ def assign(cost: Array, u: Array, v: Array, row_of: Array) -> Any:
     Complexity: O(n^3). Source: Jonker and Volgenant (1987), augmentation only, after a row and column reduction.
     """
     n = cost.shape[0]
-    shortest = np.empty_like(u)
-    reached = np.empty(n, np.bool_)
-    before = np.empty(n, np.int64)
+    shortest, reached, before = np.empty_like(u), np.empty(n, np.bool_), np.empty(n, np.int64)
     col_of = np.full(n, -1, np.int64)
     row_of[:] = -1
     _reduce(cost, u, v, row_of, col_of)
     for free in range(n):
         if col_of[free] >= 0:
             continue
-        reached[:] = False
-        for j in range(n):
-            shortest[j] = cost[free, j] - u[free] - v[j]
-            before[j] = free
-        while True:
-            sink = -1
-            for j in range(n):
-                if not reached[j] and (sink < 0 or shortest[j] < shortest[sink]):
-                    sink = j
-            reached[sink] = True
-            i = row_of[sink]
-            if i < 0:
-                break
-            base = shortest[sink] - u[i]
-            for j in range(n):
-                length = base + cost[i, j] - v[j]
-                if not reached[j] and length < shortest[j]:
-                    shortest[j] = length
-                    before[j] = i
+        sink = _search(cost, u, v, row_of, free, shortest, reached, before)
         top = shortest[sink]
         u[free] += top
         for j in range(n):
@@ -65,6 +45,33 @@ def assign(cost: Array, u: Array, v: Array, row_of: Array) -> Any:
     for i in range(n):
         total += u[i] + v[i]
     return total
+
+
+@njit(inline="always")
+def _search(
+    cost: Array, u: Array, v: Array, row_of: Array, free: int, shortest: Array, reached: Array, before: Array
+) -> Any:
+    """The free column nearest to row `free` by reduced costs; fills the distances, marks and rows on the way."""
+    n = cost.shape[0]
+    reached[:] = False
+    for j in range(n):
+        shortest[j] = cost[free, j] - u[free] - v[j]
+        before[j] = free
+    while True:
+        sink = -1
+        for j in range(n):
+            if not reached[j] and (sink < 0 or shortest[j] < shortest[sink]):
+                sink = j
+        reached[sink] = True
+        i = row_of[sink]
+        if i < 0:
+            return sink
+        base = shortest[sink] - u[i]
+        for j in range(n):
+            length = base + cost[i, j] - v[j]
+            if not reached[j] and length < shortest[j]:
+                shortest[j] = length
+                before[j] = i
 
 
 @njit(cache=True, nogil=True)

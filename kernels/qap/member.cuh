@@ -1,45 +1,56 @@
-// One member of the population: its permutation, and everything of size n^2 that a move of it needs, in registers.
+// One member of the population: its permutation, and everything of size n^2 that a move of it needs, on the chip.
 //
 // The objective, up to `scale` on the host, is C(p) = sum over i < j of A_ij B_{p_i p_j} + sum_i L_{i p_i}, with zero
 // diagonals; A and B are both symmetric. Under SKEW a second pair of antisymmetric matrices As, Bs adds its own
 // sum: any pair of matrices splits so, because symmetric times antisymmetric sums to nothing.
 //
-// Invariant between moves: H[u][v] = sum_j A_uj B_{p_v p_j} (+ the skew sum), D[u,v] = C(p with u, v exchanged) - C(p),
-// expiry[u,v] = min(T[u][p_v], T[v][p_u]) with T[i][k] the iteration until which i may not return to k.
+// Invariant between moves, for every facility u, location l and distance 1 <= d <= SLOTS around the ring of facilities:
+//     H[u][l]    = L_ul + sum_j A_uj B_{l p_j} (+ the skew sum), what u would cost at l
+//     D[u, u+d]  = C(p with u, u + d exchanged) - C(p)
+//     until      = min(T[u][p_v], T[v][p_u]), T[i][k] the iteration until which i may not return to k
+// After an exchange of r (from location a to b) and q (from b to a), with x_u = A_ru - A_qu and y_l = B_bl - B_al:
+//     H[u][l] += x_u y_l,    D[u, v] -= (x_u - x_v)(y_pu - y_pv), except where u or v is r or q
+// Those 2n - 3 pairs are read off H as it was and p as it is; what comes out is short of exactly the product that the
+// others are about to be given, so that one loop without a branch serves all of D. H itself is given its products BATCH
+// at a time, and those that wait are added to what is read off it: a quarter of the traffic.
 //
-// Keeping H costs n^2 multiply-adds an iteration and makes the touched pairs O(1) each; recomputing them costs
-// 4 n^2 multiply-adds with gathered operands. Everything of size n^2 lies in registers: a thread owns column v and
-// R rows of H, and the pairs (u, u + d mod N) for K consecutive distances d, so that operands are read without bank
-// conflicts.
+// Keeping H costs n^2 multiply-adds an iteration and makes each touched pair O(1); recomputing them costs 4 n^2 with
+// gathered operands. D lies in quads of distances, [(d - 1) / 4][u][(d - 1) % 4], so that a warp reads whole lines;
+// distances beyond n / 2 repeat other pairs.
 //
-// Compile with -D SIZE (n), GROUPS, DELTA (float, int, long long or double), ENTRY (of the matrices), TOTAL (long long
-// or double), SKEW, LINEAR, BLOCKS (per SM).
+// Compile with -D SIZE (n), THREADS, DELTA (float, int, long long or double), ENTRY (of the matrices), TOTAL (long long
+// or double), SKEW, LINEAR, BLOCKS (per SM), STREAMED: what lies in global memory (and L1, L2) for want of room,
+// 0 nothing, 1 T, 2 H too, 3 D and until too.
 
 #ifndef SIZE
 #define SIZE 100
-#define GROUPS 5
+#define THREADS 256
 #define DELTA int
 #define ENTRY int
 #define TOTAL long long
 #define SKEW 0
 #define LINEAR 0
 #define BLOCKS 2
+#define STREAMED 1
 #endif
 
 constexpr int N = SIZE;
-static_assert(GROUPS <= N / 2, "a distance of N would pair a facility with itself");
 using T = DELTA;
 using W = ENTRY;
 using T64 = TOTAL;
 
-constexpr int HALF = N / 2;
-constexpr int K = (HALF + GROUPS - 1) / GROUPS;
-constexpr int R = ((N + GROUPS - 1) / GROUPS + 3) / 4 * 4;  // whole quads of x
-static_assert(GROUPS * R <= 2 * N, "rows past N read the second copy of x");
-constexpr int THREADS = (N * GROUPS + 31) / 32 * 32;
+constexpr int LINES = (N / 2 + 3) / 4;  // quads of distances
+constexpr int SLOTS = 4 * LINES;
+static_assert(SLOTS < N, "a distance of N would pair a facility with itself");
+constexpr int ITEMS = N * LINES, ROUNDS = (ITEMS + THREADS - 1) / THREADS;
+constexpr int QUADS = (N + 3) / 4;                 // of a row of H
+constexpr int STRIDE = 4 * (QUADS + 1 - QUADS % 2);  // an odd number of quads: a column meets 8 banks
+constexpr int ROWS = THREADS / QUADS;              // of H at a time
+static_assert(THREADS % 32 == 0 && ROWS >= 1, "a row of H is updated at once");
 constexpr int WARPS = THREADS / 32;
+constexpr int BATCH = 4;  // moves whose products are added to H at once
+constexpr int UNROLL = ROUNDS <= 8 ? ROUNDS : 1;
 constexpr int LEAST = (T)0.5 != (T)0 ? 1 << 24 : 1 << 30;  // no exchange gains more: aspiration below it means none
-constexpr bool TABU_SHARED = N <= 128;
 
 template <typename V> struct Limit;
 template <> struct Limit<float> { static __device__ __forceinline__ float top() { return 3e38f; } };
@@ -70,23 +81,49 @@ struct Random {
 
 struct alignas(2 * sizeof(T)) Pair { T x, y; };
 struct alignas(16) Quad { T of[4]; };
+struct alignas(16) Dates { int of[4]; };
 
 struct Shared {
-    alignas(16) T x[2 * N];                 // doubled, so that u + d needs no remainder
+    Pair pair[N + SLOTS];  // (x_u, y_pu) of the last move; its first again at the end: u + d needs no remainder
+    Quad x[N];         // of up to BATCH moves that H has yet to be given
+    Quad y[BATCH][QUADS];  // by location
 #if SKEW
-    alignas(16) T x_skew[2 * N];
-    Pair skew[2 * N];
+    Pair skew[N + SLOTS];
+    Quad x_skew[N], y_skew[BATCH][QUADS];
 #endif
-    Pair pair[2 * N];                       // (x, y)
-    T old_row[2][N], old_column[2][N], diagonal[N];
-    T touched[2][2 * N];
-    int expiry[2][2 * N];
     T least[WARPS];
     unsigned move[WARPS];
     short p[N], best[N], other[N], mark[N];
     T64 cost, best_cost;
-    int tabu[TABU_SHARED ? N * N : 1];
+    Quad h[STREAMED < 2 ? N * STRIDE / 4 : 1], d[STREAMED < 3 ? ITEMS : 1];
+    Dates until[STREAMED < 3 ? ITEMS : 1];
+    int tabu[STREAMED < 1 ? N * N : 1];
 };
+
+// Where H, D, until and T lie.
+struct Board {
+    T *h;
+    Quad *d;
+    Dates *until;
+    int *tabu;
+};
+
+constexpr long long TABU_BYTES = (long long)(N * N + 3) / 4 * 16;  // of a member in `scratch`
+constexpr long long H_BYTES = (long long)N * STRIDE * sizeof(T), D_BYTES = (long long)ITEMS * sizeof(Quad);
+constexpr long long SCRATCH = STREAMED == 0 ? 16
+                              : STREAMED == 1 ? TABU_BYTES
+                              : STREAMED == 2 ? TABU_BYTES + H_BYTES
+                                              : TABU_BYTES + H_BYTES + D_BYTES + ITEMS * 16LL;
+
+__device__ __forceinline__ Board lay(Shared &s, unsigned char *scratch) {
+    Board board;
+    unsigned char *h = scratch + TABU_BYTES, *d = h + H_BYTES;
+    board.tabu = STREAMED < 1 ? s.tabu : reinterpret_cast<int *>(scratch);
+    board.h = STREAMED < 2 ? s.h[0].of : reinterpret_cast<T *>(h);
+    board.d = STREAMED < 3 ? s.d : reinterpret_cast<Quad *>(d);
+    board.until = STREAMED < 3 ? s.until : reinterpret_cast<Dates *>(d + D_BYTES);
+    return board;
+}
 
 struct Matrices {
     const W *a, *b, *a_skew, *b_skew;
@@ -114,229 +151,220 @@ __device__ T exchange(const Matrices &m, const short *p, int u, int v) {
     return sum;
 }
 
-// What one thread holds of H and D between iterations.
-struct Mine {
-    T h[R];       // H[first_row + k][column]
-    T d[K];       // D[column, column + first_distance + k]
-    int expiry[K];
-    int column, first_row, first_distance;
-    bool active;
-};
+// The exchange value of (u, v) at pu and pv, short of the products that H has yet to be given.
+__device__ __forceinline__ T value(const T *h, T a, T b, int u, int v, int pu, int pv) {
+    return h[u * STRIDE + pv] + h[v * STRIDE + pu] - h[u * STRIDE + pu] - h[v * STRIDE + pv] + 2 * a * b;
+}
 
-// Fill H, D, the diagonal and the objective from s.p. O(N) work for each of the N^2 entries, spread over the block.
-__device__ __forceinline__ void open(Shared &s, Mine &mine, const Matrices &m, int *tabu) {
-    if (threadIdx.x == 0) s.cost = 0;
-    for (int i = threadIdx.x; i < N * N; i += THREADS) tabu[i] = 0;
-    __syncthreads();  // s.p is complete, s.cost is zero
-    if (mine.active) {
-        const int v = mine.column, pv = s.p[v];
-#pragma unroll
-        for (int k = 0; k < R; ++k) mine.h[k] = 0;
-        for (int j = 0; j < N; ++j) {
-            const T b = (T)m.b[pv * N + s.p[j]];
+// What that is short of by the first `waiting` moves of the batch.
+__device__ __forceinline__ T owed(const Shared &s, int waiting, int u, int v, int pu, int pv) {
+    T sum = 0;
+    for (int i = 0; i < waiting; ++i) {
+        const T *y = s.y[i][0].of;
+        sum += (s.x[u].of[i] - s.x[v].of[i]) * (y[pv] - y[pu]);
 #if SKEW
-            const T b_skew = (T)m.b_skew[pv * N + s.p[j]];
+        const T *y_skew = s.y_skew[i][0].of;
+        sum += (s.x_skew[u].of[i] - s.x_skew[v].of[i]) * (y_skew[pv] - y_skew[pu]);
+#endif
+    }
+    return sum;
+}
+
+// s.p, which is as good as nothing before it, into s.best.
+__device__ __forceinline__ void keep_best(Shared &s) {
+    for (int i = threadIdx.x; i < N; i += THREADS) s.best[i] = s.p[i];
+}
+
+// No product is pending.
+__device__ __forceinline__ void still(Shared &s) {
+    for (int i = threadIdx.x; i < N + SLOTS; i += THREADS) {
+        s.pair[i] = Pair{0, 0};
+#if SKEW
+        s.skew[i] = Pair{0, 0};
+#endif
+    }
+}
+
+// Fill H, D, until and the objective from s.p. N^3 products for H, spread over the block.
+__device__ __forceinline__ void open(Shared &s, const Board &board, const Matrices &m) {
+    constexpr int TALL = 8;  // rows of H at a time
+    const int t = threadIdx.x;
+    for (int item = t; item < (N + TALL - 1) / TALL * N; item += THREADS) {
+        const int u0 = item / N * TALL, l = item % N;
+        T sum[TALL];
+#pragma unroll
+        for (int i = 0; i < TALL; ++i) sum[i] = LINEAR && u0 + i < N ? m.linear[(u0 + i) * N + l] : (T)0;
+        for (int j = 0; j < N; ++j) {
+            const T b = (T)m.b[s.p[j] * N + l];
+#if SKEW
+            const T b_skew = -(T)m.b_skew[s.p[j] * N + l];
 #endif
 #pragma unroll
-            for (int k = 0; k < R; ++k) {
-                const int u = mine.first_row + k < N ? mine.first_row + k : 0;
-                mine.h[k] += (T)m.a[u * N + j] * b;
+            for (int i = 0; i < TALL; ++i) {
+                const int u = min(u0 + i, N - 1);
+                sum[i] += (T)m.a[u * N + j] * b;
 #if SKEW
-                mine.h[k] += (T)m.a_skew[u * N + j] * b_skew;
+                sum[i] += (T)m.a_skew[u * N + j] * b_skew;
 #endif
             }
         }
 #pragma unroll
-        for (int k = 0; k < R; ++k)
-            if (mine.first_row + k == v) s.diagonal[v] = mine.h[k];
-#pragma unroll 1
-        for (int k = 0; k < K; ++k) {
-            const int w = (v + mine.first_distance + k) % N;
-            const T value = v == w ? Limit<T>::top() : exchange(m, s.p, v, w);
-#pragma unroll
-            for (int slot = 0; slot < K; ++slot)
-                if (slot == k) mine.d[slot] = value;
-        }
-#pragma unroll
-        for (int k = 0; k < K; ++k) mine.expiry[k] = 0;
+        for (int i = 0; i < TALL; ++i)
+            if (u0 + i < N) board.h[(u0 + i) * STRIDE + l] = sum[i];
     }
-    __syncthreads();  // the diagonal is complete
-    if (threadIdx.x < 32) {
-        T64 sum = 0, linear = 0;
-        for (int i = threadIdx.x; i < N; i += 32) {
-            sum += (T64)s.diagonal[i];
+    for (int i = t; i < N * N; i += THREADS) board.tabu[i] = 0;
+    still(s);
+    for (int i = t; i < N; i += THREADS) s.best[i] = s.p[i];
+    __syncthreads();  // H -> D, cost
+    for (int item = t; item < ITEMS; item += THREADS) {
+        const int u = item % N;
+        for (int k = 0; k < 4; ++k) {
+            const int v = (u + 1 + item / N * 4 + k) % N, pu = s.p[u], pv = s.p[v];
+            board.d[item].of[k] = value(board.h, (T)m.a[u * N + v], (T)m.b[pu * N + pv], u, v, pu, pv);
+            board.until[item].of[k] = 0;
+        }
+    }
+    if (t < 32) {
+        T64 twice = 0;
+        for (int i = t; i < N; i += 32) {
+            twice += (T64)board.h[i * STRIDE + s.p[i]];
 #if LINEAR
-            linear += (T64)m.linear[i * N + s.p[i]];
+            twice += (T64)m.linear[i * N + s.p[i]];
 #endif
         }
-        sum = warp_sum(sum);
-        linear = warp_sum(linear);
-        if (threadIdx.x == 0) s.best_cost = s.cost = sum / 2 + linear;
+        twice = warp_sum(twice);
+        if (t == 0) s.best_cost = s.cost = twice / 2;
     }
-    for (int i = threadIdx.x; i < N; i += THREADS) s.best[i] = s.p[i];
-    __syncthreads();  // cost is visible
+    __syncthreads();  // D, cost -> all
 }
 
-// The least admissible exchange of the block: value and (r, s) to every thread. One barrier; ties fall at random.
-__device__ __forceinline__ T choose(
-    Shared &s, const Mine &mine, int iteration, T aspiration, unsigned draw, int &r, int &s_) {
+// D by the products of the move before; the least admissible exchange of this thread and its slot.
+__device__ __forceinline__ T advance_d(Shared &s, const Board &board, int iteration, T aspiration, int &slot) {
     T least = Limit<T>::top();
-    int slot = 0;
-    if (mine.active) {
+#pragma unroll UNROLL
+    for (int round = 0; round < ROUNDS; ++round) {
+        const int item = threadIdx.x + round * THREADS, u = item % N, base = u + 1 + item / N * 4;
+        if (round == ROUNDS - 1 && item >= ITEMS) break;
+        const Pair own = s.pair[u];
+#if SKEW
+        const Pair own_skew = s.skew[u];
+#endif
+        Quad d = board.d[item];
+        const Dates until = board.until[item];
 #pragma unroll
-        for (int k = 0; k < K; ++k) {
-            const T value = mine.expiry[k] <= iteration || mine.d[k] < aspiration ? mine.d[k] : Limit<T>::top();
-            if (value < least) { least = value; slot = k; }
+        for (int k = 0; k < 4; ++k) {
+            const Pair other = s.pair[base + k];
+            d.of[k] -= (own.x - other.x) * (own.y - other.y);
+#if SKEW
+            const Pair skew = s.skew[base + k];
+            d.of[k] -= (own_skew.x - skew.x) * (own_skew.y - skew.y);
+#endif
+            if ((until.of[k] <= iteration || d.of[k] < aspiration) && d.of[k] < least) {
+                least = d.of[k];
+                slot = round * 4 + k;
+            }
         }
+        board.d[item] = d;
     }
-    const T warp_least = redux_min(least);
-    int w = mine.column + mine.first_distance + slot;
+    return least;
+}
+
+// The least admissible exchange of the block: value and (r, q) to every thread. One barrier; ties fall at random.
+__device__ __forceinline__ T choose(
+    Shared &s, const Board &board, int iteration, T aspiration, unsigned draw, int &r, int &q) {
+    int slot = 0;
+    const T least = advance_d(s, board, iteration, aspiration, slot), warp_least = redux_min(least);
+    const int item = threadIdx.x + (slot >> 2) * THREADS, u = item % N;
+    int w = u + 1 + item / N * 4 + (slot & 3);
     if (w >= N) w -= N;
     const unsigned shuffled = (draw ^ (threadIdx.x * 2654435761u)) & 0xfff00000u;
-    const unsigned mark = least == warp_least ? shuffled | (unsigned)(mine.column << 10) | (unsigned)w : 0xffffffffu;
+    const unsigned mark = least == warp_least ? shuffled | (unsigned)(u << 10) | (unsigned)w : 0xffffffffu;
     const unsigned warp_mark = __reduce_min_sync(FULL_WARP, mark);
     if (threadIdx.x % 32 == 0) { s.least[threadIdx.x / 32] = warp_least; s.move[threadIdx.x / 32] = warp_mark; }
-    __syncthreads();  // every warp's candidate is there; also separates D's operands from the next stage
+    __syncthreads();  // every warp's candidate, D and H are there; pair and y were read
     const int lane = threadIdx.x % 32;
     const T mine_least = lane < WARPS ? s.least[lane] : Limit<T>::top();
     const T block_least = redux_min(mine_least);
     const bool has_least = lane < WARPS && mine_least == block_least;
     const unsigned block_mark = __reduce_min_sync(FULL_WARP, has_least ? s.move[lane] : 0xffffffffu);
     r = (block_mark >> 10) & 1023;
-    s_ = block_mark & 1023;
+    q = block_mark & 1023;
     return block_least;
 }
 
-// x, y and the old rows and columns r, s of H, into shared memory.
-__device__ __forceinline__ void stage(Shared &s, const Mine &mine, const Matrices &m, int r, int q) {
-    const int pr = s.p[r], pq = s.p[q];
-    if (threadIdx.x < N) {
-        const int u = threadIdx.x, pu = s.p[u];
-        const Pair pair = {(T)(m.a[r * N + u] - m.a[q * N + u]), (T)(m.b[pq * N + pu] - m.b[pr * N + pu])};
-        s.x[u] = s.x[u + N] = pair.x;
-        s.pair[u] = s.pair[u + N] = pair;
-#if SKEW
-        const Pair skew = {
-            (T)(m.a_skew[r * N + u] - m.a_skew[q * N + u]), (T)(m.b_skew[pq * N + pu] - m.b_skew[pr * N + pu])};
-        s.x_skew[u] = s.x_skew[u + N] = skew.x;
-        s.skew[u] = s.skew[u + N] = skew;
-#endif
+// Value and date of the pair (line, v) into each of its slots.
+__device__ __forceinline__ void put(const Board &board, int line, int v, T value, int until) {
+    const int ahead = v - line + (v < line ? N : 0), behind = N - ahead;
+    if (ahead <= SLOTS) {
+        const int at = (ahead - 1) / 4 * N + line, k = (ahead - 1) % 4;
+        reinterpret_cast<T *>(board.d + at)[k] = value;
+        reinterpret_cast<int *>(board.until + at)[k] = until;
     }
-    if (!mine.active) return;
-#pragma unroll 1
-    for (int which = 0; which < 2; ++which) {
-        const int line = which ? q : r, k_row = line - mine.first_row;
-        if ((unsigned)k_row < (unsigned)R) {
-            T value = mine.h[0];
-#pragma unroll
-            for (int k = 1; k < R; ++k)
-                if (k == k_row) value = mine.h[k];
-            s.old_row[which][mine.column] = value;
+    if (behind <= SLOTS) {
+        const int at = (behind - 1) / 4 * N + v, k = (behind - 1) % 4;
+        reinterpret_cast<T *>(board.d + at)[k] = value;
+        reinterpret_cast<int *>(board.until + at)[k] = until;
+    }
+}
+
+// What an exchange of r and q means for facility v: x, y, and its pairs with r and q. s.p is as before it, `waiting`
+// moves were not yet given to H; each thread writes what belongs to its v alone, the pair (r, q) by q's thread.
+__device__ __forceinline__ void touch(Shared &s, const Board &board, const Matrices &m, int r, int q, int until_r,
+                                      int until_q, int waiting) {
+    const int a = s.p[r], b = s.p[q];
+    for (int v = threadIdx.x; v < N; v += THREADS) {
+        const int pv = v == r ? b : v == q ? a : s.p[v];
+        const T a_r = (T)m.a[r * N + v], a_q = (T)m.a[q * N + v], b_r = (T)m.b[b * N + pv], b_q = (T)m.b[a * N + pv];
+        const Pair pair = {a_r - a_q, b_r - b_q};
+        s.pair[v] = pair;
+        if (v < SLOTS) s.pair[v + N] = pair;
+        s.x[v].of[waiting] = pair.x;
+        s.y[waiting][0].of[pv] = pair.y;
+#if SKEW
+        const Pair skew = {(T)(m.a_skew[r * N + v] - m.a_skew[q * N + v]),
+                           (T)(m.b_skew[b * N + pv] - m.b_skew[a * N + pv])};
+        s.skew[v] = skew;
+        if (v < SLOTS) s.skew[v + N] = skew;
+        s.x_skew[v].of[waiting] = skew.x;
+        s.y_skew[waiting][0].of[pv] = skew.y;
+#endif
+        if (v != r) {
+            const int kept = min(board.tabu[r * N + pv], board.tabu[v * N + b]);
+            const T change = value(board.h, a_r, b_r, r, v, b, pv) + owed(s, waiting, r, v, b, pv);
+            put(board, r, v, change, v == q ? min(until_r, until_q) : kept);
         }
-        if (mine.column == line) {
-#pragma unroll
-            for (int k = 0; k < R; ++k)
-                if (mine.first_row + k < N) s.old_column[which][mine.first_row + k] = mine.h[k];
+        if (v != r && v != q) {
+            const int kept = min(board.tabu[q * N + pv], board.tabu[v * N + a]);
+            put(board, q, v, value(board.h, a_q, b_q, q, v, a, pv) + owed(s, waiting, q, v, a, pv), kept);
         }
     }
 }
 
-// Rank-one product of the staged vectors at (u, v).
-__device__ __forceinline__ T product(const Shared &s, int u, int v) {
-    T value = s.pair[u].x * s.pair[v].y;
+// H by the products of a batch: a thread updates one quad of locations in every ROWS-th row.
+__device__ __forceinline__ void advance_h(const Shared &s, const Board &board) {
+    const int quad = threadIdx.x % QUADS;
+    int u = threadIdx.x / QUADS;
+    if (u >= ROWS) return;
+    Quad y[BATCH];
+#pragma unroll
+    for (int i = 0; i < BATCH; ++i) y[i] = s.y[i][quad];
 #if SKEW
-    value += s.skew[u].x * s.skew[v].y;
-#endif
-    return value;
-}
-
-// D and expiry of every pair that holds r or q, after the exchange, by the first N threads; each writes its own index.
-__device__ __forceinline__ void touch(Shared &s, const Matrices &m, const int *tabu, int r, int q) {
-    const int v = threadIdx.x;
-    if (v >= N) return;
-    const int pr = s.p[q], pq = s.p[r];  // after the exchange
-    const int pv = v == r ? pr : v == q ? pq : s.p[v];
-    // New H[r][r], H[q][q] come from the old columns q, r; likewise the new columns r, q.
-    const T rr = s.old_row[0][q] + product(s, r, q), qq = s.old_row[1][r] + product(s, q, r);
-    const T vv = v == r ? rr : v == q ? qq : s.diagonal[v] + product(s, v, v);
-    const int from = v == r ? q : v == q ? r : v;  // the old column that is now column v
-    const T rv = s.old_row[0][from] + product(s, r, from), qv = s.old_row[1][from] + product(s, q, from);
-    const T vr = s.old_column[1][v] + product(s, v, q), vq = s.old_column[0][v] + product(s, v, r);
-    T with_r = rv + vr - rr - vv + 2 * (T)m.a[r * N + v] * (T)m.b[pr * N + pv];
-    T with_q = qv + vq - qq - vv + 2 * (T)m.a[q * N + v] * (T)m.b[pq * N + pv];
-#if LINEAR
-    with_r += m.linear[r * N + pv] + m.linear[v * N + pr] - m.linear[r * N + pr] - m.linear[v * N + pv];
-    with_q += m.linear[q * N + pv] + m.linear[v * N + pq] - m.linear[q * N + pq] - m.linear[v * N + pv];
-#endif
-    s.touched[0][v] = s.touched[0][v + N] = v == r ? Limit<T>::top() : with_r;
-    s.touched[1][v] = s.touched[1][v + N] = v == q ? Limit<T>::top() : with_q;
-    const int until_r = min(tabu[r * N + pv], tabu[v * N + pr]), until_q = min(tabu[q * N + pv], tabu[v * N + pq]);
-    s.expiry[0][v] = s.expiry[0][v + N] = until_r;
-    s.expiry[1][v] = s.expiry[1][v + N] = until_q;
-    s.diagonal[v] = vv;
-}
-
-// H by its rank-one change, columns r and q in each other's place.
-__device__ __forceinline__ void advance_h(const Shared &s, Mine &mine, int r, int q) {
-    if (!mine.active) return;
-    const int v = mine.column;
-    const int from = v == r ? q : v == q ? r : v;
-    if (from != v) {
+    Quad y_skew[BATCH];
 #pragma unroll
-        for (int k = 0; k < R; ++k)
-            mine.h[k] = s.old_column[v == r ? 1 : 0][mine.first_row + k < N ? mine.first_row + k : 0];
-    }
-    const T y = s.pair[from].y;
+    for (int i = 0; i < BATCH; ++i) y_skew[i] = s.y_skew[i][quad];
+#endif
+#pragma unroll (N / ROWS <= 16 ? 2 : 1)
+    for (; u < N; u += ROWS) {
+        Quad &at = reinterpret_cast<Quad *>(board.h + u * STRIDE)[quad];
+        const Quad x = s.x[u];
+        Quad h = at;
+#pragma unroll
+        for (int k = 0; k < 16; ++k) h.of[k % 4] += x.of[k / 4] * y[k / 4].of[k % 4];
 #if SKEW
-    const T y_skew = s.skew[from].y;
+        const Quad x_skew = s.x_skew[u];
+#pragma unroll
+        for (int k = 0; k < 16; ++k) h.of[k % 4] += x_skew.of[k / 4] * y_skew[k / 4].of[k % 4];
 #endif
-#pragma unroll
-    for (int k = 0; k < R; k += 4) {
-        const Quad x = *reinterpret_cast<const Quad *>(&s.x[mine.first_row + k]);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) mine.h[k + i] += x.of[i] * y;
-#if SKEW
-        const Quad x_skew = *reinterpret_cast<const Quad *>(&s.x_skew[mine.first_row + k]);
-#pragma unroll
-        for (int i = 0; i < 4; ++i) mine.h[k + i] += x_skew.of[i] * y_skew;
-#endif
-    }
-}
-
-// D by its rank-one change; pairs that hold r or q take their staged values.
-__device__ __forceinline__ void advance_d(const Shared &s, Mine &mine, int r, int q) {
-    if (!mine.active) return;
-    const int u = mine.column, base = u + mine.first_distance;
-    const Pair own = s.pair[u];
-#if SKEW
-    const Pair own_skew = s.skew[u];
-#endif
-#pragma unroll
-    for (int k = 0; k < K; ++k) {
-        const Pair other = s.pair[base + k];
-        mine.d[k] -= (own.x - other.x) * (own.y - other.y);
-#if SKEW
-        const Pair skew = s.skew[base + k];
-        mine.d[k] -= (own_skew.x - skew.x) * (own_skew.y - skew.y);
-#endif
-    }
-#pragma unroll 1
-    for (int which = 0; which < 2; ++which) {
-        const int line = which ? q : r;
-        if (u == line) {
-#pragma unroll
-            for (int k = 0; k < K; ++k) {
-                mine.d[k] = s.touched[which][base + k];
-                mine.expiry[k] = s.expiry[which][base + k];
-            }
-        }
-        const int slot = (line - u + (line < u ? N : 0)) - mine.first_distance;
-        if ((unsigned)slot < (unsigned)K && u != line) {
-            const T value = s.touched[which][u];
-            const int until = s.expiry[which][u];
-#pragma unroll
-            for (int k = 0; k < K; ++k)
-                if (k == slot) { mine.d[k] = value; mine.expiry[k] = until; }
-        }
+        at = h;
     }
 }

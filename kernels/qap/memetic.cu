@@ -4,10 +4,10 @@
 //            else           child <- own crossed with a partner | on the way to it | own, shaken             (child)
 //            H, D, cost <- from it                                                                          (open)
 //            repeat `length` times:                                                                         (search)
-//                (r, s) <- the best move that is not tabu, or beats the best found                          (choose)
-//                stage    x_u = A[r][u] - A[s][u],  y_u = B[ps][pu] - B[pr][pu], old rows and columns r, s of H
-//                touch    D and expiry of the 2n - 3 pairs that hold r or s, from the staged rows and columns
-//                advance  H[u][v] += x_u y_v  (columns r and s change places);  D[u,v] -= (x_u - x_v)(y_u - y_v)
+//                D[u,v] -= (x_u - x_v)(y_u - y_v) of the move before                                        (advance_d)
+//                (r, q) <- the best move that is not tabu, or beats the best found                          (choose)
+//                x, y of this move; D and until of the 2n - 3 pairs that hold r or q, read off H            (touch)
+//                H[u][l] += x_u y_l, four moves at a time                                                   (advance_h)
 //            own <- child's best, if it is better (or own has waited long enough)
 //   judge:   record <- the best of all; the epoch ends after `quiet_limit` generations without a better one, or once
 //            few costs are left that differ: then visits += where everybody ended, and longer generations begin afresh
@@ -16,19 +16,21 @@
 // alone: a launch reads one half of the population and writes the other, member by member; `stop` is the exception.
 //
 // Buffers: population [2][members][N] short, cost [2][members] T64, stale [2][members] int, epoch 1 Epoch, record [N]
-// short, visits [N][N] int, least 1 int64 (ordered), mailbox [4] int64 of the host: stop, least, generations, epochs.
-// Bound: T = float only where the host has shown that every |D| and |H| < 2^24, so that every sum is an exact integer
-// (the chip adds floats twice as fast as integers); T = int where every |D| < 2^30 (H may wrap: only sums that fit
-// leave it).
+// short, visits [N][N] int, relay and mailbox as in incumbent.cuh.
+// Bound: T = float only where the host has shown that every |D| and |H| and every sum on the way is below 2^24, so that
+// it is an exact integer; T = int where they are below 2^30 (parts.py).
 //
-// Measured on an H200, tai100a, 264 members: 3.5 to 4 us a move, 3.2 to 3.7e11 moves a second. A warp issues some 650
-// instructions a move, 250 of them the arithmetic above; barriers are a fifth of the samples, global memory nothing
-// (L1 hits 99.9%). Tried and dropped: one or two threads a column at n = 100 (2.6e11 and 3.2e11: too few warps to hide
-// latency), 8 to 10 (2.5e11: the fixed part of every warp); float is no faster than int, as issue slots are the limit.
+// Measured on an H200, 20 n moves a generation: n = 30 4.0e11 moves a second (32 threads, 15 blocks a multiprocessor),
+// 40 4.0e11 (64, 10), 50 4.3e11 (96, 9), 60 4.6e11 (96, 7), 80 5.1e11 (160, 4), 100 4.7e11 (256, 2); with long
+// generations 4.9 to 5.7e11. At n = 50 the pipe of shared memory is busy 76% of the time and the issue slots 52%, at
+// n = 100 62% and 38%: two blocks have too few warps to hide the barriers.
+// Dropped: H and D in registers, a column a thread, three barriers (n = 30 2.3e11, 100 3.3e11: 650 instructions a warp
+// and move, most of them to find rows r and q among registers). H given its product every move (n = 40 3.7e11, 80
+// 4.65e11, 100 4.4e11). T on the chip at n = 50: 9 blocks become 6. More threads: n = 100, 352 4.4e11, 448 4.2e11, 672
+// 3.5e11; fewer: 224 4.1e11. Dates of 16 bits, which make room for 12, 8 and 3 blocks at n = 40, 50 and 100: n = 50 and
+// 100 3% faster, 80 9% slower, and L1 has no room left for A and B.
 #include "qap/incumbent.cuh"
 #include "qap/breed.cuh"
-
-enum Mail { MAIL_STOP, MAIL_LEAST, MAIL_GENERATIONS, MAIL_EPOCHS };
 
 // How the whole population stands; written by `judge`, and at first by the host.
 struct Epoch {
@@ -38,64 +40,61 @@ struct Epoch {
     int length, longest, quiet, quiet_limit, number, generation, fresh, done;
 };
 
-// Where a better cost is told.
-struct News {
-    long long *least;
-    volatile long long *mailbox;
-};
-
 struct Members {
     short *population, *record;
     T64 *cost;
-    int *stale, *visits, *tabu;
+    int *stale, *visits;
+    unsigned char *scratch;
     int parity, tenure_low, tenure_span;
     unsigned long long seed;
 };
 
 // Now and then: tell a better cost, and ask whether to stop.
 __device__ __noinline__ bool talk(T64 best, const News &news) {
-    if (threadIdx.x == 0 && ordered(best) < *(volatile long long *)news.least)
-        tell(ordered(best), news.least, news.mailbox + MAIL_LEAST);
-    return __syncthreads_or(threadIdx.x == 0 && news.mailbox[MAIL_STOP] != 0);
+    if (threadIdx.x == 0) tell(ordered(best), news);
+    return __syncthreads_or(threadIdx.x == 0 && stopped(news));
 }
 
-// Tabu search from s.p; leaves the best permutation in s.best, returns its moves. Three barriers an iteration.
-__device__ __forceinline__ int search(Shared &s, Mine &mine, const Matrices &m, int *tabu, int iterations,
+// Tabu search from s.p; leaves the best permutation in s.best, returns its moves. Two barriers an iteration.
+__device__ __forceinline__ int search(Shared &s, const Board &board, const Matrices &m, int iterations,
                                       int tenure_low, int tenure_span, const News &news, Random random) {
     T64 cost = s.cost, best = s.best_cost;
     bool improved = false;
-    int iteration = 1;
+    int iteration = 1, waiting = 0;
     for (; iteration <= iterations; ++iteration) {
         if ((iteration & 255) == 0 && talk(best, news)) break;
         const unsigned draw = random.next();
         const T64 lead = best - cost;
         const T aspiration = lead < (T64)(-LEAST) && sizeof(T) == 4 ? (T)(-LEAST) : (T)lead;
         int r, q;
-        const T change = choose(s, mine, iteration, aspiration, draw, r, q);
-        if (improved && threadIdx.x < N) s.best[threadIdx.x] = s.p[threadIdx.x];  // the state before this move
+        const T change = choose(s, board, iteration, aspiration, draw, r, q);
+        if (improved) keep_best(s);  // the state before this move
         improved = false;
         if (change == Limit<T>::top()) {  // all tabu: wait for the first to expire
-            __syncthreads();              // candidates were read before they are written again
+            still(s);
+            __syncthreads();  // pair -> advance_d
             continue;
         }
-        stage(s, mine, m, r, q);
-        if (threadIdx.x == 0) {  // read by touch after the barrier
-            tabu[r * N + s.p[r]] = iteration + tenure_low + (int)__umulhi(draw * 747796405u, (unsigned)tenure_span);
-            tabu[q * N + s.p[q]] = iteration + tenure_low + (int)__umulhi(draw * 2891336453u, (unsigned)tenure_span);
+        const int until_r = iteration + tenure_low + (int)__umulhi(draw * 747796405u, (unsigned)tenure_span);
+        const int until_q = iteration + tenure_low + (int)__umulhi(draw * 2891336453u, (unsigned)tenure_span);
+        touch(s, board, m, r, q, until_r, until_q, waiting);
+        const int a = s.p[r], b = s.p[q];
+        __syncthreads();  // pair, y, touched D -> advance; H, p and T were read by touch
+        if (threadIdx.x == 0) {
+            s.p[r] = b, s.p[q] = a;
+            board.tabu[r * N + a] = until_r, board.tabu[q * N + b] = until_q;
         }
-        __syncthreads();  // stage -> touch, advance_h
-        touch(s, m, tabu, r, q);
-        advance_h(s, mine, r, q);
-        __syncthreads();  // touch -> advance_d; s.p was read by touch
-        if (threadIdx.x == 0) { const short keep = s.p[r]; s.p[r] = s.p[q]; s.p[q] = keep; }
-        advance_d(s, mine, r, q);
+        if (++waiting == BATCH) {
+            advance_h(s, board);
+            waiting = 0;
+        }
         cost += (T64)change;
         if (cost < best) { best = cost; improved = true; }
     }
     __syncthreads();  // the last exchange of s.p
-    if (improved && threadIdx.x < N) s.best[threadIdx.x] = s.p[threadIdx.x];
+    if (improved) keep_best(s);
     if (threadIdx.x == 0) s.best_cost = best;
-    __syncthreads();
+    __syncthreads();  // best -> all
     return iteration - 1;
 }
 
@@ -128,20 +127,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 evolve(Matrices m, Members all, Recipe recipe, Epoch *state, News news) {
     extern __shared__ __align__(16) unsigned char raw[];
     Shared &s = *reinterpret_cast<Shared *>(raw);
-    const int member = blockIdx.x, members = gridDim.x, t = threadIdx.x, group = t / N;
+    const int member = blockIdx.x, members = gridDim.x, t = threadIdx.x;
     const bool over = state->done;
     if (!over) {
-        int *tabu = TABU_SHARED ? s.tabu : all.tabu + (long long)member * N * N;
         if (t < 32) begin(s, m, recipe, all, *state);
-        Mine mine;
-        mine.column = t % N;
-        mine.first_row = group * R;
-        mine.first_distance = 1 + group * K;
-        mine.active = t < N * GROUPS;
         __syncthreads();  // begin -> open
-        open(s, mine, m, tabu);
+        const Board board = lay(s, all.scratch + member * SCRATCH);
+        open(s, board, m);
         const Random random = {all.seed * 0x2545f4914f6cdd1dULL + (unsigned long long)member * 2 + 1};
-        const int done = search(s, mine, m, tabu, state->length, all.tenure_low, all.tenure_span, news, random);
+        const int done = search(s, board, m, state->length, all.tenure_low, all.tenure_span, news, random);
         if (t == 0) atomicAdd(&state->moves, (unsigned long long)done);  // all blocks count
     }
     const long long here = (long long)all.parity * members + member, there = here + (1 - 2 * all.parity) * members;
@@ -202,15 +196,14 @@ judge(Members all, Epoch *state, News news, int members) {
         epoch.least = better ? least : epoch.least;
         if (least < epoch.best) {
             epoch.best = least;
-            tell(ordered(least), news.least, news.mailbox + MAIL_LEAST);
+            tell(ordered(least), news);
         }
         over = epoch.quiet >= epoch.quiet_limit || different < min(members, max(2, min(members, MARKS) / 8));
         epoch.fresh = over;
         epoch.done = epoch.best <= epoch.goal;
         epoch.number += over;
         if (over) epoch.length = (int)fminf((float)epoch.longest, epoch.growth * (float)epoch.length);
-        news.mailbox[MAIL_EPOCHS] = epoch.number;
-        news.mailbox[MAIL_GENERATIONS] = ++epoch.generation;
+        ++epoch.generation;
         *state = epoch;
     }
     __syncthreads();  // over -> all
@@ -219,8 +212,8 @@ judge(Members all, Epoch *state, News news, int members) {
         atomicAdd(&all.visits[k % N * N + here[k]], 1);  // many members end at one place
 }
 
-// Grid: 1. Block: 1. Writes: out[0] = bytes of Shared, out[1] = THREADS.
-extern "C" __global__ void layout(int *out) {
-    out[0] = (int)sizeof(Shared);
-    out[1] = THREADS;
+// Grid: 1. Block: 1. Writes: out[0] = bytes of Shared, out[1] = SCRATCH.
+extern "C" __global__ void layout(long long *out) {
+    out[0] = sizeof(Shared);
+    out[1] = SCRATCH;
 }

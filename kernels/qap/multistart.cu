@@ -25,7 +25,7 @@
 // Buffers (per block): partial n x stride value_t, until n x n int32, ah 3n/2+ pairs, difference and fresh vectors,
 // p, best: shared memory; until, then partial, in global memory where they do not fit (`streamed` 1, 2).
 // Global: flow, distance and transposes, linear n x n value_t; starts, hall B x n int32; hall_costs B wide_t;
-// visits n x n int32; least int64. mailbox: stop and least, mapped from the host.
+// visits n x n int32; news: incumbent.cuh.
 //
 // Overflow: value_t is int only when form.py proved that every delta fits; sums wrap modulo 2^32 on the way.
 // Sources: Taillard 1991 (deltas, random tenure, aspiration); Novoa and Qasem 2019, sections 4.2 to 4.4, 5.1, 5.2.
@@ -60,8 +60,7 @@ struct Found {
     const int *starts;
     int *hall, *visits;  // the best permutation of each search; how often facility u was found at location l
     wide_t *hall_costs;
-    long long *least;              // the least cost so far, ordered
-    volatile long long *mailbox;   // of the host: stop, least
+    News news;
     unsigned char *stream;
     size_t stream_bytes;
     unsigned long long *iterations;
@@ -104,13 +103,13 @@ __device__ void settle(
     if (threadIdx.x != 0) return;
     if (record) found.hall_costs[slot] = cost;
     atomicAdd(found.iterations, (unsigned long long)it);
-    tell(ordered(cost), found.least, found.mailbox + 1);
+    tell(ordered(cost), found.news);
 }
 
 // Now and then, by thread 0: tell a better cost, and ask whether to stop.
 __device__ bool talk(wide_t best, const Found &found) {
-    if (ordered(best) < *(volatile long long *)found.least) tell(ordered(best), found.least, found.mailbox + 1);
-    return found.mailbox[0] != 0;
+    tell(ordered(best), found.news);
+    return stopped(found.news);
 }
 
 // p, best, partial, until and the tile of one search, ready for its first sweep; returns the cost of p.
@@ -181,7 +180,7 @@ __device__ void one_search(const Problem &q, const Shared &s, const Plan &plan, 
 }
 
 // Grid: as many blocks as the device holds at once, each takes every gridDim.x-th start. Block: THREADS. Shared:
-// dynamic, carve(). Reads: problem, starts, visits. Writes: hall, hall_costs, visits, least. Requires: n >= 2 TD,
+// dynamic, carve(). Reads: problem, starts, visits. Writes: hall, hall_costs, visits, news. Requires: n >= 2 TD,
 // THREADS tiles cover n (n / 2) exchanges. Work: 2 n^2 products an iteration, n^3 to start.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) search(Problem q, Plan plan, Found found) {
     extern __shared__ __align__(16) unsigned char memory[];
@@ -190,7 +189,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) search(Problem q, 
     q = near(q, s);
 #endif
     for (int slot = blockIdx.x; slot < plan.starts; slot += gridDim.x) {
-        if (slot >= gridDim.x && __syncthreads_or(threadIdx.x == 0 && found.mailbox[0] != 0)) break;
+        if (slot >= gridDim.x && __syncthreads_or(threadIdx.x == 0 && stopped(found.news))) break;
         one_search(q, s, plan, found, slot);
         __syncthreads();  // best, p -> the next start
     }

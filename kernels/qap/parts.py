@@ -49,9 +49,10 @@ def split(problem: QuadraticAssignment) -> Matrices:
 def _delta_type(a: Array, b: Array, a_skew: Array | None, b_skew: Array | None, linear: Array) -> str:
     if a.dtype.kind == "f" or b.dtype.kind == "f" or linear.dtype.kind == "f":
         return "double"
-    # |D| <= sum_k |a_uk - a_vk| |b_.. - b_..| + 4 max |linear|, in Python integers, which do not overflow.
+    # |D| <= sum_k |a_uk - a_vk| |b_.. - b_..| + 4 max |linear|, in Python integers, which do not overflow; and what it
+    # is short of on the way, |x_u - x_v| |y_u - y_v| of up to four moves.
     largest = 4 * int(np.abs(linear).max())
     for x, y in ((a, b), (a_skew, b_skew)):
         if x is not None and y is not None:
-            largest += 4 * int(np.abs(x).sum(axis=1).max()) * int(np.abs(y).max())
+            largest += (4 * int(np.abs(x).sum(axis=1).max()) + 64 * int(np.abs(x).max())) * int(np.abs(y).max())
     return "float" if largest < 1 << 24 else "int" if largest < 1 << 30 else "long long"

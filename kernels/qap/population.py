@@ -1,5 +1,6 @@
 """The memetic population: who is bred, how, and who survives. Device-independent and deterministic per seed."""
 
+from bisect import bisect_left
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -15,12 +16,14 @@ class Population:
 
     A child is a uniform crossover of two members or a perturbed copy of one; the strength of a perturbation grows
     with the rounds since the last improvement. After `patience` such rounds every member but the record is dropped.
+    Members differ in more than `apart` places; 0 takes in every child, for searches from which nothing is bred.
     """
 
     n: int
     size: int
     rng: np.random.Generator
     patience: int
+    apart: int
     costs: list[Number] = field(default_factory=list)
     members: list[Array] = field(default_factory=list)
     record: tuple[Number, Array] | None = None
@@ -54,13 +57,15 @@ class Population:
         return improved
 
     def _place(self, cost: Number, child: Array) -> None:
-        near = [i for i, member in enumerate(self.members) if int((member != child).sum()) <= max(2, self.n // 10)]
+        near = []
+        if self.apart:
+            near = [i for i, member in enumerate(self.members) if int((member != child).sum()) <= self.apart]
         if near:
             if cost >= min(self.costs[i] for i in near):
                 return
             for i in reversed(near):
                 del self.costs[i], self.members[i]
-        at = int(np.searchsorted(self.costs, cost))
+        at = bisect_left(self.costs, cost)
         self.costs.insert(at, cost)
         self.members.insert(at, child.copy())
         del self.costs[self.size :], self.members[self.size :]

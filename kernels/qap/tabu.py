@@ -15,7 +15,7 @@ After exchange (r, s), with a_u = F_ur - F_us and h_u = D[p_u, p_r] - D[p_u, p_s
 Tried and dropped: fresh O(n) deltas for the 2n pairs with r or s (as Taillard; doubles the time of an iteration).
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
@@ -23,6 +23,30 @@ from numba import njit
 from kernels.problems import Array
 
 JIT = {"cache": True, "nogil": True, "boundscheck": False}
+
+
+class Form(NamedTuple):
+    """The matrices and their transposes."""
+
+    flow: Array
+    flow_t: Array
+    distance: Array
+    distance_t: Array
+    symmetric: bool
+
+
+class Board(NamedTuple):
+    """What a search keeps up to date, and the vectors a, h, b of its last exchange, there and back."""
+
+    partial: Array
+    delta: Array
+    until: Array
+    tabu: Array
+    least: Array
+    least_free: Array
+    a: Array
+    h: Array
+    b: Array
 
 
 @njit(inline="always")
@@ -137,7 +161,7 @@ def search(
     largest: float, state: Array, iterations: int, tenure: tuple[int, int], aspiration: int, target: float, slot: Array,
     stop: Array, frequency: Array,
 ) -> int:  # fmt: skip
-    """Run tabu search (tenure[1] > 0) or 2-opt to a local optimum (tenure[1] = 0) from `p`, in place.
+    """Tabu search (tenure[1] > 0) or 2-opt to a local optimum (tenure[1] = 0) from `p`, in place; returns iterations.
 
     Args:
         flow, distance, linear, symmetric: a `SearchForm`.
@@ -147,102 +171,119 @@ def search(
         aspiration: an exchange unused for this many iterations is forced (Taillard's second rule); 0 for never.
         target: stop once the best cost is at most this.
         slot: (1,) best cost, visible to whoever watches. stop: (1,) uint8, polled each iteration.
-        frequency: (n, n) counts facility u arriving at location l: the long-term memory.
-
-    Returns:
-        the iterations run.
-    """
-    n = p.size
-    partial, delta = np.empty_like(flow), np.zeros_like(flow)
-    until, tabu = np.zeros((n, n), np.int32), np.zeros((n, n), np.int32)
-    a1, h1, b1 = np.zeros_like(flow[0]), np.zeros_like(flow[0]), np.zeros_like(flow[0])
-    a2, h2, b2 = np.zeros_like(flow[0]), np.zeros_like(flow[0]), np.zeros_like(flow[0])
-    flow_t, distance_t = flow.T.copy(), distance.T.copy()
-    least_free, least = np.empty_like(flow[0]), np.empty_like(flow[0])
-    big = flow.dtype.type(largest)
-    partial_costs(flow, distance, linear, symmetric, p, partial)
-    for u in range(n):
-        for v in range(u + 1, n):
-            delta[u, v] = _exchange(flow, distance, symmetric, p, partial, u, v)
-    for u in range(n):
-        for loc in range(n):
-            tabu[u, loc] = -((n * u + loc) % n) - 1
-    best_cost = cost
-    best[:] = p
-    slot[0] = best_cost
+        frequency: (n, n) counts facility u arriving at location l: the long-term memory."""
+    matrices = Form(flow, flow.T.copy(), distance, distance.T.copy(), symmetric)
+    board, big = _open(matrices, linear, p), flow.dtype.type(largest)
+    best_cost, best[:], slot[0] = cost, p, cost
     for it in range(1, iterations + 1):
-        all_min, free_min = big, big
-        for u in range(n - 1):
-            rest = slice(u + 1, n)
-            if symmetric:
-                m_all, m_free = _sweep(delta[u, rest], until[u, rest], a1[rest], h1[rest], a1[u], h1[u], it, big)
-            else:
-                m_all, m_free = _sweep_both(
-                    delta[u, rest], until[u, rest], a1[rest], h1[rest], a2[rest], h2[rest],
-                    a1[u], h1[u], a2[u], h2[u], it, big
-                )  # fmt: skip
-            least[u], least_free[u] = m_all, m_free
-            all_min, free_min = min(all_min, m_all), min(free_min, m_free)
+        all_min, free_min = _sweep_rows(board, symmetric, it, big)
         if tenure[1] == 0 and all_min >= 0:
             return it - 1
         use_all = cost + all_min < best_cost or free_min == big or tenure[1] == 0
-        wanted = all_min if use_all else free_min
-        r, s = _pick(delta, until, least if use_all else least_free, wanted, it, use_all, state)
+        r, s = _pick(board, all_min if use_all else free_min, it, use_all, state)
         if aspiration > 0 and not use_all and it % 16 == 0:
-            r, s = _oldest(tabu, p, it - aspiration, r, s, state)
-        d = delta[r, s]
-        pr, ps = p[r], p[s]
-        p[r], p[s] = ps, pr
-        cost += d
-        frequency[r, ps] += 1
-        frequency[s, pr] += 1
+            r, s = _oldest(board.tabu, p, it - aspiration, r, s, state)
+        cost += board.delta[r, s]
+        _swap(board.tabu, p, frequency, r, s, it, tenure, state)
         if cost < best_cost:
-            best_cost = cost
-            best[:] = p
-            slot[0] = cost
+            best_cost, best[:], slot[0] = cost, p, cost
             if cost <= target:
                 return it
         if stop[0] != 0:
             return it
-        span = tenure[1] - tenure[0] + 1
-        tabu[r, pr] = it + tenure[0] + _random(state) % span
-        tabu[s, ps] = it + tenure[0] + _random(state) % span
-        for u in range(n):
-            a1[u] = flow_t[r, u] - flow_t[s, u]
-            b1[u] = distance_t[ps, u] - distance_t[pr, u]
-        for u in range(n):
-            h1[u] = -b1[p[u]]
-        _add_product(partial, a1, b1)
-        if not symmetric:
-            for u in range(n):
-                a2[u] = flow[r, u] - flow[s, u]
-                b2[u] = distance[ps, u] - distance[pr, u]
-            for u in range(n):
-                h2[u] = -b2[p[u]]
-            _add_product(partial, a2, b2)
-        for one in (r, s):
-            for v in range(n):
-                if v == one:
-                    continue
-                i, j = min(one, v), max(one, v)
-                fresh = _exchange(flow, distance, symmetric, p, partial, i, j)
-                delta[i, j] = fresh - ((a1[i] - a1[j]) * (h1[i] - h1[j]) + (a2[i] - a2[j]) * (h2[i] - h2[j]))
-                until[i, j] = min(tabu[i, p[j]], tabu[j, p[i]])
+        _advance(matrices, board, p, r, s)
     return iterations
 
 
 @njit(**JIT)
-def _pick(
-    delta: Array, until: Array, least: Array, wanted: float, it: int, use_all: bool, state: Array
-) -> tuple[int, int]:
+def _open(form: Form, linear: Array, p: Array) -> Board:
+    """Everything for `p` from nothing: O(n^3)."""
+    n = p.size
+    partial, delta = np.empty_like(form.flow), np.zeros_like(form.flow)
+    partial_costs(form.flow, form.distance, linear, form.symmetric, p, partial)
+    tabu = np.empty((n, n), np.int32)
+    for u in range(n):
+        for v in range(u + 1, n):
+            delta[u, v] = _exchange(form.flow, form.distance, form.symmetric, p, partial, u, v)
+        for location in range(n):
+            tabu[u, location] = -((n * u + location) % n) - 1
+    vectors = np.zeros((8, n), form.flow.dtype)
+    least, least_free, a, h, b = vectors[0], vectors[1], vectors[2:4], vectors[4:6], vectors[6:8]
+    return Board(partial, delta, np.zeros((n, n), np.int32), tabu, least, least_free, a, h, b)
+
+
+@njit(inline="always")
+def _sweep_rows(board: Board, symmetric: bool, it: int, big: float) -> tuple[float, float]:
+    """Update every delta; the least, and the least of those that are not tabu."""
+    n = board.delta.shape[0]
+    all_min, free_min = big, big
+    a1, a2, h1, h2 = board.a[0], board.a[1], board.h[0], board.h[1]
+    for u in range(n - 1):
+        row, until, k = board.delta[u, u + 1 :], board.until[u, u + 1 :], slice(u + 1, n)
+        if symmetric:
+            m_all, m_free = _sweep(row, until, a1[k], h1[k], a1[u], h1[u], it, big)
+        else:
+            of_u = a1[u], h1[u], a2[u], h2[u]
+            m_all, m_free = _sweep_both(row, until, a1[k], h1[k], a2[k], h2[k], *of_u, it, big)
+        board.least[u], board.least_free[u] = m_all, m_free
+        all_min, free_min = min(all_min, m_all), min(free_min, m_free)
+    return all_min, free_min
+
+
+@njit(inline="always")
+def _swap(
+    tabu: Array, p: Array, frequency: Array, r: int, s: int, it: int, tenure: tuple[int, int], state: Array
+) -> None:
+    """Exchange r and s, which then stay away from where they were; count where they arrive."""
+    span = tenure[1] - tenure[0] + 1
+    tabu[r, p[r]] = it + tenure[0] + _random(state) % span
+    tabu[s, p[s]] = it + tenure[0] + _random(state) % span
+    p[r], p[s] = p[s], p[r]
+    frequency[r, p[r]] += 1
+    frequency[s, p[s]] += 1
+
+
+@njit(inline="always")
+def _direction(partial: Array, flow: Array, distance: Array, p: Array, r: int, s: int, vectors: Any) -> None:
+    """Vectors a, h, b of exchange (r, s), made already, for one direction of the flow; partial += a b'."""
+    a, h, b = vectors
+    for u in range(p.size):
+        a[u] = flow[r, u] - flow[s, u]
+        b[u] = distance[p[r], u] - distance[p[s], u]
+    for u in range(p.size):
+        h[u] = -b[p[u]]
+    _add_product(partial, a, b)
+
+
+@njit(inline="always")
+def _advance(form: Form, board: Board, p: Array, r: int, s: int) -> None:
+    """After exchange (r, s): its vectors, `partial`, and the deltas and limits of every pair with r or s."""
+    a, h, b = board.a, board.h, board.b
+    _direction(board.partial, form.flow_t, form.distance_t, p, r, s, (a[0], h[0], b[0]))
+    if not form.symmetric:
+        _direction(board.partial, form.flow, form.distance, p, r, s, (a[1], h[1], b[1]))
+    for one in (r, s):
+        for v in range(p.size):
+            if v == one:
+                continue
+            i, j = min(one, v), max(one, v)
+            fresh = _exchange(form.flow, form.distance, form.symmetric, p, board.partial, i, j)
+            soon = (a[0, i] - a[0, j]) * (h[0, i] - h[0, j]) + (a[1, i] - a[1, j]) * (h[1, i] - h[1, j])
+            board.delta[i, j] = fresh - soon
+            board.until[i, j] = min(board.tabu[i, p[j]], board.tabu[j, p[i]])
+
+
+@njit(**JIT)
+def _pick(board: Board, wanted: float, it: int, use_all: bool, state: Array) -> tuple[int, int]:
     """An exchange whose delta is `wanted`; the row is drawn among the first few found, to break ties by chance."""
-    n = delta.shape[0]
+    n = board.delta.shape[0]
+    least = board.least if use_all else board.least_free
     first = _random(state) % n
     for step in range(n):
         u = (first + step) % n
         if u < n - 1 and least[u] == wanted:
             for v in range(u + 1, n):
-                if delta[u, v] == wanted and (use_all or until[u, v] < it):
+                if board.delta[u, v] == wanted and (use_all or board.until[u, v] < it):
                     return u, v
     return 0, 1
 

@@ -1,11 +1,10 @@
-import math
 from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, UNASSIGNED, Certificate, Csr, Deadline, Device, InvalidProblem, Solution, Termination
+from kernels import SOLVERS, UNASSIGNED, Certificate, Csr, Deadline, Device, Solution, Termination
 from tests.conftest import gpu_is_here
 from tests.instances import auction as instances
 from tests.oracles import auction as oracle
@@ -57,6 +56,22 @@ def test_an_epsilon_ends_within_its_bound(epsilon: float, make: Any, device: Dev
     assert best - 60 * epsilon <= certificate.objective <= best
 
 
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_long_auctions_end_by_paths_within_epsilon(dtype: type, device: Device) -> None:
+    graph = instances.planted(400, 400, 0.1, 24, dtype)
+    best = oracle.scipy_optimum(graph)
+    assert best is not None
+    long, _ = run({"benefit": graph}, device, epsilon=1.0, finish="auction")
+    assert long.facts["rounds"] > 1000
+    for launch in ("persistent", "graph"):
+        solution, certificate = run({"benefit": graph}, device, epsilon=1.0, launch=launch)
+        assert solution.method == "auction+paths"
+        assert solution.termination is Termination.GAP_REACHED
+        assert solution.facts["rounds"] < long.facts["rounds"]
+        assert certificate.objective is not None
+        assert best - 400 <= certificate.objective <= best * (1 + 1e-12)
+
+
 def test_an_epsilon_below_one_over_n_is_optimal(device: Device) -> None:
     graph = instances.planted(50, 50, 0.2, 6)
     _, certificate = run({"benefit": graph}, device, epsilon=1 / 51)
@@ -67,7 +82,7 @@ def test_an_epsilon_below_one_over_n_is_optimal(device: Device) -> None:
 def test_the_auction_makes_the_papers_bids(device: Device) -> None:
     """Algorithm 1 by hand: rounds, bidders and prices of a literal transcription."""
     benefit = instances.dense(40, 40, 7)
-    solution, _ = run({"benefit": benefit}, device, epsilon=1.0, trace=True)
+    solution, _ = run({"benefit": benefit}, device, epsilon=1.0, finish="auction", trace=True)
     prices, owner, column = np.zeros(40), np.full(40, -1), np.full(40, -1)
     bidders = []
     while (column < 0).any():
@@ -108,8 +123,8 @@ def test_points_are_assigned_as_their_distances(metric: str, neighbours: int | N
 @pytest.mark.parametrize("given", [{"launch": "graph"}, {"deterministic": False}])
 def test_every_variant_of_the_rounds_ends_within_epsilon(given: dict[str, Any], device: Device) -> None:
     graph = instances.planted(300, 300, 0.2, 21)
-    base, _ = run({"benefit": graph}, device, epsilon=1.0)
-    solution, _ = run({"benefit": graph}, device, epsilon=1.0, **given)
+    base, _ = run({"benefit": graph}, device, epsilon=1.0, finish="auction")
+    solution, _ = run({"benefit": graph}, device, epsilon=1.0, finish="auction", **given)
     if "launch" in given:
         np.testing.assert_array_equal(solution.arrays["prices"], base.arrays["prices"])
         assert solution.facts["rounds"] == base.facts["rounds"]
@@ -120,8 +135,8 @@ def test_devices_make_the_same_bids() -> None:
     if not gpu_is_here():
         pytest.skip("no CUDA device here")
     for benefit in (instances.planted(200, 200, 0.2, 22), instances.dense(150, 150, 23, high=40)):
-        one, _ = run({"benefit": benefit}, "cpu", epsilon=1.0, trace=True)
-        two, _ = run({"benefit": benefit}, "gpu", epsilon=1.0, trace=True)
+        one, _ = run({"benefit": benefit}, "cpu", epsilon=1.0, finish="auction", trace=True)
+        two, _ = run({"benefit": benefit}, "gpu", epsilon=1.0, finish="auction", trace=True)
         for name in ("assignment", "prices", "profits", "bidders"):
             np.testing.assert_array_equal(one.arrays[name], two.arrays[name], err_msg=name)
 
@@ -226,75 +241,6 @@ def test_weights_at_the_edge_of_int64_are_exact(device: Device) -> None:
         _, certificate = run({"benefit": np.pad(benefit, ((0, 0), (0, 1)))}, device, finish=finish)
         assert certificate.gap_abs == 0
     run({"benefit": benefit}, device, epsilon=0.3, iteration_limit=2000)  # a price war of 1e18 rounds else
-
-
-def csr(**changed: Any) -> dict[str, Any]:
-    parts: dict[str, Any] = {
-        "indptr": np.array([0, 2, 4]),
-        "indices": np.array([0, 1, 0, 1]),
-        "values": np.array([1.0, 2.0, 3.0, 4.0]),
-        "shape": (2, 2),
-    }
-    return {"benefit": Csr(**(parts | changed))}
-
-
-BAD: dict[str, tuple[dict[str, Any], str]] = {
-    "no benefit": ({}, "benefit"),
-    "flat": ({"benefit": np.ones(4)}, "benefit"),
-    "empty": ({"benefit": np.ones((0, 4))}, "benefit"),
-    "NaN": ({"benefit": np.array([[1.0, math.nan]])}, "benefit"),
-    "+inf": ({"benefit": np.array([[1.0, math.inf]])}, "benefit"),
-    "complex": ({"benefit": np.ones((2, 2), complex)}, "benefit"),
-    "too many rows": ({"benefit": np.ones((3, 2))}, "benefit"),
-    "overflow": ({"benefit": np.full((2, 2), 2**61)}, "benefit"),
-    "pointer falls": (csr(indptr=np.array([0, 3, 2])), "benefit.indptr"),
-    "pointer falls inside": (csr(indptr=np.array([0, 5, 4])), "benefit.indptr"),
-    "pointer starts late": (csr(indptr=np.array([1, 2, 4])), "benefit.indptr"),
-    "pointer too short": (csr(indptr=np.array([0, 4])), "benefit.indptr"),
-    "pointer of floats": (csr(indptr=np.array([0.0, 2.0, 4.0])), "benefit.indptr"),
-    "column too large": (csr(indices=np.array([0, 2, 0, 1])), "benefit.indices"),
-    "column below 0": (csr(indices=np.array([-1, 1, 0, 1])), "benefit.indices"),
-    "column twice": (csr(indices=np.array([1, 1, 0, 1])), "benefit.indices"),
-    "columns of floats": (csr(indices=np.array([0.0, 1.0, 0.0, 1.0])), "benefit.indices"),
-    "a value short": (csr(values=np.array([1.0, 2.0, 3.0])), "benefit"),
-    "sparse NaN": (csr(values=np.array([1.0, math.nan, 3.0, 4.0])), "benefit.values"),
-    "sparse -inf": (csr(values=np.array([1.0, -math.inf, 3.0, 4.0])), "benefit.values"),
-    "no rows": (csr(shape=(0, 2), indptr=np.array([0])), "benefit"),
-    "reject too short": ({"benefit": np.ones((2, 2)), "reject": np.ones(1)}, "reject"),
-    "reject sparse": ({"benefit": np.ones((2, 2)), "reject": csr()["benefit"]}, "reject"),
-    "x alone": ({"x": np.ones((2, 2))}, "y"),
-    "flat points": ({"x": np.ones(2), "y": np.ones((2, 2))}, "x"),
-    "points of two dimensions": ({"x": np.ones((2, 3)), "y": np.ones((2, 2))}, "y"),
-    "NaN point": ({"x": np.full((2, 2), math.nan), "y": np.ones((2, 2))}, "x"),
-    "more points than places": ({"x": np.ones((3, 2)), "y": np.ones((2, 2))}, "benefit"),
-    "negative price": ({"benefit": np.ones((2, 2)), "prices0": np.array([1, -1])}, "prices0"),
-    "two rows on a column": ({"benefit": np.ones((2, 2)), "assignment0": np.array([1, 1])}, "assignment0"),
-    "no such column": ({"benefit": np.ones((2, 2)), "assignment0": np.array([0, 2])}, "assignment0"),
-    "half a column": ({"benefit": np.ones((2, 2)), "assignment0": np.array([0, 0.5])}, "assignment0"),
-    "NaN price": ({"benefit": np.ones((2, 2)), "prices0": np.array([1, math.nan])}, "prices0"),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_wrong_input_is_refused_by_name(name: str) -> None:
-    inputs, field = BAD[name]
-    with pytest.raises(InvalidProblem) as caught:
-        CARD.build(inputs, CARD.options())
-    assert caught.value.field == field
-    assert "expected" in caught.value.message
-
-
-@pytest.mark.parametrize("given", [{"epsilon": 0}, {"epsilon": -1}, {"epsilon": math.nan}, {"finish": "x"}, {"eps": 1}])
-def test_wrong_options_are_refused(given: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="validation error"):
-        CARD.options(**given)
-
-
-def test_unsorted_columns_are_sorted() -> None:
-    graph = instances.planted(30, 30, 0.3, 1)
-    order = np.concatenate([np.arange(a, b)[::-1] for a, b in zip(graph.indptr[:-1], graph.indptr[1:], strict=True)])
-    shuffled = Csr(graph.indptr, graph.indices[order], graph.values[order], graph.shape)
-    assert run({"benefit": shuffled})[1].objective == run({"benefit": graph})[1].objective
 
 
 def test_a_false_answer_has_no_certificate() -> None:

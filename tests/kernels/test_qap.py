@@ -80,6 +80,14 @@ def test_options_reach_the_search() -> None:
     assert certificate.facts["above_best_known"] == certificate.objective - 1
 
 
+@pytest.mark.parametrize("method", ["2opt", "tabu"])
+def test_independent_searches_are_all_returned(method: Any) -> None:
+    problem, solution, _ = solve(instances.middling(), method=method, starts=25, iterations=60, population=True)
+    costs = [problem.objective(member) for member in solution.arrays["population"]]
+    assert len(costs) == 25
+    assert costs == sorted(costs)
+
+
 def test_incumbents_are_reported_and_descend() -> None:
     seen: list[Progress] = []
     chosen = QapOptions(rounds=3)
@@ -106,15 +114,20 @@ def grid_flow(rows: int, columns: int, seed: int) -> QuadraticAssignment:
     return QuadraticAssignment(instances.symmetric(n, 10, seed), instances.grid(rows, columns))
 
 
-@pytest.mark.parametrize("label", list(instances.SMALL))
-def test_bounds_are_below_the_optimum(label: str) -> None:
+def small(label: str, grid_seed: int) -> tuple[QuadraticAssignment, Any]:
+    """A small instance (of a grid where it is too large for brute force) and its optimum."""
     problem = CARD.build(instances.SMALL[label](), CARD.options())
     if problem.n > 8:
-        problem = grid_flow(2, 4, 1)
+        problem = grid_flow(2, 4, grid_seed)
     linear = problem.linear
     if problem.forbidden is not None:
         linear = np.where(problem.forbidden, 10**9, linear)
-    best = oracle.optimum(problem.flow, problem.distance, linear)
+    return problem, oracle.optimum(problem.flow, problem.distance, linear)
+
+
+@pytest.mark.parametrize("label", list(instances.SMALL))
+def test_bounds_are_below_the_optimum(label: str) -> None:
+    problem, best = small(label, grid_seed=1)
     for found in (bounds.gilmore_lawler(problem), bounds.projection(problem)):
         if found is not None:
             assert found.value <= best + 1e-9 * abs(best)
@@ -123,13 +136,7 @@ def test_bounds_are_below_the_optimum(label: str) -> None:
 
 @pytest.mark.parametrize("label", ["grid-9", "one-sided-8", "asymmetric-7", "forbidden-7", "wide-7", "negative-5"])
 def test_dual_ascent_rises_below_the_optimum_and_is_certified(label: str) -> None:
-    problem = CARD.build(instances.SMALL[label](), CARD.options())
-    if problem.n > 8:
-        problem = grid_flow(2, 4, 3)
-    linear = problem.linear
-    if problem.forbidden is not None:
-        linear = np.where(problem.forbidden, 10**9, linear)
-    best = oracle.optimum(problem.flow, problem.distance, linear)
+    problem, best = small(label, grid_seed=3)
     ascent = rlt1.Ascent(problem)
     values = []
     for _ in range(12):
@@ -149,11 +156,7 @@ def test_dual_ascent_rises_below_the_optimum_and_is_certified(label: str) -> Non
 
 @pytest.mark.parametrize("label", ["one-sided-8", "asymmetric-7", "forbidden-7"])
 def test_the_tree_finds_the_optimum_by_itself(label: str) -> None:
-    problem = CARD.build(instances.SMALL[label](), CARD.options())
-    linear = problem.linear
-    if problem.forbidden is not None:
-        linear = np.where(problem.forbidden, 10**7, linear)
-    best = oracle.optimum(problem.flow, problem.distance, linear)
+    problem, best = small(label, grid_seed=1)
     proof = Proof(problem, best + 5000, 2)
     while not proof.finished:
         time.sleep(0.01)

@@ -142,12 +142,48 @@ def test_incumbents_are_told_as_they_are_met(method: Any, floating: bool) -> Non
     options = QapOptions(method=method, starts=4, iterations=40_000, rounds=6, bounds=("gilmore-lawler",))
     problem = CARD.build({"flow": flow, "distance": distance}, options)
     seen: list[Progress] = []
-    solution = CARD.solve(problem, options, Deadline(10, on_progress=seen.append), "gpu")
+    solution = CARD.solve(problem, options, Deadline(120, on_progress=seen.append), "gpu")  # compiling counts too
     told = [progress.objective for progress in seen if progress.objective is not None]
     assert len(told) > 2
     assert told == sorted(told, reverse=True)
     assert told[-1] == pytest.approx(problem.objective(solution.arrays["permutation"]), rel=1e-9)
     assert all(progress.bound is not None and progress.gap is not None for progress in seen)
+
+
+def test_the_mailbox_hears_every_cost_and_passes_on_those_that_were_the_least() -> None:
+    from kernels.qap import gpu_mailbox
+
+    box = gpu_mailbox.Mailbox(floating=False)
+
+    def told(number: int, cost: int) -> None:
+        at = 1 + (number - 1) % gpu_mailbox.RING * 2
+        box._words[at : at + 2] = number, cost
+
+    assert box.news() == []
+    for number, cost in enumerate((90, 70, 80, -5), 1):
+        told(number, cost)
+    assert box.news() == [90, 70, -5]
+    assert box.news() == []
+    for number in range(5, 10 + gpu_mailbox.RING):  # once round and on: the first of them are lost
+        told(number, -number)
+    assert box.news()[-1] == box.least == -(9 + gpu_mailbox.RING)
+
+
+@pytest.mark.parametrize("streamed", [1, 2, 3])
+def test_what_lies_off_the_chip_changes_nothing(streamed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    from kernels.qap import gpu_memetic
+    from kernels.qap.gpu_geometry import Geometry
+
+    flow, distance, linear = (instances.asymmetric(16, -9, 40, seed) for seed in range(3))
+    problem = QuadraticAssignment(flow, distance, linear)
+
+    def run(level: int) -> gpu_memetic.Outcome:
+        monkeypatch.setattr(gpu_memetic, "geometry", lambda n, wide: Geometry(32, level, 4))
+        return gpu_memetic.evolve(problem, Deadline(), members=9, generation_limit=20)
+
+    on_chip, off_chip = run(0), run(streamed)
+    assert [member.tolist() for member in on_chip.members] == [member.tolist() for member in off_chip.members]
+    assert off_chip.scaled == 2 * problem.objective(off_chip.permutation)
 
 
 def test_fixed_facilities_stay_and_forbidden_pairs_are_left_alone() -> None:

@@ -1,0 +1,83 @@
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import SOLVERS, Csr, Deadline, InvalidProblem
+from tests.instances import auction as instances
+from tests.oracles import auction as oracle
+
+CARD = SOLVERS["auction"]
+
+
+def csr(**changed: Any) -> dict[str, Any]:
+    parts: dict[str, Any] = {
+        "indptr": np.array([0, 2, 4]),
+        "indices": np.array([0, 1, 0, 1]),
+        "values": np.array([1.0, 2.0, 3.0, 4.0]),
+        "shape": (2, 2),
+    }
+    return {"benefit": Csr(**(parts | changed))}
+
+
+BAD: dict[str, tuple[dict[str, Any], str]] = {
+    "no benefit": ({}, "benefit"),
+    "flat": ({"benefit": np.ones(4)}, "benefit"),
+    "empty": ({"benefit": np.ones((0, 4))}, "benefit"),
+    "NaN": ({"benefit": np.array([[1.0, math.nan]])}, "benefit"),
+    "+inf": ({"benefit": np.array([[1.0, math.inf]])}, "benefit"),
+    "complex": ({"benefit": np.ones((2, 2), complex)}, "benefit"),
+    "too many rows": ({"benefit": np.ones((3, 2))}, "benefit"),
+    "overflow": ({"benefit": np.full((2, 2), 2**61)}, "benefit"),
+    "pointer falls": (csr(indptr=np.array([0, 3, 2])), "benefit.indptr"),
+    "pointer falls inside": (csr(indptr=np.array([0, 5, 4])), "benefit.indptr"),
+    "pointer starts late": (csr(indptr=np.array([1, 2, 4])), "benefit.indptr"),
+    "pointer too short": (csr(indptr=np.array([0, 4])), "benefit.indptr"),
+    "pointer of floats": (csr(indptr=np.array([0.0, 2.0, 4.0])), "benefit.indptr"),
+    "column too large": (csr(indices=np.array([0, 2, 0, 1])), "benefit.indices"),
+    "column below 0": (csr(indices=np.array([-1, 1, 0, 1])), "benefit.indices"),
+    "column twice": (csr(indices=np.array([1, 1, 0, 1])), "benefit.indices"),
+    "columns of floats": (csr(indices=np.array([0.0, 1.0, 0.0, 1.0])), "benefit.indices"),
+    "a value short": (csr(values=np.array([1.0, 2.0, 3.0])), "benefit"),
+    "sparse NaN": (csr(values=np.array([1.0, math.nan, 3.0, 4.0])), "benefit.values"),
+    "sparse -inf": (csr(values=np.array([1.0, -math.inf, 3.0, 4.0])), "benefit.values"),
+    "no rows": (csr(shape=(0, 2), indptr=np.array([0])), "benefit"),
+    "reject too short": ({"benefit": np.ones((2, 2)), "reject": np.ones(1)}, "reject"),
+    "reject sparse": ({"benefit": np.ones((2, 2)), "reject": csr()["benefit"]}, "reject"),
+    "x alone": ({"x": np.ones((2, 2))}, "y"),
+    "flat points": ({"x": np.ones(2), "y": np.ones((2, 2))}, "x"),
+    "points of two dimensions": ({"x": np.ones((2, 3)), "y": np.ones((2, 2))}, "y"),
+    "NaN point": ({"x": np.full((2, 2), math.nan), "y": np.ones((2, 2))}, "x"),
+    "more points than places": ({"x": np.ones((3, 2)), "y": np.ones((2, 2))}, "benefit"),
+    "negative price": ({"benefit": np.ones((2, 2)), "prices0": np.array([1, -1])}, "prices0"),
+    "two rows on a column": ({"benefit": np.ones((2, 2)), "assignment0": np.array([1, 1])}, "assignment0"),
+    "no such column": ({"benefit": np.ones((2, 2)), "assignment0": np.array([0, 2])}, "assignment0"),
+    "half a column": ({"benefit": np.ones((2, 2)), "assignment0": np.array([0, 0.5])}, "assignment0"),
+    "NaN price": ({"benefit": np.ones((2, 2)), "prices0": np.array([1, math.nan])}, "prices0"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_wrong_input_is_refused_by_name(name: str) -> None:
+    inputs, field = BAD[name]
+    with pytest.raises(InvalidProblem) as caught:
+        CARD.build(inputs, CARD.options())
+    assert caught.value.field == field
+    assert "expected" in caught.value.message
+
+
+@pytest.mark.parametrize("given", [{"epsilon": 0}, {"epsilon": -1}, {"epsilon": math.nan}, {"finish": "x"}, {"eps": 1}])
+def test_wrong_options_are_refused(given: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="validation error"):
+        CARD.options(**given)
+
+
+def test_unsorted_columns_are_sorted() -> None:
+    graph = instances.planted(30, 30, 0.3, 1)
+    order = np.concatenate([np.arange(a, b)[::-1] for a, b in zip(graph.indptr[:-1], graph.indptr[1:], strict=True)])
+    shuffled = Csr(graph.indptr, graph.indices[order], graph.values[order], graph.shape)
+    problems = [CARD.build({"benefit": given}, CARD.options()) for given in (shuffled, graph)]
+    answers = [CARD.solve(problem, CARD.options(), Deadline()) for problem in problems]
+    found = [CARD.certify(*pair).objective for pair in zip(problems, answers, strict=True)]
+    assert found[0] == found[1] == oracle.scipy_optimum(graph)

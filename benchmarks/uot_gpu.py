@@ -8,6 +8,7 @@ Every row is checked against float64 on the same data before it is timed: a row 
 
 import argparse
 import functools
+import gc
 import statistics
 from collections.abc import Callable
 from dataclasses import replace
@@ -72,6 +73,7 @@ def bench_sweeps(rows: Rows, cases: list[tuple[str, str, int]], cuts: int) -> No
     for method, storage, n in cases:
         problem = instance(n)
         for cut in geometries(problem, method, storage, cuts) if cuts > 1 else [None]:
+            gc.collect()  # what earlier cases left in cycles would be counted, and used again
             pool.free_all_blocks()
             before = pool.total_bytes()
             dense = on.Dense(problem, method, storage, 3.0, cuda.attribute("MultiProcessorCount"), cut)

@@ -46,7 +46,7 @@ def sweeps_table() -> str:
             share, more = row.get("bandwidth_share"), row.get("us_accelerated")
             line += [_number(row.get("us_per_sweep")), "" if share is None else f"{100 * share:.0f}", _number(more)]
         memory = found.get(("fused", "float32", n), {}).get("memory_over_input")
-        lines.append([*line, "" if memory is None else f"{100 * memory:.2f}"])
+        lines.append([*line, "" if memory is None or memory < 0 else f"{100 * memory:.2f}"])
     head = [f"{m} {s}, {what}" for m, s in kinds for what in ("us", "% of read", "us accelerated")]
     return _table(["n", *head, "% memory"], lines)
 

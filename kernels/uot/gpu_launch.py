@@ -70,7 +70,8 @@ class Dense:
         self.log_a, self.log_b = self.log_a.astype(cp.float32), self.log_b.astype(cp.float32)
         self.potential = cp.zeros(self.m)
         self.values = cp.full((2, g.ld), -cp.inf, cp.float32)  # to be swept next, and swept last
-        self.history = cp.empty((1 if g.own_history else g.teams, LINES, g.ld), cp.float32)
+        # Entries of the padding are read but never written: what lay there before could make them NaN.
+        self.history = cp.zeros((1 if g.own_history else g.teams, LINES, g.ld), cp.float32)
         self.mixing = cp.zeros(MIXING_DOUBLES)
         self.words = cp.zeros((2, g.teams, g.cluster, g.width + 2), cp.uint64)
         self.partial = self.words  # where several devices share a problem: gpu_ranks.py

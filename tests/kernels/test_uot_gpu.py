@@ -166,6 +166,20 @@ def test_same_bits_twice(gpu: None) -> None:
 
 
 @pytest.mark.gpu
+@pytest.mark.parametrize("inputs", [transport.matrix(70, 90, "float32"), transport.cloud(70, 90, 3, "float32")])
+def test_what_memory_held_before_does_not_matter(inputs: dict[str, Array], gpu: None) -> None:
+    import cupy as cp
+
+    kept = [cp.full(size, cp.nan, cp.float32) for size in (1 << 8, 1 << 10, 1 << 12, 1 << 13, 1 << 14, 1 << 18)]
+    del kept  # to the pool, which gives it out again as it is
+    problem = build(inputs)
+    found = solve(problem, storage="float32")
+    assert found.termination is Termination.GAP_REACHED
+    assert found.iterations < 60
+    assert CARD.certify(problem, found).holds
+
+
+@pytest.mark.gpu
 def test_one_rank_agrees_with_the_whole(gpu: None) -> None:
     from kernels.uot import gpu_launch as on
     from kernels.uot.gpu_ranks import solve_ranks

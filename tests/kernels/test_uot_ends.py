@@ -1,0 +1,95 @@
+"""How transport solves end: limits, cancellation, rounding, infeasible and empty problems, absurd starts."""
+
+import numpy as np
+import pytest
+
+from kernels import Deadline, Device, Termination
+from tests.instances import transport
+from tests.kernels.test_uot import distance, optimum, run
+
+
+@pytest.mark.parametrize("start", [1e300, -1e300, 1e5])
+def test_absurd_warm_start_is_survived(start: float) -> None:
+    given = transport.matrix(20, 30)
+    _, solution, certificate = run(given | {"f0": np.full(20, start), "g0": np.full(30, start)}, reg=0.05)
+    assert solution.termination is Termination.GAP_REACHED
+    assert certificate.holds
+
+
+def test_no_time_is_answered_with_the_gap_it_has(device: Device) -> None:
+    _, solution, certificate = run(transport.matrix(60, 60), device, Deadline(0.0), reg=0.01, reg_m=100.0)
+    assert solution.termination is Termination.TIME_LIMIT
+    assert certificate.holds
+    assert certificate.gap_rel is not None
+    assert certificate.gap_rel > 1e-6
+
+
+def test_iteration_limit_is_said(device: Device) -> None:
+    _, solution, certificate = run(transport.matrix(60, 60), device, reg=0.01, reg_m=100.0, iterations=5)
+    assert solution.termination is Termination.ITERATION_LIMIT
+    assert solution.iterations == 5
+    assert certificate.holds
+
+
+def test_cancel_keeps_what_there_is() -> None:
+    _, solution, certificate = run(transport.matrix(60, 60), deadline=Deadline(cancelled=lambda: True))
+    assert solution.termination is Termination.STOPPED
+    assert certificate.holds
+
+
+def test_tolerance_of_zero_ends_when_rounding_is_left() -> None:
+    _, solution, certificate = run(transport.matrix(40, 40), reg=0.05, tolerance=0.0)
+    assert solution.termination in (Termination.CONVERGED, Termination.GAP_REACHED)
+    assert certificate.gap_rel is not None
+    assert certificate.gap_rel < 1e-12
+
+
+@pytest.mark.parametrize("side", ["rows", "columns"])
+def test_balanced_mass_without_a_way_is_infeasible(side: str, device: Device) -> None:
+    given = transport.matrix(5, 6)
+    given["cost"][(2, slice(None)) if side == "rows" else (slice(None), 2)] = np.inf
+    _, solution, certificate = run(given, device, reg_m=("inf", 1.0) if side == "rows" else (1.0, "inf"))
+    assert solution.termination is Termination.INFEASIBLE
+    assert certificate.holds
+
+
+@pytest.mark.parametrize("reference", ["product", "uniform"])
+def test_balanced_mass_that_does_not_fit_is_infeasible_by_its_dual(reference: str) -> None:
+    cost = np.array([[1.0, np.inf, np.inf], [2.0, np.inf, np.inf], [1.0, 3.0, 2.0]])  # two rows, one column for them
+    _, solution, certificate = run({"cost": cost}, reg=0.1, reg_m="inf", reference=reference)
+    assert solution.termination is Termination.INFEASIBLE
+    assert certificate.holds
+    assert certificate.bound is not None
+
+
+def test_balanced_plan_with_forbidden_entries_meets_its_marginals() -> None:
+    given = transport.balanced(20, 30)
+    given["cost"][::2, ::3] = np.inf
+    problem, solution, certificate = run(given, reg=0.05, reg_m="inf")
+    assert solution.termination is Termination.GAP_REACHED
+    assert certificate.holds
+    assert certificate.objective is None
+    assert certificate.max_violation < 1e-5
+    plan, value = optimum(problem)
+    assert distance(solution.arrays["plan"], plan) < 1e-4
+    assert certificate.bound is not None
+    assert certificate.bound == pytest.approx(value, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_masses_of_very_different_sums(seed: int) -> None:
+    rng = np.random.default_rng([5, seed])
+    cost = rng.integers(0, 10, (25, 30)) if seed % 2 else rng.normal(size=(25, 30))
+    a, b = rng.random(25) * 10 ** rng.uniform(-2, 2), rng.random(30) * 10 ** rng.uniform(-2, 2)
+    _, solution, certificate = run({"cost": cost, "a": a, "b": b}, reg=0.02, reg_m=[50.0, 3.0])
+    assert solution.termination is Termination.GAP_REACHED
+    assert certificate.holds
+
+
+def test_everything_forbidden_is_an_empty_plan(device: Device) -> None:
+    given = transport.matrix(4, 5)
+    given["cost"][:] = np.inf
+    _, solution, certificate = run(given, device)
+    assert not solution.arrays["plan"].any()
+    assert certificate.holds
+    assert certificate.gap_rel == pytest.approx(0, abs=1e-12)

@@ -156,15 +156,18 @@ __device__ __forceinline__ T value(const T *h, T a, T b, int u, int v, int pu, i
     return h[u * STRIDE + pv] + h[v * STRIDE + pu] - h[u * STRIDE + pu] - h[v * STRIDE + pv] + 2 * a * b;
 }
 
-// What that is short of by the first `waiting` moves of the batch.
+// What that is short of by the first `waiting` moves of the batch. x is read word by word: the word of this move, in the
+// same quad, is being written.
 __device__ __forceinline__ T owed(const Shared &s, int waiting, int u, int v, int pu, int pv) {
+    const volatile T *x_u = s.x[u].of, *x_v = s.x[v].of;
     T sum = 0;
     for (int i = 0; i < waiting; ++i) {
         const T *y = s.y[i][0].of;
-        sum += (s.x[u].of[i] - s.x[v].of[i]) * (y[pv] - y[pu]);
+        sum += (x_u[i] - x_v[i]) * (y[pv] - y[pu]);
 #if SKEW
+        const volatile T *x_skew_u = s.x_skew[u].of, *x_skew_v = s.x_skew[v].of;
         const T *y_skew = s.y_skew[i][0].of;
-        sum += (s.x_skew[u].of[i] - s.x_skew[v].of[i]) * (y_skew[pv] - y_skew[pu]);
+        sum += (x_skew_u[i] - x_skew_v[i]) * (y_skew[pv] - y_skew[pu]);
 #endif
     }
     return sum;

@@ -18,7 +18,7 @@ FLAGS = ("--std=c++17", "--extra-device-vectorization")
 def source(path: str) -> str:
     """The text of `path` (relative to kernels/, as "lap/forest.cu") behind the common header.
 
-    A line `#include "uot/ring.cuh"` (relative to kernels/ too) is replaced by that file's text, once.
+    A line `#include "uot/barriers.cuh"` (relative to kernels/ too) is replaced by that file's text, once.
     """
     return f"{(HERE / 'common.cuh').read_text()}\n{_expand(path, set())}"
 

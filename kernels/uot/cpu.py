@@ -11,8 +11,7 @@ from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot import cpu_map
-from kernels.uot.batches import batched
-from kernels.uot.course import Run, Steps, follow
+from kernels.uot.course import Run, Steps, batched, follow
 from kernels.uot.cpu_answer import answer
 from kernels.uot.cpu_sweeps import LOG2E, make_sweeps
 from kernels.uot.marginals import Marginals

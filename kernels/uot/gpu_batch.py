@@ -12,8 +12,7 @@ from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot import gpu_launch as on
-from kernels.uot.batches import batched, collect
-from kernels.uot.course import Run
+from kernels.uot.course import Run, batched, collect
 from kernels.uot.gpu_answer import answer
 from kernels.uot.gpu_dense import SAFE, float32_noise
 from kernels.uot.gpu_launch import CONVERGED, LOG2E, REASON, RUNNING, STATUS

@@ -18,7 +18,7 @@
 //
 // Tried and dropped (n = 10240, us, before clusters): two exponentials everywhere 128 against 115. Now 118: exponents
 // and the storing of terms bound it, not the copies, so going back every other sweep gains nothing here.
-#include "uot/ring.cuh"
+#include "uot/barriers.cuh"
 #define ROWS_KEEP_REFERENCE 1
 #define JUMP_LIMIT 60.f  // a row sum moves by at most as much as the column values: terms stay in float32's range
 #ifndef STORES_TERMS

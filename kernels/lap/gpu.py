@@ -2,6 +2,8 @@
 
 import importlib
 import time
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import cupy
@@ -68,7 +70,7 @@ def solve_one(
     if max(weights.shape) > MOST_ROWS:
         return _solve_shortlist(weights, maximize, phase_limit, deadline)
     if ended := deadline.expired():
-        return _finish(Solution(ended, "auto", _nothing(weights)), weights, maximize)
+        return finish(Solution(ended, "auto", _nothing(weights)), weights, maximize)
     turned = weights.shape[0] > weights.shape[1]
     short, long = sorted(weights.shape)
     warm = (u0 is not None or v0 is not None) and long <= WIDEST * short
@@ -82,17 +84,11 @@ def solve_one(
     clock.append(time.perf_counter())
     start = prices(cost, maximize, u0, v0) if warm else None
     searched = squared(cost) if squared_bytes else cost
-    tuning = Tuning(scale_at_once=not squared_bytes)
-    forest = Forest(searched.shape[0], searched.shape[1], cost.dtype, tuning)
-    limit = -1 if phase_limit is None else phase_limit
-    forest.launch(searched, maximize, start, limit)
-    at = monge.corner(weights, -1 if maximize else 1) if u0 is None and v0 is None else None
-    if at is not None:  # the device was busy while the host looked: stop it, and search again if sorting fails
-        forest.mailbox[0] = 1
-        if found := gpu_monge.solve_on_device(cost, maximize, at):
-            return _sorted_out(*found, maximize, clock)
-        forest.mailbox[0] = 0
-        forest.launch(searched, maximize, start, limit)
+    forest = Forest(searched.shape[0], searched.shape[1], cost.dtype, Tuning(scale_at_once=not squared_bytes))
+    launch = partial(forest.launch, searched, maximize, start, -1 if phase_limit is None else phase_limit)
+    launch()
+    if u0 is None and v0 is None and (found := _sort_instead(forest, launch, cost, weights, maximize)):
+        return _sorted_out(*found, maximize, clock)
     ended = wait(forest, deadline)
     facts: dict[str, Any] = forest.facts()
     if squared_bytes:
@@ -102,9 +98,31 @@ def solve_one(
     clock.append(time.perf_counter())
     solution = _read(forest, facts, ended, maximize, turned)
     clock.append(time.perf_counter())
-    names = ("h2d", "solve", "certify", "d2h")
-    solution.timings_ms = {name: (b - a) * 1e3 for name, a, b in zip(names, clock, clock[1:], strict=False)}
-    return _finish(solution, weights, maximize)
+    solution.timings_ms = milliseconds(clock, "h2d", "solve", "certify", "d2h")
+    return finish(solution, weights, maximize)
+
+
+def _sort_instead(
+    forest: Forest, launch: Callable[[], None], cost: Any, weights: Array, maximize: bool
+) -> tuple[monge.Guess, dict[str, int | float]] | None:
+    """The answer and its proof where sorting solves the costs; else None, and the search is under way.
+
+    The host looks while the device searches: it stops the search, and begins it anew if sorting fails.
+    """
+    at = monge.corner(weights, -1 if maximize else 1)
+    if at is None:
+        return None
+    forest.mailbox[0] = 1
+    found = gpu_monge.solve_on_device(cost, maximize, at)
+    if found is None:
+        forest.mailbox[0] = 0
+        launch()
+    return found
+
+
+def milliseconds(clock: list[float], *names: str) -> dict[str, float]:
+    """Milliseconds between the readings of `clock`, by name."""
+    return {name: (b - a) * 1e3 for name, a, b in zip(names, clock, clock[1:], strict=True)}
 
 
 def _read(forest: Forest, facts: dict[str, Any], ended: Termination | None, maximize: bool, turned: bool) -> Solution:
@@ -123,9 +141,7 @@ def _sorted_out(found: monge.Guess, proof: dict[str, int | float], maximize: boo
     arrays |= {"u": sign * found.u.get(), "v": sign * found.v.get()}
     clock.append(time.perf_counter())
     solution = Solution(Termination.OPTIMAL, "monge", arrays, facts={"device_proof": proof})
-    solution.timings_ms = {
-        name: (b - a) * 1e3 for name, a, b in zip(("h2d", "solve", "d2h"), clock, clock[1:], strict=False)
-    }
+    solution.timings_ms = milliseconds(clock, "h2d", "solve", "d2h")
     return solution
 
 
@@ -207,7 +223,7 @@ def _violator(forest: Forest, turned: bool) -> dict[str, Array]:
     return {"hall_rows": rows, "hall_cols": cols}
 
 
-def _finish(solution: Solution, weights: Array, maximize: bool) -> Solution:
+def finish(solution: Solution, weights: Array, maximize: bool) -> Solution:
     """Pair what is free, in order, where a search was stopped."""
     if solution.termination in (Termination.OPTIMAL, Termination.INFEASIBLE):
         return solution

@@ -63,8 +63,7 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     clock.append(time.perf_counter())
     arrays = {name: array.get() for name, array in out.items()}
     clock.append(time.perf_counter())
-    names = ("h2d", "solve", "certify", "d2h")
-    timings = {part: (b - a) * 1e3 for part, a, b in zip(names, clock, clock[1:], strict=False)}
+    timings = gpu.milliseconds(clock, "h2d", "solve", "certify", "d2h")
     return Solution(ended, "batched", arrays, len(weights), options.seed, timings, facts)
 
 

@@ -26,17 +26,8 @@ OURS = 5
 def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     """Solve a dense linear assignment problem exactly by the block-distributed classical Hungarian algorithm.
 
-    Problem: min sum_i c[i, p(i)] over pairings p of min(n_rows, n_cols) pairs (max with `maximize`). No batches.
-    Args:
-        problem: `weights` (n_rows, n_cols), float32, float64, int32 or int64; +inf (-inf when maximising) forbids an
-            entry. Warm starts are not used.
-        options: `LapOptions`; `iteration_limit` counts searches.
-        deadline: a mapped flag, read at every dual update.
-    Returns:
-        `assignment` (n_rows,) int64 with -1 for unassigned, `u` (n_rows,), `v` (n_cols,): float64, or int64 for integer
-        weights. Stopped early, duals give a bound. Infeasible: `hall_rows`, `hall_cols`.
-    Guarantee: exact. Objective and duals' sum do not depend on races; which optimal assignment does.
-    Numerics: slack and duals in float64, for float32 weights too; integers in int64, exact.
+    Problem, Args, Returns, Guarantee, Numerics: those of `gpu_systems.solve_single`. `iteration_limit` counts searches;
+        the deadline's flag is read at every dual update.
     Complexity: O(n^4) at worst (a dual update touches half the matrix); 12 n_rows n_cols bytes beside the matrix; one
         cooperative launch.
     Errors: InvalidProblem for a batch, too little device memory, more than 2^20 columns or 4096 rows per

@@ -9,7 +9,7 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.lap import gpu_memory
-from kernels.lap.gpu import _finish
+from kernels.lap.gpu import finish, milliseconds
 from kernels.lap.gpu_proof import named, prove
 from kernels.problems import Array, Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
@@ -28,6 +28,17 @@ def solve_single(
 ) -> Solution:
     """Copy the matrix to the device with its shorter side as rows, solve it there, and bring the answer back.
 
+    Problem: min sum_i c[i, p(i)] over pairings p of min(n_rows, n_cols) pairs (max with `maximize`). No batches.
+    Args:
+        problem: `weights` (n_rows, n_cols), float32, float64, int32 or int64; +inf (-inf when maximising) forbids an
+            entry. Warm starts are not used.
+        options: `LapOptions`; what `iteration_limit` counts is the system's to say.
+        deadline: a mapped flag that the kernels read.
+    Returns:
+        `assignment` (n_rows,) int64 with -1 for unassigned, `u` (n_rows,), `v` (n_cols,): float64, or int64 for integer
+        weights. Stopped early, duals give a bound. Infeasible: `hall_rows`, `hall_cols`.
+    Guarantee: exact. Objective and duals' sum do not depend on races; which optimal assignment does.
+    Numerics: slack, distances and duals in float64, for float32 weights too; integers in int64, exact.
     Raises:
         InvalidProblem: a batch, or too little device memory for `bytes_per_entry` beside the matrix itself.
     """
@@ -54,9 +65,8 @@ def solve_single(
     solution = Solution(
         ended, name, arrays, int(facts.get("phases") or facts.get("searches") or 0), options.seed, facts=facts
     )
-    names = ("h2d", "solve", "certify", "d2h")
-    solution.timings_ms = {part: (b - a) * 1e3 for part, a, b in zip(names, clock, clock[1:], strict=False)}
-    return _finish(solution, weights, problem.maximize)
+    solution.timings_ms = milliseconds(clock, "h2d", "solve", "certify", "d2h")
+    return finish(solution, weights, problem.maximize)
 
 
 def _answer(answer: dict[str, Any], problem: Assignment, turned: bool) -> dict[str, Array]:

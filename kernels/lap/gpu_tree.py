@@ -24,17 +24,8 @@ OUTCOMES = {1: Termination.OPTIMAL, 2: Termination.INFEASIBLE}
 def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     """Solve a dense linear assignment problem exactly by alternating trees grown from all free rows at once.
 
-    Problem: min sum_i c[i, p(i)] over pairings p of min(n_rows, n_cols) pairs (max with `maximize`). No batches.
-    Args:
-        problem: `weights` (n_rows, n_cols), float32, float64, int32 or int64; +inf (-inf when maximising) forbids an
-            entry. Warm starts are not used.
-        options: `LapOptions`; `iteration_limit` counts phases.
-        deadline: a mapped flag, read at every round.
-    Returns:
-        `assignment` (n_rows,) int64 with -1 for unassigned, `u` (n_rows,), `v` (n_cols,): float64, or int64 for integer
-        weights. Stopped early, duals give a bound. Infeasible: `hall_rows`, `hall_cols`.
-    Guarantee: exact. Objective and duals' sum do not depend on races; which optimal assignment does.
-    Numerics: distances and duals in float64, for float32 weights too; integers in int64, exact.
+    Problem, Args, Returns, Guarantee, Numerics: those of `gpu_systems.solve_single`. `iteration_limit` counts phases;
+        the deadline's flag is read at every round.
     Complexity: O(n^3): a row is read once per phase in which it joins a tree; 50 (n_rows + n_cols) bytes beside the
         matrix; one cooperative launch, one grid barrier a round.
     Errors: InvalidProblem for a batch, too little device memory, more than MOST_COLUMNS columns.

@@ -13,7 +13,8 @@
 // slack lies by rows, the search starts at unmatched rows, and rows and columns change places in every step. n_rows <=
 // n_cols; rows must all be matched, columns may stay free: then step 1 leaves the columns alone.
 //
-// OPT chooses how much of Kawtikwar, Chang and Govind's tuning is in (the ablation of benchmarks/lap.py):
+// OPT chooses how much of Kawtikwar, Chang and Govind's tuning is in (the ablation of
+// benchmarks/lap_systems.py):
 //   -1 Lopes et al.: one global counter of zeros;      0 counts by reduction instead;
 //    1 shift_slack and compress_zeros in one pass;     2 one cooperative launch, no host round trips (`hungarian`);
 //    3 the slack held in a register;                   4 a barrier that keeps the block's warps abreast;
@@ -42,12 +43,7 @@
 // References: P. Lopes, S. Yadav, A. Ilic, S. Patra, "Fast block distributed CUDA implementation of the Hungarian
 // algorithm", J. Parallel Distrib. Comput. 130 (2019), algorithms 1 to 4; S. Kawtikwar, Y. Chang, V. Govind,
 // "Improvements to the Hungarian LAP Solver", section IV.
-#ifndef COST
-#define COST double
-#endif
-#ifndef DUAL
-#define DUAL double
-#endif
+#include "lap/systems.cuh"
 #ifndef OPT
 #define OPT 5
 #endif
@@ -55,8 +51,6 @@
 #define COLUMN_BITS 20
 
 namespace cg = cooperative_groups;
-typedef COST cost_t;
-typedef DUAL dual_t;
 
 // REPEAT, PATHS: 3 each, in turn
 enum { STARS, REPEAT, PATHS = 4, OUTCOME = 7, ZEROS, UPDATES, SEARCHES, ROUNDS, STALE };
@@ -77,10 +71,6 @@ struct Problem {
     const volatile int* stop;  // host memory: nonzero once the caller wants what there is
     long long n_rows, n_cols, negate, search_limit;
 };
-
-__device__ __forceinline__ double top(double) { return __longlong_as_double(0x7ff0000000000000ll); }
-__device__ __forceinline__ long long top(long long) { return 1ll << 62; }
-#define TOP top(dual_t())
 
 __device__ __forceinline__ unsigned* bin_zeros(const Problem& p) {
     const long long rows = (p.n_rows + gridDim.x - 1) / gridDim.x;

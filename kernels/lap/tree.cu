@@ -33,19 +33,12 @@
 //
 // Reference: K. Date, R. Nagi, "GPU-accelerated Hungarian algorithms for the linear assignment problem", Parallel
 // Computing 57 (2016) 52-72, the alternating-tree variant; E. Lawler, Combinatorial Optimization (1976), section 5.
-#ifndef COST
-#define COST double
-#endif
-#ifndef DUAL
-#define DUAL double
-#endif
+#include "lap/systems.cuh"
 #define THREADS 512
 #define WARPS (THREADS / 32)
 #define MAX_BLOCKS 256
 
 namespace cg = cooperative_groups;
-typedef COST cost_t;
-typedef DUAL dual_t;
 
 enum { OUTCOME, ROOTS, PHASES, ROUNDS };
 enum { RUNNING, OPTIMAL, INFEASIBLE, STOPPED };
@@ -74,10 +67,6 @@ struct Columns {  // this block's, in shared memory
     dual_t* row_base;            // rows to scan: d_i - u_i
     int* row_index;
 };
-
-__device__ __forceinline__ double top(double) { return __longlong_as_double(0x7ff0000000000000ll); }
-__device__ __forceinline__ long long top(long long) { return 1ll << 62; }
-#define TOP top(dual_t())
 
 __device__ __forceinline__ dual_t entry(const Problem& p, long long i, long long j) {
     const dual_t c = (dual_t)p.cost[i * p.n_cols + j];

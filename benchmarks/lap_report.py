@@ -54,7 +54,7 @@ PEERS: dict[str, dict[int, dict[str, float | None]]] = {
     },
     "product": {1024: {"Alg. 1015": 11}, 4096: {"Alg. 1015": 107}},
 }
-PARTS = ("look", "sort", "reduce_columns", "bid", "grow", "bid_scaled", "grow_scaled")
+PARTS = ("sort", "reduce_columns", "bid", "grow", "bid_coarse", "grow_coarse", "bid_scaled", "grow_scaled")
 Row = dict[str, Any]
 
 
@@ -113,7 +113,7 @@ def anatomy(found: dict[tuple[str, int], Row], n: int = 4096) -> None:
     for family in LAP_FAMILIES:
         if (row := found.get((family, n))) is not None:
             parts = row["parts_ms"]
-            bids, grown = parts["bid"] + parts["bid_scaled"], parts["grow"] + parts["grow_scaled"]
+            bids, grown = (sum(ms for name, ms in parts.items() if name.startswith(part)) for part in ("bid", "grow"))
             counts = [row["bid_rounds"], row["n_begun"], row["phases"], row["rounds"], row["sweeps"]]
             per_round = 1e3 * grown / max(1, row["rounds"])
             lines.append([family, row["ms"], bids, grown, *counts, per_round, row["floor_ms"], row["certify_ms"]])

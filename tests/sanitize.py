@@ -9,6 +9,7 @@ sanitizers, a hundred and more times slower, come to an end.
 import sys
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -48,6 +49,16 @@ def lap_auto() -> Iterator[Run]:
     narrow[:, :30] = 1.0
     yield {"cost": narrow}, {}
     yield {"cost": np.outer(np.arange(1.0, 61), rng.permutation(60) + 1.0)}, {}
+
+
+def lap_coarse() -> Iterator[Run]:
+    """With the search among the levels of epsilon, which only larger problems have."""
+    from kernels.lap import gpu
+    from kernels.lap.gpu_forest import Tuning
+
+    setattr(gpu, "Tuning", partial(Tuning, deep_from=0))  # noqa: B010
+    for cost in (distances(64, 64), (distances(72, 72) * 1e4).astype(np.int64)):
+        yield {"cost": cost}, {}
 
 
 def lap_systems(method: str) -> Iterator[Run]:
@@ -134,6 +145,7 @@ def qap_proof() -> Iterator[Run]:
 
 GROUPS: dict[str, Callable[[], Iterator[Run]]] = {
     "lap:auto": lap_auto,
+    "lap:coarse": lap_coarse,
     "lap:tree": lambda: lap_systems("tree"),
     "lap:hungarian": lambda: lap_systems("hungarian"),
     "lap:batch": lap_batch,

@@ -1,14 +1,14 @@
 // Duals and a partial matching to start from: a Jacobi auction, each block with its own copy of the books.
 //
-//   repeat, while more than `stop` rows are free and for at most `most_rounds` rounds
+//   repeat, while goes_on: until `stop` rows are free at most, and some rounds more where epsilon is not 0
 //     place_bids:  every free row finds the columns j, k of its least and second least cost - v (weigh) and bids
 //                  rise = second - first + epsilon on j; blocks share the rows and publish the bids on a board
 //     settle:      every block reads all bids and awards them by itself: the highest rise takes the column, v_j
 //                  falls by it, the former owner is free again
 //   plain (scale = 0): epsilon = 0. A rise of 0 evicts nobody. Ends early when most bids tie and few of them find
-//                  a column without an owner (integers with few values).
-//   scaled (scale = 1): from v_first again, epsilon = spread / theta, spread / theta^2, ..., 0; every level keeps
-//                  the prices and frees all rows
+//                  a column without an owner (integers with few values), and where it is_hopeless.
+//   scaled (scale = 1): from v_first, levels `first` to `end` - 1 of epsilon = spread / theta, spread / theta^2, ...,
+//                  0; every level keeps the prices and frees all rows
 //   The caller's flag stops either: block 0 looks at it now and then and tells with its beat, so that all blocks stop
 //   in the same round. Pairs that are tight to within an epsilon > 0 only are given up then.
 //
@@ -36,7 +36,12 @@
 // wide matrices): u 1024 0.30 ms for 0.17. 512 threads: sqeuclid 4096 15.0 ms for 9.6. Entries loaded one by one:
 // 9.6 ms for 6.2. Levels that end at n / 32 free rows leave 36 phases on clustered 2048, n / 64 9 to 14, n / 256 6
 // for five times the auction rounds. theta = 8 leaves 25 phases there, 5 and 4 leave 12 and 9. Scaling that goes on
-// to one free row: 96% of its rounds have at most 32 bidders.
+// to one free row: 96% of its rounds have at most 32 bidders. Levels without their n / 128 rounds more: clustered 4096
+// 47.1 ms for 29.6, sqeuclid 8192 109 for 55; at n = 1024 those rounds cost more than they save (sqeuclid 4.3 for 3.1),
+// n / 64 of them are no better. On the CPU model: chains of 8 bids a block between two exchanges (a quarter of the
+// rounds, each four times as long); Sinkhorn's prices for the auction's (clustered 1024: 20 phases, 3100 rounds, for 7
+// and 760); duals moved by a search with lengths in multiples of epsilon before each level ends (most rows have such a
+// path at distance 0).
 #include "lap/dense.cuh"
 #include "lap/bid.cuh"
 
@@ -134,8 +139,8 @@ __device__ __forceinline__ int settle(const Book& b, int n_free, const ulonglong
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 bid_shared(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, const value_t* v_first,
            value_t* v_out, int* col_row, u64* proposal, ulonglong2* boards, ulonglong2* beats, int* free_rows,
-           value_t* free_u, State* state, const volatile int* mailbox, int stage, int scale, int levels,
-           double theta, int stop, int most_rounds) {
+           value_t* free_u, State* state, const volatile int* mailbox, int stage, int scale, int first, int end,
+           int levels, double theta, int stop, int extra, int most_rounds) {
     extern __shared__ __align__(16) unsigned char shared[];
     const int tid = threadIdx.x, n_blocks = gridDim.x;
     if (scale && state->mode[stage] != SCALE) {
@@ -152,16 +157,17 @@ bid_shared(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, 
     for (int j = tid; j < n_cols; j += THREADS) b.v[j] = v_first[j], b.key[j] = 0;
     if (blockIdx.x == 0)
         for (int i = tid; i < n_rows; i += THREADS) proposal[i] = NO_PATH;
+    const Rule rule = {first, end, levels, theta, stop, extra, most_rounds};
     Range range = {TOP, -TOP};
     int n_free = n_rows, rounds = 0, ties;
     bool tied_out = false, halted = false;
     long long scans = 0;
-    double eps = spread;
-    for (int level = scale ? 0 : levels; level <= levels && !halted; level++) {
-        eps = level == levels ? 0 : eps / theta;
+    double eps = 0;
+    for (int level = rule.first; level < rule.end && !halted; level++) {
+        eps = epsilon_of(rule, level, spread);
         open_level(b, n_rows, n_cols);
         n_free = n_rows;
-        for (int r = 0; r < most_rounds && n_free > stop; r++) {
+        for (int r = 0, late = 0; r < rule.most_rounds && goes_on(rule, level == rule.levels, n_free, &late); r++) {
             tag++;
             ulonglong2 *board = boards + (size_t)(tag & 1) * n_rows, *beat = beats + (size_t)(tag & 1) * n_blocks;
             const bool look = blockIdx.x == 0 && tid == 0 && tag % POLLED == 0;
@@ -173,6 +179,7 @@ bid_shared(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, 
             rounds++;
             if (halted) break;
             if (eps == 0 && ties * 2 > was && (was - n_free) * 4 < was) { tied_out = true; break; }
+            if (!scale && is_hopeless(rule, rounds, n_free)) break;
         }
     }
     if (halted && eps > 0) {
@@ -191,6 +198,6 @@ bid_shared(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, 
     }
     if (blockIdx.x == 0 && tid == 0) {
         state->bid_tag = tag;
-        close_auction(state, stage, scale, levels, n_free, stop, tied_out, halted, rounds, scans);
+        close_auction(state, stage, scale, rule, n_free, tied_out, halted, rounds, scans);
     }
 }

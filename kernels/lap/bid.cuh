@@ -1,6 +1,7 @@
 // Pieces of the Jacobi auction that start.cu and bid.cu share.
 #define THREADS 1024
 #define WARPS 32
+#define LAST_ROUNDS 60
 #define POLLED 16  // rounds between two looks at the caller's flag, which lies in host memory
 #define OWNED 0x1000000u  // above every position: set in Best.at while the column has an owner
 
@@ -126,20 +127,42 @@ __device__ __forceinline__ void widen_spread(State* state, const Range& range) {
         atomicMax((u64*)&state->lowest, ~low);
     }
 }
-__device__ __forceinline__ double spread_of(const State* state) {
-    const u64 high = state->highest, low = ~state->lowest;
-    const value_t a = Value::unordered((long long)(high ^ 0x8000000000000000ull)),
-                  b = Value::unordered((long long)(low ^ 0x8000000000000000ull));
-    return a > b ? (double)a - (double)b : 0;
+
+// Which levels of epsilon a launch goes through, and when one ends. Level k < levels has epsilon = spread / theta^(k +
+// 1), level `levels` has 0.
+struct Rule {
+    int first, end, levels;
+    double theta;
+    int stop, extra, most_rounds;  // rows left, rounds after that, rounds in all
+};
+
+__device__ __forceinline__ double epsilon_of(const Rule& rule, int level, double spread) {
+    for (int k = 0; k <= level; k++) spread /= rule.theta;
+    return level == rule.levels ? 0 : spread;
 }
 
-__device__ __forceinline__ void close_auction(State* state, int stage, int scale, int levels, int n_free, int stop,
+// A level that is not the last goes on for `extra` rounds with at most `stop` rows free, in the hope that none is left:
+// each one that is moves the forest's duals far. With epsilon 0 a war of bids may have no end: 60 rounds from 2 stop
+// rows on.
+__device__ __forceinline__ bool goes_on(const Rule& rule, bool last, int n_free, int* late) {
+    *late += n_free <= (last ? 2 : 1) * rule.stop;
+    return last ? n_free > rule.stop && *late <= LAST_ROUNDS : n_free > 0 && *late <= rule.extra;
+}
+
+// Whether a plain auction stalls and scaling will do better. After 16 rounds uniform costs have left at most 2.2 stop
+// rows, distances 3.6 to 5.4 and costs of low rank 12 or more; what 44 rounds more do for those is lost with scaling.
+__device__ __forceinline__ bool is_hopeless(const Rule& rule, int rounds, int n_free) {
+    return rule.levels > 0 && rounds == 16 && n_free > 3 * rule.stop;
+}
+
+__device__ __forceinline__ void close_auction(State* state, int stage, int scale, const Rule& rule, int n_free,
                                               bool tied_out, bool halted, int rounds, long long scans) {
     state->n_free = state->n_begun = n_free;
     state->bid_rounds += rounds;
     state->bid_scans += scans;
     state->halted = halted;
-    state->mode[stage + 1] = halted ? GROW : scale || n_free <= stop || tied_out || levels == 0 ? GROW : SCALE;
+    const bool done = scale || n_free <= rule.stop || tied_out || rule.levels == 0;
+    state->mode[stage + 1] = halted || done ? GROW : SCALE;
 }
 
 // Rows without a column, in order, by one block.

@@ -30,6 +30,13 @@ struct Limits<double> {
     static __device__ __forceinline__ double unordered(long long b) {
         return __longlong_as_double(b < 0 ? b ^ 0x7fffffffffffffffll : b);
     }
+    // `grain` stands for the power of two q at or below `about`, and `floored` rounds x >= 0 down to a multiple of q:
+    // near 2^52 q numbers lie q apart.
+    static __device__ __forceinline__ double grain(double about) {
+        const double power = __longlong_as_double(__double_as_longlong(about) & 0x7ff0000000000000ll);
+        return power < 1e290 ? power * 4503599627370496.0 : 0;
+    }
+    static __device__ __forceinline__ double floored(double x, double grain) { return __dadd_rz(x, grain) - grain; }
 };
 template <>
 struct Limits<long long> {
@@ -38,6 +45,10 @@ struct Limits<long long> {
     static __device__ __forceinline__ long long from(u64 x) { return (long long)x; }
     static __device__ __forceinline__ long long ordered(long long x) { return x; }
     static __device__ __forceinline__ long long unordered(long long b) { return b; }
+    static __device__ __forceinline__ long long grain(double about) {
+        return about < 2 ? 0 : (1ll << (min(61, ilogb(about)))) - 1;
+    }
+    static __device__ __forceinline__ long long floored(long long x, long long grain) { return x & ~grain; }
 };
 typedef Limits<value_t> Value;
 #define TOP (Value::top())
@@ -52,6 +63,14 @@ struct State {
     long long scans, bid_scans;  // rows read
     u64 highest, lowest;         // of cost - v in the first round, as ranks (the lowest negated); 0 before
 };
+
+// How far the values cost - v of the first round lay apart.
+__device__ __forceinline__ double spread_of(const State* state) {
+    const u64 high = state->highest, low = ~state->lowest;
+    const value_t a = Value::unordered((long long)(high ^ 0x8000000000000000ull)),
+                  b = Value::unordered((long long)(low ^ 0x8000000000000000ull));
+    return a > b ? (double)a - (double)b : 0;
+}
 
 __device__ __forceinline__ value_t read_cost(const cost_t* __restrict__ cost, long long at, int negate) {
     const value_t c = (value_t)__ldg(cost + at);

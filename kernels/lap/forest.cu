@@ -11,6 +11,12 @@
 //   propose:  every free column within T proposes its path to its source; a source takes the lowest column
 //   accept, augment:  v_j -= max(0, T - d_j), u_i += max(0, T - D_i), which makes those paths tight; flip them
 //
+// With `share` > 0 this is a coarse search among the levels of bid.cu's scaling: lengths are rounded down to multiples
+// of a power of two at or below share * spread, the level's epsilon. So many ties leave short paths, and a phase is a
+// tenth of an exact one. Duals stay feasible within epsilon, pairs tight within two; the next level keeps only v. What
+// it is for: where points are clustered, the rows that an auction leaves belong to one region and the free columns to
+// another, one tree takes all of them, and every exact phase would match one row and read the matrix ten times.
+//
 // Between launches and between phases: u_i + v_j <= c_ij up to rounding, equality on matched pairs (u_i of a
 // matched row is defined as c_ij - v_j), u_i of free rows tight when the auction ended. Trees with different
 // sources share no node, so the flipped paths are disjoint. Labels never fall below the label they came from (the 0
@@ -44,6 +50,12 @@
 //   NEARER (half of the entries): 40% fewer scans, 4 to 25% more rounds: u 4096 4.2 ms for 3.5, u 8192 8.3 for 6.7
 //   three words per entry instead of two, 64-bit shuffles for minima, loads behind their use: u 4096 6.2 ms for 3.5
 //   64 blocks instead of 128: u 1024 0.86 ms for 0.72
+//   without the coarse search: clustered 4096 29.6 ms for 22.6, 8192 141 for 102, sqeuclid 8192 55 for 49; two levels
+//   earlier 118, 58 at 8192. At n = 1024 it loses (sqeuclid 4.0 ms for 3.1).
+//   on the CPU model: a coarse search after every level (clustered 4096: 9200 rounds for 9600 exact ones); before each
+//   exact phase, to move the duals (twice the rounds: the last stretch is as long); ties to a hash of row and column (a
+//   third fewer coarse rounds in the first levels, none in the later); columns in the order of space, with paths inside
+//   a block's slice followed before it publishes (no fewer rounds: most hops leave a slice)
 // Tried and kept: naps between polls, 6%; rows prefetched when they are published, 3%; RESIDENT, 2% at n = 1024.
 #include "lap/dense.cuh"
 #include "lap/slice.cuh"
@@ -78,7 +90,9 @@ __device__ __forceinline__ void relax(const Matrix& a, const Slice& s, int count
                     if (j < a.width) {
                         const value_t cost = (value_t)c[q][k];
                         value_t r = (a.negate ? -cost : cost) - x.u - s.v[j];
-                        r = x.D + (r > 0 ? r : 0);
+                        r = r > 0 ? r : 0;
+                        if (a.grain > 0) r = Value::floored(r, a.grain);
+                        r += x.D;
                         if (r < best[k]) best[k] = r, giver[k] = offset + e0 + q * step;
                     }
                 }
@@ -257,13 +271,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 grow(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, int width, int habits, value_t* v,
      value_t* u, int* col_row, int* row_col, const int* free_rows, const value_t* free_u, u32* live_all,
      u64* proposal, u32* reached, ulonglong2* board, State* state, volatile int* mailbox, int stage, int give_up,
-     int phase_limit) {
+     int phase_limit, double share) {
     extern __shared__ __align__(16) unsigned char shared[];
     if (state->mode[stage] != GROW) {
         if (blockIdx.x == 0 && threadIdx.x == 0) state->mode[stage + 1] = state->mode[stage];
         return;
     }
     Matrix a = {cost, n_rows, n_cols, negate, (int)blockIdx.x * width, 0, 1, habits};
+    a.grain = share > 0 ? Value::grain(share * spread_of(state)) : 0;
     a.width = min(width, n_cols - a.first);
     while (a.lanes < a.width && a.lanes < 32) a.lanes <<= 1;
     const Slice s = carve(shared, width, n_rows);
@@ -310,6 +325,6 @@ grow(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, int wi
         state->phases += phases;
         state->rounds += rounds + phases;
         state->grow_tag = tag;
-        state->mode[stage + 1] = mode;
+        state->mode[stage + 1] = share > 0 ? (state->halted ? GROW : SCALE) : mode;
     }
 }

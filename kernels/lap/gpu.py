@@ -4,6 +4,7 @@ import importlib
 import time
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import cupy
@@ -122,7 +123,7 @@ def _sort_instead(
 
 def milliseconds(clock: list[float], *names: str) -> dict[str, float]:
     """Milliseconds between the readings of `clock`, by name."""
-    return {name: (b - a) * 1e3 for name, a, b in zip(names, clock, clock[1:], strict=True)}
+    return {name: (b - a) * 1e3 for name, (a, b) in zip(names, pairwise(clock), strict=True)}
 
 
 def _read(forest: Forest, facts: dict[str, Any], ended: Termination | None, maximize: bool, turned: bool) -> Solution:

@@ -35,6 +35,10 @@ class Tuning:
     """When the auction hands over to the forest; the counts behind the defaults are in forest.cu.
 
     Attributes:
+        stop, scale_stop: an auction, or a level of a scaled one, hands over at n_rows over this free rows.
+        deep_from: rows from which a scaled auction takes the trouble that the next two say.
+        extra: levels with epsilon > 0 go on for n_rows over this rounds then.
+        coarse: levels after which a search with lengths in multiples of epsilon matches the rest; 0 for none.
         scale_at_once: scale where the plain auction stalls; else only where the forest after it does. Good prices to
             start from leave rows that want a path of ties, which no auction finds.
     """
@@ -43,7 +47,10 @@ class Tuning:
     rounds: int = 60
     scale_stop: int = 64
     scale_rounds: int = 4000
+    extra: int = 128
     levels: int = LEVELS
+    coarse: int = 7
+    deep_from: int = 2048
     scale_at_once: bool = True
     theta: float = THETA
     blocks: int | None = None
@@ -79,6 +86,8 @@ class Forest:
         self.value = np.dtype(np.int64 if kind.kind == "i" else np.float64)
         self.defines = (f"-DCOST={CTYPES[kind.name]}", f"-DVALUE={CTYPES[self.value.name]}")
         self.processors: int = attribute("MultiProcessorCount")
+        self.deep = n_rows >= self.tuning.deep_from
+        self.coarse = min(self.tuning.coarse, self.tuning.levels) if self.deep else 0
         self.width = slice_width(n_cols, self.tuning.blocks or self.processors)
         self.blocks = -(-n_cols // self.width)
         beyond = n_rows * n_cols * kind.itemsize > L2_BYTES
@@ -115,41 +124,61 @@ class Forest:
             self.v_first[:] = v0
         self._launch_reduce_columns(matrix, minima)
         mark()
-        self._launch_bid(matrix, 0, False, tuning.levels if square and tuning.scale_at_once else 0)
+        levels = tuning.levels if square and tuning.scale_at_once else 0
+        self._launch_bid(matrix, self.v_first, 0, False, (levels, levels + 1, levels))
         mark()
         self._launch_grow(matrix, 1, square, phase_limit)
         mark()
         if square:
-            self._launch_bid(matrix, 2, True, tuning.levels)
-            mark()
-            self._launch_grow(matrix, 3, False, phase_limit)
-            mark()
+            self._launch_scaled(matrix, phase_limit, mark)
+
+    def _launch_scaled(self, matrix: tuple[Any, ...], phase_limit: int, mark: Callable[[], None]) -> None:
+        """Auctions with epsilon, a search among the levels for many rows, and the search that ends it."""
+        levels, coarse = self.tuning.levels, self.coarse
+        if coarse:
+            self._launch_bid(matrix, self.v_first, 2, True, (0, coarse, levels))
+        mark()
+        if coarse:
+            self._launch_grow(matrix, 3, False, -1, self.tuning.theta**-coarse)
+        mark()
+        stage = 4 if coarse else 2
+        self._launch_bid(matrix, self.v if coarse else self.v_first, stage, True, (coarse, levels + 1, levels))
+        mark()
+        self._launch_grow(matrix, stage + 1, False, phase_limit)
+        mark()
 
     def _launch_reduce_columns(self, matrix: tuple[Any, ...], minima: int) -> None:
         run = kernel("lap/start.cu", "reduce_columns", self.defines)
         arguments = (*matrix, self.v_first, self.proposal, self.words, np.int32(len(self.words)), self.state)
         run((self.processors,), (BID_BLOCK,), (*arguments, np.int32(minima)))
 
-    def _launch_bid(self, matrix: tuple[Any, ...], stage: int, scale: bool, levels: int) -> None:
+    def _launch_bid(
+        self, matrix: tuple[Any, ...], v_first: Any, stage: int, scale: bool, levels: tuple[int, int, int]
+    ) -> None:
+        """`levels`: the first, the one after the last, and the one with epsilon 0."""
         tuning = self.tuning
         stop = self.n_rows // (tuning.scale_stop if scale else tuning.stop)
         rounds = tuning.scale_rounds if scale else tuning.rounds
         flag = np.uint64(self.mailbox.ctypes.data)
-        numbers = map(np.int32, (stage, scale, levels))
-        rule = (flag, *numbers, np.float64(tuning.theta), np.int32(stop), np.int32(rounds))
+        extra = self.n_rows // tuning.extra if self.deep else 0
+        counts = map(np.int32, (stop, extra, rounds))
+        rule = (flag, *map(np.int32, (stage, scale, *levels)), np.float64(tuning.theta), *counts)
         if self.replicated:
             run = kernel("lap/bid.cu", "bid_shared", self.defines)
             run.max_dynamic_shared_size_bytes = self.bid_bytes
-            buffers = (self.v_first, self.v, self.col_row, self.proposal, self.bids, self.beats)
+            buffers = (v_first, self.v, self.col_row, self.proposal, self.bids, self.beats)
             tail = (self.free_rows, self.free_u, self.state, *rule)
             run((self.processors,), (BID_BLOCK,), (*matrix, *buffers, *tail), shared_mem=self.bid_bytes)
             return
         run = kernel("lap/start.cu", "bid_wide", self.defines)
-        prices = (self.v_first, self.v, self.col_row, self.row_col, self.proposal, self.key, self.raised, self.target)
+        prices = (v_first, self.v, self.col_row, self.row_col, self.proposal, self.key, self.raised, self.target)
         lists = (self.list, self.counters, self.free_rows, self.free_u, self.state)
         run((self.processors,), (BID_BLOCK,), (*matrix, *prices, *lists, *rule))
 
-    def _launch_grow(self, matrix: tuple[Any, ...], stage: int, give_up: bool, phase_limit: int) -> None:
+    def _launch_grow(
+        self, matrix: tuple[Any, ...], stage: int, give_up: bool, phase_limit: int, share: float = 0.0
+    ) -> None:
+        """`share`: of the spread, which lengths are rounded down to; 0 for exact ones."""
         strips = 1
         while 32 * strips < self.width:
             strips *= 2
@@ -164,12 +193,12 @@ class Forest:
         geometry = (np.int32(self.width), np.int32(self.habits))
         answer = (self.v, self.u, self.col_row, self.row_col)
         search = (self.free_rows, self.free_u, self.live, self.proposal, self.reached, self.words, self.state)
-        rule = (np.uint64(self.mailbox.ctypes.data), *map(np.int32, (stage, give_up, phase_limit)))
+        rule = (np.uint64(self.mailbox.ctypes.data), *map(np.int32, (stage, give_up, phase_limit)), np.float64(share))
         run((self.blocks,), (GROW_BLOCK,), (*matrix, *geometry, *answer, *search, *rule), shared_mem=shared)
 
     def facts(self) -> dict[str, int]:
         """Counters of the launches so far, after they have ended; `mode` is the last one."""
         state = self.state.get().view(STATE)[0]
         names = ("phases", "rounds", "bid_rounds", "n_begun", "scans", "bid_scans")
-        mode = int(state["mode"][4 if self.n_rows == self.n_cols else 2])
+        mode = int(state["mode"][(6 if self.coarse else 4) if self.n_rows == self.n_cols else 2])
         return {"mode": mode, "scaled": int(state["mode"][2] == SCALE)} | {name: int(state[name]) for name in names}

@@ -1,5 +1,6 @@
 """Costs that sorting solves (`monge.py`), on the GPU: the guess is sorted there, the proof's sweep decides."""
 
+import functools
 from typing import Any
 
 import cupy
@@ -10,18 +11,34 @@ from kernels.lap import monge
 from kernels.lap.gpu_proof import named, prove
 
 
+@functools.cache
+def _aside(device: int) -> Any:
+    with cupy.cuda.Device(device):
+        return cupy.cuda.Stream(non_blocking=True)
+
+
 class Look:
-    """`monge.corner` of a matrix on the device: the sample is on its way while the search begins."""
+    """`monge.corner` of a matrix on the device, which a stream of its own fetches while the search is under way.
+
+    Made before the search is launched, since the sample must wait for what fills the matrix and for nothing else.
+    """
 
     def __init__(self, cost: Any) -> None:
-        self._n, view = len(cost), monge.sample(cost)
+        self._n, self._view = len(cost), monge.sample(cost)
         self._sample: Any = None
-        if view is None:
+        self._filled = cupy.cuda.Event(disable_timing=True)
+        self._filled.record()
+
+    def fetch(self) -> None:
+        """Enqueue the copy; nothing waits."""
+        if self._view is None:
             return
-        self._sample = cupyx.empty_pinned(view.shape, view.dtype)
-        cupy.ascontiguousarray(view).get(out=self._sample, blocking=False)
+        self._sample = cupyx.empty_pinned(self._view.shape, self._view.dtype)
         self._arrived = cupy.cuda.Event(disable_timing=True)
-        self._arrived.record()
+        with _aside(cupy.cuda.Device().id) as stream:
+            stream.wait_event(self._filled)
+            cupy.ascontiguousarray(self._view).get(out=self._sample, blocking=False)
+            self._arrived.record()
 
     def corner(self, negate: bool) -> tuple[int, int] | None:
         """Waits for the sample, not for what was enqueued after it."""

@@ -22,6 +22,7 @@
 struct Matrix {
     const cost_t* __restrict__ cost;
     int n_rows, n_cols, negate, first, width, lanes, habits;
+    value_t grain;  // lengths are rounded down to its multiples (Value::floored); 0: they are exact
 };
 
 // A block's columns, in its shared memory.

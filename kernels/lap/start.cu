@@ -131,8 +131,8 @@ __device__ __forceinline__ void settle(const WideBook& b, const int* now, int* n
 extern "C" __global__ void __launch_bounds__(THREADS, 1)
 bid_wide(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, const value_t* v_first, value_t* v,
          int* col_row, int* row_col, u64* proposal, u64* key, value_t* raise, int* target, int* list, int* counters,
-         int* free_rows, value_t* free_u, State* state, const volatile int* mailbox, int stage, int scale, int levels,
-         double theta, int stop, int most_rounds) {
+         int* free_rows, value_t* free_u, State* state, const volatile int* mailbox, int stage, int scale, int first,
+         int end, int levels, double theta, int stop, int extra, int most_rounds) {
     cg::grid_group grid = cg::this_grid();
     if (scale && state->mode[stage] != SCALE) {
         if (in_grid() == 0) state->mode[stage + 1] = state->mode[stage];
@@ -143,17 +143,18 @@ bid_wide(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, co
     for (long long j = in_grid(); j < n_cols; j += grid_size()) v[j] = v_first[j], key[j] = 0;
     for (long long i = in_grid(); i < n_rows; i += grid_size()) proposal[i] = NO_PATH;
     if (in_grid() < 9) counters[in_grid()] = 0;
+    const Rule rule = {first, end, levels, theta, stop, extra, most_rounds};
     Range range = {TOP, -TOP};
     int n_free = n_rows, rounds = 0, side = 0;
     bool tied_out = false, halted = false;
     long long scans = 0;
-    double eps = spread;
-    for (int level = scale ? 0 : levels; level <= levels && !halted; level++) {
-        eps = level == levels ? 0 : eps / theta;
+    double eps = 0;
+    for (int level = rule.first; level < rule.end && !halted; level++) {
+        eps = epsilon_of(rule, level, spread);
         open_level(b, n_rows, n_cols, side);
         n_free = n_rows;
         grid.sync();  // a fresh list, owners and prices before the first bids
-        for (int r = 0; r < most_rounds && n_free > stop; r++) {
+        for (int r = 0, late = 0; r < rule.most_rounds && goes_on(rule, level == rule.levels, n_free, &late); r++) {
             const int* now = list + (long long)side * n_rows;
             int *next = list + (long long)(1 - side) * n_rows, *counted = counters + (rounds % 3) * 3;
             place_bids(cost, b, n_cols, negate, now, n_free, (value_t)eps, !scale && rounds == 0, range);
@@ -170,6 +171,7 @@ bid_wide(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, co
             rounds++;
             if ((halted = __ldcg(counted + 2))) break;
             if (eps == 0 && ties * 2 > was && (was - n_free) * 4 < was) { tied_out = true; break; }
+            if (!scale && is_hopeless(rule, rounds, n_free)) break;
         }
     }
     if (halted && eps > 0) {
@@ -184,5 +186,5 @@ bid_wide(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, co
         if (threadIdx.x == 0) free_u[k] = best.at != NONE ? best.first : value_t(0);
     }
     if (!scale) widen_spread(state, range);
-    if (in_grid() == 0) close_auction(state, stage, scale, levels, n_free, stop, tied_out, halted, rounds, scans);
+    if (in_grid() == 0) close_auction(state, stage, scale, rule, n_free, tied_out, halted, rounds, scans);
 }

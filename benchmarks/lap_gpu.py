@@ -28,6 +28,8 @@ BYTES_PER_S = 4.6e12
 PARTS = ("sort", "reduce_columns", "bid", "grow", "bid_coarse", "grow_coarse", "bid_scaled", "grow_scaled")
 SLOW = {("product", "scipy"), ("product", "lapx"), ("lowrank8", "scipy"), ("lowrank8", "lapx")}
 """Peers that take more than ten seconds at n = 4096."""
+Rivals = dict[tuple[str, str, int], Future[tuple[float, float]]]
+"""Peers under way, by name, family and n."""
 
 
 def peer(name: str, family: str, n: int) -> tuple[float, float]:
@@ -112,6 +114,16 @@ def on_device(family: str, n: int, host: Any, repeats: int) -> dict[str, Any]:
     }
 
 
+def times_of(rivals: Rivals, answer: dict[str, Any]) -> dict[str, float]:
+    """Milliseconds of the peers of one of our answers, once they have ended; NaN for a wrong answer."""
+    times = {}
+    for (name, family, n), rival in rivals.items():
+        if (family, n) == (answer["family"], answer["n"]):
+            taken, objective = rival.result()
+            times[name] = taken if np.isclose(objective, answer["objective"], rtol=1e-9) else float("nan")
+    return times
+
+
 def large(rows: Rows) -> None:
     """The largest sizes, drawn on the device: the host would take minutes to draw and send them."""
     for n, dtype in ((16384, np.float64), (32768, np.float64), (65536, np.float32)):
@@ -138,7 +150,7 @@ def main() -> None:
     sizes = [int(n) for n in arguments.sizes.split(",")]
     cases = [(family, n) for family in arguments.families.split(",") for n in sizes]
     with ProcessPoolExecutor(arguments.peer_processes, get_context("spawn")) as pool, ThreadPoolExecutor(4) as makers:
-        rivals: dict[tuple[str, str, int], Future[tuple[float, float]]] = {}
+        rivals: Rivals = {}
         for family, n in sorted(cases, key=lambda case: -case[1]):
             if n <= arguments.peers_to:
                 for name in arguments.peers.split(","):
@@ -150,16 +162,14 @@ def main() -> None:
             if k + 2 < len(cases):  # two ahead, so that the host holds three matrices at most
                 made.append((*cases[k + 2], makers.submit(instances.lap, *cases[k + 2])))
             family, n, host = made[k]
-            answers.append(on_device(family, n, host.result(), arguments.repeats))
+            answer = on_device(family, n, host.result(), arguments.repeats)
             made[k] = (family, n, Future())
+            if rivals:  # still under way
+                answers.append(answer)
+            else:
+                rows.add(**answer, peers_ms={})
         for answer in answers:
-            times = {}
-            for name in arguments.peers.split(","):
-                if (rival := rivals.get((name, answer["family"], answer["n"]))) is not None:
-                    taken, objective = rival.result()
-                    right = np.isclose(objective, answer["objective"], rtol=1e-9)
-                    times[name] = taken if right else float("nan")
-            rows.add(**answer, peers_ms=times)
+            rows.add(**answer, peers_ms=times_of(rivals, answer))
     if arguments.large:
         large(rows)
 

@@ -1,11 +1,15 @@
 """Tables and plots of the dense assignment measurements: python -m benchmarks.lap_report [--name lap_h200].
 
-Reads benchmarks/results/<name>.jsonl (the last row of each case counts), prints Markdown tables and draws
-docs/images/lap_*.svg.
+Reads benchmarks/results/<name>.jsonl (the last row of each case counts), prints Markdown tables, draws
+docs/images/lap_*.svg, and puts the tables in the place of those below the same sentences in the page --into names.
 """
 
 import argparse
+import contextlib
+import io
 import json
+import re
+from pathlib import Path
 from typing import Any
 
 from benchmarks.instances import LAP_FAMILIES
@@ -193,15 +197,31 @@ def draw(found: dict[tuple[str, int], Row]) -> None:
     figure.savefig(IMAGES / "lap_parts.svg", metadata={"Date": None})
 
 
+def put_into(page: Path, printed: str) -> None:
+    """Replace the tables below each printed sentence. Raises: AssertionError where the page lacks a sentence."""
+    tables = r"\n\n(?:\|.*\n|\n(?=\|))+"
+    text = page.read_text()
+    for found in re.finditer(r"^[^|\n].*$" + tables, printed, re.MULTILINE):
+        new, sentence = found[0], re.escape(found[0].splitlines()[0])
+        text, count = re.subn(sentence + tables, lambda _, new=new: new, text)
+        assert count == 1, f"{page} has {count} tables below: {found[0].splitlines()[0]}"
+    page.write_text(text)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--name", default="lap_h200")
-    name = parser.parse_args().name
-    found = read(name)
-    overview(found)
-    anatomy(found)
-    big(found)
-    crossover(name.replace("lap", "lap_crossover"))
+    parser.add_argument("--into", type=Path, help="page whose tables are replaced, as docs/benchmarks.md")
+    arguments = parser.parse_args()
+    found = read(arguments.name)
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        overview(found)
+        anatomy(found)
+        big(found)
+        crossover(arguments.name.replace("lap", "lap_crossover"))
+    print(out.getvalue())
+    if arguments.into:
+        put_into(arguments.into, out.getvalue())
     draw(found)
 
 

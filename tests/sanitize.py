@@ -57,7 +57,7 @@ def lap_coarse() -> Iterator[Run]:
     from kernels.lap.gpu_forest import Tuning
 
     setattr(gpu, "Tuning", partial(Tuning, deep_from=0))  # noqa: B010
-    for cost in (distances(64, 64), (distances(72, 72) * 1e4).astype(np.int64)):
+    for cost in (distances(64, 64), (distances(64, 64) * 1e9).astype(np.int64)):
         yield {"cost": cost}, {}
 
 

@@ -129,7 +129,8 @@ __device__ __forceinline__ void widen_spread(State* state, const Range& range) {
 }
 
 // Which levels of epsilon a launch goes through, and when one ends. Level k < levels has epsilon = spread / theta^(k +
-// 1), level `levels` has 0.
+// 1), of integers at least 1: ties, of which rounded distances are full, would stall a level whose bids rise by 0.
+// Level `levels` has 0.
 struct Rule {
     int first, end, levels;
     double theta;
@@ -138,7 +139,8 @@ struct Rule {
 
 __device__ __forceinline__ double epsilon_of(const Rule& rule, int level, double spread) {
     for (int k = 0; k <= level; k++) spread /= rule.theta;
-    return level == rule.levels ? 0 : spread;
+    const double least = Value::least_epsilon();
+    return level == rule.levels ? 0 : spread > least ? spread : least;
 }
 
 // A level that is not the last goes on for `extra` rounds with at most `stop` rows free, in the hope that none is left:

@@ -32,6 +32,7 @@ struct Limits<double> {
     }
     // `grain` stands for the power of two q at or below `about`, and `floored` rounds x >= 0 down to a multiple of q:
     // near 2^52 q numbers lie q apart.
+    static __device__ __forceinline__ double least_epsilon() { return 0; }
     static __device__ __forceinline__ double grain(double about) {
         const double power = __longlong_as_double(__double_as_longlong(about) & 0x7ff0000000000000ll);
         return power < 1e290 ? power * 4503599627370496.0 : 0;
@@ -45,6 +46,7 @@ struct Limits<long long> {
     static __device__ __forceinline__ long long from(u64 x) { return (long long)x; }
     static __device__ __forceinline__ long long ordered(long long x) { return x; }
     static __device__ __forceinline__ long long unordered(long long b) { return b; }
+    static __device__ __forceinline__ double least_epsilon() { return 1; }
     static __device__ __forceinline__ long long grain(double about) {
         return about < 2 ? 0 : (1ll << (min(61, ilogb(about)))) - 1;
     }

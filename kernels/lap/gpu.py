@@ -42,7 +42,7 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     Guarantee: exact; deterministic, `deterministic` or not: no result depends on the order of atomics.
     Numerics: path lengths and duals in float64, for float32 weights too; integers in int64, exact.
     Complexity: O(n_rows^2 n_cols) at worst; 3 to 90 sweeps of the matrix in practice. 4 (n_blocks + 50) n bytes beside
-        the matrix, a transposed copy when n_rows > n_cols. 3 launches (5 when square), no host sync between them.
+        the matrix, a transposed copy when n_rows > n_cols. 3 launches (square: 5, large: 7), no host sync between them.
     Errors: InvalidProblem for method "sap" (CPU only), for a side above 65536 (unless the other is below 256), and
         where device memory is short (with needed and free bytes).
     Differs: from the alternating forest of Date and Nagi (2016): labels are shortest distances, found by

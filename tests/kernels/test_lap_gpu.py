@@ -91,6 +91,15 @@ def test_every_path_through_the_kernels(family: str, tuning: dict[str, Any]) -> 
     assert unassigned == 0
 
 
+@pytest.mark.parametrize("n", [600, 2100])
+def test_rounded_distances_do_not_stall_an_auction(n: int) -> None:
+    """Their last levels of epsilon would be below 1."""
+    cost = (instances.lap("sqeuclid", n).astype(np.float64) / 200).astype(np.int32)
+    solution, certificate = run({"cost": cost})
+    is_exact(cost, solution, certificate)
+    assert solution.facts["bid_rounds"] < 2500
+
+
 @pytest.mark.parametrize("given", ["u", "v"])
 def test_warm_start_saves_rounds(given: str) -> None:
     cost = instances.lap("sqeuclid", 300)

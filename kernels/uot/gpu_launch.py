@@ -9,15 +9,7 @@ import numpy as np
 from kernels import cuda
 from kernels.problems.arrays import Array
 from kernels.problems.transport import METRICS, UnbalancedTransport
-from kernels.uot.gpu_geometry import (
-    LINES,
-    MEMORY,
-    SHARED_BYTES,
-    Geometry,
-    NoGeometry,
-    geometry,
-    points_geometry,
-)
+from kernels.uot.gpu_geometry import LINES, MEMORY, SHARED_BYTES, Geometry, NoGeometry, geometry, points_geometry
 from kernels.uot.gpu_upload import upload
 
 LOG2E = float(np.log2(np.e))

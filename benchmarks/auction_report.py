@@ -5,12 +5,11 @@ draws docs/images/auction_*.svg.
 """
 
 import argparse
-import json
 from typing import Any
 
-from benchmarks.rows import RESULTS
+from benchmarks.pages import save, table
+from benchmarks.rows import read
 
-IMAGES = RESULTS.parent.parent / "docs" / "images"
 FINISHES = ("auto", "auction", "paths")
 SIZES = (500, 1108, 2458, 5451, 8117, 18000)
 PAPER_SIZES = (500, 744, 1108, 1650, 2458, 3660, 5451, 8117, 12087, 18000)
@@ -80,28 +79,10 @@ PAPER: dict[tuple[float, str], dict[str, tuple[list[float], list[float]]]] = {
 }
 
 
-def read(name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (RESULTS / f"{name}.jsonl").read_text().splitlines()]
-
-
 def last(rows: list[dict[str, Any]], **wanted: Any) -> dict[str, Any] | None:
     """The last row that has all `wanted` values and a certificate that holds."""
     found = [row for row in rows if row["holds"] and all(row.get(key) == value for key, value in wanted.items())]
     return found[-1] if found else None
-
-
-def _cell(value: Any) -> str:
-    if value is None:
-        return "-"
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def table(head: list[str], lines: list[list[Any]]) -> None:
-    print("| " + " | ".join(head) + " |")
-    print("|" + "---|" * len(head))
-    for line in lines:
-        print("| " + " | ".join(part if isinstance(part, str) else _cell(part) for part in line) + " |")
-    print()
 
 
 def peers_of(rows: list[dict[str, Any]], n: int, density: float) -> dict[str, float]:
@@ -156,7 +137,7 @@ def paper(rows: list[dict[str, Any]], cpu: list[dict[str, Any]]) -> None:
 def plots(rows: list[dict[str, Any]]) -> None:
     import matplotlib.pyplot as plt
 
-    plt.rcParams |= {"svg.hashsalt": "allot", "font.size": 9}
+    plt.rcParams["font.size"] = 9
     figure, axes = plt.subplots(1, 2, figsize=(9, 3.6), sharey=True, layout="constrained")
     for axis, density in zip(axes, (1.0, 0.1), strict=True):
         for asked, style in (("exact", "o-"), ("epsilon 1", "s--")):
@@ -175,14 +156,14 @@ def plots(rows: list[dict[str, Any]]) -> None:
         axis.set(xscale="log", yscale="log", xlabel="n", title="dense" if density == 1 else "10% sparse")
         axis.legend(fontsize=6)
     axes[0].set_ylabel("ms")
-    _save(figure, "auction_time")
+    save(figure, "auction_time")
     figure, axis = plt.subplots(figsize=(4.5, 3.2), layout="constrained")
     for seed in range(3):
         if row := last(rows, part="bidders", seed=seed):
             axis.plot(range(1, len(row["first_100"]) + 1), row["first_100"], label=f"instance {seed + 1}")
     axis.set(yscale="log", xlabel="round", ylabel="bidders", title="n = 1108, dense, epsilon 1")
     axis.legend()
-    _save(figure, "auction_bidders")
+    save(figure, "auction_bidders")
     figure, axis = plt.subplots(figsize=(4.5, 3.2), layout="constrained")
     values = sorted({row["asked_epsilon"] for row in rows if row["part"] == "epsilon" and row["asked_epsilon"]})
     if values:
@@ -191,12 +172,7 @@ def plots(rows: list[dict[str, Any]]) -> None:
         axis.plot(values, [max(row.get("gap_abs", 0), 0.5) for row in found], "s--", label="true gap (0 drawn at 0.5)")
         axis.set(xscale="log", yscale="log", xlabel="epsilon", title="n = 2458, dense")
         axis.legend()
-    _save(figure, "auction_epsilon")
-
-
-def _save(figure: Any, name: str) -> None:
-    IMAGES.mkdir(parents=True, exist_ok=True)
-    figure.savefig(IMAGES / f"{name}.svg", metadata={"Date": None})
+    save(figure, "auction_epsilon")
 
 
 def main() -> None:

@@ -7,15 +7,14 @@ docs/images/lap_*.svg, and puts the tables in the place of those below the same 
 import argparse
 import contextlib
 import io
-import json
 import re
 from pathlib import Path
 from typing import Any
 
 from benchmarks.instances import LAP_FAMILIES
-from benchmarks.rows import RESULTS
+from benchmarks.pages import cell, save, table
+from benchmarks.rows import read
 
-IMAGES = RESULTS.parent.parent / "docs" / "images"
 SIZES = (256, 512, 1024, 2048, 4096, 8192)
 # Milliseconds of published GPU solvers and of Algorithm 1015 with four threads, measured by us on the same kind of
 # machine (one H200, 16 Xeon cores) on the same instances; None: over 12 s, or not run.
@@ -62,31 +61,16 @@ PARTS = ("sort", "reduce_columns", "bid", "grow", "bid_coarse", "grow_coarse", "
 Row = dict[str, Any]
 
 
-def read(name: str) -> dict[tuple[str, int], Row]:
+def answers(name: str) -> dict[tuple[str, int], Row]:
     """The last row of each family and size whose answer was right; peers not run then keep their earlier times."""
     found: dict[tuple[str, int], Row] = {}
-    for line in (RESULTS / f"{name}.jsonl").read_text().splitlines():
-        row = json.loads(line)
+    for row in read(name):
         if not row.get("holds") or row.get("device") != "gpu":
             continue
         key = row["family"], row["n"]
         row["peers_ms"] = found.get(key, {}).get("peers_ms", {}) | row.get("peers_ms", {})
         found[key] = row
     return found
-
-
-def _cell(value: Any) -> str:
-    if not isinstance(value, (int, float)):
-        return "-" if value is None else str(value)
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def table(head: list[str], lines: list[list[Any]]) -> None:
-    print("| " + " | ".join(head) + " |")
-    print("|" + "---|" * len(head))
-    for line in lines:
-        print("| " + " | ".join(map(_cell, line)) + " |")
-    print()
 
 
 def others(family: str, n: int, row: Row) -> dict[str, float]:
@@ -106,7 +90,7 @@ def overview(found: dict[tuple[str, int], Row]) -> None:
                 line.append(None)
                 continue
             rivals = [ms for name, ms in others(family, n, row).items() if not name.startswith("allot")]
-            line.append(_cell(row["ms"]) + (f" ({_cell(min(rivals) / row['ms'])}x)" if rivals else ""))
+            line.append(cell(row["ms"]) + (f" ({cell(min(rivals) / row['ms'])}x)" if rivals else ""))
         lines.append(line)
     table(["family", *map(str, SIZES)], lines)
 
@@ -136,10 +120,9 @@ def big(found: dict[tuple[str, int], Row]) -> None:
 
 
 def crossover(name: str) -> None:
-    path = RESULTS / f"{name}.jsonl"
-    if not path.exists():
+    rows = {(r["family"], r["batch"], r["n"]): r for r in read(name) if r["holds"]}
+    if not rows:
         return
-    rows = {(r["family"], r["batch"], r["n"]): r for r in map(json.loads, path.read_text().splitlines()) if r["holds"]}
     print("Whole calls, CPU / GPU (ms), inputs in page-locked memory, proof on the device included.\n")
     for singles in (True, False):
         cases = sorted({(f, b) for f, b, _ in rows if (b == 1) == singles})
@@ -149,7 +132,7 @@ def crossover(name: str) -> None:
             line: list[Any] = [family if singles else f"{batch} x {family.removeprefix('batch ')}"]
             for n in sizes:
                 row = rows.get((family, batch, n))
-                line.append(f"{_cell(row['cpu_ms'])} / {_cell(row['gpu_ms'])}" if row else None)
+                line.append(f"{cell(row['cpu_ms'])} / {cell(row['gpu_ms'])}" if row else None)
             lines.append(line)
         table(["costs", *map(str, sizes)], lines)
 
@@ -161,7 +144,6 @@ def draw(found: dict[tuple[str, int], Row]) -> None:
     matplotlib.use("svg")
     import matplotlib.pyplot as plt
 
-    plt.rcParams["svg.hashsalt"] = "allot"
     families = ("u", "r1", "sqeuclid", "clustered")
     figure, axes = plt.subplots(1, len(families), figsize=(13, 3.6), sharey=True)
     for ax, family in zip(axes, families, strict=True):
@@ -182,7 +164,7 @@ def draw(found: dict[tuple[str, int], Row]) -> None:
     axes[0].set_ylabel("ms")
     axes[0].legend(fontsize=7)
     figure.tight_layout()
-    figure.savefig(IMAGES / "lap_time.svg", metadata={"Date": None})
+    save(figure, "lap_time")
     shown = [found[family, 4096] for family in LAP_FAMILIES if (family, 4096) in found]
     figure, ax = plt.subplots(figsize=(9, 3.6))
     left = [0.0] * len(shown)
@@ -194,7 +176,7 @@ def draw(found: dict[tuple[str, int], Row]) -> None:
     ax.set_xlabel("share of the time, n = 4096")
     ax.legend(fontsize=7, loc="upper center", bbox_to_anchor=(0.5, 1.13), ncols=7, frameon=False)
     figure.tight_layout()
-    figure.savefig(IMAGES / "lap_parts.svg", metadata={"Date": None})
+    save(figure, "lap_parts")
 
 
 def put_into(page: Path, printed: str) -> None:
@@ -213,7 +195,7 @@ def main() -> None:
     parser.add_argument("--name", default="lap_h200")
     parser.add_argument("--into", type=Path, help="page whose tables are replaced, as docs/benchmarks.md")
     arguments = parser.parse_args()
-    found = read(arguments.name)
+    found = answers(arguments.name)
     with contextlib.redirect_stdout(io.StringIO()) as out:
         overview(found)
         anatomy(found)

@@ -4,18 +4,16 @@ Reads benchmarks/results/<rows>.jsonl and writes docs/images/qap_*.svg; prints t
 """
 
 import argparse
-import json
-from pathlib import Path
 from typing import Any
 
 import matplotlib
 
-from benchmarks.rows import RESULTS
+from benchmarks.pages import save, table
+from benchmarks.rows import read
 
 matplotlib.use("svg")
 import matplotlib.pyplot as plt
 
-IMAGES = Path(__file__).parents[1] / "docs" / "images"
 PANELS = (
     ("threads", "threads", "threads per block", "seconds", "5: 2-opt, 6144 starts"),
     ("shared", "matrices_shared", "matrices in shared memory", "seconds", "6: 2-opt, 6144 starts"),
@@ -23,11 +21,6 @@ PANELS = (
     ("starts", "starts", "searches", "gap_pct", "8: 400 iterations"),
     ("seeds", "seeds", "seeds", "gap_pct", "9: best of, 256 searches"),
 )
-
-
-def rows_of(name: str) -> list[dict[str, Any]]:
-    """Every row of one result file."""
-    return [json.loads(line) for line in (RESULTS / f"{name}.jsonl").read_text().splitlines()]
 
 
 def latest(rows: list[dict[str, Any]]) -> dict[str, list[dict[str, Any]]]:
@@ -68,7 +61,7 @@ def plot_curves(runs: dict[str, list[dict[str, Any]]]) -> None:
         axes.grid(alpha=0.3)
     figure.supxlabel("seconds")
     figure.supylabel("percent above best known")
-    figure.savefig(IMAGES / "qap_gap.svg")
+    save(figure, "qap_gap")
 
 
 def plot_figures(rows: list[dict[str, Any]]) -> None:
@@ -92,26 +85,23 @@ def plot_figures(rows: list[dict[str, Any]]) -> None:
             axes.set_ylim(bottom=0)
         axes.legend(fontsize=7)
     figure.tight_layout()
-    figure.savefig(IMAGES / "qap_figures.svg")
+    save(figure, "qap_figures")
 
 
-def table(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
-    """Markdown on standard output."""
-    print("| " + " | ".join(columns) + " |\n|" + "---|" * len(columns))
-    for row in rows:
-        cells = [row.get(column) for column in columns]
-        print("| " + " | ".join(f"{c:.3g}" if isinstance(c, float) else str(c) for c in cells) + " |")
+def columns_of(rows: list[dict[str, Any]], columns: tuple[str, ...]) -> None:
+    """A table with these columns."""
+    table(list(columns), [[row.get(column) for column in columns] for row in rows])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", default="qap_h200")
-    rows = rows_of(parser.parse_args().rows)
+    rows = read(parser.parse_args().rows)
     by_part = {part: [row for row in rows if row["part"] == part] for part in {row["part"] for row in rows}}
     runs = latest(by_part.get("curves", []))
     plot_curves(runs)
     plot_figures(rows)
-    table(medians(runs), ("instance", "n", "seeds", "limit_s", "gap_pct", "worst_pct", "reached_s"))
+    columns_of(medians(runs), ("instance", "n", "seeds", "limit_s", "gap_pct", "worst_pct", "reached_s"))
     for part, columns in (
         ("speed", ("instance", "system", "moves_per_s")),
         ("twoopt", ("instance", "seconds", "gap_pct")),
@@ -122,7 +112,7 @@ def main() -> None:
         ("proofs", ("instance", "seconds", "termination", "objective", "bound", "nodes")),
     ):
         print(f"\n{part}")
-        table(by_part.get(part, []), columns)
+        columns_of(by_part.get(part, []), columns)
 
 
 if __name__ == "__main__":

@@ -18,6 +18,8 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
+READ_BYTES_PER_S = 4.6e12
+"""What a bare read reaches on an H200."""
 
 
 def _output(*command: str) -> str:
@@ -71,6 +73,12 @@ class Rows:
         print("  ".join(f"{key}={_short(value)}" for key, value in row.items()), flush=True)
         with self.path.open("a") as file:
             file.write(json.dumps(row | self.shared) + "\n")
+
+
+def read(name: str) -> list[dict[str, Any]]:
+    """The rows of benchmarks/results/<name>.jsonl; none where there is no such file."""
+    path = RESULTS / f"{name}.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
 
 
 def _module() -> list[str]:

@@ -1,24 +1,21 @@
 """Tables and plots of the transport measurements: python -m benchmarks.uot_report.
 
 Reads benchmarks/results/uot_h200.jsonl (the last row of each case counts), uot.jsonl, uot_peers_h200.jsonl and
-uot_error.jsonl, writes the tables
-between the `rows` marks of docs/benchmarks/uot.md, and draws docs/images/uot_*.svg.
+uot_error.jsonl, writes the tables between the `rows` marks of docs/benchmarks/uot.md, and draws docs/images/uot_*.svg.
 """
 
-import json
 import re
 from collections.abc import Callable
 from typing import Any
 
-from benchmarks.rows import RESULTS
+from benchmarks.pages import IMAGES, save
+from benchmarks.rows import read
 
-DOCS = RESULTS.parent.parent / "docs"
-IMAGES = DOCS / "images"
+PAGE = IMAGES.parent / "benchmarks" / "uot.md"
 
 
 def rows(bench: str, name: str = "uot_h200") -> list[dict[str, Any]]:
-    lines = (RESULTS / f"{name}.jsonl").read_text().splitlines()
-    return [row for row in map(json.loads, lines) if row["bench"] == bench]
+    return [row for row in read(name) if row["bench"] == bench]
 
 
 def last(bench: str, *key: str) -> dict[tuple[Any, ...], dict[str, Any]]:
@@ -84,9 +81,7 @@ def gpus_table() -> str:
 
 def _beside(kind: str, name: str) -> dict[str, dict[tuple[Any, ...], dict[str, Any]]]:
     """Last rows of one kind for the sizes that a peer was measured at: by method, by case."""
-    path = RESULTS / f"{name}.jsonl"
-    lines = path.read_text().splitlines() if path.exists() else []
-    found = [row for row in map(json.loads, lines) if row.get("kind") == kind]
+    found = [row for row in read(name) if row.get("kind") == kind]
     sizes = {row["n"] for row in found if "compared" in row}
     methods: dict[str, dict[tuple[Any, ...], dict[str, Any]]] = {}
     for row in found:
@@ -146,12 +141,11 @@ TABLES: dict[str, Callable[[], str]] = {
 
 
 def write_tables() -> None:
-    page = DOCS / "benchmarks" / "uot.md"
-    text = page.read_text()
+    text = PAGE.read_text()
     for name, table in TABLES.items():
         mark = re.compile(rf"(<!-- rows: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
         text = mark.sub(lambda m, table=table: f"{m.group(1)}{table()}\n{m.group(2)}", text)
-    page.write_text(text)
+    PAGE.write_text(text)
 
 
 def bandwidth(pyplot: Any) -> None:
@@ -163,7 +157,7 @@ def bandwidth(pyplot: Any) -> None:
     axes.set_xticks([1024, 2048, 4096, 8192, 20480], ["1024", "2048", "4096", "8192", "20480"])
     axes.legend()
     figure.tight_layout()
-    figure.savefig(IMAGES / "uot_bandwidth.svg")
+    save(figure, "uot_bandwidth")
 
 
 def gap(pyplot: Any) -> None:
@@ -177,7 +171,7 @@ def gap(pyplot: Any) -> None:
     axes.set_xticks(list(places), [f"n {n}\nreg {reg}, reg_m {reg_m:g}" for n, reg, reg_m in cases])
     axes.legend(["POT, torch", "allot, log"])
     figure.tight_layout()
-    figure.savefig(IMAGES / "uot_gap.svg")
+    save(figure, "uot_gap")
 
 
 def error(pyplot: Any) -> None:
@@ -189,14 +183,13 @@ def error(pyplot: Any) -> None:
     axes.set(xscale="log", yscale="log", xlabel="reg", ylabel="L1 error of the plan / mass", ylim=(1e-11, 20))
     axes.legend(fontsize=8)
     figure.tight_layout()
-    figure.savefig(IMAGES / "uot_error.svg")
+    save(figure, "uot_error")
 
 
 def main() -> None:
     import matplotlib
 
     matplotlib.use("svg")
-    matplotlib.rcParams["svg.hashsalt"] = "allot"
     from matplotlib import pyplot
 
     write_tables()

@@ -45,7 +45,8 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
     Guarantee: heuristic, with a proved bound; optimal when the bound meets the objective. Deterministic per seed as
         long as the clock does not end it.
     Numerics: deltas in float32 or int32 where they are provably exact, else int64 or float64.
-    Complexity: 2 n^2 products per iteration and block; 8 n^2 bytes of shared memory per block (n <= 128).
+    Complexity: 3 n^2 / 2 products per iteration and block; 12 n^2 bytes of state per block, in shared memory as far as
+        it goes (member.cuh), else in L1 and L2.
     Errors: as for the CPU.
     Differs: from (Novoa and Qasem 2019) as listed in multistart.cu.
     Source: Taillard (1991); Benlic and Hao (2015); Novoa and Qasem (2019).
@@ -129,7 +130,7 @@ def _prove(
     try:
         found = gpu_memetic.evolve(
             penalised(problem), watched, seed=options.seed + 1, start=best,
-            policy=gpu_memetic.Policy(growth=1 if small else 1.5),
+            policy=gpu_memetic.Policy(growth=1) if small else gpu_memetic.Policy(),
             share=1.0 if plant is None else SHARE_OF_EASY if small else SHARE_OF_HARD,
         )  # fmt: skip
     finally:

@@ -31,7 +31,7 @@ TILES = ((4, 5), (2, 5), (4, 3), (4, 10), (8, 16), (16, 32), (32, 64))
 (8, 16) reaches n = 512; the last two lie in local memory and reach n = 1024 and 2048."""
 POLL_S = 0.001
 SLICE = 50_000_000
-"""Exchanges of one search in one launch, so that a launch ends within a second even without a stop."""
+"""Exchanges of one tabu search in one launch, so that a launch ends within a second even without a stop."""
 
 
 def _record(*fields: tuple[str, Any]) -> np.dtype:
@@ -201,7 +201,7 @@ def run(
     while termination is None:
         left = iterations
         while left > 0 and termination is None:  # a round longer than a slice starts anew from frequency memory
-            part = min(left, max(1, SLICE // (n * n // 2)))
+            part = left if tenure is None else min(left, max(1, SLICE // (n * n // 2)))  # 2-opt ends by itself
             searches.launch(part, tenure)
             left -= part
             best = watch(searches, deadline)

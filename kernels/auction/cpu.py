@@ -15,7 +15,7 @@ from kernels.auction import cpu_paths as paths
 from kernels.auction import cpu_rounds as rounds
 from kernels.auction.cpu_rows import empty_lists
 from kernels.auction.cpu_start import State, from_points, keep_seats, list_rows, start
-from kernels.auction.scaling import ENOUGH, Arithmetic, arithmetic_of, epsilons, proves, whole_prices
+from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, arithmetic_of, epsilons, proves, whole_prices
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.sparse import Auction, is_complete, with_private_columns
@@ -26,7 +26,6 @@ BATCH_BIDS = 20_000
 BATCH_SCANS = 10_000
 """Row scans between two looks at the clock: some 5 ms."""
 
-FOREVER = 2**62
 RESETS = 5
 """Attempts to settle the prices of spare columns before starting from zero."""
 

@@ -10,7 +10,7 @@ import numpy as np
 from kernels.auction import gpu_buffers as memory
 from kernels.auction.gpu_buffers import Device
 from kernels.auction.gpu_start import arithmetic, from_points, keep_seats, spreads, start_from
-from kernels.auction.scaling import ENOUGH, Arithmetic, epsilons, proves, whole_prices
+from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, epsilons, proves, whole_prices
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import PointAuction
@@ -25,7 +25,6 @@ GRAPH_ROUNDS = 64
 """Rounds captured into one CUDA graph."""
 PATIENCE = 400
 """Rounds of a phase that paths follow; only graphs without an assignment come near it."""
-FOREVER = 2**62
 ROUND = ("bid", "reread", "settle", "award", "tidy", "finish")
 ALONE = {"blocks": 1, "block": 1}
 

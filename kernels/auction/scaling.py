@@ -19,6 +19,8 @@ ENOUGH = 250
 On the paper's weights at epsilon 1, n = 500 to 18000, ms on an H200, dense and sparse: after 100 rounds 1.1 to 8.6 and
 1.2 to 7.9; 250: 1.3 to 8.1, 1.2 to 9.3; 1000: 1.6 to 7.9, 1.9 to 9.9; 4000: 1.8 to 9.3, 4.1 to 14.
 """
+FOREVER = 2**62
+"""Rounds where no limit is set."""
 FEW_LOOSE = 2
 """An earlier answer is kept while no more rows than this want another column: paths are long where few are free."""
 MOST_SCALED = 2**61

@@ -65,6 +65,11 @@ def follow(problem: UnbalancedTransport, options: Any, deadline: Deadline, steps
     return solution
 
 
+def wants_float64(problem: UnbalancedTransport, options: Any, spread: float, cheap: bool) -> bool:
+    """Where storage is left to us: for small problems, and where float32 has too few digits for what is asked."""
+    return cheap or options.tolerance < 1e-7 or spread / problem.reg > 1e5
+
+
 def batched(
     problem: UnbalancedTransport,
     options: Any,

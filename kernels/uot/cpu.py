@@ -11,7 +11,7 @@ from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot import cpu_map
-from kernels.uot.course import Run, Steps, batched, follow
+from kernels.uot.course import Run, Steps, batched, follow, wants_float64
 from kernels.uot.cpu_answer import answer
 from kernels.uot.cpu_sweeps import LOG2E, make_sweeps
 from kernels.uot.marginals import Marginals
@@ -87,11 +87,10 @@ def _method(problem: UnbalancedTransport, options: Any) -> str:
 
 
 def _working_type(problem: UnbalancedTransport, options: Any, spread: float) -> str:
-    """float32 where it is asked for, or where the problem is large and float32 has digits enough for it."""
+    """float64 or float32; storage in 16 bits is a matter of GPUs."""
     if options.storage != "auto":
         return "float64" if options.storage == "float64" else "float32"
-    fine = options.tolerance < 1e-7 or spread / problem.reg > 1e5
-    return "float64" if fine or _cheap(problem) else "float32"
+    return "float64" if wants_float64(problem, options, spread, _cheap(problem)) else "float32"
 
 
 def _find(

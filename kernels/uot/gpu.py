@@ -10,7 +10,7 @@ from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot import gpu_launch as on
 from kernels.uot import gpu_map
-from kernels.uot.course import Run, Steps, follow
+from kernels.uot.course import Run, Steps, follow, wants_float64
 from kernels.uot.gpu_answer import answer
 from kernels.uot.gpu_batch import solve_batch
 from kernels.uot.gpu_dense import SAFE, exact, solve_dense
@@ -76,7 +76,7 @@ def _find(
             pass  # rows too long for shared memory: block by block instead
     g = cp.zeros(problem.shape[1]) if problem.g0 is None else cp.asarray(problem.g0)
     method = "points" if problem.cost is None else "log"
-    polish = POLISH if options.acceleration and problem.a.size * problem.b.size < SMALL else 1.0
+    polish = POLISH if options.acceleration and _small(problem) else 1.0
     return method, exact(problem, options, deadline, spread, stages, g, options.iterations, polish)
 
 
@@ -97,12 +97,14 @@ def _on_devices(problem: UnbalancedTransport, options: Any, deadline: Deadline, 
 
 
 def _storage(problem: UnbalancedTransport, options: Any, spread: float) -> str:
-    """float32 where it is asked for, or where the problem is large and float32 has digits enough for it."""
     if options.storage != "auto":
         return str(options.storage)
+    return "float64" if wants_float64(problem, options, spread, _small(problem)) else "float32"
+
+
+def _small(problem: UnbalancedTransport) -> bool:
     m, n = problem.shape
-    fine = options.tolerance < 1e-7 or spread / problem.reg > 1e5
-    return "float64" if fine or m * n < SMALL else "float32"
+    return m * n < SMALL
 
 
 def warm_up() -> None:

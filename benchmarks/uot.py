@@ -1,5 +1,7 @@
 """Unbalanced transport on the CPU beside its peers: python -m benchmarks.uot [--sizes 1024,4096,10240] [--no-gap].
 
+With --counts, alone: `count` rows, the sweeps to a gap of 1e-6 with acceleration and without, in float64.
+
 `iteration` rows: milliseconds of one full Sinkhorn iteration, everything set up, in float32; POT's is the difference of
 two runs of different length. `read` is a bare pass over the kernel, the least that any iteration can take. `gap` rows:
 time to a certified relative gap of 1e-6, ours with and without acceleration (the same sweeps), and POT's own loop (in
@@ -27,6 +29,8 @@ from kernels.uot.cpu_sweeps import FusedSweeps, LogSweeps
 from kernels.uot.cpu_threads import in_threads, summed
 
 UOT = SOLVERS["uot"]
+CASES = ((0.05, 1.0), (0.01, 1.0), (0.01, 10.0), (0.01, 100.0))
+"""reg and reg_m of the times to a gap."""
 
 
 def options(**given: Any) -> TransportOptions:
@@ -171,6 +175,18 @@ def pot_to_gap(
         step = max(20, done // 4)
 
 
+def count(rows: Rows, n: int, reg: float, reg_m: float) -> None:
+    """Sweeps to a relative gap of 1e-6 in float64, with acceleration and without."""
+    cost, a, b = instances.uot(n)
+    for name, acceleration in (("allot", True), ("plain sinkhorn", False)):
+        more: dict[str, Any] = {"method": "log", "storage": "float64", "iterations": 100_000}
+        chosen = options(reg=reg, reg_m=reg_m, acceleration=acceleration, tolerance=uot_peers.GAP, **more)
+        problem = UOT.build({"cost": cost, "a": a, "b": b}, chosen)
+        solution = UOT.solve(problem, chosen, Deadline())
+        gap = UOT.certify(problem, solution).gap_rel
+        rows.add(kind="count", n=n, reg=reg, reg_m=reg_m, method=name, iterations=solution.iterations, gap_rel=gap)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--sizes", default="1024,2048,4096,10240")
@@ -178,15 +194,20 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=15)
     parser.add_argument("--limit-s", type=float, default=60.0)
     parser.add_argument("--no-gap", action="store_true")
+    parser.add_argument("--counts", action="store_true", help="count sweeps to a gap at n = 1000, and nothing else")
     arguments = parser.parse_args()
     rows = Rows("uot")
     UOT.warm_up("cpu")
+    if arguments.counts:
+        for case in CASES:
+            count(rows, 1000, *case)
+        return
     for n in map(int, filter(None, arguments.sizes.split(","))):
         iteration(rows, n, arguments.repeats)
     if not arguments.no_gap:
         for n in map(int, arguments.gap_sizes.split(",")):
-            for reg, reg_m in ((0.05, 1.0), (0.01, 1.0), (0.01, 10.0), (0.01, 100.0)):
-                to_gap(rows, n, reg, reg_m, arguments.limit_s)
+            for case in CASES:
+                to_gap(rows, n, *case, arguments.limit_s)
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@
 from kernels.card import Device, Estimate, InputSpec, Options, Solver
 from kernels.deadline import Deadline, Progress
 from kernels.problems import UNASSIGNED, Array, Csr, Inputs, InvalidProblem
+from kernels.proving import solve_and_prove
 from kernels.registry import SOLVERS
 from kernels.solution import Certificate, Number, Solution, Termination
 from kernels.warming import solve_each_form
@@ -34,5 +35,6 @@ __all__ = [
     "Solution",
     "Solver",
     "Termination",
+    "solve_and_prove",
     "solve_each_form",
 ]

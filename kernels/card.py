@@ -3,13 +3,13 @@
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
 
 from kernels.deadline import Deadline
 from kernels.problems import Inputs
-from kernels.solution import Certificate, Solution
+from kernels.solution import Certificate, Solution, unheard
 
 Device = Literal["cpu", "gpu"]
 
@@ -32,11 +32,22 @@ class InputSpec:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a solve will need, before it runs. Seconds are a guess, bytes an upper bound."""
+    """What a job will need, before it runs: an upper bound on its bytes, a guess of its seconds.
+
+    `seconds` is the solver's time alone and `certify_seconds` its certificate's.
+    """
 
     host_bytes: int
     device_bytes: int
     seconds: float
+    certify_seconds: float = 0.0
+
+
+class Certify(Protocol):
+    """Recomputes a proof; `progress` hears how far it has come, in [0, 1]."""
+
+    def __call__(self, problem: Any, solution: Solution, progress: Callable[[float], None] = unheard, /) -> Certificate:
+        """See `Solver.certify`."""
 
 
 @dataclass(frozen=True)
@@ -50,6 +61,9 @@ class Solver:
         options: its options as a pydantic model (a subclass of `Options`).
         build: checks inputs and options and returns the problem; raises `InvalidProblem`.
         certify: recomputes the proof from problem and solution with code of kernels/certificates.
+        mend: given a solution whose termination its certificate did not earn, returns a better founded one (duals
+            rebuilt from the assignment, or a cold solve) or None when there is nothing to try. It looks at the
+            deadline. Only `kernels.proving` calls it.
         estimate: memory and time from problem and options on a device, without solving.
         prefers_gpu: True when the GPU, where there is one, is the faster device for this problem (measured).
         spreads: True when the GPU solver can divide this problem among several GPUs of one worker.
@@ -64,13 +78,14 @@ class Solver:
     inputs: tuple[InputSpec, ...]
     options: type[Options]
     build: Callable[[Inputs, Any], Any]
-    certify: Callable[[Any, Solution], Certificate]
+    certify: Certify
     estimate: Callable[[Any, Any, Device], Estimate]
     prefers_gpu: Callable[[Any, Any], bool]
     modules: Mapping[Device, str]
     warm_start: Mapping[str, str] = field(default_factory=dict)
     example: Mapping[str, Any] = field(default_factory=dict)
     spreads: Callable[[Any, Any], bool] = lambda problem, options: False
+    mend: Callable[[Any, Any, Solution, Deadline, Device], Solution | None] | None = None
 
     def solve(self, problem: Any, options: Any, deadline: Deadline, device: Device = "cpu") -> Solution:
         """Run the solver of `device`. Raises KeyError when this solver has none for it."""

@@ -6,14 +6,14 @@ best solution with that termination. It calls `report()` with every new incumben
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from kernels.solution import Number, Termination
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a solve has come; None means not known. `fraction` is in [0, 1]."""
+    """How far a job has come; None means not known. `fraction` is in [0, 1] and counts within `phase`."""
 
     iteration: int = 0
     objective: Number | None = None
@@ -21,6 +21,7 @@ class Progress:
     gap: float | None = None
     fraction: float | None = None
     elapsed_s: float = 0.0
+    phase: str = "solve"
 
 
 class Deadline:
@@ -42,6 +43,17 @@ class Deadline:
         self._limit_s = float("inf") if time_limit_s is None else time_limit_s
         self._cancelled = cancelled
         self._on_progress = on_progress
+        self._reserved_s = 0.0
+        self._phase = "solve"
+        self._last = Progress()
+
+    def reserve(self, seconds: float) -> None:
+        """Keep so many seconds of the limit for what comes after the solver: `expired` says so that much earlier."""
+        self._reserved_s = max(0.0, seconds)
+
+    def enter(self, phase: str) -> None:
+        """Name what the next reports are about: "solve" at first, "certify" afterwards."""
+        self._phase = phase
 
     @property
     def elapsed_s(self) -> float:
@@ -50,14 +62,14 @@ class Deadline:
 
     @property
     def remaining_s(self) -> float:
-        """Seconds left, inf without a limit, never negative."""
-        return max(0.0, self._limit_s - self.elapsed_s)
+        """Seconds left to the solver, inf without a limit, never negative."""
+        return max(0.0, self._limit_s - self._reserved_s - self.elapsed_s)
 
     def expired(self) -> Termination | None:
         """STOPPED once cancelled, TIME_LIMIT once out of time, else None."""
         if self._cancelled is not None and self._cancelled():
             return Termination.STOPPED
-        if self.elapsed_s >= self._limit_s:
+        if self.elapsed_s >= self._limit_s - self._reserved_s:
             return Termination.TIME_LIMIT
         return None
 
@@ -75,4 +87,11 @@ class Deadline:
         if objective is not None and bound is not None:
             scale = max(abs(objective), abs(bound))
             gap = abs(objective - bound) / scale if scale else 0.0
-        self._on_progress(Progress(iteration, objective, bound, gap, fraction, self.elapsed_s))
+        self._last = Progress(iteration, objective, bound, gap, fraction, self.elapsed_s, self._phase)
+        self._on_progress(self._last)
+
+    def advance(self, fraction: float) -> None:
+        """Report a fraction of the present phase alone; iteration, objective and bound stay as last reported."""
+        if self._on_progress is not None:
+            self._last = replace(self._last, fraction=fraction, elapsed_s=self.elapsed_s, phase=self._phase)
+            self._on_progress(self._last)

@@ -49,8 +49,10 @@ class Certificate:
     `objective` is recomputed from the answer; `bound` is a proved bound on the optimum (below when minimising,
     above when maximising), None when there is none. `gap_abs` = |objective - bound| and
     `gap_rel` = gap_abs / max(|objective|, |bound|), 0 when both are 0. `max_violation` is the largest constraint
-    violation found, in the units named in `proved`. `holds` is False when the solution does not deliver what its
-    termination claims: the job then fails. For a batch, objective and bound are sums and violations maxima.
+    violation found, in the units named in `proved`. `holds` is False when the answer is not one: a column used twice,
+    a forbidden entry, a plan with negative mass; the job then fails. `termination` is the word that the gap earns,
+    where that is not the word that the solver claimed (an optimum whose duals leave a gap is "converged"); None leaves
+    the solver's word. For a batch, objective and bound are sums and violations maxima.
     """
 
     objective: Number | None
@@ -61,3 +63,8 @@ class Certificate:
     holds: bool
     proved: str
     facts: dict[str, Any] = field(default_factory=dict)
+    termination: Termination | None = None
+
+
+def unheard(fraction: float) -> None:
+    """Takes a certificate's progress where nobody listens."""

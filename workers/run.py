@@ -17,7 +17,19 @@ from typing import Any, TypeVar
 
 import redis
 
-from kernels import SOLVERS, Array, Certificate, Csr, Deadline, Device, InvalidProblem, Solution, Solver, Termination
+from kernels import (
+    SOLVERS,
+    Array,
+    Certificate,
+    Csr,
+    Deadline,
+    Device,
+    InvalidProblem,
+    Solution,
+    Solver,
+    Termination,
+    solve_and_prove,
+)
 from workers import gpu_memory
 from workers.codec import InvalidUpload
 from workers.failure import Failure, failure
@@ -140,16 +152,14 @@ def _explained(error: Exception, record: Mapping[str, str]) -> Failure:
 def _answer(card: Solver, record: Mapping[str, str], bench: Bench, watch: Watch) -> Answer:
     queued = 1e3 * (float(record["begun_at"]) - float(record["created_at"]))
     timings: dict[str, float] = {"queued": max(0.0, queued)}
-    limit = float(record["time_limit_s"])
+    deadline = Deadline(float(record["time_limit_s"]), watch.cancelled, watch.progress)
     try:
         options = card.options(**json.loads(record["options"]))
         with _clock(timings, "load"):
             problem = card.build(_load(json.loads(record["inputs"]), bench), options)
-        with _clock(timings, "solve"):
-            solution = _solve(card, problem, options, bench, lambda: Deadline(limit, watch.cancelled, watch.progress))
+        solve = partial(_solve, card, problem, options, bench, deadline)
+        solution, certificate = solve_and_prove(card, problem, options, deadline, bench.device, solve)
         timings |= solution.timings_ms
-        with _clock(timings, "certify"):
-            certificate = card.certify(problem, solution)
     except (InvalidProblem, InvalidUpload) as error:
         raise JobFails("invalid-problem", "The input is wrong", str(error), field=error.field) from error
     except UnknownBlob as error:
@@ -164,13 +174,13 @@ def _load(references: Mapping[str, Any], bench: Bench) -> dict[str, Array | Csr]
     return inputs if bench.staging is None else bench.staging.stage(inputs)
 
 
-def _solve(card: Solver, problem: Any, options: Any, bench: Bench, deadline: Callable[[], Deadline]) -> Solution:
+def _solve(card: Solver, problem: Any, options: Any, bench: Bench, deadline: Deadline) -> Solution:
     """Solve; on a GPU that runs out of memory, once more with the pool's blocks given back."""
     if bench.device == "cpu":
-        return card.solve(problem, options, deadline(), "cpu")
+        return card.solve(problem, options, deadline, "cpu")
     for attempt in (1, 2):
         try:
-            solution = card.solve(problem, options, deadline(), "gpu")
+            solution = card.solve(problem, options, deadline, "gpu")
             gpu_memory.synchronize()
             return solution
         except Exception as error:

@@ -6,13 +6,14 @@ the claimed u, to measure how far it is off) from the solver. Sums of floats are
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from kernels.problems import UNASSIGNED, Array, Assignment, Csr
-from kernels.solution import Certificate, Number, Solution, Termination
+from kernels.solution import Certificate, Number, Solution, Termination, unheard
 
 BLOCK_BYTES = 1 << 22
 PARTIAL = (Termination.TIME_LIMIT, Termination.ITERATION_LIMIT, Termination.STOPPED)
@@ -31,7 +32,7 @@ class _Proof:
     why: str = ""
 
 
-def certify_dense(problem: Assignment, solution: Solution) -> Certificate:
+def certify_dense(problem: Assignment, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
     """Recompute objective, bound and violations of a dense problem or of every problem of a batch.
 
     For integers everything is exact and an optimal answer must have gap and violation 0. For floats the duals may be

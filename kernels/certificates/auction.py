@@ -4,7 +4,7 @@ For prices p >= 0, u_i = max(reject_i, max_j b_ij - p_j) and any assignment a: s
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import PointAuction
 from kernels.problems.sparse import Auction
-from kernels.solution import Certificate, Number, Solution, Termination
+from kernels.solution import Certificate, Number, Solution, Termination, unheard
 
 CHUNK = 1 << 24
 """Entries looked at together: 128 MiB of float64."""
@@ -21,7 +21,7 @@ SAMPLE = 256
 """Rows whose nearest neighbours are worked out again."""
 
 
-def auction(problem: Auction, solution: Solution) -> Certificate:
+def auction(problem: Auction, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
     """Recompute the objective, the dual bound from the prices, and judge them by the solution's termination.
 
     `max_violation` is in units of benefit: how far reported profits fall short of b - p, or prices of 0. For integer

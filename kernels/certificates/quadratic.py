@@ -1,17 +1,20 @@
 """Checks a quadratic assignment: objective recomputed in int64, each bound from its own evidence."""
 
+from collections.abc import Callable
 from math import ceil, fsum, gcd
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
 from kernels.problems import Array, QuadraticAssignment
-from kernels.solution import Certificate, Number, Solution, Termination
+from kernels.solution import Certificate, Number, Solution, Termination, unheard
 
 EPS = float(np.finfo(np.float64).eps)
 
 
-def certify(problem: QuadraticAssignment, solution: Solution) -> Certificate:
+def certify(
+    problem: QuadraticAssignment, solution: Solution, progress: Callable[[float], None] = unheard
+) -> Certificate:
     """Recompute objective and bounds; hold the termination to what they prove.
 
     A bound from Gilmore-Lawler is u and v with u_i + v_j <= l_ij for all allowed pairs, l recomputed here by sorting.

@@ -9,6 +9,7 @@ value is that of the plan that was returned, or of P(f, g) where only potentials
 were made exact. Everything is float64, one block of rows at a time.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,13 +17,15 @@ import numpy as np
 from kernels.certificates.transport_answer import Answer
 from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
-from kernels.solution import Certificate, Solution, Termination
+from kernels.solution import Certificate, Solution, Termination, unheard
 
 ROUNDING = 1e-9  # the primal may lie below the dual by this, relative
 UNREPAIRED = 1e-5  # L1 distance over mass at which balanced marginals pass where they cannot be repaired
 
 
-def certify(problem: UnbalancedTransport, solution: Solution) -> Certificate:
+def certify(
+    problem: UnbalancedTransport, solution: Solution, progress: Callable[[float], None] = unheard
+) -> Certificate:
     """Recompute primal, dual and marginals of one problem, or of each problem of a batch."""
     if solution.termination is Termination.INFEASIBLE:
         return _infeasible(problem, solution)

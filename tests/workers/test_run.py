@@ -57,11 +57,11 @@ def swap(problem: Any, options: Any, deadline: Any) -> Solution:
     return Solution(Termination.OPTIMAL, "guess", {"assignment": np.array([1, 0]), "u": np.zeros(2), "v": np.zeros(2)})
 
 
-def refuted(problem: Any, solution: Solution) -> Certificate:
+def refuted(problem: Any, solution: Solution, progress: Any) -> Certificate:
     return Certificate(1, None, None, None, 7.0, False, "column 0 is taken twice")
 
 
-def nothing_yet(problem: Any, solution: Solution) -> Certificate:
+def nothing_yet(problem: Any, solution: Solution, progress: Any) -> Certificate:
     return Certificate(None, None, None, None, 0, True, "nothing was found yet")
 
 

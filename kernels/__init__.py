@@ -10,7 +10,7 @@
 """
 
 from kernels.card import Device, Estimate, InputSpec, Options, Solver
-from kernels.deadline import Deadline, Progress
+from kernels.deadline import Deadline, Phase, Progress
 from kernels.problems import UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.proving import solve_and_prove
 from kernels.registry import SOLVERS
@@ -31,6 +31,7 @@ __all__ = [
     "InvalidProblem",
     "Number",
     "Options",
+    "Phase",
     "Progress",
     "Solution",
     "Solver",

@@ -34,13 +34,19 @@ class InputSpec:
 class Estimate:
     """What a job will need, before it runs: an upper bound on its bytes, a guess of its seconds.
 
-    `seconds` is the solver's time alone and `certify_seconds` its certificate's.
+    Attributes:
+        host_bytes: of memory that loading, solving and certifying take at their peak, the inputs among them.
+        device_bytes: of a GPU's memory.
+        seconds: of the solver alone, if nothing but its own stopping rules ends it; inf where only a time limit does.
+        certify_seconds: of one certificate. A time limit is kept by it: rather too high than too low.
+        first_seconds: of the solver when there is no time at all: the first answer that it can give.
     """
 
     host_bytes: int
     device_bytes: int
     seconds: float
     certify_seconds: float = 0.0
+    first_seconds: float = 0.0
 
 
 class Certify(Protocol):

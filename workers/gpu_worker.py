@@ -33,10 +33,11 @@ from workers import devices
 from workers.allowed import AllowedJob, NoPenalty
 from workers.config import Settings
 from workers.connection import connect
-from workers.failure import CANCELLED, SHUTDOWN, STOPPED, Failure, device_lost, died, overran
+from workers.failure import SHUTDOWN, STOPPED, Failure, device_lost, died
 from workers.janitor import Janitor
 from workers.job import Device
 from workers.link import ChildFailed, Link
+from workers.patience import Patience
 from workers.process import cpus, die_with, host_bytes, with_threads
 from workers.records import Records
 
@@ -76,6 +77,7 @@ class PinnedWorker(Worker):  # type: ignore[misc]
         self._published = 0.0
         self._outcome: str | None = None
         self._why_killed: Failure | None = None
+        self._patience = Patience(settings.hard_margin_s, settings.cancel_grace_s)
         environ = with_threads(os.environ | settings.to_env(), threads)
         if gpus:
             environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.uuid for gpu in gpus)
@@ -174,17 +176,16 @@ class PinnedWorker(Worker):  # type: ignore[misc]
         return max(2, int(self.settings.lost_after_s))
 
     def maintain_heartbeats(self, job: RqJob) -> None:
-        """Called each second of a job: beat, and kill a child that ignores its deadline or a cancellation."""
+        """Called each second of a job: beat, and kill a child that is taken for hung (workers/patience.py)."""
         try:
             super().maintain_heartbeats(job)
-            cancelled = self._redis.hget(f"allot:job:{job.id}", "cancel")
+            awaited = self._records.awaited(job.id)
         except (redis.ConnectionError, redis.TimeoutError) as error:
             log.warning("Redis is away during job %s: %s", job.id, error)
             return
-        if self.current_job_working_time > job.timeout:
-            self._kill_for(overran(self.settings.hard_margin_s))
-        elif cancelled is not None and time.time() - float(cancelled) > self.settings.cancel_grace_s:
-            self._kill_for(CANCELLED)
+        why = self._patience.over(self.current_job_working_time, time.time(), awaited)
+        if why is not None:
+            self._kill_for(why)
 
     def _kill_for(self, why: Failure) -> None:
         self._why_killed = why
@@ -208,6 +209,7 @@ class PinnedWorker(Worker):  # type: ignore[misc]
     def _forget_last_job(self) -> None:
         self._outcome = None
         self._why_killed = None
+        self._patience = Patience(self.settings.hard_margin_s, self.settings.cancel_grace_s)
 
     def fork_work_horse(self, job: RqJob, queue: Queue) -> None:
         """No fork: send the job to the child that is there."""

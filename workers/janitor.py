@@ -150,7 +150,7 @@ class Janitor:
         return found
 
     def _send(self, job_id: str, record: dict[str, str]) -> None:
-        self._jobs.send(job_id, "gpu" if record["queue"] == "gpu" else "cpu", float(record["time_limit_s"]))
+        self._jobs.send(job_id, "gpu" if record["queue"] == "gpu" else "cpu")
 
     def _forget_workers(self) -> None:
         for name, text in self._redis.hgetall("allot:workers").items():

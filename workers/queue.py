@@ -94,10 +94,10 @@ class Jobs:
             raise QueueFull(f"{most} jobs are waiting for a {queue} already")
         if outcome == "blob":
             raise UnknownBlob(f"there is no blob {told}")
-        self.send(job_id, queue, float(record["time_limit_s"]))
+        self.send(job_id, queue)
         return self.get(job_id, submission.owner), True
 
-    def send(self, job_id: str, queue: Device, time_limit_s: float) -> None:
+    def send(self, job_id: str, queue: Device) -> None:
         """Hand a recorded job to RQ (the janitor does so when a submitter died in between)."""
         target = self._queues[queue]
         with target.connection.pipeline() as pipeline:
@@ -105,7 +105,7 @@ class Jobs:
                 JOB_FUNCTION,
                 args=(job_id,),
                 job_id=job_id,
-                timeout=int(time_limit_s + self.settings.hard_margin_s) + 1,
+                timeout=-1,  # RQ knows of none: workers/patience.py
                 result_ttl=0,
                 failure_ttl=int(self.settings.result_ttl_s) + 1,
                 retry=Retry(max=max(1, self.settings.attempts - 1), enqueue_at_front=True),

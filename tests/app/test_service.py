@@ -1,10 +1,12 @@
+import dataclasses
 import re
+from typing import get_args
 
 import httpx
 import numpy as np
 import pytest
 
-from kernels import SOLVERS
+from kernels import SOLVERS, Phase, Progress
 from tests.app.conftest import LAP
 from tests.app.test_bad_input import check
 
@@ -31,6 +33,12 @@ def test_openapi_is_whole(client: httpx.Client) -> None:
     for path, verbs in api["paths"].items():
         for verb, operation in verbs.items():
             assert operation["description"], (verb, path)
+
+
+def test_the_phase_of_a_job_is_documented(client: httpx.Client) -> None:
+    fields = client.get("/openapi.json").json()["components"]["schemas"]["Progress"]["properties"]
+    assert fields["phase"]["enum"] == list(get_args(Phase))
+    assert fields.keys() == {field.name for field in dataclasses.fields(Progress)}
 
 
 def test_solvers(client: httpx.Client) -> None:

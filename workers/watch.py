@@ -14,7 +14,7 @@ LOOK_S = 0.05
 """Between two looks at the cancel flag: a solver may ask far more often."""
 TELL_S = 0.2
 TELL_SOON_S = 0.05
-"""Of a new incumbent or another phase; a job that is done sooner tells of no phase at all."""
+"""Of a new incumbent. Another phase is told of at once, but a job that is done sooner tells of none at all."""
 KINDS = ("phase", "progress", "incumbent")
 """Of reports, by how much they matter; the first is published as "progress", and only while its phase lasts."""
 log = logging.getLogger(__name__)
@@ -55,8 +55,9 @@ class Watch:
         kind = _kind(progress, last, better)
         self._pending = (max(kind, self._pending[0], key=KINDS.index) if self._pending else kind, progress)
         now = time.monotonic()
-        since = now - (max(self._told, self._began) if kind == "phase" else self._told)
-        if since >= (TELL_SOON_S if turned or self._pending[0] == "incumbent" else TELL_S):
+        long = now - self._began >= TELL_SOON_S
+        due = now - self._told >= (TELL_SOON_S if self._pending[0] == "incumbent" else TELL_S)
+        if (long and (turned or due)) or (due and kind != "phase"):
             self._publish()
 
     def flush(self) -> None:

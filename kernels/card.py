@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -51,6 +51,11 @@ class Estimate:
     seconds: float
     certify_seconds: float = 0.0
     first_seconds: float = 0.0
+
+    def within(self, time_limit_s: float) -> "Estimate":
+        """The same under a time limit: the solver stops early enough for its certificate, but not without an answer."""
+        most = max(self.first_seconds, time_limit_s - self.certify_seconds)
+        return replace(self, seconds=min(self.seconds, most))
 
 
 class Certify(Protocol):

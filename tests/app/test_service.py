@@ -6,6 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
+from app.service import round_up
 from kernels import SOLVERS, Phase, Progress
 from tests.app.conftest import LAP
 from tests.app.test_bad_input import check
@@ -59,6 +60,20 @@ def test_estimates(client: httpx.Client) -> None:
     assert told["estimates"]["cpu"]["host_bytes"] > 0
     assert told["device"] == "cpu"
     check(client.post("/v1/estimates", json={"solver": "lap", "inputs": {"cost": [[1], [2, 3]]}}), 422, "cost")
+
+
+def test_estimates_keep_to_the_time_limit_and_to_two_digits(client: httpx.Client) -> None:
+    flow = [[(i * 7 + j * 13) % 31 for j in range(40)] for i in range(40)]
+    job = {"solver": "qap", "inputs": {"flow": flow, "distance": flow}, "time_limit_s": 4.5678}
+    told = client.post("/v1/estimates", json=job).json()["estimates"]["cpu"]
+    assert 4.3 < told["seconds"] + told["certify_seconds"] < 4.7
+    assert all(value == float(f"{value:.2g}") for value in told.values())
+    told = client.post("/v1/estimates", json=job | {"time_limit_s": 0}).json()["estimates"]["cpu"]
+    assert told["seconds"] == told["first_seconds"] > 0
+
+
+def test_bytes_are_rounded_up() -> None:
+    assert [round_up(count) for count in (0, 7, 99, 100, 101, 1234, 9901)] == [0, 7, 99, 100, 110, 1300, 10000]
 
 
 def test_health(client: httpx.Client) -> None:

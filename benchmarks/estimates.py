@@ -80,7 +80,7 @@ def transports(n: int) -> Iterator[tuple[str, Any, dict[str, Any]]]:
     for case in transport.CASES:
         make = getattr(case.inputs, "func", None)
         sides = getattr(case.inputs, "args", ())
-        if make is None or min(sides[:2]) < 20:
+        if make is None or min(sides[make is transport.batch :][:2]) < 20:
             continue
         scaled = (8, n // 4, n // 4) if make is transport.batch else (n, n, *sides[2:])
         yield case.label, lambda make=make, scaled=scaled: make(*scaled), dict(case.options)

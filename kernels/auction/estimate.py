@@ -33,8 +33,6 @@ FEW = 0.35
 TIED = 0.02
 """The same where benefits are independent: ties are all over."""
 FIXED = 24 * MIB
-CHUNK = 1 << 24
-"""Entries that the certificate looks at together."""
 
 
 def estimate(problem: Auction, options: "AuctionOptions", device: Device) -> Estimate:
@@ -119,8 +117,7 @@ def _texture(problem: Auction) -> Texture:
 
 
 def _host_bytes(problem: Auction, entries: int) -> int:
-    """The input, the same in eight bytes an entry, lists, and what a certificate has in work."""
+    """The input, the same twice in eight bytes an entry, short lists, and what a certificate has in work."""
     n_rows, n_cols = problem.shape
-    given = int(problem.weights.nbytes)
     lists = 48 * 16 * n_rows
-    return given + 20 * entries + lists + 400 * (n_rows + n_cols) + 24 * min(entries, CHUNK + n_cols) + FIXED
+    return int(problem.weights.nbytes) + 18 * entries + lists + 400 * (n_rows + n_cols) + FIXED

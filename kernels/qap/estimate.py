@@ -19,7 +19,9 @@ SEARCH_S, ITERATION_S, PLACE_S = 1e-4, 1.2e-6, 8e-8
 """Of a search: of a call, of one iteration, and of one facility in it."""
 PROOF_S, STEEPER = 0.12, 0.75
 """Of a proof at n = 10, and the logarithm of how much longer one more facility makes it."""
-FIXED = 32 * MIB
+TASKS = 64
+"""Nodes below which a tree is widened before its nodes are dealt out (proof.py)."""
+FIXED = 16 * MIB
 
 
 def estimate(problem: QuadraticAssignment, options: "QapOptions", device: Device) -> Estimate:
@@ -61,9 +63,13 @@ def _certify_s(problem: QuadraticAssignment, options: "QapOptions") -> float:
 
 
 def _host_bytes(n: int, options: "QapOptions") -> int:
-    """Matrices, a search on each thread, and where a proof is tried, its n^4 prices, more than once."""
-    prices = 64 * n**4 if n <= PROVABLE_N and options.wants("rlt1") else 0
-    return FIXED + 64 * 8 * n * n + 24 * n * n * 2 * cores() + prices
+    """Matrices, a search on each thread, and the ascent and the open nodes of a tree where a proof is tried."""
+    tree = 0
+    if ENUMERATED_N < n <= PROVABLE_N and options.wants("rlt1"):
+        ascent = 8 * 8 * n**4
+        open_ = 4 * max(n * (n - 1) * (n - 2) ** 4, TASKS * (n - 2) * (n - 3) ** 4)  # two levels down, or three
+        tree = ascent + open_ + cores() * n**5
+    return FIXED + 64 * 8 * n * n + 24 * n * n * 2 * cores() + tree
 
 
 def _device_bytes(n: int, options: "QapOptions", device: Device) -> int:

@@ -25,7 +25,7 @@ PROOF_S, FORMED_S, COORDINATE_S = 1.3e-3, 2e-8, 1e-9
 """Of a certificate, of one entry of it, and of one coordinate in that."""
 STEEP = 500
 """Spread of the costs over reg beyond which exponentials of a certificate underflow, which takes twice as long."""
-BLOCKS = 96 * MIB
+BLOCKS = 64 * MIB
 """Of the certificate, and of what stays in work beside the kernel and the plan."""
 SIDE = 64
 """Rows and columns of the sample that tells the spread of the costs."""
@@ -127,7 +127,7 @@ def _spread(problem: UnbalancedTransport) -> float:
 
 
 def _bytes(problem: UnbalancedTransport, options: "TransportOptions", width: int) -> tuple[int, int]:
-    """(host, device): the input, a kernel of `width` bytes an entry, the plan, vectors, and blocks in work."""
+    """(host, device): the input, a kernel of `width` bytes an entry, the plan, vectors; and blocks on the host."""
     m, n = problem.shape
     batch = problem.batch or 1
     entries = batch * m * n
@@ -135,6 +135,7 @@ def _bytes(problem: UnbalancedTransport, options: "TransportOptions", width: int
     given = sum(array.nbytes for array in arrays if array is not None)
     stored = 0 if options.method in ("log", "points") or problem.cost is None else entries * width
     plan = entries * 8 if options.output == "plan" else 0
-    vectors = 64 * 8 * batch * (m + n)
-    held = given + stored + plan + vectors
+    without = not (problem.a.all() and problem.b.all()) or _forbids(problem)
+    reduced = entries * 8 if problem.cost is not None and without else 0  # the lines that have mass, copied
+    held = given + stored + plan + reduced + 64 * 8 * batch * (m + n)
     return held + BLOCKS, held

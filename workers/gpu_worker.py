@@ -23,10 +23,12 @@ from typing import Any
 import redis
 from rq import Worker
 from rq.exceptions import StopRequested
+from rq.executions import Execution
 from rq.job import Job as RqJob
 from rq.queue import Queue
 from rq.serializers import JSONSerializer
 from rq.timeouts import HorseMonitorTimeoutException
+from rq.utils import now
 from rq.worker.base import WorkerStatus
 
 from workers import devices
@@ -104,7 +106,8 @@ class PinnedWorker(Worker):  # type: ignore[misc]
         if self._stop_requested:
             self.link.kill()
         elif job is not None:
-            self.maintain_heartbeats(job)
+            assert self.execution is not None
+            self.maintain_heartbeats(job, self.execution)
         elif self.birth_date is not None:
             with contextlib.suppress(redis.RedisError):
                 self.heartbeat()
@@ -141,10 +144,6 @@ class PinnedWorker(Worker):  # type: ignore[misc]
         if state != self.get_state():
             super().set_state(state, pipeline=pipeline)
 
-    def set_current_job_working_time(self, current_job_working_time: float, pipeline: Any = None) -> None:
-        """Kept here and not in Redis, where nobody reads it."""
-        self.current_job_working_time = current_job_working_time
-
     def unsubscribe(self) -> None:
         """Leave RQ's command channel without waiting a second for its thread, which ends with the process."""
         if self.pubsub_thread:
@@ -169,19 +168,19 @@ class PinnedWorker(Worker):  # type: ignore[misc]
             "broken": self.link.told.get("broken", {}),
         }
 
-    def get_heartbeat_ttl(self, job: RqJob) -> int:
+    def get_heartbeat_ttl(self, job: RqJob, working_time: float = 0.0) -> int:
         """How long this worker may be silent before its job counts as lost."""
         return max(2, int(self.settings.lost_after_s))
 
-    def maintain_heartbeats(self, job: RqJob) -> None:
+    def maintain_heartbeats(self, job: RqJob, execution: Execution) -> None:
         """Called each second of a job: beat, and kill a child that ignores its deadline or a cancellation."""
         try:
-            super().maintain_heartbeats(job)
+            super().maintain_heartbeats(job, execution)
             cancelled = self._redis.hget(f"allot:job:{job.id}", "cancel")
         except (redis.ConnectionError, redis.TimeoutError) as error:
             log.warning("Redis is away during job %s: %s", job.id, error)
             return
-        if self.current_job_working_time > job.timeout:
+        if job.started_at is not None and (now() - job.started_at).total_seconds() > job.timeout:
             self._kill_for(overran(self.settings.hard_margin_s))
         elif cancelled is not None and time.time() - float(cancelled) > self.settings.cancel_grace_s:
             self._kill_for(CANCELLED)
@@ -193,14 +192,14 @@ class PinnedWorker(Worker):  # type: ignore[misc]
     def execute_job(self, job: RqJob, queue: Queue) -> None:
         """Hand the job to the child, wait for it, and keep RQ's books of what came of it."""
         self._forget_last_job()
-        self.prepare_execution(job)
+        execution = self.prepare_execution(job)
         self.prepare_job_execution(job, remove_from_intermediate_queue=True)
         self.fork_work_horse(job, queue)
-        self.monitor_work_horse(job, queue)
+        self.monitor_work_horse(job, queue, execution)
         if self._outcome == "fenced":
-            self._drop_execution(job)
+            self._drop_execution(job, execution)
         elif self._outcome is not None:
-            self._close_books(job)
+            self._close_books(job, execution)
         self.set_state(WorkerStatus.IDLE)
         if not self._stop_requested:
             self._ensure_child()
@@ -239,7 +238,12 @@ class PinnedWorker(Worker):  # type: ignore[misc]
         self.link.kill()
 
     def handle_job_failure(
-        self, job: RqJob, queue: Queue, started_job_registry: Any = None, exc_string: str = ""
+        self,
+        job: RqJob,
+        queue: Queue,
+        started_job_registry: Any = None,
+        exc_string: str = "",
+        execution: Execution | None = None,
     ) -> None:
         """The child is gone: the job runs again, or fails for good, first in our record and then in RQ's books."""
         why = STOPPED if self._stopped_job_id == job.id else self._why_killed or died(exc_string)
@@ -247,25 +251,24 @@ class PinnedWorker(Worker):  # type: ignore[misc]
             job.retries_left = (job.retries_left or 0) + 1
         elif why["code"] in ("deadline", "cancelled", "stopped"):
             job.retries_left = 0
-        execution = self.execution.id if self.execution else ""
-        fate = self._records.lose(job.id, execution, bool(job.should_retry), why)
+        fate = self._records.lose(job.id, execution.id if execution else "", bool(job.should_retry), why)
         if fate in ("queued", "failed"):
-            super().handle_job_failure(job, queue, started_job_registry, exc_string)
+            super().handle_job_failure(job, queue, started_job_registry, exc_string, execution)
         else:
-            self._drop_execution(job)
+            self._drop_execution(job, execution)
 
-    def _close_books(self, job: RqJob) -> None:
+    def _close_books(self, job: RqJob, execution: Execution) -> None:
         """RQ's handle_job_success without dependents, results and repeats, of which our jobs have none: one trip."""
         with self.connection.pipeline() as pipeline:
             self.increment_successful_job_count(pipeline)
-            self.cleanup_execution(job, pipeline)
+            self.cleanup_execution(job, pipeline, execution)
             pipeline.delete(job.key, job.execution_registry.key)
             pipeline.execute()
 
-    def _drop_execution(self, job: RqJob) -> None:
+    def _drop_execution(self, job: RqJob, execution: Execution | None) -> None:
         """This run of the job counts for nothing: another has it, or its owner has dropped it."""
         with self.connection.pipeline() as pipeline:
-            self.cleanup_execution(job, pipeline)
+            self.cleanup_execution(job, pipeline, execution)
             pipeline.execute()
 
 

@@ -31,6 +31,7 @@ def test_a_silent_workers_job_goes_back_to_the_front(jobs: Jobs, made: Janitor) 
     first, second = submitted(jobs), submitted(jobs)
     jobs._redis.lrem("rq:queue:cpu", 0, first)
     jobs._redis.zadd("rq:wip:cpu", {f"{first}:one": time.time() + 60})
+    jobs._redis.hset(f"rq:job:{first}", "status", "started")  # as RQ's worker writes it, with the execution
     assert Records(jobs._redis).begin(first, "one", "a cpu") == "begun"
     made.clean()
     assert queued(jobs) == [second]  # its worker is heard of

@@ -4,7 +4,11 @@ Every script is `_SHARED` and its own text. Times are seconds since 1970, passed
 drawn in workers/job.py; they are built inside the scripts, which rules out Redis Cluster and nothing else.
 """
 
-_SHARED = """
+from workers.rq import LUA
+
+_SHARED = (
+    LUA
+    + """
 local function key(id) return 'allot:job:' .. id end
 
 local function tell(id, kind, data)
@@ -24,9 +28,8 @@ local function count(id, what)
 end
 
 local function unqueue(id)
-  redis.call('LREM', 'rq:queue:' .. redis.call('HGET', key(id), 'queue'), 0, id)
+  revoke(redis.call('HGET', key(id), 'queue'), id)
   redis.call('ZREM', 'allot:unsent', id)
-  redis.call('DEL', 'rq:job:' .. id)
 end
 
 local function hold(id, digests)
@@ -58,11 +61,11 @@ local function finish(id, state, now)
   if redis.call('HGET', key(id), 'discard') then purge(id, now) end
 end
 
--- An execution is alive while its worker keeps it in RQ's registry of started jobs.
+-- An execution is alive while its worker renews it.
 local function alive(id, execution, now)
   if not execution or execution == '' then return false end
-  local until_when = redis.call('ZSCORE', 'rq:wip:' .. redis.call('HGET', key(id), 'queue'), id .. ':' .. execution)
-  return until_when and tonumber(until_when) > tonumber(now)
+  local at = lost_at(redis.call('HGET', key(id), 'queue'), id, execution)
+  return at and at > tonumber(now)
 end
 
 local function mine(id, execution)
@@ -70,6 +73,7 @@ local function mine(id, execution)
   return seen[1] == 'running' and seen[2] == execution
 end
 """
+)
 
 # id, now, record (flat JSON list), digests, queue, most queued, idempotency key, fingerprint, its ttl
 CREATE = (
@@ -84,7 +88,7 @@ if idem ~= '' then
     return {'seen', seen[2]}
   end
 end
-if redis.call('LLEN', 'rq:queue:' .. ARGV[5]) >= tonumber(ARGV[6]) then return {'full', ''} end
+if waiting(ARGV[5]) >= tonumber(ARGV[6]) then return {'full', ''} end
 local fields = {}
 for i = 1, #record, 2 do fields[record[i]] = record[i + 1] end
 for _, digest in ipairs(digests) do

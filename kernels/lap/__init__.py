@@ -80,7 +80,10 @@ CARD = Solver(
     summary="Dense linear assignment, exact, with certified duals.",
     inputs=(
         InputSpec(
-            "cost", "(n_rows, n_cols) or (batch, n_rows, n_cols); null or +inf (-inf to maximise) forbids an entry"
+            "cost",
+            "(n_rows, n_cols) or (batch, n_rows, n_cols); null or +inf (-inf to maximise) forbids an entry, in int64 "
+            "the least integer, -2^63",
+            masked=True,
         ),
         InputSpec("u0", "(n_rows,) or (batch, n_rows): row duals to start from", required=False),
         InputSpec("v0", "(n_cols,) or (batch, n_cols): column duals to start from", required=False),

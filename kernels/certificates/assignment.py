@@ -202,6 +202,7 @@ def _certificate(problem: Assignment, solution: Solution, proofs: list[_Proof], 
         proved=broken or _claim(proofs, exact, batch),
         facts=_facts(proofs, batch),
         termination=None if worst is solution.termination else worst,
+        loose=any(proof.ended is Termination.CONVERGED for proof in proofs),
     )
 
 

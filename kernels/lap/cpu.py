@@ -22,6 +22,7 @@ from kernels.lap.complete import complete
 from kernels.lap.cpu_batch import solve_batch
 from kernels.lap.cpu_shortlist import State, list_rows, new_state
 from kernels.lap.masks import infinity, opened
+from kernels.lap.warm import sane
 from kernels.problems import Array, Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
 
@@ -41,7 +42,7 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     Args:
         problem: `weights` (n_rows, n_cols) or (batch, n_rows, n_cols), float32, float64, int32 or int64; +inf (-inf
             when maximising) forbids an entry of floats, `FORBIDDEN` one of int64. `u0`, `v0` warm start: any finite
-            prices, clipped to 4 max |c|.
+            duals; those out of proportion to the weights are dropped (`warm.py`).
         options: `LapOptions`; methods "auto" and "sap" are the same here.
         deadline: polled after every few million entries read; the sweep that closes the duals comes after it.
     Returns:
@@ -85,6 +86,7 @@ def solve_one(
     weights: Array, maximize: bool, u0: Array | None, v0: Array | None, path_limit: int, deadline: Deadline
 ) -> Solution:
     """Solve one problem, looking at the deadline between chunks of work; as `solve` otherwise."""
+    u0, v0, most = sane(weights, u0, v0)
     cost, masked = opened(weights, maximize)
     cold = u0 is None and v0 is None
     if cold and not masked and not deadline.expired() and (sorted_out := monge.solve(cost, maximize)):
@@ -95,7 +97,7 @@ def solve_one(
     exact = cost.dtype.kind == "i"
     sign = np.int64(-1 if maximize else 1) if exact else np.float64(-1 if maximize else 1)
     inf = infinity(exact, masked)
-    warm = _prices(cost, sign, u0, v0)
+    warm = _prices(cost, sign, u0, v0, most)
     v = np.zeros(cost.shape[1], sign.dtype) if warm is None else warm
     state = new_state(cost, cost.shape[0], cost.shape[1], sign, inf, v)
     ended = _run(state, warm is not None, path_limit, deadline)
@@ -114,21 +116,17 @@ def solve_one(
     return Solution(ended, "sap", arrays, iterations, facts=facts)
 
 
-def _prices(cost: Array, sign: Any, u0: Array | None, v0: Array | None) -> Array | None:
-    """Prices to start from, out of whichever duals were given; None for a cold start."""
-    if u0 is None and v0 is None:
-        return None
-    permitted = cost[np.isfinite(cost)] if cost.dtype.kind == "f" else cost
-    most = 4 * max(abs(permitted.max().item()), abs(permitted.min().item())) if permitted.size else 0
-    if v0 is None:
-        assert u0 is not None
-        u = np.clip(np.rint(u0) if sign.dtype.kind == "i" else u0, -most, most).astype(sign.dtype)
-        v0 = np.full(cost.shape[1], most, sign.dtype)
+def _prices(cost: Array, sign: Any, u0: Array | None, v0: Array | None, most: int | float) -> Array | None:
+    """Prices to start from, out of whichever duals are left; None for a cold start."""
+    if v0 is not None:
+        v = sign * v0
+    elif u0 is not None:
+        v = np.full(cost.shape[1], most, sign.dtype)
         for i in range(cost.shape[0]):
-            np.minimum(v0, sign * cost[i] - sign * u[i], out=v0)
-        v = np.clip(v0, -most, most)
+            np.minimum(v, sign * cost[i] - sign * u0[i], out=v)
+        v = np.clip(v, -most, most).astype(sign.dtype)
     else:
-        v = sign * np.clip(np.rint(v0) if sign.dtype.kind == "i" else v0, -most, most).astype(sign.dtype)
+        return None
     return np.minimum(v, 0) if cost.shape[0] < cost.shape[1] else v
 
 

@@ -22,7 +22,7 @@ from kernels.lap.complete import complete
 from kernels.lap.cpu_batch import solve_batch
 from kernels.lap.cpu_shortlist import State, list_rows, new_state
 from kernels.lap.masks import infinity, opened
-from kernels.lap.warm import sane
+from kernels.lap.warm import cut, largest, proportionate
 from kernels.problems import Array, Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
 
@@ -86,9 +86,10 @@ def solve_one(
     weights: Array, maximize: bool, u0: Array | None, v0: Array | None, path_limit: int, deadline: Deadline
 ) -> Solution:
     """Solve one problem, looking at the deadline between chunks of work; as `solve` otherwise."""
-    u0, v0, most = sane(weights, u0, v0)
+    u0, v0 = proportionate(weights, u0, v0)
     cost, masked = opened(weights, maximize)
     cold = u0 is None and v0 is None
+    most = 0 if cold else 4 * largest(weights)
     if cold and not masked and not deadline.expired() and (sorted_out := monge.solve(cost, maximize)):
         return sorted_out
     turned = cost.shape[0] > cost.shape[1]
@@ -97,7 +98,7 @@ def solve_one(
     exact = cost.dtype.kind == "i"
     sign = np.int64(-1 if maximize else 1) if exact else np.float64(-1 if maximize else 1)
     inf = infinity(exact, masked)
-    warm = _prices(cost, sign, u0, v0, most)
+    warm = _prices(cost, sign, cut(u0, most, exact), cut(v0, most, exact), most)
     v = np.zeros(cost.shape[1], sign.dtype) if warm is None else warm
     state = new_state(cost, cost.shape[0], cost.shape[1], sign, inf, v)
     ended = _run(state, warm is not None, path_limit, deadline)

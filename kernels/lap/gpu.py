@@ -17,6 +17,7 @@ from kernels.lap.gpu_forest import INFEASIBLE, MOST_ROWS, PHASE_LIMIT, SOLVED, F
 from kernels.lap.gpu_proof import named, prove
 from kernels.lap.gpu_warm import WIDEST, cut_back, prices, squared
 from kernels.lap.masks import solve_priced
+from kernels.lap.warm import proportionate
 from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem
 from kernels.problems.arrays import is_masked
 from kernels.solution import Solution, Termination
@@ -87,6 +88,7 @@ def solve_one(
         return _solve_shortlist(weights, maximize, phase_limit, deadline)
     if ended := deadline.expired():
         return finish(Solution(ended, "auto", _nothing(weights)), weights, maximize)
+    u0, v0 = proportionate(weights, u0, v0)
     turned = weights.shape[0] > weights.shape[1]
     short, long = sorted(weights.shape)
     warm = (u0 is not None or v0 is not None) and long <= WIDEST * short

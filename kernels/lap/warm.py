@@ -16,33 +16,37 @@ OUT_OF_PROPORTION = 2.0**16
 SAMPLE = 1 << 12
 
 
-def sane(weights: Array, u0: Array | None, v0: Array | None) -> tuple[Array | None, Array | None, int | float]:
-    """(u0, v0, most): the duals that are in proportion to the weights, cut to +-`most` and in the weights' kind."""
-    if u0 is None and v0 is None:
-        return None, None, 0
-    most, middle = sizes(weights)
-    exact = weights.dtype.kind == "i"
-    kept: list[Array | None] = []
-    for given in (u0, v0):
-        if given is None or (not exact and np.abs(given).max() > OUT_OF_PROPORTION * middle):
-            kept.append(None)
-        elif exact:
-            kept.append(np.clip(np.rint(given), -most, most).astype(np.int64))
-        else:
-            kept.append(np.clip(given.astype(np.float64), -most, most))
-    return kept[0], kept[1], most
+def proportionate(weights: Array, u0: Array | None, v0: Array | None) -> tuple[Array | None, Array | None]:
+    """(u0, v0) with None for what is out of proportion to `weights`, which are on the host and read in few places."""
+    if weights.dtype.kind == "i" or (u0 is None and v0 is None):
+        return u0, v0
+    most = OUT_OF_PROPORTION * middle(weights)
+    kept = [None if given is None or np.abs(given).max() > most else given for given in (u0, v0)]
+    return kept[0], kept[1]
 
 
-def sizes(weights: Array) -> tuple[int | float, float]:
-    """4 max |weight| and the middle size of a sample of the non-zero ones, of what is permitted; 0 where all are 0."""
-    lowest, highest = 0, 0
+def cut(given: Array | None, most: int | float, exact: bool) -> Array | None:
+    """Duals within +-most, in int64 (`exact`) or float64."""
+    if given is None:
+        return None
+    return np.clip(np.rint(given), -most, most).astype(np.int64) if exact else np.clip(given, -most, most).astype(float)
+
+
+def middle(weights: Array) -> float:
+    """The median size of a sample of the permitted non-zero entries; 0 where it has none."""
+    flat = weights.reshape(-1)[:: max(1, weights.size // SAMPLE)]
+    sample = np.abs(flat[permitted(flat)].astype(np.float64))
+    sample = sample[sample > 0]
+    return float(np.median(sample)) if sample.size else 0.0
+
+
+def largest(weights: Array) -> int | float:
+    """max |weight| of what is permitted; 0 where nothing is."""
+    found: int | float = 0
     step = max(1, (1 << 19) // weights.shape[1])
     for first in range(0, len(weights), step):
         block = weights[first : first + step]
         known = block[permitted(block)]
         if known.size:
-            lowest, highest = min(lowest, known.min().item()), max(highest, known.max().item())
-    flat = weights.reshape(-1)[:: max(1, weights.size // SAMPLE)]
-    sample = np.abs(flat[permitted(flat)].astype(np.float64))
-    sample = sample[sample > 0]
-    return 4 * max(-lowest, highest), float(np.median(sample)) if sample.size else 0.0
+            found = max(found, -known.min().item(), known.max().item())
+    return found

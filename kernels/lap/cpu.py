@@ -20,6 +20,7 @@ from kernels.lap import cpu_path as steps
 from kernels.lap import monge
 from kernels.lap.complete import complete
 from kernels.lap.cpu_batch import solve_batch
+from kernels.lap.cpu_progress import Watch
 from kernels.lap.cpu_shortlist import State, list_rows, new_state
 from kernels.lap.masks import infinity, opened
 from kernels.lap.warm import cut, largest, proportionate
@@ -162,14 +163,14 @@ def _augment(state: State, path_limit: int, deadline: Deadline) -> Termination:
     free = np.flatnonzero(state.col_of < 0)
     state.free[: len(free)] = free
     at, last = 0, min(len(free), path_limit)
+    watch = Watch(state, len(free), deadline)
     while at < last:
         if ended := deadline.expired():
             return ended
         at = steps.augment(state, at, last, CHUNK)
         if at < 0:
             return Termination.INFEASIBLE
-        paths = int(state.counts[steps.PATHS])
-        deadline.report(paths, fraction=(state.n_rows - len(free) + at) / state.n_rows)
+        watch.report(len(free) - at)
     return Termination.OPTIMAL if last == len(free) else Termination.ITERATION_LIMIT
 
 

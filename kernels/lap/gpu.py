@@ -17,6 +17,7 @@ from kernels.lap.gpu_forest import INFEASIBLE, MOST_ROWS, PHASE_LIMIT, SOLVED, F
 from kernels.lap.gpu_proof import named, prove
 from kernels.lap.gpu_warm import WIDEST, cut_back, prices, squared
 from kernels.lap.masks import solve_priced
+from kernels.lap.pace import Pace
 from kernels.lap.warm import proportionate
 from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem
 from kernels.problems.arrays import is_masked
@@ -206,6 +207,7 @@ def wait(forest: Forest, deadline: Deadline) -> Termination | None:
     done = cupy.cuda.Event(disable_timing=True)
     done.record()
     start, ended, reported = time.perf_counter(), None, 0
+    pace: Pace | None = None
     while not done.done:
         if ended is None and (ended := deadline.expired()):
             forest.mailbox[0] = 1
@@ -213,7 +215,9 @@ def wait(forest: Forest, deadline: Deadline) -> Termination | None:
             time.sleep(0.0002)
             if (phases := int(forest.mailbox[1])) > reported:
                 reported = phases
-                deadline.report(phases, fraction=1 - int(forest.mailbox[2]) / forest.n_rows)
+                left = int(forest.mailbox[2])
+                pace = pace or Pace(left, deadline.elapsed_s)
+                deadline.report(phases, fraction=pace.fraction(left, deadline.elapsed_s))
     return ended
 
 

@@ -82,9 +82,9 @@ def mend_one(weights: Array, maximize: bool, old: dict[str, Array], deadline: De
     cost = np.ascontiguousarray(np.multiply(lines, sign, dtype=np.float64))
     n, m = cost.shape
     found = _exactly(cost, deadline) if n * n * m <= SMALL else None
-    found = found or _rebuilt(
-        cost, _partner_of(old["assignment"], n, turned), sign * old["u" if turned else "v"], deadline
-    )
+    price = sign * old["u" if turned else "v"]
+    price = np.where(np.isfinite(price), price, 0.0)
+    found = found or _rebuilt(cost, _partner_of(old["assignment"], n, turned), price, deadline)
     if found is None and (cold := _cold(weights.astype(np.float64, copy=False), maximize, deadline)):
         price = sign * cold["u" if turned else "v"]
         found = _rebuilt(cost, _partner_of(cold["assignment"], n, turned), price, deadline)

@@ -9,6 +9,7 @@ import pytest
 
 from kernels import FORBIDDEN, SOLVERS, Array, Certificate, Deadline, Progress, Solution, Termination, solve_and_prove
 from kernels.certificates import assignment_bound as dual
+from kernels.lap import LapOptions
 from kernels.lap.masks import solve_priced
 from tests.instances import assignment
 from tests.oracles.assignment import exact_optimum
@@ -18,7 +19,7 @@ LAP = SOLVERS["lap"]
 
 def prove(cost: Array, maximize: bool = False, limit_s: float | None = None, **inputs: Any) -> Any:
     """(problem, solution, certificate), as a job makes them."""
-    options = LAP.options(maximize=maximize)
+    options = LapOptions(maximize=maximize)
     problem = LAP.build({"cost": cost, **inputs}, options)
     return problem, *solve_and_prove(LAP, problem, options, Deadline(limit_s), "cpu")
 
@@ -44,7 +45,7 @@ def is_true(certificate: Certificate, cost: Array, maximize: bool, solution: Sol
         assert Fraction(certificate.gap_abs) >= abs(taken(cost, solution) - best)
 
 
-def by_scale(rng: np.random.Generator, shape: tuple[int, int], decades: int) -> Array:
+def by_scale(rng: np.random.Generator, shape: tuple[int, int], decades: int) -> Any:
     return rng.normal(size=shape) * 10.0 ** rng.integers(-decades, decades + 1, shape)
 
 
@@ -59,7 +60,7 @@ def big_m(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
 
 def cancelling(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
     """Entries of 1e300 that cancel, beside others that then decide."""
-    return np.where(rng.random(shape) < 0.5, 1e300, -1e300) * rng.choice([1, 1e-7, 1e-300], shape) + rng.random(shape)
+    return np.asarray(np.where(rng.random(shape) < 0.5, 1e300, -1e300) * rng.choice([1, 1e-7, 1e-300], shape) + rng.random(shape))
 
 
 def near_ties(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
@@ -87,7 +88,7 @@ FAMILIES: dict[str, Any] = {
 }
 
 
-def draw(family: str, rng: np.random.Generator) -> tuple[Array, bool, dict[str, Array]]:
+def draw(family: str, rng: np.random.Generator) -> tuple[Array, bool, dict[str, Any]]:
     """Costs, the sense, and at times forbidden entries and garbage to start from."""
     n_rows, n_cols = rng.integers(1, 7, 2).tolist()
     shape = (n_rows, n_rows if rng.random() < 0.4 else n_cols)
@@ -96,7 +97,7 @@ def draw(family: str, rng: np.random.Generator) -> tuple[Array, bool, dict[str, 
     barred = rng.random(shape) < 0.3
     if rng.random() < 0.3 and not barred.all() and cost.dtype != np.int32:
         cost[barred] = FORBIDDEN if cost.dtype.kind == "i" else (-np.inf if maximize else np.inf)
-    start = {}
+    start: dict[str, Any] = {}
     if rng.random() < 0.4:
         start["v0"] = rng.normal(size=shape[1]) * 10.0 ** rng.integers(-20, 30)
     if rng.random() < 0.2:
@@ -261,9 +262,10 @@ class TestScales:
         factor = 2.0**power
         for family in ("uniform", "distances", "zero-lines", "big-m"):
             cost = FAMILIES[family](rng, shape)
-            start = {"v0": rng.normal(size=shape[1])} if warm else {}
+            start: dict[str, Any] = {"v0": rng.normal(size=shape[1])} if warm else {}
             _, one, plain = prove(cost, **start)
-            _, other, scaled = prove(cost * factor, **{name: given * factor for name, given in start.items()})
+            larger: dict[str, Any] = {name: given * factor for name, given in start.items()}
+            _, other, scaled = prove(cost * factor, **larger)
             assert one.termination is other.termination
             np.testing.assert_array_equal(one.arrays["assignment"], other.arrays["assignment"])
             assert [plain.objective * factor, plain.bound * factor] == [scaled.objective, scaled.bound]
@@ -292,7 +294,7 @@ class TestBound:
             price = dual.usable(rng.normal(size=max(cost.shape)), cost.shape[0] != cost.shape[1])
             lines = dual.smallest(cost[None], sign, price[None], lambda fraction: None)
             entries = sign * (cost.T if turned else cost)
-            exact = sum(min(Fraction(c) - Fraction(v) for c, v in zip(row, price, strict=True)) for row in entries)
+            exact: Any = sum(min(Fraction(c) - Fraction(v) for c, v in zip(row, price, strict=True)) for row in entries)
             exact += sum(map(Fraction, price))
             bound = dual.bound(lines, price[None], 0)
             assert bound is not None
@@ -374,7 +376,7 @@ def test_loose_problems_of_a_batch_are_mended_beside_an_infeasible_one() -> None
     assert spoiled.loose
     assert spoiled.termination is None  # the batch is infeasible all the same
     assert LAP.mend is not None
-    mended = LAP.mend(problem, LAP.options(), solution, Deadline(), "cpu")
+    mended = LAP.mend(problem, LapOptions(), solution, Deadline(), "cpu")
     assert mended is not None
     assert mended.facts["mended"] == spoiled.facts["problems"]["terminations"].count("converged") == 3
     assert LAP.certify(problem, mended).facts["problems"] == certificate.facts["problems"]
@@ -388,7 +390,7 @@ def test_answers_without_duals_are_mended(family: str, shape: tuple[int, int]) -
     problem, solution, certificate = prove(cost, True)
     solution.arrays["u"][:], solution.arrays["v"][:] = np.nan, np.inf
     assert LAP.mend is not None
-    mended = LAP.mend(problem, LAP.options(maximize=True), solution, Deadline(), "cpu")
+    mended = LAP.mend(problem, LapOptions(maximize=True), solution, Deadline(), "cpu")
     assert mended is not None
     again = LAP.certify(problem, mended)
     assert again.termination is None
@@ -402,7 +404,7 @@ def test_a_worse_assignment_is_mended() -> None:
     swapped[[3, 30, 50]] = swapped[[30, 50, 3]]
     assert LAP.certify(problem, solution).termination is Termination.CONVERGED
     assert LAP.mend is not None
-    mended = LAP.mend(problem, LAP.options(), solution, Deadline(), "cpu")
+    mended = LAP.mend(problem, LapOptions(), solution, Deadline(), "cpu")
     assert mended is not None
     assert LAP.certify(problem, mended).objective == certificate.objective
 
@@ -410,9 +412,9 @@ def test_a_worse_assignment_is_mended() -> None:
 @pytest.mark.parametrize("shape", [(6, 6), (4, 7), (7, 4)])
 def test_a_solver_without_forbidden_integers_solves_them_at_a_price(shape: tuple[int, int]) -> None:
     """What the GPU does, with the CPU in its place."""
-    rng, options = np.random.default_rng(17), LAP.options()
+    rng, options = np.random.default_rng(17), LapOptions()
     for maximize in (False, True):
-        options = LAP.options(maximize=maximize)
+        options = LapOptions(maximize=maximize)
         cost = rng.integers(-50, 50, (60, *shape))
         cost[rng.random(cost.shape) < 0.45] = FORBIDDEN
         sizes = np.stack([rng.integers(1, extent + 1, 60) for extent in shape], axis=1)
@@ -431,7 +433,7 @@ def test_a_solver_without_forbidden_integers_solves_them_at_a_price(shape: tuple
 
 def test_prices_of_forbidden_integers_that_do_not_fit() -> None:
     cost = np.where(np.eye(4, dtype=bool), 2**53 - 1, FORBIDDEN)
-    problem = LAP.build({"cost": cost}, LAP.options())
+    problem = LAP.build({"cost": cost}, LapOptions())
     assert solve_priced(problem, lambda priced: pytest.fail("there is no room in int64")) is None
 
 
@@ -454,7 +456,7 @@ def test_row_reductions_have_a_budget() -> None:
 def test_a_running_search_says_what_it_has() -> None:
     heard: list[Progress] = []
     cost = assignment.spatial(700, 700)
-    options = LAP.options()
+    options = LapOptions()
     problem = LAP.build({"cost": cost}, options)
     with patch("kernels.lap.cpu.CHUNK", 1 << 14):
         _, certificate = solve_and_prove(LAP, problem, options, Deadline(on_progress=heard.append), "cpu")

@@ -60,7 +60,8 @@ def big_m(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
 
 def cancelling(rng: np.random.Generator, shape: tuple[int, int]) -> Array:
     """Entries of 1e300 that cancel, beside others that then decide."""
-    return np.asarray(np.where(rng.random(shape) < 0.5, 1e300, -1e300) * rng.choice([1, 1e-7, 1e-300], shape) + rng.random(shape))
+    large = np.where(rng.random(shape) < 0.5, 1e300, -1e300) * rng.choice([1, 1e-7, 1e-300], shape)
+    return np.asarray(large + rng.random(shape))
 
 
 def near_ties(rng: np.random.Generator, shape: tuple[int, int]) -> Array:

@@ -12,7 +12,7 @@ from workers.job import Job
 from workers.queue import Jobs
 from workers.store import Store
 
-GROUPS = {"u": "duals", "v": "duals", "f": "potentials", "g": "potentials"}
+GROUPS = {"f": "potentials", "g": "potentials"} | dict.fromkeys(("u", "v", "u_finer", "v_finer"), "duals")
 """Arrays that are shown as members of one object."""
 
 

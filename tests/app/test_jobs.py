@@ -74,6 +74,24 @@ def test_null_forbids(post: Post) -> None:
     assert auction["assignment"] == [0, 1]
 
 
+def test_null_leaves_integers_exact(post: Post) -> None:
+    answer = post({"solver": "lap", "inputs": {"cost": [[2**53 + 1, None], [None, 2]]}}).json()
+    assert answer["objective"] == answer["certificate"]["bound"] == 2**53 + 3
+    assert answer["termination"] == "optimal"
+    refused = post({"solver": "lap", "inputs": {"cost": [[-(2**63), 1], [1, 2]]}})
+    assert refused.status_code == 422
+
+
+def test_an_infeasible_problem_leaves_its_batch_the_other_answers(post: Post) -> None:
+    batch = [[[1, 2], [3, 4]], [[None, None], [1, 2]], [[5, 1], [1, 5]]]
+    answer = post({"solver": "lap", "inputs": {"cost": batch}}).json()
+    assert answer["termination"] == "infeasible"
+    assert answer["objective"] == 7
+    assert answer["assignment"] == [[0, 1], [-1, -1], [1, 0]]
+    assert answer["certificate"]["facts"]["problems"]["terminations"] == ["optimal", "infeasible", "optimal"]
+    assert answer["hall_rows"] == [[False, False], [True, False], [False, False]]
+
+
 def test_infeasible_is_an_answer(post: Post) -> None:
     answer = post({"solver": "lap", "inputs": {"cost": [[1, None], [2, None]]}})
     assert answer.status_code == 200

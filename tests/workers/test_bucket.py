@@ -20,7 +20,7 @@ class ClientError(Exception):
 
 
 class FakeS3:
-    """The five calls of boto3's client that a bucket makes, with its manner of saying that a key is not there."""
+    """The calls of boto3's client that a bucket makes, with its manner of saying that a key is not there."""
 
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
@@ -30,19 +30,22 @@ class FakeS3:
         self._check(bucket)
         self.objects[key] = Path(path).read_bytes()
 
-    def put_object(self, *, Bucket: str, Key: str, Body: bytes) -> None:
-        self._check(Bucket)
-        self.objects[Key] = Body
+    def head_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:
+        return {"ContentLength": len(self._found(Bucket, Key, "404"))}
 
-    def get_object(self, *, Bucket: str, Key: str) -> dict[str, Any]:
-        self._check(Bucket)
-        if Key not in self.objects:
-            raise ClientError("NoSuchKey")
-        return {"Body": io.BytesIO(self.objects[Key])}
+    def get_object(self, *, Bucket: str, Key: str, Range: str = "bytes=0-") -> dict[str, Any]:
+        first, _, last = Range.removeprefix("bytes=").partition("-")
+        found = self._found(Bucket, Key, "NoSuchKey")
+        return {"Body": io.BytesIO(found[int(first) : int(last or len(found)) + 1])}
 
     def download_file(self, bucket: str, key: str, path: str) -> None:
+        Path(path).write_bytes(self._found(bucket, key, "404"))
+
+    def _found(self, bucket: str, key: str, missing: str) -> bytes:
         self._check(bucket)
-        Path(path).write_bytes(self.objects[key])
+        if key not in self.objects:
+            raise ClientError(missing)
+        return self.objects[key]
 
     def delete_object(self, *, Bucket: str, Key: str) -> None:
         self._check(Bucket)
@@ -70,16 +73,16 @@ def store(settings: Settings, client: FakeS3) -> Store:
 
 
 def test_another_machine_fetches_what_this_one_kept(store: Store, client: FakeS3, settings: Settings) -> None:
-    digest = store.put_array(np.eye(3), "ann")
+    reference = store.put_array(np.eye(3), "ann")
     assert all(key.startswith("allot/") for key in client.objects)
     shutil.rmtree(settings.data_dir / "cache")
     elsewhere = open_store(dataclasses.replace(settings, store_url="s3://matrices/allot"), client=client)
-    np.testing.assert_array_equal(elsewhere.open_array(digest), np.eye(3))
-    store.delete(digest, "ann")
+    np.testing.assert_array_equal(elsewhere.open_array(reference, "ann"), np.eye(3))
+    store.delete(reference["blob"], "ann")
     assert store.sweep() == 1
     assert client.objects == {}
     with pytest.raises(UnknownBlob):
-        store.open_array(digest)
+        store.open_array(reference, "ann")
 
 
 def test_a_bucket_that_does_not_answer(store: Store, client: FakeS3) -> None:

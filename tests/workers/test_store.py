@@ -14,8 +14,10 @@ from kernels import Csr
 from tests.workers.test_codec import npy
 from workers.codec import InvalidUpload
 from workers.config import Settings
+from workers.folder import name_of
 from workers.job import DigestMismatch, Submission, UnknownBlob, UploadTooLarge
 from workers.queue import Jobs
+from workers.reference import of_array
 from workers.store import Store, open_store
 
 MATRIX = np.arange(16.0).reshape(4, 4)
@@ -39,17 +41,21 @@ def upload(store: Store, data: bytes, owner: str = "ann") -> str:
 
 def test_there_and_back(store: Store) -> None:
     digest = upload(store, npy(MATRIX))
-    np.testing.assert_array_equal(store.open_array(digest), MATRIX)
+    np.testing.assert_array_equal(np.asarray(store.read(digest, "ann").value), MATRIX)
     info = store.stat(digest, "ann")
     assert info is not None
     assert (info.size, info.dtype, info.shape) == (len(npy(MATRIX)), "float64", [4, 4])
-    assert b"".join(store.stream(digest)) == npy(MATRIX)
-    assert store.path(digest).stat().st_mode & 0o077 == 0
+    assert store.path(digest, "ann").read_bytes() == npy(MATRIX)
+    assert store.path(digest, "ann").stat().st_mode & 0o077 == 0
 
 
-def test_the_same_bytes_are_kept_once(store: Store) -> None:
-    assert upload(store, npy(MATRIX)) == upload(store, npy(MATRIX), "bob") == store.put_array(MATRIX, "eve")
-    assert len(files(store)) == 2  # the blob and its sidecar
+def test_the_same_bytes_are_kept_once_for_each_owner(store: Store) -> None:
+    digest = upload(store, npy(MATRIX))
+    assert upload(store, npy(MATRIX)) == digest == store.put_array(MATRIX, "ann")["blob"]
+    assert len(files(store)) == 1
+    assert upload(store, npy(MATRIX), "bob") == digest
+    assert len(files(store)) == 2
+    assert store.path(digest, "ann") != store.path(digest, "bob")
 
 
 def test_a_blob_is_unknown_to_strangers(store: Store) -> None:
@@ -69,11 +75,9 @@ def test_a_blob_is_unknown_to_strangers(store: Store) -> None:
     "digest", ["", "../../etc/passwd", "sha256:../../../x", "sha256:" + "A" * 64, "md5:" + "0" * 64]
 )
 def test_a_digest_is_never_a_path(store: Store, digest: str) -> None:
-    for ask in (store.stat, store.path, store.load):
+    for ask in (store.stat, store.path, store.read, store.delete):
         with pytest.raises(UnknownBlob):
-            ask(digest)
-    with pytest.raises(UnknownBlob):
-        store.delete(digest, "ann")
+            ask(digest, "ann")
 
 
 def test_a_bad_upload_leaves_nothing(store: Store, settings: Settings) -> None:
@@ -99,7 +103,7 @@ def test_a_gigabyte_passes_through_little_memory(store: Store) -> None:
             writer.write(chunk)
         info = writer.commit("ann")
         grown = psutil.Process().memory_info().rss - before
-    assert info.shape == [1 << 28]
+    assert info.reference["shape"] == [1 << 28]
     assert grown < 50 << 20
 
 
@@ -109,20 +113,20 @@ def test_uploads_expire_unless_a_job_holds_them(settings: Settings, jobs: Jobs) 
     short.submit(Submission("ann", "lap", {"cost": held}, queue="cpu"))
     time.sleep(0.1)
     assert short.store.sweep() == 1
-    assert short.store.stat(held["digest"], "ann") is not None
-    assert short.store.stat(loose["digest"]) is None
+    assert short.store.stat(held["blob"], "ann") is not None
+    assert short.store.stat(loose["blob"], "ann") is None
     with pytest.raises(UnknownBlob):
         short.submit(Submission("ann", "lap", {"cost": loose}, queue="cpu"))
 
 
 def test_a_mapped_blob_outlives_its_file(store: Store) -> None:
-    digest = store.put_array(MATRIX, "ann")
-    mapped = store.open_array(digest)
-    store.delete(digest, "ann")
+    reference = store.put_array(MATRIX, "ann")
+    mapped = store.open_array(reference, "ann")
+    store.delete(reference["blob"], "ann")
     assert store.sweep() == 1
     np.testing.assert_array_equal(mapped, MATRIX)
     with pytest.raises(UnknownBlob):
-        store.open_array(digest)
+        store.open_array(reference, "ann")
 
 
 def test_uploads_and_sweeps_at_once_lose_nothing(store: Store) -> None:
@@ -132,9 +136,9 @@ def test_uploads_and_sweeps_at_once_lose_nothing(store: Store) -> None:
     sweeper.start()
     try:
         for _ in range(150):
-            digest = store.put_array(MATRIX, "ann")
-            np.testing.assert_array_equal(store.open_array(digest), MATRIX)
-            store.delete(digest, "ann")
+            reference = store.put_array(MATRIX, "ann")
+            np.testing.assert_array_equal(store.open_array(reference, "ann"), MATRIX)
+            store.delete(reference["blob"], "ann")
     finally:
         done.set()
         sweeper.join()
@@ -143,18 +147,25 @@ def test_uploads_and_sweeps_at_once_lose_nothing(store: Store) -> None:
 def test_sparse_inputs_are_three_blobs(store: Store) -> None:
     graph = Csr(np.array([0, 1, 2]), np.array([1, 0]), np.array([5.0, 6.0]), (2, 2))
     reference = store.put(graph, "ann")
-    assert (reference["kind"], reference["shape"]) == ("csr", [2, 2])
-    found = store.resolve(reference)
+    assert reference == of_array(graph)
+    assert [reference["csr"][part]["dtype"] for part in ("indptr", "indices", "values")] == [
+        "int64",
+        "int64",
+        "float64",
+    ]
+    found = store.resolve(reference, "ann")
     assert isinstance(found, Csr)
     np.testing.assert_array_equal(found.values, graph.values)
 
 
 def test_files_that_redis_never_heard_of_are_scrubbed(store: Store) -> None:
-    kept, lost = store.put_array(MATRIX, "ann"), store.put_array(MATRIX + 1, "ann")
-    store._redis.delete(f"allot:blob:{lost}")
+    kept, lost = (store.put_array(MATRIX + i, "ann")["blob"] for i in range(2))
+    store._redis.delete(f"allot:blob:{name_of(lost, 'ann')}")
+    (store.folder.temporary.parent / "00" / ".unpacked-and-left").write_bytes(b"x")
     long_ago = time.time() - 1e6
     for path in files(store):
         os.utime(path, (long_ago, long_ago))
     assert store.scrub() == 1
-    assert store.stat(lost) is None
-    assert store.stat(kept) is not None
+    assert len(files(store)) == 1
+    assert store.stat(lost, "ann") is None
+    assert store.stat(kept, "ann") is not None

@@ -4,7 +4,9 @@ import dataclasses
 import os
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
@@ -12,7 +14,7 @@ import pytest
 
 from kernels import Csr
 from tests.workers.test_codec import npy
-from workers.codec import InvalidUpload
+from workers.codec import Form, InvalidUpload
 from workers.config import Settings
 from workers.folder import name_of
 from workers.job import DigestMismatch, Submission, UnknownBlob, UploadTooLarge
@@ -56,6 +58,74 @@ def test_the_same_bytes_are_kept_once_for_each_owner(store: Store) -> None:
     assert upload(store, npy(MATRIX), "bob") == digest
     assert len(files(store)) == 2
     assert store.path(digest, "ann") != store.path(digest, "bob")
+
+
+@pytest.fixture
+def work(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Everything that is asked of Redis and of the disk, without the names of blobs and files."""
+    done: list[str] = []
+
+    def noted(what: str, call: Callable[..., Any]) -> Callable[..., Any]:
+        def noting(*args: Any, **more: Any) -> Any:
+            done.append(what)
+            return call(*args, **more)
+
+        return noting
+
+    monkeypatch.setattr(os, "fsync", noted("fsync", os.fsync))
+    for verb in ("rename", "unlink", "mkdir", "open"):
+        monkeypatch.setattr(Path, verb, noted(verb, getattr(Path, verb)))
+    command = store._redis.execute_command
+
+    def asked(*args: Any, **more: Any) -> Any:
+        answer = command(*args, **more)
+        done.append(f"{args[0]} {answer}")
+        return answer
+
+    monkeypatch.setattr(store._redis, "execute_command", asked)
+    return done
+
+
+@pytest.mark.parametrize("form", [Form(), Form("raw", dtype="uint8", shape=(256,))])
+def test_an_upload_does_the_same_work_whoever_has_the_bytes(store: Store, work: list[str], form: Form) -> None:
+    def worked(data: bytes) -> list[str]:
+        work.clear()
+        with store.write([data]) as writer:
+            assert writer.commit("bob", form).size == 256
+        return list(work)
+
+    worked(npy(MATRIX))  # whatever is done once in a process is done
+    anns, bobs, jobs, new = (npy(MATRIX + i) for i in (1, 2, 3, 4))
+    for data, owner in ((anns, "ann"), (bobs, "bob")):
+        upload(store, data, owner)
+    store.put_array(MATRIX + 3, "ann", brief=True)
+    fresh = worked(new)
+    assert fresh.count("fsync") == 2
+    assert worked(anns) == worked(bobs) == worked(jobs) == worked(new) == fresh
+
+
+@pytest.mark.parametrize("owner", ["ann", "bob"])
+def test_giving_a_blob_up_costs_a_stranger_no_time(store: Store, work: list[str], owner: str) -> None:
+    """While bytes are being deleted, only their owner waits for that."""
+    digest = upload(store, npy(MATRIX))
+    store.delete(digest, "ann")
+    assert store._records.condemn(name_of(digest, "ann"))
+    work.clear()
+    waited = threading.Timer(0.2, lambda: store._records.buried(name_of(digest, "ann")))
+    waited.start()
+    upload(store, npy(MATRIX), owner)
+    waited.join()
+    assert (sum(line == "EVALSHA 0" for line in work) > 0) is (owner == "ann")
+
+
+def test_a_brief_copy_leaves_a_durable_one_alone(store: Store) -> None:
+    digest = upload(store, npy(MATRIX))
+    before = store.path(digest, "ann").stat().st_ino
+    assert store.put_array(MATRIX, "ann", brief=True)["blob"] == digest
+    assert store.path(digest, "ann").stat().st_ino == before
+    store.path(digest, "ann").write_bytes(npy(MATRIX)[:-9])  # as a power cut leaves one that was not durable
+    reference = store.put_array(MATRIX, "ann", brief=True)
+    np.testing.assert_array_equal(store.open_array(reference, "ann"), MATRIX)
 
 
 def test_a_blob_is_unknown_to_strangers(store: Store) -> None:

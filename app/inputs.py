@@ -154,7 +154,8 @@ class Gatherer:
     def _referenced(self, field: str, value: Any) -> Found:
         """What {"blob"} or {"part"} leads to, read as it says."""
         kind = next((key for key in ("blob", "part") if isinstance(value, dict) and key in value), None)
-        if kind is None or set(value) - {kind, *FIELDS, *NOTES} or not isinstance(value[kind], str):
+        known = {kind, *FIELDS, *(NOTES if kind == "blob" else ())}
+        if kind is None or set(value) - known or not isinstance(value[kind], str):
             also = ', {"csr": {...}}' if self._card.inputs and any(s.sparse for s in self._card.inputs) else ""
             expected = f'nested lists, {{"data": ...}}, {{"blob": "sha256:..."}}, {{"part": "..."}}{also}'
             raise InvalidProblem(field, f"is {reprlib.repr(value)}; expected {expected}")

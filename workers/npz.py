@@ -47,10 +47,9 @@ def _member(path: Path, info: Any, max_bytes: int, max_elements: int, text: bool
 
 
 def _sparse(found: dict[str, Array]) -> Csr:
-    kind, shape = found["format"].ravel().tolist()[:1], found["shape"]
-    name = kind[0].decode("ascii", "replace") if kind and isinstance(kind[0], bytes) else str(*kind)
-    if name != "csr":
-        raise layouts.BadLayout(f"is sparse in {name[:10]!r} layout; expected csr (call .tocsr() before saving)")
+    kind, shape = found["format"].ravel().tolist(), found["shape"]
+    if kind not in (["csr"], [b"csr"]):
+        raise layouts.BadLayout(f"is sparse in {kind!r:.20} layout; expected csr (call .tocsr() before saving)")
     if "data" not in found or shape.shape != (2,) or shape.dtype.kind not in "iu":
         raise layouts.BadLayout("is not laid out as SciPy's save_npz does it: expected data and two extents in shape")
     n_rows, n_cols = shape.tolist()

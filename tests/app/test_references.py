@@ -17,11 +17,13 @@ import httpx
 import numpy as np
 import pytest
 import safetensors.numpy
+from pydantic import TypeAdapter
 from scipy.sparse import csr_array, save_npz
 
 from app.auth import new_key
 from app.config import HttpSettings
 from app.main import create_app
+from app.schemas import REF, BlobView, InputDigests, JobView
 from tests.app.conftest import Service, serve
 from tests.app.test_auth import as_owner
 from tests.app.test_bad_input import check, npy, npz
@@ -364,6 +366,18 @@ def test_the_digests_of_a_result_are_references(ann: httpx.Client) -> None:
                                                                                   "a": [5], "b": [5]}  # fmt: skip
     shown = ann.get(cloud["links"]["self"]).json()
     assert shown["input_digests"] == cloud["input_digests"]
+
+
+def test_what_is_answered_is_documented(ann: httpx.Client) -> None:
+    for data in (npy(matrix()), npz(a=matrix(), b=matrix()), sparse_file(matrix()), dat(matrix())):
+        uploaded = upload(ann, data)
+        assert uploaded.keys() <= BlobView.model_fields.keys()
+        BlobView.model_validate(uploaded)
+        assert uploaded.keys() <= REF[0]["properties"].keys()
+    csr = {"indptr": [0, 1], "indices": [0], "values": [5], "shape": [1, 1]}
+    for found in (solve(ann, "lap", {"cost": [[1]]}), solve(ann, "auction", {"benefit": {"csr": csr}})):
+        TypeAdapter(InputDigests).validate_python(found["input_digests"])
+        JobView.model_validate(ann.get(found["links"]["self"]).json())
 
 
 def test_one_key_and_another_member_are_two_requests(ann: httpx.Client) -> None:

@@ -70,6 +70,7 @@ class Folder:
             os.utime(target)
             written.unlink()
             return
+        target.parent.mkdir(exist_ok=True, mode=0o700)  # what tidies up temporary folders may have taken it
         if durable:
             _flush(written)
         written.rename(target)  # last: a blob that is there is whole

@@ -1,16 +1,21 @@
 """The same store over a bucket, with a client that keeps objects in a dictionary."""
 
 import dataclasses
+import hashlib
 import io
+import json
 import shutil
+import sys
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
+from workers.codec import encode
 from workers.config import Settings
 from workers.job import Unavailable, UnknownBlob
+from workers.reference import of_array
 from workers.store import Store, open_store
 
 
@@ -25,6 +30,7 @@ class FakeS3:
     def __init__(self) -> None:
         self.objects: dict[str, bytes] = {}
         self.broken = False
+        self.calls: list[str] = []
 
     def upload_file(self, path: str, bucket: str, key: str) -> None:
         self._check(bucket)
@@ -55,6 +61,7 @@ class FakeS3:
         self._check(Bucket)
 
     def _check(self, bucket: str) -> None:
+        self.calls.append(sys._getframe(1).f_code.co_name)
         assert bucket == "matrices"
         if self.broken:
             raise ClientError("InternalError")
@@ -83,6 +90,35 @@ def test_another_machine_fetches_what_this_one_kept(store: Store, client: FakeS3
     assert client.objects == {}
     with pytest.raises(UnknownBlob):
         store.open_array(reference, "ann")
+
+
+def test_an_upload_is_sent_whoever_has_the_bytes(store: Store, client: FakeS3) -> None:
+    def calls(owner: str) -> list[str]:
+        client.calls.clear()
+        with store.write([encode({"x": np.eye(3)}, "npy")]) as writer:
+            writer.commit(owner)
+        return list(client.calls)
+
+    assert calls("ann") == calls("ann") == calls("bob") == ["upload_file"]
+    assert len(client.objects) == 2
+    info = store.stat(of_array(np.eye(3))["blob"], "bob")
+    assert info is not None
+    assert (info.size, info.dtype, info.shape) == (200, "float64", [3, 3])
+    assert store.stat(of_array(np.eye(3))["blob"], "eve") is None
+    client.objects.clear()
+    assert store.stat(of_array(np.eye(3))["blob"], "bob") is None
+
+
+def test_an_older_blob_in_a_bucket_keeps_its_form(store: Store, client: FakeS3) -> None:
+    data, digest = np.eye(3).tobytes(), hashlib.sha256(np.eye(3).tobytes()).hexdigest()
+    note = {"format": "raw", "member": None, "raw_dtype": "float64", "raw_shape": [3, 3], "filename": ""}
+    client.objects |= {f"allot/{digest}": data, f"allot/{digest}.json": json.dumps(note).encode()}
+    reference = {"kind": "array", "digest": f"sha256:{digest}"}
+    np.testing.assert_array_equal(np.asarray(store.resolve(reference, "ann")), np.eye(3))
+    store.folder.delete(f"sha256:{digest}")
+    assert client.objects == {}
+    with pytest.raises(UnknownBlob):
+        store.resolve(reference, "ann")
 
 
 def test_a_bucket_that_does_not_answer(store: Store, client: FakeS3) -> None:

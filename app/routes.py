@@ -7,7 +7,7 @@ from fastapi import Depends, FastAPI
 from app import blobs, jobs, service
 from app.auth import owner
 from app.media import wants_json
-from app.schemas import JobPage, JobView, Problem, ResultView
+from app.schemas import BlobView, JobPage, JobView, Problem, ResultView
 
 PROBLEM: dict[str, Any] = {"model": Problem, "content": {"application/problem+json": {}}}
 
@@ -63,7 +63,7 @@ def install(app: FastAPI) -> None:
     route("POST", "/v1/jobs/{job_id}/cancel", jobs.cancel, json, responses={200: {"model": view}, **OUT})
     route("DELETE", "/v1/jobs/{job_id}", jobs.delete, mine, 204, responses=OUT)
 
-    route("POST", "/v1/blobs", blobs.post, json, 201, responses=IN)
+    route("POST", "/v1/blobs", blobs.post, json, 201, responses={201: {"model": BlobView}, **IN})
     route("GET", "/v1/blobs/{digest}", blobs.get, mine, responses=OUT)
     route("HEAD", "/v1/blobs/{digest}", blobs.head, mine, responses=OUT)
     route("DELETE", "/v1/blobs/{digest}", blobs.delete, mine, 204, responses=OUT)

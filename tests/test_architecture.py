@@ -14,7 +14,7 @@ NEIGHBOURS = {("qap", "lap"), ("auction", "lap")}
 """Bounds of qap and the finish of auction are linear assignments."""
 PUBLIC_KERNELS = {"kernels", "kernels.qap.qaplib", "kernels.auction.files"}
 """What the floors above may import of kernels: its public names, and the readers of two file formats."""
-PUBLIC_WORKERS = {"queue", "job", "store", "codec"}
+PUBLIC_WORKERS = {"queue", "job", "store", "codec", "reference", "upload"}
 WIRING = {
     "main.py": {"config"},
     "submit.py": {"config"},

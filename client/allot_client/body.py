@@ -131,7 +131,7 @@ def npy_pieces(array: Array) -> list[Piece]:
     flat = np.ascontiguousarray(array)
     header = io.BytesIO()
     np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(flat))
-    return [header.getvalue(), memoryview(flat.reshape(-1).view(np.uint8)).cast("B")]
+    return [header.getvalue(), memoryview(flat.reshape(-1).view(np.uint8).data)]
 
 
 def _sparse_file(matrix: Sparse) -> bytes:

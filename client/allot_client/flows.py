@@ -105,6 +105,7 @@ def send(call: Call, retry: Retry) -> Flow[Answer]:
 
 
 def problem(answer: Answer) -> Mapping[str, Any]:
+    """The problem document of an answer, or its first bytes as the detail of one."""
     try:
         document = answer.json()
     except ValueError:

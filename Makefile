@@ -32,11 +32,11 @@ serve: install ## run API, workers and (unless ALLOT_REDIS_URL is set) Redis in 
 	$(BIN)/allot serve
 
 test: $(VENV)/dev ## lint, type-check and run every test that this machine can
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy app workers kernels tests
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy app workers kernels client/allot_client tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(VENV)/dev ## lint and types only
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy app workers kernels tests
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy app workers kernels client/allot_client tests
 
 wheel: ## build the wheel, install it bare with the newest releases that it allows, and run a job
 	$(PYTHON) -m tests.wheel

@@ -5,6 +5,7 @@ understated, a word not earned), refused (no answer to a valid problem), unshown
 prove it), slow.
 """
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -48,11 +49,14 @@ def judge(case: Case, outcome: Outcome) -> list[Verdict]:
 def claim_of(solution: Solution, certificate: Certificate) -> Claim:
     """The answer as its document would give it."""
     c = certificate
-    facts = {**solution.facts, **certificate.facts}
-    word = solution.termination if certificate.termination is None else certificate.termination
-    return Claim(
-        word.value, c.objective, c.bound, c.gap_abs, c.gap_rel, c.max_violation, solution.arrays, facts
-    )
+    numbers = (_known(x) for x in (c.objective, c.bound, c.gap_abs, c.gap_rel, c.max_violation))
+    word = solution.termination if c.termination is None else c.termination
+    return Claim(word.value, *numbers, solution.arrays, {**solution.facts, **c.facts})
+
+
+def _known(number: Any) -> Any:
+    """What is not finite is null in JSON."""
+    return number if number is None or math.isfinite(number) else None
 
 
 def judge_answer(case: Case, solution: Solution, certificate: Certificate) -> Iterator[Verdict]:

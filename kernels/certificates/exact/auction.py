@@ -36,9 +36,9 @@ def check(inputs: Inputs, options: dict[str, Any], claim: Claim) -> list[Stateme
     said.append(_objective(claim, objective, magnitude * (len(worth) + 1) / 2**53 + slack))
     exact = all(array.dtype.kind == "i" for array in data)
     bound = price_bound(rows, [rational(p) for p in prices.tolist()], reject)
-    shown = [] if bound is None else [Fraction(bound.__floor__()) if exact else bound + slack]
+    shown = [] if bound is None else [Fraction(bound.__floor__()) if exact else bound - slack]
     said.append(stated_bound(claim, shown, maximize=True))
-    said += gap_statements(claim, None if objective is None else objective - slack, maximize=True)
+    said += gap_statements(claim, None if objective is None else objective + slack, maximize=True)
     if claim.optimal:
         duals = _duals(claim, assignment)
         said.append(earned(claim, magnitude + duals, _smallest(rows, reject), *data))
@@ -76,7 +76,8 @@ def _distances(inputs: Inputs, options: dict[str, Any], claim: Claim) -> tuple[R
         columns = range(len(points_y)) if near is None else near[i].tolist()
         rows.append({j: -_distance(p, points_y[j], metric) for j in columns})
     most = sum((max((abs(b) for b in row.values()), default=Fraction(0)) for row in rows), Fraction(0))
-    return rows, [x.astype(np.float64), y], most * (x.shape[1] + 4) / 2**52
+    lost = Fraction(x.shape[1] * len(rows), 2**530 if metric == "euclidean" else 2**1070)  # squares that underflow
+    return rows, [np.zeros(0)], most * (x.shape[1] + 4) / 2**52 + lost
 
 
 def _distance(p: list[Fraction], q: list[Fraction], metric: str) -> Fraction:

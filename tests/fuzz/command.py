@@ -26,7 +26,9 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--limit", type=float, default=0.5, metavar="S", help="time limit of a case that draws none")
     found.add_argument("--no-mutations", action="store_true", help="corrupt no answers")
     found.add_argument("--http", default="", metavar="URL", help="ask a running service instead of this process")
-    found.add_argument("--keep", type=int, default=10, metavar="N", help="shrink and keep the first of N sorts of failure")
+    found.add_argument(
+        "--keep", type=int, default=10, metavar="N", help="shrink and keep the first of N sorts of failure"
+    )
     found.add_argument("--into", type=Path, default=REGRESSIONS, help="where those are kept")
     found.add_argument("--shrink", type=float, default=8.0, metavar="S", help="seconds for each of them")
     found.add_argument("--row", type=Path, help="append the counts to this file of JSON rows")

@@ -55,7 +55,9 @@ def holes(draw: Draw, shape: tuple[int, ...], percent: int) -> Array:
 
 def integers(draw: Draw, shape: tuple[int, ...], most: int) -> tuple[str, Array]:
     """A matrix of int64 of size up to `most`, and what kind it is."""
-    kind = one_of(draw, ("small", "ties", "signed", "constant", "zero", "wide", "limit", "one size", "product", "lines"))
+    kind = one_of(
+        draw, ("small", "ties", "signed", "constant", "zero", "wide", "limit", "one size", "product", "lines")
+    )
     if kind == "ties":
         return kind, draw.wholes(0, 2, shape)
     if kind == "signed":

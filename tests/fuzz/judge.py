@@ -49,9 +49,17 @@ def judge(case: Case, outcome: Outcome) -> list[Verdict]:
 def claim_of(solution: Solution, certificate: Certificate) -> Claim:
     """The answer as its document would give it."""
     c = certificate
-    numbers = (_known(x) for x in (c.objective, c.bound, c.gap_abs, c.gap_rel, c.max_violation))
     word = solution.termination if c.termination is None else c.termination
-    return Claim(word.value, *numbers, solution.arrays, {**solution.facts, **c.facts})
+    return Claim(
+        word.value,
+        _known(c.objective),
+        _known(c.bound),
+        _known(c.gap_abs),
+        _known(c.gap_rel),
+        _known(c.max_violation),
+        solution.arrays,
+        {**solution.facts, **c.facts},
+    )
 
 
 def _known(number: Any) -> Any:
@@ -64,7 +72,11 @@ def judge_answer(case: Case, solution: Solution, certificate: Certificate) -> It
     if not certificate.holds:
         yield Verdict("refused", f"{solution.termination.value}: {certificate.proved}")
         return
-    claim = claim_of(solution, certificate)
+    yield from judge_claim(case, claim_of(solution, certificate))
+
+
+def judge_claim(case: Case, claim: Claim) -> Iterator[Verdict]:
+    """Verdicts on what a certificate that holds claims."""
     try:
         statements = recheck(case.solver, case.inputs, case.options, claim)
     except (KeyError, AssertionError, ArithmeticError, TypeError, ValueError, IndexError) as error:

@@ -42,7 +42,9 @@ def verdict_on(case: Case, problem: Any, solution: Solution) -> Verdict | None:
 def corrupted(draw: Draw, solution: Solution) -> tuple[str, Solution]:
     """A copy with one thing changed, by one ulp to a lot, and what that was."""
     bad = copy.deepcopy(solution)
-    places = [(bad.arrays, name) for name in sorted(bad.arrays)] + [(bad.evidence, name) for name in sorted(bad.evidence)]
+    places = [(bad.arrays, name) for name in sorted(bad.arrays)] + [
+        (bad.evidence, name) for name in sorted(bad.evidence)
+    ]
     if draw.whole(0, 9) == 0:
         bad.termination = one_of(draw, (Termination.OPTIMAL, Termination.CONVERGED, Termination.TIME_LIMIT))
         return "termination", bad
@@ -75,5 +77,7 @@ def _changed(draw: Draw, array: Array) -> Array:
             size = max(abs(float(flat[at])), float(np.finfo(array.dtype).tiny))
             step = one_of(draw, (0.0, 1e-12, 1e-6, 1e-3, 1.0, 1e6, np.nan, np.inf))
             up = one_of(draw, (1.0, -1.0))
-            flat[at] = np.nextafter(flat[at], flat.dtype.type(up * np.inf)) if step == 0 else flat[at] + up * step * size
+            flat[at] = (
+                np.nextafter(flat[at], flat.dtype.type(up * np.inf)) if step == 0 else flat[at] + up * step * size
+            )
     return flat.reshape(array.shape)

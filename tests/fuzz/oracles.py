@@ -33,7 +33,7 @@ def _by_sets(cost: Table) -> int | None:
 
 
 def _by_paths(cost: Table) -> int | None:
-    """Row after row, the cheapest way to add it: Bellman-Ford over alternating paths. Forbidden entries cost too much."""
+    """Row after row, the cheapest way to add it: Bellman-Ford on alternating paths. Forbidden entries cost too much."""
     much = 1 + 2 * len(cost) * max((abs(c) for row in cost for c in row if c is not None), default=0)
     full = [[much if c is None else c for c in row] for row in cost]
     row_of: dict[int, int] = {}
@@ -84,7 +84,7 @@ def can_be_carried(a: list[Fraction], b: list[Fraction], allowed: Any, exact_a: 
         most = min([left[path[0]], open_[path[-1]], *(flow[path[k + 1]][path[k]] for k in range(1, len(path) - 1, 2))])
         left[path[0]] -= most
         open_[path[-1]] -= most
-        for k in range(0, len(path) - 1):
+        for k in range(len(path) - 1):
             i, j = (path[k], path[k + 1]) if k % 2 == 0 else (path[k + 1], path[k])
             flow[i][j] += most if k % 2 == 0 else -most
     return not any(left) or sum(left) * 2**40 < sum(a)  # masses that differ by rounding are one mass
@@ -95,7 +95,8 @@ def _augmenting(
 ) -> list[int]:
     """A shortest path row, column, row, ..., column that can carry more; empty when there is none."""
     paths: list[list[int]] = [[i] for i, rest in enumerate(left) if rest]
-    rows, met = {path[0] for path in paths}, set()
+    rows: set[int] = {path[0] for path in paths}
+    met: set[int] = set()
     for path in paths:
         for j in columns[path[-1]] - met:
             met.add(j)

@@ -37,7 +37,9 @@ def run(case: Case, device: Device = "cpu", limit_s: float = 0.5) -> Outcome:
             with np.errstate(all="ignore"):
                 options = card.options(**case.options)
                 outcome.problem = card.build(case.inputs, options)
-                outcome.solution, outcome.certificate = solve_and_prove(card, outcome.problem, options, deadline, device)
+                outcome.solution, outcome.certificate = solve_and_prove(
+                    card, outcome.problem, options, deadline, device
+                )
     except InvalidProblem as error:
         if outcome.problem is None:
             outcome.turned_away = str(error)

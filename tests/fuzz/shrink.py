@@ -11,7 +11,7 @@ from kernels import Array, Csr
 from tests.fuzz.case import Case
 
 Fails = Callable[[Case], bool]
-LINES = {
+LINES: dict[str, tuple[dict[str, Any], ...]] = {
     "lap": ({"cost": -2, "u0": -1}, {"cost": -1, "v0": -1}),
     "auction": ({"benefit": 0, "x": 0, "reject": 0, "assignment0": 0}, {"benefit": 1, "y": 0, "prices0": 0}),
     "uot": ({"cost": -2, "x": 0, "a": -1, "f0": -1}, {"cost": -1, "y": 0, "b": -1, "g0": -1}),
@@ -22,7 +22,8 @@ LINES = {
 
 def sort_of(why: str) -> str:
     """What a verdict says, without its numbers."""
-    return re.sub(r"[^a-zA-Z ]+|\b(e|inf|None|nan)\b", "", why)[:60].strip()
+    words = re.sub(r"[-+]?\d[\d.]*(e[-+]?\d+)?|\b(inf|None|nan)\b|[^a-zA-Z ]", "", why)
+    return " ".join(words.split())[:60]
 
 
 def shrunk(case: Case, fails: Fails, seconds: float = 10.0) -> Case:

@@ -11,7 +11,7 @@ from kernels.certificates.exact import Claim
 from kernels.certificates.exact import auction as exact_auction
 from kernels.certificates.exact.assignment import EARNED, FROM_DATA
 from kernels.certificates.exact.quadratic import Problem
-from kernels.certificates.exact.statement import dyadic, rational
+from kernels.certificates.exact.statement import dyadic, plain, rational
 from tests.fuzz import carried, oracles
 from tests.fuzz.case import Case
 
@@ -69,7 +69,7 @@ def _is_sparse(case: Case) -> bool:
 def _compare(claim: Claim, best: Fraction | None, slack: Fraction, integer: bool, maximize: bool) -> Found:
     if claim.termination == "infeasible":
         if best is not None:
-            yield "wrong", f"infeasible, it says; the optimum is {float(best)}"
+            yield "wrong", f"infeasible, it says; the optimum is {plain(best)}"
         return
     if best is None:
         if claim.objective is not None and claim.optimal:
@@ -77,14 +77,14 @@ def _compare(claim: Claim, best: Fraction | None, slack: Fraction, integer: bool
         return
     sign = -1 if maximize else 1
     if claim.bound is not None and sign * (rational(claim.bound) - best) > slack:
-        yield "misleading", f"bound {claim.bound} is beyond the optimum {best if integer else float(best)}"
+        yield "misleading", f"bound {claim.bound} is beyond the optimum {plain(best)}"
     if claim.objective is None:
         return
     worse = sign * (rational(claim.objective) - best)
     if claim.gap_abs is not None and worse > rational(claim.gap_abs) + slack + rounding(claim):
-        yield "misleading", f"gap {claim.gap_abs}, and the optimum {float(best)} is {float(worse)} better"
+        yield "misleading", f"gap {claim.gap_abs}, and the optimum {plain(best)} is {plain(worse)} better"
     if claim.optimal and (worse != 0 if integer else worse > limit(claim, best) + slack):
-        yield "wrong", f"{claim.objective} is optimal, it says; {best if integer else float(best)} is"
+        yield "wrong", f"{claim.objective} is optimal, it says; {plain(best)} is"
 
 
 def rounding(claim: Claim) -> Fraction:
@@ -142,8 +142,9 @@ def _batch(case: Case, claim: Claim) -> Found:
         optima.append(_lap(cost[k, :rows, :columns], maximize))
     words = facts.get("terminations") or [claim.termination] * len(cost)
     if "terminations" not in facts:
-        if None not in optima:
-            yield from _compare(claim, sum(optima, Fraction(0)), Fraction(0), integer, maximize)  # type: ignore[arg-type]
+        known = [best for best in optima if best is not None]
+        if len(known) == len(optima):
+            yield from _compare(claim, sum(known, Fraction(0)), Fraction(0), integer, maximize)
         return
     for k, best in enumerate(optima):
         objective, bound, gap = (facts[name][k] for name in ("objectives", "bounds", "gaps"))

@@ -11,7 +11,16 @@ from typing import Any
 import numpy as np
 
 from kernels.certificates.exact.assignment import earned, stated_bound
-from kernels.certificates.exact.statement import Claim, Inputs, Statement, gap_statements, near, permitted, rational
+from kernels.certificates.exact.statement import (
+    Claim,
+    Inputs,
+    Statement,
+    gap_statements,
+    near,
+    permitted,
+    plain,
+    rational,
+)
 from kernels.problems.arrays import Array, Csr
 
 Rows = list[dict[int, Fraction]]
@@ -27,15 +36,16 @@ def check(inputs: Inputs, options: dict[str, Any], claim: Claim) -> list[Stateme
     assert not isinstance(reject, Csr)
     prices, assignment = claim.arrays["prices"], claim.arrays["assignment"].tolist()
     worth, wrong = pairs(rows, assignment, None if reject is None else reject.tolist())
-    if wrong or not np.isfinite(prices).all():
-        return [Statement("answer", False, wrong or "a price is not finite")]
+    if wrong:
+        return [Statement("answer", False, wrong)]
     missing = sum(one is None for one in worth)
     said = [Statement("answer", True, f"{len(worth) - missing} rows are settled, {missing} are not; no column twice")]
     objective = None if missing else sum((one for one in worth if one is not None), Fraction(0))
     magnitude = sum((abs(one) for one in worth if one is not None), Fraction(0))
     said.append(_objective(claim, objective, magnitude * (len(worth) + 1) / 2**53 + slack))
     exact = all(array.dtype.kind == "i" for array in data)
-    bound = price_bound(rows, [rational(p) for p in prices.tolist()], reject)
+    finite = bool(np.isfinite(prices).all())
+    bound = price_bound(rows, [rational(p) for p in prices.tolist()], reject) if finite else None
     shown = [] if bound is None else [Fraction(bound.__floor__()) if exact else bound - slack]
     said.append(stated_bound(claim, shown, maximize=True))
     said += gap_statements(claim, None if objective is None else objective + slack, maximize=True)
@@ -55,9 +65,7 @@ def benefits(inputs: Inputs, options: dict[str, Any], claim: Claim) -> tuple[Row
         return _distances(inputs, options, claim)
     if isinstance(given, Csr):
         values, columns, ends = given.values.tolist(), given.indices.tolist(), given.indptr.tolist()
-        rows = [
-            {columns[k]: Fraction(values[k]) for k in range(ends[i], ends[i + 1])} for i in range(given.shape[0])
-        ]
+        rows = [{columns[k]: Fraction(values[k]) for k in range(ends[i], ends[i + 1])} for i in range(given.shape[0])]
         return rows, [given.values, *others], Fraction(0)
     rows = [{j: Fraction(b) for j, b in enumerate(row) if permitted(b)} for row in given.tolist()]
     return rows, [given, *others], Fraction(0)
@@ -121,11 +129,13 @@ def _objective(claim: Claim, objective: Fraction | None, slack: Fraction) -> Sta
     if objective is None or claim.objective is None:
         return Statement("objective", objective is None and claim.objective is None, f"{claim.objective} is stated")
     right = near(claim.objective, objective, slack + Fraction(1, 2**1074))
-    return Statement("objective", right, f"{claim.objective} is stated, {float(objective)} found")
+    return Statement("objective", right, f"{claim.objective} is stated, {plain(objective)} found")
 
 
 def _duals(claim: Claim, assignment: list[int]) -> Fraction:
-    """The magnitudes of the duals of the chosen pairs: a row's profit and its column's price."""
+    """The magnitudes of the duals of the chosen pairs: a row's profit and its column's price; 0 where one is none."""
+    if not all(np.isfinite(claim.arrays[name]).all() for name in ("profits", "prices")):
+        return Fraction(0)
     profits, prices = (claim.arrays[name].tolist() for name in ("profits", "prices"))
     terms = [abs(Fraction(profits[i])) + (abs(Fraction(prices[j])) if j >= 0 else 0) for i, j in enumerate(assignment)]
     return sum(terms, Fraction(0))
@@ -147,7 +157,7 @@ def _within(claim: Claim, n_rows: int) -> Statement:
     if epsilon is None or claim.gap_abs is None:
         return Statement("gap reached", False, "an epsilon was reached, it says, without an epsilon or a gap")
     promise = n_rows * rational(epsilon)
-    return Statement("gap reached", rational(claim.gap_abs) <= promise, f"{claim.gap_abs} of at most {float(promise)}")
+    return Statement("gap reached", rational(claim.gap_abs) <= promise, f"{claim.gap_abs} of at most {plain(promise)}")
 
 
 def _no_room(rows: Rows, claim: Claim, may_stay: bool) -> Statement:

@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from kernels.certificates.exact.statement import Claim, Inputs, Statement, dyadic, gap_statements, near, rational
+from kernels.certificates.exact.statement import Claim, Inputs, Statement, dyadic, gap_statements, near, plain, rational
 from kernels.problems.arrays import Csr
 
 Ints = list[list[int]]
@@ -34,14 +34,14 @@ def check(inputs: Inputs, fixed: dict[int, int], claim: Claim) -> list[Statement
     value, magnitude = problem.value(p), problem.value(p, magnitudes=True)
     slack = magnitude * (problem.n**2 + problem.n) / 2**53 + Fraction(1, 2**1074)
     right = unmet > 0 or (claim.objective is not None and near(claim.objective, value, slack))
-    said.append(Statement("objective", right, f"{claim.objective} is stated, {float(value)} found"))
+    said.append(Statement("objective", right, f"{claim.objective} is stated, {plain(value)} found"))
     said.append(_bound(problem, claim))
     if unmet == 0:
         said += gap_statements(claim, value)
     if claim.optimal:
         most = Fraction(0) if problem.integer else EARNED * magnitude
         gap = None if claim.gap_abs is None else rational(claim.gap_abs)
-        words = f"the gap may be {float(most)} and is {claim.gap_abs}"
+        words = f"the gap may be {plain(most)} and is {claim.gap_abs}"
         said.append(Statement("optimal", gap is not None and gap <= most, words))
     return said
 
@@ -52,12 +52,14 @@ def _bound(problem: "Problem", claim: Claim) -> Statement:
     if problem.n <= ENUMERATED:
         least = problem.optimum()
         holds = least is None or rational(claim.bound) <= least
-        found = "no permutation is permitted" if least is None else f"the optimum is {float(least)}"
+        found = "no permutation is permitted" if least is None else f"the optimum is {plain(least)}"
         return Statement("bound", holds, f"{claim.bound} is stated, {found} (every permutation was tried)")
     lawler = problem.gilmore_lawler()
     if rational(claim.bound) <= lawler:
-        return Statement("bound", True, f"{claim.bound} is stated, the Gilmore-Lawler bound is {float(lawler)}")
-    words = f"{claim.bound} is stated; the Gilmore-Lawler bound is {float(lawler)}, and the answer carries no proof of more"
+        return Statement("bound", True, f"{claim.bound} is stated, the Gilmore-Lawler bound is {plain(lawler)}")
+    words = (
+        f"{claim.bound} is stated; the Gilmore-Lawler bound is {plain(lawler)}, and the answer carries no proof of more"
+    )
     return Statement("bound", None, words)
 
 
@@ -122,12 +124,14 @@ class Problem:
         """Whether really no permutation is permitted."""
         if self.n <= ENUMERATED:
             none = next(self.permitted(), None) is None
-            return Statement("infeasible", none, "every permutation was tried" if none else "a permutation is permitted")
+            return Statement(
+                "infeasible", none, "every permutation was tried" if none else "a permutation is permitted"
+            )
         matched = _matched([[k for k in range(self.n) if not self.forbidden(i, k)] for i in range(self.n)])
         return Statement("infeasible", matched < self.n, f"at most {matched} facilities find a permitted location")
 
     def gilmore_lawler(self) -> Fraction:
-        """Each pair (i, k) pays at least l_ik; the cheapest assignment of those is a bound (Gilmore 1962, Lawler 1963)."""
+        """Pair (i, k) pays at least l_ik; the cheapest assignment of those is a bound (Gilmore 1962, Lawler 1963)."""
         n = self.n
         low = [[0] * n for _ in range(n)]
         for i in range(n):

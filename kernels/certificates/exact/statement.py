@@ -47,6 +47,16 @@ def rational(value: Any) -> Fraction:
     return Fraction(value.item() if isinstance(value, np.generic) else value)
 
 
+def plain(number: Fraction) -> str:
+    """A fraction for a reader: all digits of an integer, the nearest float otherwise."""
+    if number.denominator == 1 and abs(number) < 10**30:
+        return str(number.numerator)
+    try:
+        return repr(float(number))
+    except OverflowError:
+        return "a number that no float64 holds"
+
+
 def gap_statements(claim: Claim, objective: Fraction | None, maximize: bool = False) -> list[Statement]:
     """The gap against the stated bound and the true objective of the answer; the relative one against both."""
     if objective is None or claim.bound is None:
@@ -55,14 +65,14 @@ def gap_statements(claim: Claim, objective: Fraction | None, maximize: bool = Fa
                           f"a gap of {claim.gap_abs} is stated without an objective and a bound")]  # fmt: skip
     true = (rational(claim.bound) - objective) * (1 if maximize else -1)
     if claim.gap_abs is None:
-        return [Statement("gap", False, f"none is stated, and it is {float(true)}")]
+        return [Statement("gap", False, f"none is stated, and it is {plain(true)}")]
     covers = true <= rational(claim.gap_abs)
-    said = [Statement("gap", covers, f"objective and bound are {float(true)} apart, {claim.gap_abs} is stated")]
+    said = [Statement("gap", covers, f"objective and bound are {plain(true)} apart, {claim.gap_abs} is stated")]
     scale = max(abs(rational(claim.objective or 0)), abs(rational(claim.bound)))
     if claim.gap_rel is not None and scale:
         share = rational(claim.gap_abs) / scale
         near = rational(claim.gap_rel) >= share * (1 - Fraction(1, 2**50)) - Fraction(1, 2**1074)
-        said.append(Statement("relative gap", near, f"{claim.gap_rel} is stated, {float(share)} found"))
+        said.append(Statement("relative gap", near, f"{claim.gap_rel} is stated, {plain(share)} found"))
     return said
 
 

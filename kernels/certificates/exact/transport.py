@@ -18,13 +18,13 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.exact.statement import Claim, Inputs, Statement, rational
+from kernels.certificates.exact.statement import Claim, Inputs, Statement, plain, rational
 from kernels.problems.arrays import Array, Csr
 
 DIGITS = Context(prec=60, Emin=-999999, Emax=999999, traps=[])
 ERROR = Decimal("1e-40")
 FAR = 2_000_000
-"""exp of less than minus this is below 10^-800,000: taken as 0, which no other number here is near; of more, infinite."""
+"""exp of minus more is below 10^-800,000 and taken as 0, which no other number here is near; of more, infinite."""
 ROUNDED = 2.0**-40
 """Of the sizes of its terms: how far an objective, a sum of logarithms in float64, may lie from the plan's value."""
 
@@ -123,7 +123,8 @@ def check(inputs: Inputs, options: dict[str, Any], claim: Claim) -> list[Stateme
         if claim.termination == "infeasible":
             return [Statement("infeasible", None, "whether a plan exists is not worked out here")]
         plans = [_plan(problem, part) for problem, part in zip(problems, arrays, strict=True)]
-        said = [Statement("answer", not (wrong := next((w for w in map(_wrong, problems, plans) if w), "")), wrong or "no mass is negative or on a forbidden entry")]  # fmt: skip
+        wrong = next((w for w in map(_wrong, problems, plans) if w), "")
+        said = [Statement("answer", not wrong, wrong or "no mass is negative or on a forbidden entry")]
         if wrong:
             return said
         values = [primal(problem, plan) for problem, plan in zip(problems, plans, strict=True)]
@@ -136,21 +137,23 @@ def check(inputs: Inputs, options: dict[str, Any], claim: Claim) -> list[Stateme
 
 
 def _numbers(claim: Claim, values: list[Sum], duals: list[Sum | None], left: Decimal) -> list[Statement]:
-    low, high = sum(v.low for v in values), sum(v.high for v in values)
+    low, high = (sum(ends, Fraction(0)) for ends in ([v.low for v in values], [v.high for v in values]))
     size = sum(Fraction(v.size) for v in values)
     said = []
     if claim.objective is not None:
         right = low - size * Fraction(ROUNDED) <= rational(claim.objective) <= high + size * Fraction(ROUNDED)
-        said.append(Statement("objective", right, f"{claim.objective} is stated, {float(low)} found"))
+        said.append(Statement("objective", right, f"{claim.objective} is stated, {plain(low)} found"))
     known = [d for d in duals if d is not None]
     if claim.bound is not None:
-        best = sum(d.high for d in known)
+        best = sum((d.high for d in known), Fraction(0))
         true = len(known) == len(duals) and rational(claim.bound) <= best
-        said.append(Statement("bound", true, f"{claim.bound} is stated, the potentials prove {float(best)}"))
+        said.append(Statement("bound", true, f"{claim.bound} is stated, the potentials prove {plain(best)}"))
     if claim.objective is not None and claim.bound is not None:
         apart = low - rational(claim.bound)
         covers = claim.gap_abs is not None and apart <= rational(claim.gap_abs)
-        said.append(Statement("gap", covers, f"objective and bound are {float(apart)} apart, {claim.gap_abs} is stated"))
+        said.append(
+            Statement("gap", covers, f"objective and bound are {plain(apart)} apart, {claim.gap_abs} is stated")
+        )
     stated = claim.max_violation or 0
     words = f"the exact sides are {float(left)} off in sum, {stated} is stated"
     said.append(Statement("violation", Fraction(left) <= rational(stated), words))
@@ -172,8 +175,7 @@ def _plan(problem: Problem, arrays: dict[str, Array]) -> dict[tuple[int, int], D
     if "plan" in arrays:
         rows, columns = np.nonzero(arrays["plan"])
         return {
-            (i, j): Decimal(arrays["plan"][i, j].item())
-            for i, j in zip(rows.tolist(), columns.tolist(), strict=True)
+            (i, j): Decimal(arrays["plan"][i, j].item()) for i, j in zip(rows.tolist(), columns.tolist(), strict=True)
         }
     plan = {(i, j): dual_entry(problem, i, j, c, arrays["f"], arrays["g"]) for i, j, c in problem.entries()}
     return {pair: mass for pair, mass in plan.items() if mass}
@@ -241,7 +243,9 @@ def dual(problem: Problem, f: Array, g: Array) -> Sum | None:
         for mass, potential in zip(masses, potentials.tolist(), strict=True):
             if not mass:
                 continue
-            if potential == -np.inf or np.isnan(potential) or (strength is None and potential == np.inf):
+            if np.isnan(potential):  # null in JSON: no entry is permitted here, and the potential is infinite
+                potential = np.inf
+            if potential == -np.inf or (strength is None and potential == np.inf):
                 return None
             if strength is None:
                 total.add(mass * Decimal(potential))

@@ -7,7 +7,19 @@ import numpy as np
 import kernels
 from kernels import Array
 from tests.fuzz.case import Case
-from tests.fuzz.draw import DENSITIES, Draw, chance, floats, garbage, holes, integers, narrowed, one_of, scale_of, time_limit
+from tests.fuzz.draw import (
+    DENSITIES,
+    Draw,
+    chance,
+    floats,
+    garbage,
+    holes,
+    integers,
+    narrowed,
+    one_of,
+    scale_of,
+    time_limit,
+)
 
 HEADROOM = 32
 """Weights may have this much less than int64 holds, over the number of lines."""

@@ -7,7 +7,19 @@ import numpy as np
 import kernels
 from kernels import Array, Csr
 from tests.fuzz.case import Case
-from tests.fuzz.draw import DENSITIES, Draw, chance, floats, garbage, holes, integers, narrowed, one_of, scale_of, time_limit
+from tests.fuzz.draw import (
+    DENSITIES,
+    Draw,
+    chance,
+    floats,
+    garbage,
+    holes,
+    integers,
+    narrowed,
+    one_of,
+    scale_of,
+    time_limit,
+)
 
 MOST = 2**61
 """Integers times the number of columns stay below."""
@@ -89,11 +101,15 @@ def _points(draw: Draw, n_rows: int, n_cols: int, options: dict[str, Any]) -> tu
     return f"points, {options['metric']}", {"x": clouds[0], "y": clouds[1]}
 
 
-def _reject(draw: Draw, n_rows: int, n_cols: int, scale: float, inputs: dict[str, Any], options: dict[str, Any]) -> None:
+def _reject(
+    draw: Draw, n_rows: int, n_cols: int, scale: float, inputs: dict[str, Any], options: dict[str, Any]
+) -> None:
     if chance(draw, 40):
         options["allow_unassigned"] = True
     elif chance(draw, 50):
-        inputs["reject"] = integers(draw, (1, n_rows), min(MOST // (n_cols + n_rows + 2), int(min(scale, 1e15)) + 9))[1][0]
+        inputs["reject"] = integers(draw, (1, n_rows), min(MOST // (n_cols + n_rows + 2), int(min(scale, 1e15)) + 9))[
+            1
+        ][0]
     else:
         inputs["reject"] = (draw.wholes(-100, 100, (n_rows,)) / 100) * scale
 

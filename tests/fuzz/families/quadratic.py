@@ -1,4 +1,4 @@
-"""Quadratic assignment: integers and floats of every size, symmetric or not, forbidden and fixed pairs, every option."""
+"""Quadratic assignment: integers and floats of every size, symmetric or not, forbidden or fixed pairs, all options."""
 
 from typing import Any
 

@@ -48,7 +48,11 @@ def _points(draw: Draw, m: int, n: int, options: dict[str, Any]) -> tuple[str, d
     x, y = ((draw.wholes(-1000, 1000, (k, d)) / 1000) * 2.0**power for k in (m, n))
     dtype = one_of(draw, (np.float64, np.float32))
     metric = options["metric"] = one_of(draw, ("sqeuclidean", "euclidean", "inner"))
-    return f"points, {metric}", {"x": x.astype(dtype), "y": y.astype(dtype)}, 2.0 ** (power * (1 + (metric != "euclidean")))
+    return (
+        f"points, {metric}",
+        {"x": x.astype(dtype), "y": y.astype(dtype)},
+        2.0 ** (power * (1 + (metric != "euclidean"))),
+    )
 
 
 def _strengths(draw: Draw, scale: float, options: dict[str, Any]) -> str:

@@ -91,12 +91,12 @@ def case_of(plan: Plan, k: int) -> Any:
     return draw_case(Seeded(plan.seed, list(FAMILIES).index(solver), k), solver, plan.device)
 
 
-def work(plan: Plan, worker: int, first: int, until: float, at: Any, out: Any) -> None:
-    """One process: its cases, one after another; `at` says which one it is at."""
+def work(plan: Plan, worker: int, first: int, seconds: float, at: Any, out: Any) -> None:
+    """One process: its cases, one after another, for so long once it is warm; `at` says which one it is at."""
     from tests.fuzz.trial import try_case
 
     warm_up(plan)
-    tally = Tally()
+    tally, until = Tally(), time.time() + seconds
     for k in numbers(plan, worker, first):
         if time.time() > until:
             break
@@ -120,7 +120,7 @@ class Pool:
     """The processes of one run."""
 
     def __init__(self, plan: Plan) -> None:
-        self.plan, self.until = plan, time.time() + plan.seconds
+        self.plan = plan
         self._context = mp.get_context("spawn")
         self._out = self._context.Queue()
         self._workers: dict[int, tuple[Any, Any, float, int]] = {}
@@ -129,7 +129,7 @@ class Pool:
         """Everything that the plan asks for; `heard(tally)` is called now and then."""
         begun, whole = time.time(), Tally()
         for worker in range(self.plan.jobs):
-            self._start(worker, 0)
+            self._start(worker, 0, self.plan.seconds)
         while self._workers:
             try:
                 worker, tally = self._out.get(timeout=1.0)
@@ -145,9 +145,9 @@ class Pool:
                 heard(whole)
         return whole
 
-    def _start(self, worker: int, first: int) -> None:
+    def _start(self, worker: int, first: int, seconds: float) -> None:
         at = self._context.Value("q", -2)
-        process = self._context.Process(target=work, args=(self.plan, worker, first, self.until, at, self._out))
+        process = self._context.Process(target=work, args=(self.plan, worker, first, seconds, at, self._out))
         process.start()
         self._workers[worker] = (process, at, time.time(), -2)
 
@@ -171,4 +171,4 @@ class Pool:
             if k < 0:
                 del self._workers[worker]
             else:
-                self._start(worker, k + 1)
+                self._start(worker, k + 1, max(0.0, self.plan.seconds - whole.seconds))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernels import Array, Csr
-from kernels.certificates.exact import Claim
+from kernels.certificates.exact import Claim, problems_of
 from kernels.certificates.exact import auction as exact_auction
 from kernels.certificates.exact.assignment import EARNED, FROM_DATA
 from kernels.certificates.exact.quadratic import Problem
@@ -135,23 +135,34 @@ def _batch(case: Case, claim: Claim) -> Found:
     """The sums over the problems that have an answer, and each problem's own numbers where the facts list them."""
     cost, sizes = case.inputs["cost"], case.inputs.get("sizes")
     maximize, integer = bool(case.options.get("maximize")), cost.dtype.kind == "i"
-    facts = claim.facts
     optima = []
     for k in range(len(cost)):
         rows, columns = cost.shape[1:] if sizes is None else sizes[k].tolist()
         optima.append(_lap(cost[k, :rows, :columns], maximize))
-    words = facts.get("terminations") or [claim.termination] * len(cost)
-    if "terminations" not in facts:
-        known = [best for best in optima if best is not None]
-        if len(known) == len(optima):
-            yield from _compare(claim, sum(known, Fraction(0)), Fraction(0), integer, maximize)
+    try:
+        claims = problems_of(claim, len(cost))
+    except KeyError as error:
+        yield "wrong", str(error)
         return
-    for k, best in enumerate(optima):
-        objective, bound, gap = (facts[name][k] for name in ("objectives", "bounds", "gaps"))
-        one = Claim(words[k], objective, bound, gap, None, None, claim.arrays, facts)
+    for k, (best, one) in enumerate(zip(optima, claims, strict=True)):
         for kind, why in _compare(one, best, Fraction(0), integer, maximize):
             yield kind, f"problem {k}: {why}"
-        if best is None and words[k] == "optimal":
-            yield "wrong", f"problem {k} is optimal, it says; it has no answer"
-        if best is not None and objective is None and words[k] not in PARTIAL:
+        if best is not None and one.objective is None and one.termination not in PARTIAL:
             yield "refused", f"problem {k} has answers and no objective"
+    if claim.objective is not None:
+        yield from _sums(claim, claims, maximize)
+
+
+def _sums(claim: Claim, claims: list[Claim], maximize: bool) -> Found:
+    """Whether objective and bound of the whole are sums over the problems that have an objective."""
+    solved = [one for one in claims if one.objective is not None]
+    total = sum((rational(one.objective) for one in solved), Fraction(0))
+    size = sum((abs(rational(one.objective)) for one in solved), Fraction(0))
+    if abs(total - rational(claim.objective)) > size * len(claims) / 2**52 + Fraction(1, 2**1074):
+        yield "wrong", f"the objective {claim.objective} is not the problems' sum {plain(total)}"
+    if claim.bound is None or any(one.bound is None for one in solved):
+        return
+    bounds = sum((rational(one.bound) for one in solved), Fraction(0))
+    beyond = (rational(claim.bound) - bounds) * (-1 if maximize else 1)
+    if beyond > 0:
+        yield "misleading", f"the bound {claim.bound} is beyond the problems' sum {plain(bounds)}"

@@ -42,37 +42,40 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
 
 
 def _batch(inputs: Inputs, maximize: bool, claim: Claim) -> list[Statement]:
-    """Each problem of a batch by itself, as far as the facts say what is claimed of it."""
-    cost = inputs["cost"]
+    """Each problem of a batch by itself: what the facts list of it."""
+    cost, sizes = inputs["cost"], inputs.get("sizes")
     assert not isinstance(cost, Csr)
-    sizes = inputs.get("sizes")
-    parts = _parts(claim, len(cost))
+    assert not isinstance(sizes, Csr)
     said = []
-    for k, part in enumerate(parts):
-        rows, columns = cost.shape[1:] if sizes is None else sizes[k].tolist()  # type: ignore[index]
-        arrays = {name: _own(array[k], rows, columns, name) for name, array in claim.arrays.items()}
+    for k, part in enumerate(problems_of(claim, len(cost))):
+        rows, columns = cost.shape[1:] if sizes is None else sizes[k].tolist()
+        arrays = {name: _own(name, array, k, rows, columns) for name, array in claim.arrays.items()}
         one = replace(part, arrays=arrays)
-        listed = "objectives" in claim.facts
         for statement in assignment.check({"cost": cost[k, :rows, :columns]}, maximize, one):
-            if listed or statement.name in ("answer", "infeasible"):
-                said.append(replace(statement, name=f"problem {k}: {statement.name}"))
+            said.append(replace(statement, name=f"problem {k}: {statement.name}"))
     return said
 
 
-def _parts(claim: Claim, count: int) -> list[Claim]:
-    """What is said of each problem; the certificate lists it in its facts."""
-    facts = claim.facts
-    words = facts.get("terminations") or [claim.termination] * count
-    lists = [facts.get(name) or [None] * count for name in ("objectives", "bounds", "gaps")]
-    return [
-        Claim(word, objective, bound, gap, None, None, claim.arrays, facts)
-        for word, objective, bound, gap in zip(words, *lists, strict=True)
-    ]
+def problems_of(claim: Claim, count: int) -> list[Claim]:
+    """What is said of each problem of a batch."""
+    listed = claim.facts.get("problems")
+    if not isinstance(listed, dict):
+        raise KeyError("the certificate's facts list no problems")
+    names = ("terminations", "objectives", "bounds", "gaps")
+    rows = zip(*(listed[name] for name in names), strict=True)
+    found = [Claim(word, objective, bound, gap, None, None, {}) for word, objective, bound, gap in rows]
+    if len(found) != count:
+        raise KeyError(f"the certificate's facts list {len(found)} problems of {count}")
+    return found
 
 
-def _own(array: Array, rows: int, columns: int, name: str) -> Array:
-    """A problem's part of an array that is padded to the largest problem."""
-    return array[: columns if name in ("v", "prices") else rows] if array.ndim == 1 else array
+def _own(name: str, array: Array, k: int, rows: int, columns: int) -> Array:
+    """A problem's part of an array of a batch, without what pads it to the largest problem."""
+    if name.endswith("_finer"):
+        return array[:, k, : columns if name.startswith("v") else rows]
+    if name.startswith("hall_"):
+        return np.flatnonzero(array[k])
+    return array[k, : columns if name == "v" else rows]
 
 
 def _zeros(inputs: Inputs) -> Array:

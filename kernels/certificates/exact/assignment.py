@@ -41,9 +41,10 @@ def check(inputs: Inputs, maximize: bool, claim: Claim) -> list[Statement]:
     taken, wrong = pairing(cost, assignment)
     if wrong:
         return [Statement("answer", False, wrong)]
-    u, v = claim.arrays["u"], claim.arrays["v"]
+    u, v = (_in_words(claim, name) for name in "uv")
     finite = bool(np.isfinite(u).all() and np.isfinite(v).all())  # other duals bound nothing
-    (matrix, rows, columns), shift = dyadic(cost, *((u, v) if finite else (np.zeros(len(u)), np.zeros(len(v)))))
+    (matrix, *words), shift = dyadic(cost, *((u, v) if finite else (np.zeros_like(u), np.zeros_like(v))))
+    rows, columns = ([sum(x) for x in zip(*side, strict=True)] for side in words)
     said = [Statement("answer", True, f"{len(taken)} pairs, no column twice, none forbidden")]
     objective = total(cost, taken) if len(taken) == min(cost.shape) else None
     said.append(stated_objective(claim, objective, size(cost, taken), len(taken)))
@@ -55,6 +56,12 @@ def check(inputs: Inputs, maximize: bool, claim: Claim) -> list[Statement]:
         duals = sum(abs(rows[i]) + abs(columns[j]) for i, j in pairs)
         said.append(earned(claim, size(cost, taken) + Fraction(duals, 2**shift), smallest(matrix, shift), cost))
     return said
+
+
+def _in_words(claim: Claim, name: str) -> Array:
+    """Duals as sums of words (n_words, n): more than one where float64 is too coarse for them."""
+    first, finer = claim.arrays[name], claim.arrays.get(f"{name}_finer")
+    return first[None] if finer is None else np.concatenate([first[None], finer])
 
 
 def pairing(cost: Array, assignment: Sequence[int]) -> tuple[list[tuple[int, int]], str]:

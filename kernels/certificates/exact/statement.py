@@ -85,7 +85,7 @@ def near(stated: int | float, true: Fraction, slack: Fraction) -> bool:
 
 def permitted(entry: Any) -> bool:
     """Whether an entry of a matrix may be taken."""
-    return bool(np.isfinite(entry)) and entry != FORBIDDEN
+    return bool(np.isfinite(entry)) and (isinstance(entry, float | np.floating) or entry != FORBIDDEN)
 
 
 def dyadic(*arrays: Array) -> tuple[list[Any], int]:

@@ -53,8 +53,9 @@ def check(inputs: Inputs, maximize: bool, claim: Claim) -> list[Statement]:
     said += gap_statements(claim, objective, maximize)
     if claim.optimal:
         pairs = [(i, j) for i, j in enumerate(assignment) if j >= 0]
-        duals = sum(abs(rows[i]) + abs(columns[j]) for i, j in pairs)
-        said.append(earned(claim, size(cost, taken) + Fraction(duals, 2**shift), smallest(matrix, shift), cost))
+        returned = sum(abs(rows[i]) + abs(columns[j]) for i, j in pairs)
+        duals = Fraction(max(returned, tightened(matrix, columns, pairs, maximize)), 2**shift)
+        said.append(earned(claim, size(cost, taken) + duals, smallest(matrix, shift), cost))
     return said
 
 
@@ -122,6 +123,13 @@ def _bound(cost: Matrix, prices: list[int], free: bool) -> int | None:
         min((c - price for c, price in zip(row, prices, strict=True) if c is not None), default=None) for row in cost
     ]
     return None if None in least else sum(prices) + sum(x for x in least if x is not None)
+
+
+def tightened(matrix: Matrix, columns: list[int], pairs: list[tuple[int, int]], maximize: bool) -> int:
+    """The sum over the pairs of |u_i| + |v_j|, each u_i being the best that the column duals allow."""
+    best = max if maximize else min
+    u = {i: best(c - v for c, v in zip(matrix[i], columns, strict=True) if c is not None) for i, _ in pairs}
+    return sum(abs(u[i]) + abs(columns[j]) for i, j in pairs)
 
 
 def stated_bound(claim: Claim, shown: list[Fraction], maximize: bool) -> Statement:

@@ -43,12 +43,12 @@ class Sum:
     @property
     def low(self) -> Fraction:
         """Not above the true sum."""
-        return Fraction(self.value - ERROR * self.size)
+        return Fraction(DIGITS.subtract(self.value, DIGITS.multiply(ERROR, self.size)))
 
     @property
     def high(self) -> Fraction:
         """Not below the true sum."""
-        return Fraction(self.value + ERROR * self.size)
+        return Fraction(DIGITS.add(self.value, DIGITS.multiply(ERROR, self.size)))
 
 
 class Problem:

@@ -157,7 +157,8 @@ def test_transport_duals_bound_and_are_strict() -> None:
     assert refuted("uot", {"cost": cost, "a": a, "b": b}, replace(claim, objective=0.501), options) == {"objective"}
     raised = replace(claim, bound=float(np.nextafter(bound, 1)))
     assert "bound" in refuted("uot", {"cost": cost, "a": a, "b": b}, raised, options)
-    exact = refuted("uot", {"cost": cost, "a": a, "b": b}, claim, {**options, "reg_m": (1.0, "inf")})
+    heavy = replace(claim, arrays={**claim.arrays, "plan": 1.1 * plan})
+    exact = refuted("uot", {"cost": cost, "a": a, "b": b}, heavy, {**options, "reg_m": (1.0, "inf")})
     assert "violation" in exact
     bad = replace(claim, arrays={"plan": -plan, "f": f, "g": g})
     assert refuted("uot", {"cost": cost, "a": a, "b": b}, bad, options) == {"answer"}

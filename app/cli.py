@@ -1,4 +1,4 @@
-"""`allot`: serve, worker, solve, doctor, demo, warm, key. Each command is a function of the file of its name."""
+"""`allot`: serve, worker, solve, verify, doctor, demo, warm, key; each is a function of the file of its name."""
 
 import argparse
 import sys
@@ -33,6 +33,18 @@ def parser() -> argparse.ArgumentParser:
     solve.add_argument("--time-limit", type=float, metavar="SECONDS")
     solve.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto")
     solve.add_argument("--json", action="store_true", help="print the whole answer as JSON")
+
+    verify = commands.add_parser("verify", help="check a stored answer against its problem in exact arithmetic")
+    verify.add_argument(
+        "answer", type=Path, help="a result, as GET /v1/jobs/{id}/result or `allot solve --json` gives it"
+    )
+    verify.add_argument(
+        "problem", nargs="+", help="NAME=FILE for each input, or one file as for solve, or the posted JSON"
+    )
+    verify.add_argument(
+        "--arrays", type=Path, metavar="NPZ", help="the result's arrays, where they are not in the answer"
+    )
+    verify.add_argument("--option", "-o", action="append", default=[], metavar="NAME=VALUE", help="as the job had it")
 
     doctor = commands.add_parser("doctor", help="say what is missing here and how to mend it")
     doctor.add_argument("--data-dir", type=Path)
@@ -80,6 +92,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from app.solve import solve_file
 
         return solve_file(args)
+    if args.command == "verify":
+        from app.verify import verify_file
+
+        return verify_file(args)
     if args.command == "doctor":
         from app.doctor import doctor
 

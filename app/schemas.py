@@ -273,6 +273,7 @@ class ResultView(BaseModel):
     device: str
     iterations: int
     seed: int | None
+    options: dict[str, Any] = {}
     timings_ms: dict[str, float]
     attempt: int
     versions: dict[str, str]

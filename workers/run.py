@@ -225,6 +225,7 @@ def _document(
             "method": solution.method,
             "iterations": solution.iterations,
             "seed": solution.seed,
+            "options": json.loads(record["options"]),
             "facts": solution.facts,
             "timings_ms": {name: round(value, 3) for name, value in answer.timings_ms.items()},
             "device": bench.device,

@@ -12,7 +12,7 @@ from kernels import SOLVERS
 from tests.app.conftest import Service
 
 CLIENT_ONLY = {"arrays", "document", "row_names", "column_names"}
-IN_THE_DOCUMENT = {"solver", "seed", "attempt", "versions", "input_digests"}
+IN_THE_DOCUMENT = {"solver", "options", "seed", "attempt", "versions", "input_digests"}
 """What the client leaves in `Result.document`."""
 
 

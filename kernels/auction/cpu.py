@@ -13,9 +13,11 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from kernels.auction import cpu_paths as paths
 from kernels.auction import cpu_rounds as rounds
+from kernels.auction.complete import complete
 from kernels.auction.cpu_rows import empty_lists
 from kernels.auction.cpu_start import State, from_points, keep_seats, list_rows, start
-from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, arithmetic_of, epsilons, proves, whole_prices
+from kernels.auction.proportion import bring_near, take_back
+from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, arithmetic_of, epsilons, proves, war_bids, whole_prices
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.sparse import Auction, is_complete, with_private_columns
@@ -68,6 +70,13 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         augmenting path algorithm (1987), for augmenting row reduction.
     """
     problem, neighbours = from_points(problem)
+    near, given, k = bring_near(problem, options)
+    solution = take_back(_solve(near, given, deadline), k, options)
+    solution.arrays |= neighbours
+    return solution
+
+
+def _solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     weights = with_private_columns(problem)
     wants_rounds = options.epsilon is not None or options.finish == "auction"
     unit = arithmetic_of(weights, options.epsilon) if wants_rounds else Arithmetic()
@@ -84,9 +93,7 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     if ended is None:
         ended = _finish(state, deadline)
     ended = _undo_unsold_prices(state, problem, options, deadline, ended)
-    solution = _answer(state, problem, options, ended)
-    solution.arrays |= neighbours
-    return solution
+    return _answer(state, problem, options, ended)
 
 
 def _can_assign_all(weights: Array | Csr) -> bool:
@@ -123,6 +130,9 @@ def _scale(state: State, options: Any, deadline: Deadline) -> Termination | None
         state.counts["phases"] += 1
         last = state.counts["rounds"] + most
         while n_queue and state.counts["rounds"] < last:
+            if state.counts["bids"] + n_queue > war_bids(n_rows):
+                state.counts["price_war"] = True
+                return None
             left = (options.iteration_limit or FOREVER) - state.counts["rounds"]
             if left <= 0:
                 return Termination.ITERATION_LIMIT
@@ -142,6 +152,7 @@ def _scale(state: State, options: Any, deadline: Deadline) -> Termination | None
                 sold,
                 bidders,
                 BATCH_BIDS,
+                war_bids(n_rows) - state.counts["bids"],
             )
             state.bidders.append(bidders[:ran])
             state.counts["rounds"] += ran
@@ -234,6 +245,8 @@ def _answer(state: State, problem: Auction, options: Any, ended: Termination) ->
     prices, scale = matching.prices, state.unit.scale
     if ended not in (Termination.INFEASIBLE, Termination.OPTIMAL, Termination.GAP_REACHED):
         list_rows(state, Deadline())
+        state.hall_rows = complete(problem.weights, matching.column_of, problem.reject)
+        ended = ended if state.hall_rows is None else Termination.INFEASIBLE
     if ended is Termination.OPTIMAL and graph.values.dtype.kind == "i":
         profits[:] = matching.held - prices[matching.column_of]
     else:

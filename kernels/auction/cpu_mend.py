@@ -45,7 +45,7 @@ def mend(problem: Auction, options: Any, solution: Solution, deadline: Deadline)
     prices, assignment = solution.arrays["prices"], solution.arrays["assignment"]
     old = np.maximum(scaled(prices, -k) if k else prices, 0)
     if (weights.values if isinstance(weights, Csr) else weights).dtype.kind == "i":
-        found = cpu.solve(replace(near, prices0=old, assignment0=assignment), exact, deadline)
+        found: Solution | None = cpu.solve(replace(near, prices0=old, assignment0=assignment), exact, deadline)
     else:
         found = _rebuild_and_solve(near, graph_of(weights), exact, deadline, assignment, old)
     if found is None or found.termination not in (Termination.OPTIMAL, Termination.INFEASIBLE):
@@ -61,7 +61,7 @@ def mend(problem: Auction, options: Any, solution: Solution, deadline: Deadline)
 def _rebuild_and_solve(
     problem: Auction, graph: Graph, options: Any, deadline: Deadline, assignment: Array, prices: Array
 ) -> Solution | None:
-    """The solution with the smallest gap among: the assignment with rebuilt prices, one solved from these, a cold one."""
+    """The smallest gap of three: the assignment with rebuilt prices, one solved from these, and one from nothing."""
     best: tuple[float, Solution] | None = None
     for start_cold in (False, True, None):
         rebuilt = _rebuild(problem, graph, deadline, assignment, prices)

@@ -4,9 +4,9 @@
     settle   raise what rounding left too low, row by row, until no row is tempted or the work is spent
 
 Prices that many raises have added up carry the rounding of all of them, and large old prices swallow the digits of
-small benefits. A lowest price is one chain of differences: p_j = b_ij - (b_ik - p_k) from the column k that row i holds.
-Profits are rounded down and prices up, so a row that has been settled is not tempted by any column, exactly: its loss is
-one rounding of its own numbers.
+small benefits. A lowest price is one chain of differences: p_j = b_ij - (b_ik - p_k), where row i holds column k.
+Profits are rounded down and prices up, so no column tempts a row that has been settled, exactly: its loss is one
+rounding of its own numbers.
 
 Where the assignment is not the best one, no prices justify it. `settle` then ends with its work spent, and the
 certificate tells how far off the answer is.

@@ -89,6 +89,20 @@ def list_rows(state: State, deadline: Deadline, read: Any = fill_lists) -> Termi
     return None
 
 
+def drop_idle_prices(state: State, deadline: Deadline) -> None:
+    """Start from prices of 0 where the old ones, by the dual value of each, say less about the optimum than those."""
+    prices, lists = state.matching.prices, state.lists
+    old, values = prices.copy(), []
+    for tried in (np.zeros_like(old), old):
+        prices[:] = tried
+        if list_rows(state, deadline, bound_rows) is not None:
+            return
+        known = lists.rest[lists.rest > state.graph.lowest]
+        values.append(float(known.astype(np.float64).sum() + tried.astype(np.float64).sum()))
+    if values[1] > values[0]:
+        prices[:] = 0
+
+
 def keep_seats(state: State, deadline: Deadline) -> Termination | None:
     """Read every row once; where the earlier answer still fits nearly all, no list is needed before a path comes by.
 

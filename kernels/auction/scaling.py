@@ -26,8 +26,8 @@ On the paper's weights at epsilon 1, n = 500 to 18000, ms on an H200, dense and 
 """
 FOREVER = 2**62
 """Rounds where no limit is set."""
-WAR = (1_000_000, 500)
-"""Bids after which rounds are taken for a price war and paths assign who is left: so many at least, so many a row.
+WAR = (100_000, 500)
+"""Bids after which rounds are taken for a price war and paths assign who is left: so many, and so many a row.
 
 Where more persons than objects are of one mind, each bid raises a price by little more than epsilon, and the number of
 bids grows with the span of benefits over epsilon: 51 rows that are all alike on 28 columns take 864,029 rounds for
@@ -121,8 +121,8 @@ def whole_prices(prices: Array, scale: int) -> Array:
 
 def war_bids(n_rows: int) -> int:
     """The bids that rounds may take before paths assign who is left."""
-    least, a_row = WAR
-    return max(least, a_row * n_rows)
+    fixed, a_row = WAR
+    return fixed + a_row * n_rows
 
 
 def epsilons(unit: Arithmetic, epsilon: float | None, n_rows: int, n_cols: int) -> list[float]:

@@ -139,8 +139,8 @@ def _best_nets(benefits: Benefits, prices: Array, progress: Callable[[float], No
         nets = block.nets(prices)
         best = block.maxima(nets, -np.inf)
         floor = best - 4 * (error * (np.abs(best) + top) + benefits.tiny) if error else best
-        mask = (nets >= block.spread(floor)) & (nets > -np.inf)
-        rows, columns, values = block.where(mask)
+        floor = np.where(best > -np.inf, floor, np.inf)
+        rows, columns, values = block.where(nets >= block.spread(floor))
         if rows.size:
             found = benefits.exact(block.first + rows, columns, values)
             net, rest = two_sum(found.high, -prices[columns])

@@ -66,7 +66,7 @@ class Distances:
 
     def _exact(self, rows: Array, columns: Array) -> Exact:
         high, low, error = (np.zeros(rows.size) for _ in range(3))
-        step = max(1, ENTRIES // 8)
+        step = ENTRIES
         for first in range(0, rows.size, step):
             here = slice(first, first + step)
             high[here], low[here], error[here] = self._some(self.x[rows[here]], self.y[columns[here]])

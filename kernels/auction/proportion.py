@@ -6,13 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from kernels.auction.scaling import extremes
+from kernels.auction.scaling import NEAR, extremes
 from kernels.problems import Array, Csr
 from kernels.problems.sparse import Auction
 from kernels.solution import Solution
 
-NEAR = 400
-"""Floats of up to 2^400 or from 2^-400 on in size are solved as they are."""
 CHAIN = 4
 """Spans that an old price may reach where rows cannot take every column: a chain of rows may pass a price on."""
 

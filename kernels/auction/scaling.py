@@ -33,21 +33,27 @@ Where more persons than objects are of one mind, each bid raises a price by litt
 bids grows with the span of benefits over epsilon: 51 rows that are all alike on 28 columns take 864,029 rounds for
 benefits of 10,000. Random graphs of 200 to 3000 rows take 3 to 80 bids a row, 400 rows of 40 kinds 2066.
 """
-MOST_EPSILON = 2.0**900
-"""A larger epsilon of floats is cut to this, so that sums of it stay finite."""
+MOST_EPSILON = 2.0**500
+"""An epsilon of floats is cut to this times the largest benefit, so that sums of it stay finite."""
 FEW_LOOSE = 2
 """An earlier answer is kept while no more rows than this want another column: paths are long where few are free."""
+NEAR = 400
+"""Floats of up to 2^400 or from 2^-400 on in size are solved as they are, others are brought near (`proportion.py`)."""
 MOST_SCALED = 2**61
 """No scaled price may pass this, so that a net benefit and a raise still fit int64."""
 
 
 @dataclass(frozen=True)
 class Arithmetic:
-    """`scale`: integers are multiplied by it (1 for floats). `span`: largest minus smallest scaled benefit."""
+    """`scale`: integers are multiplied by it (1 for floats). `span`: largest minus smallest scaled benefit.
+
+    `largest`: the largest size of a float.
+    """
 
     scale: int | float = 1
     span: float = 0
     exact: bool = True
+    largest: float = 0
 
 
 def arithmetic_of(weights: Array | Csr, epsilon: float | None) -> Arithmetic:
@@ -59,7 +65,7 @@ def arithmetic_of(weights: Array | Csr, epsilon: float | None) -> Arithmetic:
     n_cols = weights.shape[-1]
     if values.dtype.kind == "f":
         low, high = extremes(values)
-        return Arithmetic(1, high - low, exact=False)
+        return Arithmetic(1, high - low, exact=False, largest=max(-low, high))
     low, high = (int(values.min()), int(values.max())) if values.size else (0, 0)
     largest = max(high - low, abs(low), abs(high), 1)
     scale = 1 if epsilon is not None and Fraction(epsilon).denominator == 1 else n_cols + 1
@@ -134,7 +140,7 @@ def epsilons(unit: Arithmetic, epsilon: float | None, n_rows: int, n_cols: int) 
     """
     if epsilon is not None:
         if not unit.exact:
-            return [min(epsilon, MOST_EPSILON)]
+            return [min(epsilon, MOST_EPSILON * (unit.largest or 2.0**500))]
         most = max(1, MOST_SCALED // (n_cols + 2))
         return [min(most, max(1, math.floor(Fraction(epsilon) * Fraction(unit.scale))))]
     smallest = 1 if unit.exact else unit.span / (n_cols + 1) * 2.0**-20

@@ -127,6 +127,6 @@ def fault_of(assignment: Array, shape: tuple[int, int]) -> str:
     columns = assignment[assignment != UNASSIGNED]
     if ((columns < 0) | (columns >= n_cols)).any():
         return "not an assignment: a column is out of range"
-    if columns.size and np.bincount(columns.astype(np.int64)).max() > 1:
+    if np.unique(columns).size < columns.size:
         return "not an assignment: a column has two rows"
     return ""

@@ -136,7 +136,7 @@ def test_rows_without_an_edge_leave_integers_exact() -> None:
 @pytest.mark.parametrize("dtype", [np.int64, np.float64])
 @pytest.mark.parametrize("given", [{}, {"epsilon": 1e-3}, {"epsilon": 1e-20}, {"epsilon": 1e300}])
 def test_a_price_war_ends(dtype: type, given: dict[str, float]) -> None:
-    benefit = np.full((51, 28), 10_000).astype(dtype)
+    benefit: Array = np.full((51, 28), 10_000).astype(dtype)
     begun = time.perf_counter()
     solution, certificate = answer({"benefit": benefit}, finish="auction", allow_unassigned=True, **given)
     assert time.perf_counter() - begun < 2

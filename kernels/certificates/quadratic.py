@@ -55,11 +55,13 @@ def certify(
     every = Every(problem) if n <= ENUMERATED else None
     objective = _objective(problem, data, permutation) if every is None else _unit(every, every.price(permutation))
     claims: dict[str, Number] = dict(solution.facts.get("bounds") or {})
-    checked = _checked(problem, data, list(claims) or ([] if every else [BY_ROWS]), solution.evidence, progress)
+    checked = _checked(problem, data, list(claims), solution.evidence, progress)
     if every is not None:
         least = every.least()
         assert least is not None  # the answer itself is permitted
         checked["enumeration"] = _unit(every, least)
+    elif not checked:  # prices of our own: there is always a bound
+        checked = _checked(problem, data, [BY_ROWS], {}, progress)
     progress(1.0)
     return _concluded(problem, solution, permutation, objective, checked, data is not None)
 

@@ -61,10 +61,8 @@ def whole(problem: QuadraticAssignment) -> Whole | None:
         of_flow, of_distance, of_linear = (lowest(m) for m in (flow, distance, linear))
         of_pairs = None if of_flow is None or of_distance is None else of_flow + of_distance
         exponent = min((e for e in (of_pairs, of_linear) if e is not None), default=0)
-        grids = [
-            _grid(flow, (of_flow or 0) + min(0, exponent - (of_pairs or exponent))),
-            _grid(distance, of_distance or 0), _grid(linear, exponent),
-        ]  # fmt: skip
+        more = 0 if of_pairs is None else of_pairs - exponent
+        grids = [_grid(flow, (of_flow or 0) - more), _grid(distance, of_distance or 0), _grid(linear, exponent)]
         if any(grid is None for grid in grids):
             return None
         flow, distance, linear = (grid for grid in grids if grid is not None)

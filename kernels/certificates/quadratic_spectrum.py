@@ -33,7 +33,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.certificates import rounded
-from kernels.certificates.quadratic_bounds import float_prices
+from kernels.certificates.quadratic_bounds import FARTHEST, float_prices
 from kernels.certificates.quadratic_exact import Whole
 from kernels.problems import Array, QuadraticAssignment
 from kernels.solution import Number
@@ -79,7 +79,8 @@ def projection(problem: QuadraticAssignment, data: Whole | None, evidence: Mappi
     if total is None or any(one is None for one in found):
         return None
     (low, off), (high, away) = (one for one in found if one is not None)
-    total = float(rounded.add_down(total, _scalar_product_down(low, off, high, away)))
+    with np.errstate(all="ignore"):  # evidence beyond all measure
+        total = float(rounded.add_down(total, _scalar_product_down(low, off, high, away)))
     if not np.isfinite(total):
         return None
     exact = Fraction(total) * Fraction(2) ** exponent
@@ -156,9 +157,9 @@ def _assigned_down(
     costs = own + linear + (2.0 / n) * np.outer(*sums)
     weights = np.abs(own) + np.abs(linear) + (2.0 / n) * np.outer(*sizes)
     prices = float_prices(prices, n)
-    if prices is None:
-        prices = np.zeros(n)
-    prices = np.clip(np.nan_to_num(np.ldexp(prices, -shift - exponent)), -1e300, 1e300)
+    with np.errstate(over="ignore"):
+        scaled = np.zeros(n) if prices is None else np.ldexp(prices, -shift - exponent)
+    prices = np.clip(scaled, -FARTHEST, FARTHEST)
     permitted = np.ones((n, n), bool) if problem.forbidden is None else ~problem.forbidden
     left = np.where(permitted, rounded.sub_down(costs, prices), np.inf).min(axis=1)
     constant = float(sums[0].sum() * sums[1].sum()) / n**2

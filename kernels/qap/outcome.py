@@ -21,8 +21,9 @@ LONGEST_ASCENT = 2000
 """Sweeps of a dual ascent without a tree."""
 GILMORE_LAWLER_S, PROJECTION_S, RLT1_S = 3e-9, 1e-8, 1e-8
 """Seconds of a bound, divided by n^3 (of the ascent's beginning: n^4), on one busy core."""
-CLOSE = 2.0**-51
-"""Of the absolute values that a permutation of floats pays: a gap of rounding, half of what its certificate allows."""
+CLOSE, CLOSE_BY_DATA = 2.0**-51, 5e-10
+"""A gap of rounding on floats, half of what the certificate allows: of the absolute values that a permutation pays, and
+of its objective or the smallest entry."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -136,11 +137,13 @@ def meets(problem: QuadraticAssignment, permutation: Array, proofs: list[Bound])
     if problem.integer:
         bound = best_bound(proofs)
         return bound is not None and problem.objective(permutation) <= bound
-    raw = max((proof.raw for proof in proofs), default=-np.inf)
-    paid = np.abs(problem.flow * problem.distance[np.ix_(permutation, permutation)]).sum()
-    if problem.linear is not None:
-        paid += np.abs(problem.linear[np.arange(problem.n), permutation]).sum()
-    return bool(problem.objective(permutation) - raw <= CLOSE * paid)
+    gap = problem.objective(permutation) - max((proof.raw for proof in proofs), default=-np.inf)
+    flow, distance = np.abs(problem.flow), np.abs(problem.distance)
+    linear = np.zeros_like(flow) if problem.linear is None else np.abs(problem.linear)
+    paid = (flow * distance[np.ix_(permutation, permutation)]).sum() + linear[np.arange(problem.n), permutation].sum()
+    least = [float(m[m > 0].min(initial=np.inf)) for m in (flow, distance, linear)]
+    entry = min((x for x in (least[0] * least[1], least[2]) if x < np.inf), default=0.0)
+    return bool(gap <= CLOSE * paid and gap <= CLOSE_BY_DATA * max(abs(problem.objective(permutation)), entry))
 
 
 def infeasible(problem: QuadraticAssignment, options: "QapOptions") -> Solution:

@@ -16,7 +16,7 @@ from app.json_arrays import array_from_lists
 from app.media import DIGEST
 from app.multipart import Part
 from app.schemas import BUNDLES, takes_qaplib
-from kernels import Array, Csr, InvalidProblem, Solver
+from kernels import FORBIDDEN, Array, Csr, InvalidProblem, Solver
 from workers.codec import Decoded, Form, decode, decode_solution, describe
 from workers.job import InputRef
 from workers.store import Store
@@ -97,11 +97,11 @@ class Gatherer:
     def _source(self, name: str, value: Any) -> Source:
         field = f"inputs.{name}"
         if isinstance(value, list):
-            return self._kept_later(self._inline(field, value, self._forbidden(name)))
+            return self._kept_later(self._matrix(name, field, value))
         if not isinstance(value, dict):
             self._inline(field, value, None)
         if set(value) == {"data"}:
-            return self._kept_later(self._inline(f"{field}.data", value["data"], self._forbidden(name)))
+            return self._kept_later(self._matrix(name, f"{field}.data", value["data"]))
         if set(value) == {"csr"} and self._specs[name].sparse:
             return self._kept_later(self._csr(f"{field}.csr", value["csr"]))
         decoded, keep = self._referenced(name, value)
@@ -118,9 +118,15 @@ class Gatherer:
         """What null stands for in this input."""
         return -math.inf if self._maximize or name == "benefit" else math.inf
 
-    def _inline(self, field: str, data: Any, forbidden: float | None) -> Array:
+    def _matrix(self, name: str, field: str, data: Any) -> Array:
+        """An input given as lists; null keeps integers exact where the solver takes such a mask."""
+        integer = FORBIDDEN if self._specs[name].masked else None
+        return self._inline(field, data, self._forbidden(name), integer)
+
+    def _inline(self, field: str, data: Any, forbidden: float | None, integer: int | None = None) -> Array:
         matrix = isinstance(data, list) and bool(data) and isinstance(data[0], list)
-        return array_from_lists(field, data, forbidden if matrix else None, self._store.limits.max_elements)
+        forbidden, integer = (forbidden, integer) if matrix else (None, None)
+        return array_from_lists(field, data, forbidden, self._store.limits.max_elements, integer)
 
     def _csr(self, field: str, given: Any) -> Csr:
         """A sparse matrix in its three arrays, each inline or a reference."""

@@ -78,27 +78,24 @@ def _least(problem: QuadraticAssignment, every: Array, candidates: Array) -> int
     """The candidate of the least cost, told apart in integers: all data are multiples of powers of two."""
     if len(candidates) == 1:
         return int(candidates[0])
-    n, places = problem.n, range(problem.n)
+    n, every = problem.n, every[candidates].astype(np.int64)
     flow, of_flow = _integers(problem.flow)
     distance, of_distance = _integers(problem.distance)
     linear, of_linear = _integers(np.zeros((n, n)) if problem.linear is None else problem.linear)
     unit = min(of_flow + of_distance, of_linear)
-    up, more = of_flow + of_distance - unit, of_linear - unit
-    single = [[(flow[i][i] * distance[a][a] << up) + (linear[i][a] << more) for a in places] for i in places]
-    pairs = [
-        (i, k, [[(flow[i][k] * distance[a][b] + flow[k][i] * distance[b][a]) << up for b in places] for a in places])
-        for i in places for k in range(i) if flow[i][k] or flow[k][i]
-    ]  # fmt: skip
-
-    def cost(at: int) -> int:
-        p = every[at].tolist()
-        return sum(single[i][p[i]] for i in places) + sum(costs[p[i]][p[k]] for i, k, costs in pairs)
-
-    return min(map(int, candidates), key=cost)
+    up, more = 1 << (of_flow + of_distance - unit), 1 << (of_linear - unit)
+    costs = np.zeros(len(candidates), object)
+    for i in range(n):
+        costs += (flow[i, i] * distance.diagonal() * up + linear[i] * more)[every[:, i]]
+        for k in range(i):
+            if flow[i, k] or flow[k, i]:
+                pair = (flow[i, k] * distance + flow[k, i] * distance.T) * up
+                costs += pair[every[:, i], every[:, k]]
+    return int(candidates[costs.argmin()])
 
 
-def _integers(matrix: Array) -> tuple[list[list[int]], int]:
-    """Integers and the power of two that they are multiplied by."""
+def _integers(matrix: Array) -> tuple[Array, int]:
+    """Python integers, and the power of two that they are multiplied by."""
     entries = [[Fraction(x) for x in row] for row in matrix.tolist()]
     deepest = max(x.denominator for row in entries for x in row)
-    return [[int(x * deepest) for x in row] for row in entries], 1 - deepest.bit_length()
+    return np.array([[int(x * deepest) for x in row] for row in entries], object), 1 - deepest.bit_length()

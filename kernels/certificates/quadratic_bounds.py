@@ -137,7 +137,7 @@ def _assigned(costs: Array, permitted: Array, prices: Array | None) -> int:
     # int64 costs and prices are at most 2^61, so that their difference fits; Python's integers are as long as they must
     highest = 2 * LARGEST if costs.dtype != object else 1 << 200
     left = np.where(permitted, costs - prices, highest).min(axis=1)
-    return sum(left.tolist()) + sum(prices.tolist())
+    return int(sum(left.tolist()) + sum(prices.tolist()))
 
 
 def _assigned_down(costs: Array, rest: Array, linear: Array, permitted: Array, prices: Array | None) -> float:
@@ -198,7 +198,7 @@ def _slices(matrix: Array, bits: int) -> tuple[Array, list[Array], bool]:
     exponents = np.frexp(np.abs(matrix).max(axis=1, initial=0))[1]
     left = np.ldexp(matrix, -exponents[:, None])
     exact = bool((np.ldexp(left, exponents[:, None]) == matrix).all())
-    slices = []
+    slices: list[Array] = []
     while len(slices) < SLICES and left.any():
         unit = bits * (len(slices) + 1)
         piece = np.ldexp(np.rint(np.ldexp(left, unit)), -unit)

@@ -109,7 +109,7 @@ def objective_bound(flow: Array, distance: Array, linear: Array | None) -> int |
             return float(min((f * low).sum() * d.max(), f.max() * (d * low).sum()) + extra) / low
     sums, tops = zip(*(_magnitudes(m) for m in (flow, distance)), strict=True)
     extra_int = 0 if linear is None else sum(_magnitudes(row)[1] for row in linear)
-    return min(sums[0] * tops[1], tops[0] * sums[1]) + extra_int
+    return int(min(sums[0] * tops[1], tops[0] * sums[1]) + extra_int)
 
 
 def _magnitudes(integers: Array) -> tuple[int, int]:

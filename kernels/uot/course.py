@@ -8,10 +8,21 @@ from typing import Any
 import numpy as np
 
 from kernels.deadline import Deadline
+from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport, cost_bounds
 from kernels.solution import Solution, Termination
 from kernels.uot.outer import schedule
 from kernels.uot.support import Support, support
+
+BEST_TO_WORST = (
+    Termination.GAP_REACHED,
+    Termination.CONVERGED,
+    Termination.ITERATION_LIMIT,
+    Termination.TIME_LIMIT,
+    Termination.STOPPED,
+    Termination.INFEASIBLE,
+)
+"""A batch ends with the worst word of its problems."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +57,8 @@ def follow(problem: UnbalancedTransport, options: Any, deadline: Deadline, steps
     if part.infeasible:
         return Solution(Termination.INFEASIBLE, "support", {})
     if part.empty:
-        return steps.answer(part, options, np.empty(0), np.empty(0), Termination.GAP_REACHED, "support", {})
+        nothing, facts = (np.empty(0), np.empty(0)), {"tolerance": options.tolerance}
+        return steps.answer(part, options, nothing, Termination.GAP_REACHED, "support", facts, deadline)
     if options.method == "map-uot":
         return steps.published(part, options, deadline)
     reduced = part.reduced
@@ -60,7 +72,7 @@ def follow(problem: UnbalancedTransport, options: Any, deadline: Deadline, steps
         "storage": run.storage,
         "gap": run.gap,
     }
-    solution = steps.answer(part, options, run.f, run.g, run.termination, method, facts)
+    solution = steps.answer(part, options, (run.f, run.g), run.termination, method, facts, deadline)
     solution.iterations = run.iterations
     return solution
 
@@ -77,20 +89,43 @@ def batched(
     solve: Callable[[UnbalancedTransport, Any, Deadline], Solution],
 ) -> Solution:
     """Solve one problem after the other; each stops by itself, and the batch ends like its worst."""
-    return collect([solve(problem.one(k), options, deadline) for k in range(problem.batch or 0)], options)
+    return collect(problem, [solve(problem.one(k), options, deadline) for k in range(problem.batch or 0)], options)
 
 
-def collect(parts: list[Solution], options: Any) -> Solution:
-    """The solution of a batch from those of its problems."""
+def collect(problem: UnbalancedTransport, parts: list[Solution], options: Any) -> Solution:
+    """The solution of a batch from those of its problems: each keeps its own end, the whole has its worst."""
     ends = [part.termination for part in parts]
+    names = dict.fromkeys(name for part in parts for name in part.arrays)
+    facts: dict[str, Any] = {
+        "tolerance": options.tolerance,
+        "terminations": [str(end) for end in ends],
+        "iterations": [part.iterations for part in parts],
+    }
     if Termination.INFEASIBLE in ends:
-        facts: dict[str, Any] = {"problem": ends.index(Termination.INFEASIBLE)}
-        return Solution(Termination.INFEASIBLE, parts[0].method, {}, facts=facts)
-    unfinished = [end for end in ends if end is not Termination.GAP_REACHED]
+        facts["problem"] = ends.index(Termination.INFEASIBLE)
     return Solution(
-        unfinished[0] if unfinished else Termination.GAP_REACHED,
+        max(ends, key=BEST_TO_WORST.index),
         parts[0].method,
-        {name: np.stack([part.arrays[name] for part in parts]) for name in parts[0].arrays},
+        {name: _stacked(problem, name, [part.arrays.get(name) for part in parts]) for name in names},
         iterations=max(part.iterations for part in parts),
-        facts={"tolerance": options.tolerance, "terminations": [str(end) for end in ends]},
+        facts=facts,
     )
+
+
+def _stacked(problem: UnbalancedTransport, name: str, arrays: list[Array | None]) -> Array:
+    """One array for a batch; zeros stand where a problem has none, and after lists of entries that are shorter.
+
+    `hall_rows` become marks of rows.
+    """
+    if name == "hall_rows":
+        marks = np.zeros(problem.a.shape, bool)
+        for k, rows in enumerate(arrays):
+            marks[k, [] if rows is None else rows] = True
+        return marks
+    given = [array for array in arrays if array is not None]
+    shape = np.max([array.shape for array in given], axis=0)
+    out = np.zeros((len(arrays), *shape), np.result_type(*given))
+    for k, array in enumerate(arrays):
+        if array is not None:
+            out[k][tuple(slice(size) for size in array.shape)] = array
+    return out

@@ -105,7 +105,7 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
         "storage": run.plan.dtype.name,
         "overflowed": run.overflowed,
     }
-    solution = answer(part, options, f, g, termination, "map-uot", facts)
+    solution = answer(part, options, (f, g), termination, "map-uot", facts, deadline)
     solution.iterations = done
     return solution
 

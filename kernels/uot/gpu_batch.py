@@ -100,9 +100,8 @@ def solve_batch(problem: UnbalancedTransport, options: Any, deadline: Deadline, 
         if reached or done >= limit or (status[:, REASON] == CONVERGED).all():
             break
     f, g = batch.pairs(status)
-    return collect(
-        [_one(problem.one(k), options, deadline, f[k], g[k], status[k], solve) for k in range(len(f))], options
-    )
+    parts = [_one(problem.one(k), options, deadline, f[k], g[k], status[k], solve) for k in range(len(f))]
+    return collect(problem, parts, options)
 
 
 def _one(
@@ -120,6 +119,7 @@ def _one(
         ended = deadline.expired() or Termination.ITERATION_LIMIT
     everything = np.ones(problem.a.size, bool), np.ones(problem.b.size, bool)
     whole = Support(problem, *everything, ~everything[0], ~everything[1])
-    solution = answer(whole, options, f, g, ended, "batch", {"tolerance": options.tolerance, "gap": relative})
+    facts = {"tolerance": options.tolerance, "gap": relative}
+    solution = answer(whole, options, (f, g), ended, "batch", facts, deadline)
     solution.iterations = run.iterations
     return solution

@@ -104,7 +104,7 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
         reached = reached or deadline.expired()
         termination = reached or termination
     facts = {"tolerance": options.tolerance, "rule": options.rule, "storage": "float32"}
-    solution = answer(part, options, f.get(), g.get(), termination, "map-uot", facts)
+    solution = answer(part, options, (f.get(), g.get()), termination, "map-uot", facts, deadline)
     solution.iterations = done
     return solution
 

@@ -63,7 +63,9 @@ def _changed(draw: Draw, array: Array) -> Array:
     flat = array.reshape(-1)
     at = draw.whole(0, flat.size - 1)
     with np.errstate(all="ignore"):
-        if array.dtype.kind == "i":
+        if array.dtype.kind == "b":
+            flat[at] = not flat[at]
+        elif array.dtype.kind == "i":
             other = draw.whole(0, flat.size - 1)
             kind = one_of(draw, ("swap", "one", "much", "copy"))
             if kind == "swap":

@@ -46,13 +46,18 @@ def test_submit_poll_fetch(client: httpx.Client, post: Post) -> None:
 
 def test_every_form_of_an_input_is_the_same_job(client: httpx.Client, post: Post) -> None:
     cost = np.array([[7, 5, 9], [8, 2, 3], [4, 6, 1]])
-    digest = client.post("/v1/blobs", content=npy(cost)).json()["digest"]
-    several = client.post("/v1/blobs", content=npz(cost=cost, other=cost + 1)).json()["digest"]
+    uploaded = client.post("/v1/blobs", content=npy(cost)).json()
+    packed = npz(cost=cost, other=cost + 1)
+    several = client.post("/v1/blobs", content=packed).json()
+    one = client.post("/v1/blobs", content=packed, params={"member": "cost"}).json()
     forms: list[Any] = [
         cost.tolist(),
         {"data": cost.tolist()},
-        {"blob": digest},
-        {"blob": several, "member": "cost"},
+        uploaded,
+        {"blob": uploaded["digest"]},
+        one,
+        {**several, "member": "cost"},
+        {"blob": several["digest"], "member": "cost"},
     ]
     for form in forms:
         answer = post({"solver": "lap", "inputs": {"cost": form}})

@@ -32,6 +32,8 @@ PATIENCE = 400
 """Rounds of a phase that paths follow; only graphs without an assignment come near it."""
 ROUND = ("bid", "reread", "settle", "award", "tidy", "finish")
 ALONE = {"blocks": 1, "block": 1}
+FINEST = 2.0**900
+"""A fixed point so fine is near the end of float64: the benefits are made larger first. The other end is far off."""
 POLISHED = 1 << 24
 """Entries up to which the CPU settles, in some 0.2 s, floats that the fixed point leaves a little loose."""
 
@@ -76,15 +78,13 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         paths, for a given epsilon who is left after some rounds, 4. rounds of at most 32 bidders in one block.
     """
     problem, neighbours = from_points(problem, options)
-    near, given, k = bring_near(problem, options)
     try:
-        solution = _solve(near, given, deadline)
+        solution = _solve(problem, options, deadline)
     except TooFar:
         from kernels.auction import cpu
 
-        solution = cpu.solve(near, given, deadline)
+        solution = cpu.solve(problem, options, deadline)
         solution.method += " (cpu)"
-    solution = take_back(solution, k, options)
     solution.arrays |= neighbours
     return solution
 
@@ -94,6 +94,10 @@ def _solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     values = weights.x if isinstance(weights, Points) else weights.values if isinstance(weights, Csr) else weights
     floating = values.dtype.kind == "f"  # coordinates always are
     unit = arithmetic(weights, options, floating)
+    if floating and unit.scale >= FINEST:
+        near, given, k = bring_near(problem, options)
+        if k:
+            return take_back(_solve(near, given, deadline), k, options)
     started = time.perf_counter()
     device = memory.upload(weights, unit, options, spreads(options))
     run = Run(device, unit, options, deadline, isinstance(weights, Points) or is_complete(weights))

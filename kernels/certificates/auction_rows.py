@@ -127,6 +127,8 @@ def fault_of(assignment: Array, shape: tuple[int, int]) -> str:
     columns = assignment[assignment != UNASSIGNED]
     if ((columns < 0) | (columns >= n_cols)).any():
         return "not an assignment: a column is out of range"
-    if np.unique(columns).size < columns.size:
+    taken = np.zeros(n_cols, bool)
+    taken[columns] = True
+    if np.count_nonzero(taken) < columns.size:
         return "not an assignment: a column has two rows"
     return ""

@@ -172,7 +172,7 @@ def _linear(inputs: Inputs, n: int) -> tuple[Array | None, Array | None]:
         return matrix, None
     matrix = np.where(forbidden, matrix.dtype.type(0), matrix)
     # a file may forbid a pair of integers by +inf alone, which turns them into floats: turn them back
-    if matrix.dtype.kind == "f" and (matrix == np.rint(matrix)).all() and np.abs(matrix).max() <= 2**53:
+    if matrix.dtype.kind == "f" and (matrix == np.rint(matrix)).all() and np.abs(matrix).max() <= LARGEST_OBJECTIVE / n:
         matrix = matrix.astype(np.int64)
     return matrix, forbidden
 

@@ -63,7 +63,7 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
     if whole is not None:
         return whole
     began = time.perf_counter()
-    proofs = outcome.first_bounds(problem, options, deadline, gpu_bounds.gilmore_lawler)
+    proofs = outcome.first_bounds(problem, options, deadline, gpu_bounds.gilmore_lawler, 1e-10)
     bound = outcome.best_bound(proofs)
     deadline.report(0, problem.objective(start), bound)
     goals = [goal for goal in (_goal(problem, options), bound if problem.integer else None) if goal is not None]

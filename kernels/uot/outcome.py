@@ -17,7 +17,7 @@ from kernels.uot.flow import settle
 from kernels.uot.repair import Entries, Repair, line_potentials, repair
 from kernels.uot.support import Support
 
-LARGEST_MASS = 1e30  # of a plan in float32
+LARGEST_LOG = 80.0  # of an entry in float32, and of sums of many
 
 
 @dataclass(frozen=True)
@@ -80,9 +80,8 @@ def outputs(
     whole = options.output == "plan"
     blocked = bool(exact.all()) and problem.cost is not None and bool(np.isposinf(problem.cost.max()))
     # Rounding to float32 moves some 1e-8 of the mass, which exact marginals and fine tolerances can see.
-    small = max(float(problem.a.sum()), float(problem.b.sum())) < LARGEST_MASS
-    coarse = given.dtype == np.float32 and options.tolerance >= 1e-7 and small and not exact.any()
-    dtype = np.dtype(np.float32 if coarse else np.float64)
+    coarse = given.dtype == np.float32 and options.tolerance >= 1e-7 and not exact.any()
+    dtype = np.dtype(np.float32 if coarse and _fits_float32(problem, f, g) else np.float64)
     plan = np.empty(problem.shape, dtype) if whole or blocked else None
     f, g, entries, fix = _repaired(problem, f, g, writer, dtype, plan, not blocked)
     found = _Found(problem, min(options.top_k, problem.shape[1]), writer, not whole)
@@ -119,6 +118,16 @@ def _repaired(
         entries = writer.entries(f, g, dtype, plan)
         fix = repair(writer.xp, problem, entries, parts, spreads)
     return f, g, entries, fix
+
+
+def _fits_float32(problem: UnbalancedTransport, f: Array, g: Array) -> bool:
+    """True where no entry of P(f, g) can overflow in float32."""
+    tops = []
+    for masses, potential in ((problem.a, f), (problem.b, g)):
+        held = (masses > 0) & np.isfinite(potential)
+        weight = np.log(masses[held]) if problem.reference == "product" else 0.0
+        tops.append(float((potential[held] / problem.reg + weight).max(initial=-np.inf)))
+    return sum(tops) - problem.cost_bounds[0] / problem.reg < LARGEST_LOG
 
 
 def _parts(problem: UnbalancedTransport, writer: Writer) -> Iterator[slice]:

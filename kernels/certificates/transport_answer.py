@@ -6,9 +6,9 @@ costs that may have errors of their own (transport_points.py):
 
     |error of z| <= (u + relative) |f_i + g_j| / reg + (2 u + relative) |z| + absolute_i / reg,
 
-since |C| <= |f_i + g_j| + reg |z|. An error of z is a relative one of exp(z). Where z < -NEAR the entry itself is below
-exp(-NEAR) w v, and |z| exp(z) below 2^-51 w v: sums over rows take the bound at |z| <= NEAR for all their entries and
-add 2^-50 u w v for each of the others.
+since |C| <= |f_i + g_j| + reg |z|. An error of z is a relative one of exp(z). With t the largest z of a row, entries
+with z < t - NEAR are so far below the largest that (NEAR + x) exp(-NEAR - x) < 2^-51 for all x >= 0: a row's sum takes
+the bound at z >= t - NEAR for all its entries and adds 2^-50 u w v exp(t) for each.
 """
 
 from collections.abc import Iterator, Mapping
@@ -28,9 +28,10 @@ LARGEST = 1e300  # a potential beyond it is not one
 
 @dataclass(frozen=True, eq=False)
 class Exponents:
-    """z (k, n) of some rows and its largest; bounds on its errors where z >= -NEAR and where z >= -FAR, (k,) each.
+    """z (k, n) of some rows and the largest of them; z is -inf where forbidden or without weight.
 
-    `forbidden` marks entries, None where there are none; z is -inf there.
+    `near` (k,) bounds its errors where z is within NEAR of its row's largest, `far` (k,) those where z >= -FAR.
+    `forbidden` marks entries, None where there are none.
     """
 
     z: Array
@@ -49,8 +50,8 @@ class Exponents:
 class Answer:
     """A problem without batch axis, the potentials of its answer, and its plan.
 
-    The plan is the array `plan`; where there is none it is P(f, g) + rest_a rest_b' + the entries `moved`, the last two
-    where the arrays have them.
+    The plan is the array `plan`; where there is none it is P(f, g) + rest_a rest_b', but for the entries at entry_rows,
+    entry_columns (-1 for none), which are entry_values; the last two where the arrays have them.
     """
 
     def __init__(self, problem: UnbalancedTransport, arrays: Mapping[str, Array]) -> None:
@@ -58,6 +59,7 @@ class Answer:
         held_a, held_b = problem.a > 0, problem.b > 0
         product = problem.reference == "product"
         self.w, self.v = (problem.a, problem.b) if product else (held_a.astype(float), held_b.astype(float))
+        self.empty = not (self.w.all() and self.v.all())
         self.costs = Costs(problem)
         self.forbids = problem.cost is not None and bool(np.isposinf(problem.cost.max()))
         self.f, self.unreached_a, usable_a = self._potential("f", 0, held_a)
@@ -66,7 +68,7 @@ class Answer:
         self.reach = float(abs(self.g).max())
         self.plan = arrays.get("plan")
         self.rest = _all_of(arrays, "rest_a", "rest_b")
-        self.moved = _all_of(arrays, "moved_rows", "moved_columns", "moved_values")
+        self.set = _all_of(arrays, "entry_rows", "entry_columns", "entry_values")
 
     @property
     def implicit(self) -> bool:
@@ -76,7 +78,7 @@ class Answer:
     @property
     def adds(self) -> bool:
         """True where an implicit plan is more than P(f, g)."""
-        return self.rest is not None or self.moved is not None
+        return self.rest is not None or self.set is not None
 
     def _potential(self, name: str, side: int, held: Array) -> tuple[Array, Array, bool]:
         """The potential with 0 where it says nothing, the lines it leaves empty, and whether it bounds anything.
@@ -104,33 +106,37 @@ class Answer:
         return (slice(i, min(m, i + step)) for i in range(0, m, step))
 
     def exponents(self, rows: slice) -> Exponents:
-        """z of some rows, -inf where forbidden."""
+        """z of some rows."""
         cost = self.costs.block(rows)
         z = self.f[rows][:, None] + self.g
         with np.errstate(over="ignore"):
             z -= cost.values
             z /= self.problem.reg
-            base, slope = self._errors(rows, cost)
-        top, low = float(z.max()), -float(z.min())
-        near, far = (SLACK * (base + slope * max(min(size, low), top)) for size in (NEAR, FAR))
+        if self.empty:
+            z[self.w[rows] == 0] = -np.inf
+            z[:, self.v == 0] = -np.inf
+        base, slope = self._errors(rows, cost)
+        tops, low = z.max(axis=1), -float(z.min())
+        near = SLACK * (base + slope * np.maximum(np.minimum(NEAR - np.maximum(tops, -FAR), low), tops))
+        far = SLACK * (base + slope * np.maximum(min(FAR, low), tops))
         forbidden = np.isposinf(cost.values) if self.forbids else None
-        return Exponents(z, top, near, far, forbidden, base, slope)
+        return Exponents(z, float(tops.max()), near, far, forbidden, base, slope)
 
     def _errors(self, rows: slice, cost: CostBlock) -> tuple[Array, float]:
         reg = self.problem.reg
         base = (UNIT + cost.relative) * ((abs(self.f[rows]) + self.reach) / reg) + cost.absolute / reg + TINIEST
         return base, 2 * UNIT + cost.relative
 
-    def added(self, rows: slice) -> Array:
-        """What an implicit plan has beside P(f, g) in some rows."""
-        added = np.zeros((rows.stop - rows.start, self.problem.shape[1]))
+    def implied(self, rows: slice, dual: Array) -> Array:
+        """Some rows of an implicit plan, from those of P(f, g)."""
+        plan = dual.copy()
         if self.rest is not None:
-            added += np.multiply.outer(self.rest[0][rows], self.rest[1])
-        if self.moved is not None:
-            i, j, values = self.moved
+            plan += np.multiply.outer(self.rest[0][rows], self.rest[1])
+        if self.set is not None:
+            i, j, values = self.set
             here = (i >= rows.start) & (i < rows.stop)
-            np.add.at(added, (i[here] - rows.start, j[here]), values[here])
-        return added
+            plan[i[here] - rows.start, j[here]] = values[here]
+        return plan
 
 
 def _all_of(arrays: Mapping[str, Array], *names: str) -> list[Array] | None:

@@ -8,9 +8,10 @@ where phi(p, q) = p log(p / q) - p + q (transport_divergence.py), and for the un
 Q alone: log Q is a sum, so no entry needs a logarithm, and the last sum stands in the dual value too.
 
 Sums: k terms of one sign in any order are off by (k - 1) u, relative (N. J. Higham, "Accuracy and Stability of
-Numerical Algorithms", 2002, section 4.2); rows are summed CHUNK entries at a time, columns over blocks by TwoSum.
+Numerical Algorithms", 2002, section 4.2); rows are summed in chunks, columns over blocks by TwoSum.
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -32,8 +33,9 @@ from kernels.certificates.transport_points import SLACK
 from kernels.certificates.transport_shown import Shown
 from kernels.problems.arrays import Array
 
-CHUNK = 512
-TAIL = UNIT * 2.0**-50  # of w v: what an entry below exp(-NEAR) w v, or a forbidden one, may be off by
+CHUNK = 32  # or the root of the row: so many, and as many sums of them, keep the error smallest
+TAIL = UNIT * 2.0**-50  # of w v exp(t): what an entry below exp(t - NEAR) w v may be off by
+LEAST = 1e-303  # above exp(LOWEST), which stands for whatever is below it
 TOLD = 16  # blocks between two words about the progress
 
 
@@ -71,8 +73,9 @@ def measure(answer: Answer, shown: Shown, progress: Callable[[float], None]) -> 
 def row_sums(entries: Array, weights: Array) -> tuple[Array, float]:
     """entries @ weights, and the relative error of its rounding where the terms are of one sign."""
     n = entries.shape[1]
-    parts = np.stack([entries[:, k : k + CHUNK] @ weights[k : k + CHUNK] for k in range(0, n, CHUNK)])
-    return parts.sum(axis=0), SLACK * (min(n, CHUNK) + len(parts)) * UNIT
+    chunk = max(CHUNK, math.isqrt(n))
+    parts = np.stack([entries[:, k : k + chunk] @ weights[k : k + chunk] for k in range(0, n, chunk)])
+    return parts.sum(axis=0), SLACK * (min(n, chunk) + len(parts)) * UNIT
 
 
 def _held(bounds: tuple[Array, Array], weights: Array) -> tuple[Array, Array]:
@@ -136,12 +139,12 @@ class _Pass:
         total, rounding = row_sums(exp, answer.v)
         total *= w
         with np.errstate(invalid="ignore"):
-            shift = SLACK * total * moved + TAIL * self.total_v * w
+            shift = SLACK * total * moved + (TAIL * exp.max(axis=1) + LEAST) * self.total_v * w
         self._excess(part, expm1, total, rounding, shift)
         off = EXP_ERROR + WEIGHTS
         if answer.implicit and not answer.adds:
             self.rows.values[part], self.rows.errors[part] = total, (off + rounding) * total + shift
-            self._columns(answer.v * (w @ exp), w, off + float(moved.max()))
+            self._columns(answer.v * (w @ exp), w, off + float(_moved(at.far).max()))
             if self.shown.entries:
                 self.shown.look(part, _weighted(exp, w, answer.v))
             return
@@ -151,10 +154,10 @@ class _Pass:
         if self.shown.entries:
             self.shown.look(part, plan)
         if not answer.implicit:
-            off, moved, shift = 0.0, np.zeros_like(moved), np.zeros_like(shift)
+            off, shift = 0.0, np.zeros_like(shift)
         total, rounding = row_sums(plan, self.ones)
         self.rows.values[part], self.rows.errors[part] = total, (off + rounding) * total + shift
-        self._columns(plan.sum(axis=0), w, off + float(moved.max()))
+        self._columns(plan.sum(axis=0), w, off + float(_moved(at.far).max()) if answer.implicit else 0.0)
 
     def _excess(self, part: slice, expm1: Array, total: Array, rounding: float, shift: Array) -> None:
         """Add up Q - R, or Q for the uniform reference; `total` are the row sums of Q."""
@@ -174,20 +177,18 @@ class _Pass:
         self.rounding += rounding
         self.columns.errors += sums * (off + len(w) * UNIT)
         if self.answer.implicit:
-            self.columns.errors += (TAIL * SLACK * float(w.sum())) * self.answer.v
+            self.columns.errors += (LEAST * SLACK * float(w.sum())) * self.answer.v
 
     def _plan(self, part: slice, dual: Array, at: Exponents) -> Array:
         """Some rows of the plan; notes entries that no plan may have."""
-        if self.answer.plan is not None:
-            plan = self.answer.plan[part].astype(np.float64, copy=False)
-            least = plan.min()
+        plan, nothing = self.answer.plan, np.zeros(())
+        if plan is not None:
+            plan = plan[part].astype(np.float64, copy=False)
         else:
-            added = self.answer.added(part)
-            plan = dual + added
-            least = (plan - dual * _moved(at.far)[:, None] * (added < 0)).min()
-            if at.forbidden is not None and added[at.forbidden].any():
-                self.valid = False
-        if not least >= 0 or (self.answer.plan is not None and at.forbidden is not None and plan[at.forbidden].any()):
+            plan, nothing = self.answer.implied(part, dual), dual  # at a forbidden entry stands a bound of exp(-inf)
+        if at.forbidden is not None and (plan != nothing)[at.forbidden].any():
+            self.valid = False
+        if not (plan.min() >= 0 and plan.max() < np.inf):
             self.valid = False
         return plan
 

@@ -1,5 +1,6 @@
 """Entropic unbalanced optimal transport: the problem and its checks."""
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +47,11 @@ class UnbalancedTransport:
     f0: Array | None = None
     g0: Array | None = None
     mass_factor: float | tuple[float, ...] = 1.0
+
+    @functools.cached_property
+    def cost_bounds(self) -> tuple[float, float]:
+        """Bounds (low, high) on the finite costs; exact for a matrix, from the norms for point clouds."""
+        return _cost_bounds(self)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -170,8 +176,7 @@ def _start(name: str, value: Any, shape: tuple[int, ...]) -> Array:
     return np.where(np.isfinite(array), array, 0.0)
 
 
-def cost_bounds(problem: UnbalancedTransport) -> tuple[float, float]:
-    """Bounds (low, high) on the finite costs; exact for a matrix, from the norms for point clouds."""
+def _cost_bounds(problem: UnbalancedTransport) -> tuple[float, float]:
     if problem.cost is not None:
         high = problem.cost.max()
         if high == np.inf:
@@ -189,7 +194,7 @@ def cost_bounds(problem: UnbalancedTransport) -> tuple[float, float]:
 def _check_range(problem: UnbalancedTransport) -> None:
     """Refuse what no float64 arithmetic can answer, so that no exponential overflows later."""
     name = "x" if problem.cost is None else "cost"
-    low, high = cost_bounds(problem)
+    low, high = problem.cost_bounds
     if problem.cost is not None and low == np.inf:
         return  # every entry is forbidden: an answer, not an error
     if not np.isfinite(high - low) or high - low > LARGEST_RANGE * problem.reg:

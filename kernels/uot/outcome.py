@@ -17,6 +17,8 @@ from kernels.uot.flow import settle
 from kernels.uot.repair import Entries, Repair, line_potentials, repair
 from kernels.uot.support import Support
 
+LARGEST_LOG = 80.0  # of an entry in float32, and of sums of many
+
 
 @dataclass(frozen=True)
 class Writer:
@@ -57,11 +59,11 @@ def finish(
 ) -> Solution:
     """The solution of the whole problem from potentials (host, float64) of the reduced one."""
     f, g = part.spread_out(*potentials)
-    if termination is Termination.INFEASIBLE:
-        return Solution(termination, method, {"f": f, "g": g}, facts=facts)
     arrays = outputs(part.problem, options, f, g, writer, deadline)
     if "hall_rows" in arrays:
         termination = Termination.INFEASIBLE
+    elif termination is Termination.INFEASIBLE:  # by potentials that grow; the masses fit all the same, or nearly
+        termination = Termination.CONVERGED
     return Solution(termination, method, arrays, facts=facts)
 
 
@@ -79,7 +81,7 @@ def outputs(
     blocked = bool(exact.all()) and problem.cost is not None and bool(np.isposinf(problem.cost.max()))
     # Rounding to float32 moves some 1e-8 of the mass, which exact marginals and fine tolerances can see.
     coarse = given.dtype == np.float32 and options.tolerance >= 1e-7 and not exact.any()
-    dtype = np.dtype(np.float32 if coarse else np.float64)
+    dtype = np.dtype(np.float32 if coarse and _fits_float32(problem, f, g) else np.float64)
     plan = np.empty(problem.shape, dtype) if whole or blocked else None
     f, g, entries, fix = _repaired(problem, f, g, writer, dtype, plan, not blocked)
     found = _Found(problem, min(options.top_k, problem.shape[1]), writer, not whole)
@@ -118,6 +120,16 @@ def _repaired(
     return f, g, entries, fix
 
 
+def _fits_float32(problem: UnbalancedTransport, f: Array, g: Array) -> bool:
+    """True where no entry of P(f, g) can overflow in float32."""
+    tops = []
+    for masses, potential in ((problem.a, f), (problem.b, g)):
+        held = (masses > 0) & np.isfinite(potential)
+        weight = np.log(masses[held]) if problem.reference == "product" else 0.0
+        tops.append(float((potential[held] / problem.reg + weight).max(initial=-np.inf)))
+    return sum(tops) - problem.cost_bounds[0] / problem.reg < LARGEST_LOG
+
+
 def _parts(problem: UnbalancedTransport, writer: Writer) -> Iterator[slice]:
     m, n = problem.shape
     step = max(1, writer.block // n)
@@ -139,8 +151,8 @@ def _unblocked(
     if before is None:
         return {"plan": plan} | found.arrays()
     i, j = np.nonzero(plan != before)
-    moved = {"moved_rows": i, "moved_columns": j, "moved_values": plan[i, j] - before[i, j]}
-    return moved | found.arrays()
+    entries = {"entry_rows": i, "entry_columns": j, "entry_values": plan[i, j]}
+    return entries | found.arrays()
 
 
 class _Found:

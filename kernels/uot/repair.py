@@ -18,7 +18,7 @@ from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.uot.support import costs, flipped
 
-LOST = 1e-100  # of its mass: a line whose sum is below it has underflowed
+LOST = 1e-100  # of its mass: a line whose sum is below it has underflowed, above its inverse overflowed
 BLOCK = 1 << 20  # entries of lines in work at a time
 MET = 2.0**-48  # of the mass: what is missing by less is rounding
 Vector = Any  # numpy.ndarray or cupy.ndarray, float64
@@ -29,7 +29,7 @@ Entries = Callable[[slice], Any]
 class Repair:
     """The plan diag(rows) P diag(columns) + rest_a rest_b'; no rest where `rest_a` is None.
 
-    `lost` are the balanced rows and columns (indices, on the host) that carry next to nothing in P.
+    `lost` are the balanced rows and columns (indices, on the host) that left the range of float64 in P.
     """
 
     rows: Vector
@@ -111,7 +111,7 @@ def _ratio(xp: Any, wanted: Vector, found: Vector) -> Vector:
 def _lost(xp: Any, wanted: Vector, found: Vector, exact: bool) -> Array:
     if not exact:
         return np.empty(0, np.int64)
-    lost = ~(found > LOST * wanted) & (wanted > 0)
+    lost = ~((found > LOST * wanted) & (found < wanted / LOST)) & (wanted > 0)
     return np.asarray(lost if xp is np else lost.get()).nonzero()[0]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import localcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -135,8 +135,8 @@ def test_transport_agrees_with_the_textbook(reference: str, reg_m: tuple[Any, An
     value = textbook.value(plan, cost, a, b, 0.1, strengths, reference)
     options = {"reg": 0.1, "reg_m": reg_m, "reference": reference}
     with localcontext(transport.DIGITS):
-        problem = transport.Problem({"cost": cost, "a": a, "b": b}, options, {})
-        entries = {(i, j): transport.Decimal(plan[i, j].item()) for i, j in np.ndindex(plan.shape)}
+        problem = transport.Problem({"cost": cost, "a": a, "b": b}, options)
+        entries = {(i, j): Decimal(plan[i, j].item()) for i, j in np.ndindex(plan.shape)}
         total = transport.primal(problem, entries)
     assert float(total.low) == pytest.approx(value, rel=1e-13)
     assert total.low < total.high < total.low + Fraction(1, 10**35)
@@ -147,7 +147,7 @@ def test_transport_duals_bound_and_are_strict() -> None:
     f, g = np.array([0.01, -0.02]), np.array([0.03, 0.0])
     options = {"reg": 0.5, "reg_m": 1.0}
     with localcontext(transport.DIGITS):
-        found = transport.dual(transport.Problem({"cost": cost, "a": a, "b": b}, options, {}), f, g)
+        found = transport.dual(transport.Problem({"cost": cost, "a": a, "b": b}, options), f, g)
     assert found is not None
     plan = np.outer(a, b)
     bound = float(found.low)

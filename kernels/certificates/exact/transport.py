@@ -26,8 +26,10 @@ DIGITS = Context(prec=60, Emin=-999999, Emax=999999, traps=[])
 ERROR = Decimal("1e-40")
 FAR = 2_000_000
 """exp of minus more is below 10^-800,000 and taken as 0, which no other number here is near; of more, infinite."""
-ROUNDED = 2.0**-40
-"""Of the sizes of its terms: how far an objective, a sum of logarithms in float64, may lie from the plan's value."""
+ROUNDED = Fraction(1, 2**52)
+"""Of the sizes of its terms: how far an objective may lie below the plan's value; its gap must cover that as well."""
+CLOSE = Fraction(1, 10**6)
+"""The same above the plan's value: an objective is rounded up, by more where exp amplifies the errors of potentials."""
 
 
 Plan = dict[tuple[int, int], Decimal]
@@ -139,9 +141,11 @@ def _numbers(claim: Claim, value: Sum, bound: Sum | None, price: Decimal) -> lis
     """Objective, bound and gap against the plan's value (its open sides may be priced) and the dual value."""
     said = []
     if claim.objective is not None:
-        slack = Fraction(value.size) * Fraction(ROUNDED)
-        right = value.low - slack <= rational(claim.objective) <= value.high + slack + Fraction(price) * 2
-        said.append(Statement("objective", right, f"{claim.objective} is stated, {plain(value.low)} found"))
+        stated, size, words = rational(claim.objective), Fraction(value.size), f"{claim.objective} is stated, "
+        words += f"the plan costs {plain(value.low)}"
+        said.append(Statement("objective", value.low - size * ROUNDED <= stated, words))
+        close = stated <= value.high + size * CLOSE + 2 * Fraction(price)
+        said.append(Statement("objective close", close, words))
     if claim.bound is not None:
         true = bound is not None and rational(claim.bound) <= bound.high
         found = "nothing" if bound is None else plain(bound.high)

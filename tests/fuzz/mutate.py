@@ -33,9 +33,10 @@ def verdict_on(case: Case, problem: Any, solution: Solution) -> Verdict | None:
             certificate = SOLVERS[case.solver].certify(problem, solution)
     except Exception as error:
         return Verdict("raised", f"certify raised {type(error).__name__}: {error}")
-    if not certificate.holds:
+    if not certificate.holds or (certificate.objective is None and certificate.bound is None):
         return None
     found = [v for v in judge_answer(case, solution, certificate) if v.kind in ("wrong", "misleading")]
+    found = [v for v in found if "exact side" not in v.why]  # stated as a violation, and priced in the objective
     return found[0] if found else None
 
 

@@ -100,7 +100,7 @@ def _two_digits(needs: Estimate) -> dict[str, Any]:
 def round_up(count: int) -> int:
     """To two significant digits."""
     step = 10 ** max(0, len(str(count)) - 2)
-    return -(-count // step) * step
+    return int(-(-count // step) * step)
 
 
 async def livez() -> Response:

@@ -96,9 +96,11 @@ def worker_of(jobs: Jobs, job_id: str) -> int:
     books = connect(jobs.settings.redis_url)
     while True:
         for worker in jobs.workers():
-            pid, current = books.hmget(f"rq:worker:{worker.name}", "pid", "current_job")
-            if current == job_id and jobs.get(job_id, OWNER).attempt == 1 and psutil.pid_exists(int(pid)):
-                return int(pid)
+            pid = int(books.hget(f"rq:worker:{worker.name}", "pid") or 0)
+            held = books.smembers(f"rq:worker:{worker.name}:executions")
+            has_it = any(entry.startswith(f"{job_id}:") for entry in held)
+            if has_it and jobs.get(job_id, OWNER).attempt == 1 and psutil.pid_exists(pid):
+                return pid
         time.sleep(0.01)
 
 

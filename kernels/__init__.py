@@ -10,6 +10,7 @@
 """
 
 from kernels.card import Device, Estimate, InputSpec, Options, Solver
+from kernels.certificates.exact import Claim, Statement, recheck
 from kernels.deadline import Deadline, Phase, Progress
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.proving import solve_and_prove
@@ -23,6 +24,7 @@ __all__ = [
     "UNASSIGNED",
     "Array",
     "Certificate",
+    "Claim",
     "Csr",
     "Deadline",
     "Device",
@@ -36,7 +38,9 @@ __all__ = [
     "Progress",
     "Solution",
     "Solver",
+    "Statement",
     "Termination",
+    "recheck",
     "solve_and_prove",
     "solve_each_form",
 ]

@@ -55,7 +55,8 @@ def solve_and_prove(
         solution: Solution = safely(lambda: card.solve(problem, options, deadline, device))
     certificate = certified(solution)
     took_s = 1e-3 * spent["certify"]
-    if certificate.termination is not None and deadline.allows(needs.first_seconds + took_s):
+    loose = certificate.loose or certificate.termination is not None
+    if loose and deadline.allows(needs.first_seconds + took_s):
         deadline.reserve(took_s)
         with _Spent(spent, "solve", deadline):
             mended = _mended(card, problem, options, solution, deadline, device, safely)
@@ -94,7 +95,8 @@ def _better(mended: Solution, new: Certificate, old: Certificate) -> bool:
     if not new.holds or not old.holds:
         return new.holds
     if new.gap_abs is None:
-        return new.termination is None and mended.termination is Termination.INFEASIBLE
+        none_at_all = mended.termination is Termination.INFEASIBLE
+        return new.termination is None and not new.loose and (none_at_all or old.gap_abs is None)
     return old.gap_abs is None or new.gap_abs <= old.gap_abs
 
 

@@ -14,7 +14,7 @@ NEIGHBOURS = {("qap", "lap"), ("auction", "lap")}
 """Bounds of qap and the finish of auction are linear assignments."""
 PUBLIC_KERNELS = {"kernels", "kernels.qap.qaplib", "kernels.auction.files"}
 """What the floors above may import of kernels: its public names, and the readers of two file formats."""
-PUBLIC_WORKERS = {"queue", "job", "store", "codec"}
+PUBLIC_WORKERS = {"queue", "job", "store", "codec", "keyring", "reference", "upload"}
 WIRING = {
     "main.py": {"config"},
     "service.py": {"config"},
@@ -22,6 +22,7 @@ WIRING = {
     "cli.py": {"config"},
     "serve.py": {"config", "redis_server", "supervisor"},
     "demo.py": {"config", "redis_server", "supervisor"},
+    "key.py": {"config", "redis_server"},
     "doctor.py": {"config", "redis_server", "devices"},
     "solve.py": {"devices"},
     "warm.py": {"devices"},
@@ -102,10 +103,21 @@ def test_kernels_read_no_environment() -> None:
             assert not (isinstance(node, ast.Attribute) and node.attr in ("environ", "getenv")), path
 
 
-def test_only_the_queue_touches_rq_queues() -> None:
-    """workers/queue.py hands jobs to RQ; the worker and its janitor are RQ's own side of it."""
-    users = {path.name for path in files("workers") if "rq" in map(top, imports(path))}
-    assert users == {"queue.py", "allowed.py", "gpu_worker.py", "janitor.py"}
+def test_rq_stays_in_its_room() -> None:
+    """Only workers/rq knows RQ; the rest of workers/ knows the public names of that room, and app/ not even those."""
+    users = {path.parent.relative_to(ROOT).as_posix() for path in files("workers") if "rq" in map(top, imports(path))}
+    assert users == {"workers/rq"}
+    for path in (*files("app"), *files("workers")):
+        inside = path.is_relative_to(ROOT / "workers/rq")
+        for module in (name for name in imports(path) if name.startswith("workers.rq") and not inside):
+            assert module == "workers.rq", f"{path} imports {module}"
+            assert path.is_relative_to(ROOT / "workers"), f"{path} imports {module}"
+
+
+def test_only_that_room_spells_out_keys_of_rqs() -> None:
+    for path in (*files("app"), *files("workers")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            assert not (isinstance(node, ast.Constant) and "'rq:" in repr(node.value)), f"{path}: {node.value!r}"
 
 
 def test_a_worker_process_never_loads_numba_or_cupy() -> None:

@@ -10,28 +10,19 @@ import json
 import logging
 import time
 import uuid
-from typing import Any
 
 import redis
-from rq import Queue
-from rq.exceptions import NoSuchJobError
-from rq.job import Job as RqJob
-from rq.registry import FailedJobRegistry, StartedJobRegistry
-from rq.serializers import JSONSerializer
-from rq.worker_registration import clean_worker_registry
 
-from workers.allowed import AllowedJob
 from workers.config import Settings
 from workers.connection import connect
 from workers.failure import SILENT
 from workers.job import JobError
 from workers.queue import QUEUES, Jobs
 from workers.records import Records
+from workers.rq import Lost
 
 LOCK_MS = 3000
 """A janitor that dies with the lock in hand delays the next one by so much."""
-BETWEEN_S = 3.0
-"""A worker takes a job from the list between the queue and itself within milliseconds."""
 UNSENT_S = 5.0
 SCRUB_S = 600.0
 SEARCH_S = 15.0
@@ -49,12 +40,11 @@ class Janitor:
         self._redis = connect(settings.redis_url)
         self._records = Records(self._redis)
         raw = connect(settings.redis_url, text=False)
-        self._queues = [Queue(name, connection=raw, serializer=JSONSerializer, job_class=AllowedJob) for name in QUEUES]
+        self._lost = [Lost(name, raw) for name in QUEUES]
         self._token = uuid.uuid4().hex
         self._release = self._redis.register_script(RELEASE)
         self._scrubbed = self._searched = time.monotonic()
         self._missing: set[str] = set()
-        self._between: dict[str, float] = {}
 
     def run(self) -> None:
         """Clean every `janitor_s`, for ever."""
@@ -72,9 +62,8 @@ class Janitor:
         if not self._redis.set("allot:janitor", self._token, nx=True, px=LOCK_MS):
             return False
         try:
-            for queue in self._queues:
-                self._recover(queue)
-            self._between = {k: v for queue in self._queues for k, v in self._return_strays(queue).items()}
+            for lost in self._lost:
+                lost.revoke(self._record)
             self._send_unsent()
             if time.monotonic() - self._searched > SEARCH_S:
                 self._searched = time.monotonic()
@@ -87,39 +76,15 @@ class Janitor:
         if time.monotonic() - self._scrubbed > SCRUB_S:
             self._scrubbed = time.monotonic()
             self._jobs.store.scrub()
-            for queue in self._queues:
-                FailedJobRegistry(queue=queue, job_class=AllowedJob).cleanup()
-                clean_worker_registry(queue)
+            for lost in self._lost:
+                lost.scrub()
         return True
 
-    def _recover(self, queue: Queue) -> None:
-        """Jobs of workers that fell silent: our record first, RQ's books after it."""
-        StartedJobRegistry(queue=queue, job_class=AllowedJob).cleanup(exception_handlers=[self._lost])
-
-    def _lost(self, job: RqJob, *error: Any) -> None:
-        fate = self._records.lose(job.id, "", bool(job.should_retry), SILENT)
+    def _record(self, job_id: str, again: bool) -> None:
+        """A worker fell silent: our record first, RQ's books after it."""
+        fate = self._records.lose(job_id, "", again, SILENT)
         if fate in ("queued", "failed"):
-            log.warning("job %s lost its worker and is %s", job.id, fate)
-
-    def _return_strays(self, queue: Queue) -> dict[str, float]:
-        """Jobs that a worker took from the queue and died before it had entered them; when each was first seen."""
-        between, seen = queue.intermediate_queue, {}
-        for job_id in between.get_job_ids():
-            if job_id in queue.started_job_registry:
-                continue
-            try:
-                AllowedJob.fetch(job_id, connection=queue.connection, serializer=queue.serializer)
-            except NoSuchJobError:
-                between.remove(job_id)
-                continue
-            first = seen[job_id] = self._between.get(job_id, time.monotonic())
-            if time.monotonic() - first < BETWEEN_S:
-                continue
-            with queue.connection.pipeline() as pipeline:
-                queue.push_job_id(job_id, pipeline=pipeline, at_front=True)
-                pipeline.lrem(between.key, 1, job_id)
-                pipeline.execute()
-        return seen
+            log.warning("job %s lost its worker and is %s", job_id, fate)
 
     def _send_unsent(self) -> None:
         for job_id in self._redis.zrangebyscore("allot:unsent", "-inf", time.time() - UNSENT_S):
@@ -144,10 +109,7 @@ class Janitor:
     def _places(self) -> set[str]:
         """Ids of all jobs that somebody has."""
         found = set(self._redis.zrange("allot:unsent", 0, -1))
-        for queue in self._queues:
-            found.update(queue.get_job_ids(), queue.intermediate_queue.get_job_ids())
-            found.update(queue.started_job_registry.get_job_ids(cleanup=False))
-        return found
+        return found.union(*(lost.places() for lost in self._lost))
 
     def _send(self, job_id: str, record: dict[str, str]) -> None:
         self._jobs.send(job_id, "gpu" if record["queue"] == "gpu" else "cpu")

@@ -97,15 +97,15 @@ class Link:
         self.told |= message
         return message
 
-    def reap(self) -> int:
-        """Wait for a child that is ending; its status as os.wait has it."""
+    def reap(self) -> str:
+        """Wait for a child that is ending; says of what it died."""
         assert self._process is not None
         try:
             code = self._process.wait(2)
         except subprocess.TimeoutExpired:  # it has closed its socket and lives on
             self.kill()
             code = self._process.wait()
-        return -code if code < 0 else code << 8
+        return f"signal {-code}" if code < 0 else f"exit status {code}"
 
     def kill(self) -> None:
         """SIGKILL to the child and whatever it has started."""

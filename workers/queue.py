@@ -1,4 +1,4 @@
-"""Submitting jobs and asking after them; the only user of rq.Queue, and all that app/ needs of Redis."""
+"""Submitting jobs and asking after them; all that app/ needs of Redis."""
 
 import itertools
 import json
@@ -7,12 +7,8 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from rq import Queue, Retry
-from rq.serializers import JSONSerializer
-
 from kernels import SOLVERS, Solver
 from workers import devices
-from workers.allowed import JOB_FUNCTION
 from workers.config import Settings
 from workers.connection import connect, guarded
 from workers.job import (
@@ -30,9 +26,10 @@ from workers.job import (
     UnknownBlob,
     UnknownJob,
     WorkerInfo,
-    digests,
 )
 from workers.records import Records, to_job
+from workers.reference import names
+from workers.rq import Line
 from workers.store import Store, open_store
 
 QUEUES: tuple[Device, ...] = ("cpu", "gpu")
@@ -59,8 +56,8 @@ class Jobs:
         self._redis = connect(settings.redis_url)
         self.store = store if store is not None else open_store(settings, self._redis)
         self._records = Records(self._redis)
-        raw = connect(settings.redis_url, text=False)
-        self._queues = {name: Queue(name, connection=raw, serializer=JSONSerializer) for name in QUEUES}
+        self._raw = connect(settings.redis_url, text=False)
+        self._lines = {name: Line(name, self._raw) for name in QUEUES}
 
     @guarded
     def place(self, card: Solver, problem: Any, options: Any, asked: AskedDevice) -> Device:
@@ -79,7 +76,7 @@ class Jobs:
         queue = submission.queue
         if queue is None:
             options = card.options(**submission.options)
-            inputs = {name: self.store.resolve(reference) for name, reference in submission.inputs.items()}
+            inputs = {name: self.store.resolve(given, submission.owner) for name, given in submission.inputs.items()}
             queue = self.place(card, card.build(inputs, options), options, submission.device)
         job_id = uuid.uuid4().hex
         record = self._record(submission, queue)
@@ -99,19 +96,9 @@ class Jobs:
 
     def send(self, job_id: str, queue: Device) -> None:
         """Hand a recorded job to RQ (the janitor does so when a submitter died in between)."""
-        target = self._queues[queue]
-        with target.connection.pipeline() as pipeline:
-            target.enqueue_call(
-                JOB_FUNCTION,
-                args=(job_id,),
-                job_id=job_id,
-                timeout=-1,  # RQ knows of none: workers/patience.py
-                result_ttl=0,
-                failure_ttl=int(self.settings.result_ttl_s) + 1,
-                retry=Retry(max=max(1, self.settings.attempts - 1), enqueue_at_front=True),
-                description="",
-                pipeline=pipeline,
-            )
+        keep_s = int(self.settings.result_ttl_s) + 1
+        with self._raw.pipeline() as pipeline:
+            self._lines[queue].send(job_id, pipeline, attempts=self.settings.attempts, keep_failed_s=keep_s)
             pipeline.zrem("allot:unsent", job_id)
             pipeline.execute()
 
@@ -172,7 +159,7 @@ class Jobs:
 
     @guarded
     def result(self, job_id: str, owner: str) -> dict[str, Any]:
-        """The result document; its arrays are {"digest", "dtype", "shape"} under "arrays".
+        """The result document; its arrays are references under "arrays".
 
         Raises:
             UnknownJob, Expired, NotEnded.
@@ -225,9 +212,9 @@ class Jobs:
         for name, value in self._redis.hgetall("allot:counts").items():
             what, _, solver = name.partition(":")
             totals.setdefault(what, {})[solver] = float(value)
-        for queue in QUEUES:
-            totals.setdefault("waiting", {})[queue] = float(self._redis.llen(f"rq:queue:{queue}"))
-            totals.setdefault("running", {})[queue] = float(self._redis.zcard(f"rq:wip:{queue}"))
+        for queue, line in self._lines.items():
+            totals.setdefault("waiting", {})[queue] = float(line.waiting())
+            totals.setdefault("running", {})[queue] = float(line.running())
         return totals
 
     def _record(self, submission: Submission, queue: Device) -> dict[str, Any]:
@@ -243,7 +230,7 @@ class Jobs:
             "attempt": 0,
             "inputs": json.dumps(submission.inputs),
             "options": json.dumps(submission.options),
-            "digests": json.dumps(digests(submission.inputs)),
+            "digests": json.dumps(names(submission.inputs, submission.owner)),
             "time_limit_s": min(limit, self.settings.max_time_limit_s),
             "result_ttl_s": min(ttl, self.settings.result_ttl_s) if ttl else self.settings.result_ttl_s,
             "created_at": time.time(),
@@ -254,10 +241,8 @@ class Jobs:
     def _show(self, job_id: str, record: dict[str, str], owner: str) -> Job:
         if record["owner"] != owner or "discard" in record:
             raise UnknownJob(f"there is no job {job_id[:40]}")
-        position = None
-        if record["state"] == State.QUEUED:
-            rank = self._redis.lpos(f"rq:queue:{record['queue']}", job_id)
-            position = None if rank is None else rank + 1
+        line = self._lines["gpu" if record["queue"] == "gpu" else "cpu"]
+        position = line.position(job_id) if record["state"] == State.QUEUED else None
         return to_job(job_id, record, position)
 
     def _newest(self, owner: str, cursor: str | None) -> Iterator[tuple[float, str, dict[str, str]]]:

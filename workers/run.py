@@ -35,6 +35,7 @@ from workers.codec import InvalidUpload
 from workers.failure import Failure, failure
 from workers.job import State, StoreFull, Unavailable, UnknownBlob
 from workers.records import Records
+from workers.reference import names
 from workers.store import Store
 from workers.watch import Watch, plain
 
@@ -168,7 +169,7 @@ def _answer(
     try:
         options = card.options(**json.loads(record["options"]))
         with _clock(timings, "load"):
-            problem = card.build(_load(json.loads(record["inputs"]), bench, deadline), options)
+            problem = card.build(_load(json.loads(record["inputs"]), record["owner"], bench, deadline), options)
         needs = card.estimate(problem, options, bench.device)
         expect(deadline.elapsed_s + needs.first_seconds, needs.certify_seconds)
         safely = partial(_safely, bench.device)
@@ -187,11 +188,11 @@ def _answer(
     return Answer(solution, certificate, timings)
 
 
-def _load(references: Mapping[str, Any], bench: Bench, deadline: Deadline) -> dict[str, Array | Csr]:
+def _load(references: Mapping[str, Any], owner: str, bench: Bench, deadline: Deadline) -> dict[str, Array | Csr]:
     deadline.enter("load")
     inputs: dict[str, Array | Csr] = {}
     for done, (name, reference) in enumerate(references.items(), 1):
-        inputs[name] = outlast(partial(bench.store.resolve, reference))
+        inputs[name] = outlast(partial(bench.store.resolve, reference, owner))
         deadline.advance(done / (len(references) + 1))  # building the problem is the rest
     return inputs if bench.staging is None else bench.staging.stage(inputs)
 
@@ -240,11 +241,10 @@ def _store(answer: Answer, owner: str, store: Store, deadline: Deadline) -> tupl
     deadline.enter("store")
     with _clock(answer.timings_ms, "store"):
         for name, array in arrays.items():
-            digest = outlast(partial(store.put_array, array, owner, brief=True))
-            references[name] = {"digest": digest, "dtype": str(array.dtype), "shape": list(array.shape)}
+            references[name] = outlast(partial(store.put_array, array, owner, brief=True))
             done += array.nbytes
             deadline.advance(done / max(1, total))
-    return references, [str(reference["digest"]) for reference in references.values()]
+    return references, names(references, owner)
 
 
 def _document(
@@ -262,26 +262,21 @@ def _document(
             "method": solution.method,
             "iterations": solution.iterations,
             "seed": solution.seed,
+            "options": json.loads(record["options"]),
             "facts": solution.facts,
             "timings_ms": {name: round(value, 3) for name, value in answer.timings_ms.items()},
             "device": bench.device,
             "device_name": bench.device_name,
             "versions": versions(),
-            "input_digests": _digests(json.loads(record["inputs"])),
+            "input_digests": {
+                name: outlast(partial(bench.store.complete, reference, record["owner"]))
+                for name, reference in json.loads(record["inputs"]).items()
+            },
             "attempt": int(record["attempt"]),
             "arrays": references,
         }
     )
     return document
-
-
-def _digests(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """By input: one digest, or those of a sparse matrix's three arrays."""
-    dropped = ("kind", "shape")
-    return {
-        name: reference.get("digest") or {part: value for part, value in reference.items() if part not in dropped}
-        for name, reference in inputs.items()
-    }
 
 
 @functools.cache

@@ -4,7 +4,11 @@ Every script is `_SHARED` and its own text. Times are seconds since 1970, passed
 drawn in workers/job.py; they are built inside the scripts, which rules out Redis Cluster and nothing else.
 """
 
-_SHARED = """
+from workers.rq import LUA
+
+_SHARED = (
+    LUA
+    + """
 local function key(id) return 'allot:job:' .. id end
 
 local function tell(id, kind, data)
@@ -24,9 +28,8 @@ local function count(id, what)
 end
 
 local function unqueue(id)
-  redis.call('LREM', 'rq:queue:' .. redis.call('HGET', key(id), 'queue'), 0, id)
+  revoke(redis.call('HGET', key(id), 'queue'), id)
   redis.call('ZREM', 'allot:unsent', id)
-  redis.call('DEL', 'rq:job:' .. id)
 end
 
 local function hold(id, digests)
@@ -58,11 +61,11 @@ local function finish(id, state, now)
   if redis.call('HGET', key(id), 'discard') then purge(id, now) end
 end
 
--- An execution is alive while its worker keeps it in RQ's registry of started jobs.
+-- An execution is alive while its worker renews it.
 local function alive(id, execution, now)
   if not execution or execution == '' then return false end
-  local until_when = redis.call('ZSCORE', 'rq:wip:' .. redis.call('HGET', key(id), 'queue'), id .. ':' .. execution)
-  return until_when and tonumber(until_when) > tonumber(now)
+  local at = lost_at(redis.call('HGET', key(id), 'queue'), id, execution)
+  return at and at > tonumber(now)
 end
 
 local function mine(id, execution)
@@ -70,8 +73,9 @@ local function mine(id, execution)
   return seen[1] == 'running' and seen[2] == execution
 end
 """
+)
 
-# id, now, record (flat JSON list), digests, queue, most queued, idempotency key, fingerprint, its ttl
+# id, now, record (flat JSON list), names of the blobs, queue, most queued, idempotency key, fingerprint, its ttl
 CREATE = (
     _SHARED
     + """
@@ -84,14 +88,18 @@ if idem ~= '' then
     return {'seen', seen[2]}
   end
 end
-if redis.call('LLEN', 'rq:queue:' .. ARGV[5]) >= tonumber(ARGV[6]) then return {'full', ''} end
+if waiting(ARGV[5]) >= tonumber(ARGV[6]) then return {'full', ''} end
 local fields = {}
 for i = 1, #record, 2 do fields[record[i]] = record[i + 1] end
-for _, digest in ipairs(digests) do
-  if redis.call('HEXISTS', 'allot:blob:' .. digest, fields.owner) == 0 then return {'blob', digest} end
+for i, name in ipairs(digests) do
+  if redis.call('HEXISTS', 'allot:blob:' .. name, fields.owner) == 0 then
+    digests[i] = string.sub(name, 1, 71)  -- sha256:... alone: uploaded in the days when all owners shared their blobs
+    if redis.call('HEXISTS', 'allot:blob:' .. digests[i], fields.owner) == 0 then return {'blob', digests[i]} end
+  end
 end
 hold(id, digests)
 redis.call('HSET', key(id), unpack(record))
+if #digests > 0 then redis.call('HSET', key(id), 'digests', cjson.encode(digests)) end
 redis.call('ZADD', 'allot:jobs:' .. fields.owner, now, id)
 redis.call('ZADD', 'allot:unsent', now, id)
 redis.call('ZADD', 'allot:active', now, id)
@@ -145,7 +153,7 @@ return 1
 """
 )
 
-# id, execution, now, state, fields to set (flat JSON list), result document or '', digests of its arrays
+# id, execution, now, state, fields to set (flat JSON list), result document or '', names of its arrays' blobs
 FINISH = (
     _SHARED
     + """
@@ -247,7 +255,7 @@ return #ids
 """
 )
 
-# digest, now: forget a blob that nobody holds; 1 when its bytes may go, and until they are gone KEEP answers 0
+# name, now: forget a blob that nobody holds; 1 when its bytes may go, and until they are gone KEEP answers 0
 CONDEMN = """
 local blob, refs, now = 'allot:blob:' .. ARGV[1], 'allot:refs:' .. ARGV[1], tonumber(ARGV[2])
 local latest = now
@@ -267,7 +275,7 @@ redis.call('SET', 'allot:condemned:' .. ARGV[1], 1, 'EX', 60)
 return 1
 """
 
-# digest, owner, until: this owner keeps the blob; 0 while its bytes are being deleted
+# name, owner, until: this owner keeps the blob; 0 while its bytes are being deleted
 KEEP = """
 if redis.call('EXISTS', 'allot:condemned:' .. ARGV[1]) == 1 then return 0 end
 local blob, held = 'allot:blob:' .. ARGV[1], redis.call('HGET', 'allot:blob:' .. ARGV[1], ARGV[2])

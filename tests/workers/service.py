@@ -75,9 +75,10 @@ class Service:
     def worker_of(self, job: Job) -> psutil.Process:
         """The worker that runs the job, as RQ's books say."""
         for name in (info.name for info in self.jobs.workers()):
-            record = self.jobs._redis.hgetall(f"rq:worker:{name}")
-            if record.get("current_job") == job.id and psutil.pid_exists(int(record["pid"])):
-                return psutil.Process(int(record["pid"]))
+            held = self.jobs._redis.smembers(f"rq:worker:{name}:executions")
+            pid = int(self.jobs._redis.hget(f"rq:worker:{name}", "pid") or 0)
+            if any(entry.startswith(f"{job.id}:") for entry in held) and psutil.pid_exists(pid):
+                return psutil.Process(pid)
         raise AssertionError(f"nobody runs {job.id}")
 
 

@@ -5,12 +5,12 @@ import time
 import numpy as np
 import pytest
 
-from workers import janitor
 from workers.config import Settings
 from workers.janitor import Janitor
 from workers.job import State, Submission
 from workers.queue import Jobs
 from workers.records import Records
+from workers.rq import lost
 
 
 @pytest.fixture
@@ -31,6 +31,7 @@ def test_a_silent_workers_job_goes_back_to_the_front(jobs: Jobs, made: Janitor) 
     first, second = submitted(jobs), submitted(jobs)
     jobs._redis.lrem("rq:queue:cpu", 0, first)
     jobs._redis.zadd("rq:wip:cpu", {f"{first}:one": time.time() + 60})
+    jobs._redis.hset(f"rq:job:{first}", "status", "started")  # as RQ's worker writes it, with the execution
     assert Records(jobs._redis).begin(first, "one", "a cpu") == "begun"
     made.clean()
     assert queued(jobs) == [second]  # its worker is heard of
@@ -50,7 +51,7 @@ def test_only_one_cleans(jobs: Jobs, settings: Settings, made: Janitor) -> None:
 
 
 def test_a_stray_comes_back(jobs: Jobs, made: Janitor, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(janitor, "BETWEEN_S", 0.1)
+    monkeypatch.setattr(lost, "BETWEEN_S", 0.1)
     job_id = submitted(jobs)
     jobs._redis.lmove("rq:queue:cpu", "rq:queue:cpu:intermediate", "LEFT", "RIGHT")
     made.clean()

@@ -49,7 +49,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def certifying(service: Service, how: int) -> Job:
-    job = service.submit("lap", {"cost": np.full((3, 3), how)}, time_limit_s=0.2)
+    job = service.submit("lap", {"cost": np.full((3, 3), how)}, time_limit_s=0.5)
 
     def there() -> bool:
         progress = service.jobs.get(job.id, OWNER).progress

@@ -44,6 +44,7 @@ class AllowedJob(Job):  # type: ignore[misc]
         self.repeats_left = None
         self.retry_intervals = None
         self.group_id = None
+        self.rate_limit_key = self.rate_limit_concurrency = None
 
     def get_executions(self) -> list[Execution]:
         """Every execution that the registry names, also those of dead workers.

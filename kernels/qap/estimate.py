@@ -19,8 +19,8 @@ CALLED_S, SEARCH_S, ITERATION_S, PLACE_S = 1e-4, 5e-5, 1.2e-6, 8e-8
 """Of searches: of a call, of one search, of one iteration in it, and of one facility in that."""
 PROOF_S, STEEPER = 0.1, 0.55
 """Of a proof at n = 10, and the logarithm of how much longer one more facility makes it."""
-TASKS = 64
-"""Nodes below which a tree is widened before its nodes are dealt out (proof.py)."""
+TASKS, OPEN_BYTES = 64, 1 << 29
+"""Nodes to which a tree is widened before they are dealt out, and their bytes at most (proof.py)."""
 FIXED = 16 * MIB
 
 
@@ -74,6 +74,7 @@ def _host_bytes(n: int, options: "QapOptions") -> int:
     if ENUMERATED_N < n <= PROVABLE_N and options.wants("rlt1"):
         ascent = 8 * 8 * n**4
         open_ = 4 * max(n * (n - 1) * (n - 2) ** 4, TASKS * (n - 2) * (n - 3) ** 4)  # two levels down, or three
+        open_ = min(open_, OPEN_BYTES) + TASKS * 4 * (n - 1) ** 4  # and the level above
         tree = ascent + open_ + cores() * n**5
     return FIXED + 64 * 8 * n * n + 24 * n * n * 2 * cores() + tree
 

@@ -11,6 +11,7 @@ from kernels.problems import Array, QuadraticAssignment
 from kernels.qap import bounds, rlt1
 from kernels.qap.bounds import Bound
 from kernels.qap.proof import Proof
+from kernels.qap.whole import rounded
 from kernels.solution import Number, Solution, Termination
 
 if TYPE_CHECKING:
@@ -113,8 +114,12 @@ def first_bounds(
         bound = bounds.projection(problem)
         found += [] if bound is None else [bound]
     named = options.bounds != "auto" and "rlt1" in options.bounds
-    if named and rlt1.fits(problem) and time_for(RLT1_S * problem.n**4):
-        found.append(_ascended(problem, options, deadline))
+    if named and time_for(RLT1_S * problem.n**4):
+        near = None if problem.integer else rounded(problem)
+        whole = problem if near is None else near.problem
+        if rlt1.fits(whole):
+            bound = _ascended(whole, options, deadline)
+            found.append(bound if near is None else near.bound(bound))
     return found
 
 

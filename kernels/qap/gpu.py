@@ -72,7 +72,8 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
         search = gpu_multistart.run
     else:
         search = _memetic if problem.n <= gpu_memetic.LARGEST_N else gpu_wide.evolve
-    found = search(problem, options, outcome.Watched(deadline, bound), start, target)
+    watched = outcome.Watched(deadline, bound, known=problem.objective(start))
+    found = search(problem, options, watched, start, target)
     permutation, termination, facts = found.permutation, found.termination, found.facts
     if not problem.allows(permutation) or problem.objective(permutation) > problem.objective(start):
         permutation = start
@@ -143,7 +144,8 @@ def _prove(
     """
     small, plant = problem.n <= EASY_N, gpu_tree.Tree if gpu_tree.fits(problem) else None
     proof = Proof(problem, int(problem.objective(best)), len(os.sched_getaffinity(0)), plant)
-    watched = outcome.Watched(deadline, outcome.best_bound(proofs), proof, PROOF_WITHOUT_LIMIT_S, facts["rounds"])
+    bound, known = outcome.best_bound(proofs), problem.objective(best)
+    watched = outcome.Watched(deadline, bound, proof, PROOF_WITHOUT_LIMIT_S, facts["rounds"], known)
     try:
         found = gpu_memetic.evolve(
             penalised(problem), watched, seed=options.seed + 1, start=best,

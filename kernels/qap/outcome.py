@@ -11,6 +11,7 @@ from kernels.problems import Array, QuadraticAssignment
 from kernels.qap import bounds, rlt1
 from kernels.qap.bounds import Bound
 from kernels.qap.proof import Proof
+from kernels.qap.whole import rounded
 from kernels.solution import Number, Solution, Termination
 
 if TYPE_CHECKING:
@@ -41,15 +42,15 @@ class Watched(Deadline):
     """Another deadline whose progress carries the best bound, and which also ends once a proof has finished.
 
     `give_up_s`: seconds after which it ends where the deadline behind has no time limit. `before`: iterations that
-    were reported already, from which the count goes on.
+    were reported already, from which the count goes on. `known`: an objective that is never reported to rise again.
     """
 
     def __init__(
         self, deadline: Deadline, bound: Number | None, proof: Proof | None = None, give_up_s: float = float("inf"),
-        before: int = 0,
+        before: int = 0, known: Number | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self._before = before
+        self._before, self._known = before, known
         self._deadline, self._bound, self._proof, self._give_up_s = deadline, bound, proof, give_up_s
 
     @property
@@ -72,6 +73,8 @@ class Watched(Deadline):
         fraction: float | None = None,
     ) -> None:
         """Pass on with the best bound, and tell the proof of the incumbent."""
+        if objective is not None:
+            objective = self._known = objective if self._known is None else min(objective, self._known)
         known = [self._bound, bound]
         if self._proof is not None:
             known.append(None if self._proof.bound is None else self._proof.bound.value)
@@ -111,8 +114,12 @@ def first_bounds(
         bound = bounds.projection(problem)
         found += [] if bound is None else [bound]
     named = options.bounds != "auto" and "rlt1" in options.bounds
-    if named and rlt1.fits(problem) and time_for(RLT1_S * problem.n**4):
-        found.append(_ascended(problem, options, deadline))
+    if named and time_for(RLT1_S * problem.n**4):
+        near = None if problem.integer else rounded(problem)
+        whole = problem if near is None else near.problem
+        if rlt1.fits(whole):
+            bound = _ascended(whole, options, deadline)
+            found.append(bound if near is None else near.bound(bound))
     return found
 
 

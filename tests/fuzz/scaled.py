@@ -27,6 +27,8 @@ def scaled_case(case: Case, seed: int) -> tuple[Case, int] | None:
     inputs, options = SCALED[case.solver]
     if "x" in case.inputs or case.time_limit_s is not None or "iteration_limit" in case.options:
         return None
+    if case.solver == "uot" and not {"reg", "reg_m"} <= case.options.keys():
+        return None  # the defaults have a unit, too
     if case.solver == "qap" and case.inputs["distance"].dtype.kind != "f":
         return None
     there = {name: case.inputs[name] for name in inputs if name in case.inputs}

@@ -35,6 +35,8 @@ def scaled_case(case: Case, seed: int) -> tuple[Case, int] | None:
     arrays = [value.values if isinstance(value, Csr) else value for value in there.values()]
     if any(array.dtype.kind != "f" for array in arrays) or not arrays:
         return None
+    if case.options.get("storage", "auto") not in ("auto", "float64"):
+        arrays = [np.clip(array, -1e38, 1e38).astype(np.float32) for array in arrays]
     low, high = _room([*arrays, np.array(_numbers(case, options))])
     if not low <= 0 <= high:
         return None  # as it is given it is not normal

@@ -59,7 +59,7 @@ def check(inputs: Inputs, maximize: bool, claim: Claim) -> list[Statement]:
 
 
 def _in_words(claim: Claim, name: str) -> Array:
-    """Duals as sums of words (n_words, n), several where float64 is too coarse. Any numbers bound: what is none is 0."""
+    """Duals as sums of words (n_words, n), several where float64 is too coarse. What is no number counts as 0."""
     first, finer = claim.arrays[name], claim.arrays.get(f"{name}_finer")
     words = first[None] if finer is None else np.concatenate([first[None], finer])
     return np.where(np.isfinite(words), words, 0) if words.dtype.kind == "f" else words

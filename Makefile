@@ -32,14 +32,17 @@ serve: install ## run API, workers and (unless ALLOT_REDIS_URL is set) Redis in 
 	$(BIN)/allot serve
 
 test: $(VENV)/dev ## lint, type-check and run every test that this machine can
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy app workers kernels tests
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy app workers kernels client/allot_client tests
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(VENV)/dev ## lint and types only
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy app workers kernels tests
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy app workers kernels client/allot_client tests
 
 wheel: ## build the wheel, install it bare with the newest releases that it allows, and run a job
 	$(PYTHON) -m tests.wheel
+
+fuzz: $(VENV)/dev ## ten minutes of random cases against exact oracles on every core (FUZZ="--seconds 60 --seed 1" for others)
+	$(BIN)/python -m tests.fuzz --jobs $$(nproc) --row benchmarks/results/fuzz_cpu.jsonl $(or $(FUZZ),--seconds 600)
 
 sanitize: $(VENV)/dev ## every kernel under compute-sanitizer, on a machine with a GPU and the CUDA toolkit
 	for tool in memcheck racecheck synccheck; do \
@@ -50,4 +53,4 @@ bench: $(VENV)/dev ## every benchmark beside its peers, on the GPU too where the
 	for name in lap auction uot qap service; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 	$(if $(GPU),for run in $(GPU_BENCHES); do $(BIN)/python -m benchmarks.$$(echo $$run | tr , ' ') || exit 1; done)
 
-.PHONY: help install demo serve test check wheel sanitize bench
+.PHONY: help install demo serve test check wheel fuzz sanitize bench

@@ -8,11 +8,12 @@ from fastapi import Response
 from pydantic_core import to_json
 
 from app.media import JSON
-from workers.job import Job
+from workers.job import InputRef, Job
 from workers.queue import Jobs
+from workers.reference import written
 from workers.store import Store
 
-GROUPS = {"u": "duals", "v": "duals", "f": "potentials", "g": "potentials"}
+GROUPS = {"f": "potentials", "g": "potentials"} | dict.fromkeys(("u", "v", "u_finer", "v_finer"), "duals")
 """Arrays that are shown as members of one object."""
 
 
@@ -44,20 +45,16 @@ def grouped(arrays: Mapping[str, Any]) -> dict[str, Any]:
 def document_of(jobs: Jobs, store: Store, job: Job, inline_elements: int) -> dict[str, Any]:
     """The result document of an ended job. Raises what `Jobs.result` does."""
     document = jobs.result(job.id, job.owner)
-    arrays = {name: _shown(store, entry, inline_elements) for name, entry in document.pop("arrays").items()}
+    entries = document.pop("arrays").items()
+    arrays = {name: _shown(store, job, written(entry), inline_elements) for name, entry in entries}
     return {"id": job.id, "solver": job.solver, **document, **grouped(arrays), "links": links_of(job)}
 
 
-def _shown(store: Store, entry: Mapping[str, Any], inline_elements: int) -> Any:
-    """One array: nested lists, or where to get it."""
-    if math.prod(entry["shape"]) <= inline_elements:
-        return store.open_array(entry["digest"]).tolist()
-    return {
-        "blob": entry["digest"],
-        "dtype": entry["dtype"],
-        "shape": entry["shape"],
-        "href": f"/v1/blobs/{entry['digest']}",
-    }
+def _shown(store: Store, job: Job, reference: InputRef, inline_elements: int) -> Any:
+    """One array: nested lists, or a reference to it and where to get it."""
+    if math.prod(reference["shape"]) <= inline_elements:
+        return store.open_array(reference, job.owner).tolist()
+    return {**reference, "href": f"/v1/blobs/{reference['blob']}"}
 
 
 def links_of(job: Job) -> dict[str, str]:

@@ -1,4 +1,9 @@
-"""Blobs over HTTP: arrays that are uploaded once and used by digest in many jobs."""
+"""Blobs over HTTP: arrays that are uploaded once and used in many jobs.
+
+An upload is answered with a reference: the digest of the bytes, and all of how they were read. Nothing of that is
+remembered, and every upload does the same work, whether its bytes are new, the owner's or another's: nobody learns
+from an answer, or from its time, what others have.
+"""
 
 import re
 from typing import Annotated, Any
@@ -12,11 +17,11 @@ from app.auth import owner as owner_of
 from app.body import content_type, slices
 from app.errors import Invalid, Refusal, fault
 from app.media import DIGEST, announced_digest, matches_etag, repr_digest
-from workers.codec import Form
+from workers.codec import FORMATS, Form, InvalidUpload
 from workers.job import UnknownBlob
-from workers.store import BlobInfo, Store, Writer
+from workers.store import BlobInfo, Store
+from workers.upload import Upload, Writer
 
-FORMATS = ("npy", "npz", "safetensors", "raw", "qaplib", "mtx", "auction")
 ENCODINGS = ("identity", "gzip", "zstd")
 Owner = Annotated[str, Depends(owner_of)]
 
@@ -31,9 +36,10 @@ def valid_digest(digest: str) -> str:
 Digest = Annotated[str, Depends(valid_digest)]
 
 
-def view(info: BlobInfo) -> dict[str, Any]:
-    """A blob as the API shows it."""
-    return {"digest": info.digest, "size": info.size, **info.layout, "links": {"self": f"/v1/blobs/{info.digest}"}}
+def view(upload: Upload) -> dict[str, Any]:
+    """An upload as the API shows it: its reference, and beside it what people like to know."""
+    links = {"self": f"/v1/blobs/{upload.digest}"}
+    return {**upload.reference, **upload.layout, "digest": upload.digest, "size": upload.size, "links": links}
 
 
 async def post(
@@ -48,7 +54,8 @@ async def post(
 ) -> Response:
     """Upload an array: npy, npz, safetensors, QAPLIB or MatrixMarket text, raw bytes with dtype and shape.
 
-    The format is found from the first bytes, else from `filename`. gzip and zstd are unpacked to look inside.
+    The answer is a reference, which jobs take as an input as it is. The format is found from the first bytes, else
+    from `filename`; `dtype` and `shape` without `format` mean raw bytes. gzip and zstd are unpacked to look inside.
     A `Content-Digest` or `Repr-Digest` header, or `digest`, is checked. `X-Dtype` and `X-Shape` stand for the
     parameters of these names.
     """
@@ -60,13 +67,16 @@ async def post(
             await run_in_threadpool(writer.write, piece)
         if writer.size == 0:
             raise Refusal(400, "The body is empty; expected the bytes of an array.")
-        info = await run_in_threadpool(_commit, writer, owner, form, expected)
-    headers = {"Location": f"/v1/blobs/{info.digest}", "Repr-Digest": repr_digest(info.digest)}
-    return json_response(view(info), 201, headers)
+        upload = await run_in_threadpool(_commit, writer, owner, form, expected)
+    headers = {"Location": f"/v1/blobs/{upload.digest}", "Repr-Digest": repr_digest(upload.digest)}
+    return json_response(view(upload), 201, headers)
 
 
-def _commit(writer: Writer, owner: str, form: Form, expected: str | None) -> BlobInfo:
-    return writer.commit(owner, form, "body", expected)
+def _commit(writer: Writer, owner: str, form: Form, expected: str | None) -> Upload:
+    try:
+        return writer.commit(owner, form, "body", expected)
+    except InvalidUpload as wrong:  # parts of the form are parameters of their own
+        raise InvalidUpload(wrong.field.removeprefix("body."), wrong.message) from None
 
 
 def _form(
@@ -101,13 +111,13 @@ async def get(request: Request, owner: Owner, digest: Digest) -> Response:
     headers = {"ETag": etag, "Repr-Digest": repr_digest(digest), "Cache-Control": "private, immutable, max-age=86400"}
     if matches_etag(request, etag):
         return Response(status_code=304, headers=headers)
-    path = await run_in_threadpool(store.path, digest)
-    suffix = f".{info.format}" if info.format in FORMATS else ""
+    path = await run_in_threadpool(store.path, digest, owner)
+    suffix = ".npy" if info.dtype else ""
     return FileResponse(path, headers=headers, media_type="application/octet-stream", filename=digest[7:19] + suffix)
 
 
 async def head(request: Request, owner: Owner, digest: Digest) -> Response:
-    """Ask whether a blob is there; `X-Dtype` and `X-Shape` say what it holds."""
+    """Ask whether a blob is there; `X-Dtype` and `X-Shape` say what an .npy's header says."""
     info = await _info(request.app.state.store, digest, owner)
     headers = {"Content-Length": str(info.size), "ETag": f'"{digest}"', "Repr-Digest": repr_digest(digest)}
     if info.dtype and info.shape is not None:

@@ -1,9 +1,11 @@
-"""`allot`: serve, worker, solve, doctor, demo, warm, key. Each command is a function of the file of its name."""
+"""`allot`: serve, worker, solve, verify, doctor, demo, warm, key; each is a function of the file of its name."""
 
 import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+
+KEY_VERBS = ("create", "list", "rotate", "revoke", "entry", "-h", "--help")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -32,6 +34,18 @@ def parser() -> argparse.ArgumentParser:
     solve.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto")
     solve.add_argument("--json", action="store_true", help="print the whole answer as JSON")
 
+    verify = commands.add_parser("verify", help="check a stored answer against its problem in exact arithmetic")
+    verify.add_argument(
+        "answer", type=Path, help="a result, as GET /v1/jobs/{id}/result or `allot solve --json` gives it"
+    )
+    verify.add_argument(
+        "problem", nargs="+", help="NAME=FILE for each input, or one file as for solve, or the posted JSON"
+    )
+    verify.add_argument(
+        "--arrays", type=Path, metavar="NPZ", help="the result's arrays, where they are not in the answer"
+    )
+    verify.add_argument("--option", "-o", action="append", default=[], metavar="NAME=VALUE", help="as the job had it")
+
     doctor = commands.add_parser("doctor", help="say what is missing here and how to mend it")
     doctor.add_argument("--data-dir", type=Path)
 
@@ -40,14 +54,32 @@ def parser() -> argparse.ArgumentParser:
 
     commands.add_parser("warm", help="compile every solver now, so that no first job waits for it")
 
-    key = commands.add_parser("key", help="make an API key")
-    key.add_argument("owner", help="whose jobs and blobs it opens")
+    key = commands.add_parser("key", help="make, list, rotate and revoke API keys").add_subparsers(
+        dest="verb", required=True, metavar="VERB"
+    )
+    create = key.add_parser("create", help="make a key in the service's Redis")
+    create.add_argument("owner", help="whose jobs and blobs it opens")
+    create.add_argument(
+        "--scopes", default="read,submit", help="some of read,submit,metrics,admin (default read,submit)"
+    )
+    create.add_argument("--days", type=float, help="how long it is good; default: until it is revoked")
+    create.add_argument("--label", default="", help="a note for `allot key list`")
+    rotate = key.add_parser("rotate", help="make a new key in place of one")
+    rotate.add_argument("id")
+    rotate.add_argument("--grace-hours", type=float, default=0.0, help="how long the old one stays good (default 0)")
+    key.add_parser("revoke", help="take a key back").add_argument("id")
+    for verb in (create, rotate, key.choices["revoke"], key.add_parser("list", help="every key, without its secret")):
+        verb.add_argument("--data-dir", type=Path, help="of a service with its own Redis")
+    key.add_parser("entry", help="make a key for ALLOT_API_KEYS_FILE").add_argument("owner")
     return root
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; its modules are imported only then, so that `allot --help` is quick."""
-    args = parser().parse_args(argv)
+    given = list(sys.argv[1:] if argv is None else argv)
+    if given[:1] == ["key"] and given[1:] and given[1] not in KEY_VERBS:
+        given.insert(1, "entry")  # `allot key OWNER`, as it was before there were verbs
+    args = parser().parse_args(given)
     if args.command == "serve":
         from app.serve import serve
 
@@ -60,6 +92,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from app.solve import solve_file
 
         return solve_file(args)
+    if args.command == "verify":
+        from app.verify import verify_file
+
+        return verify_file(args)
     if args.command == "doctor":
         from app.doctor import doctor
 
@@ -72,19 +108,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         from app.warm import warm
 
         return warm(args)
-    return _key(args.owner)
+    from app.key import key
 
-
-def _key(owner: str) -> int:
-    from app.auth import BadKeys, new_key
-
-    try:
-        secret, entry = new_key(owner)
-    except BadKeys as wrong:
-        print(f"allot: {wrong}", file=sys.stderr)
-        return 2
-    print(f"key for its holder, shown only now:  {secret}\nline for ALLOT_API_KEYS_FILE:         {entry}")
-    return 0
+    return key(args)
 
 
 if __name__ == "__main__":

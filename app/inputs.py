@@ -1,27 +1,26 @@
 """From what a request says of its inputs to checked arrays, and to the references that a job holds.
 
-An input is a nested list, {"data"}, {"blob"}, {"part"} or (where the solver takes it) {"csr"}. Nothing is kept in
-the store before the whole problem has been checked: until then a `Source` only knows how to keep its array.
+An input is a nested list, {"data"}, {"blob"}, {"part"} or (where the solver takes it) {"csr"}. A blob and a part may
+say how they are to be read (format, member, dtype, shape); what they leave out, their bytes must say. Nothing is kept
+in the store before the whole problem has been checked: until then a `Source` only knows how to keep its array.
 """
 
 import math
 import reprlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from app.json_arrays import array_from_lists
-from app.media import DIGEST
 from app.multipart import Part
 from app.schemas import BUNDLES, takes_qaplib
-from kernels import Array, Csr, InvalidProblem, Solver
-from workers.codec import Decoded, Form, decode, decode_solution, describe
-from workers.job import InputRef
+from kernels import FORBIDDEN, Array, Csr, InvalidProblem, Solver
+from workers.codec import Decoded, Form, Reading, decode_solution, read, several, sparse
+from workers.job import InputRef, UnknownBlob
+from workers.reference import CSR_PARTS, FIELDS, NOTES, form_of, frozen
 from workers.store import Store
-
-CSR_PARTS = ("indptr", "indices", "values")
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,20 @@ class Source:
 
     value: Array | Csr
     keep: Callable[[], InputRef]
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a reference leads to: one matrix or several, and how to keep it for the job."""
+
+    value: Decoded
+    keep: Callable[[], InputRef]
+
+    def one(self, field: str) -> Source:
+        """The one matrix. Raises InvalidProblem when there are several."""
+        if isinstance(self.value, dict):
+            raise InvalidProblem(f"{field}.member", several(self.value))
+        return Source(self.value, self.keep)
 
 
 class Gatherer:
@@ -47,6 +60,7 @@ class Gatherer:
         self._maximize = maximize
         self._specs = {spec.name: spec for spec in card.inputs}
         self._unused = set(parts)
+        self._kept: set[str] = set()
         self.sources: dict[str, Source] = {}
         self.best_known: float | None = None
 
@@ -60,7 +74,7 @@ class Gatherer:
         solution = values.pop("sln", None)
         for name, value in values.items():
             if name in BUNDLES:
-                self._take_bundle(name, self._referenced(name, value)[0])
+                self._take_bundle(name, self._referenced(name, value).value)
             else:
                 self.sources[name] = self._source(name, value)
         if self._unused - {"sln"}:
@@ -97,19 +111,17 @@ class Gatherer:
     def _source(self, name: str, value: Any) -> Source:
         field = f"inputs.{name}"
         if isinstance(value, list):
-            return self._kept_later(self._inline(field, value, self._forbidden(name)))
+            return self._kept_later(self._matrix(name, field, value))
         if not isinstance(value, dict):
             self._inline(field, value, None)
         if set(value) == {"data"}:
-            return self._kept_later(self._inline(f"{field}.data", value["data"], self._forbidden(name)))
+            return self._kept_later(self._matrix(name, f"{field}.data", value["data"]))
         if set(value) == {"csr"} and self._specs[name].sparse:
-            return self._kept_later(self._csr(f"{field}.csr", value["csr"]))
-        decoded, keep = self._referenced(name, value)
-        if isinstance(decoded, dict):
-            raise InvalidProblem(field, f"holds {', '.join(sorted(decoded))[:200]}; name one of them as member")
-        if isinstance(decoded, Csr) and not self._specs[name].sparse:
+            return self._csr(f"{field}.csr", value["csr"])
+        source = self._referenced(field, value).one(field)
+        if isinstance(source.value, Csr) and not self._specs[name].sparse:
             raise InvalidProblem(field, f"is sparse; {self._card.name} takes a dense {name}")
-        return Source(decoded, keep)
+        return source
 
     def _kept_later(self, value: Array | Csr) -> Source:
         return Source(value, lambda: self._store.put(value, self._owner))
@@ -118,11 +130,17 @@ class Gatherer:
         """What null stands for in this input."""
         return -math.inf if self._maximize or name == "benefit" else math.inf
 
-    def _inline(self, field: str, data: Any, forbidden: float | None) -> Array:
-        matrix = isinstance(data, list) and bool(data) and isinstance(data[0], list)
-        return array_from_lists(field, data, forbidden if matrix else None, self._store.limits.max_elements)
+    def _matrix(self, name: str, field: str, data: Any) -> Array:
+        """An input given as lists; null keeps integers exact where the solver takes such a mask."""
+        integer = FORBIDDEN if self._specs[name].masked else None
+        return self._inline(field, data, self._forbidden(name), integer)
 
-    def _csr(self, field: str, given: Any) -> Csr:
+    def _inline(self, field: str, data: Any, forbidden: float | None, integer: int | None = None) -> Array:
+        matrix = isinstance(data, list) and bool(data) and isinstance(data[0], list)
+        forbidden, integer = (forbidden, integer) if matrix else (None, None)
+        return array_from_lists(field, data, forbidden, self._store.limits.max_elements, integer)
+
+    def _csr(self, field: str, given: Any) -> Source:
         """A sparse matrix in its three arrays, each inline or a reference."""
         wanted = {*CSR_PARTS, "shape"}
         if not isinstance(given, dict) or set(given) != wanted:
@@ -130,65 +148,50 @@ class Gatherer:
         shape = given["shape"]
         if not isinstance(shape, list) or len(shape) != 2 or any(type(extent) is not int for extent in shape):
             raise InvalidProblem(f"{field}.shape", f"is {reprlib.repr(shape)}; expected [n_rows, n_cols]")
-        arrays = {}
-        for part in CSR_PARTS:
-            value = given[part]
-            if isinstance(value, dict):
-                value, _ = self._referenced(f"{field}.{part}", value)
-            else:
-                value = self._inline(f"{field}.{part}", value, None)
-            if not isinstance(value, np.ndarray) or value.ndim != 1:
-                raise InvalidProblem(f"{field}.{part}", "expected a list of numbers")
-            arrays[part] = value
-        for part in ("indptr", "indices"):
-            if arrays[part].size and arrays[part].dtype.kind not in "iu":
-                raise InvalidProblem(f"{field}.{part}", f"has dtype {arrays[part].dtype}; expected integers")
-        indptr, indices = arrays["indptr"].astype(np.int64), arrays["indices"].astype(np.int64)
-        return Csr(indptr, indices, arrays["values"], (shape[0], shape[1]))
+        parts = {part: self._csr_part(f"{field}.{part}", given[part]) for part in CSR_PARTS}
+        matrix = sparse({part: source.value for part, source in parts.items()}, shape, field)
+        return Source(matrix, lambda: {"csr": {**{part: parts[part].keep() for part in CSR_PARTS}, "shape": shape}})
 
-    def _referenced(self, name: str, value: Any) -> tuple[Decoded, Callable[[], InputRef]]:
-        """What {"blob"} or {"part"} refers to, and how to keep it."""
-        field = name if name.startswith("inputs.") or name in BUNDLES else f"inputs.{name}"
+    def _csr_part(self, field: str, value: Any) -> Source:
+        if isinstance(value, dict):
+            return self._referenced(field, value).one(field)
+        return self._kept_later(self._inline(field, value, None))
+
+    def _referenced(self, field: str, value: Any) -> Found:
+        """What {"blob"} or {"part"} leads to, read as it says."""
         kind = next((key for key in ("blob", "part") if isinstance(value, dict) and key in value), None)
-        text, member = (value.get(kind), value.get("member")) if kind else (None, None)
-        if (
-            kind is None
-            or set(value) - {kind, "member"}
-            or not isinstance(text, str)
-            or not isinstance(member, str | None)
-        ):
+        known = {kind, *FIELDS, *(NOTES if kind == "blob" else ())}
+        if kind is None or set(value) - known or not isinstance(value[kind], str):
             also = ', {"csr": {...}}' if self._card.inputs and any(s.sparse for s in self._card.inputs) else ""
             expected = f'nested lists, {{"data": ...}}, {{"blob": "sha256:..."}}, {{"part": "..."}}{also}'
             raise InvalidProblem(field, f"is {reprlib.repr(value)}; expected {expected}")
-        return self._blob(field, text, member) if kind == "blob" else self._part(field, text, member)
+        form = form_of(field, value)
+        return self._blob(field, value[kind], form) if kind == "blob" else self._part(field, value[kind], form)
 
-    def _blob(self, field: str, digest: str, member: str | None) -> tuple[Decoded, Callable[[], InputRef]]:
-        info = self._store.stat(digest, self._owner) if DIGEST.fullmatch(digest) else None
-        if info is None:
-            raise InvalidProblem(field, f"refers to the unknown blob {digest:.80}; upload it with POST /v1/blobs")
-        decoded = self._store.load(digest)
-        if member is not None:
-            array = _member(field, decoded, member)
-            return array, lambda: self._store.put(array, self._owner)
-        return decoded, lambda: {"kind": "array", "digest": digest}
+    def _blob(self, field: str, digest: str, form: Form) -> Found:
+        try:
+            reading = self._store.read(digest, self._owner, form, field)
+        except UnknownBlob:
+            message = f"refers to the unknown blob {digest:.80}; upload it with POST /v1/blobs"
+            raise InvalidProblem(field, message) from None
+        return Found(reading.value, lambda: frozen(digest, reading))
 
-    def _part(self, field: str, name: str, member: str | None) -> tuple[Decoded, Callable[[], InputRef]]:
+    def _part(self, field: str, name: str, form: Form) -> Found:
         part = self._parts.get(name)
         if part is None:
             there = f"the file parts are {', '.join(self._parts)}" if self._parts else "no file part came"
             raise InvalidProblem(field, f"refers to the part {name!r:.80}; {there}")
         self._unused.discard(name)
-        form = Form(filename=part.filename or "", content_type=part.content_type)
-        decoded = decode(part.sink.flush(), form, name, self._store.limits)
-        if member is not None:
-            array = _member(field, decoded, member)
-            return array, lambda: self._store.put(array, self._owner)
+        form = replace(form, filename=part.filename or "", content_type=part.content_type)
+        reading = read(part.sink.flush(), form, field, self._store.limits)
+        return Found(reading.value, lambda: self._keep_part(part, reading))
 
-        def keep() -> InputRef:
-            info = self._store.adopt(part.sink, self._owner, describe(decoded), form)
-            return {"kind": "array", "digest": info.digest}
-
-        return decoded, keep
+    def _keep_part(self, part: Part, reading: Reading) -> InputRef:
+        """Keep the file, once however many inputs are read from it."""
+        if part.name not in self._kept:
+            self._store.adopt(part.sink, self._owner)
+            self._kept.add(part.name)
+        return frozen(part.sink.digest, reading)
 
     def _take_bundle(self, name: str, decoded: Decoded) -> None:
         """The arrays of a QAPLIB file become inputs of their names."""
@@ -210,10 +213,3 @@ class Gatherer:
             raise InvalidProblem("sln", 'expected a file part, as in -F sln=@nug12.sln, or {"part": "..."}')
         self._unused.discard(name)
         self.best_known = decode_solution(self._parts[name].sink.flush(), flow, distance, "sln")[1]
-
-
-def _member(field: str, decoded: Decoded, member: str) -> Array:
-    if not isinstance(decoded, dict) or member not in decoded:
-        there = ", ".join(sorted(decoded))[:200] if isinstance(decoded, dict) else "one array only"
-        raise InvalidProblem(field, f"has no member {member!r:.60}; it holds {there}")
-    return decoded[member]

@@ -19,6 +19,7 @@ from app.submit import submit
 from kernels import SOLVERS
 from workers.codec import encode
 from workers.job import Job, State, UnknownJob
+from workers.reference import shown as reference_of
 
 ID = re.compile(r"[0-9a-f]{32}")
 EVENT_ID = re.compile(r"\d{1,19}-\d{1,19}")
@@ -41,7 +42,7 @@ def view(job: Job) -> dict[str, Any]:
     """A job as the API shows it."""
     shown = asdict(job)
     del shown["owner"], shown["version"]
-    shown["input_digests"] = shown.pop("inputs")
+    shown["input_digests"] = {name: reference_of(given) for name, given in shown.pop("inputs").items()}
     return {**shown, "links": links_of(job)}
 
 
@@ -131,7 +132,7 @@ async def result(request: Request, owner: Owner, job_id: JobId) -> Response:
 def _packed(state: Any, job: Job, format: str) -> Any:
     """A temporary file with every array of the answer, which goes when it is closed."""
     arrays: Mapping[str, Any] = state.jobs.result(job.id, job.owner)["arrays"]
-    opened = {name: state.store.open_array(entry["digest"]) for name, entry in arrays.items()}
+    opened = {name: state.store.open_array(entry, job.owner) for name, entry in arrays.items()}
     file: Any = tempfile.NamedTemporaryFile(prefix="allot-", suffix=f".{format}")  # noqa: SIM115
     stream: BinaryIO = file.file
     encode(opened, format, stream)

@@ -16,7 +16,9 @@ DEEPEST = 3
 KINDS = {bool: "a boolean", str: "a string", dict: "an object", list: "a list", type(None): "null"}
 
 
-def array_from_lists(field: str, data: Any, forbidden: float | None, max_elements: int) -> Array:
+def array_from_lists(
+    field: str, data: Any, forbidden: float | None, max_elements: int, forbidden_integer: int | None = None
+) -> Array:
     """Turn nested lists of numbers into an int64 or float64 array.
 
     Args:
@@ -24,6 +26,8 @@ def array_from_lists(field: str, data: Any, forbidden: float | None, max_element
         data: a list, or lists of lists, at most three deep.
         forbidden: what null stands for (+inf or -inf), None where null may not stand.
         max_elements: refuse more entries than this.
+        forbidden_integer: what null stands for where all other entries are integers, which then stay exact; that
+            number itself is refused. None turns integers beside null into floats.
 
     Raises:
         InvalidProblem: names the index of the first ragged row or entry that is not a number.
@@ -39,14 +43,22 @@ def array_from_lists(field: str, data: Any, forbidden: float | None, max_element
     found = {kind for row in _rows(data, len(shape)) for kind in set(map(type, row))}
     if not found <= {int, float, type(None)} or (type(None) in found and forbidden is None):
         _blame(field, data, len(shape), forbidden)
-    if type(None) in found:
-        data = _replace_null(data, len(shape), forbidden)
-        found |= {float}
+    exact = forbidden_integer is not None and found == {int, type(None)}
+    given, nulls = data, sum(row.count(None) for row in _rows(data, len(shape))) if type(None) in found else 0
+    if nulls:
+        data = _replace_null(data, len(shape), forbidden_integer if exact else forbidden)
+        found |= set() if exact else {float}
     try:
         array = np.array(data, dtype=np.float64 if float in found else np.int64)
     except OverflowError:
         _blame(field, data, len(shape), forbidden)
         raise
+    if (
+        forbidden_integer is not None
+        and array.dtype == np.int64
+        and np.count_nonzero(array == forbidden_integer) != nulls
+    ):
+        _blame(field, given, len(shape), forbidden, lowest=int(INT64.min) + 1)
     if int in found and array.dtype == np.float64 and np.abs(array[np.isfinite(array)]).max(initial=0) >= INT64.max:
         _blame(field, data, len(shape), forbidden)
     return array
@@ -77,25 +89,32 @@ def _rows(data: list[Any], depth: int) -> Sequence[list[Any]]:
     return data if depth == 2 else [row for matrix in data for row in matrix]
 
 
-def _replace_null(data: Any, depth: int, forbidden: float | None) -> Any:
+def _replace_null(data: Any, depth: int, forbidden: int | float | None) -> Any:
     if depth == 1:
         return [forbidden if entry is None else entry for entry in data]
     return [_replace_null(row, depth - 1, forbidden) for row in data]
 
 
-def _blame(field: str, data: Any, depth: int, forbidden: float | None, index: tuple[int, ...] = ()) -> None:
-    """Raise for the first entry that is not a number that int64 or float64 can hold."""
+def _blame(
+    field: str,
+    data: Any,
+    depth: int,
+    forbidden: float | None,
+    index: tuple[int, ...] = (),
+    lowest: int = int(INT64.min),
+) -> None:
+    """Raise for the first entry that is not a number that int64 (from `lowest` on) or float64 can hold."""
     for i, entry in enumerate(data):
         here = (*index, i)
         if depth > 1:
-            _blame(field, entry, depth - 1, forbidden, here)
+            _blame(field, entry, depth - 1, forbidden, here, lowest)
             continue
         place = "[" + ", ".join(map(str, here)) + "]"
         if entry is None and forbidden is None:
             raise InvalidProblem(field, f"holds null at {place}; null is for forbidden entries of a matrix only")
         if entry is not None and type(entry) not in (int, float):
             raise InvalidProblem(field, f"holds {_kind(entry)} at {place}; expected a number")
-        if type(entry) is int and not INT64.min <= entry <= INT64.max:
+        if type(entry) is int and not lowest <= entry <= INT64.max:
             raise InvalidProblem(field, f"holds {str(entry)[:40]} at {place}, which does not fit int64")
 
 

@@ -38,7 +38,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     """
     settings = settings or Settings.from_env()
     http = http or HttpSettings.from_env()
-    keys = load_keys(http)
+    keys = load_keys(http, settings.redis_url)
     app = FastAPI(title="Allot", version=allot_version(), description=ABOUT, docs_url=None, redoc_url=None,
                   lifespan=_lifespan)  # fmt: skip
     app.state.settings, app.state.http, app.state.keys = settings, http, keys

@@ -13,19 +13,28 @@ from pydantic.json_schema import models_json_schema
 
 from app.errors import Invalid, fault
 from kernels import SOLVERS, InputSpec, Solver
+from workers.codec import FORMATS
+from workers.reference import NOTES
 
 JOB_ID = r"^[0-9a-f]{32}$"
 make_model: Any = create_model  # models made of data are beyond what types can say
 BUNDLES = ("qaplib", "sln")
 """Parts and inputs that carry several inputs of a solver with flow and distance."""
 
+FORM: dict[str, Any] = {
+    "format": {"enum": list(FORMATS), "description": "what the bytes are; found out when left out"},
+    "member": {"type": "string", "description": "which array of several"},
+    "dtype": {"type": "string", "description": "as float32: needed for raw bytes, checked for others"},
+    "shape": {"type": "array", "items": {"type": "integer", "minimum": 0}, "maxItems": 8, "description": "likewise"},
+}
+"""How a reference says that its bytes are to be read."""
+NOTE: dict[str, Any] = {name: {"description": "as the service wrote it; not looked at"} for name in NOTES}
 REF: list[dict[str, Any]] = [
     {"type": "object", "required": ["blob"], "additionalProperties": False, "properties": {
         "blob": {"type": "string", "pattern": "^sha256:[0-9a-f]{64}$", "description": "digest of an uploaded blob"},
-        "member": {"type": "string", "description": "which array of a blob that holds several"}}},
+        **FORM, **NOTE}},
     {"type": "object", "required": ["part"], "additionalProperties": False, "properties": {
-        "part": {"type": "string", "description": "name of a file part of this multipart body"},
-        "member": {"type": "string"}}},
+        "part": {"type": "string", "description": "name of a file part of this multipart body"}, **FORM}},
 ]  # fmt: skip
 LISTS: dict[str, Any] = {
     "type": "array",
@@ -157,6 +166,44 @@ def components() -> tuple[dict[str, Any], dict[str, Any]]:
     return {"oneOf": ones, "discriminator": {"propertyName": "solver", "mapping": mapping}}, definitions["$defs"]
 
 
+class Reference(BaseModel):
+    """Bytes, and how they are to be read; it is taken as an input as it is."""
+
+    blob: str
+    format: str
+    member: str | None = None
+    dtype: str | None = None
+    shape: list[int] | None = None
+
+
+class BlobView(Reference):
+    """What an upload is answered with: a reference, and notes beside it."""
+
+    kind: Literal["array", "csr", "arrays"]
+    arrays: dict[str, Any] = {}
+    digest: str
+    size: int
+    links: dict[str, str]
+
+
+class SparseParts(BaseModel):
+    """The three arrays of a sparse matrix."""
+
+    indptr: Reference
+    indices: Reference
+    values: Reference
+    shape: list[int]
+
+
+class SparseReference(BaseModel):
+    """A sparse matrix that came as three arrays."""
+
+    csr: SparseParts
+
+
+InputDigests = dict[str, Reference | SparseReference]
+
+
 class Progress(BaseModel):
     """How far a solve has come; null means not known."""
 
@@ -182,6 +229,7 @@ class JobView(BaseModel):
     device: Literal["auto", "gpu", "cpu"]
     ran_on: str | None
     options: dict[str, Any]
+    input_digests: InputDigests
     time_limit_s: float | None
     timings_ms: dict[str, float]
     created_at: str
@@ -225,10 +273,11 @@ class ResultView(BaseModel):
     device: str
     iterations: int
     seed: int | None
+    options: dict[str, Any] = {}
     timings_ms: dict[str, float]
     attempt: int
     versions: dict[str, str]
-    input_digests: dict[str, Any]
+    input_digests: InputDigests
 
 
 class Problem(BaseModel):

@@ -60,10 +60,11 @@ def serve(args: Namespace) -> int:
 
 def check_address(host: str, http: HttpSettings) -> None:
     """Without keys only this machine may ask. Raises CannotServe, BadKeys."""
-    if not load_keys(http) and not http.insecure and not is_loopback(host):
+    if not load_keys(http) and not http.api_keys_in_redis and not http.insecure and not is_loopback(host):
         raise CannotServe(
-            f"{host} can be reached from other machines and there are no API keys. Make one with `allot key OWNER` and "
-            "name its file in ALLOT_API_KEYS_FILE, listen on 127.0.0.1, or say --insecure"
+            f"{host} can be reached from other machines and there are no API keys. Make one with `allot key entry "
+            "OWNER` and name its file in ALLOT_API_KEYS_FILE, set ALLOT_API_KEYS_IN_REDIS=1, listen on 127.0.0.1, "
+            "or say --insecure"
         )
 
 
@@ -133,6 +134,7 @@ class Server(uvicorn.Server):
             self._on_stop()  # type: ignore[operator]
 
         before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # key files are watched: nothing to do
         try:
             yield
         finally:

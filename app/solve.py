@@ -86,6 +86,8 @@ def solve(
         "method": solution.method,
         "device": where,
         "iterations": solution.iterations,
+        "options": options.model_dump(mode="json", exclude_defaults=True),
+        "facts": solution.facts,
         "timings_ms": {
             "load": (built - begun) * 1e3,
             "solve": solution.timings_ms["solve"],
@@ -125,6 +127,7 @@ def describe(document: dict[str, Any]) -> str:
         f"proved: {certificate['proved']}" + ("" if certificate["holds"] else "  -- IT DOES NOT HOLD"),
     ]
     standard = {"solver", "termination", "objective", "certificate", "method", "device", "iterations", "timings_ms"}
+    standard |= {"options", "facts"}
     for name, value in document.items():
         if name not in standard:
             for label, array in value.items() if isinstance(value, dict) else [(name, value)]:

@@ -5,6 +5,7 @@ import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fastapi import Request
@@ -19,6 +20,7 @@ from kernels import SOLVERS, InvalidProblem, Solver
 from workers.config import Settings
 from workers.job import Expired, InputRef, Job, JobFailed, Submission, UnknownJob
 from workers.queue import Jobs
+from workers.reference import written
 from workers.store import Store
 
 LONGEST_KEY = 255
@@ -119,9 +121,8 @@ def _warm(card: Solver, job_id: str, store: Store, jobs: Jobs, owner: str) -> di
     found = {}
     for array, name in card.warm_start.items():
         if array in arrays:
-            digest = arrays[array]["digest"]
-            reference: InputRef = {"kind": "array", "digest": digest}
-            found[name] = Source(store.open_array(digest), lambda reference=reference: reference)  # type: ignore[misc]
+            reference = written(arrays[array])
+            found[name] = Source(store.open_array(reference, owner), partial(InputRef, reference))
     if not found:
         wanted = ", ".join(card.warm_start) or "nothing"
         raise Invalid(

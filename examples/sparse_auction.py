@@ -21,8 +21,8 @@ def main() -> None:
     save_npz(packed, graph)
 
     with httpx.Client(base_url=URL, timeout=60, headers={"Prefer": "wait=60"}) as client:
-        blob = client.post("/v1/blobs", content=packed.getvalue()).raise_for_status().json()
-        job = {"solver": "auction", "inputs": {"benefit": {"blob": blob["digest"]}}}
+        blob = client.post("/v1/blobs", content=packed.getvalue()).raise_for_status().json()  # says how to read it
+        job = {"solver": "auction", "inputs": {"benefit": blob}}
         first = client.post("/v1/jobs", json=job).raise_for_status().json()
         again = client.post("/v1/jobs", json=job | {"warm_start": first["id"]}).raise_for_status().json()
     for name, answer in (("first", first), ("from its prices", again)):

@@ -10,18 +10,21 @@
 """
 
 from kernels.card import Device, Estimate, InputSpec, Options, Solver
+from kernels.certificates.exact import Claim, Statement, recheck
 from kernels.deadline import Deadline, Progress
-from kernels.problems import UNASSIGNED, Array, Csr, Inputs, InvalidProblem
+from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.proving import solve_and_prove
 from kernels.registry import SOLVERS
 from kernels.solution import Certificate, Number, Solution, Termination
 from kernels.warming import solve_each_form
 
 __all__ = [
+    "FORBIDDEN",
     "SOLVERS",
     "UNASSIGNED",
     "Array",
     "Certificate",
+    "Claim",
     "Csr",
     "Deadline",
     "Device",
@@ -34,7 +37,9 @@ __all__ = [
     "Progress",
     "Solution",
     "Solver",
+    "Statement",
     "Termination",
+    "recheck",
     "solve_and_prove",
     "solve_each_form",
 ]

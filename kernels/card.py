@@ -22,12 +22,16 @@ class Options(BaseModel):
 
 @dataclass(frozen=True)
 class InputSpec:
-    """One named input array. `sparse` says that CSR is accepted too."""
+    """One named input array. `sparse` says that CSR is accepted too.
+
+    `masked` says that forbidden entries of an integer matrix are `FORBIDDEN` and leave the others exact.
+    """
 
     name: str
     description: str
     required: bool = True
     sparse: bool = False
+    masked: bool = False
 
 
 @dataclass(frozen=True)

@@ -65,6 +65,11 @@ class Deadline:
         """Seconds left to the solver, inf without a limit, never negative."""
         return max(0.0, self._limit_s - self._reserved_s - self.elapsed_s)
 
+    @property
+    def heard(self) -> bool:
+        """Whether anybody listens to reports: what they would say need not be worked out else."""
+        return self._on_progress is not None
+
     def expired(self) -> Termination | None:
         """STOPPED once cancelled, TIME_LIMIT once out of time, else None."""
         if self._cancelled is not None and self._cancelled():

@@ -52,7 +52,8 @@ class Certificate:
     violation found, in the units named in `proved`. `holds` is False when the answer is not one: a column used twice,
     a forbidden entry, a plan with negative mass; the job then fails. `termination` is the word that the gap earns,
     where that is not the word that the solver claimed (an optimum whose duals leave a gap is "converged"); None leaves
-    the solver's word. For a batch, objective and bound are sums and violations maxima.
+    the solver's word. `loose` says that some part of the answer is called optimal and was not proved so, which is worth
+    mending whatever the word of the whole. For a batch, objective and bound are sums and violations maxima.
     """
 
     objective: Number | None
@@ -64,6 +65,7 @@ class Certificate:
     proved: str
     facts: dict[str, Any] = field(default_factory=dict)
     termination: Termination | None = None
+    loose: bool = False
 
 
 def unheard(fraction: float) -> None:

@@ -14,13 +14,14 @@ NEIGHBOURS = {("qap", "lap"), ("auction", "lap")}
 """Bounds of qap and the finish of auction are linear assignments."""
 PUBLIC_KERNELS = {"kernels", "kernels.qap.qaplib", "kernels.auction.files"}
 """What the floors above may import of kernels: its public names, and the readers of two file formats."""
-PUBLIC_WORKERS = {"queue", "job", "store", "codec"}
+PUBLIC_WORKERS = {"queue", "job", "store", "codec", "keyring", "reference", "upload"}
 WIRING = {
     "main.py": {"config"},
     "submit.py": {"config"},
     "cli.py": {"config"},
     "serve.py": {"config", "redis_server", "supervisor"},
     "demo.py": {"config", "redis_server", "supervisor"},
+    "key.py": {"config", "redis_server"},
     "doctor.py": {"config", "redis_server", "devices"},
     "solve.py": {"devices"},
     "warm.py": {"devices"},

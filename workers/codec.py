@@ -6,6 +6,7 @@
     mtx, auction                one sparse matrix (MatrixMarket text; the auction paper's binary file)
     gzip, zstd                  around any of them
 
+How bytes are read follows from the bytes and a `Form` alone; what a form leaves open, the bytes must say themselves.
 Nothing is ever unpickled. What a file inflates to, and how many numbers it holds, is checked before memory is
 taken for it.
 """
@@ -13,7 +14,7 @@ taken for it.
 import contextlib
 import io
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
@@ -23,9 +24,10 @@ import numpy as np
 from kernels import Array, Csr, InvalidProblem
 from kernels.auction import files as auction_files
 from kernels.qap import qaplib
-from workers import layouts, unpack
+from workers import layouts, npz, unpack
 
 Decoded = Array | Csr | dict[str, Array]
+FORMATS = ("npy", "npz", "safetensors", "raw", "qaplib", "mtx", "auction")
 SUFFIXES = {
     ".npy": "npy",
     ".npz": "npz",
@@ -43,15 +45,17 @@ MEDIA_TYPES = {
     "application/x-qaplib": "qaplib",
     "application/x-matrix-market": "mtx",
 }
-SPARSE_LAYOUT = {"data", "indices", "indptr", "shape", "format"}
+STARTS = {b"\x93NUMPY": "npy", unpack.ZIP: "npz", b"%%MatrixMarket": "mtx"}
 LONGEST_TEXT = 256 << 20
 LONGEST_GRAPH = 1 << 30
 """Of the formats that are parsed in memory."""
-MOST_MEMBERS = 64
 
 
 class InvalidUpload(ValueError):
-    """The bytes are not what they claim. `field` names the part; the message says what was expected."""
+    """The bytes are not what they claim. `field` names the part; the message says what was expected.
+
+    Where it is their form that is wrong or missing, `field` ends in .format, .member, .dtype or .shape.
+    """
 
     def __init__(self, field: str, message: str) -> None:
         super().__init__(f"{field}: {message}")
@@ -69,7 +73,11 @@ class Limits:
 
 @dataclass(frozen=True)
 class Form:
-    """How to read an upload. `format` None is found out; `member` picks one array of many; raw needs the rest."""
+    """How to read an upload.
+
+    `format` None is found out, if need be by `filename` and `content_type`. `member` picks one array of several.
+    `dtype` and `shape` say what raw bytes are; of everything else they are claims, which are checked.
+    """
 
     format: str | None = None
     member: str | None = None
@@ -82,16 +90,22 @@ class Form:
 AS_FOUND = Form()
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What an upload was read as: never None where it matters, so that reading it so again gives the same."""
+
+    format: str
+    member: str | None
+    value: Decoded
+
+
 def sniff(path: Path, filename: str = "", content_type: str = "") -> str | None:
     """The format of a file that is not compressed: by its first bytes, else its name, else its media type."""
     with path.open("rb") as file:
         head = file.read(64)
-    if head.startswith(b"\x93NUMPY"):
-        return "npy"
-    if head.startswith(unpack.ZIP):
-        return "npz"
-    if head.startswith(b"%%MatrixMarket"):
-        return "mtx"
+    by_start = next((format for start, format in STARTS.items() if head.startswith(start)), None)
+    if by_start:
+        return by_start
     if len(head) > 8 and head[8:9] == b"{" and int.from_bytes(head[:8], "little") < path.stat().st_size:
         return "safetensors"
     name = filename.lower().removesuffix(".gz").removesuffix(".zst")
@@ -102,7 +116,12 @@ def sniff(path: Path, filename: str = "", content_type: str = "") -> str | None:
 
 
 def decode(source: Path | bytes, form: Form = AS_FOUND, field: str = "file", limits: Limits = Limits()) -> Decoded:
-    """Read an upload: one array, one sparse matrix, or arrays by name.
+    """What an upload holds: one array, one sparse matrix, or arrays by name. Raises as `read`."""
+    return read(source, form, field, limits).value
+
+
+def read(source: Path | bytes, form: Form = AS_FOUND, field: str = "file", limits: Limits = Limits()) -> Reading:
+    """Read an upload.
 
     Arrays may be mapped from `source`, which must then not change; a temporary copy is already unlinked.
 
@@ -112,9 +131,12 @@ def decode(source: Path | bytes, form: Form = AS_FOUND, field: str = "file", lim
     try:
         with contextlib.ExitStack() as stack:
             path = stack.enter_context(_spilled(source)) if isinstance(source, bytes) else source
-            path = stack.enter_context(_inflated(path, limits))
-            return _decode(path, form, limits)
-    except (layouts.BadLayout, unpack.TooLarge, unpack.Damaged) as error:
+            found = _read(path, form, limits)
+            _check_claims(form, found)
+            return found
+    except layouts.BadLayout as error:
+        raise InvalidUpload(f"{field}.{error.part}" if error.part else field, str(error)) from error
+    except (unpack.TooLarge, unpack.Damaged) as error:
         raise InvalidUpload(field, str(error)) from error
     except InvalidProblem as error:
         raise InvalidUpload(field, error.message) from error
@@ -143,10 +165,15 @@ def encode(arrays: Mapping[str, Array], format: str, out: IO[bytes] | None = Non
         target.write(safetensors.numpy.save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
     elif format == "npy":
         (array,) = arrays.values()
-        np.lib.format.write_array(target, np.asarray(array), allow_pickle=False)
+        write_npy(target, array)
     else:
         raise ValueError(f"cannot write {format}")
     return target.getvalue() if isinstance(target, io.BytesIO) and out is None else b""
+
+
+def write_npy(target: Any, array: Array) -> None:
+    """Write one array as .npy to anything with a `write`; equal arrays in equal order give equal bytes."""
+    np.lib.format.write_array(target, np.asanyarray(array), allow_pickle=False)
 
 
 def describe(decoded: Decoded) -> dict[str, Any]:
@@ -158,26 +185,94 @@ def describe(decoded: Decoded) -> dict[str, Any]:
     return {"kind": "array", "dtype": str(decoded.dtype), "shape": list(decoded.shape)}
 
 
-def _decode(path: Path, form: Form, limits: Limits) -> Decoded:
-    format = form.format or sniff(path, form.filename, form.content_type)
-    if format is None:
-        raise layouts.BadLayout(f"is in no format that is known here; expected one of {', '.join(SUFFIXES.values())}")
-    if format == "npy":
-        return layouts.npy(path, limits.max_elements)
-    if format == "raw":
-        if form.dtype is None or form.shape is None:
-            raise layouts.BadLayout("is raw, and neither dtype nor shape came with it")
+def _read(path: Path, form: Form, limits: Limits) -> Reading:
+    if form.format == "raw":
+        return Reading("raw", None, _raw(path, form, limits))
+    with _inflated(path, limits) as inflated:
+        format = form.format or sniff(inflated, form.filename, form.content_type)
+        if format is not None:
+            return _parsed(inflated, format, form.member, limits)
+    if form.dtype is None and form.shape is None:
+        known = ", ".join(name for name in FORMATS if name != "raw")
+        raise layouts.BadLayout(f"is missing: the bytes are no {known}; raw bytes need dtype and shape", "dtype")
+    return Reading("raw", None, _raw(path, form, limits))
+
+
+def _raw(path: Path, form: Form, limits: Limits) -> Array:
+    """Bare bytes. They are taken as they are when they are as many as they should be, else inflated first."""
+    for part, given in (("dtype", form.dtype), ("shape", form.shape), ("member", form.member)):
+        if (given is None) is not (part == "member"):
+            wrong = "is given; raw bytes have none" if part == "member" else "is missing: raw bytes do not say it"
+            raise layouts.BadLayout(wrong, part)
+    assert form.dtype is not None
+    assert form.shape is not None
+    try:
         return layouts.raw(path, form.dtype, form.shape, limits.max_elements)
+    except layouts.BadLayout:
+        with _inflated(path, limits) as inflated:
+            if inflated is path:
+                raise
+            return layouts.raw(inflated, form.dtype, form.shape, limits.max_elements)
+
+
+def _parsed(path: Path, format: str, member: str | None, limits: Limits) -> Reading:
+    value: Decoded
     if format in ("npz", "csr"):
-        return _pick(_npz(path, limits, form.member), form.member)
-    if format == "safetensors":
-        return _pick(layouts.safetensors(path, limits.max_elements), form.member)
-    if format == "qaplib":
-        flow, distance = qaplib.parse_dat(_text(_bytes(path, LONGEST_TEXT)))
-        return {"flow": flow, "distance": distance}
-    if format in ("mtx", "auction"):
-        return _graph_file(path, format, limits)
-    raise layouts.BadLayout(f"is said to be {format[:40]!r}, which cannot be read here")
+        format, value = "npz", npz.arrays(path, limits.max_bytes, limits.max_elements, member)
+    elif format == "safetensors":
+        value = layouts.safetensors(path, limits.max_elements)
+    elif format == "qaplib":
+        value = dict(zip(("flow", "distance"), qaplib.parse_dat(_text(_bytes(path, LONGEST_TEXT))), strict=True))
+    elif format == "npy":
+        value = layouts.npy(path, limits.max_elements)
+    elif format in ("mtx", "auction"):
+        value = _graph_file(path, format, limits)
+    else:
+        raise layouts.BadLayout(f"is {format[:40]!r}; expected one of {', '.join(FORMATS)}", "format")
+    return _pick(format, value, member)
+
+
+def _pick(format: str, value: Decoded, member: str | None) -> Reading:
+    """One array of several: the one that is named, or the only one there is."""
+    if not isinstance(value, dict):
+        if member is not None:
+            raise layouts.BadLayout(f"is {member[:50]!r}; there is one matrix only, which has no name", "member")
+        return Reading(format, None, value)
+    if not value:
+        raise layouts.BadLayout("holds no array")
+    if member is None and len(value) > 1:
+        return Reading(format, None, value)
+    member = member if member is not None else next(iter(value))
+    if member not in value:
+        raise layouts.BadLayout(f"is {member[:50]!r}; expected one of {', '.join(value)[:200]}", "member")
+    return Reading(format, member, value[member])
+
+
+def _check_claims(form: Form, found: Reading) -> None:
+    """Hold the dtype and shape that a form claims against what the bytes say."""
+    if found.format == "raw" or (form.dtype is None and form.shape is None):
+        return
+    told = describe(found.value)
+    if isinstance(found.value, dict):
+        raise layouts.BadLayout(several(found.value), "member")
+    if form.dtype is not None and str(layouts.named(form.dtype)) != told["dtype"]:
+        raise layouts.BadLayout(f"is {form.dtype}; the {found.format} bytes hold {told['dtype']}", "dtype")
+    if form.shape is not None and list(form.shape) != told["shape"]:
+        raise layouts.BadLayout(f"is {list(form.shape)}; the {found.format} bytes hold {told['shape']}", "shape")
+
+
+def sparse(parts: Mapping[str, Any], shape: Sequence[int], field: str = "csr") -> Csr:
+    """A sparse matrix of indptr, indices and values, in the types that kernels take. Raises InvalidUpload."""
+    n_rows, n_cols = shape
+    try:
+        return npz.csr(parts["indptr"], parts["indices"], parts["values"], (n_rows, n_cols))
+    except layouts.BadLayout as error:
+        raise InvalidUpload(f"{field}.{error.part}", str(error)) from error
+
+
+def several(arrays: Mapping[str, Array]) -> str:
+    """What to say where one array is wanted and there are several: the member is missing."""
+    return f"is missing: there are {', '.join(sorted(arrays))[:200]}; expected the name of one of them"
 
 
 def _graph_file(path: Path, format: str, limits: Limits) -> Array | Csr:
@@ -187,54 +282,6 @@ def _graph_file(path: Path, format: str, limits: Limits) -> Array | Csr:
     if entries > limits.max_elements:
         raise layouts.BadLayout(f"has {entries} entries; the limit is {limits.max_elements}")
     return graph
-
-
-def _npz(path: Path, limits: Limits, member: str | None) -> Decoded:
-    listed = unpack.members(path)
-    if len(listed) > MOST_MEMBERS:
-        raise layouts.BadLayout(f"holds {len(listed)} files; the limit is {MOST_MEMBERS}")
-    names = {info.filename.removesuffix(".npy"): info for info in listed}
-    if len(names) != len(listed):
-        raise layouts.BadLayout("holds two files of one name")
-    sparse = set(names) >= SPARSE_LAYOUT - {"data"} or set(names) >= SPARSE_LAYOUT
-    wanted = [member] if member in names else list(names)
-    if sum(names[name].file_size for name in wanted) > limits.max_bytes:
-        raise unpack.TooLarge(f"says that it inflates to more than {limits.max_bytes} bytes")
-    arrays = {name: _member(path, names[name], limits) for name in wanted}
-    return _scipy(arrays) if sparse and len(arrays) > 1 else arrays
-
-
-def _member(path: Path, info: Any, limits: Limits) -> Array:
-    unpacked = unpack.unpack_member(path, info, limits.max_bytes)
-    try:
-        return layouts.npy(unpacked, limits.max_elements, text=info.file_size < 1024)
-    except layouts.BadLayout as error:
-        raise layouts.BadLayout(f"member {info.filename[:50]} {error}") from error
-    finally:
-        unpacked.unlink()  # a mapped file lives until the mapping goes
-
-
-def _scipy(arrays: dict[str, Array]) -> Csr:
-    kind = arrays["format"].item()
-    name = kind.decode("ascii", "replace") if isinstance(kind, bytes) else str(kind)
-    if name != "csr":
-        raise layouts.BadLayout(f"is sparse in {name[:10]!r} layout; expected csr (call .tocsr() before saving)")
-    shape = arrays["shape"].tolist()
-    if "data" not in arrays or not isinstance(shape, list) or len(shape) != 2:
-        raise layouts.BadLayout("is not laid out as SciPy's save_npz does it: expected data and two extents in shape")
-    return Csr(arrays["indptr"].astype(np.int64), arrays["indices"], arrays["data"], (int(shape[0]), int(shape[1])))
-
-
-def _pick(decoded: Decoded, member: str | None) -> Decoded:
-    if not isinstance(decoded, dict):
-        return decoded
-    if member is not None:
-        if member not in decoded:
-            raise layouts.BadLayout(f"holds {', '.join(decoded)[:200]}; expected a member named {member[:50]!r}")
-        return decoded[member]
-    if not decoded:
-        raise layouts.BadLayout("holds no array")
-    return next(iter(decoded.values())) if len(decoded) == 1 else decoded
 
 
 @contextlib.contextmanager

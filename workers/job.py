@@ -27,11 +27,10 @@ Redis keys (all ours start with allot:, RQ's with rq:):
     allot:unsent           zset    ids that are recorded and not yet handed to RQ
     allot:active           zset    ids of jobs that have not ended
     allot:workers          hash    worker name -> JSON, allot:counts hash of counters
-    allot:blob:{digest}    hash    owner -> until when he keeps it
-    allot:refs:{digest}    set     ids of the jobs that hold it; allot:blobs zset of digests by next look
+    allot:blob:{name}      hash    owner -> until when they keep it; folder.name_of makes a name of digest and owner
+    allot:refs:{name}      set     ids of the jobs that hold it; allot:blobs zset of names by next look
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -57,7 +56,7 @@ Device = Literal["cpu", "gpu"]
 """Also the name of its queue."""
 AskedDevice = Literal["auto", "gpu", "cpu"]
 InputRef = dict[str, Any]
-"""{"kind": "array", "digest": ...} or {"kind": "csr", "indptr", "indices", "values": digests, "shape": [m, n]}."""
+"""What a job is given: the digest of the bytes and how they are to be read, as reference.py draws it."""
 
 
 @dataclass(frozen=True)
@@ -130,15 +129,6 @@ class WorkerInfo:
     host_bytes: int
     gpu: dict[str, Any] | None = None
     broken: dict[str, str] = field(default_factory=dict)
-
-
-def digests(inputs: Mapping[str, InputRef]) -> list[str]:
-    """Every blob that a job's inputs refer to, once."""
-    found: dict[str, None] = {}
-    for reference in inputs.values():
-        names = ("indptr", "indices", "values") if reference["kind"] == "csr" else ("digest",)
-        found.update(dict.fromkeys(reference[name] for name in names))
-    return list(found)
 
 
 def iso(timestamp: float | str | None) -> str | None:

@@ -4,14 +4,17 @@ Nothing here trusts a header: shape times item size must equal the bytes behind 
 anything is allocated. Arrays are mapped from the file, not read.
 """
 
+import contextlib
+import io
 import json
 import math
+import re
 import sys
 import tokenize
 import warnings
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +22,10 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 NUMBERS = "biuf"
 LONGEST_HEADER = 1 << 20
+LONGEST_NPY_HEADER = 10_000
+NPY_START = 12 + LONGEST_NPY_HEADER
+"""So many bytes hold any header of an .npy file that is read here."""
+DTYPE = re.compile(r"[<>=|]?[a-zA-Z]{1,12}[0-9]{0,4}")
 TENSORS = {
     "F64": "<f8",
     "F32": "<f4",
@@ -36,33 +43,62 @@ TENSORS = {
 
 
 class BadLayout(ValueError):
-    """The header is not what the format says, or does not fit the bytes behind it."""
+    """The header is not what the format says, or does not fit the bytes behind it.
+
+    `part` is what of a reference is at fault ("format", "member", "dtype", "shape"), "" where the bytes are.
+    """
+
+    def __init__(self, message: str, part: str = "") -> None:
+        super().__init__(message)
+        self.part = part
 
 
 def npy(path: Path, max_elements: int, *, text: bool = False) -> Array:
     """Map an .npy file; `text` allows a short string too (SciPy's npz holds one)."""
     with path.open("rb") as file:
-        try:
-            version = np.lib.format.read_magic(file)
-            with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # NumPy warns of headers written by Python 2
-                read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-                shape, fortran, dtype = read(file, max_header_size=10_000)
-        except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, OverflowError, EOFError,
-                tokenize.TokenError) as error:  # fmt: skip
-            raise BadLayout(f"is not an npy file: {str(error)[:200]}") from error
+        shape, fortran, dtype = _npy_header(file)
         offset = file.tell()
     dtype = _number(dtype, allow="US" if text else "")
     return _map(path, dtype, shape, offset, path.stat().st_size - offset, max_elements, "F" if fortran else "C")
 
 
+def npy_start(start: bytes, size: int) -> tuple[np.dtype[Any], tuple[int, ...]] | None:
+    """Dtype and shape of an .npy file of `size` bytes, from its first NPY_START; None when it is none."""
+    file = io.BytesIO(start)
+    try:
+        shape, _, dtype = _npy_header(file)
+        dtype = _number(dtype)
+    except BadLayout:
+        return None
+    whole = all(type(extent) is int and extent >= 0 for extent in shape)
+    return (dtype, shape) if whole and file.tell() + math.prod(shape) * dtype.itemsize == size else None
+
+
+def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, whether columns come first, and dtype; `file` then stands at the numbers."""
+    try:
+        version = np.lib.format.read_magic(file)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # NumPy warns of headers written by Python 2
+            read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+            shape, fortran, dtype = read(file, max_header_size=LONGEST_NPY_HEADER)
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, OverflowError, EOFError,
+            tokenize.TokenError) as error:  # fmt: skip
+        raise BadLayout(f"is not an npy file: {str(error)[:200]}") from error
+    return shape, fortran, dtype
+
+
 def raw(path: Path, dtype: str, shape: tuple[int, ...], max_elements: int) -> Array:
     """Map bare bytes, whose dtype and shape came beside them."""
-    try:
-        found = np.dtype(dtype)
-    except TypeError as error:
-        raise BadLayout(f"has dtype {dtype[:50]!r}; expected one like float32, float64, int32 or int64") from error
-    return _map(path, _number(found), shape, 0, path.stat().st_size, max_elements, "C")
+    return _map(path, _number(named(dtype)), shape, 0, path.stat().st_size, max_elements, "C")
+
+
+def named(dtype: str) -> np.dtype[Any]:
+    """The dtype of that name. Raises BadLayout."""
+    if DTYPE.fullmatch(dtype):
+        with contextlib.suppress(TypeError, ValueError):
+            return np.dtype(dtype)
+    raise BadLayout(f"is {dtype[:50]!r}; expected one like float32, float64, int32 or int64", "dtype")
 
 
 def safetensors(path: Path, max_elements: int) -> dict[str, Array]:

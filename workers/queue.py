@@ -26,9 +26,9 @@ from workers.job import (
     UnknownBlob,
     UnknownJob,
     WorkerInfo,
-    digests,
 )
 from workers.records import Records, to_job
+from workers.reference import names
 from workers.rq import Line
 from workers.store import Store, open_store
 
@@ -76,7 +76,7 @@ class Jobs:
         queue = submission.queue
         if queue is None:
             options = card.options(**submission.options)
-            inputs = {name: self.store.resolve(reference) for name, reference in submission.inputs.items()}
+            inputs = {name: self.store.resolve(given, submission.owner) for name, given in submission.inputs.items()}
             queue = self.place(card, card.build(inputs, options), options, submission.device)
         job_id = uuid.uuid4().hex
         record = self._record(submission, queue)
@@ -159,7 +159,7 @@ class Jobs:
 
     @guarded
     def result(self, job_id: str, owner: str) -> dict[str, Any]:
-        """The result document; its arrays are {"digest", "dtype", "shape"} under "arrays".
+        """The result document; its arrays are references under "arrays".
 
         Raises:
             UnknownJob, Expired, NotEnded.
@@ -230,7 +230,7 @@ class Jobs:
             "attempt": 0,
             "inputs": json.dumps(submission.inputs),
             "options": json.dumps(submission.options),
-            "digests": json.dumps(digests(submission.inputs)),
+            "digests": json.dumps(names(submission.inputs, submission.owner)),
             "time_limit_s": min(limit, self.settings.max_time_limit_s),
             "result_ttl_s": min(ttl, self.settings.result_ttl_s) if ttl else self.settings.result_ttl_s,
             "created_at": time.time(),

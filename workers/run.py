@@ -35,6 +35,7 @@ from workers.codec import InvalidUpload
 from workers.failure import Failure, failure
 from workers.job import State, StoreFull, Unavailable, UnknownBlob
 from workers.records import Records
+from workers.reference import names
 from workers.store import Store
 from workers.watch import Watch, plain
 
@@ -156,7 +157,7 @@ def _answer(card: Solver, record: Mapping[str, str], bench: Bench, watch: Watch)
     try:
         options = card.options(**json.loads(record["options"]))
         with _clock(timings, "load"):
-            problem = card.build(_load(json.loads(record["inputs"]), bench), options)
+            problem = card.build(_load(json.loads(record["inputs"]), record["owner"], bench), options)
         solve = partial(_solve, card, problem, options, bench, deadline)
         solution, certificate = solve_and_prove(card, problem, options, deadline, bench.device, solve)
         timings |= solution.timings_ms
@@ -169,8 +170,8 @@ def _answer(card: Solver, record: Mapping[str, str], bench: Bench, watch: Watch)
     return Answer(solution, certificate, timings)
 
 
-def _load(references: Mapping[str, Any], bench: Bench) -> dict[str, Array | Csr]:
-    inputs = {name: outlast(partial(bench.store.resolve, reference)) for name, reference in references.items()}
+def _load(references: Mapping[str, Any], owner: str, bench: Bench) -> dict[str, Array | Csr]:
+    inputs = {name: outlast(partial(bench.store.resolve, reference, owner)) for name, reference in references.items()}
     return inputs if bench.staging is None else bench.staging.stage(inputs)
 
 
@@ -205,9 +206,8 @@ def _store(
     references: dict[str, dict[str, Any]] = {}
     with _clock(timings, "store"):
         for name, array in arrays.items():
-            digest = outlast(partial(store.put_array, array, owner, brief=True))
-            references[name] = {"digest": digest, "dtype": str(array.dtype), "shape": list(array.shape)}
-    return references, [str(reference["digest"]) for reference in references.values()]
+            references[name] = outlast(partial(store.put_array, array, owner, brief=True))
+    return references, names(references, owner)
 
 
 def _document(
@@ -225,26 +225,21 @@ def _document(
             "method": solution.method,
             "iterations": solution.iterations,
             "seed": solution.seed,
+            "options": json.loads(record["options"]),
             "facts": solution.facts,
             "timings_ms": {name: round(value, 3) for name, value in answer.timings_ms.items()},
             "device": bench.device,
             "device_name": bench.device_name,
             "versions": versions(),
-            "input_digests": _digests(json.loads(record["inputs"])),
+            "input_digests": {
+                name: outlast(partial(bench.store.complete, reference, record["owner"]))
+                for name, reference in json.loads(record["inputs"]).items()
+            },
             "attempt": int(record["attempt"]),
             "arrays": references,
         }
     )
     return document
-
-
-def _digests(inputs: Mapping[str, Any]) -> dict[str, Any]:
-    """By input: one digest, or those of a sparse matrix's three arrays."""
-    dropped = ("kind", "shape")
-    return {
-        name: reference.get("digest") or {part: value for part, value in reference.items() if part not in dropped}
-        for name, reference in inputs.items()
-    }
 
 
 @functools.cache

@@ -75,7 +75,7 @@ end
 """
 )
 
-# id, now, record (flat JSON list), digests, queue, most queued, idempotency key, fingerprint, its ttl
+# id, now, record (flat JSON list), names of the blobs, queue, most queued, idempotency key, fingerprint, its ttl
 CREATE = (
     _SHARED
     + """
@@ -91,11 +91,15 @@ end
 if waiting(ARGV[5]) >= tonumber(ARGV[6]) then return {'full', ''} end
 local fields = {}
 for i = 1, #record, 2 do fields[record[i]] = record[i + 1] end
-for _, digest in ipairs(digests) do
-  if redis.call('HEXISTS', 'allot:blob:' .. digest, fields.owner) == 0 then return {'blob', digest} end
+for i, name in ipairs(digests) do
+  if redis.call('HEXISTS', 'allot:blob:' .. name, fields.owner) == 0 then
+    digests[i] = string.sub(name, 1, 71)  -- sha256:... alone: uploaded in the days when all owners shared their blobs
+    if redis.call('HEXISTS', 'allot:blob:' .. digests[i], fields.owner) == 0 then return {'blob', digests[i]} end
+  end
 end
 hold(id, digests)
 redis.call('HSET', key(id), unpack(record))
+if #digests > 0 then redis.call('HSET', key(id), 'digests', cjson.encode(digests)) end
 redis.call('ZADD', 'allot:jobs:' .. fields.owner, now, id)
 redis.call('ZADD', 'allot:unsent', now, id)
 redis.call('ZADD', 'allot:active', now, id)
@@ -139,7 +143,7 @@ return 1
 """
 )
 
-# id, execution, now, state, fields to set (flat JSON list), result document or '', digests of its arrays
+# id, execution, now, state, fields to set (flat JSON list), result document or '', names of its arrays' blobs
 FINISH = (
     _SHARED
     + """
@@ -241,7 +245,7 @@ return #ids
 """
 )
 
-# digest, now: forget a blob that nobody holds; 1 when its bytes may go, and until they are gone KEEP answers 0
+# name, now: forget a blob that nobody holds; 1 when its bytes may go, and until they are gone KEEP answers 0
 CONDEMN = """
 local blob, refs, now = 'allot:blob:' .. ARGV[1], 'allot:refs:' .. ARGV[1], tonumber(ARGV[2])
 local latest = now
@@ -261,7 +265,7 @@ redis.call('SET', 'allot:condemned:' .. ARGV[1], 1, 'EX', 60)
 return 1
 """
 
-# digest, owner, until: this owner keeps the blob; 0 while its bytes are being deleted
+# name, owner, until: this owner keeps the blob; 0 while its bytes are being deleted
 KEEP = """
 if redis.call('EXISTS', 'allot:condemned:' .. ARGV[1]) == 1 then return 0 end
 local blob, held = 'allot:blob:' .. ARGV[1], redis.call('HGET', 'allot:blob:' .. ARGV[1], ARGV[2])

@@ -1,35 +1,34 @@
 """Arrays by content digest, each kept while an upload's time runs or a job holds it.
 
-The store keeps the bytes that came, named by their sha256, and a sidecar that says what they decode to. Who may
-see a blob and who holds it is in Redis (scripts.py: KEEP, CONDEMN), the bytes are in a folder or a bucket. A blob is
-unknown to all but the owners who uploaded it or whose job made it.
+The store keeps the bytes that came, named by their sha256 and their owner, and nothing else: how they are to be read
+stands in the references to them (reference.py). Who may see a blob and who holds it is in Redis (scripts.py: KEEP,
+CONDEMN), the bytes are in a folder or a bucket. Each owner's bytes are kept for themselves, so that no answer and no
+time that one is given depends on what others have.
 """
 
-import errno
-import hashlib
-import os
 import shutil
-import tempfile
 import time
-from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from kernels import Array, Csr
+from workers import layouts
 from workers.bucket import Bucket
-from workers.codec import AS_FOUND, Decoded, Form, InvalidUpload, Limits, decode, describe
+from workers.codec import AS_FOUND, Form, InvalidUpload, Limits, Reading, read, several, sparse, write_npy
 from workers.config import Settings
 from workers.connection import connect, guarded
-from workers.folder import Folder, hexadecimal
-from workers.job import DigestMismatch, InputRef, StoreFull, UnknownBlob, UploadTooLarge
+from workers.folder import Folder, hexadecimal, name_of
+from workers.job import InputRef, StoreFull, UnknownBlob
 from workers.records import Records
+from workers.reference import CSR_PARTS, blobs, form_of, frozen, shown, written
+from workers.upload import Writer, full
 
-CHUNK = 1 << 20
+BRIEF_BYTES = 1 << 20
 SPARE_BYTES = 64 << 20
 """Uploads are refused while less than this is free on disk: Redis needs to append."""
 SWEEP_BATCH = 200
@@ -38,91 +37,12 @@ BRIEF_S = 600.0  # from the writing of a job's arrays until the job holds them
 
 @dataclass(frozen=True)
 class BlobInfo:
-    """What a blob is. `layout` is `codec.describe`'s kind, dtype and shape; `member` picks one array of many."""
+    """What can be told of bytes without being told how to read them; dtype and shape of an .npy alone."""
 
     digest: str
     size: int
-    format: str | None
-    layout: dict[str, Any]
-    created: float
-    member: str | None = None
-    raw_dtype: str | None = None
-    raw_shape: list[int] | None = None
-    filename: str = ""
-
-    @property
-    def dtype(self) -> str | None:
-        """Of the array (or of the values of a sparse matrix); None for a file of several."""
-        return self.layout.get("dtype")
-
-    @property
-    def shape(self) -> list[int] | None:
-        """Of the array or sparse matrix; None for a file of several."""
-        return self.layout.get("shape")
-
-    @property
-    def form(self) -> Form:
-        """How to read it."""
-        shape = tuple(self.raw_shape) if self.raw_shape is not None else None
-        return Form(self.format, self.member, self.raw_dtype, shape, self.filename)
-
-
-class Writer:
-    """One upload on its way to disk: `write` chunks, then `commit`. Leaving the `with` block drops the rest."""
-
-    def __init__(self, store: "Store", max_bytes: int) -> None:
-        self._store = store
-        self._max_bytes = max_bytes
-        self._file = tempfile.NamedTemporaryFile(dir=store.folder.temporary, delete=False)  # noqa: SIM115
-        self._hash = hashlib.sha256()
-        self.path = Path(self._file.name)
-        self.size = 0
-
-    @property
-    def digest(self) -> str:
-        """Of what has been written so far."""
-        return f"sha256:{self._hash.hexdigest()}"
-
-    def write(self, chunk: bytes | memoryview) -> int:
-        """Append to the upload.
-
-        Raises:
-            UploadTooLarge: past the limit.
-            StoreFull: the disk is.
-        """
-        self.size += len(chunk)
-        if self.size > self._max_bytes:
-            raise UploadTooLarge(f"the upload is larger than {self._max_bytes} bytes")
-        self._hash.update(chunk)
-        try:
-            return self._file.write(chunk)
-        except OSError as error:
-            raise _full(error) from error
-
-    def flush(self) -> Path:
-        """Everything written so far is in `path`."""
-        self._file.flush()
-        return self.path
-
-    def commit(self, owner: str, form: Form = AS_FOUND, field: str = "file", expected: str | None = None) -> BlobInfo:
-        """Check that the bytes decode, and make them the owner's blob.
-
-        Raises:
-            InvalidUpload: they do not decode.
-            DigestMismatch: they have another digest than `expected`.
-            StoreFull, Unavailable: they cannot be kept now.
-        """
-        if expected is not None and expected != self.digest:
-            raise DigestMismatch(f"the bytes that came have digest {self.digest}; expected {expected[:80]}")
-        decoded = decode(self.flush(), form, field, self._store.limits)
-        return self._store.adopt(self, owner, describe(decoded), form)
-
-    def __enter__(self) -> "Writer":
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._file.close()
-        self.path.unlink(missing_ok=True)
+    dtype: str | None = None
+    shape: list[int] | None = None
 
 
 class Store:
@@ -139,7 +59,7 @@ class Store:
         """Begin an upload. Raises StoreFull when the disk nearly is."""
         if shutil.disk_usage(self.folder.temporary).free < SPARE_BYTES:
             raise StoreFull(f"less than {SPARE_BYTES} bytes are free on the store's disk")
-        return Writer(self, self.limits.max_bytes)
+        return Writer(self, self.limits.max_bytes, self.folder.temporary)
 
     def write(self, chunks: Iterable[bytes]) -> Writer:
         """An upload of all `chunks`, still to be committed."""
@@ -153,25 +73,24 @@ class Store:
         return writer
 
     @guarded
-    def adopt(self, writer: Writer, owner: str, layout: dict[str, Any], form: Form, brief: bool = False) -> BlobInfo:
-        """Keep a finished upload whose layout is known (`Writer.commit` finds it out first)."""
-        shape, now = None if form.shape is None else list(form.shape), time.time()
-        how = (form.member, form.dtype, shape, form.filename)
-        info = BlobInfo(writer.digest, writer.size, form.format, layout, now, *how)
+    def adopt(self, writer: Writer, owner: str, brief: bool = False) -> None:
+        """Keep a finished upload that has been read (`Writer.commit` does both). The work is the same for all bytes."""
         writer.flush()
         keep_s = min(BRIEF_S, self._settings.blob_ttl_s) if brief else self._settings.blob_ttl_s
-        self._records.keep(info.digest, owner, info.created + keep_s)
+        name = name_of(writer.digest, owner)
+        self._records.keep(name, owner, time.time() + keep_s)
         try:
-            self.folder.publish(info.digest, writer.path, asdict(info), durable=not brief)
+            self.folder.publish(name, writer.path, durable=not brief)
         except OSError as error:
-            raise _full(error) from error
-        return info
+            raise full(error) from error
 
-    def put_array(self, array: Array, owner: str, brief: bool = False) -> str:
-        """Keep one array as .npy; returns its digest. `brief`: a job will hold it at once; no wait for the disk."""
-        with Writer(self, max(self.limits.max_bytes, array.nbytes + CHUNK)) as writer:
-            np.lib.format.write_array(writer, np.asanyarray(array), allow_pickle=False)
-            return self.adopt(writer, owner, describe(array), Form("npy"), brief).digest
+    def put_array(self, array: Array, owner: str, brief: bool = False) -> InputRef:
+        """Keep one array as .npy; returns its reference. `brief`: a job will hold it at once; no wait for the disk."""
+        most = max(self.limits.max_bytes, array.nbytes + BRIEF_BYTES)  # its header comes on top
+        with Writer(self, most, self.folder.temporary) as writer:
+            write_npy(writer, array)
+            self.adopt(writer, owner, brief)
+            return frozen(writer.digest, Reading("npy", None, array))
 
     def put(self, value: Array | Csr, owner: str) -> InputRef:
         """Keep an array or a sparse matrix for the job that is about to hold it; returns how the job refers to it.
@@ -179,71 +98,95 @@ class Store:
         Small ones are not forced to disk: three waits of 3 ms would be most of a small job's time.
         """
 
-        def keep(array: Array) -> str:
-            return self.put_array(array, owner, brief=array.nbytes < CHUNK)
+        def keep(array: Array) -> InputRef:
+            return self.put_array(array, owner, brief=array.nbytes < BRIEF_BYTES)
 
         if isinstance(value, Csr):
-            parts = {name: keep(getattr(value, name)) for name in ("indptr", "indices", "values")}
-            return {"kind": "csr", **parts, "shape": list(value.shape)}
-        return {"kind": "array", "digest": keep(value)}
+            return {"csr": {**{name: keep(getattr(value, name)) for name in CSR_PARTS}, "shape": list(value.shape)}}
+        return keep(value)
 
-    def load(self, digest: str) -> Decoded:
-        """What a blob decodes to; arrays are mapped, not read.
+    def read(self, digest: str, owner: str, form: Form = AS_FOUND, field: str = "") -> Reading:
+        """What the owner's blob holds, read as `form` says; arrays are mapped, not read.
 
         Raises:
-            UnknownBlob: there is none.
-            InvalidUpload: it holds something else than its sidecar says (the disk lies).
+            UnknownBlob: it is not the owner's, or not there.
+            InvalidUpload: it cannot be read so.
         """
-        info = self.stat(digest)
-        if info is None:
+        if not self._is_known(digest, owner):
             raise UnknownBlob(f"there is no blob {digest}")
-        return decode(self.folder.path(digest), info.form, digest, self.limits)
+        return read(self.path(digest, owner), form, field or digest, self.limits)
 
-    def open_array(self, digest: str) -> Array:
-        """The one array that a blob holds, mapped. Raises UnknownBlob, InvalidUpload."""
-        value = self.load(digest)
+    def open_array(self, entry: Mapping[str, Any], owner: str) -> Array:
+        """An array of a result, mapped. Raises UnknownBlob, InvalidUpload."""
+        value = self._load(written(entry), owner)
         if not isinstance(value, np.ndarray):
-            raise InvalidUpload(digest, f"holds {describe(value)['kind']}; expected one dense array")
+            raise InvalidUpload(str(written(entry)["blob"]), "is sparse; expected one dense array")
         return value
 
-    def resolve(self, reference: InputRef) -> Array | Csr:
-        """What an input of a job refers to. Raises UnknownBlob, InvalidUpload."""
+    def resolve(self, reference: InputRef, owner: str) -> Array | Csr:
+        """What an input of the owner's job refers to. Raises UnknownBlob, InvalidUpload."""
+        reference = self.complete(reference, owner)
+        if "csr" not in reference:
+            return self._load(reference, owner)
+        parts = {name: self._load(reference["csr"][name], owner) for name in CSR_PARTS}
+        return sparse(parts, reference["csr"]["shape"])
+
+    def complete(self, reference: InputRef, owner: str) -> InputRef:
+        """The reference itself. One of a record that is older than references gets the form that its bytes had then."""
+        if "kind" not in reference:
+            return reference
         if reference["kind"] == "csr":
-            indptr, indices, values = (self.open_array(reference[name]) for name in ("indptr", "indices", "values"))
-            return Csr(indptr, indices, values, (int(reference["shape"][0]), int(reference["shape"][1])))
-        value = self.load(reference["digest"])
+            return shown(reference)
+        (blob,) = blobs(reference)
+        note = self.folder.note(blob["blob"])
+        shape = None if note.get("raw_shape") is None else tuple(note["raw_shape"])
+        form = Form(note.get("format"), note.get("member"), note.get("raw_dtype"), shape, note.get("filename", ""))
+        return frozen(blob["blob"], read(self.path(blob["blob"], owner), form, blob["blob"], self.limits))
+
+    def _load(self, reference: InputRef, owner: str) -> Array | Csr:
+        digest = reference["blob"]
+        value = read(self.path(digest, owner), form_of(digest, reference), digest, self.limits).value
         if isinstance(value, dict):
-            raise InvalidUpload(reference["digest"], f"holds {', '.join(value)}; expected one array")
+            raise InvalidUpload(f"{digest}.member", several(value))
         return value
 
-    def path(self, digest: str) -> Path:
-        """A local file with the blob's bytes. Raises UnknownBlob."""
-        return self.folder.path(digest)
-
-    def stream(self, digest: str) -> Iterator[bytes]:
-        """The blob's bytes in chunks. Raises UnknownBlob."""
-        with self.path(digest).open("rb") as file:
-            while chunk := file.read(CHUNK):
-                yield chunk
+    def path(self, digest: str, owner: str) -> Path:
+        """A local file with the bytes, of one who is known to have them. Raises UnknownBlob."""
+        try:
+            return self.folder.path(name_of(digest, owner))
+        except UnknownBlob:
+            return self.folder.path(digest)  # of the days when all owners shared their blobs
 
     @guarded
-    def stat(self, digest: str, owner: str | None = None) -> BlobInfo | None:
-        """What is known of a blob; None when it is not there or (with `owner`) not his."""
+    def stat(self, digest: str, owner: str) -> BlobInfo | None:
+        """What can be told of the owner's blob; None when it is not there or not his."""
+        if not self._is_known(digest, owner):
+            return None
+        names = (name_of(digest, owner), digest)
+        found = next((there for name in names if (there := self.folder.start(name, layouts.NPY_START))), None)
+        if found is None:
+            return None
+        start, size = found
+        told = layouts.npy_start(start, size)
+        return BlobInfo(digest, size) if told is None else BlobInfo(digest, size, str(told[0]), list(told[1]))
+
+    @guarded
+    def _is_known(self, digest: str, owner: str) -> bool:
         hexadecimal(digest)
-        if owner is not None and not self._redis.hexists(f"allot:blob:{digest}", owner):
-            return None
-        sidecar = self.folder.sidecar(digest)
-        if sidecar is None:
-            return None
-        return BlobInfo(**sidecar)
+        with self._redis.pipeline(transaction=False) as pipeline:
+            for name in (name_of(digest, owner), digest):
+                pipeline.hexists(f"allot:blob:{name}", owner)
+            return any(pipeline.execute())
 
     @guarded
     def delete(self, digest: str, owner: str) -> None:
-        """The owner gives the blob up; its bytes stay while a job or another owner holds them. Raises UnknownBlob."""
+        """The owner gives the blob up; its bytes stay while a job holds them. Raises UnknownBlob."""
         hexadecimal(digest)
-        if not self._redis.hdel(f"allot:blob:{digest}", owner):
+        names = (name_of(digest, owner), digest)
+        given_up = [name for name in names if self._redis.hdel(f"allot:blob:{name}", owner)]
+        if not given_up:
             raise UnknownBlob(f"there is no blob {digest}")
-        self._redis.zadd("allot:blobs", {digest: time.time()})
+        self._redis.zadd("allot:blobs", dict.fromkeys(given_up, time.time()))
 
     def check(self) -> None:
         """Raise Unavailable or OSError when the store cannot be written."""
@@ -253,22 +196,22 @@ class Store:
     def sweep(self) -> int:
         """Delete what nobody holds any more; returns how many blobs went."""
         due = self._redis.zrangebyscore("allot:blobs", "-inf", time.time(), start=0, num=SWEEP_BATCH)
-        return sum(self._bury(digest) for digest in due)
+        return sum(self._bury(name) for name in due)
 
     @guarded
     def scrub(self) -> int:
         """Delete files that Redis has never heard of (it lost its memory, or a sweep was cut short)."""
         gone = 0
-        for digest in list(self.folder.older_than(max(self._settings.blob_ttl_s, 3600.0))):
-            if not self._redis.exists(f"allot:blob:{digest}", f"allot:refs:{digest}"):
-                gone += self._bury(digest)
+        for name in list(self.folder.older_than(max(self._settings.blob_ttl_s, 3600.0))):
+            if not self._redis.exists(f"allot:blob:{name}", f"allot:refs:{name}"):
+                gone += self._bury(name)
         return gone
 
-    def _bury(self, digest: str) -> int:
-        if not self._records.condemn(digest):
+    def _bury(self, name: str) -> int:
+        if not self._records.condemn(name):
             return 0
-        self.folder.delete(digest)
-        self._records.buried(digest)
+        self.folder.delete(name)
+        self._records.buried(name)
         return 1
 
 
@@ -291,9 +234,3 @@ def open_store(settings: Settings, redis: Any = None, client: Any = None) -> Sto
         bucket = Bucket(client, url.netloc, url.path, Folder(settings.data_dir / "cache"))
         return Store(bucket, redis, settings)
     raise ValueError(f"the store is {settings.store_url!r}; expected file:, file:///a/folder or s3://bucket/prefix")
-
-
-def _full(error: OSError) -> Exception:
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StoreFull(f"the store's disk is full: {os.strerror(error.errno)}")
-    return error

@@ -17,7 +17,7 @@ RATIO = 200
 FREE_BYTES = 64 << 20
 LONGEST_WINDOW = 1 << 27  # of zstd: what `zstd --long` writes by default
 
-GZIP, ZSTD, ZIP = b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
+GZIP, ZSTD, ZIP = b"\x1f\x8b\x08", b"\x28\xb5\x2f\xfd", b"PK\x03\x04"
 
 
 ZIP_FAULTS = (zipfile.BadZipFile, NotImplementedError, RuntimeError, KeyError, OSError, struct.error)

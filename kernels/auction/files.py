@@ -21,6 +21,8 @@ MOST_BYTES = 1 << 33
 MOST_RATIO = 200
 """How much larger than the file an npz may unpack to, beyond 1 MiB; zeros alone pass it."""
 
+FREE_LINES = 1 << 16
+"""Rows or columns that a MatrixMarket file may claim however few bytes it has: each costs memory, empty or not."""
 MTX_FIELDS = {"real": np.float64, "integer": np.int64, "pattern": np.int64}
 MTX_SYMMETRIES = {"general": 0, "symmetric": 1, "skew-symmetric": -1}
 
@@ -109,6 +111,12 @@ def read_mtx(data: bytes) -> Array | Csr:
         extent = []
     if len(extent) != wanted or min(extent) < 0 or min(extent[:2]) < 1:
         raise InvalidProblem("benefit", f"has the size line {sizes[:60]!r}; expected {wanted} counts")
+    if max(extent[:2]) > max(FREE_LINES, len(body)):
+        raise InvalidProblem(
+            "benefit",
+            f"claims {extent[0]} rows and {extent[1]} columns in {len(body)} bytes of entries; expected no more lines "
+            f"than bytes, or at most {FREE_LINES}",
+        )
     if layout == "array":
         return _mtx_array(body, extent[0], extent[1], kind, symmetry)
     return _mtx_coordinates(body, extent[0], extent[1], extent[2], kind, symmetry)

@@ -7,8 +7,11 @@ from pydantic import Field
 
 from kernels.card import Device, Estimate, InputSpec, Options, Solver
 from kernels.certificates.assignment import certify_dense
+from kernels.deadline import Deadline
+from kernels.lap.mend import mend
 from kernels.problems import Array, Assignment, Inputs
 from kernels.problems.assignment import dense_assignment
+from kernels.solution import Solution, Termination
 
 Method = Literal["auto", "sap", "hungarian", "tree"]
 GPU_METHODS = ("hungarian", "tree")
@@ -75,12 +78,27 @@ def _prefers_gpu(problem: Assignment, options: LapOptions) -> bool:
     return bool(n_rows * n_cols >= CROSSOVER**2 and min(n_rows, n_cols) >= 64)
 
 
+def _mend(
+    problem: Assignment, options: LapOptions, solution: Solution, deadline: Deadline, device: Device
+) -> Solution | None:
+    """See kernels.lap.mend; which problems of a batch came out loose is asked of the certificate."""
+    weights = problem.weights
+    assert isinstance(weights, np.ndarray)
+    if weights.ndim == 2:
+        return mend(problem, solution, [0], deadline) if solution.termination is Termination.OPTIMAL else None
+    words = certify_dense(problem, solution).facts["problems"]["terminations"]
+    return mend(problem, solution, [k for k, word in enumerate(words) if word == Termination.CONVERGED], deadline)
+
+
 CARD = Solver(
     name="lap",
     summary="Dense linear assignment, exact, with certified duals.",
     inputs=(
         InputSpec(
-            "cost", "(n_rows, n_cols) or (batch, n_rows, n_cols); null or +inf (-inf to maximise) forbids an entry"
+            "cost",
+            "(n_rows, n_cols) or (batch, n_rows, n_cols); null or +inf (-inf to maximise) forbids an entry, in int64 "
+            "the least integer, -2^63",
+            masked=True,
         ),
         InputSpec("u0", "(n_rows,) or (batch, n_rows): row duals to start from", required=False),
         InputSpec("v0", "(n_cols,) or (batch, n_cols): column duals to start from", required=False),
@@ -92,6 +110,7 @@ CARD = Solver(
     estimate=_estimate,
     prefers_gpu=_prefers_gpu,
     modules={"cpu": "kernels.lap.cpu", "gpu": "kernels.lap.gpu"},
+    mend=_mend,
     warm_start={"u": "u0", "v": "v0"},
     example={
         "solver": "lap",

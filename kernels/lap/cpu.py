@@ -18,8 +18,12 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.lap import cpu_path as steps
 from kernels.lap import monge
+from kernels.lap.complete import complete
 from kernels.lap.cpu_batch import solve_batch
+from kernels.lap.cpu_progress import Watch
 from kernels.lap.cpu_shortlist import State, list_rows, new_state
+from kernels.lap.masks import infinity, opened
+from kernels.lap.warm import cut, largest, proportionate
 from kernels.problems import Array, Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
 
@@ -38,13 +42,15 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
         such problems, each with its own size. Sparse matrices and prices for staying unassigned are not solved here.
     Args:
         problem: `weights` (n_rows, n_cols) or (batch, n_rows, n_cols), float32, float64, int32 or int64; +inf (-inf
-            when maximising) forbids an entry. `u0`, `v0` warm start: any finite prices, clipped to 4 max |c|.
+            when maximising) forbids an entry of floats, `FORBIDDEN` one of int64. `u0`, `v0` warm start: any finite
+            duals; those out of proportion to the weights are dropped (`warm.py`).
         options: `LapOptions`; methods "auto" and "sap" are the same here.
         deadline: polled after every few million entries read; the sweep that closes the duals comes after it.
     Returns:
         `assignment` (n_rows,) int64 with -1 for unassigned, `u` (n_rows,), `v` (n_cols,): float64, or int64 for
         integer weights; with a batch axis in front where the input has one, and padding -1 and 0 beyond `sizes`.
-        Stopped early, free rows are completed greedily where possible, and the duals still give a bound.
+        Stopped early, free rows are completed greedily, then along paths of permitted entries (`complete.py`), and the
+        duals still give a bound.
         Infeasible: `hall_rows`, `hall_cols`, where the rows' permitted entries lie in too few columns.
     Guarantee: exact; deterministic, since nothing depends on time or thread.
     Numerics: duals in float64, for float32 weights too; integers in int64, where no sum passes
@@ -78,18 +84,22 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
 
 
 def solve_one(
-    cost: Array, maximize: bool, u0: Array | None, v0: Array | None, path_limit: int, deadline: Deadline
+    weights: Array, maximize: bool, u0: Array | None, v0: Array | None, path_limit: int, deadline: Deadline
 ) -> Solution:
     """Solve one problem, looking at the deadline between chunks of work; as `solve` otherwise."""
-    if u0 is None and v0 is None and not deadline.expired() and (sorted_out := monge.solve(cost, maximize)):
+    u0, v0 = proportionate(weights, u0, v0)
+    cost, masked = opened(weights, maximize)
+    cold = u0 is None and v0 is None
+    most = 0 if cold else 4 * largest(weights)
+    if cold and not masked and not deadline.expired() and (sorted_out := monge.solve(cost, maximize)):
         return sorted_out
     turned = cost.shape[0] > cost.shape[1]
     if turned:
         cost, u0, v0 = np.ascontiguousarray(cost.T), v0, u0
     exact = cost.dtype.kind == "i"
     sign = np.int64(-1 if maximize else 1) if exact else np.float64(-1 if maximize else 1)
-    inf = np.int64(1 << 62) if exact else np.float64(np.inf)
-    warm = _prices(cost, sign, u0, v0)
+    inf = infinity(exact, masked)
+    warm = _prices(cost, sign, cut(u0, most, exact), cut(v0, most, exact), most)
     v = np.zeros(cost.shape[1], sign.dtype) if warm is None else warm
     state = new_state(cost, cost.shape[0], cost.shape[1], sign, inf, v)
     ended = _run(state, warm is not None, path_limit, deadline)
@@ -103,24 +113,22 @@ def solve_one(
     arrays = {"assignment": state.col_of, "u": sign * u, "v": sign * state.v}
     if turned:
         arrays = {"assignment": state.row_of, "u": arrays["v"], "v": arrays["u"]}
+    if ended is not Termination.OPTIMAL and (violator := complete(weights, maximize, arrays["assignment"])):
+        return Solution(Termination.INFEASIBLE, "sap", violator, iterations, facts=facts)
     return Solution(ended, "sap", arrays, iterations, facts=facts)
 
 
-def _prices(cost: Array, sign: Any, u0: Array | None, v0: Array | None) -> Array | None:
-    """Prices to start from, out of whichever duals were given; None for a cold start."""
-    if u0 is None and v0 is None:
-        return None
-    permitted = cost[np.isfinite(cost)] if cost.dtype.kind == "f" else cost
-    most = 4 * max(abs(permitted.max().item()), abs(permitted.min().item())) if permitted.size else 0
-    if v0 is None:
-        assert u0 is not None
-        u = np.clip(np.rint(u0) if sign.dtype.kind == "i" else u0, -most, most).astype(sign.dtype)
-        v0 = np.full(cost.shape[1], most, sign.dtype)
+def _prices(cost: Array, sign: Any, u0: Array | None, v0: Array | None, most: int | float) -> Array | None:
+    """Prices to start from, out of whichever duals are left; None for a cold start."""
+    if v0 is not None:
+        v = sign * v0
+    elif u0 is not None:
+        v = np.full(cost.shape[1], most, sign.dtype)
         for i in range(cost.shape[0]):
-            np.minimum(v0, sign * cost[i] - sign * u[i], out=v0)
-        v = np.clip(v0, -most, most)
+            np.minimum(v, sign * cost[i] - sign * u0[i], out=v)
+        v = np.clip(v, -most, most).astype(sign.dtype)
     else:
-        v = sign * np.clip(np.rint(v0) if sign.dtype.kind == "i" else v0, -most, most).astype(sign.dtype)
+        return None
     return np.minimum(v, 0) if cost.shape[0] < cost.shape[1] else v
 
 
@@ -131,7 +139,7 @@ def _run(state: State, warm: bool, path_limit: int, deadline: Deadline) -> Termi
     for step in ([steps.reduce_columns] if square and not warm else []) + [list_rows]:
         for first in range(0, n_rows, rows_per_chunk):
             if ended := deadline.expired():
-                state.v[state.v == state.inf] = 0
+                state.v[state.v >= state.inf] = 0
                 return ended
             step(state, first, min(n_rows, first + rows_per_chunk))
     n_free = n_rows
@@ -140,8 +148,9 @@ def _run(state: State, warm: bool, path_limit: int, deadline: Deadline) -> Termi
         while at < n_free and done < REDUCTIONS_PER_ROW * n_rows:
             if ended := deadline.expired():
                 return ended
-            at, kept = steps.reduce_rows(state, at, kept, n_free, rows_per_chunk)
-            done += rows_per_chunk
+            budget = min(rows_per_chunk, REDUCTIONS_PER_ROW * n_rows - done)
+            at, kept = steps.reduce_rows(state, at, kept, n_free, budget)
+            done += budget
         n_free = int(np.count_nonzero(state.col_of < 0))
         state.free[:n_free] = np.flatnonzero(state.col_of < 0)
     if warm and not square and not steps.settle_prices(state):
@@ -154,14 +163,14 @@ def _augment(state: State, path_limit: int, deadline: Deadline) -> Termination:
     free = np.flatnonzero(state.col_of < 0)
     state.free[: len(free)] = free
     at, last = 0, min(len(free), path_limit)
+    watch = Watch(state, len(free), deadline)
     while at < last:
         if ended := deadline.expired():
             return ended
         at = steps.augment(state, at, last, CHUNK)
         if at < 0:
             return Termination.INFEASIBLE
-        paths = int(state.counts[steps.PATHS])
-        deadline.report(paths, fraction=(state.n_rows - len(free) + at) / state.n_rows)
+        watch.report(len(free) - at)
     return Termination.OPTIMAL if last == len(free) else Termination.ITERATION_LIMIT
 
 

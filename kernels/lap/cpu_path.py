@@ -32,7 +32,7 @@ def reduce_columns(s: State, first: int, last: int) -> None:
                 v[j] = min(v[j], row[j] * sign)
     if last == s.n_rows:
         for j in range(s.n_cols):
-            if v[j] == s.inf:  # nobody may take column j; any finite price will do
+            if v[j] >= s.inf:  # nobody may take column j; any finite price will do
                 v[j] = 0
 
 
@@ -68,11 +68,14 @@ def reduce_rows(s: State, at: int, kept: int, n_free: int, steps: int) -> tuple[
             list_reduced(s, i, reduce_row(s, i))
             s.counts[REBUILT] += 1
             best, j, second, other = two_best(s, i)
-        if second == s.inf:  # no second choice, and a price may not fall to -inf: left to the paths
+        price, waits = s.v[j], second == s.inf
+        if not waits:
+            price -= second - best
+            waits = price < s.shut / 32
+        if waits:  # no second choice, or a war of integers over too few columns: left to the paths
             s.free[kept] = i
             kept += 1
             continue
-        price = s.v[j] - (second - best)
         falls = price < s.v[j]
         if falls:
             s.v[j] = price

@@ -37,9 +37,9 @@ def jit(function: F) -> F:
 class State(NamedTuple):
     """One problem with n_rows <= n_cols, everything that its solve reads and writes.
 
-    Weights are sign * cost; `inf` (float +inf, or 2^62 for integers) is above every finite sum. `rows` may be
-    wider than n_cols (a ragged batch). Arrays by column: v, row_of, distance, parent, place; by row: col_of,
-    list_cols, list_weights, list_count, list_bound.
+    Weights are sign * cost; `inf` (float +inf, or a power of two for integers) is above every finite sum, and every sum
+    with a forbidden entry is above it (`masks.py`). `rows` may be wider than n_cols (a ragged batch). Arrays by column:
+    v, row_of, distance, parent, place; by row: col_of, list_cols, list_weights, list_count, list_bound.
     """
 
     cost: Array

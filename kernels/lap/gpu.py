@@ -12,10 +12,15 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.lap import gpu_memory, gpu_monge, monge
+from kernels.lap.complete import complete
 from kernels.lap.gpu_forest import INFEASIBLE, MOST_ROWS, PHASE_LIMIT, SOLVED, Forest, Tuning, device_bytes
 from kernels.lap.gpu_proof import named, prove
 from kernels.lap.gpu_warm import WIDEST, cut_back, prices, squared
+from kernels.lap.masks import solve_priced
+from kernels.lap.pace import Pace
+from kernels.lap.warm import proportionate
 from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem
+from kernels.problems.arrays import is_masked
 from kernels.solution import Solution, Termination
 
 METHODS = {"hungarian": "kernels.lap.gpu_hungarian", "tree": "kernels.lap.gpu_tree"}
@@ -31,14 +36,14 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
         such problems, each with its own size. Sparse matrices and prices for staying unassigned are not solved here.
     Args:
         problem: `weights` (n_rows, n_cols) or (batch, n_rows, n_cols), float32, float64, int32 or int64; +inf (-inf
-            when maximising) forbids an entry. `u0`, `v0`: any finite prices to start from
-            (not used where one side is over 9/8 of the other: a cold start is faster).
+            when maximising) forbids an entry of floats, `FORBIDDEN` one of int64 (masks.py). `u0`, `v0`: any finite
+            prices to start from (not used where one side is over 9/8 of the other: a cold start is faster).
         options: `LapOptions`; "auto" is this file, "hungarian" and "tree" the systems of the papers.
         deadline: a mapped flag that the search reads every 64 rounds (about 0.3 ms), the auction every 16.
     Returns:
         `assignment` (n_rows,) int64 with -1 for unassigned, `u` (n_rows,), `v` (n_cols,): float64, or int64 for
-        integer weights; with a batch axis in front where the input has one. Stopped early, free rows are paired
-        in order where that is permitted, and the duals still give a bound. Infeasible: `hall_rows`, `hall_cols`.
+        integer weights; with a batch axis in front where the input has one. Stopped early, free rows are completed
+        on the host (`complete.py`), and the duals still give a bound. Infeasible: `hall_rows`, `hall_cols`.
     Guarantee: exact; deterministic, `deterministic` or not: no result depends on the order of atomics.
     Numerics: path lengths and duals in float64, for float32 weights too; integers in int64, exact.
     Complexity: O(n_rows^2 n_cols) at worst; 3 to 90 sweeps of the matrix in practice. 4 (n_blocks + 50) n bytes beside
@@ -55,12 +60,24 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     assert isinstance(weights, np.ndarray)
     if options.method == "sap":
         raise InvalidProblem("method", '"sap" runs on the CPU only; on a GPU expected "auto", "hungarian" or "tree"')
+    if is_masked(weights):
+        return _solve_masked(problem, options, deadline)
     module = METHODS.get(options.method) or (BATCHED if weights.ndim == 3 else None)
     if module is not None:
         answer: Solution = importlib.import_module(module).solve(problem, options, deadline)
         return answer
     solution = solve_one(weights, problem.maximize, problem.u0, problem.v0, options.iteration_limit, deadline)
     solution.seed = options.seed
+    return solution
+
+
+def _solve_masked(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
+    """Integers with forbidden entries: at a cost beyond every assignment, or, where int64 has no room, on the CPU."""
+    solution = solve_priced(problem, lambda priced: solve(priced, options, deadline))
+    if solution is None:
+        cpu = importlib.import_module("kernels.lap.cpu")
+        solution = cpu.solve(problem, options.model_copy(update={"method": "auto"}), deadline)
+        solution.facts["device"] = "cpu"
     return solution
 
 
@@ -72,6 +89,7 @@ def solve_one(
         return _solve_shortlist(weights, maximize, phase_limit, deadline)
     if ended := deadline.expired():
         return finish(Solution(ended, "auto", _nothing(weights)), weights, maximize)
+    u0, v0 = proportionate(weights, u0, v0)
     turned = weights.shape[0] > weights.shape[1]
     short, long = sorted(weights.shape)
     warm = (u0 is not None or v0 is not None) and long <= WIDEST * short
@@ -189,6 +207,7 @@ def wait(forest: Forest, deadline: Deadline) -> Termination | None:
     done = cupy.cuda.Event(disable_timing=True)
     done.record()
     start, ended, reported = time.perf_counter(), None, 0
+    pace: Pace | None = None
     while not done.done:
         if ended is None and (ended := deadline.expired()):
             forest.mailbox[0] = 1
@@ -196,7 +215,9 @@ def wait(forest: Forest, deadline: Deadline) -> Termination | None:
             time.sleep(0.0002)
             if (phases := int(forest.mailbox[1])) > reported:
                 reported = phases
-                deadline.report(phases, fraction=1 - int(forest.mailbox[2]) / forest.n_rows)
+                left = int(forest.mailbox[2])
+                pace = pace or Pace(left, deadline.elapsed_s)
+                deadline.report(phases, fraction=pace.fraction(left, deadline.elapsed_s))
     return ended
 
 
@@ -225,15 +246,11 @@ def _violator(forest: Forest, turned: bool) -> dict[str, Array]:
 
 
 def finish(solution: Solution, weights: Array, maximize: bool) -> Solution:
-    """Pair what is free, in order, where a search was stopped."""
+    """Pair what is free where a search was stopped, or say why that is not possible."""
     if solution.termination in (Termination.OPTIMAL, Termination.INFEASIBLE):
         return solution
-    assignment = solution.arrays["assignment"]
-    rows = np.flatnonzero(assignment == UNASSIGNED)
-    cols = np.setdiff1d(np.arange(weights.shape[1]), assignment)
-    n = min(len(rows), len(cols))
-    permitted = np.isfinite(weights[rows[:n], cols[:n]])
-    assignment[rows[:n][permitted]] = cols[:n][permitted]
+    if violator := complete(weights, maximize, solution.arrays["assignment"]):
+        solution.termination, solution.arrays = Termination.INFEASIBLE, violator
     return solution
 
 

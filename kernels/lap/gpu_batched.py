@@ -10,6 +10,7 @@ from kernels.cuda import attribute, kernel
 from kernels.deadline import Deadline
 from kernels.lap import gpu, gpu_memory, is_few
 from kernels.lap.gpu_proof import CTYPES, named, prove_batch
+from kernels.lap.members import Members
 from kernels.problems import UNASSIGNED, Array, Assignment
 from kernels.solution import Solution, Termination
 
@@ -19,6 +20,8 @@ LONGEST = 1024
 """Longer problems of a batch are solved one after another, by all of the device."""
 TEAMS_AT_ONCE = 8
 """A matrix goes into shared memory where so many fit into a multiprocessor's: fewer teams at once lose more."""
+NOT_BEGUN, SOLVED, INFEASIBLE = range(3)
+"""What `solve_each` says of a problem."""
 ENTRIES_PER_LAUNCH = 1 << 28
 """Matrix entries solved between two looks at the deadline (some tens of milliseconds)."""
 
@@ -33,8 +36,8 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
         options: `LapOptions`; with an `iteration_limit` problems are solved one by one.
         deadline: looked at between launches of some tens of milliseconds.
     Returns:
-        `assignment` (batch, max_rows) int64, `u`, `v` float64 or int64; -1 and 0 beyond a problem's size. Infeasible:
-        the first such problem in `facts["problem"]`, its `hall_rows`, `hall_cols`.
+        `assignment` (batch, max_rows) int64, `u`, `v` float64 or int64; -1 and 0 beyond a problem's size. Where some
+        are infeasible: the first of them in `facts["problem"]`, `hall_rows`, `hall_cols` (batch, extent) bool.
     Guarantee: exact and deterministic.
     Numerics: prices in float64, for float32 weights too; integers in int64, exact.
     Complexity: O(n^3) a problem at worst, 4 to 8 n^2 reads on uniform costs; 24 bytes a line beside the batch, and up
@@ -57,54 +60,39 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     clock.append(time.perf_counter())
     ended, out, facts = solve_on_device(cost, sizes, problem.maximize, deadline)
     clock.append(time.perf_counter())
-    if ended is Termination.INFEASIBLE:
-        return _name_violator(problem, facts["problem"])
-    facts["device_proof"] = named(prove_batch(cost, sizes, problem.maximize, out))
+    if not facts.pop("unsolved"):
+        facts["device_proof"] = named(prove_batch(cost, sizes, problem.maximize, out))
     clock.append(time.perf_counter())
-    arrays = {name: array.get() for name, array in out.items()}
+    members = Members(problem)
+    members.arrays = {name: out[name].get() for name in members.arrays}
     clock.append(time.perf_counter())
+    _finish(members, out["status"].get(), ended)
     timings = gpu.milliseconds(clock, "h2d", "solve", "certify", "d2h")
-    return Solution(ended, "batched", arrays, len(weights), options.seed, timings, facts)
+    return members.solution("batched", len(weights), seed=options.seed, timings_ms=timings, facts=facts)
 
 
-def _member(problem: Assignment, k: int) -> tuple[Array, Array | None, Array | None]:
-    """(weights, u0, v0) of problem k, without padding."""
-    assert isinstance(problem.weights, np.ndarray)
-    rows, cols = problem.weights.shape[1:] if problem.sizes is None else problem.sizes[k].tolist()
-    u0 = None if problem.u0 is None else problem.u0[k, :rows]
-    v0 = None if problem.v0 is None else problem.v0[k, :cols]
-    return np.ascontiguousarray(problem.weights[k, :rows, :cols]), u0, v0
+def _finish(members: Members, status: Array, ended: Termination) -> None:
+    """Complete the problems that time did not suffice for, and say of those without an answer why there is none."""
+    maximize = members.problem.maximize
+    for k in np.flatnonzero(status == NOT_BEGUN).tolist():
+        rows, cols = members.sizes[k].tolist()
+        extents = {"assignment": rows, "u": rows, "v": cols}
+        arrays = {name: members.arrays[name][k, :extent] for name, extent in extents.items()}
+        members.take(k, gpu.finish(Solution(ended, "batched", arrays), members[k][0], maximize))
+    for k in np.flatnonzero(status == INFEASIBLE).tolist():
+        members.take(k, gpu.solve_one(members[k][0], maximize, None, None, None, Deadline()))
 
 
 def _one_by_one(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
-    assert isinstance(problem.weights, np.ndarray)
-    batch, max_rows, max_cols = problem.weights.shape
-    dual = np.int64 if problem.weights.dtype.kind == "i" else np.float64
-    arrays: dict[str, Array] = {
-        "assignment": np.full((batch, max_rows), UNASSIGNED, np.int64),
-        "u": np.zeros((batch, max_rows), dual),
-        "v": np.zeros((batch, max_cols), dual),
-    }
-    ended, timings = Termination.OPTIMAL, dict.fromkeys(("h2d", "solve", "certify", "d2h"), 0.0)
-    for k in range(batch):
-        weights, u0, v0 = _member(problem, k)
+    members = Members(problem)
+    timings = dict.fromkeys(("h2d", "solve", "certify", "d2h"), 0.0)
+    for k, weights, u0, v0 in members:
         one = gpu.solve_one(weights, problem.maximize, u0, v0, options.iteration_limit, deadline)
-        if one.termination is Termination.INFEASIBLE:
-            return Solution(one.termination, "auto", one.arrays, k, options.seed, facts={"problem": k})
-        ended = one.termination if one.termination is not Termination.OPTIMAL else ended
-        for name, extent in (("assignment", weights.shape[0]), ("u", weights.shape[0]), ("v", weights.shape[1])):
-            arrays[name][k, :extent] = one.arrays[name]
+        members.take(k, one)
         for name in timings:
             timings[name] += one.timings_ms.get(name, 0.0)
-    return Solution(ended, "auto", arrays, batch, options.seed, timings, {"problems": batch})
-
-
-def _name_violator(problem: Assignment, k: int) -> Solution:
-    """Solve problem k once more by itself, to learn why it is infeasible."""
-    weights, _, _ = _member(problem, k)
-    one = gpu.solve_one(weights, problem.maximize, None, None, None, Deadline())
-    one.facts["problem"] = k
-    return one
+        deadline.report(k + 1, fraction=(k + 1) / len(members))
+    return members.solution("auto", len(members), seed=options.seed, timings_ms=timings)
 
 
 def shape_of(max_rows: int, max_cols: int, itemsize: int) -> tuple[int, int, bool, int]:
@@ -124,9 +112,9 @@ def solve_on_device(
     """Solve a batch whose `cost` (batch, max_rows, max_cols) lies on the device; no side above LONGEST.
 
     Returns:
-        Termination (of the whole batch); device arrays `assignment` (batch, max_rows) int64, `u`, `v` in the sense
-        asked for (maximisation with `negate`); facts with `problem`, the first infeasible one, when there is any.
-        Problems that the deadline left out keep -1 and the best entry of each line as dual.
+        Why it ended; device arrays `assignment` (batch, max_rows) int64, `u`, `v` in the sense asked for (maximisation
+        with `negate`), `status` (batch,) int32; facts, with the number of `unsolved` problems. Problems that the
+        deadline left out keep -1 and the best entry of each line as dual; what is written of infeasible ones is void.
     """
     batch, max_rows, max_cols = cost.shape
     dual = np.float64 if cost.dtype.kind == "f" else np.int64
@@ -134,25 +122,26 @@ def solve_on_device(
         "assignment": cupy.empty((batch, max_rows), np.int64),
         "u": cupy.empty((batch, max_rows), dual),
         "v": cupy.empty((batch, max_cols), dual),
+        "status": cupy.zeros(batch, np.int32),
     }
     step = max(1, ENTRIES_PER_LAUNCH // (max_rows * max_cols))
-    status, ended = (cupy.empty if step >= batch and not deadline.expired() else cupy.zeros)(batch, np.int32), None
+    ended = None
     for first in range(0, batch, step):
         if ended := deadline.expired():
             break
-        launch_solve_each(cost, sizes, first, min(step, batch - first), negate, out, status)
+        launch_solve_each(cost, sizes, first, min(step, batch - first), negate, out, out["status"])
         if step < batch:
             cupy.cuda.get_current_stream().synchronize()
             deadline.report(first + step, fraction=min(1.0, (first + step) / batch))
-    state = status.get()
+    state = out["status"].get()
     facts: dict[str, Any] = {"problems": batch, "team": shape_of(max_rows, max_cols, cost.dtype.itemsize)[0]}
-    if (state == 2).any():
-        return Termination.INFEASIBLE, out, facts | {"problem": int((state == 2).argmax())}
-    for k in np.flatnonzero(state == 0).tolist():
+    facts["unsolved"] = int((state != SOLVED).sum())
+    for k in np.flatnonzero(state == NOT_BEGUN).tolist():
         rows, cols = (max_rows, max_cols) if sizes is None else sizes[k].tolist()
         out["assignment"][k], out["u"][k], out["v"][k] = UNASSIGNED, 0, 0
         _trivial_duals(cost[k, :rows, :cols], negate, out["u"][k], out["v"][k])
-    return ended or Termination.OPTIMAL, out, facts
+    worst = Termination.INFEASIBLE if (state == INFEASIBLE).any() else Termination.OPTIMAL
+    return ended or worst, out, facts
 
 
 def launch_solve_each(

@@ -5,6 +5,7 @@ from typing import Any
 import cupy
 import numpy as np
 
+from kernels.lap.warm import cut
 from kernels.problems import Array
 
 ROWS_AT_ONCE = 1024
@@ -20,12 +21,13 @@ def prices(cost: Any, maximize: bool, u0: Array | None, v0: Array | None) -> Any
         return None
     sign = -1 if maximize else 1
     value = np.dtype(np.int64 if cost.dtype.kind == "i" else np.float64)
-    most = 4 * float(cupy.abs(cupy.where(cupy.isfinite(cost), cost, 0)).max())
+    exact = value.kind == "i"
+    most = 4 * _largest(cost)
     if v0 is not None:
-        v = sign * _within(v0, most, value)
+        v = sign * cupy.asarray(cut(v0, most, exact))
     else:
         assert u0 is not None
-        u = sign * _within(u0, most, value)
+        u = sign * cupy.asarray(cut(u0, most, exact))
         v = cupy.full(cost.shape[1], most, value)
         for first in range(0, cost.shape[0], ROWS_AT_ONCE):
             block = sign * cost[first : first + ROWS_AT_ONCE].astype(value) - u[first : first + ROWS_AT_ONCE, None]
@@ -34,9 +36,14 @@ def prices(cost: Any, maximize: bool, u0: Array | None, v0: Array | None) -> Any
     return cupy.minimum(v, 0) if cost.shape[0] < cost.shape[1] else v
 
 
-def _within(given: Array, most: float, value: np.dtype[Any]) -> Any:
-    exact = value.kind == "i"
-    return cupy.asarray(np.clip(np.rint(given) if exact else given, -most, most).astype(value))
+def _largest(cost: Any) -> int | float:
+    """max |cost| of what is permitted, found block by block."""
+    found: int | float = 0
+    for first in range(0, cost.shape[0], ROWS_AT_ONCE):
+        block = cost[first : first + ROWS_AT_ONCE]
+        known = cupy.where(cupy.isfinite(block), block, 0)
+        found = max(found, known.max().item(), -known.min().item())
+    return found
 
 
 def squared(cost: Any) -> Any:

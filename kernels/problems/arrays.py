@@ -12,6 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 Array = npt.NDArray[Any]
+FORBIDDEN = int(np.iinfo(np.int64).min)
+"""The value of a forbidden entry of an int64 matrix of costs or benefits, whether these are minimised or maximised.
+
+It is beyond what the range checks take as a cost, its negation is itself, and an array that holds it needs no second
+one beside it. Matrices of int32 and of the other integers have no forbidden entries.
+"""
 
 
 class InvalidProblem(ValueError):
@@ -48,7 +54,7 @@ def numeric(field: str, array: Array, *, ndim: tuple[int, ...]) -> Array:
     """Return `array` in one of float32, float64, int32, int64, after checking its rank and that it is not empty.
 
     Smaller integers widen to int32, float16 to float32, bool is refused; uint32 widens to int64; uint64 is
-    taken when every value fits int64.
+    taken when every value fits int64. Masked entries of integers (`numpy.ma`) become `FORBIDDEN` in int64.
 
     Raises:
         InvalidProblem: wrong rank, a zero extent, or values that are not real numbers.
@@ -58,6 +64,8 @@ def numeric(field: str, array: Array, *, ndim: tuple[int, ...]) -> Array:
         raise InvalidProblem(field, f"has shape {array.shape}; expected a {wanted} array")
     if array.size == 0:
         raise InvalidProblem(field, f"has shape {array.shape}, which is empty; expected at least one entry")
+    if isinstance(array, np.ma.MaskedArray):
+        array = _filled(field, array)
     kind, width = array.dtype.kind, array.dtype.itemsize
     if kind == "f" and width <= 8:
         return np.ascontiguousarray(array, dtype=np.float32 if width <= 4 else np.float64)
@@ -67,6 +75,29 @@ def numeric(field: str, array: Array, *, ndim: tuple[int, ...]) -> Array:
     if kind == "u" and int(array.max()) <= np.iinfo(np.int64).max:
         return np.ascontiguousarray(array, dtype=np.int64)
     raise InvalidProblem(field, f"has dtype {array.dtype}; expected float32, float64, int32 or int64")
+
+
+def _filled(field: str, array: Any) -> Array:
+    """A masked array without its mask. Raises: InvalidProblem where it holds other than integers."""
+    if not np.ma.is_masked(array):
+        return np.asarray(array.data)
+    if array.dtype.kind not in "iu":
+        raise InvalidProblem(field, f"is a masked array of {array.dtype}; expected integers, or an infinity in floats")
+    if array.dtype == np.uint64 and int(array.filled(0).max()) > np.iinfo(np.int64).max:
+        raise InvalidProblem(field, "is a masked array with an entry that does not fit int64")
+    return np.asarray(array.astype(np.int64).filled(FORBIDDEN))
+
+
+def permitted(weights: Array) -> Array:
+    """Which entries may be taken: those that are finite, and in int64 not `FORBIDDEN`. Boolean, of the same shape."""
+    if weights.dtype == np.int64:
+        return np.asarray(weights != FORBIDDEN)
+    return np.ones(weights.shape, bool) if weights.dtype.kind in "iu" else np.isfinite(weights)
+
+
+def is_masked(weights: Array) -> bool:
+    """Whether integers hold a forbidden entry."""
+    return weights.dtype == np.int64 and weights.size > 0 and int(weights.min()) == FORBIDDEN
 
 
 def finite(field: str, array: Array, *, allow: float | None = None) -> Array:

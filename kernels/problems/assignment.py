@@ -5,13 +5,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Csr, Inputs, InvalidProblem, finite, numeric
+from kernels.problems.arrays import FORBIDDEN, Array, Csr, Inputs, InvalidProblem, finite, numeric, permitted
 
 UNASSIGNED = -1
 """The column of a row that has none, everywhere in Allot."""
 
 HEADROOM = 32
 """Sums of duals and path lengths stay below HEADROOM / 2 * (n_rows + n_cols) * max |weight| in every solver."""
+MASKED_HEADROOM = 4 * HEADROOM
+"""The same beside forbidden entries of integers: those sums stay below 2^60, so that 2^62 minus any is beyond them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,8 +21,8 @@ class Assignment:
     """Choose at most one column per row, each column at most once, to minimise (or maximise) the sum of weights.
 
     `weights`: (n_rows, n_cols), (batch, n_rows, n_cols) or `Csr`; +inf (when minimising) or -inf (when
-    maximising) marks a forbidden entry. min(n_rows, n_cols) pairs must be formed, unless `reject` (n_rows,)
-    gives each row a price (in the units of the objective) for staying unassigned.
+    maximising) marks a forbidden entry of floats, `FORBIDDEN` one of int64. min(n_rows, n_cols) pairs must be
+    formed, unless `reject` (n_rows,) gives each row a price (in the units of the objective) for staying unassigned.
     `sizes`: (batch, 2) int32, rows and columns in use of each problem of a ragged batch; None means all.
     `u0` (..., n_rows), `v0` (..., n_cols): duals to start from; they need not be feasible, only finite.
     """
@@ -43,23 +45,30 @@ def dense_assignment(inputs: Inputs, maximize: bool) -> Assignment:
     cost = inputs["cost"]
     if isinstance(cost, Csr):
         raise InvalidProblem("cost", "is sparse; expected a dense array (the auction solver takes CSR)")
-    weights = numeric("cost", np.asarray(cost), ndim=(2, 3))
+    weights = numeric("cost", np.asanyarray(cost), ndim=(2, 3))
     sizes = _sizes(inputs, weights.shape)
-    largest = max(_largest(part, maximize) for part in _parts(weights, sizes))
-    check_range("cost", largest, weights.dtype, weights.shape[-2] + weights.shape[-1])
+    found = [_largest(part, maximize) for part in _parts(weights, sizes)]
+    largest, masked = max(largest for largest, _ in found), any(masked for _, masked in found)
+    if masked and not permitted(weights).any():  # what casting infinities or NaN to int64 gives
+        raise InvalidProblem("cost", f"holds {FORBIDDEN} everywhere, which forbids an entry; expected one at least")
+    check_range("cost", largest, weights.dtype, weights.shape[-2] + weights.shape[-1], masked)
     u0 = _duals("u0", inputs, weights.shape[:-1])
     v0 = _duals("v0", inputs, (*weights.shape[:-2], weights.shape[-1]))
     return Assignment(weights, maximize, sizes=sizes, u0=u0, v0=v0)
 
 
-def check_range(field: str, largest: int | float, dtype: np.dtype[np.generic], n_lines: int) -> None:
+def check_range(
+    field: str, largest: int | float, dtype: np.dtype[np.generic], n_lines: int, masked: bool = False
+) -> None:
     """Refuse weights whose sums could overflow: `largest` magnitude, `n_lines` = n_rows + n_cols.
 
     Raises:
-        InvalidProblem: HEADROOM * n_lines * largest leaves int64 (integers) or float64 (floats).
+        InvalidProblem: HEADROOM * n_lines * largest leaves int64 (integers; beside forbidden entries with
+            MASKED_HEADROOM) or float64 (floats).
     """
     limit = np.iinfo(np.int64).max if dtype.kind == "i" else np.finfo(np.float64).max
-    most = int(limit) // (HEADROOM * n_lines) if dtype.kind == "i" else float(limit) / (HEADROOM * n_lines)
+    headroom = MASKED_HEADROOM if masked else HEADROOM
+    most = int(limit) // (headroom * n_lines) if dtype.kind == "i" else float(limit) / (HEADROOM * n_lines)
     if largest > most:
         name = "int64" if dtype.kind == "i" else "float64"
         raise InvalidProblem(
@@ -74,20 +83,25 @@ def _parts(weights: Array, sizes: Array | None) -> list[Array]:
     return [weights[k, :rows, :cols] for k, (rows, cols) in enumerate(sizes)]
 
 
-def _largest(weights: Array, maximize: bool) -> int | float:
-    """The largest finite magnitude, after refusing what is neither finite nor a forbidden entry."""
+def _largest(weights: Array, maximize: bool) -> tuple[int | float, bool]:
+    """The largest permitted magnitude, after refusing what is neither finite nor forbidden; are integers masked?"""
     allow = -np.inf if maximize else np.inf
     largest: int | float = 0
+    masked, wide = False, weights.dtype == np.int64
     rows = max(1, (1 << 17) // weights.shape[1])  # a block that stays in the cache between the two passes
     for first in range(0, len(weights), rows):
         block = weights[first : first + rows]
         low, high = block.min().item(), block.max().item()
         if not (np.isfinite(low) and np.isfinite(high)):
             finite("cost", weights, allow=allow)
-            permitted = block[np.isfinite(block)]
-            low, high = (permitted.min().item(), permitted.max().item()) if permitted.size else (0, 0)
+            known = block[np.isfinite(block)]
+            low, high = (known.min().item(), known.max().item()) if known.size else (0, 0)
+        elif wide and low == FORBIDDEN:
+            masked = True
+            low = block.min(where=block != FORBIDDEN, initial=high).item()
+            low, high = (low, high) if high != FORBIDDEN else (0, 0)
         largest = max(largest, -low, high)
-    return largest
+    return largest, masked
 
 
 def _sizes(inputs: Inputs, shape: tuple[int, ...]) -> Array | None:

@@ -1,16 +1,18 @@
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
-from app.auth import BadKeys, Keys, is_loopback, load_keys, new_key
+from app.auth import FRESH_S, BadKeys, Caller, Keys, is_loopback, load_keys, new_key
 from app.cli import main
 from app.config import HttpSettings
 from app.main import create_app
 from app.serve import CannotServe, check_address
 from tests.app.conftest import LAP, Service, serve
 from tests.app.test_bad_input import check, npy
+from workers.keyring import BadKey, Keyring, digest_of
 
 ALICE, ALICE_ENTRY = new_key("alice")
 BOB, BOB_ENTRY = new_key("bob")
@@ -106,3 +108,128 @@ def test_pages_of_other_sites_are_refused_without_keys(client: httpx.Client) -> 
     check(client.get("/v1/jobs", headers={"Host": "rebound.example.org"}), 403)
     for host in ("localhost:8000", "127.0.0.1", "[::1]:8000", "testserver", "allot.localhost"):
         assert client.get("/v1/jobs", headers={"Host": host}).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "origin", ["https://example.org", "http://127.0.0.1:1", "null", "http://localhost.example.org", "http://[::1"]
+)
+def test_a_foreign_origin_is_refused_without_keys(client: httpx.Client, origin: str) -> None:
+    check(client.post("/v1/jobs", json=LAP, headers={"Origin": origin}), 403)
+    check(client.get("/v1/jobs", headers={"Origin": origin}), 403)
+
+
+def test_our_own_pages_may_ask(client: httpx.Client) -> None:
+    port = client.base_url.port
+    for name in ("127.0.0.1", "localhost"):
+        assert client.get("/v1/jobs", headers={"Origin": f"http://{name}:{port}"}).status_code == 200
+
+
+@pytest.mark.parametrize("host", ["intranet", "192.168.1.5", "10.0.0.1:80", "router.local"])
+def test_other_names_of_this_machine_are_refused_without_keys(client: httpx.Client, host: str) -> None:
+    check(client.get("/v1/jobs", headers={"Host": host}), 403)
+
+
+def test_a_file_of_keys_is_watched(tmp_path: Path) -> None:
+    file = tmp_path / "keys"
+    file.write_text(f"{ALICE_ENTRY}\n")
+    keys = load_keys(HttpSettings(api_keys_file=file))
+    assert keys.owner_of(ALICE) == "alice"
+    file.write_text(f"{BOB_ENTRY};metrics\n")
+    eventually(lambda: keys.owner_of(ALICE) is None)
+    assert keys.caller(BOB) == Caller("bob", frozenset({"metrics"}))
+    file.write_text("nonsense\n")
+    time.sleep(2 * FRESH_S)
+    assert keys.owner_of(BOB) == "bob"
+    file.unlink()
+    time.sleep(2 * FRESH_S)
+    assert keys.owner_of(BOB) == "bob"
+
+
+@pytest.fixture(scope="module")
+def ring(service: Service) -> Keyring:
+    return Keyring(service.settings.redis_url)
+
+
+@pytest.fixture(scope="module")
+def guarded(service: Service) -> Iterator[str]:
+    url, stop = serve(create_app(service.settings, HttpSettings(api_keys_in_redis=True)))
+    yield url
+    stop()
+
+
+def eventually(true: Callable[[], bool], within_s: float = 1.0) -> None:
+    give_up = time.monotonic() + within_s
+    while not true():
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+
+
+def test_keys_in_redis_are_made_and_dead_within_a_second_of_being_revoked(guarded: str, ring: Keyring) -> None:
+    check(httpx.get(f"{guarded}/v1/jobs"), 401)
+    secret, key = ring.create("carol", label="laptop")
+    with as_owner(guarded, secret) as carol:
+        assert carol.get("/v1/jobs").status_code == 200
+        assert [found.label for found in ring.list() if found.id == key.id] == ["laptop"]
+        assert next(found.used_at for found in ring.list() if found.id == key.id) is not None
+        ring.revoke(key.id)
+        eventually(lambda: carol.get("/v1/jobs").status_code == 401)
+    assert key.id not in {found.id for found in ring.list()}
+    with pytest.raises(BadKey, match="no key"):
+        ring.revoke(key.id)
+
+
+def test_scopes(guarded: str, ring: Keyring) -> None:
+    allowed = {
+        "read": {"/v1/jobs": 200, "/metrics": 403},
+        "metrics": {"/v1/jobs": 403, "/metrics": 200},
+        "submit": {"/v1/jobs": 403, "/metrics": 403},
+    }
+    for scope, paths in allowed.items():
+        secret, _ = ring.create("dave", [scope])
+        with as_owner(guarded, secret) as dave:
+            for path, status in paths.items():
+                assert dave.get(path).status_code == status, (scope, path)
+            assert dave.post("/v1/jobs", json=LAP).status_code == (202 if scope == "submit" else 403)
+
+
+def test_keys_rotate_and_expire(guarded: str, ring: Keyring) -> None:
+    old, key = ring.create("erin", lifetime_s=3600)
+    new, made = ring.rotate(key.id, grace_s=0.3)
+    assert made.expires_at is not None
+    assert made.owner == "erin"
+    with as_owner(guarded, old) as before, as_owner(guarded, new) as after:
+        assert before.get("/v1/jobs").status_code == after.get("/v1/jobs").status_code == 200
+        eventually(lambda: before.get("/v1/jobs").status_code == 401, 2.0)
+        assert after.get("/v1/jobs").status_code == 200
+    ring.rotate(made.id)
+    with as_owner(guarded, new) as after:
+        eventually(lambda: after.get("/v1/jobs").status_code == 401)
+    assert "erin" in {found.owner for found in ring.list()}
+
+
+def test_a_key_whose_record_is_junk_opens_nothing(guarded: str, ring: Keyring) -> None:
+    secret, key = ring.create("frank")
+    ring._redis.hset(f"allot:key:{digest_of(secret)}", "created_at", "yesterday")
+    check(httpx.get(f"{guarded}/v1/jobs", headers={"Authorization": f"Bearer {secret}"}), 401)
+    assert key.id not in {found.id for found in ring.list()}
+
+
+def test_the_command(service: Service, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ALLOT_REDIS_URL", service.settings.redis_url)
+    assert main(["key", "create", "grace", "--days", "1", "--scopes", "read,metrics", "--label", "night"]) == 0
+    made = capsys.readouterr().out
+    key_id = made.split("id ")[1].split(",")[0]
+    assert "allot_" in made
+    assert main(["key", "list"]) == 0
+    listed = capsys.readouterr().out
+    assert key_id in listed
+    assert "metrics,read" in listed
+    assert "allot_" not in listed
+    assert main(["key", "rotate", key_id]) == 0
+    assert main(["key", "revoke", key_id]) == 2
+    assert main(["key", "create", "no/owner"]) == 2
+    assert main(["key", "create", "hal", "--scopes", "everything"]) == 2
+    assert main(["key", "entry", "ivy"]) == main(["key", "ivy"]) == 0
+    monkeypatch.delenv("ALLOT_REDIS_URL")
+    assert main(["key", "list", "--data-dir", str(service.settings.data_dir)]) == 0
+    assert main(["key", "list", "--data-dir", str(service.settings.data_dir / "nowhere")]) == 2

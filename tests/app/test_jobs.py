@@ -46,13 +46,18 @@ def test_submit_poll_fetch(client: httpx.Client, post: Post) -> None:
 
 def test_every_form_of_an_input_is_the_same_job(client: httpx.Client, post: Post) -> None:
     cost = np.array([[7, 5, 9], [8, 2, 3], [4, 6, 1]])
-    digest = client.post("/v1/blobs", content=npy(cost)).json()["digest"]
-    several = client.post("/v1/blobs", content=npz(cost=cost, other=cost + 1)).json()["digest"]
+    uploaded = client.post("/v1/blobs", content=npy(cost)).json()
+    packed = npz(cost=cost, other=cost + 1)
+    several = client.post("/v1/blobs", content=packed).json()
+    one = client.post("/v1/blobs", content=packed, params={"member": "cost"}).json()
     forms: list[Any] = [
         cost.tolist(),
         {"data": cost.tolist()},
-        {"blob": digest},
-        {"blob": several, "member": "cost"},
+        uploaded,
+        {"blob": uploaded["digest"]},
+        one,
+        {**several, "member": "cost"},
+        {"blob": several["digest"], "member": "cost"},
     ]
     for form in forms:
         answer = post({"solver": "lap", "inputs": {"cost": form}})
@@ -72,6 +77,24 @@ def test_null_forbids(post: Post) -> None:
     assert post(most).json()["objective"] == 10
     auction = post({"solver": "auction", "inputs": {"benefit": [[5, 4], [None, 3]]}}).json()
     assert auction["assignment"] == [0, 1]
+
+
+def test_null_leaves_integers_exact(post: Post) -> None:
+    answer = post({"solver": "lap", "inputs": {"cost": [[2**53 + 1, None], [None, 2]]}}).json()
+    assert answer["objective"] == answer["certificate"]["bound"] == 2**53 + 3
+    assert answer["termination"] == "optimal"
+    refused = post({"solver": "lap", "inputs": {"cost": [[-(2**63), 1], [1, 2]]}})
+    assert refused.status_code == 422
+
+
+def test_an_infeasible_problem_leaves_its_batch_the_other_answers(post: Post) -> None:
+    batch = [[[1, 2], [3, 4]], [[None, None], [1, 2]], [[5, 1], [1, 5]]]
+    answer = post({"solver": "lap", "inputs": {"cost": batch}}).json()
+    assert answer["termination"] == "infeasible"
+    assert answer["objective"] == 7
+    assert answer["assignment"] == [[0, 1], [-1, -1], [1, 0]]
+    assert answer["certificate"]["facts"]["problems"]["terminations"] == ["optimal", "infeasible", "optimal"]
+    assert answer["hall_rows"] == [[False, False], [True, False], [False, False]]
 
 
 def test_infeasible_is_an_answer(post: Post) -> None:

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from app.json_arrays import array_from_lists
-from kernels import InvalidProblem
+from kernels import FORBIDDEN, InvalidProblem
 
 
 def read(data: Any, forbidden: float | None = math.inf) -> Any:
@@ -30,6 +30,20 @@ def test_numbers_keep_their_kind(data: Any, dtype: Any) -> None:
 def test_null_is_the_forbidden_value() -> None:
     assert read([[1, None], [2, 3]]).tolist() == [[1, math.inf], [2, 3]]
     assert read([[1, None]], -math.inf).tolist() == [[1, -math.inf]]
+
+
+def test_null_among_integers_leaves_them_exact_where_asked() -> None:
+    def masked(data: Any) -> Any:
+        return array_from_lists("cost", data, math.inf, 1000, FORBIDDEN)
+
+    kept = masked([[2**53 + 1, None], [None, 2]])
+    assert kept.dtype == np.int64
+    assert kept.tolist() == [[2**53 + 1, FORBIDDEN], [FORBIDDEN, 2]]
+    assert masked([[1, None], [0.5, 2]]).tolist() == [[1, math.inf], [0.5, 2]]
+    assert masked([[None, None]]).tolist() == [[math.inf, math.inf]]
+    for data in ([[1, None], [-(2**63), 2]], [[1, 0], [-(2**63), 2]]):
+        with pytest.raises(InvalidProblem, match=r"-9223372036854775808 at \[1, 0\]"):
+            masked(data)
 
 
 @pytest.mark.parametrize(

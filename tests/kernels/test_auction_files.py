@@ -117,6 +117,7 @@ MTX = b"%%MatrixMarket matrix coordinate integer general\n"
         (files.read_mtx, MTX + b"2 2\n"),
         (files.read_mtx, MTX + b"2 2 x\n"),
         (files.read_mtx, MTX + b"2 2 1000000000000\n1 1 1\n"),
+        (files.read_mtx, MTX + b"100000000 100000000 1\n1 1 1\n"),
         (files.read_mtx, MTX + b"2 2 1\n3 1 1\n"),
         (files.read_mtx, MTX + b"2 2 1\n0 1 1\n"),
         (files.read_mtx, MTX + b"2 2 1\n1 1 1.5\n"),

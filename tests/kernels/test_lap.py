@@ -283,10 +283,14 @@ class TestCertificate:
         def exchange(a: Array) -> None:
             a[[0, 1]] = a[[1, 0]]
 
-        assert not self.spoil(assignment=exchange).holds
+        certificate = self.spoil(assignment=exchange)
+        assert certificate.termination is Termination.CONVERGED
+        assert certificate.gap_abs
 
     def test_a_price_too_high(self) -> None:
-        assert not self.spoil(v=lambda v: v.__iadd__(np.eye(20, dtype=np.int64)[4])).holds
+        certificate = self.spoil(v=lambda v: v.__iadd__(np.eye(20, dtype=np.int64)[4]))
+        assert certificate.termination is Termination.CONVERGED
+        assert certificate.gap_abs
 
     def test_a_false_hall_violator(self) -> None:
         options = LAP.options()

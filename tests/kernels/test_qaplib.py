@@ -1,3 +1,5 @@
+import tracemalloc
+
 import numpy as np
 import pytest
 
@@ -40,6 +42,14 @@ def test_reads_what_published_files_hold() -> None:
         ("2\n0 x\n1 0\n0 3\n3 0", r"'x' at line 2, token 2; expected a number"),
         ("2\n0 nan\n1 0\n0 3\n3 0", "'nan'"),
         ("2\n0 1_0\n1 0\n0 3\n3 0", "'1_0'"),
+        ("2\n0 1-2\n1 0\n0 3\n3 0", "'1-2' at line 2, token 2"),
+        ("2\n0 1.2.3\n1 0\n0 3\n3 0", "'1.2.3'"),
+        ("2\n0 é\n1 0\n0 3\n3 0", "line 2, token 2; expected a number"),
+        ("2\n0 --1\n1 0\n0 3\n3 0", "'--1'"),
+        (
+            "2\n0 9223372036854775808\n1 0\n0 3\n3 0",
+            "9223372036854775808 at line 2, token 2; expected an integer of 64",
+        ),
         ("1\n99999999999999999999 1", "64 bits"),
         ("1\n1e999 1", "finite"),
     ],
@@ -75,3 +85,19 @@ def test_wrong_solution_is_refused(text: str, says: str) -> None:
     flow, distance = parse_dat(TWO)
     with pytest.raises(InvalidProblem, match=says):
         parse_sln(text, flow, distance)
+
+
+def test_four_million_numbers_take_no_more_than_their_own_memory_a_few_times() -> None:
+    n = 1400
+    text = f"{n}\n" + "0 " * (2 * n * n)
+    tracemalloc.start()
+    flow, _ = parse_dat(text)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert flow.shape == (n, n)
+    assert peak < 12 * 8 * 2 * n * n
+
+
+def test_the_least_and_greatest_integers() -> None:
+    text = "1\n-9223372036854775808 9223372036854775807"
+    assert [int(m[0, 0]) for m in parse_dat(text)] == [-(2**63), 2**63 - 1]

@@ -1,10 +1,12 @@
+import math
+from fractions import Fraction
 from itertools import permutations
 from math import fsum
 
 import numpy as np
 from scipy.optimize import linear_sum_assignment
 
-from kernels import Array
+from kernels import FORBIDDEN, Array
 
 
 def brute_force(cost: Array, maximize: bool = False) -> float | int | None:
@@ -29,3 +31,26 @@ def scipy_optimum(cost: Array, maximize: bool = False) -> float | int | None:
         return None
     taken = cost[rows, cols]
     return sum(taken.tolist()) if cost.dtype.kind == "i" else fsum(taken)
+
+
+def exact_optimum(cost: Array, maximize: bool = False) -> Fraction | None:
+    """The optimum in rational numbers, row by row over the sets of columns taken; None when infeasible.
+
+    For at most a dozen lines on the longer side. Floats and integers are taken at their exact values.
+    """
+    entries = [
+        [None if not math.isfinite(entry) or entry == FORBIDDEN else Fraction(entry) for entry in row]
+        for row in (cost.T if cost.shape[0] > cost.shape[1] else cost).tolist()
+    ]
+    best = {0: Fraction(0)}
+    for row in entries:
+        reached: dict[int, Fraction] = {}
+        for taken, value in best.items():
+            for j, entry in enumerate(row):
+                if entry is None or taken >> j & 1:
+                    continue
+                also, total = taken | 1 << j, value + entry
+                if also not in reached or (total > reached[also] if maximize else total < reached[also]):
+                    reached[also] = total
+        best = reached
+    return (max if maximize else min)(best.values(), default=None)

@@ -67,7 +67,7 @@ def test_one_array_in_every_wrapping(name: str) -> None:
 def test_raw_needs_dtype_and_shape() -> None:
     found = decode(MATRIX.tobytes(), Form("raw", dtype="float64", shape=(3, 4)))
     np.testing.assert_array_equal(np.asarray(found), MATRIX)
-    with pytest.raises(InvalidUpload, match="neither dtype nor shape"):
+    with pytest.raises(InvalidUpload, match=r"^file.dtype: is missing"):
         decode(MATRIX.tobytes(), Form("raw"))
     with pytest.raises(InvalidUpload, match="96 bytes came"):
         decode(MATRIX.tobytes(), Form("raw", dtype="float32", shape=(3, 4)))
@@ -78,6 +78,17 @@ def test_raw_needs_dtype_and_shape() -> None:
             decode(MATRIX.tobytes(), Form("raw", dtype=dtype, shape=(3, 4)))
 
 
+def test_numbers_that_begin_like_a_gzip_file_are_numbers() -> None:
+    """Of raw bytes their count decides; elsewhere a length of 35,615 is not taken for a gzip file's first two bytes."""
+    array = np.frombuffer(b"\x1f\x8b\x08\x00" + bytes(44), np.int32)
+    found = decode(array.tobytes(), Form("raw", dtype="int32", shape=(12,)))
+    np.testing.assert_array_equal(np.asarray(found), array)
+    entries = {"cost": {"dtype": "F64", "shape": [1], "data_offsets": [0, 8]}, "__metadata__": {"x": ""}}
+    entries["__metadata__"] = {"x": "y" * (0x8B1F - len(json.dumps(entries)))}
+    assert tensors(entries)[:2] == b"\x1f\x8b"
+    np.testing.assert_array_equal(np.asarray(decode(tensors(entries, bytes(8)))), [0.0])
+
+
 def test_members_by_name() -> None:
     two = {"flow": MATRIX, "distance": MATRIX + 1}
     for format in ("npz", "safetensors"):
@@ -86,7 +97,7 @@ def test_members_by_name() -> None:
         assert isinstance(found, dict)
         assert set(found) == set(two)
         np.testing.assert_array_equal(np.asarray(decode(data, Form(member="distance"))), MATRIX + 1)
-        with pytest.raises(InvalidUpload, match="expected a member named 'linear'"):
+        with pytest.raises(InvalidUpload, match=r"^file.member: is 'linear'; expected one of"):
             decode(data, Form(member="linear"))
 
 
@@ -161,7 +172,7 @@ LIES = {
 
 @pytest.mark.parametrize("name", LIES)
 def test_lies(name: str) -> None:
-    with pytest.raises(InvalidUpload, match=r"^cost: .{10,}"):
+    with pytest.raises(InvalidUpload, match=r"^cost(\.dtype)?: .{10,}"):
         decode(LIES[name], Form(), "cost", SMALL)
 
 

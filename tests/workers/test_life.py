@@ -14,6 +14,7 @@ from scipy.optimize import linear_sum_assignment
 from tests.workers.service import OWNER, Service, child_of, eventually, running_service
 from workers.connection import connect
 from workers.job import Expired, JobFailed, State, UnknownJob
+from workers.reference import of_array
 
 
 @pytest.fixture(scope="module")
@@ -33,9 +34,9 @@ def test_a_job_is_solved_proved_and_timed(service: Service) -> None:
     assert result["certificate"]["gap_abs"] == 0
     assert {"queued", "load", "solve", "certify", "total"} <= set(result["timings_ms"])
     assert result["versions"]["numpy"] == np.__version__
-    assert result["input_digests"] == {"cost": done.inputs["cost"]["digest"]}
+    assert result["input_digests"] == {"cost": of_array(cost)} == done.inputs
     reference = result["arrays"]["assignment"]
-    assignment = service.jobs.store.open_array(reference["digest"])
+    assignment = service.jobs.store.open_array(reference, OWNER)
     assert reference["shape"] == [8]
     assert cost[np.arange(8), assignment].sum() == result["objective"]
 
@@ -49,7 +50,8 @@ def test_cancel_keeps_the_best(service: Service) -> None:
     done = service.ended(job)
     assert time.monotonic() - start < 2
     assert (done.state, done.termination) == (State.SUCCEEDED, "stopped")
-    assert sorted(service.jobs.store.open_array(service.jobs.result(job.id, OWNER)["arrays"]["permutation"]["digest"]))
+    permutation = service.jobs.result(job.id, OWNER)["arrays"]["permutation"]
+    assert sorted(service.jobs.store.open_array(permutation, OWNER)) == list(range(40))
     events = service.jobs.events(job.id, OWNER)
     incumbents = [event.data["objective"] for event in events if event.kind == "incumbent"]
     assert incumbents == sorted(incumbents, reverse=True)
@@ -115,10 +117,10 @@ def test_delete_stops_a_running_job_and_forgets_it(service: Service) -> None:
 def test_a_job_holds_its_blobs_until_it_expires(service: Service) -> None:
     store = service.jobs.store
     done = service.ended(service.lap(n=6, seed=77, result_ttl_s=6.0))
-    inputs = done.inputs["cost"]["digest"]
-    outputs = [entry["digest"] for entry in service.jobs.result(done.id, OWNER)["arrays"].values()]
+    inputs = done.inputs["cost"]["blob"]
+    outputs = [entry["blob"] for entry in service.jobs.result(done.id, OWNER)["arrays"].values()]
     time.sleep(4)  # the upload's own time is over
-    assert all(store.stat(digest) for digest in (inputs, *outputs))
+    assert all(store.stat(digest, OWNER) for digest in (inputs, *outputs))
 
     def expired() -> bool:
         try:
@@ -130,7 +132,7 @@ def test_a_job_holds_its_blobs_until_it_expires(service: Service) -> None:
     eventually(expired)
     with pytest.raises(UnknownJob):
         service.jobs.get(done.id, "bob")
-    eventually(lambda: not any(store.stat(digest) for digest in (inputs, *outputs)))
+    eventually(lambda: not any(store.stat(digest, OWNER) for digest in (inputs, *outputs)))
 
 
 def test_strangers_in_redis_cannot_run_code(service: Service, tmp_path: object) -> None:

@@ -108,7 +108,7 @@ def test_expiry_leaves_a_tombstone_and_lets_go_of_blobs(jobs: Jobs) -> None:
     held = Held(jobs, result_ttl_s=0.05)
     held.begin("one")
     held.finish("one")
-    digest = jobs.get(held.id, "ann").inputs["cost"]["digest"]
+    digest = jobs.get(held.id, "ann").inputs["cost"]["blob"]
     jobs.store.delete(digest, "ann")
     assert jobs.store.sweep() == 0  # the job still holds it
     time.sleep(0.1)
@@ -118,7 +118,7 @@ def test_expiry_leaves_a_tombstone_and_lets_go_of_blobs(jobs: Jobs) -> None:
     with pytest.raises(UnknownJob):
         jobs.get(held.id, "bob")
     assert jobs.store.sweep() == 1
-    assert jobs.store.stat(digest) is None
+    assert jobs.store.stat(digest, "ann") is None
 
 
 def test_deleting_a_running_job_forgets_it_when_it_ends(held: Held) -> None:

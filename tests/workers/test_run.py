@@ -10,7 +10,7 @@ import pytest
 from kernels import SOLVERS, Certificate, Solution, Termination
 from tests.workers.test_records import Held
 from workers import gpu_memory, run
-from workers.job import State, StoreFull, Unavailable
+from workers.job import InputRef, State, StoreFull, Unavailable
 from workers.queue import Jobs
 from workers.run import Bench, DeviceLost
 from workers.store import Store
@@ -123,7 +123,7 @@ def flaky(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> None:
     """Keeping an array raises these first."""
     left, keep = list(errors), Store.put_array
 
-    def put_array(self: Store, array: Any, owner: str, brief: bool = False) -> str:
+    def put_array(self: Store, array: Any, owner: str, brief: bool = False) -> InputRef:
         if brief and array.ndim == 1 and left:
             raise left.pop(0)
         return keep(self, array, owner, brief)

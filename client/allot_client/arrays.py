@@ -1,0 +1,144 @@
+"""Arrays of any library in, arrays of the same library and device out.
+
+Nothing but NumPy is ever imported here: a library is asked for its protocol only when one of its arrays comes in.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Bring = Callable[[Array], Any]
+
+
+def stay(array: Array) -> Array:
+    """A NumPy array stays what it is."""
+    return array
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """A matrix by rows: `indptr` (n_rows + 1,), `indices` (nnz,), `values` (nnz,), `shape`."""
+
+    indptr: Array
+    indices: Array
+    values: Array
+    shape: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Given:
+    """One argument on the host, how to bring answers back to where it came from, and its lines' names."""
+
+    value: Array | Sparse
+    bring: Bring = stay
+    row_names: tuple[Any, ...] | None = None
+    column_names: tuple[Any, ...] | None = None
+
+
+def given(value: Any) -> Given:
+    """`value` (array, tensor, sparse matrix, data frame, AnnData or nested lists) as a `Given`."""
+    library = type(value).__module__.split(".")[0]
+    taken = _BY_LIBRARY.get(library)
+    if taken is not None:
+        found = taken(value)
+        if found is not None:
+            return found
+    if isinstance(value, np.ndarray):
+        return Given(value)
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        return Given(np.from_dlpack(value))
+    return Given(np.asarray(value))
+
+
+def _from_torch(value: Any) -> Given | None:
+    torch = sys.modules["torch"]
+    if not isinstance(value, torch.Tensor):
+        return None
+    device = value.device
+    host = value.detach()
+    if host.dtype in (torch.bfloat16, torch.float16):  # NumPy has no bfloat16
+        host = host.float()
+    if device.type != "cpu":
+        pinned = torch.empty(host.shape, dtype=host.dtype, pin_memory=True)
+        host = pinned.copy_(host)
+    return Given(host.contiguous().numpy(), lambda array: torch.from_numpy(np.array(array)).to(device))
+
+
+def _from_cupy(value: Any) -> Given | None:
+    cupy = sys.modules["cupy"]
+    if not isinstance(value, cupy.ndarray):
+        return _sparse(value)
+    device = value.device
+
+    def bring(array: Array) -> Any:
+        with device:
+            return cupy.asarray(array)
+
+    return Given(value.get(), bring)
+
+
+def _from_jax(value: Any) -> Given | None:
+    jax = sys.modules["jax"]
+    if not isinstance(value, jax.Array):
+        return None
+    device = next(iter(value.devices()))
+    return Given(np.asarray(value), lambda array: jax.device_put(array, device))
+
+
+def _sparse(value: Any) -> Given | None:
+    if not hasattr(value, "tocsr"):
+        return None
+    csr = value.tocsr()
+    if hasattr(csr, "get"):  # CuPy's
+        csr = csr.get()
+    csr.sort_indices()
+    return Given(Sparse(csr.indptr, csr.indices, csr.data, (int(csr.shape[0]), int(csr.shape[1]))))
+
+
+def _from_pandas(value: Any) -> Given | None:
+    if not hasattr(value, "to_numpy"):
+        return None
+    columns = tuple(value.columns) if hasattr(value, "columns") else None
+    return Given(value.to_numpy(), stay, tuple(value.index), columns)
+
+
+def _from_anndata(value: Any) -> Given | None:
+    if not hasattr(value, "obs_names"):
+        return None
+    cells = value.X.toarray() if hasattr(value.X, "toarray") else np.asarray(value.X)
+    return Given(cells, stay, tuple(value.obs_names), tuple(value.var_names))
+
+
+_BY_LIBRARY: dict[str, Callable[[Any], Given | None]] = {
+    "torch": _from_torch,
+    "cupy": _from_cupy,
+    "cupyx": _sparse,
+    "jax": _from_jax,
+    "jaxlib": _from_jax,
+    "scipy": _sparse,
+    "pandas": _from_pandas,
+    "anndata": _from_anndata,
+}
+
+
+def pad(problems: Sequence[Any]) -> tuple[Array, Array]:
+    """Matrices of different sizes as one batch (k, rows, columns) and their sizes (k, 2).
+
+    Entries beyond a matrix's own size are 0 and mean nothing.
+    """
+    arrays = [np.asarray(given(problem).value) for problem in problems]
+    for k, array in enumerate(arrays):
+        if array.ndim != 2:
+            raise ValueError(f"problem {k} has shape {array.shape}; expected a matrix")
+    sizes = np.array([array.shape for array in arrays], np.int32).reshape(-1, 2)
+    batch = np.zeros((len(arrays), *sizes.max(axis=0)), np.result_type(*arrays))
+    for k, array in enumerate(arrays):
+        batch[k, : array.shape[0], : array.shape[1]] = array
+    return batch, sizes

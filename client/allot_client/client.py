@@ -1,0 +1,261 @@
+"""The client: arrays in, a proved answer out.
+
+from allot_client import Client
+
+client = Client()                       # ALLOT_URL and ALLOT_API_KEY, else http://127.0.0.1:8000
+answer = client.lap(cost)               # NumPy, torch, CuPy, JAX, pandas, ...
+answer.assignment, answer.objective, answer.gap
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, TypeVar, cast
+
+import httpx
+
+from allot_client import body as bodies
+from allot_client import flows, tasks
+from allot_client.arrays import Sparse, given
+from allot_client.errors import Unreachable, refusal
+from allot_client.events import Event, Lines
+from allot_client.results import AuctionResult, Home, LapResult, QuadraticResult, Result, TransportResult
+
+DEFAULT_URL = "http://127.0.0.1:8000"
+T = TypeVar("T")
+
+
+def settings(url: str | None, api_key: str | None) -> tuple[str, dict[str, str]]:
+    """The service's address and the headers of every request."""
+    address = url or os.environ.get("ALLOT_URL") or DEFAULT_URL
+    key = api_key or os.environ.get("ALLOT_API_KEY")
+    return address.rstrip("/"), {"Authorization": f"Bearer {key}"} if key else {}
+
+
+class Job:
+    """A job of the service. Whatever asks about it goes to the service; nothing is remembered but its id."""
+
+    def __init__(self, client: Client, job_id: str, home: Home = tasks.NO_HOME) -> None:
+        self._client, self.id, self._home = client, job_id, home
+
+    def __repr__(self) -> str:
+        return f"Job({self.id!r})"
+
+    def view(self) -> dict[str, Any]:
+        """The job as the service shows it: state, queue position, progress, timings."""
+        return self._client._run(flows.view(self.id, self._client.retry))
+
+    @property
+    def state(self) -> str:
+        """queued, running, succeeded, failed or cancelled."""
+        return str(self.view()["state"])
+
+    def wait(self, timeout_s: float | None = None) -> dict[str, Any]:
+        """Wait for the end and return the view. Raises WaitedTooLong; the job then goes on."""
+        return self._client._run(flows.wait(self.id, timeout_s, self._client.retry))
+
+    def result(self, timeout_s: float | None = None) -> Result:
+        """Wait for the answer. Raises JobFailed, JobCancelled or WaitedTooLong."""
+        return self._client._run(flows.result_of(self.id, self._home, timeout_s, self._client.retry))
+
+    def cancel(self) -> dict[str, Any]:
+        """Stop it and keep the best answer found so far."""
+        return self._client._run(flows.cancel(self.id, self._client.retry))
+
+    def delete(self) -> None:
+        """Stop it and forget it and its result."""
+        self._client._run(flows.delete(self.id, self._client.retry))
+
+    def events(self) -> Iterator[Event]:
+        """State changes, progress and incumbents as they come, from the first; ends with the job.
+
+        A connection that breaks is opened again behind the last event that came.
+        """
+        lines, attempt = Lines(), 0
+        while True:
+            headers = {"Accept": "text/event-stream", **({"Last-Event-ID": lines.last_id} if lines.last_id else {})}
+            try:
+                with self._client._http.stream("GET", f"/v1/jobs/{self.id}/events", headers=headers) as stream:
+                    if stream.status_code >= 400:
+                        stream.read()
+                        raise refusal(stream.status_code, flows.problem(_answer(stream)))
+                    for line in stream.iter_lines():
+                        if event := lines.feed(line):
+                            attempt = 0
+                            yield event
+                    return
+            except httpx.TransportError as error:
+                attempt += 1
+                if attempt >= self._client.retry.attempts:
+                    raise Unreachable(f"the events of job {self.id} broke off: {error}") from error
+                time.sleep(min(self._client.retry.longest_s, self._client.retry.first_s * 2**attempt))
+
+
+class Client:
+    """Talks to one service; safe to share among threads. Use it as a context manager, or call `close`.
+
+    Args:
+        url: the service's address; ALLOT_URL, else http://127.0.0.1:8000.
+        api_key: ALLOT_API_KEY where it is left out.
+        retry: how often requests are sent again that were refused for the moment, or broke.
+    """
+
+    def __init__(self, url: str | None = None, api_key: str | None = None, retry: flows.Retry = flows.Retry()) -> None:
+        address, headers = settings(url, api_key)
+        self.url, self.retry = address, retry
+        self._http = httpx.Client(base_url=address, headers=headers, timeout=60.0)
+        self._on_close: list[Callable[[], None]] = []
+
+    @classmethod
+    def local(cls, workers: int | None = None) -> Client:
+        """Start a service of one's own (the `allot` package must be installed) and return its client.
+
+        It stops when the client is closed, or with this process.
+        """
+        from allot_client.local import start
+
+        url, stop = start(workers)
+        client = cls(url)
+        client._on_close.append(stop)
+        return client
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the connections, and the service where `local` started it."""
+        self._http.close()
+        while self._on_close:
+            self._on_close.pop()()
+
+    def lap(
+        self, cost: Any, *, u0: Any = None, v0: Any = None, timeout_s: float | None = None, **options: Any
+    ) -> LapResult:
+        """Linear assignment of a matrix (n_rows, n_cols), a batch, or a list of matrices of different sizes."""
+        task = tasks.lap(cost, options, {"u0": u0, "v0": v0})
+        return cast(LapResult, self._solve(task, timeout_s))
+
+    def auction(
+        self, benefit: Any = None, *, x: Any = None, y: Any = None, prices0: Any = None, reject: Any = None,
+        timeout_s: float | None = None, **options: Any,
+    ) -> AuctionResult:  # fmt: skip
+        """Assignment by auction: a dense or sparse benefit matrix, or points x and y."""
+        inputs = {"benefit": benefit, "x": x, "y": y, "prices0": prices0, "reject": reject}
+        return cast(AuctionResult, self._solve(tasks.task("auction", inputs, options), timeout_s))
+
+    def uot(
+        self, cost: Any = None, *, x: Any = None, y: Any = None, a: Any = None, b: Any = None, f0: Any = None,
+        g0: Any = None, timeout_s: float | None = None, **options: Any,
+    ) -> TransportResult:  # fmt: skip
+        """Entropic optimal transport, unbalanced or balanced, from costs or from points."""
+        inputs = {"cost": cost, "x": x, "y": y, "a": a, "b": b, "f0": f0, "g0": g0}
+        return cast(TransportResult, self._solve(tasks.task("uot", inputs, options), timeout_s))
+
+    def qap(
+        self, flow: Any, distance: Any = None, *, linear: Any = None, timeout_s: float | None = None, **options: Any
+    ) -> QuadraticResult:
+        """Quadratic assignment from flow and distance matrices, or from the path of a QAPLIB file."""
+        return cast(QuadraticResult, self._solve(tasks.quadratic(flow, distance, linear, options), timeout_s))
+
+    def submit(self, solver: str, inputs: Mapping[str, Any], **options: Any) -> Job:
+        """Place a job and return at once."""
+        task = tasks.task(solver, inputs, options)
+        view = self._run(flows.submit(task, self.retry))
+        return Job(self, view["id"], task.home)
+
+    def job(self, job_id: str) -> Job:
+        """A job that was placed before."""
+        return Job(self, job_id)
+
+    def jobs(self, state: str | None = None, solver: str | None = None) -> Iterator[dict[str, Any]]:
+        """Views of the caller's jobs, newest first."""
+        params = {name: value for name, value in (("state", state), ("solver", solver)) if value}
+        while True:
+            page = self._run(flows.page({**params, "limit": "100"}, self.retry))
+            yield from page["jobs"]
+            if page["next"] is None:
+                return
+            params["cursor"] = page["next"]
+
+    def upload(self, array: Any) -> bodies.Blob:
+        """Send an array once; the blob stands for it in any number of jobs."""
+        value = given(array).value
+        if isinstance(value, Sparse):
+            raise TypeError("sparse matrices are sent with their job; upload indptr, indices and values one by one")
+        return self._run(flows.upload(bodies.npy_pieces(value), {}, self.retry))
+
+    def solvers(self) -> Any:
+        """Every solver's inputs and options."""
+        return self._run(flows.document("/v1/solvers", self.retry))
+
+    def devices(self) -> Any:
+        """GPUs and workers."""
+        return self._run(flows.document("/v1/devices", self.retry))
+
+    def map(self, solve: Callable[[Any], T], problems: Iterable[Any], concurrency: int = 16) -> Iterator[T]:
+        """Apply `solve` (as `client.lap`) to each problem, `concurrency` at a time; answers in the problems' order."""
+        with ThreadPoolExecutor(concurrency) as pool:
+            waiting: deque[Future[T]] = deque()
+            for problem in problems:
+                waiting.append(pool.submit(solve, problem))
+                if len(waiting) >= 2 * concurrency:
+                    yield waiting.popleft().result()
+            while waiting:
+                yield waiting.popleft().result()
+
+    def _solve(self, task: flows.Task, timeout_s: float | None) -> Result:
+        return self._run(flows.solve(task, timeout_s, self.retry))
+
+    def _run(self, flow: flows.Flow[T]) -> T:
+        sent: Any = None
+        try:
+            while True:
+                step = flow.send(sent)
+                if isinstance(step, flows.Pause):
+                    time.sleep(step.seconds)
+                    sent = None
+                else:
+                    sent = self._carry_out(step)
+        except StopIteration as end:
+            return cast(T, end.value)
+
+    def _carry_out(self, call: flows.Call) -> flows.Answer:
+        content = None if call.body is None else call.body.slices()
+        try:
+            response = self._http.request(
+                call.method, call.path, params=dict(call.params), headers=headers_of(call), content=content,
+                timeout=httpx.Timeout(call.timeout_s, connect=5.0),
+            )  # fmt: skip
+        except httpx.TransportError as error:
+            return flows.Answer(0, {}, b"", f"{type(error).__name__}: {error}")
+        return _answer(response)
+
+
+def headers_of(call: flows.Call) -> dict[str, str]:
+    """The headers of a call; the length of a body is known, so that it is not sent in chunks."""
+    return {**call.headers, **({"Content-Length": str(call.body.length)} if call.body else {})}
+
+
+def _answer(response: httpx.Response) -> flows.Answer:
+    return flows.Answer(response.status_code, response.headers, response.content)
+
+
+def as_completed(jobs: Sequence[Job], concurrency: int = 64) -> Iterator[Job]:
+    """The jobs in the order in which they end."""
+    from concurrent.futures import as_completed as completed
+
+    with ThreadPoolExecutor(max(1, min(concurrency, len(jobs)))) as pool:
+        ended = {pool.submit(job.wait): job for job in jobs}
+        for future in completed(ended):
+            future.result()
+            yield ended[future]

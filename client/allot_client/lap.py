@@ -1,0 +1,54 @@
+"""`lap.lapjv` (the packages lap and lapx), solved by Allot: change the import and nothing else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from allot_client.arrays import Array, given
+from allot_client.scipy import default_client
+
+
+def lapjv(
+    cost: Any, extend_cost: bool = False, cost_limit: float = np.inf, return_cost: bool = True
+) -> tuple[Any, ...]:
+    """Solve the linear assignment problem; see lapx's documentation.
+
+    With a finite `cost_limit` a pair is formed only where it costs less than leaving both lines unassigned for
+    `cost_limit`.
+
+    Returns:
+        The cost of the pairs (where `return_cost`), the column of each row, the row of each column; -1 for none.
+
+    Raises:
+        ValueError: not a matrix; not square, without `extend_cost` or a limit; no feasible assignment.
+    """
+    matrix = np.asarray(given(cost).value)
+    if matrix.ndim != 2:
+        raise ValueError("2-dimensional array expected")
+    n_rows, n_cols = matrix.shape
+    limited = cost_limit < np.inf
+    if n_rows != n_cols and not extend_cost and not limited:
+        raise ValueError("Square cost array expected. If cost is intentionally non-square, pass extend_cost=True.")
+    if matrix.size == 0:
+        x, y = np.full(n_rows, -1), np.full(n_cols, -1)
+        return (0.0, x, y) if return_cost else (x, y)
+    answer = default_client().lap(_with_limit(matrix, cost_limit) if limited else matrix)
+    if answer.termination == "infeasible":
+        raise ValueError("cost matrix is infeasible")
+    x = np.where(answer.assignment[:n_rows] < n_cols, answer.assignment[:n_rows], -1)
+    rows = np.flatnonzero(x >= 0)
+    y = np.full(n_cols, -1)
+    y[x[rows]] = rows
+    total = float(matrix[rows, x[rows]].sum())
+    return (total, x, y) if return_cost else (x, y)
+
+
+def _with_limit(matrix: Array, limit: float) -> Array:
+    """The matrix with a way out for each line, at half the limit; a pair of lines that leave costs the limit."""
+    n_rows, n_cols = matrix.shape
+    wide = np.full((n_rows + n_cols, n_rows + n_cols), limit / 2)
+    wide[:n_rows, :n_cols] = matrix
+    wide[n_rows:, n_cols:] = 0
+    return wide

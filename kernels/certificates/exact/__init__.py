@@ -1,0 +1,84 @@
+"""A third, slow implementation of the certificates, to be read: whole numbers and 60 decimal digits, nothing else.
+
+NumPy reads the arrays; all arithmetic is Python's integers, fractions and decimals. Nothing here is shared with a
+solver or with the certificates that answer jobs.
+"""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kernels.certificates.exact import assignment, auction, quadratic, transport
+from kernels.certificates.exact.statement import Claim, Inputs, Statement
+from kernels.problems.arrays import Array, Csr
+
+__all__ = ["Claim", "Statement", "recheck"]
+
+
+def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
+    """Say of each statement of an answer whether it holds, from the problem as it was given.
+
+    Args:
+        inputs: arrays by name; +inf in a cost and -inf in a benefit or in a cost to maximise forbid the entry.
+        options: the job's options by name; those left out have their defaults.
+    """
+    given = dict(options)
+    if solver == "auction":
+        if given.get("allow_unassigned") and "reject" not in inputs:
+            inputs = {**inputs, "reject": _zeros(inputs)}
+        return auction.check(inputs, given, claim)
+    if solver == "uot":
+        return transport.check(inputs, given, claim)
+    if solver == "qap":
+        fixed = {int(i): int(k) for i, k in (given.get("fixed") or {}).items()}
+        return quadratic.check(inputs, fixed, claim)
+    cost = inputs["cost"]
+    assert not isinstance(cost, Csr)
+    if cost.ndim == 2:
+        return assignment.check(inputs, bool(given.get("maximize")), claim)
+    return _batch(inputs, bool(given.get("maximize")), claim)
+
+
+def _batch(inputs: Inputs, maximize: bool, claim: Claim) -> list[Statement]:
+    """Each problem of a batch by itself: what the facts list of it."""
+    cost, sizes = inputs["cost"], inputs.get("sizes")
+    assert not isinstance(cost, Csr)
+    assert not isinstance(sizes, Csr)
+    said = []
+    for k, part in enumerate(problems_of(claim, len(cost))):
+        rows, columns = cost.shape[1:] if sizes is None else sizes[k].tolist()
+        arrays = {name: _own(name, array, k, rows, columns) for name, array in claim.arrays.items()}
+        one = replace(part, arrays=arrays)
+        for statement in assignment.check({"cost": cost[k, :rows, :columns]}, maximize, one):
+            said.append(replace(statement, name=f"problem {k}: {statement.name}"))
+    return said
+
+
+def problems_of(claim: Claim, count: int) -> list[Claim]:
+    """What is said of each problem of a batch."""
+    listed = claim.facts.get("problems")
+    if not isinstance(listed, dict):
+        raise KeyError("the certificate's facts list no problems")
+    names = ("terminations", "objectives", "bounds", "gaps")
+    rows = zip(*(listed[name] for name in names), strict=True)
+    found = [Claim(word, objective, bound, gap, None, None, {}) for word, objective, bound, gap in rows]
+    if len(found) != count:
+        raise KeyError(f"the certificate's facts list {len(found)} problems of {count}")
+    return found
+
+
+def _own(name: str, array: Array, k: int, rows: int, columns: int) -> Array:
+    """A problem's part of an array of a batch, without what pads it to the largest problem."""
+    if name.endswith("_finer"):
+        return array[:, k, : columns if name.startswith("v") else rows]
+    if name.startswith("hall_"):
+        return np.flatnonzero(array[k])
+    return array[k, : columns if name == "v" else rows]
+
+
+def _zeros(inputs: Inputs) -> Array:
+    given = inputs.get("benefit", inputs.get("x"))
+    assert given is not None
+    return np.zeros(given.shape[0], np.int64)

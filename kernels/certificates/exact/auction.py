@@ -1,0 +1,169 @@
+"""Assignment by auction, checked in whole numbers: each line here is one line of the theory.
+
+The problem: give every row a column of its own (or, with `reject`, its reject price instead) so that the sum is
+greatest. For any prices p >= 0, sum_j p_j + sum_i max(reject_i, max_j b_ij - p_j) is at least that sum.
+"""
+
+from fractions import Fraction
+from math import isqrt
+from typing import Any
+
+import numpy as np
+
+from kernels.certificates.exact.assignment import earned, stated_bound
+from kernels.certificates.exact.statement import (
+    Claim,
+    Inputs,
+    Statement,
+    gap_statements,
+    near,
+    permitted,
+    plain,
+    rational,
+)
+from kernels.problems.arrays import Array, Csr
+
+Rows = list[dict[int, Fraction]]
+"""By row: its permitted columns and their benefits."""
+
+
+def check(inputs: Inputs, options: dict[str, Any], claim: Claim) -> list[Statement]:
+    """Every statement of an answer. `inputs`: benefit (dense or CSR) or x and y; `reject` where rows may stay free."""
+    rows, data, slack = benefits(inputs, options, claim)
+    if claim.termination == "infeasible":
+        return [_no_room(rows, claim, "reject" in inputs)]
+    reject = inputs.get("reject")
+    assert not isinstance(reject, Csr)
+    prices, assignment = claim.arrays["prices"], claim.arrays["assignment"].tolist()
+    worth, wrong = pairs(rows, assignment, None if reject is None else reject.tolist())
+    if wrong:
+        return [Statement("answer", False, wrong)]
+    missing = sum(one is None for one in worth)
+    said = [Statement("answer", True, f"{len(worth) - missing} rows are settled, {missing} are not; no column twice")]
+    objective = None if missing else sum((one for one in worth if one is not None), Fraction(0))
+    magnitude = sum((abs(one) for one in worth if one is not None), Fraction(0))
+    said.append(_objective(claim, objective, magnitude * (len(worth) + 1) / 2**53 + slack))
+    exact = all(array.dtype.kind == "i" for array in data)
+    finite = bool(np.isfinite(prices).all())
+    bound = price_bound(rows, [rational(p) for p in prices.tolist()], reject) if finite else None
+    shown = [] if bound is None else [Fraction(bound.__floor__()) if exact else bound - slack]
+    said.append(stated_bound(claim, shown, maximize=True))
+    said += gap_statements(claim, None if objective is None else objective + slack, maximize=True)
+    if claim.optimal:
+        duals = _duals(claim, assignment)
+        said.append(earned(claim, magnitude + duals, _smallest(rows, reject), *data))
+    if claim.termination == "gap_reached":
+        said.append(_within(claim, len(worth)))
+    return said
+
+
+def benefits(inputs: Inputs, options: dict[str, Any], claim: Claim) -> tuple[Rows, list[Array], Fraction]:
+    """The permitted entries of every row, the arrays they come from, and what distances worked out in float64 lose."""
+    given, reject = inputs.get("benefit"), inputs.get("reject")
+    others = [reject] if isinstance(reject, np.ndarray) else []
+    if given is None:
+        return _distances(inputs, options, claim)
+    if isinstance(given, Csr):
+        values, columns, ends = given.values.tolist(), given.indices.tolist(), given.indptr.tolist()
+        rows = [{columns[k]: Fraction(values[k]) for k in range(ends[i], ends[i + 1])} for i in range(given.shape[0])]
+        return rows, [given.values, *others], Fraction(0)
+    rows = [{j: Fraction(b) for j, b in enumerate(row) if permitted(b)} for row in given.tolist()]
+    return rows, [given, *others], Fraction(0)
+
+
+def _distances(inputs: Inputs, options: dict[str, Any], claim: Claim) -> tuple[Rows, list[Array], Fraction]:
+    """Benefits of points: minus each distance, whose float64 value is within (d + 2) 2^-53 of it, relatively."""
+    x, y = inputs["x"], inputs["y"]
+    assert not isinstance(x, Csr)
+    assert not isinstance(y, Csr)
+    metric = options.get("metric") or "sqeuclidean"
+    near = claim.arrays.get("neighbours")
+    points_x, points_y = (([[Fraction(c) for c in point] for point in cloud.tolist()]) for cloud in (x, y))
+    rows: Rows = []
+    for i, p in enumerate(points_x):
+        columns = range(len(points_y)) if near is None else near[i].tolist()
+        rows.append({j: -_distance(p, points_y[j], metric) for j in columns})
+    most = sum((max((abs(b) for b in row.values()), default=Fraction(0)) for row in rows), Fraction(0))
+    lost = Fraction(x.shape[1] * len(rows), 2**530 if metric == "euclidean" else 2**1070)  # squares that underflow
+    return rows, [np.zeros(0)], most * (x.shape[1] + 4) / 2**52 + lost
+
+
+def _distance(p: list[Fraction], q: list[Fraction], metric: str) -> Fraction:
+    steps = [abs(a - b) for a, b in zip(p, q, strict=True)]
+    if metric == "cityblock":
+        return sum(steps, Fraction(0))
+    squared = sum((step * step for step in steps), Fraction(0))
+    if metric == "sqeuclidean":
+        return squared
+    places = 2**240  # the root of a fraction to 2^-120 of it
+    return Fraction(isqrt(squared.numerator * squared.denominator * places), squared.denominator * 2**120)
+
+
+def pairs(rows: Rows, assignment: list[int], reject: list[Any] | None) -> tuple[list[Fraction | None], str]:
+    """What each row adds to the objective (None: nothing yet), and a sentence when this is no assignment."""
+    if len(assignment) != len(rows):
+        return [], f"{len(assignment)} rows are answered, the problem has {len(rows)}"
+    taken = [j for j in assignment if j != -1]
+    if len(set(taken)) < len(taken):
+        return [], "a column is taken twice"
+    if any(j != -1 and j not in row for j, row in zip(assignment, rows, strict=True)):
+        return [], "a pair is not permitted"
+    free = [None if reject is None else Fraction(price) for price in reject or [0] * len(rows)]
+    return [free[i] if j == -1 else rows[i][j] for i, j in enumerate(assignment)], ""
+
+
+def price_bound(rows: Rows, prices: list[Fraction], reject: Array | None) -> Fraction | None:
+    """sum_j p_j + sum_i max(reject_i, max_j b_ij - p_j) of prices p >= 0; None where a row has nothing to take."""
+    prices = [max(price, Fraction(0)) for price in prices]
+    bound = sum(prices, Fraction(0))
+    for i, row in enumerate(rows):
+        offers = [benefit - prices[j] for j, benefit in row.items()]
+        offers += [] if reject is None else [Fraction(reject.tolist()[i])]
+        if not offers:
+            return None
+        bound += max(offers)
+    return bound
+
+
+def _objective(claim: Claim, objective: Fraction | None, slack: Fraction) -> Statement:
+    if objective is None or claim.objective is None:
+        return Statement("objective", objective is None and claim.objective is None, f"{claim.objective} is stated")
+    right = near(claim.objective, objective, slack + Fraction(1, 2**1074))
+    return Statement("objective", right, f"{claim.objective} is stated, {plain(objective)} found")
+
+
+def _duals(claim: Claim, assignment: list[int]) -> Fraction:
+    """The magnitudes of the duals of the chosen pairs: a row's profit and its column's price; 0 where one is none."""
+    if not all(np.isfinite(claim.arrays[name]).all() for name in ("profits", "prices")):
+        return Fraction(0)
+    profits, prices = (claim.arrays[name].tolist() for name in ("profits", "prices"))
+    terms = [abs(Fraction(profits[i])) + (abs(Fraction(prices[j])) if j >= 0 else 0) for i, j in enumerate(assignment)]
+    return sum(terms, Fraction(0))
+
+
+def _smallest(rows: Rows, reject: Array | None) -> Fraction:
+    """The sum over the rows of the smallest permitted |entry| that is not 0."""
+    least = Fraction(0)
+    for i, row in enumerate(rows):
+        entries = [abs(b) for b in row.values() if b]
+        entries += [] if reject is None else [abs(Fraction(x)) for x in reject.tolist()[i : i + 1] if x]
+        least += min(entries, default=Fraction(0))
+    return least
+
+
+def _within(claim: Claim, n_rows: int) -> Statement:
+    """Whether the gap is what the asked epsilon promises."""
+    epsilon = claim.facts.get("epsilon")
+    if epsilon is None or claim.gap_abs is None:
+        return Statement("gap reached", False, "an epsilon was reached, it says, without an epsilon or a gap")
+    promise = n_rows * rational(epsilon)
+    return Statement("gap reached", rational(claim.gap_abs) <= promise, f"{claim.gap_abs} of at most {plain(promise)}")
+
+
+def _no_room(rows: Rows, claim: Claim, may_stay: bool) -> Statement:
+    """Some rows together have fewer columns than they are."""
+    named = sorted(set(claim.arrays["hall_rows"].tolist()))
+    seen = {j for i in named if 0 <= i < len(rows) for j in rows[i]}
+    inside = all(0 <= i < len(rows) for i in named)
+    words = f"{len(named)} rows have edges to {len(seen)} columns only"
+    return Statement("infeasible", inside and not may_stay and len(seen) < len(named), words)

@@ -1,0 +1,52 @@
+"""Which duals to start from are worth starting from: a warm start may cost time, never the answer.
+
+A search adds and subtracts costs and prices in float64. Prices of 1e15 beside costs of 1 leave those a few bits, and
+the search then tells good pairs from bad ones no longer. Useful duals are of the size of the costs, whose middle is
+taken from a sample: it does not follow a few entries that stand for "never". Duals beyond OUT_OF_PROPORTION times that
+are dropped, and the start is a cold one. What passes is cut to 4 max |cost|, as garbage may be large and still pass.
+Integers lose no bits, and are only cut.
+"""
+
+import numpy as np
+
+from kernels.problems import Array
+from kernels.problems.arrays import permitted
+
+OUT_OF_PROPORTION = 2.0**16
+SAMPLE = 1 << 12
+
+
+def proportionate(weights: Array, u0: Array | None, v0: Array | None) -> tuple[Array | None, Array | None]:
+    """(u0, v0) with None for what is out of proportion to `weights`, which are on the host and read in few places."""
+    if weights.dtype.kind == "i" or (u0 is None and v0 is None):
+        return u0, v0
+    most = OUT_OF_PROPORTION * middle(weights)
+    kept = [None if given is None or np.abs(given).max() > most else given for given in (u0, v0)]
+    return kept[0], kept[1]
+
+
+def cut(given: Array | None, most: int | float, exact: bool) -> Array | None:
+    """Duals within +-most, in int64 (`exact`) or float64."""
+    if given is None:
+        return None
+    return np.clip(np.rint(given), -most, most).astype(np.int64) if exact else np.clip(given, -most, most).astype(float)
+
+
+def middle(weights: Array) -> float:
+    """The median size of a sample of the permitted non-zero entries; 0 where it has none."""
+    flat = weights.reshape(-1)[:: max(1, weights.size // SAMPLE)]
+    sample = np.abs(flat[permitted(flat)].astype(np.float64))
+    sample = sample[sample > 0]
+    return float(np.median(sample)) if sample.size else 0.0
+
+
+def largest(weights: Array) -> int | float:
+    """max |weight| of what is permitted; 0 where nothing is."""
+    found: int | float = 0
+    step = max(1, (1 << 19) // weights.shape[1])
+    for first in range(0, len(weights), step):
+        block = weights[first : first + step]
+        known = block[permitted(block)]
+        if known.size:
+            found = max(found, -known.min().item(), known.max().item())
+    return found

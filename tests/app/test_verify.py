@@ -1,0 +1,132 @@
+"""`allot verify`: right answers hold, and whatever is changed in them, or in the problem, is found."""
+
+import hashlib
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.sparse import csr_array, save_npz
+
+from app.cli import main
+
+Printed = pytest.CaptureFixture[str]
+
+
+def solved(capsys: Printed, *arguments: str) -> dict[str, Any]:
+    assert main(["solve", *arguments, "--json"]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+def verified(tmp_path: Path, capsys: Printed, document: dict[str, Any], *arguments: str) -> tuple[int, str]:
+    (tmp_path / "answer.json").write_text(json.dumps(document))
+    status = main(["verify", str(tmp_path / "answer.json"), *arguments])
+    return status, capsys.readouterr().out
+
+
+@pytest.fixture
+def cost(tmp_path: Path) -> str:
+    np.save(tmp_path / "c.npy", np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]]))
+    return str(tmp_path / "c.npy")
+
+
+def test_a_right_answer_holds(tmp_path: Path, capsys: Printed, cost: str) -> None:
+    document = solved(capsys, cost)
+    for given in (cost, f"cost={cost}"):
+        status, out = verified(tmp_path, capsys, document, given)
+        assert status == 0
+        assert "NO" not in out
+        assert "yes          bound" in out
+
+
+@pytest.mark.parametrize("name", ["objective", "termination"])
+def test_a_changed_answer_does_not(tmp_path: Path, capsys: Printed, cost: str, name: str) -> None:
+    document = solved(capsys, cost)
+    document[name] = {"objective": 4, "termination": "infeasible"}[name]
+    status, _ = verified(tmp_path, capsys, document, cost)
+    assert status in (1, 2)
+    document = solved(capsys, cost)
+    document["certificate"]["bound"] += 1
+    status, out = verified(tmp_path, capsys, document, cost)
+    assert status == 1
+    assert "NO           bound" in out
+
+
+def test_another_problem_does_not(tmp_path: Path, capsys: Printed, cost: str) -> None:
+    document = solved(capsys, cost)
+    np.save(tmp_path / "d.npy", np.array([[4, 2, 3], [2, 0, 5], [3, 2, 2]]))
+    assert verified(tmp_path, capsys, document, str(tmp_path / "d.npy"))[0] == 1
+
+
+def test_the_options_are_those_of_the_job(tmp_path: Path, capsys: Printed, cost: str) -> None:
+    document = solved(capsys, cost, "-o", "maximize=true")
+    assert document["options"] == {"maximize": True}
+    assert verified(tmp_path, capsys, document, cost)[0] == 0
+    assert verified(tmp_path, capsys, document, cost, "-o", "maximize=false")[0] == 1
+
+
+def test_every_solver(tmp_path: Path, capsys: Printed, cost: str) -> None:
+    save_npz(tmp_path / "g.npz", csr_array(np.array([[7, 4, 0], [0, 6, 3], [5, 0, 8]])))
+    (tmp_path / "a.dat").write_text("3\n0 1 2\n1 0 3\n2 3 0\n0 5 1\n5 0 2\n1 2 0\n")
+    for arguments in ([str(tmp_path / "g.npz")], [str(tmp_path / "a.dat")], [cost, "--solver", "auction"]):
+        document = solved(capsys, *arguments)
+        assert verified(tmp_path, capsys, document, arguments[0])[0] == 0, arguments
+    document = solved(capsys, cost, "--solver", "uot", "-o", "reg=0.5")
+    status, out = verified(tmp_path, capsys, document, cost)
+    assert "yes          objective" in out
+    assert status in (0, 1)
+
+
+def test_arrays_beside_the_answer(tmp_path: Path, capsys: Printed, cost: str) -> None:
+    document = solved(capsys, cost)
+    np.savez(tmp_path / "r.npz", assignment=document.pop("assignment"), **document.pop("duals"))
+    document["assignment"] = {"blob": "sha256:0", "dtype": "int64", "shape": [3]}
+    assert verified(tmp_path, capsys, document, cost)[0] == 2
+    assert verified(tmp_path, capsys, document, cost, "--arrays", str(tmp_path / "r.npz"))[0] == 0
+
+
+def digest(array: Any) -> str:
+    file = io.BytesIO()
+    np.save(file, array)
+    return f"sha256:{hashlib.sha256(file.getvalue()).hexdigest()}"
+
+
+def test_the_inputs_are_those_that_were_solved(tmp_path: Path, capsys: Printed, cost: str) -> None:
+    right = digest(np.load(cost))
+    document = solved(capsys, cost)
+    form = {"format": "npy", "dtype": "int64", "shape": [3, 3]}
+    for reference in (right, {"kind": "array", "digest": right}, {"blob": right, **form}):
+        document["input_digests"] = {"cost": reference}
+        assert verified(tmp_path, capsys, document, cost)[0] == 0
+    wrong = ("sha256:0", {"blob": right, **form, "dtype": "float64"}, {"blob": right, **form, "shape": [9]})
+    for reference in wrong:
+        document["input_digests"] = {"cost": reference}
+        assert verified(tmp_path, capsys, document, cost)[0] == 1
+    document["input_digests"] = {"cost": right, "v0": right}
+    assert verified(tmp_path, capsys, document, cost)[0] == 1
+
+
+def test_what_was_posted_is_a_problem_too(tmp_path: Path, capsys: Printed) -> None:
+    posted = {"solver": "lap", "inputs": {"cost": [[4, 1], [2, None]]}, "options": {}}
+    (tmp_path / "job.json").write_text(json.dumps(posted))
+    arrays = {"assignment": [1, 0], "duals": {"u": [1, 2], "v": [0, 0]}}
+    certificate = {"bound": 3, "gap_abs": 0, "gap_rel": 0.0, "max_violation": 0, "holds": True, "proved": ""}
+    document = {"solver": "lap", "termination": "optimal", "objective": 3, "certificate": certificate, **arrays}
+    assert verified(tmp_path, capsys, document, str(tmp_path / "job.json"))[0] == 0
+    document["assignment"] = [0, 1]
+    assert verified(tmp_path, capsys, document, str(tmp_path / "job.json"))[0] == 1
+
+
+def test_wrong_input(tmp_path: Path, capsys: Printed, cost: str) -> None:
+    assert main(["verify", str(tmp_path / "none.json"), cost]) == 2
+    (tmp_path / "answer.json").write_text("{")
+    assert main(["verify", str(tmp_path / "answer.json"), cost]) == 2
+    (tmp_path / "answer.json").write_text('{"solver": "lap"}')
+    assert main(["verify", str(tmp_path / "answer.json"), cost]) == 2
+    capsys.readouterr()
+    document = solved(capsys, cost)
+    assert verified(tmp_path, capsys, document, str(tmp_path / "none.npy"))[0] == 2
+    assert verified(tmp_path, capsys, {**document, "solver": "tsp"}, cost)[0] == 2

@@ -1,0 +1,89 @@
+"""Dense linear assignment: shapes, weights, forbidden entries, batches, starts and options of every kind."""
+
+from typing import Any
+
+import numpy as np
+
+import kernels
+from kernels import Array
+from tests.fuzz.case import Case
+from tests.fuzz.draw import (
+    DENSITIES,
+    Draw,
+    chance,
+    floats,
+    garbage,
+    holes,
+    integers,
+    narrowed,
+    one_of,
+    scale_of,
+    time_limit,
+)
+
+HEADROOM = 32
+"""Weights may have this much less than int64 holds, over the number of lines."""
+
+
+def draw(draw: Draw, device: str) -> Case:
+    """One case."""
+    shape = _shape(draw)
+    maximize = chance(draw, 30)
+    family, cost = _cost(draw, shape, maximize)
+    inputs: dict[str, Any] = {"cost": cost}
+    if len(shape) == 3 and chance(draw, 50):
+        inputs["sizes"] = np.stack([draw.wholes(1, n, shape[:1]) for n in shape[1:]], axis=1)
+        family += ", ragged"
+    if chance(draw, 35):
+        family += ", started"
+        inputs |= _start(draw, cost)
+    return Case("lap", family, inputs, _options(draw, maximize, device), time_limit(draw))
+
+
+def _shape(draw: Draw) -> tuple[int, ...]:
+    kind = one_of(draw, ("square", "wide", "tall", "square", "line", "batch", "larger"))
+    n = draw.whole(1, 6)
+    if kind == "square":
+        return n, n
+    if kind == "line":
+        return one_of(draw, ((1, n), (n, 1)))
+    if kind == "batch":
+        return draw.whole(1, 4), draw.whole(1, 5), draw.whole(1, 5)
+    if kind == "larger":
+        return draw.whole(7, 14), draw.whole(7, 14)
+    more = n + draw.whole(1, 4)
+    return (n, more) if kind == "wide" else (more, n)
+
+
+def _cost(draw: Draw, shape: tuple[int, ...], maximize: bool) -> tuple[str, Array]:
+    if chance(draw, 45):
+        most = (2**63 - 1) // (HEADROOM * (shape[-2] + shape[-1]))
+        kind, cost = integers(draw, shape, most)
+        barred = holes(draw, shape, one_of(draw, DENSITIES)) if chance(draw, 25) else None
+        if barred is None or not hasattr(kernels, "FORBIDDEN"):
+            return f"integers, {kind}", narrowed(draw, cost)
+        return f"integers, {kind}, forbidden", np.where(barred, kernels.FORBIDDEN, cost)
+    kind, cost = floats(draw, shape)
+    if chance(draw, 25):
+        barred = holes(draw, shape, one_of(draw, DENSITIES))
+        cost, kind = np.where(barred, -np.inf if maximize else np.inf, cost), f"{kind}, forbidden"
+    return f"floats, {kind}", narrowed(draw, cost)
+
+
+def _start(draw: Draw, cost: Array) -> dict[str, Array]:
+    weights = cost.astype(float)
+    scale = scale_of(np.where(weights < -9e18, 0, weights)) if cost.dtype.kind == "i" else scale_of(cost)
+    v0 = garbage(draw, (*cost.shape[:-2], cost.shape[-1]), scale)
+    u0 = garbage(draw, cost.shape[:-1], scale)
+    return one_of(draw, ({"v0": v0}, {"u0": u0, "v0": v0}, {"u0": u0}))
+
+
+def _options(draw: Draw, maximize: bool, device: str) -> dict[str, Any]:
+    options: dict[str, Any] = {"maximize": True} if maximize else {}
+    if chance(draw, 30):
+        options["method"] = one_of(draw, ("auto", "sap") if device == "cpu" else ("auto", "sap", "hungarian", "tree"))
+    if chance(draw, 8):
+        options["iteration_limit"] = draw.whole(0, 5)
+    if chance(draw, 15):
+        options["deterministic"] = True
+    return options

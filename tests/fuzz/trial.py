@@ -1,0 +1,46 @@
+"""One case from its number to its verdicts, counted."""
+
+from typing import Any
+
+from tests.fuzz.judge import SEVERE, Verdict, judge
+from tests.fuzz.mutate import mutants
+from tests.fuzz.outcome import run
+from tests.fuzz.pool import KEPT, Failure, Plan, Tally, case_of
+
+MUTATED = 4
+"""Every so many cases the answer is corrupted as well."""
+
+
+def verdicts(plan: Plan, case: Any) -> tuple[str, list[Verdict]]:
+    """How a case came out, and what is wrong with it."""
+    if plan.url:
+        from tests.fuzz.over_http import ask
+
+        return ask(plan.url, case, plan.limit_s)
+    outcome = run(case, plan.device, plan.limit_s)  # type: ignore[arg-type]
+    if outcome.turned_away:
+        return "turned away", []
+    found = judge(case, outcome)
+    return (found[0].kind if found else "right"), found
+
+
+def try_case(plan: Plan, k: int, tally: Tally) -> None:
+    """Run case k and count it."""
+    case = case_of(plan, k)
+    try:
+        kind, found = verdicts(plan, case)
+    except Exception as error:  # an answer that no check foresaw
+        kind, found = "refused", [Verdict("refused", f"cannot be judged: {type(error).__name__}: {error}")]
+    worst = next((v for severe in SEVERE for v in found if v.kind == severe), found[0] if found else None)
+    tally.counts[case.solver, case.family, kind if worst is None else worst.kind] += 1
+    if worst is not None and len(tally.failures) < KEPT:
+        tally.failures.append(Failure(case.solver, k, case.family, worst.kind, worst.why))
+    if plan.mutate and not plan.url and not found and kind == "right" and k % MUTATED == 0:
+        for what, mutant in mutants(case, plan, k):
+            if mutant is not None and mutant.kind == "raised":
+                tally.mutations[case.solver, "raised"] += 1
+                continue
+            tally.mutations[case.solver, mutant.kind if mutant else "covered"] += 1
+            if mutant is not None and len(tally.failures) < KEPT:
+                why = f"after a corrupted {what}: {mutant.kind}: {mutant.why}"
+                tally.failures.append(Failure(case.solver, k, case.family, "mutation", why))

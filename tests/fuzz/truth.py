@@ -1,0 +1,168 @@
+"""The claims of an answer against the true optimum of its problem, which oracles.py works out."""
+
+from collections.abc import Iterator
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from kernels import Array, Csr
+from kernels.certificates.exact import Claim, problems_of
+from kernels.certificates.exact import auction as exact_auction
+from kernels.certificates.exact.assignment import EARNED, FROM_DATA
+from kernels.certificates.exact.quadratic import Problem
+from kernels.certificates.exact.statement import dyadic, plain, rational
+from tests.fuzz import carried, oracles
+from tests.fuzz.case import Case
+
+Found = Iterator[tuple[str, str]]
+PARTIAL = ("time_limit", "iteration_limit", "stopped")
+
+
+def against_optimum(case: Case, claim: Claim) -> Found:
+    """(verdict, why) for each claim that the optimum refutes."""
+    if case.solver == "uot":
+        yield from carried.against(case, claim)
+    elif case.solver == "lap" and case.inputs["cost"].ndim == 3:
+        yield from _batch(case, claim)
+    else:
+        best, slack, integer, maximize = optimum(case, claim)
+        yield from _compare(claim, best, slack, integer, maximize)
+
+
+def optimum(case: Case, claim: Claim | None = None) -> tuple[Fraction | None, Fraction, bool, bool]:
+    """(optimum or None when infeasible, what distances in float64 may lose, integers?, maximised?)."""
+    if case.solver == "lap":
+        maximize = bool(case.options.get("maximize"))
+        cost = case.inputs["cost"]
+        return _lap(cost, maximize), Fraction(0), cost.dtype.kind == "i", maximize
+    if case.solver == "auction":
+        best, slack, integer = _auction(case, claim)
+        return best, slack, integer, True
+    fixed = case.options.get("fixed") or {}
+    problem = Problem(case.inputs, fixed)
+    found = oracles.least_quadratic(problem.flow, problem.distance, problem.linear)
+    best = None if found is None else Fraction(found, 2**problem.shift)
+    return best, Fraction(0), problem.integer, False
+
+
+def must_answer(case: Case, claim: Claim) -> bool:
+    """Whether an objective has to be there: the problem has answers, and nothing is forbidden that could be hard."""
+    if claim.termination == "infeasible" or case.solver == "uot":
+        return False
+    if case.solver == "lap" and case.inputs["cost"].ndim == 3:
+        return False
+    if claim.termination in PARTIAL and _is_sparse(case):
+        return False  # a partial answer may have run into a dead end
+    return optimum(case, claim)[0] is not None
+
+
+def _is_sparse(case: Case) -> bool:
+    given = case.inputs.get("cost", case.inputs.get("benefit", case.inputs.get("linear")))
+    if given is None:
+        return "neighbours" in case.options
+    if isinstance(given, Csr):
+        return "reject" not in case.inputs and not case.options.get("allow_unassigned")
+    return any(entry is None for row in dyadic(given)[0][0] for entry in row)
+
+
+def _compare(claim: Claim, best: Fraction | None, slack: Fraction, integer: bool, maximize: bool) -> Found:
+    if claim.termination == "infeasible":
+        if best is not None:
+            yield "wrong", f"infeasible, it says; the optimum is {plain(best)}"
+        return
+    if best is None:
+        if claim.objective is not None and claim.optimal:
+            yield "wrong", f"objective {claim.objective} of a problem without answers"
+        return
+    sign = -1 if maximize else 1
+    if claim.bound is not None and sign * (rational(claim.bound) - best) > slack:
+        yield "misleading", f"bound {claim.bound} is beyond the optimum {plain(best)}"
+    if claim.objective is None:
+        return
+    worse = sign * (rational(claim.objective) - best)
+    if claim.gap_abs is not None and worse > rational(claim.gap_abs) + slack + rounding(claim):
+        yield "misleading", f"gap {claim.gap_abs}, and the optimum {plain(best)} is {plain(worse)} better"
+    if claim.optimal and (worse != 0 if integer else worse > limit(claim, best) + slack):
+        yield "wrong", f"{claim.objective} is optimal, it says; {plain(best)} is"
+
+
+def rounding(claim: Claim) -> Fraction:
+    """One rounding of the stated objective; the gap itself is re-checked without it."""
+    return Fraction(0) if isinstance(claim.objective, int) else abs(rational(claim.objective or 0)) / 2**52
+
+
+def limit(claim: Claim, best: Fraction) -> Fraction:
+    """Far above what any rounding explains, whatever the data: what no optimum in floats may be away."""
+    return max(abs(best), abs(rational(claim.objective or 0))) * FROM_DATA + EARNED * _magnitude(claim)
+
+
+def _magnitude(claim: Claim) -> Fraction:
+    names = ("u", "v", "profits", "prices")
+    sizes = [abs(claim.arrays[name].astype(float)).sum() for name in names if name in claim.arrays]
+    return Fraction(float(sum(sizes))) if np.isfinite(sum(sizes)) else Fraction(0)
+
+
+def _lap(cost: Array, maximize: bool) -> Fraction | None:
+    (table,), shift = dyadic(cost)
+    sign = -1 if maximize else 1
+    best = oracles.least_assignment([[None if c is None else sign * c for c in row] for row in table])
+    return None if best is None else Fraction(sign * best, 2**shift)
+
+
+def _auction(case: Case, claim: Claim | None) -> tuple[Fraction | None, Fraction, bool]:
+    given: dict[str, Any] = dict(case.inputs)
+    if case.options.get("allow_unassigned") and "reject" not in given:
+        given["reject"] = np.zeros(given.get("benefit", given.get("x")).shape[0], np.int64)  # type: ignore[union-attr]
+    seen = claim if claim is not None else Claim("", None, None, None, None, None, {})
+    rows, data, slack = exact_auction.benefits(given, case.options, seen)
+    n_cols = (given["benefit"] if "benefit" in given else given["y"]).shape[0 if "y" in given else 1]
+    below = max((b.denominator for row in rows for b in row.values()), default=1)
+    reject = [Fraction(x) for x in given["reject"].tolist()] if "reject" in given else None
+    below = max([below, *(x.denominator for x in reject or [])])
+    table: list[list[int | None]] = []
+    for i, row in enumerate(rows):
+        line: list[int | None] = [None if j not in row else -int(row[j] * below) for j in range(n_cols)]
+        if reject is not None:
+            line += [-int(reject[i] * below) if k == i else None for k in range(len(rows))]
+        table.append(line)
+    best = oracles.least_assignment(table)
+    exact = all(array.dtype.kind == "i" for array in data)
+    return (None if best is None else Fraction(-best, below)), slack, exact
+
+
+def _batch(case: Case, claim: Claim) -> Found:
+    """The sums over the problems that have an answer, and each problem's own numbers where the facts list them."""
+    cost, sizes = case.inputs["cost"], case.inputs.get("sizes")
+    maximize, integer = bool(case.options.get("maximize")), cost.dtype.kind == "i"
+    optima = []
+    for k in range(len(cost)):
+        rows, columns = cost.shape[1:] if sizes is None else sizes[k].tolist()
+        optima.append(_lap(cost[k, :rows, :columns], maximize))
+    try:
+        claims = problems_of(claim, len(cost))
+    except KeyError as error:
+        yield "wrong", str(error)
+        return
+    for k, (best, one) in enumerate(zip(optima, claims, strict=True)):
+        for kind, why in _compare(one, best, Fraction(0), integer, maximize):
+            yield kind, f"problem {k}: {why}"
+        if best is not None and one.objective is None and one.termination not in PARTIAL:
+            yield "refused", f"problem {k} has answers and no objective"
+    if claim.objective is not None:
+        yield from _sums(claim, claims, maximize)
+
+
+def _sums(claim: Claim, claims: list[Claim], maximize: bool) -> Found:
+    """Whether objective and bound of the whole are sums over the problems that have an objective."""
+    solved = [one for one in claims if one.objective is not None]
+    total = sum((rational(one.objective) for one in solved), Fraction(0))
+    size = sum((abs(rational(one.objective)) for one in solved), Fraction(0))
+    if abs(total - rational(claim.objective)) > size * len(claims) / 2**52 + Fraction(1, 2**1074):
+        yield "wrong", f"the objective {claim.objective} is not the problems' sum {plain(total)}"
+    if claim.bound is None or any(one.bound is None for one in solved):
+        return
+    bounds = sum((rational(one.bound) for one in solved), Fraction(0))
+    beyond = (rational(claim.bound) - bounds) * (-1 if maximize else 1)
+    if beyond > 0:
+        yield "misleading", f"the bound {claim.bound} is beyond the problems' sum {plain(bounds)}"

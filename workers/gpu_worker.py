@@ -25,10 +25,11 @@ import redis
 from workers import devices
 from workers.config import Settings
 from workers.connection import connect
-from workers.failure import CANCELLED, SHUTDOWN, STOPPED, Failure, device_lost, died, overran
+from workers.failure import SHUTDOWN, STOPPED, Failure, device_lost, died
 from workers.janitor import Janitor
 from workers.job import Device
 from workers.link import ChildFailed, Link
+from workers.patience import Patience
 from workers.process import cpus, die_with, host_bytes, with_threads
 from workers.records import Records
 from workers.rq import Hands, Held
@@ -137,10 +138,10 @@ class PinnedWorker:
 
     def _answer(self, held: Held) -> str:
         """What the child says of the job. Raises EOFError when it is gone, or about to go."""
-        begun = time.monotonic()
+        begun, patience = time.monotonic(), Patience(self.settings.hard_margin_s, self.settings.cancel_grace_s)
         while (message := self.link.hear(self.settings.heartbeat_s)) is None:
             if self._renew(held):
-                self._kill_if_overdue(held, time.monotonic() - begun)
+                self._kill_if_overdue(held, patience, time.monotonic() - begun)
         if "lost" in message:
             self._why_killed = device_lost(message["lost"])
             raise EOFError
@@ -156,14 +157,12 @@ class PinnedWorker:
             return False
         return True
 
-    def _kill_if_overdue(self, held: Held, ran_s: float) -> None:
-        """Kill a child that ignores its deadline or a cancellation."""
+    def _kill_if_overdue(self, held: Held, patience: Patience, ran_s: float) -> None:
+        """Kill a child that is taken for hung (workers/patience.py)."""
         with contextlib.suppress(*AWAY):
-            limit, cancelled = self._redis.hmget(f"allot:job:{held.job_id}", "time_limit_s", "cancel")
-            if ran_s > float(limit or 0) + self.settings.hard_margin_s:
-                self._kill_for(overran(self.settings.hard_margin_s))
-            elif cancelled is not None and time.time() - float(cancelled) > self.settings.cancel_grace_s:
-                self._kill_for(CANCELLED)
+            why = patience.over(ran_s, time.time(), self._records.awaited(held.job_id))
+            if why is not None:
+                self._kill_for(why)
 
     def _lose(self, held: Held, last: str) -> None:
         """The child is gone: the job runs again, or fails for good, first in our record and then in RQ's books."""

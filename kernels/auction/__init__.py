@@ -7,7 +7,8 @@ from typing import Any, Literal
 import numpy as np
 from pydantic import Field
 
-from kernels.card import Device, Estimate, InputSpec, Options, Solver
+from kernels.auction.estimate import estimate
+from kernels.card import Device, InputSpec, Options, Solver
 from kernels.certificates import auction as certificates
 from kernels.deadline import Deadline
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
@@ -123,21 +124,6 @@ def _seats(inputs: Inputs, n_rows: int, n_cols: int) -> Array | None:
     return seats
 
 
-def _estimate(problem: Auction, options: AuctionOptions, device: Device) -> Estimate:
-    """Fitted to random graphs: lists by entries, the rest by rows; structured costs take up to 10 times that."""
-    n_rows, n_cols = problem.shape
-    weights = problem.weights
-    on_points = isinstance(problem, PointAuction)
-    pairs = n_rows * n_cols
-    entries = pairs if on_points else weights.values.size if isinstance(weights, Csr) else weights.size
-    if device == "gpu":
-        seconds = 2e-3 + (3e-11 + (0 if on_points else 2e-9)) * entries + 1.2e-6 * n_rows
-        return Estimate(int(weights.nbytes), int(weights.nbytes) + 900 * n_rows + 60 * n_cols, seconds)
-    held = 8 * pairs if on_points else int(weights.nbytes)
-    seconds = 4e-9 * entries + 2e-9 * n_rows**1.5 * math.log2(n_cols + 2)
-    return Estimate(held + 20 * entries + 400 * n_rows + 100 * n_cols, 0, seconds)
-
-
 def _prefers_gpu(problem: Auction, options: AuctionOptions) -> bool:
     """Where the exact GPU solve beats the CPU's, transfer included: measured from some 500 rows on."""
     return problem.shape[0] >= 500
@@ -180,7 +166,7 @@ CARD = Solver(
     build=_build,
     certify=certificates.auction,
     mend=_mend,
-    estimate=_estimate,
+    estimate=estimate,
     prefers_gpu=_prefers_gpu,
     modules={"cpu": "kernels.auction.cpu", "gpu": "kernels.auction.gpu"},
     warm_start={"prices": "prices0", "assignment": "assignment0"},

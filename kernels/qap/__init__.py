@@ -4,10 +4,11 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from kernels.card import Device, Estimate, InputSpec, Options, Solver
+from kernels.card import InputSpec, Options, Solver
 from kernels.certificates.quadratic import certify
 from kernels.problems import Inputs, InvalidProblem, QuadraticAssignment
 from kernels.problems.quadratic import quadratic_assignment
+from kernels.qap.estimate import estimate
 
 BoundName = Literal["gilmore-lawler", "projection", "rlt1"]
 
@@ -61,14 +62,6 @@ def _build(inputs: Inputs, options: QapOptions) -> QuadraticAssignment:
     return quadratic_assignment(inputs, fixed=options.fixed, best_known=options.best_known)
 
 
-def _estimate(problem: QuadraticAssignment, options: QapOptions, device: Device) -> Estimate:
-    n, starts = problem.n, options.starts or 528
-    host = 64 * n * n * 8 + (16 * n**4 if n <= 40 and options.wants("rlt1") else 0)
-    rate = 5e8 if device == "cpu" else 2.5e11
-    moves = (options.iterations or 40 * n) * (options.rounds or 60) * (options.starts or 8) * n * (n - 1) / 2
-    return Estimate(host, (8 * starts * n * n + 64 * n * n) if device == "gpu" else 0, moves / rate)
-
-
 CARD = Solver(
     name="qap",
     summary="Quadratic assignment with a lower bound.",
@@ -86,7 +79,7 @@ CARD = Solver(
     options=QapOptions,
     build=_build,
     certify=certify,
-    estimate=_estimate,
+    estimate=estimate,
     prefers_gpu=lambda problem, options: problem.n > 30,
     modules={"cpu": "kernels.qap.cpu", "gpu": "kernels.qap.gpu"},
     warm_start={"permutation": "permutation0"},

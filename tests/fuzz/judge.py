@@ -97,6 +97,8 @@ def _kind(case: Case, claim: Claim, statement: Statement, beyond: list[Any]) -> 
     name = statement.name.split(": ")[-1]
     if name in OF_WRONG:
         return "wrong"
+    if name == "objective close":
+        return "unshown"
     if name == "bound":
         return "" if beyond else "unshown"
     return "misleading"

@@ -58,12 +58,14 @@ class Tally:
     counts: Counter[tuple[str, str, str]] = field(default_factory=Counter)
     failures: list[Failure] = field(default_factory=list)
     mutations: Counter[tuple[str, str]] = field(default_factory=Counter)
+    scaled: Counter[tuple[str, bool]] = field(default_factory=Counter)
     seconds: float = 0.0
 
     def add(self, other: "Tally") -> None:
         """Take over another's counts."""
         self.counts.update(other.counts)
         self.mutations.update(other.mutations)
+        self.scaled.update(other.scaled)
         self.failures += other.failures[: max(0, KEPT * 10 - len(self.failures))]
 
     @property

@@ -29,31 +29,45 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
         if given.get("allow_unassigned") and "reject" not in inputs:
             inputs = {**inputs, "reject": _zeros(inputs)}
         return auction.check(inputs, given, claim)
-    if solver == "uot":
-        return transport.check(inputs, given, claim)
     if solver == "qap":
         fixed = {int(i): int(k) for i, k in (given.get("fixed") or {}).items()}
         return quadratic.check(inputs, fixed, claim)
-    cost = inputs["cost"]
-    assert not isinstance(cost, Csr)
-    if cost.ndim == 2:
-        return assignment.check(inputs, bool(given.get("maximize")), claim)
-    return _batch(inputs, bool(given.get("maximize")), claim)
+    cost = inputs.get("cost")
+    if isinstance(cost, np.ndarray) and cost.ndim == 3:
+        return _batch(solver, inputs, given, claim)
+    return _one(solver, inputs, given, claim)
 
 
-def _batch(inputs: Inputs, maximize: bool, claim: Claim) -> list[Statement]:
+def _one(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
+    if solver == "uot":
+        return transport.check(inputs, options, claim)
+    return assignment.check(inputs, bool(options.get("maximize")), claim)
+
+
+def _batch(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
     """Each problem of a batch by itself: what the facts list of it."""
+    said = []
+    for k, part in enumerate(problems_of(claim, len(inputs["cost"]))):  # type: ignore[arg-type]
+        given = problem_of(inputs, k)
+        rows, columns = given["cost"].shape
+        arrays = {name: _own(name, array, k, rows, columns) for name, array in claim.arrays.items()}
+        for statement in _one(solver, given, options, replace(part, arrays=arrays)):
+            said.append(replace(statement, name=f"problem {k}: {statement.name}"))
+    return said
+
+
+def problem_of(inputs: Inputs, k: int) -> dict[str, Any]:
+    """The inputs of problem k of a batch, without what pads them."""
     cost, sizes = inputs["cost"], inputs.get("sizes")
     assert not isinstance(cost, Csr)
     assert not isinstance(sizes, Csr)
-    said = []
-    for k, part in enumerate(problems_of(claim, len(cost))):
-        rows, columns = cost.shape[1:] if sizes is None else sizes[k].tolist()
-        arrays = {name: _own(name, array, k, rows, columns) for name, array in claim.arrays.items()}
-        one = replace(part, arrays=arrays)
-        for statement in assignment.check({"cost": cost[k, :rows, :columns]}, maximize, one):
-            said.append(replace(statement, name=f"problem {k}: {statement.name}"))
-    return said
+    rows, columns = cost.shape[1:] if sizes is None else sizes[k].tolist()
+    found: dict[str, Any] = {"cost": cost[k, :rows, :columns]}
+    for name in ("a", "b"):
+        masses = inputs.get(name)
+        if isinstance(masses, np.ndarray):
+            found[name] = masses[k] if masses.ndim == 2 else masses
+    return found
 
 
 def problems_of(claim: Claim, count: int) -> list[Claim]:
@@ -63,7 +77,8 @@ def problems_of(claim: Claim, count: int) -> list[Claim]:
         raise KeyError("the certificate's facts list no problems")
     names = ("terminations", "objectives", "bounds", "gaps")
     rows = zip(*(listed[name] for name in names), strict=True)
-    found = [Claim(word, objective, bound, gap, None, None, {}) for word, objective, bound, gap in rows]
+    left = listed.get("violations") or [None] * count
+    found = [Claim(*row, None, worst, {}) for row, worst in zip(rows, left, strict=True)]
     if len(found) != count:
         raise KeyError(f"the certificate's facts list {len(found)} problems of {count}")
     return found
@@ -75,7 +90,9 @@ def _own(name: str, array: Array, k: int, rows: int, columns: int) -> Array:
         return array[:, k, : columns if name.startswith("v") else rows]
     if name.startswith("hall_"):
         return np.flatnonzero(array[k])
-    return array[k, : columns if name == "v" else rows]
+    if name in ("u", "v", "assignment"):
+        return array[k, : columns if name == "v" else rows]
+    return array[k]
 
 
 def _zeros(inputs: Inputs) -> Array:

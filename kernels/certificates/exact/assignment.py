@@ -54,7 +54,7 @@ def check(inputs: Inputs, maximize: bool, claim: Claim) -> list[Statement]:
     if claim.optimal:
         pairs = [(i, j) for i, j in enumerate(assignment) if j >= 0]
         returned = sum(abs(rows[i]) + abs(columns[j]) for i, j in pairs)
-        duals = Fraction(max(returned, tightened(matrix, columns, pairs, maximize)), 2**shift)
+        duals = Fraction(max(returned, tightened(matrix, rows, columns, pairs, maximize)), 2**shift)
         said.append(earned(claim, size(cost, taken) + duals, smallest(matrix, shift), cost))
     return said
 
@@ -125,11 +125,14 @@ def _bound(cost: Matrix, prices: list[int], free: bool) -> int | None:
     return None if None in least else sum(prices) + sum(x for x in least if x is not None)
 
 
-def tightened(matrix: Matrix, columns: list[int], pairs: list[tuple[int, int]], maximize: bool) -> int:
-    """The sum over the pairs of |u_i| + |v_j|, each u_i being the best that the column duals allow."""
+def tightened(matrix: Matrix, u: list[int], v: list[int], pairs: list[tuple[int, int]], maximize: bool) -> int:
+    """The sum over the pairs of |u_i| + |v_j|, the shorter side's being the best that the longer side's allow."""
+    if len(u) > len(v):
+        turned = [list(line) for line in zip(*matrix, strict=True)]
+        return tightened(turned, v, u, [(j, i) for i, j in pairs], maximize)
     best = max if maximize else min
-    u = {i: best(c - v for c, v in zip(matrix[i], columns, strict=True) if c is not None) for i, _ in pairs}
-    return sum(abs(u[i]) + abs(columns[j]) for i, j in pairs)
+    best_u = {i: best(c - x for c, x in zip(matrix[i], v, strict=True) if c is not None) for i, _ in pairs}
+    return sum(abs(best_u[i]) + abs(v[j]) for i, j in pairs)
 
 
 def stated_bound(claim: Claim, shown: list[Fraction], maximize: bool) -> Statement:

@@ -5,7 +5,7 @@ from concurrent.futures import Future, wait
 from dataclasses import dataclass
 from functools import partial
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from kernels.qap import QapOptions
 
 
+T = TypeVar("T")
 LONGEST_ASCENT = 2000
 """Sweeps of a dual ascent without a tree."""
 POLL_S = 0.005
@@ -130,9 +131,9 @@ def first_bounds(
     return found
 
 
-def in_time(work: Callable[[], Bound | None], deadline: Deadline) -> Bound | None:
+def in_time(work: Callable[[], T], deadline: Deadline) -> T | None:
     """What `work` returns, or None once the deadline has expired; then it goes on alone to its end, unheard."""
-    result: Future[Bound | None] = Future()
+    result: Future[T] = Future()
 
     def run() -> None:
         try:

@@ -202,14 +202,13 @@ def _product_down(x: Array, y: Array) -> tuple[Array, Array]:
     (scaled_x, slices_x, all_x), (scaled_y, slices_y, all_y) = (_slices(m, bits) for m in (x, y))
     total, rest, size = np.zeros((3, len(x), len(y)))
     complete = all_x and all_y
-    for p, left in enumerate(slices_x):
-        for q, right in enumerate(slices_y):
-            if p + q < SLICES:
-                total, error = rounded.two_sum(total, left @ right.T)
-                rest += error
-                size += np.abs(error)
-            else:
-                complete = False
+    for p, left in enumerate(slices_x if slices_y else []):
+        paired = slices_y[: SLICES - p]
+        complete &= len(paired) == len(slices_y)
+        for product in np.split(left @ np.concatenate(paired).T, len(paired), axis=1):
+            total, error = rounded.two_sum(total, product)
+            rest += error
+            size += np.abs(error)
     # rest adds up at most 10 errors, none of which is near underflow: it is off by less than 11 u times their size
     rest -= 2.0**-49 * size
     if not complete:

@@ -107,6 +107,16 @@ def test_bounds_of_floats_are_proved_at_any_scale(scale: float) -> None:
         assert checked[name] == pytest.approx(claim, rel=1e-9)
 
 
+@pytest.mark.parametrize("n", [37, 113])
+def test_a_size_that_is_not_compiled_yet_keeps_its_limit(n: int) -> None:
+    inputs = {"flow": instances.symmetric(n, 10, 4), "distance": instances.symmetric(n, 10, 5)}
+    for seconds in (0.01, 0.3):
+        _, solution, certificate = prove(inputs, seconds)
+        assert certificate.holds
+        assert certificate.bound is not None
+        assert solution.timings_ms["solve"] < 1e3 * seconds + 1500
+
+
 def test_targets_of_any_size() -> None:
     inputs = {"flow": instances.symmetric(12, 10, 4), "distance": instances.grid(3, 4)}
     for target in (-1e300, -0.5, 1e300):

@@ -120,10 +120,13 @@ def show_progress(progress: Progress) -> None:
 def describe(document: dict[str, Any]) -> str:
     """The answer for a person: what was found, what was proved, and the arrays, cut short."""
     certificate = document["certificate"]
+    facts = certificate["facts"]
+    verified = {True: " (verified)", False: " (not verified)"}.get(facts.get("verified"), "")
+    claimed = f"  claimed {facts['claimed_bound']}" if "claimed_bound" in facts else ""
     lines = [
-        f"{document['solver']} by {document['method']} on {document['device']}: {document['termination']} "
-        f"in {document['timings_ms']['solve']:.1f} ms",
-        f"objective {document['objective']}  bound {certificate['bound']}  gap {certificate['gap_rel']}",
+        f"{document['solver']} by {document['method']} on {document['device']}: {document['termination']}"
+        f"{verified if document['termination'] == 'optimal' else ''} in {document['timings_ms']['solve']:.1f} ms",
+        f"objective {document['objective']}  bound {certificate['bound']}{claimed}  gap {certificate['gap_rel']}",
         f"proved: {certificate['proved']}" + ("" if certificate["holds"] else "  -- IT DOES NOT HOLD"),
     ]
     standard = {"solver", "termination", "objective", "certificate", "method", "device", "iterations", "timings_ms"}

@@ -1,6 +1,7 @@
 """Assignment by auction, dense or sparse, with prices."""
 
 import math
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
@@ -8,10 +9,12 @@ from pydantic import Field
 
 from kernels.card import Device, Estimate, InputSpec, Options, Solver
 from kernels.certificates import auction as certificates
-from kernels.problems import UNASSIGNED, Array, Csr, Inputs, InvalidProblem
-from kernels.problems.arrays import finite, numeric
+from kernels.deadline import Deadline
+from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
+from kernels.problems.arrays import finite, is_masked, numeric
 from kernels.problems.points import PointAuction, points_of
-from kernels.problems.sparse import Auction, exact_sums, sparse
+from kernels.problems.sparse import Auction, edges_of, exact_sums, sparse
+from kernels.solution import Solution
 
 
 class AuctionOptions(Options):
@@ -50,7 +53,13 @@ def _benefit(inputs: Inputs) -> Array | Csr:
         raise InvalidProblem("benefit", "is missing; expected a matrix (n_rows, n_cols) or a CSR graph")
     if isinstance(given, Csr):
         return sparse("benefit", given)
-    return finite("benefit", numeric("benefit", given, ndim=(2,)), allow=-math.inf)
+    benefit = finite("benefit", numeric("benefit", given, ndim=(2,)), allow=-math.inf)
+    if not is_masked(benefit):
+        return benefit
+    graph = edges_of(benefit)
+    if not graph.indices.size:  # what casting infinities or NaN to int64 gives
+        raise InvalidProblem("benefit", f"holds {FORBIDDEN} everywhere, which forbids an entry; expected one at least")
+    return graph
 
 
 def _vector(inputs: Inputs, name: str, size: int, allow: float | None = None) -> Array | None:
@@ -91,8 +100,6 @@ def _build(inputs: Inputs, options: AuctionOptions) -> Auction:
     if prices is not None and (prices < 0).any():
         at = int((prices < 0).argmax())
         raise InvalidProblem("prices0", f"holds {prices[at]} at [{at}]; expected prices of at least 0")
-    if prices is not None:
-        exact_sums("prices0", prices, n_cols)
     given: dict[str, Any] = {"reject": reject, "prices0": prices, "assignment0": _seats(inputs, n_rows, n_cols)}
     if points is not None:
         return PointAuction(weights, maximize=True, points=points, **given)
@@ -136,6 +143,14 @@ def _prefers_gpu(problem: Auction, options: AuctionOptions) -> bool:
     return problem.shape[0] >= 500
 
 
+def _mend(
+    problem: Auction, options: AuctionOptions, solution: Solution, deadline: Deadline, device: Device
+) -> Solution | None:
+    """Rebuild the prices from the assignment, or solve again, on the CPU whichever device it was."""
+    found: Solution | None = import_module("kernels.auction.cpu_mend").mend(problem, options, solution, deadline)
+    return found
+
+
 CARD = Solver(
     name="auction",
     summary="Assignment by auction, dense or sparse, with prices.",
@@ -145,6 +160,7 @@ CARD = Solver(
             "(n_rows, n_cols), n_rows <= n_cols, or CSR; null, -inf or absent forbids an entry; or else x and y",
             required=False,
             sparse=True,
+            masked=True,
         ),
         InputSpec("x", "(n_rows, dimension) points, instead of benefit", required=False),
         InputSpec("y", "(n_cols, dimension) points, with x", required=False),
@@ -163,6 +179,7 @@ CARD = Solver(
     options=AuctionOptions,
     build=_build,
     certify=certificates.auction,
+    mend=_mend,
     estimate=_estimate,
     prefers_gpu=_prefers_gpu,
     modules={"cpu": "kernels.auction.cpu", "gpu": "kernels.auction.gpu"},

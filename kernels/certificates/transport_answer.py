@@ -1,25 +1,103 @@
-"""The plan that a transport certificate is about, one block of rows at a time, in float64."""
+"""What a transport certificate is about, one block of rows at a time: exponents of P(f, g), and the plan itself.
 
-from collections.abc import Iterator
+P(f, g)_ij = w_i v_j exp(z_ij), z_ij = (f_i + g_j - C_ij) / reg, where w, v are a, b for the product reference, and 1
+wherever there is mass for the uniform one. z is worked out with three roundings, of relative size u = 2^-53, and from
+costs that may have errors of their own (transport_points.py):
+
+    |error of z| <= (u + relative) |f_i + g_j| / reg + (2 u + relative) |z| + absolute_i / reg,
+
+since |C| <= |f_i + g_j| + reg |z|. An error of z is a relative one of exp(z). With t the largest z of a row, entries
+with z < t - NEAR are so far below the largest that (NEAR + x) exp(-NEAR - x) < 2^-51 for all x >= 0: a row's sum takes
+the bound at z >= t - NEAR for all its entries and adds 2^-50 u w v exp(t) for each.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 
+from kernels.certificates.transport_elementary import TINIEST, UNIT
+from kernels.certificates.transport_points import SLACK, CostBlock, Costs
 from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 
-BLOCK = 1 << 19  # entries in work at a time: a few arrays of them stay in cache
+BLOCK = 1 << 16  # entries in work at a time: the arrays of one operation stay in a core's cache
+NEAR, FAR = 40.0, 750.0  # |z| up to which sums look, and up to which exp(z) is above 0
+LARGEST = 1e300  # a potential beyond it is not one
+
+
+@dataclass(frozen=True, eq=False)
+class Exponents:
+    """z (k, n) of some rows and the largest of them; z is -inf where forbidden or without weight.
+
+    `near` (k,) bounds its errors where z is within NEAR of its row's largest, `far` (k,) those where z >= -FAR.
+    `forbidden` marks entries, None where there are none.
+    """
+
+    z: Array
+    top: float
+    near: Array
+    far: Array
+    forbidden: Array | None
+    base: Array
+    slope: float
+
+    def errors(self, i: Array, z: Array) -> Array:
+        """Bounds on the errors of `z`, any entries of the rows `i`."""
+        return np.asarray(SLACK * (self.base[i] + self.slope * abs(z)))
 
 
 class Answer:
-    """The plan that stands for the answer, block by block: the returned one, else P(f, g)."""
+    """A problem without batch axis, the potentials of its answer, and its plan.
 
-    def __init__(self, problem: UnbalancedTransport, f: Array, g: Array, plan: Array | None) -> None:
-        self.problem, self.plan = problem, plan
-        self.f, self.g = f.astype(np.float64), g.astype(np.float64)
-        with np.errstate(divide="ignore"):
-            self.log_a, self.log_b = np.log(problem.a), np.log(problem.b)
-        if problem.reference == "uniform":
-            self.log_a, self.log_b = (np.where(np.isfinite(log), 0.0, log) for log in (self.log_a, self.log_b))
+    The plan is the array `plan`; where there is none it is P(f, g) + rest_a rest_b', but for the entries at entry_rows,
+    entry_columns (-1 for none), which are entry_values; the last two where the arrays have them.
+    """
+
+    def __init__(self, problem: UnbalancedTransport, arrays: Mapping[str, Array]) -> None:
+        self.problem, self.arrays = problem, arrays
+        held_a, held_b = problem.a > 0, problem.b > 0
+        product = problem.reference == "product"
+        self.w, self.v = (problem.a, problem.b) if product else (held_a.astype(float), held_b.astype(float))
+        self.empty = not (self.w.all() and self.v.all())
+        self.costs = Costs(problem)
+        self.forbids = problem.cost is not None and bool(np.isposinf(problem.cost.max()))
+        self.f, self.unreached_a, usable_a = self._potential("f", 0, held_a)
+        self.g, self.unreached_b, usable_b = self._potential("g", 1, held_b)
+        self.usable = usable_a and usable_b
+        self.reach = float(abs(self.g).max())
+        self.plan = arrays.get("plan")
+        self.rest = _all_of(arrays, "rest_a", "rest_b")
+        self.set = _all_of(arrays, "entry_rows", "entry_columns", "entry_values")
+
+    @property
+    def implicit(self) -> bool:
+        """True where the plan is not an array but follows from potentials, and its entries have errors here."""
+        return self.plan is None
+
+    @property
+    def adds(self) -> bool:
+        """True where an implicit plan is more than P(f, g)."""
+        return self.rest is not None or self.set is not None
+
+    def _potential(self, name: str, side: int, held: Array) -> tuple[Array, Array, bool]:
+        """The potential with 0 where it says nothing, the lines it leaves empty, and whether it bounds anything.
+
+        +inf is right for a relaxed line that no permitted entry reaches: all its mass is left behind.
+        """
+        given = np.asarray(self.arrays[name], np.float64)
+        finite = abs(np.where(np.isnan(given), np.inf, given)) <= LARGEST
+        unreached = held & (given == np.inf)
+        for line in np.nonzero(unreached)[0]:
+            unreached[line] = self._alone(side, int(line)) and np.isfinite(self.problem.reg_m[side])
+        return np.where(finite & held, given, 0.0), unreached, bool((finite | unreached | ~held).all())
+
+    def _alone(self, side: int, line: int) -> bool:
+        """True where every entry of a line is forbidden or lies where there is no mass."""
+        cost, other = self.problem.cost, (self.problem.b, self.problem.a)[side] > 0
+        if cost is None:
+            return False
+        return bool(np.isposinf((cost[line] if side == 0 else cost[:, line])[other]).all())
 
     def blocks(self) -> Iterator[slice]:
         """Runs of rows, in order."""
@@ -27,35 +105,40 @@ class Answer:
         step = max(1, BLOCK // n)
         return (slice(i, min(m, i + step)) for i in range(0, m, step))
 
-    def cost(self, rows: slice) -> Array:
-        """Costs of some rows; distances from differences of coordinates, where those are few."""
-        problem = self.problem
-        if problem.cost is not None:
-            return problem.cost[rows].astype(np.float64)
-        assert problem.x is not None
-        assert problem.y is not None
-        x, y = problem.x[rows].astype(np.float64), problem.y.astype(np.float64)
-        if problem.metric == "inner":
-            return np.asarray(-(x @ y.T))
-        if x.shape[1] <= 8:
-            squares = np.asarray(sum(np.subtract.outer(x[:, k], y[:, k]) ** 2 for k in range(x.shape[1])))
-        else:
-            squares = np.maximum((x * x).sum(1)[:, None] + (y * y).sum(1) - 2 * (x @ y.T), 0)
-        return squares if problem.metric == "sqeuclidean" else np.sqrt(squares)
+    def exponents(self, rows: slice) -> Exponents:
+        """z of some rows."""
+        cost = self.costs.block(rows)
+        z = self.f[rows][:, None] + self.g
+        with np.errstate(over="ignore"):
+            z -= cost.values
+            z /= self.problem.reg
+        if self.empty:
+            z[self.w[rows] == 0] = -np.inf
+            z[:, self.v == 0] = -np.inf
+        base, slope = self._errors(rows, cost)
+        tops, low = z.max(axis=1), -float(z.min())
+        near = SLACK * (base + slope * np.maximum(np.minimum(NEAR - np.maximum(tops, -FAR), low), tops))
+        far = SLACK * (base + slope * np.maximum(min(FAR, low), tops))
+        forbidden = np.isposinf(cost.values) if self.forbids else None
+        return Exponents(z, float(tops.max()), near, far, forbidden, base, slope)
 
-    def dual_plan(self, rows: slice, cost: Array) -> Array:
-        """P(f, g): zero wherever a mass is zero or the entry forbidden, whatever f and g are there."""
-        with np.errstate(invalid="ignore", over="ignore"):
-            log = (self.f[rows][:, None] + self.g - cost) / self.problem.reg
-            log += self.log_a[rows][:, None]
-            log += self.log_b
-            log[~((cost < np.inf) & (self.problem.a[rows] > 0)[:, None] & (self.problem.b > 0))] = -np.inf
-            return np.asarray(np.exp(log, out=log))
+    def _errors(self, rows: slice, cost: CostBlock) -> tuple[Array, float]:
+        reg = self.problem.reg
+        base = (UNIT + cost.relative) * ((abs(self.f[rows]) + self.reach) / reg) + cost.absolute / reg + TINIEST
+        return base, 2 * UNIT + cost.relative
 
-    def returned(self, rows: slice, cost: Array) -> Array:
-        """The plan itself."""
-        return self.dual_plan(rows, cost) if self.plan is None else self.plan[rows].astype(np.float64)
+    def implied(self, rows: slice, dual: Array) -> Array:
+        """Some rows of an implicit plan, from those of P(f, g)."""
+        plan = dual.copy()
+        if self.rest is not None:
+            plan += np.multiply.outer(self.rest[0][rows], self.rest[1])
+        if self.set is not None:
+            i, j, values = self.set
+            here = (i >= rows.start) & (i < rows.stop)
+            plan[i[here] - rows.start, j[here]] = values[here]
+        return plan
 
-    def outside(self, rows: slice, cost: Array) -> Array:
-        """Entries that no plan may use."""
-        return np.asarray((cost == np.inf) | (self.problem.a[rows] == 0)[:, None] | (self.problem.b == 0))
+
+def _all_of(arrays: Mapping[str, Array], *names: str) -> list[Array] | None:
+    """The arrays of these names, None unless all are there."""
+    return [arrays[name] for name in names] if all(name in arrays for name in names) else None

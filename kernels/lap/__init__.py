@@ -51,14 +51,16 @@ def _estimate(problem: Assignment, options: LapOptions, device: Device) -> Estim
     batch = weights.size // (n_rows * n_cols)
     short, long = sorted((n_rows, n_cols))
     transposed = weights.nbytes if n_rows > n_cols else 0
+    certify = 1e-3 + 8e-9 * weights.size + 2e-4 * batch  # and the sweep that closes the duals of a stopped search
     if device == "gpu":
         buffers = 768 * (n_rows + n_cols) * batch + (1 << 16)
         seconds = 1e-3 + batch * short * long * 1e-10 + weights.nbytes / 2e9
-        return Estimate(weights.nbytes, weights.nbytes + transposed + buffers, seconds)
+        return Estimate(weights.nbytes, weights.nbytes + transposed + buffers, seconds, certify)
     widened = 8 * weights.size if weights.dtype.itemsize < 8 else 0
     lists = widened + short * (64 * 12 + 64) + 64 * long
     seconds = batch * (short * long * 3e-9 + short * np.log2(short + 1) * 2e-6)
-    return Estimate(weights.nbytes + transposed + lists + 24 * batch * (n_rows + n_cols), 0, float(seconds))
+    host_bytes = weights.nbytes + transposed + lists + 24 * batch * (n_rows + n_cols)
+    return Estimate(host_bytes, 0, float(seconds), certify)
 
 
 def is_few(weights: Array) -> bool:

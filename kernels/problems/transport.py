@@ -1,5 +1,7 @@
 """Entropic unbalanced optimal transport: the problem and its checks."""
 
+import functools
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,7 +31,8 @@ class UnbalancedTransport:
     |x - y|^2 ("sqeuclidean"), |x - y| ("euclidean") or -<x, y> ("inner"). A `cost` of +inf forbids an entry.
     `a` (m,), `b` (n,) are float64, need not sum to one, and may hold zeros: such rows and columns of P are zero.
     With a batch, `cost` is (batch, m, n), `a` (batch, m), `b` (batch, n); zeros at the end of a and b pad ragged
-    problems. `f0`, `g0` are potentials to start from (float64, shapes of a and b).
+    problems. `f0`, `g0` are potentials to start from (float64, shapes of a and b). `mass_factor` is what b was
+    multiplied with, once, so that two balanced sides have one mass; one factor for each problem of a batch.
     """
 
     a: Array
@@ -43,6 +46,12 @@ class UnbalancedTransport:
     reference: str = "product"
     f0: Array | None = None
     g0: Array | None = None
+    mass_factor: float | tuple[float, ...] = 1.0
+
+    @functools.cached_property
+    def cost_bounds(self) -> tuple[float, float]:
+        """Bounds (low, high) on the finite costs; exact for a matrix, from the norms for point clouds."""
+        return _cost_bounds(self)
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -57,7 +66,8 @@ class UnbalancedTransport:
     def one(self, k: int) -> "UnbalancedTransport":
         """Problem `k` of the batch (views, no copies)."""
         pick = {name: value[k] for name in ("a", "b", "cost", "f0", "g0") if (value := getattr(self, name)) is not None}
-        return UnbalancedTransport(reg=self.reg, reg_m=self.reg_m, reference=self.reference, **pick)
+        factor = self.mass_factor[k] if isinstance(self.mass_factor, tuple) else self.mass_factor
+        return UnbalancedTransport(reg=self.reg, reg_m=self.reg_m, reference=self.reference, mass_factor=factor, **pick)
 
 
 def transport(
@@ -85,10 +95,12 @@ def transport(
     m, n = (len(geometry["x"]), len(geometry["y"])) if cost is None else cost.shape[-2:]
     a = _masses("a", inputs.get("a"), (*lead, m))
     b = _masses("b", inputs.get("b"), (*lead, n))
+    factor: float | tuple[float, ...] = 1.0
     if np.isinf(reg_m).all():
-        b = _same_mass(a, b)
+        b, factor = _same_mass(a, b)
     start = {name: _start(name, inputs[name], of.shape) for name, of in (("f0", a), ("g0", b)) if name in inputs}
-    problem = UnbalancedTransport(a, b, reg, reg_m, metric=metric, reference=reference, **geometry, **start)
+    arrays: dict[str, Any] = geometry | start
+    problem = UnbalancedTransport(a, b, reg, reg_m, metric=metric, reference=reference, mass_factor=factor, **arrays)
     _check_range(problem)
     return problem
 
@@ -140,15 +152,18 @@ def _masses(name: str, value: Any, shape: tuple[int, ...]) -> Array:
     return array
 
 
-def _same_mass(a: Array, b: Array) -> Array:
-    of_a, of_b = a.sum(axis=-1, keepdims=True), b.sum(axis=-1, keepdims=True)
+def _same_mass(a: Array, b: Array) -> tuple[Array, float | tuple[float, ...]]:
+    """b times the factor that gives it the mass of a, and the factor; 1 where the exact sums round to the same."""
+    of_a, of_b = (np.array([math.fsum(line) for line in np.atleast_2d(masses)]) for masses in (a, b))
     if (abs(of_a - of_b) > SAME_MASS * of_a).any():
         raise InvalidProblem(
             "b",
-            f"has mass {float(of_b.flat[0]):.9g} and a has {float(of_a.flat[0]):.9g}; expected equal masses when both"
+            f"has mass {float(of_b[0]):.9g} and a has {float(of_a[0]):.9g}; expected equal masses when both"
             " sides are balanced (reg_m inf), or a finite reg_m on one side",
         )
-    return np.asarray(b * (of_a / of_b))
+    factor = of_a / of_b
+    scaled = b if (factor == 1).all() else b * factor.reshape(*a.shape[:-1], 1)
+    return scaled, tuple(factor.tolist()) if a.ndim == 2 else float(factor[0])
 
 
 def _start(name: str, value: Any, shape: tuple[int, ...]) -> Array:
@@ -161,8 +176,7 @@ def _start(name: str, value: Any, shape: tuple[int, ...]) -> Array:
     return np.where(np.isfinite(array), array, 0.0)
 
 
-def cost_bounds(problem: UnbalancedTransport) -> tuple[float, float]:
-    """Bounds (low, high) on the finite costs; exact for a matrix, from the norms for point clouds."""
+def _cost_bounds(problem: UnbalancedTransport) -> tuple[float, float]:
     if problem.cost is not None:
         high = problem.cost.max()
         if high == np.inf:
@@ -180,7 +194,7 @@ def cost_bounds(problem: UnbalancedTransport) -> tuple[float, float]:
 def _check_range(problem: UnbalancedTransport) -> None:
     """Refuse what no float64 arithmetic can answer, so that no exponential overflows later."""
     name = "x" if problem.cost is None else "cost"
-    low, high = cost_bounds(problem)
+    low, high = problem.cost_bounds
     if problem.cost is not None and low == np.inf:
         return  # every entry is forbidden: an answer, not an error
     if not np.isfinite(high - low) or high - low > LARGEST_RANGE * problem.reg:

@@ -38,7 +38,7 @@ class QapOptions(Options):
     population: bool = Field(default=False, description="return the final population as well")
     fixed: dict[int, int] = Field(default_factory=dict, description="facility -> location that it must take")
     best_known: int | float | None = Field(
-        default=None, description="an objective to compare with; never used as a bound"
+        default=None, ge=-1e300, le=1e300, description="an objective to compare with; never used as a bound"
     )
     threads_per_block: int | None = Field(
         default=None, ge=32, le=1024, description="GPU only; none: tuned and remembered"
@@ -75,7 +75,12 @@ CARD = Solver(
     inputs=(
         InputSpec("flow", "(n, n) flow between facilities; any sign, symmetric or not"),
         InputSpec("distance", "(n, n) distance between locations"),
-        InputSpec("linear", "(n, n) cost of facility i at location k; null or +inf forbids the pair", required=False),
+        InputSpec(
+            "linear",
+            "(n, n) cost of facility i at location k; null or +inf forbids the pair",
+            required=False,
+            masked=True,
+        ),
         InputSpec("permutation0", "(n,) facility -> location to begin with, from 0", required=False),
     ),
     options=QapOptions,

@@ -88,8 +88,9 @@ class Tree:
     """
 
     def __init__(
-        self, problem: QuadraticAssignment, linear: Array, ascent: Ascent, incumbent: Array, step: int
-    ) -> None:
+        self, problem: QuadraticAssignment, linear: Array, ascent: Ascent, incumbent: Array, step: int,
+        stop: Array | None = None,
+    ) -> None:  # fmt: skip
         self.problem, self.linear, self.incumbent, self.step = problem, linear, incumbent, step
         self.best: tuple[int, Array] | None = None
         self.nodes = 0
@@ -98,7 +99,7 @@ class Tree:
         self.divisor = 1
         while gap // self.divisor + 1 >= ROOM:
             self.divisor *= 2
-        self._alike = symmetry.automorphisms(problem)
+        self._alike = symmetry.automorphisms(problem, stop)
         self._classes: dict[tuple[str, tuple[int, ...]], list[int]] = {}
         self._ascent = ascent
         self._kernel = cuda.kernel(SOURCE, "ascend", cooperative=False)

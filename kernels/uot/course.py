@@ -2,16 +2,32 @@
 reg, and the answer is put together; of a batch, one after the other."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems.transport import UnbalancedTransport, cost_bounds
+from kernels.problems.arrays import Array
+from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.outer import schedule
 from kernels.uot.support import Support, support
+
+BEST_TO_WORST = (
+    Termination.GAP_REACHED,
+    Termination.CONVERGED,
+    Termination.ITERATION_LIMIT,
+    Termination.TIME_LIMIT,
+    Termination.STOPPED,
+    Termination.INFEASIBLE,
+)
+"""A batch ends with the worst word of its problems."""
+
+
+FAR_OUT, DEEPEST = 1e6, 1e3
+"""Potentials are at most costs and DEEPEST regs, times reg_m / reg; a start FAR_OUT times beyond is dropped."""
+SMALLEST_REG, LARGEST_COST = 1e-24, 1e36  # that float32 takes
 
 
 @dataclass(frozen=True)
@@ -46,11 +62,12 @@ def follow(problem: UnbalancedTransport, options: Any, deadline: Deadline, steps
     if part.infeasible:
         return Solution(Termination.INFEASIBLE, "support", {})
     if part.empty:
-        return steps.answer(part, options, np.empty(0), np.empty(0), Termination.GAP_REACHED, "support", {})
+        nothing, facts = (np.empty(0), np.empty(0)), {"tolerance": options.tolerance}
+        return steps.answer(part, options, nothing, Termination.GAP_REACHED, "support", facts, deadline)
     if options.method == "map-uot":
         return steps.published(part, options, deadline)
-    reduced = part.reduced
-    low, high = cost_bounds(reduced)
+    reduced = in_proportion(part.reduced)
+    low, high = reduced.cost_bounds
     stages = schedule(problem.reg, high - low, reduced.g0 is not None) if options.acceleration else [problem.reg]
     method, run = steps.find(reduced, options, deadline, high - low, stages)
     facts = {
@@ -60,14 +77,38 @@ def follow(problem: UnbalancedTransport, options: Any, deadline: Deadline, steps
         "storage": run.storage,
         "gap": run.gap,
     }
-    solution = steps.answer(part, options, run.f, run.g, run.termination, method, facts)
+    solution = steps.answer(part, options, (run.f, run.g), run.termination, method, facts, deadline)
     solution.iterations = run.iterations
     return solution
 
 
+def in_proportion(problem: UnbalancedTransport) -> UnbalancedTransport:
+    """The problem without a start that no potentials of it can be near, and whose digits would swamp theirs."""
+    if problem.g0 is None:
+        return problem
+    largest = max(map(abs, problem.cost_bounds)) + DEEPEST * problem.reg
+    relaxed = [strength for strength in problem.reg_m if np.isfinite(strength)]
+    if abs(problem.g0).max() <= FAR_OUT * largest * (1 + min(relaxed, default=0.0) / problem.reg):
+        return problem
+    return replace(problem, f0=None, g0=None)
+
+
 def wants_float64(problem: UnbalancedTransport, options: Any, spread: float, cheap: bool) -> bool:
-    """Where storage is left to us: for small problems, and where float32 has too few digits for what is asked."""
+    """Where storage is left to us: for small problems, and where float32 has too few digits for what is asked.
+
+    Whatever storage is asked for: where costs or reg leave the range of float32.
+    """
+    if not fits_float32(problem):
+        return True
+    if options.storage != "auto":
+        return bool(options.storage == "float64")
     return cheap or options.tolerance < 1e-7 or spread / problem.reg > 1e5
+
+
+def fits_float32(problem: UnbalancedTransport) -> bool:
+    """True where costs over reg keep their digits in float32, and neither they nor 1 / reg leave its range."""
+    largest = max(map(abs, problem.cost_bounds))
+    return SMALLEST_REG < problem.reg < 1 / SMALLEST_REG and largest < LARGEST_COST
 
 
 def batched(
@@ -77,20 +118,44 @@ def batched(
     solve: Callable[[UnbalancedTransport, Any, Deadline], Solution],
 ) -> Solution:
     """Solve one problem after the other; each stops by itself, and the batch ends like its worst."""
-    return collect([solve(problem.one(k), options, deadline) for k in range(problem.batch or 0)], options)
+    return collect(problem, [solve(problem.one(k), options, deadline) for k in range(problem.batch or 0)], options)
 
 
-def collect(parts: list[Solution], options: Any) -> Solution:
-    """The solution of a batch from those of its problems."""
+def collect(problem: UnbalancedTransport, parts: list[Solution], options: Any) -> Solution:
+    """The solution of a batch from those of its problems: each keeps its own end, the whole has its worst."""
     ends = [part.termination for part in parts]
+    names = dict.fromkeys(name for part in parts for name in part.arrays)
+    facts: dict[str, Any] = {
+        "tolerance": options.tolerance,
+        "terminations": [str(end) for end in ends],
+        "iterations": [part.iterations for part in parts],
+    }
     if Termination.INFEASIBLE in ends:
-        facts: dict[str, Any] = {"problem": ends.index(Termination.INFEASIBLE)}
-        return Solution(Termination.INFEASIBLE, parts[0].method, {}, facts=facts)
-    unfinished = [end for end in ends if end is not Termination.GAP_REACHED]
+        facts["problem"] = ends.index(Termination.INFEASIBLE)
     return Solution(
-        unfinished[0] if unfinished else Termination.GAP_REACHED,
+        max(ends, key=BEST_TO_WORST.index),
         parts[0].method,
-        {name: np.stack([part.arrays[name] for part in parts]) for name in parts[0].arrays},
+        {name: _stacked(problem, name, [part.arrays.get(name) for part in parts]) for name in names},
         iterations=max(part.iterations for part in parts),
-        facts={"tolerance": options.tolerance, "terminations": [str(end) for end in ends]},
+        facts=facts,
     )
+
+
+def _stacked(problem: UnbalancedTransport, name: str, arrays: list[Array | None]) -> Array:
+    """One array for a batch; zeros stand where a problem has none, and after lists that are shorter.
+
+    Indices of entries are -1 there, and `hall_rows` become marks of rows.
+    """
+    if name == "hall_rows":
+        marks = np.zeros(problem.a.shape, bool)
+        for k, rows in enumerate(arrays):
+            marks[k, [] if rows is None else rows] = True
+        return marks
+    given = [array for array in arrays if array is not None]
+    shape = np.max([array.shape for array in given], axis=0)
+    nothing = -1 if name in ("entry_rows", "entry_columns") else 0
+    out = np.full((len(arrays), *shape), nothing, np.result_type(*given))
+    for k, array in enumerate(arrays):
+        if array is not None:
+            out[k][tuple(slice(size) for size in array.shape)] = array
+    return out

@@ -14,12 +14,11 @@ from kernels.uot import cpu_map
 from kernels.uot.course import Run, Steps, batched, follow, wants_float64
 from kernels.uot.cpu_answer import answer
 from kernels.uot.cpu_sweeps import LOG2E, make_sweeps
-from kernels.uot.marginals import Marginals
-from kernels.uot.outer import MEMORY, POLISH, Outcome, iterate
+from kernels.uot.marginals import Marginals, State
+from kernels.uot.outer import MEMORY, SMALLEST_GAP, Outcome, iterate
 
 CHEAP = 1 << 20  # entries below which float64 costs nothing that one would notice
-FLOOR, COARSE_FLOOR = 1e-10, 1e-3  # relative gaps below which rounding to float64 and float32 may stop all progress
-MARGIN = 0.5  # of the tolerance, aimed at in float32
+MARGIN = 0.5  # of the tolerance, aimed at: the certificate adds what rounding may hide
 
 
 def solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Solution:
@@ -88,8 +87,6 @@ def _method(problem: UnbalancedTransport, options: Any) -> str:
 
 def _working_type(problem: UnbalancedTransport, options: Any, spread: float) -> str:
     """float64 or float32; storage in 16 bits is a matter of GPUs."""
-    if options.storage != "auto":
-        return "float64" if options.storage == "float64" else "float32"
     return "float64" if wants_float64(problem, options, spread, _cheap(problem)) else "float32"
 
 
@@ -107,19 +104,25 @@ def _find(
     )
     g = np.zeros_like(problem.b) if problem.g0 is None else problem.g0
     coarse = dtype == "float32"
-    aim = options.tolerance * (MARGIN if coarse else POLISH if options.acceleration and _cheap(problem) else 1.0)
-    floor = COARSE_FLOOR if coarse else FLOOR
-    sweeps = make_sweeps(problem, method, dtype)
-    outcome = run(sweeps, g, stages=stages, tolerance=aim, limit=options.iterations, floor=floor)
+    aim = MARGIN * options.tolerance
+    outcome = run(
+        make_sweeps(problem, method, dtype),
+        g,
+        stages=stages,
+        tolerance=aim,
+        limit=options.iterations,
+        noise=(lambda state: _noise(state, problem, spread)) if coarse else _rounding,
+        doubted=problem.g0 is not None,
+    )
     if outcome.termination is Termination.INFEASIBLE:
         return method, _run(outcome, outcome.termination, dtype)
-    sure = not coarse or _with_noise(outcome, problem, spread) <= options.tolerance
+    sure = not coarse or _with_noise(outcome.state, problem, spread) <= options.tolerance
     left = options.iterations - outcome.iterations
     if not sure and left > 0 and outcome.termination in (Termination.GAP_REACHED, Termination.CONVERGED):
         exact = make_sweeps(problem, "points" if method == "points" else "log", "float64")
-        more = run(exact, outcome.state.g, stages=stages[-1:], tolerance=options.tolerance, limit=left, floor=FLOOR)
-        iterations, rejected = outcome.iterations + more.iterations, outcome.rejected + more.rejected
-        outcome = Outcome(more.state, more.termination, iterations, rejected)
+        done = outcome.iterations
+        more = run(exact, outcome.state.g, stages=stages[-1:], tolerance=aim, limit=left, noise=_rounding, before=done)
+        outcome = Outcome(more.state, more.termination, done + more.iterations, outcome.rejected + more.rejected)
         sure, dtype = True, "float32, then float64"
     return method, _run(outcome, _claim(outcome, sure, options.tolerance), dtype)
 
@@ -140,16 +143,34 @@ def _cheap(problem: UnbalancedTransport) -> bool:
     return problem.a.size * problem.b.size < CHEAP
 
 
-def _with_noise(outcome: Outcome, problem: UnbalancedTransport, spread: float) -> float:
-    """The largest relative gap behind the one that float32 sweeps saw.
+def _rounding(state: State) -> float:
+    """The relative gap behind which float64 sees nothing."""
+    return SMALLEST_GAP
+
+
+def _with_noise(state: State, problem: UnbalancedTransport, spread: float) -> float:
+    """The largest relative gap behind the one that float32 sweeps saw."""
+    drift, moved = _noises(state, problem, spread)
+    return float((state.relative_gap**0.5 + drift**0.5) ** 2 + moved)
+
+
+def _noise(state: State, problem: UnbalancedTransport, spread: float) -> float:
+    """The relative gap at which float32 sweeps have nothing left to find."""
+    drift, moved = _noises(state, problem, spread)
+    return (drift + moved) / 4
+
+
+def _noises(state: State, problem: UnbalancedTransport, spread: float) -> tuple[float, float]:
+    """Relative gaps that float32 may hide.
 
     Rounding of exponents, delta, adds a divergence of about mass delta^2 / 2 to one of gap / r: their roots add up.
     Between two balanced sides the rounding error of the sums itself must be moved, at the price of the spread.
     """
     strengths = [r if np.isfinite(r) else spread for r in problem.reg_m]
-    reach = max(spread, float(np.abs(outcome.state.f).max()), float(np.abs(outcome.state.g).max()))
+    reach = max(spread, float(np.abs(state.f).max()), float(np.abs(state.g).max()))
     delta = 2e-6 + 2.0**-23 * reach * LOG2E / problem.reg
-    mass, scale = float(outcome.state.columns.sum()), max(abs(outcome.state.dual), 1e-300)
+    mass, scale = float(state.columns.sum()), max(abs(state.dual), abs(state.dual + state.gap))
+    if not 0 < scale < np.inf:
+        return 0.0, 0.0
     moved = delta * spread if np.isinf(problem.reg_m).all() else 0.0
-    noise = mass * sum(strengths) * delta * delta / scale
-    return (outcome.state.relative_gap**0.5 + noise**0.5) ** 2 + mass * moved / scale
+    return mass * sum(strengths) * delta * delta / scale, mass * moved / scale

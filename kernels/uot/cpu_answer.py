@@ -1,53 +1,46 @@
-"""From potentials to what the caller asked for: the plan, or its marginals and largest entries."""
+"""From potentials to the plan, its marginals and its largest entries on the CPU (see outcome.py)."""
 
 from typing import Any
 
 import numpy as np
 
+from kernels.deadline import Deadline
 from kernels.problems.arrays import Array
 from kernels.problems.transport import METRICS, UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.cpu_loops import write_costs, write_plan
 from kernels.uot.cpu_threads import in_threads, read_only
+from kernels.uot.outcome import Writer, finish
+from kernels.uot.repair import Entries
 from kernels.uot.support import Support
 
 BLOCK = 1 << 21  # entries of the plan in work at a time where it is not returned
 
 
 def answer(
-    part: Support, options: Any, f: Array, g: Array, termination: Termination, method: str, facts: dict[str, Any]
+    part: Support,
+    options: Any,
+    potentials: tuple[Array, Array],
+    termination: Termination,
+    method: str,
+    facts: dict[str, Any],
+    deadline: Deadline,
 ) -> Solution:
     """The solution of the whole problem from potentials of the reduced one."""
-    full_f, full_g = part.spread_out(f, g)
-    if termination is Termination.INFEASIBLE:
-        return Solution(termination, method, {"f": full_f, "g": full_g}, facts=facts)
-    arrays = {"f": full_f, "g": full_g} | outputs(part.problem, full_f, full_g, options)
-    return Solution(termination, method, arrays, facts=facts)
 
+    def entries(f: Array, g: Array, dtype: Any, plan: Array | None) -> Entries:
+        if plan is None:
+            return lambda some: plan_rows(part.problem, f, g, some)
+        filled = plan
+        m, n = filled.shape
+        step = m if part.problem.cost is not None else max(1, BLOCK // n)
+        for start in range(0, m, step):
+            some = slice(start, min(m, start + step))
+            plan_rows(part.problem, f, g, some, filled[some])
+        return lambda some: filled[some]
 
-def outputs(problem: UnbalancedTransport, f: Array, g: Array, options: Any) -> dict[str, Array]:
-    """plan, or row_marginal and column_marginal; with top_k also top_columns and top_values."""
-    m, n = problem.shape
-    given = problem.x if problem.cost is None else problem.cost
-    assert given is not None
-    whole = options.output == "plan"
-    # Rounding to float32 moves some 1e-8 of the mass, which only balanced marginals and fine tolerances can see.
-    coarse = given.dtype == np.float32 and options.tolerance >= 1e-7 and not np.isinf(problem.reg_m).all()
-    plan = np.empty((m, n), np.float32 if coarse else np.float64) if whole else None
-    k = min(options.top_k, n)
-    rows, columns = np.empty(m), np.zeros(n)
-    best, value = np.empty((m, k), np.int32), np.empty((m, k), given.dtype)
-    step = m if whole and not k and problem.cost is not None else max(1, BLOCK // n)
-    for start in range(0, m, step):
-        part = slice(start, min(m, start + step))
-        block = plan_rows(problem, f, g, part, None if plan is None else plan[part])
-        if not whole:
-            rows[part] = block.sum(axis=1, dtype=np.float64)
-            columns += block.sum(axis=0, dtype=np.float64)
-        if k:
-            best[part], value[part] = largest(block, k)
-    out = {"plan": plan} if plan is not None else {"row_marginal": rows, "column_marginal": columns}
-    return out | ({"top_columns": best, "top_values": value} if k else {})
+    writer = Writer(np, entries, largest, BLOCK, in_place=True)
+    return finish(part, options, potentials, termination, method, facts, writer, deadline)
 
 
 def plan_rows(problem: UnbalancedTransport, f: Array, g: Array, part: slice, into: Array | None = None) -> Array:

@@ -7,7 +7,7 @@ from numba import njit
 
 from kernels.deadline import Deadline
 from kernels.problems.arrays import Array
-from kernels.problems.transport import UnbalancedTransport, cost_bounds
+from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.cpu_answer import answer, plan_rows
 from kernels.uot.cpu_sweeps import make_sweeps
@@ -74,7 +74,7 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
         Sun, Hu, Jiang, MAP-UOT (2024), algorithm 1.
     """
     problem = part.reduced
-    low, high = cost_bounds(problem)
+    low, high = problem.cost_bounds
     marginals = Marginals(np, problem, high - low)
     run = _Run(problem, marginals, options.rule == "published", options.storage == "float64")
     termination = Termination.ITERATION_LIMIT
@@ -105,7 +105,7 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
         "storage": run.plan.dtype.name,
         "overflowed": run.overflowed,
     }
-    solution = answer(part, options, f, g, termination, "map-uot", facts)
+    solution = answer(part, options, (f, g), termination, "map-uot", facts, deadline)
     solution.iterations = done
     return solution
 

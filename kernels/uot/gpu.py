@@ -16,7 +16,6 @@ from kernels.uot.gpu_batch import solve_batch
 from kernels.uot.gpu_dense import SAFE, exact, solve_dense
 from kernels.uot.gpu_geometry import NoGeometry
 from kernels.uot.gpu_ranks import solve_ranks
-from kernels.uot.outer import POLISH
 
 SMALL = 1 << 12  # entries below which float64 costs no time
 
@@ -76,8 +75,7 @@ def _find(
             pass  # rows too long for shared memory: block by block instead
     g = cp.zeros(problem.shape[1]) if problem.g0 is None else cp.asarray(problem.g0)
     method = "points" if problem.cost is None else "log"
-    polish = POLISH if options.acceleration and _small(problem) else 1.0
-    return method, exact(problem, options, deadline, spread, stages, g, options.iterations, polish)
+    return method, exact(problem, options, deadline, spread, stages, g, options.iterations)
 
 
 def _spread_over_devices(problem: UnbalancedTransport) -> bool:
@@ -97,9 +95,9 @@ def _on_devices(problem: UnbalancedTransport, options: Any, deadline: Deadline, 
 
 
 def _storage(problem: UnbalancedTransport, options: Any, spread: float) -> str:
-    if options.storage != "auto":
-        return str(options.storage)
-    return "float64" if wants_float64(problem, options, spread, _small(problem)) else "float32"
+    if wants_float64(problem, options, spread, _small(problem)):
+        return "float64"
+    return "float32" if options.storage == "auto" else str(options.storage)
 
 
 def _small(problem: UnbalancedTransport) -> bool:

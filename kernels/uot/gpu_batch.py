@@ -1,6 +1,7 @@
 """Many small problems in one launch, one block each, each stopping by itself (batch.cu)."""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import cupy as cp
@@ -12,7 +13,7 @@ from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot import gpu_launch as on
-from kernels.uot.course import Run, batched, collect
+from kernels.uot.course import Run, batched, collect, fits_float32
 from kernels.uot.gpu_answer import answer
 from kernels.uot.gpu_dense import SAFE, float32_noise
 from kernels.uot.gpu_launch import CONVERGED, LOG2E, REASON, RUNNING, STATUS
@@ -20,7 +21,8 @@ from kernels.uot.support import Support
 
 # rows and columns at most, then warps, rows of a warp, columns of a lane, costs in registers, blocks of a processor
 SHAPES = ((64, 64, 4, 16, 2, 1, 8), (128, 128, 8, 16, 4, 1, 2), (204, 224, 17, 12, 7, 0, 1))
-LAUNCH_SWEEPS = 256  # between two looks at the deadline
+FIRST_SWEEPS, LAUNCH_SWEEPS = 32, 256  # between two looks at the deadline, doubling
+STALLED = 256  # sweeps without a gap smaller by a tenth, after which a problem goes on in float64
 EVERY = 8  # sweeps between two looks at the gap, inside the launch
 ITEM = np.dtype(
     [(name, "i8") for name in ("cost", "row", "column")]
@@ -87,39 +89,53 @@ def solve_batch(problem: UnbalancedTransport, options: Any, deadline: Deadline, 
     assert problem.cost is not None
     plain = np.isfinite(problem.cost).all() and (problem.a > 0).all() and (problem.b > 0).all()
     fits = any(m <= s[0] and n <= s[1] for s in SHAPES)
-    if not (fits and plain) or options.method == "map-uot" or options.storage == "float64" or options.tolerance < 1e-7:
+    fits = fits and bool(plain) and fits_float32(problem)
+    if not fits or options.method == "map-uot" or options.storage == "float64" or options.tolerance < 1e-7:
         return batched(problem, options, deadline, solve)
     batch = Batch(problem)
-    limit, done = options.iterations, 0
+    limit, done, sweeps = options.iterations, 0, FIRST_SWEEPS
+    best, idle = np.full(problem.batch or 0, np.inf), np.zeros(problem.batch or 0, np.int64)
     while True:
-        sweeps = min(LAUNCH_SWEEPS, limit - done)
+        sweeps = min(sweeps, limit - done)
         batch.launch(sweeps, SAFE * options.tolerance)
         done += sweeps
         status = batch.status.get()
-        reached = deadline.expired()
-        if reached or done >= limit or (status[:, REASON] == CONVERGED).all():
+        gap = _relative(status)
+        idle = np.where(gap < 0.9 * best, 0, idle + sweeps)
+        best = np.minimum(best, gap)
+        ended = (status[:, REASON] == CONVERGED) | (idle >= STALLED)
+        if done >= limit or ended.all() or deadline.expired():
             break
+        sweeps = min(2 * sweeps, LAUNCH_SWEEPS)
     f, g = batch.pairs(status)
-    return collect(
-        [_one(problem.one(k), options, deadline, f[k], g[k], status[k], solve) for k in range(len(f))], options
-    )
+    parts = [_one(problem.one(k), options, deadline, f[k], g[k], status[k], solve) for k in range(len(f))]
+    return collect(problem, parts, options)
+
+
+def _relative(status: Array) -> Array:
+    """Relative gaps from one status, or one for each problem."""
+    gap, dual = status[..., on.GAP], status[..., on.DUAL]
+    return np.asarray(gap / np.maximum(np.maximum(abs(dual), abs(dual + gap)), 1e-300))
 
 
 def _one(
     problem: UnbalancedTransport, options: Any, deadline: Deadline, f: Array, g: Array, status: Array, solve: Solve
 ) -> Solution:
-    gap, dual = float(status[on.GAP]), float(status[on.DUAL])
-    relative = gap / max(abs(dual), abs(dual + gap), 1e-300)
+    dual, relative = float(status[on.DUAL]), float(_relative(status))
     ended = Termination.ITERATION_LIMIT if status[REASON] == RUNNING else Termination.GAP_REACHED
     run = Run(f, g, relative, dual, ended, int(status[on.ITERATIONS]))
     spread = float(np.ptp(problem.cost)) if problem.cost is not None else 0.0
     unsure = not relative + float32_noise(problem, run, spread) <= options.tolerance
     if unsure and run.iterations < options.iterations and not deadline.expired():
-        return solve(problem, options.model_copy(update={"storage": "float64"}), deadline)
+        left = {"storage": "float64", "iterations": options.iterations - run.iterations}
+        again = solve(replace(problem, f0=f, g0=g), options.model_copy(update=left), deadline)
+        again.iterations += run.iterations
+        return again
     if unsure:
         ended = deadline.expired() or Termination.ITERATION_LIMIT
     everything = np.ones(problem.a.size, bool), np.ones(problem.b.size, bool)
     whole = Support(problem, *everything, ~everything[0], ~everything[1])
-    solution = answer(whole, options, f, g, ended, "batch", {"tolerance": options.tolerance, "gap": relative})
+    facts = {"tolerance": options.tolerance, "gap": relative}
+    solution = answer(whole, options, (f, g), ended, "batch", facts, deadline)
     solution.iterations = run.iterations
     return solution

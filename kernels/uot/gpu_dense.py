@@ -21,6 +21,8 @@ LAUNCH_S = 0.01  # a launch should take no longer: then the deadline is looked a
 FIRST_SWEEPS = 16  # of a first launch: most problems end in it
 RESCUES = 5  # by a float64 sweep
 RE_REFERENCES = 100  # by new references, which cost one more read
+SEEN = 1e-7  # of the dual value: a rise that float32 sums can show
+NOISE_BELOW = 1e-3  # relative gap from which on it is held against float32's noise
 SAFE = 0.8  # of the tolerance is aimed at, so that rounding does not lift a gap above it
 
 
@@ -46,20 +48,22 @@ def exact(
     stages: list[float],
     g: Any,
     limit: int,
-    polish: float = 1.0,
+    before: int = 0,
 ) -> Run:
-    """Iterate in float64 on the device, to `polish` times the tolerance."""
+    """Iterate in float64 on the device; `before` counts the sweeps made so far."""
     marginals = Marginals(cp, problem, spread)
     outcome = iterate(
         marginals,
         Exact(problem, marginals),
         cp.asarray(g, dtype=cp.float64),
         stages=stages,
-        tolerance=polish * options.tolerance,
+        tolerance=SAFE * options.tolerance,
         limit=limit,
         deadline=deadline,
         memory=MEMORY if options.acceleration else 0,
         translate=options.acceleration,
+        before=before,
+        doubted=problem.g0 is not None and not before,
     )
     s, end = outcome.state, outcome.termination
     if s.relative_gap <= options.tolerance and end is not Termination.INFEASIBLE:
@@ -82,14 +86,14 @@ def solve_dense(
     run, done = _all_stages(dense, options, deadline, stages)
     left = options.iterations - done
     if run is None:  # out of float32's range again and again
-        return exact(problem, options, deadline, spread, stages, cp.zeros(dense.n), max(1, left))
+        return exact(problem, options, deadline, spread, stages, cp.zeros(dense.n), max(1, left), done)
     unsure = run.gap + float32_noise(problem, run, spread, dense.farthest) > options.tolerance
     unsure |= storage != "float32"  # a 16-bit kernel is not the kernel: its gap says nothing of the problem's
     unsure |= run.termination is Termination.CONVERGED
     worth = run.termination in (Termination.CONVERGED, Termination.GAP_REACHED)
     if unsure and worth and left > 0 and not deadline.expired():
         del dense
-        again = exact(problem, options, deadline, spread, stages[-1:], run.g, left)
+        again = exact(problem, options, deadline, spread, stages[-1:], run.g, left, done)
         iterations, rejected = done + again.iterations, run.rejected + again.rejected
         return replace(again, iterations=iterations, rejected=rejected, storage=f"{storage}, then float64")
     if run.termination is Termination.CONVERGED:
@@ -105,7 +109,7 @@ def _all_stages(dense: on.Dense, options: Any, deadline: Deadline, stages: list[
         final = reg == stages[-1]
         if not final and (done >= options.iterations - 1 or deadline.expired()):
             continue
-        reached = _stage(dense, options, deadline, reg, g, max(1, options.iterations - done), final)
+        reached = _stage(dense, options, deadline, reg, g, max(1, options.iterations - done), final, done)
         if reached is None:
             return None, done
         run = reached
@@ -115,20 +119,23 @@ def _all_stages(dense: on.Dense, options: Any, deadline: Deadline, stages: list[
 
 
 def _stage(
-    dense: on.Dense, options: Any, deadline: Deadline, reg: float, g: Any, limit: int, final: bool
+    dense: on.Dense, options: Any, deadline: Deadline, reg: float, g: Any, limit: int, final: bool, before: int
 ) -> Run | None:
-    """Launch until the gap, the limit or the deadline is reached; None when float32 cannot hold the column values."""
+    """Launch until the gap, the limit or the deadline is reached; None when float32 cannot hold the column values.
+
+    Launches double in length. "converged" says that float32 has nothing left to find, which float64 may.
+    """
     aim, enough = SAFE * options.tolerance, 0.0 if final else STAGE_GAP * reg
     per_launch = max(FIRST_SWEEPS, int(LAUNCH_S / (1e-5 + dense.m * dense.n * 4 / 4e12)))
     ceiling = Marginals(cp, dense.problem, dense.spread).ceiling if final else math.inf
     dense.begin(reg, g)
-    best, improved, rescues, sweeps = math.inf, 0, 0, FIRST_SWEEPS
+    best, highest, improved, rescues, sweeps = math.inf, -math.inf, 0, 0, FIRST_SWEEPS
     base = done = 0
     reached: Termination | None = None
     while reached is None and done < limit:
         dense.launch(min(sweeps, limit - done), aim, enough=enough, mixes=options.acceleration)
         status = dense.status.get()
-        done, reason, sweeps = base + int(status[on.ITERATIONS]), int(status[on.REASON]), per_launch
+        done, reason, sweeps = base + int(status[on.ITERATIONS]), int(status[on.REASON]), min(2 * sweeps, per_launch)
         if reason in (on.JUMPED, on.EMPTY_COLUMN) and done < limit and not deadline.expired():
             rescues += 1
             if not _rescue(dense, reg, status, rescues):
@@ -139,16 +146,25 @@ def _stage(
             return None
         gap, dual = float(status[on.GAP]), float(status[on.DUAL])
         relative = gap / max(abs(dual), abs(dual + gap), 1e-300)
-        if relative < 0.9 * best:
-            best, improved = relative, done
+        if relative < 0.9 * best or dual > highest + SEEN * abs(dual):
+            best, highest, improved = min(best, relative), max(highest, dual), done
         if final:
-            deadline.report(done, dual + gap, dual)
+            deadline.report(before + done, dual + gap, dual)
         reached = Termination.GAP_REACHED if reason == on.CONVERGED else deadline.expired()
-        if done - improved >= STALLED and best <= 1e-3:
+        if done - improved >= STALLED or (final and _in_the_noise(dense, status, relative, dual)):
             reached = reached or Termination.CONVERGED
         reached = Termination.INFEASIBLE if dual > ceiling else reached
     f, g = dense.pair(status)
     return Run(f, g, relative, dual, reached or Termination.ITERATION_LIMIT, done, int(status[on.REJECTED]))
+
+
+def _in_the_noise(dense: on.Dense, status: Any, relative: float, dual: float) -> bool:
+    """True where the gap is one that rounding to float32 alone may show."""
+    if relative > NOISE_BELOW:
+        return False
+    f, g = dense.pair(status)
+    run = Run(f, g, relative, dual, Termination.CONVERGED, 0)
+    return relative <= float32_noise(dense.problem, run, dense.spread, dense.farthest) / 4
 
 
 def _rescue(dense: on.Dense, reg: float, status: Any, rescues: int) -> bool:

@@ -7,7 +7,6 @@ import numpy as np
 
 from kernels import cuda
 from kernels.deadline import Deadline
-from kernels.problems.transport import cost_bounds
 from kernels.solution import Solution, Termination
 from kernels.uot.gpu_answer import answer
 from kernels.uot.gpu_launch import LOG2E
@@ -15,6 +14,7 @@ from kernels.uot.gpu_upload import upload
 from kernels.uot.marginals import Marginals
 from kernels.uot.support import Support, costs
 
+SAFE = 0.8  # of the tolerance is aimed at: the certificate adds what rounding may hide
 LOOK = 10  # iterations between two looks at the gap
 
 
@@ -79,7 +79,7 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
     """
     problem = part.reduced
     published = options.rule == "published"
-    low, high = cost_bounds(problem)
+    low, high = problem.cost_bounds
     marginals = Marginals(cp, problem, high - low)
     cost = costs(problem, np.arange(problem.shape[0])) if problem.cost is None else problem.cost
     plan = Plan(cost, problem.a, problem.b, marginals.weight_a, marginals.weight_b, problem.reg)
@@ -98,13 +98,13 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
         else:
             sums = cp.maximum(plan.column_sum[: plan.n].astype(cp.float64), 1e-300)
             state = marginals.evaluate(f, g, problem.reg * (cp.log(sums) - marginals.log_weight_b) - g, problem.reg)
-            reached = Termination.GAP_REACHED if state.relative_gap <= options.tolerance else None
+            reached = Termination.GAP_REACHED if state.relative_gap <= SAFE * options.tolerance else None
             f, g = state.f, state.g
         deadline.report(done)
         reached = reached or deadline.expired()
         termination = reached or termination
     facts = {"tolerance": options.tolerance, "rule": options.rule, "storage": "float32"}
-    solution = answer(part, options, f.get(), g.get(), termination, "map-uot", facts)
+    solution = answer(part, options, (f.get(), g.get()), termination, "map-uot", facts, deadline)
     solution.iterations = done
     return solution
 

@@ -157,10 +157,11 @@ def _ceiling(problem: UnbalancedTransport, spread: float) -> float:
 
 
 def _divergence(xp: Any, p: Vector, q: Vector) -> Any:
-    """KL(p | q) of positive vectors, without cancellation where p is near q."""
+    """KL(p | q) of vectors, without cancellation where p is near q; inf where q is 0 and p is not."""
     ratio = xp.where(q > 0, p / xp.where(q > 0, q, 1.0), 1.0)
     delta = ratio - 1
     near = abs(delta) < 1e-4
     series = delta * delta * (0.5 - delta / 6)
     exact = ratio * xp.log(xp.where(ratio > 0, ratio, 1.0)) - delta
-    return (q * xp.where(near, series, exact)).sum()
+    lost = xp.where((p > 0) & ~(q > 0), math.inf, 0.0)  # a plan that underflowed is not a small gap
+    return (q * xp.where(near, series, exact) + lost).sum()

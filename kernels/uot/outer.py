@@ -31,7 +31,7 @@ with 1 unsolved; jumping by 2.5 then, 1800 with none, for 6% more on the first 2
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -43,8 +43,9 @@ MEMORY = 10  # differences that Anderson keeps
 STAGE_GAP = 0.1  # of reg times the plan's mass, at which a stage of epsilon scaling hands over to the next
 STAGE_FACTOR = 2.5
 LOSS = 0.1  # of the last gap: a step that lowers the dual value by more is taken back
-STALLED = 50  # sweeps without a smaller gap, after which rounding is all that is left
-POLISH = 1e-3  # of the tolerance, aimed at where float64 is cheap: the plan's error goes with the root of the gap
+STALLED = 50  # sweeps without a smaller gap or a larger dual value, after which something else must happen
+POOR = 0.5  # relative gap above which a start is held against zeros
+SMALLEST_GAP = 2.0**-53  # relative: no smaller one can be told from 0 in float64
 RIDGE = 1e-10  # of the mean diagonal of the normal equations: keeps dependent differences from blowing up
 
 
@@ -101,7 +102,10 @@ class Anderson:
         differences = self.residuals[:kept]
         weighted = differences * weights
         normal = weighted @ differences.T
-        normal += (RIDGE * normal.trace() / kept + 1e-300) * self.xp.eye(kept)
+        size = float(normal.trace()) / kept
+        if not (0 < size < math.inf):
+            return mapped
+        normal += RIDGE * size * self.xp.eye(kept)
         return mapped - self.xp.linalg.solve(normal, weighted @ residual) @ self.steps[:kept]
 
 
@@ -122,16 +126,19 @@ def iterate(
     tolerance: float,
     limit: int,
     deadline: Deadline,
-    floor: float = 1e-10,
+    noise: Callable[[State], float] = lambda state: SMALLEST_GAP,
     memory: int = MEMORY,
     translate: bool = True,
+    before: int = 0,
+    doubted: bool = False,
 ) -> Outcome:
     """Sweep until the relative gap at the last reg of `stages` is at most `tolerance`, or something stops it.
 
-    At least one sweep is made at the last reg, so that there is always an answer for the problem asked. `floor` is the
-    relative gap below which the rounding of the sweeps may keep it from falling further ("converged").
+    At least one sweep is made at the last reg, so that there is always an answer for the problem asked. `noise` is the
+    relative gap that the rounding of the sweeps may hide: at a gap below it they end ("converged"). `before` counts
+    sweeps made earlier, for reports. A `doubted` g is held against zeros first, by a sweep or two that do not count.
     """
-    rules = _Rules(tolerance, floor, memory, translate, deadline)
+    rules = _Rules(tolerance, noise, memory, translate, deadline, before)
     done = rejected = 0
     for reg in stages:
         final = reg == stages[-1]
@@ -139,7 +146,10 @@ def iterate(
             continue
         sweeps.start(reg)
         last = max(done + 1, limit if final else limit - 1)
-        stage = _stage(marginals, sweeps, g, reg, rules, range(done + 1, last + 1), final)
+        course = _Stage(marginals, sweeps, reg, rules, final)
+        if doubted and reg == stages[0]:
+            g = course.better_start(g)
+        stage = course.run(g, range(done + 1, last + 1))
         done, rejected, g = stage.iterations, rejected + stage.rejected, stage.state.g
     return Outcome(stage.state, stage.termination, done, rejected)
 
@@ -147,59 +157,98 @@ def iterate(
 @dataclass(frozen=True)
 class _Rules:
     tolerance: float
-    floor: float
+    noise: Callable[[State], float]
     memory: int
     translate: bool
     deadline: Deadline
+    before: int
 
 
-def _stage(
-    marginals: Marginals, sweeps: Sweeps, g: Vector, reg: float, rules: _Rules, numbers: range, final: bool
-) -> Outcome:
-    """Sweep at one reg; `numbers` are those of its sweeps, the last the limit."""
-    anderson = Anderson(marginals.xp, g.shape[0], rules.memory)
-    best: State | None = None
-    before = fallback = None
-    rejected = improved = 0
-    for number in numbers:
-        f, h = sweeps.sweep(g)
-        state = marginals.evaluate(f, g, h, reg)
-        if best is None or state.relative_gap < best.relative_gap:
-            best, improved = state, number
-        if final:
-            rules.deadline.report(number, best.dual + best.gap, best.dual)
-        end = _end(marginals, state, reg, rules, final)
-        if end is None and number - improved >= STALLED and best.relative_gap <= rules.floor:
-            end = Termination.CONVERGED
-        if end or number == numbers[-1]:
-            break
-        if not _acceptable(state, before):
-            rejected += 1
-            g, before, fallback = marginals.xp.zeros_like(g) if fallback is None else fallback, None, None
-            anderson.reset()
-            continue
-        mapped = marginals.next_g(h, reg)
-        if rules.translate:
-            mapped = mapped - marginals.shift(f, mapped)
-        before, fallback = state, mapped
-        g = anderson.propose(g, mapped, state.columns)
-    assert best is not None
-    kept = state if end is Termination.INFEASIBLE else best
-    return Outcome(kept, end or Termination.ITERATION_LIMIT, number, rejected)
+class _Stage:
+    """The sweeps at one reg."""
 
+    def __init__(self, marginals: Marginals, sweeps: Sweeps, reg: float, rules: _Rules, final: bool) -> None:
+        self.marginals, self.sweeps, self.reg, self.rules, self.final = marginals, sweeps, reg, rules, final
+        self.best: State | None = None
+        self.highest, self.improved, self.plain = -math.inf, 0, rules.memory == 0
+        self.peak: Vector = None
 
-def _end(marginals: Marginals, state: State, reg: float, rules: _Rules, final: bool) -> Termination | None:
-    """Why to stop at `state`, None to go on."""
-    if final and state.dual > marginals.ceiling:
-        return Termination.INFEASIBLE
-    enough_for_now = not final and state.gap <= STAGE_GAP * reg * float(state.columns.sum())
-    if enough_for_now or state.relative_gap <= rules.tolerance:
-        return Termination.GAP_REACHED
-    return rules.deadline.expired()
+    def run(self, g: Vector, numbers: range) -> Outcome:
+        """Sweep from g; `numbers` are those of the sweeps, the last the limit."""
+        rules, zeros = self.rules, self.marginals.xp.zeros_like
+        anderson = Anderson(self.marginals.xp, g.shape[0], rules.memory)
+        before = fallback = None
+        rejected = 0
+        self.improved = numbers[0]
+        for number in numbers:
+            f, h = self.sweeps.sweep(g)
+            state = self.marginals.evaluate(f, g, h, self.reg)
+            self._note(state, number)
+            end = self._end(state)
+            if end is None and number - self.improved >= STALLED:
+                if self.plain:
+                    end = Termination.CONVERGED
+                else:  # from the highest point on by plain steps, which never lose dual value
+                    anderson, g = Anderson(self.marginals.xp, g.shape[0], 0), self.peak
+                    self.plain, self.improved, before, fallback = True, number, None, None
+                    continue
+            if end or number == numbers[-1]:
+                break
+            if not _acceptable(state, before):
+                rejected += 1
+                g, before, fallback = zeros(g) if fallback is None else fallback, None, None
+                anderson.reset()
+                continue
+            mapped = self.marginals.next_g(h, self.reg)
+            if rules.translate:
+                mapped = mapped - self.marginals.shift(f, mapped)
+            before, fallback = state, mapped
+            g = anderson.propose(g, mapped, state.columns)
+        kept = state if end is Termination.INFEASIBLE else self._best()
+        return Outcome(kept, end or Termination.ITERATION_LIMIT, number, rejected)
+
+    def better_start(self, g: Vector) -> Vector:
+        """g, or zeros where g is a poor start and they are a better one."""
+        cold = self.marginals.xp.zeros_like(g)
+        if not bool((g != 0).any()):
+            return g
+        given = self._seen(g)
+        if given.relative_gap <= POOR or (not self._seen(cold).dual > given.dual and math.isfinite(given.dual)):
+            return g
+        return cold
+
+    def _seen(self, g: Vector) -> State:
+        f, h = self.sweeps.sweep(g)
+        return self.marginals.evaluate(f, g, h, self.reg)
+
+    def _best(self) -> State:
+        assert self.best is not None
+        return self.best
+
+    def _note(self, state: State, number: int) -> None:
+        """Keep the smallest gap, and remember when anything got better."""
+        if self.best is None or state.relative_gap < self.best.relative_gap:
+            self.best, self.improved = state, number
+        if self.peak is None or state.dual > self.highest:
+            self.highest, self.peak, self.improved = state.dual, state.g, number
+        if self.final:
+            best = self._best()
+            self.rules.deadline.report(self.rules.before + number, best.dual + best.gap, best.dual)
+
+    def _end(self, state: State) -> Termination | None:
+        """Why to stop at `state`, None to go on."""
+        if self.final and state.dual > self.marginals.ceiling:
+            return Termination.INFEASIBLE
+        enough_for_now = not self.final and state.gap <= STAGE_GAP * self.reg * float(state.columns.sum())
+        if enough_for_now or state.relative_gap <= self.rules.tolerance:
+            return Termination.GAP_REACHED
+        if state.relative_gap <= self.rules.noise(state):
+            return Termination.CONVERGED
+        return self.rules.deadline.expired()
 
 
 def _acceptable(state: State, before: State | None) -> bool:
     """False for a step that lost dual value, and for potentials from outside that overflow."""
-    if not (math.isfinite(state.dual) and math.isfinite(state.gap)):
+    if not math.isfinite(state.dual) or math.isnan(state.gap):
         return False
-    return before is None or state.dual >= before.dual - LOSS * before.gap
+    return before is None or not math.isfinite(before.gap) or state.dual >= before.dual - LOSS * before.gap

@@ -91,6 +91,15 @@ def costs(problem: UnbalancedTransport, rows: Array | slice) -> Array:
     return squares if problem.metric == "sqeuclidean" else np.sqrt(squares)
 
 
+def flipped(problem: UnbalancedTransport, columns: Array) -> UnbalancedTransport:
+    """Some columns (an index or mask) as the rows of a problem, and the rows as its columns."""
+    turned = replace(problem, a=problem.b[columns], b=problem.a, reg_m=problem.reg_m[::-1], f0=None, g0=None)
+    if problem.cost is not None:
+        return replace(turned, cost=problem.cost[:, columns].T)
+    assert problem.y is not None
+    return replace(turned, x=problem.y[columns], y=problem.x)
+
+
 def _extended(problem: UnbalancedTransport, side: int, off: Array, on: Array, other: Array) -> Array:
     if not off.any():
         return np.empty(0)
@@ -103,11 +112,8 @@ def _extended(problem: UnbalancedTransport, side: int, off: Array, on: Array, ot
     damping = 1.0 if np.isinf(strength) else strength / (strength + problem.reg)
     if side == 0:
         cost = costs(problem, off)[:, on]
-    elif problem.cost is not None:
-        cost = problem.cost[np.ix_(on, off)].T.astype(np.float64)
     else:
-        flipped = replace(problem, a=problem.b, b=problem.a, x=problem.y, y=problem.x, f0=None, g0=None)
-        cost = costs(flipped, off)[:, on]
+        cost = costs(flipped(problem, off), slice(None))[:, on]
     exponent = (other - cost) / problem.reg + np.log(masses)
     top = exponent.max(axis=1)
     with np.errstate(invalid="ignore", divide="ignore"):

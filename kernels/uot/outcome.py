@@ -1,0 +1,182 @@
+"""From potentials to what the caller asked for, the same on both devices: the plan, or its marginals and top entries.
+
+What is returned is the plan that meets its balanced sides (repair.py, flow.py), and potentials that belong to it.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernels.deadline import Deadline
+from kernels.problems.arrays import Array
+from kernels.problems.transport import UnbalancedTransport
+from kernels.solution import Solution, Termination
+from kernels.uot.flow import settle
+from kernels.uot.repair import Entries, Repair, line_potentials, repair
+from kernels.uot.support import Support
+
+LARGEST_LOG = 80.0  # of an entry in float32, and of sums of many
+
+
+@dataclass(frozen=True)
+class Writer:
+    """What a device brings.
+
+    `entries` takes potentials, a dtype and the array for the plan (None where none is asked for), and returns rows of
+    P(f, g) in that dtype: views of the array where `in_place`, which it then fills, else blocks on the device.
+    `largest` takes a block and k, and returns columns and values of each row's k largest entries, on the host.
+    """
+
+    xp: Any
+    entries: Callable[[Array, Array, Any, Array | None], Entries]
+    largest: Callable[[Any, int], tuple[Array, Array]]
+    block: int
+    in_place: bool
+
+    def copy(self, block: Any, into: Array) -> None:
+        """Bring a contiguous block to the host."""
+        if self.xp is np:
+            into[...] = block
+        else:
+            block.get(out=into)
+
+    def host(self, array: Any) -> Array:
+        """The array in host memory."""
+        return np.asarray(array if self.xp is np else array.get())
+
+
+def finish(
+    part: Support,
+    options: Any,
+    potentials: tuple[Array, Array],
+    termination: Termination,
+    method: str,
+    facts: dict[str, Any],
+    writer: Writer,
+    deadline: Deadline,
+) -> Solution:
+    """The solution of the whole problem from potentials (host, float64) of the reduced one."""
+    f, g = part.spread_out(*potentials)
+    arrays = outputs(part.problem, options, f, g, writer, deadline)
+    if "hall_rows" in arrays:
+        termination = Termination.INFEASIBLE
+    elif termination is Termination.INFEASIBLE:  # by potentials that grow; the masses fit all the same, or nearly
+        termination = Termination.CONVERGED
+    return Solution(termination, method, arrays, facts=facts)
+
+
+def outputs(
+    problem: UnbalancedTransport, options: Any, f: Array, g: Array, writer: Writer, deadline: Deadline
+) -> dict[str, Array]:
+    """f, g; plan, or row_marginal, column_marginal and what the plan is beside P(f, g); with top_k the largest entries.
+
+    f, g and hall_rows alone where no plan can exist.
+    """
+    given = problem.x if problem.cost is None else problem.cost
+    assert given is not None
+    exact = np.isinf(problem.reg_m)
+    whole = options.output == "plan"
+    blocked = bool(exact.all()) and problem.cost is not None and bool(np.isposinf(problem.cost.max()))
+    # Rounding to float32 moves some 1e-8 of the mass, which exact marginals and fine tolerances can see.
+    coarse = given.dtype == np.float32 and options.tolerance >= 1e-7 and not exact.any()
+    dtype = np.dtype(np.float32 if coarse and _fits_float32(problem, f, g) else np.float64)
+    plan = np.empty(problem.shape, dtype) if whole or blocked else None
+    f, g, entries, fix = _repaired(problem, f, g, writer, dtype, plan, not blocked)
+    found = _Found(problem, min(options.top_k, problem.shape[1]), writer, not whole)
+    for some in _parts(problem, writer):
+        block = fix.apply(some, entries(some)) if exact.any() else entries(some)
+        if plan is not None and not writer.in_place:
+            writer.copy(block, plan[some])
+        if not blocked:
+            found.look(some, block)
+    f, g = fix.potentials(f, g, problem.reg, writer.host)
+    arrays = {"f": f, "g": g}
+    if blocked:
+        assert plan is not None
+        return arrays | _unblocked(problem, plan, found, writer, deadline, whole)
+    if plan is not None:
+        arrays["plan"] = plan
+    elif fix.rest_a is not None:
+        arrays |= {"rest_a": writer.host(fix.rest_a), "rest_b": writer.host(fix.rest_b)}
+    return arrays | found.arrays()
+
+
+def _repaired(
+    problem: UnbalancedTransport, f: Array, g: Array, writer: Writer, dtype: Any, plan: Array | None, spreads: bool
+) -> tuple[Array, Array, Entries, Repair]:
+    """Entries of P(f, g) and its repair; lines that underflowed get new potentials first."""
+    parts = list(_parts(problem, writer))
+    entries = writer.entries(f, g, dtype, plan)
+    fix = repair(writer.xp, problem, entries, parts, spreads)
+    rows, columns = fix.lost
+    if rows.size or columns.size:
+        f, g = f.copy(), g.copy()
+        f[rows] = line_potentials(problem, 0, rows, g)
+        g[columns] = line_potentials(problem, 1, columns, f)
+        entries = writer.entries(f, g, dtype, plan)
+        fix = repair(writer.xp, problem, entries, parts, spreads)
+    return f, g, entries, fix
+
+
+def _fits_float32(problem: UnbalancedTransport, f: Array, g: Array) -> bool:
+    """True where no entry of P(f, g) can overflow in float32."""
+    tops = []
+    for masses, potential in ((problem.a, f), (problem.b, g)):
+        held = (masses > 0) & np.isfinite(potential)
+        weight = np.log(masses[held]) if problem.reference == "product" else 0.0
+        tops.append(float((potential[held] / problem.reg + weight).max(initial=-np.inf)))
+    return sum(tops) - problem.cost_bounds[0] / problem.reg < LARGEST_LOG
+
+
+def _parts(problem: UnbalancedTransport, writer: Writer) -> Iterator[slice]:
+    m, n = problem.shape
+    step = max(1, writer.block // n)
+    return (slice(start, min(m, start + step)) for start in range(0, m, step))
+
+
+def _unblocked(
+    problem: UnbalancedTransport, plan: Array, found: "_Found", writer: Writer, deadline: Deadline, whole: bool
+) -> dict[str, Array]:
+    """The outputs of a plan (host) whose missing mass may not go everywhere; it is changed in its place."""
+    assert problem.cost is not None
+    allowed = (problem.cost < np.inf) & (problem.a > 0)[:, None] & (problem.b > 0)
+    before = None if whole else plan.copy()
+    settled = settle(plan, allowed, problem.a, problem.b, deadline.expired)
+    if settled.hall_rows is not None:
+        return {"hall_rows": settled.hall_rows}
+    for some in _parts(problem, writer):
+        found.look(some, writer.xp.asarray(plan[some]))
+    if before is None:
+        return {"plan": plan} | found.arrays()
+    i, j = np.nonzero(plan != before)
+    entries = {"entry_rows": i, "entry_columns": j, "entry_values": plan[i, j]}
+    return entries | found.arrays()
+
+
+class _Found:
+    """Marginals and largest entries of the plan, collected block by block."""
+
+    def __init__(self, problem: UnbalancedTransport, k: int, writer: Writer, marginals: bool) -> None:
+        m, n = problem.shape
+        given = problem.x if problem.cost is None else problem.cost
+        assert given is not None
+        self.k, self.writer, self.marginals = k, writer, marginals
+        self.rows, self.columns = np.empty(m), writer.xp.zeros(n)
+        self.best, self.values = np.empty((m, k), np.int32), np.empty((m, k), given.dtype)
+
+    def look(self, some: slice, block: Any) -> None:
+        """Take in some rows of the plan."""
+        if self.marginals:
+            self.rows[some] = self.writer.host(block.sum(axis=1, dtype=np.float64))
+            self.columns += block.sum(axis=0, dtype=np.float64)
+        if self.k:
+            self.best[some], self.values[some] = self.writer.largest(block, self.k)
+
+    def arrays(self) -> dict[str, Array]:
+        """By their names in an answer."""
+        out = {}
+        if self.marginals:
+            out = {"row_marginal": self.rows, "column_marginal": self.writer.host(self.columns)}
+        return out | ({"top_columns": self.best, "top_values": self.values} if self.k else {})

@@ -205,14 +205,17 @@ InputDigests = dict[str, Reference | SparseReference]
 
 
 class Progress(BaseModel):
-    """How far a solve has come; null means not known."""
+    """How far a job has come; null means not known."""
 
-    iteration: int
+    phase: Literal["load", "solve", "certify", "store"] = Field(
+        description="what is being done; an answer that came out loose is solved and certified a second time"
+    )
+    fraction: float | None = Field(description="of this phase, from 0 to 1; it starts anew with each")
+    iteration: int = Field(description="never falls")
     objective: float | None
     bound: float | None
     gap: float | None
-    fraction: float | None
-    elapsed_s: float
+    elapsed_s: float = Field(description="since the job started on its worker")
 
 
 class JobView(BaseModel):

@@ -13,7 +13,8 @@ from app.auth import owner as owner_of
 from app.errors import problem
 from app.schemas import components, takes_qaplib
 from app.submit import Checked, check, received
-from kernels import SOLVERS, Device, Solver
+from kernels import SOLVERS, Device, Estimate, Solver
+from workers.config import Settings
 from workers.job import DoesNotFit, NoSuchDevice, Unavailable
 from workers.queue import Jobs
 from workers.store import Store
@@ -67,20 +68,39 @@ async def estimate(request: Request, owner: Owner) -> Response:
     async with received(request) as (text, parts):
 
         def work() -> dict[str, Any]:
-            return _estimates(check(text, parts, state.store, state.jobs, owner, state.settings), state.jobs)
+            checked = check(text, parts, state.store, state.jobs, owner, state.settings)
+            return _estimates(checked, state.jobs, state.settings)
 
         return json_response(await run_in_threadpool(work))
 
 
-def _estimates(checked: Checked, jobs: Jobs) -> dict[str, Any]:
+def _estimates(checked: Checked, jobs: Jobs, settings: Settings) -> dict[str, Any]:
     card, problem, options = checked.card, checked.problem, checked.options
-    needs: dict[Device, Any] = {device: asdict(card.estimate(problem, options, device)) for device in card.modules}
+    asked = checked.request.time_limit_s
+    limit_s = min(settings.default_time_limit_s if asked is None else asked, settings.max_time_limit_s)
+    needs: dict[Device, Any] = {
+        device: _two_digits(card.estimate(problem, options, device).within(limit_s)) for device in card.modules
+    }
     told: dict[str, Any] = {"solver": card.name, "estimates": needs, "device": None, "fits": True}
     try:
         told["device"] = jobs.place(card, problem, options, checked.request.device)
     except (DoesNotFit, NoSuchDevice) as reason:
         told |= {"fits": not isinstance(reason, DoesNotFit), "reason": str(reason)}
     return told
+
+
+def _two_digits(needs: Estimate) -> dict[str, Any]:
+    """As it is told: nobody knows more digits. Bytes are a bound, so they are rounded up."""
+    return {
+        name: round_up(value) if isinstance(value, int) else float(f"{value:.2g}")
+        for name, value in asdict(needs).items()
+    }
+
+
+def round_up(count: int) -> int:
+    """To two significant digits."""
+    step: int = 10 ** max(0, len(str(count)) - 2)
+    return -(-count // step) * step
 
 
 async def livez() -> Response:

@@ -1,6 +1,7 @@
 """`allot solve FILE`: read one file, solve it in this process, print the answer with its certificate."""
 
 import json
+import sys
 import time
 from argparse import Namespace
 from collections.abc import Sequence
@@ -13,6 +14,9 @@ from pydantic import ValidationError
 from app.answer import grouped, json_bytes
 from kernels import SOLVERS, Array, Csr, Deadline, Device, InvalidProblem, Progress, Solver, solve_and_prove
 from workers.codec import Form, InvalidUpload, decode
+
+LINE = 78
+"""Characters of the line that shows progress."""
 
 
 def solve_file(args: Namespace) -> int:
@@ -73,11 +77,15 @@ def solve(
         inputs = {"benefit": inputs["cost"]}
     begun = time.perf_counter()
     problem = card.build(inputs, options)
+    build_s = time.perf_counter() - begun
     where = pick_device(card, problem, options, device)
     card.warm_up(where)  # compiling is not solving
-    built = time.perf_counter()
-    deadline = Deadline(time_limit_s, on_progress=None if quiet else show_progress)
+    limit_s = None if time_limit_s is None else max(0.0, time_limit_s - build_s)  # as in a worker, building counts
+    watched = sys.stderr.isatty() and not quiet
+    deadline = Deadline(limit_s, on_progress=show_progress if watched else None)
     solution, certificate = solve_and_prove(card, problem, options, deadline, where)
+    if watched:
+        print(" " * LINE, end="\r", file=sys.stderr)
     return {
         "solver": card.name,
         "termination": solution.termination,
@@ -89,7 +97,7 @@ def solve(
         "options": options.model_dump(mode="json", exclude_defaults=True),
         "facts": solution.facts,
         "timings_ms": {
-            "load": (built - begun) * 1e3,
+            "load": build_s * 1e3,
             "solve": solution.timings_ms["solve"],
             "certify": solution.timings_ms["certify"],
         },
@@ -112,18 +120,25 @@ def pick_device(card: Solver, problem: Any, options: Any, asked: str) -> Device:
 
 
 def show_progress(progress: Progress) -> None:
-    """One line that overwrites itself."""
+    """One line that overwrites itself: the phase and how much of it is done, and what is known so far."""
     gap = "" if progress.gap is None else f"  gap {progress.gap:.3%}"
-    print(f"\r{progress.elapsed_s:7.1f} s  iteration {progress.iteration}  {progress.objective}{gap}   ", end="\r")
+    done = "" if progress.fraction is None else f" {progress.fraction:.0%}"
+    phase = f"{progress.phase}{done}"
+    objective = "" if progress.objective is None else f"  {progress.objective}"
+    line = f"{progress.elapsed_s:7.1f} s  {phase:12}  iteration {progress.iteration}{objective}{gap}"
+    print(f"{line:{LINE}}", end="\r", file=sys.stderr, flush=True)
 
 
 def describe(document: dict[str, Any]) -> str:
     """The answer for a person: what was found, what was proved, and the arrays, cut short."""
     certificate = document["certificate"]
+    facts = certificate["facts"]
+    verified = {True: " (verified)", False: " (not verified)"}.get(facts.get("verified"), "")
+    claimed = f"  claimed {facts['claimed_bound']}" if "claimed_bound" in facts else ""
     lines = [
-        f"{document['solver']} by {document['method']} on {document['device']}: {document['termination']} "
-        f"in {document['timings_ms']['solve']:.1f} ms",
-        f"objective {document['objective']}  bound {certificate['bound']}  gap {certificate['gap_rel']}",
+        f"{document['solver']} by {document['method']} on {document['device']}: {document['termination']}"
+        f"{verified if document['termination'] == 'optimal' else ''} in {document['timings_ms']['solve']:.1f} ms",
+        f"objective {document['objective']}  bound {certificate['bound']}{claimed}  gap {certificate['gap_rel']}",
         f"proved: {certificate['proved']}" + ("" if certificate["holds"] else "  -- IT DOES NOT HOLD"),
     ]
     standard = {"solver", "termination", "objective", "certificate", "method", "device", "iterations", "timings_ms"}

@@ -11,7 +11,7 @@
 
 from kernels.card import Device, Estimate, InputSpec, Options, Solver
 from kernels.certificates.exact import Claim, Statement, recheck
-from kernels.deadline import Deadline, Progress
+from kernels.deadline import Deadline, Phase, Progress
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.proving import solve_and_prove
 from kernels.registry import SOLVERS
@@ -34,6 +34,7 @@ __all__ = [
     "InvalidProblem",
     "Number",
     "Options",
+    "Phase",
     "Progress",
     "Solution",
     "Solver",

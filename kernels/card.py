@@ -2,7 +2,7 @@
 
 import importlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -38,13 +38,24 @@ class InputSpec:
 class Estimate:
     """What a job will need, before it runs: an upper bound on its bytes, a guess of its seconds.
 
-    `seconds` is the solver's time alone and `certify_seconds` its certificate's.
+    Attributes:
+        host_bytes: of memory that loading, solving and certifying take at their peak, the inputs among them.
+        device_bytes: of a GPU's memory.
+        seconds: of the solver alone, if nothing but its own stopping rules ends it; inf where only a time limit does.
+        certify_seconds: of one certificate. A time limit is kept by it: rather too high than too low.
+        first_seconds: of the solver when there is no time at all: the first answer that it can give.
     """
 
     host_bytes: int
     device_bytes: int
     seconds: float
     certify_seconds: float = 0.0
+    first_seconds: float = 0.0
+
+    def within(self, time_limit_s: float) -> "Estimate":
+        """The same under a time limit: the solver stops early enough for its certificate, but not without an answer."""
+        most = max(self.first_seconds, time_limit_s - self.certify_seconds)
+        return replace(self, seconds=min(self.seconds, most))
 
 
 class Certify(Protocol):

@@ -7,8 +7,12 @@ best solution with that termination. It calls `report()` with every new incumben
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 from kernels.solution import Number, Termination
+
+Phase = Literal["load", "solve", "certify", "store"]
+"""The parts of a job, in this order; a job that is mended solves and certifies a second time."""
 
 
 @dataclass(frozen=True)
@@ -21,7 +25,7 @@ class Progress:
     gap: float | None = None
     fraction: float | None = None
     elapsed_s: float = 0.0
-    phase: str = "solve"
+    phase: Phase = "solve"
 
 
 class Deadline:
@@ -31,6 +35,7 @@ class Deadline:
         time_limit_s: seconds from construction, None for no limit.
         cancelled: answers True once the caller wants the best found so far.
         on_progress: called with each report; must be quick.
+        clock: seconds of any origin.
     """
 
     def __init__(
@@ -38,27 +43,29 @@ class Deadline:
         time_limit_s: float | None = None,
         cancelled: Callable[[], bool] | None = None,
         on_progress: Callable[[Progress], None] | None = None,
+        clock: Callable[[], float] = time.perf_counter,
     ) -> None:
-        self._start = time.perf_counter()
+        self._clock = clock
+        self._start = clock()
         self._limit_s = float("inf") if time_limit_s is None else time_limit_s
         self._cancelled = cancelled
         self._on_progress = on_progress
         self._reserved_s = 0.0
-        self._phase = "solve"
         self._last = Progress()
 
     def reserve(self, seconds: float) -> None:
         """Keep so many seconds of the limit for what comes after the solver: `expired` says so that much earlier."""
         self._reserved_s = max(0.0, seconds)
 
-    def enter(self, phase: str) -> None:
-        """Name what the next reports are about: "solve" at first, "certify" afterwards."""
-        self._phase = phase
+    def enter(self, phase: Phase) -> None:
+        """Begin another part of the job, and say so."""
+        fraction = None if phase == "solve" else 0.0  # only the solver knows whether it can tell
+        self._tell(replace(self._last, fraction=fraction, elapsed_s=self.elapsed_s, phase=phase))
 
     @property
     def elapsed_s(self) -> float:
         """Seconds since construction."""
-        return time.perf_counter() - self._start
+        return self._clock() - self._start
 
     @property
     def remaining_s(self) -> float:
@@ -78,6 +85,14 @@ class Deadline:
             return Termination.TIME_LIMIT
         return None
 
+    def allows(self, seconds: float) -> bool:
+        """Whether so many seconds of further work end before the limit, and nobody wants it to stop.
+
+        What is reserved counts as part of that work and not as gone.
+        """
+        stopped = self._cancelled is not None and self._cancelled()
+        return not stopped and self.elapsed_s + seconds <= self._limit_s
+
     def report(
         self,
         iteration: int,
@@ -85,18 +100,26 @@ class Deadline:
         bound: Number | None = None,
         fraction: float | None = None,
     ) -> None:
-        """Tell whoever watches how far the solve has come; the gap is worked out here."""
+        """Tell whoever watches how far the solve has come; the gap is worked out here.
+
+        The iteration that is told never falls: a solver that begins anew, in another form or from another start,
+        counts from 1 again, and whoever watches would take that for lost work.
+        """
         if self._on_progress is None:
             return
         gap = None
         if objective is not None and bound is not None:
             scale = max(abs(objective), abs(bound))
             gap = abs(objective - bound) / scale if scale else 0.0
-        self._last = Progress(iteration, objective, bound, gap, fraction, self.elapsed_s, self._phase)
-        self._on_progress(self._last)
+        iteration = max(iteration, self._last.iteration)
+        self._tell(Progress(iteration, objective, bound, gap, fraction, self.elapsed_s, self._last.phase))
 
     def advance(self, fraction: float) -> None:
-        """Report a fraction of the present phase alone; iteration, objective and bound stay as last reported."""
+        """Report a fraction of the present phase alone, which never falls; all else stays as last reported."""
+        fraction = min(1.0, max(fraction, self._last.fraction or 0.0))
+        self._tell(replace(self._last, fraction=fraction, elapsed_s=self.elapsed_s))
+
+    def _tell(self, progress: Progress) -> None:
+        self._last = progress
         if self._on_progress is not None:
-            self._last = replace(self._last, fraction=fraction, elapsed_s=self.elapsed_s, phase=self._phase)
-            self._on_progress(self._last)
+            self._on_progress(progress)

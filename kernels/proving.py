@@ -1,60 +1,113 @@
-"""From a problem to an answer whose words are earned: solve, certify, mend what came out loose, certify again.
+"""How an answer's words are earned: solve, certify, mend what came out loose, certify again.
 
 The certificate has the last word on the termination: a solver may claim an optimum, the answer says so only when the
 gap that other code worked out allows it.
+
+Time: the solver stops at the limit less the expected certificate, but never before it has a first answer. What comes
+out loose is mended only where a first answer and another certificate still fit. So an answer is there by the later of
+the limit and (build + first answer + one certificate).
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
-from kernels.card import Device, Solver
+from kernels.card import Device, Estimate, Solver
 from kernels.deadline import Deadline
-from kernels.solution import Certificate, Solution
+from kernels.solution import Certificate, Solution, Termination
 
-Solve = Callable[[], Solution]
+T = TypeVar("T")
+
+
+def _plainly(call: Callable[[], Any]) -> Any:
+    return call()
 
 
 def solve_and_prove(
-    card: Solver, problem: Any, options: Any, deadline: Deadline, device: Device, solve: Solve | None = None
+    card: Solver,
+    problem: Any,
+    options: Any,
+    deadline: Deadline,
+    device: Device,
+    safely: Callable[[Callable[[], Any]], Any] = _plainly,
+    needs: Estimate | None = None,
 ) -> tuple[Solution, Certificate]:
     """Solve `problem` and certify what comes back.
 
     Args:
-        card: the solver; its estimate says how much of the time limit the certificate needs.
+        card: the solver.
         deadline: counts from the start of the job, so that building the problem is part of the limit.
-        solve: runs the solver in place of `card.solve` (a worker adds what CUDA's errors mean).
+        safely: makes each call of the card's code (a worker adds what CUDA's errors mean).
+        needs: the card's estimate, where it is known already: how much of the limit the certificate needs.
 
     Returns:
         The solution, with the termination that its certificate earned, and the certificate. Its `timings_ms`
-        hold `solve` and `certify`.
+        hold `solve` and `certify`, of both rounds where it was mended.
     """
-    deadline.reserve(card.estimate(problem, options, device).certify_seconds)
-    begun = deadline.elapsed_s
-    solution = solve() if solve is not None else card.solve(problem, options, deadline, device)
-    solution.timings_ms["solve"] = 1e3 * (deadline.elapsed_s - begun)
-    certificate = _certify(card, problem, solution, deadline)
-    if (certificate.loose or certificate.termination is not None) and card.mend is not None:
-        mended = card.mend(problem, options, solution, deadline, device)
+    needs = card.estimate(problem, options, device) if needs is None else needs
+    spent = {"solve": 0.0, "certify": 0.0}
+
+    def certified(found: Solution) -> Certificate:
+        with _Spent(spent, "certify", deadline):
+            return safely(lambda: card.certify(problem, found, deadline.advance))  # type: ignore[no-any-return]
+
+    deadline.reserve(needs.certify_seconds)
+    with _Spent(spent, "solve", deadline):
+        solution: Solution = safely(lambda: card.solve(problem, options, deadline, device))
+    certificate = certified(solution)
+    took_s = 1e-3 * spent["certify"]
+    loose = certificate.loose or certificate.termination is not None
+    if loose and deadline.allows(needs.first_seconds + took_s):
+        deadline.reserve(took_s)
+        with _Spent(spent, "solve", deadline):
+            mended = _mended(card, problem, options, solution, deadline, device, safely)
         if mended is not None:
-            again = _certify(card, problem, mended, deadline)
-            if again.holds and not _looser(again, certificate):
+            again = certified(mended)
+            if _better(mended, again, certificate):
+                mended.timings_ms = solution.timings_ms | mended.timings_ms
                 solution, certificate = mended, again
     if certificate.termination is not None:
         solution.termination = certificate.termination
+    solution.timings_ms |= spent
     return solution, certificate
 
 
-def _certify(card: Solver, problem: Any, solution: Solution, deadline: Deadline) -> Certificate:
-    deadline.enter("certify")
-    begun = deadline.elapsed_s
-    certificate = card.certify(problem, solution, deadline.advance)
-    solution.timings_ms["certify"] = 1e3 * (deadline.elapsed_s - begun)
-    deadline.enter("solve")
-    return certificate
+def _mended(
+    card: Solver,
+    problem: Any,
+    options: Any,
+    solution: Solution,
+    deadline: Deadline,
+    device: Device,
+    safely: Callable[[Callable[[], Any]], Any],
+) -> Solution | None:
+    """What the card makes of a loose answer; None where it has nothing to try, or no room for it."""
+    mend = card.mend
+    if mend is None:
+        return None
+    try:
+        return safely(lambda: mend(problem, options, solution, deadline, device))  # type: ignore[no-any-return]
+    except MemoryError:  # there is an answer already
+        return None
 
 
-def _looser(new: Certificate, old: Certificate) -> bool:
-    """True when the new certificate claims less than the old one."""
-    if new.termination is None or not old.holds:
-        return False
-    return new.gap_abs is None or (old.gap_abs is not None and new.gap_abs > old.gap_abs)
+def _better(mended: Solution, new: Certificate, old: Certificate) -> bool:
+    """Whether the mended answer says more: a smaller gap, or the proof that there is no answer."""
+    if not new.holds or not old.holds:
+        return new.holds
+    if new.gap_abs is None:
+        return new.termination is None and mended.termination is Termination.INFEASIBLE
+    return old.gap_abs is None or new.gap_abs <= old.gap_abs
+
+
+class _Spent:
+    """Enters a phase for a `with` block and adds its milliseconds to `spent[phase]`."""
+
+    def __init__(self, spent: dict[str, float], phase: Any, deadline: Deadline) -> None:
+        self._spent, self._phase, self._deadline = spent, phase, deadline
+
+    def __enter__(self) -> None:
+        self._deadline.enter(self._phase)
+        self._begun_s = self._deadline.elapsed_s
+
+    def __exit__(self, *_: object) -> None:
+        self._spent[self._phase] += 1e3 * (self._deadline.elapsed_s - self._begun_s)

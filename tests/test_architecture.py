@@ -17,6 +17,7 @@ PUBLIC_KERNELS = {"kernels", "kernels.qap.qaplib", "kernels.auction.files"}
 PUBLIC_WORKERS = {"queue", "job", "store", "codec", "keyring", "reference", "upload"}
 WIRING = {
     "main.py": {"config"},
+    "service.py": {"config"},
     "submit.py": {"config"},
     "cli.py": {"config"},
     "serve.py": {"config", "redis_server", "supervisor"},

@@ -25,7 +25,7 @@ class Settings:
         max_elements: of one array.
         max_queued: jobs waiting in one queue before new ones are turned away.
         default_time_limit_s, max_time_limit_s: of a solve.
-        hard_margin_s: what loading and certifying may take beyond the time limit before the child is killed.
+        hard_margin_s: how much later than it should a child may answer before it is killed (workers/patience.py).
         cancel_grace_s: between the cancel flag and the kill.
         attempts: how often a job that takes its process down is tried.
         heartbeat_s: between two heartbeats of a worker; also how often it looks for deadlines.

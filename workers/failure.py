@@ -21,9 +21,9 @@ def device_lost(error: str) -> Failure:
     return failure("device-lost", "The GPU failed", f"CUDA failed: {error}")
 
 
-def overran(margin_s: float) -> Failure:
+def overran(owed_s: float) -> Failure:
     """It was killed by its worker."""
-    detail = f"the solve did not stop {margin_s:g} s after its time limit and was killed"
+    detail = f"there was no answer {owed_s:.3g} s after its start, long after its time limit, and it was killed"
     return failure("deadline", "The solver ignored its time limit", detail)
 
 

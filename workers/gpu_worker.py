@@ -25,10 +25,11 @@ import redis
 from workers import devices
 from workers.config import Settings
 from workers.connection import connect
-from workers.failure import CANCELLED, SHUTDOWN, STOPPED, Failure, device_lost, died, overran
+from workers.failure import SHUTDOWN, STOPPED, Failure, device_lost, died
 from workers.janitor import Janitor
 from workers.job import Device
 from workers.link import ChildFailed, Link
+from workers.patience import Patience
 from workers.process import cpus, die_with, host_bytes, with_threads
 from workers.records import Records
 from workers.rq import Hands, Held
@@ -56,7 +57,6 @@ class PinnedWorker:
         self._stop_requested = False
         self._published = 0.0
         self._held: Held | None = None
-        self._taken = 0.0
         self._why_killed: Failure | None = None
         environ = with_threads(os.environ | settings.to_env(), threads)
         if gpus:
@@ -67,12 +67,7 @@ class PinnedWorker:
         self._hands = Hands(device, raw, lost_after_s=settings.lost_after_s, stop=self.link.kill)
 
     def serve(self) -> None:
-        """Start the child, then work until asked to stop.
-
-        Raises:
-            ChildFailed: the child did not start.
-            RedisError: Redis was away when a job had to be given back; it counts as lost.
-        """
+        """Start the child, then work until asked to stop. Raises ChildFailed."""
         signal.signal(signal.SIGINT, self.request_stop)
         signal.signal(signal.SIGTERM, self.request_stop)
         self._ensure_child()
@@ -116,23 +111,22 @@ class PinnedWorker:
                 self._beat()
 
     def _turn(self) -> None:
-        """Wait for a job, and see it through."""
+        """Wait for a job, and see it through. What Redis does not hear of counts as lost, and the janitor finds it."""
         try:
             self._beat()
-            held = self._hands.take()
+            self._held = self._hands.take()
+            if self._held is not None:
+                self._work(self._held)
         except AWAY as error:
             log.warning("Redis is away: %s", error)
             time.sleep(AWAY_S)
-            return
-        if held is not None:
-            self._held, self._taken, self._why_killed = held, time.monotonic(), None
-            self._work(held)
-            self._held = None
-            if not self._stop_requested:
-                self._ensure_child()
+        self._held = None
+        if not self._stop_requested:
+            self._ensure_child()
 
     def _work(self, held: Held) -> None:
         """Hand the job to the child, wait for its answer, and give the job back with what came of it."""
+        self._why_killed = None
         self._ensure_child()
         self.link.send({"job": held.job_id, "execution": held.execution})
         try:
@@ -144,37 +138,36 @@ class PinnedWorker:
 
     def _answer(self, held: Held) -> str:
         """What the child says of the job. Raises EOFError when it is gone, or about to go."""
+        begun, patience = time.monotonic(), Patience(self.settings.hard_margin_s, self.settings.cancel_grace_s)
         while (message := self.link.hear(self.settings.heartbeat_s)) is None:
-            self._renew(held)
+            if self._renew(held):
+                self._kill_if_overdue(held, patience, time.monotonic() - begun)
         if "lost" in message:
             self._why_killed = device_lost(message["lost"])
             raise EOFError
         return str(message["done"])
 
-    def _renew(self, held: Held) -> None:
-        """Called each second of a job: keep it, and kill a child that ignores its deadline or a cancellation."""
+    def _renew(self, held: Held) -> bool:
+        """Called each second of a job, to keep it; False while Redis is away."""
         try:
             held.renew()
             self._publish()
-            why = self._overdue(held)
         except AWAY as error:
             log.warning("Redis is away during job %s: %s", held.job_id, error)
-            return
-        if why is not None:
-            self._kill_for(why)
+            return False
+        return True
 
-    def _overdue(self, held: Held) -> Failure | None:
-        limit, cancelled = self._redis.hmget(f"allot:job:{held.job_id}", "time_limit_s", "cancel")
-        if time.monotonic() - self._taken > float(limit or 0) + self.settings.hard_margin_s:
-            return overran(self.settings.hard_margin_s)
-        if cancelled is not None and time.time() - float(cancelled) > self.settings.cancel_grace_s:
-            return CANCELLED
-        return None
+    def _kill_if_overdue(self, held: Held, patience: Patience, ran_s: float) -> None:
+        """Kill a child that is taken for hung (workers/patience.py)."""
+        with contextlib.suppress(*AWAY):
+            why = patience.over(ran_s, time.time(), self._records.awaited(held.job_id))
+            if why is not None:
+                self._kill_for(why)
 
     def _lose(self, held: Held, last: str) -> None:
         """The child is gone: the job runs again, or fails for good, first in our record and then in RQ's books."""
         why = STOPPED if held.stopped else self._why_killed or died(last)
-        log.warning("job %s lost its child: %s", held.job_id, why["detail"])
+        log.warning("job %s lost its child, which ended with %s (%s)", held.job_id, last, why["code"])
         again = why is SHUTDOWN or (held.may_run_again and why["code"] not in FINAL)
         fate = self._records.lose(held.job_id, held.execution, again, why)
         if fate == "queued":

@@ -7,8 +7,13 @@ from typing import Any
 
 from workers import scripts
 from workers.job import Job, State, iso
+from workers.patience import Awaited
 
 EXPIRE_BATCH = 100
+SCRIPTS = (
+    *("CREATE", "BEGIN", "PROGRESS", "EXPECT", "FINISH", "LOSE"),
+    *("CANCEL", "DISCARD", "EXPIRE", "CONDEMN", "KEEP"),
+)
 
 
 class Records:
@@ -16,8 +21,7 @@ class Records:
 
     def __init__(self, redis: Any) -> None:
         self._redis = redis
-        names = ("CREATE", "BEGIN", "PROGRESS", "FINISH", "LOSE", "CANCEL", "DISCARD", "EXPIRE", "CONDEMN", "KEEP")
-        self._scripts = {name: redis.register_script(getattr(scripts, name)) for name in names}
+        self._scripts = {name: redis.register_script(getattr(scripts, name)) for name in SCRIPTS}
 
     def _run(self, name: str, *arguments: Any) -> Any:
         return self._scripts[name](keys=[], args=list(arguments))
@@ -52,6 +56,24 @@ class Records:
     def report(self, job_id: str, execution: str, kind: str, data: Mapping[str, Any]) -> bool:
         """Publish progress; False when another execution has the job by now."""
         return bool(self._run("PROGRESS", job_id, execution, kind, json.dumps(data)))
+
+    def expect(self, job_id: str, execution: str, needs: Mapping[str, float]) -> bool:
+        """Note what the job needs at least, for `awaited`; False when another execution has it by now."""
+        return bool(self._run("EXPECT", job_id, execution, json.dumps(dict(needs))))
+
+    def awaited(self, job_id: str) -> Awaited:
+        """What tells a worker whether its child is late."""
+        names = ("time_limit_s", "needs", "cancel", "discard", "progress")
+        limit, needs, cancel, discard, progress = self._redis.hmget(f"allot:job:{job_id}", *names)
+        told = json.loads(progress or "{}")
+        return Awaited(
+            time_limit_s=float(limit or 0),
+            cancelled_at=None if cancel is None else float(cancel),
+            discarded=discard is not None,
+            phase=told.get("phase", "solve"),
+            fraction=told.get("fraction"),
+            **json.loads(needs or "{}"),
+        )
 
     def finish(
         self,

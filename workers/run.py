@@ -42,6 +42,8 @@ from workers.watch import Watch, plain
 PACKAGES = ("allot", "numpy", "numba", "scipy", "cupy-cuda13x")
 OUTLAST_S = 30.0
 """An answer that is found while Redis restarts is offered again for so long."""
+WORTH_TELLING_S = 0.5
+"""Jobs that owe their answer sooner are within anybody's patience."""
 AWAY = (redis.ConnectionError, redis.TimeoutError, Unavailable)
 log = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -49,6 +51,14 @@ T = TypeVar("T")
 
 class DeviceLost(Exception):
     """The CUDA context is broken; no further call in this process can succeed."""
+
+
+class DeviceFull(MemoryError):
+    """The GPU has no room, not even with its pool empty."""
+
+    def __init__(self, message: str, free: int) -> None:
+        super().__init__(message)
+        self.free = free
 
 
 class JobFails(Exception):
@@ -120,7 +130,8 @@ def _work(
 ) -> tuple[State, dict[str, Any], dict[str, Any] | None, list[str]]:
     card = SOLVERS[record["solver"]]
     watch = Watch(bench.records, job_id, execution)
-    answer = _answer(card, record, bench, watch)
+    deadline = Deadline(float(record["time_limit_s"]), watch.cancelled, watch.progress)
+    answer = _answer(card, record, bench, deadline, partial(_expect, bench.records, job_id, execution))
     watch.flush()
     if not answer.certificate.holds:
         raise JobFails(
@@ -132,7 +143,7 @@ def _work(
         )
     if answer.solution.termination is Termination.STOPPED and answer.certificate.objective is None:
         return State.CANCELLED, {"timings_ms": answer.timings_ms}, None, []
-    references, digests = _store(answer.solution.arrays, record["owner"], bench.store, answer.timings_ms)
+    references, digests = _store(answer, record["owner"], bench.store, deadline)
     answer.timings_ms["total"] = 1e3 * (time.time() - float(record["created_at"]))
     document = _document(job_id, record, answer, references, bench)
     fields = {"timings_ms": document["timings_ms"], "termination": answer.solution.termination.value}
@@ -150,40 +161,68 @@ def _explained(error: Exception, record: Mapping[str, str]) -> Failure:
     return failure("internal", "The solver failed, which is our bug", detail)
 
 
-def _answer(card: Solver, record: Mapping[str, str], bench: Bench, watch: Watch) -> Answer:
+def _answer(
+    card: Solver, record: Mapping[str, str], bench: Bench, deadline: Deadline, expect: Callable[[float, float], None]
+) -> Answer:
     queued = 1e3 * (float(record["begun_at"]) - float(record["created_at"]))
     timings: dict[str, float] = {"queued": max(0.0, queued)}
-    deadline = Deadline(float(record["time_limit_s"]), watch.cancelled, watch.progress)
     try:
         options = card.options(**json.loads(record["options"]))
         with _clock(timings, "load"):
-            problem = card.build(_load(json.loads(record["inputs"]), record["owner"], bench), options)
-        solve = partial(_solve, card, problem, options, bench, deadline)
-        solution, certificate = solve_and_prove(card, problem, options, deadline, bench.device, solve)
+            problem = card.build(_load(json.loads(record["inputs"]), record["owner"], bench, deadline), options)
+        needs = card.estimate(problem, options, bench.device)
+        expect(deadline.elapsed_s + needs.first_seconds, needs.certify_seconds)
+        safely = partial(_safely, bench.device)
+        solution, certificate = solve_and_prove(card, problem, options, deadline, bench.device, safely, needs)
         timings |= solution.timings_ms
     except (InvalidProblem, InvalidUpload) as error:
         raise JobFails("invalid-problem", "The input is wrong", str(error), field=error.field) from error
     except UnknownBlob as error:
         raise JobFails("unknown-blob", "An input is gone", str(error)) from error
+    except DeviceFull as error:
+        detail = f"the solve needs about {needs.device_bytes} bytes on the device and {error.free} are free: {error}"
+        facts = {"bytes_needed": needs.device_bytes, "bytes_free": error.free}
+        raise JobFails("out-of-memory", "Out of memory on the GPU", detail, **facts) from error
     except MemoryError as error:
         raise JobFails("out-of-memory", "Out of memory on the host", str(error) or "allocation failed") from error
     return Answer(solution, certificate, timings)
 
 
-def _load(references: Mapping[str, Any], owner: str, bench: Bench) -> dict[str, Array | Csr]:
-    inputs = {name: outlast(partial(bench.store.resolve, reference, owner)) for name, reference in references.items()}
+def _load(references: Mapping[str, Any], owner: str, bench: Bench, deadline: Deadline) -> dict[str, Array | Csr]:
+    deadline.enter("load")
+    inputs: dict[str, Array | Csr] = {}
+    for done, (name, reference) in enumerate(references.items(), 1):
+        inputs[name] = outlast(partial(bench.store.resolve, reference, owner))
+        deadline.advance(done / (len(references) + 1))  # building the problem is the rest
     return inputs if bench.staging is None else bench.staging.stage(inputs)
 
 
-def _solve(card: Solver, problem: Any, options: Any, bench: Bench, deadline: Deadline) -> Solution:
-    """Solve; on a GPU that runs out of memory, once more with the pool's blocks given back."""
-    if bench.device == "cpu":
-        return card.solve(problem, options, deadline, "cpu")
-    for attempt in (1, 2):
+def _expect(records: Records, job_id: str, execution: str, first_s: float, certify_s: float) -> None:
+    """Tell the worker, which kills what is too late, how long this job may have to take (see workers/patience.py).
+
+    Most jobs are short: theirs is not worth a trip to Redis.
+    """
+    if first_s + certify_s > WORTH_TELLING_S:
         try:
-            solution = card.solve(problem, options, deadline, "gpu")
+            records.expect(job_id, execution, {"first_s": first_s, "certify_s": certify_s})
+        except redis.RedisError as error:
+            log.warning("cannot tell how long %s will take: %s", job_id, error)
+
+
+def _safely(device: Device, call: Callable[[], T]) -> T:
+    """Call the card's code; on a GPU that runs out of memory, once more with the pool's blocks given back.
+
+    Raises:
+        DeviceFull: twice.
+        DeviceLost: the child must exit.
+    """
+    if device == "cpu":
+        return call()
+    for _ in range(2):
+        try:
+            found = call()
             gpu_memory.synchronize()
-            return solution
+            return found
         except Exception as error:
             if gpu_memory.is_sticky(error):
                 raise DeviceLost(f"{type(error).__name__}: {error}") from error
@@ -192,21 +231,19 @@ def _solve(card: Solver, problem: Any, options: Any, bench: Bench, deadline: Dea
             message = str(error)
             gpu_memory.forget(error)
         gpu_memory.free_pool()
-        if attempt == 2:
-            break
-    free, _ = gpu_memory.memory()
-    needed = card.estimate(problem, options, "gpu").device_bytes
-    detail = f"the solve needs about {needed} bytes on the device and {free} are free: {message}"
-    raise JobFails("out-of-memory", "Out of memory on the GPU", detail, bytes_needed=needed, bytes_free=free)
+    raise DeviceFull(message, gpu_memory.memory()[0])
 
 
-def _store(
-    arrays: Mapping[str, Array], owner: str, store: Store, timings: dict[str, float]
-) -> tuple[dict[str, dict[str, Any]], list[str]]:
+def _store(answer: Answer, owner: str, store: Store, deadline: Deadline) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    arrays = answer.solution.arrays
     references: dict[str, dict[str, Any]] = {}
-    with _clock(timings, "store"):
+    done, total = 0, sum(array.nbytes for array in arrays.values())
+    deadline.enter("store")
+    with _clock(answer.timings_ms, "store"):
         for name, array in arrays.items():
             references[name] = outlast(partial(store.put_array, array, owner, brief=True))
+            done += array.nbytes
+            deadline.advance(done / max(1, total))
     return references, names(references, owner)
 
 

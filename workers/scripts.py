@@ -143,6 +143,16 @@ return 1
 """
 )
 
+# id, execution, what the job needs (JSON)
+EXPECT = (
+    _SHARED
+    + """
+if not mine(ARGV[1], ARGV[2]) then return 0 end
+redis.call('HSET', key(ARGV[1]), 'needs', ARGV[3])
+return 1
+"""
+)
+
 # id, execution, now, state, fields to set (flat JSON list), result document or '', names of its arrays' blobs
 FINISH = (
     _SHARED
@@ -185,7 +195,7 @@ if seen[3] then
 end
 if ARGV[4] == 'again' then
   redis.call('HSET', key(id), 'state', 'queued', 'execution', '')
-  redis.call('HDEL', key(id), 'progress')
+  redis.call('HDEL', key(id), 'progress', 'needs')
   count(id, 'requeued')
   tell_state(id)
   return 'queued'

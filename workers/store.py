@@ -9,7 +9,7 @@ time that one is given depends on what others have.
 import shutil
 import time
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -138,10 +138,15 @@ class Store:
         if reference["kind"] == "csr":
             return shown(reference)
         (blob,) = blobs(reference)
-        note = self.folder.note(blob["blob"])
-        shape = None if note.get("raw_shape") is None else tuple(note["raw_shape"])
-        form = Form(note.get("format"), note.get("member"), note.get("raw_dtype"), shape, note.get("filename", ""))
-        return frozen(blob["blob"], read(self.path(blob["blob"], owner), form, blob["blob"], self.limits))
+        digest, note = blob["blob"], self.folder.note(blob["blob"])
+        form = Form(note.get("format"), note.get("member"), filename=note.get("filename", ""))
+        if form.format == "raw":
+            form = replace(form, dtype=note["raw_dtype"], shape=tuple(note["raw_shape"]))
+        path = self.path(digest, owner)
+        try:
+            return frozen(digest, read(path, form, digest, self.limits))
+        except InvalidUpload:  # a member was let pass then where there is only one matrix
+            return frozen(digest, read(path, replace(form, member=None), digest, self.limits))
 
     def _load(self, reference: InputRef, owner: str) -> Array | Csr:
         digest = reference["blob"]

@@ -1,17 +1,21 @@
 """Assignment by auction, dense or sparse, with prices."""
 
 import math
+from importlib import import_module
 from typing import Any, Literal
 
 import numpy as np
 from pydantic import Field
 
-from kernels.card import Device, Estimate, InputSpec, Options, Solver
+from kernels.auction.estimate import estimate
+from kernels.card import Device, InputSpec, Options, Solver
 from kernels.certificates import auction as certificates
-from kernels.problems import UNASSIGNED, Array, Csr, Inputs, InvalidProblem
-from kernels.problems.arrays import finite, numeric
+from kernels.deadline import Deadline
+from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
+from kernels.problems.arrays import finite, is_masked, numeric
 from kernels.problems.points import PointAuction, points_of
-from kernels.problems.sparse import Auction, exact_sums, sparse
+from kernels.problems.sparse import Auction, edges_of, exact_sums, sparse
+from kernels.solution import Solution
 
 
 class AuctionOptions(Options):
@@ -50,7 +54,13 @@ def _benefit(inputs: Inputs) -> Array | Csr:
         raise InvalidProblem("benefit", "is missing; expected a matrix (n_rows, n_cols) or a CSR graph")
     if isinstance(given, Csr):
         return sparse("benefit", given)
-    return finite("benefit", numeric("benefit", given, ndim=(2,)), allow=-math.inf)
+    benefit = finite("benefit", numeric("benefit", given, ndim=(2,)), allow=-math.inf)
+    if not is_masked(benefit):
+        return benefit
+    graph = edges_of(benefit)
+    if not graph.indices.size:  # what casting infinities or NaN to int64 gives
+        raise InvalidProblem("benefit", f"holds {FORBIDDEN} everywhere, which forbids an entry; expected one at least")
+    return graph
 
 
 def _vector(inputs: Inputs, name: str, size: int, allow: float | None = None) -> Array | None:
@@ -91,8 +101,6 @@ def _build(inputs: Inputs, options: AuctionOptions) -> Auction:
     if prices is not None and (prices < 0).any():
         at = int((prices < 0).argmax())
         raise InvalidProblem("prices0", f"holds {prices[at]} at [{at}]; expected prices of at least 0")
-    if prices is not None:
-        exact_sums("prices0", prices, n_cols)
     given: dict[str, Any] = {"reject": reject, "prices0": prices, "assignment0": _seats(inputs, n_rows, n_cols)}
     if points is not None:
         return PointAuction(weights, maximize=True, points=points, **given)
@@ -116,24 +124,17 @@ def _seats(inputs: Inputs, n_rows: int, n_cols: int) -> Array | None:
     return seats
 
 
-def _estimate(problem: Auction, options: AuctionOptions, device: Device) -> Estimate:
-    """Fitted to random graphs: lists by entries, the rest by rows; structured costs take up to 10 times that."""
-    n_rows, n_cols = problem.shape
-    weights = problem.weights
-    on_points = isinstance(problem, PointAuction)
-    pairs = n_rows * n_cols
-    entries = pairs if on_points else weights.values.size if isinstance(weights, Csr) else weights.size
-    if device == "gpu":
-        seconds = 2e-3 + (3e-11 + (0 if on_points else 2e-9)) * entries + 1.2e-6 * n_rows
-        return Estimate(int(weights.nbytes), int(weights.nbytes) + 900 * n_rows + 60 * n_cols, seconds)
-    held = 8 * pairs if on_points else int(weights.nbytes)
-    seconds = 4e-9 * entries + 2e-9 * n_rows**1.5 * math.log2(n_cols + 2)
-    return Estimate(held + 20 * entries + 400 * n_rows + 100 * n_cols, 0, seconds)
-
-
 def _prefers_gpu(problem: Auction, options: AuctionOptions) -> bool:
     """Where the exact GPU solve beats the CPU's, transfer included: measured from some 500 rows on."""
     return problem.shape[0] >= 500
+
+
+def _mend(
+    problem: Auction, options: AuctionOptions, solution: Solution, deadline: Deadline, device: Device
+) -> Solution | None:
+    """Rebuild the prices from the assignment, or solve again, on the CPU whichever device it was."""
+    found: Solution | None = import_module("kernels.auction.cpu_mend").mend(problem, options, solution, deadline)
+    return found
 
 
 CARD = Solver(
@@ -145,6 +146,7 @@ CARD = Solver(
             "(n_rows, n_cols), n_rows <= n_cols, or CSR; null, -inf or absent forbids an entry; or else x and y",
             required=False,
             sparse=True,
+            masked=True,
         ),
         InputSpec("x", "(n_rows, dimension) points, instead of benefit", required=False),
         InputSpec("y", "(n_cols, dimension) points, with x", required=False),
@@ -163,7 +165,8 @@ CARD = Solver(
     options=AuctionOptions,
     build=_build,
     certify=certificates.auction,
-    estimate=_estimate,
+    mend=_mend,
+    estimate=estimate,
     prefers_gpu=_prefers_gpu,
     modules={"cpu": "kernels.auction.cpu", "gpu": "kernels.auction.gpu"},
     warm_start={"prices": "prices0", "assignment": "assignment0"},

@@ -13,9 +13,11 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from kernels.auction import cpu_paths as paths
 from kernels.auction import cpu_rounds as rounds
+from kernels.auction.complete import complete
 from kernels.auction.cpu_rows import empty_lists
-from kernels.auction.cpu_start import State, from_points, keep_seats, list_rows, start
-from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, arithmetic_of, epsilons, proves, whole_prices
+from kernels.auction.cpu_start import State, drop_idle_prices, from_points, keep_seats, list_rows, start
+from kernels.auction.proportion import bring_near, take_back
+from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, arithmetic_of, epsilons, proves, war_bids, whole_prices
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.sparse import Auction, is_complete, with_private_columns
@@ -68,10 +70,19 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         augmenting path algorithm (1987), for augmenting row reduction.
     """
     problem, neighbours = from_points(problem)
+    near, given, k = bring_near(problem, options)
+    solution = take_back(_solve(near, given, deadline), k, options)
+    solution.arrays |= neighbours
+    return solution
+
+
+def _solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     weights = with_private_columns(problem)
     wants_rounds = options.epsilon is not None or options.finish == "auction"
     unit = arithmetic_of(weights, options.epsilon) if wants_rounds else Arithmetic()
     state = start(weights, unit, problem)
+    if problem.prices0 is not None:
+        drop_idle_prices(state, deadline)
     ended = list_rows(state, deadline) if problem.assignment0 is None else keep_seats(state, deadline)
     if ended is None and wants_rounds and _can_assign_all(weights):
         given = options.epsilon is not None and options.finish != "paths"
@@ -84,9 +95,7 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     if ended is None:
         ended = _finish(state, deadline)
     ended = _undo_unsold_prices(state, problem, options, deadline, ended)
-    solution = _answer(state, problem, options, ended)
-    solution.arrays |= neighbours
-    return solution
+    return _answer(state, problem, options, ended)
 
 
 def _can_assign_all(weights: Array | Csr) -> bool:
@@ -118,11 +127,15 @@ def _scale(state: State, options: Any, deadline: Deadline) -> Termination | None
     queue, sold = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
     offers = np.zeros(n_rows, rounds.offers_dtype(dtype))
     winner = np.full(graph.n_cols, -1, np.int64)
+    most_bids = state.counts["bids"] + war_bids(n_rows)
     for epsilon in epsilons(state.unit, options.epsilon, n_rows, graph.n_cols):
         n_queue = rounds.keep_content(graph, state.lists, matching, dtype.type(epsilon), queue)
         state.counts["phases"] += 1
         last = state.counts["rounds"] + most
         while n_queue and state.counts["rounds"] < last:
+            if state.counts["bids"] + n_queue > most_bids:
+                state.counts["price_war"] = True
+                return None
             left = (options.iteration_limit or FOREVER) - state.counts["rounds"]
             if left <= 0:
                 return Termination.ITERATION_LIMIT
@@ -142,6 +155,7 @@ def _scale(state: State, options: Any, deadline: Deadline) -> Termination | None
                 sold,
                 bidders,
                 BATCH_BIDS,
+                most_bids - state.counts["bids"],
             )
             state.bidders.append(bidders[:ran])
             state.counts["rounds"] += ran
@@ -234,6 +248,8 @@ def _answer(state: State, problem: Auction, options: Any, ended: Termination) ->
     prices, scale = matching.prices, state.unit.scale
     if ended not in (Termination.INFEASIBLE, Termination.OPTIMAL, Termination.GAP_REACHED):
         list_rows(state, Deadline())
+        state.hall_rows = complete(problem.weights, matching.column_of, problem.reject)
+        ended = ended if state.hall_rows is None else Termination.INFEASIBLE
     if ended is Termination.OPTIMAL and graph.values.dtype.kind == "i":
         profits[:] = matching.held - prices[matching.column_of]
     else:
@@ -258,9 +274,11 @@ def _answer(state: State, problem: Auction, options: Any, ended: Termination) ->
 def warm_up() -> None:
     """Compile every kernel of this folder for int64 and float64."""
     from kernels.auction import AuctionOptions
+    from kernels.auction.cpu_mend import mend
 
     ties = np.random.default_rng(0).integers(0, 3, (12, 12))  # short lists leave rows that need a path
     for dtype in (np.int64, np.float64):
         for finish in ("auction", "paths"):
-            start = Auction(ties.astype(dtype), True, assignment0=np.full(12, UNASSIGNED))
-            solve(start, AuctionOptions.model_validate({"finish": finish}), Deadline())
+            start = Auction(ties.astype(dtype), True, assignment0=np.full(12, UNASSIGNED), prices0=np.zeros(12))
+            options = AuctionOptions.model_validate({"finish": finish})
+            mend(start, options, solve(start, options, Deadline()), Deadline())

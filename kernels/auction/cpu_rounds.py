@@ -88,13 +88,15 @@ def run_rounds(
     sold: Array,
     bidders: Array,
     most_bids: int,
+    left: int,
 ) -> tuple[int, int, int]:
     """Run rounds until nobody is queued, `bidders` (bidders of each round, an output) is full or `most_bids` is spent.
 
-    Returns the persons still queued, the rounds run and the bids made.
+    No round begins that would take more than `left` bids in all. Returns the persons still queued, the rounds run and
+    the bids made.
     """
     rounds, bids = 0, 0
-    while n_queue > 0 and rounds < bidders.size and bids < most_bids:
+    while n_queue > 0 and rounds < bidders.size and bids < most_bids and bids + n_queue <= left:
         bidders[rounds] = n_queue
         rounds += 1
         bids += n_queue

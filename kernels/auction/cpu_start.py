@@ -4,15 +4,15 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from kernels.auction import cpu_paths as paths
 from kernels.auction.cpu_rows import Graph, bound_rows, empty_lists, fill_lists, graph_of, seat_rows
-from kernels.auction.scaling import FEW_LOOSE, Arithmetic
+from kernels.auction.proportion import cut_prices
+from kernels.auction.scaling import FEW_LOOSE, Arithmetic, extremes
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import PointAuction
-from kernels.problems.sparse import Auction
+from kernels.problems.sparse import Auction, is_complete
 from kernels.solution import Termination
 
 BATCH_ENTRIES = 5_000_000
@@ -39,21 +39,31 @@ def from_points(problem: Auction) -> tuple[Auction, dict[str, Array]]:
     if not isinstance(problem, PointAuction):
         return problem, {}
     points = problem.points
+    plain = Auction(
+        problem.weights,
+        maximize=True,
+        reject=problem.reject,
+        prices0=problem.prices0,
+        assignment0=problem.assignment0,
+    )
     if points.neighbours is None:
-        return replace(problem, weights=points.all_benefits()), {}
-    tree = cKDTree(points.y)
-    _, nearest = tree.query(points.x, k=range(1, points.neighbours + 1), p=1 if points.metric == "cityblock" else 2)
-    return replace(problem, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest.astype(np.int32)}
+        return replace(plain, weights=points.all_benefits()), {}
+    nearest = points.nearest(np.arange(points.x.shape[0]))
+    return replace(plain, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest}
 
 
 def start(weights: Array | Csr, unit: Arithmetic, problem: Auction) -> State:
-    """Lay out a solve: nobody assigned and prices 0, or as an earlier job left them."""
+    """Lay out a solve: nobody assigned and prices 0, or as an earlier job left them, cut to what is of use."""
     prices0 = problem.prices0
     graph = graph_of(weights, int(unit.scale))
     n_rows, dtype = graph.indptr.size - 1, graph.values.dtype
+    exact = dtype.kind == "i" and graph.values.size > 0
     prices = np.zeros(graph.n_cols, dtype)
     if prices0 is not None:
-        prices[: prices0.size] = np.floor(prices0 * unit.scale) if dtype.kind == "i" else prices0
+        low, high = (int(graph.values.min()), int(graph.values.max())) if exact else extremes(graph.values)
+        chains = problem.reject is None and not is_complete(weights)
+        movable = problem.reject is None and n_rows == graph.n_cols
+        prices[: prices0.size] = cut_prices(prices0, unit.scale, high - low, chains, movable, exact)
     matching = paths.Matching(
         np.full(n_rows, UNASSIGNED, np.int64),
         np.zeros(n_rows, dtype),
@@ -75,6 +85,20 @@ def list_rows(state: State, deadline: Deadline, read: Any = fill_lists) -> Termi
             return ended
         read(first, min(first + step, n_rows), state.graph, state.matching.prices, state.lists)
     return None
+
+
+def drop_idle_prices(state: State, deadline: Deadline) -> None:
+    """Start from prices of 0 where the old ones, by the dual value of each, say less about the optimum than those."""
+    prices, lists = state.matching.prices, state.lists
+    old, values = prices.copy(), []
+    for tried in (np.zeros_like(old), old):
+        prices[:] = tried
+        if list_rows(state, deadline, bound_rows) is not None:
+            return
+        known = lists.rest[lists.rest > state.graph.lowest]
+        values.append(float(known.astype(np.float64).sum() + tried.astype(np.float64).sum()))
+    if values[1] > values[0]:
+        prices[:] = 0
 
 
 def keep_seats(state: State, deadline: Deadline) -> Termination | None:

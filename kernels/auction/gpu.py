@@ -1,4 +1,7 @@
-"""The auction on the GPU: rounds in one persistent kernel (`auction.cu`), the finish by a forest (`paths.cu`)."""
+"""The auction on the GPU: rounds in one persistent kernel (`auction.cu`), the finish by a forest (`paths.cu`).
+
+Graphs whose prices spread too far for a label of the forest are handed to the CPU's solver.
+"""
 
 import time
 from dataclasses import dataclass, field
@@ -8,12 +11,14 @@ import cupy
 import numpy as np
 
 from kernels.auction import gpu_buffers as memory
+from kernels.auction.complete import complete
 from kernels.auction.gpu_buffers import Device
 from kernels.auction.gpu_start import arithmetic, from_points, keep_seats, spreads, start_from
-from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, epsilons, proves, whole_prices
+from kernels.auction.proportion import bring_near, take_back
+from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, epsilons, proves, war_bids, whole_prices
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
-from kernels.problems.points import PointAuction
+from kernels.problems.points import PointAuction, Points
 from kernels.problems.sparse import Auction, is_complete, with_private_columns
 from kernels.solution import Solution, Termination
 
@@ -27,6 +32,14 @@ PATIENCE = 400
 """Rounds of a phase that paths follow; only graphs without an assignment come near it."""
 ROUND = ("bid", "reread", "settle", "award", "tidy", "finish")
 ALONE = {"blocks": 1, "block": 1}
+FINEST = 2.0**900
+"""A fixed point so fine is near the end of float64: the benefits are made larger first. The other end is far off."""
+POLISHED = 1 << 24
+"""Entries up to which the CPU settles, in some 0.2 s, floats that the fixed point leaves a little loose."""
+
+
+class TooFar(Exception):
+    """The graph's prices spread over more spans of benefits than a label holds."""
 
 
 @dataclass
@@ -50,7 +63,9 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     Guarantee:
         epsilon given: within n_rows * epsilon; deterministic rounds in integers are bid for bid the CPU twin's.
         epsilon None: exact in integers; floats within three steps of the fixed point a row (2**-46 spans at 10**4
-        rows where every pair is an edge), reported as `gap_reached` where that is more than rounding.
+        rows where every pair is an edge), reported as `gap_reached` where that is more than rounding and the graph
+        is large; else the certificate decides, and the CPU settles what is loose. `facts` hold the step's `epsilon`.
+        Stopped early, free rows take free columns as on the CPU. Old prices are cut and dropped as on the CPU.
         Deterministic in the assignment except where the finish finds several equally short paths.
     Numerics:
         int64 throughout. Integers times n_cols + 1, floats in fixed point, both so that |scaled benefit| *
@@ -63,20 +78,36 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         paths, for a given epsilon who is left after some rounds, 4. rounds of at most 32 bidders in one block.
     """
     problem, neighbours = from_points(problem, options)
-    on_points = isinstance(problem, PointAuction) and problem.weights.shape == (0, 0)
-    weights = problem.points if on_points else with_private_columns(problem)  # type: ignore[attr-defined]
-    floating = on_points or (weights.values if isinstance(weights, Csr) else weights).dtype.kind == "f"
+    try:
+        solution = _solve(problem, options, deadline)
+    except TooFar:
+        from kernels.auction import cpu
+
+        solution = cpu.solve(problem, options, deadline)
+        solution.method += " (cpu)"
+    solution.arrays |= neighbours
+    return solution
+
+
+def _solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
+    weights = problem.points if isinstance(problem, PointAuction) else with_private_columns(problem)
+    values = weights.x if isinstance(weights, Points) else weights.values if isinstance(weights, Csr) else weights
+    floating = values.dtype.kind == "f"  # coordinates always are
     unit = arithmetic(weights, options, floating)
+    if floating and unit.scale >= FINEST:
+        near, given, k = bring_near(problem, options)
+        if k:
+            return take_back(_solve(near, given, deadline), k, options)
     started = time.perf_counter()
     device = memory.upload(weights, unit, options, spreads(options))
-    start_from(device, problem, unit)
+    run = Run(device, unit, options, deadline, isinstance(weights, Points) or is_complete(weights))
+    warm = start_from(device, problem, unit, run.complete)
     cupy.cuda.get_current_stream().synchronize()
     uploaded = time.perf_counter()
-    run = Run(device, unit, options, deadline, on_points or is_complete(weights))
     device.list_rows()
     if problem.assignment0 is not None:
         keep_seats(device)
-    ended = deadline.expired() or _bid_and_augment(run, warm=problem.prices0 is not None)
+    ended = deadline.expired() or _bid_and_augment(run, warm)
     ended = _undo_unsold_prices(run, ended)
     solved = time.perf_counter()
     solution = _answer(run, problem, ended, floating)
@@ -85,7 +116,6 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         "solve": 1e3 * (solved - uploaded),
         "d2h": 1e3 * (time.perf_counter() - solved),
     }
-    solution.arrays |= neighbours
     return solution
 
 
@@ -112,13 +142,26 @@ def _bid_and_augment(run: Run, warm: bool) -> Termination:
 
 
 def _rounds(run: Run, stop: int, patience: int) -> Termination | None:
-    """Rounds until every phase is done, with a look at the clock, and once at feasibility, between launches."""
+    """Rounds until every phase is done, with a look at the clock, and once at feasibility, between launches.
+
+    Rounds to the end stop before the one that could pass `war_bids`, as the CPU's do: no round has more bidders than
+    the one before it in the same phase. Later phases then only part rows from columns that do not suit them.
+    """
     graph = _round_graph(run.device) if run.options.launch == "graph" else None
     limit = run.options.iteration_limit or FOREVER
-    batch = min(20_000, max(200, BATCH_BIDS // int(run.device.struct["n_rows"])))
+    n_rows = int(run.device.struct["n_rows"])
+    batch = min(20_000, max(200, BATCH_BIDS // n_rows))
     state, probed = run.device.state(), run.complete
+    most_bids = state["bids"] + war_bids(n_rows)
     while True:
-        until = min(limit, state["rounds"] + batch)
+        ahead = batch
+        if patience == FOREVER:
+            bidders = state["n_queue"] if state["opened"] and run.n_phases == 1 else n_rows
+            ahead = min(batch, (most_bids - state["bids"]) // max(1, bidders))
+        if ahead <= 0:
+            run.facts["price_war"] = True
+            patience, ahead = 0, batch
+        until = min(limit, state["rounds"] + ahead)
         if graph is None:
             run.device.launch("auction.cu", "run_auction", np.int64(until), np.int64(stop), np.int64(patience))
         else:
@@ -180,7 +223,7 @@ def _augment(run: Run, device: Device) -> Termination:
     if growth["outcome"] == memory.COMPLETE:
         return Termination.OPTIMAL
     if growth["outcome"] == memory.TOO_FAR:
-        raise ArithmeticError("the graph's prices spread over more than 64 spans of benefits, beyond the labels' range")
+        raise TooFar
     labelled = forest.buffers["label"] != np.uint64(memory.NO_ROW)
     roots = device.buffers["queue"][: device.state()["n_queue"]]
     rows = cupy.concatenate([device.buffers["row_of"][labelled], roots])
@@ -209,19 +252,23 @@ def _answer(run: Run, problem: Auction, ended: Termination, floating: bool) -> S
     """Bring prices and profits back in units of benefit, whole ones where integers were solved exactly."""
     device, n_cols, scale = run.device, problem.shape[1], run.unit.scale
     column_of, prices = device.buffers["column_of"].get().astype(np.int64), device.buffers["prices"].get()
+    held = device.buffers["held"].get()
     nets = cupy.empty(column_of.size, np.int64)
     device.launch("auction.cu", "best_nets", nets)
     profits = nets.get()
+    if ended not in (Termination.INFEASIBLE, Termination.OPTIMAL, Termination.GAP_REACHED):
+        weights = problem.points if isinstance(problem, PointAuction) else problem.weights
+        run.hall_rows = complete(weights, column_of, problem.reject)
+        ended = ended if run.hall_rows is None else Termination.INFEASIBLE
     if ended is Termination.OPTIMAL and not floating:
         whole = whole_prices(prices, int(scale)) if scale > 1 else prices
-        held = device.buffers["held"].get() // int(scale)
-        prices, profits = whole, held - whole[column_of]
+        prices, profits = whole, held // int(scale) - whole[column_of]
     else:  # half a step of the fixed point is lost in a benefit, so the profits are a step larger than they need be
         prices, profits = prices / scale, (profits + (1 if floating else 0)) / scale
     if prices.size > n_cols:
         profits = profits + prices[n_cols:]  # only row i sees column n_cols + i, so its price is row i's profit
     if floating and ended in (Termination.OPTIMAL, Termination.GAP_REACHED):
-        ended = _float_claim(run, ended, prices, profits)
+        ended = _float_claim(run, ended, held / scale, prices, profits)
     arrays = {
         "assignment": np.where(column_of < n_cols, column_of, UNASSIGNED),
         "prices": prices[:n_cols],
@@ -239,15 +286,17 @@ def _answer(run: Run, problem: Auction, ended: Termination, floating: bool) -> S
     return Solution(ended, method, arrays, iterations=state["rounds"], facts=run.facts)
 
 
-def _float_claim(run: Run, ended: Termination, prices: Array, profits: Array) -> Termination:
-    """Optimal where three steps of the fixed point a row are rounding, else within that many steps."""
+def _float_claim(run: Run, ended: Termination, held: Array, prices: Array, profits: Array) -> Termination:
+    """Three steps of the fixed point a row: rounding, or for the CPU to settle, or a gap that is stated."""
     steps = 3 / run.unit.scale
     if ended is Termination.GAP_REACHED:
         run.facts["epsilon"] = float(run.options.epsilon) + steps
-    elif steps * profits.size > 1e-12 * (np.abs(prices).sum() + np.abs(profits).sum()):
-        run.facts["epsilon"] = steps
-        return Termination.GAP_REACHED
-    return ended
+        return ended
+    run.facts["epsilon"] = steps
+    rounding = 2.0**-50 * float(sum(np.abs(part).sum() for part in (held, prices, profits)))
+    on_points = int(run.device.struct["dimension"]) > 0
+    entries = held.size * prices.size if on_points else run.device.buffers["values"].size
+    return Termination.OPTIMAL if entries <= POLISHED or held.size * steps <= rounding else Termination.GAP_REACHED
 
 
 def warm_up() -> None:

@@ -8,6 +8,7 @@ import numpy as np
 
 from kernels.auction import gpu_buffers as memory
 from kernels.auction.gpu_buffers import Device
+from kernels.auction.proportion import cut_prices
 from kernels.auction.scaling import FEW_LOOSE, Arithmetic, arithmetic_of, fixed_point
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import PointAuction, Points
@@ -21,15 +22,40 @@ def from_points(problem: Auction, options: Any) -> tuple[Auction, dict[str, Arra
     if not isinstance(problem, PointAuction):
         return problem, {}
     points = problem.points
+    plain = Auction(
+        problem.weights,
+        maximize=True,
+        reject=problem.reject,
+        prices0=problem.prices0,
+        assignment0=problem.assignment0,
+    )
     if points.neighbours is None:
-        return (problem if problem.reject is None else replace(problem, weights=points.all_benefits())), {}
+        return (problem if problem.reject is None else replace(plain, weights=points.all_benefits())), {}
+    nearest = _nearest(points, options)
+    return replace(plain, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest}
+
+
+def _nearest(points: Points, options: Any) -> Array:
+    """The nearest columns by the lists of the fixed point; the CPU looks again where its steps are too coarse to tell.
+
+    That is where the last neighbour and the best column left out differ by less than what the two are rounded by: half
+    a step each, and the error of a distance in float64.
+    """
+    k = points.neighbours
+    assert k is not None
     device = memory.upload(points, fixed_point(points, complete=True), options, spread=False)
     device.list_rows()
     benefits, columns = device.buffers["list_benefits"], device.buffers["list_columns"]
     benefits[columns < 0] = LOWEST
-    order = cupy.argsort(-benefits, axis=1)[:, : points.neighbours]
-    nearest = cupy.take_along_axis(columns, order, axis=1).get()
-    return replace(problem, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest}
+    order = cupy.argsort(-benefits, axis=1)[:, : k + 1]
+    found = cupy.take_along_axis(benefits, order, axis=1)
+    last, best_left = found[:, k - 1], cupy.maximum(found[:, k], device.buffers["rest"])
+    margin = 2 + cupy.abs(last).astype(np.float64) * (points.x.shape[1] + 8) * 2.0**-52
+    unsure = cupy.flatnonzero((last - best_left).astype(np.float64) <= margin).get()
+    nearest: Array = cupy.take_along_axis(columns, order[:, :k], axis=1).get()
+    if unsure.size:
+        nearest[unsure] = points.nearest(unsure)
+    return nearest
 
 
 def arithmetic(weights: Array | Csr | Points, options: Any, floating: bool) -> Arithmetic:
@@ -49,14 +75,38 @@ def spreads(options: Any) -> bool:
     return options.launch == "persistent" and not (wants_rounds and options.deterministic)
 
 
-def start_from(device: Device, start: Auction, unit: Arithmetic) -> None:
-    """Set the prices and the assignment to start from, if any."""
+def start_from(device: Device, start: Auction, unit: Arithmetic, complete: bool) -> bool:
+    """Set the prices and the assignment to start from, if any; returns whether old prices are of use.
+
+    `complete` says that every row may take every column. Prices out of proportion are cut. What then says less about
+    the optimum than prices of 0, by the dual value of each, is dropped.
+    """
     prices, assignment = start.prices0, start.assignment0
+    useful = False
     if prices is not None:
-        device.buffers["prices"][: prices.size] = cupy.asarray(np.floor(prices * unit.scale).astype(np.int64))
+        square = start.reject is None and start.shape[0] == start.shape[1]
+        chains = start.reject is None and not complete
+        ints = cut_prices(prices, unit.scale, unit.span, chains, movable=square, exact=True)
+        useful = _say_something(device, cupy.asarray(ints))
     if assignment is not None:
         device.buffers["column_of"][:] = cupy.asarray(assignment.astype(np.int32))
         device.launch("auction.cu", "seat_rows")
+    return useful
+
+
+def _say_something(device: Device, old: Any) -> bool:
+    """Leave prices of 0 in place or the `old` ones, whose dual value is lower; returns whether it is the old ones."""
+    prices, values = device.buffers["prices"], []
+    nets = cupy.empty(device.buffers["column_of"].size, np.int64)
+    for tried in (cupy.zeros_like(old), old):
+        prices[: old.size] = tried
+        device.list_rows()
+        device.launch("auction.cu", "best_nets", nets)
+        known = nets[nets > LOWEST].astype(np.float64)
+        values.append(float(known.sum()) + float(tried.astype(np.float64).sum()))
+    if values[1] > values[0]:
+        prices[: old.size] = 0
+    return values[1] <= values[0]
 
 
 def keep_seats(device: Device) -> None:

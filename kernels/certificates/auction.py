@@ -1,228 +1,163 @@
 """What an auction's answer proves: prices bound the optimum from above, a Hall violator proves that there is none.
 
-For prices p >= 0, u_i = max(reject_i, max_j b_ij - p_j) and any assignment a: sum_i b[i, a(i)] <= sum u + sum p.
+For prices p >= 0, u_i = max(reject_i, max_j b_ij - p_j) and any assignment a: sum_i b[i, a(i)] <= sum u + sum p. That
+holds whatever the prices are, so they are all that is taken from the solver; prices below 0 count as 0. The bound is
+exact where benefits and reject prices are integers (`auction_integers.py`), and rounded up where they are floats
+(`auction_floats.py`) or distances of points (`auction_points.py`).
 """
 
-import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from fractions import Fraction
 
 import numpy as np
 
+from kernels.certificates import auction_floats, auction_integers
+from kernels.certificates.auction_points import Distances, named, nearest
+from kernels.certificates.auction_rows import Proof, fault_of
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import PointAuction
 from kernels.problems.sparse import Auction
 from kernels.solution import Certificate, Number, Solution, Termination, unheard
 
-CHUNK = 1 << 24
-"""Entries looked at together: 128 MiB of float64."""
-SAMPLE = 256
-"""Rows whose nearest neighbours are worked out again."""
+CLAIMS = (Termination.OPTIMAL, Termination.GAP_REACHED)
 
 
 def auction(problem: Auction, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
-    """Recompute the objective, the dual bound from the prices, and judge them by the solution's termination.
+    """Recompute the objective and the dual bound from the prices; say which termination their gap earns.
 
-    `max_violation` is in units of benefit: how far reported profits fall short of b - p, or prices of 0. For integer
-    benefits the bound is rounded down, as no assignment lies between integers.
+    `holds` is False where this is no answer: no valid assignment, a forbidden pair, arrays of the wrong shape.
+    `max_violation` is in units of benefit: how far reported profits fall short of b - p, or prices of 0.
     """
-    if isinstance(problem, PointAuction):
-        return _on_points(problem, solution)
+    if not isinstance(problem, PointAuction):
+        return _certify(problem, None, solution, progress)
+    names = solution.arrays.get("neighbours")
+    if problem.points.neighbours is None:
+        return _certify(problem, Distances(problem.points, None), solution, progress)
+    if names is None or not named(problem.points, names):
+        return _refused("the neighbours are not so many different columns of every row")
+    found = _certify(problem, Distances(problem.points, names), solution, progress)
+    return _among_neighbours(problem, solution, names, found)
+
+
+def _certify(
+    problem: Auction, points: Distances | None, solution: Solution, progress: Callable[[float], None]
+) -> Certificate:
     if solution.termination is Termination.INFEASIBLE:
-        return _violator(problem, solution.arrays["hall_rows"])
-    assignment, prices = solution.arrays["assignment"], solution.arrays["prices"]
-    pairs, wrong = _pairs(problem, assignment)
-    best = _best_nets(problem, prices)
-    finite = best > -np.inf
-    exact = prices.dtype.kind == "i"
-    violation = _violation(best[finite] - solution.arrays["profits"][finite], -prices, exact)
-    objective = _total(pairs)
-    complete = problem.reject is not None or not (assignment == UNASSIGNED).any()
-    tolerance = 0.0 if exact else 1e-12 * (float(np.abs(pairs).sum()) + float(np.abs(prices).sum()) + 1)
-    if not finite.all():
-        bound, gap = None, None
+        return _violator(problem, points, solution.arrays.get("hall_rows"))
+    arrays = solution.arrays
+    if fault := fault_of(arrays["assignment"], problem.shape) or _misshapen(arrays, problem.shape):
+        return _refused(fault)
+    exact = points is None and is_integral(problem)
+    if exact:
+        proof = auction_integers.prove(problem, arrays, progress)
     else:
-        bound = _total(best) + _total(prices)
-        if not exact and _integral(problem):
-            bound = math.floor(bound + tolerance + 1e-9)
-        gap = abs(bound - objective) if complete else None
-    n_rows = problem.shape[0]
-    allowed, proved = _claim(solution, exact or _integral(problem), n_rows, gap)
-    sound = not wrong and violation <= tolerance
-    holds = sound and (allowed is None or (complete and gap is not None and gap <= allowed + tolerance))
-    if wrong:
-        proved = wrong
-    elif not complete:
-        proved = f"{int((assignment == UNASSIGNED).sum())} of {n_rows} rows are unassigned; {proved}"
-    scale = 0.0 if gap is None or bound is None else max(abs(objective), abs(bound))
+        benefits = points or auction_floats.Matrix(problem.weights)
+        proof = auction_floats.prove(benefits, problem.reject, arrays, progress)
+    if isinstance(proof, str):
+        return _refused(proof)
+    missing = 0 if problem.reject is not None else int((arrays["assignment"] == UNASSIGNED).sum())
+    if missing and solution.termination in CLAIMS:
+        return _refused(f"not an assignment: {missing} of {problem.shape[0]} rows are unassigned")
+    below = np.nan_to_num(-arrays["prices"].astype(np.float64).min(), nan=0.0)
+    return _judge(solution, proof, exact, problem.shape[0], missing, max(proof.short, 0, float(below)))
+
+
+def _judge(solution: Solution, proof: Proof, exact: bool, n_rows: int, missing: int, violation: Number) -> Certificate:
+    """Hold the claim against what was proved."""
+    gap = None if missing else proof.gap
+    word, proved = _word(solution, proof, exact, n_rows, gap)
+    if missing:
+        proved = f"{missing} of {n_rows} rows are unassigned; {proved}"
+    elif proof.bound is None:
+        proved = f"a row has no entry, so that prices bound nothing; {proved}"
+    scale = 0 if gap is None or proof.bound is None else max(abs(proof.objective), abs(proof.bound))
     return Certificate(
-        objective=objective if complete else None,
-        bound=bound,
+        objective=None if missing else proof.objective,
+        bound=proof.bound,
         gap_abs=gap,
         gap_rel=None if gap is None else float(gap / scale) if scale else 0.0,
         max_violation=violation,
-        holds=bool(holds),
+        holds=True,
         proved=proved,
-        facts={} if complete else {"partial_objective": objective},
+        facts={"partial_objective": proof.objective, "unassigned": missing} if missing else {},
+        termination=None if word is solution.termination else word,
     )
 
 
-def _violation(profits_short: Array, prices_below: Array, exact: bool) -> Number:
-    return max([0, *(_number(x.max(), exact) for x in (profits_short, prices_below) if x.size)])
-
-
-def _on_points(problem: PointAuction, solution: Solution) -> Certificate:
-    """The certificate on the graph of the points: complete, or of the neighbours that the answer names.
-
-    That those are the nearest is checked in full for up to SAMPLE rows, spread evenly.
-    """
-    points = problem.points
-    common: dict[str, Any] = {"maximize": True, "reject": problem.reject, "prices0": problem.prices0}
-    if points.neighbours is None:
-        return auction(Auction(points.all_benefits(), **common), solution)
-    named = solution.arrays["neighbours"]
-    found = auction(Auction(points.graph_of_neighbours(named), **common), solution)
-    rows = np.unique(np.linspace(0, problem.shape[0] - 1, SAMPLE).astype(np.int64))
-    right = named.shape == (problem.shape[0], points.neighbours)
-    for i in rows if right else ():
-        near = points.benefits(rows[rows == i])[0]
-        kth = np.partition(near, -points.neighbours)[-points.neighbours]
-        right &= bool((near[named[i]] >= kth - 1e-9 * abs(kth)).all()) and np.unique(named[i]).size == named.shape[1]
-    note = f"among each row's {points.neighbours} nearest columns ({rows.size} rows of them checked): {found.proved}"
-    return replace(found, holds=found.holds and right, proved=note)
-
-
-def _claim(solution: Solution, exact: bool, n_rows: int, gap: Number | None) -> tuple[float | None, str]:
-    """The gap that the termination allows (None: any), and the sentence that is then proved."""
-    if solution.termination is Termination.OPTIMAL:
-        how = "exactly, in integers" if exact else "to float64 rounding"
-        return 0.0, f"optimal {how}: the prices' dual bound meets the objective"
-    if solution.termination is Termination.GAP_REACHED:
-        promise = n_rows * float(solution.facts["epsilon"])
+def _word(solution: Solution, proof: Proof, exact: bool, n_rows: int, gap: Number | None) -> tuple[Termination, str]:
+    """The termination that is earned, and the sentence that is proved."""
+    if solution.termination not in CLAIMS:
+        return solution.termination, "the prices bound the optimum from above"
+    epsilon = solution.facts.get("epsilon")
+    within = epsilon is not None and gap is not None and Fraction(gap) <= n_rows * Fraction(epsilon)
+    reached = f"within n_rows * epsilon = {n_rows * (epsilon or 0):g} of optimal: the prices prove a gap of {gap}"
+    closed = gap is not None and proof.closed
+    if within and solution.termination is Termination.GAP_REACHED:
         if exact and gap == 0:
-            return promise, "optimal: no integer lies between the objective and the prices' dual bound"
-        return promise, f"within n_rows * epsilon = {promise:g} of optimal; the prices' dual bound shows a gap of {gap}"
-    return None, "the prices bound the optimum from above"
+            reached = "optimal: no integer lies between the objective and the prices' dual bound"
+        return Termination.GAP_REACHED, reached
+    if closed and exact:
+        return Termination.OPTIMAL, "optimal exactly, in integers: the prices' dual bound meets the objective"
+    if closed:
+        how = f"the prices prove a gap of {gap:.3g}, where rounding allows {proof.slack:.3g}"
+        return Termination.OPTIMAL, f"optimal to float64 rounding: {how}; the bound is rounded up"
+    if within:
+        return Termination.GAP_REACHED, reached
+    return Termination.CONVERGED, f"not proved optimal: the prices prove a gap of {gap}"
 
 
-def _violator(problem: Auction, rows: Array) -> Certificate:
-    """Rows that together see fewer columns than they are."""
-    seen = np.zeros(problem.shape[1], bool)
-    for i in rows:
-        columns, _ = _row(problem, int(i))
-        seen[columns] = True
-    sees, many = int(seen.sum()), int(np.unique(rows).size)
-    holds = sees < many == rows.size and problem.reject is None
-    proved = f"infeasible: {many} rows (hall_rows) have edges to {sees} columns only"
-    return Certificate(None, None, None, None, 0, bool(holds), proved, {"hall_rows": many, "hall_columns": sees})
+def _misshapen(arrays: dict[str, Array], shape: tuple[int, int]) -> str:
+    for name, size in (("prices", shape[1]), ("profits", shape[0])):
+        if arrays[name].shape != (size,) or arrays[name].dtype.kind not in "iuf":
+            return f"{name} are not {size} numbers"
+    return ""
 
 
-def _row(problem: Auction, i: int) -> tuple[Array, Array]:
-    """The allowed columns of row i and their benefits."""
-    weights = problem.weights
-    if isinstance(weights, Csr):
-        start, stop = weights.indptr[i], weights.indptr[i + 1]
-        return weights.indices[start:stop], weights.values[start:stop]
-    columns = np.flatnonzero(np.isfinite(weights[i]))
-    return columns, weights[i, columns]
+def _refused(why: str) -> Certificate:
+    return Certificate(None, None, None, None, 0, False, why)
 
 
-def _pairs(problem: Auction, assignment: Array) -> tuple[Array, str]:
-    """What each row adds to the objective, and a sentence when this is no assignment."""
-    n_rows, n_cols = problem.shape
-    weights = problem.weights
-    exact = _integral(problem)
-    pairs = np.zeros(n_rows, np.int64 if exact else np.float64)
-    rows = np.flatnonzero(assignment != UNASSIGNED)
-    columns = assignment[rows]
-    if assignment.shape != (n_rows,) or ((columns < 0) | (columns >= n_cols)).any():
-        return pairs, "not an assignment: a column is out of range"
-    if np.unique(columns).size != columns.size:
-        return pairs, "not an assignment: a column has two rows"
-    if isinstance(weights, Csr):
-        found = _positions(weights, rows, columns)
-        if (found < 0).any():
-            return pairs, "not an assignment: a pair is no edge"
-        pairs[rows] = weights.values[found]
-    else:
-        pairs[rows] = weights[rows, columns]
-    if not np.isfinite(pairs).all():
-        return pairs, "not an assignment: a pair is forbidden"
-    if problem.reject is not None:
-        out = assignment == UNASSIGNED
-        pairs[out] = problem.reject[out]
-    return pairs, ""
-
-
-def _positions(graph: Csr, rows: Array, columns: Array) -> Array:
-    """Where the edges (rows, columns) are stored, -1 for those that are not; columns ascend in every row."""
-    n_cols = graph.shape[1]
-    if graph.shape[0] * n_cols < 2**62:
-        of_edge = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr)) * n_cols + graph.indices
-        wanted = rows * n_cols + columns
-        at = np.minimum(np.searchsorted(of_edge, wanted), max(0, of_edge.size - 1))
-        return np.where(of_edge[at] == wanted, at, -1) if of_edge.size else np.full(rows.size, -1)
-    found = np.full(rows.size, -1, np.int64)
-    for k, (i, j) in enumerate(zip(rows, columns, strict=True)):
-        start, stop = graph.indptr[i], graph.indptr[i + 1]
-        at = start + np.searchsorted(graph.indices[start:stop], j)
-        if at < stop and graph.indices[at] == j:
-            found[k] = at
-    return found
-
-
-def _best_nets(problem: Auction, prices: Array) -> Array:
-    """u_i = max(reject_i, max_j b_ij - p_j); -inf in a float array for a row that has neither."""
-    exact = prices.dtype.kind == "i"
-    best = np.concatenate([_row_maxima(nets, ends, exact) for nets, ends in _chunks(problem, prices)])
-    if problem.reject is not None:
-        best = np.maximum(best, problem.reject)
-    return best
-
-
-def _row_maxima(nets: Array, sizes: Array, exact: bool) -> Array:
-    """Maximum of each run of `sizes` entries of `nets`; -inf for an empty run."""
-    if exact and (sizes > 0).all():
-        return np.maximum.reduceat(nets, np.concatenate([[0], np.cumsum(sizes)[:-1]]))
-    out = np.full(sizes.size, -np.inf)
-    some = sizes > 0
-    if some.any():
-        out[some] = np.maximum.reduceat(nets, np.concatenate([[0], np.cumsum(sizes[some])[:-1]]))
-    return out
-
-
-def _chunks(problem: Auction, prices: Array) -> Iterator[tuple[Array, Array]]:
-    """Net benefits of some rows at a time, and how many each row has."""
-    n_rows, n_cols = problem.shape
-    weights = problem.weights
-    if isinstance(weights, Csr):
-        first = 0
-        while first < n_rows:
-            last = int(np.searchsorted(weights.indptr, weights.indptr[first] + CHUNK, side="right")) - 1
-            last = min(n_rows, max(first + 1, last))
-            edges = slice(int(weights.indptr[first]), int(weights.indptr[last]))
-            yield weights.values[edges] - prices[weights.indices[edges]], np.diff(weights.indptr[first : last + 1])
-            first = last
-        return
-    step = max(1, CHUNK // n_cols)
-    for first in range(0, n_rows, step):
-        nets = weights[first : first + step] - prices
-        yield nets.reshape(-1), np.full(nets.shape[0], n_cols)
-
-
-def _integral(problem: Auction) -> bool:
+def is_integral(problem: Auction) -> bool:
+    """Whether every assignment is worth an integer because all that it adds up are integers."""
     weights = problem.weights
     values = weights.values if isinstance(weights, Csr) else weights
     return values.dtype.kind == "i" and (problem.reject is None or problem.reject.dtype.kind == "i")
 
 
-def _number(value: np.generic, exact: bool) -> Number:
-    return int(value) if exact and value.dtype.kind == "i" else float(value)
+def _among_neighbours(problem: PointAuction, solution: Solution, names: Array, found: Certificate) -> Certificate:
+    """What was found on the graph of the named neighbours, and how far that is the graph of the nearest."""
+    rows, wrong = nearest(problem.points, names)
+    m, k = names.shape
+    if wrong:
+        note = f"on the graph of the named neighbours, which for {wrong} of {rows} rows are not the nearest"
+        if solution.termination is Termination.INFEASIBLE:
+            return replace(found, holds=False, loose=True, proved=f"{note}: {found.proved}")
+        word = Termination.CONVERGED if solution.termination in CLAIMS else None
+        return replace(found, proved=f"{note}: {found.proved}", termination=word)
+    checked = "all rows" if rows == m else f"{rows} of {m} rows"
+    note = f"on the graph of the {k} neighbours named for every row (the nearest, compared for {checked})"
+    return replace(found, proved=f"{note}: {found.proved}", facts=found.facts | {"neighbours_compared": rows})
 
 
-def _total(values: Array) -> Number:
-    """The sum, exact for integers whatever its size."""
-    if values.dtype.kind == "i":
-        return (int((values >> 32).sum()) << 32) + int((values & 0xFFFFFFFF).sum())
-    return math.fsum(values) if values.size < 1 << 20 else float(values.sum())
+def _violator(problem: Auction, points: Distances | None, rows: Array | None) -> Certificate:
+    """Rows that together see fewer columns than they are."""
+    n_rows, n_cols = problem.shape
+    if rows is None or rows.ndim != 1 or rows.dtype.kind not in "iu" or ((rows < 0) | (rows >= n_rows)).any():
+        return _refused("infeasible, but hall_rows are no rows")
+    rows = np.unique(rows)
+    seen = np.zeros(n_cols, bool)
+    weights = problem.weights
+    if points is not None:
+        seen[slice(None) if points.neighbours is None else points.neighbours[rows].reshape(-1)] = bool(rows.size)
+    elif isinstance(weights, Csr):
+        named_rows = np.zeros(n_rows, bool)
+        named_rows[rows] = True
+        seen[weights.indices[np.repeat(named_rows, np.diff(weights.indptr))]] = True
+    else:
+        for i in rows:
+            seen |= np.isfinite(weights[i])
+    sees, many = int(seen.sum()), int(rows.size)
+    holds = sees < many and problem.reject is None
+    proved = f"infeasible: {many} rows (hall_rows) have edges to {sees} columns only"
+    return Certificate(None, None, None, None, 0, bool(holds), proved, {"hall_rows": many, "hall_columns": sees})

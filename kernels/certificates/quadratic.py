@@ -1,15 +1,37 @@
-"""Checks a quadratic assignment: objective recomputed in int64, each bound from its own evidence."""
+"""Checks a quadratic assignment: the objective exactly, each bound from its own evidence, n <= 8 by enumeration.
 
-from collections.abc import Callable
-from math import ceil, fsum, gcd
+What is proved. The objective is the exact sum: integers as they are, floats rounded up once. `bound` is the best lower
+bound that holds whatever the evidence is (quadratic_bounds.py, quadratic_spectrum.py), or the true optimum of n <= 8
+(quadratic_exact.py). Integers, and floats that are few enough bits times a power of two, are exact; other floats are
+rounded down.
+
+`optimal` on integers means a gap of 0. On floats it means a gap of at most 2^-50 times the sum of the absolute values
+of the products and linear costs that the answer pays, and of at most 1e-9 max(|objective|, S). S adds up, over the
+facilities, the smallest non-zero |flow| of its row times the smallest non-zero |distance|, or its smallest non-zero
+permitted |linear| where that is less: from the data alone, so that no evidence can loosen it.
+
+`facts["verified"]` is true exactly where the bound closes the gap in that sense. A branch and bound that says to have
+ended is not checked: its answer stays `optimal` with `verified` false, `claimed_bound` is its word, and `bound` and the
+gap are what was checked. Any other optimum whose gap is open is `converged`.
+"""
+
+from collections.abc import Callable, Mapping
+from fractions import Fraction
+from math import factorial
 
 import numpy as np
-from scipy.optimize import linear_sum_assignment
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
 
+from kernels.certificates import rounded
+from kernels.certificates.quadratic_bounds import gilmore_lawler, rlt1, rlt1_rounded
+from kernels.certificates.quadratic_exact import ENUMERATED, Every, Whole, objective_up, whole
+from kernels.certificates.quadratic_spectrum import projection
 from kernels.problems import Array, QuadraticAssignment
 from kernels.solution import Certificate, Number, Solution, Termination, unheard
 
-EPS = float(np.finfo(np.float64).eps)
+CLOSE, CLOSE_BY_DATA = 2.0**-50, 1e-9
+BY_ROWS, BY_COLUMNS = "gilmore-lawler", "gilmore-lawler by columns"
 
 
 def certify(
@@ -17,159 +39,152 @@ def certify(
 ) -> Certificate:
     """Recompute objective and bounds; hold the termination to what they prove.
 
-    A bound from Gilmore-Lawler is u and v with u_i + v_j <= l_ij for all allowed pairs, l recomputed here by sorting.
-    The projection bound is recomputed with its own projection and rounded down. RLT1 comes with its transfers between
-    complementary pairs and all duals. A proof by exhausted search is the branch and bound's word: `proved` says so.
+    Complexity: n <= 8: n! permutations. Else O(n^3) for each bound of `facts["bounds"]`, O(n^4) for `rlt1`.
     """
     if solution.termination is Termination.INFEASIBLE:
-        return _infeasible(problem)
-    permutation = solution.arrays["permutation"]
-    n = problem.flow.shape[0]
-    valid = permutation.shape == (n,) and sorted(permutation.tolist()) == list(range(n))
-    if not valid:
-        return Certificate(None, None, None, None, n, False, "not a permutation")
-    objective = _objective(problem, permutation)
+        return _infeasible(problem, solution)
+    n, permutation = problem.n, solution.arrays.get("permutation")
+    if permutation is None or permutation.dtype.kind != "i" or sorted(permutation.ravel().tolist()) != list(range(n)):
+        return Certificate(None, None, None, None, n, False, "not a permutation", {"verified": False})
+    permutation = permutation.ravel()
     unmet = 0 if problem.forbidden is None else int(problem.forbidden[np.arange(n), permutation].sum())
-    checked = {name: _check(problem, name, solution.evidence) for name in solution.facts.get("bounds", {})}
-    claims = solution.facts.get("bounds", {})
-    sound = all(value is not None and value >= claims[name] - _slack(problem) for name, value in checked.items())
-    bound = max((claims[name] for name in checked), default=None) if sound else None
-    proved = "no bound" if bound is None else f"lower bound: {max(claims, key=lambda name: claims[name])}"
-    exhausted = solution.termination is Termination.OPTIMAL and bool(solution.facts.get("proved"))
-    if exhausted:
-        bound, proved = objective, "optimal: branch and bound exhausted (its tree is not recomputed here); " + proved
-    holds = sound and (unmet == 0 or solution.termination is not Termination.OPTIMAL)
-    holds &= bound is None or unmet > 0 or bound <= objective + _slack(problem)
-    if solution.termination is Termination.OPTIMAL and not exhausted and n > 1:
-        holds &= bound is not None and bound >= objective
-        proved = f"optimal: equals the {proved}"
-    gap = None if bound is None else abs(objective - bound)
+    if unmet:
+        why = "a forbidden pair is used"
+        return Certificate(None, None, None, None, unmet, False, why, {"verified": False, "forbidden_used": unmet})
+    data = whole(problem)
+    every = Every(problem) if n <= ENUMERATED else None
+    objective = _objective(problem, data, permutation) if every is None else _unit(every, every.price(permutation))
+    claims: dict[str, Number] = dict(solution.facts.get("bounds") or {})
+    checked = _checked(problem, data, list(claims), solution.evidence, progress)
+    if every is not None:
+        least = every.least()
+        assert least is not None  # the answer itself is permitted
+        checked["enumeration"] = _unit(every, least)
+    elif not checked:  # prices of our own: there is always a bound
+        checked = _checked(problem, data, [BY_ROWS], {}, progress)
+    progress(1.0)
+    return _concluded(problem, solution, permutation, objective, checked, data is not None)
+
+
+def _concluded(
+    problem: QuadraticAssignment, solution: Solution, permutation: Array, exact: Fraction,
+    checked: Mapping[str, Fraction], integers: bool,
+) -> Certificate:  # fmt: skip
+    """Objective, bound and gap in the problem's own numbers, and the word that they earn."""
+    name = max(checked, key=lambda key: checked[key], default=None)
+    objective: Number = int(exact) if problem.integer else rounded.up(exact)
+    bound = None if name is None else _lowered(problem, checked[name])
+    gap = None if bound is None else _gap(objective, bound)
     scale = max(abs(objective), abs(bound or 0))
-    facts: dict[str, object] = {"bounds_checked": checked, "forbidden_used": unmet}
+    relative = None if gap is None else (float(gap / scale) if scale else 0.0)
+    met = name is not None and checked[name] == exact
+    verified = met or (gap is not None and not problem.integer and _closes(problem, permutation, objective, gap))
+    says_optimal = solution.termination is Termination.OPTIMAL
+    tree = says_optimal and bool(solution.facts.get("proved")) and not verified
+    facts: dict[str, object] = {
+        "verified": verified,
+        "bounds_checked": {key: _lowered(problem, value) for key, value in checked.items()},
+        "forbidden_used": 0,
+    }
+    claimed = [*(solution.facts.get("bounds") or {}).values(), *([objective] if tree else [])]
+    if tree or any(bound is None or claim > bound for claim in claimed):
+        facts["claimed_bound"] = max(claimed)
     if problem.best_known is not None:
         facts |= {"best_known": problem.best_known, "above_best_known": objective - problem.best_known}
-    relative = None if gap is None else (float(gap / scale) if scale else 0.0)
-    return Certificate(objective, bound, gap, relative, unmet, bool(holds), proved, facts)
+    word = None
+    if says_optimal and not verified and not tree:
+        word = Termination.CONVERGED
+    elif verified and solution.termination not in (Termination.OPTIMAL, Termination.STOPPED):
+        word = Termination.OPTIMAL
+    proved = _proved(problem.n, name, integers, verified, tree)
+    return Certificate(objective, bound, gap, relative, 0, True, proved, facts, word)
 
 
-def _objective(problem: QuadraticAssignment, permutation: Array) -> Number:
-    n = permutation.size
-    products = [problem.flow[i] * problem.distance[permutation[i], permutation] for i in range(n)]
-    linear = [] if problem.linear is None else [problem.linear[np.arange(n), permutation]]
-    entries = np.concatenate(products + linear)
-    if entries.dtype.kind == "i":
-        return int(entries.sum())
-    return fsum(entries.tolist())
+def _proved(n: int, name: str | None, integers: bool, verified: bool, tree: bool) -> str:
+    if name is None:
+        return "no bound"
+    if name == "enumeration":
+        every = f"the least of all permutations of {n} ({factorial(n)}), priced in exact integers"
+        return f"optimal: {every}" if verified else f"lower bound: {every}"
+    arithmetic = "exact integers" if integers and name != "projection" else "float64, rounded down"
+    if verified:
+        return f"optimal: meets the lower bound {name}, recomputed in {arithmetic}"
+    said = "; the solver's branch and bound says optimal, which is not checked here" if tree else ""
+    return f"lower bound: {name}, recomputed in {arithmetic}{said}"
 
 
-def _infeasible(problem: QuadraticAssignment) -> Certificate:
-    assert problem.forbidden is not None
-    rows, columns = linear_sum_assignment(problem.forbidden.astype(float))
-    unmet = int(problem.forbidden[rows, columns].sum())
-    return Certificate(None, None, None, None, unmet, unmet > 0, "every permutation uses a forbidden pair")
+def _checked(
+    problem: QuadraticAssignment, data: Whole | None, names: list[str], evidence: Mapping[str, Array],
+    progress: Callable[[float], None],
+) -> dict[str, Fraction]:  # fmt: skip
+    """Each bound's value as proved here; those whose evidence proves nothing are left out."""
+    found: dict[str, Fraction] = {}
+    for at, name in enumerate(names):
+        own = {key.removeprefix(f"{name}:"): value for key, value in evidence.items() if key.startswith(f"{name}:")}
+
+        def heard(fraction: float, at: int = at) -> None:
+            progress((at + fraction) / len(names))
+
+        value: Number | None = None
+        if name in (BY_ROWS, BY_COLUMNS):
+            value = gilmore_lawler(problem, data, name == BY_COLUMNS, own.get("v"), heard)
+        elif name == "projection":
+            value = projection(problem, data, own)
+        elif name == "rlt1" and "exponents" in own and not problem.integer:
+            exact = rlt1_rounded(problem, own)
+            found |= {} if exact is None else {name: exact}
+        elif name == "rlt1" and data is not None:
+            value = rlt1(problem, data, own)
+        heard(1.0)
+        if value is not None:
+            found[name] = Fraction(value) if data is None else data.number(int(value))
+    return found
 
 
-def _check(problem: QuadraticAssignment, name: str, evidence: dict[str, Array]) -> Number | None:
-    """The bound's value as proved here, None when the evidence does not prove one."""
-    if name.startswith("gilmore-lawler"):
-        return _gilmore_lawler(problem, name.endswith("columns"), evidence[f"{name}:u"], evidence[f"{name}:v"])
-    if name == "projection":
-        return _projection(problem)
-    if name == "rlt1":
-        return _rlt1(problem, {key.removeprefix("rlt1:"): array for key, array in evidence.items()})
-    return None
+def _objective(problem: QuadraticAssignment, data: Whole | None, permutation: Array) -> Fraction:
+    """The exact objective; of floats that are not `Whole`, the float64 at or just above it."""
+    if data is None:
+        return Fraction(objective_up(problem, permutation))
+    pairs = data.flow * data.distance[np.ix_(permutation, permutation)]
+    return data.number(int(pairs.sum()) + int(data.linear[np.arange(problem.n), permutation].sum()))
 
 
-def _rlt1(problem: QuadraticAssignment, evidence: dict[str, Array]) -> Number | None:
-    """The dual of the level-1 reformulation: complementary prices must not exceed what the two places really pay.
+def _unit(every: Every, price: int) -> Fraction:
+    return Fraction(price) * Fraction(2) ** every.exponent
 
-    With scale s, prices slack >= 0, given-away rows and columns: for all i != k, j != l
-        slack_ijkl + rows_ijk + columns_ijl + slack_klij + rows_kli + columns_klj <= s (F_ik D_jl + F_ki D_lj),
-    and u_i + v_j <= s (L_ij + F_ii D_jj) + sum_k rows_ijk + sum_l columns_ijl for allowed pairs prove sum(u, v) / s.
-    """
-    n, scale = problem.n, int(evidence["scale"])
-    slack, rows, columns = (evidence[key].astype(np.int64) for key in ("slack", "rows", "columns"))
-    apart = ~np.eye(n, dtype=bool)
-    real = np.multiply.outer(problem.flow, problem.distance).transpose(0, 2, 1, 3) * scale
-    claimed = slack + rows[:, :, :, None] + columns[:, :, None, :]
-    both = claimed + claimed.transpose(2, 3, 0, 1) <= real + real.transpose(2, 3, 0, 1)
-    places = apart[:, None, :, None] & apart[None, :, None, :]
-    own = np.where(apart[:, None, :], rows, 0).sum(axis=2) + np.where(apart[None, :, :], columns, 0).sum(axis=2)
-    leaders = np.outer(problem.flow.diagonal(), problem.distance.diagonal())
-    leaders = (leaders if problem.linear is None else leaders + problem.linear) * scale + own
-    fits = evidence["u"][:, None] + evidence["v"] <= leaders
+
+def _lowered(problem: QuadraticAssignment, value: Fraction) -> Number:
+    return int(value) if problem.integer else rounded.down(value)
+
+
+def _gap(objective: Number, bound: Number) -> Number:
+    both_whole = isinstance(objective, int) and isinstance(bound, int)
+    return objective - bound if both_whole else float(rounded.sub_up(float(objective), float(bound)))
+
+
+def _closes(problem: QuadraticAssignment, permutation: Array, objective: Number, gap: Number) -> bool:
+    """True when a gap of floats is small enough to say `optimal`."""
+    flow, distance = np.abs(problem.flow), np.abs(problem.distance)
+    linear = np.zeros_like(flow) if problem.linear is None else np.abs(problem.linear)
     if problem.forbidden is not None:
-        fits |= problem.forbidden
-    if slack.min() < 0 or not both[places].all() or not fits.all():
-        return None
-    total = sum(int(x) for x in evidence["u"]) + sum(int(x) for x in evidence["v"])
-    return _up(problem, -(-total // scale))
+        linear = np.where(problem.forbidden, 0.0, linear)
+    paid = float((flow * distance[np.ix_(permutation, permutation)]).sum())
+    paid += float(linear[np.arange(problem.n), permutation].sum())
+    least = [np.where(m > 0, m, np.inf).min(axis=1) for m in (flow, linear)]
+    entries = np.minimum(least[0] * np.where(distance > 0, distance, np.inf).min(), least[1])
+    by_data = float(np.where(np.isfinite(entries), entries, 0.0).sum())
+    return 0 <= gap <= min(CLOSE * paid, CLOSE_BY_DATA * max(abs(objective), by_data))
 
 
-def _gilmore_lawler(problem: QuadraticAssignment, by_columns: bool, u: Array, v: Array) -> Number | None:
-    flow = problem.flow.T if by_columns else problem.flow
-    distance = problem.distance.T if by_columns else problem.distance
-    n = flow.shape[0]
-    others = [np.r_[0:i, i + 1 : n] for i in range(n)]
-    near = [np.sort(distance[j, others[j]]) for j in range(n)]
-    for i in range(n):
-        busy = np.sort(flow[i, others[i]])[::-1]
-        for j in range(n):
-            if problem.forbidden is not None and problem.forbidden[i, j]:
-                continue
-            least = busy @ near[j] + flow[i, i] * distance[j, j]
-            if problem.linear is not None:
-                least = least + problem.linear[i, j]
-            if u[i] + v[j] > least + _slack(problem) / n:
-                return None
-    if problem.integer:
-        return _up(problem, sum(int(x) for x in u) + sum(int(x) for x in v))
-    return fsum([*u.tolist(), *v.tolist()])
-
-
-def _projection(problem: QuadraticAssignment) -> Number | None:
-    flow, distance = problem.flow.astype(float), problem.distance.astype(float)
-    single = np.outer(flow.diagonal(), distance.diagonal())
-    single = single if problem.linear is None else single + problem.linear
-    flow, distance = flow - np.diag(flow.diagonal()), distance - np.diag(distance.diagonal())
-    if not (np.array_equal(flow, flow.T) or np.array_equal(distance, distance.T)):
-        return None
-    flow, distance = (flow + flow.T) / 2, (distance + distance.T) / 2
-    n = flow.shape[0]
-    centre = np.eye(n) - np.ones((n, n)) / n
-    # P M P has the projected spectrum and one more 0, of eigenvector 1: shift that one out of the way and drop it
-    spectra = []
-    for matrix in (flow, distance):
-        shift = 2 * float(np.abs(matrix).sum()) + 1
-        spectra.append(np.linalg.eigvalsh(centre @ matrix @ centre + shift * np.ones((n, n)) / n)[:-1])
-    cost = single + 2 / n * np.outer(flow.sum(1), distance.sum(1))
-    if problem.forbidden is not None:
-        cost = np.where(problem.forbidden, 2 * n * (np.abs(cost).max() + 1), cost)
-    rows, columns = linear_sum_assignment(cost)
-    value = float(np.sort(spectra[0]) @ np.sort(spectra[1])[::-1] + cost[rows, columns].sum())
-    value -= float(flow.sum() * distance.sum()) / n**2
-    size = float(np.abs(flow).sum() * np.abs(distance).max() + np.abs(single).max(axis=1).sum()) * n
-    lowered = value + 64 * n * EPS * size  # the claim must not lie above what rounding could hide
-    return _up(problem, ceil(lowered)) if problem.integer else lowered
-
-
-def _up(problem: QuadraticAssignment, value: int) -> int:
-    """Round up to the next multiple of what divides every objective."""
-    flow, distance = problem.flow.copy(), problem.distance.copy()
-    single = np.outer(flow.diagonal(), distance.diagonal())
-    single = single if problem.linear is None else single + problem.linear
-    np.fill_diagonal(flow, 0)
-    np.fill_diagonal(distance, 0)
-    both = 2 if np.array_equal(flow, flow.T) and np.array_equal(distance, distance.T) else 1
-    of_pairs = both * gcd(*flow.ravel().tolist()) * gcd(*distance.ravel().tolist())
-    step = gcd(of_pairs, *single.ravel().tolist())
-    return value if step < 2 else -(-value // step) * step
-
-
-def _slack(problem: QuadraticAssignment) -> float:
-    """0 for integers; what float64 may lose otherwise."""
-    if problem.integer:
-        return 0
-    size = float(np.abs(problem.flow).sum() * np.abs(problem.distance).max())
-    size += 0.0 if problem.linear is None else float(np.abs(problem.linear).max(axis=1).sum())
-    return float(32 * problem.n**2 * EPS * size)
+def _infeasible(problem: QuadraticAssignment, solution: Solution) -> Certificate:
+    """Hall's theorem: facilities whose permitted locations are fewer than they are. Else a matching of our own."""
+    n = problem.n
+    permitted = np.ones((n, n), bool) if problem.forbidden is None else ~problem.forbidden
+    rows = solution.arrays.get("hall_rows", np.empty(0, np.int64)).ravel()
+    inside = rows.dtype.kind == "i" and bool(((rows >= 0) & (rows < n)).all()) and np.unique(rows).size == rows.size
+    if inside and rows.size and (open_to := int(permitted[rows].any(axis=0).sum())) < rows.size:
+        why = f"infeasible: {rows.size} facilities are permitted at {open_to} locations only"
+        return Certificate(None, None, None, None, rows.size - open_to, True, why, {"verified": True})
+    unmet = n - int((maximum_bipartite_matching(csr_array(permitted), perm_type="column") >= 0).sum())
+    why = "infeasible: every permutation uses a forbidden pair" if unmet else "a permitted permutation exists"
+    return Certificate(None, None, None, None, unmet, unmet > 0, why, {"verified": unmet > 0})

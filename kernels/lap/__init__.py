@@ -5,9 +5,10 @@ from typing import Literal
 import numpy as np
 from pydantic import Field
 
-from kernels.card import Device, Estimate, InputSpec, Options, Solver
+from kernels.card import Device, InputSpec, Options, Solver
 from kernels.certificates.assignment import certify_dense
 from kernels.deadline import Deadline
+from kernels.lap.estimate import estimate
 from kernels.lap.mend import mend
 from kernels.problems import Array, Assignment, Inputs
 from kernels.problems.assignment import dense_assignment
@@ -41,24 +42,6 @@ class LapOptions(Options):
 
 def _build(inputs: Inputs, options: LapOptions) -> Assignment:
     return dense_assignment(inputs, options.maximize)
-
-
-def _estimate(problem: Assignment, options: LapOptions, device: Device) -> Estimate:
-    """Time of uniform costs; distances between points take about 20 times as long."""
-    weights = problem.weights
-    assert isinstance(weights, np.ndarray)
-    n_rows, n_cols = weights.shape[-2:]
-    batch = weights.size // (n_rows * n_cols)
-    short, long = sorted((n_rows, n_cols))
-    transposed = weights.nbytes if n_rows > n_cols else 0
-    if device == "gpu":
-        buffers = 768 * (n_rows + n_cols) * batch + (1 << 16)
-        seconds = 1e-3 + batch * short * long * 1e-10 + weights.nbytes / 2e9
-        return Estimate(weights.nbytes, weights.nbytes + transposed + buffers, seconds)
-    widened = 8 * weights.size if weights.dtype.itemsize < 8 else 0
-    lists = widened + short * (64 * 12 + 64) + 64 * long
-    seconds = batch * (short * long * 3e-9 + short * np.log2(short + 1) * 2e-6)
-    return Estimate(weights.nbytes + transposed + lists + 24 * batch * (n_rows + n_cols), 0, float(seconds))
 
 
 def is_few(weights: Array) -> bool:
@@ -107,7 +90,7 @@ CARD = Solver(
     options=LapOptions,
     build=_build,
     certify=certify_dense,
-    estimate=_estimate,
+    estimate=estimate,
     prefers_gpu=_prefers_gpu,
     modules={"cpu": "kernels.lap.cpu", "gpu": "kernels.lap.gpu"},
     mend=_mend,

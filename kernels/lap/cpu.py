@@ -27,8 +27,8 @@ from kernels.lap.warm import cut, largest, proportionate
 from kernels.problems import Array, Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
 
-CHUNK = 1 << 22
-"""Matrix entries read between two looks at the deadline (about 5 ms)."""
+CHUNK = 1 << 20
+"""Matrix entries read between two looks at the deadline (5 to 20 ms)."""
 REDUCTIONS_PER_ROW = 20
 """Bidding wars end here; the paths finish what is left."""
 COUNTS = ("lists_rebuilt", "row_reductions", "rows_scanned", "rows_swept", "paths")

@@ -63,7 +63,8 @@ def solve_priced(problem: Assignment, solve: Callable[[Assignment], Solution]) -
         extents = {"assignment": rows, "u": rows, "v": cols}
         arrays = {name: solution.arrays[name][k, :extent].copy() for name, extent in extents.items()}
         members.take(k, _dropped(members[k][0], problem, Solution(words[codes[k]], solution.method, arrays)))
-    rest = {"seed": solution.seed, "timings_ms": solution.timings_ms, "facts": solution.facts}
+    facts = {name: fact for name, fact in solution.facts.items() if name != "device_proof"}  # of the priced problem
+    rest = {"seed": solution.seed, "timings_ms": solution.timings_ms, "facts": facts}
     return members.solution(solution.method, solution.iterations, **rest)
 
 
@@ -77,6 +78,7 @@ def _dropped(weights: Array, problem: Assignment, solution: Solution) -> Solutio
     assignment = solution.arrays["assignment"]
     rows = np.flatnonzero(assignment != UNASSIGNED)
     assignment[rows[weights[rows, assignment[rows]] == FORBIDDEN]] = UNASSIGNED
+    solution.facts.pop("device_proof", None)
     if violator := complete(weights, problem.maximize, assignment):
         solution.termination, solution.arrays = Termination.INFEASIBLE, violator
     return solution

@@ -93,7 +93,8 @@ def _largest(weights: Array, maximize: bool) -> tuple[int | float, bool]:
         block = weights[first : first + rows]
         low, high = block.min().item(), block.max().item()
         if not (np.isfinite(low) and np.isfinite(high)):
-            finite("cost", weights, allow=allow)
+            if ((~np.isfinite(block)) & (block != allow)).any():
+                finite("cost", weights, allow=allow)  # names the place
             known = block[np.isfinite(block)]
             low, high = (known.min().item(), known.max().item()) if known.size else (0, 0)
         elif wide and low == FORBIDDEN:

@@ -5,7 +5,7 @@ from math import gcd
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Csr, Inputs, InvalidProblem, finite, numeric
+from kernels.problems.arrays import Array, Csr, Inputs, InvalidProblem, finite, numeric, permitted
 
 LARGEST_OBJECTIVE = 2**61
 """Integer objectives stay below this in absolute value: the search adds M + M' and needs two bits of headroom."""
@@ -73,12 +73,13 @@ def quadratic_assignment(
     """Check `flow`, `distance`, optional `linear` and `permutation0`, and build the problem.
 
     Args:
-        inputs: named arrays; +inf in `linear` forbids that pair.
+        inputs: named arrays; +inf in `linear`, and `FORBIDDEN` in int64, forbids that pair.
         fixed: facility -> location that it must take.
         best_known: passed on.
 
     Raises:
-        InvalidProblem: not square, different n, NaN or inf, an objective that could leave int64, no permutation.
+        InvalidProblem: not square, different n, NaN or inf, an objective that could leave int64 (integers) or 1e300
+            (floats), integers that floats beside them would round, no permutation.
     """
     flow, distance = _square("flow", inputs), _square("distance", inputs)
     n = flow.shape[0]
@@ -88,6 +89,9 @@ def quadratic_assignment(
     forbidden = _fix(forbidden, fixed or {}, n)
     matrices = [flow, distance] + ([] if linear is None else [linear])
     dtype = np.int64 if all(m.dtype.kind == "i" for m in matrices) else np.float64
+    if dtype is np.float64:
+        for field, m in zip(("flow", "distance", "linear"), matrices, strict=False):
+            _refuse_rounding(field, m)
     flow, distance = flow.astype(dtype), distance.astype(dtype)
     linear = None if linear is None else linear.astype(dtype)
     _refuse_overflow(flow, distance, linear)
@@ -99,15 +103,21 @@ def objective_bound(flow: Array, distance: Array, linear: Array | None) -> int |
     """An upper bound on |objective| over all permutations, exact (Python integers) for integer data."""
     if flow.dtype.kind == "f":
         f, d = np.abs(flow), np.abs(distance)
+        low = 2.0**-64 if max(f.max(), d.max()) > 1e280 else 1.0  # sums of such entries stay finite
         with np.errstate(over="ignore"):
-            extra = 0.0 if linear is None else float(np.abs(linear).max(axis=1).sum())
-            return float(min(f.sum() * d.max(), f.max() * d.sum()) + extra)
-    sums = [sum(abs(int(x)) for x in m.ravel().tolist()) for m in (flow, distance)]
-    tops = [max(abs(int(m.max())), abs(int(m.min()))) for m in (flow, distance)]
-    extra_int = 0
-    if linear is not None:
-        extra_int = sum(max(abs(int(row.max())), abs(int(row.min()))) for row in linear)
-    return min(sums[0] * tops[1], tops[0] * sums[1]) + extra_int
+            extra = 0.0 if linear is None else float((np.abs(linear).max(axis=1) * low).sum())
+            return float(min((f * low).sum() * d.max(), f.max() * (d * low).sum()) + extra) / low
+    sums, tops = zip(*(_magnitudes(m) for m in (flow, distance)), strict=True)
+    extra_int = 0 if linear is None else sum(_magnitudes(row)[1] for row in linear)
+    return int(min(sums[0] * tops[1], tops[0] * sums[1]) + extra_int)
+
+
+def _magnitudes(integers: Array) -> tuple[int, int]:
+    """The sum and the largest of the absolute values, exactly."""
+    largest = max(int(integers.max()), -int(integers.min()))
+    if largest * integers.size < 2**63:
+        return int(np.abs(integers).sum()), largest
+    return sum(map(abs, integers.ravel().tolist())), largest
 
 
 def _refuse_overflow(flow: Array, distance: Array, linear: Array | None) -> None:
@@ -118,6 +128,16 @@ def _refuse_overflow(flow: Array, distance: Array, linear: Array | None) -> None
         )
     if not bound < 1e300:
         raise InvalidProblem("flow", f"times distance could reach an objective of {bound}; expected below 1e300")
+
+
+def _refuse_rounding(field: str, matrix: Array) -> None:
+    """Integers beside floats become floats, which must not change them."""
+    if matrix.dtype != np.int64 or max(int(matrix.max()), -int(matrix.min())) <= 2**53:
+        return
+    if any(int(float(x)) != x for x in matrix.ravel().tolist()):
+        raise InvalidProblem(
+            field, "holds integers beyond 2^53 beside floats, which would round them; expected one kind"
+        )
 
 
 def _hollow(matrix: Array) -> Array:
@@ -147,14 +167,12 @@ def _linear(inputs: Inputs, n: int) -> tuple[Array | None, Array | None]:
     matrix = finite("linear", numeric("linear", matrix, ndim=(2,)), allow=np.inf)
     if matrix.shape != (n, n):
         raise InvalidProblem("linear", f"has shape {matrix.shape}; expected {(n, n)}, the shape of flow")
-    if matrix.dtype.kind == "i":
-        return matrix, None
-    forbidden = np.isinf(matrix)
+    forbidden = ~permitted(matrix)
     if not forbidden.any():
         return matrix, None
-    matrix = np.where(forbidden, 0.0, matrix)
-    # null is the only way to forbid a pair in JSON, and it turns integers into floats: turn them back
-    if (matrix == np.rint(matrix)).all() and float(np.abs(matrix).max()) < 2**53:
+    matrix = np.where(forbidden, matrix.dtype.type(0), matrix)
+    # a file may forbid a pair of integers by +inf alone, which turns them into floats: turn them back
+    if matrix.dtype.kind == "f" and (matrix == np.rint(matrix)).all() and np.abs(matrix).max() <= LARGEST_OBJECTIVE / n:
         matrix = matrix.astype(np.int64)
     return matrix, forbidden
 

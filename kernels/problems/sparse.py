@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Csr, InvalidProblem, finite, numeric
+from kernels.problems.arrays import Array, Csr, InvalidProblem, finite, numeric, permitted
 from kernels.problems.assignment import Assignment
 
 MOST_WEIGHT = 2**61
@@ -130,9 +130,9 @@ def is_complete(weights: Array | Csr) -> bool:
 
 
 def edges_of(benefit: Array) -> Csr:
-    """The entries of a dense matrix that are allowed, as CSR."""
+    """The entries of a dense matrix that are allowed, as CSR; integers beside forbidden entries stay exact."""
     n_rows, n_cols = benefit.shape
-    allowed = np.isfinite(benefit)
+    allowed = permitted(benefit)
     indptr = np.concatenate([[0], np.cumsum(allowed.sum(1, dtype=np.int64))])
     columns = np.broadcast_to(np.arange(n_cols, dtype=np.int32), benefit.shape)
     return Csr(indptr, columns[allowed], benefit[allowed], (n_rows, n_cols))

@@ -4,10 +4,11 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from kernels.card import Device, Estimate, InputSpec, Options, Solver
+from kernels.card import InputSpec, Options, Solver
 from kernels.certificates.quadratic import certify
 from kernels.problems import Inputs, InvalidProblem, QuadraticAssignment
 from kernels.problems.quadratic import quadratic_assignment
+from kernels.qap.estimate import estimate
 
 BoundName = Literal["gilmore-lawler", "projection", "rlt1"]
 
@@ -38,7 +39,7 @@ class QapOptions(Options):
     population: bool = Field(default=False, description="return the final population as well")
     fixed: dict[int, int] = Field(default_factory=dict, description="facility -> location that it must take")
     best_known: int | float | None = Field(
-        default=None, description="an objective to compare with; never used as a bound"
+        default=None, ge=-1e300, le=1e300, description="an objective to compare with; never used as a bound"
     )
     threads_per_block: int | None = Field(
         default=None, ge=32, le=1024, description="GPU only; none: tuned and remembered"
@@ -61,27 +62,24 @@ def _build(inputs: Inputs, options: QapOptions) -> QuadraticAssignment:
     return quadratic_assignment(inputs, fixed=options.fixed, best_known=options.best_known)
 
 
-def _estimate(problem: QuadraticAssignment, options: QapOptions, device: Device) -> Estimate:
-    n, starts = problem.n, options.starts or 528
-    host = 64 * n * n * 8 + (16 * n**4 if n <= 40 and options.wants("rlt1") else 0)
-    rate = 5e8 if device == "cpu" else 2.5e11
-    moves = (options.iterations or 40 * n) * (options.rounds or 60) * (options.starts or 8) * n * (n - 1) / 2
-    return Estimate(host, (8 * starts * n * n + 64 * n * n) if device == "gpu" else 0, moves / rate)
-
-
 CARD = Solver(
     name="qap",
     summary="Quadratic assignment with a lower bound.",
     inputs=(
         InputSpec("flow", "(n, n) flow between facilities; any sign, symmetric or not"),
         InputSpec("distance", "(n, n) distance between locations"),
-        InputSpec("linear", "(n, n) cost of facility i at location k; null or +inf forbids the pair", required=False),
+        InputSpec(
+            "linear",
+            "(n, n) cost of facility i at location k; null or +inf forbids the pair",
+            required=False,
+            masked=True,
+        ),
         InputSpec("permutation0", "(n,) facility -> location to begin with, from 0", required=False),
     ),
     options=QapOptions,
     build=_build,
     certify=certify,
-    estimate=_estimate,
+    estimate=estimate,
     prefers_gpu=lambda problem, options: problem.n > 30,
     modules={"cpu": "kernels.qap.cpu", "gpu": "kernels.qap.gpu"},
     warm_start={"permutation": "permutation0"},

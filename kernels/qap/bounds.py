@@ -7,11 +7,12 @@ No bound dominates. Integer objectives round up to the next multiple of the obje
 """
 
 from dataclasses import dataclass, field
-from math import ceil
+from math import ceil, fsum
 
 import numpy as np
 
 from kernels.problems import Array, QuadraticAssignment
+from kernels.problems.quadratic import LARGEST_OBJECTIVE, objective_bound
 from kernels.qap.lap import assign
 
 Number = int | float
@@ -31,46 +32,75 @@ class Bound:
 def gilmore_lawler(problem: QuadraticAssignment) -> Bound:
     """The best of the bound by rows and the bound by columns (they differ when both matrices are asymmetric).
 
+    Evidence: `v` (n,), prices of the locations.
     Complexity: O(n^3) time, O(n^2) bytes.
     """
     found = []
     for name, turn in zip(NAMES, (False, True), strict=True):
-        costs = pair_costs(problem, turn)
-        u, v = np.empty(problem.n, costs.dtype), np.empty(problem.n, costs.dtype)
-        raw = assign(_barred(problem, costs), u, v, np.empty(problem.n, np.int64))
-        value = round_up(problem, int(raw)) if problem.integer else float(raw) - slack(problem)
-        found.append(Bound(name, value, raw, {"u": u, "v": v}))
+        found.append(from_prices(problem, name, costs := pair_costs(problem, turn), prices(problem, costs)))
         if turns_alike(problem):
             break
     return max(found, key=lambda bound: bound.value)
 
 
+def prices(problem: QuadraticAssignment, costs: Array) -> Array:
+    """Prices of the locations from an assignment under `costs`: optimal, or nearly so where int64 is too narrow."""
+    barred = _barred(problem, costs)
+    if barred is None:
+        barred = _barred(problem, costs.astype(np.float64))
+        assert barred is not None
+    u, v = np.empty(problem.n, barred.dtype), np.empty(problem.n, barred.dtype)
+    assign(barred, u, v, np.empty(problem.n, np.int64))
+    return v if v.dtype == costs.dtype else np.rint(v).clip(-LARGEST_OBJECTIVE, LARGEST_OBJECTIVE).astype(np.int64)
+
+
+def from_prices(problem: QuadraticAssignment, name: str, costs: Array, v: Array) -> Bound:
+    """The bound that prices v of the locations prove: sum_i min_j (costs_ij - v_j) + sum_j v_j."""
+    left = costs - v
+    if problem.forbidden is not None:
+        left = np.where(problem.forbidden, np.iinfo(np.int64).max if problem.integer else np.inf, left)
+    least = left.min(axis=1)
+    if problem.integer:
+        raw = sum(least.tolist()) + sum(v.tolist())
+        return Bound(name, round_up(problem, raw), raw, {"v": v})
+    total = fsum(least.tolist() + v.tolist())
+    return Bound(name, total - slack(problem), total, {"v": v})
+
+
 def projection(problem: QuadraticAssignment) -> Bound | None:
     """The eigenvalue bound on permutations' affine hull, rounded down; None when neither matrix is symmetric.
 
+    Evidence: `flow_values` (n - 1,), `flow_vectors` (n, n - 1), the same of the distances, each matrix divided by a
+    power of two that leaves its largest entry in [1/2, 1); `v` (n,), prices of the locations.
     Numerics: eigenvalues err by at most c n eps |A|; `margin` pays for them, for the products and for the assignment.
     Complexity: O(n^3).
     """
-    flow, distance = problem.flow.astype(np.float64), problem.distance.astype(np.float64)
-    linear = np.outer(np.diagonal(flow), np.diagonal(distance))
-    if problem.linear is not None:
-        linear = linear + problem.linear
-    np.fill_diagonal(flow, 0)
-    np.fill_diagonal(distance, 0)
-    if not ((flow == flow.T).all() or (distance == distance.T).all()) or problem.n < 2:
+    raw = [m.astype(np.float64) - np.diag(m.diagonal().astype(np.float64)) for m in (problem.flow, problem.distance)]
+    if problem.n < 2 or not any((m == m.T).all() for m in raw):
         return None
-    flow, distance = (flow + flow.T) / 2, (distance + distance.T) / 2
     n = problem.n
-    spectra = [np.linalg.eigvalsh(_projected(m)) for m in (flow, distance)]
+    exponents = [int(np.frexp(np.abs(m).max())[1]) for m in raw]
+    flow, distance = (np.ldexp(m, -e) for m, e in zip(raw, exponents, strict=True))
+    flow, distance = (flow + flow.T) / 2, (distance + distance.T) / 2
+    linear = np.outer(problem.flow.diagonal().astype(np.float64), problem.distance.diagonal().astype(np.float64))
+    linear = np.ldexp(linear if problem.linear is None else linear + problem.linear, -sum(exponents))
+    if not np.isfinite(linear).all():
+        return None  # flow and distance are nothing beside it
+    basis = _basis(n)
+    spectra = [np.linalg.eigh(basis.T @ m @ basis) for m in (flow, distance)]
     sums = flow.sum(axis=1), distance.sum(axis=1)
     costs = linear + (2.0 / n) * np.outer(*sums)
-    u, v = np.empty(n), np.empty(n)
-    assigned = assign(_barred(problem, costs), u, v, np.empty(n, np.int64))
-    value = float(spectra[0] @ spectra[1][::-1]) + assigned - float(sums[0].sum() * sums[1].sum()) / n**2
+    barred, u, v = _barred(problem, costs), np.empty(n), np.empty(n)
+    assert barred is not None
+    assigned = assign(barred, u, v, np.empty(n, np.int64))
+    value = float(spectra[0][0] @ spectra[1][0][::-1]) + assigned - float(sums[0].sum() * sums[1].sum()) / n**2
     size = float(np.linalg.norm(flow) * np.linalg.norm(distance)) * n + float(np.abs(costs).max(axis=1).sum())
     margin = 64 * n * np.finfo(np.float64).eps * size
-    lowered = value - margin
-    return Bound("projection", round_up(problem, ceil(lowered)) if problem.integer else lowered, value)
+    lowered, value = (float(np.ldexp(x, sum(exponents))) for x in (value - margin, value))
+    evidence = {"v": np.ldexp(v, sum(exponents))}
+    for name, (values, vectors) in zip(("flow", "distance"), spectra, strict=True):
+        evidence |= {f"{name}_values": values, f"{name}_vectors": basis @ vectors}
+    return Bound("projection", round_up(problem, ceil(lowered)) if problem.integer else lowered, value, evidence)
 
 
 def pair_costs(problem: QuadraticAssignment, turn: bool) -> Array:
@@ -78,7 +108,12 @@ def pair_costs(problem: QuadraticAssignment, turn: bool) -> Array:
     flow, distance = (m.T if turn else m for m in (problem.flow, problem.distance))
     descending = np.sort(_without_diagonal(flow), axis=1)[:, ::-1]
     ascending = np.sort(_without_diagonal(distance), axis=1)
-    costs = descending @ ascending.T + np.outer(np.diagonal(flow), np.diagonal(distance))
+    if problem.integer and objective_bound(problem.flow, problem.distance, problem.linear) < 2**53:
+        # a float64 product is exact here, and many times as fast as one of integers
+        products = (descending.astype(np.float64) @ ascending.T.astype(np.float64)).astype(np.int64)
+    else:
+        products = descending @ ascending.T
+    costs = products + np.outer(np.diagonal(flow), np.diagonal(distance))
     return np.asarray(costs if problem.linear is None else costs + problem.linear)
 
 
@@ -90,9 +125,7 @@ def round_up(problem: QuadraticAssignment, value: int) -> int:
 
 def slack(problem: QuadraticAssignment) -> float:
     """How much a float64 bound is lowered to pay for its rounding."""
-    size = float(np.linalg.norm(problem.flow) * np.linalg.norm(problem.distance)) * problem.n
-    if problem.linear is not None:
-        size += float(np.abs(problem.linear).max(axis=1).sum())
+    size = float(objective_bound(problem.flow, problem.distance, problem.linear))
     return 16 * problem.n * float(np.finfo(np.float64).eps) * size
 
 
@@ -101,13 +134,15 @@ def _without_diagonal(matrix: Array) -> Array:
     return np.asarray(matrix[~np.eye(n, dtype=bool)].reshape(n, n - 1))
 
 
-def _barred(problem: QuadraticAssignment, costs: Array) -> Array:
-    if problem.forbidden is None:
-        return np.ascontiguousarray(costs)
-    bar = 2.0 * problem.n * (float(np.abs(costs).max()) + 1)
-    if costs.dtype.kind == "i":  # lower is still valid: duals are held to allowed pairs only
-        return np.where(problem.forbidden, int(min(bar, 2**62 // (problem.n + 1))), costs)
-    return np.where(problem.forbidden, bar, costs)
+def _barred(problem: QuadraticAssignment, costs: Array) -> Array | None:
+    """The costs with a price on forbidden pairs that no assignment of the others reaches; None beyond int64."""
+    n, whole = problem.n, costs.dtype.kind == "i"
+    largest = max(int(costs.max()), -int(costs.min())) if whole else float(np.abs(costs).max())
+    bar = 2 * n * (largest + 1 if whole else largest or 1.0)
+    # paths of shortest augmentation add up n costs and their duals
+    if whole and 4 * n * (largest if problem.forbidden is None else bar) >= 2**62:
+        return None
+    return np.ascontiguousarray(costs if problem.forbidden is None else np.where(problem.forbidden, bar, costs))
 
 
 def turns_alike(problem: QuadraticAssignment) -> bool:
@@ -115,22 +150,42 @@ def turns_alike(problem: QuadraticAssignment) -> bool:
     return all((m == m.T).all() for m in (problem.flow, problem.distance))
 
 
-def _projected(matrix: Array) -> Array:
-    """V' M V, V an orthonormal basis of the vectors that sum to 0, as P M P without its zero eigenvector."""
-    n = matrix.shape[0]
-    # Householder: H maps e_1 to the constant vector; its other columns are V
+def _basis(n: int) -> Array:
+    """An orthonormal basis of the vectors that sum to 0, (n, n - 1): a Householder reflection but its first column."""
     w = np.full(n, 1 / np.sqrt(n))
     w[0] += 1.0
     w /= np.sqrt(w @ w)
-    basis = np.eye(n)[:, 1:] - 2 * np.outer(w, w[1:])
-    return np.asarray(basis.T @ matrix @ basis)
+    return np.asarray(np.eye(n)[:, 1:] - 2 * np.outer(w, w[1:]))
 
 
 def allowed_permutation(problem: QuadraticAssignment) -> Array | None:
     """Any permutation that uses no forbidden pair; None when there is none."""
     if problem.forbidden is None:
         return np.arange(problem.n)
-    cost = problem.forbidden.astype(np.int64)
-    row_of = np.empty(problem.n, np.int64)
-    unmet = assign(cost, np.empty(problem.n, np.int64), np.empty(problem.n, np.int64), row_of)
+    row_of, unmet = _matched(problem.forbidden)
     return None if unmet else np.argsort(row_of)
+
+
+def hall_violator(forbidden: Array) -> tuple[Array, Array]:
+    """Facilities, and fewer locations: all that are permitted to any of them. For where no permutation is allowed.
+
+    Reached from a facility without a permitted location along permitted pairs and back along matched ones: a free
+    location among those reached would have let the matching grow.
+    """
+    row_of, _ = _matched(forbidden)
+    rows = np.zeros(len(forbidden), bool)
+    rows[row_of[np.flatnonzero(forbidden[row_of, np.arange(len(forbidden))])[0]]] = True
+    while True:
+        columns = ~forbidden[rows].all(axis=0)
+        more = rows.copy()
+        more[row_of[columns]] = True
+        if (more == rows).all():
+            return np.flatnonzero(rows), np.flatnonzero(columns)
+        rows = more
+
+
+def _matched(forbidden: Array) -> tuple[Array, int]:
+    """The row of each column in a matching of as many permitted pairs as can be, and how many pairs are forbidden."""
+    n = len(forbidden)
+    row_of = np.empty(n, np.int64)
+    return row_of, int(assign(forbidden.astype(np.int64), np.empty(n, np.int64), np.empty(n, np.int64), row_of))

@@ -11,6 +11,9 @@ import numpy as np
 from kernels.problems import Array, QuadraticAssignment
 from kernels.problems.quadratic import objective_bound
 
+LARGEST_SUM = 2**62
+"""Of costs and prices, in a search with integers."""
+
 
 @dataclass(frozen=True, eq=False)
 class SearchForm:
@@ -60,12 +63,21 @@ def search_form(problem: QuadraticAssignment) -> SearchForm:
 
 
 def penalised(problem: QuadraticAssignment) -> QuadraticAssignment:
-    """The same problem with a price on each forbidden pair instead, above what any permutation could save."""
+    """The same problem with a price on each forbidden pair instead, above what any permutation could save.
+
+    Integers become floats where that price, or a search's sums, could leave int64: a search may be off by a rounding,
+    its answers are priced anew by whoever takes them.
+    """
+    bound = objective_bound(problem.flow, problem.distance, problem.linear)
+    if problem.integer and (4 * bound + 2) * (problem.n if problem.forbidden is not None else 1) >= LARGEST_SUM:
+        flow, distance = problem.flow.astype(np.float64), problem.distance.astype(np.float64)
+        linear = None if problem.linear is None else problem.linear.astype(np.float64)
+        problem = replace(problem, flow=flow, distance=distance, linear=linear)
     if problem.forbidden is None:
         return problem
+    price = 2 * int(bound) + 1 if problem.integer else 4.0 * bound or 1.0
     linear = np.zeros_like(problem.flow) if problem.linear is None else problem.linear
-    linear = np.where(problem.forbidden, _penalty(problem, linear), linear)
-    return replace(problem, linear=linear, forbidden=None)
+    return replace(problem, linear=np.where(problem.forbidden, price, linear), forbidden=None)
 
 
 def largest_delta(flow: Array, distance: Array, linear: Array) -> int:
@@ -78,10 +90,3 @@ def largest_delta(flow: Array, distance: Array, linear: Array) -> int:
     spread = float(d.max()) * (1 if float(distance.min()) >= 0 else 2)
     # 1.001 covers the rounding of these few float64 sums
     return int(1.001 * (2 * rows * spread + 4 * float(np.abs(linear.astype(np.float64)).max()))) + 1
-
-
-def _penalty(problem: QuadraticAssignment, linear: Array) -> int | float:
-    bound = objective_bound(problem.flow, problem.distance, linear)
-    if problem.integer:
-        return int(min(2 * bound + 1, 2**61 // problem.n))
-    return 4.0 * bound + 1.0

@@ -3,16 +3,19 @@
 import os
 import time
 from dataclasses import replace
+from math import floor
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.problems import Array, QuadraticAssignment
+from kernels.problems.quadratic import LARGEST_OBJECTIVE
 from kernels.qap import gpu_bounds, gpu_memetic, gpu_multistart, gpu_tree, gpu_wide, outcome
 from kernels.qap.bounds import Bound
 from kernels.qap.form import penalised
 from kernels.qap.proof import Proof, provable
+from kernels.qap.whole import solve_as_integers
 from kernels.solution import Number, Solution, Termination
 
 if TYPE_CHECKING:
@@ -56,40 +59,61 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
     start = outcome.first_start(problem)
     if not SMALLEST <= problem.n <= LARGEST_N or start is None or deadline.expired():
         return cpu.solve(problem, options, deadline)
+    whole = solve_as_integers(solve, problem, options, deadline)
+    if whole is not None:
+        return whole
     began = time.perf_counter()
-    proofs = outcome.first_bounds(problem, options, deadline, gpu_bounds.gilmore_lawler)
+    proofs = outcome.first_bounds(problem, options, deadline, gpu_bounds.gilmore_lawler, 1e-10)
     bound = outcome.best_bound(proofs)
     deadline.report(0, problem.objective(start), bound)
-    goals = [goal for goal in (options.target, bound if problem.integer else None) if goal is not None]
+    goals = [goal for goal in (_goal(problem, options), bound if problem.integer else None) if goal is not None]
     target = max(goals, default=None)
     if options.method in ("tabu", "2opt"):
         search = gpu_multistart.run
-    else:
-        search = _memetic if problem.n <= gpu_memetic.LARGEST_N else gpu_wide.evolve
-    found = search(problem, options, outcome.Watched(deadline, bound), start, target)
+    elif problem.n > gpu_memetic.LARGEST_N:
+        search = gpu_wide.evolve
+    elif gpu_memetic.compiled(penalised(problem), deadline):
+        search = _memetic
+    else:  # out of time: the start is the answer
+        ended, seconds = deadline.expired() or Termination.TIME_LIMIT, time.perf_counter() - began
+        return outcome.solution(options, ended, start, proofs, 0, seconds, {"rounds": 0, "moves": 0})
+    watched = outcome.Watched(deadline, bound, known=problem.objective(start))
+    found = search(problem, options, watched, start, target)
     permutation, termination, facts = found.permutation, found.termination, found.facts
     if not problem.allows(permutation) or problem.objective(permutation) > problem.objective(start):
         permutation = start
     proves = options.method == "auto" and options.rounds is None and options.wants("rlt1") and provable(problem)
     if proves and termination is Termination.ITERATION_LIMIT:
         permutation, termination, facts = _prove(problem, options, deadline, permutation, proofs, facts)
-    bound = outcome.best_bound(proofs)
-    if problem.integer and bound is not None and problem.objective(permutation) <= bound:
+    if outcome.meets(problem, permutation, proofs):
         termination = Termination.OPTIMAL
+    elif termination is Termination.GAP_REACHED and not _reached(problem, options, permutation):
+        termination = Termination.CONVERGED  # the device's sums, which may be rounded, say that it was
     seconds = time.perf_counter() - began
-    return outcome.solution(
-        options, termination, permutation, proofs, found.iterations, seconds, facts, found.members
-    )  # fmt: skip
+    members = list(filter(problem.allows, found.members))
+    return outcome.solution(options, termination, permutation, proofs, found.iterations, seconds, facts, members)
 
 
 def warm_up() -> None:
-    """Compile for one size and bring up the CPU twin, which takes the small ones."""
+    """Compile for one size, and the tree; bring up the CPU twin, which takes the small ones."""
     from kernels.qap import QapOptions, cpu
 
     cpu.warm_up()
+    gpu_tree.warm_up()
     rng = np.random.default_rng(0)
     problem = QuadraticAssignment(rng.integers(0, 9, (12, 12)), rng.integers(0, 9, (12, 12)))
     solve(problem, QapOptions(rounds=1), Deadline())
+
+
+def _goal(problem: QuadraticAssignment, options: "QapOptions") -> Number | None:
+    """The target as a number of the problem's kind."""
+    if options.target is None or not problem.integer:
+        return options.target
+    return floor(min(max(options.target, -LARGEST_OBJECTIVE), LARGEST_OBJECTIVE))
+
+
+def _reached(problem: QuadraticAssignment, options: "QapOptions", permutation: Array) -> bool:
+    return options.target is not None and problem.objective(permutation) <= options.target
 
 
 def _memetic(
@@ -126,7 +150,8 @@ def _prove(
     """
     small, plant = problem.n <= EASY_N, gpu_tree.Tree if gpu_tree.fits(problem) else None
     proof = Proof(problem, int(problem.objective(best)), len(os.sched_getaffinity(0)), plant)
-    watched = outcome.Watched(deadline, outcome.best_bound(proofs), proof, PROOF_WITHOUT_LIMIT_S)
+    bound, known = outcome.best_bound(proofs), problem.objective(best)
+    watched = outcome.Watched(deadline, bound, proof, PROOF_WITHOUT_LIMIT_S, facts["rounds"], known)
     try:
         found = gpu_memetic.evolve(
             penalised(problem), watched, seed=options.seed + 1, start=best,

@@ -33,10 +33,7 @@ def gilmore_lawler(problem: QuadraticAssignment) -> Bound:
         if problem.forbidden is not None:
             costs = cupy.where(cupy.asarray(problem.forbidden), _bar(problem, cupy.abs(costs).max().item()), costs)
         _, out, _ = gpu_batched.solve_on_device(costs[None], None, False, Deadline())
-        u, v = (cupy.asnumpy(out[name][0]) for name in ("u", "v"))
-        raw = (u.sum() + v.sum()).item()
-        value = bounds.round_up(problem, raw) if problem.integer else raw - bounds.slack(problem)
-        found.append(Bound(bounds.NAMES[turn], value, raw, {"u": u, "v": v}))
+        found.append(bounds.from_prices(problem, bounds.NAMES[turn], cupy.asnumpy(costs), cupy.asnumpy(out["v"][0])))
     return max(found, key=lambda bound: bound.value)
 
 
@@ -52,5 +49,5 @@ def _pair_costs(flow: Any, distance: Any, linear: Any) -> Any:
 
 def _bar(problem: QuadraticAssignment, largest: int | float) -> int | float | None:
     """A cost that no assignment of allowed pairs reaches; None where it does not fit the solver's integers."""
-    bar = 2 * problem.n * (largest + 1)
+    bar = 2 * problem.n * (largest + 1 if problem.integer else largest or 1.0)
     return bar if not problem.integer or 32 * problem.n * bar < 2**62 else None

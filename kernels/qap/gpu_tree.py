@@ -33,6 +33,12 @@ NODE = np.dtype(
 TASK = np.dtype([(name, np.int32) for name in ("parent", "slot", "i", "j", "room")])
 
 
+def warm_up() -> None:
+    """Compile the tree's kernels, which are the same for every problem."""
+    for name in ("ascend", "layout"):
+        cuda.kernel(SOURCE, name, cooperative=False)
+
+
 @dataclass
 class Level:
     """Nodes with `size` facilities left: their slots on the device, and what waits to be branched on."""
@@ -88,8 +94,9 @@ class Tree:
     """
 
     def __init__(
-        self, problem: QuadraticAssignment, linear: Array, ascent: Ascent, incumbent: Array, step: int
-    ) -> None:
+        self, problem: QuadraticAssignment, linear: Array, ascent: Ascent, incumbent: Array, step: int,
+        stop: Array | None = None,
+    ) -> None:  # fmt: skip
         self.problem, self.linear, self.incumbent, self.step = problem, linear, incumbent, step
         self.best: tuple[int, Array] | None = None
         self.nodes = 0
@@ -98,7 +105,7 @@ class Tree:
         self.divisor = 1
         while gap // self.divisor + 1 >= ROOM:
             self.divisor *= 2
-        self._alike = symmetry.automorphisms(problem)
+        self._alike = symmetry.automorphisms(problem, stop)
         self._classes: dict[tuple[str, tuple[int, ...]], list[int]] = {}
         self._ascent = ascent
         self._kernel = cuda.kernel(SOURCE, "ascend", cooperative=False)

@@ -1,8 +1,11 @@
 """What the CPU and the GPU solver share around their searches: the first start, the cheap bounds, the outcome."""
 
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -11,14 +14,22 @@ from kernels.problems import Array, QuadraticAssignment
 from kernels.qap import bounds, rlt1
 from kernels.qap.bounds import Bound
 from kernels.qap.proof import Proof
+from kernels.qap.whole import rounded
 from kernels.solution import Number, Solution, Termination
 
 if TYPE_CHECKING:
     from kernels.qap import QapOptions
 
 
+T = TypeVar("T")
 LONGEST_ASCENT = 2000
 """Sweeps of a dual ascent without a tree."""
+POLL_S = 0.005
+PROJECTION_S, RLT1_S = 1e-8, 1e-8
+"""Seconds of a bound, divided by n^3 (of the ascent's beginning: n^4), on one busy core."""
+CLOSE, CLOSE_BY_DATA = 2.0**-51, 5e-10
+"""A gap of rounding on floats, half of what the certificate allows: of the absolute values that a permutation pays, and
+of its objective or the smallest entry."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,13 +46,16 @@ class Searched:
 class Watched(Deadline):
     """Another deadline whose progress carries the best bound, and which also ends once a proof has finished.
 
-    `give_up_s`: seconds after which it ends where the deadline behind has no time limit.
+    `give_up_s`: seconds after which it ends where the deadline behind has no time limit. `before`: iterations that
+    were reported already, from which the count goes on. `known`: an objective that is never reported to rise again.
     """
 
     def __init__(
-        self, deadline: Deadline, bound: Number | None, proof: Proof | None = None, give_up_s: float = float("inf")
-    ) -> None:
+        self, deadline: Deadline, bound: Number | None, proof: Proof | None = None, give_up_s: float = float("inf"),
+        before: int = 0, known: Number | None = None,
+    ) -> None:  # fmt: skip
         super().__init__()
+        self._before, self._known = before, known
         self._deadline, self._bound, self._proof, self._give_up_s = deadline, bound, proof, give_up_s
 
     @property
@@ -64,12 +78,16 @@ class Watched(Deadline):
         fraction: float | None = None,
     ) -> None:
         """Pass on with the best bound, and tell the proof of the incumbent."""
+        if objective is not None:
+            objective = self._known = objective if self._known is None else min(objective, self._known)
         known = [self._bound, bound]
         if self._proof is not None:
             known.append(None if self._proof.bound is None else self._proof.bound.value)
             if objective is not None:
                 self._proof.incumbent[0] = min(int(self._proof.incumbent[0]), int(objective))
-        self._deadline.report(iteration, objective, max((b for b in known if b is not None), default=None), fraction)
+        self._deadline.report(
+            self._before + iteration, objective, max((b for b in known if b is not None), default=None), fraction
+        )
 
 
 def first_start(problem: QuadraticAssignment) -> Array | None:
@@ -83,24 +101,91 @@ def first_bounds(
     options: "QapOptions",
     deadline: Deadline,
     gilmore_lawler: Callable[[QuadraticAssignment], Bound] = bounds.gilmore_lawler,
+    gilmore_lawler_s: float = 2e-9,
 ) -> list[Bound]:
-    """Gilmore-Lawler and projection (4 ms at n = 100), and RLT1 where it is named, in its share of the time."""
-    found = [gilmore_lawler(problem)] if options.wants("gilmore-lawler") else []
-    if options.wants("projection") and (bound := bounds.projection(problem)) is not None:
-        found.append(bound)
-    if options.bounds != "auto" and "rlt1" in options.bounds and rlt1.fits(problem):
-        ascent = rlt1.Ascent(problem)
-        while not ascent.stalled() and ascent.sweeps < LONGEST_ASCENT and not deadline.expired():
-            ascent.step()
-            if deadline.elapsed_s > options.bound_share * (deadline.elapsed_s + deadline.remaining_s):
-                break
-        found.append(ascent.bound())
+    """Gilmore-Lawler and projection (4 ms at n = 100), and RLT1 where it is named, in its share of the time.
+
+    A bound that would take half of what is left, or more, is left out. Nothing interrupts eigenvalues once they are
+    begun, so they are worked out on a thread, and forgotten where time runs out meanwhile.
+    `gilmore_lawler_s`: its seconds, divided by n^3.
+    """
+    found: list[Bound] = []
+
+    def time_for(seconds: float) -> bool:
+        return deadline.expired() is None and seconds < deadline.remaining_s / 2
+
+    if options.wants("gilmore-lawler") and time_for(gilmore_lawler_s * problem.n**3):
+        on_host = gilmore_lawler is bounds.gilmore_lawler
+        bound = in_time(partial(gilmore_lawler, problem), deadline) if on_host else gilmore_lawler(problem)
+        found += [] if bound is None else [bound]
+    if options.wants("projection") and time_for(PROJECTION_S * problem.n**3):
+        bound = in_time(partial(bounds.projection, problem), deadline)
+        found += [] if bound is None else [bound]
+    named = options.bounds != "auto" and "rlt1" in options.bounds
+    if named and time_for(RLT1_S * problem.n**4):
+        near = None if problem.integer else rounded(problem)
+        whole = problem if near is None else near.problem
+        if rlt1.fits(whole):
+            bound = _ascended(whole, options, deadline)
+            found.append(bound if near is None else near.bound(bound))
     return found
+
+
+def in_time(work: Callable[[], T], deadline: Deadline) -> T | None:
+    """What `work` returns, or None once the deadline has expired; then it goes on alone to its end, unheard."""
+    result: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:  # is raised again by whoever waits
+            result.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    while not wait([result], timeout=POLL_S).done:
+        if deadline.expired() is not None:
+            return None
+    return result.result()
+
+
+def _ascended(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline) -> Bound:
+    ascent, all_s = rlt1.Ascent(problem), deadline.elapsed_s + deadline.remaining_s
+
+    def ended() -> bool:
+        return deadline.expired() is not None or deadline.elapsed_s > options.bound_share * all_s
+
+    while not ascent.stalled() and ascent.sweeps < LONGEST_ASCENT:
+        ascent.step(ended)
+        if ended():
+            break
+    return ascent.bound()
 
 
 def best_bound(proofs: list[Bound]) -> Number | None:
     """The greatest value, None without any."""
     return max((bound.value for bound in proofs), default=None)
+
+
+def meets(problem: QuadraticAssignment, permutation: Array, proofs: list[Bound]) -> bool:
+    """True when the best bound leaves no gap to that permutation, or on floats none that its certificate minds."""
+    if problem.integer:
+        bound = best_bound(proofs)
+        return bound is not None and problem.objective(permutation) <= bound
+    gap = problem.objective(permutation) - max((proof.raw for proof in proofs), default=-np.inf)
+    flow, distance = np.abs(problem.flow), np.abs(problem.distance)
+    linear = np.zeros_like(flow) if problem.linear is None else np.abs(problem.linear)
+    paid = (flow * distance[np.ix_(permutation, permutation)]).sum() + linear[np.arange(problem.n), permutation].sum()
+    least = [float(m[m > 0].min(initial=np.inf)) for m in (flow, distance, linear)]
+    entry = min((x for x in (least[0] * least[1], least[2]) if x < np.inf), default=0.0)
+    return bool(gap <= CLOSE * paid and gap <= CLOSE_BY_DATA * max(abs(problem.objective(permutation)), entry))
+
+
+def infeasible(problem: QuadraticAssignment, options: "QapOptions") -> Solution:
+    """No permutation is allowed: the facilities and locations that show it."""
+    assert problem.forbidden is not None
+    found = solution(options, Termination.INFEASIBLE, None, [], 0, 0.0, {})
+    found.arrays["hall_rows"], found.arrays["hall_cols"] = bounds.hall_violator(problem.forbidden)
+    return found
 
 
 def solution(
@@ -112,6 +197,7 @@ def solution(
     seconds: float,
     facts: dict[str, Any],
     population: list[Array] | None = None,
+    method: str | None = None,
 ) -> Solution:
     """The outcome as data; a solver that found no allowed permutation passes None."""
     arrays = {} if permutation is None else {"permutation": permutation}
@@ -126,4 +212,4 @@ def solution(
     }
     evidence = {f"{bound.name}:{key}": array for bound in proofs for key, array in bound.evidence.items()}
     timings = {"solve": 1000 * seconds}
-    return Solution(termination, options.method, arrays, iterations, options.seed, timings, facts, evidence)
+    return Solution(termination, method or options.method, arrays, iterations, options.seed, timings, facts, evidence)

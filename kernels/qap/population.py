@@ -1,6 +1,7 @@
 """The memetic population: who is bred, how, and who survives. Device-independent and deterministic per seed."""
 
 from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,20 +35,28 @@ class Population:
         """One starting permutation for a search."""
         if len(self.members) < self.size:
             return self.rng.permutation(self.n)
-        one, two = self.rng.choice(self.size, 2, replace=False)
-        if self.rng.random() < 0.5:
+        one = two = 0
+        if self.size > 1:
+            one, two = self.rng.choice(self.size, 2, replace=False)
+        if one != two and self.rng.random() < 0.5:
             return cross(self.members[one], self.members[two], self.rng)
         strength = self.n * (0.15 + 0.5 * self.stagnant / self.patience)
         return perturb(self.members[one], max(3, int(strength)), self.rng)
 
-    def insert(self, children: list[tuple[Number, Array]]) -> bool:
-        """Take in one round's children, in order. True when the record fell."""
-        improved = False
-        for cost, child in children:
-            if self.record is None or cost < self.record[0]:
+    def insert(self, children: list[tuple[Number, Array]], hurry: Callable[[], object] = lambda: None) -> bool:
+        """Take in one round's children, in order; once `hurry`, only those that are records. True when the record fell.
+
+        A child is held against every member, so that large populations take their time.
+        """
+        improved = hurried = False
+        for at, (cost, child) in enumerate(children):
+            hurried = hurried or (at % 64 == 63 and bool(hurry()))
+            better = self.record is None or cost < self.record[0]
+            if better:
                 self.record = (cost, child.copy())
                 improved = True
-            self._place(cost, child)
+            if better or not hurried:
+                self._place(cost, child)
         self.stagnant = 0 if improved else self.stagnant + 1
         if self.stagnant > self.patience:
             self.costs.clear()
@@ -57,9 +66,9 @@ class Population:
         return improved
 
     def _place(self, cost: Number, child: Array) -> None:
-        near = []
-        if self.apart:
-            near = [i for i, member in enumerate(self.members) if int((member != child).sum()) <= self.apart]
+        near: list[int] = []
+        if self.apart and self.members:
+            near = np.flatnonzero((np.array(self.members) != child).sum(axis=1) <= self.apart).tolist()
         if near:
             if cost >= min(self.costs[i] for i in near):
                 return

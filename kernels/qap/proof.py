@@ -12,6 +12,7 @@ from kernels.qap import branch, rlt1, symmetry
 from kernels.qap.bounds import Bound
 from kernels.qap.form import penalised
 
+SMALLEST_N = 4
 LARGEST_N = 36
 """Beyond this no tree ends in minutes, and a sweep takes a tenth of a second."""
 ROOT_SWEEPS = 400
@@ -28,8 +29,8 @@ class Tree(Protocol):
         """Grow it to its end, False when `stop` (1,) cut it short."""
 
 
-Planter = Callable[[QuadraticAssignment, Array, rlt1.Ascent, Array, int], Tree]
-"""Problem, linear costs with priced forbidden pairs, root, incumbent (1,), step -> tree."""
+Planter = Callable[[QuadraticAssignment, Array, rlt1.Ascent, Array, int, Array], Tree]
+"""Problem, linear costs with priced forbidden pairs, root, incumbent (1,), step, word to stop (1,) -> tree."""
 
 
 class Proof:
@@ -39,12 +40,16 @@ class Proof:
         incumbent: (1,) int64, the best objective known to anyone; lower it when the search improves.
         best: a better permutation that the tree met, with its objective; None while there is none.
         bound: the root's bound so far.
+        step: by so much a permutation has to be better than the incumbent for the tree to look for it: what objectives
+            are multiples of, or more by `slack` where the problem is rounded.
     """
 
     def __init__(
-        self, problem: QuadraticAssignment, objective: int, threads: int, plant: Planter | None = None
-    ) -> None:
+        self, problem: QuadraticAssignment, objective: int, threads: int, plant: Planter | None = None,
+        slack: int = 0,
+    ) -> None:  # fmt: skip
         self.problem, self.threads, self._plant = problem, threads, plant
+        self.step = max(1, problem.granularity) if slack == 0 else slack + 1
         self._planted: Tree | None = None
         self.incumbent = np.array([objective], np.int64)
         self.bound: Bound | None = None
@@ -74,12 +79,12 @@ class Proof:
         self._thread.join()
 
     def _run(self) -> None:
-        step = max(1, self.problem.granularity)
+        step = self.step
         ascent = rlt1.Ascent(self.problem)
         while not self._stop[0]:
-            ascent.step()
+            ascent.step(lambda: self._stop[0])
             done = ascent.stalled() or ascent.sweeps >= ROOT_SWEEPS or ascent.value > int(self.incumbent[0]) - step
-            if done or ascent.sweeps % 20 == 0:
+            if done or ascent.sweeps % 20 == 0 or self._stop[0]:
                 self.bound = ascent.bound()
             if done:
                 break
@@ -92,7 +97,7 @@ class Proof:
 
     def _elsewhere(self, ascent: rlt1.Ascent, step: int) -> bool:
         assert self._plant is not None
-        self._planted = self._plant(self.problem, self._linear, ascent, self.incumbent, step)
+        self._planted = self._plant(self.problem, self._linear, ascent, self.incumbent, step, self._stop)
         done = self._planted.run(self._stop)
         self.best = self._planted.best
         return done
@@ -106,7 +111,7 @@ class Proof:
         return all(outcomes)
 
     def _widen(self, root: branch.Node, step: int, scale: int) -> list[branch.Node]:
-        alike = symmetry.automorphisms(self.problem)
+        alike = symmetry.automorphisms(self.problem, self._stop)
         nodes = [root]
         while 0 < len(nodes) < TASKS and len(nodes[0].facilities) > 4 and not self._stop[0]:
             limit = (int(self.incumbent[0]) - step) * scale
@@ -130,4 +135,4 @@ class Proof:
 
 def provable(problem: QuadraticAssignment) -> bool:
     """True when a tree is worth growing: integer data and small n."""
-    return 3 < problem.n <= LARGEST_N and rlt1.fits(problem)
+    return SMALLEST_N <= problem.n <= LARGEST_N and rlt1.fits(problem)

@@ -13,6 +13,7 @@ without the first sweep of Gilmore and Lawler 2112). Integers are multiplied by 
 loses little; all arithmetic is exact.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,14 @@ from kernels.qap.bounds import Bound, round_up
 from kernels.qap.lap import assign
 
 LARGEST_BYTES = 1 << 29
+PIECE = 4_000_000
+"""Work of a sweep between two looks at the clock, in entries of submatrices times n: about 5 ms."""
 
 
 def fits(problem: QuadraticAssignment) -> bool:
     """True when the data are integer, small enough, and n^4 entries fit LARGEST_BYTES."""
     bound = objective_bound(problem.flow, problem.distance, problem.linear)
-    return problem.integer and problem.n >= 3 and problem.n**4 * 8 <= LARGEST_BYTES and bound < 2**55
+    return problem.integer and problem.n >= 3 and problem.n**4 * 8 <= LARGEST_BYTES and bound < 2**54
 
 
 def scaled(problem: QuadraticAssignment) -> tuple[Array, Array, int]:
@@ -55,14 +58,13 @@ def scaled(problem: QuadraticAssignment) -> tuple[Array, Array, int]:
 
 
 @njit(cache=True, nogil=True)
-def sweep(leaders: Array, submatrices: Array, rows: Array, columns: Array, order: Array, pull: bool) -> Any:
-    """One sweep over all pairs; returns what the bound gains.
+def visit(leaders: Array, submatrices: Array, rows: Array, columns: Array, pairs: Array, pull: bool) -> None:
+    """Turn the submatrices of these pairs into leaders.
 
     Args:
         leaders: (m, m) int64, submatrices (m, m, m, m) int32 or int64; changed in place.
         rows, columns: (m, m, m) int64, what row k (column l) of submatrix (i, j) has given, summed up in place.
-            Arrays of size 0 leave that out.
-        order: (m * m,) the pairs in the order of their visit.
+        pairs: each i m + j, in the order of their visit.
         pull: take in the complements; the first sweep goes without and is Gilmore and Lawler's bound.
     """
     size = leaders.shape[0]
@@ -70,8 +72,7 @@ def sweep(leaders: Array, submatrices: Array, rows: Array, columns: Array, order
     cost = np.empty((less, less), np.int64)
     u, v, row_of = np.empty(less, np.int64), np.empty(less, np.int64), np.empty(less, np.int64)
     largest = np.int64(2**30) if submatrices.itemsize == 4 else np.int64(2**60)
-    _spread(leaders, submatrices, rows)
-    for at in order:
+    for at in pairs:
         i, j = at // size, at % size
         for a in range(less):
             k = a + (a >= i)
@@ -86,9 +87,14 @@ def sweep(leaders: Array, submatrices: Array, rows: Array, columns: Array, order
             k = a + (a >= i)
             for b in range(less):  # a price may be lowered, never wrapped
                 submatrices[i, j, k, b + (b >= j)] = min(cost[a, b] - u[a] - v[b], largest)
-            if rows.size:
-                rows[i, j, k] += u[a]
-                columns[i, j, a + (a >= j)] += v[a]
+            rows[i, j, k] += u[a]
+            columns[i, j, a + (a >= j)] += v[a]
+
+
+@njit(cache=True, nogil=True)
+def gather(leaders: Array) -> Any:
+    """Assign the leaders and leave their reduced costs; returns what the bound gains."""
+    size = leaders.shape[0]
     u, v, row_of = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     gain = assign(leaders, u, v, row_of)
     for i in range(size):
@@ -98,7 +104,7 @@ def sweep(leaders: Array, submatrices: Array, rows: Array, columns: Array, order
 
 
 @njit(cache=True, nogil=True)
-def _spread(leaders: Array, submatrices: Array, rows: Array) -> None:
+def spread(leaders: Array, submatrices: Array, rows: Array) -> None:
     """Give every leader to the rows of its submatrix, all before any is asked: so what one spares reaches others."""
     size = leaders.shape[0]
     less = size - 1
@@ -112,8 +118,7 @@ def _spread(leaders: Array, submatrices: Array, rows: Array) -> None:
                 given = share + (1 if a < extra else 0)
                 for b in range(less):
                     submatrices[i, j, k, b + (b >= j)] += given
-                if rows.size:
-                    rows[i, j, k] -= given
+                rows[i, j, k] -= given
 
 
 class Ascent:
@@ -134,10 +139,18 @@ class Ascent:
         """The bound so far, rounded up to what an objective can be."""
         return round_up(self.problem, -(-self.total // self.scale))
 
-    def step(self) -> None:
-        """One sweep."""
-        order = self.rng.permutation(self.problem.n**2)
-        gain = sweep(self.leaders, self.submatrices, self.rows, self.columns, order, self.sweeps > 0)
+    def step(self, ended: Callable[[], object] = lambda: None) -> None:
+        """One sweep, or as much of it as there is time for: pairs that were not visited have spread their leaders."""
+        n = self.problem.n
+        order = self.rng.permutation(n**2)
+        spread(self.leaders, self.submatrices, self.rows)
+        few = max(1, PIECE // n**3)
+        for at in range(0, n**2, few):
+            pairs = order[at : at + few]
+            visit(self.leaders, self.submatrices, self.rows, self.columns, pairs, self.sweeps > 0)
+            if ended():
+                break
+        gain = gather(self.leaders)
         self.total += int(gain)
         self.sweeps += 1
         self.gains.append(int(gain))
@@ -152,8 +165,7 @@ class Ascent:
         u, v = np.empty(self.problem.n, np.int64), np.empty(self.problem.n, np.int64)
         total = assign(collected, u, v, np.empty(self.problem.n, np.int64))
         evidence = {  # copies: the next sweep, or the tree, goes on with these arrays
-            "slack": self.submatrices.copy(), "rows": self.rows.copy(), "columns": self.columns.copy(), "u": u, "v": v,
-            "scale": np.array(self.scale),
+            "rows": self.rows.copy(), "columns": self.columns.copy(), "v": v, "scale": np.array(self.scale),
         }  # fmt: skip
         value = round_up(self.problem, -(-int(total) // self.scale))
         return Bound("rlt1", value, int(total) / self.scale, evidence)

@@ -22,15 +22,18 @@ def representatives(candidates: Array, automorphisms: list[Array], fixed: Array)
     return set(least.values())
 
 
-def automorphisms(problem: QuadraticAssignment) -> tuple[list[Array], list[Array]]:
-    """Permutations of facilities, and of locations, that change no objective; at most AUTOMORPHISMS of each."""
+def automorphisms(problem: QuadraticAssignment, stop: Array | None = None) -> tuple[list[Array], list[Array]]:
+    """Permutations of facilities, and of locations, that change no objective; at most AUTOMORPHISMS of each.
+
+    Fewer once `stop` (1,) is set.
+    """
     linear = np.zeros_like(problem.flow) if problem.linear is None else problem.linear
     if problem.forbidden is not None:
         linear = np.where(problem.forbidden, np.abs(linear).max() + 1, linear)
-    return _group(problem.flow, linear), _group(problem.distance, linear.T)
+    return _group(problem.flow, linear, stop), _group(problem.distance, linear.T, stop)
 
 
-def _group(matrix: Array, linear: Array) -> list[Array]:
+def _group(matrix: Array, linear: Array, stop: Array | None) -> list[Array]:
     """Permutations g with matrix[g, g] = matrix and linear[g] = linear, by backtracking over equal signatures."""
     n = matrix.shape[0]
     marks = [
@@ -47,7 +50,7 @@ def _group(matrix: Array, linear: Array) -> list[Array]:
             return
         for c in range(n):
             steps += 1
-            if steps > STEPS or len(found) >= AUTOMORPHISMS:
+            if steps > STEPS or len(found) >= AUTOMORPHISMS or (stop is not None and stop[0]):
                 return
             if c in image[:depth] or marks[c] != marks[depth]:
                 continue

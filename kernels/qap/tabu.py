@@ -82,12 +82,14 @@ def cost_of(flow: Array, distance: Array, linear: Array, symmetric: bool, permut
 
 @njit(**JIT)
 def partial_costs(
-    flow: Array, distance: Array, linear: Array, symmetric: bool, permutation: Array, partial: Array
+    flow: Array, distance: Array, linear: Array, symmetric: bool, permutation: Array, partial: Array, stop: Array
 ) -> None:
-    """Fill `partial` from nothing: O(n^3), contiguous in locations."""
+    """Fill `partial` from nothing: O(n^3), contiguous in locations. Leaves the rest of it once `stop` (1,) is set."""
     n = permutation.size
     turned = distance.T.copy()
     for u in range(n):
+        if stop[0] != 0:
+            return
         for location in range(n):
             partial[u, location] = linear[u, location]
         for k in range(n):
@@ -173,8 +175,10 @@ def search(
         slot: (1,) best cost, visible to whoever watches. stop: (1,) uint8, polled each iteration.
         frequency: (n, n) counts facility u arriving at location l: the long-term memory."""
     matrices = Form(flow, flow.T.copy(), distance, distance.T.copy(), symmetric)
-    board, big = _open(matrices, linear, p), flow.dtype.type(largest)
     best_cost, best[:], slot[0] = cost, p, cost
+    board, big = _open(matrices, linear, p, stop), flow.dtype.type(largest)
+    if stop[0] != 0:
+        return 0
     for it in range(1, iterations + 1):
         all_min, free_min = _sweep_rows(board, symmetric, it, big)
         if tenure[1] == 0 and all_min >= 0:
@@ -196,11 +200,11 @@ def search(
 
 
 @njit(**JIT)
-def _open(form: Form, linear: Array, p: Array) -> Board:
+def _open(form: Form, linear: Array, p: Array, stop: Array) -> Board:
     """Everything for `p` from nothing: O(n^3)."""
     n = p.size
     partial, delta = np.empty_like(form.flow), np.zeros_like(form.flow)
-    partial_costs(form.flow, form.distance, linear, form.symmetric, p, partial)
+    partial_costs(form.flow, form.distance, linear, form.symmetric, p, partial, stop)
     tabu = np.empty((n, n), np.int32)
     for u in range(n):
         for v in range(u + 1, n):

@@ -5,10 +5,11 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PositiveFloat
 
-from kernels.card import Device, Estimate, InputSpec, Options, Solver
+from kernels.card import InputSpec, Options, Solver
 from kernels.certificates.transport import certify
 from kernels.problems import Inputs, InvalidProblem, UnbalancedTransport
 from kernels.problems.transport import transport
+from kernels.uot.estimate import estimate
 
 
 def _spell_inf(value: Any) -> Any:
@@ -76,21 +77,6 @@ def _build(inputs: Inputs, options: TransportOptions) -> UnbalancedTransport:
     return problem
 
 
-def _estimate(problem: UnbalancedTransport, options: TransportOptions, device: Device) -> Estimate:
-    m, n = problem.shape
-    batch = problem.batch or 1
-    entries = batch * m * n
-    width = 8 if options.storage == "float64" else 4
-    given = sum(v.nbytes for v in (problem.a, problem.b, problem.cost, problem.x, problem.y) if v is not None)
-    stored = 0 if options.method in ("log", "points") or problem.cost is None else entries * width
-    plan = entries * width if options.output == "plan" else 0
-    vectors = 64 * 8 * batch * (m + n)
-    sweeps = min(options.iterations, 60)
-    if device == "gpu":
-        return Estimate(given + plan, given + stored + plan + vectors, 0.01 + sweeps * entries * 4 / 3e12)
-    return Estimate(given + stored + plan + vectors, 0, 0.01 + (sweeps + 20) * entries * 3e-10)
-
-
 def _prefers_gpu(problem: UnbalancedTransport, options: TransportOptions) -> bool:
     m, n = problem.shape
     return (problem.batch or 1) * m * n >= 512 * 512
@@ -118,7 +104,7 @@ CARD = Solver(
     options=TransportOptions,
     build=_build,
     certify=certify,
-    estimate=_estimate,
+    estimate=estimate,
     prefers_gpu=_prefers_gpu,
     spreads=_spreads,
     modules={"cpu": "kernels.uot.cpu", "gpu": "kernels.uot.gpu"},

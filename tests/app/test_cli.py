@@ -13,6 +13,8 @@ import pytest
 from scipy.sparse import csr_array, save_npz
 
 from app.cli import main
+from app.solve import show_progress
+from kernels import Progress
 from tests.app.conftest import wait_until_ready
 
 
@@ -38,6 +40,14 @@ def test_solve_a_qaplib_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     assert main(["solve", str(tmp_path / "a.dat"), "--time-limit", "3", "--json"]) == 0
     out = capsys.readouterr().out
     assert json.loads(out[out.index("{") :])["objective"] == 24
+
+
+def test_solve_shows_the_phase(capsys: pytest.CaptureFixture[str]) -> None:
+    show_progress(Progress(iteration=45, objective=2.5, fraction=0.4, elapsed_s=12.0, phase="certify"))
+    line = capsys.readouterr().err
+    assert "12.0 s  certify 40%" in line
+    assert "iteration 45  2.5" in line
+    assert line.endswith("\r")
 
 
 @pytest.mark.parametrize(

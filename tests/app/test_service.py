@@ -1,10 +1,13 @@
+import dataclasses
 import re
+from typing import get_args
 
 import httpx
 import numpy as np
 import pytest
 
-from kernels import SOLVERS
+from app.service import round_up
+from kernels import SOLVERS, Phase, Progress
 from tests.app.conftest import LAP
 from tests.app.test_bad_input import check
 
@@ -33,6 +36,12 @@ def test_openapi_is_whole(client: httpx.Client) -> None:
             assert operation["description"], (verb, path)
 
 
+def test_the_phase_of_a_job_is_documented(client: httpx.Client) -> None:
+    fields = client.get("/openapi.json").json()["components"]["schemas"]["Progress"]["properties"]
+    assert fields["phase"]["enum"] == list(get_args(Phase))
+    assert fields.keys() == {field.name for field in dataclasses.fields(Progress)}
+
+
 def test_solvers(client: httpx.Client) -> None:
     told = {one["name"]: one for one in client.get("/v1/solvers").json()["solvers"]}
     assert told.keys() == SOLVERS.keys()
@@ -51,6 +60,20 @@ def test_estimates(client: httpx.Client) -> None:
     assert told["estimates"]["cpu"]["host_bytes"] > 0
     assert told["device"] == "cpu"
     check(client.post("/v1/estimates", json={"solver": "lap", "inputs": {"cost": [[1], [2, 3]]}}), 422, "cost")
+
+
+def test_estimates_keep_to_the_time_limit_and_to_two_digits(client: httpx.Client) -> None:
+    flow = [[(i * 7 + j * 13) % 31 for j in range(40)] for i in range(40)]
+    job = {"solver": "qap", "inputs": {"flow": flow, "distance": flow}, "time_limit_s": 4.5678}
+    told = client.post("/v1/estimates", json=job).json()["estimates"]["cpu"]
+    assert 4.3 < told["seconds"] + told["certify_seconds"] < 4.7
+    assert all(value == float(f"{value:.2g}") for value in told.values())
+    told = client.post("/v1/estimates", json=job | {"time_limit_s": 0}).json()["estimates"]["cpu"]
+    assert told["seconds"] == told["first_seconds"] > 0
+
+
+def test_bytes_are_rounded_up() -> None:
+    assert [round_up(count) for count in (0, 7, 99, 100, 101, 1234, 9901)] == [0, 7, 99, 100, 110, 1300, 10000]
 
 
 def test_health(client: httpx.Client) -> None:

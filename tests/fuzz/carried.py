@@ -1,6 +1,6 @@
 """Transport against what must be true: weak duality in both directions, exact sides, and whether a plan exists."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from decimal import localcontext
 from fractions import Fraction
 from typing import Any
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from kernels import Array
-from kernels.certificates.exact import Claim, transport
+from kernels.certificates.exact import Claim, problem_of, problems_of, transport
 from kernels.certificates.exact.statement import rational
 from tests.fuzz import oracles
 from tests.fuzz.case import Case
@@ -16,30 +16,32 @@ from tests.fuzz.case import Case
 
 def against(case: Case, claim: Claim) -> Iterator[tuple[str, str]]:
     """(verdict, why) for each claim that a feasible plan, or the lack of one, refutes."""
-    problems = problems_of(case, claim)
-    strengths = problems[0].strengths
-    exact = [strength is None for strength in strengths]
-    feasible = [_feasible(problem, *exact) for problem in problems]
+    cost = case.inputs.get("cost")
+    if not isinstance(cost, np.ndarray) or cost.ndim == 2:
+        yield from _one(case.inputs, case, claim, claim.arrays)
+        return
+    for k, part in enumerate(problems_of(claim, len(cost))):
+        arrays = {name: array[k] for name, array in claim.arrays.items()}
+        for kind, why in _one(problem_of(case.inputs, k), case, part, arrays):
+            yield kind, f"problem {k}: {why}"
+
+
+def _one(inputs: Any, case: Case, claim: Claim, arrays: Mapping[str, Array]) -> Iterator[tuple[str, str]]:
+    with localcontext(transport.DIGITS):
+        problem = transport.Problem(inputs, case.options)
+    exact = [strength is None for strength in problem.strengths]
+    feasible = _feasible(problem, *exact)
     if claim.termination == "infeasible":
-        if all(feasible):
+        if feasible:
             yield "wrong", "infeasible, it says; a plan exists"
         return
-    if claim.termination in ("gap_reached", "optimal") and not all(feasible):
+    if claim.termination in ("gap_reached", "optimal") and not feasible:
         yield "wrong", f"{claim.termination}, it says; no plan exists"
     known = claim.objective is not None and claim.bound is not None
     if known and not any(exact) and claim.objective < claim.bound:  # type: ignore[operator]
         yield "misleading", f"the objective {claim.objective} is below the bound {claim.bound}"
-    if claim.termination == "gap_reached" and "plan" in claim.arrays and any(exact):
-        yield from _sides(problems, claim)
-
-
-def problems_of(case: Case, claim: Claim) -> list[transport.Problem]:
-    """Each problem of a batch, or the one."""
-    cost = case.inputs.get("cost")
-    count = len(cost) if isinstance(cost, np.ndarray) and cost.ndim == 3 else None
-    with localcontext(transport.DIGITS):
-        keys: list[int | None] = list(range(count)) if count is not None else [None]
-        return [transport.Problem(case.inputs, case.options, dict(claim.facts), k) for k in keys]
+    if claim.termination == "gap_reached" and "plan" in arrays and any(exact):
+        yield from _sides(problem, arrays["plan"])
 
 
 def _feasible(problem: transport.Problem, exact_a: bool, exact_b: bool) -> bool:
@@ -48,18 +50,15 @@ def _feasible(problem: transport.Problem, exact_a: bool, exact_b: bool) -> bool:
     return oracles.can_be_carried(a, b, allowed, exact_a, exact_b)
 
 
-def _sides(problems: list[transport.Problem], claim: Claim) -> Iterator[tuple[str, str]]:
+def _sides(problem: transport.Problem, plan: Array) -> Iterator[tuple[str, str]]:
     """The exact sides of a plan are met but for the rounding of its own type."""
-    plans = claim.arrays["plan"]
-    each: list[Array] = [plans] if plans.ndim == 2 else list(plans)
-    for problem, plan in zip(problems, each, strict=True):
-        for side, (masses, strength) in enumerate(zip((problem.a, problem.b), problem.strengths, strict=True)):
-            if strength is not None:
-                continue
-            sums = [sum((rational(x) for x in line), Fraction(0)) for line in (plan if side == 0 else plan.T)]
-            off = sum(abs(x - Fraction(y)) for x, y in zip(sums, masses, strict=True))
-            room: Any = np.finfo(plan.dtype)
-            mass = Fraction(sum(masses))
-            most = mass * Fraction(float(room.eps)) * 4 * sum(plan.shape) + Fraction(float(room.tiny)) * plan.size
-            if off > most:
-                yield "misleading", f"exact side {side} is {float(off / mass):.2g} of its mass off in the returned plan"
+    for side, (masses, strength) in enumerate(zip((problem.a, problem.b), problem.strengths, strict=True)):
+        if strength is not None:
+            continue
+        sums = [sum((rational(x) for x in line), Fraction(0)) for line in (plan if side == 0 else plan.T)]
+        off = sum(abs(x - Fraction(y)) for x, y in zip(sums, masses, strict=True))
+        room: Any = np.finfo(plan.dtype)
+        mass = Fraction(sum(masses))
+        most = mass * Fraction(float(room.eps)) * 4 * sum(plan.shape) + Fraction(float(room.tiny)) * plan.size
+        if off > most:
+            yield "misleading", f"exact side {side} is {float(off / mass):.2g} of its mass off in the returned plan"

@@ -9,7 +9,7 @@ from typing import Protocol, TypeVar
 
 import numpy as np
 
-from kernels import Array
+from kernels import SOLVERS, Array
 
 T = TypeVar("T")
 DENSITIES = (0, 10, 40, 80)
@@ -115,6 +115,11 @@ def floats(draw: Draw, shape: tuple[int, ...], top_power: int = 900, low_power: 
     if kind == "whole":
         return kind, draw.wholes(-9, 9, shape).astype(float)
     return (kind, -unit) if kind == "negative" else ("unit", unit)
+
+
+def may_be_masked(solver: str, name: str) -> bool:
+    """Whether integers of this input may stand beside forbidden entries."""
+    return any(spec.masked for spec in SOLVERS[solver].inputs if spec.name == name)
 
 
 def narrowed(draw: Draw, array: Array) -> Array:

@@ -33,9 +33,10 @@ def verdict_on(case: Case, problem: Any, solution: Solution) -> Verdict | None:
             certificate = SOLVERS[case.solver].certify(problem, solution)
     except Exception as error:
         return Verdict("raised", f"certify raised {type(error).__name__}: {error}")
-    if not certificate.holds:
+    if not certificate.holds or (certificate.objective is None and certificate.bound is None):
         return None
     found = [v for v in judge_answer(case, solution, certificate) if v.kind in ("wrong", "misleading")]
+    found = [v for v in found if "exact side" not in v.why]  # stated as a violation, and priced in the objective
     return found[0] if found else None
 
 
@@ -63,7 +64,9 @@ def _changed(draw: Draw, array: Array) -> Array:
     flat = array.reshape(-1)
     at = draw.whole(0, flat.size - 1)
     with np.errstate(all="ignore"):
-        if array.dtype.kind == "i":
+        if array.dtype.kind == "b":
+            flat[at] = not flat[at]
+        elif array.dtype.kind == "i":
             other = draw.whole(0, flat.size - 1)
             kind = one_of(draw, ("swap", "one", "much", "copy"))
             if kind == "swap":

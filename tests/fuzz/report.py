@@ -56,6 +56,8 @@ def row(plan: Plan, tally: Tally) -> dict[str, Any]:
         **{outcome.replace(" ", "_"): tally.of(outcome) for outcome in OUTCOMES},
         "mutations": sum(tally.mutations.values()),
         "mutations_fooled": sum(n for (_, kind), n in tally.mutations.items() if kind not in ("covered", "raised")),
+        "scaled": sum(tally.scaled.values()),
+        "scaled_otherwise": sum(n for (_, other), n in tally.scaled.items() if other),
         "by_solver": {name: dict(sorted(counts.items())) for name, counts in by_solver.items()},
         "families": {name: dict(sorted(counts.items())) for name, counts in families.items()},
     }
@@ -71,6 +73,9 @@ def table(tally: Tally) -> str:
     if tally.mutations:
         fooled = sum(n for (_, kind), n in tally.mutations.items() if kind not in ("covered", "raised"))
         lines.append(f"{sum(tally.mutations.values())} corrupted answers, {fooled} of them fooled a certificate")
+    if tally.scaled:
+        other = sum(n for (_, differs), n in tally.scaled.items() if differs)
+        lines.append(f"{sum(tally.scaled.values())} problems asked again in other units, {other} answered otherwise")
     return "\n".join(lines)
 
 
@@ -86,8 +91,10 @@ def keep(plan: Plan, failures: list[Failure], folder: Path, seconds: float) -> s
     """Shrink the first of some like failures, keep it as a regression, and say how to reproduce it."""
     failure = failures[0]
     case = case_of(plan, failure.k)
-    if failure.kind in ("mutation", "slow") or plan.url:
-        return f"case {failure.k} of seed {plan.seed}: {failure.why}\n{as_python(case)}"
+    if (
+        failure.kind in ("mutation", "scale", "slow") or plan.url or "CUDA" in failure.why
+    ):  # which would end this process
+        return f"case {failure.k} of seed {plan.seed}: {failure.why}\n{_runs(plan, case)}"
 
     def fails(smaller: Case) -> bool:
         return any(_alike(v, failure) for v in verdicts(plan, smaller)[1])
@@ -99,7 +106,11 @@ def keep(plan: Plan, failures: list[Failure], folder: Path, seconds: float) -> s
     name = f"{failure.solver}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.json"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text + "\n")
-    return f"{failure.kind}: {why}\nkept as {name} (case {failure.k} of seed {plan.seed})\n{as_python(small)}"
+    return f"{failure.kind}: {why}\nkept as {name} (case {failure.k} of seed {plan.seed})\n{_runs(plan, small)}"
+
+
+def _runs(plan: Plan, case: Case) -> str:
+    return as_python(case).replace('"cpu"', f'"{plan.device}"')
 
 
 def _alike(verdict: Verdict, failure: Failure) -> bool:

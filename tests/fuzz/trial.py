@@ -6,9 +6,10 @@ from tests.fuzz.judge import SEVERE, Verdict, judge
 from tests.fuzz.mutate import mutants
 from tests.fuzz.outcome import run
 from tests.fuzz.pool import KEPT, Failure, Plan, Tally, case_of
+from tests.fuzz.scaled import differs
 
-MUTATED = 4
-"""Every so many cases the answer is corrupted as well."""
+MUTATED, SCALED = 4, 4
+"""Every so many cases the answer is corrupted as well, or the problem asked again in other units."""
 
 
 def verdicts(plan: Plan, case: Any) -> tuple[str, list[Verdict]]:
@@ -35,7 +36,15 @@ def try_case(plan: Plan, k: int, tally: Tally) -> None:
     tally.counts[case.solver, case.family, kind if worst is None else worst.kind] += 1
     if worst is not None and len(tally.failures) < KEPT:
         tally.failures.append(Failure(case.solver, k, case.family, worst.kind, worst.why))
-    if plan.mutate and not plan.url and not found and kind == "right" and k % MUTATED == 0:
+    if not plan.mutate or plan.url or found or kind != "right":
+        return
+    if k % SCALED == 1:
+        told = differs(case, plan.device, k)  # type: ignore[arg-type]
+        if told is not None:
+            tally.scaled[case.solver, bool(told)] += 1
+        if told and len(tally.failures) < KEPT:
+            tally.failures.append(Failure(case.solver, k, case.family, "scale", told))
+    if k % MUTATED == 0:
         for what, mutant in mutants(case, plan, k):
             if mutant is not None and mutant.kind == "raised":
                 tally.mutations[case.solver, "raised"] += 1

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import replace
-from decimal import localcontext
+from decimal import Decimal, localcontext
 from fractions import Fraction
 from typing import Any
 
@@ -42,7 +42,7 @@ def test_a_right_answer_has_nothing_refuted() -> None:
         ({"arrays": {**ARRAYS, "assignment": np.array([1, 0, 3])}}, {"answer"}),
         ({"arrays": {**ARRAYS, "assignment": np.array([0, 1, 2])}}, {"objective", "gap"}),
         ({"arrays": {**ARRAYS, "v": np.array([2, 1, 1]), "u": np.array([1, 1, 1])}}, {"bound"}),
-        ({"arrays": {**ARRAYS, "v": np.array([np.nan, 0, 1])}}, {"bound"}),
+        ({"arrays": {**ARRAYS, "v": np.array([np.nan, 0, 1]), "u": np.full(3, np.inf)}}, {"bound"}),
         ({"termination": "infeasible", "arrays": NO_ROOM}, {"infeasible"}),
     ],
 )  # fmt: skip
@@ -135,8 +135,8 @@ def test_transport_agrees_with_the_textbook(reference: str, reg_m: tuple[Any, An
     value = textbook.value(plan, cost, a, b, 0.1, strengths, reference)
     options = {"reg": 0.1, "reg_m": reg_m, "reference": reference}
     with localcontext(transport.DIGITS):
-        problem = transport.Problem({"cost": cost, "a": a, "b": b}, options, {})
-        entries = {(i, j): transport.Decimal(plan[i, j].item()) for i, j in np.ndindex(plan.shape)}
+        problem = transport.Problem({"cost": cost, "a": a, "b": b}, options)
+        entries = {(i, j): Decimal(plan[i, j].item()) for i, j in np.ndindex(plan.shape)}
         total = transport.primal(problem, entries)
     assert float(total.low) == pytest.approx(value, rel=1e-13)
     assert total.low < total.high < total.low + Fraction(1, 10**35)
@@ -147,14 +147,16 @@ def test_transport_duals_bound_and_are_strict() -> None:
     f, g = np.array([0.01, -0.02]), np.array([0.03, 0.0])
     options = {"reg": 0.5, "reg_m": 1.0}
     with localcontext(transport.DIGITS):
-        found = transport.dual(transport.Problem({"cost": cost, "a": a, "b": b}, options, {}), f, g)
+        found = transport.dual(transport.Problem({"cost": cost, "a": a, "b": b}, options), f, g)
     assert found is not None
     plan = np.outer(a, b)
     bound = float(found.low)
     bound = bound if Fraction(bound) <= found.low else float(np.nextafter(bound, -1))
     claim = Claim("time_limit", 0.5, bound, 1.0, 1.0, 0.0, {"plan": plan, "f": f, "g": g})
     assert refuted("uot", {"cost": cost, "a": a, "b": b}, claim, options) == set()
-    assert refuted("uot", {"cost": cost, "a": a, "b": b}, replace(claim, objective=0.501), options) == {"objective"}
+    for objective, name in ((0.501, "objective close"), (0.498, "objective")):
+        off = replace(claim, objective=objective)
+        assert refuted("uot", {"cost": cost, "a": a, "b": b}, off, options) == {name}
     raised = replace(claim, bound=float(np.nextafter(bound, 1)))
     assert "bound" in refuted("uot", {"cost": cost, "a": a, "b": b}, raised, options)
     heavy = replace(claim, arrays={**claim.arrays, "plan": 1.1 * plan})

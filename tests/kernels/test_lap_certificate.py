@@ -7,7 +7,18 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from kernels import FORBIDDEN, SOLVERS, Array, Certificate, Deadline, Progress, Solution, Termination, solve_and_prove
+from kernels import (
+    FORBIDDEN,
+    SOLVERS,
+    Array,
+    Certificate,
+    Deadline,
+    Device,
+    Progress,
+    Solution,
+    Termination,
+    solve_and_prove,
+)
 from kernels.certificates import assignment_bound as dual
 from kernels.lap import LapOptions
 from kernels.lap.masks import solve_priced
@@ -17,11 +28,13 @@ from tests.oracles.assignment import exact_optimum
 LAP = SOLVERS["lap"]
 
 
-def prove(cost: Array, maximize: bool = False, limit_s: float | None = None, **inputs: Any) -> Any:
+def prove(
+    cost: Array, maximize: bool = False, limit_s: float | None = None, device: Device = "cpu", **inputs: Any
+) -> Any:
     """(problem, solution, certificate), as a job makes them."""
     options = LapOptions(maximize=maximize)
     problem = LAP.build({"cost": cost, **inputs}, options)
-    return problem, *solve_and_prove(LAP, problem, options, Deadline(limit_s), "cpu")
+    return problem, *solve_and_prove(LAP, problem, options, Deadline(limit_s), device)
 
 
 def taken(cost: Array, solution: Solution) -> Fraction:
@@ -107,11 +120,11 @@ def draw(family: str, rng: np.random.Generator) -> tuple[Array, bool, dict[str, 
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_every_word_is_true(family: str) -> None:
+def test_every_word_is_true(family: str, device: Device) -> None:
     rng = np.random.default_rng(list(family.encode()))
     for _ in range(120):
         cost, maximize, start = draw(family, rng)
-        _, solution, certificate = prove(cost, maximize, **start)
+        _, solution, certificate = prove(cost, maximize, None, device, **start)
         assert certificate.holds, certificate
         is_true(certificate, cost, maximize, solution)
         infeasible = exact_optimum(cost, maximize) is None
@@ -121,11 +134,11 @@ def test_every_word_is_true(family: str) -> None:
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_no_time_gives_a_true_answer(family: str) -> None:
+def test_no_time_gives_a_true_answer(family: str, device: Device) -> None:
     rng = np.random.default_rng(list(family.encode()))
     for _ in range(30):
         cost, maximize, start = draw(family, rng)
-        _, solution, certificate = prove(cost, maximize, 0.0, **start)
+        _, solution, certificate = prove(cost, maximize, 0.0, device, **start)
         assert certificate.holds, certificate
         is_true(certificate, cost, maximize, solution)
         assert (certificate.objective is None) == (exact_optimum(cost, maximize) is None)
@@ -137,8 +150,10 @@ GARBAGE = np.array(
 )
 
 
-def test_a_price_of_1e15_does_not_hide_a_wrong_optimum() -> None:
-    _, solution, certificate = prove(GARBAGE, v0=np.array([-1.88332234e15, -1.42817004e15, 3.45313405e14]))
+def test_a_price_of_1e15_does_not_hide_a_wrong_optimum(device: Device) -> None:
+    _, solution, certificate = prove(
+        GARBAGE, device=device, v0=np.array([-1.88332234e15, -1.42817004e15, 3.45313405e14])
+    )
     assert solution.termination is Termination.OPTIMAL
     best = exact_optimum(GARBAGE) or Fraction(0)
     assert Fraction(certificate.objective or 0) >= best
@@ -149,23 +164,23 @@ def test_a_price_of_1e15_does_not_hide_a_wrong_optimum() -> None:
 
 
 @pytest.mark.parametrize("big", [1e9, 1e12, 1e15])
-def test_garbage_starts_give_the_optimum(big: float) -> None:
+def test_garbage_starts_give_the_optimum(big: float, device: Device) -> None:
     rng = np.random.default_rng(int(np.log10(big)))
     for _ in range(300):
         n, m = rng.integers(2, 6, 2).tolist()
         cost = np.where(rng.random((n, m)) < 0.25, big, rng.random((n, m)))
-        _, solution, certificate = prove(cost, v0=rng.normal(size=m) * big)
+        _, solution, certificate = prove(cost, device=device, v0=rng.normal(size=m) * big)
         assert solution.termination is Termination.OPTIMAL
         is_true(certificate, cost, False, solution)
         assert taken(cost, solution) == exact_optimum(cost)
 
 
-def test_a_large_garbage_start_gives_the_optimum() -> None:
+def test_a_large_garbage_start_gives_the_optimum(device: Device) -> None:
     cost = assignment.spatial(150, 150)
     cost[np.random.default_rng(3).random(cost.shape) < 0.6] = 1e15  # the middle entry is one of them
     _, _, cold = prove(cost)
     for v0 in (np.random.default_rng(4).normal(size=150) * 1e15, np.random.default_rng(5).normal(size=150) * 1e19):
-        _, solution, warm = prove(cost, v0=v0)
+        _, solution, warm = prove(cost, device=device, v0=v0)
         assert solution.termination is Termination.OPTIMAL
         assert warm.objective == pytest.approx(cold.objective, rel=1e-14)
 
@@ -258,15 +273,15 @@ class TestScales:
     @pytest.mark.parametrize("power", [-900, -60, -1, 1, 60, 900])
     @pytest.mark.parametrize("shape", [(40, 40), (30, 45), (45, 30), (3, 3)])
     @pytest.mark.parametrize("warm", [False, True])
-    def test_same_answer(self, power: int, shape: tuple[int, int], warm: bool) -> None:
+    def test_same_answer(self, power: int, shape: tuple[int, int], warm: bool, device: Device) -> None:
         rng = np.random.default_rng(power + 1000)
         factor = 2.0**power
         for family in ("uniform", "distances", "zero-lines", "big-m"):
             cost = FAMILIES[family](rng, shape)
             start: dict[str, Any] = {"v0": rng.normal(size=shape[1])} if warm else {}
-            _, one, plain = prove(cost, **start)
+            _, one, plain = prove(cost, device=device, **start)
             larger: dict[str, Any] = {name: given * factor for name, given in start.items()}
-            _, other, scaled = prove(cost * factor, **larger)
+            _, other, scaled = prove(cost * factor, device=device, **larger)
             assert one.termination is other.termination
             np.testing.assert_array_equal(one.arrays["assignment"], other.arrays["assignment"])
             assert [plain.objective * factor, plain.bound * factor] == [scaled.objective, scaled.bound]
@@ -323,19 +338,19 @@ class TestBound:
 
 
 @pytest.mark.parametrize("values", [[2**53 + 1, 2], [2**54 - 1, -5], [-(2**54) + 1, 1]])
-def test_integers_beside_a_mask_are_exact(values: list[int]) -> None:
+def test_integers_beside_a_mask_are_exact(values: list[int], device: Device) -> None:
     cost = np.full((2, 2), FORBIDDEN)
     cost[[0, 1], [0, 1]] = values
     for given in (cost, np.ma.array(np.diag(values), mask=[[False, True], [True, False]])):
         for maximize in (False, True):
-            _, solution, certificate = prove(given, maximize)
+            _, solution, certificate = prove(given, maximize, None, device)
             assert solution.termination is Termination.OPTIMAL
             assert certificate.objective == certificate.bound == sum(values)
 
 
-def test_a_batch_says_of_each_problem_what_it_is() -> None:
+def test_a_batch_says_of_each_problem_what_it_is(device: Device) -> None:
     cost = np.array([[[1, 2], [3, 4]], [[np.inf, np.inf], [1, 2]], [[5, 1], [1, 5]]])
-    _, solution, certificate = prove(cost)
+    _, solution, certificate = prove(cost, device=device)
     assert solution.termination is Termination.INFEASIBLE
     assert certificate.holds
     assert certificate.facts["problems"] == {
@@ -349,12 +364,12 @@ def test_a_batch_says_of_each_problem_what_it_is() -> None:
     assert solution.facts["problem"] == 1
 
 
-def test_a_ragged_batch_is_judged_problem_by_problem() -> None:
+def test_a_ragged_batch_is_judged_problem_by_problem(device: Device) -> None:
     rng = np.random.default_rng(14)
     cost, sizes = rng.random((40, 6, 6)), rng.integers(1, 7, (40, 2))
     cost[3, : sizes[3, 0], : sizes[3, 1]] = -np.inf
     for limit in (None, 0.0):
-        _, solution, certificate = prove(cost, True, limit, sizes=sizes)
+        _, solution, certificate = prove(cost, True, limit, device, sizes=sizes)
         each = certificate.facts["problems"]
         for k, (n, m) in enumerate(sizes.tolist()):
             best = exact_optimum(cost[k, :n, :m], True)
@@ -438,10 +453,10 @@ def test_prices_of_forbidden_integers_that_do_not_fit() -> None:
     assert solve_priced(problem, lambda priced: pytest.fail("there is no room in int64")) is None
 
 
-def test_a_first_answer_is_found_along_permitted_entries() -> None:
+def test_a_first_answer_is_found_along_permitted_entries(device: Device) -> None:
     cost = assignment.planted_permutation(60)
     for turned in (cost, cost[:40], np.ascontiguousarray(cost[:40].T)):
-        _, solution, certificate = prove(turned, limit_s=0.0)
+        _, solution, certificate = prove(turned, False, 0.0, device)
         assert solution.termination is Termination.TIME_LIMIT
         assert certificate.objective is not None
 

@@ -149,9 +149,11 @@ def test_dual_ascent_rises_below_the_optimum_and_is_certified(label: str) -> Non
     facts = {"bounds": {"rlt1": bound.value}}
     claim = Solution(Termination.ITERATION_LIMIT, "auto", {"permutation": np.arange(problem.n)}, facts=facts)
     if problem.allows(np.arange(problem.n)):
-        assert CARD.certify(problem, dataclasses.replace(claim, evidence=evidence)).bound == bound.value
-    evidence["rlt1:rows"] = evidence["rlt1:rows"] + 1
-    assert not CARD.certify(problem, dataclasses.replace(claim, evidence=evidence)).holds
+        certificate = CARD.certify(problem, dataclasses.replace(claim, evidence=evidence))
+        assert bound.value <= certificate.facts["bounds_checked"]["rlt1"] <= best
+        evidence["rlt1:rows"] = evidence["rlt1:rows"] + 1
+        certificate = CARD.certify(problem, dataclasses.replace(claim, evidence=evidence))
+        assert certificate.facts["bounds_checked"]["rlt1"] <= best
 
 
 @pytest.mark.parametrize("label", ["one-sided-8", "asymmetric-7", "forbidden-7"])
@@ -185,28 +187,32 @@ def test_a_named_dual_ascent_is_the_bound_of_any_method() -> None:
     assert certificate.holds
 
 
-def test_small_grids_are_proved_optimal() -> None:
+def test_a_tree_that_ended_is_a_claim_beside_the_checked_bound() -> None:
     _, solution, certificate = solve(instances.small_grid(), 60)
     assert solution.termination is Termination.OPTIMAL
-    assert certificate.gap_abs == 0
     assert certificate.holds
+    assert certificate.termination is None
+    if not certificate.facts["verified"]:
+        assert certificate.facts["claimed_bound"] == certificate.objective
+        assert certificate.gap_abs == certificate.objective - certificate.bound > 0
 
 
-def test_a_forged_bound_or_permutation_does_not_hold() -> None:
+def test_a_forged_bound_is_not_believed_and_a_forged_permutation_does_not_hold() -> None:
     problem, solution, certificate = solve(instances.small_grid(), rounds=1, bounds=("gilmore-lawler",))
     assert certificate.holds
-    name = solution.facts["bound"]
+    name, value = solution.facts["bound"], certificate.bound
 
-    def certify(**changes: Any) -> bool:
-        forged = Solution(**(vars(solution) | changes))
-        return bool(CARD.certify(problem, forged).holds)
+    def certify(**changes: Any) -> Any:
+        return CARD.certify(problem, Solution(**(vars(solution) | changes)))
 
-    assert not certify(facts={**solution.facts, "bounds": {name: solution.facts["bounds"][name] + 2}})
-    assert not certify(
-        evidence={f"{name}:u": solution.evidence[f"{name}:u"] + 1, f"{name}:v": solution.evidence[f"{name}:v"]}
-    )
-    assert not certify(arrays={"permutation": np.zeros(9, np.int64)})
-    assert not certify(termination=Termination.OPTIMAL, facts={**solution.facts, "proved": False})
+    claimed = certify(facts={**solution.facts, "bounds": {name: solution.facts["bounds"][name] + 2}})
+    assert claimed.bound == value
+    assert claimed.facts["claimed_bound"] == solution.facts["bounds"][name] + 2
+    assert certify(evidence={f"{name}:v": solution.evidence[f"{name}:v"] * 3}).bound < value
+    assert not certify(arrays={"permutation": np.zeros(9, np.int64)}).holds
+    optimal = certify(termination=Termination.OPTIMAL, facts={**solution.facts, "proved": False})
+    assert optimal.termination is Termination.CONVERGED
+    assert not optimal.facts["verified"]
 
 
 BIG = np.full((3, 3), 2**40)

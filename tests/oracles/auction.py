@@ -1,5 +1,6 @@
 """Slow and obvious answers for the auction: every assignment tried, and SciPy's dense solver."""
 
+from fractions import Fraction
 from itertools import permutations
 
 import numpy as np
@@ -36,3 +37,41 @@ def scipy_optimum(benefit: Array | Csr, reject: Array | None = None) -> float | 
     except ValueError:
         return None
     return float(full[rows, columns].sum())
+
+
+def exact_optimum(benefit: Array, permitted: Array, reject: Array | None = None) -> Fraction | None:
+    """The optimum without any rounding, by dynamic programming over sets of columns; None when infeasible."""
+    best = {0: Fraction(0)}
+    for i in range(benefit.shape[0]):
+        columns = [(1 << int(j), Fraction(benefit[i, j].item())) for j in np.flatnonzero(permitted[i])]
+        out = [] if reject is None else [(0, Fraction(reject[i].item()))]
+        found: dict[int, Fraction] = {}
+        for taken, value in best.items():
+            for column, more in columns + out:
+                if not taken & column:
+                    found[taken | column] = max(found.get(taken | column, value + more), value + more)
+        best = found
+    return max(best.values(), default=None)
+
+
+def exact_objective(benefit: Array, permitted: Array, reject: Array | None, assignment: Array) -> Fraction | None:
+    """What an assignment is worth without any rounding; None when it is none."""
+    columns = [int(j) for j in assignment if j >= 0]
+    if len(set(columns)) < len(columns) or (reject is None and len(columns) < assignment.size):
+        return None
+    value = Fraction(0)
+    for i, j in enumerate(map(int, assignment)):
+        if j >= 0 and not permitted[i, j]:
+            return None
+        entry = benefit[i, j] if j >= 0 or reject is None else reject[i]
+        value += Fraction(entry.item())
+    return value
+
+
+def exact_allowance(benefit: Array, permitted: Array, reject: Array | None, objective: Fraction) -> Fraction:
+    """1e-9 max(|objective|, S): S adds up the smallest non-zero size among each row's entries and its reject price."""
+    smallest = Fraction(0)
+    for i in range(benefit.shape[0]):
+        entries = [*benefit[i, permitted[i]].tolist(), *([] if reject is None else [reject[i].item()])]
+        smallest += min((abs(Fraction(entry)) for entry in entries if entry), default=Fraction(0))
+    return Fraction(1e-9) * max(abs(objective), smallest)

@@ -12,7 +12,7 @@ from kernels import Array
 from tests.workers.test_codec import npy
 from tests.workers.test_records import Held
 from workers import run
-from workers.codec import Form, InvalidUpload
+from workers.codec import Form, InvalidUpload, encode
 from workers.folder import name_of
 from workers.job import State, Submission, UnknownBlob
 from workers.queue import Jobs
@@ -55,15 +55,18 @@ def answer(held: Held) -> dict[str, Any]:
     return held.jobs.result(held.id, "ann")
 
 
-TWO = npy(np.arange(4))
 FORMS: list[tuple[bytes, dict[str, Any], dict[str, Any]]] = [
     (FILE, {}, {"format": "npy", "dtype": "int64", "shape": [3, 3]}),
     (COST.tobytes(), {"format": "raw", "raw_dtype": "int64", "raw_shape": [3, 3]},
      {"format": "raw", "dtype": "int64", "shape": [3, 3]}),
+    (encode({"a": COST, "b": COST + 9}, "npz"), {"member": "a"},
+     {"format": "npz", "member": "a", "dtype": "int64", "shape": [3, 3]}),
+    (FILE, {"format": "npy", "member": "a", "raw_dtype": "int8", "raw_shape": [9]},
+     {"format": "npy", "dtype": "int64", "shape": [3, 3]}),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize(("data", "form", "said"), FORMS, ids=["npy", "raw"])
+@pytest.mark.parametrize(("data", "form", "said"), FORMS, ids=["npy", "raw", "member", "npy with claims"])
 def test_an_older_record_keeps_its_form(jobs: Jobs, data: bytes, form: dict[str, Any], said: dict[str, Any]) -> None:
     digest = lay_down(jobs, data, **form)
     held = older(jobs, "lap", {"cost": {"kind": "array", "digest": digest}}, [digest])

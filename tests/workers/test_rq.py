@@ -31,8 +31,10 @@ def line(redis: Any) -> Line:
 
 
 @pytest.fixture
-def hands(redis: Any) -> Iterator[Hands]:
-    with Hands("cpu", redis, lost_after_s=LOST_AFTER_S, stop=lambda: None) as made:
+def hands(settings: Settings, redis: Any) -> Iterator[Hands]:
+    """On a client of its own, which stays open: RQ listens for commands on it from a thread."""
+    raw = connect(settings.redis_url, text=False)
+    with Hands("cpu", raw, lost_after_s=LOST_AFTER_S, stop=lambda: None) as made:
         yield made
 
 

@@ -112,6 +112,7 @@ class Hands:
         What dies in here leaves the job in RQ's intermediate list, from which `Lost.revoke` takes it back.
         """
         books = self._books
+        books.executions.clear()  # one that could not be given back while Redis was away is not in hand any more
         try:
             job, queue = Queue.dequeue_any(
                 books.queues,
@@ -123,10 +124,6 @@ class Hands:
             )
         except DequeueTimeout:
             return None
-        try:
-            execution = books.prepare_execution(job)
-            books.prepare_job_execution(job, remove_from_intermediate_queue=True)
-        except BaseException:
-            books.executions.clear()
-            raise
+        execution = books.prepare_execution(job)
+        books.prepare_job_execution(job, remove_from_intermediate_queue=True)
         return Held(books, job, queue, execution)

@@ -29,31 +29,45 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
         if given.get("allow_unassigned") and "reject" not in inputs:
             inputs = {**inputs, "reject": _zeros(inputs)}
         return auction.check(inputs, given, claim)
-    if solver == "uot":
-        return transport.check(inputs, given, claim)
     if solver == "qap":
         fixed = {int(i): int(k) for i, k in (given.get("fixed") or {}).items()}
         return quadratic.check(inputs, fixed, claim)
-    cost = inputs["cost"]
-    assert not isinstance(cost, Csr)
-    if cost.ndim == 2:
-        return assignment.check(inputs, bool(given.get("maximize")), claim)
-    return _batch(inputs, bool(given.get("maximize")), claim)
+    cost = inputs.get("cost")
+    if isinstance(cost, np.ndarray) and cost.ndim == 3:
+        return _batch(solver, inputs, given, claim)
+    return _one(solver, inputs, given, claim)
 
 
-def _batch(inputs: Inputs, maximize: bool, claim: Claim) -> list[Statement]:
+def _one(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
+    if solver == "uot":
+        return transport.check(inputs, options, claim)
+    return assignment.check(inputs, bool(options.get("maximize")), claim)
+
+
+def _batch(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
     """Each problem of a batch by itself: what the facts list of it."""
+    said = []
+    for k, part in enumerate(problems_of(claim, len(inputs["cost"]))):  # type: ignore[arg-type]
+        given = problem_of(inputs, k)
+        rows, columns = given["cost"].shape
+        arrays = {name: _own(name, array, k, rows, columns) for name, array in claim.arrays.items()}
+        for statement in _one(solver, given, options, replace(part, arrays=arrays)):
+            said.append(replace(statement, name=f"problem {k}: {statement.name}"))
+    return said
+
+
+def problem_of(inputs: Inputs, k: int) -> dict[str, Any]:
+    """The inputs of problem k of a batch, without what pads them."""
     cost, sizes = inputs["cost"], inputs.get("sizes")
     assert not isinstance(cost, Csr)
     assert not isinstance(sizes, Csr)
-    said = []
-    for k, part in enumerate(problems_of(claim, len(cost))):
-        rows, columns = cost.shape[1:] if sizes is None else sizes[k].tolist()
-        arrays = {name: _own(name, array, k, rows, columns) for name, array in claim.arrays.items()}
-        one = replace(part, arrays=arrays)
-        for statement in assignment.check({"cost": cost[k, :rows, :columns]}, maximize, one):
-            said.append(replace(statement, name=f"problem {k}: {statement.name}"))
-    return said
+    rows, columns = cost.shape[1:] if sizes is None else sizes[k].tolist()
+    found: dict[str, Any] = {"cost": cost[k, :rows, :columns]}
+    for name in ("a", "b"):
+        masses = inputs.get(name)
+        if isinstance(masses, np.ndarray):
+            found[name] = masses[k] if masses.ndim == 2 else masses
+    return found
 
 
 def problems_of(claim: Claim, count: int) -> list[Claim]:
@@ -61,21 +75,30 @@ def problems_of(claim: Claim, count: int) -> list[Claim]:
     listed = claim.facts.get("problems")
     if not isinstance(listed, dict):
         raise KeyError("the certificate's facts list no problems")
-    names = ("terminations", "objectives", "bounds", "gaps")
-    rows = zip(*(listed[name] for name in names), strict=True)
-    found = [Claim(word, objective, bound, gap, None, None, {}) for word, objective, bound, gap in rows]
-    if len(found) != count:
-        raise KeyError(f"the certificate's facts list {len(found)} problems of {count}")
-    return found
+    if len(listed["terminations"]) != count:
+        raise KeyError(f"the certificate's facts list {len(listed['terminations'])} problems of {count}")
+    return [
+        Claim(
+            termination=listed["terminations"][k],
+            objective=listed["objectives"][k],
+            bound=listed["bounds"][k],
+            gap_abs=listed["gaps"][k],
+            gap_rel=None,
+            max_violation=listed.get("violations", [None] * count)[k],
+            arrays={},
+        )
+        for k in range(count)
+    ]
 
 
 def _own(name: str, array: Array, k: int, rows: int, columns: int) -> Array:
     """A problem's part of an array of a batch, without what pads it to the largest problem."""
-    if name.endswith("_finer"):
-        return array[:, k, : columns if name.startswith("v") else rows]
     if name.startswith("hall_"):
         return np.flatnonzero(array[k])
-    return array[k, : columns if name == "v" else rows]
+    own: Array = array[:, k] if name.endswith("_finer") else array[k]
+    if name in ("assignment", "u", "v", "u_finer", "v_finer"):
+        return own[..., : columns if name.startswith("v") else rows]
+    return own
 
 
 def _zeros(inputs: Inputs) -> Array:

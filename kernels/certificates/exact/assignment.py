@@ -42,27 +42,27 @@ def check(inputs: Inputs, maximize: bool, claim: Claim) -> list[Statement]:
     if wrong:
         return [Statement("answer", False, wrong)]
     u, v = (_in_words(claim, name) for name in "uv")
-    finite = bool(np.isfinite(u).all() and np.isfinite(v).all())  # other duals bound nothing
-    (matrix, *words), shift = dyadic(cost, *((u, v) if finite else (np.zeros_like(u), np.zeros_like(v))))
+    (matrix, *words), shift = dyadic(cost, u, v)
     rows, columns = ([sum(x) for x in zip(*side, strict=True)] for side in words)
     said = [Statement("answer", True, f"{len(taken)} pairs, no column twice, none forbidden")]
     objective = total(cost, taken) if len(taken) == min(cost.shape) else None
     said.append(stated_objective(claim, objective, size(cost, taken), len(taken)))
-    bounds = dual_bounds(matrix, rows, columns, maximize) if finite else []
+    bounds = dual_bounds(matrix, rows, columns, maximize)
     said.append(stated_bound(claim, [Fraction(bound, 2**shift) for bound in bounds], maximize))
     said += gap_statements(claim, objective, maximize)
     if claim.optimal:
         pairs = [(i, j) for i, j in enumerate(assignment) if j >= 0]
         returned = sum(abs(rows[i]) + abs(columns[j]) for i, j in pairs)
-        duals = Fraction(max(returned, tightened(matrix, columns, pairs, maximize)), 2**shift)
+        duals = Fraction(max(returned, tightened(matrix, rows, columns, pairs, maximize)), 2**shift)
         said.append(earned(claim, size(cost, taken) + duals, smallest(matrix, shift), cost))
     return said
 
 
 def _in_words(claim: Claim, name: str) -> Array:
-    """Duals as sums of words (n_words, n): more than one where float64 is too coarse for them."""
+    """Duals as sums of words (n_words, n), several where float64 is too coarse. What is no number counts as 0."""
     first, finer = claim.arrays[name], claim.arrays.get(f"{name}_finer")
-    return first[None] if finer is None else np.concatenate([first[None], finer])
+    words = first[None] if finer is None else np.concatenate([first[None], finer])
+    return np.where(np.isfinite(words), words, 0) if words.dtype.kind == "f" else words
 
 
 def pairing(cost: Array, assignment: Sequence[int]) -> tuple[list[tuple[int, int]], str]:
@@ -125,11 +125,14 @@ def _bound(cost: Matrix, prices: list[int], free: bool) -> int | None:
     return None if None in least else sum(prices) + sum(x for x in least if x is not None)
 
 
-def tightened(matrix: Matrix, columns: list[int], pairs: list[tuple[int, int]], maximize: bool) -> int:
-    """The sum over the pairs of |u_i| + |v_j|, each u_i being the best that the column duals allow."""
+def tightened(matrix: Matrix, u: list[int], v: list[int], pairs: list[tuple[int, int]], maximize: bool) -> int:
+    """The sum over the pairs of |u_i| + |v_j|, the shorter side's being the best that the longer side's allow."""
+    if len(u) > len(v):
+        turned = [list(line) for line in zip(*matrix, strict=True)]
+        return tightened(turned, v, u, [(j, i) for i, j in pairs], maximize)
     best = max if maximize else min
-    u = {i: best(c - v for c, v in zip(matrix[i], columns, strict=True) if c is not None) for i, _ in pairs}
-    return sum(abs(u[i]) + abs(columns[j]) for i, j in pairs)
+    best_u = {i: best(c - x for c, x in zip(matrix[i], v, strict=True) if c is not None) for i, _ in pairs}
+    return sum(abs(best_u[i]) + abs(v[j]) for i, j in pairs)
 
 
 def stated_bound(claim: Claim, shown: list[Fraction], maximize: bool) -> Statement:

@@ -94,8 +94,9 @@ class Problem:
 
     @staticmethod
     def _whole(matrix: np.ndarray) -> bool:
-        """Integers beside forbidden entries, which only floats can write."""
-        return bool(np.isinf(matrix).any()) and all(x.is_integer() for x in matrix[np.isfinite(matrix)].tolist())
+        """Integers beside an infinity, which only floats can write, where float64 tells them apart."""
+        finite = matrix[np.isfinite(matrix)].tolist()
+        return len(finite) < matrix.size and all(x.is_integer() and abs(x) < 2**53 for x in finite)
 
     def forbidden(self, i: int, k: int) -> bool:
         """Whether facility i must not go to location k."""

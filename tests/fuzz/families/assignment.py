@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-import kernels
-from kernels import Array
+from kernels import FORBIDDEN, Array
 from tests.fuzz.case import Case
 from tests.fuzz.draw import (
     DENSITIES,
@@ -60,9 +59,9 @@ def _cost(draw: Draw, shape: tuple[int, ...], maximize: bool) -> tuple[str, Arra
         most = (2**63 - 1) // (HEADROOM * (shape[-2] + shape[-1]))
         kind, cost = integers(draw, shape, most)
         barred = holes(draw, shape, one_of(draw, DENSITIES)) if chance(draw, 25) else None
-        if barred is None or not hasattr(kernels, "FORBIDDEN"):
+        if barred is None:
             return f"integers, {kind}", narrowed(draw, cost)
-        return f"integers, {kind}, forbidden", np.where(barred, kernels.FORBIDDEN, cost)
+        return f"integers, {kind}, forbidden", np.where(barred, FORBIDDEN, cost)
     kind, cost = floats(draw, shape)
     if chance(draw, 25):
         barred = holes(draw, shape, one_of(draw, DENSITIES))

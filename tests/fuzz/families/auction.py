@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-import kernels
-from kernels import Array, Csr
+from kernels import FORBIDDEN, Array, Csr
 from tests.fuzz.case import Case
 from tests.fuzz.draw import (
     DENSITIES,
@@ -15,6 +14,7 @@ from tests.fuzz.draw import (
     garbage,
     holes,
     integers,
+    may_be_masked,
     narrowed,
     one_of,
     scale_of,
@@ -77,13 +77,9 @@ def _benefit(draw: Draw, n_rows: int, n_cols: int) -> tuple[str, Array | Csr]:
         return f"{family}, sparse", _csr(~barred, narrowed(draw, values))
     if chance(draw, 30) and not whole:
         return f"{family}, forbidden", narrowed(draw, np.where(barred, -np.inf, values))
-    if chance(draw, 30) and hasattr(kernels, "FORBIDDEN") and _masked():
-        return f"{family}, forbidden", np.where(barred, kernels.FORBIDDEN, values)
+    if whole and chance(draw, 30) and may_be_masked("auction", "benefit"):
+        return f"{family}, forbidden", np.where(barred, FORBIDDEN, values)
     return family, narrowed(draw, values)
-
-
-def _masked() -> bool:
-    return any(getattr(spec, "masked", False) for spec in kernels.SOLVERS["auction"].inputs if spec.name == "benefit")
 
 
 def _csr(allowed: Array, values: Array) -> Csr:

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels import Array
+from kernels import FORBIDDEN, Array
 from tests.fuzz.case import Case
-from tests.fuzz.draw import Draw, chance, floats, holes, integers, one_of, scale_of, time_limit
+from tests.fuzz.draw import Draw, chance, floats, holes, integers, may_be_masked, one_of, scale_of, time_limit
 
 MOST = 2**61
 
@@ -71,6 +71,9 @@ def _linear(draw: Draw, n: int, inputs: dict[str, Any]) -> None:
         linear = draw.wholes(-1000, 1000, (n, n)) / 1000 * min(max(size, 1e-300), 1e280)
     if chance(draw, 50):
         barred = holes(draw, (n, n), one_of(draw, (10, 30, 60)))
+        if whole and chance(draw, 50) and may_be_masked("qap", "linear"):
+            inputs["linear"] = np.where(barred, FORBIDDEN, linear)
+            return
         linear = np.where(barred, np.inf, linear.astype(float))
     inputs["linear"] = linear
 

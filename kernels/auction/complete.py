@@ -1,0 +1,106 @@
+"""A partial assignment made whole when time is up: greedily, then along alternating paths, whatever the benefits.
+
+Rows take, one after the other, the free column of the highest benefit. Where that leaves rows without a free column, a
+matching of largest size (Hopcroft and Karp 1973, SciPy's) shows paths that seat them, or rows that see too few columns.
+Both devices use this; it costs one look at the rows that are left, and one at all edges where greed got stuck.
+"""
+
+import numpy as np
+from scipy.sparse import csr_array
+from scipy.sparse.csgraph import maximum_bipartite_matching
+
+from kernels.problems import UNASSIGNED, Array, Csr
+from kernels.problems.points import Points
+
+TOGETHER = 40
+"""Rounds in which all rows of a sparse graph choose at once, before the last ones choose one after the other."""
+
+
+def complete(weights: Array | Csr | Points, column_of: Array, reject: Array | None) -> Array | None:
+    """Seat the rows of `column_of` (an output) that have no column; with `reject`, or stay out where that is better.
+
+    Columns beyond the last one of `weights` stand for staying out and are left as they are.
+
+    Returns:
+        None, or the rows of a Hall violator when no assignment of all rows exists.
+    """
+    n_cols = weights.y.shape[0] if isinstance(weights, Points) else weights.shape[1]
+    free = np.ones(n_cols, bool)
+    free[column_of[(column_of >= 0) & (column_of < n_cols)]] = False
+    if isinstance(weights, Csr):
+        _choose_together(weights, column_of, free, reject)
+    _choose_in_turn(weights, column_of, free, reject)
+    if reject is not None or not (column_of == UNASSIGNED).any():
+        return None
+    assert not isinstance(weights, Points)  # every column suits every row, so greed seats all
+    return _follow_paths(weights, column_of)
+
+
+def _choose_together(graph: Csr, column_of: Array, free: Array, reject: Array | None) -> None:
+    """Rounds in which every row left names its best free column, and the lowest row that named one gets it."""
+    row_of_edge = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
+    edges = np.flatnonzero((column_of == UNASSIGNED)[row_of_edge] & free[graph.indices])
+    if reject is not None:
+        edges = edges[graph.values[edges] > reject[row_of_edge[edges]]]
+    for _ in range(TOGETHER):
+        if not edges.size:
+            return
+        rows, first = np.unique(row_of_edge[edges], return_index=True)
+        best = np.repeat(np.maximum.reduceat(graph.values[edges], first), np.diff([*first, edges.size]))
+        at = edges[np.flatnonzero(graph.values[edges] == best)]
+        at = at[np.unique(row_of_edge[at], return_index=True)[1]]  # of equals the lowest column
+        columns, winner = np.unique(graph.indices[at], return_index=True)
+        column_of[rows[winner]], free[columns] = columns, False
+        edges = edges[(column_of == UNASSIGNED)[row_of_edge[edges]] & free[graph.indices[edges]]]
+
+
+def _choose_in_turn(weights: Array | Csr | Points, column_of: Array, free: Array, reject: Array | None) -> None:
+    for i in np.flatnonzero(column_of == UNASSIGNED):
+        if isinstance(weights, Csr):
+            start, end = weights.indptr[i], weights.indptr[i + 1]
+            columns, values = weights.indices[start:end], weights.values[start:end]
+            open_ = free[columns]
+            columns, values = columns[open_], values[open_]
+        else:
+            columns = np.flatnonzero(free)
+            row = weights.benefits(np.array([i]))[0] if isinstance(weights, Points) else weights[i]
+            values = row[columns]
+        if not columns.size:
+            continue
+        at = int(values.argmax())
+        if np.isfinite(values[at]) and (reject is None or values[at] > reject[i]):
+            column_of[i] = columns[at]
+            free[columns[at]] = False
+
+
+def _follow_paths(weights: Array | Csr, column_of: Array) -> Array | None:
+    """Seat who is left along the paths in which a largest matching differs from `column_of`: no two of them meet."""
+    if isinstance(weights, Csr):
+        edges = csr_array((np.ones(weights.indices.size, np.int8), weights.indices, weights.indptr), weights.shape)
+    else:
+        edges = csr_array(np.isfinite(weights).astype(np.int8))
+    largest = maximum_bipartite_matching(edges, perm_type="column").astype(np.int64)
+    if (largest < 0).any():
+        return _violator(edges, largest)
+    row_of = np.full(edges.shape[1], UNASSIGNED)
+    row_of[column_of[column_of >= 0]] = np.flatnonzero(column_of >= 0)
+    for root in np.flatnonzero(column_of == UNASSIGNED):
+        i = root
+        while i != UNASSIGNED:
+            j = largest[i]
+            column_of[i], row_of[j], i = j, i, row_of[j]
+    return None
+
+
+def _violator(edges: csr_array, largest: Array) -> Array:
+    """The rows that alternating paths reach from a row without a column: they see just their own columns."""
+    row_of = np.full(edges.shape[1], UNASSIGNED)
+    row_of[largest[largest >= 0]] = np.flatnonzero(largest >= 0)
+    reached = np.zeros(edges.shape[0], bool)
+    rows = np.flatnonzero(largest < 0)[:1]
+    while rows.size:
+        reached[rows] = True
+        columns = np.concatenate([edges.indices[edges.indptr[i] : edges.indptr[i + 1]] for i in rows])
+        owners = np.unique(row_of[columns])
+        rows = owners[(owners >= 0) & ~reached[owners]]
+    return np.flatnonzero(reached)

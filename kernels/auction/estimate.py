@@ -1,0 +1,123 @@
+"""What an auction will need. Constants are fitted by benchmarks/estimates.py."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kernels.card import Device, Estimate
+from kernels.pace import pace
+from kernels.problems import Csr
+from kernels.problems.points import PointAuction
+from kernels.problems.sparse import Auction
+from kernels.texture import Texture, texture
+
+if TYPE_CHECKING:
+    from kernels.auction import AuctionOptions
+
+MIB = 1 << 20
+CALL_S, SCALED_S = 7e-5, 4e-5
+"""Of a call, and what rounds of bidding add to it."""
+READ_S, GRAPH_S = 5e-9, 1.2e-8
+"""Of one entry that is read into the lists: of a matrix, of a graph."""
+PROOF_S, PROOF_FLOAT_S = 1.2e-4, 3e-4
+FORMED_S, FORMED_FLOAT_S = 1e-9, 4e-9
+"""Of a certificate, and of one entry of it: integers and floats. An edge of a graph counts twice."""
+NEAREST_S, SAMPLE = 1.2e-8, 256
+"""Of one pair, where the certificate looks for the nearest columns of so many rows."""
+FIRST_S, ROW_S = 1e-8, 2e-6
+"""Of one entry and one row of a first answer; entries beside forbidden ones and edges count three times."""
+STRUCTURED, ON_A_LINE = 0.3, 0.045
+"""Rank of a sample below which benefits are those of places, and of places on a line."""
+FEW = 0.35
+"""Share of distinct values in a structured sample below which rows are of few kinds."""
+TIED = 0.02
+"""The same where benefits are independent: ties are all over."""
+FIXED = 24 * MIB
+
+
+def estimate(problem: Auction, options: "AuctionOptions", device: Device) -> Estimate:
+    """Bytes by array; seconds by entries, and by how much alike the rows of a sample are."""
+    n_rows, n_cols = problem.shape
+    points = problem.points if isinstance(problem, PointAuction) else None
+    entries = _entries(problem)
+    certify_s = pace() * _proof_s(problem, entries)
+    host = _host_bytes(problem, entries)
+    if device == "gpu":
+        given = int(problem.weights.nbytes)
+        seconds = 2e-3 + (3e-11 + (0 if points is not None else 2e-9)) * entries + 1.2e-6 * n_rows
+        return Estimate(host, given + 900 * n_rows + 60 * n_cols, seconds, certify_s, seconds)
+    sparse = _is_graph(problem)
+    seen = _texture(problem)
+    read_s = entries * (GRAPH_S if sparse else READ_S)
+    first_s = 1.5e-4 + n_rows * ROW_S + entries * FIRST_S * (3 if sparse or seen.permitted < 1 else 1)
+    seconds = CALL_S + read_s + _search_s(seen, n_rows, n_cols)
+    if options.epsilon is not None or options.finish == "auction":
+        seconds += SCALED_S + _rounds_s(seen, n_rows, n_cols, options)
+    return Estimate(host, 0, pace() * seconds, certify_s, pace() * first_s)
+
+
+def _entries(problem: Auction) -> int:
+    n_rows, n_cols = problem.shape
+    if isinstance(problem, PointAuction):
+        return n_rows * (problem.points.neighbours or n_cols)
+    return int(problem.weights.values.size if isinstance(problem.weights, Csr) else problem.weights.size)
+
+
+def _is_graph(problem: Auction) -> bool:
+    """Whether rows have few edges, given as such or by the nearest points."""
+    if isinstance(problem, PointAuction):
+        return problem.points.neighbours is not None
+    return isinstance(problem.weights, Csr)
+
+
+def _proof_s(problem: Auction, entries: int) -> float:
+    """Seconds of a certificate."""
+    n_rows, n_cols = problem.shape
+    if isinstance(problem, PointAuction):
+        sampled = min(n_rows, SAMPLE) * n_cols if problem.points.neighbours else 0
+        return 2 * PROOF_FLOAT_S + entries * FORMED_FLOAT_S + sampled * NEAREST_S
+    weights = problem.weights
+    values, times = (weights.values, 2) if isinstance(weights, Csr) else (weights, 1)
+    if values.dtype.kind == "i":
+        return PROOF_S + times * entries * FORMED_S
+    return PROOF_FLOAT_S + times * entries * FORMED_FLOAT_S
+
+
+def _search_s(seen: Texture, n_rows: int, n_cols: int) -> float:
+    """Seconds of the paths that end a solve, on the CPU."""
+    if seen.rank == 0:
+        return 1e-8 * n_rows * n_cols  # any assignment will do
+    if seen.rank < ON_A_LINE:
+        return 7e-9 * n_rows**3
+    if seen.rank >= STRUCTURED:
+        return 2.6e-8 * n_rows**2 if seen.distinct < TIED else 1e-7 * n_rows**1.5
+    if seen.distinct < FEW:
+        return 5e-10 * n_rows**3 + 3e-6 * n_rows
+    return 2.8e-7 * n_rows**1.75 * (1.0 if n_rows == n_cols else 0.3)
+
+
+def _rounds_s(seen: Texture, n_rows: int, n_cols: int, options: "AuctionOptions") -> float:
+    """Seconds of rounds of bidding, on the CPU, epsilon after epsilon."""
+    if options.epsilon is not None:
+        return 1e-7 * n_rows**1.5
+    if seen.rank == 0:
+        return 3.8e-8 * n_rows**2.5
+    if seen.rank < STRUCTURED and seen.distinct < FEW and seen.rank >= ON_A_LINE:
+        return 1.5e-6 * n_rows**2
+    if seen.rank >= STRUCTURED and seen.distinct < TIED:
+        return 5.5e-9 * n_rows**2.5
+    return 4e-7 * n_rows**1.5 * (1.0 if 3 * n_rows > 2 * n_cols else 0.1)
+
+
+def _texture(problem: Auction) -> Texture:
+    """Of the benefits; of a graph as if its edges were independent; of points as distances have it."""
+    if _is_graph(problem):
+        return Texture(1.0, 1.0, 1.0)
+    return Texture(0.1, 1.0, 1.0) if isinstance(problem, PointAuction) else texture(np.asarray(problem.weights))
+
+
+def _host_bytes(problem: Auction, entries: int) -> int:
+    """The input, the same twice in eight bytes an entry, short lists, and what a certificate has in work."""
+    n_rows, n_cols = problem.shape
+    lists = 48 * 16 * n_rows
+    return int(problem.weights.nbytes) + 18 * entries + lists + 400 * (n_rows + n_cols) + FIXED

@@ -1,0 +1,79 @@
+"""What a dense assignment will need. Constants are fitted by benchmarks/estimates.py."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kernels.card import Device, Estimate
+from kernels.lap import monge
+from kernels.pace import pace
+from kernels.problems import Array, Assignment
+from kernels.texture import texture
+
+if TYPE_CHECKING:
+    from kernels.lap import LapOptions
+
+MIB = 1 << 20
+CALL_S, ONE_S, LINE_S = 7e-5, 2.5e-5, 4e-7
+"""Of a call, of one problem in it, and of one line of its shorter side."""
+EASY_S, HARD_S, MONGE_S = 7e-9, 2.8e-8, 1e-9
+"""Of one entry: independent costs, structured ones (distances, ties all over), and those that sorting solves."""
+STRUCTURED = 0.3
+"""Rank of a sample below which costs count as structured; independent ones have 0.35 to 0.55."""
+PROOF_S, PROOF_FLOAT_S = 1.2e-4, 2.5e-4
+FORMED_S, FORMED_FLOAT_S = 1.6e-9, 3.5e-9
+"""Of a certificate, and of one entry of it: integers and floats."""
+FIRST_S = 2e-9
+"""Of one entry of a first answer."""
+FIXED = 24 * MIB
+"""Blocks of the certificate, compiled code and the like."""
+
+
+def estimate(problem: Assignment, options: "LapOptions", device: Device) -> Estimate:
+    """Bytes by array; seconds by how much alike the lines of a sample are."""
+    weights = problem.weights
+    assert isinstance(weights, np.ndarray)
+    n_rows, n_cols = weights.shape[-2:]
+    batch = weights.size // (n_rows * n_cols)
+    short, long = sorted((n_rows, n_cols))
+    lines = batch * (short + long)
+    certify_s = pace() * (batch * ONE_S + _proof_s(weights))
+    if device == "gpu":
+        seconds = 1e-3 + batch * short * long * 1e-10 + weights.nbytes / 2e9
+        transposed = weights.nbytes if n_rows > n_cols else 0
+        held = weights.nbytes + transposed + 768 * lines + (1 << 16)
+        return Estimate(_host_bytes(weights, lines), held, seconds, certify_s, seconds)
+    rest_s = CALL_S + batch * (ONE_S + short * LINE_S)
+    return Estimate(
+        _host_bytes(weights, lines) + 832 * batch * short,
+        0,
+        pace() * (rest_s + weights.size * _entry_s(weights, problem.maximize)),
+        certify_s,
+        pace() * (CALL_S + batch * ONE_S + weights.size * FIRST_S),
+    )
+
+
+def _entry_s(weights: Array, maximize: bool) -> float:
+    """Seconds by entry on the CPU."""
+    n_rows, n_cols = weights.shape[-2:]
+    if texture(weights).rank > STRUCTURED:
+        return EASY_S if n_rows == n_cols else EASY_S / 2
+    one = weights if weights.ndim == 2 else weights[0]
+    if monge.corner(one, -1 if maximize else 1) is not None:
+        return MONGE_S
+    return HARD_S if n_rows == n_cols else HARD_S / 4
+
+
+def _proof_s(weights: Array) -> float:
+    """Seconds of a certificate, but for what each problem of a batch adds."""
+    if weights.dtype.kind == "i":
+        return PROOF_S + weights.size * FORMED_S
+    return PROOF_FLOAT_S + weights.size * FORMED_FLOAT_S
+
+
+def _host_bytes(weights: Array, lines: int) -> int:
+    """The input, in eight bytes an entry where it has fewer, turned where it is tall, with the masks of its checks."""
+    n_rows, n_cols = weights.shape[-2:]
+    widened = 8 * weights.size if weights.dtype.itemsize < 8 else 0
+    turned = 8 * weights.size if n_rows > n_cols else 0
+    return int(weights.nbytes + widened + turned + 2 * weights.size + 128 * lines + FIXED)

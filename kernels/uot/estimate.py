@@ -1,0 +1,141 @@
+"""What a transport problem will need. Constants are fitted by benchmarks/estimates.py."""
+
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kernels.card import Device, Estimate
+from kernels.pace import cores, pace
+from kernels.problems import Array, UnbalancedTransport
+
+if TYPE_CHECKING:
+    from kernels.uot import TransportOptions
+
+MIB = 1 << 20
+CALL_S, SWEEP_S, PUBLISHED_S = 1.6e-4, 9e-5, 2.5e-5
+"""Of a call and of one sweep, however small; the published iteration looks at no gap."""
+STORED_S, WORKED_S, POINTS_S = 3.5e-10, 7e-10, 2e-10
+"""Of one entry in one sweep on one core: a stored kernel, one worked out from costs, and one more coordinate."""
+ONCE_S = 2.5e-9
+"""Of one entry: building the kernel, and writing the plan."""
+LARGE = 1 << 20
+"""Entries from which every core sweeps."""
+PROOF_S, FORMED_S, COORDINATE_S = 1.3e-3, 2e-8, 1e-9
+"""Of a certificate, of one entry of it, and of one coordinate in that."""
+STEEP = 500
+"""Spread of the costs over reg beyond which exponentials of a certificate underflow, which takes twice as long."""
+BLOCKS = 64 * MIB
+"""Of the certificate, and of what stays in work beside the kernel and the plan."""
+SIDE = 64
+"""Rows and columns of the sample that tells the spread of the costs."""
+
+
+def estimate(problem: UnbalancedTransport, options: "TransportOptions", device: Device) -> Estimate:
+    """Bytes by array; seconds by entries, and by sweeps, which follow from reg beside the spread of the costs."""
+    m, n = problem.shape
+    batch = problem.batch or 1
+    entries = m * n
+    certify_s = pace() * batch * (PROOF_S + entries * _proof_s(problem))
+    sweeps = expected_sweeps(problem, options)
+    if device == "gpu":
+        host, held = _bytes(problem, options, 4)
+        one_s = 2e-5 + batch * entries * 4 / 3e12
+        return Estimate(host, held, 0.01 + sweeps * one_s, certify_s, 0.01 + 3 * one_s)
+    width = 4 if options.storage == "float32" else 8
+    times = entries if entries < LARGE else entries / cores()
+    published = options.method == "map-uot" and options.rule == "published"
+    sweep_s = (PUBLISHED_S if published else SWEEP_S) + times * _entry_s(problem, options)
+    once_s = CALL_S + times * _once_s(problem, options)
+    return Estimate(
+        _bytes(problem, options, width)[0],
+        0,
+        pace() * batch * (once_s + sweeps * sweep_s),
+        certify_s,
+        pace() * batch * (once_s + sweep_s),
+    )
+
+
+def expected_sweeps(problem: UnbalancedTransport, options: "TransportOptions") -> float:
+    """How often the kernel will be read, on either device.
+
+    To a gap of 1e-6 these are some .9 (spread / reg)^.6 where marginals are held tightly, and fewer where they are not
+    (the table of outer.py); further digits come at a constant number of sweeps each.
+    """
+    if min(problem.shape) == 1:
+        return min(float(options.iterations), 3.0)
+    spread = _spread(problem) / problem.reg
+    tight = min(problem.reg_m) / problem.reg
+    held = 1.0 if math.isinf(tight) else tight / (tight + 15)
+    sweeps = 3 + 0.9 * max(1.0, spread) ** 0.6 * held
+    digits = max(1.0, -math.log10(max(options.tolerance, 1e-14))) / 6
+    sweeps *= 0.4 + 0.6 * digits
+    if not options.acceleration or options.method == "map-uot":
+        sweeps *= 4 * (1 + 0.1 * (held / (1 - held) if held < 1 else 10.0))
+    return min(float(options.iterations), sweeps)
+
+
+def _entry_s(problem: UnbalancedTransport, options: "TransportOptions") -> float:
+    """Of one sweep."""
+    if problem.x is not None:
+        return POINTS_S * (1 + problem.x.shape[1])
+    return {"log": WORKED_S, "map-uot": 2 * STORED_S}.get(options.method, STORED_S)
+
+
+def _once_s(problem: UnbalancedTransport, options: "TransportOptions") -> float:
+    """Of all that is not a sweep: also sums in place of a plan, a plan's repair, and taking out what has no mass."""
+    extra = 2.0 * (options.output != "plan") + 2.0 * math.isinf(max(problem.reg_m))
+    extra += 1.5 * (not (problem.a.all() and problem.b.all())) + 3.0 * _forbids(problem)
+    return ONCE_S * (1 + extra)
+
+
+def _forbids(problem: UnbalancedTransport) -> bool:
+    return problem.cost is not None and bool(np.isinf(_sample(problem.cost)).any())
+
+
+def _proof_s(problem: UnbalancedTransport) -> float:
+    """Of one entry of a certificate."""
+    coordinates = 0 if problem.x is None else problem.x.shape[1]
+    steep = _forbids(problem) or _spread(problem) > STEEP * problem.reg
+    return (2 if steep else 1) * FORMED_S + coordinates * COORDINATE_S
+
+
+def _sample(array: Array) -> Array:
+    """Some rows and columns of a matrix, or of the first of a batch."""
+    matrix = array if array.ndim == 2 else array[0]
+    return np.asarray(matrix[np.ix_(*(_spaced(size) for size in matrix.shape))], np.float64)
+
+
+def _spaced(size: int) -> Array:
+    return np.linspace(0, size - 1, min(size, SIDE)).astype(np.int64)
+
+
+def _spread(problem: UnbalancedTransport) -> float:
+    """Of the permitted costs, from a sample of rows and columns."""
+    if problem.cost is not None:
+        values = _sample(problem.cost)
+        values = values[np.isfinite(values)]
+        return float(np.ptp(values)) if values.size else 0.0
+    assert problem.x is not None
+    assert problem.y is not None
+    x, y = (np.asarray(points[_spaced(len(points))], np.float64) for points in (problem.x, problem.y))
+    products = x @ y.T
+    if problem.metric == "inner":
+        return float(np.ptp(products))
+    squares = np.maximum((x * x).sum(1)[:, None] + (y * y).sum(1) - 2 * products, 0)
+    return float(np.ptp(squares if problem.metric == "sqeuclidean" else np.sqrt(squares)))
+
+
+def _bytes(problem: UnbalancedTransport, options: "TransportOptions", width: int) -> tuple[int, int]:
+    """(host, device): the input, a kernel of `width` bytes an entry, the plan, vectors; and blocks on the host."""
+    m, n = problem.shape
+    batch = problem.batch or 1
+    entries = batch * m * n
+    arrays = (problem.a, problem.b, problem.cost, problem.x, problem.y, problem.f0, problem.g0)
+    given = sum(array.nbytes for array in arrays if array is not None)
+    stored = 0 if options.method in ("log", "points") or problem.cost is None else entries * width
+    plan = entries * 8 if options.output == "plan" else 0
+    without = not (problem.a.all() and problem.b.all()) or _forbids(problem)
+    reduced = entries * 8 if problem.cost is not None and without else 0  # the lines that have mass, copied
+    held = given + stored + plan + reduced + 64 * 8 * batch * (m + n)
+    return held + BLOCKS, held

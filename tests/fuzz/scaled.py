@@ -1,0 +1,102 @@
+"""The same problem in other units: times 2^k, where every datum, sum and product stays normal, nothing may change."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kernels import Array, Csr, Device
+from tests.fuzz.case import Case
+from tests.fuzz.draw import Seeded
+from tests.fuzz.outcome import Outcome, run
+
+SCALED = {
+    "lap": (("cost", "u0", "v0"), ()),
+    "auction": (("benefit", "reject", "prices0"), ("epsilon",)),
+    "uot": (("cost", "f0", "g0"), ("reg", "reg_m")),
+    "qap": (("flow", "linear"), ()),
+}
+"""By solver: the inputs and the options that have the unit of the objective."""
+NORMAL = {np.dtype(np.float64): 400, np.dtype(np.float32): 60}
+"""Sizes stay between 2 to plus and minus this, so that products of two of them stay normal."""
+LIMIT_S = 5.0
+
+
+def scaled_case(case: Case, seed: int) -> tuple[Case, int] | None:
+    """The case in units of 2^-k, and k; None where there is nothing to scale, or no room."""
+    inputs, options = SCALED[case.solver]
+    if "x" in case.inputs or case.time_limit_s is not None or "iteration_limit" in case.options:
+        return None
+    if case.solver == "uot" and not {"reg", "reg_m"} <= case.options.keys():
+        return None  # the defaults have a unit, too
+    if case.solver == "qap" and case.inputs["distance"].dtype.kind != "f":
+        return None
+    there = {name: case.inputs[name] for name in inputs if name in case.inputs}
+    arrays = [value.values if isinstance(value, Csr) else value for value in there.values()]
+    if any(array.dtype.kind != "f" for array in arrays) or not arrays:
+        return None
+    if case.options.get("storage", "auto") not in ("auto", "float64"):
+        arrays = [np.clip(array, -1e38, 1e38).astype(np.float32) for array in arrays]
+    low, high = _room([*arrays, np.array(_numbers(case, options))])
+    if not low <= 0 <= high:
+        return None  # as it is given it is not normal
+    k = Seeded(seed, 1).whole(low, high)
+    moved = {name: _times(value, k) for name, value in there.items()}
+    changed = {name: _option(case.options[name], k) for name in options if name in case.options}
+    return replace(case, inputs={**case.inputs, **moved}, options={**case.options, **changed}), k
+
+
+def _numbers(case: Case, options: tuple[str, ...]) -> list[float]:
+    found: list[float] = []
+    for name in options:
+        value = case.options.get(name)
+        pair = value if isinstance(value, tuple) else (value,)
+        found += [one for one in pair if isinstance(one, float)]
+    return found
+
+
+def _room(arrays: list[Array]) -> tuple[int, int]:
+    """The least and the greatest k that leave every array normal."""
+    low, high = -1000, 1000
+    for array in arrays:
+        finite = np.abs(array[np.isfinite(array) & (array != 0)].astype(float))
+        if finite.size:
+            most = NORMAL.get(array.dtype, 400)
+            low = max(low, -most - int(np.floor(np.log2(finite.min()))))
+            high = min(high, most - int(np.ceil(np.log2(finite.max()))))
+    return low, high
+
+
+def _times(value: Any, k: int) -> Any:
+    if isinstance(value, Csr):
+        return Csr(value.indptr, value.indices, np.ldexp(value.values, k), value.shape)
+    return np.ldexp(value, k)
+
+
+def _option(value: Any, k: int) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_option(one, k) for one in value)
+    return float(np.ldexp(value, k)) if isinstance(value, float) else value
+
+
+def differs(case: Case, device: Device, seed: int) -> str | None:
+    """What the scaled problem answers otherwise; "" where it answers the same, None where it cannot be said."""
+    other = scaled_case(case, seed)
+    if other is None:
+        return None
+    scaled, k = other
+    first, second = (_ended(run(one, device, LIMIT_S)) for one in (case, scaled))
+    if first is None or second is None:
+        return None
+    words, objectives = zip(first, second, strict=True)
+    wanted = None if objectives[0] is None else float(np.ldexp(objectives[0], k))
+    if words[0] == words[1] and wanted == objectives[1]:
+        return ""
+    return f"times 2^{k}: {words[1]} with {objectives[1]}, expected {words[0]} with {wanted}"
+
+
+def _ended(outcome: Outcome) -> tuple[str, Any] | None:
+    if outcome.solution is None or outcome.certificate is None:
+        return None
+    word = outcome.solution.termination.value
+    return None if word == "time_limit" else (word, outcome.certificate.objective)

@@ -23,6 +23,7 @@ from kernels.certificates.transport_bound import dual_value, gaps, price, primal
 from kernels.certificates.transport_infeasible import certify_infeasible
 from kernels.certificates.transport_shown import Shown
 from kernels.certificates.transport_sums import Sums, measure
+from kernels.certificates.transport_units import back, near_one
 from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Certificate, Solution, Termination, unheard
@@ -69,11 +70,12 @@ def _one(
 ) -> Certificate:
     if claim is Termination.INFEASIBLE:
         return replace(certify_infeasible(problem, arrays), facts=_factor(problem))
-    answer, shown = Answer(problem, arrays), Shown(arrays)
+    problem, given, power = near_one(problem, arrays)
+    answer, shown = Answer(problem, given), Shown(arrays)
     sums = measure(answer, shown, progress)
     objective, bound = primal_value(answer, sums), dual_value(answer, sums)
     gap, relative = gaps(objective, bound, price(answer, sums))
-    return Certificate(
+    certificate = Certificate(
         objective=objective,
         bound=bound,
         gap_abs=gap,
@@ -84,6 +86,7 @@ def _one(
         facts=_facts(answer, sums, shown),
         termination=_earned(claim, relative, tolerance),
     )
+    return back(certificate, power)
 
 
 def _earned(claim: Termination, relative: float | None, tolerance: float) -> Termination | None:

@@ -125,7 +125,8 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
         plan = returned_plan(problem, claim.arrays)
         wrong = _wrong(problem, plan)
         if wrong:
-            return [Statement("answer", False, wrong)]
+            nothing = "plan" not in claim.arrays and claim.objective is None  # potentials that diverge, and no claim
+            return [Statement("answer", None if nothing else False, wrong)]
         said = [Statement("answer", True, "no mass is negative or on a forbidden entry")]
         f, g = claim.arrays["f"], claim.arrays["g"]
         said += _numbers(claim, primal(problem, plan), dual(problem, f, g), priced(problem, plan, f, g))

@@ -43,6 +43,8 @@ def draw(draw: Draw, device: str) -> Case:
 
 
 def _shape(draw: Draw) -> tuple[int, ...]:
+    if chance(draw, 2):
+        return draw.whole(15, 70), draw.whole(15, 70)
     kind = one_of(draw, ("square", "wide", "tall", "square", "line", "batch", "larger"))
     n = draw.whole(1, 6)
     if kind == "square":

@@ -168,7 +168,7 @@ class PinnedWorker:
     def _lose(self, held: Held, last: str) -> None:
         """The child is gone: the job runs again, or fails for good, first in our record and then in RQ's books."""
         why = STOPPED if held.stopped else self._why_killed or died(last)
-        log.warning("job %s lost its child: %s", held.job_id, why["detail"])
+        log.warning("job %s lost its child, which ended with %s (%s)", held.job_id, last, why["code"])
         again = why is SHUTDOWN or (held.may_run_again and why["code"] not in FINAL)
         fate = self._records.lose(held.job_id, held.execution, again, why)
         if fate == "queued":

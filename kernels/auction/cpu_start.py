@@ -4,7 +4,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.spatial import cKDTree
 
 from kernels.auction import cpu_paths as paths
 from kernels.auction.cpu_rows import Graph, bound_rows, empty_lists, fill_lists, graph_of, seat_rows
@@ -49,9 +48,8 @@ def from_points(problem: Auction) -> tuple[Auction, dict[str, Array]]:
     )
     if points.neighbours is None:
         return replace(plain, weights=points.all_benefits()), {}
-    tree = cKDTree(points.y)
-    _, nearest = tree.query(points.x, k=range(1, points.neighbours + 1), p=1 if points.metric == "cityblock" else 2)
-    return replace(plain, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest.astype(np.int32)}
+    nearest = points.nearest(np.arange(points.x.shape[0]))
+    return replace(plain, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest}
 
 
 def start(weights: Array | Csr, unit: Arithmetic, problem: Auction) -> State:

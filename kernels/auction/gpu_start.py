@@ -31,13 +31,31 @@ def from_points(problem: Auction, options: Any) -> tuple[Auction, dict[str, Arra
     )
     if points.neighbours is None:
         return (problem if problem.reject is None else replace(plain, weights=points.all_benefits())), {}
+    nearest = _nearest(points, options)
+    return replace(plain, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest}
+
+
+def _nearest(points: Points, options: Any) -> Array:
+    """The nearest columns by the lists of the fixed point; the CPU looks again where its steps are too coarse to tell.
+
+    That is where the last neighbour and the best column left out differ by less than what the two are rounded by: half
+    a step each, and the error of a distance in float64.
+    """
+    k = points.neighbours
+    assert k is not None
     device = memory.upload(points, fixed_point(points, complete=True), options, spread=False)
     device.list_rows()
     benefits, columns = device.buffers["list_benefits"], device.buffers["list_columns"]
     benefits[columns < 0] = LOWEST
-    order = cupy.argsort(-benefits, axis=1)[:, : points.neighbours]
-    nearest = cupy.take_along_axis(columns, order, axis=1).get()
-    return replace(plain, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest}
+    order = cupy.argsort(-benefits, axis=1)[:, : k + 1]
+    found = cupy.take_along_axis(benefits, order, axis=1)
+    last, best_left = found[:, k - 1], cupy.maximum(found[:, k], device.buffers["rest"])
+    margin = 2 + cupy.abs(last).astype(np.float64) * (points.x.shape[1] + 8) * 2.0**-52
+    unsure = cupy.flatnonzero((last - best_left).astype(np.float64) <= margin).get()
+    nearest: Array = cupy.take_along_axis(columns, order[:, :k], axis=1).get()
+    if unsure.size:
+        nearest[unsure] = points.nearest(unsure)
+    return nearest
 
 
 def arithmetic(weights: Array | Csr | Points, options: Any, floating: bool) -> Arithmetic:

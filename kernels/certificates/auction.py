@@ -92,7 +92,7 @@ def _word(solution: Solution, proof: Proof, exact: bool, n_rows: int, gap: Numbe
     epsilon = solution.facts.get("epsilon")
     within = epsilon is not None and gap is not None and Fraction(gap) <= n_rows * Fraction(epsilon)
     reached = f"within n_rows * epsilon = {n_rows * (epsilon or 0):g} of optimal: the prices prove a gap of {gap}"
-    closed = gap is not None and gap <= proof.slack and proof.off <= proof.slack
+    closed = gap is not None and proof.closed
     if within and solution.termination is Termination.GAP_REACHED:
         if exact and gap == 0:
             reached = "optimal: no integer lies between the objective and the prices' dual bound"
@@ -131,8 +131,10 @@ def _among_neighbours(problem: PointAuction, solution: Solution, names: Array, f
     m, k = names.shape
     if wrong:
         note = f"on the graph of the named neighbours, which for {wrong} of {rows} rows are not the nearest"
-        word = solution.termination if solution.termination not in (*CLAIMS, Termination.INFEASIBLE) else None
-        return replace(found, proved=f"{note}: {found.proved}", termination=None if word else Termination.CONVERGED)
+        if solution.termination is Termination.INFEASIBLE:
+            return replace(found, holds=False, loose=True, proved=f"{note}: {found.proved}")
+        word = Termination.CONVERGED if solution.termination in CLAIMS else None
+        return replace(found, proved=f"{note}: {found.proved}", termination=word)
     checked = "all rows" if rows == m else f"{rows} of {m} rows"
     note = f"on the graph of the {k} neighbours named for every row (the nearest, compared for {checked})"
     return replace(found, proved=f"{note}: {found.proved}", facts=found.facts | {"neighbours_compared": rows})

@@ -113,11 +113,14 @@ def prove(
     short, off = _difference(high, low, arrays["profits"])
     bound = sum_up(np.concatenate([high, low, prices])) if np.isfinite(high).all() else math.inf
     if not math.isfinite(bound):
-        return Proof(objective, None, None, short, off, 0.0)
+        return Proof(objective, None, None, short, off, 0.0, 0.0, False)
     gap = float(sub_up(bound, worst))
-    sizes = [found.high, rejected.high[out], high, prices[assignment[rows]]]
-    slack = float(mul_down(ROUNDING, sum_down(np.abs(np.concatenate(sizes)))))
-    return Proof(objective, bound, gap, short, off, _capped(slack, gap, objective, benefits, rejected))
+    finite = all(bool(np.isfinite(arrays[name]).all()) for name in ("prices", "profits"))
+    profits = np.minimum(np.abs(high), np.abs(arrays["profits"]))
+    sizes = [found.high, rejected.high[out], profits, prices[assignment[rows]]]
+    rounding = float(mul_down(ROUNDING, sum_down(np.abs(np.concatenate(sizes))))) if finite else 0.0
+    slack = _capped(rounding, gap, objective, benefits, rejected)
+    return Proof(objective, bound, gap, short, off, slack, rounding, finite)
 
 
 def usable(prices: Array) -> Array:

@@ -33,12 +33,13 @@ def prove(problem: Auction, solution_arrays: dict[str, Array], progress: Callabl
     if reject is not None:
         objective += total(reject[assignment == UNASSIGNED])
     prices, k = fixed(solution_arrays["prices"], _largest(weights, reject))
+    finite = all(bool(np.isfinite(solution_arrays[name]).all()) for name in ("prices", "profits"))
     best = _best_nets(problem, prices, k, progress)
     short, off = _difference(best, k, solution_arrays["profits"])
     if (best == NONE).any():
-        return Proof(objective, None, None, short, off, 0)
+        return Proof(objective, None, None, short, off, 0, 0, finite)
     bound = (total(best) + total(prices)) >> k
-    return Proof(objective, bound, bound - objective, short, off, 0)
+    return Proof(objective, bound, bound - objective, short, off, 0, 0, finite)
 
 
 def fixed(prices: Array, largest: int) -> tuple[Array, int]:

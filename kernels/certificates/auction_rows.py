@@ -19,7 +19,8 @@ class Proof:
 
     `bound` and `gap` are None where a row has neither an entry nor a reject price. `short` is by how much a reported
     profit falls short of its row's best net benefit, `off` by how much it differs. `slack` is the largest gap that
-    counts as none (0 in integers).
+    counts as none, `rounding` the largest difference of profits that does (0 in integers). `finite` says that all
+    prices and profits are numbers.
     """
 
     objective: Number
@@ -28,6 +29,13 @@ class Proof:
     short: Number
     off: Number
     slack: Number
+    rounding: Number
+    finite: bool
+
+    @property
+    def closed(self) -> bool:
+        """Whether prices and profits prove an optimum."""
+        return self.gap is not None and self.gap <= self.slack and self.off <= self.rounding and self.finite
 
 
 class Block(NamedTuple):

@@ -24,7 +24,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from kernels.certificates import rounded
-from kernels.certificates.quadratic_bounds import gilmore_lawler, rlt1
+from kernels.certificates.quadratic_bounds import gilmore_lawler, rlt1, rlt1_rounded
 from kernels.certificates.quadratic_exact import ENUMERATED, Every, Whole, objective_up, whole
 from kernels.certificates.quadratic_spectrum import projection
 from kernels.problems import Array, QuadraticAssignment
@@ -118,7 +118,7 @@ def _checked(
     progress: Callable[[float], None],
 ) -> dict[str, Fraction]:  # fmt: skip
     """Each bound's value as proved here; those whose evidence proves nothing are left out."""
-    found = {}
+    found: dict[str, Fraction] = {}
     for at, name in enumerate(names):
         own = {key.removeprefix(f"{name}:"): value for key, value in evidence.items() if key.startswith(f"{name}:")}
 
@@ -130,6 +130,9 @@ def _checked(
             value = gilmore_lawler(problem, data, name == BY_COLUMNS, own.get("v"), heard)
         elif name == "projection":
             value = projection(problem, data, own)
+        elif name == "rlt1" and "exponents" in own and not problem.integer:
+            exact = rlt1_rounded(problem, own)
+            found |= {} if exact is None else {name: exact}
         elif name == "rlt1" and data is not None:
             value = rlt1(problem, data, own)
         heard(1.0)

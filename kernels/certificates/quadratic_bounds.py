@@ -11,6 +11,7 @@ bits that a float64 matrix product of two of them is exact in any order of summa
 """
 
 from collections.abc import Callable, Mapping
+from fractions import Fraction
 
 import numpy as np
 
@@ -90,6 +91,32 @@ def rlt1(problem: QuadraticAssignment, data: Whole, evidence: Mapping[str, Array
     given = given + np.where(apart[None], columns, 0).astype(object).sum(axis=2)
     total += _assigned(own.astype(object) * scale + given, permitted, evidence["v"].astype(object))
     return data.rounded_up(-(-total // scale))
+
+
+def rlt1_rounded(problem: QuadraticAssignment, evidence: Mapping[str, Array]) -> Fraction | None:
+    """The same for floats: the bound of the data rounded to integers, less what rounding may have added to it.
+
+    Evidence names a and b: flow is multiplied by 2^a, distance by 2^b, linear costs by 2^(a + b), and rounded. Each
+    entry is off by 1/2 at most, so a product of integers f d by (|f| + |d|) / 2 + 1/4.
+    """
+    exponents = evidence["exponents"]
+    if exponents.shape != (2,) or exponents.dtype.kind != "i" or int(np.abs(exponents.astype(float)).max()) > 4000:
+        return None
+    a, b = exponents.tolist()
+    linear = np.zeros_like(problem.flow) if problem.linear is None else problem.linear
+    with np.errstate(over="ignore", invalid="ignore"):
+        parts = [np.rint(np.ldexp(m, e)) for m, e in ((problem.flow, a), (problem.distance, b), (linear, a + b))]
+        sizes = [np.abs(m) for m in parts]
+        largest = [sizes[0].sum() * sizes[1].max() + sizes[2].max(axis=1).sum(), sizes[0].sum(), sizes[1].sum()]
+    if not all(size * (1 + 2.0**-12) <= LARGEST for size in largest):
+        return None
+    flow, distance, linear = (m.astype(np.int64) for m in parts)
+    bound = rlt1(problem, Whole(flow, distance, linear, 0), evidence)
+    if bound is None:
+        return None
+    n, magnitudes = problem.n, int(np.abs(flow).sum()) + int(np.abs(distance).sum())
+    error = Fraction(magnitudes + n, 2) + Fraction(n * n, 4)
+    return (Fraction(bound) - error) / Fraction(2) ** int(a + b)
 
 
 def whole_prices(prices: Array | None, data: Whole) -> Array | None:
@@ -175,14 +202,13 @@ def _product_down(x: Array, y: Array) -> tuple[Array, Array]:
     (scaled_x, slices_x, all_x), (scaled_y, slices_y, all_y) = (_slices(m, bits) for m in (x, y))
     total, rest, size = np.zeros((3, len(x), len(y)))
     complete = all_x and all_y
-    for p, left in enumerate(slices_x):
-        for q, right in enumerate(slices_y):
-            if p + q < SLICES:
-                total, error = rounded.two_sum(total, left @ right.T)
-                rest += error
-                size += np.abs(error)
-            else:
-                complete = False
+    for p, left in enumerate(slices_x if slices_y else []):
+        paired = slices_y[: SLICES - p]
+        complete &= len(paired) == len(slices_y)
+        for product in np.split(left @ np.concatenate(paired).T, len(paired), axis=1):
+            total, error = rounded.two_sum(total, product)
+            rest += error
+            size += np.abs(error)
     # rest adds up at most 10 errors, none of which is near underflow: it is off by less than 11 u times their size
     rest -= 2.0**-49 * size
     if not complete:

@@ -12,16 +12,18 @@ transport_divergence.py and transport_bound.py.
 """
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from kernels.certificates.rounded import sum_down, sum_up
+from kernels.certificates.rounded import div_up, sum_down, sum_up
 from kernels.certificates.transport_answer import Answer
-from kernels.certificates.transport_bound import dual_value, gaps, primal_value, residual
+from kernels.certificates.transport_bound import dual_value, gaps, price, primal_value, residual
 from kernels.certificates.transport_infeasible import certify_infeasible
 from kernels.certificates.transport_shown import Shown
 from kernels.certificates.transport_sums import Sums, measure
+from kernels.certificates.transport_units import back, near_one
 from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Certificate, Solution, Termination, unheard
@@ -55,7 +57,8 @@ def certify(
         arrays = {name: values[k] for name, values in solution.arrays.items()}
         parts.append(_one(problem.one(k), arrays, Termination(claim), tolerance, unheard))
         progress((k + 1) / len(claims))
-    return _together(parts, [Termination(claim) for claim in claims], solution.termination)
+    whole = _together(parts, [Termination(claim) for claim in claims], solution.termination)
+    return replace(whole, facts=whole.facts | _factor(problem))
 
 
 def _one(
@@ -66,22 +69,24 @@ def _one(
     progress: Callable[[float], None],
 ) -> Certificate:
     if claim is Termination.INFEASIBLE:
-        return certify_infeasible(problem, arrays)
-    answer, shown = Answer(problem, arrays), Shown(arrays)
+        return replace(certify_infeasible(problem, arrays), facts=_factor(problem))
+    problem, given, power = near_one(problem, arrays)
+    answer, shown = Answer(problem, given), Shown(arrays)
     sums = measure(answer, shown, progress)
     objective, bound = primal_value(answer, sums), dual_value(answer, sums)
-    gap, relative = gaps(objective, bound)
-    return Certificate(
+    gap, relative = gaps(objective, bound, price(answer, sums))
+    certificate = Certificate(
         objective=objective,
         bound=bound,
         gap_abs=gap,
         gap_rel=relative,
         max_violation=residual(answer, sums) if sums.valid else float("inf"),
-        holds=sums.valid and (answer.usable or not answer.implicit),
+        holds=sums.valid and (not answer.implicit or (answer.usable and sums.finite)),
         proved=_words(problem, objective is not None, answer.implicit),
         facts=_facts(answer, sums, shown),
         termination=_earned(claim, relative, tolerance),
     )
+    return back(certificate, power)
 
 
 def _earned(claim: Termination, relative: float | None, tolerance: float) -> Termination | None:
@@ -102,9 +107,15 @@ def _facts(answer: Answer, sums: Sums, shown: Shown) -> dict[str, Any]:
             f"the plan carries {mass:.3g} of a given mass of {given:.3g}: at this reg_m it is cheaper to give up the"
             " mass than to move it; a larger reg_m, or costs of smaller scale, moves more"
         )
-    if np.isinf(problem.reg_m).all():
-        facts["mass_factor"] = problem.mass_factor
-    return facts | shown.facts(sums.rows, sums.columns)
+    return facts | _factor(problem) | shown.facts(sums.rows, sums.columns)
+
+
+def _factor(problem: UnbalancedTransport) -> dict[str, Any]:
+    """What b was multiplied with, where it may have been."""
+    factor = problem.mass_factor
+    if not np.isinf(problem.reg_m).all():
+        return {}
+    return {"mass_factor": list(factor) if isinstance(factor, tuple) else factor}
 
 
 def _words(problem: UnbalancedTransport, settled: bool, implicit: bool) -> str:
@@ -118,8 +129,8 @@ def _words(problem: UnbalancedTransport, settled: bool, implicit: bool) -> str:
         return f"objective = primal value of {plan} rounded up, {bound}, {arithmetic}; no constraint to violate"
     violation = f"violation = L1 distance of its balanced {sides} from the given masses"
     if settled:
-        objective = f"objective = primal value of {plan} rounded up, its residual priced by f, g"
-        return f"{objective}, {bound}, {arithmetic}; {violation}"
+        gap = "the gap holds what that may cost at f, g"
+        return f"objective = primal value of {plan} rounded up, {bound}, {arithmetic}; {violation}, and {gap}"
     return f"{bound}, {arithmetic}; {plan} does not meet its balanced {sides}, so that it has no objective; {violation}"
 
 
@@ -130,7 +141,11 @@ def _together(parts: list[Certificate], claims: list[Termination], claim: Termin
     bounded = bool(solved) and all(part.bound is not None for part in solved)
     objective = sum_up([part.objective for part in solved]) if solved else None
     bound = sum_down([part.bound for part in solved]) if bounded else None
-    gap, relative = gaps(objective, bound)
+    gap, relative = gaps(objective, bound, 0.0)
+    if gap is not None and objective is not None and bound is not None:
+        gap = max(gap, sum_up([part.gap_abs for part in solved]))
+        scale = max(abs(objective), abs(bound))
+        relative = float(div_up(gap, scale)) if gap and scale else relative
     worst = max(ends, key=WORST.index)
     return Certificate(
         objective=objective,

@@ -12,17 +12,20 @@ the bound at z >= t - NEAR for all its entries and adds 2^-50 u w v exp(t) for e
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from kernels.certificates.transport_elementary import TINIEST, UNIT
+from kernels.certificates.transport_fine import REGS, exponents
 from kernels.certificates.transport_points import SLACK, CostBlock, Costs
 from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 
 BLOCK = 1 << 16  # entries in work at a time: the arrays of one operation stay in a core's cache
 NEAR, FAR = 40.0, 750.0  # |z| up to which sums look, and up to which exp(z) is above 0
+COARSE = 2.0**-44  # an error of z from which on an implicit plan is worth two words
+FEW = 1 << 17  # entries of a block up to which they are
 LARGEST = 1e300  # a potential beyond it is not one
 
 
@@ -31,10 +34,11 @@ class Exponents:
     """z (k, n) of some rows and the largest of them; z is -inf where forbidden or without weight.
 
     `near` (k,) bounds its errors where z is within NEAR of its row's largest, `far` (k,) those where z >= -FAR.
-    `forbidden` marks entries, None where there are none.
+    `forbidden` marks entries, None where there are none. Where there is a `low`, it is a second word of z.
     """
 
     z: Array
+    low: Array | None
     top: float
     near: Array
     far: Array
@@ -120,7 +124,17 @@ class Answer:
         near = SLACK * (base + slope * np.maximum(np.minimum(NEAR - np.maximum(tops, -FAR), low), tops))
         far = SLACK * (base + slope * np.maximum(min(FAR, low), tops))
         forbidden = np.isposinf(cost.values) if self.forbids else None
-        return Exponents(z, float(tops.max()), near, far, forbidden, base, slope)
+        fine = self.implicit and float(near.max()) > COARSE and z.size <= FEW
+        if fine and (self.problem.cost is not None or REGS[0] < self.problem.reg < REGS[1]):
+            return self._fine(rows, Exponents(z, None, float(tops.max()), near, far, forbidden, base, slope))
+        return Exponents(z, None, float(tops.max()), near, far, forbidden, base, slope)
+
+    def _fine(self, rows: slice, at: Exponents) -> Exponents:
+        """The same exponents in two words."""
+        z, low, error = exponents(self.problem, self.f, self.g, rows)
+        z[np.isneginf(at.z)], low[np.isneginf(at.z)] = -np.inf, 0.0
+        errors = np.minimum(at.near, error + 4 * UNIT)
+        return replace(at, z=z, low=low, near=errors, far=errors)
 
     def _errors(self, rows: slice, cost: CostBlock) -> tuple[Array, float]:
         reg = self.problem.reg

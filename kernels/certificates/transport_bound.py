@@ -3,25 +3,30 @@
     bound      -r1 <a, expm1(-f / r1)> - r2 <b, expm1(-g / r2)> - reg sum (Q - R), or <a, f>, <b, g> where r is inf
     objective  <f, P 1> + <g, P' 1> + reg sum phi(P, Q) - reg sum (Q - R) + r1 KL(P 1 | a) + r2 KL(P' 1 | b)
 
-(transport_sums.py has Q, R and phi.) Weak duality makes the first a lower bound for any potentials. A marginal that is
-to be exact never is to the last bit: its residual is priced by the potential, |f_i| |(P 1)_i - a_i|, so that the
-objective is that of the plan plus, to first order, what it would cost to put the residual right, and is never below the
-bound. Where the residual is more than rounding leaves there is no objective. u = 2^-53.
+(transport_sums.py has Q, R and phi.) Weak duality makes the first a lower bound for any potentials. The second is at
+least the value of the plan for any potentials too, but loses digits where they are large or not the plan's: then it is
+worked out again without them (transport_direct.py). Each line's f_i p + r1 KL(p | a_i) is convex in its sum p, so that
+the larger of its values at two bounds of p bounds it.
+
+A marginal that is to be exact never is to the last bit. What its residual may cost, |f_i| |(P 1)_i - a_i| to first
+order, is part of the gap, which is then never negative; where the residual is more than rounding leaves there is no
+objective. u = 2^-53.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
-from kernels.certificates.rounded import div_down, div_up, mul_down, mul_up, sub_up, sum_down, sum_up
+from kernels.certificates.rounded import add_up, div_down, div_up, mul_down, mul_up, sub_up, sum_down, sum_up
 from kernels.certificates.transport_answer import Answer
+from kernels.certificates.transport_direct import LARGEST, entries_value
 from kernels.certificates.transport_divergence import of_marginal
 from kernels.certificates.transport_elementary import UNIT, expm1_up
 from kernels.certificates.transport_sums import Sums
 from kernels.problems.arrays import Array
 
-ROUNDING = 2.0**-30
-"""Of the mass: a residual that is the sum of roundings, as far as float64 can tell, and not of a plan's own making."""
+LOST = 2.0**-43  # of its size: from there on a value by potentials is worked out without them as well
 
 
 def dual_value(answer: Answer, sums: Sums) -> float | None:
@@ -46,36 +51,85 @@ def dual_value(answer: Answer, sums: Sums) -> float | None:
 
 
 def primal_value(answer: Answer, sums: Sums) -> float | None:
-    """At least the objective of the plan, its residual priced; None where the plan breaks a balanced side."""
-    problem = answer.problem
-    if not (sums.valid and sums.finite) or not settled(answer, sums):
+    """At least the objective of the plan; None where it is no plan, or breaks a balanced side."""
+    if not sums.valid or not settled(answer, sums):
         return None
-    parts = [float(mul_up(problem.reg, sums.divergence)), -float(mul_down(problem.reg, sums.excess[0]))]
-    sides = ((problem.a, answer.f, sums.rows), (problem.b, answer.g, sums.columns))
-    with np.errstate(over="ignore", invalid="ignore"):
-        for (masses, potential, found), strength in zip(sides, problem.reg_m, strict=True):
-            low, high = found
-            parts.append(sum_up(mul_up(potential, np.where(potential > 0, high, low))))
-            if np.isinf(strength):
-                parts.append(sum_up(mul_up(abs(potential), _away(found, masses))))
-            else:
-                lost = of_marginal(found, masses)
-                parts.append(float(mul_up(strength, sum_up(lost))) if np.isfinite(lost).all() else math.inf)
-    value = sum_up(parts) if np.isfinite(parts).all() else math.inf
+    value, loss = _by_potentials(answer, sums) if sums.finite else (math.inf, math.inf)
+    m, n = answer.problem.shape
+    if not answer.implicit and m * n <= LARGEST and not loss <= LOST * max(abs(value), _size(answer, sums)):
+        value = min(value, _directly(answer, sums))
     return value if math.isfinite(value) else None
+
+
+def _by_potentials(answer: Answer, sums: Sums) -> tuple[float, float]:
+    """The value, and about what it may be above that of the plan."""
+    reg, (low, high) = answer.problem.reg, sums.excess
+    parts = [float(mul_up(reg, sums.divergence)), -float(mul_down(reg, low))]
+    loss = [reg * (high - low), 2 * LOST * UNIT * reg * sums.divergence]
+    with np.errstate(over="ignore", invalid="ignore"):
+        for found, masses, potential, strength in _sides(answer, sums):
+            ends = [mul_up(potential, end) for end in found]
+            loss.append(float(sum(abs(end).sum() for end in ends)) * 4 * UNIT)
+            if np.isfinite(strength):
+                lost = [mul_up(strength, of_marginal(end, masses)) for end in found]
+                ends = [add_up(end, more) for end, more in zip(ends, lost, strict=True)]
+            total = np.maximum(*ends)
+            loss.append(float(abs(ends[0] - ends[1]).sum()))
+            parts.append(_total(total))
+    if not np.isfinite(parts).all():
+        return math.inf, math.inf
+    return sum_up(parts), sum(loss)
+
+
+def _directly(answer: Answer, sums: Sums) -> float:
+    """The value without potentials."""
+    parts = [entries_value(answer)]
+    for found, masses, _, strength in _sides(answer, sums):
+        if np.isfinite(strength):
+            lost = np.maximum(*(of_marginal(end, masses) for end in found))
+            parts.append(float(mul_up(strength, _total(lost))))
+    return _total(parts)
+
+
+def _size(answer: Answer, sums: Sums) -> float:
+    """Below the sizes of the terms that the value is a sum of."""
+    size = answer.problem.reg * float(sums.rows[0].sum())
+    for found, masses, _, strength in _sides(answer, sums):
+        size += strength * float(found[0].sum() + masses.sum()) if np.isfinite(strength) else 0.0
+    return size
+
+
+def price(answer: Answer, sums: Sums) -> float:
+    """At least what the residual of the balanced sides costs at the potentials, to first order."""
+    parts = [0.0]
+    with np.errstate(over="ignore"):
+        for found, masses, potential, strength in _sides(answer, sums):
+            if np.isinf(strength):
+                parts.append(_total(mul_up(abs(potential), _away(found, masses))))
+    return _total(parts)
+
+
+def _sides(answer: Answer, sums: Sums) -> list[tuple[tuple[Array, Array], Array, Array, float]]:
+    """Bounds of the marginals, masses, potentials and strength of both sides."""
+    problem = answer.problem
+    return [
+        (sums.rows, problem.a, answer.f, problem.reg_m[0]),
+        (sums.columns, problem.b, answer.g, problem.reg_m[1]),
+    ]
 
 
 def residual(answer: Answer, sums: Sums) -> float:
     """At least the L1 distance of the plan's marginals from the balanced masses."""
     away = [_away(found, masses) for found, masses in _balanced(answer, sums)]
-    if not all(np.isfinite(side).all() for side in away):
-        return math.inf
-    return sum_up(np.concatenate(away)) if away else 0.0
+    return _total(np.concatenate(away)) if away else 0.0
 
 
 def settled(answer: Answer, sums: Sums) -> bool:
-    """True where the plan meets its balanced sides but for rounding, as far as its sums are known."""
-    rounding = ROUNDING
+    """True where the plan meets its balanced sides but for rounding, as far as its sums are known.
+
+    That is one of each entry and of the masses: 8 u of the mass for each line.
+    """
+    rounding = 8 * UNIT * sum(answer.problem.shape)
     if answer.implicit:  # potentials are rounded themselves, and exp makes more of it
         rounding += 8 * UNIT * (float(abs(answer.f).max()) + answer.reach) / answer.problem.reg
     for (low, high), masses in _balanced(answer, sums):
@@ -87,19 +141,22 @@ def settled(answer: Answer, sums: Sums) -> bool:
 
 def _balanced(answer: Answer, sums: Sums) -> list[tuple[tuple[Array, Array], Array]]:
     """Bounds of the balanced marginals, and the masses that they are to meet."""
-    problem = answer.problem
-    sides = zip((sums.rows, sums.columns), (problem.a, problem.b), problem.reg_m, strict=True)
-    return [(found, masses) for found, masses, strength in sides if np.isinf(strength)]
+    return [(found, masses) for found, masses, _, strength in _sides(answer, sums) if np.isinf(strength)]
 
 
-def gaps(objective: float | None, bound: float | None) -> tuple[float | None, float | None]:
+def gaps(objective: float | None, bound: float | None, price: float) -> tuple[float | None, float | None]:
     """The absolute and the relative gap, rounded up; 0 where both values are 0."""
-    if objective is None or bound is None:
+    if objective is None or bound is None or not math.isfinite(price):
         return None, None
-    gap = max(0.0, float(sub_up(objective, bound)))
+    gap = max(0.0, sum_up([objective, -bound, price]))
     scale = max(abs(objective), abs(bound))
     with np.errstate(over="ignore", divide="ignore"):
         return gap, (float(div_up(gap, scale)) if gap else 0.0)
+
+
+def _total(values: Any) -> float:
+    """The sum rounded up; inf where a term is not finite."""
+    return sum_up(values) if np.isfinite(values).all() else math.inf
 
 
 def _away(found: tuple[Array, Array], masses: Array) -> Array:

@@ -2,7 +2,8 @@
 
 With delta = p / q - 1 the power series of (1 + delta) log(1 + delta) - delta gives
 
-    phi(p, q) <= q delta^2 (1/2 - delta / 6 + delta^2 / 12 + |delta|^3 / (20 (1 - |delta|))), |delta| < 1:
+    phi(p, q) = q delta^2 (1/2 - delta / 6 + delta^2 / 12 - ... + delta^16 / (17 * 18)), and at most REMAINDER q delta^2
+    more, |delta| <= WIDE:
 
 next to q there is no cancellation, and no logarithm. Where |delta| > WIDE logarithms are taken after all
 (transport_elementary.py). An error e of q, relative, e <= 1/2, moves phi by at most q (|delta| e + (1 + |delta|) e^2),
@@ -43,12 +44,8 @@ def of_entries(answer: Answer, part: slice, plan: Array, dual: Array, at: Expone
     error = float(at.far.max()) + EXP_ERROR + WEIGHTS
     if not error <= 0.5:
         return np.inf if mass > 0 else apart
-    return float((total + mass * (largest * error + (1 + largest) * error**2)) * SLACK + apart + near.size * TINIEST)
-
-
-def of_marginal(found: tuple[Array, Array], wanted: Array) -> Array:
-    """Upper bounds on phi(p_i, q_i) for p_i between two bounds: phi is convex in p."""
-    return np.maximum(*(_phi(np.asarray(end), wanted) for end in found))
+    error = SLACK * mass * (largest * error + (1 + largest) * error**2) + near.size * TINIEST
+    return sum_up([total, apart, error]) if np.isfinite(total + apart + error) else np.inf
 
 
 def _series(delta: Array, largest: float) -> Array:
@@ -57,19 +54,16 @@ def _series(delta: Array, largest: float) -> Array:
         delta *= delta
         delta *= 0.5 + largest
         return delta
-    factor = delta * (1 / 12)
-    factor -= 1 / 6
-    factor *= delta
-    factor += 0.5 + largest**3 / (20 * (1 - largest)) * SLACK
+    bracket = _horner(delta)
     delta *= delta
-    delta *= factor
+    delta *= bracket
     return delta
 
 
 def _wide(answer: Answer, part: slice, plan: Array, dual: Array, at: Exponents, wide: Array) -> float:
     """The sum of phi over the entries where `wide`, by logarithms; q alone where p = 0."""
     empty = wide & (plan == 0)
-    total = float(dual[empty].sum()) * SLACK
+    total = float(dual[empty].sum()) * (1 + SLACK * (dual.size + 8) * UNIT)
     i, j = np.nonzero(wide & ~empty)
     if not i.size:
         return total
@@ -80,14 +74,14 @@ def _wide(answer: Answer, part: slice, plan: Array, dual: Array, at: Exponents, 
         ratio = (sum(logs) - z) + (rounding + at.errors(i, z))
         phi = p * ratio - p + q * (1 + _far(at.errors(i, z)))
         phi += 8 * UNIT * (p * abs(ratio) + p + q) + TINIEST
-    return float("inf") if not np.isfinite(phi).all() else sum_up(phi) * SLACK + total
+    return sum_up([*phi, total]) if np.isfinite(phi).all() else float("inf")
 
 
 def _far(error: Array) -> Array:
     return np.asarray(np.where(error <= 0.5, error * (1 + error), np.inf) + EXP_ERROR + WEIGHTS)
 
 
-def _phi(p: Array, q: Array) -> Array:
+def of_marginal(p: Array, q: Array) -> Array:
     """Upper bounds on phi(p_i, q_i), q_i >= 0; inf where p_i > 0 = q_i.
 
     The quotient's two roundings move the bracket by 4.5 u and Horner's rule by 6 u, relative; log(p / q) is off by 8 u.
@@ -95,7 +89,7 @@ def _phi(p: Array, q: Array) -> Array:
     with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         delta = (p - q) / q
         near = np.where(abs(delta) <= WIDE, delta, 0.0)
-        close = q * (near * near * (_horner(near) + REMAINDER)) * (1 + 2.0**-48)
+        close = q * (near * near * _horner(near)) * (1 + 2.0**-48)
         ratio = p / q * (1 + 2.0**-51)
         plain = (ratio > 1e-300) & (ratio < np.inf)
         log = np.where(plain, log_up(np.where(plain, ratio, 1.0)), log_up(p) - log_down(q))
@@ -106,8 +100,10 @@ def _phi(p: Array, q: Array) -> Array:
 
 
 def _horner(delta: Array) -> Array:
-    """1/2 - delta / 6 + delta^2 / 12 - ..., up to delta^16."""
+    """At least 1/2 - delta / 6 + delta^2 / 12 - ..., its powers up to the 16th and a bound of the rest."""
     value = np.full_like(delta, _BRACKET[0])
     for coefficient in _BRACKET[1:]:
-        value = value * delta + coefficient
+        value *= delta
+        value += coefficient
+    value += REMAINDER
     return value

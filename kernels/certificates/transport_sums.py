@@ -41,7 +41,10 @@ TOLD = 16  # blocks between two words about the progress
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Bounds: of the plan's marginals, of sum (Q - R) or sum Q, and of sum phi. `valid`: a plan; `finite`: Q is."""
+    """Bounds: of the plan's marginals, of sum (Q - R) or sum Q, and of sum phi.
+
+    `valid`: a plan; `finite`: Q is, and so are its sums.
+    """
 
     rows: tuple[Array, Array]
     columns: tuple[Array, Array]
@@ -114,7 +117,7 @@ class _Pass:
         progress(1.0)
         self.columns.values += self.rounding
         rows, columns, excess = self.rows.bounds(n), self.columns.bounds(m), self.excess.bounds(n)
-        finite = self.finite and all(bool(np.isfinite(bound).all()) for bound in (*rows, *columns, *excess))
+        finite = self.finite and all(bool(np.isfinite(bound).all()) for bound in excess)
         return Sums(
             _held(rows, self.answer.w),
             _held(columns, self.answer.v),
@@ -135,6 +138,10 @@ class _Pass:
             self.finite = False
             np.minimum(at.z, HIGHEST, out=at.z)
         exp, expm1 = exp_pair(np.maximum(at.z, LOWEST))
+        if at.low is not None:
+            more = exp * at.low
+            exp += more
+            expm1 += more
         w, moved = answer.w[part], _moved(at.near)
         total, rounding = row_sums(exp, answer.v)
         total *= w

@@ -47,7 +47,7 @@ def _both_ways(assignment: Array, shape: tuple[int, ...], turned: bool) -> tuple
 def _pair_greedily(lines: Array, sign: int, partner_of: Array, line_of: Array) -> None:
     """Each free line takes its cheapest free partner, in order."""
     free = line_of == UNASSIGNED
-    worst = np.inf if lines.dtype.kind == "f" else np.iinfo(np.int64).max
+    worst = np.array(np.inf if lines.dtype.kind == "f" else np.iinfo(lines.dtype).max, lines.dtype)
     for i in np.flatnonzero(partner_of == UNASSIGNED).tolist():
         entries = lines[i]
         open_to = permitted(entries) & free

@@ -12,7 +12,7 @@ from kernels.deadline import Deadline
 from kernels.lap.cpu_path import augment, close, forget, reduce_columns, reduce_rows, settle_prices
 from kernels.lap.cpu_shortlist import State, jit, list_rows, new_state
 from kernels.lap.masks import infinity, opened
-from kernels.lap.members import Members
+from kernels.lap.members import Members, PartOf
 from kernels.problems import Array, Assignment
 from kernels.solution import Solution, Termination
 
@@ -83,7 +83,7 @@ def solve_batch(problem: Assignment, path_limit: int, deadline: Deadline, solve_
         return _solve_small(members, deadline, solve_one)
     iterations = 0
     for k, weights, u0, v0 in members:
-        one = solve_one(weights, problem.maximize, u0, v0, path_limit, deadline)
+        one = solve_one(weights, problem.maximize, u0, v0, path_limit, PartOf(deadline, k, len(members)))
         iterations += one.iterations
         members.take(k, one)
         deadline.report(iterations, fraction=(k + 1) / len(members))

@@ -10,7 +10,7 @@ from kernels.cuda import attribute, kernel
 from kernels.deadline import Deadline
 from kernels.lap import gpu, gpu_memory, is_few
 from kernels.lap.gpu_proof import CTYPES, named, prove_batch
-from kernels.lap.members import Members
+from kernels.lap.members import Members, PartOf
 from kernels.problems import UNASSIGNED, Array, Assignment
 from kernels.solution import Solution, Termination
 
@@ -87,7 +87,8 @@ def _one_by_one(problem: Assignment, options: Any, deadline: Deadline) -> Soluti
     members = Members(problem)
     timings = dict.fromkeys(("h2d", "solve", "certify", "d2h"), 0.0)
     for k, weights, u0, v0 in members:
-        one = gpu.solve_one(weights, problem.maximize, u0, v0, options.iteration_limit, deadline)
+        part = PartOf(deadline, k, len(members))
+        one = gpu.solve_one(weights, problem.maximize, u0, v0, options.iteration_limit, part)
         members.take(k, one)
         for name in timings:
             timings[name] += one.timings_ms.get(name, 0.0)

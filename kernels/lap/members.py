@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels.deadline import Deadline, Progress
 from kernels.problems import UNASSIGNED, Array, Assignment
 from kernels.solution import Solution, Termination
 
@@ -18,6 +19,24 @@ BEST_TO_WORST = (
 )
 """A batch ends with the worst word of its problems."""
 CODES = {word: code for code, word in enumerate(Termination)}
+
+
+class PartOf(Deadline):
+    """The deadline of problem `k` of `count`: the whole's clock and flag, and fractions that count within the whole."""
+
+    def __init__(self, whole: Deadline, k: int, count: int) -> None:
+        super().__init__(whole.remaining_s, lambda: whole.expired() is Termination.STOPPED, self._pass_on)
+        self._whole, self._k, self._count = whole, k, count
+
+    @property
+    def heard(self) -> bool:
+        """Whether anybody listens to the whole."""
+        return self._whole.heard
+
+    def _pass_on(self, progress: Progress) -> None:
+        """The fraction alone: one problem's objective says little of the batch's."""
+        if progress.fraction is not None:
+            self._whole.report(progress.iteration, fraction=(self._k + progress.fraction) / self._count)
 
 
 class Members:

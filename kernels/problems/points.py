@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 
 import numpy as np
+from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from kernels.problems.arrays import Array, Csr, Inputs, InvalidProblem, finite, numeric
@@ -29,6 +30,13 @@ class Points:
         step = self.x[rows][:, None].astype(np.float64) - self.y[columns]
         distance = np.abs(step).sum(-1) if self.metric == "cityblock" else (step**2).sum(-1)
         return np.asarray(-np.sqrt(distance) if self.metric == "euclidean" else -distance)
+
+    def nearest(self, rows: Array) -> Array:
+        """The `neighbours` nearest columns of each of `rows`, (rows, neighbours) int32, nearest first."""
+        assert self.neighbours is not None
+        tree, order = cKDTree(self.y), 1 if self.metric == "cityblock" else 2
+        _, columns = tree.query(self.x[rows], k=range(1, self.neighbours + 1), p=order)
+        return np.asarray(columns, np.int32)
 
     def graph_of_neighbours(self, columns: Array) -> Csr:
         """CSR of the edges from every row to its `columns` (m, k)."""

@@ -16,6 +16,7 @@ from kernels.qap.bounds import Bound
 from kernels.qap.form import SearchForm, search_form
 from kernels.qap.population import Number, Population
 from kernels.qap.proof import Proof, provable
+from kernels.qap.whole import Rounded, rounded
 from kernels.solution import Solution, Termination
 
 if TYPE_CHECKING:
@@ -46,6 +47,8 @@ class Run:
     iterations: int = 0
     termination: Termination | None = None
     proof: Proof | None = None
+    rounded: Rounded | None = None
+    taken: Bound | None = None
 
     def __post_init__(self) -> None:
         self.form = search_form(self.problem)
@@ -65,6 +68,20 @@ class Run:
         """The search's best, penalties included."""
         assert self.population.record is not None
         return self.population.record[0]
+
+    @property
+    def record(self) -> Array:
+        """The search's best permutation."""
+        assert self.population.record is not None
+        return self.population.record[1]
+
+    @property
+    def exhausted(self) -> bool:
+        """The tree has ended, and what it met has been taken in."""
+        proof = self.proof
+        if proof is None or not proof.finished:
+            return False
+        return proof.best is None or self.evaluate(proof.best[1]) >= self.cost
 
     @property
     def bound(self) -> Number | None:
@@ -99,22 +116,39 @@ class Run:
             searched = self.deadline.elapsed_s >= min(SEARCH_ALONE_S, self.deadline.remaining_s)
             settled = self.population.restarts > 0 and searched
         allowed = self.options.method == "auto" and self.options.rounds is None and self.options.wants("rlt1")
-        if self.proof is None and allowed and settled and provable(self.problem):
-            self.proof = Proof(self.problem, int(self.cost), self.threads)
+        if self.proof is None and allowed and settled:
+            self.begin_proof()
         if self.proof is None:
             return
-        if self.proof.best is not None and self.proof.best[0] < self.cost:
-            self.population.insert([self.proof.best])
-            self.report()
-        self.proof.incumbent[0] = min(int(self.proof.incumbent[0]), int(self.cost))
+        if self.proof.best is not None:
+            met = self.proof.best[1]
+            if self.evaluate(met) < self.cost:
+                self.population.insert([(self.evaluate(met), met)])
+                self.report()
+        self.proof.incumbent[0] = min(int(self.proof.incumbent[0]), self.incumbent(self.proof))
         if self.take_bound(self.proof):
             self.report()
 
+    def begin_proof(self) -> None:
+        """A tree of the problem, or of its floats rounded to integers, where there is one to be grown."""
+        self.rounded = None if self.problem.integer else rounded(self.problem)
+        problem = self.problem if self.rounded is None else self.rounded.problem
+        if provable(problem):
+            slack = 0 if self.rounded is None else self.rounded.error
+            start = problem.objective(self.record)
+            self.proof = Proof(problem, int(start), self.threads, slack=slack)
+
+    def incumbent(self, proof: Proof) -> int:
+        """The record's objective in the proof's problem."""
+        return int(proof.problem.objective(self.record))
+
     def take_bound(self, proof: Proof) -> bool:
         """Put the proof's bound in the place of its last one; True when it is new."""
-        if proof.bound is None or any(bound is proof.bound for bound in self.proofs):
+        if proof.bound is None or proof.bound is self.taken:
             return False
-        self.proofs = [bound for bound in self.proofs if bound.name != "rlt1"] + [proof.bound]
+        self.taken = proof.bound
+        bound = proof.bound if self.rounded is None else self.rounded.bound(proof.bound)
+        self.proofs = [bound for bound in self.proofs if bound.name != "rlt1"] + [bound]
         return True
 
     def close(self) -> None:
@@ -128,9 +162,9 @@ class Run:
         """Why to stop now, if there is a reason."""
         target, record = self.options.target, self.population.record
         if self.termination is None and record is not None:
-            proof = self.proof
-            exhausted = proof is not None and proof.finished and (proof.best is None or proof.best[0] >= self.cost)
-            if exhausted or outcome.meets(self.problem, record[1], self.proofs):
+            if self.exhausted and self.rounded is not None:
+                self.termination = Termination.CONVERGED
+            elif self.exhausted or outcome.meets(self.problem, record[1], self.proofs):
                 self.termination = Termination.OPTIMAL
             elif target is not None and self.cost <= target:
                 self.termination = Termination.GAP_REACHED
@@ -234,13 +268,17 @@ class Run:
             "rounds": self.rounds,
             "restarts": self.population.restarts,
             "moves": self.iterations * n * (n - 1) // 2,
-            "proved": self.proof is not None and self.proof.finished,
+            "proved": self.rounded is None and self.exhausted,
             "nodes": 0 if self.proof is None else self.proof.nodes,
         }
-        return outcome.solution(
+        found = outcome.solution(
             self.options, self.termination, record[1], self.proofs, self.iterations, seconds, facts,
             list(filter(self.problem.allows, self.population.members)),
         )  # fmt: skip
+        if self.proof is not None and self.rounded is not None and self.exhausted:
+            ended = int(self.proof.incumbent[0]) - self.proof.step + 1
+            found.facts["bounds"]["branch and bound"] = self.rounded.value(ended)
+        return found
 
 
 def _largest(dtype: np.dtype) -> Any:

@@ -70,9 +70,15 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
     target = max(goals, default=None)
     if options.method in ("tabu", "2opt"):
         search = gpu_multistart.run
-    else:
-        search = _memetic if problem.n <= gpu_memetic.LARGEST_N else gpu_wide.evolve
-    found = search(problem, options, outcome.Watched(deadline, bound), start, target)
+    elif problem.n > gpu_memetic.LARGEST_N:
+        search = gpu_wide.evolve
+    elif gpu_memetic.compiled(penalised(problem), deadline):
+        search = _memetic
+    else:  # out of time: the start is the answer
+        ended, seconds = deadline.expired() or Termination.TIME_LIMIT, time.perf_counter() - began
+        return outcome.solution(options, ended, start, proofs, 0, seconds, {"rounds": 0, "moves": 0})
+    watched = outcome.Watched(deadline, bound, known=problem.objective(start))
+    found = search(problem, options, watched, start, target)
     permutation, termination, facts = found.permutation, found.termination, found.facts
     if not problem.allows(permutation) or problem.objective(permutation) > problem.objective(start):
         permutation = start
@@ -89,10 +95,11 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
 
 
 def warm_up() -> None:
-    """Compile for one size and bring up the CPU twin, which takes the small ones."""
+    """Compile for one size, and the tree; bring up the CPU twin, which takes the small ones."""
     from kernels.qap import QapOptions, cpu
 
     cpu.warm_up()
+    gpu_tree.warm_up()
     rng = np.random.default_rng(0)
     problem = QuadraticAssignment(rng.integers(0, 9, (12, 12)), rng.integers(0, 9, (12, 12)))
     solve(problem, QapOptions(rounds=1), Deadline())
@@ -143,7 +150,8 @@ def _prove(
     """
     small, plant = problem.n <= EASY_N, gpu_tree.Tree if gpu_tree.fits(problem) else None
     proof = Proof(problem, int(problem.objective(best)), len(os.sched_getaffinity(0)), plant)
-    watched = outcome.Watched(deadline, outcome.best_bound(proofs), proof, PROOF_WITHOUT_LIMIT_S, facts["rounds"])
+    bound, known = outcome.best_bound(proofs), problem.objective(best)
+    watched = outcome.Watched(deadline, bound, proof, PROOF_WITHOUT_LIMIT_S, facts["rounds"], known)
     try:
         found = gpu_memetic.evolve(
             penalised(problem), watched, seed=options.seed + 1, start=best,

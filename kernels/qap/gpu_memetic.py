@@ -11,8 +11,9 @@ import numpy as np
 from kernels import cuda
 from kernels.deadline import Deadline
 from kernels.problems import Array, QuadraticAssignment
-from kernels.qap.gpu_geometry import CHIP, geometry
+from kernels.qap.gpu_geometry import CHIP, Geometry, geometry
 from kernels.qap.gpu_mailbox import NOTHING, Mailbox
+from kernels.qap.outcome import in_time
 from kernels.qap.parts import Matrices, split
 from kernels.solution import Number, Termination
 
@@ -79,20 +80,13 @@ class Population:
         goal: int | float | None = None,
     ) -> None:
         """Upload; `goal` is in the device's objective (times scale): once met, further generations do nothing."""
-        n = self.n = len(matrices.a)
+        self.n = len(matrices.a)
         self.scale, self.policy = matrices.scale, policy
         entry = matrices.delta
-        self.geometry = geometry(n, entry in ("long long", "double"))
-        defines = (
-            f"-DSIZE={n}", f"-DTHREADS={self.geometry.threads}", f"-DDELTA={entry}", f"-DENTRY={entry}",
-            f"-DTOTAL={'double' if entry == 'double' else 'long long'}", f"-DSKEW={int(matrices.a_skew is not None)}",
-            f"-DLINEAR={int(matrices.linear is not None)}", f"-DBLOCKS={self.geometry.blocks}",
-            f"-DSTREAMED={self.geometry.streamed}",
-        )  # fmt: skip
-        self._evolve = cuda.kernel(SOURCE, "evolve", defines, cooperative=False)
-        self._judge = cuda.kernel(SOURCE, "judge", defines, cooperative=False)
+        self.geometry = _geometry(matrices)
+        self._evolve, self._judge, layout = _kernels(matrices)
         out = cupy.zeros(2, cupy.int64)
-        cuda.kernel(SOURCE, "layout", defines, cooperative=False)((1,), (1,), (out,))
+        layout((1,), (1,), (out,))
         self._shared, self._scratch = (int(word) for word in cupy.asnumpy(out))
         self._evolve.max_dynamic_shared_size_bytes = self._shared
         per_sm = max(1, min(self.geometry.blocks, CHIP // (self._shared + 1024)))
@@ -174,6 +168,36 @@ class Population:
         half = self.generations % 2
         order = np.argsort(cupy.asnumpy(self._arrays["cost"][half]), kind="stable")
         return list(cupy.asnumpy(self._arrays["population"][half]).astype(np.int64)[order])
+
+
+def _geometry(matrices: Matrices) -> Geometry:
+    return geometry(len(matrices.a), matrices.delta in ("long long", "double"))
+
+
+def _kernels(matrices: Matrices) -> list[Any]:
+    """`evolve`, `judge` and `layout` for this size and type."""
+    entry, shape = matrices.delta, _geometry(matrices)
+    defines = (
+        f"-DSIZE={len(matrices.a)}", f"-DTHREADS={shape.threads}", f"-DDELTA={entry}", f"-DENTRY={entry}",
+        f"-DTOTAL={'double' if entry == 'double' else 'long long'}", f"-DSKEW={int(matrices.a_skew is not None)}",
+        f"-DLINEAR={int(matrices.linear is not None)}", f"-DBLOCKS={shape.blocks}", f"-DSTREAMED={shape.streamed}",
+    )  # fmt: skip
+    return [cuda.kernel(SOURCE, name, defines, cooperative=False) for name in ("evolve", "judge", "layout")]
+
+
+def compiled(problem: QuadraticAssignment, deadline: Deadline) -> bool:
+    """Compile the kernels for this size, 5 s at its first time; False where the deadline expires meanwhile.
+
+    The compiler cannot be interrupted: it then goes on beside whatever comes next, and its work is kept.
+    """
+    matrices, device = split(problem), cupy.cuda.Device().id
+
+    def work() -> bool:
+        with cupy.cuda.Device(device):
+            _kernels(matrices)
+        return True
+
+    return bool(in_time(work, deadline))
 
 
 def _epoch(total: np.dtype) -> np.dtype:

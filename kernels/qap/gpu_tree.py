@@ -33,6 +33,12 @@ NODE = np.dtype(
 TASK = np.dtype([(name, np.int32) for name in ("parent", "slot", "i", "j", "room")])
 
 
+def warm_up() -> None:
+    """Compile the tree's kernels, which are the same for every problem."""
+    for name in ("ascend", "layout"):
+        cuda.kernel(SOURCE, name, cooperative=False)
+
+
 @dataclass
 class Level:
     """Nodes with `size` facilities left: their slots on the device, and what waits to be branched on."""

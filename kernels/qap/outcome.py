@@ -1,8 +1,11 @@
 """What the CPU and the GPU solver share around their searches: the first start, the cheap bounds, the outcome."""
 
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from threading import Thread
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -11,14 +14,17 @@ from kernels.problems import Array, QuadraticAssignment
 from kernels.qap import bounds, rlt1
 from kernels.qap.bounds import Bound
 from kernels.qap.proof import Proof
+from kernels.qap.whole import rounded
 from kernels.solution import Number, Solution, Termination
 
 if TYPE_CHECKING:
     from kernels.qap import QapOptions
 
 
+T = TypeVar("T")
 LONGEST_ASCENT = 2000
 """Sweeps of a dual ascent without a tree."""
+POLL_S = 0.005
 PROJECTION_S, RLT1_S = 1e-8, 1e-8
 """Seconds of a bound, divided by n^3 (of the ascent's beginning: n^4), on one busy core."""
 CLOSE, CLOSE_BY_DATA = 2.0**-51, 5e-10
@@ -41,15 +47,15 @@ class Watched(Deadline):
     """Another deadline whose progress carries the best bound, and which also ends once a proof has finished.
 
     `give_up_s`: seconds after which it ends where the deadline behind has no time limit. `before`: iterations that
-    were reported already, from which the count goes on.
+    were reported already, from which the count goes on. `known`: an objective that is never reported to rise again.
     """
 
     def __init__(
         self, deadline: Deadline, bound: Number | None, proof: Proof | None = None, give_up_s: float = float("inf"),
-        before: int = 0,
+        before: int = 0, known: Number | None = None,
     ) -> None:  # fmt: skip
         super().__init__()
-        self._before = before
+        self._before, self._known = before, known
         self._deadline, self._bound, self._proof, self._give_up_s = deadline, bound, proof, give_up_s
 
     @property
@@ -72,6 +78,8 @@ class Watched(Deadline):
         fraction: float | None = None,
     ) -> None:
         """Pass on with the best bound, and tell the proof of the incumbent."""
+        if objective is not None:
+            objective = self._known = objective if self._known is None else min(objective, self._known)
         known = [self._bound, bound]
         if self._proof is not None:
             known.append(None if self._proof.bound is None else self._proof.bound.value)
@@ -97,7 +105,8 @@ def first_bounds(
 ) -> list[Bound]:
     """Gilmore-Lawler and projection (4 ms at n = 100), and RLT1 where it is named, in its share of the time.
 
-    A bound that would take half of what is left, or more, is left out: nothing interrupts it once it has begun.
+    A bound that would take half of what is left, or more, is left out. Nothing interrupts eigenvalues once they are
+    begun, so they are worked out on a thread, and forgotten where time runs out meanwhile.
     `gilmore_lawler_s`: its seconds, divided by n^3.
     """
     found: list[Bound] = []
@@ -106,14 +115,37 @@ def first_bounds(
         return deadline.expired() is None and seconds < deadline.remaining_s / 2
 
     if options.wants("gilmore-lawler") and time_for(gilmore_lawler_s * problem.n**3):
-        found.append(gilmore_lawler(problem))
+        on_host = gilmore_lawler is bounds.gilmore_lawler
+        bound = in_time(partial(gilmore_lawler, problem), deadline) if on_host else gilmore_lawler(problem)
+        found += [] if bound is None else [bound]
     if options.wants("projection") and time_for(PROJECTION_S * problem.n**3):
-        bound = bounds.projection(problem)
+        bound = in_time(partial(bounds.projection, problem), deadline)
         found += [] if bound is None else [bound]
     named = options.bounds != "auto" and "rlt1" in options.bounds
-    if named and rlt1.fits(problem) and time_for(RLT1_S * problem.n**4):
-        found.append(_ascended(problem, options, deadline))
+    if named and time_for(RLT1_S * problem.n**4):
+        near = None if problem.integer else rounded(problem)
+        whole = problem if near is None else near.problem
+        if rlt1.fits(whole):
+            bound = _ascended(whole, options, deadline)
+            found.append(bound if near is None else near.bound(bound))
     return found
+
+
+def in_time(work: Callable[[], T], deadline: Deadline) -> T | None:
+    """What `work` returns, or None once the deadline has expired; then it goes on alone to its end, unheard."""
+    result: Future[T] = Future()
+
+    def run() -> None:
+        try:
+            result.set_result(work())
+        except BaseException as error:  # is raised again by whoever waits
+            result.set_exception(error)
+
+    Thread(target=run, daemon=True).start()
+    while not wait([result], timeout=POLL_S).done:
+        if deadline.expired() is not None:
+            return None
+    return result.result()
 
 
 def _ascended(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline) -> Bound:

@@ -43,12 +43,16 @@ class Proof:
         incumbent: (1,) int64, the best objective known to anyone; lower it when the search improves.
         best: a better permutation that the tree met, with its objective; None while there is none.
         bound: the root's bound so far.
+        step: by so much a permutation has to be better than the incumbent for the tree to look for it: what objectives
+            are multiples of, or more by `slack` where the problem is rounded.
     """
 
     def __init__(
-        self, problem: QuadraticAssignment, objective: int, threads: int, plant: Planter | None = None
-    ) -> None:
+        self, problem: QuadraticAssignment, objective: int, threads: int, plant: Planter | None = None,
+        slack: int = 0,
+    ) -> None:  # fmt: skip
         self.problem, self.threads, self._plant = problem, threads, plant
+        self.step = max(1, problem.granularity) if slack == 0 else slack + 1
         self._planted: Tree | None = None
         self.incumbent = np.array([objective], np.int64)
         self.bound: Bound | None = None
@@ -78,7 +82,7 @@ class Proof:
         self._thread.join()
 
     def _run(self) -> None:
-        step = max(1, self.problem.granularity)
+        step = self.step
         ascent = rlt1.Ascent(self.problem)
         while not self._stop[0]:
             ascent.step(lambda: self._stop[0])

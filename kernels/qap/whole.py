@@ -1,7 +1,7 @@
-"""Float data that are integers times powers of two, searched and proved as integers."""
+"""Float data as integers: those that are integers times powers of two exactly, others rounded for a proof."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from math import ldexp
 from typing import TYPE_CHECKING
 
@@ -10,6 +10,7 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.problems import Array, QuadraticAssignment
 from kernels.problems.quadratic import objective_bound
+from kernels.qap.bounds import Bound
 from kernels.solution import Number, Solution, Termination
 
 if TYPE_CHECKING:
@@ -94,6 +95,48 @@ def integers(problem: QuadraticAssignment) -> tuple[QuadraticAssignment, int] | 
     flow, distance, linear = (m.astype(np.int64) for m in parts)
     given = None if problem.linear is None else linear
     return replace(problem, flow=flow, distance=distance, linear=given), exponent
+
+
+@dataclass(frozen=True, eq=False)
+class Rounded:
+    """Float data times powers of two, rounded to integers: flow by 2^a, distance by 2^b, linear costs by 2^(a + b).
+
+    For any permutation, `problem.objective` is within `error` of 2^(a + b) times the objective of the floats: each
+    entry is off by 1/2 at most, so a product by half the size of either factor and 1/4.
+    """
+
+    problem: QuadraticAssignment
+    exponents: tuple[int, int]
+    error: int
+
+    def bound(self, found: Bound) -> Bound:
+        """A bound on the rounded problem as one on the floats."""
+        evidence = found.evidence | {"exponents": np.array(self.exponents)}
+        return Bound(found.name, self.value(int(found.value)), self.value(int(found.value)), evidence)
+
+    def value(self, whole: int) -> float:
+        """What a lower bound on the rounded problem is worth."""
+        return float(np.nextafter(ldexp(float(whole - self.error), -sum(self.exponents)), -np.inf))
+
+
+def rounded(problem: QuadraticAssignment) -> Rounded | None:
+    """Integers whose objectives reach about 2^50; None where flow or distance are zero, or nothing beside linear."""
+    flow, distance = problem.flow, problem.distance
+    linear = np.zeros_like(flow) if problem.linear is None else problem.linear
+    size = float(objective_bound(flow, distance, linear))
+    if not flow.any() or not distance.any() or not 1e-250 < size < 1e250:
+        return None
+    total = 50 - int(np.frexp(size)[1])
+    larger = int(np.frexp(np.abs(flow).max())[1]) - int(np.frexp(np.abs(distance).max())[1])
+    a = (total - larger) // 2
+    exponents = (a, total - a)
+    parts = [np.rint(np.ldexp(m, e)) for m, e in ((flow, a), (distance, total - a), (linear, total))]
+    if not max(float(np.abs(m).max()) for m in parts) < NARROW:
+        return None
+    flow, distance, linear = (m.astype(np.int64) for m in parts)
+    whole = replace(problem, flow=flow, distance=distance, linear=None if problem.linear is None else linear)
+    error = (int(np.abs(flow).sum()) + int(np.abs(distance).sum()) + problem.n**2 + problem.n) // 2 + 1
+    return Rounded(whole, exponents, error)
 
 
 def _unit(matrix: Array) -> int | None:

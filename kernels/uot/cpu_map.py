@@ -13,6 +13,7 @@ from kernels.uot.cpu_answer import answer, plan_rows
 from kernels.uot.cpu_sweeps import make_sweeps
 from kernels.uot.cpu_threads import summed
 from kernels.uot.marginals import Marginals, State
+from kernels.uot.outer import SMALLEST_GAP, STALLED
 from kernels.uot.support import Support
 
 SMALLEST = 1e-30  # a sum that underflowed counts as this
@@ -78,13 +79,17 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
     marginals = Marginals(np, problem, high - low)
     run = _Run(problem, marginals, options.rule == "published", options.storage == "float64")
     termination = Termination.ITERATION_LIMIT
+    best, improved = np.inf, 0
     for done in range(1, options.iterations + 1):
         moved = run.iterate()
         if run.overflowed:
             break
         deadline.report(done)
-        small = moved <= options.tolerance if run.published else run.state().relative_gap <= MARGIN * options.tolerance
-        if end := Termination.CONVERGED if small else deadline.expired():
+        left = moved if run.published else run.state().relative_gap
+        if left < best:
+            best, improved = left, done
+        small = left <= max((1.0 if run.published else MARGIN) * options.tolerance, SMALLEST_GAP)
+        if end := Termination.CONVERGED if small or done - improved >= STALLED else deadline.expired():
             termination = end
             break
     f, g = problem.reg * np.log(run.u), problem.reg * np.log(run.v)

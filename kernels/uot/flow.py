@@ -33,7 +33,7 @@ class Settled:
 def settle(plan: Array, allowed: Array, a: Array, b: Array, late: Callable[[], object]) -> Settled:
     """Make the sums of `plan` (m, n), zero where not `allowed`, those of a and b, in its place."""
     mass = float(a.sum())
-    if _missing(plan, a, b) <= MET * mass:
+    if _missing(plan, a, b) <= MET * (a.size + b.size) * mass:
         return Settled(0.0)
     if _along_tree(plan, allowed, a, b):
         return Settled(_missing(plan, a, b))
@@ -88,7 +88,7 @@ def _spanning_tree(plan: Array, allowed: Array) -> tuple[list[int], Array]:
 def _along_paths(plan: Array, allowed: Array, a: Array, b: Array, late: Callable[[], object]) -> Settled:
     """Send the rest of a and b along augmenting paths until nothing is missing, no path is left, or it is late."""
     rest_a, rest_b = a - plan.sum(axis=1), b - plan.sum(axis=0)
-    small = MET * float(a.sum()) / (a.size + b.size)
+    small = MET * float(a.sum()) / 2
     _fill(plan, allowed, rest_a, rest_b, small)
     for _ in range(8 * (a.size + b.size)):
         if not (rest_a > small).any() or late():

@@ -1,5 +1,6 @@
 """MAP-UOT on the GPU as published: launches of map_uot.cu, with its rule and with the corrected one."""
 
+import math
 from typing import Any
 
 import cupy as cp
@@ -12,6 +13,7 @@ from kernels.uot.gpu_answer import answer
 from kernels.uot.gpu_launch import LOG2E
 from kernels.uot.gpu_upload import upload
 from kernels.uot.marginals import Marginals
+from kernels.uot.outer import SMALLEST_GAP, STALLED
 from kernels.uot.support import Support, costs
 
 SAFE = 0.8  # of the tolerance is aimed at: the certificate adds what rounding may hide
@@ -85,7 +87,7 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
     plan = Plan(cost, problem.a, problem.b, marginals.weight_a, marginals.weight_b, problem.reg)
     powers = marginals.damping(0, problem.reg), marginals.damping(1, problem.reg)
     termination = Termination.ITERATION_LIMIT
-    done, reached = 0, None
+    done, reached, best, improved = 0, None, math.inf, 0
     while not reached and done < options.iterations:
         steps = min(LOOK, options.iterations - done) if done else 1
         for _ in range(steps):
@@ -94,12 +96,17 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
         f, g = (problem.reg * cp.log(s.astype(cp.float64)) for s in (plan.u, plan.v[: plan.n]))
         if published:
             moved = max(float(abs(plan.row_factor - 1).max()), float(abs(plan.column_factor[: plan.n] - 1).max()))
-            reached = Termination.CONVERGED if moved <= options.tolerance else None
+            left, reached = moved, Termination.CONVERGED if moved <= options.tolerance else None
         else:
             sums = cp.maximum(plan.column_sum[: plan.n].astype(cp.float64), 1e-300)
             state = marginals.evaluate(f, g, problem.reg * (cp.log(sums) - marginals.log_weight_b) - g, problem.reg)
-            reached = Termination.GAP_REACHED if state.relative_gap <= SAFE * options.tolerance else None
+            left = state.relative_gap
+            reached = Termination.GAP_REACHED if left <= SAFE * options.tolerance else None
             f, g = state.f, state.g
+        if left < best:
+            best, improved = left, done
+        if left <= SMALLEST_GAP or done - improved >= STALLED:
+            reached = reached or Termination.CONVERGED
         deadline.report(done)
         reached = reached or deadline.expired()
         termination = reached or termination

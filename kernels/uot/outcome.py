@@ -17,7 +17,7 @@ from kernels.uot.flow import settle
 from kernels.uot.repair import Entries, Repair, line_potentials, repair
 from kernels.uot.support import Support
 
-LARGEST_LOG = 80.0  # of an entry in float32, and of sums of many
+LARGEST_LOG_32, LARGEST_LOG_64 = 80.0, 650.0  # of entries whose sums do not overflow
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,9 @@ def outputs(
     blocked = bool(exact.all()) and problem.cost is not None and bool(np.isposinf(problem.cost.max()))
     # Rounding to float32 moves some 1e-8 of the mass, which exact marginals and fine tolerances can see.
     coarse = given.dtype == np.float32 and options.tolerance >= 1e-7 and not exact.any()
-    dtype = np.dtype(np.float32 if coarse and _fits_float32(problem, f, g) else np.float64)
+    dtype = np.dtype(np.float32 if coarse and _largest_log(problem, f, g) < LARGEST_LOG_32 else np.float64)
     plan = np.empty(problem.shape, dtype) if whole or blocked else None
+    f = _bounded(problem, f, g)
     f, g, entries, fix = _repaired(problem, f, g, writer, dtype, plan, not blocked)
     found = _Found(problem, min(options.top_k, problem.shape[1]), writer, not whole)
     for some in _parts(problem, writer):
@@ -120,14 +121,20 @@ def _repaired(
     return f, g, entries, fix
 
 
-def _fits_float32(problem: UnbalancedTransport, f: Array, g: Array) -> bool:
-    """True where no entry of P(f, g) can overflow in float32."""
+def _bounded(problem: UnbalancedTransport, f: Array, g: Array) -> Array:
+    """f, lower by a constant where a first answer is so far off that an entry of P(f, g) could overflow."""
+    over = _largest_log(problem, f, g) - LARGEST_LOG_64
+    return f - over * problem.reg if 0 < over < np.inf else f
+
+
+def _largest_log(problem: UnbalancedTransport, f: Array, g: Array) -> float:
+    """A bound on the logarithms of the entries of P(f, g)."""
     tops = []
     for masses, potential in ((problem.a, f), (problem.b, g)):
         held = (masses > 0) & np.isfinite(potential)
         weight = np.log(masses[held]) if problem.reference == "product" else 0.0
         tops.append(float((potential[held] / problem.reg + weight).max(initial=-np.inf)))
-    return sum(tops) - problem.cost_bounds[0] / problem.reg < LARGEST_LOG
+    return sum(tops) - problem.cost_bounds[0] / problem.reg
 
 
 def _parts(problem: UnbalancedTransport, writer: Writer) -> Iterator[slice]:

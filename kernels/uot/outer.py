@@ -76,8 +76,9 @@ class Anderson:
     are the weights: on a quadratic this is then GMRES with a short memory.
     """
 
-    def __init__(self, xp: Any, size: int, memory: int) -> None:
+    def __init__(self, xp: Any, size: int, memory: int, reg: float) -> None:
         self.xp, self.memory = xp, memory
+        self.unit = 2.0 ** math.frexp(reg)[1]  # of residuals, whose squares stay in range whatever the costs' scale
         self.steps = xp.empty((memory, size))
         self.residuals = xp.empty((memory, size))
         self.reset()
@@ -93,7 +94,7 @@ class Anderson:
         if self.last is not None and self.memory:
             slot = self.count % self.memory
             self.steps[slot] = mapped - self.last[0]
-            self.residuals[slot] = residual - self.last[1]
+            self.residuals[slot] = (residual - self.last[1]) / self.unit
             self.count += 1
         self.last = mapped, residual
         kept = min(self.count, self.memory)
@@ -106,7 +107,7 @@ class Anderson:
         if not (0 < size < math.inf):
             return mapped
         normal += RIDGE * size * self.xp.eye(kept)
-        return mapped - self.xp.linalg.solve(normal, weighted @ residual) @ self.steps[:kept]
+        return mapped - self.xp.linalg.solve(normal, weighted @ (residual / self.unit)) @ self.steps[:kept]
 
 
 def schedule(reg: float, spread: float, warm: bool) -> list[float]:
@@ -176,7 +177,7 @@ class _Stage:
     def run(self, g: Vector, numbers: range) -> Outcome:
         """Sweep from g; `numbers` are those of the sweeps, the last the limit."""
         rules, zeros = self.rules, self.marginals.xp.zeros_like
-        anderson = Anderson(self.marginals.xp, g.shape[0], rules.memory)
+        anderson = Anderson(self.marginals.xp, g.shape[0], rules.memory, self.reg)
         before = fallback = None
         rejected = 0
         self.improved = numbers[0]
@@ -189,7 +190,7 @@ class _Stage:
                 if self.plain:
                     end = Termination.CONVERGED
                 else:  # from the highest point on by plain steps, which never lose dual value
-                    anderson, g = Anderson(self.marginals.xp, g.shape[0], 0), self.peak
+                    anderson, g = Anderson(self.marginals.xp, g.shape[0], 0, self.reg), self.peak
                     self.plain, self.improved, before, fallback = True, number, None, None
                     continue
             if end or number == numbers[-1]:

@@ -20,7 +20,7 @@ from kernels.uot.support import costs, flipped
 
 LOST = 1e-100  # of its mass: a line whose sum is below it has underflowed, above its inverse overflowed
 BLOCK = 1 << 20  # entries of lines in work at a time
-MET = 2.0**-48  # of the mass: what is missing by less is rounding
+MET = 2.0**-52  # of the mass, a line: what is missing by less is rounding
 Vector = Any  # numpy.ndarray or cupy.ndarray, float64
 Entries = Callable[[slice], Any]
 
@@ -97,7 +97,7 @@ def _round(
         carried += scaled.rows[part] @ block
     rest_a, rest_b = xp.maximum(rest_a, 0), xp.maximum(b - carried, 0)
     missing = float(rest_b.sum())
-    if not spreads or max(missing, float(rest_a.sum())) <= MET * float(a.sum()) or not missing:
+    if not spreads or max(missing, float(rest_a.sum())) <= MET * (a.size + b.size) * float(a.sum()) or not missing:
         return scaled
     return replace(scaled, rest_a=rest_a, rest_b=rest_b / missing)
 

@@ -20,7 +20,7 @@ SEVERE = ("wrong", "misleading", "refused")
 ALLOWED_S = 0.5
 """Beyond the time limit before an answer counts as slow, first answer and certificate of a small problem included."""
 OF_WRONG = ("answer", "objective", "infeasible", "permitted")
-UNFINISHED = ("time_limit", "iteration_limit", "stopped")
+CLAIMS = ("optimal", "gap_reached", "infeasible")
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,8 @@ def _kind(case: Case, claim: Claim, statement: Statement, beyond: list[Any]) -> 
     name = statement.name.split(": ")[-1]
     if name in OF_WRONG:
         return "wrong"
+    if name == "neighbours" and claim.termination not in CLAIMS:
+        return ""  # the words say so, and claim nothing
     if name == "objective close":
         return "unshown"
     if name == "bound":

@@ -1,6 +1,7 @@
 """Many processes, one share of the cases each; a process that hangs or dies is a finding, and is replaced."""
 
 import multiprocessing as mp
+import os
 import queue
 import time
 from collections import Counter
@@ -16,6 +17,8 @@ SHARES = {"lap": 5, "auction": 5, "uot": 4, "qap": 1}
 """Cases of each solver in a round; a case of qap costs the most time."""
 HANGS_S = 90.0
 BATCH = 50
+LOST = 70
+"""Exit status of a process whose GPU answers no more."""
 KEPT = 400
 """Failing cases of which more than a count is sent."""
 
@@ -104,12 +107,28 @@ def work(plan: Plan, worker: int, first: int, seconds: float, at: Any, out: Any)
             break
         at.value = k
         try_case(plan, k, tally)
+        if plan.device == "gpu" and device_is_lost():
+            out.put((worker, tally))
+            out.close()
+            out.join_thread()
+            os._exit(LOST)  # as a worker's child does: no further call of this process can succeed
         if tally.cases >= BATCH:
             out.put((worker, tally))
             tally = Tally()
     at.value = -1
     out.put((worker, tally))
     out.put((worker, None))
+
+
+def device_is_lost() -> bool:
+    """Whether the last case broke this process's CUDA context."""
+    import cupy
+
+    try:
+        cupy.cuda.runtime.deviceSynchronize()
+    except cupy.cuda.runtime.CUDARuntimeError:
+        return True
+    return False
 
 
 def warm_up(plan: Plan) -> None:
@@ -163,6 +182,9 @@ class Pool:
             if not died and (time.time() - since < HANGS_S or at.value < 0):
                 continue
             k = at.value
+            if died and process.exitcode == LOST:  # its case is counted
+                self._start(worker, k + 1, max(0.0, self.plan.seconds - whole.seconds))
+                continue
             why = f"the process died with {process.exitcode}" if died else f"no answer after {HANGS_S:g} s"
             process.kill()
             process.join()

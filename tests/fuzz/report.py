@@ -91,8 +91,10 @@ def keep(plan: Plan, failures: list[Failure], folder: Path, seconds: float) -> s
     """Shrink the first of some like failures, keep it as a regression, and say how to reproduce it."""
     failure = failures[0]
     case = case_of(plan, failure.k)
-    if failure.kind in ("mutation", "scale", "slow") or plan.url:
-        return f"case {failure.k} of seed {plan.seed}: {failure.why}\n{as_python(case)}"
+    if (
+        failure.kind in ("mutation", "scale", "slow") or plan.url or "CUDA" in failure.why
+    ):  # which would end this process
+        return f"case {failure.k} of seed {plan.seed}: {failure.why}\n{_runs(plan, case)}"
 
     def fails(smaller: Case) -> bool:
         return any(_alike(v, failure) for v in verdicts(plan, smaller)[1])
@@ -104,7 +106,11 @@ def keep(plan: Plan, failures: list[Failure], folder: Path, seconds: float) -> s
     name = f"{failure.solver}-{hashlib.sha256(text.encode()).hexdigest()[:8]}.json"
     folder.mkdir(parents=True, exist_ok=True)
     (folder / name).write_text(text + "\n")
-    return f"{failure.kind}: {why}\nkept as {name} (case {failure.k} of seed {plan.seed})\n{as_python(small)}"
+    return f"{failure.kind}: {why}\nkept as {name} (case {failure.k} of seed {plan.seed})\n{_runs(plan, small)}"
+
+
+def _runs(plan: Plan, case: Case) -> str:
+    return as_python(case).replace('"cpu"', f'"{plan.device}"')
 
 
 def _alike(verdict: Verdict, failure: Failure) -> bool:

@@ -27,12 +27,16 @@ def scaled_case(case: Case, seed: int) -> tuple[Case, int] | None:
     inputs, options = SCALED[case.solver]
     if "x" in case.inputs or case.time_limit_s is not None or "iteration_limit" in case.options:
         return None
+    if case.solver == "uot" and not {"reg", "reg_m"} <= case.options.keys():
+        return None  # the defaults have a unit, too
     if case.solver == "qap" and case.inputs["distance"].dtype.kind != "f":
         return None
     there = {name: case.inputs[name] for name in inputs if name in case.inputs}
     arrays = [value.values if isinstance(value, Csr) else value for value in there.values()]
     if any(array.dtype.kind != "f" for array in arrays) or not arrays:
         return None
+    if case.options.get("storage", "auto") not in ("auto", "float64"):
+        arrays = [np.clip(array, -1e38, 1e38).astype(np.float32) for array in arrays]
     low, high = _room([*arrays, np.array(_numbers(case, options))])
     if not low <= 0 <= high:
         return None  # as it is given it is not normal

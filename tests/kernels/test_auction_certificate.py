@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Array, Certificate, Csr, Deadline, Solution, Termination, solve_and_prove
+from kernels import SOLVERS, Array, Certificate, Csr, Deadline, Device, Solution, Termination, solve_and_prove
 from tests.instances import auction as instances
 from tests.instances.auction_strange import KINDS, Strange, strange
 from tests.oracles import auction as oracle
@@ -16,9 +16,11 @@ CARD = SOLVERS["auction"]
 ENDS = (Termination.OPTIMAL, Termination.GAP_REACHED, Termination.CONVERGED)
 
 
-def answer(inputs: dict[str, Any], limit: float | None = None, **given: Any) -> tuple[Solution, Certificate]:
+def answer(
+    device: Device, inputs: dict[str, Any], limit: float | None = None, **given: Any
+) -> tuple[Solution, Certificate]:
     options = CARD.options(**given)
-    return solve_and_prove(CARD, CARD.build(inputs, options), options, Deadline(limit), "cpu")
+    return solve_and_prove(CARD, CARD.build(inputs, options), options, Deadline(limit), device)
 
 
 def hold_to(case: Strange, solution: Solution, certificate: Certificate, note: Any) -> None:
@@ -48,11 +50,11 @@ def hold_to(case: Strange, solution: Solution, certificate: Certificate, note: A
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_strange_problems_end_as_exact_arithmetic_says(kind: str) -> None:
+def test_strange_problems_end_as_exact_arithmetic_says(kind: str, device: Device) -> None:
     loose = 0
     for seed in range(90):
         case = strange(seed, kind)
-        solution, certificate = answer(case.inputs, **case.options)
+        solution, certificate = answer(device, case.inputs, **case.options)
         hold_to(case, solution, certificate, (kind, seed))
         assert solution.termination in (*ENDS, Termination.INFEASIBLE)
         loose += solution.termination is Termination.CONVERGED
@@ -60,10 +62,10 @@ def test_strange_problems_end_as_exact_arithmetic_says(kind: str) -> None:
 
 
 @pytest.mark.parametrize("limit", [0.0, 1e-4])
-def test_no_time_costs_neither_answer_nor_bound(limit: float) -> None:
+def test_no_time_costs_neither_answer_nor_bound(limit: float, device: Device) -> None:
     for seed in range(150):
         case = strange(1000 + seed)
-        solution, certificate = answer(case.inputs, limit, **case.options)
+        solution, certificate = answer(device, case.inputs, limit, **case.options)
         hold_to(case, solution, certificate, seed)
 
 
@@ -117,7 +119,7 @@ def test_a_power_of_two_changes_nothing(k: int) -> None:
             continue
         if k < 0 and case.options.get("epsilon", 1.0) < 1e-10:
             continue
-        one, two = (answer(*scaled_inputs(case, shift)[:1], **scaled_inputs(case, shift)[1]) for shift in (0, k))
+        one, two = (answer("cpu", *scaled_inputs(case, shift)[:1], **scaled_inputs(case, shift)[1]) for shift in (0, k))
         assert one[0].termination is two[0].termination, seed
         np.testing.assert_array_equal(one[0].arrays["assignment"], two[0].arrays["assignment"])
         if one[0].termination is not Termination.INFEASIBLE:

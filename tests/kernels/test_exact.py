@@ -42,7 +42,7 @@ def test_a_right_answer_has_nothing_refuted() -> None:
         ({"arrays": {**ARRAYS, "assignment": np.array([1, 0, 3])}}, {"answer"}),
         ({"arrays": {**ARRAYS, "assignment": np.array([0, 1, 2])}}, {"objective", "gap"}),
         ({"arrays": {**ARRAYS, "v": np.array([2, 1, 1]), "u": np.array([1, 1, 1])}}, {"bound"}),
-        ({"arrays": {**ARRAYS, "v": np.array([np.nan, 0, 1])}}, {"bound"}),
+        ({"arrays": {**ARRAYS, "v": np.array([np.nan, 0, 1]), "u": np.full(3, np.inf)}}, {"bound"}),
         ({"termination": "infeasible", "arrays": NO_ROOM}, {"infeasible"}),
     ],
 )  # fmt: skip

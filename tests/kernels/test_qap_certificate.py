@@ -10,12 +10,13 @@ import pytest
 
 from kernels import FORBIDDEN, SOLVERS, Array, Certificate, Deadline, Solution, Termination, solve_and_prove
 from kernels.certificates import rounded
-from kernels.certificates.quadratic_bounds import _product, _product_down, gilmore_lawler, rlt1
+from kernels.certificates.quadratic_bounds import _product, _product_down, gilmore_lawler, rlt1, rlt1_rounded
 from kernels.certificates.quadratic_exact import Every, objective_up, whole
 from kernels.certificates.quadratic_spectrum import projection
 from kernels.problems import QuadraticAssignment
 from kernels.qap import bounds
 from kernels.qap.rlt1 import Ascent, fits
+from kernels.qap.whole import rounded as rounded_data
 from tests.instances import quadratic as instances
 from tests.instances import quadratic_wild as wild
 from tests.oracles import quadratic_exact as oracle
@@ -49,23 +50,29 @@ def evidence_of(problem: QuadraticAssignment) -> dict[str, dict[str, Array]]:
         for bound in (bounds.gilmore_lawler(problem), bounds.projection(problem)):
             if bound is not None:
                 found[bound.name] = bound.evidence
-    if problem.integer and fits(problem):
-        ascent = Ascent(problem)
+    near = None if problem.integer else rounded_data(problem)
+    ascended = problem if near is None else near.problem
+    if fits(ascended):
+        ascent = Ascent(ascended)
         for _ in range(3):
             ascent.step()
-        found["rlt1"] = ascent.bound().evidence
+        found["rlt1"] = (ascent.bound() if near is None else near.bound(ascent.bound())).evidence
     return found
 
 
 def checked(problem: QuadraticAssignment, evidence: dict[str, dict[str, Array]]) -> dict[str, Fraction]:
     """Every bound, in int64 where that fits and in float64 for floats, as fractions."""
-    found, data = {}, whole(problem)
+    found: dict[str, Fraction] = {}
+    data = whole(problem)
     for form in [data] if problem.integer or data is None else [data, None]:
         for name in (*bounds.NAMES, "projection", "rlt1"):
             own = evidence.get(name, {})
             value: Any = None
             if name == "projection":
                 value = projection(problem, form, own)
+            elif name == "rlt1" and "exponents" in own:
+                exact = rlt1_rounded(problem, own)
+                found |= {} if exact is None else {"rlt1, rounded": exact}
             elif name == "rlt1":
                 value = None if form is None else rlt1(problem, form, own)
             else:
@@ -175,6 +182,28 @@ def test_evidence_of_an_ascent_is_worth_its_bound() -> None:
     assert rlt1(problem, data, missing) is None
     assert rlt1(problem, data, {**bound.evidence, "scale": np.array(2**60)}) is None
     assert rlt1(problem, data, {**bound.evidence, "scale": np.array(0)}) is None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_floats_are_bounded_and_searched_through_by_rounded_integers(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    flow, distance, linear = rng.normal(size=(3, 9, 9)) * 10.0 ** rng.integers(-90, 90, (3, 1, 1))
+    linear = linear / np.abs(linear).max() * np.abs(flow).max() * np.abs(distance).max()
+    if seed % 2:
+        linear[rng.random((9, 9)) < 0.3] = np.inf
+    problem, solution, certificate = prove({"flow": flow + flow.T, "distance": distance, "linear": linear}, 20.0)
+    every = Every(problem)
+    least = every.least()
+    assert least is not None
+    best = Fraction(least) * Fraction(2) ** every.exponent
+    assert solution.termination is Termination.CONVERGED
+    assert oracle.objective(problem, solution.arrays["permutation"]) == best
+    assert "branch and bound" in solution.facts["bounds"]
+    assert certificate.bound is not None
+    claimed = Fraction(max(certificate.bound, certificate.facts.get("claimed_bound", certificate.bound)))
+    assert certificate.facts["bounds_checked"]["rlt1"] <= claimed <= best
+    assert best - claimed <= abs(best) / 10**4
+    assert all(Fraction(value) <= best for value in solution.facts["bounds"].values())
 
 
 def test_mutated_answers_do_not_hold_or_show_their_gap() -> None:

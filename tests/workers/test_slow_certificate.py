@@ -21,10 +21,10 @@ if "workers.child" in sys.orig_argv:
     card = SOLVERS["lap"]
 
     def certify(problem, solution, progress=lambda fraction: None):
-        for step in range(40 if problem.weights.size > 1 and problem.weights[0, 0] < 100 else 0):
+        for step in range(80 if problem.weights.size > 1 and problem.weights[0, 0] < 100 else 0):
             time.sleep(0.1)
             if problem.weights[0, 0] == 1:
-                progress((step + 1) / 40)
+                progress((step + 1) / 80)
         return card.certify(problem, solution)
 
     def build(inputs, options):
@@ -75,7 +75,7 @@ def test_a_certificate_that_hangs_is_not(service: Service) -> None:
     assert failed.state is State.FAILED
     assert failed.error is not None
     assert failed.error["code"] == "deadline"
-    assert time.monotonic() - start < 3.9
+    assert time.monotonic() - start < 7.5
 
 
 def test_a_stop_does_not_cut_a_certificate_short(service: Service) -> None:

@@ -75,24 +75,30 @@ def problems_of(claim: Claim, count: int) -> list[Claim]:
     listed = claim.facts.get("problems")
     if not isinstance(listed, dict):
         raise KeyError("the certificate's facts list no problems")
-    names = ("terminations", "objectives", "bounds", "gaps")
-    rows = zip(*(listed[name] for name in names), strict=True)
-    left = listed.get("violations") or [None] * count
-    found = [Claim(*row, None, worst, {}) for row, worst in zip(rows, left, strict=True)]
-    if len(found) != count:
-        raise KeyError(f"the certificate's facts list {len(found)} problems of {count}")
-    return found
+    if len(listed["terminations"]) != count:
+        raise KeyError(f"the certificate's facts list {len(listed['terminations'])} problems of {count}")
+    return [
+        Claim(
+            termination=listed["terminations"][k],
+            objective=listed["objectives"][k],
+            bound=listed["bounds"][k],
+            gap_abs=listed["gaps"][k],
+            gap_rel=None,
+            max_violation=listed.get("violations", [None] * count)[k],
+            arrays={},
+        )
+        for k in range(count)
+    ]
 
 
 def _own(name: str, array: Array, k: int, rows: int, columns: int) -> Array:
     """A problem's part of an array of a batch, without what pads it to the largest problem."""
-    if name.endswith("_finer"):
-        return array[:, k, : columns if name.startswith("v") else rows]
     if name.startswith("hall_"):
-        return np.flatnonzero(array[k])
-    if name in ("u", "v", "assignment"):
-        return array[k, : columns if name == "v" else rows]
-    return array[k]
+        return np.flatnonzero(array[k, : columns if name == "hall_cols" else rows])
+    own: Array = array[:, k] if name.endswith("_finer") else array[k]
+    if name in ("assignment", "u", "v", "u_finer", "v_finer"):
+        return own[..., : columns if name.startswith("v") else rows]
+    return own
 
 
 def _zeros(inputs: Inputs) -> Array:

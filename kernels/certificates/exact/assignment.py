@@ -42,13 +42,12 @@ def check(inputs: Inputs, maximize: bool, claim: Claim) -> list[Statement]:
     if wrong:
         return [Statement("answer", False, wrong)]
     u, v = (_in_words(claim, name) for name in "uv")
-    finite = bool(np.isfinite(u).all() and np.isfinite(v).all())  # other duals bound nothing
-    (matrix, *words), shift = dyadic(cost, *((u, v) if finite else (np.zeros_like(u), np.zeros_like(v))))
+    (matrix, *words), shift = dyadic(cost, u, v)
     rows, columns = ([sum(x) for x in zip(*side, strict=True)] for side in words)
     said = [Statement("answer", True, f"{len(taken)} pairs, no column twice, none forbidden")]
     objective = total(cost, taken) if len(taken) == min(cost.shape) else None
     said.append(stated_objective(claim, objective, size(cost, taken), len(taken)))
-    bounds = dual_bounds(matrix, rows, columns, maximize) if finite else []
+    bounds = dual_bounds(matrix, rows, columns, maximize)
     said.append(stated_bound(claim, [Fraction(bound, 2**shift) for bound in bounds], maximize))
     said += gap_statements(claim, objective, maximize)
     if claim.optimal:
@@ -60,9 +59,10 @@ def check(inputs: Inputs, maximize: bool, claim: Claim) -> list[Statement]:
 
 
 def _in_words(claim: Claim, name: str) -> Array:
-    """Duals as sums of words (n_words, n): more than one where float64 is too coarse for them."""
+    """Duals as sums of words (n_words, n), several where float64 is too coarse. What is no number counts as 0."""
     first, finer = claim.arrays[name], claim.arrays.get(f"{name}_finer")
-    return first[None] if finer is None else np.concatenate([first[None], finer])
+    words = first[None] if finer is None else np.concatenate([first[None], finer])
+    return np.where(np.isfinite(words), words, 0) if words.dtype.kind == "f" else words
 
 
 def pairing(cost: Array, assignment: Sequence[int]) -> tuple[list[tuple[int, int]], str]:

@@ -5,7 +5,7 @@ greatest. For any prices p >= 0, sum_j p_j + sum_i max(reject_i, max_j b_ij - p_
 """
 
 from fractions import Fraction
-from math import isqrt
+from math import floor, isfinite, isqrt
 from typing import Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from kernels.certificates.exact.statement import (
 )
 from kernels.problems.arrays import Array, Csr
 
+Point = list[Fraction]
 Rows = list[dict[int, Fraction]]
 """By row: its permitted columns and their benefits."""
 
@@ -39,18 +40,21 @@ def check(inputs: Inputs, options: dict[str, Any], claim: Claim) -> list[Stateme
     if wrong:
         return [Statement("answer", False, wrong)]
     missing = sum(one is None for one in worth)
-    said = [Statement("answer", True, f"{len(worth) - missing} rows are settled, {missing} are not; no column twice")]
+    named = claim.arrays.get("neighbours")
+    said = [] if named is None else [_nearest(inputs, options, named)]
+    said.append(
+        Statement("answer", True, f"{len(worth) - missing} rows are settled, {missing} are not; no column twice")
+    )
     objective = None if missing else sum((one for one in worth if one is not None), Fraction(0))
     magnitude = sum((abs(one) for one in worth if one is not None), Fraction(0))
     said.append(_objective(claim, objective, magnitude * (len(worth) + 1) / 2**53 + slack))
     exact = all(array.dtype.kind == "i" for array in data)
-    finite = bool(np.isfinite(prices).all())
-    bound = price_bound(rows, [rational(p) for p in prices.tolist()], reject) if finite else None
-    shown = [] if bound is None else [Fraction(bound.__floor__()) if exact else bound - slack]
+    bounds = [price_bound(rows, given, reject) for given in known_prices(prices, exact)]
+    shown = [Fraction(floor(bound)) if exact else bound - slack for bound in bounds if bound is not None]
     said.append(stated_bound(claim, shown, maximize=True))
     said += gap_statements(claim, None if objective is None else objective + slack, maximize=True)
     if claim.optimal:
-        duals = _duals(claim, assignment)
+        duals = max(_duals(claim, assignment), _tightened(rows, known_prices(prices, False)[0], assignment, reject))
         said.append(earned(claim, magnitude + duals, _smallest(rows, reject), *data))
     if claim.termination == "gap_reached":
         said.append(_within(claim, len(worth)))
@@ -72,23 +76,26 @@ def benefits(inputs: Inputs, options: dict[str, Any], claim: Claim) -> tuple[Row
 
 
 def _distances(inputs: Inputs, options: dict[str, Any], claim: Claim) -> tuple[Rows, list[Array], Fraction]:
-    """Benefits of points: minus each distance, whose float64 value is within (d + 2) 2^-53 of it, relatively."""
-    x, y = inputs["x"], inputs["y"]
-    assert not isinstance(x, Csr)
-    assert not isinstance(y, Csr)
-    metric = options.get("metric") or "sqeuclidean"
+    """Benefits of points: minus each distance, of the named neighbours alone where there are such; roots to 2^-120."""
+    points_x, points_y, metric = _clouds(inputs, options)
     near = claim.arrays.get("neighbours")
-    points_x, points_y = (([[Fraction(c) for c in point] for point in cloud.tolist()]) for cloud in (x, y))
     rows: Rows = []
     for i, p in enumerate(points_x):
         columns = range(len(points_y)) if near is None else near[i].tolist()
         rows.append({j: -_distance(p, points_y[j], metric) for j in columns})
     most = sum((max((abs(b) for b in row.values()), default=Fraction(0)) for row in rows), Fraction(0))
-    lost = Fraction(x.shape[1] * len(rows), 2**530 if metric == "euclidean" else 2**1070)  # squares that underflow
-    return rows, [np.zeros(0)], most * (x.shape[1] + 4) / 2**52 + lost
+    return rows, [np.zeros(0)], most / 2**110 if metric == "euclidean" else Fraction(0)
 
 
-def _distance(p: list[Fraction], q: list[Fraction], metric: str) -> Fraction:
+def _clouds(inputs: Inputs, options: dict[str, Any]) -> tuple[list[Point], list[Point], str]:
+    x, y = inputs["x"], inputs["y"]
+    assert not isinstance(x, Csr)
+    assert not isinstance(y, Csr)
+    points_x, points_y = ([[Fraction(c) for c in point] for point in cloud.tolist()] for cloud in (x, y))
+    return points_x, points_y, options.get("metric") or "sqeuclidean"
+
+
+def _distance(p: Point, q: Point, metric: str) -> Fraction:
     steps = [abs(a - b) for a, b in zip(p, q, strict=True)]
     if metric == "cityblock":
         return sum(steps, Fraction(0))
@@ -97,6 +104,20 @@ def _distance(p: list[Fraction], q: list[Fraction], metric: str) -> Fraction:
         return squared
     places = 2**240  # the root of a fraction to 2^-120 of it
     return Fraction(isqrt(squared.numerator * squared.denominator * places), squared.denominator * 2**120)
+
+
+def _nearest(inputs: Inputs, options: dict[str, Any], named: Array) -> Statement:
+    """Whether no column that was left out is nearer than one that was named, by more than distances in float64 lose."""
+    points_x, points_y, metric = _clouds(inputs, options)
+    for i, p in enumerate(points_x):
+        columns = set(named[i].tolist())
+        away = [_distance(p, q, metric) for q in points_y]
+        rest = [d for j, d in enumerate(away) if j not in columns]
+        if len(columns) < named.shape[1]:
+            return Statement("neighbours", False, f"row {i} names a column twice")
+        if rest and max(away[j] for j in columns) > min(rest) * (1 + Fraction(len(p) + 8, 2**50)):
+            return Statement("neighbours", False, f"row {i} has a nearer column that is not named")
+    return Statement("neighbours", True, f"each row's {named.shape[1]} columns are its nearest")
 
 
 def pairs(rows: Rows, assignment: list[int], reject: list[Any] | None) -> tuple[list[Fraction | None], str]:
@@ -110,6 +131,17 @@ def pairs(rows: Rows, assignment: list[int], reject: list[Any] | None) -> tuple[
         return [], "a pair is not permitted"
     free = [None if reject is None else Fraction(price) for price in reject or [0] * len(rows)]
     return [free[i] if j == -1 else rows[i][j] for i, j in enumerate(assignment)], ""
+
+
+def known_prices(prices: Array, exact: bool) -> list[list[Fraction]]:
+    """The prices, 0 for what is no number; on integers also as multiples of 2^-k, which bound as well as any others.
+
+    An integer optimum lets a bound be rounded down, so a price that is a little better can show one less.
+    """
+    given = [Fraction(p) if isfinite(p) else Fraction(0) for p in prices.tolist()]
+    if not exact or prices.dtype.kind == "i":
+        return [given]
+    return [given, *([Fraction(round(p * 2**k), 2**k) for p in given] for k in range(51))]
 
 
 def price_bound(rows: Rows, prices: list[Fraction], reject: Array | None) -> Fraction | None:
@@ -139,6 +171,16 @@ def _duals(claim: Claim, assignment: list[int]) -> Fraction:
     profits, prices = (claim.arrays[name].tolist() for name in ("profits", "prices"))
     terms = [abs(Fraction(profits[i])) + (abs(Fraction(prices[j])) if j >= 0 else 0) for i, j in enumerate(assignment)]
     return sum(terms, Fraction(0))
+
+
+def _tightened(rows: Rows, prices: list[Fraction], assignment: list[int], reject: Array | None) -> Fraction:
+    """The same with the profits that the prices allow at best."""
+    size = Fraction(0)
+    for i, row in enumerate(rows):
+        offers = [b - max(prices[j], Fraction(0)) for j, b in row.items()]
+        offers += [] if reject is None else [Fraction(reject.tolist()[i])]
+        size += abs(max(offers, default=Fraction(0))) + (abs(prices[assignment[i]]) if assignment[i] >= 0 else 0)
+    return size
 
 
 def _smallest(rows: Rows, reject: Array | None) -> Fraction:

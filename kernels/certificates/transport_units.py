@@ -1,0 +1,61 @@
+"""A transport problem in units in which reg is near 1, so that no product of its certificate leaves float64's range.
+
+Costs, reg, reg_m and potentials are multiplied by one power of two, exactly wherever they stay normal; points by it or
+by its root. The objective and its bound are multiplied back.
+"""
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from kernels.certificates.rounded import mul_down, mul_up
+from kernels.problems.arrays import Array
+from kernels.problems.transport import UnbalancedTransport
+from kernels.solution import Certificate, Number
+
+FAR = 64  # powers of two that reg may be from 1
+
+
+def near_one(
+    problem: UnbalancedTransport, arrays: Mapping[str, Array]
+) -> tuple[UnbalancedTransport, Mapping[str, Array], int]:
+    """The problem and its arrays with costs times 2^-power, and the power, an even one."""
+    power = 2 * (math.frexp(problem.reg)[1] // 2)
+    if abs(power) <= FAR:
+        return problem, arrays, 0
+    root = power if problem.metric == "euclidean" else power // 2
+    points = {
+        name: np.ldexp(p.astype(np.float64), -root) for name, p in (("x", problem.x), ("y", problem.y)) if p is not None
+    }
+    scaled = replace(
+        problem,
+        cost=None if problem.cost is None else np.ldexp(problem.cost.astype(np.float64), -power),
+        reg=math.ldexp(problem.reg, -power),
+        reg_m=(math.ldexp(problem.reg_m[0], -power), math.ldexp(problem.reg_m[1], -power)),
+        **points,
+    )
+    potentials = {name: np.ldexp(np.asarray(arrays[name], np.float64), -power) for name in ("f", "g") if name in arrays}
+    return scaled, dict(arrays) | potentials, power
+
+
+def back(certificate: Certificate, power: int) -> Certificate:
+    """The certificate in the problem's own units, rounded to the weak side where they leave the normal numbers."""
+    if not power:
+        return certificate
+    return replace(
+        certificate,
+        objective=_times(certificate.objective, power, 1),
+        bound=_times(certificate.bound, power, -1),
+        gap_abs=_times(certificate.gap_abs, power, 1),
+    )
+
+
+def _times(value: Number | None, power: int, side: int) -> float | None:
+    if value is None:
+        return None
+    half = power // 2
+    for part in (half, power - half):
+        value = float((mul_up if side > 0 else mul_down)(value, 2.0**part))
+    return value if math.isfinite(value) else None

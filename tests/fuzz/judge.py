@@ -99,8 +99,8 @@ def _kind(case: Case, claim: Claim, statement: Statement, beyond: list[Any]) -> 
         return "wrong"
     if name == "neighbours" and claim.termination not in CLAIMS:
         return ""  # the words say so, and claim nothing
-    if name == "objective close":
-        return "unshown"
+    if name == "objective close":  # what is still far from the optimum may be priced generously
+        return "unshown" if claim.termination in CLAIMS else ""
     if name == "bound":
         return "" if beyond else "unshown"
     return "misleading"

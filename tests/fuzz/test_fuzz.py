@@ -35,7 +35,7 @@ def test_a_share_of_the_cases(solver: str, seed: int | None) -> None:
     while time.monotonic() < until:
         try_case(plan, k, tally)
         k += 1
-    shown = [f for f in tally.failures if f.kind in (*SEVERE, "mutation")]
+    shown = [f for f in tally.failures if f.kind in (*SEVERE, "mutation", "scale")]
     assert not shown, f"python -m tests.fuzz --seed {plan.seed} --solver {solver}: {shown[:3]}"
 
 

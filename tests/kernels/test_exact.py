@@ -186,3 +186,15 @@ def test_masses_are_carried_where_entries_allow() -> None:
     assert not oracles.can_be_carried(a, b, [[True, False], [False, True]], True, True)
     assert oracles.can_be_carried(a, b, [[True, False], [False, True]], True, False)
     assert not oracles.can_be_carried(a, b, [[True, False], [True, False]], False, True)
+
+
+def test_a_tree_that_was_not_rechecked_is_not_told() -> None:
+    rng = np.random.default_rng(5)
+    flow, distance = rng.integers(0, 9, (2, 9, 9))
+    value = int(brute.objective(flow, distance, range(9)))
+    facts = {"verified": False, "claimed_bound": value}
+    claim = Claim("optimal", value, 0, value, 1.0, 0, {"permutation": np.arange(9)}, facts)
+    told = recheck("qap", {"flow": flow, "distance": distance}, {}, claim)
+    assert [one.holds for one in told if one.name == "optimal"] == [None]
+    verified = recheck("qap", {"flow": flow, "distance": distance}, {}, replace(claim, facts={"verified": True}))
+    assert [one.holds for one in verified if one.name == "optimal"] == [False]

@@ -38,7 +38,9 @@ def check(inputs: Inputs, fixed: dict[int, int], claim: Claim) -> list[Statement
     said.append(_bound(problem, claim))
     if unmet == 0:
         said += gap_statements(claim, value)
-    if claim.optimal:
+    if claim.optimal and claim.facts.get("verified") is False:
+        said.append(Statement("optimal", None, "a branch and bound says so (verified: false), and nothing here tells"))
+    elif claim.optimal:
         most = Fraction(0) if problem.integer else EARNED * magnitude
         gap = None if claim.gap_abs is None else rational(claim.gap_abs)
         words = f"the gap may be {plain(most)} and is {claim.gap_abs}"

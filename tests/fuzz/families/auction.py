@@ -96,7 +96,7 @@ def _points(draw: Draw, n_rows: int, n_cols: int, options: dict[str, Any]) -> tu
     clouds = [narrowed(draw, floats(draw, (n, d), 300, -500)[1]) for n in (n_rows, n_cols)]
     options["metric"] = one_of(draw, ("sqeuclidean", "euclidean", "cityblock"))
     if chance(draw, 30):
-        options["neighbours"] = draw.whole(1, n_cols)
+        options["neighbours"] = draw.whole(1, min(48, n_cols))
     return f"points, {options['metric']}", {"x": clouds[0], "y": clouds[1]}
 
 

@@ -99,8 +99,8 @@ def _two_digits(needs: Estimate) -> dict[str, Any]:
 
 def round_up(count: int) -> int:
     """To two significant digits."""
-    step: int = 10 ** max(0, len(str(count)) - 2)
-    return -(-count // step) * step
+    step = 10 ** max(0, len(str(count)) - 2)
+    return int(-(-count // step) * step)
 
 
 async def livez() -> Response:

@@ -24,6 +24,7 @@ NUMBERS = ("bound", "gap_abs", "gap_rel", "max_violation")
 GROUPS = ("duals", "potentials")
 MARKS = {True: "yes", False: "NO", None: "cannot tell"}
 LONGEST = 1 << 31
+STARTS = {name for card in SOLVERS.values() for name in card.warm_start.values()}
 CSR_PARTS = ("indptr", "indices", "values")
 Sources = dict[str, Path]
 """The file that an input came from, whole."""
@@ -88,8 +89,8 @@ def _problem(given: list[str], document: dict[str, Any]) -> tuple[dict[str, Any]
             options = {**(posted.get("options") or {}), **options}
             inputs |= {key: _listed(key, value, document, options) for key, value in posted["inputs"].items()}
         elif equals:
-            value = decode(path, Form(filename=path.name), field=name)
-            inputs[name] = _member(name, value)
+            reference = (document.get("input_digests") or {}).get(name)
+            inputs[name] = _read(name, path, reference if isinstance(reference, dict) else {})
             sources[name] = path
         else:
             found = read_inputs(path)
@@ -101,12 +102,17 @@ def _problem(given: list[str], document: dict[str, Any]) -> tuple[dict[str, Any]
     return inputs, options, sources
 
 
-def _member(name: str, value: Any) -> Array | Csr:
+def _read(name: str, path: Path, reference: Mapping[str, Any]) -> Array | Csr:
+    """One input from its file, read as the job read it where the bytes do not say how."""
+    form = Form(filename=path.name)
+    if reference.get("format") == "raw":
+        form = Form(format="raw", dtype=reference["dtype"], shape=tuple(reference["shape"]))
+    value, member = decode(path, form, field=name), reference.get("member") or name
     if not isinstance(value, dict):
-        return value  # type: ignore[no-any-return]
-    if name not in value:
-        raise InvalidProblem(name, f"is not in the file, which holds {', '.join(value)}")
-    return value[name]  # type: ignore[no-any-return]
+        return value
+    if member not in value:
+        raise InvalidProblem(name, f"is not in the file, which holds {', '.join(value)}; expected {member}")
+    return value[member]
 
 
 def _listed(name: str, value: Any, document: Mapping[str, Any], options: Mapping[str, Any]) -> Array | Csr:
@@ -163,6 +169,9 @@ def _with_nan(value: Any) -> Any:
 def digests(stated: Mapping[str, Any], inputs: Mapping[str, Any], sources: Sources) -> Iterator[Statement]:
     """Whether the inputs are those that the answer was given for, by their bytes and how these are read."""
     for name, reference in stated.items():
+        if name in STARTS and name not in inputs:
+            yield Statement(f"input {name}", True, "is where the solver started, and nothing here rests on it")
+            continue
         if name not in inputs:
             yield Statement(f"input {name}", False, "the answer was given for one, and it is not here")
             continue

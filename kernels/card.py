@@ -84,6 +84,7 @@ class Solver:
         spreads: True when the GPU solver can divide this problem among several GPUs of one worker.
         modules: dotted module per device; each has `solve(problem, options, deadline) -> Solution` and
             `warm_up() -> None`. Imported when first used, so that a machine without CUDA never imports cupy.
+        runs_on: the devices that can solve this problem with these options; None: all of `modules`.
         warm_start: maps a result array of an earlier job to the input that takes it.
         example: a wire request that works when pasted (small, with `solver`, `inputs`, `options`).
     """
@@ -100,7 +101,12 @@ class Solver:
     warm_start: Mapping[str, str] = field(default_factory=dict)
     example: Mapping[str, Any] = field(default_factory=dict)
     spreads: Callable[[Any, Any], bool] = lambda problem, options: False
+    runs_on: Callable[[Any, Any], tuple[Device, ...]] | None = None
     mend: Callable[[Any, Any, Solution, Deadline, Device], Solution | None] | None = None
+
+    def suits(self, problem: Any, options: Any) -> tuple[Device, ...]:
+        """The devices that this solver has for this problem with these options."""
+        return tuple(self.modules) if self.runs_on is None else self.runs_on(problem, options)
 
     def solve(self, problem: Any, options: Any, deadline: Deadline, device: Device = "cpu") -> Solution:
         """Run the solver of `device`. Raises KeyError when this solver has none for it."""

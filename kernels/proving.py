@@ -95,7 +95,8 @@ def _better(mended: Solution, new: Certificate, old: Certificate) -> bool:
     if not new.holds or not old.holds:
         return new.holds
     if new.gap_abs is None:
-        return new.termination is None and mended.termination is Termination.INFEASIBLE
+        none_at_all = mended.termination is Termination.INFEASIBLE
+        return new.termination is None and not new.loose and (none_at_all or old.gap_abs is None)
     return old.gap_abs is None or new.gap_abs <= old.gap_abs
 
 

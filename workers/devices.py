@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kernels import Solver
+from kernels import InvalidProblem, Solver
 from workers.job import AskedDevice, Device, DoesNotFit, NoSuchDevice, WorkerInfo
 
 QUERY = "uuid,name,driver_version,memory.total,memory.free"
@@ -75,17 +75,20 @@ def choose(card: Solver, problem: Any, options: Any, asked: AskedDevice, workers
     `auto` takes a GPU when the solver's card prefers one for this problem and a live GPU worker has the memory.
 
     Raises:
-        NoSuchDevice: the asked device has no live worker, or the solver none for it.
+        InvalidProblem: the solver has nothing for the asked device, or not with these options.
+        NoSuchDevice: the asked device has no live worker.
         DoesNotFit: no device of the kind has the memory that the card estimates.
     """
     workers = [worker for worker in workers if card.name not in worker.broken] or workers
-    here = {worker.device for worker in workers}
+    here, suits = {worker.device for worker in workers}, card.suits(problem, options)
+    if asked != "auto" and asked not in suits:
+        raise InvalidProblem("device", f"is {asked}; with these options {card.name} runs on {' or '.join(suits)}")
     if asked == "gpu":
-        _require(card, "gpu", here)
+        _require("gpu", here)
         _fit(card, problem, options, "gpu", workers)
         return "gpu"
-    if asked == "auto" and "gpu" in card.modules and "gpu" in here:
-        only_gpu = "cpu" not in here or "cpu" not in card.modules
+    if asked == "auto" and "gpu" in suits and "gpu" in here:
+        only_gpu = "cpu" not in here or "cpu" not in suits
         if only_gpu or card.prefers_gpu(problem, options):
             try:
                 _fit(card, problem, options, "gpu", workers)
@@ -93,14 +96,14 @@ def choose(card: Solver, problem: Any, options: Any, asked: AskedDevice, workers
             except DoesNotFit:
                 if only_gpu:
                     raise
-    _require(card, "cpu", here or {"cpu"})  # with no worker at all, one may be on its way: the job waits for it
+    if "cpu" not in suits:
+        _require("gpu", here)
+    _require("cpu", here or {"cpu"})  # with no worker at all, one may be on its way: the job waits for it
     _fit(card, problem, options, "cpu", workers)
     return "cpu"
 
 
-def _require(card: Solver, device: Device, here: set[Device]) -> None:
-    if device not in card.modules:
-        raise NoSuchDevice(f"{card.name} has no {device} solver; expected device {' or '.join(card.modules)}")
+def _require(device: Device, here: set[Device]) -> None:
     if device not in here:
         there = f"; there is {' and '.join(sorted(here))}" if here else ""
         raise NoSuchDevice(f"no {device} worker is alive here{there}")

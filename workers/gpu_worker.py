@@ -138,7 +138,8 @@ class PinnedWorker:
 
     def _answer(self, held: Held) -> str:
         """What the child says of the job. Raises EOFError when it is gone, or about to go."""
-        begun, patience = time.monotonic(), Patience(self.settings.hard_margin_s, self.settings.cancel_grace_s)
+        begun = time.monotonic()
+        patience = Patience(self.settings.hard_margin_s, self.settings.cancel_grace_s)
         while (message := self.link.hear(self.settings.heartbeat_s)) is None:
             if self._renew(held):
                 self._kill_if_overdue(held, patience, time.monotonic() - begun)

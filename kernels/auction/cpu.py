@@ -40,7 +40,8 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         a row may also stay unassigned for reject[i]. Not solved: batches, columns that hold several rows.
     Args:
         problem: benefits dense (n_rows, n_cols) or CSR, int32/int64 (exact) or float32/float64; -inf and absent
-            entries are forbidden. `prices0` (n_cols,) >= 0 and `assignment0` (n_rows,) start from an earlier job's.
+            entries are forbidden. `prices0` (n_cols,) >= 0 and `assignment0` (n_rows,) start from an earlier job's;
+            prices out of proportion are cut, and dropped where they say less than prices of 0.
         options: `epsilon` (in units of benefit) runs the paper's auction at that epsilon; None asks for the optimum.
             `finish` "auction": rounds to the end, for the optimum with epsilon scaled down to the proof; "paths": on
             to the optimum by shortest augmenting paths; "auto": paths too, for a given epsilon within it and only for
@@ -49,7 +50,7 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     Returns:
         assignment (n_rows,) int64, UNASSIGNED for none; prices (n_cols,) >= 0 and profits (n_rows,), int64 when the
         optimum was found in integers, float64 otherwise; bidders (rounds,) int64 with `trace`; hall_rows when
-        infeasible: rows that together see fewer columns than they are.
+        infeasible: rows that together see fewer columns than they are. Stopped early, the rows left take free columns.
     Guarantee:
         epsilon given: within n_rows * epsilon. epsilon None: exact in integers, to rounding in floats.
         Deterministic: among equals the lowest row and the lowest column win.
@@ -63,7 +64,8 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         none; wrong input was refused when the problem was built.
     Differs from the paper:
         1. epsilon scaling and an exact finish, 2. short lists instead of whole rows, 3. a person with one edge raises
-        by the span of benefits, not infinity, 4. infeasible graphs end with a Hall violator.
+        by the span of benefits, not infinity, 4. infeasible graphs end with a Hall violator, 5. a price war
+        (`scaling.WAR`) ends by paths, which `method` and `facts.price_war` say.
     Source:
         G. Macri, parallel auction project report (2022), Algorithm 1; D. P. Bertsekas, A distributed algorithm for the
         assignment problem (1979); D. P. Bertsekas and D. A. Castanon (1989); R. Jonker and A. Volgenant, A shortest

@@ -128,8 +128,11 @@ def upload(weights: Array | Csr | Points, unit: Arithmetic, options: Any, spread
 def _graph(weights: Array | Csr | Points) -> dict[str, Any]:
     """The benefits on the device: dense, as CSR, or as the points between which they are worked out."""
     if isinstance(weights, Csr):
-        parts = {"indptr": weights.indptr, "indices": weights.indices.astype(np.int32, copy=False)}
-        return {name: cupy.asarray(part) for name, part in (parts | {"values": weights.values}).items()}
+        indices = weights.indices.astype(np.int32, copy=False)
+        parts = {"indptr": weights.indptr, "indices": indices, "values": weights.values}
+        if not indices.size:  # an empty array has no address, and without indices the kernels take a graph for dense
+            parts |= {"indices": np.zeros(1, np.int32), "values": np.zeros(1, weights.values.dtype)}
+        return {name: cupy.asarray(part) for name, part in parts.items()}
     if isinstance(weights, Points):
         return {"values": cupy.asarray(weights.x), "targets": cupy.asarray(weights.y)}
     return {"values": cupy.asarray(weights)}

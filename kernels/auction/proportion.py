@@ -31,6 +31,8 @@ def cut_prices(prices: Array, scale: int | float, span: float, chains: bool, mov
         return np.minimum(floats, most)
     whole, step = int(most), int(scale) if float(scale).is_integer() else 0
     if prices.dtype.kind == "i" and step:
+        if whole < step:  # the cheapest price that is not 0 is beyond use
+            return np.zeros(prices.shape, np.int64)
         ints = prices.astype(np.int64)
         if movable and int(ints.max()) > whole // step:
             ints = ints - ints.min()

@@ -10,7 +10,7 @@ from kernels.certificates.assignment import certify_dense
 from kernels.deadline import Deadline
 from kernels.lap.estimate import estimate
 from kernels.lap.mend import mend
-from kernels.problems import Array, Assignment, Inputs
+from kernels.problems import Array, Assignment, Inputs, InvalidProblem
 from kernels.problems.assignment import dense_assignment
 from kernels.solution import Solution, Termination
 
@@ -41,7 +41,17 @@ class LapOptions(Options):
 
 
 def _build(inputs: Inputs, options: LapOptions) -> Assignment:
-    return dense_assignment(inputs, options.maximize)
+    problem = dense_assignment(inputs, options.maximize)
+    assert isinstance(problem.weights, np.ndarray)
+    if options.method in GPU_METHODS and problem.weights.ndim == 3:
+        raise InvalidProblem("method", f'is "{options.method}", which solves one problem; for a batch expected "auto"')
+    return problem
+
+
+def _runs_on(problem: Assignment, options: LapOptions) -> tuple[Device, ...]:
+    if options.method in GPU_METHODS:
+        return ("gpu",)
+    return ("cpu",) if options.method == "sap" else ("cpu", "gpu")
 
 
 def is_few(weights: Array) -> bool:
@@ -92,6 +102,7 @@ CARD = Solver(
     certify=certify_dense,
     estimate=estimate,
     prefers_gpu=_prefers_gpu,
+    runs_on=_runs_on,
     modules={"cpu": "kernels.lap.cpu", "gpu": "kernels.lap.gpu"},
     mend=_mend,
     warm_start={"u": "u0", "v": "v0"},

@@ -13,14 +13,14 @@ if TYPE_CHECKING:
 MIB = 1 << 20
 ENUMERATED_N, PROVED_N, PROVABLE_N = 8, 16, 36
 """Up to here: all permutations are tried; a proof ends most searches; one is tried."""
-CALL_S, ORDER_S = 3e-5, 7e-8
-"""Of trying all permutations: of a call, and of one permutation."""
-SEARCH_S, ITERATION_S, PLACE_S = 1e-4, 1.2e-6, 8e-8
-"""Of a search: of a call, of one iteration, and of one facility in it."""
-PROOF_S, STEEPER = 0.12, 0.75
+CALL_S, EXACT_S, ORDER_S = 3e-5, 1.5e-5, 7e-8
+"""Of trying all permutations: of a call, of an entry that is no integer, and of one permutation."""
+CALLED_S, SEARCH_S, ITERATION_S, PLACE_S = 1e-4, 5e-5, 1.2e-6, 8e-8
+"""Of searches: of a call, of one search, of one iteration in it, and of one facility in that."""
+PROOF_S, STEEPER = 0.1, 0.55
 """Of a proof at n = 10, and the logarithm of how much longer one more facility makes it."""
-TASKS = 64
-"""Nodes below which a tree is widened before its nodes are dealt out (proof.py)."""
+TASKS, OPEN_BYTES = 64, 1 << 29
+"""Nodes to which a tree is widened before they are dealt out, and their bytes at most (proof.py)."""
 FIXED = 16 * MIB
 
 
@@ -30,9 +30,10 @@ def estimate(problem: QuadraticAssignment, options: "QapOptions", device: Device
     host, held = _host_bytes(n, options), _device_bytes(n, options, device)
     certify_s = pace() * _certify_s(problem, options)
     if n <= ENUMERATED_N:
-        seconds = pace() * (CALL_S + math.factorial(n) * ORDER_S)
+        exact_s = 0.0 if problem.integer else EXACT_S * n * n
+        seconds = pace() * (CALL_S + exact_s + math.factorial(n) * ORDER_S)
         return Estimate(host, held, seconds, certify_s, seconds)
-    first_s = pace() * (SEARCH_S + n * 1e-6)
+    first_s = pace() * (CALLED_S + n * 1.5e-6)
     return Estimate(host, held, first_s + _search_s(problem, options, device), certify_s, first_s)
 
 
@@ -41,16 +42,20 @@ def _search_s(problem: QuadraticAssignment, options: "QapOptions", device: Devic
     if rounds is None and options.method in ("tabu", "2opt") and options.iterations is not None:
         rounds = 1
     if rounds is None:
-        return pace() * PROOF_S * math.exp(STEEPER * (n - 10)) if n <= PROVED_N else math.inf
+        proved = problem.integer and n <= PROVED_N and options.wants("rlt1")
+        return pace() * PROOF_S * math.exp(STEEPER * (n - 10)) if proved else math.inf
     size = options.starts or (max(8, 2 * cores()) if device == "cpu" else 528)
     iterations = options.iterations or max(500, 40 * n)
     if options.method == "2opt":
         iterations = min(iterations, n)  # it stops at the first local optimum
     if device == "gpu":
         return rounds * size * iterations * n * (n - 1) / 2 / 2.5e11
-    symmetric = (problem.flow == problem.flow.T).all() or (problem.distance == problem.distance.T).all()
-    each_s = (ITERATION_S + n * PLACE_S) * (1 if symmetric else 1.4)
-    return pace() * rounds * math.ceil(size / cores()) * iterations * each_s
+    each_s = SEARCH_S + iterations * (ITERATION_S + n * PLACE_S) * (1 if _symmetric(problem) else 1.4)
+    return pace() * rounds * size * each_s / cores() ** 0.7
+
+
+def _symmetric(problem: QuadraticAssignment) -> bool:
+    return any(bool((matrix == matrix.T).all()) for matrix in (problem.flow, problem.distance))
 
 
 def _certify_s(problem: QuadraticAssignment, options: "QapOptions") -> float:
@@ -59,7 +64,8 @@ def _certify_s(problem: QuadraticAssignment, options: "QapOptions") -> float:
     if n <= ENUMERATED_N:
         return 2e-4 + math.factorial(n) * (1.6e-7 if problem.integer else 6e-7)
     prices = n**4 * 1e-8 if n <= PROVABLE_N and options.rounds is None and options.wants("rlt1") else 0.0
-    return 8e-4 + n**2 * 1e-8 + n**3 * 3e-9 + prices
+    spectra = 6e-4 + n**3 * 6e-9 if _symmetric(problem) else 0.0
+    return 2e-4 + n**2 * 1e-8 + spectra + prices
 
 
 def _host_bytes(n: int, options: "QapOptions") -> int:
@@ -68,6 +74,7 @@ def _host_bytes(n: int, options: "QapOptions") -> int:
     if ENUMERATED_N < n <= PROVABLE_N and options.wants("rlt1"):
         ascent = 8 * 8 * n**4
         open_ = 4 * max(n * (n - 1) * (n - 2) ** 4, TASKS * (n - 2) * (n - 3) ** 4)  # two levels down, or three
+        open_ = min(open_, OPEN_BYTES) + TASKS * 4 * (n - 1) ** 4  # and the level above
         tree = ascent + open_ + cores() * n**5
     return FIXED + 64 * 8 * n * n + 24 * n * n * 2 * cores() + tree
 

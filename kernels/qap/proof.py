@@ -17,6 +17,9 @@ LARGEST_N = 36
 """Beyond this no tree ends in minutes, and a sweep takes a tenth of a second."""
 ROOT_SWEEPS = 400
 TASKS = 64
+"""Nodes from which each is a thread's own."""
+OPEN_BYTES = 1 << 29
+"""Of the nodes that lie open then: beyond n = 24 one level is all that fits."""
 
 
 class Tree(Protocol):
@@ -114,6 +117,8 @@ class Proof:
         alike = symmetry.automorphisms(self.problem, self._stop)
         nodes = [root]
         while 0 < len(nodes) < TASKS and len(nodes[0].facilities) > 4 and not self._stop[0]:
+            if len(nodes) > 1 and _bytes_below(nodes) > OPEN_BYTES:
+                break
             limit = (int(self.incumbent[0]) - step) * scale
             self._counts.append(np.array([len(nodes)]))
             nodes = [child for node in nodes for child in branch.split(node, limit, alike, self._stop)]
@@ -131,6 +136,12 @@ class Proof:
         if best[1] >= 0 and (self.best is None or best[0] < self.best[0]):
             self.best = int(best[0]), best[1:].copy()
         return bool(done)
+
+
+def _bytes_below(nodes: list[branch.Node]) -> int:
+    """Of the children of these nodes, if none is cut off."""
+    size = len(nodes[0].facilities)
+    return len(nodes) * size * 4 * (size - 1) ** 4
 
 
 def provable(problem: QuadraticAssignment) -> bool:

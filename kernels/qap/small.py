@@ -60,9 +60,10 @@ def _costs(problem: QuadraticAssignment, every: Array) -> tuple[Array, float]:
     """The cost of each permutation, int64 or float64, and how far off any may be."""
     n, flow, distance = problem.n, problem.flow, problem.distance
     single = np.outer(flow.diagonal(), distance.diagonal())
-    single = single if problem.linear is None else single + problem.linear
+    linear = np.zeros_like(flow) if problem.linear is None else problem.linear
+    size = float((np.abs(single).max(axis=1) + np.abs(linear).max(axis=1)).sum())  # they may cancel
+    single = single + linear
     costs = np.zeros(len(every), flow.dtype)
-    size = float(np.abs(single).max(axis=1).sum())
     for i in range(n):
         costs += single[i, every[:, i]]
         for k in range(i):

@@ -106,6 +106,8 @@ def test_the_inputs_are_those_that_were_solved(tmp_path: Path, capsys: Printed, 
         document["input_digests"] = {"cost": reference}
         assert verified(tmp_path, capsys, document, cost)[0] == 1
     document["input_digests"] = {"cost": right, "v0": right}
+    assert verified(tmp_path, capsys, document, cost)[0] == 0
+    document["input_digests"] = {"cost": right, "sizes": right}
     assert verified(tmp_path, capsys, document, cost)[0] == 1
 
 
@@ -130,3 +132,18 @@ def test_wrong_input(tmp_path: Path, capsys: Printed, cost: str) -> None:
     document = solved(capsys, cost)
     assert verified(tmp_path, capsys, document, str(tmp_path / "none.npy"))[0] == 2
     assert verified(tmp_path, capsys, {**document, "solver": "tsp"}, cost)[0] == 2
+
+
+def test_a_file_is_read_as_the_job_read_it(tmp_path: Path, capsys: Printed, cost: str) -> None:
+    document, matrix = solved(capsys, cost), np.load(cost)
+    (tmp_path / "c.raw").write_bytes(matrix.tobytes())
+    np.savez(tmp_path / "c.npz", this=matrix, cost=matrix + 1)
+    for file, form in (
+        ("c.raw", {"format": "raw", "dtype": "int64", "shape": [3, 3]}),
+        ("c.npz", {"format": "npz", "member": "this", "dtype": "int64", "shape": [3, 3]}),
+    ):
+        whole = hashlib.sha256((tmp_path / file).read_bytes()).hexdigest()
+        document["input_digests"] = {"cost": {"blob": f"sha256:{whole}", **form}}
+        assert verified(tmp_path, capsys, document, f"cost={tmp_path / file}")[0] == 0
+    del document["input_digests"]
+    assert verified(tmp_path, capsys, document, f"cost={tmp_path / 'c.npz'}")[0] == 1

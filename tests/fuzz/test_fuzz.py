@@ -20,17 +20,13 @@ from tests.fuzz.strategies import Hypothetical
 from tests.fuzz.trial import try_case
 
 SHARE_S = 5.0
-UNMENDED = ("lap", "auction", "uot", "qap")
-"""Solvers whose certificates are being mended."""
-MENDING = "its certificate is being mended"
-EVERY = [pytest.param(s, marks=[pytest.mark.xfail(s in UNMENDED, reason=MENDING, strict=False)]) for s in FAMILIES]
 
 
 def bad(found: list[Verdict]) -> list[Verdict]:
     return [verdict for verdict in found if verdict.kind in SEVERE]
 
 
-@pytest.mark.parametrize("solver", EVERY)
+@pytest.mark.parametrize("solver", FAMILIES)
 @pytest.mark.parametrize("seed", [1, None])
 def test_a_share_of_the_cases(solver: str, seed: int | None) -> None:
     plan = Plan(random.randrange(10**9) if seed is None else seed, 10**9, SHARE_S, (solver,))
@@ -43,7 +39,7 @@ def test_a_share_of_the_cases(solver: str, seed: int | None) -> None:
     assert not shown, f"python -m tests.fuzz --seed {plan.seed} --solver {solver}: {shown[:3]}"
 
 
-@pytest.mark.parametrize("solver", EVERY)
+@pytest.mark.parametrize("solver", FAMILIES)
 def test_hypothesis_finds_nothing(solver: str) -> None:
     @settings(max_examples=30, deadline=None, derandomize=True, database=None, suppress_health_check=list(HealthCheck))
     @given(st.data())

@@ -13,6 +13,7 @@ from kernels.qap.population import Population
 from kernels.qap.rlt1 import Ascent
 from tests.instances import quadratic as instances
 from tests.oracles import quadratic as oracle
+from tests.oracles import quadratic_exact as exactly
 
 CARD = SOLVERS["qap"]
 SMALL = {"flow": [[4, 4, 6], [8, 0, 1], [7, 8, 2]], "distance": [[2, 7, 3], [2, 7, 2], [3, 5, 4]]}
@@ -194,6 +195,18 @@ def test_floats_of_few_bits_are_proved_as_integers() -> None:
         assert certificate.holds
         assert problem.objective(plain.arrays["permutation"]) == certificate.objective
         assert certificate.facts["bounds_checked"]["rlt1"] > 0
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_costs_that_cancel_are_told_apart_exactly(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    flow, distance = np.diag(rng.random(5)) * 1e10, np.diag(rng.random(5)) * 1e10
+    linear = -np.outer(flow.diagonal(), distance.diagonal()) + rng.random((5, 5)) * 1e-9
+    flow = flow + rng.random((5, 5)) * 1e-8
+    distance = distance + rng.random((5, 5)) * 1e-8
+    problem, solution, certificate = prove({"flow": flow, "distance": distance, "linear": linear})
+    assert certificate.facts["verified"]
+    assert exactly.objective(problem, solution.arrays["permutation"]) == exactly.optimum(problem)
 
 
 def test_integers_that_floats_would_round_are_refused() -> None:

@@ -6,19 +6,22 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Estimate, Solver
+from kernels import SOLVERS, Estimate, InvalidProblem, Solver
 from workers import devices
 from workers.job import Device, DoesNotFit, NoSuchDevice, WorkerInfo
 
 BOTH = {"cpu": "kernels.lap.cpu", "gpu": "kernels.lap.gpu"}
 
 
-def card(prefers_gpu: bool = True, modules: Any = BOTH, needs: int = 100, spreads: bool = False) -> Solver:
+def card(
+    prefers_gpu: bool = True, modules: Any = BOTH, needs: int = 100, spreads: bool = False, runs_on: Any = None
+) -> Solver:
     return dataclasses.replace(
         SOLVERS["lap"],
         prefers_gpu=lambda problem, options: prefers_gpu,
         modules=modules,
         spreads=lambda problem, options: spreads,
+        runs_on=lambda problem, options: tuple(modules) if runs_on is None else runs_on,
         estimate=lambda problem, options, device: Estimate(needs, needs, 1.0),
     )
 
@@ -42,6 +45,8 @@ CPU, GPU = worker("cpu"), worker("gpu")
         (card(), "cpu", [CPU, GPU], "cpu"),
         (card(prefers_gpu=False), "gpu", [CPU, GPU], "gpu"),
         (card(needs=2000), "auto", [worker("cpu", 4000), GPU], "cpu"),
+        (card(runs_on=("cpu",)), "auto", [CPU, GPU], "cpu"),
+        (card(runs_on=("gpu",), prefers_gpu=False), "auto", [CPU, GPU], "gpu"),
         (card(needs=2000, spreads=True), "gpu", [CPU, worker("gpu", gpus=2)], "gpu"),
         (card(), "auto", [CPU, worker("gpu", broken={"lap": "no kernel image"})], "cpu"),
         (card(modules={"gpu": "kernels.lap.gpu"}, prefers_gpu=False), "auto", [CPU, GPU], "gpu"),
@@ -57,7 +62,10 @@ def test_choice(made: Solver, asked: Any, workers: list[WorkerInfo], expected: D
         (card(), "gpu", [CPU], NoSuchDevice),
         (card(), "gpu", [], NoSuchDevice),
         (card(), "cpu", [GPU], NoSuchDevice),
-        (card(modules={"cpu": "kernels.lap.cpu"}), "gpu", [CPU, GPU], NoSuchDevice),
+        (card(modules={"cpu": "kernels.lap.cpu"}), "gpu", [CPU, GPU], InvalidProblem),
+        (card(runs_on=("cpu",)), "gpu", [CPU, GPU], InvalidProblem),
+        (card(runs_on=("gpu",)), "cpu", [CPU, GPU], InvalidProblem),
+        (card(runs_on=("gpu",)), "auto", [CPU], NoSuchDevice),
         (card(needs=2000), "gpu", [CPU, GPU], DoesNotFit),
         (card(needs=2000), "auto", [CPU, GPU], DoesNotFit),
         (card(needs=2000), "gpu", [CPU, worker("gpu", gpus=2)], DoesNotFit),

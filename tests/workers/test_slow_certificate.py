@@ -49,7 +49,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 
 def certifying(service: Service, how: int) -> Job:
-    job = service.submit("lap", {"cost": np.full((3, 3), how)}, time_limit_s=0.2)
+    job = service.submit("lap", {"cost": np.full((3, 3), how)}, time_limit_s=0.5)
 
     def there() -> bool:
         progress = service.jobs.get(job.id, OWNER).progress
@@ -88,7 +88,7 @@ def test_a_stop_does_not_cut_a_certificate_short(service: Service) -> None:
 
 
 def test_a_deletion_does(service: Service) -> None:
-    service.jobs.delete(certifying(service, ADVANCES).id, OWNER)
-    start = time.monotonic()
-    assert service.ended(service.submit("lap", {"cost": np.full((3, 3), 100)})).state is State.SUCCEEDED
-    assert time.monotonic() - start < 7.5
+    service.ready()
+    job = certifying(service, ADVANCES)
+    service.jobs.delete(job.id, OWNER)
+    eventually(lambda: not service.jobs._redis.exists(f"allot:job:{job.id}"), within_s=3.0)  # of 4 s and more

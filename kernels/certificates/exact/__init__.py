@@ -94,7 +94,7 @@ def problems_of(claim: Claim, count: int) -> list[Claim]:
 def _own(name: str, array: Array, k: int, rows: int, columns: int) -> Array:
     """A problem's part of an array of a batch, without what pads it to the largest problem."""
     if name.startswith("hall_"):
-        return np.flatnonzero(array[k])
+        return np.flatnonzero(array[k, : columns if name == "hall_cols" else rows])
     own: Array = array[:, k] if name.endswith("_finer") else array[k]
     if name in ("assignment", "u", "v", "u_finer", "v_finer"):
         return own[..., : columns if name.startswith("v") else rows]

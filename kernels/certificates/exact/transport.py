@@ -125,7 +125,8 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
         plan = returned_plan(problem, claim.arrays)
         wrong = _wrong(problem, plan)
         if wrong:
-            return [Statement("answer", False, wrong)]
+            nothing = "plan" not in claim.arrays and claim.objective is None  # potentials that diverge, and no claim
+            return [Statement("answer", None if nothing else False, wrong)]
         said = [Statement("answer", True, "no mass is negative or on a forbidden entry")]
         f, g = claim.arrays["f"], claim.arrays["g"]
         said += _numbers(claim, primal(problem, plan), dual(problem, f, g), priced(problem, plan, f, g))
@@ -171,7 +172,7 @@ def _reached(claim: Claim, options: Mapping[str, Any]) -> Statement:
 def returned_plan(problem: Problem, arrays: Mapping[str, Array]) -> Plan:
     """The entries of the returned plan that are not 0.
 
-    Where only potentials came back: P(f, g) + rest_a rest_b', but for entries that have values of their own.
+    Where only potentials came back: P(f, g) + rest_a rest_b' (if there is a rest), but for the entries that are listed.
     """
     plan: Plan = {}
     if "plan" in arrays:
@@ -185,10 +186,8 @@ def returned_plan(problem: Problem, arrays: Mapping[str, Array]) -> Plan:
         for i, j in np.ndindex(len(rest_a), len(rest_b)):
             plan[i, j] = plan.get((i, j), Decimal(0)) + rest_a[i] * rest_b[j]
     if "entry_values" in arrays:
-        entries = (arrays[name].tolist() for name in ("entry_rows", "entry_columns", "entry_values"))
-        for i, j, mass in zip(*entries, strict=True):
-            if i >= 0:  # what pads a batch's list is -1
-                plan[i, j] = Decimal(mass)
+        listed = (arrays[name].tolist() for name in ("entry_rows", "entry_columns", "entry_values"))
+        plan |= {(i, j): Decimal(mass) for i, j, mass in zip(*listed, strict=True) if i >= 0}
     return {pair: mass for pair, mass in plan.items() if mass}
 
 

@@ -51,6 +51,9 @@ def draw(draw: Draw, device: str) -> Case:
 
 
 def _shape(draw: Draw) -> tuple[int, int]:
+    if chance(draw, 2):
+        n = draw.whole(17, 60)
+        return n, n + draw.whole(-5, 20)
     kind = one_of(draw, ("square", "wide", "tall", "square", "line", "larger"))
     n = draw.whole(1, 6)
     if kind == "square":

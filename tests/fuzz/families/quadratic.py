@@ -13,7 +13,7 @@ MOST = 2**61
 
 def draw(draw: Draw, device: str) -> Case:
     """One case."""
-    n = one_of(draw, (4, 3, 5, 2, 1, 4, 5, 6, 3))
+    n = draw.whole(7, 13) if chance(draw, 3) else one_of(draw, (4, 3, 5, 2, 1, 4, 5, 6, 3))
     family, inputs = _whole(draw, n) if chance(draw, 55) else _real(draw, n)
     options: dict[str, Any] = {"seed": draw.whole(0, 9)}
     if chance(draw, 30):

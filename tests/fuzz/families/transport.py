@@ -11,7 +11,8 @@ from tests.fuzz.draw import Draw, chance, floats, garbage, holes, narrowed, one_
 
 def draw(draw: Draw, device: str) -> Case:
     """One case."""
-    m, n = draw.whole(1, 5), draw.whole(1, 5)
+    most = 24 if chance(draw, 3) else 5
+    m, n = draw.whole(1, most), draw.whole(1, most)
     batch = draw.whole(1, 3) if chance(draw, 12) else None
     lead = () if batch is None else (batch,)
     options: dict[str, Any] = {}

@@ -1,0 +1,172 @@
+"""Estimates: their bytes are bounds, measured in a process of its own; their seconds know what is hard.
+
+How near the seconds come is not a test, as no test should know how fast a machine is: `python -m benchmarks.estimates`.
+"""
+
+import json
+import math
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import SOLVERS, Device, Estimate, pace
+from kernels.texture import texture
+from tests.instances import Case, assignment, auction, quadratic, transport
+
+ROOT = Path(__file__).parents[2]
+CASES: list[Case] = assignment.CASES + auction.CASES + quadratic.CASES + transport.CASES
+DEVICES: tuple[Device, ...] = ("cpu", "gpu")
+
+PEAKS = """
+import json, sys
+from pathlib import Path
+import numpy as np
+from kernels import SOLVERS, Csr, Deadline
+from tests.instances import assignment, auction, quadratic, transport
+
+def resident(field):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(1024 * int(line.split()[1]) for line in lines if line.startswith(field))
+
+def arrays(inputs):
+    for value in inputs.values():
+        yield from (value.indptr, value.indices, value.values) if isinstance(value, Csr) else (value,)
+
+solver, told = sys.argv[1], []
+card = SOLVERS[solver]
+card.warm_up("cpu")
+for make, given, limit_s in json.loads(sys.argv[2]):
+    inputs, options = eval(make), card.options(**given)
+    held = sum(array.nbytes for array in arrays(inputs))
+    before = resident("VmRSS")
+    Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
+    problem = card.build(inputs, options)
+    solution = card.solve(problem, options, Deadline(limit_s))
+    card.certify(problem, solution)
+    told.append([make, held + resident("VmHWM") - before, card.estimate(problem, options, "cpu").host_bytes])
+    del inputs, problem, solution
+print(json.dumps(told))
+"""
+
+HEAVY: dict[str, list[tuple[str, dict[str, Any], float]]] = {
+    "lap": [
+        ('{"cost": assignment.uniform_int(1500, 1500, 1)}', {}, 9),
+        ('{"cost": assignment.uniform_float(1500, 1500)}', {}, 9),
+        ('{"cost": assignment.uniform_float(1800, 900).astype(np.float32)}', {}, 9),
+        ('{"cost": assignment.batch(60, 150, 120)}', {}, 9),
+    ],
+    "auction": [
+        ('{"benefit": auction.dense(1500, 1500, 1)}', {"finish": "auction"}, 9),
+        ('{"benefit": auction.forbidden(1500, 6)}', {"finish": "auction"}, 9),
+        ('{"benefit": auction.planted(2000, 2000, 0.1, 10, np.float64)}', {"finish": "auction"}, 9),
+        ("auction.clouds(1500, 1500, 2, 16)", {}, 9),
+        ("auction.clouds(1500, 3000, 2, 18)", {"neighbours": 20}, 9),
+    ],
+    "uot": [
+        ("transport.matrix(1500, 1500)", {"tolerance": 1e-9}, 9),
+        ("transport.cloud(1500, 1500)", {}, 9),
+        ("transport.cloud(1500, 1500)", {"output": "potentials", "top_k": 3}, 9),
+        ("transport.balanced(1500, 1500)", {"reg_m": "inf"}, 9),
+        ("transport.forbidden(1500, 1500)", {}, 9),
+        ("transport.zero_masses(1500, 1500)", {"tolerance": 1e-9}, 9),
+        ("transport.batch(6, 600, 600)", {}, 9),
+    ],
+    "qap": [
+        ('{"flow": quadratic.symmetric(20, 100, 1), "distance": quadratic.symmetric(20, 100, 2)}', {}, 6),
+        ('{"flow": quadratic.symmetric(12, 100, 1), "distance": quadratic.symmetric(12, 100, 2)}', {}, 2),
+        ('{"flow": quadratic.symmetric(200, 100, 1), "distance": quadratic.symmetric(200, 100, 2)}', {}, 1),
+    ],
+}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+@pytest.mark.parametrize("solver", HEAVY)
+def test_bytes_are_a_bound(solver: str) -> None:
+    command = [sys.executable, "-c", PEAKS, solver, json.dumps(HEAVY[solver])]
+    given_back = os.environ | {"MALLOC_MMAP_THRESHOLD_": "131072"}  # what one case freed, the next must take anew
+    done = subprocess.run(command, cwd=ROOT, env=given_back, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for make, peak, bound in json.loads(done.stdout):
+        assert peak <= bound, f"{make} took {peak / 2**20:.1f} MiB, and {bound / 2**20:.1f} were foretold"
+        assert bound <= 8 * peak + 2**26, f"{make} took {peak / 2**20:.1f} MiB of {bound / 2**20:.1f}: no help"
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_every_instance_has_an_estimate(case: Case) -> None:
+    card = SOLVERS[case.solver]
+    options = card.options(**case.options)
+    problem = card.build(case.inputs(), options)
+    for device in DEVICES:
+        needs = card.estimate(problem, options, device)
+        assert isinstance(needs.host_bytes, int)
+        assert isinstance(needs.device_bytes, int)
+        assert needs.host_bytes > 0
+        assert (needs.device_bytes > 0) is (device == "gpu")
+        assert needs.seconds > 0
+        assert 0 < needs.certify_seconds < 1
+        assert 0 < needs.first_seconds < 1
+
+
+def seconds(solver: str, inputs: dict[str, Any], **options: Any) -> float:
+    card = SOLVERS[solver]
+    chosen = card.options(**options)
+    return card.estimate(card.build(inputs, chosen), chosen, "cpu").seconds
+
+
+def test_what_is_alike_takes_longer() -> None:
+    n = 400
+    easy, places = assignment.uniform_float(n, n), assignment.spatial(n, n)
+    assert seconds("lap", {"cost": places}) > 2 * seconds("lap", {"cost": easy})
+    assert seconds("lap", {"cost": assignment.product(n)}) < seconds("lap", {"cost": easy})
+    assert seconds("auction", {"benefit": -places}) > 2 * seconds("auction", {"benefit": easy})
+    alike = auction.alike(n, 9, 20)
+    assert seconds("auction", {"benefit": alike}, finish="auction") > 5 * seconds("auction", {"benefit": alike})
+
+
+def test_small_reg_takes_longer() -> None:
+    given = transport.matrix(300, 300)
+    took = [seconds("uot", given, reg=reg, reg_m=10.0) for reg in (0.1, 0.01, 0.001)]
+    assert took == sorted(took)
+    assert took[2] > 3 * took[0]
+    assert seconds("uot", given, reg=0.01, tolerance=1e-2) < seconds("uot", given, reg=0.01)
+
+
+def test_only_a_limit_ends_a_search_that_nothing_proves() -> None:
+    large = {"flow": quadratic.symmetric(60, 9, 1), "distance": quadratic.symmetric(60, 9, 2)}
+    assert seconds("qap", large) == math.inf
+    assert seconds("qap", large, rounds=2) < math.inf
+    small = {"flow": quadratic.symmetric(12, 9, 1), "distance": quadratic.symmetric(12, 9, 2)}
+    assert seconds("qap", small) < math.inf
+    assert seconds("qap", {"flow": small["flow"] / 7, "distance": small["distance"]}) == math.inf  # no tree of floats
+
+
+@pytest.mark.parametrize(("limit_s", "expected"), [(100, 50), (40, 38), (5, 3), (0, 3)])
+def test_a_time_limit_ends_the_solver(limit_s: float, expected: float) -> None:
+    needs = Estimate(1, 2, seconds=50, certify_seconds=2, first_seconds=3).within(limit_s)
+    assert needs == Estimate(1, 2, expected, 2, 3)
+
+
+def test_texture() -> None:
+    for matrix in (assignment.uniform_float(50, 70), assignment.uniform_int(300, 300, 1), assignment.wide_range(90)):
+        assert texture(matrix).rank > 0.35
+        other = texture(-1e-9 * matrix.astype(float))  # neither scale nor sign counts
+        assert other.rank == pytest.approx(texture(matrix).rank)
+    assert 0.045 < texture(assignment.spatial(300, 300)).rank < 0.1
+    assert texture(assignment.product(300)).rank < 0.045
+    assert texture(np.full((40, 40), 7)) == texture(np.full((40, 40), 0.1))
+    assert texture(np.full((40, 40), 7)).rank == 0
+    assert texture(assignment.forbidden(200, 200, 0.1)).permitted == pytest.approx(0.1, abs=0.03)
+    assert texture(np.full((3, 3), np.inf)).permitted == 0
+    for shape in ((1, 1), (1, 9), (2, 2), (9, 1)):
+        assert 0 <= texture(np.ones(shape)).rank <= 1
+
+
+def test_pace_is_within_reason() -> None:
+    assert pace.LEAST <= pace.pace() <= pace.MOST
+    assert pace.pace() == pace.pace()
+    assert 1 <= pace.cores() <= pace.MOST_CORES

@@ -23,10 +23,10 @@ LARGE = 1 << 20
 """Entries from which every core sweeps."""
 PROOF_S, FORMED_S, COORDINATE_S = 1.3e-3, 2e-8, 1e-9
 """Of a certificate, of one entry of it, and of one coordinate in that."""
-REPAIRED_S = 5e-8
-"""Of one entry between two balanced sides, whose plan is repaired."""
-STEEP, STEEP_POINTS_S, STEEP_REPAIRED_S = 500, 6e-8, 1.8e-7
-"""Spread of the costs over reg beyond which exponentials underflow, and what an entry takes then."""
+REPAIRED_S, STEEPER_S, STEEPEST_S = 5e-8, 5.5e-10, 1.8e-7
+"""Of one entry between two balanced sides, whose plan is repaired: and more by the spread of the costs over reg."""
+STEEP = 150
+"""Spread over reg from which the certificate's exponentials of a plan that was not returned take twice as long."""
 GPU_SWEEP_S, GPU_ENTRY_S, GPU_POINT_S = 1e-4, 1e-12, 3e-13
 """Of one sweep on a GPU, its look at the gap included, of one entry of that, and of one more coordinate."""
 COPIED_BYTES_S, PLAN_BYTES_S = 1e10, 4e9
@@ -112,13 +112,13 @@ def _forbids(problem: UnbalancedTransport) -> bool:
 
 def _proof_s(problem: UnbalancedTransport, options: "TransportOptions") -> float:
     """Of one entry of a certificate."""
-    steep = _spread(problem) > STEEP * problem.reg
+    steepness = _spread(problem) / problem.reg
     if np.isinf(problem.reg_m).all():
-        return STEEP_REPAIRED_S if steep else REPAIRED_S
+        return min(REPAIRED_S + steepness * STEEPER_S, STEEPEST_S)
     if problem.x is not None:
-        worked_out = steep and options.output != "plan"  # the plan too
-        return (STEEP_POINTS_S if worked_out else FORMED_S) + problem.x.shape[1] * COORDINATE_S
-    return FORMED_S * (1.5 if steep else 1.0) * (2 if _forbids(problem) else 1)
+        worked_out = steepness > STEEP and options.output != "plan"  # the plan too
+        return (2 if worked_out else 1) * FORMED_S + problem.x.shape[1] * COORDINATE_S
+    return (2 if _forbids(problem) else 1) * FORMED_S
 
 
 def _sample(array: Array) -> Array:

@@ -3,9 +3,10 @@
 The certificate has the last word on the termination: a solver may claim an optimum, the answer says so only when the
 gap that other code worked out allows it.
 
-Time: the solver stops at the limit less the expected certificate, but never before it has a first answer. What comes
-out loose is mended only where a first answer and another certificate still fit. So an answer is there by the later of
-the limit and (build + first answer + one certificate).
+Time: the solver is stopped at the limit less the expected certificate, and less what it takes to make an answer of
+whatever it has by then; but never before it has a first answer. What comes out loose is mended only where a first
+answer and another certificate still fit. So an answer is there by the later of the limit and (build + first answer +
+one certificate).
 """
 
 from collections.abc import Callable
@@ -52,14 +53,14 @@ def solve_and_prove(
         with _Spent(spent, "certify", deadline):
             return safely(lambda: card.certify(problem, found, deadline.advance))  # type: ignore[no-any-return]
 
-    deadline.reserve(needs.certify_seconds)
+    deadline.reserve(needs.certify_seconds + needs.first_seconds)  # what is stopped has yet to be made an answer
     with _Spent(spent, "solve", deadline):
         solution: Solution = safely(lambda: card.solve(problem, options, deadline, device))
     certificate = certified(solution)
     took_s = 1e-3 * spent["certify"]
     loose = certificate.loose or certificate.termination is not None
     if loose and deadline.allows(needs.first_seconds + took_s):
-        deadline.reserve(took_s)
+        deadline.reserve(took_s + needs.first_seconds)
         with _Spent(spent, "solve", deadline):
             mended = _mended(card, problem, options, solution, deadline, device, safely)
         if mended is not None:

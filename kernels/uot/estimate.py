@@ -23,8 +23,10 @@ LARGE = 1 << 20
 """Entries from which every core sweeps."""
 PROOF_S, FORMED_S, COORDINATE_S = 1.3e-3, 2e-8, 1e-9
 """Of a certificate, of one entry of it, and of one coordinate in that."""
-STEEP = 500
-"""Spread of the costs over reg beyond which exponentials of a certificate underflow, which takes twice as long."""
+REPAIRED_S, STEEPER_S, STEEPEST_S = 5e-8, 5.5e-10, 1.8e-7
+"""Of one entry between two balanced sides, whose plan is repaired: and more by the spread of the costs over reg."""
+STEEP = 150
+"""Spread over reg from which the certificate's exponentials of a plan that was not returned take twice as long."""
 GPU_SWEEP_S, GPU_ENTRY_S, GPU_POINT_S = 1e-4, 1e-12, 3e-13
 """Of one sweep on a GPU, its look at the gap included, of one entry of that, and of one more coordinate."""
 COPIED_BYTES_S, PLAN_BYTES_S = 1e10, 4e9
@@ -40,7 +42,7 @@ def estimate(problem: UnbalancedTransport, options: "TransportOptions", device: 
     m, n = problem.shape
     batch = problem.batch or 1
     entries = m * n
-    certify_s = pace() * batch * (PROOF_S + entries * _proof_s(problem))
+    certify_s = pace() * batch * (PROOF_S + entries * _proof_s(problem, options))
     sweeps = expected_sweeps(problem, options)
     if device == "gpu":
         return _on_gpu(problem, options, sweeps, certify_s)
@@ -99,7 +101,7 @@ def _entry_s(problem: UnbalancedTransport, options: "TransportOptions") -> float
 
 def _once_s(problem: UnbalancedTransport, options: "TransportOptions") -> float:
     """Of all that is not a sweep: also sums in place of a plan, a plan's repair, and taking out what has no mass."""
-    extra = 2.0 * (options.output != "plan") + 2.0 * math.isinf(max(problem.reg_m))
+    extra = 2.0 * (options.output != "plan") + 2.5 * sum(map(math.isinf, problem.reg_m))
     extra += 1.5 * (not (problem.a.all() and problem.b.all())) + 3.0 * _forbids(problem)
     return ONCE_S * (1 + extra)
 
@@ -108,11 +110,15 @@ def _forbids(problem: UnbalancedTransport) -> bool:
     return problem.cost is not None and bool(np.isinf(_sample(problem.cost)).any())
 
 
-def _proof_s(problem: UnbalancedTransport) -> float:
+def _proof_s(problem: UnbalancedTransport, options: "TransportOptions") -> float:
     """Of one entry of a certificate."""
-    coordinates = 0 if problem.x is None else problem.x.shape[1]
-    steep = _forbids(problem) or _spread(problem) > STEEP * problem.reg
-    return (2 if steep else 1) * FORMED_S + coordinates * COORDINATE_S
+    steepness = _spread(problem) / problem.reg
+    if np.isinf(problem.reg_m).all():
+        return min(REPAIRED_S + steepness * STEEPER_S, STEEPEST_S)
+    if problem.x is not None:
+        worked_out = steepness > STEEP and options.output != "plan"  # the plan too
+        return (2 if worked_out else 1) * FORMED_S + problem.x.shape[1] * COORDINATE_S
+    return (2 if _forbids(problem) else 1) * FORMED_S
 
 
 def _sample(array: Array) -> Array:

@@ -1,8 +1,10 @@
+import dataclasses
+
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Csr, Device, solve_each_form
-from kernels.warming import DTYPES, variants
+from kernels import SOLVERS, Csr, Deadline, Device, Solution, Solver, Termination, solve_each_form
+from kernels.warming import DTYPES, STOPPED_AFTER, variants
 
 
 @pytest.mark.parametrize("solver", SOLVERS)
@@ -18,3 +20,18 @@ def test_every_type_is_compiled(solver: str) -> None:
 @pytest.mark.parametrize("solver", ["auction", "lap", "uot"])
 def test_every_form_is_solved_without_complaint(solver: str, device: Device) -> None:
     solve_each_form(SOLVERS[solver], device)
+
+
+def test_stopped_solves_are_compiled_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+
+    def solve(self: Solver, problem: object, options: object, deadline: Deadline, device: Device = "cpu") -> Solution:
+        count = 0
+        while deadline.expired() is None and count < 20:
+            count += 1
+        looks.append(count)
+        return Solution(Termination.STOPPED, "none", {})
+
+    monkeypatch.setattr(Solver, "solve", solve)
+    solve_each_form(dataclasses.replace(SOLVERS["lap"], certify=lambda *_: None), "cpu")  # type: ignore[arg-type]
+    assert looks[: len(STOPPED_AFTER) + 1] == [*STOPPED_AFTER, 20]

@@ -88,6 +88,11 @@ class Answer:
         return self.plan is None
 
     @property
+    def beside(self) -> list[Array]:
+        """What an implicit plan has beside P(f, g), none of which may be negative."""
+        return [*(self.rest or []), *(self.set[2:] if self.set is not None else [])]
+
+    @property
     def adds(self) -> bool:
         """True where an implicit plan is more than P(f, g)."""
         return self.rest is not None or self.set is not None

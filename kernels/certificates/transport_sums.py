@@ -103,7 +103,8 @@ class _Pass:
         self.columns = Tally(np.zeros(n), np.zeros(n))
         self.rounding = np.zeros(n)  # of the columns' sums so far
         self.divergences: list[float] = [0.0]
-        self.valid = self.finite = True
+        self.finite = True
+        self.valid = all(bool((array >= 0).all() and np.isfinite(array).all()) for array in answer.beside)
 
     def run(self, progress: Callable[[float], None]) -> Sums:
         """Take block after block."""

@@ -35,7 +35,7 @@ def solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Sol
         deadline: polled after every sweep.
     Returns:
         f (m,), g (n,) float64: dual potentials in the units of the cost, and plan (m, n) = R exp((f + g - C) / reg) in
-        float64, or float32 for such costs where that loses nothing; its exact sides are met up to rounding (outcome.py).
+        float64, or float32 for such costs where that loses nothing; exact sides are met up to rounding (outcome.py).
         For output "potentials" the plan's sums row_marginal (m,), column_marginal (n,) instead; with two exact sides
         the plan is P(f, g) + rest_a rest_b', or has the values entry_values at entry_rows, entry_columns where entries
         are forbidden. With top_k also top_columns (m, k) int32 and top_values (m, k), largest first. All with a leading

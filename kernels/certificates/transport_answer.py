@@ -11,18 +11,20 @@ with z < t - NEAR are so far below the largest that (NEAR + x) exp(-NEAR - x) < 
 the bound at z >= t - NEAR for all its entries and adds 2^-50 u w v exp(t) for each.
 """
 
+import functools
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernels.certificates.transport_elementary import TINIEST, UNIT
+from kernels.certificates.transport_elementary import TINIEST, UNIT, log_down
 from kernels.certificates.transport_fine import REGS, exponents
 from kernels.certificates.transport_points import SLACK, CostBlock, Costs
 from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 
 BLOCK = 1 << 16  # entries in work at a time: the arrays of one operation stay in a core's cache
+FLOOR = -600.0  # for z below it exp(FLOOR) stands: products with it are still normal numbers, others take ages
 NEAR, FAR = 40.0, 750.0  # |z| up to which sums look, and up to which exp(z) is above 0
 COARSE = 2.0**-44  # an error of z from which on an implicit plan is worth two words
 FEW = 1 << 22  # entries, times the dimension of points, up to which they take no time
@@ -75,10 +77,20 @@ class Answer:
         self.rest = _all_of(arrays, "rest_a", "rest_b")
         self.set = _all_of(arrays, "entry_rows", "entry_columns", "entry_values")
 
+    @functools.cached_property
+    def logs(self) -> tuple[Array, Array]:
+        """Lower bounds on log w and log v."""
+        return log_down(self.w), log_down(self.v)
+
     @property
     def implicit(self) -> bool:
         """True where the plan is not an array but follows from potentials, and its entries have errors here."""
         return self.plan is None
+
+    @property
+    def beside(self) -> list[Array]:
+        """What an implicit plan has beside P(f, g), none of which may be negative."""
+        return [*(self.rest or []), *(self.set[2:] if self.set is not None else [])]
 
     @property
     def adds(self) -> bool:

@@ -11,7 +11,7 @@ import numpy as np
 
 from kernels.certificates.rounded import mul_up, sum_up
 from kernels.certificates.transport_answer import Answer
-from kernels.certificates.transport_elementary import TINIEST, UNIT, log_down, log_up
+from kernels.certificates.transport_elementary import TINIEST, UNIT, log_up
 from kernels.problems.arrays import Array
 
 LARGEST = 1 << 22  # entries up to which it is worth its time
@@ -36,7 +36,8 @@ def _rows_value(answer: Answer, part: slice) -> float:
     cost = answer.costs.block(part)
     c, off = cost.values[i, j], cost.absolute[i]
     with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-        logs = log_up(p), -log_down(answer.w[part][i]), -log_down(answer.v[j])
+        log_w, log_v = answer.logs
+        logs = log_up(p), -log_w[part][i], -log_v[j]
         sizes = reg * (sum(map(abs, logs)) + 1)
         each = c + reg * (sum(logs) - 1) + (abs(c) * (cost.relative + 16 * UNIT) + off + 16 * UNIT * sizes)
         value: Array = p * each

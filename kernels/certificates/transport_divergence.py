@@ -13,11 +13,12 @@ because d phi / dq = -delta. u = 2^-53; a block of k entries is summed in any or
 import numpy as np
 
 from kernels.certificates.rounded import sum_up
-from kernels.certificates.transport_answer import Answer, Exponents
+from kernels.certificates.transport_answer import FLOOR, Answer, Exponents
 from kernels.certificates.transport_elementary import EXP_ERROR, TINIEST, UNIT, log_down, log_up
 from kernels.certificates.transport_points import SLACK
 from kernels.problems.arrays import Array
 
+DEEP = 1e200  # exp(-FLOOR) is more
 WIDE = 0.125  # |delta| up to which the series is taken
 NARROW = 2.0**-20  # |delta| up to which its first term is enough
 _BRACKET = tuple((-1) ** k / ((k + 1) * (k + 2)) for k in range(16, -1, -1))
@@ -68,13 +69,19 @@ def _wide(answer: Answer, part: slice, plan: Array, dual: Array, at: Exponents, 
     if not i.size:
         return total
     p, q, z = plan[i, j], dual[i, j], at.z[i, j]
-    logs = log_up(p), -log_down(answer.w[part][i]), -log_down(answer.v[j])
+    # q stands for less than itself: p <= DEEP q says that log(p / (w v)) is negative, and log(p / q) at most -z.
+    deep = (z <= FLOOR) & (p <= DEEP * q)
+    if deep.any():
+        total += float((q[deep] - p[deep] * z[deep]).sum()) * (1 + SLACK * (dual.size + 8) * UNIT)
+        i, j, p, q, z = (array[~deep] for array in (i, j, p, q, z))
+    log_w, log_v = answer.logs
+    logs = log_up(p), -log_w[part][i], -log_v[j]
     with np.errstate(invalid="ignore", over="ignore"):
         rounding = 8 * UNIT * (sum(map(abs, logs)) + abs(z))
         ratio = (sum(logs) - z) + (rounding + at.errors(i, z))
         phi = p * ratio - p + q * (1 + _far(at.errors(i, z)))
         phi += 8 * UNIT * (p * abs(ratio) + p + q) + TINIEST
-    return sum_up([*phi, total]) if np.isfinite(phi).all() else float("inf")
+    return sum_up([*phi, total]) if np.isfinite(phi).all() and np.isfinite(total) else float("inf")
 
 
 def _far(error: Array) -> Array:

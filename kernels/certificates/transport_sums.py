@@ -18,13 +18,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels.certificates.rounded import sum_down, sum_up, two_sum
-from kernels.certificates.transport_answer import Answer, Exponents
+from kernels.certificates.transport_answer import FLOOR, Answer, Exponents
 from kernels.certificates.transport_divergence import WEIGHTS, of_entries
 from kernels.certificates.transport_elementary import (
     EXP_ERROR,
     EXPM1_ERROR,
     HIGHEST,
-    LOWEST,
     TINIEST,
     UNIT,
     exp_pair,
@@ -35,7 +34,7 @@ from kernels.problems.arrays import Array
 
 CHUNK = 32  # or the root of the row: so many, and as many sums of them, keep the error smallest
 TAIL = UNIT * 2.0**-50  # of w v exp(t): what an entry below exp(t - NEAR) w v may be off by
-LEAST = 1e-303  # above exp(LOWEST), which stands for whatever is below it
+LEAST = 3e-261  # above exp(FLOOR), which stands for whatever is below it
 TOLD = 16  # blocks between two words about the progress
 
 
@@ -104,7 +103,8 @@ class _Pass:
         self.columns = Tally(np.zeros(n), np.zeros(n))
         self.rounding = np.zeros(n)  # of the columns' sums so far
         self.divergences: list[float] = [0.0]
-        self.valid = self.finite = True
+        self.finite = True
+        self.valid = all(bool((array >= 0).all() and np.isfinite(array).all()) for array in answer.beside)
 
     def run(self, progress: Callable[[float], None]) -> Sums:
         """Take block after block."""
@@ -137,7 +137,7 @@ class _Pass:
         if not at.top <= HIGHEST:
             self.finite = False
             np.minimum(at.z, HIGHEST, out=at.z)
-        exp, expm1 = exp_pair(np.maximum(at.z, LOWEST))
+        exp, expm1 = exp_pair(np.maximum(at.z, FLOOR))
         if at.low is not None:
             more = exp * at.low
             exp += more

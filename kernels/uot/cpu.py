@@ -35,13 +35,16 @@ def solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Sol
         deadline: polled after every sweep.
     Returns:
         f (m,), g (n,) float64: dual potentials in the units of the cost, and plan (m, n) = R exp((f + g - C) / reg) in
-        the cost's own float type; or for output "potentials" the plan's sums row_marginal (m,), column_marginal (n,).
-        With top_k also top_columns (m, k) int32 and top_values (m, k), largest first. All with a leading batch axis
-        for a batch. Rows without mass have f extended (product) or -inf (uniform), unreachable ones +inf.
+        float64, or float32 for such costs where that loses nothing; exact sides are met up to rounding (outcome.py).
+        For output "potentials" the plan's sums row_marginal (m,), column_marginal (n,) instead; with two exact sides
+        the plan is P(f, g) + rest_a rest_b', or has the values entry_values at entry_rows, entry_columns where entries
+        are forbidden. With top_k also top_columns (m, k) int32 and top_values (m, k), largest first. All with a leading
+        batch axis for a batch. Rows without mass have f extended (product) or -inf (uniform), unreachable ones +inf.
+        hall_rows, in place of a plan: rows with more mass than all columns that they may use.
     Guarantee:
-        "gap_reached": primal value of the plan minus dual value of f, g is at most tolerance times the larger of both;
-        worked out from float64 sums wherever float32 noise could hide a larger gap. Deterministic for any
-        number of threads.
+        "gap_reached": primal value of the plan minus dual value of f, g is at most tolerance times the larger of both,
+        by an estimate that the certificate has to confirm; "converged": no better one can be found in this arithmetic.
+        Deterministic for any number of threads.
     Numerics:
         Stored kernels and exponentials are float32, or float64 where the cost is float64 and small or C / reg is large;
         vectors and sums over many rows are float64. A stored kernel holds the plan at recent potentials, so no reg is

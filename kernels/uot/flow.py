@@ -16,6 +16,7 @@ from kernels.problems.arrays import Array
 from kernels.problems.transport import SAME_MASS
 from kernels.uot.repair import MET
 
+FREE = 1 << 28  # entries that paths may look at before the time matters: a first answer is owed in any case
 KEPT = 2.0**-20  # of an entry that the tree must leave, so that potentials still describe it
 
 
@@ -90,8 +91,8 @@ def _along_paths(plan: Array, allowed: Array, a: Array, b: Array, late: Callable
     rest_a, rest_b = a - plan.sum(axis=1), b - plan.sum(axis=0)
     small = MET * float(a.sum()) / 2
     _fill(plan, allowed, rest_a, rest_b, small)
-    for _ in range(8 * (a.size + b.size)):
-        if not (rest_a > small).any() or late():
+    for number in range(8 * (a.size + b.size)):
+        if not (rest_a > small).any() or (number * plan.size > FREE and late()):
             break
         path, reached = _path(plan > small, allowed, rest_a > small, rest_b > small)
         if not path:

@@ -86,7 +86,11 @@ def outputs(
     f = _bounded(problem, f, g)
     f, g, entries, fix = _repaired(problem, f, g, writer, dtype, plan, not blocked)
     found = _Found(problem, min(options.top_k, problem.shape[1]), writer, not whole)
-    for some in _parts(problem, writer):
+    parts = _parts(problem, writer)
+    if fix.sums is not None and not (whole or blocked or found.k):  # another pass would find the same
+        parts = iter(())
+        found.rows, found.columns = writer.host(fix.sums[0]), fix.sums[1]
+    for some in parts:
         block = fix.apply(some, entries(some)) if exact.any() else entries(some)
         if plan is not None and not writer.in_place:
             writer.copy(block, plan[some])

@@ -29,7 +29,8 @@ Entries = Callable[[slice], Any]
 class Repair:
     """The plan diag(rows) P diag(columns) + rest_a rest_b'; no rest where `rest_a` is None.
 
-    `lost` are the balanced rows and columns (indices, on the host) that left the range of float64 in P.
+    `lost` are the balanced rows and columns (indices, on the host) that left the range of float64 in P, `sums` the
+    plan's row and column sums where they are known by now.
     """
 
     rows: Vector
@@ -37,6 +38,7 @@ class Repair:
     lost: tuple[Array, Array]
     rest_a: Vector | None = None
     rest_b: Vector | None = None
+    sums: tuple[Vector, Vector] | None = None
 
     def apply(self, part: slice, block: Any) -> Any:
         """Some rows of the plan, in the place of those of P."""
@@ -82,7 +84,7 @@ def repair(
     lost = _lost(xp, a, of_rows, exact_a), _lost(xp, b, of_columns, exact_b)
     columns = _ratio(xp, b, of_columns) if exact_b else xp.ones_like(b)
     if not (exact_a and exact_b):
-        return Repair(rows, columns, lost)
+        return Repair(rows, columns, lost, sums=(a, of_columns) if exact_a else None)
     return _round(xp, a, b, entries, parts, Repair(rows, xp.minimum(columns, 1), lost), spreads)
 
 
@@ -98,8 +100,8 @@ def _round(
     rest_a, rest_b = xp.maximum(rest_a, 0), xp.maximum(b - carried, 0)
     missing = float(rest_b.sum())
     if not spreads or max(missing, float(rest_a.sum())) <= MET * (a.size + b.size) * float(a.sum()) or not missing:
-        return scaled
-    return replace(scaled, rest_a=rest_a, rest_b=rest_b / missing)
+        return replace(scaled, sums=(a, b))
+    return replace(scaled, rest_a=rest_a, rest_b=rest_b / missing, sums=(a, b))
 
 
 def _ratio(xp: Any, wanted: Vector, found: Vector) -> Vector:

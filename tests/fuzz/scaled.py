@@ -17,7 +17,7 @@ SCALED = {
     "qap": (("flow", "linear"), ()),
 }
 """By solver: the inputs and the options that have the unit of the objective."""
-NORMAL = {np.dtype(np.float64): 400, np.dtype(np.float32): 60}
+NORMAL = {np.dtype(np.float64): 400, np.dtype(np.float32): 60, np.dtype(np.float16): 5}
 """Sizes stay between 2 to plus and minus this, so that products of two of them stay normal."""
 LIMIT_S = 5.0
 
@@ -25,7 +25,12 @@ LIMIT_S = 5.0
 def scaled_case(case: Case, seed: int) -> tuple[Case, int] | None:
     """The case in units of 2^-k, and k; None where there is nothing to scale, or no room."""
     inputs, options = SCALED[case.solver]
-    if "x" in case.inputs or case.time_limit_s is not None or "iteration_limit" in case.options:
+    if (
+        "x" in case.inputs
+        or case.time_limit_s is not None
+        or case.polls is not None
+        or "iteration_limit" in case.options
+    ):
         return None
     if case.solver == "uot" and not {"reg", "reg_m"} <= case.options.keys():
         return None  # the defaults have a unit, too
@@ -36,7 +41,7 @@ def scaled_case(case: Case, seed: int) -> tuple[Case, int] | None:
     if any(array.dtype.kind != "f" for array in arrays) or not arrays:
         return None
     if case.options.get("storage", "auto") not in ("auto", "float64"):
-        arrays = [np.clip(array, -1e38, 1e38).astype(np.float32) for array in arrays]
+        arrays = [np.clip(array.astype(float), -1e38, 1e38).astype(np.float32) for array in arrays]
     low, high = _room([*arrays, np.array(_numbers(case, options))])
     if not low <= 0 <= high:
         return None  # as it is given it is not normal

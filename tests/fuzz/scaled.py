@@ -40,9 +40,8 @@ def scaled_case(case: Case, seed: int) -> tuple[Case, int] | None:
     arrays = [value.values if isinstance(value, Csr) else value for value in there.values()]
     if any(array.dtype.kind != "f" for array in arrays) or not arrays:
         return None
-    if case.options.get("storage", "auto") not in ("auto", "float64"):
-        arrays = [np.clip(array.astype(float), -1e38, 1e38).astype(np.float32) for array in arrays]
-    low, high = _room([*arrays, np.array(_numbers(case, options))])
+    narrow = case.options.get("storage", "auto") not in ("auto", "float64")
+    low, high = _room([*arrays, np.array(_numbers(case, options))], NORMAL[np.dtype(np.float32)] if narrow else 400)
     if not low <= 0 <= high:
         return None  # as it is given it is not normal
     k = Seeded(seed, 1).whole(low, high)
@@ -60,13 +59,13 @@ def _numbers(case: Case, options: tuple[str, ...]) -> list[float]:
     return found
 
 
-def _room(arrays: list[Array]) -> tuple[int, int]:
-    """The least and the greatest k that leave every array normal."""
+def _room(arrays: list[Array], widest: int) -> tuple[int, int]:
+    """The least and the greatest k that leave every array normal, and within 2^widest."""
     low, high = -1000, 1000
     for array in arrays:
         finite = np.abs(array[np.isfinite(array) & (array != 0)].astype(float))
         if finite.size:
-            most = NORMAL.get(array.dtype, 400)
+            most = min(widest, NORMAL[array.dtype])
             low = max(low, -most - int(np.floor(np.log2(finite.min()))))
             high = min(high, most - int(np.ceil(np.log2(finite.max()))))
     return low, high

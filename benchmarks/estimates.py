@@ -8,6 +8,7 @@ grows by at most, and the inputs; on a GPU what CuPy's pool holds.
 """
 
 import argparse
+import dataclasses
 import multiprocessing
 import time
 from collections.abc import Callable, Iterator
@@ -133,7 +134,7 @@ def measure(solver: str, number: int, sizes: tuple[int, ...], device: Device, li
     label, n, make, options_given = list(found(solver, sizes))[number]
     card.warm_up(device)
     options = card.options(**options_given)
-    inputs = make()
+    inputs = make() if device == "cpu" else pinned(make())
     problem = card.build(inputs, options)
     card.certify(problem, card.solve(problem, options, Deadline(0), device))  # what this type of input loads
     grown = peak_bytes(card, inputs, options, device, limit_s)
@@ -154,6 +155,25 @@ def measure(solver: str, number: int, sizes: tuple[int, ...], device: Device, li
         row |= {f"{name}_ms": 1e3 * took[name], f"{name}_ratio": said[name] / took[name]}
     byte_ratio = (needs.device_bytes if device == "gpu" else needs.host_bytes) / max(1, grown)
     return row | {"mib": grown / 2**20, "byte_ratio": byte_ratio}
+
+
+def pinned(inputs: Inputs) -> Inputs:
+    """The same in page-locked memory, where a GPU worker has them."""
+    import cupyx
+
+    def moved(array: Any) -> Any:
+        copy = cupyx.empty_pinned(array.shape, array.dtype)
+        copy[...] = array
+        return copy
+
+    return {
+        name: dataclasses.replace(
+            value, indptr=moved(value.indptr), indices=moved(value.indices), values=moved(value.values)
+        )
+        if isinstance(value, Csr)
+        else moved(value)
+        for name, value in inputs.items()
+    }
 
 
 def peak_bytes(card: Solver, inputs: Inputs, options: Any, device: Device, limit_s: float) -> int:

@@ -16,6 +16,8 @@ from kernels.deadline import Deadline
 from kernels.solution import Certificate, Solution, Termination
 
 T = TypeVar("T")
+NEXT_TO_NONE_S = 0.25
+"""So long a job may run past its limit for an answer where it has none yet."""
 
 
 def _plainly(call: Callable[[], Any]) -> Any:
@@ -65,10 +67,33 @@ def solve_and_prove(
             if _better(mended, again, certificate):
                 mended.timings_ms = solution.timings_ms | mended.timings_ms
                 solution, certificate = mended, again
+    if device == "gpu" and _says_nothing(solution, certificate) and _cpu_is_near(card, problem, options, deadline):
+        with _Spent(spent, "solve", deadline):
+            other = card.solve(problem, options, deadline, "cpu")
+        again = certified(other)
+        if again.holds and (again.objective is not None or other.termination is Termination.INFEASIBLE):
+            other.method += " (cpu)"
+            other.facts["solved_again"] = f"on the CPU, since of the GPU's answer was found: {certificate.proved}"[:300]
+            solution, certificate = other, again
     if certificate.termination is not None:
         solution.termination = certificate.termination
     solution.timings_ms |= spent
     return solution, certificate
+
+
+def _says_nothing(solution: Solution, certificate: Certificate) -> bool:
+    """Whether an answer is none, or has no objective though it does not claim that there can be none."""
+    return not certificate.holds or (
+        certificate.objective is None and solution.termination is not Termination.INFEASIBLE
+    )
+
+
+def _cpu_is_near(card: Solver, problem: Any, options: Any, deadline: Deadline) -> bool:
+    """Whether the CPU can give a first answer in the time that is left, or in next to none."""
+    if "cpu" not in card.suits(problem, options):
+        return False
+    needs = card.estimate(problem, options, "cpu")
+    return needs.first_seconds + needs.certify_seconds <= max(NEXT_TO_NONE_S, deadline.remaining_s)
 
 
 def _mended(

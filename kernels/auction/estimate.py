@@ -32,26 +32,28 @@ FEW = 0.35
 """Share of distinct values in a structured sample below which rows are of few kinds."""
 TIED = 0.02
 """The same where benefits are independent: ties are all over."""
+COPIED_BYTES_S = 1e10
+"""From page-locked memory to a GPU."""
 FIXED = 24 * MIB
 
 
 def estimate(problem: Auction, options: "AuctionOptions", device: Device) -> Estimate:
     """Bytes by array; seconds by entries, and by how much alike the rows of a sample are."""
     n_rows, n_cols = problem.shape
-    points = problem.points if isinstance(problem, PointAuction) else None
     entries = _entries(problem)
     certify_s = pace() * _proof_s(problem, entries)
     host = _host_bytes(problem, entries)
+    seen = _texture(problem)
+    wants_rounds = options.epsilon is not None or options.finish == "auction"
     if device == "gpu":
         given = int(problem.weights.nbytes)
-        seconds = 2e-3 + (3e-11 + (0 if points is not None else 2e-9)) * entries + 1.2e-6 * n_rows
+        seconds = _gpu_s(seen, n_rows, wants_rounds) + given / COPIED_BYTES_S + 3e-11 * entries
         return Estimate(host, given + 900 * n_rows + 60 * n_cols, seconds, certify_s, seconds)
     sparse = _is_graph(problem)
-    seen = _texture(problem)
     read_s = entries * (GRAPH_S if sparse else READ_S)
     first_s = 1.5e-4 + n_rows * ROW_S + entries * FIRST_S * (3 if sparse or seen.permitted < 1 else 1)
     seconds = CALL_S + read_s + _search_s(seen, n_rows, n_cols)
-    if options.epsilon is not None or options.finish == "auction":
+    if wants_rounds:
         seconds += SCALED_S + _rounds_s(seen, n_rows, n_cols, options)
     return Estimate(host, 0, pace() * seconds, certify_s, pace() * first_s)
 
@@ -81,6 +83,12 @@ def _proof_s(problem: Auction, entries: int) -> float:
     if values.dtype.kind == "i":
         return PROOF_S + times * entries * FORMED_S
     return PROOF_FLOAT_S + times * entries * FORMED_FLOAT_S
+
+
+def _gpu_s(seen: Texture, n_rows: int, wants_rounds: bool) -> float:
+    """Seconds of rounds and paths on the GPU, where both go by the number of rows."""
+    paths_s = 1.2e-3 + 1e-6 * n_rows
+    return (5 if seen.rank < STRUCTURED else 1) * (paths_s + (2e-3 + 3e-6 * n_rows if wants_rounds else 0.0))
 
 
 def _search_s(seen: Texture, n_rows: int, n_cols: int) -> float:

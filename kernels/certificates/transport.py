@@ -28,9 +28,8 @@ from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Certificate, Solution, Termination, unheard
 
-SECONDS_PER_ENTRY = 35e-9
-"""Measured on one core of a server: a plan in float64 beside costs in float64."""
-SECONDS_PER_PROBLEM = 2e-3
+SECONDS_PER_ENTRY, SECONDS_PER_COORDINATE, SECONDS_PER_PROBLEM = 20e-9, 0.2e-9, 2e-3
+"""Measured on one core: 15 to 24 ns an entry, 0.1 ns more for each coordinate of points, 1.3 to 1.7 ms a problem."""
 FAINT = 1e-6  # of the given mass: a plan below it is as good as empty, and the answer says so
 WORST = (
     Termination.OPTIMAL,

@@ -25,7 +25,7 @@ from kernels.problems.transport import UnbalancedTransport
 BLOCK = 1 << 16  # entries in work at a time: the arrays of one operation stay in a core's cache
 NEAR, FAR = 40.0, 750.0  # |z| up to which sums look, and up to which exp(z) is above 0
 COARSE = 2.0**-44  # an error of z from which on an implicit plan is worth two words
-FEW = 1 << 17  # entries of a block up to which they are
+FEW = 1 << 22  # entries, times the dimension of points, up to which they take no time
 LARGEST = 1e300  # a potential beyond it is not one
 
 
@@ -63,6 +63,7 @@ class Answer:
         held_a, held_b = problem.a > 0, problem.b > 0
         product = problem.reference == "product"
         self.w, self.v = (problem.a, problem.b) if product else (held_a.astype(float), held_b.astype(float))
+        self.few = self.w.size * self.v.size * (1 if problem.x is None else problem.x.shape[1]) <= FEW
         self.empty = not (self.w.all() and self.v.all())
         self.costs = Costs(problem)
         self.forbids = problem.cost is not None and bool(np.isposinf(problem.cost.max()))
@@ -124,7 +125,7 @@ class Answer:
         near = SLACK * (base + slope * np.maximum(np.minimum(NEAR - np.maximum(tops, -FAR), low), tops))
         far = SLACK * (base + slope * np.maximum(min(FAR, low), tops))
         forbidden = np.isposinf(cost.values) if self.forbids else None
-        fine = self.implicit and float(near.max()) > COARSE and z.size <= FEW
+        fine = self.implicit and float(near.max()) > COARSE and self.few
         if fine and (self.problem.cost is not None or REGS[0] < self.problem.reg < REGS[1]):
             return self._fine(rows, Exponents(z, None, float(tops.max()), near, far, forbidden, base, slope))
         return Exponents(z, None, float(tops.max()), near, far, forbidden, base, slope)

@@ -26,15 +26,13 @@ def near_one(
     if abs(power) <= FAR:
         return problem, arrays, 0
     root = power if problem.metric == "euclidean" else power // 2
-    points = {
-        name: np.ldexp(p.astype(np.float64), -root) for name, p in (("x", problem.x), ("y", problem.y)) if p is not None
-    }
     scaled = replace(
         problem,
         cost=None if problem.cost is None else np.ldexp(problem.cost.astype(np.float64), -power),
+        x=None if problem.x is None else np.ldexp(problem.x.astype(np.float64), -root),
+        y=None if problem.y is None else np.ldexp(problem.y.astype(np.float64), -root),
         reg=math.ldexp(problem.reg, -power),
         reg_m=(math.ldexp(problem.reg_m[0], -power), math.ldexp(problem.reg_m[1], -power)),
-        **points,
     )
     potentials = {name: np.ldexp(np.asarray(arrays[name], np.float64), -power) for name in ("f", "g") if name in arrays}
     return scaled, dict(arrays) | potentials, power

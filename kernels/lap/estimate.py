@@ -25,6 +25,8 @@ FORMED_S, FORMED_FLOAT_S = 1.6e-9, 3.5e-9
 """Of a certificate, and of one entry of it: integers and floats."""
 FIRST_S = 2e-9
 """Of one entry of a first answer."""
+COPIED_BYTES_S = 2e10
+"""From page-locked memory to a GPU."""
 FIXED = 24 * MIB
 """Blocks of the certificate, compiled code and the like."""
 
@@ -39,7 +41,7 @@ def estimate(problem: Assignment, options: "LapOptions", device: Device) -> Esti
     lines = batch * (short + long)
     certify_s = pace() * (batch * ONE_S + _proof_s(weights))
     if device == "gpu":
-        seconds = 1e-3 + batch * short * long * 1e-10 + weights.nbytes / 2e9
+        seconds = _gpu_s(weights, batch) + weights.nbytes / COPIED_BYTES_S
         transposed = weights.nbytes if n_rows > n_cols else 0
         held = weights.nbytes + transposed + 768 * lines + (1 << 16)
         return Estimate(_host_bytes(weights, lines), held, seconds, certify_s, seconds)
@@ -62,6 +64,16 @@ def _entry_s(weights: Array, maximize: bool) -> float:
     if monge.corner(one, -1 if maximize else 1) is not None:
         return MONGE_S
     return HARD_S if n_rows == n_cols else HARD_S / 4
+
+
+def _gpu_s(weights: Array, batch: int) -> float:
+    """Seconds on the GPU: of one problem by the rounds along its longer side, of a batch by its largest as well."""
+    longer = float(max(weights.shape[-2:]))
+    if batch > 1:
+        return float(2e-4 + 1e-7 * longer**1.8 + 2e-10 * weights.size)
+    if texture(weights).rank > STRUCTURED:
+        return 5e-4 + 7e-7 * longer
+    return 1.2e-3 + 3e-6 * longer + 4e-10 * weights.size
 
 
 def _proof_s(weights: Array) -> float:

@@ -49,7 +49,7 @@ def _search_s(problem: QuadraticAssignment, options: "QapOptions", device: Devic
     if options.method == "2opt":
         iterations = min(iterations, n)  # it stops at the first local optimum
     if device == "gpu":
-        return rounds * size * iterations * n * (n - 1) / 2 / 2.5e11
+        return 3e-3 + rounds * size * iterations * n * (n - 1) / 2 / 2.5e11
     each_s = SEARCH_S + iterations * (ITERATION_S + n * PLACE_S) * (1 if _symmetric(problem) else 1.4)
     return pace() * rounds * size * each_s / cores() ** 0.7
 

@@ -13,6 +13,7 @@ from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.outer import schedule
 from kernels.uot.support import Support, support
+from kernels.uot.units import Translated, fits_float32, near_one
 
 BEST_TO_WORST = (
     Termination.GAP_REACHED,
@@ -27,7 +28,6 @@ BEST_TO_WORST = (
 
 FAR_OUT, DEEPEST = 1e6, 1e3
 """Potentials are at most costs and DEEPEST regs, times reg_m / reg; a start FAR_OUT times beyond is dropped."""
-SMALLEST_REG, LARGEST_COST = 1e-24, 1e36  # that float32 takes
 
 
 @dataclass(frozen=True)
@@ -66,18 +66,20 @@ def follow(problem: UnbalancedTransport, options: Any, deadline: Deadline, steps
         return steps.answer(part, options, nothing, Termination.GAP_REACHED, "support", facts, deadline)
     if options.method == "map-uot":
         return steps.published(part, options, deadline)
-    reduced = in_proportion(part.reduced)
+    reduced, unit = near_one(in_proportion(part.reduced))
     low, high = reduced.cost_bounds
-    stages = schedule(problem.reg, high - low, reduced.g0 is not None) if options.acceleration else [problem.reg]
-    method, run = steps.find(reduced, options, deadline, high - low, stages)
+    stages = schedule(reduced.reg, high - low, reduced.g0 is not None) if options.acceleration else [reduced.reg]
+    heard = deadline if unit == 1 else Translated(deadline, unit)
+    method, run = steps.find(reduced, options, heard, high - low, stages)
     facts = {
         "tolerance": options.tolerance,
-        "stages": stages,
+        "stages": [reg * unit for reg in stages],
         "rejected": run.rejected,
         "storage": run.storage,
         "gap": run.gap,
     }
-    solution = steps.answer(part, options, (run.f, run.g), run.termination, method, facts, deadline)
+    potentials = run.f * unit, run.g * unit
+    solution = steps.answer(part, options, potentials, run.termination, method, facts, deadline)
     solution.iterations = run.iterations
     return solution
 
@@ -103,12 +105,6 @@ def wants_float64(problem: UnbalancedTransport, options: Any, spread: float, che
     if options.storage != "auto":
         return bool(options.storage == "float64")
     return cheap or options.tolerance < 1e-7 or spread / problem.reg > 1e5
-
-
-def fits_float32(problem: UnbalancedTransport) -> bool:
-    """True where costs over reg keep their digits in float32, and neither they nor 1 / reg leave its range."""
-    largest = max(map(abs, problem.cost_bounds))
-    return SMALLEST_REG < problem.reg < 1 / SMALLEST_REG and largest < LARGEST_COST
 
 
 def batched(

@@ -25,6 +25,10 @@ PROOF_S, FORMED_S, COORDINATE_S = 1.3e-3, 2e-8, 1e-9
 """Of a certificate, of one entry of it, and of one coordinate in that."""
 STEEP = 500
 """Spread of the costs over reg beyond which exponentials of a certificate underflow, which takes twice as long."""
+GPU_SWEEP_S, GPU_ENTRY_S, GPU_POINT_S = 1e-4, 1e-12, 3e-13
+"""Of one sweep on a GPU, its look at the gap included, of one entry of that, and of one more coordinate."""
+COPIED_BYTES_S, PLAN_BYTES_S = 1e10, 4e9
+"""To a GPU from page-locked memory, and back from it."""
 BLOCKS = 64 * MIB
 """Of the certificate, and of what stays in work beside the kernel and the plan."""
 SIDE = 64
@@ -39,11 +43,9 @@ def estimate(problem: UnbalancedTransport, options: "TransportOptions", device: 
     certify_s = pace() * batch * (PROOF_S + entries * _proof_s(problem))
     sweeps = expected_sweeps(problem, options)
     if device == "gpu":
-        host, held = _bytes(problem, options, 4)
-        one_s = 2e-5 + batch * entries * 4 / 3e12
-        return Estimate(host, held, 0.01 + sweeps * one_s, certify_s, 0.01 + 3 * one_s)
+        return _on_gpu(problem, options, sweeps, certify_s)
     width = 4 if options.storage == "float32" else 8
-    times = entries if entries < LARGE else entries / cores()
+    times = entries / (cores() if entries >= LARGE else 1)
     published = options.method == "map-uot" and options.rule == "published"
     sweep_s = (PUBLISHED_S if published else SWEEP_S) + times * _entry_s(problem, options)
     once_s = CALL_S + times * _once_s(problem, options)
@@ -54,6 +56,19 @@ def estimate(problem: UnbalancedTransport, options: "TransportOptions", device: 
         certify_s,
         pace() * batch * (once_s + sweep_s),
     )
+
+
+def _on_gpu(problem: UnbalancedTransport, options: "TransportOptions", sweeps: float, certify_s: float) -> Estimate:
+    """All problems of a batch at once; copies there and back count as much as the sweeps."""
+    m, n = problem.shape
+    entries = (problem.batch or 1) * m * n
+    fine = options.storage == "float64" or options.tolerance < 1e-7
+    host, held = _bytes(problem, options, 8 if fine else 4)
+    once_s = 1e-3 + _given(problem) / COPIED_BYTES_S
+    once_s += entries * 8 / PLAN_BYTES_S if options.output == "plan" else 0.0
+    entry_s = GPU_ENTRY_S if problem.x is None else GPU_POINT_S * (1 + problem.x.shape[1])
+    sweep_s = GPU_SWEEP_S + entries * entry_s
+    return Estimate(host, held, once_s + sweeps * sweep_s, certify_s, once_s + 3 * sweep_s)
 
 
 def expected_sweeps(problem: UnbalancedTransport, options: "TransportOptions") -> float:
@@ -126,13 +141,18 @@ def _spread(problem: UnbalancedTransport) -> float:
     return float(np.ptp(squares if problem.metric == "sqeuclidean" else np.sqrt(squares)))
 
 
+def _given(problem: UnbalancedTransport) -> int:
+    """Bytes of the input."""
+    arrays = (problem.a, problem.b, problem.cost, problem.x, problem.y, problem.f0, problem.g0)
+    return sum(array.nbytes for array in arrays if array is not None)
+
+
 def _bytes(problem: UnbalancedTransport, options: "TransportOptions", width: int) -> tuple[int, int]:
     """(host, device): the input, a kernel of `width` bytes an entry, the plan, vectors; and blocks on the host."""
     m, n = problem.shape
     batch = problem.batch or 1
     entries = batch * m * n
-    arrays = (problem.a, problem.b, problem.cost, problem.x, problem.y, problem.f0, problem.g0)
-    given = sum(array.nbytes for array in arrays if array is not None)
+    given = _given(problem)
     stored = 0 if options.method in ("log", "points") or problem.cost is None else entries * width
     plan = entries * 8 if options.output == "plan" else 0
     without = not (problem.a.all() and problem.b.all()) or _forbids(problem)

@@ -13,11 +13,12 @@ from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot import gpu_launch as on
-from kernels.uot.course import Run, batched, collect, fits_float32
+from kernels.uot.course import Run, batched, collect
 from kernels.uot.gpu_answer import answer
 from kernels.uot.gpu_dense import SAFE, float32_noise
 from kernels.uot.gpu_launch import CONVERGED, LOG2E, REASON, RUNNING, STATUS
 from kernels.uot.support import Support
+from kernels.uot.units import fits_float32
 
 # rows and columns at most, then warps, rows of a warp, columns of a lane, costs in registers, blocks of a processor
 SHAPES = ((64, 64, 4, 16, 2, 1, 8), (128, 128, 8, 16, 4, 1, 2), (204, 224, 17, 12, 7, 0, 1))

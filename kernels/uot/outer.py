@@ -23,7 +23,9 @@ at most 3), first row plain Sinkhorn:
 
 Below reg = .005 epsilon scaling pays: (.001, 10) 153 sweeps without, 76 with; (.0003, 10) 491 and 165.
 Over 24 such problems (three kinds of cost, reg .05 to .0005, n = 100 and 300; 1360 sweeps in all) memory 5 takes 14%
-more, 15 and 25 2% and 5% more; a ridge of 1e-8 or 1e-14, refusing every loss of dual value or none: within 1%.
+more, 15 and 25 2% and 5% more; a ridge of 1e-8 or 1e-14: within 1%.
+Of 7000 random problems of up to 5 x 5 (any strengths, reg down to 1e-4 of the costs) 66 were not solved in 400 sweeps
+when a step could lose a tenth of the gap in dual value; 43 where no loss is allowed, 6 where steps are limited too.
 Unweighted least squares: no difference where marginals are nearly even. Over 14 hard ones (masses of very different
 sums, reg_m to 300, reg down to .001, ties) what counts is when a stage ends and how far the next one jumps: ending at
 a relative gap of 1% and jumping by 4, 10000 sweeps with 2 problems unsolved after 3000; at a gap of .1 reg mass, 4350
@@ -42,7 +44,7 @@ from kernels.uot.marginals import Marginals, State, Vector
 MEMORY = 10  # differences that Anderson keeps
 STAGE_GAP = 0.1  # of reg times the plan's mass, at which a stage of epsilon scaling hands over to the next
 STAGE_FACTOR = 2.5
-LOSS = 0.1  # of the last gap: a step that lowers the dual value by more is taken back
+LOSS = 8  # roundings of the dual value: a step that lowers it by more is taken back
 STALLED = 50  # sweeps without a smaller gap or a larger dual value, after which something else must happen
 POOR = 0.5  # relative gap above which a start is held against zeros
 SMALLEST_GAP = 2.0**-53  # relative: no smaller one can be told from 0 in float64
@@ -73,12 +75,14 @@ class Anderson:
     """Anderson acceleration of a fixed-point map on g, by weighted least squares over the last differences.
 
     The Jacobian of a Sinkhorn sweep is self-adjoint in the inner product weighted by the plan's column sums, so those
-    are the weights: on a quadratic this is then GMRES with a short memory.
+    are the weights: on a quadratic this is then GMRES with a short memory. Where the map is not linear a step can go
+    too far: after one that lost dual value, steps are at most a quarter as long, and then twice as long each time.
     """
 
     def __init__(self, xp: Any, size: int, memory: int, reg: float) -> None:
         self.xp, self.memory = xp, memory
         self.unit = 2.0 ** math.frexp(reg)[1]  # of residuals, whose squares stay in range whatever the costs' scale
+        self.shortest, self.most, self.length = reg, math.inf, 0.0
         self.steps = xp.empty((memory, size))
         self.residuals = xp.empty((memory, size))
         self.reset()
@@ -107,7 +111,25 @@ class Anderson:
         if not (0 < size < math.inf):
             return mapped
         normal += RIDGE * size * self.xp.eye(kept)
-        return mapped - self.xp.linalg.solve(normal, weighted @ (residual / self.unit)) @ self.steps[:kept]
+        return mapped - self._limited(
+            self.xp.linalg.solve(normal, weighted @ (residual / self.unit)) @ self.steps[:kept]
+        )
+
+    def refuse(self) -> None:
+        """Take back the last step: forget every difference, and step less far."""
+        if self.length:
+            self.most = max(self.length / 4, self.shortest)
+        self.reset()
+
+    def _limited(self, step: Vector) -> Vector:
+        self.length = float(abs(step).max())
+        if not math.isfinite(self.length):
+            self.length = 0.0
+            return self.xp.zeros_like(step)
+        if self.length > self.most:
+            step = step * (self.most / self.length)
+            self.length, self.most = self.most, 2 * self.most
+        return step
 
 
 def schedule(reg: float, spread: float, warm: bool) -> list[float]:
@@ -195,10 +217,10 @@ class _Stage:
                     continue
             if end or number == numbers[-1]:
                 break
-            if not _acceptable(state, before):
+            if not self._acceptable(state, before):
                 rejected += 1
                 g, before, fallback = zeros(g) if fallback is None else fallback, None, None
-                anderson.reset()
+                anderson.refuse()
                 continue
             mapped = self.marginals.next_g(h, self.reg)
             if rules.translate:
@@ -247,9 +269,11 @@ class _Stage:
             return Termination.CONVERGED
         return self.rules.deadline.expired()
 
-
-def _acceptable(state: State, before: State | None) -> bool:
-    """False for a step that lost dual value, and for potentials from outside that overflow."""
-    if not math.isfinite(state.dual) or math.isnan(state.gap):
-        return False
-    return before is None or not math.isfinite(before.gap) or state.dual >= before.dual - LOSS * before.gap
+    def _acceptable(self, state: State, before: State | None) -> bool:
+        """False for a step that lost dual value, and for potentials from outside that overflow."""
+        if not math.isfinite(state.dual) or math.isnan(state.gap):
+            return False
+        if before is None or not math.isfinite(before.gap):
+            return True
+        rounding = max(SMALLEST_GAP, self.rules.noise(before))
+        return state.dual >= before.dual - LOSS * rounding * abs(before.dual)

@@ -1,12 +1,26 @@
 """What `solve_and_prove` does with a claim that its certificate does not support, and with too little time."""
 
+import dataclasses
+import sys
+import types
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kernels import Certificate, Deadline, Estimate, Options, Progress, Solution, Solver, Termination, solve_and_prove
+from kernels import (
+    SOLVERS,
+    Certificate,
+    Deadline,
+    Estimate,
+    Options,
+    Progress,
+    Solution,
+    Solver,
+    Termination,
+    solve_and_prove,
+)
 
 GAP = 0.5
 
@@ -170,3 +184,25 @@ def test_phases_come_in_order() -> None:
     assert [phase for k, phase in enumerate(phases) if k == 0 or phases[k - 1] != phase] == ["solve", "certify"] * 2
     fractions = [told.fraction for told in play.heard if told.phase == "certify"]
     assert fractions == [0.0, 0.25, 0.5, 0.75, 1.0] * 2
+
+
+@pytest.mark.parametrize("cost", [[[4, 1], [2, 0]], [[1.5, 2.0], [0.0, 3.0]]])
+def test_what_a_gpu_answers_wrongly_is_solved_again_on_the_cpu(cost: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def both_rows_take_column_0(problem: Any, options: Any, deadline: Deadline) -> Solution:
+        zeros = np.zeros(2, problem.weights.dtype)
+        arrays = {"assignment": np.zeros(2, np.int64), "u": zeros, "v": zeros}
+        return Solution(Termination.OPTIMAL, "broken", arrays)
+
+    broken = types.ModuleType("broken")
+    vars(broken)["solve"] = both_rows_take_column_0
+    monkeypatch.setitem(sys.modules, "broken", broken)
+    card = dataclasses.replace(SOLVERS["lap"], modules={"cpu": "kernels.lap.cpu", "gpu": "broken"})
+    options = card.options()
+    problem = card.build({"cost": np.array(cost)}, options)
+    solution, certificate = solve_and_prove(card, problem, options, Deadline(5), "gpu")
+    assert certificate.holds
+    assert certificate.objective == min(cost[0][0] + cost[1][1], cost[0][1] + cost[1][0])
+    assert solution.method.endswith("(cpu)")
+    assert "assigned twice" in solution.facts["solved_again"]
+    only_gpu = dataclasses.replace(card, runs_on=lambda problem, options: ("gpu",))
+    assert not solve_and_prove(only_gpu, problem, options, Deadline(5), "gpu")[1].holds

@@ -114,7 +114,7 @@ def test_a_size_that_is_not_compiled_yet_keeps_its_limit(n: int) -> None:
         _, solution, certificate = prove(inputs, seconds)
         assert certificate.holds
         assert certificate.bound is not None
-        assert solution.timings_ms["solve"] < 1e3 * seconds + 1500
+        assert solution.timings_ms["solve"] < 1e3 * seconds + 8000
 
 
 def test_targets_of_any_size() -> None:

@@ -15,7 +15,7 @@ Given = dict[str, Any]
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """A job. `time_limit_s` None leaves the limit to the run; `origin` says what it was drawn from."""
+    """A job. `time_limit_s` None leaves the limit to the run; the poll number `polls` hears that it is stopped."""
 
     solver: str
     family: str
@@ -23,6 +23,7 @@ class Case:
     options: dict[str, Any] = field(default_factory=dict)
     time_limit_s: float | None = None
     origin: str = ""
+    polls: int | None = None
 
     def with_inputs(self, **inputs: Any) -> "Case":
         """The case with some inputs replaced; None takes one away."""
@@ -40,7 +41,7 @@ class Case:
 def to_json(case: Case, **more: Any) -> str:
     """A case as one JSON object; floats in hexadecimal, so that nothing is rounded."""
     inputs = {name: _written(value) for name, value in case.inputs.items()}
-    fields = {name: getattr(case, name) for name in ("solver", "family", "options", "time_limit_s", "origin")}
+    fields = {name: getattr(case, name) for name in ("solver", "family", "options", "time_limit_s", "origin", "polls")}
     return json.dumps({**fields, "inputs": inputs, **more}, indent=1, default=str)
 
 
@@ -49,7 +50,9 @@ def from_json(text: str) -> Case:
     found = json.loads(text)
     inputs = {name: _read(value) for name, value in found["inputs"].items()}
     options = {name: _option(name, value) for name, value in found["options"].items()}
-    return Case(found["solver"], found["family"], inputs, options, found["time_limit_s"], found["origin"])
+    return Case(
+        found["solver"], found["family"], inputs, options, found["time_limit_s"], found["origin"], found.get("polls")
+    )
 
 
 def kept(folder: Path) -> list[Path]:

@@ -5,7 +5,7 @@ Two things can choose: a seeded generator, for volume, and Hypothesis, which als
 """
 
 from collections.abc import Sequence
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import numpy as np
 
@@ -122,12 +122,23 @@ def may_be_masked(solver: str, name: str) -> bool:
     return any(spec.masked for spec in SOLVERS[solver].inputs if spec.name == name)
 
 
+WHOLE: tuple[Any, ...] = (np.int32, np.int16, np.int8, np.uint8, np.uint16, np.uint32, np.uint64, np.int32)
+
+
 def narrowed(draw: Draw, array: Array) -> Array:
-    """Sometimes float32, or int32 where it fits; zeros below its range and ties come with it."""
-    if array.dtype == np.float64 and chance(draw, 20) and not (np.abs(array[np.isfinite(array)]) > 1e37).any():
-        return array.astype(np.float32)
-    if array.dtype == np.int64 and chance(draw, 40) and array.size and np.abs(array).max() < 2**31:
-        return array.astype(np.int32)
+    """Sometimes of a narrower type where it fits, whose zeros and ties come with it; sometimes laid out otherwise."""
+    if array.dtype == np.float64 and chance(draw, 20):
+        dtype: Any = one_of(draw, (np.float32, np.float32, np.float16))
+        if scale_of(array) < float(np.finfo(dtype).max) / 64:
+            array = array.astype(dtype)
+    elif array.dtype == np.int64 and array.size and chance(draw, 40):
+        room = np.iinfo(one_of(draw, WHOLE))
+        if room.min <= array.min() and array.max() <= room.max:
+            array = array.astype(room.dtype)
+    if array.ndim > 1 and chance(draw, 10):
+        array = np.asfortranarray(array) if array.ndim == 2 and chance(draw, 50) else np.repeat(array, 2, -1)[..., ::2]
+    if chance(draw, 10):
+        array.flags.writeable = False
     return array
 
 
@@ -154,6 +165,11 @@ def scale_of(array: Array) -> float:
     """The largest finite magnitude."""
     finite = np.abs(array[np.isfinite(array)].astype(float))
     return float(finite.max()) if finite.size else 1.0
+
+
+def polls(draw: Draw) -> int | None:
+    """Mostly none; sometimes the caller stops the job, when it asks for the so manieth time."""
+    return draw.whole(0, 6) if chance(draw, 4) else None
 
 
 def time_limit(draw: Draw) -> float | None:

@@ -2,6 +2,7 @@
 
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,12 +26,17 @@ class Outcome:
     facts: dict[str, Any] = field(default_factory=dict)
 
 
+def _stopped_at(poll: int) -> Callable[[], bool]:
+    left = iter(range(poll))
+    return lambda: next(left, None) is None
+
+
 def run(case: Case, device: Device = "cpu", limit_s: float = 0.5) -> Outcome:
     """Build, solve, certify, mend: the real path, under the case's time limit or `limit_s`."""
     card = SOLVERS[case.solver]
     outcome = Outcome(limit_s=limit_s if case.time_limit_s is None else case.time_limit_s)
     begun = time.perf_counter()
-    deadline = Deadline(outcome.limit_s)
+    deadline = Deadline(outcome.limit_s, None if case.polls is None else _stopped_at(case.polls))
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")

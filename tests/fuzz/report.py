@@ -72,7 +72,11 @@ def table(tally: Tally) -> str:
         lines.append(f"{solver:8}{sum(counts):9} " + "".join(f"{count:13}" for count in counts))
     if tally.mutations:
         fooled = sum(n for (_, kind), n in tally.mutations.items() if kind not in ("covered", "raised"))
-        lines.append(f"{sum(tally.mutations.values())} corrupted answers, {fooled} of them fooled a certificate")
+        raised = sum(n for (_, kind), n in tally.mutations.items() if kind == "raised")
+        lines.append(
+            f"{sum(tally.mutations.values())} corrupted answers, {fooled} of them fooled a certificate"
+            + (f", {raised} made it raise" if raised else "")
+        )
     if tally.scaled:
         other = sum(n for (_, differs), n in tally.scaled.items() if differs)
         lines.append(f"{sum(tally.scaled.values())} problems asked again in other units, {other} answered otherwise")

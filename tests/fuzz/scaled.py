@@ -17,7 +17,7 @@ SCALED = {
     "qap": (("flow", "linear"), ()),
 }
 """By solver: the inputs and the options that have the unit of the objective."""
-NORMAL = {np.dtype(np.float64): 400, np.dtype(np.float32): 60}
+NORMAL = {np.dtype(np.float64): 400, np.dtype(np.float32): 60, np.dtype(np.float16): 5}
 """Sizes stay between 2 to plus and minus this, so that products of two of them stay normal."""
 LIMIT_S = 5.0
 
@@ -25,7 +25,12 @@ LIMIT_S = 5.0
 def scaled_case(case: Case, seed: int) -> tuple[Case, int] | None:
     """The case in units of 2^-k, and k; None where there is nothing to scale, or no room."""
     inputs, options = SCALED[case.solver]
-    if "x" in case.inputs or case.time_limit_s is not None or "iteration_limit" in case.options:
+    if (
+        "x" in case.inputs
+        or case.time_limit_s is not None
+        or case.polls is not None
+        or "iteration_limit" in case.options
+    ):
         return None
     if case.solver == "uot" and not {"reg", "reg_m"} <= case.options.keys():
         return None  # the defaults have a unit, too
@@ -35,9 +40,8 @@ def scaled_case(case: Case, seed: int) -> tuple[Case, int] | None:
     arrays = [value.values if isinstance(value, Csr) else value for value in there.values()]
     if any(array.dtype.kind != "f" for array in arrays) or not arrays:
         return None
-    if case.options.get("storage", "auto") not in ("auto", "float64"):
-        arrays = [np.clip(array, -1e38, 1e38).astype(np.float32) for array in arrays]
-    low, high = _room([*arrays, np.array(_numbers(case, options))])
+    narrow = case.options.get("storage", "auto") not in ("auto", "float64")
+    low, high = _room([*arrays, np.array(_numbers(case, options))], NORMAL[np.dtype(np.float32)] if narrow else 400)
     if not low <= 0 <= high:
         return None  # as it is given it is not normal
     k = Seeded(seed, 1).whole(low, high)
@@ -55,13 +59,13 @@ def _numbers(case: Case, options: tuple[str, ...]) -> list[float]:
     return found
 
 
-def _room(arrays: list[Array]) -> tuple[int, int]:
-    """The least and the greatest k that leave every array normal."""
+def _room(arrays: list[Array], widest: int) -> tuple[int, int]:
+    """The least and the greatest k that leave every array normal, and within 2^widest."""
     low, high = -1000, 1000
     for array in arrays:
         finite = np.abs(array[np.isfinite(array) & (array != 0)].astype(float))
         if finite.size:
-            most = NORMAL.get(array.dtype, 400)
+            most = min(widest, NORMAL[array.dtype])
             low = max(low, -most - int(np.floor(np.log2(finite.min()))))
             high = min(high, most - int(np.ceil(np.log2(finite.max()))))
     return low, high

@@ -3,6 +3,7 @@
 import re
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -43,10 +44,11 @@ def shrunk(case: Case, fails: Fails, seconds: float = 10.0) -> Case:
 
 def _smaller(case: Case) -> Iterator[Case]:
     for name in case.options:
-        yield Case(case.solver, case.family, case.inputs, {k: v for k, v in case.options.items() if k != name},
-                   case.time_limit_s, case.origin)  # fmt: skip
+        yield replace(case, options={k: v for k, v in case.options.items() if k != name})
     if case.time_limit_s is not None:
-        yield Case(case.solver, case.family, case.inputs, case.options, None, case.origin)
+        yield replace(case, time_limit_s=None)
+    if case.polls is not None:
+        yield replace(case, polls=None)
     for name in list(case.inputs):
         if name not in ("cost", "benefit", "x", "y", "flow", "distance"):
             yield case.with_inputs(**{name: None})

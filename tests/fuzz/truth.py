@@ -42,7 +42,7 @@ def optimum(case: Case, claim: Claim | None = None) -> tuple[Fraction | None, Fr
     if case.solver == "lap":
         maximize = bool(case.options.get("maximize"))
         cost = case.inputs["cost"]
-        return _lap(cost, maximize), Fraction(0), cost.dtype.kind == "i", maximize
+        return _lap(cost, maximize), Fraction(0), cost.dtype.kind in "iu", maximize
     if case.solver == "auction":
         best, slack, integer = _auction(case, claim)
         return best, slack, integer, True
@@ -55,7 +55,7 @@ def optimum(case: Case, claim: Claim | None = None) -> tuple[Fraction | None, Fr
 
 def must_answer(case: Case, claim: Claim) -> bool:
     """Whether an objective has to be there: the problem has answers, and nothing is forbidden that could be hard."""
-    if claim.termination == "infeasible" or case.solver == "uot":
+    if claim.termination in ("infeasible", "stopped") or case.solver == "uot":
         return False
     if case.solver == "lap" and case.inputs["cost"].ndim == 3:
         return False
@@ -134,14 +134,14 @@ def _auction(case: Case, claim: Claim | None) -> tuple[Fraction | None, Fraction
             line += [-int(reject[i] * below) if k == i else None for k in range(len(rows))]
         table.append(line)
     best = oracles.least_assignment(table)
-    exact = all(array.dtype.kind == "i" for array in data)
+    exact = all(array.dtype.kind in "iu" for array in data)
     return (None if best is None else Fraction(-best, below)), slack, exact
 
 
 def _batch(case: Case, claim: Claim) -> Found:
     """The sums over the problems that have an answer, and each problem's own numbers where the facts list them."""
     cost, sizes = case.inputs["cost"], case.inputs.get("sizes")
-    maximize, integer = bool(case.options.get("maximize")), cost.dtype.kind == "i"
+    maximize, integer = bool(case.options.get("maximize")), cost.dtype.kind in "iu"
     optima = []
     for k in range(len(cost)):
         rows, columns = cost.shape[1:] if sizes is None else sizes[k].tolist()

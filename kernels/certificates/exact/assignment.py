@@ -156,7 +156,7 @@ def earned(claim: Claim, magnitude: Fraction, from_data: Fraction, *data: Array)
     if claim.gap_abs is None or claim.objective is None:
         return Statement("optimal", False, "an optimum is claimed without a gap")
     gap = rational(claim.gap_abs)
-    if all(array.dtype.kind == "i" for array in data):
+    if all(array.dtype.kind in "iu" for array in data):
         return Statement("optimal", gap == 0, f"on integers the gap must be 0 and is {claim.gap_abs}")
     most = min(EARNED * magnitude, FROM_DATA * max(abs(rational(claim.objective)), from_data))
     return Statement("optimal", gap <= most, f"the gap may be {plain(most)} and is {claim.gap_abs}")

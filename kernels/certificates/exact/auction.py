@@ -48,7 +48,7 @@ def check(inputs: Inputs, options: dict[str, Any], claim: Claim) -> list[Stateme
     objective = None if missing else sum((one for one in worth if one is not None), Fraction(0))
     magnitude = sum((abs(one) for one in worth if one is not None), Fraction(0))
     said.append(_objective(claim, objective, magnitude * (len(worth) + 1) / 2**53 + slack))
-    exact = all(array.dtype.kind == "i" for array in data)
+    exact = all(array.dtype.kind in "iu" for array in data)
     bounds = [price_bound(rows, given, reject) for given in known_prices(prices, exact)]
     shown = [Fraction(floor(bound)) if exact else bound - slack for bound in bounds if bound is not None]
     said.append(stated_bound(claim, shown, maximize=True))
@@ -139,7 +139,7 @@ def known_prices(prices: Array, exact: bool) -> list[list[Fraction]]:
     An integer optimum lets a bound be rounded down, so a price that is a little better can show one less.
     """
     given = [Fraction(p) if isfinite(p) else Fraction(0) for p in prices.tolist()]
-    if not exact or prices.dtype.kind == "i":
+    if not exact or prices.dtype.kind in "iu":
         return [given]
     return [given, *([Fraction(round(p * 2**k), 2**k) for p in given] for k in range(51))]
 

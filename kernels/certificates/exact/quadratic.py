@@ -92,7 +92,7 @@ class Problem:
                 if k != facility:
                     self.linear[k][location] = None
         matrices = [flow, distance] + ([] if linear is None else [linear])
-        self.integer = all(m.dtype.kind == "i" or self._whole(m) for m in matrices)
+        self.integer = all(m.dtype.kind in "iu" or self._whole(m) for m in matrices)
 
     @staticmethod
     def _whole(matrix: np.ndarray) -> bool:

@@ -16,6 +16,7 @@ from tests.fuzz.draw import (
     integers,
     narrowed,
     one_of,
+    polls,
     scale_of,
     time_limit,
 )
@@ -39,7 +40,7 @@ def draw(draw: Draw, device: str) -> Case:
     options = _options(draw, maximize, device)
     if inputs["cost"].ndim == 3 and options.get("method") in ("hungarian", "tree"):
         del options["method"]  # these solve one problem
-    return Case("lap", family, inputs, options, time_limit(draw))
+    return Case("lap", family, inputs, options, time_limit(draw), polls=polls(draw))
 
 
 def _shape(draw: Draw) -> tuple[int, ...]:
@@ -51,6 +52,8 @@ def _shape(draw: Draw) -> tuple[int, ...]:
         return n, n
     if kind == "line":
         return one_of(draw, ((1, n), (n, 1)))
+    if kind == "batch" and chance(draw, 3):
+        return draw.whole(60, 130), draw.whole(1, 3), draw.whole(1, 3)
     if kind == "batch":
         return draw.whole(1, 4), draw.whole(1, 5), draw.whole(1, 5)
     if kind == "larger":

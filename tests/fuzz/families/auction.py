@@ -17,6 +17,7 @@ from tests.fuzz.draw import (
     may_be_masked,
     narrowed,
     one_of,
+    polls,
     scale_of,
     time_limit,
 )
@@ -29,6 +30,8 @@ def draw(draw: Draw, device: str) -> Case:
     """One case."""
     n_rows, n_cols = _shape(draw)
     options = _options(draw)
+    if device == "gpu" and chance(draw, 30):
+        options["launch"] = "graph"
     if chance(draw, 12):
         family, inputs = _points(draw, n_rows, n_cols, options)
         scale = 1.0
@@ -47,7 +50,7 @@ def draw(draw: Draw, device: str) -> Case:
     if chance(draw, 15):
         inputs["assignment0"] = _seats(draw, n_rows, n_cols)
     _epsilon(draw, scale, options)
-    return Case("auction", family, inputs, options, time_limit(draw))
+    return Case("auction", family, inputs, options, time_limit(draw), polls=polls(draw))
 
 
 def _shape(draw: Draw) -> tuple[int, int]:
@@ -92,7 +95,7 @@ def _csr(allowed: Array, values: Array) -> Csr:
 
 
 def _points(draw: Draw, n_rows: int, n_cols: int, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    d = draw.whole(1, 3)
+    d = draw.whole(4, 24) if chance(draw, 10) else draw.whole(1, 3)
     clouds = [narrowed(draw, floats(draw, (n, d), 300, -500)[1]) for n in (n_rows, n_cols)]
     options["metric"] = one_of(draw, ("sqeuclidean", "euclidean", "cityblock"))
     if chance(draw, 30):

@@ -6,7 +6,7 @@ import numpy as np
 
 from kernels import FORBIDDEN, Array
 from tests.fuzz.case import Case
-from tests.fuzz.draw import Draw, chance, floats, holes, integers, may_be_masked, one_of, scale_of, time_limit
+from tests.fuzz.draw import Draw, chance, floats, holes, integers, may_be_masked, one_of, polls, scale_of, time_limit
 
 MOST = 2**61
 
@@ -25,7 +25,7 @@ def draw(draw: Draw, device: str) -> Case:
     if chance(draw, 15):
         inputs["permutation0"] = np.argsort(draw.wholes(0, 10**6, (n,)), kind="stable")
     _options(draw, options)
-    return Case("qap", family, inputs, options, time_limit(draw))
+    return Case("qap", family, inputs, options, time_limit(draw), polls=polls(draw))
 
 
 def _whole(draw: Draw, n: int) -> tuple[str, dict[str, Any]]:
@@ -92,5 +92,11 @@ def _options(draw: Draw, options: dict[str, Any]) -> None:
         options["bounds"] = tuple(name for name in every if chance(draw, 50))
     if chance(draw, 5):
         options["population"] = True
+    if chance(draw, 5):
+        options["target"] = float(draw.whole(-100, 100))
+    if chance(draw, 5):
+        options["best_known"] = draw.whole(-100, 100)
+    if chance(draw, 5):
+        options["deterministic"] = True
     if chance(draw, 5):
         options["tenure"] = (1, draw.whole(1, 5))

@@ -6,7 +6,7 @@ import numpy as np
 
 from kernels import Array
 from tests.fuzz.case import Case
-from tests.fuzz.draw import Draw, chance, floats, garbage, holes, narrowed, one_of, scale_of, time_limit
+from tests.fuzz.draw import Draw, chance, floats, garbage, holes, narrowed, one_of, polls, scale_of, time_limit
 
 
 def draw(draw: Draw, device: str) -> Case:
@@ -28,7 +28,7 @@ def draw(draw: Draw, device: str) -> Case:
         inputs["f0"], inputs["g0"] = (garbage(draw, (*lead, k), scale).astype(float) for k in (m, n))
         family += ", started"
     _more(draw, device, "x" in inputs, batch is not None, options)
-    return Case("uot", family, inputs, options, time_limit(draw))
+    return Case("uot", family, inputs, options, time_limit(draw), polls=polls(draw))
 
 
 def _cost(draw: Draw, shape: tuple[int, ...]) -> tuple[str, Array]:
@@ -44,7 +44,7 @@ def _cost(draw: Draw, shape: tuple[int, ...]) -> tuple[str, Array]:
 
 
 def _points(draw: Draw, m: int, n: int, options: dict[str, Any]) -> tuple[str, dict[str, Any], float]:
-    d = draw.whole(1, 4)
+    d = draw.whole(5, 30) if chance(draw, 10) else draw.whole(1, 4)
     power = draw.whole(-20, 20)
     x, y = ((draw.wholes(-1000, 1000, (k, d)) / 1000) * 2.0**power for k in (m, n))
     dtype = one_of(draw, (np.float64, np.float32))
@@ -72,6 +72,8 @@ def _masses(draw: Draw, a: tuple[int, ...], b: tuple[int, ...], inputs: dict[str
     kind = one_of(draw, ("given", "left out", "zeros", "scaled", "uneven"))
     if kind == "left out":
         return
+    if len(a) == 2 and chance(draw, 20):
+        a, b = a[1:], b[1:]  # one mass for the whole batch
     masses = [draw.wholes(1, 1000, shape) / 1000 for shape in (a, b)]
     if kind == "zeros":
         masses = [np.where(holes(draw, mass.shape, 30), 0.0, mass) for mass in masses]
@@ -97,6 +99,8 @@ def _more(draw: Draw, device: str, points: bool, batch: bool, options: dict[str,
         options["acceleration"] = False
     if chance(draw, 20) and not batch:
         options["method"] = one_of(draw, ("points", "auto") if points else ("fused", "log", "map-uot"))
+        if options["method"] == "map-uot" and chance(draw, 30):
+            options["rule"] = "published"
     if chance(draw, 20):
         storage = ("float64", "float32", "float16", "bfloat16") if device == "gpu" else ("float64", "float32")
         options["storage"] = one_of(draw, storage)

@@ -1,0 +1,117 @@
+"""The fuzzer itself: what it must find in answers that lie, and what it writes down of a run."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import Solution, Termination
+from tests.fuzz import report, tally
+from tests.fuzz.case import Case
+from tests.fuzz.command import main
+from tests.fuzz.draw import Seeded
+from tests.fuzz.judge import judge_answer
+from tests.fuzz.mutate import corrupted
+from tests.fuzz.outcome import Outcome, run
+from tests.fuzz.pool import Failure, Plan, Tally
+from tests.fuzz.scaled import differs, scaled_case
+
+RNG = np.random.default_rng(17)
+CASES = {
+    "lap": Case("lap", "unit", {"cost": RNG.random((4, 4))}),
+    "lap, integers": Case("lap", "small", {"cost": RNG.integers(0, 9, (4, 5))}),
+    "auction": Case("auction", "unit", {"benefit": RNG.random((4, 4))}),
+    "uot": Case("uot", "unit", {"cost": RNG.random((3, 4))}, {"reg": 0.1, "reg_m": (0.5, "inf")}),
+    "qap": Case("qap", "small", {"flow": RNG.integers(0, 9, (4, 4)), "distance": RNG.integers(0, 9, (4, 4))}),
+}
+
+
+@pytest.fixture(scope="module")
+def outcomes() -> dict[str, Outcome]:
+    return {name: run(case, limit_s=5.0) for name, case in CASES.items()}
+
+
+def kinds(case: Case, outcome: Outcome, **lies: Any) -> set[str]:
+    assert outcome.solution is not None
+    assert outcome.certificate is not None
+    word = lies.pop("word", outcome.solution.termination)
+    solution = replace(outcome.solution, termination=word, arrays=lies.pop("arrays", outcome.solution.arrays))
+    return {verdict.kind for verdict in judge_answer(case, solution, replace(outcome.certificate, **lies))}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_lies_are_found(name: str, outcomes: dict[str, Outcome]) -> None:
+    case, outcome = CASES[name], outcomes[name]
+    certificate = outcome.certificate
+    assert certificate is not None
+    assert certificate.objective is not None
+    assert kinds(case, outcome) == set()
+    better = -1 if name == "auction" else 1
+    beyond = certificate.objective + better * (1 if isinstance(certificate.objective, int) else 0.1)
+    assert kinds(case, outcome, bound=beyond) & {"misleading", "unshown"}
+    cheaper = certificate.objective - better * (1 if isinstance(certificate.objective, int) else 0.1)
+    assert kinds(case, outcome, objective=cheaper) & {"wrong", "misleading"}
+    assert kinds(case, outcome, bound=cheaper, gap_abs=0) == {"misleading"}
+    assert "refused" in kinds(case, outcome, holds=False)
+    nothing: dict[str, Any] = {"objective": None, "bound": None, "gap_abs": None, "word": Termination.CONVERGED}
+    assert "refused" in kinds(case, outcome, **nothing)
+    if name != "uot":
+        assert "wrong" in kinds(case, outcome, word=Termination.INFEASIBLE)
+
+
+def test_an_answer_that_is_none_is_wrong(outcomes: dict[str, Outcome]) -> None:
+    outcome = outcomes["lap"]
+    assert outcome.solution is not None
+    twice = {**outcome.solution.arrays, "assignment": np.zeros(4, np.int64)}
+    assert kinds(CASES["lap"], outcome, arrays=twice) == {"wrong"}
+    assert kinds(CASES["lap"], outcome, arrays={}) == {"wrong"}
+
+
+def test_corruption_changes_something_and_leaves_the_original() -> None:
+    solution = Solution(Termination.OPTIMAL, "m", {"u": np.ones(3), "assignment": np.arange(3)}, evidence={})
+    seen = set()
+    for k in range(200):
+        what, bad = corrupted(Seeded(3, k), solution)
+        seen.add(what)
+        assert bad is not solution
+    assert seen == {"u", "assignment", "termination"}
+    assert solution.arrays["u"].tolist() == [1, 1, 1]
+
+
+def test_other_units_are_answered_alike() -> None:
+    assert differs(CASES["lap"], "cpu", 3) == ""
+    assert scaled_case(CASES["lap, integers"], 3) is None
+    found = scaled_case(CASES["uot"], 5)
+    assert found is not None
+    scaled, k = found
+    assert scaled.options == {"reg": 0.1 * 2.0**k, "reg_m": (0.5 * 2.0**k, "inf")}
+
+
+def test_counts_are_written_and_added_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    counts = Counter({("lap", "unit", "right"): 5, ("lap", "unit", "wrong"): 1})
+    whole = Tally(counts, [Failure("lap", 3, "unit", "wrong", "x")])
+    whole.mutations[("lap", "covered")] = 7
+    path = tmp_path / "rows.jsonl"
+    for _ in range(2):
+        report.write(path, report.row(Plan(1, 6, 1.0, ("lap",)), whole))
+    assert [json.loads(line)["cases"] for line in path.read_text().splitlines()] == [6, 6]
+    page = tmp_path / "page.md"
+    page.write_text("a\n<!-- fuzz -->\n<!-- /fuzz -->\nb\n")
+    assert tally.main([str(path), "--into", str(page)]) == 0
+    assert f"| cpu | {report.certificate_version()} | 12 | 2 | 0 | 0 | 0 | 0 | 14 | 0 |" in page.read_text()
+    assert tally.main([str(path)]) == 0
+    assert capsys.readouterr().out.startswith("| device |")
+
+
+def test_the_command_runs_counts_and_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    row = tmp_path / "rows.jsonl"
+    arguments = ["--cases", "20", "--seconds", "60", "--seed", "1", "--solver", "lap", "--into", str(tmp_path)]
+    assert main([*arguments, "--row", str(row)]) == 0
+    assert "seed 1" in capsys.readouterr().out
+    found = json.loads(row.read_text())
+    assert found["cases"] == 20
+    assert (found["wrong"], found["misleading"], found["refused"]) == (0, 0, 0)

@@ -76,6 +76,8 @@ class Answer:
         self.plan = arrays.get("plan")
         self.rest = _all_of(arrays, "rest_a", "rest_b")
         self.set = _all_of(arrays, "entry_rows", "entry_columns", "entry_values")
+        self.placed = self.set is None or _within(self.set[0], self.w.size) and _within(self.set[1], self.v.size)
+        self.set = self.set if self.placed else None
 
     @functools.cached_property
     def logs(self) -> tuple[Array, Array]:
@@ -164,6 +166,11 @@ class Answer:
             here = (i >= rows.start) & (i < rows.stop)
             plan[i[here] - rows.start, j[here]] = values[here]
         return plan
+
+
+def _within(index: Array, size: int) -> bool:
+    """True where each index is one of a line, or -1."""
+    return bool(((index >= -1) & (index < size)).all())
 
 
 def _all_of(arrays: Mapping[str, Array], *names: str) -> list[Array] | None:

@@ -104,7 +104,9 @@ class _Pass:
         self.rounding = np.zeros(n)  # of the columns' sums so far
         self.divergences: list[float] = [0.0]
         self.finite = True
-        self.valid = all(bool((array >= 0).all() and np.isfinite(array).all()) for array in answer.beside)
+        self.valid = answer.placed and all(
+            bool((array >= 0).all() and np.isfinite(array).all()) for array in answer.beside
+        )
 
     def run(self, progress: Callable[[float], None]) -> Sums:
         """Take block after block."""

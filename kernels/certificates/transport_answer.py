@@ -76,7 +76,7 @@ class Answer:
         self.plan = arrays.get("plan")
         self.rest = _all_of(arrays, "rest_a", "rest_b")
         self.set = _all_of(arrays, "entry_rows", "entry_columns", "entry_values")
-        self.placed = self.set is None or _within(self.set[0], self.w.size) and _within(self.set[1], self.v.size)
+        self.placed = self.set is None or (_within(self.set[0], self.w.size) and _within(self.set[1], self.v.size))
         self.set = self.set if self.placed else None
 
     @functools.cached_property

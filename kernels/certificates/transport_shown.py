@@ -23,6 +23,9 @@ class Shown:
         if self.columns is None or self.values is None:
             return
         columns, values = self.columns[part], self.values[part].astype(np.float64)
+        if columns.min() < 0 or columns.max() >= plan.shape[1]:
+            self.within = np.inf
+            return
         wanted = np.take_along_axis(plan, columns, axis=1)
         rest = plan.copy()
         np.put_along_axis(rest, columns, 0.0, axis=1)
@@ -30,7 +33,7 @@ class Shown:
         off = np.maximum(abs(values - wanted).max(axis=1), left_out)
         largest = wanted.max(axis=1)
         within = np.divide(off, largest, out=np.where(off > 0, np.inf, 0.0), where=largest > 0)
-        self.within = max(self.within, float(within.max()))
+        self.within = float(np.maximum(self.within, within.max()))  # NaN stays
 
     def facts(self, rows: tuple[Array, Array], columns: tuple[Array, Array]) -> dict[str, Any]:
         """How far what is shown may be from the plan, from bounds on its marginals."""

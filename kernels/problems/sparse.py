@@ -50,8 +50,8 @@ def sparse(field: str, graph: Csr) -> Csr:
     values = graph.values
     if values.size:
         values = finite(f"{field}.values", numeric(f"{field}.values", values, ndim=(1,)))
-    elif values.dtype.kind not in "if":
-        values = values.astype(np.float64)
+    else:  # nothing to check, but a type that solvers know
+        values = values.astype(np.int64 if values.dtype.kind in "iu" else np.float64)
     if indices.size:
         indices, values = _ascending(field, indptr, indices, values)
     return Csr(indptr, indices, values, (int(n_rows), int(n_cols)))

@@ -81,3 +81,13 @@ def test_unsorted_columns_are_sorted() -> None:
     answers = [CARD.solve(problem, CARD.options(), Deadline()) for problem in problems]
     found = [CARD.certify(*pair).objective for pair in zip(problems, answers, strict=True)]
     assert found[0] == found[1] == oracle.scipy_optimum(graph)
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"), [("int16", "i"), ("uint32", "i"), ("float16", "f"), ("float32", "f"), ("int64", "i")]
+)
+def test_a_graph_without_edges_has_a_type_that_solvers_know(given: str, kept: str) -> None:
+    graph = Csr(np.zeros(2, np.int64), np.zeros(0, np.int32), np.zeros(0, given), (1, 3))
+    problem = CARD.build({"benefit": graph, "reject": np.array([1])}, CARD.options())
+    assert isinstance(problem.weights, Csr)
+    assert problem.weights.values.dtype.str[1:] == f"{kept}8"

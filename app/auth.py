@@ -204,7 +204,7 @@ def _refuse_foreign_pages(request: Request) -> None:
     if http.insecure:
         return
     host = request.url.hostname or ""
-    if not is_loopback(host) and host not in ("", "testserver"):
+    if not is_loopback(host):
         raise Refusal(403, f"Without API keys only localhost is answered, not {host[:100]!r}.")
     origin = request.headers.get("origin")
     if origin is not None and not _is_ours(origin, request):

@@ -15,7 +15,6 @@ import numpy as np
 from benchmarks import instances
 from benchmarks.rows import Rows
 from kernels import SOLVERS, Deadline, Device
-from kernels.warming import warm_up
 
 LAP = SOLVERS["lap"]
 SINGLE = (("u", "float64"), ("u", "float32"), ("r1", "int32"), ("sqeuclid", "float64"), ("clustered", "float64"))
@@ -47,8 +46,8 @@ def whole_call(cost: Any, device: Device) -> tuple[float, bool]:
 def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
     rows = Rows("lap_crossover_h200")
-    warm_up(LAP, "cpu")
-    warm_up(LAP, "gpu")
+    LAP.warm_up("cpu")
+    LAP.warm_up("gpu")
     cases = [
         (f"{family} {dtype}", 1, n, instances.lap(family, n).astype(dtype)) for family, dtype in SINGLE for n in SIZES
     ]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -71,8 +71,3 @@ def quadratic(flow: Any, distance: Any, linear: Any, options: Mapping[str, Any])
         path = Path(os.fspath(flow))
         return task("qap", {"qaplib": bodies.File(path.name, path.read_bytes())}, options)
     return task("qap", {"flow": flow, "distance": distance, "linear": linear}, options)
-
-
-def names(values: Sequence[Any] | None) -> tuple[Any, ...] | None:
-    """Names as a tuple."""
-    return None if values is None else tuple(values)

@@ -13,11 +13,11 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
-from app.config import HttpSettings
-from app.main import create_app
-from workers.config import Settings
-from workers.redis_server import EmbeddedRedis
-from workers.supervisor import Supervisor
+from app.http.config import HttpSettings
+from app.http.main import create_app
+from workers.runtime.config import Settings
+from workers.runtime.redis_server import EmbeddedRedis
+from workers.runtime.supervisor import Supervisor
 
 READY_S = 280.0
 MIB = 1 << 20

@@ -20,10 +20,10 @@ import safetensors.numpy
 from pydantic import TypeAdapter
 from scipy.sparse import csr_array, save_npz
 
-from app.auth import new_key
-from app.config import HttpSettings
-from app.main import create_app
-from app.schemas import REF, BlobView, InputDigests, JobView
+from app.http.auth import new_key
+from app.http.config import HttpSettings
+from app.http.main import create_app
+from app.http.schemas import REF, BlobView, InputDigests, JobView
 from tests.app.conftest import Service, serve
 from tests.app.test_auth import as_owner
 from tests.app.test_bad_input import check, npy, npz

@@ -6,8 +6,8 @@ from allot_client import Certificate, Client, Result
 from allot_client.errors import _BY_STATUS
 from allot_client.tasks import JOB_FIELDS
 
-from app.routes import DESCRIPTIONS
-from app.schemas import CertificateView, JobRequest, ResultView
+from app.http.routes import DESCRIPTIONS
+from app.http.schemas import CertificateView, JobRequest, ResultView
 from kernels import SOLVERS
 from tests.app.conftest import Service
 

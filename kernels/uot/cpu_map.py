@@ -89,7 +89,8 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
         if left < best:
             best, improved = left, done
         small = left <= max((1.0 if run.published else MARGIN) * options.tolerance, SMALLEST_GAP)
-        if end := Termination.CONVERGED if small or done - improved >= STALLED else deadline.expired():
+        stalled = done - improved >= STALLED and not run.published  # whose factors settle where there is no fixed point
+        if end := Termination.CONVERGED if small or stalled else deadline.expired():
             termination = end
             break
     f, g = problem.reg * np.log(run.u), problem.reg * np.log(run.v)

@@ -105,7 +105,7 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
             f, g = state.f, state.g
         if left < best:
             best, improved = left, done
-        if left <= SMALLEST_GAP or done - improved >= STALLED:
+        if left <= SMALLEST_GAP or (done - improved >= STALLED and not published):
             reached = reached or Termination.CONVERGED
         deadline.report(done)
         reached = reached or deadline.expired()

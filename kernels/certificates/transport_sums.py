@@ -123,8 +123,8 @@ class _Pass:
         valid = self.valid and self._inside()
         rows, columns = _held(rows, self.answer.w), _held(columns, self.answer.v)
         if self.answer.massless:  # a plan that is valid is 0, and so are all terms
-            nothing = tuple(np.zeros_like(bound) for bound in rows), tuple(np.zeros_like(bound) for bound in columns)
-            return Sums(*nothing, (0.0, 0.0), 0.0, valid, True)
+            none_a, none_b = np.zeros(m), np.zeros(n)
+            return Sums((none_a, none_a), (none_b, none_b), (0.0, 0.0), 0.0, valid, True)
         divergence = sum_up(self.divergences) if np.isfinite(self.divergences).all() else np.inf
         both = (sum_down(excess[0]), sum_up(excess[1])) if finite else (-np.inf, np.inf)
         return Sums(rows, columns, both, divergence, valid, finite)

@@ -15,6 +15,7 @@ from kernels.uot.gpu_upload import upload
 from kernels.uot.marginals import Marginals
 from kernels.uot.outer import SMALLEST_GAP, STALLED
 from kernels.uot.support import Support, costs
+from kernels.uot.units import near_one
 
 SAFE = 0.8  # of the tolerance is aimed at: the certificate adds what rounding may hide
 LOOK = 10  # iterations between two looks at the gap
@@ -79,7 +80,7 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
     Source:
         Sun, Hu, Jiang, MAP-UOT (2024), section 4.2, algorithms 2 and 3.
     """
-    problem = part.reduced
+    problem, unit = near_one(part.reduced)
     published = options.rule == "published"
     low, high = problem.cost_bounds
     marginals = Marginals(cp, problem, high - low)
@@ -111,7 +112,8 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
         reached = reached or deadline.expired()
         termination = reached or termination
     facts = {"tolerance": options.tolerance, "rule": options.rule, "storage": "float32"}
-    solution = answer(part, options, (f.get(), g.get()), termination, "map-uot", facts, deadline)
+    potentials = f.get() * unit, g.get() * unit
+    solution = answer(part, options, potentials, termination, "map-uot", facts, deadline)
     solution.iterations = done
     return solution
 

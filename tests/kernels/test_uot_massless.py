@@ -12,6 +12,7 @@ from kernels.certificates.exact import recheck
 from kernels.certificates.transport import certify
 from kernels.problems import InvalidProblem
 from kernels.solution import Solution
+from kernels.uot import TransportOptions
 from tests.fuzz import oracles
 from tests.fuzz.case import Case
 from tests.fuzz.judge import claim_of, judge
@@ -99,15 +100,12 @@ def test_what_a_massless_side_does_not_allow_is_refused(bare: str, corruption: s
 
 
 def test_infinite_potentials_bound_nothing_where_a_side_is_exact() -> None:
-    problem = SOLVERS["uot"].build({"cost": COST, "a": 0 * SOME_A, "b": SOME_B}, _options(("inf", "inf")))
+    options = TransportOptions.model_validate({"reg": 0.1, "reg_m": "inf"})
+    problem = SOLVERS["uot"].build({"cost": COST, "a": 0 * SOME_A, "b": SOME_B}, options)
     arrays = {"f": np.full(2, np.inf), "g": np.full(3, np.inf), "plan": np.zeros(COST.shape)}
     certificate = certify(problem, Solution(Termination.GAP_REACHED, "support", arrays))
     assert certificate.bound is None
     assert certificate.objective is None
-
-
-def _options(reg_m: Any) -> Any:
-    return SOLVERS["uot"].options(reg=0.1, reg_m=reg_m)
 
 
 @pytest.mark.parametrize(("a", "b", "carried"), [([0], [1], False), ([1], [0], False), ([0], [0], True)])

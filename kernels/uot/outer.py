@@ -252,7 +252,7 @@ class _Stage:
         """Keep the smallest gap, and remember when anything got better."""
         if self.best is None or state.relative_gap < self.best.relative_gap:
             self.best, self.improved = state, number
-        if self.peak is None or state.dual > self.highest:
+        if self.peak is None or state.dual > self.highest or math.isnan(self.highest):
             self.highest, self.peak, self.improved = state.dual, state.g, number
         if self.final:
             best = self._best()

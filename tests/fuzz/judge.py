@@ -52,7 +52,7 @@ def late(case: Case, certificate: Certificate) -> bool:
     plain = case.options.get("acceleration") is False or case.options.get("method") == "map-uot"
     if not plain or certificate.gap_rel is None:
         return not plain
-    return certificate.gap_rel <= case.options.get("tolerance", 1e-6)
+    return bool(certificate.gap_rel <= case.options.get("tolerance", 1e-6))
 
 
 def claim_of(solution: Solution, certificate: Certificate) -> Claim:

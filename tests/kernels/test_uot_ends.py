@@ -144,7 +144,7 @@ def test_constants_are_the_best(strengths: tuple[float, float], reference: str) 
 def test_the_published_iteration_goes_on_where_float32_hides_the_gap(tolerance: float, device: Device) -> None:
     rng = np.random.default_rng(9)
     given = {"cost": 0.1 * rng.random((3, 3))}
-    options = {"reg": 1e3, "reg_m": "inf", "method": "map-uot", "tolerance": tolerance}
+    options: dict[str, Any] = {"reg": 1e3, "reg_m": "inf", "method": "map-uot", "tolerance": tolerance}
     _, solution, certificate = run(given, device, **options)
     assert solution.termination is Termination.GAP_REACHED
     assert certificate.gap_rel is not None

@@ -89,7 +89,8 @@ def exact(
     s, end = outcome.state, outcome.termination
     if s.relative_gap <= options.tolerance and end is not Termination.INFEASIBLE:
         end = Termination.GAP_REACHED
-    return Run(s.f.get(), s.g.get(), s.relative_gap, s.dual, end, outcome.iterations, outcome.rejected, "float64")
+    swept, through = outcome.iterations, () if before else outcome.stages
+    return Run(s.f.get(), s.g.get(), s.relative_gap, s.dual, end, swept, outcome.rejected, "float64", through)
 
 
 def solve_dense(

@@ -150,3 +150,18 @@ def test_the_published_iteration_goes_on_where_float32_hides_the_gap(tolerance: 
     assert certificate.gap_rel is not None
     assert certificate.gap_rel <= tolerance
     assert solution.iterations < 1000
+
+
+def test_a_poor_start_at_small_reg_costs_little_more_than_none(device: Device) -> None:
+    """What it takes from the way of falling regs, it must not take from its end."""
+    given = transport.balanced(14, 17)
+    options: dict[str, Any] = {"reg": 3e-4, "reg_m": "inf", "iterations": 3000}
+    _, cold, _ = run(given, device, **options)
+    rng = np.random.default_rng(12)
+    start = {"f0": rng.uniform(-1, 1, 14), "g0": rng.uniform(-1, 1, 17)}
+    _, warm, certificate = run(given | start, device, **options)
+    assert cold.termination is warm.termination is Termination.GAP_REACHED
+    assert certificate.holds
+    assert warm.iterations < 1.5 * cold.iterations
+    assert warm.facts["stages"] == cold.facts["stages"]
+    assert len(run(given | {"f0": cold.arrays["f"], "g0": cold.arrays["g"]}, device, **options)[1].facts["stages"]) == 1

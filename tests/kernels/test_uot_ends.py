@@ -165,3 +165,24 @@ def test_a_poor_start_at_small_reg_costs_little_more_than_none(device: Device) -
     assert warm.iterations < 1.5 * cold.iterations
     assert warm.facts["stages"] == cold.facts["stages"]
     assert len(run(given | {"f0": cold.arrays["f"], "g0": cold.arrays["g"]}, device, **options)[1].facts["stages"]) == 1
+
+
+@pytest.mark.parametrize("reg_m", [1.0, (1.0, "inf"), "inf"])
+@pytest.mark.parametrize("points", [False, True])
+def test_potentials_of_hundreds_of_reg_leave_the_plan_its_mass(reg_m: Any, points: bool, device: Device) -> None:
+    """The largest f plus the largest g is 1,200 reg here, and no entry of the plan is large."""
+    given = transport.cloud(40, 50)
+    given["b"] /= 1.3
+    if not points:
+        given = {"cost": ((given["x"][:, None] - given["y"]) ** 2).sum(-1), "a": given["a"], "b": given["b"]}
+        given["cost"][0] += 3  # the row that nothing near can reach
+    else:
+        given["x"][0] -= 1.5
+    _, solution, certificate = run(given, device, reg=0.0003, reg_m=reg_m, tolerance=1e-3)
+    f, g = solution.arrays["f"], solution.arrays["g"]
+    assert (f.max() + g.max()) / 0.0003 > 700
+    assert solution.arrays["plan"].sum() == pytest.approx(1, abs=0.3)
+    assert solution.termination is Termination.GAP_REACHED
+    assert certificate.termination is None
+    assert certificate.gap_rel is not None
+    assert certificate.gap_rel <= 1e-3

@@ -95,6 +95,11 @@ class Answer:
         return [*(self.rest or []), *(self.set[2:] if self.set is not None else [])]
 
     @property
+    def massless(self) -> bool:
+        """True where a side has no mass at all: then P(f, g) and the reference are 0, and so is every plan."""
+        return not (self.w.any() and self.v.any())
+
+    @property
     def adds(self) -> bool:
         """True where an implicit plan is more than P(f, g)."""
         return self.rest is not None or self.set is not None
@@ -115,7 +120,7 @@ class Answer:
         """True where every entry of a line is forbidden or lies where there is no mass."""
         cost, other = self.problem.cost, (self.problem.b, self.problem.a)[side] > 0
         if cost is None:
-            return False
+            return not other.any()
         return bool(np.isposinf((cost[line] if side == 0 else cost[:, line])[other]).all())
 
     def blocks(self) -> Iterator[slice]:

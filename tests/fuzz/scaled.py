@@ -86,8 +86,8 @@ def _option(value: Any, k: int) -> Any:
 def differs(case: Case, device: Device, seed: int) -> str | None:
     """What the scaled problem answers otherwise; "" where it answers the same, None where it cannot be said."""
     other = scaled_case(case, seed)
-    if other is None:
-        return None
+    if other is None or (device == "gpu" and case.options.get("method") == "map-uot"):
+        return None  # there the sums of map-uot meet in any order: the same problem twice differs as well
     scaled, k = other
     first, second = (_ended(run(one, device, LIMIT_S)) for one in (case, scaled))
     if first is None or second is None:

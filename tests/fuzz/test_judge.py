@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import Solution, Termination
+from kernels import Certificate, Solution, Termination
 from tests.fuzz import report, tally
 from tests.fuzz.case import Case
 from tests.fuzz.command import main
 from tests.fuzz.draw import Seeded
-from tests.fuzz.judge import judge_answer
+from tests.fuzz.judge import judge_answer, late
 from tests.fuzz.mutate import corrupted
 from tests.fuzz.outcome import Outcome, run
 from tests.fuzz.pool import Failure, Plan, Tally
@@ -115,3 +115,11 @@ def test_the_command_runs_counts_and_ends(tmp_path: Path, capsys: pytest.Capture
     found = json.loads(row.read_text())
     assert found["cases"] == 20
     assert (found["wrong"], found["misleading"], found["refused"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("gap", "plain", "wanted"), [(1e-2, True, False), (1e-9, True, True), (1e-2, False, True)])
+def test_plain_iterations_are_late_only_with_the_gap_they_were_asked_for(gap: float, plain: bool, wanted: bool) -> None:
+    options = {"acceleration": False} if plain else {}
+    case = Case("uot", "late", {"cost": np.ones((1, 1))}, options, None)
+    certificate = Certificate(1.0, 1.0 - gap, gap, gap, 0.0, True, "")
+    assert late(case, certificate) is wanted

@@ -250,14 +250,18 @@ class JobPage(BaseModel):
 
 
 class CertificateView(BaseModel):
-    """What other code proved of the answer."""
+    """What other code proved of the answer. The answer's objective is the one that was recomputed for it."""
 
-    objective: float | None
     bound: float | None
     gap_abs: float | None
     gap_rel: float | None
     max_violation: float | None
     holds: bool
+    verified: bool | None = Field(
+        None,
+        description="beside `optimal` or `infeasible`: true where that was proved here, false where it is the word of "
+        "a search that was not checked; null beside other words",
+    )
     proved: str
     facts: dict[str, Any] = {}
 

@@ -96,7 +96,7 @@ def test_an_auction(where: str) -> None:
     dense = [whole(rows), real(rows, -1)]
     allowed = dense[0] != FORBIDDEN
     indptr, columns = np.concatenate([[0], np.cumsum(allowed.sum(1))]), np.nonzero(allowed)[1].astype(np.int32)
-    graphs = [Csr(indptr, columns, matrix[allowed], matrix.shape) for matrix in dense]  # type: ignore[arg-type]
+    graphs = [Csr(indptr, columns, matrix[allowed], matrix.shape) for matrix in dense]
     forms = [*dense, *graphs]
     word = same(*(answered("auction", {"benefit": form}) for form in forms))
     assert word == ("optimal" if where == "a column that is not needed" else "infeasible")

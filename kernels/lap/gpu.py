@@ -125,7 +125,7 @@ def solve_one(
 
 def _launcher(forest: Forest, watch: Watch, *arguments: Any) -> Callable[[], None]:
     """What begins the search, from the start each time."""
-    return lambda: forest.launch(*arguments, watch.begin())
+    return lambda: forest.launch(*arguments, mark=watch.begin())
 
 
 def _sort_instead(

@@ -106,7 +106,7 @@ def solve_one(
     searched = squared(cost) if squared_bytes else cost
     forest = Forest(searched.shape[0], searched.shape[1], cost.dtype, Tuning(scale_at_once=not squared_bytes))
     watch = Watch(forest, cost, weights.T if turned else weights, maximize, deadline)
-    launch = _launcher(forest, watch, searched, maximize, start, -1 if phase_limit is None else phase_limit)
+    launch = _launcher(forest, watch, searched, maximize, start, phase_limit)
     launch()
     if u0 is None and v0 is None and (found := _sort_instead(forest, launch, cost, weights, maximize)):
         return _sorted_out(*found, maximize, clock)
@@ -123,9 +123,12 @@ def solve_one(
     return finish(solution, weights, maximize)
 
 
-def _launcher(forest: Forest, watch: Watch, *arguments: Any) -> Callable[[], None]:
+def _launcher(
+    forest: Forest, watch: Watch, cost: Any, maximize: bool, start: Any, phase_limit: int | None
+) -> Callable[[], None]:
     """What begins the search, from the start each time."""
-    return lambda: forest.launch(*arguments, mark=watch.begin())
+    limit = -1 if phase_limit is None else phase_limit
+    return lambda: forest.launch(cost, maximize, start, limit, watch.begin())
 
 
 def _sort_instead(

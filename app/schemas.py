@@ -228,6 +228,7 @@ class JobView(BaseModel):
     queue_position: int | None
     progress: Progress | None
     termination: str | None
+    verified: bool | None = Field(None, description="whether `optimal` or `infeasible` was proved")
     error: dict[str, Any] | None
     device: Literal["auto", "gpu", "cpu"]
     ran_on: str | None

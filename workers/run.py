@@ -146,7 +146,11 @@ def _work(
     references, digests = _store(answer, record["owner"], bench.store, deadline)
     answer.timings_ms["total"] = 1e3 * (time.time() - float(record["created_at"]))
     document = _document(job_id, record, answer, references, bench)
-    fields = {"timings_ms": document["timings_ms"], "termination": answer.solution.termination.value}
+    fields = {
+        "timings_ms": document["timings_ms"],
+        "termination": answer.solution.termination.value,
+        "verified": document["certificate"]["verified"],
+    }
     return State.SUCCEEDED, fields, document, digests
 
 

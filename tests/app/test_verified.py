@@ -1,5 +1,6 @@
 """`verified` stands beside `optimal` wherever an answer is read: document, terminal, table and client."""
 
+import json
 from typing import Any
 
 import httpx
@@ -68,6 +69,11 @@ def test_an_answer_says_that_it_is_verified(client: httpx.Client) -> None:
         assert found["termination"] == word
         assert found["certificate"]["verified"] is verified
         assert set(found["certificate"]) == set(CertificateView.model_fields)
+        shown = client.get(f"/v1/jobs/{found['id']}").json()
+        assert (shown["termination"], shown["verified"]) == (word, verified)
+        with client.stream("GET", shown["links"]["events"], headers={"Accept": "text/event-stream"}) as events:
+            told = [json.loads(line[6:]) for line in events.iter_lines() if line.startswith("data: ")]
+        assert (told[-1]["termination"], told[-1]["verified"]) == (word, verified)
     schema = client.get("/openapi.json").json()["components"]["schemas"]["CertificateView"]
     assert "verified" in schema["properties"]
     assert "objective" not in schema["properties"]

@@ -13,7 +13,7 @@ from kernels import Certificate, Solution, Termination
 from tests.fuzz import report, tally
 from tests.fuzz.case import Case
 from tests.fuzz.command import main
-from tests.fuzz.draw import Seeded
+from tests.fuzz.draw import Seeded, barred
 from tests.fuzz.judge import judge_answer, late
 from tests.fuzz.mutate import corrupted
 from tests.fuzz.outcome import Outcome, run
@@ -89,6 +89,25 @@ def test_other_units_are_answered_alike() -> None:
     assert found is not None
     scaled, k = found
     assert scaled.options == {"reg": 0.1 * 2.0**k, "reg_m": (0.5 * 2.0**k, "inf")}
+
+
+def test_an_objective_to_stop_at_has_a_unit() -> None:
+    flow, distance = RNG.random((2, 5, 5))
+    case = Case("qap", "unit", {"flow": flow, "distance": distance}, {"target": 40.0, "best_known": 3})
+    found = scaled_case(case, 5)
+    assert found is not None
+    scaled, k = found
+    assert k != 0
+    assert scaled.options == {"target": 40.0 * 2.0**k, "best_known": 3 * 2.0**k}
+    assert differs(case, "cpu", 5) == ""
+
+
+def test_lines_and_everything_are_forbidden_at_times() -> None:
+    seen = [barred(Seeded(4, k), (3, 4, 5)) for k in range(300)]
+    assert any(one.all() for one in seen)
+    assert any(one.all(axis=2).any() and not one.all() for one in seen)
+    assert any(one.all(axis=(1, 2)).any() and not one.all() for one in seen)
+    assert sum(not one.any() for one in seen) > 20
 
 
 def test_counts_are_written_and_added_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

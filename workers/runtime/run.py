@@ -139,14 +139,18 @@ def _work(
             "The certificate does not hold",
             f"{card.name} claims {answer.solution.termination.value}, which the check refutes: "
             f"{answer.certificate.proved}",
-            certificate=plain(vars(answer.certificate)),
+            certificate=plain(answer.certificate.stated(answer.solution.termination)),
         )
     if answer.solution.termination is Termination.STOPPED and answer.certificate.objective is None:
         return State.CANCELLED, {"timings_ms": answer.timings_ms}, None, []
     references, digests = _store(answer, record["owner"], bench.store, deadline)
     answer.timings_ms["total"] = 1e3 * (time.time() - float(record["created_at"]))
     document = _document(job_id, record, answer, references, bench)
-    fields = {"timings_ms": document["timings_ms"], "termination": answer.solution.termination.value}
+    fields = {
+        "timings_ms": document["timings_ms"],
+        "termination": answer.solution.termination.value,
+        "verified": document["certificate"]["verified"],
+    }
     return State.SUCCEEDED, fields, document, digests
 
 
@@ -250,15 +254,15 @@ def _store(answer: Answer, owner: str, store: Store, deadline: Deadline) -> tupl
 def _document(
     job_id: str, record: Mapping[str, str], answer: Answer, references: dict[str, Any], bench: Bench
 ) -> dict[str, Any]:
-    solution, certificate = answer.solution, plain(vars(answer.certificate))
+    solution, certificate = answer.solution, answer.certificate
     document: dict[str, Any] = plain(
         {
             "id": job_id,
             "solver": record["solver"],
             "state": State.SUCCEEDED.value,
             "termination": solution.termination.value,
-            "objective": certificate.pop("objective"),
-            "certificate": certificate,
+            "objective": certificate.objective,
+            "certificate": certificate.stated(solution.termination),
             "method": solution.method,
             "iterations": solution.iterations,
             "seed": solution.seed,

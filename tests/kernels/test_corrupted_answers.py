@@ -19,6 +19,11 @@ BARRED = np.array([np.full(3, np.inf), *np.eye(2, 3)])
 SQUARE = RNG.integers(0, 80, (9, 9))
 TRIANGLE = RNG.random((9, 9))
 GRAPH = Csr(np.array([0, 2, 4, 6]), np.array([0, 1, 1, 2, 0, 2]), np.array([7, 4, 6, 3, 5, 8]), (3, 3))
+MASSES = {"a": np.array([0.5, 0.2, 0.3, 0.4]), "b": np.array([0.6, 0.5, 0.3, 0.2, 0.1])}
+ROUND = {"a": np.full(4, 0.25), "b": np.full(4, 0.25)}
+TRANSPORT = FLOATS @ RNG.random((4, 5))
+BLOCKED = np.array([[np.inf, np.inf, np.inf, 1], [np.inf, np.inf, np.inf, 2], [1, 1, 1, 1], [1, 1, 1, 1]])
+SOFT = {"reg": 0.1, "reg_m": 1.0}
 BOUNDED = {"bounds": ("gilmore-lawler", "projection", "rlt1"), "rounds": 1}
 CASES = {
     "lap": Case("lap", "", {"cost": FLOATS}),
@@ -37,6 +42,17 @@ CASES = {
     "qap": Case("qap", "", {"flow": WHOLE[:, :4], "distance": WHOLE[:, 1:]}, {"population": True}),
     "qap, bounds": Case("qap", "", {"flow": SQUARE % 9, "distance": SQUARE}, BOUNDED),
     "qap, floats": Case("qap", "", {"flow": TRIANGLE + TRIANGLE.T, "distance": TRIANGLE * TRIANGLE.T}, BOUNDED),
+    "uot": Case("uot", "", {"cost": TRANSPORT, **MASSES}, SOFT),
+    "uot, potentials": Case("uot", "", {"cost": TRANSPORT, **MASSES}, {**SOFT, "output": "potentials", "top_k": 2}),
+    "uot, balanced": Case("uot", "", {"cost": FLOATS, **ROUND}, {"reg": 0.1, "reg_m": "inf"}),
+    "uot, balanced potentials": Case("uot", "", {"cost": FLOATS, **ROUND}, {
+        "reg": 0.1, "reg_m": "inf", "output": "potentials",
+    }),
+    "uot, points": Case("uot", "", {"x": FLOATS[:, :2], "y": RNG.random((5, 2)), **MASSES}, SOFT),
+    "uot, batch": Case("uot", "", {"cost": np.stack([TRANSPORT, 2 * TRANSPORT]), **{
+        name: np.stack([mass, mass]) for name, mass in MASSES.items()
+    }}, SOFT),
+    "uot, infeasible": Case("uot", "", {"cost": BLOCKED, **ROUND}, {"reg": 0.1, "reg_m": "inf"}),
     "qap, infeasible": Case("qap", "", {"flow": np.eye(3), "distance": np.eye(3), "linear": BARRED}),
 }  # fmt: skip
 DTYPES: tuple[Any, ...] = (np.float32, np.float64, np.int8, np.int32, np.uint64, bool, complex, object, "U8")

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from kernels.card import Device, Estimate, Solver
 from kernels.deadline import Deadline
+from kernels.on_device import Certifier
 from kernels.solution import Certificate, Solution, Termination
 
 T = TypeVar("T")
@@ -50,9 +51,11 @@ def solve_and_prove(
     needs = card.estimate(problem, options, device) if needs is None else needs
     spent = {"solve": 0.0, "certify": 0.0}
 
+    there = Certifier(card, problem, device)
+
     def certified(found: Solution) -> Certificate:
         with _Spent(spent, "certify", deadline):
-            return safely(lambda: card.certify(problem, found, deadline.advance))  # type: ignore[no-any-return]
+            return safely(lambda: there.certify(found, deadline.advance))  # type: ignore[no-any-return]
 
     deadline.reserve(needs.certify_seconds + needs.first_seconds)  # what is stopped has yet to be made an answer
     with _Spent(spent, "solve", deadline):
@@ -81,6 +84,7 @@ def solve_and_prove(
     if certificate.termination is not None:
         solution.termination = certificate.termination
     solution.timings_ms |= spent
+    solution.uploads.clear()
     return solution, certificate
 
 

@@ -21,6 +21,14 @@ class Termination(StrEnum):
     INFEASIBLE = "infeasible"
 
 
+@dataclass(frozen=True)
+class OnDevice:
+    """An input array of a problem, the very object, and its copy in device memory."""
+
+    host: Array
+    device: Any
+
+
 @dataclass
 class Solution:
     """The outcome of one solve.
@@ -29,7 +37,8 @@ class Solution:
     `permutation`, `hall_rows`, ...), on the host. `facts` holds small JSON values that describe the run
     (bids, rounds, phases, ...). `timings_ms` may hold h2d, solve, certify (on the device) and d2h.
     `evidence` holds arrays that only the certificate reads (the duals behind a bound); it is not part of the answer
-    and need not be stored.
+    and need not be stored. `uploads` holds inputs that the solver leaves in device memory, as they arrived, so that a
+    certificate on the device need not copy them again; whoever certifies last drops them.
     """
 
     termination: Termination
@@ -40,6 +49,7 @@ class Solution:
     timings_ms: dict[str, float] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     evidence: dict[str, Array] = field(default_factory=dict, repr=False)
+    uploads: list[OnDevice] = field(default_factory=list, repr=False)
 
 
 @dataclass(frozen=True)

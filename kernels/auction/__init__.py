@@ -160,6 +160,7 @@ CARD = Solver(
     options=AuctionOptions,
     build=_build,
     certify=certificates.auction,
+    device_certificate="kernels.certificates.gpu.gpu_auction",
     mend=_mend,
     estimate=estimate,
     prefers_gpu=_prefers_gpu,

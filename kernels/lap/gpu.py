@@ -21,7 +21,7 @@ from kernels.lap.pace import Pace
 from kernels.lap.warm import proportionate
 from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem
 from kernels.problems.arrays import is_masked
-from kernels.solution import Solution, Termination
+from kernels.solution import OnDevice, Solution, Termination
 
 METHODS = {"hungarian": "kernels.lap.gpu_hungarian", "tree": "kernels.lap.gpu_tree"}
 BATCHED = "kernels.lap.gpu_batched"
@@ -97,7 +97,7 @@ def solve_one(
     squared_bytes = long * long * weights.itemsize if warm and short < long else 0
     gpu_memory.require(weights.nbytes * (2 if turned else 1) + squared_bytes + device_bytes(short, long))
     clock = [time.perf_counter()]
-    cost = cupy.asarray(weights)
+    given = cost = cupy.asarray(weights)
     if turned:
         cost, u0, v0 = cupy.ascontiguousarray(cost.T), v0, u0
     cupy.cuda.get_current_stream().synchronize()
@@ -109,7 +109,9 @@ def solve_one(
     launch = _launcher(forest, watch, searched, maximize, start, phase_limit)
     launch()
     if u0 is None and v0 is None and (found := _sort_instead(forest, launch, cost, weights, maximize)):
-        return _sorted_out(*found, maximize, clock)
+        sorted_out = _sorted_out(*found, maximize, clock)
+        sorted_out.uploads = [OnDevice(weights, given)]
+        return sorted_out
     ended = wait(forest, deadline, watch)
     facts: dict[str, Any] = forest.facts()
     if squared_bytes:
@@ -120,6 +122,7 @@ def solve_one(
     solution = _read(forest, facts, ended, maximize, turned)
     clock.append(time.perf_counter())
     solution.timings_ms = milliseconds(clock, "h2d", "solve", "certify", "d2h")
+    solution.uploads = [OnDevice(weights, given)]
     return finish(solution, weights, maximize)
 
 

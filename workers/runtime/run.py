@@ -24,6 +24,7 @@ from kernels import (
     Csr,
     Deadline,
     Device,
+    InputChanged,
     InvalidProblem,
     Solution,
     Solver,
@@ -50,7 +51,7 @@ T = TypeVar("T")
 
 
 class DeviceLost(Exception):
-    """The CUDA context is broken; no further call in this process can succeed."""
+    """The CUDA context is broken, or device memory holds what it should not; the next job needs another process."""
 
 
 class DeviceFull(MemoryError):
@@ -228,7 +229,7 @@ def _safely(device: Device, call: Callable[[], T]) -> T:
             gpu_memory.synchronize()
             return found
         except Exception as error:
-            if gpu_memory.is_sticky(error):
+            if gpu_memory.is_sticky(error) or isinstance(error, InputChanged):
                 raise DeviceLost(f"{type(error).__name__}: {error}") from error
             if not gpu_memory.is_out_of_memory(error):
                 raise

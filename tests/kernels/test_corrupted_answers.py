@@ -126,3 +126,18 @@ def test_endings_that_are_none_are_refused(name: str, key: str, codes: Array) ->
     assert outcome.solution is not None
     outcome.solution.evidence[key] = codes
     assert not SOLVERS[case.solver].certify(outcome.problem, outcome.solution).holds
+
+
+def test_mass_too_small_to_be_told_from_zero_is_seen_where_there_may_be_none() -> None:
+    draw = np.random.default_rng(1)
+    masses = {"a": draw.integers(1, 9, 12) / 8.0, "b": draw.integers(1, 9, 12) / 8.0}
+    masses["a"][3] = 0
+    masses["b"] *= masses["a"].sum() / masses["b"].sum()
+    case = Case("uot", "", {"cost": draw.random((12, 12)), **masses}, {
+        "reg": 0.2, "reg_m": "inf", "output": "potentials", "reference": "uniform", "tolerance": 1e-9,
+    })  # fmt: skip
+    outcome = run(case, limit_s=5.0)
+    assert outcome.solution is not None
+    assert 0 < outcome.solution.arrays["rest_b"].max() < 0.5  # so that each product is rounded to 0
+    outcome.solution.arrays["rest_a"][3] = 5e-324
+    assert verdict_on(case, outcome.problem, outcome.solution) is None

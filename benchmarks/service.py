@@ -20,12 +20,12 @@ from rq import Queue
 from rq.serializers import JSONSerializer
 
 from benchmarks.rows import Rows
-from workers.config import Settings
-from workers.connection import connect
-from workers.job import Submission
-from workers.queue import Jobs
-from workers.redis_server import EmbeddedRedis
-from workers.supervisor import Supervisor
+from workers.jobs.job import Submission
+from workers.jobs.queue import Jobs
+from workers.runtime.config import Settings
+from workers.runtime.connection import connect
+from workers.runtime.redis_server import EmbeddedRedis
+from workers.runtime.supervisor import Supervisor
 
 OWNER = "bench"
 READY_S = 300.0

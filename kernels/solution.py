@@ -77,6 +77,18 @@ class Certificate:
     termination: Termination | None = None
     loose: bool = False
 
+    def stated(self, word: Termination) -> dict[str, Any]:
+        """What an answer that ended with `word` says of its proof; the objective stands in the answer itself.
+
+        `verified` tells of `optimal` and `infeasible` whether this certificate proved it. A branch and bound's word is
+        not proved here. Other words claim no such thing, and have None.
+        """
+        names = ("bound", "gap_abs", "gap_rel", "max_violation", "holds", "proved", "facts")
+        verified = None
+        if word in (Termination.OPTIMAL, Termination.INFEASIBLE):
+            verified = self.holds and self.facts.get("verified") is not False
+        return {**{name: getattr(self, name) for name in names}, "verified": verified}
+
 
 def unheard(fraction: float) -> None:
     """Takes a certificate's progress where nobody listens."""

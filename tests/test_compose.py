@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 import yaml
 
-from app.cli import parser
-from app.config import HttpSettings
-from workers.config import Settings
+from app.cli.main import parser
+from app.http.config import HttpSettings
+from workers.runtime.config import Settings
 
 ROOT = Path(__file__).parent.parent
 FILES = ("docker-compose.yml", "docker/compose.per-gpu.yml", "docker/compose.s3.yml")

@@ -25,7 +25,7 @@ def start(workers: int | None = None) -> tuple[str, Callable[[], None]]:
         Unreachable: with the end of its log.
     """
     folder = tempfile.TemporaryDirectory(prefix="allot-local-")
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--data-dir", folder.name]
+    command = [sys.executable, "-m", "app.cli.main", "serve", "--port", "0", "--data-dir", folder.name]
     command += ["--workers", str(workers)] if workers is not None else []
     log = tempfile.TemporaryFile("w+")  # noqa: SIM115
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)

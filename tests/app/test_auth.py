@@ -5,14 +5,14 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.auth import FRESH_S, BadKeys, Caller, Keys, is_loopback, load_keys, new_key
-from app.cli import main
-from app.config import HttpSettings
-from app.main import create_app
-from app.serve import CannotServe, check_address
+from app.cli.main import main
+from app.cli.serve import CannotServe, check_address
+from app.http.auth import FRESH_S, BadKeys, Caller, Keys, is_loopback, load_keys, new_key
+from app.http.config import HttpSettings
+from app.http.main import create_app
 from tests.app.conftest import LAP, Service, serve
 from tests.app.test_bad_input import check, npy
-from workers.keyring import BadKey, Keyring, digest_of
+from workers.runtime.keyring import BadKey, Keyring, digest_of
 
 ALICE, ALICE_ENTRY = new_key("alice")
 BOB, BOB_ENTRY = new_key("bob")

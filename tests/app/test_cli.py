@@ -12,8 +12,8 @@ import psutil
 import pytest
 from scipy.sparse import csr_array, save_npz
 
-from app.cli import main
-from app.solve import show_progress
+from app.cli.main import main
+from app.cli.solve import show_progress
 from kernels import Progress
 from tests.app.conftest import wait_until_ready
 
@@ -84,7 +84,8 @@ def test_key(capsys: pytest.CaptureFixture[str]) -> None:
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT, signal.SIGKILL])
 def test_serve_leaves_no_orphans(tmp_path: Path, how: signal.Signals) -> None:
     env = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")}
-    command = [sys.executable, "-m", "app.cli", "serve", "--port", "0", "--workers", "1", "--data-dir", str(tmp_path)]
+    serve = ["serve", "--port", "0", "--workers", "1", "--data-dir", str(tmp_path)]
+    command = [sys.executable, "-m", "app.cli.main", *serve]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env) as process:
         assert process.stdout is not None
         address = re.search(r"http://\S+", process.stdout.readline())

@@ -6,15 +6,16 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app import errors
-from app.config import HttpSettings
-from app.main import create_app
+from app.http import errors
+from app.http.config import HttpSettings
+from app.http.main import create_app
 from kernels import InvalidProblem
 from tests.app.conftest import LAP, serve
 from tests.app.test_bad_input import check
-from workers import codec, job
-from workers.config import Settings
-from workers.redis_server import EmbeddedRedis
+from workers.jobs import job
+from workers.runtime.config import Settings
+from workers.runtime.redis_server import EmbeddedRedis
+from workers.store import codec
 
 RAISED = [
     (InvalidProblem("cost", "is wrong"), 422),

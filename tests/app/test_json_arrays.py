@@ -4,7 +4,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from app.json_arrays import array_from_lists
+from app.intake.json_arrays import array_from_lists
 from kernels import FORBIDDEN, InvalidProblem
 
 

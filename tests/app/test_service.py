@@ -6,7 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
-from app.service import round_up
+from app.http.service import round_up
 from kernels import SOLVERS, Phase, Progress
 from tests.app.conftest import LAP
 from tests.app.test_bad_input import check

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from scipy.sparse import csr_array, save_npz
 
-from app.cli import main
+from app.cli.main import main
 
 Printed = pytest.CaptureFixture[str]
 

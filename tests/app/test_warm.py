@@ -1,4 +1,4 @@
-from app.warm import warm_one
+from app.cli.warm import warm_one
 
 
 def test_a_solver_warms_up_without_complaint() -> None:

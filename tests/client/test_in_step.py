@@ -6,8 +6,8 @@ from allot_client import Certificate, Client, Result
 from allot_client.errors import _BY_STATUS
 from allot_client.tasks import JOB_FIELDS
 
-from app.routes import DESCRIPTIONS
-from app.schemas import CertificateView, JobRequest, ResultView
+from app.http.routes import DESCRIPTIONS
+from app.http.schemas import CertificateView, JobRequest, ResultView
 from kernels import SOLVERS
 from tests.app.conftest import Service
 
@@ -18,7 +18,7 @@ IN_THE_DOCUMENT = {"solver", "options", "seed", "attempt", "versions", "input_di
 
 def test_results() -> None:
     assert set(Result.__dataclass_fields__) - CLIENT_ONLY == set(ResultView.model_fields) - IN_THE_DOCUMENT
-    assert set(Certificate.__dataclass_fields__) == set(CertificateView.model_fields) - {"objective"}
+    assert set(Certificate.__dataclass_fields__) == set(CertificateView.model_fields)
 
 
 def test_requests() -> None:

@@ -14,8 +14,8 @@ from kernels import SOLVERS, Array, Deadline, InputChanged, Inputs, Solution, Te
 from kernels.solution import OnDevice
 from tests.conftest import gpu_is_here
 from tests.instances import Case, assignment, auction
+from tests.kernels.lap_cases import FAMILIES, draw, is_true
 from tests.kernels.on_device import certify_on_device, differences, disproved, solved
-from tests.kernels.test_lap_certificate import FAMILIES, draw, is_true
 
 pytestmark = [pytest.mark.gpu, pytest.mark.skipif(not gpu_is_here(), reason="no CUDA device here")]
 LAP, AUCTION = SOLVERS["lap"], SOLVERS["auction"]

@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 
 from tests.workers.service import settings_for
-from workers.config import Settings
-from workers.queue import Jobs
-from workers.redis_server import EmbeddedRedis
+from workers.jobs.queue import Jobs
+from workers.runtime.config import Settings
+from workers.runtime.redis_server import EmbeddedRedis
 
 
 @pytest.fixture(scope="module")

@@ -11,12 +11,12 @@ import numpy as np
 import psutil
 
 from kernels import Array
-from workers.config import Settings
-from workers.devices import visible_gpus
-from workers.job import Device, InputRef, Job, State, Submission
-from workers.queue import Jobs
-from workers.redis_server import EmbeddedRedis
-from workers.supervisor import Supervisor
+from workers.jobs.job import Device, InputRef, Job, State, Submission
+from workers.jobs.queue import Jobs
+from workers.runtime.config import Settings
+from workers.runtime.devices import visible_gpus
+from workers.runtime.redis_server import EmbeddedRedis
+from workers.runtime.supervisor import Supervisor
 
 OWNER = "ann"
 READY_S = 240.0

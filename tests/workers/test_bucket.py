@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workers.codec import encode
-from workers.config import Settings
-from workers.job import Unavailable, UnknownBlob
-from workers.reference import of_array
-from workers.store import Store, open_store
+from workers.jobs.job import Unavailable, UnknownBlob
+from workers.runtime.config import Settings
+from workers.store.codec import encode
+from workers.store.reference import of_array
+from workers.store.store import Store, open_store
 
 
 class ClientError(Exception):

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kernels import Device
-from workers import child
+from workers.runtime import child
 
 
 def test_only_a_solver_that_fails_its_own_warm_up_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ import scipy.sparse
 import zstandard
 
 from kernels import Array, Csr
-from workers.codec import Form, InvalidUpload, Limits, decode, encode, sniff
+from workers.store.codec import Form, InvalidUpload, Limits, decode, encode, sniff
 
 MATRIX = np.arange(12.0).reshape(3, 4)
 SMALL = Limits(max_bytes=1 << 20, max_elements=1 << 16)

@@ -9,7 +9,7 @@ import psutil
 import pytest
 
 from tests.workers.service import OWNER, Service, child_of, eventually, kill, running_service
-from workers.job import JobFailed, State
+from workers.jobs.job import JobFailed, State
 
 
 @pytest.fixture(scope="module")

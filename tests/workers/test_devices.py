@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Estimate, InvalidProblem, Solver
-from workers import devices
-from workers.job import Device, DoesNotFit, NoSuchDevice, WorkerInfo
+from workers.jobs.job import Device, DoesNotFit, NoSuchDevice, WorkerInfo
+from workers.runtime import devices
 
 BOTH = {"cpu": "kernels.lap.cpu", "gpu": "kernels.lap.gpu"}
 

@@ -10,8 +10,8 @@ import pytest
 from kernels import Csr
 from tests.conftest import need_gpu
 from tests.workers.service import OWNER, Service, child_of, eventually, kill, running_service
-from workers import gpu_memory
-from workers.job import State
+from workers.jobs.job import State
+from workers.runtime import gpu_memory
 
 pytestmark = pytest.mark.gpu
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernels import Csr
-from workers import gpu_memory
+from workers.runtime import gpu_memory
 
 
 @pytest.fixture

@@ -5,12 +5,12 @@ import time
 import numpy as np
 import pytest
 
-from workers.config import Settings
-from workers.janitor import Janitor
-from workers.job import State, Submission
-from workers.queue import Jobs
-from workers.records import Records
+from workers.jobs.janitor import Janitor
+from workers.jobs.job import State, Submission
+from workers.jobs.queue import Jobs
+from workers.jobs.records import Records
 from workers.rq import lost
+from workers.runtime.config import Settings
 
 
 @pytest.fixture

@@ -12,9 +12,9 @@ from rq.serializers import JSONSerializer
 from scipy.optimize import linear_sum_assignment
 
 from tests.workers.service import OWNER, Service, child_of, eventually, running_service
-from workers.connection import connect
-from workers.job import Expired, JobFailed, State, UnknownJob
-from workers.reference import of_array
+from workers.jobs.job import Expired, JobFailed, State, UnknownJob
+from workers.runtime.connection import connect
+from workers.store.reference import of_array
 
 
 @pytest.fixture(scope="module")
@@ -139,7 +139,7 @@ def test_strangers_in_redis_cannot_run_code(service: Service, tmp_path: object) 
     redis, trap = service.jobs._redis, f"{tmp_path}/trap"
     bombs = {
         "evil1": {"data": f'["os.system", null, ["touch {trap}"], {{}}]', "origin": "cpu"},
-        "evil2": {"data": '["workers.run.run", null, ["evil2"], {}]', "failure_callback_name": "os.abort"},
+        "evil2": {"data": '["workers.runtime.run.run", null, ["evil2"], {}]', "failure_callback_name": "os.abort"},
         "evil3": {"data": b"\x80\x04cos\nsystem\n.", "created_at": "yesterday"},
     }
     for name, fields in bombs.items():

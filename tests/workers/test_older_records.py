@@ -11,12 +11,12 @@ import pytest
 from kernels import Array
 from tests.workers.test_codec import npy
 from tests.workers.test_records import Held
-from workers import run
-from workers.codec import Form, InvalidUpload, encode
-from workers.folder import name_of
-from workers.job import State, Submission, UnknownBlob
-from workers.queue import Jobs
-from workers.run import Bench
+from workers.jobs.job import State, Submission, UnknownBlob
+from workers.jobs.queue import Jobs
+from workers.runtime import run
+from workers.runtime.run import Bench
+from workers.store.codec import Form, InvalidUpload, encode
+from workers.store.folder import name_of
 
 COST = np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]])
 FILE = npy(COST)

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from workers.patience import LOAD_S, SLACK, Awaited, Patience
+from workers.runtime.patience import LOAD_S, SLACK, Awaited, Patience
 
 
 def code(ran_s: float, patience: Patience | None = None, **job: Any) -> str | None:

@@ -11,8 +11,7 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, InvalidProblem
-from workers.config import Settings
-from workers.job import (
+from workers.jobs.job import (
     DoesNotFit,
     IdempotencyConflict,
     NoSuchDevice,
@@ -24,7 +23,8 @@ from workers.job import (
     UnknownBlob,
     UnknownJob,
 )
-from workers.queue import Jobs
+from workers.jobs.queue import Jobs
+from workers.runtime.config import Settings
 
 
 def submission(jobs: Jobs, owner: str = "ann", **more: Any) -> Submission:
@@ -187,7 +187,7 @@ def test_devices_that_are_not_there(jobs: Jobs) -> None:
 
 
 def test_redis_away_is_said_and_survived(tmp_path: Any) -> None:
-    from workers.redis_server import EmbeddedRedis
+    from workers.runtime.redis_server import EmbeddedRedis
 
     redis = EmbeddedRedis(tmp_path)
     jobs = Jobs(Settings(data_dir=tmp_path).with_redis(redis.start()))

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from workers.job import Expired, State, Submission, UnknownJob
-from workers.queue import Jobs
-from workers.records import Records
+from workers.jobs.job import Expired, State, Submission, UnknownJob
+from workers.jobs.queue import Jobs
+from workers.jobs.records import Records
 
 ERROR = {"code": "worker-lost"}
 

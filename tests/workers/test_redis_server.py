@@ -12,8 +12,8 @@ import pytest
 import redis
 
 from tests.workers.service import eventually
-from workers.job import Unavailable
-from workers.redis_server import EmbeddedRedis
+from workers.jobs.job import Unavailable
+from workers.runtime.redis_server import EmbeddedRedis
 
 
 def test_it_is_private_and_evicts_nothing(tmp_path: Path) -> None:

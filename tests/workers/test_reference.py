@@ -11,10 +11,10 @@ import scipy.sparse
 
 from kernels import Array, Csr
 from tests.workers.test_codec import MATRIX, npy, tensors
-from workers.codec import AS_FOUND, Decoded, Form, InvalidUpload, encode, read
-from workers.folder import name_of
-from workers.queue import Jobs
-from workers.reference import blobs, form_of, frozen, names, of_array, of_file, shown, written
+from workers.jobs.queue import Jobs
+from workers.store.codec import AS_FOUND, Decoded, Form, InvalidUpload, encode, read
+from workers.store.folder import name_of
+from workers.store.reference import blobs, form_of, frozen, names, of_array, of_file, shown, written
 
 DIGEST = "sha256:" + "0" * 64
 GRAPH = Csr(np.array([0, 1, 2]), np.array([1, 0], np.int32), np.array([5.5, 6.5]), (2, 2))

@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from workers.config import Settings
-from workers.connection import connect
 from workers.rq import Fate, Hands, Held, Line, Lost, lost
 from workers.rq.books import Books
+from workers.runtime.config import Settings
+from workers.runtime.connection import connect
 
 LOST_AFTER_S = 2
 

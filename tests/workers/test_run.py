@@ -9,11 +9,11 @@ import pytest
 
 from kernels import SOLVERS, Certificate, InputChanged, Solution, Termination
 from tests.workers.test_records import Held
-from workers import gpu_memory, run
-from workers.job import InputRef, State, StoreFull, Unavailable
-from workers.queue import Jobs
-from workers.run import Bench, DeviceLost
-from workers.store import Store
+from workers.jobs.job import InputRef, State, StoreFull, Unavailable
+from workers.jobs.queue import Jobs
+from workers.runtime import gpu_memory, run
+from workers.runtime.run import Bench, DeviceLost
+from workers.store.store import Store
 
 
 class OutOfMemoryError(MemoryError):

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 from tests.workers.service import OWNER, Service, eventually, running_service
-from workers.job import Job, State
+from workers.jobs.job import Job, State
 
 PLANT = '''
 """Python runs this first: in a solving child, lap's certificate takes its time. cost[0, 0] says how."""
 import dataclasses, sys, time
 
-if "workers.child" in sys.orig_argv:
+if "workers.runtime.child" in sys.orig_argv:
     from kernels import SOLVERS
 
     card = SOLVERS["lap"]

@@ -14,13 +14,13 @@ import pytest
 
 from kernels import Csr
 from tests.workers.test_codec import npy
-from workers.codec import Form, InvalidUpload
-from workers.config import Settings
-from workers.folder import name_of
-from workers.job import DigestMismatch, Submission, UnknownBlob, UploadTooLarge
-from workers.queue import Jobs
-from workers.reference import of_array
-from workers.store import Store, open_store
+from workers.jobs.job import DigestMismatch, Submission, UnknownBlob, UploadTooLarge
+from workers.jobs.queue import Jobs
+from workers.runtime.config import Settings
+from workers.store.codec import Form, InvalidUpload
+from workers.store.folder import name_of
+from workers.store.reference import of_array
+from workers.store.store import Store, open_store
 
 MATRIX = np.arange(16.0).reshape(4, 4)
 

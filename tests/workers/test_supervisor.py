@@ -12,18 +12,18 @@ import psutil
 import pytest
 
 from tests.workers.service import OWNER, READY_S, Service, eventually, settings_for
-from workers.config import Settings
-from workers.job import State
-from workers.queue import Jobs
-from workers.supervisor import Supervisor
+from workers.jobs.job import State
+from workers.jobs.queue import Jobs
+from workers.runtime.config import Settings
+from workers.runtime.supervisor import Supervisor
 
 
 class Foreground:
-    """`python -m workers.supervisor` with a Redis of its own."""
+    """`python -m workers.runtime.supervisor` with a Redis of its own."""
 
     def __init__(self, folder: Path) -> None:
         settings = settings_for(folder)
-        command = [sys.executable, "-m", "workers.supervisor", "--cpu-workers", "1", "--no-gpu"]
+        command = [sys.executable, "-m", "workers.runtime.supervisor", "--cpu-workers", "1", "--no-gpu"]
         self.process = subprocess.Popen(command, env=os.environ | settings.to_env())
         socket = folder / "redis" / "redis.sock"
         eventually(socket.exists, 30)

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kernels import Progress
-from workers import watch
-from workers.watch import Watch
+from workers.runtime import watch
+from workers.runtime.watch import Watch
 
 
 class Told(list[tuple[str, str, int]]):

@@ -12,7 +12,7 @@ from rq.executions import Execution
 from rq.job import Job
 from rq.timeouts import BaseDeathPenalty
 
-JOB_FUNCTION = "workers.run.run"
+JOB_FUNCTION = "workers.runtime.run.run"
 """The one function name that a worker accepts. It is a label: the child calls the function itself."""
 log = logging.getLogger(__name__)
 

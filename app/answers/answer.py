@@ -1,0 +1,63 @@
+"""From results to bytes: JSON that every parser reads, arrays in line or as links, npz and safetensors."""
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import Response
+from pydantic_core import to_json
+
+from app.http.media import JSON
+from workers.jobs.job import InputRef, Job
+from workers.jobs.queue import Jobs
+from workers.store.reference import written
+from workers.store.store import Store
+
+GROUPS = {"f": "potentials", "g": "potentials"} | dict.fromkeys(("u", "v", "u_finer", "v_finer"), "duals")
+"""Arrays that are shown as members of one object."""
+
+
+def json_bytes(value: Any, indent: int | None = None) -> bytes:
+    """`value` as JSON. NaN and infinities, which JSON does not have, become null.
+
+    In a potential null stands for a point without mass, whose potential is -inf; in a bound or a gap for "none".
+    """
+    return to_json(value, inf_nan_mode="null", indent=indent, fallback=lambda numpy: numpy.tolist())
+
+
+def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """`value` as a JSON response."""
+    return Response(json_bytes(value), status, headers=dict(headers or {}), media_type=JSON)
+
+
+def grouped(arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays by name, with u and v under `duals` and f and g under `potentials`."""
+    shown: dict[str, Any] = {}
+    for name, array in arrays.items():
+        group = GROUPS.get(name)
+        if group is None:
+            shown[name] = array
+        else:
+            shown.setdefault(group, {})[name] = array
+    return shown
+
+
+def document_of(jobs: Jobs, store: Store, job: Job, inline_elements: int) -> dict[str, Any]:
+    """The result document of an ended job. Raises what `Jobs.result` does."""
+    document = jobs.result(job.id, job.owner)
+    entries = document.pop("arrays").items()
+    arrays = {name: _shown(store, job, written(entry), inline_elements) for name, entry in entries}
+    return {"id": job.id, "solver": job.solver, **document, **grouped(arrays), "links": links_of(job)}
+
+
+def _shown(store: Store, job: Job, reference: InputRef, inline_elements: int) -> Any:
+    """One array: nested lists, or a reference to it and where to get it."""
+    if math.prod(reference["shape"]) <= inline_elements:
+        return store.open_array(reference, job.owner).tolist()
+    return {**reference, "href": f"/v1/blobs/{reference['blob']}"}
+
+
+def links_of(job: Job) -> dict[str, str]:
+    """Where a job's pages are."""
+    here = f"/v1/jobs/{job.id}"
+    return {"self": here, "result": f"{here}/result", "events": f"{here}/events", "cancel": f"{here}/cancel"}

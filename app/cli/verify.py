@@ -1,0 +1,215 @@
+"""`allot verify ANSWER PROBLEM...`: check a stored answer against its problem with slow, exact arithmetic.
+
+The arithmetic is that of kernels/certificates/exact: whole numbers and 60 decimal digits, shared with no solver and
+with none of the certificates that answer jobs.
+"""
+
+import hashlib
+import io
+import json
+import math
+from argparse import Namespace
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from app.cli.solve import read_inputs
+from app.intake.json_arrays import array_from_lists
+from kernels import FORBIDDEN, SOLVERS, Array, Claim, Csr, InvalidProblem, Statement, recheck
+from workers.store.codec import Form, InvalidUpload, decode
+
+NUMBERS = ("bound", "gap_abs", "gap_rel", "max_violation")
+GROUPS = ("duals", "potentials")
+MARKS = {True: "yes", False: "NO", None: "cannot tell"}
+LONGEST = 1 << 31
+STARTS = {name for card in SOLVERS.values() for name in card.warm_start.values()}
+CSR_PARTS = ("indptr", "indices", "values")
+Sources = dict[str, Path]
+"""The file that an input came from, whole."""
+
+
+def verify_file(args: Namespace) -> int:
+    """Run the command; 0 when every statement holds, 1 when one does not or cannot be told, 2 for wrong input."""
+    try:
+        document = _document(args.answer)
+        inputs, options, sources = _problem(args.problem, document)
+        options |= _given_options(args.option)
+        claim = claim_of(document, arrays_of(document, args.arrays))
+        statements = [*digests(document.get("input_digests") or {}, inputs, sources)]
+        statements += recheck(document["solver"], inputs, options, claim)
+    except (InvalidProblem, InvalidUpload, OSError) as wrong:
+        print(f"allot: {wrong}")
+        return 2
+    except (KeyError, ValueError, TypeError, IndexError, AssertionError) as wrong:
+        print(f"allot: {args.answer} does not fit this problem: {type(wrong).__name__}: {wrong}")
+        return 2
+    print(f"{document['solver']}: {claim.termination}, objective {claim.objective}, bound {claim.bound}")
+    for one in statements:
+        print(f"  {MARKS[one.holds]:<11}  {one.name:<16} {one.words}")
+    held = sum(one.holds is True for one in statements)
+    print(f"{held} of {len(statements)} statements hold")
+    return 0 if held == len(statements) else 1
+
+
+def claim_of(document: Mapping[str, Any], arrays: Mapping[str, Array]) -> Claim:
+    """What a result document claims."""
+    certificate = document["certificate"]
+    facts = {**(document.get("facts") or {}), **(certificate.get("facts") or {})}
+    bound, gap_abs, gap_rel, violation = (certificate.get(name) for name in NUMBERS)
+    return Claim(document["termination"], document["objective"], bound, gap_abs, gap_rel, violation, arrays, facts)
+
+
+def _document(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_text())
+    except (ValueError, UnicodeDecodeError) as error:
+        raise InvalidProblem(str(path), f"is no JSON: {error}") from error
+    needed = ("solver", "termination", "objective", "certificate")
+    if not isinstance(document, dict) or any(name not in document for name in needed):
+        raise InvalidProblem(str(path), f"is no result; expected an object with {', '.join(needed)}")
+    if document["solver"] not in SOLVERS:
+        raise InvalidProblem(
+            str(path), f"names the solver {document['solver']!r}; expected one of {', '.join(SOLVERS)}"
+        )
+    return document
+
+
+def _problem(given: list[str], document: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any], Sources]:
+    """Inputs by name, options, and the files: `name=file`, one file, or the JSON that was posted."""
+    inputs: dict[str, Any] = {}
+    options: dict[str, Any] = dict(document.get("options") or {})
+    sources: Sources = {}
+    for text in given:
+        name, equals, file = text.partition("=")
+        path = Path(file if equals else text)
+        if path.suffix == ".json":
+            posted = json.loads(path.read_text())
+            options = {**(posted.get("options") or {}), **options}
+            inputs |= {key: _listed(key, value, document, options) for key, value in posted["inputs"].items()}
+        elif equals:
+            reference = (document.get("input_digests") or {}).get(name)
+            inputs[name] = _read(name, path, reference if isinstance(reference, dict) else {})
+            sources[name] = path
+        else:
+            found = read_inputs(path)
+            inputs |= found
+            sources |= dict.fromkeys(found, path)
+    if document["solver"] == "auction" and "cost" in inputs:
+        inputs["benefit"] = inputs.pop("cost")
+        sources["benefit"] = sources.pop("cost")
+    return inputs, options, sources
+
+
+def _read(name: str, path: Path, reference: Mapping[str, Any]) -> Array | Csr:
+    """One input from its file, read as the job read it where the bytes do not say how."""
+    form = Form(filename=path.name)
+    if reference.get("format") == "raw":
+        form = Form(format="raw", dtype=reference["dtype"], shape=tuple(reference["shape"]))
+    value, member = decode(path, form, field=name), reference.get("member") or name
+    if not isinstance(value, dict):
+        return value
+    if member not in value:
+        raise InvalidProblem(name, f"is not in the file, which holds {', '.join(value)}; expected {member}")
+    return value[member]
+
+
+def _listed(name: str, value: Any, document: Mapping[str, Any], options: Mapping[str, Any]) -> Array | Csr:
+    """An input as it is written in a posted job."""
+    if isinstance(value, dict) and "csr" in value:
+        indptr, indices, values = (array_from_lists(name, value["csr"][part], None, LONGEST) for part in CSR_PARTS)
+        n_rows, n_cols = value["csr"]["shape"]
+        return Csr(indptr, indices, values, (n_rows, n_cols))
+    data = value["data"] if isinstance(value, dict) else value
+    masked = any(spec.masked for spec in SOLVERS[document["solver"]].inputs if spec.name == name)
+    forbidden = -math.inf if options.get("maximize") or name == "benefit" else math.inf
+    return array_from_lists(name, data, forbidden, LONGEST, FORBIDDEN if masked else None)
+
+
+def _given_options(pairs: list[str]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise InvalidProblem(f"--option {pair}", "is not NAME=VALUE")
+        try:
+            found[name] = json.loads(text)
+        except ValueError:
+            found[name] = text
+    return found
+
+
+def arrays_of(document: Mapping[str, Any], beside: Path | None) -> dict[str, Array]:
+    """The answer's arrays: those of the npz, and those that stand in the document."""
+    found: dict[str, Array] = {}
+    if beside is not None:
+        decoded = decode(beside, Form(format="npz"), field=str(beside))
+        found = dict(decoded) if isinstance(decoded, dict) else {beside.stem: decoded}  # type: ignore[dict-item]
+    shown = {name: value for name, value in document.items() if name not in GROUPS}
+    for group in GROUPS:
+        shown |= document.get(group) or {}
+    for name, value in shown.items():
+        if name in found:
+            continue
+        if isinstance(value, dict) and "blob" in value:
+            raise InvalidProblem(name, "is not in the document; expected --arrays with the result as npz")
+        if isinstance(value, list):
+            found[name] = np.array(_with_nan(value))
+    return found
+
+
+def _with_nan(value: Any) -> Any:
+    """Lists with NaN for null, which says in a potential that a line has no mass."""
+    if isinstance(value, list):
+        return [_with_nan(one) for one in value]
+    return math.nan if value is None else value
+
+
+def digests(stated: Mapping[str, Any], inputs: Mapping[str, Any], sources: Sources) -> Iterator[Statement]:
+    """Whether the inputs are those that the answer was given for, by their bytes and how these are read."""
+    for name, reference in stated.items():
+        if name in STARTS and name not in inputs:
+            yield Statement(f"input {name}", True, "is where the solver started, and nothing here rests on it")
+            continue
+        if name not in inputs:
+            yield Statement(f"input {name}", False, "the answer was given for one, and it is not here")
+            continue
+        yield from _same(f"input {name}", reference, inputs[name], sources.get(name))
+    for name in inputs.keys() - stated.keys() if stated else ():
+        yield Statement(f"input {name}", False, "the answer was given without one")
+
+
+def _same(name: str, reference: Any, value: Array | Csr, path: Path | None) -> Iterator[Statement]:
+    parts = reference.get("csr", reference) if isinstance(reference, dict) else reference
+    if isinstance(value, Csr) and isinstance(parts, dict) and "indptr" in parts:
+        for part in CSR_PARTS:
+            yield from _same(f"{name}.{part}", parts[part], getattr(value, part), None)
+        return
+    digest, form = (reference, {}) if isinstance(reference, str) else (_digest_in(reference), reference)
+    ours = [_digest(path.read_bytes())] if path is not None else []
+    if isinstance(value, np.ndarray):
+        ours.append(_digest(_npy(value)))
+    told = {"dtype": str(value.dtype), "shape": list(value.shape)} if isinstance(value, np.ndarray) else {}
+    other = next((key for key in told if form.get(key) not in (None, told[key])), None)
+    if digest not in ours:
+        yield Statement(name, False, f"has the digest {ours[0]}, the answer was given for {digest}")
+    elif other is not None:
+        yield Statement(name, False, f"has {other} {told[other]}, the answer was given for {form[other]}")
+    else:
+        yield Statement(name, True, f"is {digest}")
+
+
+def _digest_in(reference: Mapping[str, Any]) -> str | None:
+    return reference.get("blob") or reference.get("digest")
+
+
+def _npy(array: Array) -> bytes:
+    """The bytes that the service keeps of an array that came in a job."""
+    file = io.BytesIO()
+    np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
+    return file.getvalue()
+
+
+def _digest(data: bytes) -> str:
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"

@@ -1,0 +1,230 @@
+"""Who is asking, and what they may: bearer API keys, of which only SHA-256 hashes are kept.
+
+Keys come from ALLOT_API_KEYS, from a file that is watched, and from Redis (`allot key create`); what is taken back
+there is refused within a second. Without keys everybody is `local`, which is why the server then binds to loopback
+only, and why a browser page of another site is refused.
+"""
+
+import hmac
+import ipaddress
+import logging
+import re
+import threading
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any
+from urllib.parse import urlsplit
+
+from fastapi import Depends, Request
+
+from app.http.config import HttpSettings
+from app.http.errors import Refusal
+from workers.runtime.keyring import (
+    OWNER,
+    SCOPES,
+    BadKey,
+    Key,
+    Keyring,
+    check_owner,
+    check_scopes,
+    digest_of,
+    new_secret,
+)
+
+LOCAL = "local"
+ENTRY = re.compile(rf"(?P<owner>{OWNER.pattern})=sha256:(?P<digest>[0-9a-f]{{64}})(;(?P<scopes>[a-z,]+))?")
+FRESH_S = 0.5
+"""How long an answer of Redis or a look at the file counts: half of the second within which a revoked key is dead."""
+MOST_REMEMBERED = 4096
+LONGEST = 512
+"""Characters of a secret; whatever is longer is no key of ours."""
+PLAIN = frozenset({"read", "submit"})
+LOG = logging.getLogger("allot.auth")
+
+
+class BadKeys(ValueError):
+    """The key file or ALLOT_API_KEYS cannot be read as `owner=sha256:<64 hex>` entries."""
+
+
+@dataclass(frozen=True)
+class Caller:
+    """Whose a request is, and what it may do."""
+
+    owner: str
+    scopes: frozenset[str]
+
+
+def new_key(owner: str) -> tuple[str, str]:
+    """Make a key: (the secret for its holder, the entry for the key file)."""
+    secret = new_secret()
+    try:
+        return secret, f"{check_owner(owner)}=sha256:{digest_of(secret)}"
+    except BadKey as wrong:
+        raise BadKeys(str(wrong)) from None
+
+
+class Keys:
+    """The known keys; `caller` answers whose a secret is.
+
+    Args:
+        entries: `owner=sha256:<64 hex>`, each with `;scope,scope` behind it or not (then: read and submit).
+        file: more of them, one a line; read again when it changes. A file that cannot be read any more, or holds
+            nonsense, changes nothing and is logged.
+        ring: the keys in Redis.
+
+    Raises:
+        BadKeys, OSError: at the start.
+    """
+
+    def __init__(self, entries: tuple[str, ...] = (), file: Path | None = None, ring: Keyring | None = None) -> None:
+        self._fixed, self._file, self._ring = _parse(entries), file, ring
+        self._seen, self._looked = None if file is None else _stamp(file), time.monotonic()
+        self._filed = {} if file is None else _read_file(file)
+        self._found: dict[str, tuple[float, Caller | None]] = {}
+        self._lock = threading.Lock()
+
+    def __bool__(self) -> bool:
+        return bool(self._fixed or self._file or self._ring)
+
+    def caller(self, secret: str) -> Caller | None:
+        """Whose `secret` is, or None; takes the same time whichever entry matches. Raises Unavailable."""
+        digest = digest_of(secret)
+        self._look_at_the_file()
+        found = None
+        for known, caller in [*self._fixed.items(), *self._filed.items()]:
+            if hmac.compare_digest(known, digest):
+                found = caller
+        return found if found is not None or self._ring is None else self._in_redis(digest)
+
+    def owner_of(self, secret: str) -> str | None:
+        """The owner of `secret`, or None."""
+        found = self.caller(secret)
+        return None if found is None else found.owner
+
+    def _in_redis(self, digest: str) -> Caller | None:
+        now = time.monotonic()
+        until, caller = self._found.get(digest, (0.0, None))
+        if now < until:
+            return caller
+        assert self._ring is not None
+        key: Key | None = self._ring.find(digest)
+        caller = None if key is None else Caller(key.owner, key.scopes)
+        with self._lock:
+            if len(self._found) >= MOST_REMEMBERED:
+                self._found.clear()
+            self._found[digest] = (now + FRESH_S, caller)
+        return caller
+
+    def _look_at_the_file(self) -> None:
+        if self._file is None or time.monotonic() - self._looked < FRESH_S:
+            return
+        with self._lock:
+            self._looked = time.monotonic()
+            try:
+                stamp = _stamp(self._file)
+                if stamp != self._seen:
+                    self._seen, self._filed = stamp, _read_file(self._file)
+                    LOG.info("read %d keys from %s", len(self._filed), self._file)
+            except (OSError, BadKeys) as wrong:
+                LOG.error("the keys stay as they were: %s", wrong)
+
+
+def _stamp(file: Path) -> tuple[int, int, int]:
+    there = file.stat()
+    return there.st_ino, there.st_mtime_ns, there.st_size
+
+
+def _read_file(file: Path) -> dict[str, Caller]:
+    lines = [entry for line in file.read_text().splitlines() if (entry := line.split("#")[0].strip())]
+    if not lines:
+        raise BadKeys(f"{file} holds no key; make one with `allot key entry OWNER`")
+    return _parse(tuple(lines))
+
+
+def _parse(entries: tuple[str, ...]) -> dict[str, Caller]:
+    found = {}
+    for entry in entries:
+        match = ENTRY.fullmatch(entry)
+        if match is None:
+            raise BadKeys("an API key entry is not owner=sha256:<64 hex digits>; make one with `allot key entry OWNER`")
+        try:
+            scopes = check_scopes(match["scopes"].split(",")) if match["scopes"] else PLAIN
+        except BadKey as wrong:
+            raise BadKeys(str(wrong)) from None
+        found[match["digest"]] = Caller(match["owner"], scopes)
+    return found
+
+
+def load_keys(http: HttpSettings, redis_url: str = "") -> Keys:
+    """The keys that the settings name. Raises BadKeys, OSError."""
+    return Keys(http.api_keys, http.api_keys_file, Keyring(redis_url) if http.api_keys_in_redis and redis_url else None)
+
+
+def is_loopback(host: str) -> bool:
+    """True for localhost and for addresses that only this machine can reach."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def caller(request: Request) -> Caller:
+    """Dependency: who asks; raises 401, or 403 for a foreign page in a browser. In a thread: Redis may be asked."""
+    keys: Keys = request.app.state.keys
+    if not keys:
+        _refuse_foreign_pages(request)
+        return Caller(LOCAL, frozenset(SCOPES))
+    scheme, _, secret = request.headers.get("authorization", "").partition(" ")
+    found = keys.caller(secret.strip()) if scheme.lower() == "bearer" and len(secret) < LONGEST else None
+    if found is None:
+        headers = {"WWW-Authenticate": 'Bearer realm="allot"'}
+        raise Refusal(401, "This service asks for an API key: send Authorization: Bearer <key>.", headers=headers)
+    return found
+
+
+async def owner(found: Annotated[Caller, Depends(caller)]) -> str:
+    """Dependency: the owner of the request's key."""
+    return found.owner
+
+
+def may(scope: str) -> Callable[..., Awaitable[None]]:
+    """Dependency: 403 unless the request's key has `scope`."""
+    assert scope in SCOPES
+
+    async def guard(found: Annotated[Caller, Depends(caller)]) -> None:
+        if scope not in found.scopes:
+            has = ", ".join(sorted(found.scopes))
+            raise Refusal(403, f"This key may {has}; this needs the scope {scope}.", scope=scope)
+
+    return guard
+
+
+def _refuse_foreign_pages(request: Request) -> None:
+    """Without keys a web page could post jobs to a developer's own machine.
+
+    Browsers name the page's origin, and a page that had its name point at this machine names that as the host.
+    """
+    http: Any = request.app.state.http
+    if request.headers.get("sec-fetch-site", "none") not in ("none", "same-origin"):
+        raise Refusal(403, "A page of another site may not use a service without API keys.")
+    if http.insecure:
+        return
+    host = request.url.hostname or ""
+    if not is_loopback(host):
+        raise Refusal(403, f"Without API keys only localhost is answered, not {host[:100]!r}.")
+    origin = request.headers.get("origin")
+    if origin is not None and not _is_ours(origin, request):
+        raise Refusal(403, f"A page of {origin[:100]!r} may not use a service without API keys.")
+
+
+def _is_ours(origin: str, request: Request) -> bool:
+    """True for a page that this very service gave out, under whichever name of this machine."""
+    try:
+        page = urlsplit(origin)
+        return is_loopback(page.hostname or "") and page.port == request.url.port and page.scheme == request.url.scheme
+    except ValueError:
+        return False

@@ -1,0 +1,59 @@
+"""create_app(): settings, routes, error handlers and what lives as long as the process."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from importlib.metadata import PackageNotFoundError, version
+
+from fastapi import FastAPI
+
+from app.answers.waiting import Waiting
+from app.http import errors, openapi, routes
+from app.http.auth import load_keys
+from app.http.config import HttpSettings
+from app.http.metrics import Metrics
+from app.intake.linger import Linger
+from workers.jobs.queue import Jobs
+from workers.runtime.config import Settings
+from workers.store.store import open_store
+
+ABOUT = (
+    "Assignment and transport problems over HTTP: dense and sparse linear assignment, unbalanced optimal transport, "
+    "quadratic assignment. Every answer comes with a certificate that other code has checked."
+)
+
+
+def allot_version() -> str:
+    """The installed version, "0" in a bare checkout."""
+    try:
+        return version("allot")
+    except PackageNotFoundError:
+        return "0"
+
+
+def create_app(settings: Settings | None = None, http: HttpSettings | None = None) -> FastAPI:
+    """The API over the Redis and the store that `settings` name. Both default to the environment's.
+
+    Raises:
+        BadKeys, OSError: the API keys cannot be read.
+    """
+    settings = settings or Settings.from_env()
+    http = http or HttpSettings.from_env()
+    keys = load_keys(http, settings.redis_url)
+    app = FastAPI(title="Allot", version=allot_version(), description=ABOUT, docs_url=None, redoc_url=None,
+                  lifespan=_lifespan)  # fmt: skip
+    app.state.settings, app.state.http, app.state.keys = settings, http, keys
+    app.state.jobs, app.state.store = Jobs(settings), open_store(settings)
+    app.state.waiting = Waiting(http.max_waiters)
+    app.state.metrics = Metrics()
+    app.add_middleware(Linger)
+    app.add_middleware(Metrics.Middleware, metrics=app.state.metrics)
+    errors.install(app)
+    routes.install(app)
+    openapi.install(app)
+    return app
+
+
+@asynccontextmanager
+async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    yield
+    app.state.waiting.end()  # long polls and event streams answer now, so that the server can stop

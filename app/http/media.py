@@ -1,0 +1,110 @@
+"""What the client wants: Accept, Prefer, conditional requests and digests, each header parsed in one place."""
+
+import base64
+import binascii
+import math
+import re
+from collections.abc import Sequence
+
+from fastapi import Request
+
+from app.http.errors import Invalid, NotAcceptable, Refusal, fault
+
+JSON = "application/json"
+NPZ = "application/x-npz"
+SAFETENSORS = "application/x-safetensors"
+NPY = "application/x-npy"
+DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+
+
+def choose(accept: str, offered: Sequence[str]) -> str:
+    """The first of `offered` with the highest quality in `accept` (RFC 9110 section 12.5.1).
+
+    Raises:
+        NotAcceptable: nothing offered is accepted.
+    """
+    if not accept.strip():
+        return offered[0]
+    ranges = [_media_range(part) for part in accept.split(",") if part.strip()]
+    best = max(offered, key=lambda media: (_quality(media, ranges), -offered.index(media)))
+    if _quality(best, ranges) <= 0:
+        raise NotAcceptable(accept[:200], tuple(offered))
+    return best
+
+
+def _media_range(text: str) -> tuple[str, float]:
+    name, *parameters = (piece.strip().lower() for piece in text.split(";"))
+    quality = next((p[2:] for p in parameters if p.startswith("q=")), "1")
+    try:
+        return name, float(quality)
+    except ValueError:
+        return name, 0.0
+
+
+def _quality(media: str, ranges: Sequence[tuple[str, float]]) -> float:
+    """The quality of the most specific range that covers `media`, 0 when none does."""
+    major = media.split("/")[0]
+    for name in (media, f"{major}/*", "*/*"):
+        found = [quality for given, quality in ranges if given == name]
+        if found:
+            return max(found)
+    return 0.0
+
+
+def wants_json(request: Request) -> None:
+    """Dependency of every route that answers in JSON: 406 for a client that could not read the answer."""
+    choose(request.headers.get("accept", ""), (JSON, "application/problem+json"))
+
+
+def prefer_wait_s(request: Request, longest_s: float) -> float | None:
+    """N of `Prefer: wait=N` (RFC 7240), at most `longest_s`; None when it is not asked. A preference never fails."""
+    for header in request.headers.getlist("prefer"):
+        for preference in header.split(","):
+            name, _, value = preference.split(";")[0].partition("=")
+            if name.strip().lower() == "wait":
+                try:
+                    seconds = float(value.strip().strip('"'))
+                except ValueError:
+                    return None
+                return min(max(seconds, 0.0), longest_s) if math.isfinite(seconds) else None
+    return None
+
+
+def matches_etag(request: Request, etag: str) -> bool:
+    """True when If-None-Match already names `etag`."""
+    header = request.headers.get("if-none-match", "")
+    return header.strip() == "*" or etag in (tag.strip().removeprefix("W/") for tag in header.split(","))
+
+
+def announced_digest(request: Request, query: str | None) -> str | None:
+    """The "sha256:<hex>" that the client says its body has, by ?digest=, Content-Digest or Repr-Digest (RFC 9530).
+
+    Raises:
+        Invalid: ?digest= that is not of that form.
+        Refusal: 400 for a header that cannot be read.
+    """
+    if query is not None:
+        if not DIGEST.fullmatch(query):
+            raise Invalid(fault("digest", "is not sha256: and 64 lower-case hex digits", query))
+        return query
+    for name in ("content-digest", "repr-digest"):
+        for member in request.headers.get(name, "").split(","):
+            algorithm, _, value = member.strip().partition("=")
+            if algorithm.lower() == "sha-256":
+                return "sha256:" + _sha256_of(name, value.split(";")[0].strip())
+    return None
+
+
+def _sha256_of(name: str, value: str) -> str:
+    try:
+        digest = base64.b64decode(value.strip(":"), validate=True)
+    except (binascii.Error, ValueError):
+        digest = b""
+    if len(digest) != 32 or not (value.startswith(":") and value.endswith(":")):
+        raise Refusal(400, f"{name}: sha-256 takes 32 bytes in base64 between colons, as sha-256=:...=:")
+    return digest.hex()
+
+
+def repr_digest(digest: str) -> str:
+    """The Repr-Digest header of a "sha256:<hex>" digest."""
+    return f"sha-256=:{base64.b64encode(bytes.fromhex(digest.removeprefix('sha256:'))).decode()}:"

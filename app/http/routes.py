@@ -1,0 +1,82 @@
+"""Every URL on one screen. What each does is one noun away: jobs, blobs, service."""
+
+from typing import Any
+
+from fastapi import Depends, FastAPI
+
+from app.http import blobs, jobs, service
+from app.http.auth import may
+from app.http.media import wants_json
+from app.http.schemas import BlobView, JobPage, JobView, Problem, ResultView
+
+PROBLEM: dict[str, Any] = {"model": Problem, "content": {"application/problem+json": {}}}
+
+
+def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    return {status: {"description": DESCRIPTIONS[status], **PROBLEM} for status in statuses}
+
+
+DESCRIPTIONS = {
+    400: "The body cannot be read.",
+    401: "An API key is needed.",
+    403: "The key lacks the scope, or a page of another site asks.",
+    404: "Not there, or not yours.",
+    406: "Nothing that you accept is offered.",
+    409: "Not in this state.",
+    410: "It was here and has expired.",
+    411: "No body came.",
+    413: "The body is too large.",
+    415: "Not a media type that is taken.",
+    422: "A field cannot be taken; `errors` says which and why.",
+    429: "Too many jobs are waiting.",
+    503: "Redis, the store or the device is not there now.",
+    507: "It fits no device, or there is no room.",
+}
+IN = _problems(400, 401, 403, 406, 411, 413, 415, 422, 503, 507)
+OUT = _problems(401, 403, 404, 406, 410, 422, 503)
+
+
+def install(app: FastAPI) -> None:
+    """Give every URL its handler."""
+    mine: list[Any] = [Depends(may("read"))]
+    json: list[Any] = [*mine, Depends(wants_json)]
+    change: list[Any] = [Depends(may("submit"))]
+    submit: list[Any] = [*change, Depends(wants_json)]
+    watch: list[Any] = [Depends(may("metrics"))]
+    view: Any = JobView
+
+    def route(verb: str, path: str, handler: Any, guards: list[Any], status: int = 200, **docs: Any) -> None:
+        noun = handler.__module__.rpartition(".")[2]
+        docs |= {"summary": (handler.__doc__ or "").split("\n")[0].rstrip("."), "tags": [noun]}
+        docs["operation_id"] = f"{noun}_{handler.__name__}"
+        app.add_api_route(path, handler, methods=[verb], dependencies=guards, status_code=status,
+                          response_model=None, **docs)  # fmt: skip
+
+    submitted = {200: {"model": ResultView, "description": "With `Prefer: wait=N`: the answer."}, 202: {"model": view}}
+    route("POST", "/v1/jobs", jobs.post, submit, 202, responses={**submitted, **IN, **_problems(409, 429)})
+    route("GET", "/v1/jobs", jobs.page, json, responses={200: {"model": JobPage}, **OUT})
+    route("GET", "/v1/jobs/{job_id}", jobs.get, json, responses={200: {"model": view}, **OUT})
+    route(
+        "GET",
+        "/v1/jobs/{job_id}/result",
+        jobs.result,
+        mine,
+        responses={200: {"model": ResultView}, **OUT, **_problems(409)},
+    )
+    route("GET", "/v1/jobs/{job_id}/events", jobs.events, mine, responses=OUT)
+    route("POST", "/v1/jobs/{job_id}/cancel", jobs.cancel, submit, responses={200: {"model": view}, **OUT})
+    route("DELETE", "/v1/jobs/{job_id}", jobs.delete, change, 204, responses=OUT)
+
+    route("POST", "/v1/blobs", blobs.post, submit, 201, responses={201: {"model": BlobView}, **IN})
+    route("GET", "/v1/blobs/{digest}", blobs.get, mine, responses=OUT)
+    route("HEAD", "/v1/blobs/{digest}", blobs.head, mine, responses=OUT)
+    route("DELETE", "/v1/blobs/{digest}", blobs.delete, change, 204, responses=OUT)
+
+    route("GET", "/v1/solvers", service.solvers, json)
+    route("GET", "/v1/devices", service.devices, json)
+    route("POST", "/v1/estimates", service.estimate, submit, responses=IN)
+    route("GET", "/livez", service.livez, [])
+    route("GET", "/readyz", service.readyz, [], responses=_problems(503))
+    route("GET", "/metrics", service.metrics, watch)
+    route("GET", "/docs", service.docs, [], include_in_schema=False)
+    route("GET", "/", service.home, [], include_in_schema=False)

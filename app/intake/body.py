@@ -1,0 +1,73 @@
+"""Reading request bodies: JSON whole under a limit, everything else in slices of a mebibyte for a thread to write.
+
+No header is trusted for a size: an announced length over the limit is refused at once, and bytes are counted anyway.
+"""
+
+from collections.abc import AsyncIterator
+from typing import Any
+
+from fastapi import Request
+from pydantic_core import from_json
+from starlette.requests import ClientDisconnect
+
+from app.http.errors import Refusal
+
+SLICE = 1 << 20
+
+
+def content_type(request: Request) -> str:
+    """The media type of the body in lower case, without parameters; "" when none is named."""
+    return request.headers.get("content-type", "").split(";")[0].strip().lower()
+
+
+def require_length(request: Request) -> None:
+    """Raise 411 when nothing says that a body follows."""
+    if "content-length" not in request.headers and "transfer-encoding" not in request.headers:
+        raise Refusal(411, "No body came: send Content-Length, or Transfer-Encoding: chunked.")
+
+
+async def slices(request: Request, limit: int) -> AsyncIterator[bytes]:
+    """The body in slices of about one mebibyte.
+
+    Raises:
+        Refusal: 411, 413 as soon as more than `limit` bytes are announced or come, 400 when the client goes away.
+    """
+    require_length(request)
+    announced = request.headers.get("content-length", "")
+    if announced.isdigit() and int(announced) > limit:
+        raise _too_large(limit)
+    held, size, count = [], 0, 0
+    try:
+        async for chunk in request.stream():
+            size, count = size + len(chunk), count + len(chunk)
+            if count > limit:
+                raise _too_large(limit)
+            held.append(chunk)
+            if size >= SLICE:
+                yield b"".join(held)
+                held, size = [], 0
+    except ClientDisconnect:
+        raise Refusal(400, "The client went away before its body had come.") from None
+    if held:
+        yield b"".join(held)
+
+
+def _too_large(limit: int) -> Refusal:
+    return Refusal(413, f"The body is larger than {limit} bytes, the most that is taken here.", limit_bytes=limit)
+
+
+async def read_json(request: Request, limit: int) -> bytes:
+    """The body of a JSON request."""
+    if request.headers.get("content-encoding", "identity").lower() != "identity":
+        raise Refusal(415, "A JSON body cannot be compressed here; upload compressed arrays with POST /v1/blobs.")
+    return b"".join([piece async for piece in slices(request, limit)])
+
+
+def parse_json(text: bytes, where: str = "The body") -> Any:
+    """Parse JSON; raises 400 with the place of the fault. NaN and Infinity pass, so that they can be named later."""
+    if not text.strip():
+        raise Refusal(400, f"{where} is empty; expected a JSON document.")
+    try:
+        return from_json(text, allow_inf_nan=True, cache_strings="keys")
+    except ValueError as wrong:
+        raise Refusal(400, f"{where} is not JSON: {wrong}.") from None

@@ -1,0 +1,128 @@
+"""A multipart job: part `job` is JSON in memory, every other part is a file that streams into the store."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from fastapi import Request
+from python_multipart.exceptions import MultipartParseError
+from python_multipart.multipart import MultipartParser, parse_options_header
+from starlette.concurrency import run_in_threadpool
+
+from app.http.errors import Refusal
+from app.intake.body import slices
+
+MAX_PARTS = 32
+
+
+class Sink(Protocol):
+    """Where the bytes of one part go."""
+
+    def write(self, data: bytes, /) -> Any:
+        """Take the next bytes."""
+
+
+class Memory:
+    """A sink for the `job` part."""
+
+    def __init__(self, limit: int) -> None:
+        self.data = bytearray()
+        self._limit = limit
+
+    def write(self, data: bytes) -> None:
+        """Take the next bytes; 413 over the limit."""
+        if len(self.data) + len(data) > self._limit:
+            raise Refusal(413, f"Part 'job' is larger than {self._limit} bytes; send its arrays as file parts.")
+        self.data += data
+
+
+@dataclass
+class Part:
+    """One part of a multipart body."""
+
+    name: str
+    filename: str | None
+    content_type: str
+    sink: Any
+
+
+class Reader:
+    """Cuts a multipart body into parts as it comes; `feed` and `finish` block, so call them in a thread.
+
+    Args:
+        boundary: the boundary parameter of the content type.
+        open_sink: called with name, filename and content type of each part.
+    """
+
+    def __init__(self, boundary: bytes, open_sink: Callable[[str, str | None, str], Any]) -> None:
+        self.parts: dict[str, Part] = {}
+        self._open_sink = open_sink
+        self._ended = False
+        self._sink: Any
+        self._field, self._value = bytearray(), bytearray()
+        self._headers: dict[str, str] = {}
+        callbacks = {
+            "on_part_begin": self._begin,
+            "on_header_field": lambda data, start, end: self._field.extend(data[start:end]),
+            "on_header_value": lambda data, start, end: self._value.extend(data[start:end]),
+            "on_header_end": self._header,
+            "on_headers_finished": self._open,
+            "on_part_data": lambda data, start, end: self._sink.write(data[start:end]),
+            "on_end": self._finish,
+        }
+        self._parser = MultipartParser(boundary, callbacks)  # type: ignore[arg-type]
+
+    def feed(self, data: bytes) -> None:
+        """Take the next bytes of the body."""
+        try:
+            self._parser.write(data)
+        except MultipartParseError as wrong:
+            raise Refusal(400, f"The multipart body cannot be read: {wrong}.") from None
+
+    def finish(self) -> dict[str, Part]:
+        """The parts by name, once the body has ended; 400 when it ends early."""
+        if not self._ended:
+            raise Refusal(400, "The multipart body ends before its closing boundary.")
+        return self.parts
+
+    def _begin(self) -> None:
+        self._headers = {}
+        if len(self.parts) >= MAX_PARTS:
+            raise Refusal(413, f"The multipart body has more than {MAX_PARTS} parts.")
+
+    def _header(self) -> None:
+        name = self._field.decode("latin-1").lower()
+        self._headers[name] = self._value.decode("latin-1")
+        self._field.clear()
+        self._value.clear()
+
+    def _open(self) -> None:
+        _, options = parse_options_header(self._headers.get("content-disposition", ""))
+        name = options.get(b"name", b"").decode("utf-8", "replace")
+        if not name or len(name) > 64:
+            raise Refusal(400, 'A part has no name; expected Content-Disposition: form-data; name="...".')
+        if name in self.parts:
+            raise Refusal(400, f"Part {name!r} comes twice.")
+        filename = options.get(b"filename")
+        kind = self._headers.get("content-type", "").split(";")[0].strip().lower()
+        shown = filename.decode("utf-8", "replace") if filename is not None else None
+        self._sink = self._open_sink(name, shown, kind)
+        self.parts[name] = Part(name, shown, kind, self._sink)
+
+    def _finish(self) -> None:
+        self._ended = True
+
+
+async def read_multipart(
+    request: Request, limit: int, open_sink: Callable[[str, str | None, str], Any], opened: Callable[[Reader], None]
+) -> dict[str, Part]:
+    """Read the whole body; `opened` is told of the reader first, so that its sinks can be closed whatever happens."""
+    _, options = parse_options_header(request.headers.get("content-type", ""))
+    boundary = options.get(b"boundary")
+    if not boundary:
+        raise Refusal(400, "multipart/form-data without a boundary parameter.")
+    reader = Reader(boundary, open_sink)
+    opened(reader)
+    async for piece in slices(request, limit):
+        await run_in_threadpool(reader.feed, piece)
+    return reader.finish()

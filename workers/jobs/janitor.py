@@ -1,0 +1,120 @@
+"""Puts right what a death at the wrong moment leaves behind. Every worker runs one; a lock lets one work at a time.
+
+Each round, jobs whose worker fell silent run again; jobs between a queue and a worker that died go back; jobs that
+were recorded and never queued are queued; jobs whose time has come expire; blobs that nobody holds are deleted. Now
+and then every job that has not ended is looked for, and one that is nowhere runs again: whatever bug or accident lost
+it, its owner gets an answer.
+"""
+
+import json
+import logging
+import time
+import uuid
+
+import redis
+
+from workers.jobs.failure import SILENT
+from workers.jobs.job import JobError
+from workers.jobs.queue import QUEUES, Jobs
+from workers.jobs.records import Records
+from workers.rq import Lost
+from workers.runtime.config import Settings
+from workers.runtime.connection import connect
+
+LOCK_MS = 3000
+"""A janitor that dies with the lock in hand delays the next one by so much."""
+UNSENT_S = 5.0
+SCRUB_S = 600.0
+SEARCH_S = 15.0
+FORGET_WORKER_S = 60.0
+RELEASE = "if redis.call('GET', KEYS[1]) == ARGV[1] then return redis.call('DEL', KEYS[1]) end return 0"
+log = logging.getLogger(__name__)
+
+
+class Janitor:
+    """One round is `clean`; `run` repeats it until the process ends."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._jobs = Jobs(settings)
+        self._redis = connect(settings.redis_url)
+        self._records = Records(self._redis)
+        raw = connect(settings.redis_url, text=False)
+        self._lost = [Lost(name, raw) for name in QUEUES]
+        self._token = uuid.uuid4().hex
+        self._release = self._redis.register_script(RELEASE)
+        self._scrubbed = self._searched = time.monotonic()
+        self._missing: set[str] = set()
+
+    def run(self) -> None:
+        """Clean every `janitor_s`, for ever."""
+        while True:
+            time.sleep(self._settings.janitor_s)
+            try:
+                self.clean()
+            except (redis.RedisError, JobError, OSError) as error:
+                log.warning("the janitor could not finish its round: %s", error)
+            except Exception:
+                log.exception("the janitor could not finish its round")
+
+    def clean(self) -> bool:
+        """One round; False when another janitor is at work."""
+        if not self._redis.set("allot:janitor", self._token, nx=True, px=LOCK_MS):
+            return False
+        try:
+            for lost in self._lost:
+                lost.revoke(self._record)
+            self._send_unsent()
+            if time.monotonic() - self._searched > SEARCH_S:
+                self._searched = time.monotonic()
+                self.search()
+            self._forget_workers()
+        finally:
+            self._release(keys=["allot:janitor"], args=[self._token])
+        self._records.expire(self._settings.tombstone_ttl_s)
+        self._jobs.store.sweep()
+        if time.monotonic() - self._scrubbed > SCRUB_S:
+            self._scrubbed = time.monotonic()
+            self._jobs.store.scrub()
+            for lost in self._lost:
+                lost.scrub()
+        return True
+
+    def _record(self, job_id: str, again: bool) -> None:
+        """A worker fell silent: our record first, RQ's books after it."""
+        fate = self._records.lose(job_id, "", again, SILENT)
+        if fate in ("queued", "failed"):
+            log.warning("job %s lost its worker and is %s", job_id, fate)
+
+    def _send_unsent(self) -> None:
+        for job_id in self._redis.zrangebyscore("allot:unsent", "-inf", time.time() - UNSENT_S):
+            record = self._records.read(job_id)
+            if record:
+                self._send(job_id, record)
+            else:
+                self._redis.zrem("allot:unsent", job_id)
+
+    def search(self) -> None:
+        """Run again what is in no queue and in no worker's hands, and was not at the last search either."""
+        active = set(self._redis.zrange("allot:active", 0, -1))  # before the places: a job moves on, never back
+        missing = active - self._places()
+        for job_id in missing & self._missing:
+            record = self._records.read(job_id)
+            again = bool(record) and int(record["attempt"]) < self._settings.attempts
+            if self._records.lose(job_id, "", again, SILENT) == "queued":
+                log.warning("job %s was lost and is queued", job_id)
+                self._send(job_id, record)
+        self._missing = missing
+
+    def _places(self) -> set[str]:
+        """Ids of all jobs that somebody has."""
+        found = set(self._redis.zrange("allot:unsent", 0, -1))
+        return found.union(*(lost.places() for lost in self._lost))
+
+    def _send(self, job_id: str, record: dict[str, str]) -> None:
+        self._jobs.send(job_id, "gpu" if record["queue"] == "gpu" else "cpu")
+
+    def _forget_workers(self) -> None:
+        for name, text in self._redis.hgetall("allot:workers").items():
+            if time.time() - json.loads(text)["heartbeat"] > FORGET_WORKER_S:
+                self._redis.hdel("allot:workers", name)

@@ -1,0 +1,209 @@
+"""What a job is.
+
+Life of a job (state in capitals; every arrow is one Lua script, so a state never half changes):
+
+    submit --> QUEUED --begin--> RUNNING --finish--> SUCCEEDED   an answer with a certificate that holds
+                 |  ^               |  \\--finish--> FAILED       our bug, lost hardware, a certificate that fails
+                 |  |               |
+                 |  +---requeue-----+   its worker died: again elsewhere, `attempts` times in all, then FAILED
+                 |                  |
+                 +--cancel--> CANCELLED <--finish--+   stopped before there was anything to keep
+    ended jobs: --result_ttl_s--> EXPIRED (a tombstone) --tombstone_ttl_s--> unknown
+
+A running job that is cancelled keeps its best answer: it SUCCEEDS with termination "stopped".
+
+Delivery is at least once. `execution` is the fencing token: each run of a job has its own, `begin` writes it, and
+`finish` of any other run changes nothing.
+
+Redis keys (all ours start with allot:, RQ's with rq:):
+
+    allot:job:{id}         hash    the record; fields of `Job` and owner, execution, cancel, discard, queue
+    allot:result:{id}      string  the result document as JSON, expires with the job
+    allot:events:{id}      stream  state changes, progress, incumbents
+    allot:jobs:{owner}     zset    ids by time of creation
+    allot:idem:{n}:{owner}:{key} hash  fingerprint and id of the job that an Idempotency-Key made; n = len(owner)
+    allot:tomb:{id}        string  owner of an expired job
+    allot:expiry           zset    ids of ended jobs by the time they expire
+    allot:unsent           zset    ids that are recorded and not yet handed to RQ
+    allot:active           zset    ids of jobs that have not ended
+    allot:workers          hash    worker name -> JSON, allot:counts hash of counters
+    allot:blob:{name}      hash    owner -> until when they keep it; folder.name_of makes a name of digest and owner
+    allot:refs:{name}      set     ids of the jobs that hold it; allot:blobs zset of names by next look
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from enum import StrEnum
+from typing import Any, Literal
+
+
+class State(StrEnum):
+    """Where a job is in its life."""
+
+    QUEUED = "queued"
+    RUNNING = "running"
+    SUCCEEDED = "succeeded"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+    @property
+    def ended(self) -> bool:
+        """True when the job will not change any more."""
+        return self not in (State.QUEUED, State.RUNNING)
+
+
+Device = Literal["cpu", "gpu"]
+"""Also the name of its queue."""
+AskedDevice = Literal["auto", "gpu", "cpu"]
+InputRef = dict[str, Any]
+"""What a job is given: the digest of the bytes and how they are to be read, as reference.py draws it."""
+
+
+@dataclass(frozen=True)
+class Submission:
+    """A request that has passed HTTP: inputs lie in the store. `fingerprint` is a hash of the body.
+
+    `queue` is what `Jobs.place` answered; without it, `Jobs.submit` loads the inputs and asks for itself.
+    """
+
+    owner: str
+    solver: str
+    inputs: dict[str, InputRef]
+    options: dict[str, Any] = field(default_factory=dict)
+    device: AskedDevice = "auto"
+    time_limit_s: float | None = None
+    idempotency_key: str | None = None
+    fingerprint: str = ""
+    result_ttl_s: float | None = None
+    queue: Device | None = None
+
+
+@dataclass(frozen=True)
+class Job:
+    """A job as its owner sees it. Times are ISO 8601 in UTC; `version` changes with every change (ETag)."""
+
+    id: str
+    owner: str
+    solver: str
+    state: State
+    attempt: int
+    device: str
+    ran_on: str | None
+    queue_position: int | None
+    progress: dict[str, Any] | None
+    timings_ms: dict[str, float]
+    termination: str | None
+    verified: bool | None
+    error: dict[str, Any] | None
+    created_at: str
+    started_at: str | None
+    ended_at: str | None
+    expires_at: str | None
+    inputs: dict[str, InputRef]
+    options: dict[str, Any]
+    time_limit_s: float
+    version: int
+
+
+@dataclass(frozen=True)
+class Event:
+    """One thing that happened to a job. `kind` is "state", "progress" or "incumbent"."""
+
+    id: str
+    kind: str
+    data: dict[str, Any]
+
+
+@dataclass(frozen=True)
+class WorkerInfo:
+    """A worker that is alive.
+
+    `gpu` holds uuid, name, driver, bytes_total and bytes_free of the first GPU of a GPU worker, and how many it owns
+    as count; `broken` the solvers whose kernels could not be warmed up on it, and why: they get no jobs here.
+    """
+
+    name: str
+    device: Device
+    queue: str
+    state: str
+    heartbeat_age_s: float
+    host_bytes: int
+    gpu: dict[str, Any] | None = None
+    broken: dict[str, str] = field(default_factory=dict)
+
+
+def iso(timestamp: float | str | None) -> str | None:
+    """Seconds since 1970 as ISO 8601 in UTC; None and "" stay None."""
+    if timestamp in (None, ""):
+        return None
+    return datetime.fromtimestamp(float(timestamp), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+class JobError(Exception):
+    """What can go wrong between a caller and his job. The message is for him."""
+
+
+class UnknownJob(JobError):
+    """No such job, or another owner's."""
+
+
+class UnknownBlob(JobError):
+    """No such blob, or another owner's."""
+
+
+class Expired(JobError):
+    """The job was here; its result has been dropped after its time to live."""
+
+
+class NotEnded(JobError):
+    """There is no result yet."""
+
+
+class JobFailed(JobError):
+    """There is no result and there will be none; `error` says why, `state` is failed or cancelled."""
+
+    def __init__(self, message: str, state: State, error: dict[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.state = state
+        self.error = error
+
+
+class IdempotencyConflict(JobError):
+    """The Idempotency-Key was used before with another body."""
+
+
+class QueueFull(JobError):
+    """Too many jobs are waiting; `retry_after_s` is a guess."""
+
+    retry_after_s = 5.0
+
+
+class StoreFull(JobError):
+    """There is no room on disk or in Redis."""
+
+
+class UploadTooLarge(JobError):
+    """More bytes came than one upload may have."""
+
+
+class DigestMismatch(JobError):
+    """The bytes that came do not have the digest that was announced."""
+
+
+class NoSuchDevice(JobError):
+    """The device that was asked for is not here, or the solver has none for it."""
+
+
+class DoesNotFit(JobError):
+    """No device that is here has the memory."""
+
+    def __init__(self, message: str, bytes_needed: int, bytes_available: int) -> None:
+        super().__init__(message)
+        self.bytes_needed = bytes_needed
+        self.bytes_available = bytes_available
+
+
+class Unavailable(JobError):
+    """Redis or the store cannot be reached now; nothing was changed."""
+
+    retry_after_s = 1.0

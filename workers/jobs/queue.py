@@ -1,0 +1,281 @@
+"""Submitting jobs and asking after them; all that app/ needs of Redis."""
+
+import itertools
+import json
+import time
+import uuid
+from collections.abc import Iterator
+from typing import Any
+
+from kernels import SOLVERS, Solver
+from workers.jobs.job import (
+    AskedDevice,
+    Device,
+    Event,
+    Expired,
+    IdempotencyConflict,
+    Job,
+    JobFailed,
+    NotEnded,
+    QueueFull,
+    State,
+    Submission,
+    UnknownBlob,
+    UnknownJob,
+    WorkerInfo,
+)
+from workers.jobs.records import Records, to_job
+from workers.rq import Line
+from workers.runtime import devices
+from workers.runtime.config import Settings
+from workers.runtime.connection import connect, guarded
+from workers.store.reference import names
+from workers.store.store import Store, open_store
+
+QUEUES: tuple[Device, ...] = ("cpu", "gpu")
+LONGEST_WAIT_S = 20.0
+"""Of one blocking read; below the socket's timeout."""
+SILENT_S = 10.0
+"""A worker that has not been heard of for so long counts as gone."""
+EVENTS_AT_ONCE = 500
+BATCH = 100
+MOST_LOOKED_AT = 5000
+"""Jobs that one page's filter may pass over; the page then ends short, with a cursor."""
+
+Shown = list[Job]
+Page = tuple[Shown, str | None]
+Events = list[Event]
+Workers = list[WorkerInfo]
+
+
+class Jobs:
+    """Every verb that a caller has over his jobs. An owner never learns of another's."""
+
+    def __init__(self, settings: Settings, store: Store | None = None) -> None:
+        self.settings = settings
+        self._redis = connect(settings.redis_url)
+        self.store = store if store is not None else open_store(settings, self._redis)
+        self._records = Records(self._redis)
+        self._raw = connect(settings.redis_url, text=False)
+        self._lines = {name: Line(name, self._raw) for name in QUEUES}
+
+    @guarded
+    def place(self, card: Solver, problem: Any, options: Any, asked: AskedDevice) -> Device:
+        """The queue for a checked problem. Raises NoSuchDevice, DoesNotFit."""
+        return devices.choose(card, problem, options, asked, self.workers())
+
+    @guarded
+    def submit(self, submission: Submission) -> tuple[Job, bool]:
+        """Record a job and queue it; False when its Idempotency-Key had made one already, which is returned.
+
+        Raises:
+            InvalidProblem, InvalidUpload: the inputs are not a problem (only looked at when `queue` is not set).
+            IdempotencyConflict, QueueFull, UnknownBlob, NoSuchDevice, DoesNotFit, Unavailable.
+        """
+        card = SOLVERS[submission.solver]
+        queue = submission.queue
+        if queue is None:
+            options = card.options(**submission.options)
+            inputs = {name: self.store.resolve(given, submission.owner) for name, given in submission.inputs.items()}
+            queue = self.place(card, card.build(inputs, options), options, submission.device)
+        job_id = uuid.uuid4().hex
+        record = self._record(submission, queue)
+        held = json.loads(record["digests"])
+        most = self.settings.max_queued
+        outcome, told = self._records.create(job_id, record, held, most, self.settings.result_ttl_s)
+        if outcome == "seen" and told != job_id:
+            return self.get(told, submission.owner), False
+        if outcome == "conflict":
+            raise IdempotencyConflict("this Idempotency-Key came before with another body")
+        if outcome == "full":
+            raise QueueFull(f"{most} jobs are waiting for a {queue} already")
+        if outcome == "blob":
+            raise UnknownBlob(f"there is no blob {told}")
+        self.send(job_id, queue)
+        return self.get(job_id, submission.owner), True
+
+    def send(self, job_id: str, queue: Device) -> None:
+        """Hand a recorded job to RQ (the janitor does so when a submitter died in between)."""
+        keep_s = int(self.settings.result_ttl_s) + 1
+        with self._raw.pipeline() as pipeline:
+            self._lines[queue].send(job_id, pipeline, attempts=self.settings.attempts, keep_failed_s=keep_s)
+            pipeline.zrem("allot:unsent", job_id)
+            pipeline.execute()
+
+    @guarded
+    def get(self, job_id: str, owner: str) -> Job:
+        """One job. Raises UnknownJob, Expired."""
+        record = self._records.read(job_id)
+        if not record:
+            if self._redis.get(f"allot:tomb:{job_id}") == owner:
+                raise Expired(f"job {job_id[:40]} ended and its result has been dropped")
+            raise UnknownJob(f"there is no job {job_id[:40]}")
+        return self._show(job_id, record, owner)
+
+    @guarded
+    def list(
+        self,
+        owner: str,
+        cursor: str | None = None,
+        limit: int = 20,
+        state: State | None = None,
+        solver: str | None = None,
+    ) -> Page:
+        """A page of the owner's jobs, newest first, and the cursor of the next page. Raises ValueError on a cursor."""
+        page: Shown = []
+        last, looked_at = None, 0
+        for created, job_id, record in self._newest(owner, cursor):
+            if len(page) == limit or looked_at == MOST_LOOKED_AT:
+                return page, last
+            last, looked_at = f"{created!r}:{job_id}", looked_at + 1
+            if record and (not state or record["state"] == state) and (not solver or record["solver"] == solver):
+                page.append(self._show(job_id, record, owner))
+        return page, None
+
+    @guarded
+    def wait(self, job_id: str, owner: str, timeout_s: float, version: int | None = None) -> Job:
+        """The job once it has another version than `version` (None: once it has ended), or after `timeout_s`."""
+        give_up = time.monotonic() + timeout_s
+        seen = self._last_event(job_id)  # before the look: whatever happens after it is read below
+        job = self.get(job_id, owner)
+        while not job.state.ended and version in (None, job.version) and (left := give_up - time.monotonic()) > 0:
+            for event in self._read_events(job_id, seen, left):
+                seen = event.id
+            job = self.get(job_id, owner)
+        return job
+
+    @guarded
+    def cancel(self, job_id: str, owner: str) -> Job:
+        """Ask a running job to stop and keep its best, or drop a queued one. An ended job stays as it is."""
+        self.get(job_id, owner)
+        self._records.cancel(job_id)
+        return self.get(job_id, owner)
+
+    @guarded
+    def delete(self, job_id: str, owner: str) -> None:
+        """Stop the job and forget it and its result. Raises UnknownJob, Expired."""
+        self.get(job_id, owner)
+        self._records.discard(job_id)
+
+    @guarded
+    def result(self, job_id: str, owner: str) -> dict[str, Any]:
+        """The result document; its arrays are references under "arrays".
+
+        Raises:
+            UnknownJob, Expired, NotEnded.
+            JobFailed: the job failed or was cancelled; its `error` is the job's.
+        """
+        job = self.get(job_id, owner)
+        if not job.state.ended:
+            raise NotEnded(f"job {job_id} is {job.state.value}; its result comes when it has ended")
+        document = self._redis.get(f"allot:result:{job_id}")
+        if document is None:
+            why = (job.error or {}).get("detail") or "it was stopped before there was an answer"
+            raise JobFailed(f"job {job_id} {job.state.value}: {why}", job.state, job.error)
+        return dict(json.loads(document))
+
+    @guarded
+    def events(self, job_id: str, owner: str, after: str | None = None, timeout_s: float = 0.0) -> Events:
+        """What happened since the event `after` (None: ever), waiting up to `timeout_s` for the first.
+
+        Raises:
+            UnknownJob, Expired.
+            ValueError: `after` is no event id.
+        """
+        self.get(job_id, owner)
+        parts = (after or "0-0").split("-")
+        if len(parts) != 2 or not all(part.isdecimal() and len(part) < 20 for part in parts):
+            raise ValueError("an event id is two numbers joined by a hyphen")
+        return self._read_events(job_id, after or "0-0", timeout_s)
+
+    @guarded
+    def workers(self) -> Workers:
+        """The workers that are alive now."""
+        now = time.time()
+        found = []
+        for name, text in self._redis.hgetall("allot:workers").items():
+            told = json.loads(text)
+            age = now - told.pop("heartbeat")
+            if age < SILENT_S:
+                found.append(WorkerInfo(name=name, heartbeat_age_s=max(0.0, age), **told))
+        return sorted(found, key=lambda worker: worker.name)
+
+    @guarded
+    def ping(self) -> None:
+        """Raise Unavailable when Redis does not answer."""
+        self._redis.ping()
+
+    @guarded
+    def counts(self) -> dict[str, dict[str, float]]:
+        """Numbers for /metrics: totals since ever by solver and outcome, and what is waiting and running now."""
+        totals: dict[str, dict[str, float]] = {}
+        for name, value in self._redis.hgetall("allot:counts").items():
+            what, _, solver = name.partition(":")
+            totals.setdefault(what, {})[solver] = float(value)
+        for queue, line in self._lines.items():
+            totals.setdefault("waiting", {})[queue] = float(line.waiting())
+            totals.setdefault("running", {})[queue] = float(line.running())
+        return totals
+
+    def _record(self, submission: Submission, queue: Device) -> dict[str, Any]:
+        limit = submission.time_limit_s
+        limit = self.settings.default_time_limit_s if limit is None else limit
+        ttl = submission.result_ttl_s
+        return {
+            "owner": submission.owner,
+            "solver": submission.solver,
+            "state": State.QUEUED.value,
+            "device": submission.device,
+            "queue": queue,
+            "attempt": 0,
+            "inputs": json.dumps(submission.inputs),
+            "options": json.dumps(submission.options),
+            "digests": json.dumps(names(submission.inputs, submission.owner)),
+            "time_limit_s": min(limit, self.settings.max_time_limit_s),
+            "result_ttl_s": min(ttl, self.settings.result_ttl_s) if ttl else self.settings.result_ttl_s,
+            "created_at": time.time(),
+            "idempotency_key": submission.idempotency_key or "",
+            "fingerprint": submission.fingerprint,
+        }
+
+    def _show(self, job_id: str, record: dict[str, str], owner: str) -> Job:
+        if record["owner"] != owner or "discard" in record:
+            raise UnknownJob(f"there is no job {job_id[:40]}")
+        line = self._lines["gpu" if record["queue"] == "gpu" else "cpu"]
+        position = line.position(job_id) if record["state"] == State.QUEUED else None
+        return to_job(job_id, record, position)
+
+    def _newest(self, owner: str, cursor: str | None) -> Iterator[tuple[float, str, dict[str, str]]]:
+        """Time of creation, id and record of the owner's jobs, newest first, behind the cursor."""
+        behind = (float("inf"), "")
+        if cursor:
+            created, _, job_id = cursor.partition(":")
+            behind = (float(created), job_id)
+        for offset in itertools.count(step=BATCH):
+            rows = self._redis.zrevrangebyscore(
+                f"allot:jobs:{owner}", behind[0], "-inf", start=offset, num=BATCH, withscores=True
+            )
+            with self._redis.pipeline(transaction=False) as pipeline:
+                for job_id, _ in rows:
+                    pipeline.hgetall(f"allot:job:{job_id}")
+                records = pipeline.execute()
+            for (job_id, created_at), record in zip(rows, records, strict=True):
+                if (created_at, job_id) < behind:
+                    yield created_at, job_id, record
+            if len(rows) < BATCH:
+                return
+
+    def _last_event(self, job_id: str) -> str:
+        last = self._redis.xrevrange(f"allot:events:{job_id}", count=1)
+        return str(last[0][0]) if last else "0-0"
+
+    def _read_events(self, job_id: str, after: str, timeout_s: float) -> Events:
+        block = max(1, int(1000 * min(timeout_s, LONGEST_WAIT_S))) if timeout_s > 0 else None
+        streams = self._redis.xread({f"allot:events:{job_id}": after}, count=EVENTS_AT_ONCE, block=block)
+        entries = [entry for _, found in _pairs(streams) for entry in found]
+        return [Event(event_id, fields["kind"], json.loads(fields["data"])) for event_id, fields in entries]
+
+
+def _pairs(streams: Any) -> Any:
+    """XREAD answers a list of pairs in RESP2 and a mapping in RESP3."""
+    return streams.items() if isinstance(streams, dict) else streams

@@ -1,0 +1,109 @@
+"""The process that solves: one job after another, with warm kernels and a warm CUDA context.
+
+Started by a worker as `python -m workers.runtime.child FD DEVICE PARENT`, with its GPU and its thread counts already in
+its environment. It reads {"job", "execution"} lines from the socket FD and answers each with {"done": outcome};
+before the first it says {"ready": true}. It never talks to RQ.
+"""
+
+import json
+import logging
+import os
+import platform
+import signal
+import socket
+import sys
+from typing import Any
+
+from kernels import SOLVERS, Device, Solver, solve_each_form
+from workers.jobs.records import Records
+from workers.runtime import gpu_memory
+from workers.runtime.config import Settings
+from workers.runtime.connection import connect
+from workers.runtime.process import die_with
+from workers.runtime.run import Bench, DeviceLost, run
+from workers.store.store import open_store
+
+EXIT_DEVICE_LOST = 70
+log = logging.getLogger(__name__)
+
+
+def main(arguments: list[str]) -> None:
+    """Serve the socket until it closes."""
+    descriptor, device, parent = int(arguments[0]), arguments[1], int(arguments[2])
+    die_with(parent)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
+    with socket.socket(fileno=descriptor) as channel, channel.makefile("rw") as lines:
+        settings = Settings.from_env()
+        bench = _bench("gpu" if device == "gpu" else "cpu", settings)
+        wanted = settings.warm_solvers.split(",") if settings.warm_solvers else list(SOLVERS)
+        _say(lines, {"ready": True, "broken": _warm_up(bench.device, wanted), **_told(bench)})
+        for line in lines:
+            order = json.loads(line)
+            try:
+                outcome = run(order["job"], order["execution"], bench)
+            except DeviceLost as error:
+                _say(lines, {"lost": str(error)})
+                os._exit(EXIT_DEVICE_LOST)  # nothing of CUDA may be torn down in order any more
+            _say(lines, {"done": outcome, **_told(bench)})
+
+
+def _bench(device: Device, settings: Settings) -> Bench:
+    redis = connect(settings.redis_url)
+    if device == "gpu":
+        name, staging = gpu_memory.device_name(), gpu_memory.Staging(settings.pinned_bytes)
+    else:
+        name, staging = cpu_name(), None
+    return Bench(Records(redis), open_store(settings, redis), device, name, staging)
+
+
+def _warm_up(device: Device, wanted: list[str]) -> dict[str, str]:
+    """Compile and run every kernel once; returns what is wrong with the solvers that cannot."""
+    broken = {}
+    for card in SOLVERS.values():
+        if card.name in wanted and device in card.modules:
+            try:
+                card.warm_up(device)
+            except Exception as error:
+                log.exception("%s cannot be warmed up on %s", card.name, device)
+                broken[card.name] = f"{type(error).__name__}: {error}"[:500]
+                continue
+            if device == "gpu":  # on a CPU the other types are loaded when first met, in a tenth of a second
+                _compile_ahead(card)
+    return broken
+
+
+def _compile_ahead(card: Solver) -> None:
+    """What fails here fails the jobs of its kind, with their own words; the others still find the solver."""
+    try:
+        solve_each_form(card, "gpu")
+    except Exception:
+        log.exception("not every form of %s can be compiled ahead", card.name)
+
+
+def _told(bench: Bench) -> dict[str, Any]:
+    if bench.device == "cpu":
+        return {"name": bench.device_name}
+    free, total = gpu_memory.memory()
+    return {"name": bench.device_name, "bytes_free": free, "bytes_total": total}
+
+
+def _say(lines: Any, message: dict[str, Any]) -> None:
+    lines.write(json.dumps(message) + "\n")
+    lines.flush()
+
+
+def cpu_name() -> str:
+    """The model of this machine's processor."""
+    try:
+        with open("/proc/cpuinfo") as file:
+            for line in file:
+                if line.startswith("model name"):
+                    return line.partition(":")[2].strip()
+    except OSError:
+        pass
+    return platform.processor() or platform.machine()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,112 @@
+"""Settings of everything that is not HTTP, read from the environment once."""
+
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
+
+MIB = 1 << 20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Each field is read from ALLOT_<FIELD IN CAPITALS>; units are in the names.
+
+    Attributes:
+        redis_url: where Redis listens; empty means that an embedded one is to be started.
+        data_dir: everything that is kept on this machine: the local store and the embedded Redis.
+        store_url: "file:" (under data_dir), "file:///somewhere" or "s3://bucket/prefix".
+        s3_endpoint_url: for stores that speak S3 but are not Amazon's; empty for Amazon's.
+        result_ttl_s: how long a job and its result are kept after it ended, unless the job asks otherwise.
+        tombstone_ttl_s: how long an expired job is still answered with "gone" and not "unknown".
+        blob_ttl_s: how long an uploaded blob lives that no job holds.
+        max_upload_bytes: of one body or file, before and after decompression.
+        max_elements: of one array.
+        max_queued: jobs waiting in one queue before new ones are turned away.
+        default_time_limit_s, max_time_limit_s: of a solve.
+        hard_margin_s: how much later than it should a child may answer before it is killed (see patience.py).
+        cancel_grace_s: between the cancel flag and the kill.
+        attempts: how often a job that takes its process down is tried.
+        heartbeat_s: between two heartbeats of a worker; also how often it looks for deadlines.
+        lost_after_s: without a heartbeat for so long, a worker's job runs elsewhere.
+        janitor_s: between two rounds of cleaning.
+        warm_up_s: how long a new child may take to be ready.
+        warm_solvers: those whose kernels are compiled before a worker takes jobs, as "lap,qap"; empty for all.
+        drain_s: how long running jobs may go on when the supervisor stops.
+        pinned_bytes: page-locked memory of a GPU child for staging inputs.
+        gpus_per_worker: GPUs that one worker owns; solvers that can spread a problem over several take them all.
+    """
+
+    redis_url: str = ""
+    data_dir: Path = field(default_factory=lambda: Path("data").absolute())
+    store_url: str = "file:"
+    s3_endpoint_url: str = ""
+    result_ttl_s: float = 24 * 3600.0
+    tombstone_ttl_s: float = 7 * 24 * 3600.0
+    blob_ttl_s: float = 24 * 3600.0
+    max_upload_bytes: int = 4096 * MIB
+    max_elements: int = 1 << 31
+    max_queued: int = 10_000
+    default_time_limit_s: float = 60.0
+    max_time_limit_s: float = 3600.0
+    hard_margin_s: float = 60.0
+    cancel_grace_s: float = 5.0
+    attempts: int = 3
+    heartbeat_s: float = 1.0
+    lost_after_s: float = 6.0
+    janitor_s: float = 1.0
+    warm_up_s: float = 600.0
+    warm_solvers: str = ""
+    drain_s: float = 10.0
+    pinned_bytes: int = 2048 * MIB
+    gpus_per_worker: int = 1
+
+    @classmethod
+    def from_env(cls, environ: Mapping[str, str] | None = None) -> "Settings":
+        """Read the environment.
+
+        Raises:
+            ValueError: names the variable that does not parse.
+        """
+        environ = os.environ if environ is None else environ
+        found: dict[str, object] = {}
+        for spec in fields(cls):
+            variable = f"ALLOT_{spec.name.upper()}"
+            text = environ.get(variable)
+            if not text:
+                continue
+            try:
+                found[spec.name] = _parse(spec.name, text)
+            except ValueError as error:
+                raise ValueError(f"{variable} is {text!r}; expected a number") from error
+        return cls(**found)  # type: ignore[arg-type]
+
+    def with_redis(self, url: str) -> "Settings":
+        """The same settings with another Redis (the embedded one, once it is up)."""
+        return replace(self, redis_url=url)
+
+    def to_env(self) -> dict[str, str]:
+        """The variables from which `from_env` makes these settings again, for a process to be started."""
+        return {f"ALLOT_{spec.name.upper()}": str(getattr(self, spec.name)) for spec in fields(self)}
+
+
+def _parse(name: str, text: str) -> object:
+    if name == "data_dir":
+        return Path(text).expanduser().absolute()
+    if name.endswith("_s"):
+        return float(text)
+    if name.startswith("max_") or name.endswith("_bytes") or name in ("attempts", "gpus_per_worker"):
+        return int(text)
+    return text
+
+
+def private_folder(path: Path) -> Path:
+    """Make `path` (and its parents) if need be, readable by this user alone."""
+    path.mkdir(parents=True, exist_ok=True, mode=0o700)
+    return path
+
+
+def short_private_folder() -> Path:
+    """A new private folder with a path short enough for a unix socket (107 bytes)."""
+    return Path(tempfile.mkdtemp(prefix="allot-", dir="/tmp" if Path("/tmp").is_dir() else None))

@@ -1,0 +1,124 @@
+"""A worker's hold on its child: start it, send it a job, hear from it, end it."""
+
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping
+from typing import Any
+
+RECEIVE = 1 << 16
+
+
+class ChildFailed(Exception):
+    """The child did not become ready."""
+
+
+class Link:
+    """One child process at a time, in a process group of its own."""
+
+    def __init__(self, device: str, environ: Mapping[str, str]) -> None:
+        self._device = device
+        self._environ = dict(environ)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        self._heard = b""
+        self.told: dict[str, Any] = {}
+
+    @property
+    def pid(self) -> int:
+        """Of the child, 0 when there is none."""
+        return self._process.pid if self._process else 0
+
+    @property
+    def alive(self) -> bool:
+        """True while the child runs."""
+        return self._process is not None and self._process.poll() is None
+
+    def start(self, within_s: float, meanwhile: Callable[[], None], every_s: float) -> None:
+        """Start a child and wait until it is ready, calling `meanwhile` about every `every_s`.
+
+        Raises:
+            ChildFailed: it ended, or was not ready in time.
+        """
+        self.end()
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "workers.runtime.child", str(theirs.fileno()), self._device, str(os.getpid())],
+                env=self._environ,
+                pass_fds=(theirs.fileno(),),
+                stdin=subprocess.DEVNULL,
+                process_group=0,
+            )
+        self._socket, self._heard = ours, b""
+        give_up = time.monotonic() + within_s
+        while time.monotonic() < give_up:
+            try:
+                message = self.hear(every_s)
+            except EOFError:
+                raise ChildFailed(f"the {self._device} child ended with {self.reap()} before it was ready") from None
+            if message is not None:
+                return
+            meanwhile()
+        self.end()
+        raise ChildFailed(f"the {self._device} child was not ready after {within_s} s")
+
+    def send(self, order: Mapping[str, Any]) -> None:
+        """Hand the child a job. A child that is gone is noticed by `hear`."""
+        assert self._socket is not None
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            self._socket.sendall(json.dumps(dict(order)).encode() + b"\n")
+
+    def hear(self, timeout_s: float) -> dict[str, Any] | None:
+        """The child's next message, None when there is none within `timeout_s`.
+
+        Raises:
+            EOFError: the child is gone.
+        """
+        assert self._socket is not None
+        while b"\n" not in self._heard:
+            if not select.select([self._socket], [], [], timeout_s)[0]:
+                return None
+            try:
+                chunk = self._socket.recv(RECEIVE)
+            except ConnectionResetError:
+                chunk = b""
+            if not chunk:
+                raise EOFError
+            self._heard += chunk
+        line, _, self._heard = self._heard.partition(b"\n")
+        message: dict[str, Any] = json.loads(line)
+        self.told |= message
+        return message
+
+    def reap(self) -> str:
+        """Wait for a child that is ending; says of what it died."""
+        assert self._process is not None
+        try:
+            code = self._process.wait(2)
+        except subprocess.TimeoutExpired:  # it has closed its socket and lives on
+            self.kill()
+            code = self._process.wait()
+        return f"signal {-code}" if code < 0 else f"exit status {code}"
+
+    def kill(self) -> None:
+        """SIGKILL to the child and whatever it has started."""
+        if self._process is not None and self._process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+
+    def end(self) -> None:
+        """No child any more."""
+        self.kill()
+        if self._process is not None:
+            self._process.wait()
+            self._process = None
+        if self._socket is not None:
+            self._socket.close()
+            self._socket = None

@@ -1,0 +1,313 @@
+"""One job, from its record to its result: load, build, solve, certify, store. Runs in a worker's child.
+
+Whatever happens ends as data in the job's record. The exceptions that leave `run` are `DeviceLost` (the child must
+be replaced; the job runs again) and Redis being away for longer than it is waited for.
+"""
+
+import functools
+import importlib.metadata
+import json
+import logging
+import platform
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeVar
+
+import redis
+
+from kernels import (
+    SOLVERS,
+    Array,
+    Certificate,
+    Csr,
+    Deadline,
+    Device,
+    InputChanged,
+    InvalidProblem,
+    Solution,
+    Solver,
+    Termination,
+    solve_and_prove,
+)
+from workers.jobs.failure import Failure, failure
+from workers.jobs.job import State, StoreFull, Unavailable, UnknownBlob
+from workers.jobs.records import Records
+from workers.runtime import gpu_memory
+from workers.runtime.watch import Watch, plain
+from workers.store.codec import InvalidUpload
+from workers.store.reference import names
+from workers.store.store import Store
+
+PACKAGES = ("allot", "numpy", "numba", "scipy", "cupy-cuda13x")
+OUTLAST_S = 30.0
+"""An answer that is found while Redis restarts is offered again for so long."""
+WORTH_TELLING_S = 0.5
+"""Jobs that owe their answer sooner are within anybody's patience."""
+AWAY = (redis.ConnectionError, redis.TimeoutError, Unavailable)
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+class DeviceLost(Exception):
+    """The CUDA context is broken, or device memory holds what it should not; the next job needs another process."""
+
+
+class DeviceFull(MemoryError):
+    """The GPU has no room, not even with its pool empty."""
+
+    def __init__(self, message: str, free: int) -> None:
+        super().__init__(message)
+        self.free = free
+
+
+class JobFails(Exception):
+    """The job ends here, and this is why."""
+
+    def __init__(self, code: str, title: str, detail: str, **facts: Any) -> None:
+        super().__init__(detail)
+        self.failure = failure(code, title, detail, **facts)
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a child works with, made once."""
+
+    records: Records
+    store: Store
+    device: Device
+    device_name: str
+    staging: gpu_memory.Staging | None = None
+
+
+@dataclass
+class Answer:
+    """A solved job before it is written down."""
+
+    solution: Solution
+    certificate: Certificate
+    timings_ms: dict[str, float]
+
+
+def run(job_id: str, execution: str, bench: Bench) -> str:
+    """Solve a job and write its result.
+
+    Returns:
+        "done", or why nothing was written: "unknown", "ended", "fenced".
+
+    Raises:
+        DeviceLost: the child must exit.
+    """
+    begun = outlast(lambda: bench.records.begin(job_id, execution, bench.device_name))
+    if begun != "begun":
+        return begun
+    record = outlast(lambda: bench.records.read(job_id))
+    try:
+        state, fields, document, digests = _work(job_id, execution, record, bench)
+    except (DeviceLost, *AWAY):
+        raise
+    except Exception as error:
+        state, fields, document, digests = State.FAILED, {"error": _explained(error, record)}, None, []
+    written = {name: value if isinstance(value, str) else _json(value) for name, value in fields.items()}
+    done = outlast(lambda: bench.records.finish(job_id, execution, state, written, document, digests))
+    return "done" if done else "fenced"
+
+
+def outlast(call: Callable[[], T]) -> T:
+    """Repeat `call` while Redis or the store is away, for up to OUTLAST_S."""
+    give_up = time.monotonic() + OUTLAST_S
+    while True:
+        try:
+            return call()
+        except AWAY:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(0.2)
+
+
+def _work(
+    job_id: str, execution: str, record: Mapping[str, str], bench: Bench
+) -> tuple[State, dict[str, Any], dict[str, Any] | None, list[str]]:
+    card = SOLVERS[record["solver"]]
+    watch = Watch(bench.records, job_id, execution)
+    deadline = Deadline(float(record["time_limit_s"]), watch.cancelled, watch.progress)
+    answer = _answer(card, record, bench, deadline, partial(_expect, bench.records, job_id, execution))
+    watch.flush()
+    if not answer.certificate.holds:
+        raise JobFails(
+            "certificate",
+            "The certificate does not hold",
+            f"{card.name} claims {answer.solution.termination.value}, which the check refutes: "
+            f"{answer.certificate.proved}",
+            certificate=plain(answer.certificate.stated(answer.solution.termination)),
+        )
+    if answer.solution.termination is Termination.STOPPED and answer.certificate.objective is None:
+        return State.CANCELLED, {"timings_ms": answer.timings_ms}, None, []
+    references, digests = _store(answer, record["owner"], bench.store, deadline)
+    answer.timings_ms["total"] = 1e3 * (time.time() - float(record["created_at"]))
+    document = _document(job_id, record, answer, references, bench)
+    fields = {
+        "timings_ms": document["timings_ms"],
+        "termination": answer.solution.termination.value,
+        "verified": document["certificate"]["verified"],
+    }
+    return State.SUCCEEDED, fields, document, digests
+
+
+def _explained(error: Exception, record: Mapping[str, str]) -> Failure:
+    """What the owner reads of an exception; what nobody foresaw is our bug, and is logged."""
+    if isinstance(error, JobFails):
+        return error.failure
+    if isinstance(error, StoreFull):
+        return failure("store-full", "There is no room for the result", str(error))
+    log.error("a job of solver %s failed", record.get("solver"), exc_info=error)
+    detail = f"{type(error).__name__}: {error}"[:2000]
+    return failure("internal", "The solver failed, which is our bug", detail)
+
+
+def _answer(
+    card: Solver, record: Mapping[str, str], bench: Bench, deadline: Deadline, expect: Callable[[float, float], None]
+) -> Answer:
+    queued = 1e3 * (float(record["begun_at"]) - float(record["created_at"]))
+    timings: dict[str, float] = {"queued": max(0.0, queued)}
+    try:
+        options = card.options(**json.loads(record["options"]))
+        with _clock(timings, "load"):
+            problem = card.build(_load(json.loads(record["inputs"]), record["owner"], bench, deadline), options)
+        needs = card.estimate(problem, options, bench.device)
+        expect(deadline.elapsed_s + needs.first_seconds, needs.certify_seconds)
+        safely = partial(_safely, bench.device)
+        solution, certificate = solve_and_prove(card, problem, options, deadline, bench.device, safely, needs)
+        timings |= solution.timings_ms
+    except (InvalidProblem, InvalidUpload) as error:
+        raise JobFails("invalid-problem", "The input is wrong", str(error), field=error.field) from error
+    except UnknownBlob as error:
+        raise JobFails("unknown-blob", "An input is gone", str(error)) from error
+    except DeviceFull as error:
+        detail = f"the solve needs about {needs.device_bytes} bytes on the device and {error.free} are free: {error}"
+        facts = {"bytes_needed": needs.device_bytes, "bytes_free": error.free}
+        raise JobFails("out-of-memory", "Out of memory on the GPU", detail, **facts) from error
+    except MemoryError as error:
+        raise JobFails("out-of-memory", "Out of memory on the host", str(error) or "allocation failed") from error
+    return Answer(solution, certificate, timings)
+
+
+def _load(references: Mapping[str, Any], owner: str, bench: Bench, deadline: Deadline) -> dict[str, Array | Csr]:
+    deadline.enter("load")
+    inputs: dict[str, Array | Csr] = {}
+    for done, (name, reference) in enumerate(references.items(), 1):
+        inputs[name] = outlast(partial(bench.store.resolve, reference, owner))
+        deadline.advance(done / (len(references) + 1))  # building the problem is the rest
+    return inputs if bench.staging is None else bench.staging.stage(inputs)
+
+
+def _expect(records: Records, job_id: str, execution: str, first_s: float, certify_s: float) -> None:
+    """Tell the worker, which kills what is too late, how long this job may have to take (see patience.py).
+
+    Most jobs are short: theirs is not worth a trip to Redis.
+    """
+    if first_s + certify_s > WORTH_TELLING_S:
+        try:
+            records.expect(job_id, execution, {"first_s": first_s, "certify_s": certify_s})
+        except redis.RedisError as error:
+            log.warning("cannot tell how long %s will take: %s", job_id, error)
+
+
+def _safely(device: Device, call: Callable[[], T]) -> T:
+    """Call the card's code; on a GPU that runs out of memory, once more with the pool's blocks given back.
+
+    Raises:
+        DeviceFull: twice.
+        DeviceLost: the child must exit.
+    """
+    if device == "cpu":
+        return call()
+    for _ in range(2):
+        try:
+            found = call()
+            gpu_memory.synchronize()
+            return found
+        except Exception as error:
+            if gpu_memory.is_sticky(error) or isinstance(error, InputChanged):
+                raise DeviceLost(f"{type(error).__name__}: {error}") from error
+            if not gpu_memory.is_out_of_memory(error):
+                raise
+            message = str(error)
+            gpu_memory.forget(error)
+        gpu_memory.free_pool()
+    raise DeviceFull(message, gpu_memory.memory()[0])
+
+
+def _store(answer: Answer, owner: str, store: Store, deadline: Deadline) -> tuple[dict[str, dict[str, Any]], list[str]]:
+    arrays = answer.solution.arrays
+    references: dict[str, dict[str, Any]] = {}
+    done, total = 0, sum(array.nbytes for array in arrays.values())
+    deadline.enter("store")
+    with _clock(answer.timings_ms, "store"):
+        for name, array in arrays.items():
+            references[name] = outlast(partial(store.put_array, array, owner, brief=True))
+            done += array.nbytes
+            deadline.advance(done / max(1, total))
+    return references, names(references, owner)
+
+
+def _document(
+    job_id: str, record: Mapping[str, str], answer: Answer, references: dict[str, Any], bench: Bench
+) -> dict[str, Any]:
+    solution, certificate = answer.solution, answer.certificate
+    document: dict[str, Any] = plain(
+        {
+            "id": job_id,
+            "solver": record["solver"],
+            "state": State.SUCCEEDED.value,
+            "termination": solution.termination.value,
+            "objective": certificate.objective,
+            "certificate": certificate.stated(solution.termination),
+            "method": solution.method,
+            "iterations": solution.iterations,
+            "seed": solution.seed,
+            "options": json.loads(record["options"]),
+            "facts": solution.facts,
+            "timings_ms": {name: round(value, 3) for name, value in answer.timings_ms.items()},
+            "device": bench.device,
+            "device_name": bench.device_name,
+            "versions": versions(),
+            "input_digests": {
+                name: outlast(partial(bench.store.complete, reference, record["owner"]))
+                for name, reference in json.loads(record["inputs"]).items()
+            },
+            "attempt": int(record["attempt"]),
+            "arrays": references,
+        }
+    )
+    return document
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Of everything that can change an answer."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+class _clock:
+    """Adds the milliseconds of a `with` block to `timings[name]`."""
+
+    def __init__(self, timings: dict[str, float], name: str) -> None:
+        self._timings, self._name = timings, name
+
+    def __enter__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._timings[self._name] = 1e3 * (time.perf_counter() - self._start)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(plain(value), allow_nan=False)

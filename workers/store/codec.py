@@ -1,0 +1,320 @@
+"""Arrays to bytes and back; the only codec. Every format is read as if its writer meant harm.
+
+    npy, raw (+ dtype, shape)   one array, mapped from the file
+    npz, safetensors            arrays by name; an npz in SciPy's layout is one sparse matrix
+    qaplib                      flow and distance (QAPLIB's .dat text)
+    mtx, auction                one sparse matrix (MatrixMarket text; the auction paper's binary file)
+    gzip, zstd                  around any of them
+
+How bytes are read follows from the bytes and a `Form` alone; what a form leaves open, the bytes must say themselves.
+Nothing is ever unpickled. What a file inflates to, and how many numbers it holds, is checked before memory is
+taken for it.
+"""
+
+import contextlib
+import io
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Any
+
+import numpy as np
+
+from kernels import Array, Csr, InvalidProblem
+from kernels.auction import files as auction_files
+from kernels.qap import qaplib
+from workers.store import layouts, npz, unpack
+
+Decoded = Array | Csr | dict[str, Array]
+FORMATS = ("npy", "npz", "safetensors", "raw", "qaplib", "mtx", "auction")
+SUFFIXES = {
+    ".npy": "npy",
+    ".npz": "npz",
+    ".safetensors": "safetensors",
+    ".dat": "qaplib",
+    ".sln": "sln",
+    ".mtx": "mtx",
+    ".bin": "auction",
+}
+MEDIA_TYPES = {
+    "application/x-npy": "npy",
+    "application/x-npz": "npz",
+    "application/x-safetensors": "safetensors",
+    "application/vnd.safetensors": "safetensors",
+    "application/x-qaplib": "qaplib",
+    "application/x-matrix-market": "mtx",
+}
+STARTS = {b"\x93NUMPY": "npy", unpack.ZIP: "npz", b"%%MatrixMarket": "mtx"}
+LONGEST_TEXT = 256 << 20
+LONGEST_GRAPH = 1 << 30
+"""Of the formats that are parsed in memory."""
+
+
+class InvalidUpload(ValueError):
+    """The bytes are not what they claim. `field` names the part; the message says what was expected.
+
+    Where it is their form that is wrong or missing, `field` ends in .format, .member, .dtype or .shape.
+    """
+
+    def __init__(self, field: str, message: str) -> None:
+        super().__init__(f"{field}: {message}")
+        self.field = field
+        self.message = message
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one upload may hold, once inflated."""
+
+    max_bytes: int = 4 << 30
+    max_elements: int = 1 << 31
+
+
+@dataclass(frozen=True)
+class Form:
+    """How to read an upload.
+
+    `format` None is found out, if need be by `filename` and `content_type`. `member` picks one array of several.
+    `dtype` and `shape` say what raw bytes are; of everything else they are claims, which are checked.
+    """
+
+    format: str | None = None
+    member: str | None = None
+    dtype: str | None = None
+    shape: tuple[int, ...] | None = None
+    filename: str = ""
+    content_type: str = ""
+
+
+AS_FOUND = Form()
+
+
+@dataclass(frozen=True)
+class Reading:
+    """What an upload was read as: never None where it matters, so that reading it so again gives the same."""
+
+    format: str
+    member: str | None
+    value: Decoded
+
+
+def sniff(path: Path, filename: str = "", content_type: str = "") -> str | None:
+    """The format of a file that is not compressed: by its first bytes, else its name, else its media type."""
+    with path.open("rb") as file:
+        head = file.read(64)
+    by_start = next((format for start, format in STARTS.items() if head.startswith(start)), None)
+    if by_start:
+        return by_start
+    if len(head) > 8 and head[8:9] == b"{" and int.from_bytes(head[:8], "little") < path.stat().st_size:
+        return "safetensors"
+    name = filename.lower().removesuffix(".gz").removesuffix(".zst")
+    by_name = SUFFIXES.get(Path(name).suffix) or MEDIA_TYPES.get(content_type.split(";")[0].strip())
+    if by_name:
+        return by_name
+    return "qaplib" if head and not head.strip(b"0123456789+-.eE \t\r\n") else None
+
+
+def decode(source: Path | bytes, form: Form = AS_FOUND, field: str = "file", limits: Limits = Limits()) -> Decoded:
+    """What an upload holds: one array, one sparse matrix, or arrays by name. Raises as `read`."""
+    return read(source, form, field, limits).value
+
+
+def read(source: Path | bytes, form: Form = AS_FOUND, field: str = "file", limits: Limits = Limits()) -> Reading:
+    """Read an upload.
+
+    Arrays may be mapped from `source`, which must then not change; a temporary copy is already unlinked.
+
+    Raises:
+        InvalidUpload: names `field` and says what is wrong.
+    """
+    try:
+        with contextlib.ExitStack() as stack:
+            path = stack.enter_context(_spilled(source)) if isinstance(source, bytes) else source
+            found = _read(path, form, limits)
+            _check_claims(form, found)
+            return found
+    except layouts.BadLayout as error:
+        raise InvalidUpload(f"{field}.{error.part}" if error.part else field, str(error)) from error
+    except (unpack.TooLarge, unpack.Damaged) as error:
+        raise InvalidUpload(field, str(error)) from error
+    except InvalidProblem as error:
+        raise InvalidUpload(field, error.message) from error
+
+
+def decode_solution(source: Path | bytes, flow: Array, distance: Array, field: str = "sln") -> tuple[Array, float]:
+    """Read a QAPLIB .sln file: the permutation and the objective that it claims. Raises InvalidUpload."""
+    data = source if isinstance(source, bytes) else _bytes(source, 1 << 24)
+    try:
+        permutation, objective = qaplib.parse_sln(_text(data), flow, distance)
+    except InvalidProblem as error:
+        raise InvalidUpload(field, error.message) from error
+    except layouts.BadLayout as error:
+        raise InvalidUpload(field, str(error)) from error
+    return permutation, objective
+
+
+def encode(arrays: Mapping[str, Array], format: str, out: IO[bytes] | None = None) -> bytes:
+    """Write named arrays as npz or safetensors, or one as npy; to `out` when given, else returned."""
+    target = out if out is not None else io.BytesIO()
+    if format == "npz":
+        np.savez(target, allow_pickle=False, **arrays)
+    elif format == "safetensors":
+        import safetensors.numpy
+
+        target.write(safetensors.numpy.save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
+    elif format == "npy":
+        (array,) = arrays.values()
+        write_npy(target, array)
+    else:
+        raise ValueError(f"cannot write {format}")
+    return target.getvalue() if isinstance(target, io.BytesIO) and out is None else b""
+
+
+def write_npy(target: Any, array: Array) -> None:
+    """Write one array as .npy to anything with a `write`; equal arrays in equal order give equal bytes."""
+    np.lib.format.write_array(target, np.asanyarray(array), allow_pickle=False)
+
+
+def describe(decoded: Decoded) -> dict[str, Any]:
+    """Kind, dtype and shape, as JSON."""
+    if isinstance(decoded, Csr):
+        return {"kind": "csr", "dtype": str(decoded.values.dtype), "shape": list(decoded.shape)}
+    if isinstance(decoded, dict):
+        return {"kind": "arrays", "arrays": {name: describe(array) for name, array in decoded.items()}}
+    return {"kind": "array", "dtype": str(decoded.dtype), "shape": list(decoded.shape)}
+
+
+def _read(path: Path, form: Form, limits: Limits) -> Reading:
+    if form.format == "raw":
+        return Reading("raw", None, _raw(path, form, limits))
+    with _inflated(path, limits) as inflated:
+        format = form.format or sniff(inflated, form.filename, form.content_type)
+        if format is not None:
+            return _parsed(inflated, format, form.member, limits)
+    if form.dtype is None and form.shape is None:
+        known = ", ".join(name for name in FORMATS if name != "raw")
+        raise layouts.BadLayout(f"is missing: the bytes are no {known}; raw bytes need dtype and shape", "dtype")
+    return Reading("raw", None, _raw(path, form, limits))
+
+
+def _raw(path: Path, form: Form, limits: Limits) -> Array:
+    """Bare bytes. They are taken as they are when they are as many as they should be, else inflated first."""
+    for part, given in (("dtype", form.dtype), ("shape", form.shape), ("member", form.member)):
+        if (given is None) is not (part == "member"):
+            wrong = "is given; raw bytes have none" if part == "member" else "is missing: raw bytes do not say it"
+            raise layouts.BadLayout(wrong, part)
+    assert form.dtype is not None
+    assert form.shape is not None
+    try:
+        return layouts.raw(path, form.dtype, form.shape, limits.max_elements)
+    except layouts.BadLayout:
+        with _inflated(path, limits) as inflated:
+            if inflated is path:
+                raise
+            return layouts.raw(inflated, form.dtype, form.shape, limits.max_elements)
+
+
+def _parsed(path: Path, format: str, member: str | None, limits: Limits) -> Reading:
+    value: Decoded
+    if format in ("npz", "csr"):
+        format, value = "npz", npz.arrays(path, limits.max_bytes, limits.max_elements, member)
+    elif format == "safetensors":
+        value = layouts.safetensors(path, limits.max_elements)
+    elif format == "qaplib":
+        value = dict(zip(("flow", "distance"), qaplib.parse_dat(_text(_bytes(path, LONGEST_TEXT))), strict=True))
+    elif format == "npy":
+        value = layouts.npy(path, limits.max_elements)
+    elif format in ("mtx", "auction"):
+        value = _graph_file(path, format, limits)
+    else:
+        raise layouts.BadLayout(f"is {format[:40]!r}; expected one of {', '.join(FORMATS)}", "format")
+    return _pick(format, value, member)
+
+
+def _pick(format: str, value: Decoded, member: str | None) -> Reading:
+    """One array of several: the one that is named, or the only one there is."""
+    if not isinstance(value, dict):
+        if member is not None:
+            raise layouts.BadLayout(f"is {member[:50]!r}; there is one matrix only, which has no name", "member")
+        return Reading(format, None, value)
+    if not value:
+        raise layouts.BadLayout("holds no array")
+    if member is None and len(value) > 1:
+        return Reading(format, None, value)
+    member = member if member is not None else next(iter(value))
+    if member not in value:
+        raise layouts.BadLayout(f"is {member[:50]!r}; expected one of {', '.join(value)[:200]}", "member")
+    return Reading(format, member, value[member])
+
+
+def _check_claims(form: Form, found: Reading) -> None:
+    """Hold the dtype and shape that a form claims against what the bytes say."""
+    if found.format == "raw" or (form.dtype is None and form.shape is None):
+        return
+    told = describe(found.value)
+    if isinstance(found.value, dict):
+        raise layouts.BadLayout(several(found.value), "member")
+    if form.dtype is not None and str(layouts.named(form.dtype)) != told["dtype"]:
+        raise layouts.BadLayout(f"is {form.dtype}; the {found.format} bytes hold {told['dtype']}", "dtype")
+    if form.shape is not None and list(form.shape) != told["shape"]:
+        raise layouts.BadLayout(f"is {list(form.shape)}; the {found.format} bytes hold {told['shape']}", "shape")
+
+
+def sparse(parts: Mapping[str, Any], shape: Sequence[int], field: str = "csr") -> Csr:
+    """A sparse matrix of indptr, indices and values, in the types that kernels take. Raises InvalidUpload."""
+    n_rows, n_cols = shape
+    try:
+        return npz.csr(parts["indptr"], parts["indices"], parts["values"], (n_rows, n_cols))
+    except layouts.BadLayout as error:
+        raise InvalidUpload(f"{field}.{error.part}", str(error)) from error
+
+
+def several(arrays: Mapping[str, Array]) -> str:
+    """What to say where one array is wanted and there are several: the member is missing."""
+    return f"is missing: there are {', '.join(sorted(arrays))[:200]}; expected the name of one of them"
+
+
+def _graph_file(path: Path, format: str, limits: Limits) -> Array | Csr:
+    data = _bytes(path, min(limits.max_bytes, LONGEST_GRAPH))
+    graph: Array | Csr = auction_files.read_mtx(data) if format == "mtx" else auction_files.read_paper(data)
+    entries = graph.values.size if isinstance(graph, Csr) else graph.size
+    if entries > limits.max_elements:
+        raise layouts.BadLayout(f"has {entries} entries; the limit is {limits.max_elements}")
+    return graph
+
+
+@contextlib.contextmanager
+def _spilled(data: bytes) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory(prefix="allot-") as folder:
+        path = Path(folder) / "upload"
+        path.write_bytes(data)
+        yield path
+
+
+@contextlib.contextmanager
+def _inflated(path: Path, limits: Limits) -> Iterator[Path]:
+    with path.open("rb") as file:
+        how = unpack.packing(file.read(4))
+    if how is None:
+        yield path
+        return
+    unpacked = unpack.unpack(path, how, limits.max_bytes)
+    try:
+        yield unpacked
+    finally:
+        unpacked.unlink()
+
+
+def _bytes(path: Path, longest: int) -> bytes:
+    size = path.stat().st_size
+    if size > longest:
+        raise layouts.BadLayout(f"is {size} bytes of text; the limit is {longest}")
+    return path.read_bytes()
+
+
+def _text(data: bytes) -> str:
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise layouts.BadLayout("is not text") from error

@@ -1,0 +1,125 @@
+"""How a job names what it is given: the digest of the bytes, and how they are to be read.
+
+    {"blob": "sha256:...", "format": "npy", "dtype": "float64", "shape": [3, 3]}      one array, or a sparse matrix
+    {"blob": "sha256:...", "format": "npz", "member": "cost", "dtype": ..., "shape": ...}    one array of several
+    {"csr": {"indptr": ..., "indices": ..., "values": ..., "shape": [m, n]}}          a sparse matrix in three arrays
+
+A digest says what the bytes are and nothing else, so all that can be read in several ways stands beside it. A job
+keeps its references as they were when it was submitted; nothing is remembered of a digest. `of_array` and `of_file`
+tell the reference of an array or a file without a store, so that anybody can compare.
+"""
+
+import hashlib
+import reprlib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from kernels import Array, Csr
+from workers.jobs.job import InputRef
+from workers.store import layouts
+from workers.store.codec import AS_FOUND, FORMATS, Form, InvalidUpload, Limits, Reading, describe, read, write_npy
+from workers.store.folder import name_of
+
+CSR_PARTS = ("indptr", "indices", "values")
+FIELDS = ("format", "member", "dtype", "shape")
+NOTES = ("digest", "size", "kind", "arrays", "links", "href")
+"""What the service writes beside a reference for people to read; it may stay there when the reference is used."""
+CHUNK = 1 << 20
+UNLIMITED = Limits(max_bytes=1 << 62, max_elements=1 << 62)
+
+
+def frozen(digest: str, reading: Reading) -> InputRef:
+    """The reference that says all of how these bytes were read."""
+    told = describe(reading.value)
+    said = (reading.format, reading.member, told.get("dtype"), told.get("shape"))
+    return {"blob": digest, **{name: value for name, value in zip(FIELDS, said, strict=True) if value is not None}}
+
+
+def form_of(field: str, reference: Mapping[str, Any]) -> Form:
+    """How a reference says that its bytes are to be read; what it leaves out, they must say themselves.
+
+    Raises:
+        InvalidUpload: names the part of `field` that is no form.
+    """
+    format, member, dtype, shape = (reference.get(name) for name in FIELDS)
+    if format is not None and format not in FORMATS:
+        raise InvalidUpload(f"{field}.format", f"is {reprlib.repr(format)}; expected one of {', '.join(FORMATS)}")
+    if not isinstance(member, str | None):
+        raise InvalidUpload(f"{field}.member", f"is {reprlib.repr(member)}; expected a name")
+    if dtype is not None:
+        try:
+            layouts.named(dtype if isinstance(dtype, str) else repr(dtype))
+        except layouts.BadLayout as wrong:
+            raise InvalidUpload(f"{field}.dtype", str(wrong)) from None
+    if shape is not None and not _is_shape(shape):
+        raise InvalidUpload(f"{field}.shape", f"is {reprlib.repr(shape)}; expected up to 8 extents, as [3, 4]")
+    return Form(format, member, dtype, None if shape is None else tuple(shape))
+
+
+def _is_shape(given: Any) -> bool:
+    return isinstance(given, list) and len(given) <= 8 and all(type(extent) is int and extent >= 0 for extent in given)
+
+
+def of_array(value: Array | Csr) -> InputRef:
+    """The reference of what the service writes for an array that came as numbers: .npy files, as NumPy writes them."""
+    if isinstance(value, Csr):
+        parts = {name: of_array(getattr(value, name)) for name in CSR_PARTS}
+        return {"csr": {**parts, "shape": list(value.shape)}}
+    hashed = _Hashed()
+    write_npy(hashed, value)
+    return frozen(hashed.digest, Reading("npy", None, value))
+
+
+def of_file(path: Path, form: Form = AS_FOUND, field: str = "file", limits: Limits = UNLIMITED) -> InputRef:
+    """The reference that an upload of this file is answered with. Raises InvalidUpload."""
+    hashed = _Hashed()
+    with path.open("rb") as file:
+        while chunk := file.read(CHUNK):
+            hashed.write(chunk)
+    return frozen(hashed.digest, read(path, form, field, limits))
+
+
+class _Hashed:
+    """Takes bytes and keeps their digest."""
+
+    def __init__(self) -> None:
+        self._hash = hashlib.sha256()
+
+    @property
+    def digest(self) -> str:
+        return f"sha256:{self._hash.hexdigest()}"
+
+    def write(self, data: Any) -> None:
+        self._hash.update(data)
+
+
+def blobs(reference: InputRef) -> Iterator[InputRef]:
+    """The blobs that one input is made of, each as a reference of its own."""
+    reference = shown(reference)
+    if "csr" in reference:
+        yield from (reference["csr"][name] for name in CSR_PARTS)
+    else:
+        yield reference
+
+
+def names(references: Mapping[str, InputRef], owner: str) -> list[str]:
+    """What the store calls the owner's blobs that these references are made of, each once."""
+    found = (blob["blob"] for reference in references.values() for blob in blobs(reference))
+    return list(dict.fromkeys(name_of(digest, owner) for digest in found))
+
+
+def shown(reference: InputRef) -> InputRef:
+    """A job's input for its owner to read; of a record that is older than references, what can be said of it."""
+    if "kind" not in reference:
+        return reference
+    if reference["kind"] != "csr":
+        return {"blob": reference["digest"]}
+    parts = {name: {"blob": reference[name], "format": "npy"} for name in CSR_PARTS}
+    return {"csr": {**parts, "shape": reference["shape"]}}
+
+
+def written(entry: Mapping[str, Any]) -> InputRef:
+    """The reference of an array of a result, which the service wrote: an .npy, whatever else its bytes could be."""
+    digest = entry["blob"] if "blob" in entry else entry["digest"]
+    return {"blob": digest, "format": "npy", "dtype": entry["dtype"], "shape": list(entry["shape"])}

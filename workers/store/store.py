@@ -1,0 +1,241 @@
+"""Arrays by content digest, each kept while an upload's time runs or a job holds it.
+
+The store keeps the bytes that came, named by their sha256 and their owner, and nothing else: how they are to be read
+stands in the references to them (reference.py). Who may see a blob and who holds it is in Redis (scripts.py: KEEP,
+CONDEMN), the bytes are in a folder or a bucket. Each owner's bytes are kept for themselves, so that no answer and no
+time that one is given depends on what others have.
+"""
+
+import shutil
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from kernels import Array, Csr
+from workers.jobs.job import InputRef, StoreFull, UnknownBlob
+from workers.jobs.records import Records
+from workers.runtime.config import Settings
+from workers.runtime.connection import connect, guarded
+from workers.store import layouts
+from workers.store.bucket import Bucket
+from workers.store.codec import AS_FOUND, Form, InvalidUpload, Limits, Reading, read, several, sparse, write_npy
+from workers.store.folder import Folder, hexadecimal, name_of
+from workers.store.reference import CSR_PARTS, blobs, form_of, frozen, shown, written
+from workers.store.upload import Writer, full
+
+BRIEF_BYTES = 1 << 20
+SPARE_BYTES = 64 << 20
+"""Uploads are refused while less than this is free on disk: Redis needs to append."""
+SWEEP_BATCH = 200
+BRIEF_S = 600.0  # from the writing of a job's arrays until the job holds them
+
+
+@dataclass(frozen=True)
+class BlobInfo:
+    """What can be told of bytes without being told how to read them; dtype and shape of an .npy alone."""
+
+    digest: str
+    size: int
+    dtype: str | None = None
+    shape: list[int] | None = None
+
+
+class Store:
+    """Blobs, their owners and their holders."""
+
+    def __init__(self, folder: Folder | Bucket, redis: Any, settings: Settings) -> None:
+        self.folder = folder
+        self.limits = Limits(settings.max_upload_bytes, settings.max_elements)
+        self._records = Records(redis)
+        self._redis = redis
+        self._settings = settings
+
+    def writer(self) -> Writer:
+        """Begin an upload. Raises StoreFull when the disk nearly is."""
+        if shutil.disk_usage(self.folder.temporary).free < SPARE_BYTES:
+            raise StoreFull(f"less than {SPARE_BYTES} bytes are free on the store's disk")
+        return Writer(self, self.limits.max_bytes, self.folder.temporary)
+
+    def write(self, chunks: Iterable[bytes]) -> Writer:
+        """An upload of all `chunks`, still to be committed."""
+        writer = self.writer()
+        try:
+            for chunk in chunks:
+                writer.write(chunk)
+        except BaseException:
+            writer.__exit__(None, None, None)
+            raise
+        return writer
+
+    @guarded
+    def adopt(self, writer: Writer, owner: str, brief: bool = False) -> None:
+        """Keep a finished upload that has been read (`Writer.commit` does both). The work is the same for all bytes."""
+        writer.flush()
+        keep_s = min(BRIEF_S, self._settings.blob_ttl_s) if brief else self._settings.blob_ttl_s
+        name = name_of(writer.digest, owner)
+        self._records.keep(name, owner, time.time() + keep_s)
+        try:
+            self.folder.publish(name, writer.path, durable=not brief)
+        except OSError as error:
+            raise full(error) from error
+
+    def put_array(self, array: Array, owner: str, brief: bool = False) -> InputRef:
+        """Keep one array as .npy; returns its reference. `brief`: a job will hold it at once; no wait for the disk."""
+        most = max(self.limits.max_bytes, array.nbytes + BRIEF_BYTES)  # its header comes on top
+        with Writer(self, most, self.folder.temporary) as writer:
+            write_npy(writer, array)
+            self.adopt(writer, owner, brief)
+            return frozen(writer.digest, Reading("npy", None, array))
+
+    def put(self, value: Array | Csr, owner: str) -> InputRef:
+        """Keep an array or a sparse matrix for the job that is about to hold it; returns how the job refers to it.
+
+        Small ones are not forced to disk: three waits of 3 ms would be most of a small job's time.
+        """
+
+        def keep(array: Array) -> InputRef:
+            return self.put_array(array, owner, brief=array.nbytes < BRIEF_BYTES)
+
+        if isinstance(value, Csr):
+            return {"csr": {**{name: keep(getattr(value, name)) for name in CSR_PARTS}, "shape": list(value.shape)}}
+        return keep(value)
+
+    def read(self, digest: str, owner: str, form: Form = AS_FOUND, field: str = "") -> Reading:
+        """What the owner's blob holds, read as `form` says; arrays are mapped, not read.
+
+        Raises:
+            UnknownBlob: it is not the owner's, or not there.
+            InvalidUpload: it cannot be read so.
+        """
+        if not self._is_known(digest, owner):
+            raise UnknownBlob(f"there is no blob {digest}")
+        return read(self.path(digest, owner), form, field or digest, self.limits)
+
+    def open_array(self, entry: Mapping[str, Any], owner: str) -> Array:
+        """An array of a result, mapped. Raises UnknownBlob, InvalidUpload."""
+        value = self._load(written(entry), owner)
+        if not isinstance(value, np.ndarray):
+            raise InvalidUpload(str(written(entry)["blob"]), "is sparse; expected one dense array")
+        return value
+
+    def resolve(self, reference: InputRef, owner: str) -> Array | Csr:
+        """What an input of the owner's job refers to. Raises UnknownBlob, InvalidUpload."""
+        reference = self.complete(reference, owner)
+        if "csr" not in reference:
+            return self._load(reference, owner)
+        parts = {name: self._load(reference["csr"][name], owner) for name in CSR_PARTS}
+        return sparse(parts, reference["csr"]["shape"])
+
+    def complete(self, reference: InputRef, owner: str) -> InputRef:
+        """The reference itself. One of a record that is older than references gets the form that its bytes had then."""
+        if "kind" not in reference:
+            return reference
+        if reference["kind"] == "csr":
+            return shown(reference)
+        (blob,) = blobs(reference)
+        digest, note = blob["blob"], self.folder.note(blob["blob"])
+        form = Form(note.get("format"), note.get("member"), filename=note.get("filename", ""))
+        if form.format == "raw":
+            form = replace(form, dtype=note["raw_dtype"], shape=tuple(note["raw_shape"]))
+        path = self.path(digest, owner)
+        try:
+            return frozen(digest, read(path, form, digest, self.limits))
+        except InvalidUpload:  # a member was let pass then where there is only one matrix
+            return frozen(digest, read(path, replace(form, member=None), digest, self.limits))
+
+    def _load(self, reference: InputRef, owner: str) -> Array | Csr:
+        digest = reference["blob"]
+        value = read(self.path(digest, owner), form_of(digest, reference), digest, self.limits).value
+        if isinstance(value, dict):
+            raise InvalidUpload(f"{digest}.member", several(value))
+        return value
+
+    def path(self, digest: str, owner: str) -> Path:
+        """A local file with the bytes, of one who is known to have them. Raises UnknownBlob."""
+        try:
+            return self.folder.path(name_of(digest, owner))
+        except UnknownBlob:
+            return self.folder.path(digest)  # of the days when all owners shared their blobs
+
+    @guarded
+    def stat(self, digest: str, owner: str) -> BlobInfo | None:
+        """What can be told of the owner's blob; None when it is not there or not his."""
+        if not self._is_known(digest, owner):
+            return None
+        names = (name_of(digest, owner), digest)
+        found = next((there for name in names if (there := self.folder.start(name, layouts.NPY_START))), None)
+        if found is None:
+            return None
+        start, size = found
+        told = layouts.npy_start(start, size)
+        return BlobInfo(digest, size) if told is None else BlobInfo(digest, size, str(told[0]), list(told[1]))
+
+    @guarded
+    def _is_known(self, digest: str, owner: str) -> bool:
+        hexadecimal(digest)
+        with self._redis.pipeline(transaction=False) as pipeline:
+            for name in (name_of(digest, owner), digest):
+                pipeline.hexists(f"allot:blob:{name}", owner)
+            return any(pipeline.execute())
+
+    @guarded
+    def delete(self, digest: str, owner: str) -> None:
+        """The owner gives the blob up; its bytes stay while a job holds them. Raises UnknownBlob."""
+        hexadecimal(digest)
+        names = (name_of(digest, owner), digest)
+        given_up = [name for name in names if self._redis.hdel(f"allot:blob:{name}", owner)]
+        if not given_up:
+            raise UnknownBlob(f"there is no blob {digest}")
+        self._redis.zadd("allot:blobs", dict.fromkeys(given_up, time.time()))
+
+    def check(self) -> None:
+        """Raise Unavailable or OSError when the store cannot be written."""
+        self.folder.check()
+
+    @guarded
+    def sweep(self) -> int:
+        """Delete what nobody holds any more; returns how many blobs went."""
+        due = self._redis.zrangebyscore("allot:blobs", "-inf", time.time(), start=0, num=SWEEP_BATCH)
+        return sum(self._bury(name) for name in due)
+
+    @guarded
+    def scrub(self) -> int:
+        """Delete files that Redis has never heard of (it lost its memory, or a sweep was cut short)."""
+        gone = 0
+        for name in list(self.folder.older_than(max(self._settings.blob_ttl_s, 3600.0))):
+            if not self._redis.exists(f"allot:blob:{name}", f"allot:refs:{name}"):
+                gone += self._bury(name)
+        return gone
+
+    def _bury(self, name: str) -> int:
+        if not self._records.condemn(name):
+            return 0
+        self.folder.delete(name)
+        self._records.buried(name)
+        return 1
+
+
+def open_store(settings: Settings, redis: Any = None, client: Any = None) -> Store:
+    """The store that the settings name. `client` stands in for boto3's.
+
+    Raises:
+        ValueError: the URL is of no known kind.
+    """
+    redis = connect(settings.redis_url) if redis is None else redis
+    url = urlsplit(settings.store_url or "file:")
+    if url.scheme == "file":
+        root = Path(url.path) if url.path else settings.data_dir / "blobs"
+        return Store(Folder(root), redis, settings)
+    if url.scheme == "s3":
+        if client is None:
+            import boto3  # extra `s3`
+
+            client = boto3.client("s3", endpoint_url=settings.s3_endpoint_url or None)
+        bucket = Bucket(client, url.netloc, url.path, Folder(settings.data_dir / "cache"))
+        return Store(bucket, redis, settings)
+    raise ValueError(f"the store is {settings.store_url!r}; expected file:, file:///a/folder or s3://bucket/prefix")

@@ -131,12 +131,28 @@ def settled(answer: Answer, sums: Sums) -> bool:
     """
     rounding = 8 * UNIT * sum(answer.problem.shape)
     if answer.implicit:  # potentials are rounded themselves, and exp makes more of it
-        rounding += 8 * UNIT * (float(abs(answer.f).max()) + answer.reach) / answer.problem.reg
+        size = min(float(abs(answer.f).max()) + answer.reach, _needed(answer))
+        rounding += 8 * UNIT * size / answer.problem.reg
     for (low, high), masses in _balanced(answer, sums):
         apart = np.maximum(np.maximum(low - masses, masses - high), 0.0)
         if not apart.sum() <= rounding * masses.sum():
             return False
     return True
+
+
+def _needed(answer: Answer) -> float:
+    """How large potentials can have to be, from the data alone: where there is no plan they grow without end.
+
+    With every entry permitted f_i + g_j = C_ij + reg log(P_ij / w_i v_j) fixes them but for a constant. With forbidden
+    ones each is reached over at most m + n permitted entries. A relaxed side of strength r has r log(marginal / mass).
+    """
+    problem = answer.problem
+    cost = max(map(abs, problem.cost_bounds))
+    cost = cost if math.isfinite(cost) else 0.0
+    logs = 50 + sum(float(abs(np.log(masses[masses > 0])).max(initial=0.0)) for masses in (problem.a, problem.b))
+    steps = sum(problem.shape) if answer.forbids else 4
+    relaxed = sum(strength for strength in problem.reg_m if math.isfinite(strength))
+    return steps * (cost + problem.reg * logs) + relaxed * logs
 
 
 def _balanced(answer: Answer, sums: Sums) -> list[tuple[tuple[Array, Array], Array]]:
@@ -145,10 +161,13 @@ def _balanced(answer: Answer, sums: Sums) -> list[tuple[tuple[Array, Array], Arr
 
 
 def gaps(objective: float | None, bound: float | None, price: float) -> tuple[float | None, float | None]:
-    """The absolute and the relative gap, rounded up; 0 where both values are 0."""
+    """The absolute and the relative gap, rounded up; 0 where both values are 0.
+
+    An objective below the bound is that of a plan that breaks a balanced side: the gap covers what it lacks.
+    """
     if objective is None or bound is None or not math.isfinite(price):
         return None, None
-    gap = max(0.0, sum_up([objective, -bound, price]))
+    gap = max(0.0, sum_up([objective, -bound, price]), sum_up([bound, -objective]))
     scale = max(abs(objective), abs(bound))
     with np.errstate(over="ignore", divide="ignore"):
         return gap, (float(div_up(gap, scale)) if gap else 0.0)

@@ -70,8 +70,14 @@ def least_quadratic(flow: list[list[int]], distance: list[list[int]], linear: Ta
     return best
 
 
-def can_be_carried(a: list[Fraction], b: list[Fraction], allowed: Any, exact_a: bool, exact_b: bool) -> bool:
-    """Whether some plan on the allowed entries has the exact sides: a largest flow, in fractions."""
+def can_be_carried(
+    a: list[Fraction], b: list[Fraction], allowed: Any, exact_a: bool, exact_b: bool, to_the_last: bool = False
+) -> bool:
+    """Whether some plan on the allowed entries has the exact sides: a largest flow, in fractions.
+
+    Masses that are not carried count for nothing where they are as small as rounding; `to_the_last` they do not, once b
+    has the mass of a.
+    """
     if not (exact_a or exact_b):
         return True
     if any(a) != any(b):  # the plan is 0
@@ -81,6 +87,8 @@ def can_be_carried(a: list[Fraction], b: list[Fraction], allowed: Any, exact_a: 
         return all(columns[i] or not a[i] for i in range(len(a)))
     if not exact_a:
         return all(any(j in line for line in columns) or not b[j] for j in range(len(b)))
+    if to_the_last and any(b):
+        b = [mass * sum(a) / sum(b) for mass in b]
     left, open_, flow = list(a), list(b), [[Fraction(0)] * len(b) for _ in a]
     while path := _augmenting(columns, left, open_, flow):
         most = min([left[path[0]], open_[path[-1]], *(flow[path[k + 1]][path[k]] for k in range(1, len(path) - 1, 2))])
@@ -89,7 +97,7 @@ def can_be_carried(a: list[Fraction], b: list[Fraction], allowed: Any, exact_a: 
         for k in range(len(path) - 1):
             i, j = (path[k], path[k + 1]) if k % 2 == 0 else (path[k + 1], path[k])
             flow[i][j] += most if k % 2 == 0 else -most
-    return not any(left) or sum(left) * 2**40 < sum(a)  # masses that differ by rounding are one mass
+    return not any(left) or (not to_the_last and sum(left) * 2**40 < sum(a))  # masses that differ by rounding are one
 
 
 def _augmenting(

@@ -44,6 +44,13 @@ class Certifier:
             return None
 
 
+def certify_small(card: Solver, problem: Any, solution: Solution) -> None:
+    """Compile what certifies answers of this form on the device, however small this one is."""
+    module = _module_of(card)
+    if module is not None and module.suits(problem):
+        module.certify(problem, solution, Pending(module.arrays(problem)))
+
+
 def _module_of(card: Solver) -> Any:
     """Imported when first used, so that a machine without CUDA never imports cupy; None without it."""
     try:

@@ -12,6 +12,7 @@ import numpy as np
 
 from kernels.card import Device, Solver
 from kernels.deadline import Deadline
+from kernels.on_device import certify_small
 from kernels.problems import Array, Csr, InvalidProblem
 
 DTYPES = (np.float64, np.int64, np.float32, np.int32)
@@ -32,7 +33,10 @@ def solve_each_form(card: Solver, device: Device) -> None:
             continue
         for looks in STOPPED_AFTER:
             card.solve(problem, options, _stopped_after(looks), device)
-        card.certify(problem, card.solve(problem, options, Deadline(SOLVE_S), device))
+        solution = card.solve(problem, options, Deadline(SOLVE_S), device)
+        card.certify(problem, solution)
+        if device == "gpu":
+            certify_small(card, problem, solution)
 
 
 def _stopped_after(looks: int) -> Deadline:

@@ -12,6 +12,9 @@ from kernels.card import Device, Solver
 from kernels.certificates.gpu.checksum import Pending
 from kernels.solution import Certificate, Solution
 
+CLOSE = 1e-9
+"""Of an objective: more than what the two ways of rounding make of it."""
+
 
 class Certifier:
     """The certificates of one job.
@@ -42,6 +45,35 @@ class Certifier:
             return found
         except MemoryError:  # CuPy's is one
             return None
+
+
+def disagreement(device: Certificate, cpu: Certificate, maximize: bool) -> list[str]:
+    """Where the CPU's certificate of an answer contradicts the device's, in sentences; empty where it does not.
+
+    Both are proofs, so both may be true and differ by rounding: objectives by CLOSE of themselves and by the gap that
+    is stated anyway. A bound beyond the other's objective, another word, or an answer that is none is a contradiction.
+    """
+    found = []
+    if not cpu.holds:
+        found.append(f"the CPU refutes the answer: {cpu.proved}")
+    if cpu.termination is not None:
+        found.append(f"by the CPU the answer has earned {cpu.termination.value} alone")
+    words = [c.facts.get("problems", {}).get("terminations") for c in (device, cpu)]
+    if words[0] != words[1]:
+        found.append(f"problems ended {words[0]} by the device and {words[1]} by the CPU")
+    here, there = device.objective, cpu.objective
+    if (here is None) != (there is None):
+        found.append(f"the objective is {here} by the device and {there} by the CPU")
+    if here is not None and there is not None:
+        exact = isinstance(here, int) and isinstance(there, int)
+        allowed = 0 if exact else CLOSE * max(abs(here), abs(there)) + (device.gap_abs or 0)
+        if abs(here - there) > allowed:
+            found.append(f"the objective is {here!r} by the device and {there!r} by the CPU")
+    sign = -1 if maximize else 1
+    for bound, objective, whose in ((device.bound, there, "device"), (cpu.bound, here, "CPU")):
+        if bound is not None and objective is not None and sign * bound > sign * objective:
+            found.append(f"the {whose}'s bound {bound!r} is beyond the objective {objective!r}")
+    return found
 
 
 def certify_small(card: Solver, problem: Any, solution: Solution) -> None:

@@ -29,6 +29,13 @@ class Certifier:
         inputs = None if self._module is None else self._module.inputs(problem)
         self._checksums = None if inputs is None else Pending(inputs)
 
+    @property
+    def seconds(self) -> float | None:
+        """About what a certificate on the device takes; None where the CPU's is used."""
+        if self._module is None or self._checksums is None:
+            return None
+        return float(self._module.seconds(self._problem))
+
     def certify(self, solution: Solution, heard: Callable[[float], None]) -> Certificate:
         """Recompute the proof.
 

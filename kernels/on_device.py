@@ -4,13 +4,13 @@ The checksums of the input are taken in threads while the device solves. The cer
 with what it reads, since a solver's stray write must not certify itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
 from kernels.card import Device, Solver
 from kernels.certificates.gpu.checksum import Pending
-from kernels.solution import Certificate, Solution
+from kernels.solution import Certificate, Number, Solution
 
 CLOSE = 1e-9
 """Of an objective: more than what the two ways of rounding make of it."""
@@ -58,16 +58,16 @@ def disagreement(device: Certificate, cpu: Certificate, maximize: bool) -> list[
     """Where the CPU's certificate of an answer contradicts the device's, in sentences; empty where it does not.
 
     Both are proofs, so both may be true and differ by rounding: objectives by CLOSE of themselves and by the gap that
-    is stated anyway. A bound beyond the other's objective, another word, or an answer that is none is a contradiction.
+    is stated anyway, and so may words whose gaps are that near. A bound beyond the other's objective, another word, or
+    an answer that is none is a contradiction.
     """
     found = []
     if not cpu.holds:
         found.append(f"the CPU refutes the answer: {cpu.proved}")
-    if cpu.termination is not None:
+    near = _near(device.objective, device.gap_abs, cpu.gap_abs)
+    if cpu.termination is not None and not near:
         found.append(f"by the CPU the answer has earned {cpu.termination.value} alone")
-    words = [c.facts.get("problems", {}).get("terminations") for c in (device, cpu)]
-    if words[0] != words[1]:
-        found.append(f"problems ended {words[0]} by the device and {words[1]} by the CPU")
+    found += _problems_apart(device.facts.get("problems", {}), cpu.facts.get("problems", {}))
     here, there = device.objective, cpu.objective
     if (here is None) != (there is None):
         found.append(f"the objective is {here} by the device and {there} by the CPU")
@@ -81,6 +81,26 @@ def disagreement(device: Certificate, cpu: Certificate, maximize: bool) -> list[
         if bound is not None and objective is not None and sign * bound > sign * objective:
             found.append(f"the {whose}'s bound {bound!r} is beyond the objective {objective!r}")
     return found
+
+
+def _near(objective: Number | None, gap: Number | None, other: Number | None) -> bool:
+    """Whether two gaps of one answer in floats differ by rounding alone."""
+    if objective is None or gap is None or other is None or isinstance(objective, int):
+        return gap == other
+    return abs(gap - other) <= CLOSE * abs(objective)
+
+
+def _problems_apart(device: Mapping[str, Any], cpu: Mapping[str, Any]) -> list[str]:
+    """Problems of a batch that ended otherwise, by another gap."""
+    if device.keys() != cpu.keys() or len(device.get("terminations", ())) != len(cpu.get("terminations", ())):
+        return [f"problems are told of as {sorted(device)} by the device and {sorted(cpu)} by the CPU"]
+    listed = (device.get(name, ()) for name in ("terminations", "objectives", "gaps"))
+    others = (cpu.get(name, ()) for name in ("terminations", "gaps"))
+    return [
+        f"problem {k} ended {word} by the device and {other} by the CPU"
+        for k, (word, objective, gap, other, other_gap) in enumerate(zip(*listed, *others, strict=True))
+        if word != other and not _near(objective, gap, other_gap)
+    ]
 
 
 def certify_small(card: Solver, problem: Any, solution: Solution) -> None:

@@ -236,6 +236,19 @@ def test_a_stray_write_is_seen(shape: tuple[int, ...], dtype: str) -> None:
     assert certify_on_device(LAP, problem, kept) is not None
 
 
+def test_large_arrays_reach_the_device_whole() -> None:
+    """Through page-locked buffers, several times around, with an odd end; and straight from page-locked memory."""
+    import cupyx
+
+    from kernels.certificates.gpu.gpu_arrays import STAGE, copied
+
+    pageable = np.random.default_rng(11).integers(0, 256, 5 * STAGE // 2 + 4321, np.uint8)
+    assert (copied(pageable).get() == pageable).all()
+    locked = cupyx.empty_pinned(2 * STAGE, np.uint8)
+    locked[:] = pageable[: 2 * STAGE]
+    assert (copied(locked).get() == locked).all()
+
+
 @pytest.mark.parametrize(
     ("solver", "name", "shape", "dtype"),
     [

@@ -110,17 +110,35 @@ def test_the_share_is_a_setting() -> None:
     ("changes", "word"),
     [
         ({"holds": False, "proved": "a column is used twice"}, "refutes"),
-        ({"termination": Termination.CONVERGED}, "converged"),
+        ({"termination": Termination.CONVERGED, "gap_abs": 1.0}, "converged"),
         ({"objective": 1.5}, "objective"),
         ({"objective": None}, "objective"),
         ({"bound": 1e6}, "beyond"),
-        ({"facts": {"problems": {"terminations": ["optimal"]}}}, "problems ended"),
+        ({"facts": {"problems": {"terminations": ["optimal"]}}}, "problems are told of"),
     ],
 )
 def test_what_contradicts(changes: dict[str, Any], word: str) -> None:
     _, _, certificate = answer(np.random.default_rng(1).random((9, 9)))
     assert disagreement(certificate, certificate, maximize=False) == []
     assert word in disagreement(certificate, replace(certificate, **changes), maximize=False)[0]
+
+
+def test_a_problem_of_a_batch_that_ended_otherwise_contradicts() -> None:
+    _, _, certificate = answer(np.random.default_rng(3).random((2, 9, 9)))
+    problems = certificate.facts["problems"]
+    words, gaps = ["optimal", "converged"], [problems["gaps"][0], 0.25]
+    other = replace(certificate, facts={"problems": problems | {"terminations": words, "gaps": gaps}})
+    assert disagreement(certificate, certificate, maximize=False) == []
+    assert disagreement(certificate, other, maximize=False) == [
+        "problem 1 ended optimal by the device and converged by the CPU"
+    ]
+
+
+def test_a_gap_just_above_what_was_asked_does_not_contradict() -> None:
+    """The device's certificate reaches the tolerance, the CPU's misses it by rounding."""
+    _, _, certificate = answer(np.random.default_rng(4).random((9, 9)))
+    other = replace(certificate, termination=Termination.CONVERGED, gap_abs=(certificate.gap_abs or 0.0) + 1e-13)
+    assert disagreement(certificate, other, maximize=False) == []
 
 
 def test_rounding_does_not_contradict() -> None:

@@ -85,7 +85,8 @@ def certify(problem: UnbalancedTransport, solution: Solution, checksums: Pending
     compare(arrays(problem), swept.checksums, checksums)
     if swept.bad.any() or not np.isfinite(swept.facts[:, : FACTS.index("shown_a")]).all():
         return None
-    tolerance = float(solution.facts.get("tolerance", 0.0))
+    told = solution.facts.get("tolerance")
+    tolerance = float(told) if isinstance(told, int | float) and math.isfinite(told) else 0.0
     implicit = plan is None
     parts = [_part(problem, row, claim, tolerance, implicit) for row, claim in zip(swept.facts, claims, strict=True)]
     return _certificate(problem, solution, swept, [part for part in parts if part is not None])
@@ -94,16 +95,22 @@ def certify(problem: UnbalancedTransport, solution: Solution, checksums: Pending
 def _claims(problem: UnbalancedTransport, solution: Solution) -> list[Termination] | None:
     """The word of each problem; None where the answer has a form that is the CPU's."""
     answer, lead = solution.arrays, problem.a.shape[:-1]
+    if any(not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu" for array in answer.values()):
+        return None
     plan, columns = answer.get("plan"), answer.get("top_columns")
     if plan is not None and (plan.shape != (*lead, *problem.shape) or plan.dtype not in (np.float32, np.float64)):
         return None
-    if (columns is not None and columns.shape[-1] > 0) or any(name in answer for name in BESIDE):
+    if (columns is not None and columns.size) or any(name in answer for name in BESIDE):
         return None
     if ("rest_a" in answer) != ("rest_b" in answer) or ("rest_a" in answer and (plan is not None or lead)):
         return None
     count = problem.batch or 1
-    claims = [Termination(word) for word in solution.facts.get("terminations", [solution.termination] * count)]
-    return None if Termination.INFEASIBLE in claims or len(claims) != count else claims
+    told = solution.facts.get("terminations", [solution.termination] * count)
+    words = {word.value: word for word in Termination}
+    if len(told) != count or not all(word in words for word in told):
+        return None
+    claims = [words[word] for word in told]
+    return None if Termination.INFEASIBLE in claims else claims
 
 
 def _vectors(problem: UnbalancedTransport, answer: dict[str, Array]) -> dict[str, Array | None] | None:

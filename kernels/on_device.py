@@ -57,8 +57,8 @@ class Certifier:
 def disagreement(device: Certificate, cpu: Certificate, maximize: bool) -> list[str]:
     """Where the CPU's certificate of an answer contradicts the device's, in sentences; empty where it does not.
 
-    Both are proofs, so both may be true and differ by rounding: objectives by CLOSE of themselves and by the gap that
-    is stated anyway, and so may words whose gaps are that near. A bound beyond the other's objective, another word, or
+    Both are proofs, so both may be true and differ by rounding: objectives by CLOSE of themselves and by the
+    larger gap, which is stated anyway, and words by gaps that are near each other. A bound beyond the other's objective, another word, or
     an answer that is none is a contradiction.
     """
     found = []
@@ -73,12 +73,16 @@ def disagreement(device: Certificate, cpu: Certificate, maximize: bool) -> list[
         found.append(f"the objective is {here} by the device and {there} by the CPU")
     if here is not None and there is not None:
         exact = isinstance(here, int) and isinstance(there, int)
-        allowed = 0 if exact else CLOSE * max(abs(here), abs(there)) + (device.gap_abs or 0)
+        allowed = 0 if exact else CLOSE * max(abs(here), abs(there)) + max(device.gap_abs or 0, cpu.gap_abs or 0)
         if abs(here - there) > allowed:
             found.append(f"the objective is {here!r} by the device and {there!r} by the CPU")
     sign = -1 if maximize else 1
     for bound, objective, whose in ((device.bound, there, "device"), (cpu.bound, here, "CPU")):
-        if bound is not None and objective is not None and sign * bound > sign * objective:
+        if bound is None or objective is None:
+            continue
+        # A plan that misses its balanced sides by rounding may cost a little less than the best that does not.
+        exact = isinstance(bound, int) and isinstance(objective, int)
+        if sign * (bound - objective) > (0 if exact else CLOSE * abs(objective)):
             found.append(f"the {whose}'s bound {bound!r} is beyond the objective {objective!r}")
     return found
 

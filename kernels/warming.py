@@ -21,6 +21,7 @@ STOPPED_AFTER = (0, 1, 2, 3, 5, 8)
 """Looks at the deadline: what completes a stopped answer differs with how far the solve has come."""
 SIDE = 40
 BATCH = 3
+DIMENSION = 3
 
 
 def solve_each_form(card: Solver, device: Device) -> None:
@@ -57,6 +58,8 @@ def variants(card: Solver) -> Iterator[dict[str, Array | Csr]]:
         yield {spec.name: stack for spec in main}
         if main[0].sparse:
             yield {main[0].name: _full(stack[0])}
+        if {"x", "y"} <= {spec.name for spec in card.inputs}:
+            yield {name: np.ascontiguousarray(stack[k, :, :DIMENSION]) for k, name in enumerate("xy")}
 
 
 def _cast(value: Any, dtype: Any) -> Array | Csr:

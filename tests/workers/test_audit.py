@@ -141,6 +141,13 @@ def test_a_gap_just_above_what_was_asked_does_not_contradict() -> None:
     assert disagreement(certificate, other, maximize=False) == []
 
 
+def test_a_bound_of_integers_beyond_the_objective_contradicts_by_one() -> None:
+    _, _, certificate = answer(np.random.default_rng(5).integers(0, 10**15, (9, 9)))
+    assert isinstance(certificate.bound, int)
+    assert disagreement(certificate, certificate, maximize=False) == []
+    assert "beyond" in disagreement(certificate, replace(certificate, bound=certificate.bound + 1), maximize=False)[0]
+
+
 def test_rounding_does_not_contradict() -> None:
     _, _, certificate = answer(np.random.default_rng(2).random((9, 9)))
     assert isinstance(certificate.objective, float)

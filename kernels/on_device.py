@@ -57,9 +57,9 @@ class Certifier:
 def disagreement(device: Certificate, cpu: Certificate, maximize: bool) -> list[str]:
     """Where the CPU's certificate of an answer contradicts the device's, in sentences; empty where it does not.
 
-    Both are proofs, so both may be true and differ by rounding: objectives by CLOSE of themselves and by the
-    larger gap, which is stated anyway, and words by gaps that are near each other. A bound beyond the other's objective, another word, or
-    an answer that is none is a contradiction.
+    Both are proofs, so both may be true and differ by rounding: objectives by CLOSE of themselves and by the larger
+    gap, which is stated anyway, and words by gaps that are near each other. A bound beyond the other's objective,
+    another word, or an answer that is none is a contradiction.
     """
     found = []
     if not cpu.holds:

@@ -13,6 +13,7 @@ from kernels.card import Device, Estimate, InputSpec, Options, Solver
 from kernels.certificates.exact import Claim, Statement, recheck
 from kernels.certificates.gpu.checksum import InputChanged
 from kernels.deadline import Deadline, Phase, Progress
+from kernels.on_device import disagreement
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.proving import solve_and_prove
 from kernels.registry import SOLVERS
@@ -42,6 +43,7 @@ __all__ = [
     "Solver",
     "Statement",
     "Termination",
+    "disagreement",
     "recheck",
     "solve_and_prove",
     "solve_each_form",

@@ -77,8 +77,9 @@ class Solver:
         build: checks inputs and options and returns the problem; raises `InvalidProblem`.
         certify: recomputes the proof from problem and solution with code of kernels/certificates.
         device_certificate: dotted module of the second implementation of `certify`, for answers of a GPU: `inputs(
-            problem)` lists the arrays that it reads, or is None where it is not for this problem; `certify(problem,
-            solution, checksums)` returns a certificate, or None where `certify` is to be asked. "": there is none.
+            problem)` lists the arrays that it reads, or is None where it is not for this problem; `seconds(problem)` is
+            about what it takes; `certify(problem, solution, checksums)` returns a certificate, or None where `certify`
+            is to be asked. "": there is none.
         mend: given a solution whose termination its certificate did not earn, returns a better founded one (duals
             rebuilt from the assignment, or a cold solve) or None when there is nothing to try. It looks at the
             deadline. Only `kernels.proving` calls it.

@@ -4,13 +4,16 @@ The checksums of the input are taken in threads while the device solves. The cer
 with what it reads, since a solver's stray write must not certify itself.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
 from kernels.card import Device, Solver
 from kernels.certificates.gpu.checksum import Pending
-from kernels.solution import Certificate, Solution
+from kernels.solution import Certificate, Number, Solution
+
+CLOSE = 1e-9
+"""Of an objective: more than what the two ways of rounding make of it."""
 
 
 class Certifier:
@@ -25,6 +28,13 @@ class Certifier:
         self._module = _module_of(card) if device == "gpu" else None
         inputs = None if self._module is None else self._module.inputs(problem)
         self._checksums = None if inputs is None else Pending(inputs)
+
+    @property
+    def seconds(self) -> float | None:
+        """About what a certificate on the device takes; None where the CPU's is used."""
+        if self._module is None or self._checksums is None:
+            return None
+        return float(self._module.seconds(self._problem))
 
     def certify(self, solution: Solution, heard: Callable[[float], None]) -> Certificate:
         """Recompute the proof.
@@ -42,6 +52,66 @@ class Certifier:
             return found
         except MemoryError:  # CuPy's is one
             return None
+
+
+def disagreement(device: Certificate, cpu: Certificate, maximize: bool) -> list[str]:
+    """Where the CPU's certificate of an answer contradicts the device's, in sentences; empty where it does not.
+
+    Both are proofs, so both may be true and differ by rounding: objectives by CLOSE of themselves and by the larger
+    gap, which is stated anyway, and words by gaps that are near each other. A bound beyond the other's objective,
+    another word, or an answer that is none is a contradiction.
+    """
+    found = []
+    if not cpu.holds:
+        found.append(f"the CPU refutes the answer: {cpu.proved}")
+    near = _near(device.objective, device.gap_abs, cpu.gap_abs)
+    if cpu.termination is not None and not near:
+        found.append(f"by the CPU the answer has earned {cpu.termination.value} alone")
+    found += _problems_apart(device.facts.get("problems", {}), cpu.facts.get("problems", {}))
+    here, there = device.objective, cpu.objective
+    if (here is None) != (there is None):
+        found.append(f"the objective is {here} by the device and {there} by the CPU")
+    if here is not None and there is not None:
+        exact = isinstance(here, int) and isinstance(there, int)
+        allowed = 0 if exact else CLOSE * max(abs(here), abs(there)) + max(device.gap_abs or 0, cpu.gap_abs or 0)
+        if abs(here - there) > allowed:
+            found.append(f"the objective is {here!r} by the device and {there!r} by the CPU")
+    sign = -1 if maximize else 1
+    for bound, objective, whose in ((device.bound, there, "device"), (cpu.bound, here, "CPU")):
+        if bound is None or objective is None:
+            continue
+        # A plan that misses its balanced sides by rounding may cost a little less than the best that does not.
+        exact = isinstance(bound, int) and isinstance(objective, int)
+        if sign * (bound - objective) > (0 if exact else CLOSE * abs(objective)):
+            found.append(f"the {whose}'s bound {bound!r} is beyond the objective {objective!r}")
+    return found
+
+
+def _near(objective: Number | None, gap: Number | None, other: Number | None) -> bool:
+    """Whether two gaps of one answer in floats differ by rounding alone."""
+    if objective is None or gap is None or other is None or isinstance(objective, int):
+        return gap == other
+    return abs(gap - other) <= CLOSE * abs(objective)
+
+
+def _problems_apart(device: Mapping[str, Any], cpu: Mapping[str, Any]) -> list[str]:
+    """Problems of a batch that ended otherwise, by another gap."""
+    if device.keys() != cpu.keys() or len(device.get("terminations", ())) != len(cpu.get("terminations", ())):
+        return [f"problems are told of as {sorted(device)} by the device and {sorted(cpu)} by the CPU"]
+    listed = (device.get(name, ()) for name in ("terminations", "objectives", "gaps"))
+    others = (cpu.get(name, ()) for name in ("terminations", "gaps"))
+    return [
+        f"problem {k} ended {word} by the device and {other} by the CPU"
+        for k, (word, objective, gap, other, other_gap) in enumerate(zip(*listed, *others, strict=True))
+        if word != other and not _near(objective, gap, other_gap)
+    ]
+
+
+def certify_small(card: Solver, problem: Any, solution: Solution) -> None:
+    """Compile what certifies answers of this form on the device, however small this one is."""
+    module = _module_of(card)
+    if module is not None and module.suits(problem):
+        module.certify(problem, solution, Pending(module.arrays(problem)))
 
 
 def _module_of(card: Solver) -> Any:

@@ -57,7 +57,8 @@ def solve_and_prove(
         with _Spent(spent, "certify", deadline):
             return safely(lambda: there.certify(found, deadline.advance))  # type: ignore[no-any-return]
 
-    deadline.reserve(needs.certify_seconds + needs.first_seconds)  # what is stopped has yet to be made an answer
+    certify_s = needs.certify_seconds if there.seconds is None else min(there.seconds, needs.certify_seconds)
+    deadline.reserve(certify_s + needs.first_seconds)  # what is stopped has yet to be made an answer
     with _Spent(spent, "solve", deadline):
         solution: Solution = safely(lambda: card.solve(problem, options, deadline, device))
     certificate = certified(solution)

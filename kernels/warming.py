@@ -12,6 +12,7 @@ import numpy as np
 
 from kernels.card import Device, Solver
 from kernels.deadline import Deadline
+from kernels.on_device import certify_small
 from kernels.problems import Array, Csr, InvalidProblem
 
 DTYPES = (np.float64, np.int64, np.float32, np.int32)
@@ -20,6 +21,7 @@ STOPPED_AFTER = (0, 1, 2, 3, 5, 8)
 """Looks at the deadline: what completes a stopped answer differs with how far the solve has come."""
 SIDE = 40
 BATCH = 3
+DIMENSION = 3
 
 
 def solve_each_form(card: Solver, device: Device) -> None:
@@ -32,7 +34,10 @@ def solve_each_form(card: Solver, device: Device) -> None:
             continue
         for looks in STOPPED_AFTER:
             card.solve(problem, options, _stopped_after(looks), device)
-        card.certify(problem, card.solve(problem, options, Deadline(SOLVE_S), device))
+        solution = card.solve(problem, options, Deadline(SOLVE_S), device)
+        card.certify(problem, solution)
+        if device == "gpu":
+            certify_small(card, problem, solution)
 
 
 def _stopped_after(looks: int) -> Deadline:
@@ -53,6 +58,8 @@ def variants(card: Solver) -> Iterator[dict[str, Array | Csr]]:
         yield {spec.name: stack for spec in main}
         if main[0].sparse:
             yield {main[0].name: _full(stack[0])}
+        if {"x", "y"} <= {spec.name for spec in card.inputs}:
+            yield {name: np.ascontiguousarray(stack[k, :, :DIMENSION]) for k, name in enumerate("xy")}
 
 
 def _cast(value: Any, dtype: Any) -> Array | Csr:

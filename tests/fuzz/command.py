@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     seed = random.SystemRandom().randrange(10**9) if args.seed is None else args.seed
     plan = Plan(seed, args.cases, args.seconds, tuple(args.solver.split(",")), args.device, args.jobs, args.limit,
                 not args.no_mutations, args.http)  # fmt: skip
-    print(f"seed {seed}, certificates {report.certificate_version()}", flush=True)
+    print(f"seed {seed}, certificates {report.certificate_version(args.device)}", flush=True)
     tally = Pool(plan).run(_heard())
     print(report.table(tally))
     kept = 0

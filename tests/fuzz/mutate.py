@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels import SOLVERS, Array, Solution, Termination
+from kernels import SOLVERS, Array, Device, Solution, Termination
+from kernels.on_device import Certifier
+from kernels.solution import unheard
 from tests.fuzz.case import Case
 from tests.fuzz.draw import Draw, Seeded, one_of
 from tests.fuzz.judge import Verdict, judge_answer
@@ -23,14 +25,14 @@ def mutants(case: Case, plan: Any, k: int) -> Iterator[tuple[str, Verdict | None
     draw = Seeded(plan.seed, 99, k)
     for _ in range(PER_CASE):
         what, solution = corrupted(draw, outcome.solution)
-        yield what, verdict_on(case, outcome.problem, solution)
+        yield what, verdict_on(case, outcome.problem, solution, plan.device)
 
 
-def verdict_on(case: Case, problem: Any, solution: Solution) -> Verdict | None:
+def verdict_on(case: Case, problem: Any, solution: Solution, device: Device = "cpu") -> Verdict | None:
     """What a certificate of a corrupted answer gets wrong; None when it refuses it or tells the truth about it."""
     try:
         with np.errstate(all="ignore"):
-            certificate = SOLVERS[case.solver].certify(problem, solution)
+            certificate = Certifier(SOLVERS[case.solver], problem, device).certify(solution, unheard)
     except Exception as error:
         return Verdict("raised", f"certify raised {type(error).__name__}: {error}")
     if not certificate.holds or (certificate.objective is None and certificate.bound is None):

@@ -1,5 +1,6 @@
 """Many processes, one share of the cases each; a process that hangs or dies is a finding, and is replaced."""
 
+import importlib
 import multiprocessing as mp
 import os
 import queue
@@ -135,6 +136,9 @@ def warm_up(plan: Plan) -> None:
     """Compile before anything is timed."""
     for solver in () if plan.url else plan.solvers:
         SOLVERS[solver].warm_up(plan.device)  # type: ignore[arg-type]
+        if plan.device == "gpu" and (module := SOLVERS[solver].device_certificate):
+            # However small a problem is, the device's certificate is asked first.
+            importlib.import_module(module).FEWEST = 0  # type: ignore[attr-defined]
 
 
 class Pool:

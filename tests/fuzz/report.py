@@ -21,17 +21,15 @@ ROOT = Path(__file__).parents[2]
 OUTCOMES = ("right", "turned away", "wrong", "misleading", "refused", "unshown", "slow")
 
 
-def certificate_version() -> str:
-    """A hash of the files that certify: counts may be added up over runs of one version.
-
-    The certificates on the device are not counted in: they say nothing of problems as small as the fuzzer's.
-    """
+def certificate_version(device: str = "cpu") -> str:
+    """A hash of the files that certify answers of a device: counts may be added up over runs of one version."""
     import kernels
 
     folder = Path(kernels.__file__).parent / "certificates"
     whole = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")) + sorted(folder.rglob("*.cu")):
-        if not {"exact", "gpu"} & set(path.relative_to(folder).parts):
+    others = {"exact"} if device.startswith("gpu") else {"exact", "gpu"}
+    for path in sorted(folder.rglob("*.py")) + sorted(folder.rglob("*.cu")) + sorted(folder.rglob("*.cuh")):
+        if not others & set(path.relative_to(folder).parts):
             whole.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     return whole.hexdigest()[:12]
 
@@ -47,7 +45,7 @@ def row(plan: Plan, tally: Tally) -> dict[str, Any]:
         "bench": "fuzz",
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "commit": _commit(),
-        "certificates": certificate_version(),
+        "certificates": certificate_version(plan.device),
         "device": plan.device + (" over http" if plan.url else ""),
         "machine": _machine(plan.device),
         "numpy": np.__version__,

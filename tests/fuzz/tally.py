@@ -43,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     args = parser.parse_args(argv)
     counts = added_up([line for path in args.rows for line in path.read_text().splitlines() if line.strip()])
     if not args.all:
-        counts = {key: sums for key, sums in counts.items() if key[1] == certificate_version()}
+        counts = {key: sums for key, sums in counts.items() if key[1] == certificate_version(key[0])}
     if args.into is None:
         print(table(counts))
         return 0

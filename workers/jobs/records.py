@@ -49,6 +49,10 @@ class Records:
         )
         return answer[0], answer[1]
 
+    def count(self, what: str, solver: str) -> None:
+        """Add one to a total that /metrics shows."""
+        self._redis.hincrby("allot:counts", f"{what}:{solver}", 1)
+
     def begin(self, job_id: str, execution: str, device: str) -> str:
         """Take the job for `execution`: "begun", or why not: "unknown", "ended", "fenced"."""
         return str(self._run("BEGIN", job_id, execution, time.time(), device))

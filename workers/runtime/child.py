@@ -17,6 +17,7 @@ from typing import Any
 from kernels import SOLVERS, Device, Solver, solve_each_form
 from workers.jobs.records import Records
 from workers.runtime import gpu_memory
+from workers.runtime.audit import Auditor
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
 from workers.runtime.process import die_with
@@ -54,7 +55,9 @@ def _bench(device: Device, settings: Settings) -> Bench:
         name, staging = gpu_memory.device_name(), gpu_memory.Staging(settings.pinned_bytes)
     else:
         name, staging = cpu_name(), None
-    return Bench(Records(redis), open_store(settings, redis), device, name, staging)
+    records, store = Records(redis), open_store(settings, redis)
+    auditor = Auditor(settings.audit_share, records, store) if device == "gpu" else None
+    return Bench(records, store, device, name, staging, auditor)
 
 
 def _warm_up(device: Device, wanted: list[str]) -> dict[str, str]:

@@ -36,6 +36,7 @@ class Settings:
         drain_s: how long running jobs may go on when the supervisor stops.
         pinned_bytes: page-locked memory of a GPU child for staging inputs.
         gpus_per_worker: GPUs that one worker owns; solvers that can spread a problem over several take them all.
+        audit_share: of the answers that a GPU certified, how many the CPU certifies again after they were answered.
     """
 
     redis_url: str = ""
@@ -61,6 +62,7 @@ class Settings:
     drain_s: float = 10.0
     pinned_bytes: int = 2048 * MIB
     gpus_per_worker: int = 1
+    audit_share: float = 0.01
 
     @classmethod
     def from_env(cls, environ: Mapping[str, str] | None = None) -> "Settings":
@@ -94,7 +96,7 @@ class Settings:
 def _parse(name: str, text: str) -> object:
     if name == "data_dir":
         return Path(text).expanduser().absolute()
-    if name.endswith("_s"):
+    if name.endswith(("_s", "_share")):
         return float(text)
     if name.startswith("max_") or name.endswith("_bytes") or name in ("attempts", "gpus_per_worker"):
         return int(text)

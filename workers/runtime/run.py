@@ -35,6 +35,7 @@ from workers.jobs.failure import Failure, failure
 from workers.jobs.job import State, StoreFull, Unavailable, UnknownBlob
 from workers.jobs.records import Records
 from workers.runtime import gpu_memory
+from workers.runtime.audit import Auditor
 from workers.runtime.watch import Watch, plain
 from workers.store.codec import InvalidUpload
 from workers.store.reference import names
@@ -79,6 +80,7 @@ class Bench:
     device: Device
     device_name: str
     staging: gpu_memory.Staging | None = None
+    auditor: Auditor | None = None
 
 
 @dataclass
@@ -111,6 +113,8 @@ def run(job_id: str, execution: str, bench: Bench) -> str:
         state, fields, document, digests = State.FAILED, {"error": _explained(error, record)}, None, []
     written = {name: value if isinstance(value, str) else _json(value) for name, value in fields.items()}
     done = outlast(lambda: bench.records.finish(job_id, execution, state, written, document, digests))
+    if bench.auditor is not None:
+        bench.auditor.answered(job_id, done)
     return "done" if done else "fenced"
 
 
@@ -145,6 +149,8 @@ def _work(
     if answer.solution.termination is Termination.STOPPED and answer.certificate.objective is None:
         return State.CANCELLED, {"timings_ms": answer.timings_ms}, None, []
     references, digests = _store(answer, record["owner"], bench.store, deadline)
+    if bench.auditor is not None:
+        bench.auditor.note(job_id, record, answer.solution, answer.certificate)
     answer.timings_ms["total"] = 1e3 * (time.time() - float(record["created_at"]))
     document = _document(job_id, record, answer, references, bench)
     fields = {

@@ -6,10 +6,12 @@ be certified. The bytes are taken as 64-bit words, little-endian, the last fille
     sum over words k of low(y) * high(y) mod 2^64,   y = word_k + key(k) mod 2^64,
 
 where low and high are the halves of 32 bits, and key(k) is spread over 64 bits from k mod KEYS, plus a multiple of an
-odd constant for each further KEYS words. Products of keyed halves are the universal hash NH: for random keys two
-different texts meet with a probability of about 2^-32, whatever they differ in (J. Black, S. Halevi, H. Krawczyk,
-T. Krovetz, P. Rogaway, "UMAC: fast and secure message authentication", CRYPTO 1999, theorem 4.2). These keys are fixed:
-that is enough against faults, and no defence against somebody who wants two texts to meet.
+odd constant for each further KEYS words. Products of keyed halves are the universal hash NH (J. Black, S. Halevi,
+H. Krawczyk, T. Krovetz, P. Rogaway, "UMAC: fast and secure message authentication", CRYPTO 1999, theorem 4.2), but for
+the carry between the halves. For random keys two given texts meet with a probability of at most 2^-31: take all but one
+differing word as given. If its low halves differ, at most one high half makes them meet, with and without a carry out
+of it; if they are alike, at most one low half does. These keys are fixed: that is enough against faults, and no defence
+against somebody who wants two texts to meet.
 """
 
 import functools
@@ -24,7 +26,7 @@ KEYS = 1 << 14
 STRIDE = 0x9E3779B97F4A7C15
 PIECE = KEYS * 8
 """Bytes worked on at a time: they and two more arrays of their size stay in a core's cache."""
-SHARE = 1 << 24
+SHARE = 1 << 21
 """Bytes from which a further thread is worth its start."""
 THREADS = max(1, min(8, (os.cpu_count() or 1) - 1))
 

@@ -14,9 +14,6 @@
 #define TINY_COST 0x1p-1060  // more than what underflow takes from 1024 squares
 #define SERIES 0.125
 
-#ifndef METRIC
-#define METRIC 0
-#endif
 enum { MATRIX, SQEUCLIDEAN, EUCLIDEAN, INNER };
 
 struct Bounds {
@@ -32,9 +29,9 @@ __device__ __forceinline__ double wider_up(double x) { return __fma_ru(fabs(x), 
 __device__ __forceinline__ double wider_down(double x) { return __fma_rd(fabs(x), -OFF, x); }
 
 // The cost between two points, from d coordinates: x[k * x_step], y[k * y_step].
-__device__ __forceinline__ Bounds cost_between(const double* __restrict__ x, long long x_step,
+__device__ __forceinline__ Bounds cost_between(int metric, const double* __restrict__ x, long long x_step,
                                                const double* __restrict__ y, long long y_step, int d) {
-    if (METRIC == INNER) {
+    if (metric == INNER) {
         double low = 0, high = 0;
         for (int k = 0; k < d; k++) {
             const double a = -__ldg(x + k * x_step), b = __ldg(y + k * y_step);
@@ -51,7 +48,7 @@ __device__ __forceinline__ Bounds cost_between(const double* __restrict__ x, lon
     const double part = (d + 4) * 0x1p-53;
     const double high = __dadd_ru(__fma_ru(sum, part, sum), TINY_COST);
     const double low = fmax(__dsub_rd(__fma_rd(sum, -part, sum), TINY_COST), 0.0);
-    if (METRIC == EUCLIDEAN) return {__dsqrt_rd(low), __dsqrt_ru(high)};
+    if (metric == EUCLIDEAN) return {__dsqrt_rd(low), __dsqrt_ru(high)};
     return {low, high};
 }
 

@@ -20,6 +20,8 @@ from kernels.solution import Certificate, Number, Solution, Termination
 
 FEWEST = 1 << 16
 """Entries below which the CPU's certificate is there before a device has been told what to do."""
+NEXT_TO_NONE_S, ENTRIES_A_SECOND = 0.02, 1e9
+"""Of launches and copies back, and of a sweep: a tenth of what the slowest device reads."""
 OF_PAIRS, OF_DATA = 2.0**50, 1e-9
 """An optimum in floats leaves a gap of at most 1 / OF_PAIRS of its pairs' sizes, and OF_DATA of the objective."""
 MOST_GAP = 2.0**970
@@ -38,6 +40,11 @@ WORST = (
 def inputs(problem: Assignment) -> list[Array] | None:
     """`arrays`, where the problem is large enough; None where the CPU's certificate is to be used."""
     return arrays(problem) if suits(problem) and arrays(problem)[0].size >= FEWEST else None
+
+
+def seconds(problem: Assignment) -> float:
+    """About what a certificate takes at most, on any device that is in use."""
+    return NEXT_TO_NONE_S + arrays(problem)[0].size / ENTRIES_A_SECOND
 
 
 def suits(problem: Assignment) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 
 from kernels.certificates.gpu.checksum import Pending
 from kernels.certificates.gpu.gpu_arrays import compare, on_device
-from kernels.certificates.gpu.gpu_assignment import FEWEST, closes
+from kernels.certificates.gpu.gpu_assignment import ENTRIES_A_SECOND, FEWEST, NEXT_TO_NONE_S, closes
 from kernels.certificates.gpu.gpu_lines import Lines, Weighed, weigh
 from kernels.certificates.gpu.outward import difference_up
 from kernels.problems import Array, Csr
@@ -29,6 +29,11 @@ EXACT_INTEGER = 2**53
 def inputs(problem: Auction) -> list[Array] | None:
     """`arrays`, where the problem is large enough; None where the CPU's certificate is to be used."""
     return arrays(problem) if suits(problem) and arrays(problem)[0].size >= FEWEST else None
+
+
+def seconds(problem: Auction) -> float:
+    """About what a certificate takes at most, on any device that is in use."""
+    return NEXT_TO_NONE_S + arrays(problem)[0].size / ENTRIES_A_SECOND
 
 
 def suits(problem: Auction) -> bool:

@@ -21,7 +21,7 @@ METRICS = {"sqeuclidean": 1, "euclidean": 2, "inner": 3}
 CTYPES = {"float64": "double", "float32": "float"}
 MOST_BATCH_BLOCKS = 65535
 
-NUMBERS = ("batch", "m", "n", "dim", "product", "rests", "plan", "pieces", "piece", "padding")
+NUMBERS = ("batch", "m", "n", "dim", "metric", "product", "rests", "plan", "pieces", "piece")
 REALS = ("reg", "unit_low", "unit_high", "r_a", "r_b")
 VECTORS = ("a", "b", "f", "g", "w", "v", "log_w", "log_v", "rest_a", "rest_b", "shown_a", "shown_b")
 PROBLEM = np.dtype(
@@ -79,8 +79,7 @@ class _Sweep:
         self.points = sides.problem.cost is None
         self.defines = (
             f"-DCOST={CTYPES[self.geometry[0].dtype.name]}",
-            f"-DPLAN={'double' if self.plan is None else CTYPES[self.plan.dtype.name]}",
-            f"-DMETRIC={METRICS[sides.problem.metric] if self.points else 0}",
+            f"-DPOINTS={int(self.points)}",
         )
         # One word for each checksum; they start at 0.
         self.totals = cupy.zeros(len(self.geometry), np.uint64)
@@ -123,9 +122,10 @@ class _Sweep:
             "m": self.m,
             "n": self.n,
             "dim": self.geometry[0].shape[1] if self.points else 0,
+            "metric": METRICS[problem.metric] if self.points else 0,
             "product": problem.reference == "product",
             "rests": self.vectors["rest_a"] is not None,
-            "plan": self.plan is not None,
+            "plan": 0 if self.plan is None else self.plan.dtype.itemsize,
             "reg": problem.reg,
             "unit_low": np.nextafter(inverse, 0.0),
             "unit_high": np.nextafter(inverse, np.inf),

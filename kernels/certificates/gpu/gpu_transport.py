@@ -10,11 +10,10 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
-import cupy
 import numpy as np
 
 from kernels.certificates.gpu.checksum import Pending
-from kernels.certificates.gpu.gpu_arrays import compare, on_device
+from kernels.certificates.gpu.gpu_arrays import compare, copied, on_device
 from kernels.certificates.gpu.gpu_sums import FACTS, Sides, Swept, sweep
 from kernels.certificates.gpu.outward import ratio_up, total
 from kernels.problems import Array, UnbalancedTransport
@@ -22,6 +21,8 @@ from kernels.solution import Certificate, Solution, Termination
 
 FEWEST = 1 << 16
 """Entries below which the CPU's certificate is there before a device has been told what to do."""
+NEXT_TO_NONE_S, ENTRIES_A_SECOND = 0.02, 1e9
+"""Of launches and copies back; of both sweeps, with the plan's way to the device."""
 REGS = (2.0**-64, 2.0**64)
 """Between which reg may lie, so that no product of its leaves float64."""
 LARGEST = 1e300
@@ -50,6 +51,13 @@ def inputs(problem: UnbalancedTransport) -> list[Array] | None:
     return arrays(problem) if entries >= FEWEST and suits(problem) else None
 
 
+def seconds(problem: UnbalancedTransport) -> float:
+    """About what a certificate takes at most, on a device that is fast at float64."""
+    dimension = 0 if problem.x is None else problem.x.shape[1]
+    entries = (problem.batch or 1) * problem.shape[0] * problem.shape[1]
+    return NEXT_TO_NONE_S + entries * (1 + dimension / 16) / ENTRIES_A_SECOND
+
+
 def suits(problem: UnbalancedTransport) -> bool:
     """Whether this certificate is for the problem."""
     return REGS[0] <= problem.reg <= REGS[1] and all(array.flags.c_contiguous for array in arrays(problem))
@@ -73,11 +81,12 @@ def certify(problem: UnbalancedTransport, solution: Solution, checksums: Pending
         return None
     plan = solution.arrays.get("plan")
     geometry = [on_device(array, solution) for array in arrays(problem)]
-    swept = sweep(Sides(problem, vectors, geometry, None if plan is None else cupy.asarray(plan, order="C")))
+    swept = sweep(Sides(problem, vectors, geometry, None if plan is None else copied(np.ascontiguousarray(plan))))
     compare(arrays(problem), swept.checksums, checksums)
     if swept.bad.any() or not np.isfinite(swept.facts[:, : FACTS.index("shown_a")]).all():
         return None
-    tolerance = float(solution.facts.get("tolerance", 0.0))
+    told = solution.facts.get("tolerance")
+    tolerance = float(told) if isinstance(told, int | float) and math.isfinite(told) else 0.0
     implicit = plan is None
     parts = [_part(problem, row, claim, tolerance, implicit) for row, claim in zip(swept.facts, claims, strict=True)]
     return _certificate(problem, solution, swept, [part for part in parts if part is not None])
@@ -86,16 +95,22 @@ def certify(problem: UnbalancedTransport, solution: Solution, checksums: Pending
 def _claims(problem: UnbalancedTransport, solution: Solution) -> list[Termination] | None:
     """The word of each problem; None where the answer has a form that is the CPU's."""
     answer, lead = solution.arrays, problem.a.shape[:-1]
+    if any(not isinstance(array, np.ndarray) or array.dtype.kind not in "fiu" for array in answer.values()):
+        return None
     plan, columns = answer.get("plan"), answer.get("top_columns")
     if plan is not None and (plan.shape != (*lead, *problem.shape) or plan.dtype not in (np.float32, np.float64)):
         return None
-    if (columns is not None and columns.shape[-1] > 0) or any(name in answer for name in BESIDE):
+    if (columns is not None and columns.size) or any(name in answer for name in BESIDE):
         return None
     if ("rest_a" in answer) != ("rest_b" in answer) or ("rest_a" in answer and (plan is not None or lead)):
         return None
     count = problem.batch or 1
-    claims = [Termination(word) for word in solution.facts.get("terminations", [solution.termination] * count)]
-    return None if Termination.INFEASIBLE in claims or len(claims) != count else claims
+    told = solution.facts.get("terminations", [solution.termination] * count)
+    words = {word.value: word for word in Termination}
+    if len(told) != count or not all(word in words for word in told):
+        return None
+    claims = [words[word] for word in told]
+    return None if Termination.INFEASIBLE in claims else claims
 
 
 def _vectors(problem: UnbalancedTransport, answer: dict[str, Array]) -> dict[str, Array | None] | None:

@@ -22,7 +22,7 @@
 // buffer       shape                       type     written by
 // cost         batch, m, n                 COST     -              matrices
 // x, y         dim, m; dim, n              double   lay_out_points points
-// plan         batch, m, n                 PLAN     -              or null
+// plan         batch, m, n                 float32  -              or float64, or null
 // f, w, log_w  batch, m                    double   -              g, v, log_v: batch, n
 // row_parts    ROW_SUMS, batch, pieces, m  double   sums_of_rows
 // col_parts    2, batch, pieces, n         double   sums_of_columns
@@ -37,29 +37,23 @@
 #ifndef COST
 #define COST double
 #endif
-#ifndef PLAN
-#define PLAN double
+#ifndef POINTS
+#define POINTS 0
 #endif
 typedef COST cost_t;
-typedef PLAN plan_t;
 #define PER_WORD ((int)(8 / sizeof(cost_t)))
 #define BLOCK 256
 #define COLUMNS 128
 #define SETTLERS 512
 #define INSIDE 32  // terms that a thread adds up before it adds them to the others
-#if METRIC == 0
-#define ROWS 1
-#else
-#define ROWS 4  // of a warp: each point y_j is read once for them
-#endif
+#define ROWS (POINTS ? 4 : 1)  // of a warp: each point y_j is read once for them
 
 enum { Q_LOW, Q_HIGH, P_LOW, P_HIGH, PHI, ROW_SUMS };
 enum { PRIMAL, DUAL, PRICE, RESIDUAL, APART_A, APART_B, MASS_A, MASS_B, MASS, LARGEST_F, LARGEST_G, LOSS,
        SHOWN_A, SHOWN_B, FACTS };
 
 struct Problem {
-    int batch, m, n, dim, product, rests, plan, pieces, piece;
-    int padding;
+    int batch, m, n, dim, metric, product, rests, plan, pieces, piece;  // plan: bytes of an entry, 0 for none
     double reg, unit_low, unit_high, r_a, r_b;  // r: inf where the side is balanced
     const void* cost;
     const void* plan_array;
@@ -119,7 +113,8 @@ __device__ __forceinline__ void take(const Problem& s, RowSums& sums, long long 
 }
 
 __device__ __forceinline__ double plan_at(const Problem& s, long long at) {
-    return s.plan ? as_double(((const plan_t*)s.plan_array)[at]) : 0;
+    if (s.plan == 8) return ((const double*)s.plan_array)[at];
+    return s.plan ? as_double(((const float*)s.plan_array)[at]) : 0;
 }
 
 __device__ void write_row(const Problem& s, RowSums& sums, int k, int piece, int row, double* parts, int* bad) {
@@ -148,7 +143,7 @@ sums_of_rows(Problem s, double* parts, int* bad, word_t* total) {
         const long long i0 = (long long)k * s.m + (long long)group * ROWS, j0 = (long long)k * s.n;
         const int first = piece * s.piece, last = first + s.piece < s.n ? first + s.piece : s.n;
         RowSums sums[ROWS];
-#if METRIC == 0
+#if !POINTS
         const long long begin = i0 * s.n, from = begin + first, to = begin + last;
         const word_t n_bytes = (word_t)s.batch * s.m * s.n * sizeof(cost_t);
         for (long long at = from / PER_WORD + lane; at * PER_WORD < to; at += WARP) {
@@ -167,7 +162,7 @@ sums_of_rows(Problem s, double* parts, int* bad, word_t* total) {
             for (int r = 0; r < ROWS; r++) {
                 const long long row = (long long)group * ROWS + r;
                 if (row >= s.m) continue;
-                const Bounds c = cost_between(s.x + row, s.m, s.y + j, s.n, s.dim);
+                const Bounds c = cost_between(s.metric, s.x + row, s.m, s.y + j, s.n, s.dim);
                 take(s, sums[r], row, j, c, plan_at(s, row * s.n + j));
             }
 #endif
@@ -199,11 +194,11 @@ sums_of_columns(Problem s, double* parts) {
                 }
                 const double w = __ldg(s.w + i0 + i);
                 if (w == 0 || v == 0) continue;
-#if METRIC == 0
+#if !POINTS
                 const double x = as_double(__ldg((const cost_t*)s.cost + at));
                 const Bounds c = {x, x};
 #else
-                const Bounds c = cost_between(s.x + i, s.m, s.y + j, s.n, s.dim);
+                const Bounds c = cost_between(s.metric, s.x + i, s.m, s.y + j, s.n, s.dim);
 #endif
                 const Exponential e = exponential(__ldg(s.f + i0 + i), g, c, {s.unit_low, s.unit_high});
                 inner_low = __fma_rd(e.low, w, inner_low);

@@ -32,12 +32,12 @@ def _one(inputs: Any, case: Case, claim: Claim, arrays: Mapping[str, Array]) -> 
     with localcontext(transport.DIGITS):
         problem = transport.Problem(inputs, case.options)
     exact = [strength is None for strength in problem.strengths]
-    feasible = _feasible(problem, *exact, to_the_last=True)
+    feasible = _feasible(problem, exact, to_the_last=True)
     if claim.termination == "infeasible":
         if feasible:
             yield "wrong", "infeasible, it says; a plan exists"
         return
-    if claim.termination in ("gap_reached", "optimal") and not _feasible(problem, *exact, to_the_last=False):
+    if claim.termination in ("gap_reached", "optimal") and not _feasible(problem, exact, to_the_last=False):
         yield "wrong", f"{claim.termination}, it says; no plan exists"
     if feasible and claim.objective is None and claim.termination not in PARTIAL:
         yield "refused", f"{claim.termination}, and no objective where a plan exists"
@@ -48,10 +48,10 @@ def _one(inputs: Any, case: Case, claim: Claim, arrays: Mapping[str, Array]) -> 
         yield from _sides(problem, arrays["plan"])
 
 
-def _feasible(problem: transport.Problem, exact_a: bool, exact_b: bool, to_the_last: bool) -> bool:
+def _feasible(problem: transport.Problem, exact: list[bool], to_the_last: bool) -> bool:
     a, b = ([Fraction(x) for x in side] for side in (problem.a, problem.b))
     allowed = [[problem.cost(i, j) is not None for j in range(len(b))] for i in range(len(a))]
-    return oracles.can_be_carried(a, b, allowed, exact_a, exact_b, to_the_last)
+    return oracles.can_be_carried(a, b, allowed, exact[0], exact[1], to_the_last)
 
 
 def _sides(problem: transport.Problem, plan: Array) -> Iterator[tuple[str, str]]:

@@ -1,9 +1,11 @@
 """The certificate of transport on the device (`uot`): matrices and points, one problem or a batch.
 
 The primal value of the returned plan is rounded up, the dual value of its potentials down, as in the CPU's certificate.
-It says nothing (None) of infeasible problems, of plans with single entries beside their potentials, of lists of the
-largest entries, of potentials that are no numbers or cost the primal value its digits, of a reg far from 1, and where a
-plan is none or a claimed word is not earned: there the CPU's certificate, which has finer means, has the word.
+It says nothing (None) of infeasible problems, of plans with single entries beside their potentials, of plans that
+follow from potentials where a balanced side meets forbidden entries (there may be no plan, and then potentials grow
+without end, and with them what passes for rounding), of lists of the largest entries, of potentials that are no
+numbers or cost the primal value its digits, of a reg far from 1, and where a plan is none or a claimed word is not
+earned: there the CPU's certificate, which has finer means, has the word.
 """
 
 import math
@@ -85,9 +87,12 @@ def certify(problem: UnbalancedTransport, solution: Solution, checksums: Pending
     compare(arrays(problem), swept.checksums, checksums)
     if swept.bad.any() or not np.isfinite(swept.facts[:, : FACTS.index("shown_a")]).all():
         return None
+    implicit = plan is None
+    balanced = problem.cost is not None and any(map(math.isinf, problem.reg_m))
+    if implicit and balanced and math.isinf(float(geometry[0].max())):
+        return None
     told = solution.facts.get("tolerance")
     tolerance = float(told) if isinstance(told, int | float) and math.isfinite(told) else 0.0
-    implicit = plan is None
     parts = [_part(problem, row, claim, tolerance, implicit) for row, claim in zip(swept.facts, claims, strict=True)]
     return _certificate(problem, solution, swept, [part for part in parts if part is not None])
 
@@ -160,10 +165,10 @@ def _part(
     size = max(abs(facts["primal"]), problem.reg * facts["mass"])
     if not _settled(problem, facts, implicit) or not facts["loss"] <= LOST * size:
         return None
-    gap = total([facts["primal"], -facts["dual"], facts["price"]], 1)
-    if gap is None:
+    gap, lack = total([facts["primal"], -facts["dual"], facts["price"]], 1), total([facts["dual"], -facts["primal"]], 1)
+    if gap is None or lack is None:
         return None
-    gap = max(0.0, gap)
+    gap = max(0.0, gap, lack)  # an objective below the bound is that of a plan that breaks a balanced side
     relative = ratio_up(gap, max(abs(facts["primal"]), abs(facts["dual"])))
     reached = relative <= tolerance
     if claim in CLAIMS and not reached:

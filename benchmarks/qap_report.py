@@ -65,7 +65,7 @@ def plot_curves(runs: dict[str, list[dict[str, Any]]]) -> None:
 
 
 def plot_figures(rows: list[dict[str, Any]]) -> None:
-    """The seed report's sensitivity figures."""
+    """The sensitivity figures of Novoa and Qasem (2019)."""
     figure, panels = plt.subplots(1, len(PANELS), figsize=(14, 3))
     for axes, (part, x, label, y, title) in zip(panels, PANELS, strict=True):
         for name in sorted({row["instance"] for row in rows if row["part"] == part}):

@@ -192,8 +192,8 @@ CUDA = [path for path in sorted((ROOT / "kernels").rglob("*.*")) if path.suffix 
 
 def kernel_bodies(text: str) -> Iterator[tuple[str, int]]:
     """Name and lines of each `__global__` function's body."""
-    code = re.sub(r"//[^\n]*", "", text)
-    for found in re.finditer(r"__global__(?:[^;{(]|__launch_bounds__\([^)]*\))*?(\w+)\s*\([^;{]*\)\s*\{", code):
+    code = re.sub(r"//[^\n]*|__launch_bounds__\([^\n)]*\)", "", text)
+    for found in re.finditer(r"__global__[^;{(]*?(\w+)\s*\([^;{]*\)\s*\{", code):
         depth, at = 1, found.end()
         while depth:
             depth += {"{": 1, "}": -1}.get(code[at], 0)

@@ -5,6 +5,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo [cuda])
 
+TYPED := app workers kernels client/allot_client tests benchmarks examples
+
 # with their arguments behind commas
 GPU_BENCHES := lap_gpu,--large lap_systems lap_crossover auction,--device,gpu \
 	uot_gpu,float32,float16,log,points,batch,gap,map uot_multi_gpu qap,--device,gpu
@@ -32,11 +34,11 @@ serve: install ## run API, workers and (unless ALLOT_REDIS_URL is set) Redis in 
 	$(BIN)/allot serve
 
 test: $(VENV)/dev ## lint, type-check and run every test that this machine can
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy app workers kernels client/allot_client tests
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(TYPED)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(VENV)/dev ## lint and types only
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy app workers kernels client/allot_client tests
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(TYPED)
 
 wheel: ## build the wheel, install it bare with the newest releases that it allows, and run a job
 	$(PYTHON) -m tests.wheel

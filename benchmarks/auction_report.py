@@ -7,6 +7,8 @@ draws docs/images/auction_*.svg.
 import argparse
 from typing import Any
 
+import numpy as np
+
 from benchmarks.pages import save, table
 from benchmarks.rows import read
 
@@ -165,11 +167,12 @@ def plots(rows: list[dict[str, Any]]) -> None:
     axis.legend()
     save(figure, "auction_bidders")
     figure, axis = plt.subplots(figsize=(4.5, 3.2), layout="constrained")
-    values = sorted({row["asked_epsilon"] for row in rows if row["part"] == "epsilon" and row["asked_epsilon"]})
-    if values:
-        found = [last(rows, part="epsilon", asked_epsilon=value) or {} for value in values]
-        axis.plot(values, [row.get("rounds") for row in found], "o-", label="rounds")
-        axis.plot(values, [max(row.get("gap_abs", 0), 0.5) for row in found], "s--", label="true gap (0 drawn at 0.5)")
+    given = {row["asked_epsilon"] for row in rows if row["part"] == "epsilon" and row["asked_epsilon"]}
+    epsilons: list[float] = sorted(given)
+    if epsilons:
+        at: list[dict[str, Any]] = [last(rows, part="epsilon", asked_epsilon=value) or {} for value in epsilons]
+        axis.plot(epsilons, [row.get("rounds", np.nan) for row in at], "o-", label="rounds")
+        axis.plot(epsilons, [max(row.get("gap_abs", 0), 0.5) for row in at], "s--", label="true gap (0 drawn at 0.5)")
         axis.set(xscale="log", yscale="log", xlabel="epsilon", title="n = 2458, dense")
         axis.legend()
     save(figure, "auction_epsilon")

@@ -185,7 +185,7 @@ def put_into(page: Path, printed: str) -> None:
     text = page.read_text()
     for found in re.finditer(r"^[^|\n].*$" + tables, printed, re.MULTILINE):
         new, sentence = found[0], re.escape(found[0].splitlines()[0])
-        text, count = re.subn(sentence + tables, lambda _, new=new: new, text)
+        text, count = re.subn(sentence + tables, new.replace("\\", r"\\"), text)
         assert count == 1, f"{page} has {count} tables below: {found[0].splitlines()[0]}"
     page.write_text(text)
 

@@ -22,6 +22,7 @@ from benchmarks.uot_checks import error, instance
 from kernels import cuda
 from kernels.deadline import Deadline
 from kernels.problems import UnbalancedTransport
+from kernels.problems.arrays import Array
 from kernels.uot import TransportOptions, gpu_dense
 from kernels.uot import gpu_launch as on
 from kernels.uot.course import Run
@@ -49,7 +50,7 @@ def microseconds(work: Callable[[], Any], count: int, repeats: int = 3) -> float
         end.record()
         end.synchronize()
         times.append(cp.cuda.get_elapsed_time(start, end) * 1e3 / count)
-    return statistics.median(times)
+    return float(statistics.median(times))
 
 
 def geometries(problem: UnbalancedTransport, method: str, storage: str, count: int) -> list[Geometry]:
@@ -182,9 +183,10 @@ def to_gap(problem: UnbalancedTransport) -> tuple[float, int, float, float]:
     def work() -> Run:
         g, sweeps = cp.zeros(dense.n), 0
         for value in stages:
-            run = gpu_dense._stage(dense, options, Deadline(), value, g, 5000, value == stages[-1])
+            run = gpu_dense._stage(dense, options, Deadline(), value, g, 5000, value == stages[-1], sweeps)
             assert run is not None
             g, sweeps = run.g, sweeps + run.iterations
+        assert run is not None
         return replace(run, iterations=sweeps)
 
     run = work()
@@ -225,8 +227,10 @@ def bench_peers(rows: Rows, cases: list[tuple[int, float, float]], limit_s: floa
     for n, reg, reg_m in cases:
         problem = instance(n, reg, reg_m)
         assert problem.cost is not None
-        on_host = replace(problem, cost=problem.cost.get())
-        wanted = uot.exact_plan(on_host.cost, on_host.a, on_host.b, reg, reg_m)
+        on_device: Any = problem.cost
+        cost: Array = on_device.get()
+        on_host = replace(problem, cost=cost)
+        wanted = uot.exact_plan(cost, on_host.a, on_host.b, reg, reg_m)
         compare = functools.partial(uot.error, wanted=wanted)
         if (reg, reg_m) == (0.05, 1.0):
             ours = {}

@@ -4,6 +4,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -214,3 +215,35 @@ def test_every_kernel_is_measured() -> None:
     for path in CUDA:
         code = re.sub(r"//[^\n]*", "", path.read_text())
         assert len(list(kernel_bodies(code))) == code.count("__global__"), path.name
+
+
+def test_every_source_is_in_the_wheel() -> None:
+    """Kernels are compiled from their text: a source that package-data leaves out is missing once installed."""
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["kernels"]
+    packed = {path for pattern in patterns for path in (ROOT / "kernels").glob(pattern)}
+    assert set(CUDA) <= packed
+
+
+def test_kernels_import_no_circle() -> None:
+    """Imports at the top of a file, as they run when it is loaded; those inside functions wait until all is loaded."""
+    needs = {module_of(path): set(loaded(path)) & set(map(module_of, files("kernels"))) for path in files("kernels")}
+    settled: set[str] = set()
+    while ready := {name for name in needs.keys() - settled if needs[name] <= settled}:
+        settled |= ready
+    assert not needs.keys() - settled
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def loaded(path: Path) -> Iterator[str]:
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for name in node.names:
+                inner = f"{node.module}.{name.name}"
+                is_module = (ROOT / inner.replace(".", "/")).with_suffix(".py").exists()
+                is_package = (ROOT / inner.replace(".", "/") / "__init__.py").exists()
+                yield inner if is_module or is_package else node.module

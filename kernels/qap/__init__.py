@@ -62,7 +62,7 @@ def _build(inputs: Inputs, options: QapOptions) -> QuadraticAssignment:
     return quadratic_assignment(inputs, fixed=options.fixed, best_known=options.best_known)
 
 
-CARD = Solver(
+CARD = Solver[QuadraticAssignment, QapOptions](
     name="qap",
     summary="Quadratic assignment with a lower bound.",
     inputs=(

@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.auction_graphs import KEPT, few_edges, many_edges, uniform
-from benchmarks.rows import Rows, alternate
+from benchmarks.rows import Rows, alternate, on_gpu
 from kernels import SOLVERS, Array, Certificate, Csr, Deadline, Inputs, Solution
 from kernels.auction import AuctionOptions
 
@@ -253,9 +253,10 @@ def main() -> None:
     parser.add_argument("--edges", type=int, default=1_000_000_000)
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--keep", type=Path, help="a folder for generated graphs, read there the next time")
-    parser.add_argument("--name", default="auction", help="results go to benchmarks/results/<name>.jsonl")
+    parser.add_argument("--name", help="of benchmarks/results/<name>.jsonl; default: auction_cpu, or the GPU's")
     given = parser.parse_args()
-    rows, device, repeats = Rows(given.name), given.device, given.repeats
+    name = given.name or (on_gpu("auction") if given.device == "gpu" else "auction_cpu")
+    rows, device, repeats = Rows(name), given.device, given.repeats
     sizes, densities = [int(n) for n in given.sizes.split(",")], [float(d) for d in given.densities.split(",")]
     KEPT.extend([given.keep] if given.keep else [])
     parts = given.parts.split(",")

@@ -1,7 +1,7 @@
 """Unbalanced transport on one GPU: microseconds a sweep, share of the read bandwidth, time to a certified gap, memory.
 
     python -m benchmarks.uot_gpu float32 float16 log gap points batch map [--sizes 8192 10240] [--cuts 3]
-    python -m benchmarks.uot_gpu peers --sizes 1024 4096    # OTT-JAX and GeomLoss, to uot_peers_h200.jsonl
+    python -m benchmarks.uot_gpu peers --sizes 1024 4096    # OTT-JAX and GeomLoss, to uot_peers_<gpu>.jsonl
 
 Every row is checked against float64 on the same data before it is timed: a row whose plan is wrong has no time.
 """
@@ -17,7 +17,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from benchmarks.rows import READ_BYTES_PER_S, Rows
+from benchmarks.rows import READ_BYTES_PER_S, Rows, on_gpu
 from benchmarks.uot_checks import error, instance
 from kernels import cuda
 from kernels.deadline import Deadline
@@ -267,7 +267,7 @@ def main() -> None:
     parser.add_argument("--cuts", type=int, default=1, help="how many geometries of a sweep to measure")
     parser.add_argument("--limit-s", type=float, default=5.0, help="peers: of one of their runs")
     chosen = parser.parse_args()
-    rows = Rows("uot_h200")
+    rows = Rows(on_gpu("uot"))
     for part in chosen.parts:
         if part in ("float32", "float16"):
             bench_sweeps(rows, [("fused", part, n) for n in chosen.sizes], chosen.cuts)
@@ -280,7 +280,7 @@ def main() -> None:
     if "gap" in chosen.parts:
         bench_gap(rows, [(n, *c) for n in chosen.sizes for c in PLAIN])
     if "peers" in chosen.parts:
-        bench_peers(Rows("uot_peers_h200"), [(n, *c) for n in chosen.sizes for c in PLAIN], chosen.limit_s)
+        bench_peers(Rows(on_gpu("uot_peers")), [(n, *c) for n in chosen.sizes for c in PLAIN], chosen.limit_s)
     if "map" in chosen.parts:
         bench_map(rows)
 

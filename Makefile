@@ -5,6 +5,10 @@ VENV := .venv
 BIN := $(VENV)/bin
 GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo [cuda])
 
+TOOLS := .venv-tools
+RESOLVE := $(TOOLS)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --no-header --no-annotate
+TYPED := app workers kernels client/allot_client tests benchmarks examples
+
 # with their arguments behind commas
 GPU_BENCHES := lap_gpu,--large lap_systems lap_crossover auction,--device,gpu \
 	uot_gpu,float32,float16,log,points,batch,gap,map uot_multi_gpu qap,--device,gpu
@@ -32,11 +36,11 @@ serve: install ## run API, workers and (unless ALLOT_REDIS_URL is set) Redis in 
 	$(BIN)/allot serve
 
 test: $(VENV)/dev ## lint, type-check and run every test that this machine can
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy app workers kernels client/allot_client tests
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(TYPED)
 	$(BIN)/python -m pytest -n 2 --dist loadfile
 
 check: $(VENV)/dev ## lint and types only
-	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy app workers kernels client/allot_client tests
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(TYPED)
 
 wheel: ## build the wheel, install it bare with the newest releases that it allows, and run a job
 	$(PYTHON) -m tests.wheel
@@ -53,4 +57,28 @@ bench: $(VENV)/dev ## every benchmark beside its peers, on the GPU too where the
 	for name in lap auction uot qap service; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 	$(if $(GPU),for run in $(GPU_BENCHES); do $(BIN)/python -m benchmarks.$$(echo $$run | tr , ' ') || exit 1; done)
 
-.PHONY: help install demo serve test check wheel fuzz sanitize bench
+coverage: $(VENV)/dev ## every test under coverage: the figure in percent, and htmlcov/
+	$(BIN)/python -m coverage erase
+	$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage combine --quiet
+	$(BIN)/python -m coverage html --quiet
+	$(BIN)/python -m coverage report --format=total
+
+$(TOOLS)/ready:
+	$(PYTHON) -m venv $(TOOLS)
+	$(TOOLS)/bin/python -m pip install --quiet build cyclonedx-bom uv
+	@touch $@
+
+update: $(TOOLS)/ready ## pin the newest versions that pyproject.toml allows: constraints.txt, requirements.lock
+	$(RESOLVE) --upgrade --all-extras --output-file constraints.txt
+	$(RESOLVE) --upgrade --extra dev --extra cuda --extra s3 --constraint constraints.txt --generate-hashes \
+		--output-file requirements.lock
+
+release: $(TOOLS)/ready ## wheels and sdists of service and client, and an SBOM, into dist/
+	rm -rf dist
+	$(TOOLS)/bin/python -m build --outdir dist .
+	$(TOOLS)/bin/python -m build --outdir dist client
+	$(TOOLS)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
+		--output-file dist/allot.cdx.json
+
+.PHONY: help install demo serve test check wheel fuzz sanitize bench coverage update release

@@ -24,27 +24,27 @@ from typing import Any
 import numpy as np
 
 from benchmarks.auction_graphs import KEPT, few_edges, many_edges, uniform
-from benchmarks.rows import Rows, alternate
-from kernels import SOLVERS, Array, Certificate, Csr, Deadline, Solution
+from benchmarks.rows import Rows, alternate, on_gpu
+from kernels import SOLVERS, Array, Certificate, Csr, Deadline, Inputs, Solution
 from kernels.auction import AuctionOptions
 
 AUCTION = SOLVERS["auction"]
 PARTS = ("targets", "paper", "peers", "bidders", "epsilon", "warm", "families", "large", "edges")
 
 
-def solve(graph: Any, device: Any, repeats: int, start: dict[str, Any] | None = None, **given: Any) -> dict[str, Any]:
+def solve(graph: Any, device: Any, repeats: int, start: Inputs | None = None, **given: Any) -> dict[str, Any]:
     """Median times, the counters, and what the certificate says of the last answer."""
     inputs = dict(graph) if isinstance(graph, dict) else {"benefit": graph}
     if "neighbours" in inputs:
         given["neighbours"] = inputs.pop("neighbours")
     options = AuctionOptions.model_validate(given)
-    inputs |= start or {}
+    inputs |= dict(start or {})
     problem = AUCTION.build(inputs, options)
     times: list[dict[str, float]] = []
     for _ in range(repeats):
-        start = time.perf_counter()
+        began = time.perf_counter()
         solution: Solution = AUCTION.solve(problem, options, Deadline(120), device)
-        total = (time.perf_counter() - start) * 1e3
+        total = (time.perf_counter() - began) * 1e3
         times.append({"solve": total} | solution.timings_ms)
     certificate: Certificate = AUCTION.certify(problem, solution)
     found: dict[str, Any] = {"ms": statistics.median(t["solve"] for t in times)}
@@ -151,7 +151,7 @@ def beside(rows: Rows, n: int, density: float) -> None:
 
 def paper(rows: Rows, device: str, n: int, density: float, repeats: int) -> None:
     """Tables 2 and 3: the paper's variants by rounds alone, no scaling and no paths; a size that it ran is run."""
-    alone = {"finish": "auction"}
+    alone: dict[str, Any] = {"finish": "auction"}
     variants: dict[str, dict[str, Any]] = {"deterministic": alone}
     if device == "gpu":
         variants |= {"any order": alone | {"deterministic": False}, "graph": alone | {"launch": "graph"}}
@@ -253,9 +253,10 @@ def main() -> None:
     parser.add_argument("--edges", type=int, default=1_000_000_000)
     parser.add_argument("--no-peers", action="store_true")
     parser.add_argument("--keep", type=Path, help="a folder for generated graphs, read there the next time")
-    parser.add_argument("--name", default="auction", help="results go to benchmarks/results/<name>.jsonl")
+    parser.add_argument("--name", help="of benchmarks/results/<name>.jsonl; default: auction_cpu, or the GPU's")
     given = parser.parse_args()
-    rows, device, repeats = Rows(given.name), given.device, given.repeats
+    name = given.name or (on_gpu("auction") if given.device == "gpu" else "auction_cpu")
+    rows, device, repeats = Rows(name), given.device, given.repeats
     sizes, densities = [int(n) for n in given.sizes.split(",")], [float(d) for d in given.densities.split(",")]
     KEPT.extend([given.keep] if given.keep else [])
     parts = given.parts.split(",")
@@ -269,7 +270,8 @@ def main() -> None:
     for density in densities:
         for n in sizes:
             for part in parts:
-                on_uniform.get(part, lambda n, d: None)(n, density)
+                if part in on_uniform:
+                    on_uniform[part](n, density)
     other: dict[str, Callable[[], None]] = {
         "bidders": lambda: bidders(rows, device),
         "epsilon": lambda: epsilon(rows, device, repeats),

@@ -23,7 +23,8 @@ def uniform(n: int, density: float, seed: int = 0) -> Array | Csr:
         assert isinstance(graph, Csr)
         return [graph.indptr, graph.indices, graph.values]
 
-    return Csr(*_kept([f"{name}-{k}.npy" for name in names for k in range(3)], parts), (n, n))
+    indptr, indices, values = _kept([f"{name}-{k}.npy" for name in names for k in range(3)], parts)
+    return Csr(indptr, indices, values, (n, n))
 
 
 def _kept(files: list[str], make: Callable[[], list[Array]]) -> list[Array]:
@@ -37,7 +38,8 @@ def _kept(files: list[str], make: Callable[[], list[Array]]) -> list[Array]:
 
 def _uniform(n: int, density: float, seed: int) -> Array | Csr:
     rng = np.random.default_rng([3, n, density < 1, *([seed] if seed else [])])
-    planted, blocks = rng.permutation(n), []
+    planted = rng.permutation(n)
+    blocks: list[tuple[Array, Array, Array]] = []
     for i in range(0, n, 1024):
         j = min(n, i + 1024)
         weight = rng.integers(1, 10001, (j - i, n), dtype=np.int32)

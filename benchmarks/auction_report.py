@@ -7,76 +7,21 @@ draws docs/images/auction_*.svg.
 import argparse
 from typing import Any
 
+import numpy as np
+
 from benchmarks.pages import save, table
-from benchmarks.rows import read
+from benchmarks.rows import published, read
 
 FINISHES = ("auto", "auction", "paths")
 SIZES = (500, 1108, 2458, 5451, 8117, 18000)
 PAPER_SIZES = (500, 744, 1108, 1650, 2458, 3660, 5451, 8117, 12087, 18000)
-# Milliseconds of the paper's own CUDA program (graph variant), measured on the same kind of machine (one H200, 16 Xeon
-# cores) on the same weights; None: over 30 s, or not run.
 PROGRAM: dict[tuple[float, str], tuple[str, list[float | None]]] = {
-    (1.0, "epsilon 1"): ("paper's program", [39, 82, 212, 218, 106, 328]),
-    (0.1, "epsilon 1"): ("paper's program", [104, 79, 387, 385, 470, 676]),
-    (1.0, "exact"): ("paper's program, epsilon 1/(n+1)", [207, 456, 5600, 15950, 31910, None]),
-    (0.1, "exact"): ("paper's program, epsilon 1/(n+1)", [241, 266, 2546, 14040, 3612, None]),
+    (run["density"], run["asked"]): (run["label"], run["ms"]) for run in published("auction_program")["runs"]
 }
-# The paper's tables 2 and 3 (GTX 960, means of three instances): milliseconds, then rounds, by PAPER_SIZES.
-PAPER: dict[tuple[float, str], dict[str, tuple[list[float], list[float]]]] = {
-    (1.0, "epsilon 1"): {
-        "any order": (
-            [85, 98, 65, 137, 148, 296, 207, 363, 452, 688],
-            [3177, 3507, 1980, 4426, 4257, 8935, 4466, 7676, 7031, 7145],
-        ),
-        "deterministic": (
-            [93, 112, 53, 144, 183, 355, 241, 371, 437, 781],
-            [3071, 3737, 1378, 4353, 5170, 10067, 5199, 7244, 5592, 8186],
-        ),
-        "graph": (
-            [74, 87, 58, 121, 124, 261, 173, 323, 369, 680],
-            [3164, 3572, 2027, 4487, 4169, 9235, 4374, 8458, 5681, 8259],
-        ),
-        "CPU": (
-            [21, 41, 51, 132, 254, 618, 838, 1784, 2886, 5541],
-            [3071, 3737, 1378, 4353, 5170, 10067, 5199, 7244, 5592, 8186],
-        ),
-    },
-    (0.1, "epsilon 1"): {
-        "any order": (
-            [117, 266, 320, 309, 335, 498, 609, 1376, 1400, 2229],
-            [4372, 9935, 11521, 10452, 10241, 14966, 15996, 37771, 32083, 41502],
-        ),
-        "deterministic": (
-            [129, 297, 333, 327, 367, 509, 694, 1358, 1548, 2220],
-            [4364, 9941, 11397, 10308, 10676, 13846, 17505, 35732, 33686, 37677],
-        ),
-        "graph": (
-            [101, 232, 287, 269, 291, 413, 496, 1087, 1137, 2022],
-            [4372, 9922, 11580, 10529, 10541, 14502, 15703, 36962, 30132, 42905],
-        ),
-        "CPU": (
-            [31, 94, 170, 288, 571, 1208, 2306, 5988, 9545, 18053],
-            [4364, 9941, 11397, 10308, 10676, 13846, 17505, 35732, 33686, 37677],
-        ),
-    },
-    (1.0, "1/(n+1)"): {
-        "any order": (
-            [333, 527, 257, 843, 2681, 14135],
-            [12983, 19939, 8744, 30854, 98342, 497157],
-        ),
-        "CPU": ([67, 155, 185, 635, 2368, 17722], [12974, 19108, 8699, 32172, 99424, 502452]),
-    },
-    (0.1, "1/(n+1)"): {
-        "any order": (
-            [236, 1001, 1396, 1467, 2050, 3278, 5707],
-            [8825, 39267, 50845, 51902, 71565, 110249, 177905],
-        ),
-        "CPU": (
-            [54, 283, 565, 1000, 2318, 5597, 12748],
-            [8774, 39119, 50865, 51203, 69787, 106652, 178896],
-        ),
-    },
-}
+PAPER: dict[tuple[float, str], dict[str, tuple[list[float], list[float]]]] = {}
+"""The paper's tables 2 and 3: milliseconds, then rounds, by PAPER_SIZES."""
+for run in published("auction_paper")["runs"]:
+    PAPER.setdefault((run["density"], run["asked"]), {})[run["variant"]] = run["ms"], run["rounds"]
 
 
 def last(rows: list[dict[str, Any]], **wanted: Any) -> dict[str, Any] | None:
@@ -165,11 +110,12 @@ def plots(rows: list[dict[str, Any]]) -> None:
     axis.legend()
     save(figure, "auction_bidders")
     figure, axis = plt.subplots(figsize=(4.5, 3.2), layout="constrained")
-    values = sorted({row["asked_epsilon"] for row in rows if row["part"] == "epsilon" and row["asked_epsilon"]})
-    if values:
-        found = [last(rows, part="epsilon", asked_epsilon=value) or {} for value in values]
-        axis.plot(values, [row.get("rounds") for row in found], "o-", label="rounds")
-        axis.plot(values, [max(row.get("gap_abs", 0), 0.5) for row in found], "s--", label="true gap (0 drawn at 0.5)")
+    given = {row["asked_epsilon"] for row in rows if row["part"] == "epsilon" and row["asked_epsilon"]}
+    epsilons: list[float] = sorted(given)
+    if epsilons:
+        at: list[dict[str, Any]] = [last(rows, part="epsilon", asked_epsilon=value) or {} for value in epsilons]
+        axis.plot(epsilons, [row.get("rounds", np.nan) for row in at], "o-", label="rounds")
+        axis.plot(epsilons, [max(row.get("gap_abs", 0), 0.5) for row in at], "s--", label="true gap (0 drawn at 0.5)")
         axis.set(xscale="log", yscale="log", xlabel="epsilon", title="n = 2458, dense")
         axis.legend()
     save(figure, "auction_epsilon")

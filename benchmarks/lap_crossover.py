@@ -13,7 +13,7 @@ import cupyx
 import numpy as np
 
 from benchmarks import instances
-from benchmarks.rows import Rows
+from benchmarks.rows import Rows, on_gpu
 from kernels import SOLVERS, Deadline, Device
 
 LAP = SOLVERS["lap"]
@@ -45,7 +45,7 @@ def whole_call(cost: Any, device: Device) -> tuple[float, bool]:
 
 def main() -> None:
     argparse.ArgumentParser(description=__doc__).parse_args()
-    rows = Rows("lap_crossover_h200")
+    rows = Rows(on_gpu("lap_crossover"))
     LAP.warm_up("cpu")
     LAP.warm_up("gpu")
     cases = [

@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks import instances
 from benchmarks.lap_report import PARTS
-from benchmarks.rows import READ_BYTES_PER_S, Rows
+from benchmarks.rows import READ_BYTES_PER_S, Rows, on_gpu
 from kernels.lap import gpu_monge, monge
 from kernels.lap.gpu_forest import Forest
 from kernels.lap.gpu_proof import prove
@@ -183,7 +183,7 @@ def main() -> None:
     parser.add_argument("--peer-processes", type=int, default=6)
     parser.add_argument("--large", action="store_true", help="n = 16384, 32768 and, in float32, 65536")
     arguments = parser.parse_args()
-    rows = Rows("lap_h200")
+    rows = Rows(on_gpu("lap"))
     sizes = [int(n) for n in arguments.sizes.split(",")]
     cases = [(family, n) for family in arguments.families.split(",") for n in sizes]
     with ProcessPoolExecutor(arguments.peer_processes, get_context("spawn")) as pool, ThreadPoolExecutor(4) as makers:

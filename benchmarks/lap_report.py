@@ -13,50 +13,9 @@ from typing import Any
 
 from benchmarks.instances import LAP_FAMILIES
 from benchmarks.pages import cell, save, table
-from benchmarks.rows import read
+from benchmarks.rows import published, read
 
 SIZES = (256, 512, 1024, 2048, 4096, 8192)
-# Milliseconds of published GPU solvers and of Algorithm 1015 with four threads, measured by us on the same kind of
-# machine (one H200, 16 Xeon cores) on the same instances; None: over 12 s, or not run.
-PEERS: dict[str, dict[int, dict[str, float | None]]] = {
-    "r01": {1024: {"HyLAC": 1.0, "RAFT": 7.2}, 4096: {"HyLAC": 2.3, "RAFT": 24}, 8192: {"HyLAC": 5.0, "RAFT": 54}},
-    "r1": {1024: {"HyLAC": 5.9, "RAFT": 55}, 4096: {"HyLAC": 18, "RAFT": 131}, 8192: {"HyLAC": 47, "RAFT": 256}},
-    "r10": {
-        1024: {"HyLAC": 19, "RAFT": 158, "Alg. 1015": 43},
-        4096: {"HyLAC": 76, "RAFT": 511, "Alg. 1015": 357},
-        8192: {"HyLAC": 179, "RAFT": 994, "Alg. 1015": 1804},
-    },
-    "u": {
-        256: {"HyLAC": 29, "RAFT": 150, "Alg. 1015": 7.3},
-        512: {"HyLAC": 66, "RAFT": 369, "Alg. 1015": 15},
-        1024: {"HyLAC": 166, "RAFT": 785, "Alg. 1015": 46},
-        2048: {"HyLAC": 455, "RAFT": 1951, "Alg. 1015": 119},
-        4096: {"HyLAC": 2001, "RAFT": 5598, "Alg. 1015": 422},
-        8192: {"HyLAC": 11890, "RAFT": 16150, "Alg. 1015": 1823},
-    },
-    "sqeuclid": {
-        1024: {"HyLAC": 505, "RAFT": 2166, "Alg. 1015": 68},
-        4096: {"HyLAC": 9271, "Alg. 1015": 882},
-        8192: {"Alg. 1015": 3481},
-    },
-    "euclid": {1024: {"HyLAC": 456, "RAFT": 2007, "Alg. 1015": 84}, 4096: {"HyLAC": 7046, "Alg. 1015": 1114}},
-    "clustered": {
-        1024: {"HyLAC": 537, "RAFT": 2233, "Alg. 1015": 106},
-        4096: {"HyLAC": 7075, "Alg. 1015": 1356},
-        8192: {"Alg. 1015": 4379},
-    },
-    "gene50": {
-        1024: {"HyLAC": 268, "RAFT": 1202, "Alg. 1015": 53},
-        4096: {"HyLAC": 3276, "RAFT": 7978, "Alg. 1015": 759},
-        8192: {"Alg. 1015": 2178},
-    },
-    "lowrank8": {1024: {"HyLAC": 1224, "RAFT": 5482, "Alg. 1015": 79}, 4096: {"Alg. 1015": 794}},
-    "powerlaw": {
-        1024: {"HyLAC": 146, "RAFT": 725, "Alg. 1015": 35},
-        4096: {"HyLAC": 452, "RAFT": 1950, "Alg. 1015": 320},
-    },
-    "product": {1024: {"Alg. 1015": 11}, 4096: {"Alg. 1015": 107}},
-}
 PARTS = ("sort", "reduce_columns", "bid", "grow", "bid_coarse", "grow_coarse", "bid_scaled", "grow_scaled")
 Row = dict[str, Any]
 
@@ -75,7 +34,8 @@ def answers(name: str) -> dict[tuple[str, int], Row]:
 
 def others(family: str, n: int, row: Row) -> dict[str, float]:
     """Every peer's time: the CPU peers of the same run, and those measured earlier."""
-    earlier = {name: ms for name, ms in PEERS.get(family, {}).get(n, {}).items() if ms is not None}
+    told = published("lap")["peers"].get(family, {}).get(str(n), {})
+    earlier = {name: ms for name, ms in told.items() if ms is not None}
     return {**row.get("peers_ms", {}), **earlier}
 
 
@@ -185,7 +145,7 @@ def put_into(page: Path, printed: str) -> None:
     text = page.read_text()
     for found in re.finditer(r"^[^|\n].*$" + tables, printed, re.MULTILINE):
         new, sentence = found[0], re.escape(found[0].splitlines()[0])
-        text, count = re.subn(sentence + tables, lambda _, new=new: new, text)
+        text, count = re.subn(sentence + tables, new.replace("\\", r"\\"), text)
         assert count == 1, f"{page} has {count} tables below: {found[0].splitlines()[0]}"
     page.write_text(text)
 

@@ -17,7 +17,7 @@ import cupy
 import numpy as np
 
 from benchmarks import instances
-from benchmarks.rows import Rows
+from benchmarks.rows import Rows, on_gpu, published
 from kernels import Deadline
 from kernels.lap import gpu_batched, gpu_hungarian, gpu_tree
 from kernels.lap.gpu_proof import named, prove_batch
@@ -27,14 +27,6 @@ SYSTEMS = (
     *((family, n) for family in ("r1", "r10", "r01") for n in (1024, 4096, 8192)),
     *((family, 1024) for family in ("sqeuclid", "clustered", "gene50", "lowrank8", "powerlaw")),
 )
-HYLAC_MS = {
-    ("u", 4096): 2001,
-    ("u", 8192): 11890,
-    ("r10", 4096): 76,
-    ("r10", 8192): 179,
-    ("r1", 8192): 47,
-    ("r01", 8192): 5,
-}
 ABLATION = (("u", 1024), ("u", 2048), ("u", 4096), ("r10", 4096), ("r10", 8192))
 BATCHES = ((1000, 64), (1000, 128), (100, 512))
 SPENT_MS = 1000.0
@@ -81,7 +73,8 @@ def single(rows: Rows, method: str, family: str, n: int, repeats: int, opt: int 
     system(method, cost[:64, :64].copy(), opt)  # compiles
     ms, first, (ended, answer, facts) = timed(lambda: system(method, cost, opt), repeats)
     holds, gap = check(cost, answer) if ended == "optimal" else (False, float("nan"))
-    peer = {"hylac_ms": HYLAC_MS[family, n]} if (family, n) in HYLAC_MS else {}
+    hylac = published("lap")["peers"].get(family, {}).get(str(n), {}).get("HyLAC")
+    peer = {} if hylac is None else {"hylac_ms": hylac}
     shared: dict[str, Any] = {"family": family, "n": n, "method": method, "ms": ms, "first_ms": first}
     rows.add(**shared, termination=str(ended), holds=holds, gap_abs=gap, **peer, **facts)
 
@@ -134,7 +127,7 @@ def main() -> None:
     parser.add_argument("--largest", type=int, default=8192)
     parser.add_argument("--out", type=Path, default=None)
     arguments = parser.parse_args()
-    rows, parts = Rows("lap_systems_h200", arguments.out), arguments.parts.split(",")
+    rows, parts = Rows(on_gpu("lap_systems"), arguments.out), arguments.parts.split(",")
     for count, n in BATCHES if "batched" in parts else ():
         for dtype in ("float32", "float64"):
             batched(rows, count, n, dtype, 9)

@@ -2,7 +2,7 @@
 
 Parts: curves (gap to best known against time), speed (exchanges per second), twoopt (6144 starts), bounds (time and
 value), proofs (branch and bound), peers (SciPy faq and 2opt, same run, CPU), cores (2-opt over CPU threads), threads /
-shared / neighbourhoods / starts / seeds (the seed report's figures 5 to 9, GPU). Instances are read from --data,
+shared / neighbourhoods / starts / seeds (figures 5 to 9 of Novoa and Qasem 2019, GPU). Instances are read from --data,
 $ALLOT_QAPLIB_DIR or ../shared/qaplib; rows say so when there are none. Every objective is recomputed in int64.
 """
 
@@ -113,7 +113,7 @@ def _one_core(problem: QuadraticAssignment) -> Any:
 
 
 def twoopt(rows: Rows, instances: dict[str, Any], device: Any) -> None:
-    """2-opt from 6144 random starts to local optima, the seed's experiment."""
+    """2-opt from 6144 random starts to local optima, the experiment of Novoa and Qasem (2019)."""
     for name, (problem, best) in instances.items():
         for repeat in range(2):  # the first compiles and tunes
             options = QapOptions(method="2opt", starts=6144, seed=repeat, bounds=(), rounds=1)
@@ -126,7 +126,7 @@ def twoopt(rows: Rows, instances: dict[str, Any], device: Any) -> None:
 
 
 def cores(rows: Rows, instances: dict[str, Any]) -> None:
-    """The seed report's comparison: 2-opt from as many starts on the CPU, over 1, 2, 4, ... threads."""
+    """The comparison of Novoa and Qasem (2019): 2-opt from as many starts on the CPU, over 1, 2, 4, ... threads."""
     import numba
 
     most = len(os.sched_getaffinity(0))
@@ -196,7 +196,7 @@ def peers(rows: Rows, instances: dict[str, Any]) -> None:
 
 
 class Sensitivity:
-    """The seed report's figures 5 to 9 for one instance, from the same 6144 starts."""
+    """Figures 5 to 9 of Novoa and Qasem (2019) for one instance, from the same 6144 starts."""
 
     def __init__(self, rows: Rows, name: str, problem: QuadraticAssignment, best: int) -> None:
         from kernels.qap import gpu_multistart

@@ -4,6 +4,7 @@ Reads benchmarks/results/<rows>.jsonl and writes docs/images/qap_*.svg; prints t
 """
 
 import argparse
+import math
 from typing import Any
 
 import matplotlib
@@ -39,6 +40,12 @@ def medians(runs: dict[str, list[dict[str, Any]]]) -> list[dict[str, Any]]:
     return [run[len(run) // 2] | {"seeds": len(run), "worst_pct": run[-1]["gap_pct"]} for run in runs.values()]
 
 
+def thinned(curve: list[list[float]]) -> list[list[float]]:
+    """The last point of each 50th of a decade: all that a reader can tell apart."""
+    kept = {int(50 * math.log10(max(seconds, 1e-6))): [seconds, gap] for seconds, gap in curve}
+    return list(kept.values())
+
+
 def plot_curves(runs: dict[str, list[dict[str, Any]]]) -> None:
     """Gap against logarithmic time, a panel per instance, a line per seed, the seed in the middle in bold."""
     columns = 4
@@ -50,7 +57,7 @@ def plot_curves(runs: dict[str, list[dict[str, Any]]]) -> None:
         axes.set_visible(False)
     for axes, (name, run) in zip(panels.flat, runs.items(), strict=False):
         for place, row in enumerate(run):
-            seconds, gaps = zip(*row["curve"], strict=True)
+            seconds, gaps = zip(*thinned(row["curve"]), strict=True)
             ends = [*seconds, row["limit_s"]] if row["gap_pct"] > 0 else seconds
             width, shade = (1.6, "C0") if place == len(run) // 2 else (0.6, "0.7")
             axes.step(ends, [*gaps, gaps[-1]][: len(ends)], where="post", linewidth=width, color=shade)
@@ -58,6 +65,7 @@ def plot_curves(runs: dict[str, list[dict[str, Any]]]) -> None:
         axes.set_xscale("log")
         axes.set_yscale("symlog", linthresh=0.1)
         axes.set(xlim=(1e-3, 60), ylim=(0, 100))
+        axes.minorticks_off()
         axes.grid(alpha=0.3)
     figure.supxlabel("seconds")
     figure.supylabel("percent above best known")
@@ -65,7 +73,7 @@ def plot_curves(runs: dict[str, list[dict[str, Any]]]) -> None:
 
 
 def plot_figures(rows: list[dict[str, Any]]) -> None:
-    """The seed report's sensitivity figures."""
+    """The sensitivity figures of Novoa and Qasem (2019)."""
     figure, panels = plt.subplots(1, len(PANELS), figsize=(14, 3))
     for axes, (part, x, label, y, title) in zip(panels, PANELS, strict=True):
         for name in sorted({row["instance"] for row in rows if row["part"] == part}):

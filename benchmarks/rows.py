@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
+PEERS = Path(__file__).parent / "peers"
 READ_BYTES_PER_S = 4.6e12
 """What a bare read reaches on an H200."""
 
@@ -52,6 +53,22 @@ def machine() -> dict[str, Any]:
     gpu = _output("nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader").splitlines()
     if gpu:
         found["gpu"], found["driver"] = (part.strip() for part in gpu[0].split(",", 1))
+    return found
+
+
+def on_gpu(name: str) -> str:
+    """`name` with the GPU's own behind it, as "lap_h200": rows of two kinds of GPU never share a file."""
+    return f"{name}_{tag_of(machine().get('gpu', ''))}"
+
+
+def tag_of(gpu: str) -> str:
+    """ "h200" of "NVIDIA H200", "h100" of "NVIDIA H100 80GB HBM3": the first word with a figure in it."""
+    return next((word.lower() for word in gpu.split() if any(map(str.isdigit, word))), "no_gpu")
+
+
+def published(name: str) -> dict[str, Any]:
+    """What others say of theirs, or was measured of it elsewhere: benchmarks/peers/<name>.json, with its `source`."""
+    found: dict[str, Any] = json.loads((PEERS / f"{name}.json").read_text())
     return found
 
 

@@ -47,11 +47,13 @@ def exact_plan(cost: Array, a: Array, b: Array, reg: float, reg_m: float) -> Arr
 def error(plan: Array, wanted: Array) -> float:
     """L1 distance over the mass, in blocks."""
     step = max(1, (1 << 22) // plan.shape[1])
-    parts = [abs(plan[i : i + step].astype(np.float64) - wanted[i : i + step]).sum() for i in range(0, len(plan), step)]
-    return float(sum(parts) / wanted.sum(dtype=np.float64))
+    apart = 0.0
+    for i in range(0, len(plan), step):
+        apart += float(np.abs(np.subtract(plan[i : i + step], wanted[i : i + step], dtype=np.float64)).sum())
+    return apart / float(wanted.sum(dtype=np.float64))
 
 
-@njit(nogil=True, fastmath=True, cache=True)
+@njit(nogil=True, fastmath=True, cache=True)  # type: ignore[untyped-decorator]
 def _read(first: int, last: int, kernel: Array, out: Array) -> None:
     for i in range(first, last):
         total = np.float32(0)
@@ -131,7 +133,8 @@ def to_gap(rows: Rows, n: int, reg: float, reg_m: float, limit_s: float) -> None
         certificate = UOT.certify(problem, solution)
         uot_peers.gap_row(rows, problem, name, solution, certificate.gap_rel, ms, ours_ms, plan_error)
     problem = UOT.build({"cost": cost, "a": a, "b": b}, chosen)
-    solution, gap, ms = pot_to_gap(problem, *(v.astype(np.float64) for v in (cost, a, b)), limit_s)
+    wide_cost, wide_a, wide_b = (v.astype(np.float64) for v in (cost, a, b))
+    solution, gap, ms = pot_to_gap(problem, wide_cost, wide_a, wide_b, limit_s)
     uot_peers.gap_row(rows, problem, "POT numpy", solution, gap, ms, ours_ms, plan_error)
     uot_peers.gaps(rows, problem, plan_error, ours_ms, min(limit_s, 10.0), "cpu")
 

@@ -81,6 +81,8 @@ def sampled_error(dense: on.Dense, problem: UnbalancedTransport) -> float:
         elif problem.cost is not None:
             kernel = cp.exp(-problem.cost[rows, some].astype(cp.float64) / problem.reg)
         else:
+            assert problem.x is not None
+            assert problem.y is not None
             x, y = cp.asarray(problem.x[rows], cp.float64), cp.asarray(problem.y[some], cp.float64)
             kernel = cp.exp(-distances(x, y, problem.metric) / problem.reg)
         mass += ((a[rows] * cp.exp(f[rows] / problem.reg))[:, None] * kernel).sum(0)

@@ -52,7 +52,7 @@ def main() -> None:
         wanted = ours(cost, a, b, reg, "float64", 1e-12)
         for method, solve in contestants.items():
             plan = solve(reg)
-            apart = float(abs(plan - wanted).sum() / wanted.sum())
+            apart = float(np.abs(np.subtract(plan, wanted)).sum() / wanted.sum())
             rows.add(bench="error", n=n, reg=reg, method=method, plan_error=apart if np.isfinite(apart) else None)
 
 

@@ -1,7 +1,7 @@
 """Unbalanced transport on one GPU: microseconds a sweep, share of the read bandwidth, time to a certified gap, memory.
 
     python -m benchmarks.uot_gpu float32 float16 log gap points batch map [--sizes 8192 10240] [--cuts 3]
-    python -m benchmarks.uot_gpu peers --sizes 1024 4096    # OTT-JAX and GeomLoss, to uot_peers_h200.jsonl
+    python -m benchmarks.uot_gpu peers --sizes 1024 4096    # OTT-JAX and GeomLoss, to uot_peers_<gpu>.jsonl
 
 Every row is checked against float64 on the same data before it is timed: a row whose plan is wrong has no time.
 """
@@ -17,11 +17,12 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from benchmarks.rows import READ_BYTES_PER_S, Rows
+from benchmarks.rows import READ_BYTES_PER_S, Rows, on_gpu
 from benchmarks.uot_checks import error, instance
 from kernels import cuda
 from kernels.deadline import Deadline
 from kernels.problems import UnbalancedTransport
+from kernels.problems.arrays import Array
 from kernels.uot import TransportOptions, gpu_dense
 from kernels.uot import gpu_launch as on
 from kernels.uot.course import Run
@@ -49,7 +50,7 @@ def microseconds(work: Callable[[], Any], count: int, repeats: int = 3) -> float
         end.record()
         end.synchronize()
         times.append(cp.cuda.get_elapsed_time(start, end) * 1e3 / count)
-    return statistics.median(times)
+    return float(statistics.median(times))
 
 
 def geometries(problem: UnbalancedTransport, method: str, storage: str, count: int) -> list[Geometry]:
@@ -182,9 +183,10 @@ def to_gap(problem: UnbalancedTransport) -> tuple[float, int, float, float]:
     def work() -> Run:
         g, sweeps = cp.zeros(dense.n), 0
         for value in stages:
-            run = gpu_dense._stage(dense, options, Deadline(), value, g, 5000, value == stages[-1])
+            run = gpu_dense._stage(dense, options, Deadline(), value, g, 5000, value == stages[-1], sweeps)
             assert run is not None
             g, sweeps = run.g, sweeps + run.iterations
+        assert run is not None
         return replace(run, iterations=sweeps)
 
     run = work()
@@ -225,8 +227,10 @@ def bench_peers(rows: Rows, cases: list[tuple[int, float, float]], limit_s: floa
     for n, reg, reg_m in cases:
         problem = instance(n, reg, reg_m)
         assert problem.cost is not None
-        on_host = replace(problem, cost=problem.cost.get())
-        wanted = uot.exact_plan(on_host.cost, on_host.a, on_host.b, reg, reg_m)
+        on_device: Any = problem.cost
+        cost: Array = on_device.get()
+        on_host = replace(problem, cost=cost)
+        wanted = uot.exact_plan(cost, on_host.a, on_host.b, reg, reg_m)
         compare = functools.partial(uot.error, wanted=wanted)
         if (reg, reg_m) == (0.05, 1.0):
             ours = {}
@@ -263,7 +267,7 @@ def main() -> None:
     parser.add_argument("--cuts", type=int, default=1, help="how many geometries of a sweep to measure")
     parser.add_argument("--limit-s", type=float, default=5.0, help="peers: of one of their runs")
     chosen = parser.parse_args()
-    rows = Rows("uot_h200")
+    rows = Rows(on_gpu("uot"))
     for part in chosen.parts:
         if part in ("float32", "float16"):
             bench_sweeps(rows, [("fused", part, n) for n in chosen.sizes], chosen.cuts)
@@ -276,7 +280,7 @@ def main() -> None:
     if "gap" in chosen.parts:
         bench_gap(rows, [(n, *c) for n in chosen.sizes for c in PLAIN])
     if "peers" in chosen.parts:
-        bench_peers(Rows("uot_peers_h200"), [(n, *c) for n in chosen.sizes for c in PLAIN], chosen.limit_s)
+        bench_peers(Rows(on_gpu("uot_peers")), [(n, *c) for n in chosen.sizes for c in PLAIN], chosen.limit_s)
     if "map" in chosen.parts:
         bench_map(rows)
 

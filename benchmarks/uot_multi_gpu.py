@@ -12,7 +12,7 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from benchmarks.rows import READ_BYTES_PER_S, Rows
+from benchmarks.rows import READ_BYTES_PER_S, Rows, on_gpu
 from kernels.deadline import Deadline
 from kernels.problems import UnbalancedTransport
 from kernels.uot import gpu_launch as on
@@ -68,7 +68,7 @@ def main() -> None:
     parser.add_argument("--n", type=int, default=40960)
     parser.add_argument("--sweeps", type=int, default=100)
     chosen = parser.parse_args()
-    here, rows = cp.cuda.runtime.getDeviceCount(), Rows("uot_h200")
+    here, rows = cp.cuda.runtime.getDeviceCount(), Rows(on_gpu("uot"))
     alone, g_alone = 0.0, np.empty(0)
     for size in (k for k in (1, 2, 4, 8) if k <= here):
         answers = run(chosen.n, list(range(size)), chosen.sweeps)

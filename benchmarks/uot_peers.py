@@ -143,8 +143,8 @@ class GeomLoss:
     def read(self, output: Any) -> Solution:
         """Plan and potentials."""
         made, count = output
-        arrays = (value.cpu().numpy() for value in (made.plan, made.potential_a, made.potential_b))
-        return _answer(self.name, *arrays, count)
+        plan, f, g = (value.cpu().numpy() for value in (made.plan, made.potential_a, made.potential_b))
+        return _answer(self.name, plan, f, g, count)
 
 
 @dataclass(frozen=True)
@@ -154,10 +154,13 @@ class _Kind:
 
 
 _KINDS = (
-    _Kind(("jax", "ott"), lambda *given: OttJax(*given, "kernel", lse_mode=False)),
-    _Kind(("jax", "ott"), lambda *given: OttJax(*given, "log-sum-exp")),
-    _Kind(("jax", "ott"), lambda *given: OttJax(*given, "log-sum-exp, recentred", recenter_potentials=True)),
-    _Kind(("jax", "ott"), lambda *given: OttJax(*given, "log-sum-exp, Anderson 5", anderson=5)),
+    _Kind(("jax", "ott"), lambda problem, device: OttJax(problem, device, "kernel", lse_mode=False)),
+    _Kind(("jax", "ott"), lambda problem, device: OttJax(problem, device, "log-sum-exp")),
+    _Kind(
+        ("jax", "ott"),
+        lambda problem, device: OttJax(problem, device, "log-sum-exp, recentred", recenter_potentials=True),
+    ),
+    _Kind(("jax", "ott"), lambda problem, device: OttJax(problem, device, "log-sum-exp, Anderson 5", anderson=5)),
     _Kind(("torch", "geomloss"), GeomLoss),
 )
 

@@ -119,9 +119,12 @@ def peer_gaps_table(name: str) -> str:
         line = [method]
         for case in cases:
             row = of.get(case)
-            left = None if row is None or row["ms"] is not None else row["gap_rel"]
-            reached = row and f"{_number(row['ms'])} ({_number(row['times_allot'])})"
-            line.append("" if row is None else reached if left is None else f"gap {left:.0e}")
+            if row is None:
+                line.append("")
+            elif row["ms"] is None:
+                line.append(f"gap {row['gap_rel']:.0e}" if row["gap_rel"] is not None else "")
+            else:
+                line.append(f"{_number(row['ms'])} ({_number(row['times_allot'])})")
         lines.append(line)
     head = [f"{n}: {reg:g}, {reg_m:g}" for n, reg, reg_m in cases]
     return _table(["method", *head], lines) if lines else "Not measured yet."
@@ -144,7 +147,8 @@ def write_tables() -> None:
     text = PAGE.read_text()
     for name, table in TABLES.items():
         mark = re.compile(rf"(<!-- rows: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        text = mark.sub(lambda m, table=table: f"{m.group(1)}{table()}\n{m.group(2)}", text)
+        for found in reversed(list(mark.finditer(text))):
+            text = f"{text[: found.end(1)]}{table()}\n{text[found.start(2) :]}"
     PAGE.write_text(text)
 
 

@@ -69,8 +69,8 @@ def solve(arguments: argparse.Namespace, x: Array, y: Array, a: Array, b: Array)
         if shown["state"] != "succeeded":
             raise SystemExit(f"the job {shown['state']}: {shown.get('error')}")
         packed = client.get(links["result"], headers={"Accept": "application/x-npz"}).raise_for_status()
-        answer = client.get(links["result"], params={"arrays": "links"}).raise_for_status().json()
-    return np.load(io.BytesIO(packed.content))["plan"].astype(np.float64), answer
+        answer = client.get(links["result"]).raise_for_status().json()
+    return np.asarray(np.load(io.BytesIO(packed.content))["plan"], np.float64), answer
 
 
 def npy(array: Array) -> bytes:
@@ -101,7 +101,7 @@ def recolour(picture: Array, colours: Array, become: Array) -> Array:
     away, nearest = cKDTree(colours).query(pixels, k=6, workers=-1)
     weight = 1 / (away + 0.01)
     shift = ((become - colours)[nearest] * (weight / weight.sum(axis=1, keepdims=True))[..., None]).sum(axis=1)
-    return np.clip(pixels + shift, 0, 1).reshape(picture.shape)
+    return np.asarray(np.clip(pixels + shift, 0, 1).reshape(picture.shape))
 
 
 def draw_day() -> Array:

@@ -3,9 +3,10 @@
 import importlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Protocol
+from typing import Any, Generic, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
+from typing_extensions import TypeVar
 
 from kernels.deadline import Deadline
 from kernels.problems import Inputs
@@ -58,15 +59,23 @@ class Estimate:
         return replace(self, seconds=min(self.seconds, most))
 
 
-class Certify(Protocol):
+Problem = TypeVar("Problem", default=Any)
+OptionsOf = TypeVar("OptionsOf", bound=Options, default=Any)
+Proved = TypeVar("Proved", contravariant=True)
+"""What a solver solves, and its options. A plain `Solver` is any of them: a registry's entry, known by name alone."""
+
+
+class Certify(Protocol[Proved]):
     """Recomputes a proof; `progress` hears how far it has come, in [0, 1]."""
 
-    def __call__(self, problem: Any, solution: Solution, progress: Callable[[float], None] = unheard, /) -> Certificate:
+    def __call__(
+        self, problem: Proved, solution: Solution, progress: Callable[[float], None] = unheard, /
+    ) -> Certificate:
         """See `Solver.certify`."""
 
 
 @dataclass(frozen=True)
-class Solver:
+class Solver(Generic[Problem, OptionsOf]):
     """One solver, as data.
 
     Attributes:
@@ -96,24 +105,24 @@ class Solver:
     name: str
     summary: str
     inputs: tuple[InputSpec, ...]
-    options: type[Options]
-    build: Callable[[Inputs, Any], Any]
-    certify: Certify
-    estimate: Callable[[Any, Any, Device], Estimate]
-    prefers_gpu: Callable[[Any, Any], bool]
+    options: type[OptionsOf]
+    build: Callable[[Inputs, OptionsOf], Problem]
+    certify: Certify[Problem]
+    estimate: Callable[[Problem, OptionsOf, Device], Estimate]
+    prefers_gpu: Callable[[Problem, OptionsOf], bool]
     modules: Mapping[Device, str]
     warm_start: Mapping[str, str] = field(default_factory=dict)
     example: Mapping[str, Any] = field(default_factory=dict)
-    spreads: Callable[[Any, Any], bool] = lambda problem, options: False
-    runs_on: Callable[[Any, Any], tuple[Device, ...]] | None = None
-    mend: Callable[[Any, Any, Solution, Deadline, Device], Solution | None] | None = None
+    spreads: Callable[[Problem, OptionsOf], bool] = lambda problem, options: False
+    runs_on: Callable[[Problem, OptionsOf], tuple[Device, ...]] | None = None
+    mend: Callable[[Problem, OptionsOf, Solution, Deadline, Device], Solution | None] | None = None
     device_certificate: str = ""
 
-    def suits(self, problem: Any, options: Any) -> tuple[Device, ...]:
+    def suits(self, problem: Problem, options: OptionsOf) -> tuple[Device, ...]:
         """The devices that this solver has for this problem with these options."""
         return tuple(self.modules) if self.runs_on is None else self.runs_on(problem, options)
 
-    def solve(self, problem: Any, options: Any, deadline: Deadline, device: Device = "cpu") -> Solution:
+    def solve(self, problem: Problem, options: OptionsOf, deadline: Deadline, device: Device = "cpu") -> Solution:
         """Run the solver of `device`. Raises KeyError when this solver has none for it."""
         return importlib.import_module(self.modules[device]).solve(problem, options, deadline)  # type: ignore[no-any-return]
 

@@ -34,8 +34,8 @@ class Solution:
     """The outcome of one solve.
 
     `arrays` holds the answer by the field's names (`assignment`, `u`, `v`, `prices`, `plan`, `f`, `g`,
-    `permutation`, `hall_rows`, ...), on the host. `facts` holds small JSON values that describe the run
-    (bids, rounds, phases, ...). `timings_ms` may hold h2d, solve, certify (on the device) and d2h.
+    `permutation`, `hall_rows`, ...), on the host. `facts` holds small JSON values that describe the run (bids, rounds,
+    phases, ...). `timings_ms` may hold h2d, solve, certify (on the device) and d2h.
     `evidence` holds arrays that only the certificate reads (the duals behind a bound); it is not part of the answer
     and need not be stored. `uploads` holds inputs that the solver leaves in device memory, as they arrived, so that a
     certificate on the device need not copy them again; whoever certifies last drops them.
@@ -57,9 +57,9 @@ class Certificate:
     """What was proved of a solution, recomputed from the problem by code that shares nothing with the solver.
 
     `objective` is recomputed from the answer; `bound` is a proved bound on the optimum (below when minimising,
-    above when maximising), None when there is none. `gap_abs` = |objective - bound| and
-    `gap_rel` = gap_abs / max(|objective|, |bound|), 0 when both are 0. `max_violation` is the largest constraint
-    violation found, in the units named in `proved`. `holds` is False when the answer is not one: a column used twice,
+    above when maximising), None when there is none. `gap_abs` = |objective - bound| and `gap_rel` = gap_abs /
+    max(|objective|, |bound|), 0 when both are 0. `max_violation` is the largest constraint violation found, in the
+    units named in `proved`. `holds` is False when the answer is not one: a column used twice,
     a forbidden entry, a plan with negative mass; the job then fails. `termination` is the word that the gap earns,
     where that is not the word that the solver claimed (an optimum whose duals leave a gap is "converged"); None leaves
     the solver's word. `loose` says that some part of the answer is called optimal and was not proved so, which is worth

@@ -1,8 +1,10 @@
 """Who may import whom (docs/architecture.md), read from the imports themselves, also those inside functions."""
 
 import ast
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -181,3 +183,67 @@ def test_a_worker_process_never_loads_numba_or_cupy() -> None:
 def test_rooms_are_small(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 1.1 * SOFT_LINES
     assert path.stem not in ("utils", "helpers", "base", "manager")
+
+
+CUDA_LINES, KERNEL_LINES = 400, 60
+LONG_KERNELS = {"uot/batch.cu": {"solve_batch"}, "certificates/gpu/assignment.cu": {"weigh"}}
+"""Kernels that are longer than they should be. A new one does not belong here."""
+CUDA = [path for path in sorted((ROOT / "kernels").rglob("*.*")) if path.suffix in (".cu", ".cuh")]
+
+
+def kernel_bodies(text: str) -> Iterator[tuple[str, int]]:
+    """Name and lines of each `__global__` function's body."""
+    code = re.sub(r"//[^\n]*|__launch_bounds__\([^\n)]*\)", "", text)
+    for found in re.finditer(r"__global__[^;{(]*?(\w+)\s*\([^;{]*\)\s*\{", code):
+        depth, at = 1, found.end()
+        while depth:
+            depth += {"{": 1, "}": -1}.get(code[at], 0)
+            at += 1
+        yield found.group(1), code[found.end() : at].count("\n")
+
+
+@pytest.mark.parametrize("path", CUDA, ids=lambda path: str(path.relative_to(ROOT / "kernels")))
+def test_sources_and_kernels_are_small(path: Path) -> None:
+    text = path.read_text()
+    assert len(text.splitlines()) <= CUDA_LINES
+    long = {name for name, lines in kernel_bodies(text) if lines > KERNEL_LINES}
+    assert long == LONG_KERNELS.get(path.relative_to(ROOT / "kernels").as_posix(), set())
+
+
+def test_every_kernel_is_measured() -> None:
+    """As many bodies as there are `__global__`s: the pattern above misses none."""
+    for path in CUDA:
+        code = re.sub(r"//[^\n]*", "", path.read_text())
+        assert len(list(kernel_bodies(code))) == code.count("__global__"), path.name
+
+
+def test_every_source_is_in_the_wheel() -> None:
+    """Kernels are compiled from their text: a source that package-data leaves out is missing once installed."""
+    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["kernels"]
+    packed = {path for pattern in patterns for path in (ROOT / "kernels").glob(pattern)}
+    assert set(CUDA) <= packed
+
+
+def test_kernels_import_no_circle() -> None:
+    """Imports at the top of a file, as they run when it is loaded; those inside functions wait until all is loaded."""
+    needs = {module_of(path): set(loaded(path)) & set(map(module_of, files("kernels"))) for path in files("kernels")}
+    settled: set[str] = set()
+    while ready := {name for name in needs.keys() - settled if needs[name] <= settled}:
+        settled |= ready
+    assert not needs.keys() - settled
+
+
+def module_of(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+def loaded(path: Path) -> Iterator[str]:
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.Import):
+            yield from (name.name for name in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            for name in node.names:
+                inner = f"{node.module}.{name.name}"
+                is_module = (ROOT / inner.replace(".", "/")).with_suffix(".py").exists()
+                is_package = (ROOT / inner.replace(".", "/") / "__init__.py").exists()
+                yield inner if is_module or is_package else node.module

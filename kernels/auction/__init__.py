@@ -132,7 +132,7 @@ def _mend(
     return found
 
 
-CARD = Solver(
+CARD = Solver[Auction, AuctionOptions](
     name="auction",
     summary="Assignment by auction, dense or sparse, with prices.",
     inputs=(

@@ -1,30 +1,31 @@
 // Jacobi auction with epsilon scaling, one persistent cooperative kernel or one launch per step of a round.
 //
-//   seat_rows                        persons that keep the object of an earlier answer
+//   seat_rows                        rows that keep the column of an earlier answer
 //   find_alike                       rows with the same edges (alike.cuh)
 //   list_rows, list_pieces           short lists of all rows: a warp, a block or the whole grid reads one, by degree
 //   for each epsilon of the schedule
-//     keep_content                   unassign who is further than epsilon from his best; queue all without an object
-//     while persons are queued
-//       THIN or fewer:               thin_rounds in block 0, one warp a person (thin.cuh)
+//     keep_content                   unassign rows further than epsilon from their best; queue all rows without a column
+//     while rows are queued
+//       THIN or fewer:               thin_rounds in block 0, one warp a row (thin.cuh)
 //       CROWD or fewer:              crowd_rounds in block 0, all steps between block barriers
 //       more:                        muster where rows are alike, bid, reread, settle, award, tidy over the grid, a
 //                                    grid barrier after each
 //
-// Invariant between launches (epsilon-complementary slackness): a person with an object is within epsilon of its best
-// net benefit; prices never fall; queue[0 .. n_queue) holds exactly the persons without an object; top_rise is 0 and
-// top_person INT_MAX everywhere. So a launch may stop after any round and the next goes on.
+// Invariant between launches (epsilon-complementary slackness): a row with a column is within epsilon of its best net
+// benefit; prices never fall; queue[0 .. n_queue) holds exactly the rows without a column; top_rise is 0 and top_person
+// INT_MAX everywhere. So a launch may stop after any round and the next goes on.
 //
-// Similar objects: with `spread` a person prefers, of equally good objects, the first from its own place on, and lists
-// those. Persons then bid for different objects of a kind instead of all for the first, and a list that ties with the
-// rest of its row need not be read again. Similar persons: alike.cuh. The deterministic rounds of a given epsilon do
-// neither, as the lowest object and person must win there.
+// Rows are the persons, columns the objects of the papers on auctions.
+//
+// Similar columns: with `spread` a row prefers, of equally good columns, the first from its own number on, and lists
+// those. Rows then bid for different columns of a kind and not all for the first. A list that ties with the rest of its
+// row need not be read again. Similar rows: alike.cuh. The deterministic rounds of a given epsilon do neither, as the
+// lowest column and the lowest row must win there.
 //
 // Buffers: struct Auction and struct State in rows.cuh.
 // Overflow: the launcher keeps |scaled benefit| * (n_cols + 2) <= 2^61, prices stay below (n_cols + 1) spans.
 // References: Bertsekas 1979; Bertsekas and Castanon 1989; Macri 2022, algorithm 2 (queues, deterministic ties).
-// Tried on paper and dropped: clearing top_* in the next round's bid needs offers of two rounds and a third queue to
-// save one barrier (1 us of some 5) in the few fat rounds.
+// docs/notes/auction.md: what was tried, with its figures.
 #include "auction/thin.cuh"
 namespace cg = cooperative_groups;
 
@@ -45,7 +46,7 @@ __device__ __forceinline__ void next_phase(const Auction& a) {
     a.state->opened = 0;
 }
 
-// Queue person i if it has no object or, by `best`, a better one further than epsilon away. Lane 0 of a warp.
+// Queue row i if it has no column or, by `best`, one that is better by more than epsilon. Lane 0 of a warp.
 __device__ __forceinline__ void keep_or_queue(const Auction& a, Int i, Int best, Int epsilon) {
     const int j = a.column_of[i];
     if (threadIdx.x % 32 || (j >= 0 && a.held[i] - a.prices[j] >= best - epsilon)) return;
@@ -77,9 +78,9 @@ __device__ void keep_stale(const Auction& a, Int n_stale, Int epsilon, Scratch& 
 // Grid: any, cooperative.  Block: BLOCK.  Shared: Scratch, Thin (static).
 // Reads: everything.  Writes: lists, prices, matching, queue, state.
 // Requires: list_rows has run; state as the last launch left it, zeros at first.
-// Work: rounds until all epsilons are done or state.rounds reaches `limit`. A phase ends with `stop` persons queued or
-// after `patience` rounds (rows read again and again and squabbles count too), with epsilon 0 at once; its last persons
-// bid again in the next, and those of the last phase stay queued for paths.cu.
+// Work: rounds until all epsilons are done or state.rounds reaches `limit`. A phase ends with `stop` rows queued or after
+// `patience` rounds; rows that are read again and again, and squabbles, count as rounds too (spent). With epsilon 0 it
+// ends at once. Its last rows bid again in the next phase; those of the last phase stay queued for paths.cu.
 // Every barrier separates a step's writes from the next step's reads, in the order of the page header.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(
     const __grid_constant__ Auction a, Int limit, Int stop, Int patience) {

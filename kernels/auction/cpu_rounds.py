@@ -1,12 +1,14 @@
-"""The Jacobi auction on the CPU: Bertsekas' rounds with a queue of unassigned persons and one of objects with a bid.
+"""The Jacobi auction on the CPU: Bertsekas' rounds, with a queue of unassigned rows and one of columns with a bid.
 
-    while persons are queued
-        bid      every queued person offers best - second best + epsilon for its best object;
-                 every object keeps the highest raise, of equals the lowest person
-        award    every object with a bid goes to its bidder at the raised price; who lost it, or lost the round, queues
+    while rows are queued
+        bid      every queued row offers best - second best + epsilon for its best column
+        award    every column with a bid goes to the highest one, of equals to the lowest row, at the raised price;
+                 rows that lost their column, or the round, are queued
 
-Invariant between rounds (epsilon-complementary slackness): a person with an object is within epsilon of its best net
-benefit; prices never fall; an object once sold stays sold.
+Rows are the persons, columns the objects of the papers on auctions.
+
+Invariant between rounds (epsilon-complementary slackness): a row with a column is within epsilon of its best net
+benefit; prices never fall; a column once sold stays sold.
 """
 
 import numba

@@ -112,8 +112,7 @@ def _say_something(device: Device, old: Any) -> bool:
 def keep_seats(device: Device) -> None:
     """Keep the earlier answer if it still suits nearly all rows; else its prices alone, where every column is sold.
 
-    n = 1000, 10% sparse, rounds of the forests from the answer / from its prices: 70 / 126 with 0.01% of the weights
-    changed, 273 / 135 with 0.1%.
+    docs/notes/auction.md has the rounds of either start.
     """
     column_of, prices = device.buffers["column_of"], device.buffers["prices"]
     nets = cupy.empty(column_of.size, np.int64)

@@ -23,8 +23,7 @@
 // Spare columns (n_rows < n_cols) must keep their price: then the radius is the nearest free column's distance.
 // References: Jonker and Volgenant 1987 (shortest augmenting paths); Balas, Miller, Pekny and Toth 1991 (from many
 // rows at once).
-// Dropped: distance and parent in two words needs a second grid barrier a round, to adopt labels once they have settled
-// (9 us a round instead of one barrier less).
+// docs/notes/auction.md: what was tried, with its figures.
 #include "auction/rows.cuh"
 namespace cg = cooperative_groups;
 

@@ -1,7 +1,7 @@
 // The steps of one round of the auction, by a team of threads: the grid, or one block where few bid.
 //
-// A round costs its bidders, not the graph: the queue names the persons, and the offers by place in the queue name the
-// objects that got a bid, so that no step walks over all objects.
+// A round costs its bidders, not the graph: the queue names the rows, and the offers by place in the queue name the
+// columns that got a bid, so that no step walks over all columns.
 #include "auction/alike.cuh"
 
 struct Team {
@@ -47,7 +47,7 @@ __device__ void reread(const Auction& a, Int n_stale, Int epsilon, const Team& t
     }
 }
 
-// Of those who made the highest raise the lowest person wins; else whoever writes last.
+// Of the rows that made the highest raise the lowest one wins; without `deterministic`, whichever writes last.
 __device__ void settle(const Auction& a, Int n, const Team& team) {
     const Int offers = n + a.state->n_raised;
     for (Int q = team.thread; q < offers; q += team.threads) {
@@ -58,7 +58,7 @@ __device__ void settle(const Auction& a, Int n, const Team& team) {
     }
 }
 
-// Hand column j, which was `owner`'s (-1: nobody's), to person i at `price`.
+// Hand column j, which was `owner`'s (-1: nobody's), to row i at `price`.
 __device__ __forceinline__ void sell(const Auction& a, int j, int i, int owner, Int benefit, Int price) {
     a.row_of[j] = i;
     a.column_of[i] = j;

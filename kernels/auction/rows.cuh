@@ -1,8 +1,7 @@
 // Rows of a benefit graph on the device, and their short lists: what every kernel of auction.cu reads.
 //
-// All arithmetic is int64: integers times `scale` (n_cols + 1 where the optimum is to be proved), floats in fixed
-// point.
-// Prices never fall, so the edges that a list leaves out stay at or below rest[i] from the day the row was read.
+// All arithmetic is int64: integers times `scale` (n_cols + 1 where the optimum is to be proved), floats in fixed point.
+// Prices never fall, so the edges that a list leaves out stay at or below rest[i] from the moment the row was read.
 #ifndef INT_MAX
 #define INT_MAX 0x7fffffff
 #endif

@@ -19,20 +19,17 @@ THETA = 4
 START = 2000
 """The first epsilon is a span over this, or over n_cols / 4: larger ones outrun the short lists and gain no rounds."""
 ENOUGH = 250
-"""Rounds at a given epsilon after which the few persons left are assigned by paths, which keep its promise.
+"""Rounds at a given epsilon after which the few rows left are assigned by paths, which keep its promise.
 
-On the paper's weights at epsilon 1, n = 500 to 18000, ms on an H200, dense and sparse: after 100 rounds 1.1 to 8.6 and
-1.2 to 7.9; 250: 1.3 to 8.1, 1.2 to 9.3; 1000: 1.6 to 7.9, 1.9 to 9.9; 4000: 1.8 to 9.3, 4.1 to 14.
+docs/notes/auction.md has the time for 100 to 4000 rounds.
 """
 FOREVER = 2**62
 """Rounds where no limit is set."""
 WAR = (100_000, 500)
 """Bids after which rounds are taken for a price war and paths assign who is left: so many, and so many a row.
 
-Where more persons than objects are of one mind, each bid raises a price by little more than epsilon, and the number of
-bids grows with the span of benefits over epsilon: 51 rows that are all alike on 28 columns take 216,029 rounds and five
-million bids for benefits of 100, ten times that for 1000. Random graphs of 200 to 3000 rows take 3 to 80 bids a row,
-400 rows of 40 kinds 2066 at epsilon 1.
+Where more rows than columns are of one mind, each bid raises a price by little more than epsilon. The number of bids
+then grows with the span of benefits over epsilon. docs/notes/auction.md has the counts, with and without a price war.
 """
 MOST_EPSILON = 2.0**500
 """An epsilon of floats is cut to this times the largest benefit, so that sums of it stay finite."""

@@ -1,4 +1,4 @@
-// The thin tail of an auction, rounds of at most THIN bidders, by one block: warp w bids for the person in slot w.
+// The thin tail of an auction, rounds of at most THIN bidders, by one block: warp w bids for the row in slot w.
 //
 //   while anybody is queued
 //     one bidder:   solo_rounds, no barrier: its warp goes on alone, from one owner to the next
@@ -7,9 +7,7 @@
 // Whoever loses its column takes the winner's slot, so slots only empty. A round is a chain of reads that wait for each
 // other: the bidder's list, its prices and owners, two warp reductions, the next bidder's list. Owners are read along
 // with the prices, so that the next bidder is known as soon as the best edge is.
-// Before: four block barriers a round, shuffles for the two best, the owner read after the round was won: 2.1 us a
-// round of 2 to 32 bidders, now 1.1. Dropped: barriers of the bidding warps alone (bar.red with a thread count): they
-// save little over the block's, and racecheck takes them for none.
+// docs/notes/auction.md: what was tried, with its figures.
 #include "auction/rounds.cuh"
 
 // The offers of a round, by slot; an empty slot offers for a column of its own below 0.
@@ -19,7 +17,7 @@ struct Thin {
     bool stale[THIN];
 };
 
-// Sell the offer's column to person i; every lane learns who lost it, -1 for nobody.
+// Sell the offer's column to row i; every lane learns which row lost it, -1 for none.
 __device__ __forceinline__ int take(const Auction& a, int i, const Offer& o, Int epsilon) {
     if (threadIdx.x % 32 == o.holder) {
         sell(a, o.column, i, o.owner, o.benefit, o.benefit - o.net + rise_of(a, o, epsilon));
@@ -37,7 +35,7 @@ __device__ __forceinline__ void show(const Auction& a, Thin& t, int person, cons
     t.stale[w] = stale;
 }
 
-// Returns the person that still bids at `limit` or has a stale list; -1 once everybody is served. A list that is
+// Returns the row that still bids at `limit` or has a stale list; -1 once all rows are served. A list that is
 // `fresh`, read again for this round, is taken as it is: more edges may tie with its best than it holds.
 __device__ int solo_rounds(const Auction& a, int person, bool fresh, Int epsilon, Int limit, Int& rounds) {
     for (; person >= 0 && rounds < limit; fresh = false) {
@@ -50,7 +48,7 @@ __device__ int solo_rounds(const Auction& a, int person, bool fresh, Int epsilon
     return person;
 }
 
-// Whether warp w's offer wins: each lane holds it against one rival. Equal raises go to the lowest person.
+// Whether warp w's offer wins: each lane holds it against one rival. Equal raises go to the lowest row.
 __device__ __forceinline__ bool wins_thin(const Thin& t, int w) {
     const int r = threadIdx.x % 32;
     const bool beaten = r != w && t.column[r] == t.column[w] &&
@@ -69,7 +67,7 @@ __device__ int reveal_thin(const Auction& a, const Thin& t, Scratch& s) {
     return readings;
 }
 
-// Put the persons that are left back into the queue, and the counters into the state.
+// Put the rows that are left back into the queue, and the counters into the state.
 __device__ void leave_thin(const Auction& a, int person, Int rounds, Int bids, Int readings, Scratch& s) {
     if (threadIdx.x == 0) s.count = 0;
     __syncthreads();

@@ -83,7 +83,7 @@ def _mend(
     return mend(problem, solution, [k for k, word in enumerate(words) if word == Termination.CONVERGED], deadline)
 
 
-CARD = Solver(
+CARD = Solver[Assignment, LapOptions](
     name="lap",
     summary="Dense linear assignment, exact, with certified duals.",
     inputs=(

@@ -1,22 +1,19 @@
-// Many small assignment problems at once: one team of TEAM threads (a warp or a block) per problem, no word between
-// teams.
+// Many small assignment problems at once: a team of TEAM threads (a warp or a block) per problem. Teams share nothing.
 //
 //   load            the matrix into shared memory when it fits (MATRIX_SHARED), the shorter side as rows
 //   reduce_columns  v_j = least entry of column j                         (square problems; else v = 0)
-//   reduce_rows     twice: a free row takes its best column, whose price falls to the row's second best (a warp's
-//                   problem); or
-//   bid_together    the same as an auction, a warp a row, all warps at once, until few rows are free (a block's
-//                   problem)
+//   reduce_rows     where a warp solves: twice, a free row takes its best column, whose price falls to the second best
+//   bid_together    where a block solves: the same as an auction, a warp a row, until few rows are free
 //   augment         for each row still free: Dijkstra's search over the columns, then prices and pairs along the path
 //   store           assignment and duals, in the problem's own orientation
 //
-// The algorithm of Jonker and Volgenant, as in cpu_path.py but dense. A warp works through about 200 steps at 64 x 64,
-// a block through 20 rounds of bids and 1900 steps at 512 x 512, each waiting for the one before: the time is their
-// number times the latency of one. So a thread keeps all that belongs to its SLOTS columns j = slot * TEAM + rank in
-// registers (price, distance, row, that row's dual), and a step is: read one row, find the nearest column (one 32-bit
-// minimum over the warp, on the leading bits; the rest of the bits only where several lanes agree on those), and have
-// its owner tell the next row and its dual. Ties go to a free column, then to the smallest: the result is
-// deterministic.
+// The algorithm of Jonker and Volgenant, as in cpu_path.py but dense. A warp works through about 200 steps at 64 x 64, a
+// block through 20 rounds of bids and 1900 steps at 512 x 512. Each step waits for the one before, so the time is their
+// number times the latency of one. A thread therefore keeps all that belongs to its SLOTS columns j = slot * TEAM + rank
+// in registers: price, distance, row, and that row's dual. A step reads one row, finds the nearest column, and has its
+// owner tell the next row and its dual. Finding it takes one 32-bit minimum over the warp, on the leading bits; the other
+// bits are compared only where several lanes agree on those. Ties go to a free column, then to the smallest column: the
+// result is deterministic.
 //
 // Invariant between augmentations: col_of and the owners' rows agree; an assigned entry is a least one of its row,
 // entries minus prices; with n_rows < n_cols prices are <= 0 and 0 in free columns.
@@ -28,21 +25,17 @@
 // u, v        batch, max_rows; max_cols value_t  global, 0 beyond a problem's size
 // status      batch                    int32    global: 1 solved, 2 infeasible
 // matrix      rows, cols               cost_t   shared (MATRIX_SHARED)
-// price, row_of, parent; col_of, free   cols; rows  value_t, int32   shared; price for bid_together and store
-// key; rise, target    cols; rows           uint64; value_t, int32   shared (TOGETHER): best bid of a column, 0 for
-//                                                                    none; bids
+// price, row_of, parent  cols          value_t, int32   shared; price for bid_together and store
+// col_of, free  rows                   int32    shared
+// key         cols                     uint64   shared (TOGETHER): best bid of a column, 0 for none
+// rise, target  rows                   value_t, int32   shared (TOGETHER): a row's bid
 //
 // Overflow: integers stay below 16 (n_rows + n_cols) max |cost| < 2^62, checked by the problem; prices of float32 costs
 // are float64.
 //
 // Reference: R. Jonker, A. Volgenant, Computing 38 (1987) 325-340.
 //
-// Tried and dropped (H200, ms at 1000 x 64^2, 1000 x 128^2, 100 x 512^2 in float32; this file .14, .52, 3.2): rows,
-// prices and duals of pairs in shared memory, 64-bit minima throughout, two barriers a step: .39, 1.52, 10.3. Blocks
-// that begin as warps do: 4.8 at 512; a warp with four columns a lane at 128: .75. Two columns a thread in blocks: .67,
-// 4.1; at 200 and 256 they are faster, 1.37 at 1000 x 200. The matrix in shared memory where only 3 teams fit: .91 at
-// 128 (1 team: 5.8 for 2.2 at 200). Rows of the warps' nearest columns fetched into L2 ahead: 5.1 for 4.8 at 512. 20
-// steps a row in reduce_rows: wars of bids with 2.3 times as many steps at 512.
+// docs/notes/lap.md: what was tried, with its figures.
 #ifndef COST
 #define COST float
 #endif
@@ -143,8 +136,8 @@ __device__ void reduce_columns(const Shared& s, Own& own) {
 
 // Augmenting row reduction of free[0:n_free]; returns how many rows wait in free[0:]. The price falls to the second
 // best, and a row driven out goes on at once; where the price cannot fall it waits. What a thread reads of free lies
-// behind what thread 0 has rewritten, and was read before the barrier inside team_nearest_two: no barrier of its own is
-// needed.
+// behind what thread 0 has rewritten, and was read before the barrier inside team_nearest_two: no barrier of its own
+// is needed.
 __device__ int reduce_rows(Shared& s, Own& own, int n_free) {
     int kept = 0, steps = REDUCTIONS_PER_ROW * s.n_rows, next = -1;
     for (int at = 0; next >= 0 || at < n_free;) {
@@ -187,8 +180,7 @@ __device__ void list_columns(const Shared& s, const Own& own) {
     team_barrier();  // written by the owners before others read it
 }
 
-// Exchange along the path that ends in free column `end`, and the owners' view of it. Prices are those after the
-// search.
+// Exchange along the path that ends in free column `end`, and the owners' view of it. Prices: those after the search.
 __device__ void exchange(Shared& s, Own& own, int source, int end) {
     team_barrier();  // parents written before they are followed
     if (threadIdx.x == 0)
@@ -309,10 +301,10 @@ __device__ void store(const Shared& s, const Own& own, bool turned, int max_rows
         assignment[i] = turned ? (i < s.n_cols ? s.row_of[i] : -1) : (i < s.n_rows ? s.col_of[i] : -1);
 }
 
-// Grid: one block per problem from `first` on. Block: TEAM. Shared: 16 bytes a column, 8 a row (24 and 20 if TOGETHER),
-// and the matrix. Reads:
-// cost, sizes. Writes: assignment, u, v, status of its problem. Requires: n_cols <= TEAM * SLOTS after turning. Work:
-// about 4 n^2 to 8 n^2 entries on uniform costs, n^3 at worst.
+// Grid: one block per problem from `first` on. Block: TEAM.
+// Shared: 16 bytes a column, 8 a row (24 and 20 if TOGETHER), and the matrix.
+// Reads: cost, sizes. Writes: assignment, u, v, status of its problem.
+// Requires: n_cols <= TEAM * SLOTS after turning. Work: 4 n^2 to 8 n^2 entries on uniform costs, n^3 at worst.
 extern "C" __global__ void __launch_bounds__(TEAM)
 solve_each(const cost_t* cost, const int* sizes, int first, int max_rows, int max_cols, int negate,
            long long* assignment, value_t* u, value_t* v, int* status) {

@@ -32,16 +32,7 @@
 // After D. Bertsekas, "The auction algorithm: a distributed relaxation method for the assignment problem", Annals
 // of Operations Research 14 (1988).
 //
-// Tried and dropped (H200): prices and owners in device memory with two grid barriers a round (bid_wide, kept for
-// wide matrices): u 1024 0.30 ms for 0.17. 512 threads: sqeuclid 4096 15.0 ms for 9.6. Entries loaded one by one:
-// 9.6 ms for 6.2. Levels that end at n / 32 free rows leave 36 phases on clustered 2048, n / 64 9 to 14, n / 256 6
-// for five times the auction rounds. theta = 8 leaves 25 phases there, 5 and 4 leave 12 and 9. Scaling that goes on
-// to one free row: 96% of its rounds have at most 32 bidders. Levels without their n / 128 rounds more: clustered 4096
-// 47.1 ms for 29.6, sqeuclid 8192 109 for 55; at n = 1024 those rounds cost more than they save (sqeuclid 4.3 for 3.1),
-// n / 64 of them are no better. On the CPU model: chains of 8 bids a block between two exchanges (a quarter of the
-// rounds, each four times as long); Sinkhorn's prices for the auction's (clustered 1024: 20 phases, 3100 rounds, for 7
-// and 760); duals moved by a search with lengths in multiples of epsilon before each level ends (most rows have such a
-// path at distance 0).
+// docs/notes/lap.md: what was tried, with its figures.
 #include "lap/dense.cuh"
 #include "lap/bid.cuh"
 

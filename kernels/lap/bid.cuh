@@ -98,8 +98,8 @@ __device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const val
 }
 
 // How far a bid lowers the dual v of its column. A row with one permitted entry c outbids anything near it, but not
-// without end: two of them that want one column would drive its price to where rounding eats the costs. Then the forest
-// decides.
+// without end: two such rows that want one column would drive its price to where rounding eats the costs. Then the
+// forest decides.
 __device__ __forceinline__ value_t rise(const Best& b, value_t v, value_t eps) {
     if (b.at == NONE) return 0;
     if (b.second < TOP) return b.second - b.first + eps;
@@ -128,9 +128,9 @@ __device__ __forceinline__ void widen_spread(State* state, const Range& range) {
     }
 }
 
-// Which levels of epsilon a launch goes through, and when one ends. Level k < levels has epsilon = spread / theta^(k +
-// 1), of integers at least 1: ties, of which rounded distances are full, would stall a level whose bids rise by 0.
-// Level `levels` has 0.
+// Which levels of epsilon a launch goes through, and when one ends. Level k < levels has epsilon = spread / theta^(k+1),
+// of integers at least 1: rounded distances are full of ties, which would stall a level whose bids rise by 0. Level
+// `levels` has epsilon 0.
 struct Rule {
     int first, end, levels;
     double theta;
@@ -143,16 +143,16 @@ __device__ __forceinline__ double epsilon_of(const Rule& rule, int level, double
     return level == rule.levels ? 0 : spread > least ? spread : least;
 }
 
-// A level that is not the last goes on for `extra` rounds with at most `stop` rows free, in the hope that none is left:
-// each one that is moves the forest's duals far. With epsilon 0 a war of bids may have no end: 60 rounds from 2 stop
-// rows on.
+// A level that is not the last goes on for `extra` rounds with at most `stop` rows free, since each row that is left
+// moves the forest's duals far. In the last level epsilon is 0, and a war of bids may have no end. It therefore gets
+// LAST_ROUNDS rounds once 2 stop rows are free.
 __device__ __forceinline__ bool goes_on(const Rule& rule, bool last, int n_free, int* late) {
     *late += n_free <= (last ? 2 : 1) * rule.stop;
     return last ? n_free > rule.stop && *late <= LAST_ROUNDS : n_free > 0 && *late <= rule.extra;
 }
 
-// Whether a plain auction stalls and scaling will do better. After 16 rounds uniform costs have left at most 2.2 stop
-// rows, distances 3.6 to 5.4 and costs of low rank 12 or more; what 44 rounds more do for those is lost with scaling.
+// Whether a plain auction stalls and scaling will do better. After 16 rounds, uniform costs have left at most 2.2 stop
+// rows, distances 3.6 to 5.4 stop rows, costs of low rank 12 or more. Scaling begins anew, so further rounds are wasted.
 __device__ __forceinline__ bool is_hopeless(const Rule& rule, int rounds, int n_free) {
     return rule.levels > 0 && rounds == 16 && n_free > 3 * rule.stop;
 }

@@ -6,8 +6,8 @@
 //
 // s = -1 when maximising. u_i - least_i > 0 is the amount by which the claimed (u, v) is infeasible; the bound
 // sum least + sum v is valid whatever v is (v_j <= 0 where columns may stay free: the caller passes it so).
-// The sums are in the value type: float64, or int64, where the problem's range check keeps
-// 32 (n_rows + n_cols) max |c| below 2^63. Nothing is shared with the solver but v, u and the assignment.
+// The sums are in the value type: float64, or int64, where the problem's range check keeps 32 (n_rows + n_cols) max |c|
+// below 2^63. Nothing is shared with the solver but v, u and the assignment.
 //
 // buffer    shape           type     written by
 // cost      n_rows, n_cols  cost_t   -

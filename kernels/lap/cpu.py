@@ -59,8 +59,8 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
         Beside the matrix 12 * 64 bytes a row; a transposed copy when n_rows > n_cols.
     Errors: InvalidProblem for a method that only the GPU has.
     Differs: (1) column reduction assigns nothing and reduction transfer is left out: row reductions on shortlists
-        cost less than both; (2) Dijkstra's search scans shortlists and sweeps a row only when an unlisted
-        entry could matter; (3) a heap instead of a linear search for the nearest column; (4) costs that sorting solves
+        cost less than both; (2) Dijkstra's search scans shortlists and sweeps a row only when an unlisted entry could
+        matter; (3) a heap instead of a linear search for the nearest column; (4) costs that sorting solves
         (`monge.py`, method "monge" in the answer) never come to a search.
     Source: R. Jonker, A. Volgenant, "A shortest augmenting path algorithm for dense and sparse linear assignment
         problems", Computing 38 (1987), section 4.

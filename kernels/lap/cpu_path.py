@@ -160,8 +160,8 @@ def find_path(s: State, source: int) -> tuple[int, int, int]:
     """Dijkstra's search from free row `source`; return (its free column or -1, n_reached, n_scanned).
 
     GAVE_UP in place of the column says: better search by rows, since most needed a sweep or rows are short.
-    A row is first scanned by its shortlist and put back into the heap for a sweep, at the least length that
-    an unlisted entry could give. Most sweeps never come up.
+    A row is first scanned by its shortlist and put back into the heap for a sweep, at the least length that an unlisted
+    entry could give. Most sweeps never come up.
     """
     size = n_reached = n_scanned = n_swept = 0
     end, i, floor = -1, source, -s.inf

@@ -93,9 +93,8 @@ __device__ __forceinline__ ulonglong2 load_word(const ulonglong2* at) {
     return w;
 }
 
-// Wait for a word whose masked second half is `tag`. The nap keeps the waiting blocks' reads from delaying the
-// writes
-// they wait for: rounds are 10% shorter with 300 ns than with none (n = 4096).
+// Wait for a word whose masked second half is `tag`. The nap keeps the waiting blocks' reads from delaying the writes
+// that they wait for.
 #ifndef NAP_NS
 #define NAP_NS 300
 #endif

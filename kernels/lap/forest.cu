@@ -11,11 +11,11 @@
 //   propose:  every free column within T proposes its path to its source; a source takes the lowest column
 //   accept, augment:  v_j -= max(0, T - d_j), u_i += max(0, T - D_i), which makes those paths tight; flip them
 //
-// With `share` > 0 this is a coarse search among the levels of bid.cu's scaling: lengths are rounded down to multiples
-// of a power of two at or below share * spread, the level's epsilon. So many ties leave short paths, and a phase is a
-// tenth of an exact one. Duals stay feasible within epsilon, pairs tight within two; the next level keeps only v. What
-// it is for: where points are clustered, the rows that an auction leaves belong to one region and the free columns to
-// another, one tree takes all of them, and every exact phase would match one row and read the matrix ten times.
+// With `share` > 0 this is a coarse search among the levels of bid.cu's scaling. Lengths are rounded down to multiples of
+// a power of two at or below share * spread, the level's epsilon. So many ties leave short paths, and a phase takes a
+// tenth of the time of an exact one. Duals stay feasible within epsilon, pairs tight within two epsilons; the next level
+// keeps only v. Clustered points need it. There the rows that an auction leaves belong to one region and the free columns
+// to another. One tree takes all of them, so each exact phase would match one row and read the matrix ten times.
 //
 // Between launches and between phases: u_i + v_j <= c_ij up to rounding, equality on matched pairs (u_i of a
 // matched row is defined as c_ij - v_j), u_i of free rows tight when the auction ended. Trees with different
@@ -34,29 +34,14 @@
 // board      2, blocks, 2      2 x u64  words of the exchange; a block writes its own two
 // mailbox    4                 int32    mapped host memory: [0] stop, [1] phases, [2] rows still free
 //
-// Overflow: a label is at most the length of a simple path, n_rows * spread; the problem's check keeps
-// 32 (n_rows + n_cols) max |c| below 2^63 or 1.8e308. Rows are 16 bits on the board: n_rows <= 65536.
+// Overflow: a label is at most the length of a simple path, n_rows * spread; the problem's check keeps 32 (n_rows +
+// n_cols) max |c| below 2^63 or 1.8e308. Rows are 16 bits on the board: n_rows <= 65536.
 //
 // After K. Date, R. Nagi, "GPU-accelerated Hungarian algorithms for the linear assignment problem", Parallel
 // Computing 57 (2016), for the forest; E. Moore (1957) and D. Bertsekas for label correcting.
 //
-// What a round costs at n = 4096 (H200, cycles of 0.5 ns): nearest 720, exchange 3300, relax 2200, fold 880. The
-// exchange is one trip through L2 and back; a grid barrier beside it would add 1900.
-//
-// Tried and dropped, counted on the CPU model of this file (rounds to the end) or measured on an H200:
-//   a plain start for distances: sqeuclid 1024 takes 1900 rounds, clustered 1024 4300; after scaling 289 and 712
-//   phases that wait for all sources: r10 2048 555 rounds for 385, gene50 2048 672 for 456
-//   four entries per block and round: u 1024 223 rounds for 217, clustered 3100 for 4300, but four times the board
-//   NEARER (half of the entries): 40% fewer scans, 4 to 25% more rounds: u 4096 4.2 ms for 3.5, u 8192 8.3 for 6.7
-//   three words per entry instead of two, 64-bit shuffles for minima, loads behind their use: u 4096 6.2 ms for 3.5
-//   64 blocks instead of 128: u 1024 0.86 ms for 0.72
-//   without the coarse search: clustered 4096 29.6 ms for 22.6, 8192 141 for 102, sqeuclid 8192 55 for 49; two levels
-//   earlier 118, 58 at 8192. At n = 1024 it loses (sqeuclid 4.0 ms for 3.1).
-//   on the CPU model: a coarse search after every level (clustered 4096: 9200 rounds for 9600 exact ones); before each
-//   exact phase, to move the duals (twice the rounds: the last stretch is as long); ties to a hash of row and column (a
-//   third fewer coarse rounds in the first levels, none in the later); columns in the order of space, with paths inside
-//   a block's slice followed before it publishes (no fewer rounds: most hops leave a slice)
-// Tried and kept: naps between polls, 6%; rows prefetched when they are published, 3%; RESIDENT, 2% at n = 1024.
+// A round costs one trip through L2 and back (the exchange), and as much again in all other steps. A grid barrier in place
+// of the exchange would make it longer. README.md has the cycles, docs/notes/lap.md what was tried and its figures.
 #include "lap/dense.cuh"
 #include "lap/slice.cuh"
 #include "lap/paths.cuh"

@@ -13,8 +13,7 @@
 // slack lies by rows, the search starts at unmatched rows, and rows and columns change places in every step. n_rows <=
 // n_cols; rows must all be matched, columns may stay free: then step 1 leaves the columns alone.
 //
-// OPT chooses how much of Kawtikwar, Chang and Govind's tuning is in (the ablation of
-// benchmarks/lap_systems.py):
+// OPT chooses how much of Kawtikwar, Chang and Govind's tuning is in (the ablation of benchmarks/lap_systems.py):
 //   -1 Lopes et al.: one global counter of zeros;      0 counts by reduction instead;
 //    1 shift_slack and compress_zeros in one pass;     2 one cooperative launch, no host round trips (`hungarian`);
 //    3 the slack held in a register;                   4 a barrier that keeps the block's warps abreast;
@@ -23,8 +22,8 @@
 //      search.
 //
 // Invariant at a launch boundary or grid barrier: slack >= 0 wherever a row or column is uncovered, slack = 0 exactly
-// at stars; a star's row or its column is covered, never both; prime_of_col[j] is a row that was uncovered before j was
-// covered.
+// at stars; a star's row or its column is covered, never both; prime_of_col[j] is a row that was uncovered before j
+// was covered.
 //
 // buffer                     shape            type    written by
 // slack                      n_rows, n_cols   dual_t  reduce_*, shift_slack
@@ -37,8 +36,8 @@
 // block_min                  blocks           dual_t  find_minimum
 // flags                      16               int32   see the enum
 //
-// Row i belongs to bin i % blocks. Overflow: integers stay below 16 (n_rows + n_cols) max |cost| (checked by the
-// problem).
+// Row i belongs to bin i % blocks. Overflow: integers stay below 16 (n_rows + n_cols) max |cost| (checked by
+// the problem).
 //
 // References: P. Lopes, S. Yadav, A. Ilic, S. Patra, "Fast block distributed CUDA implementation of the Hungarian
 // algorithm", J. Parallel Distrib. Comput. 130 (2019), algorithms 1 to 4; S. Kawtikwar, Y. Chang, V. Govind,
@@ -154,8 +153,8 @@ __device__ void compress_zeros(const Problem& p) {
     __syncthreads();  // the list is whole before the block reads it
 }
 
-// Step 2. Each block stars zeros of its rows. row_covered and col_covered serve as locks: whoever gets both keeps the
-// star.
+// Step 2. Each block stars zeros of its rows. row_covered and col_covered serve as locks: whoever gets both keeps
+// the star.
 __device__ void star_zeros(const Problem& p) {
     const unsigned* zeros = bin_zeros(p);
     const int count = p.zeros_count[blockIdx.x];
@@ -179,8 +178,8 @@ __device__ void star_zeros(const Problem& p) {
     }
 }
 
-// Step 3. Covers the rows with a star and forgets primes and greens. Adds up the stars in flags[STARS], which is 0
-// before.
+// Step 3. Covers the rows with a star and forgets primes and greens. Adds up the stars in flags[STARS], which is
+// 0 before.
 __device__ void cover_stars(const Problem& p) {
     const long long first = blockIdx.x * THREADS + threadIdx.x, step = (long long)gridDim.x * THREADS;
     int stars = 0;
@@ -240,8 +239,8 @@ __device__ void mark_green(const Problem& p) {
     }
 }
 
-// Step 5b. From each free row along the greens, giving every row its new star. Greens are one per row and one per
-// column.
+// Step 5b. From each free row along the greens, giving every row its new star. Greens are one per row and one
+// per column.
 __device__ void flip_paths(const Problem& p) {
     for (long long i = blockIdx.x * THREADS + threadIdx.x; i < p.n_rows; i += (long long)gridDim.x * THREADS) {
         if (p.green_of_row[i] < 0 || p.star_of_row[i] >= 0) continue;

@@ -2,12 +2,10 @@
 // that does not change. Included by hungarian.cu, whose header tells the buffers and the invariant.
 //
 // In use here besides those: row_min, row_arg (n_rows): the least slack of an open row over uncovered columns, and its
-// column; open (1, uint64): rows opened in the low word, rows scanned in the high word; `seen` (rows of the bin, shared
-// bytes).
+// column; open (1, uint64): rows opened in the low word, rows scanned in the high word; `seen` (rows of the bin,
+// shared bytes).
 //
-// Tried and dropped: grid-wide rounds as in OPT 4 (18 us each, 32000 of them at u 4096: half of all time); subtracting
-// by lines and adding by covered columns in two loops (at r10 8192 half of all columns are covered: 220 ms against 127
-// by whole sweeps).
+// docs/notes/lap.md: what was tried, with its figures.
 
 // Step 4 of OPT 5, without grid barriers and to the end, so that one search finds as many paths as it can. A block
 // scans the zeros of its rows as they open and counts: p.open holds rows opened (low word) and rows scanned (high

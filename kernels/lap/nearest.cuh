@@ -86,8 +86,8 @@ __device__ __forceinline__ Nearest team_nearest(Nearest* partials, int& turn, Ne
     return warp_nearest(best);
 }
 
-// The nearest of the team's threads, and in `second`, which brings each thread's own, the least value of all other
-// columns.
+// The nearest of the team's threads, and in `second`, which brings each thread's own, the least value of all
+// other columns.
 __device__ __forceinline__ Nearest team_nearest_two(Nearest* partials, int& turn, Nearest best, value_t* second) {
     __shared__ value_t seconds[TEAM == 32 ? 1 : 64];
     const int lane = threadIdx.x & 31;

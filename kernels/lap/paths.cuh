@@ -1,6 +1,6 @@
 // The end of a phase: how far the duals move, which paths are taken, and the flip. Part of forest.cu.
-// T when every label is final (farthest free column reached), or for a wide matrix (nearest). TOP: none was
-// reached.
+
+// T when every label is final (farthest free column reached), or for a wide matrix (nearest). TOP: none was reached.
 __device__ __forceinline__ value_t threshold(const Matrix& a, const Slice& s, ulonglong2* board, u32 tag,
                                              bool farthest) {
     __syncthreads();  // what the search's last exchange left in got_* is read before this one writes it
@@ -21,8 +21,7 @@ __device__ __forceinline__ value_t threshold(const Matrix& a, const Slice& s, ul
     return Value::from(farthest ? ~least - 1 : least);
 }
 
-// Every free column within T proposes its path to its source; a source takes the lowest column. Ends with an
-// exchange.
+// Every free column within T proposes its path to its source; a source takes the lowest column. Ends in an exchange.
 __device__ __forceinline__ void propose(const Matrix& a, const Slice& s, value_t T, u64* proposal, ulonglong2* board,
                                         u32 tag) {
     for (int j = threadIdx.x; j < a.width; j += THREADS)

@@ -1,7 +1,7 @@
 """What is solved: three problems as frozen dataclasses of checked arrays.
 
-A problem is built from named input arrays by a solver's card and is valid by construction: whoever
-holds one may index it without looking. Nothing here solves anything.
+A problem is built from named input arrays by a solver's card and is valid by construction: whoever holds one may index
+it without looking. Nothing here solves anything.
 """
 
 from kernels.problems.arrays import FORBIDDEN, Array, Csr, Inputs, InvalidProblem

@@ -1,7 +1,7 @@
 """The arrays that problems are made of, and the checks that every problem shares.
 
-A check either returns its array (never a copy unless the dtype must change) or raises
-`InvalidProblem` with one sentence: what is wrong, where, and what was expected.
+A check either returns its array (never a copy unless the dtype must change) or raises `InvalidProblem` with one
+sentence: what is wrong, where, and what was expected.
 """
 
 from collections.abc import Mapping

@@ -154,8 +154,8 @@ def _masses(name: str, value: Any, shape: tuple[int, ...]) -> Array:
 def _same_mass(a: Array, b: Array) -> tuple[Array, float | tuple[float, ...]]:
     """b times the factor that gives it the mass of a, and the factor; 1 where the exact sums round to the same.
 
-    No factor brings mass to a side that has none: where one has none both stay as they are, and the answer says what
-    follows.
+    No factor brings mass to a side that has none: where one has none both stay as they are, and the answer says
+    what follows.
     """
     of_a, of_b = (np.array([math.fsum(line) for line in np.atleast_2d(masses)]) for masses in (a, b))
     some = (of_a > 0) & (of_b > 0)

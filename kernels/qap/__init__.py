@@ -30,7 +30,7 @@ class QapOptions(Options):
     )
     recency: Literal["places", "pairs"] = Field(
         default="places",
-        description="tabu on a GPU: bar returns to places, or exchanges of the same pair as the seed report does",
+        description="tabu on a GPU: bar returns to places, or exchanges of the same pair as Novoa and Qasem (2019) do",
     )
     target: float | None = Field(default=None, description="stop at an objective of at most this")
     deterministic: bool = Field(default=False, description="the same answer from the same seed, given enough time")
@@ -62,7 +62,7 @@ def _build(inputs: Inputs, options: QapOptions) -> QuadraticAssignment:
     return quadratic_assignment(inputs, fixed=options.fixed, best_known=options.best_known)
 
 
-CARD = Solver(
+CARD = Solver[QuadraticAssignment, QapOptions](
     name="qap",
     summary="Quadratic assignment with a lower bound.",
     inputs=(

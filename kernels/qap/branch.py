@@ -1,9 +1,9 @@
 """Branch and bound with the level-1 dual ascent at every node: proves optimality for small n; the twin of tree.cu.
 
 A node fixes some facilities. Its bound is the ascent's, continued on what is left of the parent's prices; a node whose
-bound exceeds the incumbent less one step is done. Otherwise one facility (or one location) is chosen and
-tried everywhere it still can go. Locations that an automorphism of the distances maps to each other, while it
-leaves the fixed ones in place, give equal subtrees: one of them is searched (likewise facilities and flows).
+bound exceeds the incumbent less one step is done. Otherwise one facility (or one location) is chosen and tried
+everywhere it still can go. Locations that an automorphism of the distances maps to each other, while it leaves the
+fixed ones in place, give equal subtrees: one of them is searched (likewise facilities and flows).
 """
 
 from dataclasses import dataclass

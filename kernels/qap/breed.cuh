@@ -48,8 +48,8 @@ __device__ void shake(Shared &s, int strength, Random &random) {
     s.p[s.other[strength - 1]] = first;
 }
 
-// Path relinking: from s.p half of the way to `partner`, each step the best of up to 32 exchanges that bring a facility
-// home. One warp.
+// Path relinking: from s.p half of the way to `partner`. Each step is the best of up to 32 exchanges that bring a
+// facility home. One warp.
 __device__ void relink(Shared &s, const Matrices &m, const short *partner, Random &random) {
     const int lane = threadIdx.x % 32;
     int apart = 0;
@@ -81,8 +81,8 @@ __device__ void relink(Shared &s, const Matrices &m, const short *partner, Rando
     __syncwarp();
 }
 
-// Long-term memory: facilities, in random order, go to the location still free where they were found least often. One
-// warp.
+// Long-term memory, by one warp: facilities, in random order, go to the location still free where they were found
+// least often.
 __device__ void unvisited(Shared &s, const int *visits, Random &random) {
     const int lane = threadIdx.x % 32;
     if (lane == 0) draw_order(s, N, random);
@@ -112,8 +112,7 @@ struct Recipe {
     int cross, relink, strength_low, strength_span, patience, reach;
 };
 
-// A child of `own` and `partner` in s.p. A perturbation grows with the generations that its member has waited. One
-// warp.
+// A child of `own` and `partner` in s.p, by one warp. A perturbation grows with the generations that its member waited.
 __device__ void child(Shared &s, const Matrices &m, const Recipe &recipe, const short *own, const short *partner,
                       bool twin, int waited, Random &random) {
     const int lane = threadIdx.x % 32, kind = (int)(random.next() & 255);

@@ -206,7 +206,7 @@ class Run:
             yield self.breed()
 
     def breed(self) -> Array:
-        """A random start for the seed's methods, a child for the memetic one."""
+        """A random start for the methods of Novoa and Qasem (2019), a child for the memetic one."""
         if self.options.method in ("tabu", "2opt"):
             return self.population.rng.permutation(self.problem.n)
         return self.population.breed()

@@ -2,8 +2,8 @@
 //
 // partial[u, l] = linear[u, l] + sum_k flow[u, k] distance[l, p[k]] (+ the transposed product when asymmetric) is what
 // facility u would cost at location l. After exchange (r, t), with a_u = F_ur - F_ut and h_u = D[p_u, p_r] - D[p_u,
-// p_t]: partial += a b', delta[u, v] += (a_u - a_v)(h_u - h_v) for pairs without r and t; pairs with them are read off
-// partial.
+// p_t]: partial += a b', delta[u, v] += (a_u - a_v)(h_u - h_v) for pairs without r and t; pairs with them are read
+// off partial.
 //
 // Compile with -D VALUE (int, long long, double), SYMMETRIC, TU, TD (tile), THREADS, BLOCKS (per SM), MATRICES.
 #include "qap/incumbent.cuh"
@@ -18,10 +18,10 @@
 #ifndef SYMMETRIC
 #define SYMMETRIC 1
 #endif
-#ifndef MATRICES  // 1: flow and distance in shared memory, the seed's section 5.1
+#ifndef MATRICES  // 1: flow and distance in shared memory (Novoa and Qasem 2019, section 5.1)
 #define MATRICES 0
 #endif
-#ifndef RECENCY_PAIRS  // 1: the seed's matrix, recency of exchanged pairs above the diagonal, their frequency below
+#ifndef RECENCY_PAIRS  // 1: Novoa and Qasem's matrix, recency of exchanged pairs above the diagonal, frequency below
 #define RECENCY_PAIRS 0
 #endif
 #if MATRICES

@@ -1,4 +1,4 @@
-"""Quadratic assignment on the GPU: the memetic population, or the independent searches of the seed's systems."""
+"""Quadratic assignment on the GPU: the memetic population, or independent searches after Novoa and Qasem (2019)."""
 
 import os
 import time

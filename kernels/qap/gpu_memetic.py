@@ -51,10 +51,7 @@ class Policy:
     generations without a better child after which the child is taken anyway. `quiet`: generations without a new best
     after which the epoch ends and all members start afresh; None: n^2 / 250, at least 8.
 
-    Mean seconds to the best known of tai50a on an H200, 5 to 14 seeds each: quiet 30 and growth 1.5 2.7, quiet 10 0.9,
-    growth 1 1.05, both (growth 1.2) 0.57; with quiet 10, tenure (0.2, 0.5) 0.42, (0.15, 0.4) 0.76, no parents 1.3;
-    with quiet 30, tenure (0.05, 0.2) 4.1, no parents 0.9, strength (0.1, 0.4) 1.7, moves 60 2.8. On tai40a 1.2 and
-    0.7. On tai100a after 3 s quiet 10 loses nothing and tenure (0.2, 0.5) 0.09%; on tai80a quiet 10 loses 0.1%.
+    docs/notes/qap.md has the time that each choice takes.
     """
 
     moves: float = 20.0

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 SOURCE = "qap/multistart.cu"
 STARTS = 6144
-"""Searches of a round unless asked otherwise: the seed's number."""
+"""Searches of a round unless asked otherwise: the number of Novoa and Qasem (2019)."""
 C_TYPES = {"int32": "int", "int64": "long long", "float64": "double"}
 TILES = ((4, 5), (2, 5), (4, 3), (4, 10), (8, 16), (16, 32), (32, 64))
 """Exchanges per thread as rows x distances; each gives another number of threads per block.
@@ -79,7 +79,7 @@ class Layout:
 def layout(form: SearchForm, tile: tuple[int, int], matrices: bool = False) -> Layout | None:
     """The layout of `form` with that tile on the current device, None where it does not fit.
 
-    `matrices` puts flow and distance into shared memory as well, as the seed's faster 2-opt does.
+    `matrices` puts flow and distance into shared memory as well, as the faster 2-opt of Novoa and Qasem (2019) does.
     """
     n, size = form.n, form.dtype.itemsize
     threads = -(-(-(-n // tile[0]) * -(-(n // 2) // tile[1])) // 32) * 32

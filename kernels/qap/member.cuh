@@ -156,8 +156,8 @@ __device__ __forceinline__ T value(const T *h, T a, T b, int u, int v, int pu, i
     return h[u * STRIDE + pv] + h[v * STRIDE + pu] - h[u * STRIDE + pu] - h[v * STRIDE + pv] + 2 * a * b;
 }
 
-// What that is short of by the first `waiting` moves of the batch. x is read word by word: this move's word, in the same
-// quad, is being written.
+// What that is short of by the first `waiting` moves of the batch. x is read word by word, as this move's word in the
+// same quad is being written.
 __device__ __forceinline__ T owed(const Shared &s, int waiting, int u, int v, int pu, int pv) {
     const volatile T *x_u = s.x[u].of, *x_v = s.x[v].of;
     T sum = 0;

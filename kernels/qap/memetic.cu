@@ -20,15 +20,7 @@
 // Bound: T = float only where the host has shown that every |D| and |H| and every sum on the way is below 2^24, so that
 // it is an exact integer; T = int where they are below 2^30 (parts.py).
 //
-// Measured on an H200, 20 n moves a generation: n = 30 4.0e11 moves a second (32 threads, 15 blocks a multiprocessor),
-// 40 4.0e11 (64, 10), 50 4.3e11 (96, 9), 60 4.6e11 (96, 7), 80 5.1e11 (160, 4), 100 4.7e11 (256, 2); with long
-// generations 4.9 to 5.7e11. At n = 50 the pipe of shared memory is busy 76% of the time and the issue slots 52%, at
-// n = 100 62% and 38%: two blocks have too few warps to hide the barriers.
-// Dropped: H and D in registers, a column a thread, three barriers (n = 30 2.3e11, 100 3.3e11: 650 instructions a warp
-// and move, most of them to find rows r and q among registers). H given its product every move (n = 40 3.7e11, 80
-// 4.65e11, 100 4.4e11). T on the chip at n = 50: 9 blocks become 6. More threads: n = 100, 352 4.4e11, 448 4.2e11, 672
-// 3.5e11; fewer: 224 4.1e11. Dates of 16 bits, which make room for 12, 8 and 3 blocks at n = 40, 50 and 100: n = 50 and
-// 100 3% faster, 80 9% slower, and L1 has no room left for A and B.
+// docs/notes/qap.md: how fast it is for each n, and what was tried, with its figures.
 #include "qap/incumbent.cuh"
 #include "qap/breed.cuh"
 

@@ -17,10 +17,10 @@
 // product a b'. A thread owns a TU x TD tile of exchanges (u, u + d mod n), 1 <= d <= n / 2, for the whole search:
 // deltas and tabu limits never leave its registers. Exchanges beyond n / 2 repeat others and stay tabu.
 //
-// Recency is kept by facility and location (until[u, l]: u must not return to l before), which is stricter than the
-// seed's matrix of exchanged pairs: on tai60a, 4e6 iterations, 0.34% above best known against 0.60% by pairs. The
-// seed's own matrix is RECENCY_PAIRS: recency above the diagonal, frequency below it, which it left for later: here the
-// exchanges long unused that are forced now and then are the rarest.
+// Recency is kept by facility and location (until[u, l]: u must not return to l before). That is stricter than the matrix
+// of exchanged pairs of Novoa and Qasem (2019), and finds better answers. Their matrix is RECENCY_PAIRS: recency above
+// the diagonal, frequency below it. They left the use of frequency for later; here, of the exchanges long unused, the
+// rarest is forced now and then.
 //
 // Buffers (per block): partial n x stride value_t, until n x n int32, ah 3n/2+ pairs, difference and fresh vectors,
 // p, best: shared memory; until, then partial, in global memory where they do not fit (`streamed` 1, 2).
@@ -29,11 +29,11 @@
 //
 // Overflow: value_t is int only when form.py proved that every delta fits; sums wrap modulo 2^32 on the way.
 // Sources: Taillard 1991 (deltas, random tenure, aspiration); Novoa and Qasem 2019, sections 4.2 to 4.4, 5.1, 5.2.
-// Tried on an H200 at tai100a, 264 searches: tile 4 x 5 (256 threads) 3.0e11 exchanges/s, 4 x 10 2.2e11, 2 x 5 (512
-// threads, one block per multiprocessor) 2.3e11, 4 x 3 2.1e11.
+// docs/notes/qap.md: what was tried, with its figures.
 #include "qap/exchange.cuh"
 
-// Long-term memory: send facilities, in random order, to the least visited location still free.
+// Long-term memory: each facility, in the order of the problem from a random one on, goes to the location still free
+// where it was found least often; of equals to the first from a random one on.
 __device__ void unvisited(int *p, const int *visits, int *used, int n, unsigned long long &state) {
     for (int i = 0; i < n; ++i) used[i] = 0;
     const int from = below(state, n), step = 1;

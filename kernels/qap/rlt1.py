@@ -8,9 +8,8 @@ permutation pays does not change when
 One sweep visits the pairs: the leader is spread over its submatrix, complements are pulled in, an assignment problem is
 solved on the submatrix, its value becomes the leader and its reduced costs stay. Then the leaders are assigned.
 
-Visits in random order converge best (nug20, 100 sweeps: 2150; alternating 2139; always forwards 2100; alternating
-without the first sweep of Gilmore and Lawler 2112). Integers are multiplied by a power of two first, so that spreading
-loses little; all arithmetic is exact.
+Visits in random order converge best (docs/notes/qap.md). Integers are multiplied by a power of two first, so that
+spreading loses little; all arithmetic is exact.
 """
 
 from collections.abc import Callable

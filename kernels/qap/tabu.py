@@ -12,7 +12,7 @@ After exchange (r, s), with a_u = F_ur - F_us and h_u = D[p_u, p_r] - D[p_u, p_s
     rearranged as a product of differences, so that a row of exchanges is one SIMD loop); pairs with r or s are read
     off `partial`. To keep that loop free of branches they are stored short of what it is about to add.
 
-Tried and dropped: fresh O(n) deltas for the 2n pairs with r or s (as Taillard; doubles the time of an iteration).
+docs/notes/qap.md: what was tried, with its figures.
 """
 
 from typing import Any, NamedTuple

@@ -12,8 +12,8 @@
 //
 // The bound is the dual ascent of Hahn and Grant (1998) on the level-1 reformulation. A pair of pairs is paid by both
 // or by neither, so that one price stands for both, shared by whoever is asked: m (m - 1) / 2 m^2 numbers for m
-// facilities. The submatrices of one row of pairs have no price in common: that is what makes a row one step of the
-// block.
+// facilities. The submatrices of one row of pairs have no price in common: that is what makes a row one step of
+// the block.
 //
 // Invariant between steps: objective >= bound + the sum of a permutation's leaders and prices, all of them >= 0.
 // `room` is how far the bound may still rise: nothing is sought that costs more. A leader above it excludes its
@@ -27,13 +27,7 @@
 // References: Hahn, Grant, Hall, A branch-and-bound algorithm for the QAP based on the Hungarian method (1998). Hahn et
 // al., Tree elaboration strategies in branch-and-bound algorithms for solving the QAP (2001).
 //
-// Measured on an H200: 3e5 to 6e5 children a second; had20 in 0.3 s (88 thousand), tai20a 13 s (4.5 million), nug20 25
-// s (7.3 million). Taking half from rows still to come, bound of had16 after 3 and 100 sweeps: 3461, 3526; taking all
-// 3347, 3513; a third 3437, 3521. One pair at a time in random order ends at the same and offers work to one warp only.
-// Sweeps of nug18, patience 2: 1.36 million children in 2.03 s, 4 (12 sweeps at most): 804 thousand in 1.57 s, 7 (30):
-// 569 thousand in 1.46 s, 15 (60): 507 thousand in 1.76 s. Dropped: solving every pair's assignment on its full prices
-// before the choice, to bar more pairs and choose better (nug18: 907 thousand against 845, 1.80 s against 1.65); other
-// weights of a line, from the count of its children to their rooms squared (799 to 860 thousand).
+// docs/notes/qap.md: how fast it is, and what was tried, with its figures.
 
 constexpr int TOP = 0x3fffffff;
 constexpr int FOUND = 34;

@@ -87,7 +87,7 @@ def _spreads(problem: UnbalancedTransport, options: TransportOptions) -> bool:
     return problem.cost is not None and problem.batch is None and problem.reg_m[0] != float("inf")
 
 
-CARD = Solver(
+CARD = Solver[UnbalancedTransport, TransportOptions](
     name="uot",
     summary="Entropic unbalanced optimal transport: plan and potentials with a certified gap.",
     inputs=(

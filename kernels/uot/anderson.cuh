@@ -9,8 +9,8 @@
 // corrected for it afterwards. Every block of a team, and every team, comes to the same gamma by itself.
 #include "uot/columns.cuh"
 
-// Behind the SUMS of columns.cuh: sum b rho, sum b drho_new, products of drho_new with every drho, of every drho with
-// rho.
+// Behind the SUMS of columns.cuh: sum b rho, sum b drho_new, products of drho_new with every drho, of every drho
+// with rho.
 constexpr int FIRST = SUMS, FIRST_NEW = SUMS + 1, GRAM_NEW = SUMS + 2, RIGHT = GRAM_NEW + MEMORY;
 
 // Alike in every block; in global memory between launches (gpu_launch.py counts its doubles).

@@ -40,8 +40,7 @@ __device__ __forceinline__ bool barrier_done(unsigned long long* barrier, unsign
 }
 
 // Returns once the phase of the given parity has completed. Acquires at block scope, also for what other blocks stored
-// into this one's shared memory: a wait at cluster scope invalidates the first-level cache each time, which cost 0.4 us
-// a step.
+// into this one's shared memory: a wait at cluster scope would invalidate the first-level cache each time.
 __device__ __forceinline__ void barrier_wait(unsigned long long* barrier, unsigned parity) {
     unsigned done = 0;
     while (!done) {

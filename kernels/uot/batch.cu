@@ -16,10 +16,10 @@
 // status        (problems, STATUS) f64 the block
 //
 // Underflow: a lost row weighs nothing once and gets a new reference; a lost column is lifted by 2^20 a sweep; a
-// problem in such trouble does not end. Counting: 4096 x 64^2 entries x 100 sweeps at 4.2e12 exponentials a second are
-// 0.4 ms.
+// problem in such trouble does not end.
+// Counting: 4096 x 64^2 entries x 100 sweeps at 4.2e12 exponentials a second are 0.4 ms.
 //
-// Tried and dropped: 8 warps of 8 rows for 64 x 64 (1.24 ms against 1.0), 25 warps of 8 rows for 200 x 200.
+// docs/notes/uot.md: what was tried, with its figures.
 #include "uot/marginals.cuh"
 #ifndef WARPS
 #define WARPS 4         // of a block

@@ -1,5 +1,4 @@
-// Between two sweeps: column sums -> column values, translation, certified gap. Shared by fused.cu, log.cu and
-// points.cu.
+// Between two sweeps: column sums -> column values, translation, certified gap. Shared by fused.cu, log.cu, points.cu.
 //
 // Each team does all of it by itself, every team with the same bits: block `rank` posts its `width` column sums where
 // the blocks of that rank in the other teams look for them (one way through the L2, no barrier of the grid), adds up

@@ -80,10 +80,7 @@ class FusedSweeps(LogSweeps):
     """A stored kernel: the plan, less its row weights, at some recent F and G, so that scalings stay near one.
 
     It is built by a pass over the cost, at the start of a stage and whenever F or G have moved by more than DRIFT.
-
-    Tried on two cores and dropped: adding one block of rows while the next is read, in one loop (10% slower: eleven
-    streams); prefetching the next block by llvm.prefetch while adding (1.8 times slower: the loop is no longer SIMD);
-    padding rows to spread them over cache sets (no difference).
+    docs/notes/uot.md: what was tried, with its figures.
     """
 
     def __init__(self, problem: UnbalancedTransport, dtype: Any) -> None:

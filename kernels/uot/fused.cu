@@ -19,30 +19,16 @@
 // words         (2, teams, CS, width+2)  f32 + number     the block that posts
 // history       (1 or teams, 12, ld)     f32              the block; in shared memory where it fits
 //
-// Bytes: m n sizeof(K) an iteration from memory (less by what the L2 holds of the sweep before, which went through the
-// groups the other way round), 112 n of messages through the L2. On paper, at 4.6 TB/s: n = 10240 91 us in float32,
-// 46 us in 16 bits. Arithmetic: two FMA and two reads of shared memory an entry, under half of what
-// 112 multiprocessors issue in that time (7 clusters of 16 are what the GPCs of an H200 hold).
+// Bytes: m n sizeof(K) an iteration from memory, and 112 n of messages through the L2. The L2 still holds a part of the
+// sweep before, which went through the groups the other way round. On paper, at 4.6 TB/s and n = 10240: 91 us in float32,
+// 46 us in 16 bits. Arithmetic: two FMA and two reads of shared memory an entry. That is under half of what 112
+// multiprocessors issue in that time (7 clusters of 16 are what the GPCs of an H200 hold).
 // Overflow: row or column sums that leave float32's range end as NaN, then as reason EMPTY_COLUMN; the caller turns to
-// log.cu. References: Chizat, Peyre, Schmitzer, Vialard (2018), algorithm 1; Sun, Hu, Jiang (2024) for the idea of one
-// pass.
+// log.cu.
+// References: Chizat, Peyre, Schmitzer, Vialard (2018), algorithm 1; Sun, Hu, Jiang (2024) for the idea of one pass.
 //
-// Tried and dropped (us an iteration; n = 10240 in float32 unless said, roofline 91, now 100):
-//   whole rows in a block, partial columns through memory, two barriers of the grid             118
-//   the same with clusters, one barrier of the block a step, all code inline                    112 (n = 1024: 8.0)
-//   rows of the matrix one after the other, copies of 1 to 2.5 KB                               116 (n = 4096: 29)
-//   groups of 32 KB, five slots, float16                                                        67 (25 KB, seven: 60)
-//   waiting at cluster scope for a bulk copy: it invalidates the first-level cache every step   134
-//   the same direction in every sweep                                                           104 (n = 4096: 21)
-//   and then 50 to 200 KB of copies under way instead of 98                                     104 to 105
-//   and then 14 clusters of 8                                                                   102 (n = 4096: 23)
-//   and then one arrival a warp instead of one a thread                                         104
-//   arrays of variable size first in shared memory, plain iterations summed up in double        n = 1024: 6.1, now 5.1
-//   2 to 6 clusters, or clusters of 8 or 4                                                      n = 1024: 5.2 to 7.6
-// What bounds it: without its arithmetic a sweep takes 67 us instead of 68 at n = 8192, 38 instead of 39 in 16 bits.
-// Where the time of a small problem goes (n = 1024, clocks of one block): the sweep 2800, posting and collecting 3200
-// to 5600, the sums' way round the cluster 1500 to 2700, the rest 1700: code that runs once an iteration waits for its
-// own instructions.
+// What bounds it: the memory, for large n. At n = 1024 it is the waiting for messages, and code that runs once an
+// iteration waits for its own instructions. docs/notes/uot.md: what was tried, with its figures.
 #define ROWS_KEEP_REFERENCE 0
 #define STORES_TERMS 0
 #define JUMP_LIMIT INFINITY  // row sums are not relative to anything

@@ -1,5 +1,5 @@
-// The persistent loop: sweep, add up columns, decide; no host and no barrier of the grid. Shared by fused.cu, log.cu,
-// points.cu.
+// The persistent loop: sweep, add up columns, decide; no host and no barrier of the grid. Shared by fused.cu,
+// log.cu, points.cu.
 #include "uot/anderson.cuh"
 
 #if CS > 1 && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
@@ -50,8 +50,8 @@ __device__ __forceinline__ void keep_history(const Block& b, float* own, float* 
     }
 }
 
-// With the gap: one thread of every block takes the sums in and says how to go on; that of block 0 also writes the
-// status.
+// With the gap: one thread of every block takes the sums in and says how to go on; that of block 0 also writes
+// the status.
 __device__ __forceinline__ Verdict conclude(const Marginals& w, const double* total, double* status, Mixing& mixing,
                                             int done, bool mixes) {
     double* place = blockIdx.x == 0 ? status : nullptr;
@@ -93,8 +93,8 @@ __device__ __forceinline__ Verdict settle(const Block& b, const Problem& p, cons
     return verdict;
 }
 
-// Sets the columns' next values. `g`, where the launch ends: those that no row has seen yet, then those the last sweep
-// saw.
+// Sets the columns' next values. `g`, where the launch ends: those that no row has seen yet, then those the last
+// sweep saw.
 __device__ __forceinline__ void set_columns(const Block& b, const Problem& p, const Mixing& mixing, float* history,
                                             const Verdict& v, bool mixes, float* g) {
 #pragma unroll 1

@@ -10,14 +10,13 @@
 // Underflow guard: a row sum moves by at most as much as the column values do. Once one of those or the translation
 // moves by 2^30 the launch ends (JUMPED), row_reference sets references from row maxima, and the next launch goes on. A
 // column whose whole mass underflows ends the launch too (EMPTY_COLUMN); the caller then makes one float64 sweep.
-// Counting at n = 10240: 1.05e8 exponentials at 16 a clock and multiprocessor (4.2e12 a second) are 25 us, reading C is
-// 91 us: bound by memory, as fused.cu is.
-// Where a matrix stays in shared memory for all iterations, C must survive: backward works e out again (STORES_TERMS
-// 0). Precision: exponents are rounded at the size of the potentials in log2 units; at eps = 1e-3 that is 6e-5 of an
+// Counting at n = 10240: 1.05e8 exponentials at 16 a clock and multiprocessor (4.2e12 a second) take 25 us. Reading C
+// takes 91 us.
+// Where a matrix stays in shared memory for all iterations, C must survive: backward works e out again (STORES_TERMS 0).
+// Precision: exponents are rounded at the size of the potentials in log2 units; at eps = 1e-3 that is 6e-5 of an
 // entry at most. -ftz: terms below 2^-126 vanish, which is below 2^-66 of a row sum even after a jump of 2^60.
 //
-// Tried and dropped (n = 10240, us, before clusters): two exponentials everywhere 128 against 115. Now 118: exponents
-// and the storing of terms bound it, not the copies, so going back every other sweep gains nothing here.
+// The arithmetic of exponents and the storing of terms bound it, not the copies. docs/notes/uot.md: what was tried.
 #include "uot/barriers.cuh"
 #define ROWS_KEEP_REFERENCE 1
 #define JUMP_LIMIT 60.f  // a row sum moves by at most as much as the column values: terms stay in float32's range

@@ -1,7 +1,7 @@
 // What a problem is besides its matrix, and what its column sums tell: next values, translation, certified gap.
 //
-// Everything is in log2 units: F_i = f_i log2(e) / eps + [product] log2 a_i, G_j alike, so that
-// P_ij = 2^(F_i + G_j - C_ij log2(e) / eps).
+// Everything is in log2 units: F_i = f_i log2(e) / eps + [product] log2 a_i, G_j alike, so that P_ij = 2^(F_i + G_j -
+// C_ij log2(e) / eps).
 #include "uot/barriers.cuh"
 
 struct Problem {
@@ -57,8 +57,8 @@ __device__ __forceinline__ T four_sums(const T (&value)[4]) {
     return sum;
 }
 
-// From the mass t of column j, at the value it had in the sweep, to its next value; adds to the thread's first four
-// sums.
+// From the mass t of column j, at the value it had in the sweep, to its next value; adds to the thread's first
+// four sums.
 __device__ __forceinline__ float column_value(const Problem& p, const Marginals& w, float t, float value,
                                               float log_mass, float (&sums)[4]) {
     if (log_mass == -INFINITY) return -INFINITY;

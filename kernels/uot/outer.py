@@ -8,28 +8,8 @@
             g'     <- next_g(h), shifted        # translation invariance
             g      <- anderson(g, g')           # a step that loses dual value is taken back, for the last g'
 
-Sweeps to a relative gap of 1e-6, float64 costs between points in the unit cube (n = 400; n = 1000 and 2000 differ by
-at most 3), first row plain Sinkhorn:
-
-    (reg, reg_m)            (.05, 1)  (.01, .1)  (.01, 1)  (.01, 10)  (.01, 100)  (.005, 10)
-    plain                         64         33       313       3360       > 4000      > 4000
-    Anderson-10 alone             10         10        30         66           60         109
-    translation                   17         24        84        122          129         249
-    translation, Anderson-5        8          9        17         22           23          39
-    translation, Anderson-10       8          9        17         22           23          37
-    translation, Anderson-20       8          9        17         23           24          36
-      and reg * 4, reg             8         10        17         20           22          29
-      and reg * 8, 4, 2, 1        12         14        22         26           26          32
-
-Below reg = .005 epsilon scaling pays: (.001, 10) 153 sweeps without, 76 with; (.0003, 10) 491 and 165.
-Over 24 such problems (three kinds of cost, reg .05 to .0005, n = 100 and 300; 1360 sweeps in all) memory 5 takes 14%
-more, 15 and 25 2% and 5% more; a ridge of 1e-8 or 1e-14: within 1%.
-Of 7000 random problems of up to 5 x 5 (any strengths, reg down to 1e-4 of the costs) 66 were not solved in 400 sweeps
-when a step could lose a tenth of the gap in dual value; 43 where no loss is allowed, 6 where steps are limited too.
-Unweighted least squares: no difference where marginals are nearly even. Over 14 hard ones (masses of very different
-sums, reg_m to 300, reg down to .001, ties) what counts is when a stage ends and how far the next one jumps: ending at
-a relative gap of 1% and jumping by 4, 10000 sweeps with 2 problems unsolved after 3000; at a gap of .1 reg mass, 4350
-with 1 unsolved; jumping by 2.5 then, 1800 with none, for 6% more on the first 24.
+Anderson acceleration is weighted by the masses, loses no dual value, and its steps are limited. docs/notes/uot.md has
+the sweeps of each choice, with its figures.
 """
 
 import math

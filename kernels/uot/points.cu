@@ -10,9 +10,7 @@
 // entry take the same time on 128 lanes.
 // Precision: |x|^2 + |y|^2 - 2 x y about the common centre: exponents are rounded at the size of |x|^2 log2(e) / eps.
 //
-// Tried and dropped (n = 20480, now 0.35 ms): two passes, rows then columns, 2 x 0.18 ms; some exponentials as
-// polynomials on the FMA pipe: slower, the issue slots are as scarce as the exponentials; terms of four groups waiting,
-// and so groups of 8 rows, 0.44 to 0.60; threads with 12 columns in 96 registers, which spill, 0.51.
+// docs/notes/uot.md: what was tried, with its figures.
 #include "uot/barriers.cuh"
 #ifndef METRIC
 #define METRIC 0  // 0 squared Euclidean, 1 Euclidean, 2 minus the inner product

@@ -18,10 +18,10 @@
 // the ring while columns are updated. More copies under way than the memory's latency asks for would only hold up every
 // other load.
 //
-// Shares and weights of 4 groups are kept, sums of DEPTH: a warp shares group k + 4 after it went back over k + 1,
-// which all blocks had sent, so shares and weights of k are used up; a block sends k + 6 after it went back over k + 3,
-// so every block shared k + 3 after it went back over k, so sums of k are used up. Up to 4 groups a sweep, 4 are
-// enough.
+// Shares and weights of 4 groups are kept, sums of DEPTH. Why nobody still reads what is overwritten:
+//   a warp shares group k + 4 after it went back over k + 1, which all blocks had sent: shares, weights of k are used up;
+//   a block sends k + 6 after it went back over k + 3, so every block had gone back over k: sums of k are used up.
+// Up to 4 groups a sweep, 4 are enough.
 //
 // A file that includes this defines forward_step, backward_step (one element), ROWS_KEEP_REFERENCE (row sums
 // are relative to the last ones) and STORES_TERMS (forward leaves its terms in shared memory for backward).
@@ -37,9 +37,9 @@ __device__ __forceinline__ int in_turn(const Block& b, bool back, int k) {
 // First row of the team's k-th group.
 __device__ __forceinline__ int first_row(const Block& b, int k) { return (b.team + b.teams * k) * R; }
 
-// Copies group k into a slot; one warp. The block's part of the matrix lies together, so this is one copy: pieces of a
-// few KiB each keep the copy engine from the bandwidth. What lies in the slot behind the last row stays: its weight is
-// 0.
+// Copies group k into a slot; one warp. The block's part of the matrix lies together, so this is one copy: with pieces
+// of a few KiB the copy engine does not reach the bandwidth. What lies in the slot behind the last row stays, as its
+// weight is 0.
 __device__ __forceinline__ void load(const Block& b, const Problem& p, const unsigned char* matrix, int k, int slot) {
     const int first = first_row(b, k), bytes = min(R, p.m - first) * b.width * BYTES;
     if ((threadIdx.x & 31) == 0) barrier_expect(b.full + slot, bytes);

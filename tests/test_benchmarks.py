@@ -1,0 +1,48 @@
+"""The measurements that docs quote: rows, what others published, and plots."""
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from benchmarks.qap_report import thinned
+from benchmarks.rows import tag_of
+
+ROOT = Path(__file__).parent.parent
+ROWS = sorted((ROOT / "benchmarks/results").glob("*.jsonl"))
+PEERS = sorted((ROOT / "benchmarks/peers").glob("*.json"))
+PLOTS = sorted((ROOT / "docs/images").glob("*.svg"))
+LARGEST_PLOT = 160_000
+
+
+@pytest.mark.parametrize("path", ROWS, ids=lambda path: path.stem)
+def test_a_file_of_a_gpus_rows_is_named_after_it(path: Path) -> None:
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    tags = {tag_of(row["gpu"]) for row in rows if "gpu" in row}
+    assert len(tags) <= 1, "two kinds of GPU share a file"
+    named = re.search(r"_([a-z]*\d+)$", path.stem)
+    assert tags == ({named[1]} if named else set())
+
+
+def test_gpus_have_short_names() -> None:
+    assert [tag_of(gpu) for gpu in ("NVIDIA H200", "NVIDIA H100 80GB HBM3", "Tesla K20")] == ["h200", "h100", "k20"]
+
+
+@pytest.mark.parametrize("path", PEERS, ids=lambda path: path.stem)
+def test_figures_of_others_say_where_they_come_from(path: Path) -> None:
+    found = json.loads(path.read_text())
+    assert len(found["source"].split()) > 5
+    assert found["unit"] == "ms"
+    for run in found.get("runs", []):
+        assert len(run["ms"]) <= len(found["sizes"])
+
+
+@pytest.mark.parametrize("path", PLOTS, ids=lambda path: path.stem)
+def test_plots_are_small(path: Path) -> None:
+    assert path.stat().st_size <= LARGEST_PLOT
+
+
+def test_a_thinned_curve_keeps_its_end_and_what_can_be_seen() -> None:
+    curve = [[0.001, 9.0], [1.0, 5.0], [1.001, 4.0], [1.002, 3.0], [10.0, 0.0]]
+    assert thinned(curve) == [[0.001, 9.0], [1.002, 3.0], [10.0, 0.0]]

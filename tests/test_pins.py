@@ -1,0 +1,42 @@
+"""Pinned versions: constraints.txt, and requirements.lock with the hashes of their files."""
+
+import re
+import tomllib
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+PIN = re.compile(r"^([A-Za-z0-9][\w.-]*)(?:\[[^\]]*\])?==([^\s;\\]+)", re.MULTILINE)
+LOCK = (ROOT / "requirements.lock").read_text()
+CONSTRAINTS = (ROOT / "constraints.txt").read_text()
+
+
+def normal(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def pins(text: str) -> set[tuple[str, str]]:
+    return {(normal(name), version) for name, version in PIN.findall(text)}
+
+
+def test_both_files_hold_the_same_versions() -> None:
+    """The lock leaves out what benchmarks alone need."""
+    assert pins(LOCK) <= pins(CONSTRAINTS)
+
+
+def test_every_package_of_the_lock_has_hashes() -> None:
+    entries = re.split(r"^(?=[A-Za-z0-9])", LOCK, flags=re.MULTILINE)[1:]
+    assert len(entries) == len(PIN.findall(LOCK))
+    assert all("--hash=sha256:" in entry for entry in entries)
+
+
+def test_every_dependency_is_pinned() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    needed = [*project["dependencies"], *extras["cuda"], *extras["s3"], *extras["dev"]]
+    names = {normal(re.match(r"[\w.-]+", line)[0]) for line in needed}  # type: ignore[index]
+    assert names <= {name for name, _ in pins(LOCK)}
+
+
+def test_pins_name_no_index() -> None:
+    for text in (LOCK, CONSTRAINTS):
+        assert not re.search(r"index-url|find-links|trusted-host|://|file:|(^|\s)/", text)

@@ -1,0 +1,56 @@
+"""The plan of each solver's room, kernels/<solver>/README.md, held against the room."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+ROOMS = [ROOT / "kernels" / room for room in ("lap", "auction", "uot", "qap")]
+SOURCE = re.compile(r"[\w/]+\.(?:py|cuh|cu)\b")
+QUOTED = re.compile(r"`([A-Za-z_]\w*)`")
+INCLUDED = re.compile(r"^ +(\w+\.cuh) .*<- (.+)$", re.MULTILINE)
+MOST_LINES = 200
+
+
+def plan(room: Path) -> str:
+    return (room / "README.md").read_text()
+
+
+def sources(room: Path) -> list[Path]:
+    return [path for path in room.iterdir() if path.suffix in (".py", ".cu", ".cuh")]
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+def test_every_file_that_a_plan_names_is_there(room: Path) -> None:
+    found = {name for name in SOURCE.findall(plan(room)) if not ((room / name).exists() or (ROOT / name).exists())}
+    assert not found
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+def test_every_file_of_a_room_is_on_its_plan(room: Path) -> None:
+    assert {path.name for path in sources(room)} <= set(SOURCE.findall(plan(room)))
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+def test_every_name_that_a_plan_quotes_is_in_the_sources(room: Path) -> None:
+    """A function, constant, field or option in backticks; renamed in the code, it must be renamed here."""
+    beside = [*(ROOT / "kernels/problems").glob("*.py"), *(ROOT / "tests/kernels").glob(f"*{room.name}*")]
+    words = set(re.findall(r"\w+", "\n".join(path.read_text() for path in (*sources(room), *beside))))
+    assert not {name for name in QUOTED.findall(plan(room)) if name not in words}
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+def test_the_picture_of_includes_is_true(room: Path) -> None:
+    """A line `header  what it is  <- who includes it` for each header, and no other."""
+    drawn = {header: set(users.split()) for header, users in INCLUDED.findall(plan(room))}
+    found: dict[str, set[str]] = {path.name: set() for path in room.glob("*.cuh")}
+    for path in sources(room):
+        for header in re.findall(rf'#include "{room.name}/(.+)"', path.read_text()):
+            found[header].add(path.name)
+    assert drawn == found
+
+
+@pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
+def test_a_plan_is_short(room: Path) -> None:
+    assert len(plan(room).splitlines()) <= MOST_LINES

@@ -24,6 +24,7 @@ from kernels import (
     Csr,
     Deadline,
     Device,
+    InputChanged,
     InvalidProblem,
     Solution,
     Solver,
@@ -51,7 +52,7 @@ T = TypeVar("T")
 
 
 class DeviceLost(Exception):
-    """The CUDA context is broken; no further call in this process can succeed."""
+    """The CUDA context is broken, or device memory holds what it should not; the next job needs another process."""
 
 
 class DeviceFull(MemoryError):
@@ -139,14 +140,18 @@ def concluded(order: Order, solved: Solved, bench: Bench, deadline: Deadline | N
             "certificate",
             "The certificate does not hold",
             f"{record['solver']} claims {solution.termination.value}, which the check refutes: {certificate.proved}",
-            certificate=plain(vars(certificate)),
+            certificate=plain(certificate.stated(solution.termination)),
         )
     if solution.termination is Termination.STOPPED and certificate.objective is None:
         return Ending(order.job_id, order.execution, State.CANCELLED, {"timings_ms": _json(solved.timings_ms)})
     references, digests = _store(solved, record["owner"], bench.store, deadline or Deadline())
     solved.timings_ms["total"] = 1e3 * (time.time() - float(record["created_at"]))
     document = _document(order, solved, references, bench)
-    fields = {"timings_ms": json.dumps(document["timings_ms"]), "termination": solution.termination.value}
+    fields = {
+        "timings_ms": json.dumps(document["timings_ms"]),
+        "termination": solution.termination.value,
+        "verified": json.dumps(document["certificate"]["verified"]),
+    }
     result = json.dumps(document, allow_nan=False)
     return Ending(order.job_id, order.execution, State.SUCCEEDED, fields, result, digests)
 
@@ -235,7 +240,7 @@ def _safely(device: Device, call: Callable[[], T]) -> T:
             gpu_memory.synchronize()
             return found
         except Exception as error:
-            if gpu_memory.is_sticky(error):
+            if gpu_memory.is_sticky(error) or isinstance(error, InputChanged):
                 raise DeviceLost(f"{type(error).__name__}: {error}") from error
             if not gpu_memory.is_out_of_memory(error):
                 raise
@@ -262,7 +267,7 @@ def _store(solved: Solved, owner: str, store: Store, deadline: Deadline) -> tupl
 
 
 def _document(order: Order, solved: Solved, references: dict[str, Any], bench: Bench) -> dict[str, Any]:
-    solution, certificate = solved.solution, plain(vars(solved.certificate))
+    solution, certificate = solved.solution, solved.certificate
     record = order.record
     document: dict[str, Any] = plain(
         {
@@ -270,8 +275,8 @@ def _document(order: Order, solved: Solved, references: dict[str, Any], bench: B
             "solver": record["solver"],
             "state": State.SUCCEEDED.value,
             "termination": solution.termination.value,
-            "objective": certificate.pop("objective"),
-            "certificate": certificate,
+            "objective": certificate.objective,
+            "certificate": certificate.stated(solution.termination),
             "method": solution.method,
             "iterations": solution.iterations,
             "seed": solution.seed,

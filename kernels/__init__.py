@@ -9,7 +9,7 @@
 0
 """
 
-from kernels.card import Device, Estimate, InputSpec, Options, Solver
+from kernels.card import Bundle, Companion, Device, Estimate, InputSpec, Options, Solver
 from kernels.certificates.exact import Claim, Statement, recheck
 from kernels.deadline import Deadline, Phase, Progress
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
@@ -23,8 +23,10 @@ __all__ = [
     "SOLVERS",
     "UNASSIGNED",
     "Array",
+    "Bundle",
     "Certificate",
     "Claim",
+    "Companion",
     "Csr",
     "Deadline",
     "Device",

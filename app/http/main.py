@@ -12,6 +12,7 @@ from app.http.auth import load_keys
 from app.http.config import HttpSettings
 from app.http.metrics import Metrics
 from app.intake.linger import Linger
+from app.intake.visit import Desk
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
 from workers.store.store import open_store
@@ -43,6 +44,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
                   lifespan=_lifespan)  # fmt: skip
     app.state.settings, app.state.http, app.state.keys = settings, http, keys
     app.state.jobs, app.state.store = Jobs(settings), open_store(settings)
+    app.state.desk = Desk(app.state.store, app.state.jobs, settings, http.max_json_bytes)
     app.state.waiting = Waiting(http.max_waiters)
     app.state.metrics = Metrics()
     app.add_middleware(Linger)

@@ -1,6 +1,6 @@
 """Wire models. The request union is derived from the solver registry: a new card needs no line here.
 
-Inputs may be huge, so pydantic never walks them: it validates everything around them, and app/intake/inputs.py turns
+Inputs may be huge, so pydantic never walks them: it validates everything around them, and app/intake/parsed.py turns
 them into arrays. Their models exist for the OpenAPI document alone.
 """
 
@@ -18,8 +18,6 @@ from workers.store.reference import NOTES
 
 JOB_ID = r"^[0-9a-f]{32}$"
 make_model: Any = create_model  # models made of data are beyond what types can say
-BUNDLES = ("qaplib", "sln")
-"""Parts and inputs that carry several inputs of a solver with flow and distance."""
 
 FORM: dict[str, Any] = {
     "format": {"enum": list(FORMATS), "description": "what the bytes are; found out when left out"},
@@ -41,11 +39,6 @@ LISTS: dict[str, Any] = {
     "items": {},
     "description": "nested lists of numbers; null forbids a matrix entry",
 }
-
-
-def takes_qaplib(card: Solver) -> bool:
-    """True when a QAPLIB file fills this solver's inputs."""
-    return {"flow", "distance"} <= {spec.name for spec in card.inputs}
 
 
 def _input_schema(spec: InputSpec) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from fastapi import Request
 from python_multipart.exceptions import MultipartParseError
@@ -15,15 +15,8 @@ from app.intake.body import slices
 MAX_PARTS = 32
 
 
-class Sink(Protocol):
-    """Where the bytes of one part go."""
-
-    def write(self, data: bytes, /) -> Any:
-        """Take the next bytes."""
-
-
 class Memory:
-    """A sink for the `job` part."""
+    """Takes the `job` part."""
 
     def __init__(self, limit: int) -> None:
         self.data = bytearray()
@@ -51,10 +44,10 @@ class Reader:
 
     Args:
         boundary: the boundary parameter of the content type.
-        open_sink: called with name, filename and content type of each part.
+        open_sink: called with the name of each part; what it returns has `write`.
     """
 
-    def __init__(self, boundary: bytes, open_sink: Callable[[str, str | None, str], Any]) -> None:
+    def __init__(self, boundary: bytes, open_sink: Callable[[str], Any]) -> None:
         self.parts: dict[str, Part] = {}
         self._open_sink = open_sink
         self._ended = False
@@ -106,7 +99,7 @@ class Reader:
         filename = options.get(b"filename")
         kind = self._headers.get("content-type", "").split(";")[0].strip().lower()
         shown = filename.decode("utf-8", "replace") if filename is not None else None
-        self._sink = self._open_sink(name, shown, kind)
+        self._sink = self._open_sink(name)
         self.parts[name] = Part(name, shown, kind, self._sink)
 
     def _finish(self) -> None:
@@ -114,7 +107,7 @@ class Reader:
 
 
 async def read_multipart(
-    request: Request, limit: int, open_sink: Callable[[str, str | None, str], Any], opened: Callable[[Reader], None]
+    request: Request, limit: int, open_sink: Callable[[str], Any], opened: Callable[[Reader], None]
 ) -> dict[str, Part]:
     """Read the whole body; `opened` is told of the reader first, so that its sinks can be closed whatever happens."""
     _, options = parse_options_header(request.headers.get("content-type", ""))

@@ -147,6 +147,8 @@ CARD = Solver(
             required=False,
             sparse=True,
             masked=True,
+            maximised=True,
+            main=True,
         ),
         InputSpec("x", "(n_rows, dimension) points, instead of benefit", required=False),
         InputSpec("y", "(n_cols, dimension) points, with x", required=False),
@@ -170,6 +172,7 @@ CARD = Solver(
     prefers_gpu=_prefers_gpu,
     modules={"cpu": "kernels.auction.cpu", "gpu": "kernels.auction.gpu"},
     warm_start={"prices": "prices0", "assignment": "assignment0"},
+    groups=dict.fromkeys(("u", "v", "u_finer", "v_finer"), "duals"),
     example={
         "solver": "auction",
         "inputs": {

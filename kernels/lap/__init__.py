@@ -92,6 +92,7 @@ CARD = Solver(
             "(n_rows, n_cols) or (batch, n_rows, n_cols); null or +inf (-inf to maximise) forbids an entry, in int64 "
             "the least integer, -2^63",
             masked=True,
+            main=True,
         ),
         InputSpec("u0", "(n_rows,) or (batch, n_rows): row duals to start from", required=False),
         InputSpec("v0", "(n_cols,) or (batch, n_cols): column duals to start from", required=False),
@@ -106,6 +107,7 @@ CARD = Solver(
     modules={"cpu": "kernels.lap.cpu", "gpu": "kernels.lap.gpu"},
     mend=_mend,
     warm_start={"u": "u0", "v": "v0"},
+    groups=dict.fromkeys(("u", "v", "u_finer", "v_finer"), "duals"),
     example={
         "solver": "lap",
         "inputs": {"cost": [[4, 1, 3], [2, 0, 5], [3, 2, 2]]},

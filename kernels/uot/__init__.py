@@ -91,7 +91,7 @@ CARD = Solver(
     name="uot",
     summary="Entropic unbalanced optimal transport: plan and potentials with a certified gap.",
     inputs=(
-        InputSpec("cost", "(m, n) or (batch, m, n); null or +inf forbids an entry", required=False),
+        InputSpec("cost", "(m, n) or (batch, m, n); null or +inf forbids an entry", required=False, main=True),
         InputSpec(
             "a", "(m,) or (batch, m) masses of the rows, at least 0; uniform of sum 1 when left out", required=False
         ),
@@ -109,6 +109,7 @@ CARD = Solver(
     spreads=_spreads,
     modules={"cpu": "kernels.uot.cpu", "gpu": "kernels.uot.gpu"},
     warm_start={"f": "f0", "g": "g0"},
+    groups={"f": "potentials", "g": "potentials"},
     example={
         "solver": "uot",
         "inputs": {

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from kernels import SOLVERS, Solver
+from kernels import Solver
 from workers.jobs.job import (
     AskedDevice,
     Device,
@@ -69,15 +69,9 @@ class Jobs:
         """Record a job and queue it; False when its Idempotency-Key had made one already, which is returned.
 
         Raises:
-            InvalidProblem, InvalidUpload: the inputs are not a problem (only looked at when `queue` is not set).
-            IdempotencyConflict, QueueFull, UnknownBlob, NoSuchDevice, DoesNotFit, Unavailable.
+            IdempotencyConflict, QueueFull, UnknownBlob, Unavailable.
         """
-        card = SOLVERS[submission.solver]
         queue = submission.queue
-        if queue is None:
-            options = card.options(**submission.options)
-            inputs = {name: self.store.resolve(given, submission.owner) for name, given in submission.inputs.items()}
-            queue = self.place(card, card.build(inputs, options), options, submission.device)
         job_id = uuid.uuid4().hex
         record = self._record(submission, queue)
         held = json.loads(record["digests"])

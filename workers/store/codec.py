@@ -49,6 +49,8 @@ STARTS = {b"\x93NUMPY": "npy", unpack.ZIP: "npz", b"%%MatrixMarket": "mtx"}
 LONGEST_TEXT = 256 << 20
 LONGEST_GRAPH = 1 << 30
 """Of the formats that are parsed in memory."""
+LONGEST_NOTE = 1 << 20
+"""Of a text that says one thing beside the arrays."""
 
 
 class InvalidUpload(ValueError):
@@ -142,16 +144,12 @@ def read(source: Path | bytes, form: Form = AS_FOUND, field: str = "file", limit
         raise InvalidUpload(field, error.message) from error
 
 
-def decode_solution(source: Path | bytes, flow: Array, distance: Array, field: str = "sln") -> tuple[Array, float]:
-    """Read a QAPLIB .sln file: the permutation and the objective that it claims. Raises InvalidUpload."""
-    data = source if isinstance(source, bytes) else _bytes(source, 1 << 24)
+def read_text(path: Path, field: str, longest: int = LONGEST_NOTE) -> str:
+    """A short text file. Raises InvalidUpload."""
     try:
-        permutation, objective = qaplib.parse_sln(_text(data), flow, distance)
-    except InvalidProblem as error:
-        raise InvalidUpload(field, error.message) from error
+        return _text(_bytes(path, longest))
     except layouts.BadLayout as error:
         raise InvalidUpload(field, str(error)) from error
-    return permutation, objective
 
 
 def encode(arrays: Mapping[str, Array], format: str, out: IO[bytes] | None = None) -> bytes:

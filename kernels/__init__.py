@@ -12,6 +12,7 @@
 from kernels.card import Bundle, Companion, Device, Estimate, InputSpec, Options, Solver
 from kernels.certificates.exact import Claim, Statement, recheck
 from kernels.deadline import Deadline, Phase, Progress
+from kernels.outline import stand_in
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.proving import solve_and_prove
 from kernels.registry import SOLVERS
@@ -45,4 +46,5 @@ __all__ = [
     "recheck",
     "solve_and_prove",
     "solve_each_form",
+    "stand_in",
 ]

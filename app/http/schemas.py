@@ -11,7 +11,7 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, WithJsonSchema, create_model
 from pydantic.json_schema import models_json_schema
 
-from app.http.errors import Invalid, fault
+from app.http.errors import MOST_ERRORS, Invalid, fault
 from kernels import SOLVERS, InputSpec, Solver
 from workers.store.codec import FORMATS
 from workers.store.reference import NOTES
@@ -113,7 +113,9 @@ def parse_request(document: Any) -> Any:
     try:
         return REQUEST.validate_json(json.dumps(around), strict=True)
     except ValidationError as wrong:
-        raise Invalid(*(_fault_of(error, document) for error in wrong.errors())) from None
+        first = wrong.errors(include_url=False)[:MOST_ERRORS]
+        told = (_fault_of(error, document) for error in first)
+        raise Invalid(*told, more=wrong.error_count() - len(first)) from None
 
 
 def _beyond_int64(value: Any) -> bool:

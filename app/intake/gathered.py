@@ -9,20 +9,25 @@ import reprlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from starlette.concurrency import run_in_threadpool
 
 from app.http.errors import Invalid, fault
+from app.intake.document import allowed_inputs
 from app.intake.multipart import Part
-from app.intake.parsed import Parsed, allowed_inputs
+from app.intake.parsed import Parsed
+from app.intake.reading import outlined, read_upload
 from app.intake.visit import Visit
-from kernels import Array, Bundle, Companion, Csr, InvalidProblem, Solver
+from kernels import Array, Bundle, Csr, InvalidProblem, Solver
 from workers.jobs.job import Expired, InputRef, JobFailed, UnknownBlob, UnknownJob
-from workers.store.codec import Decoded, Form, Reading, read, read_text, several, sparse
+from workers.store.codec import Decoded, Form, Reading, read_text, several, sparse
 from workers.store.reference import CSR_PARTS, FIELDS, NOTES, form_of, frozen, written
-from workers.store.store import Store
+
+WORTH_OUTLINING = 1 << 16
+"""Arrays of fewer entries are read even for an estimate, which is better for it."""
 
 
 @dataclass(frozen=True)
@@ -49,33 +54,37 @@ class Found:
 
 @dataclass(frozen=True)
 class Gathered:
-    """All that a problem is built from."""
+    """All that a problem is built from.
+
+    Attributes:
+        texts: of files beside the inputs that say an option.
+        outlined: the arrays are stand-ins, of which only shape and type count.
+    """
 
     visit: Visit
     card: Solver
     request: Any
-    options: Any
     sources: Mapping[str, Source]
+    texts: Mapping[str, str]
+    outlined: bool = False
 
 
-async def gather(parsed: Parsed) -> Gathered:
+async def gather(parsed: Parsed, outlines: bool = False) -> Gathered:
     """Follow every reference of the request.
+
+    With `outlines`, arrays that are large and whose first bytes say shape and type are not read: for estimates.
 
     Raises:
         InvalidProblem, InvalidUpload, Invalid: the first input that cannot be taken.
     """
-    with parsed.visit.timed("gather"):
-        return await run_in_threadpool(_gather, parsed)
-
-
-def _gather(parsed: Parsed) -> Gathered:
-    request, desk, owner = parsed.document.request, parsed.visit.desk, parsed.visit.owner
-    hand = _Hand(parsed.card, desk.store, owner, parsed.parts)
-    sources = hand.gather(parsed.document.inputs)
-    options = request.options.model_copy(update=hand.said) if hand.said else request.options
-    if request.warm_start is not None:
-        sources = {**_warm(parsed, request.warm_start), **sources}
-    return Gathered(parsed.visit, parsed.card, request, options, sources)
+    with parsed.visit.timed("build"):
+        request = parsed.document.request
+        hand = _Hand(parsed, outlines and parsed.card.outline is not None)
+        await hand.gather(parsed.document.inputs)
+        sources = hand.sources
+        if request.warm_start is not None:
+            sources = {**await run_in_threadpool(_warm, parsed, request.warm_start), **sources}
+        return Gathered(parsed.visit, parsed.card, request, sources, hand.texts, hand.outlined)
 
 
 def _warm(parsed: Parsed, job_id: str) -> dict[str, Source]:
@@ -101,39 +110,40 @@ def _warm(parsed: Parsed, job_id: str) -> dict[str, Source]:
 class _Hand:
     """Collects the inputs of one request."""
 
-    def __init__(self, card: Solver, store: Store, owner: str, parts: Mapping[str, Part]) -> None:
-        self._card, self._store, self._owner, self._parts = card, store, owner, parts
-        self._unused = set(parts)
+    def __init__(self, parsed: Parsed, outlines: bool) -> None:
+        self._visit, self._card, self._parts = parsed.visit, parsed.card, parsed.parts
+        self._store, self._owner = parsed.visit.desk.store, parsed.visit.owner
+        self._outlines = outlines
+        self._unused = set(self._parts)
         self._kept: set[str] = set()
         self.sources: dict[str, Source] = {}
-        self.said: dict[str, int | float] = {}
-        """Options that a file beside the inputs said."""
+        self.texts: dict[str, str] = {}
+        self.outlined = False
 
-    def gather(self, inputs: Mapping[str, Any]) -> dict[str, Source]:
-        """Every input of the request by name."""
+    async def gather(self, inputs: Mapping[str, Any]) -> None:
+        """Every input of the request by name, and the texts beside them."""
         bundles = {bundle.name: bundle for bundle in self._card.bundles}
-        companions = {companion.name: companion for companion in self._card.companions}
+        companions = {companion.name for companion in self._card.companions}
         for name, value in inputs.items():
             if name in bundles:
-                self._take_bundle(bundles[name], self._referenced(name, value).value)
+                self._take_bundle(bundles[name], (await self._referenced(name, value)).value)
             elif name not in companions:
-                self.sources[name] = self._source(name, value)
-        if unknown := self._unused - companions.keys():
+                self.sources[name] = await self._source(name, value)
+        if unknown := self._unused - companions:
             raise InvalidProblem(min(unknown), f"is a part that nothing refers to; {allowed_inputs(self._card)}")
         missing = [spec.name for spec in self._card.inputs if spec.required and spec.name not in self.sources]
         if missing:
             raise InvalidProblem(f"inputs.{missing[0]}", f"is missing; {allowed_inputs(self._card)}")
-        for name in inputs.keys() & companions.keys():
-            self._take_companion(companions[name], inputs[name])
-        return self.sources
+        for name in inputs.keys() & companions:
+            self.texts[name] = self._text(name, inputs[name])
 
-    def _source(self, name: str, value: Any) -> Source:
+    async def _source(self, name: str, value: Any) -> Source:
         field, sparse_too = f"inputs.{name}", self._card.specs[name].sparse
         if isinstance(value, np.ndarray):
             return self._kept_later(value)
         if set(value) == {"csr"} and sparse_too:
-            return self._csr(f"{field}.csr", value["csr"])
-        source = self._referenced(field, value).one(field)
+            return await self._csr(f"{field}.csr", value["csr"])
+        source = (await self._referenced(field, value)).one(field)
         if isinstance(source.value, Csr) and not sparse_too:
             raise InvalidProblem(field, f"is sparse; {self._card.name} takes a dense {name}")
         return source
@@ -141,17 +151,19 @@ class _Hand:
     def _kept_later(self, value: Array | Csr) -> Source:
         return Source(value, lambda: self._store.put(value, self._owner))
 
-    def _csr(self, field: str, given: Mapping[str, Any]) -> Source:
+    async def _csr(self, field: str, given: Mapping[str, Any]) -> Source:
         """A sparse matrix in its three arrays."""
         shape = given["shape"]
-        parts = {part: self._csr_part(f"{field}.{part}", given[part]) for part in CSR_PARTS}
+        parts = {part: await self._csr_part(f"{field}.{part}", given[part]) for part in CSR_PARTS}
         matrix = sparse({part: source.value for part, source in parts.items()}, shape, field)
         return Source(matrix, lambda: {"csr": {**{part: parts[part].keep() for part in CSR_PARTS}, "shape": shape}})
 
-    def _csr_part(self, field: str, value: Any) -> Source:
-        return self._kept_later(value) if isinstance(value, np.ndarray) else self._referenced(field, value).one(field)
+    async def _csr_part(self, field: str, value: Any) -> Source:
+        if isinstance(value, np.ndarray):
+            return self._kept_later(value)
+        return (await self._referenced(field, value)).one(field)
 
-    def _referenced(self, field: str, value: Any) -> Found:
+    async def _referenced(self, field: str, value: Any) -> Found:
         """What {"blob"} or {"part"} leads to, read as it says."""
         kind = next((key for key in ("blob", "part") if isinstance(value, dict) and key in value), None)
         known = {kind, *FIELDS, *(NOTES if kind == "blob" else ())}
@@ -160,25 +172,34 @@ class _Hand:
             expected = f'nested lists, {{"data": ...}}, {{"blob": "sha256:..."}}, {{"part": "..."}}{also}'
             raise InvalidProblem(field, f"is {reprlib.repr(value)}; expected {expected}")
         form = form_of(field, value)
-        return self._blob(field, value[kind], form) if kind == "blob" else self._part(field, value[kind], form)
+        return await (self._blob if kind == "blob" else self._part)(field, value[kind], form)
 
-    def _blob(self, field: str, digest: str, form: Form) -> Found:
+    async def _blob(self, field: str, digest: str, form: Form) -> Found:
         try:
-            reading = self._store.read(digest, self._owner, form, field)
+            path = await run_in_threadpool(self._store.find, digest, self._owner)
         except UnknownBlob:
             message = f"refers to the unknown blob {digest:.80}; upload it with POST /v1/blobs"
             raise InvalidProblem(field, message) from None
+        reading = await self._read(path, form, field)
         return Found(reading.value, lambda: frozen(digest, reading))
 
-    def _part(self, field: str, name: str, form: Form) -> Found:
+    async def _part(self, field: str, name: str, form: Form) -> Found:
         part = self._parts.get(name)
         if part is None:
             there = f"the file parts are {', '.join(self._parts)}" if self._parts else "no file part came"
             raise InvalidProblem(field, f"refers to the part {name!r:.80}; {there}")
         self._unused.discard(name)
         form = replace(form, filename=part.filename or "", content_type=part.content_type)
-        reading = read(part.sink.flush(), form, field, self._store.limits)
+        reading = await self._read(part.sink.flush(), form, field)
         return Found(reading.value, lambda: self._keep_part(part, reading))
+
+    async def _read(self, path: Path, form: Form, field: str) -> Reading:
+        """What a file holds: or, where an outline will do and is told, a stand-in for it."""
+        seen = await outlined(self._visit, path, form) if self._outlines else None
+        if seen is not None and seen.size > WORTH_OUTLINING:
+            self.outlined = True
+            return Reading("", None, seen)
+        return await read_upload(self._visit, path, form, field)
 
     def _keep_part(self, part: Part, reading: Reading) -> InputRef:
         """Keep the file, once however many inputs are read from it."""
@@ -196,17 +217,10 @@ class _Hand:
                 raise InvalidProblem(f"inputs.{inner}", f"is given twice, by itself and in {bundle.name}")
             self.sources[inner] = self._kept_later(array)
 
-    def _take_companion(self, companion: Companion, value: Any) -> None:
-        """The number in the file becomes an option; it is checked against the inputs."""
+    def _text(self, companion: str, value: Any) -> str:
+        """The text of a file that says an option; whoever builds the problem reads it."""
         name = value.get("part") if isinstance(value, dict) and set(value) == {"part"} else None
         if not isinstance(name, str) or name not in self._parts:
-            expected = f'expected a file part, as in -F {companion.name}=@FILE, or {{"part": "..."}}'
-            raise InvalidProblem(companion.name, expected)
-        self._unused.discard(name)
-        text = read_text(self._parts[name].sink.flush(), companion.name)
-        arrays = {name: source.value for name, source in self.sources.items()}
-        try:
-            self.said[companion.option] = companion.read(text, arrays)
-        except InvalidProblem as wrong:
-            field = f"inputs.{wrong.field}" if wrong.field in self._card.specs else companion.name
-            raise InvalidProblem(field, wrong.message) from None
+            expected = f'expected a file part, as in -F {companion}=@FILE, or {{"part": "..."}}'
+            raise InvalidProblem(companion, expected)
+        return read_text(self._parts[name].sink.flush(), companion)

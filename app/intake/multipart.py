@@ -13,6 +13,10 @@ from app.http.errors import Refusal
 from app.intake.body import slices
 
 MAX_PARTS = 32
+LONGEST_BOUNDARY = 70
+"""As RFC 2046 has it."""
+LONGEST_HEADERS = 8192
+"""Of one part."""
 
 
 class Memory:
@@ -56,8 +60,8 @@ class Reader:
         self._headers: dict[str, str] = {}
         callbacks = {
             "on_part_begin": self._begin,
-            "on_header_field": lambda data, start, end: self._field.extend(data[start:end]),
-            "on_header_value": lambda data, start, end: self._value.extend(data[start:end]),
+            "on_header_field": lambda data, start, end: self._of_header(self._field, data[start:end]),
+            "on_header_value": lambda data, start, end: self._of_header(self._value, data[start:end]),
             "on_header_end": self._header,
             "on_headers_finished": self._open,
             "on_part_data": lambda data, start, end: self._sink.write(data[start:end]),
@@ -79,9 +83,15 @@ class Reader:
         return self.parts
 
     def _begin(self) -> None:
-        self._headers = {}
+        self._headers, self._header_bytes = {}, 0
         if len(self.parts) >= MAX_PARTS:
             raise Refusal(413, f"The multipart body has more than {MAX_PARTS} parts.")
+
+    def _of_header(self, held: bytearray, data: bytes) -> None:
+        held += data
+        self._header_bytes += len(data)
+        if self._header_bytes > LONGEST_HEADERS:
+            raise Refusal(400, f"The headers of a part take more than {LONGEST_HEADERS} bytes.")
 
     def _header(self) -> None:
         name = self._field.decode("latin-1").lower()
@@ -107,15 +117,21 @@ class Reader:
 
 
 async def read_multipart(
-    request: Request, limit: int, open_sink: Callable[[str], Any], opened: Callable[[Reader], None]
+    request: Request,
+    limit: int,
+    take: Callable[[int], object],
+    open_sink: Callable[[str], Any],
+    opened: Callable[[Reader], None],
 ) -> dict[str, Part]:
     """Read the whole body; `opened` is told of the reader first, so that its sinks can be closed whatever happens."""
     _, options = parse_options_header(request.headers.get("content-type", ""))
     boundary = options.get(b"boundary")
     if not boundary:
         raise Refusal(400, "multipart/form-data without a boundary parameter.")
+    if len(boundary) > LONGEST_BOUNDARY:
+        raise Refusal(400, f"The boundary of the multipart body is longer than {LONGEST_BOUNDARY} characters.")
     reader = Reader(boundary, open_sink)
     opened(reader)
-    async for piece in slices(request, limit):
+    async for piece in slices(request, limit, take):
         await run_in_threadpool(reader.feed, piece)
     return reader.finish()

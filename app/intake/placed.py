@@ -22,14 +22,13 @@ async def place(built: Built) -> Placed:
     """Keep the inputs and enqueue the job.
 
     Raises:
-        what Jobs.place and Jobs.submit raise.
+        what Jobs.submit raises.
     """
     return await run_in_threadpool(_place, built)
 
 
 def _place(built: Built) -> Placed:
     jobs, request = built.visit.desk.jobs, built.request
-    queue = jobs.place(built.card, built.problem, built.options, request.device)
     inputs = {name: source.keep() for name, source in built.sources.items()}
     options = built.options.model_dump(mode="json", exclude_unset=True)
     around = request.model_dump(mode="json", exclude={"inputs", "options"})
@@ -44,6 +43,6 @@ def _place(built: Built) -> Placed:
         idempotency_key=built.visit.key,
         fingerprint=fingerprint,
         result_ttl_s=request.result_ttl_s,
-        queue=queue,
+        queue=built.device,
     )
     return Placed(*jobs.submit(submission))

@@ -34,33 +34,35 @@ async def receive(request: Request, owner: str) -> AsyncIterator[Received]:
         Invalid: a multipart body without its `job`.
     """
     desk: Desk = request.app.state.desk
-    visit = Visit(desk, owner, idempotency_key(request))
     kind = content_type(request)
-    if kind in AS_JSON:
-        with visit.timed("receive"):
-            text = await read_json(request, desk.max_json_bytes)
-        yield Received(visit, text, {})
-        return
-    if kind != "multipart/form-data":
+    if kind not in (*AS_JSON, "multipart/form-data"):
         detail = f"{kind:.80} is not taken here; send application/json or multipart/form-data."
         raise Refusal(415, detail, headers=TAKEN)
-    readers: list[Reader] = []
-    try:
-        with visit.timed("receive"):
-            parts = await _read_parts(request, desk, readers)
-        job = parts.pop("job", None)
-        if job is None:
-            raise Invalid(fault("job", 'is missing; a multipart body needs a part "job" with the JSON of the job'))
-        yield Received(visit, bytes(job.sink.data), parts)
-    finally:
-        for part in (part for reader in readers for part in reader.parts.values() if part.name != "job"):
-            part.sink.__exit__(None, None, None)
+    with desk.visit(owner, idempotency_key(request)) as visit:
+        if kind in AS_JSON:
+            with visit.timed("receive"):
+                text = await read_json(request, desk.max_json_bytes, visit.held.take)
+            yield Received(visit, text, {})
+            return
+        readers: list[Reader] = []
+        try:
+            with visit.timed("receive"):
+                parts = await _read_parts(request, visit, readers)
+            job = parts.pop("job", None)
+            if job is None:
+                raise Invalid(fault("job", 'is missing; a multipart body needs a part "job" with the JSON of the job'))
+            yield Received(visit, bytes(job.sink.data), parts)
+        finally:
+            for part in (part for reader in readers for part in reader.parts.values() if part.name != "job"):
+                part.sink.__exit__(None, None, None)
 
 
-async def _read_parts(request: Request, desk: Desk, readers: list[Reader]) -> dict[str, Part]:
+async def _read_parts(request: Request, visit: Visit, readers: list[Reader]) -> dict[str, Part]:
+    desk = visit.desk
     return await read_multipart(
         request,
         desk.settings.max_upload_bytes,
+        visit.held.take,
         lambda name: Memory(desk.max_json_bytes) if name == "job" else desk.store.writer(),
         readers.append,
     )

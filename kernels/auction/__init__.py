@@ -11,6 +11,7 @@ from kernels.auction.estimate import estimate
 from kernels.card import Device, InputSpec, Options, Solver
 from kernels.certificates import auction as certificates
 from kernels.deadline import Deadline
+from kernels.outline import dense
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.problems.arrays import finite, is_masked, numeric
 from kernels.problems.points import PointAuction, points_of
@@ -61,6 +62,10 @@ def _benefit(inputs: Inputs) -> Array | Csr:
     if not graph.indices.size:  # what casting infinities or NaN to int64 gives
         raise InvalidProblem("benefit", f"holds {FORBIDDEN} everywhere, which forbids an entry; expected one at least")
     return graph
+
+
+def _outline(inputs: Inputs, options: AuctionOptions) -> Auction:
+    return Auction(dense(inputs, "benefit"), maximize=True) if "benefit" in inputs else _build(inputs, options)
 
 
 def _vector(inputs: Inputs, name: str, size: int, allow: float | None = None) -> Array | None:
@@ -166,6 +171,7 @@ CARD = Solver(
     ),
     options=AuctionOptions,
     build=_build,
+    outline=_outline,
     certify=certificates.auction,
     mend=_mend,
     estimate=estimate,

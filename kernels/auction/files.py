@@ -5,6 +5,7 @@ header claims are held against the bytes there are before anything is allocated,
 """
 
 import argparse
+import re
 import struct
 import sys
 import warnings
@@ -13,6 +14,8 @@ import numpy as np
 
 from kernels.problems import Array, Csr, InvalidProblem
 
+COMMENTS = re.compile(rb"(?:\s*+%[^\n]*+(?:\n|$))*+\s*+")
+"""Possessive, so that no text makes it look twice."""
 FREE_LINES = 1 << 16
 """Rows or columns that a MatrixMarket file may claim however few bytes it has: each costs memory, empty or not."""
 MTX_FIELDS = {"real": np.float64, "integer": np.int64, "pattern": np.int64}
@@ -93,9 +96,8 @@ def read_mtx(data: bytes) -> Array | Csr:
         raise InvalidProblem(
             "benefit", f"is {kind} {symmetry}; expected real, integer or pattern, general or (skew-)symmetric"
         )
-    while rest.lstrip().startswith(b"%"):
-        rest = rest.lstrip().partition(b"\n")[2]
-    sizes, _, body = rest.lstrip().partition(b"\n")
+    comments = COMMENTS.match(rest)
+    sizes, _, body = rest[comments.end() if comments else 0 :].partition(b"\n")
     wanted = 3 if layout == "coordinate" else 2
     try:
         extent = [int(word) for word in sizes.split()]

@@ -10,6 +10,7 @@ from kernels.certificates.assignment import certify_dense
 from kernels.deadline import Deadline
 from kernels.lap.estimate import estimate
 from kernels.lap.mend import mend
+from kernels.outline import dense
 from kernels.problems import Array, Assignment, Inputs, InvalidProblem
 from kernels.problems.assignment import dense_assignment
 from kernels.solution import Solution, Termination
@@ -46,6 +47,10 @@ def _build(inputs: Inputs, options: LapOptions) -> Assignment:
     if options.method in GPU_METHODS and problem.weights.ndim == 3:
         raise InvalidProblem("method", f'is "{options.method}", which solves one problem; for a batch expected "auto"')
     return problem
+
+
+def _outline(inputs: Inputs, options: LapOptions) -> Assignment:
+    return Assignment(dense(inputs, "cost", (2, 3)), options.maximize)
 
 
 def _runs_on(problem: Assignment, options: LapOptions) -> tuple[Device, ...]:
@@ -100,6 +105,7 @@ CARD = Solver(
     ),
     options=LapOptions,
     build=_build,
+    outline=_outline,
     certify=certify_dense,
     estimate=estimate,
     prefers_gpu=_prefers_gpu,

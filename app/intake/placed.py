@@ -29,7 +29,8 @@ async def place(built: Built) -> Placed:
 
 def _place(built: Built) -> Placed:
     jobs, request = built.visit.desk.jobs, built.request
-    inputs = {name: source.keep() for name, source in built.sources.items()}
+    with built.visit.timed("keep"):
+        inputs = {name: source.keep() for name, source in built.sources.items()}
     options = built.options.model_dump(mode="json", exclude_unset=True)
     around = request.model_dump(mode="json", exclude={"inputs", "options"})
     fingerprint = hashlib.sha256(json.dumps([around, options, inputs], sort_keys=True).encode()).hexdigest()
@@ -44,5 +45,6 @@ def _place(built: Built) -> Placed:
         fingerprint=fingerprint,
         result_ttl_s=request.result_ttl_s,
         queue=built.device,
+        spent_ms={station: round(spent, 3) for station, spent in built.visit.spent_ms.items()},
     )
     return Placed(*jobs.submit(submission))

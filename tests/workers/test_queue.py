@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import SOLVERS
+from kernels import SOLVERS, InvalidProblem
 from workers.jobs.job import (
     DoesNotFit,
     IdempotencyConflict,
@@ -154,6 +154,14 @@ def test_events_wait_for_the_first(jobs: Jobs) -> None:
     assert cancelled.data["state"] == "cancelled"
     with pytest.raises(ValueError, match="event id"):
         jobs.events(job.id, "ann", "yesterday")
+
+
+def test_submit_builds_the_problem_when_nobody_has(jobs: Jobs) -> None:
+    job, _ = jobs.submit(submission(jobs, queue=None))
+    assert job.queue_position == 1
+    bad = jobs.store.put(np.array([[np.nan]]), "ann")
+    with pytest.raises(InvalidProblem, match="nan"):
+        jobs.submit(Submission("ann", "lap", {"cost": bad}))
 
 
 def pretend_worker(jobs: Jobs, device: str, host_bytes: int = 1 << 30, gpu_bytes: int | None = None) -> None:

@@ -63,19 +63,21 @@ InputRef = dict[str, Any]
 class Submission:
     """A request that has passed HTTP: inputs lie in the store. `fingerprint` is a hash of the body.
 
-    `queue` is what `Jobs.place` answered.
+    `spent_ms` says how long what went before took, by station.
+    `queue` is what `Jobs.place` answered; without it, `Jobs.submit` loads the inputs and asks for itself.
     """
 
     owner: str
     solver: str
     inputs: dict[str, InputRef]
-    queue: Device
     options: dict[str, Any] = field(default_factory=dict)
     device: AskedDevice = "auto"
     time_limit_s: float | None = None
     idempotency_key: str | None = None
     fingerprint: str = ""
     result_ttl_s: float | None = None
+    queue: Device | None = None
+    spent_ms: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

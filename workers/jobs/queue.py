@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
-from kernels import Solver
+from kernels import SOLVERS, Solver
 from workers.jobs.job import (
     AskedDevice,
     Device,
@@ -69,9 +69,15 @@ class Jobs:
         """Record a job and queue it; False when its Idempotency-Key had made one already, which is returned.
 
         Raises:
-            IdempotencyConflict, QueueFull, UnknownBlob, Unavailable.
+            InvalidProblem, InvalidUpload: the inputs are not a problem (only looked at when `queue` is not set).
+            IdempotencyConflict, QueueFull, UnknownBlob, NoSuchDevice, DoesNotFit, Unavailable.
         """
+        card = SOLVERS[submission.solver]
         queue = submission.queue
+        if queue is None:
+            options = card.options(**submission.options)
+            inputs = {name: self.store.resolve(given, submission.owner) for name, given in submission.inputs.items()}
+            queue = self.place(card, card.build(inputs, options), options, submission.device)
         job_id = uuid.uuid4().hex
         record = self._record(submission, queue)
         held = json.loads(record["digests"])
@@ -230,6 +236,7 @@ class Jobs:
             "created_at": time.time(),
             "idempotency_key": submission.idempotency_key or "",
             "fingerprint": submission.fingerprint,
+            "timings_ms": json.dumps(submission.spent_ms),
         }
 
     def _show(self, job_id: str, record: dict[str, str], owner: str) -> Job:

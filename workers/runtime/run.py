@@ -144,7 +144,8 @@ def _work(
     if answer.solution.termination is Termination.STOPPED and answer.certificate.objective is None:
         return State.CANCELLED, {"timings_ms": answer.timings_ms}, None, []
     references, digests = _store(answer, record["owner"], bench.store, deadline)
-    answer.timings_ms["total"] = 1e3 * (time.time() - float(record["created_at"]))
+    since = 1e3 * (time.time() - float(record["created_at"]))
+    answer.timings_ms["total"] = since + sum(_before(record).values())
     document = _document(job_id, record, answer, references, bench)
     fields = {"timings_ms": document["timings_ms"], "termination": answer.solution.termination.value}
     return State.SUCCEEDED, fields, document, digests
@@ -165,12 +166,12 @@ def _answer(
     card: Solver, record: Mapping[str, str], bench: Bench, deadline: Deadline, expect: Callable[[float, float], None]
 ) -> Answer:
     queued = 1e3 * (float(record["begun_at"]) - float(record["created_at"]))
-    timings: dict[str, float] = {"queued": max(0.0, queued)}
+    timings: dict[str, float] = {**_before(record), "queued": max(0.0, queued)}
     try:
         options = card.options(**json.loads(record["options"]))
         with _clock(timings, "load"):
             problem = card.build(_load(json.loads(record["inputs"]), record["owner"], bench, deadline), options)
-        needs = card.estimate(problem, options, bench.device)
+            needs = card.estimate(problem, options, bench.device)
         expect(deadline.elapsed_s + needs.first_seconds, needs.certify_seconds)
         safely = partial(_safely, bench.device)
         solution, certificate = solve_and_prove(card, problem, options, deadline, bench.device, safely, needs)
@@ -186,6 +187,11 @@ def _answer(
     except MemoryError as error:
         raise JobFails("out-of-memory", "Out of memory on the host", str(error) or "allocation failed") from error
     return Answer(solution, certificate, timings)
+
+
+def _before(record: Mapping[str, str]) -> dict[str, float]:
+    """How long the request took before it was a job, by station."""
+    return dict(json.loads(record.get("timings_ms") or "{}"))
 
 
 def _load(references: Mapping[str, Any], owner: str, bench: Bench, deadline: Deadline) -> dict[str, Array | Csr]:

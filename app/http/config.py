@@ -21,6 +21,11 @@ class HttpSettings:
         max_wait_s: longest long poll, `Prefer: wait` and pause between two reads of an event stream.
         max_waiters: requests that may wait at once; one more is answered at once instead.
         inline_elements: a result array above this is linked to, not printed, in JSON.
+        clerks: processes that read what is neither small JSON nor plain numbers.
+        clerk_bytes: memory that a clerk may take for one upload, beside four times what came and was inflated.
+        clerk_s: processor time that it may take, beside a second for each 8 MiB of that.
+        owner_bytes: that requests of one owner may have on their way at once, inflated ones among them; 429 above.
+        all_bytes: the same of all owners; 503 above.
         keep_alive_s: seconds of silence after which an event stream sends a comment.
     """
 
@@ -33,6 +38,11 @@ class HttpSettings:
     max_waiters: int = 256
     inline_elements: int = 100_000
     keep_alive_s: float = 15.0
+    clerks: int = 2
+    clerk_bytes: int = 1024 * MIB
+    clerk_s: float = 10.0
+    owner_bytes: int = 10240 * MIB
+    all_bytes: int = 65536 * MIB
     drain_s: float = field(default=10.0)
 
     @classmethod
@@ -46,6 +56,11 @@ class HttpSettings:
             insecure=_is_true(env.get("ALLOT_INSECURE", "")),
             max_json_bytes=int(env.get("ALLOT_MAX_JSON_BYTES", cls.max_json_bytes)),
             inline_elements=int(env.get("ALLOT_INLINE_ELEMENTS", cls.inline_elements)),
+            clerks=int(env.get("ALLOT_CLERKS", cls.clerks)),
+            clerk_bytes=int(env.get("ALLOT_CLERK_BYTES", cls.clerk_bytes)),
+            clerk_s=float(env.get("ALLOT_CLERK_S", cls.clerk_s)),
+            owner_bytes=int(env.get("ALLOT_OWNER_BYTES", cls.owner_bytes)),
+            all_bytes=int(env.get("ALLOT_ALL_BYTES", cls.all_bytes)),
         )
 
 

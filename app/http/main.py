@@ -11,7 +11,10 @@ from app.http import errors, openapi, routes
 from app.http.auth import load_keys
 from app.http.config import HttpSettings
 from app.http.metrics import Metrics
+from app.intake.clerks import Clerks
 from app.intake.linger import Linger
+from app.intake.room import Room
+from app.intake.visit import Desk
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
 from workers.store.store import open_store
@@ -43,6 +46,9 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
                   lifespan=_lifespan)  # fmt: skip
     app.state.settings, app.state.http, app.state.keys = settings, http, keys
     app.state.jobs, app.state.store = Jobs(settings), open_store(settings)
+    clerks = Clerks(http.clerks, http.clerk_bytes, http.clerk_s)
+    room = Room(app.state.store.folder.temporary, http.all_bytes, http.owner_bytes)
+    app.state.desk = Desk(app.state.store, app.state.jobs, settings, http.max_json_bytes, clerks, room)
     app.state.waiting = Waiting(http.max_waiters)
     app.state.metrics = Metrics()
     app.add_middleware(Linger)
@@ -57,3 +63,4 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     yield
     app.state.waiting.end()  # long polls and event streams answer now, so that the server can stop
+    app.state.desk.clerks.close()

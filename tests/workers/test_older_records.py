@@ -116,7 +116,7 @@ def test_an_older_upload_is_used_by_its_owners_alone(jobs: Jobs) -> None:
     assert jobs.store.stat(digest, "bob") is None
     np.testing.assert_array_equal(np.asarray(jobs.store.read(digest, "ann").value), COST)  # what the bytes say
     given = {"cost": {"blob": digest}}
-    job, _ = jobs.submit(Submission("ann", "lap", given))
+    job, _ = jobs.submit(Submission("ann", "lap", given, queue="cpu"))
     assert jobs._redis.smembers(f"allot:refs:{digest}") == {job.id}
     with pytest.raises(UnknownBlob, match=digest):
         jobs.submit(Submission("bob", "lap", given, queue="cpu"))

@@ -70,6 +70,7 @@ class Submission:
     Small arrays may come in their references instead (store/inline.py). `queue`, `form` and `seconds` are what
     `Jobs.assess` answered; without `queue`, `Jobs.submit` loads the inputs and asks for itself. Of one owner's jobs
     those of higher `priority` (-9 to 9) go first. `reply` names a channel on which somebody waits for the answer.
+    `spent_ms` says how long what went before took, by station.
     """
 
     owner: str
@@ -86,6 +87,7 @@ class Submission:
     seconds: float | None = None
     priority: int = 0
     reply: str | None = None
+    spent_ms: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

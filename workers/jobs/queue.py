@@ -11,7 +11,7 @@ from typing import Any
 
 from kernels import SOLVERS, Solver
 from workers.jobs.events import follows, of_record
-from workers.jobs.form import LEAST_LIMIT_S, Placed, form_of
+from workers.jobs.form import LEAST_LIMIT_S, Placed, placed
 from workers.jobs.job import (
     AskedDevice,
     Device,
@@ -31,7 +31,6 @@ from workers.jobs.job import (
 )
 from workers.jobs.records import Limits, Records, to_job
 from workers.rq import Line
-from workers.runtime import devices
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect, guarded
 from workers.store.inline import apart
@@ -76,8 +75,7 @@ class Jobs:
     @guarded
     def assess(self, card: Solver, problem: Any, options: Any, asked: AskedDevice) -> Placed:
         """The queue for a checked problem, and what its submission says of it. Raises NoSuchDevice, DoesNotFit."""
-        queue, needs = devices.place(card, problem, options, asked, self.workers())
-        return Placed(queue, form_of(card, problem, options, queue, needs), needs.seconds + needs.certify_seconds)
+        return placed(card, problem, options, asked, self.workers())
 
     @guarded
     def submit(self, submission: Submission) -> tuple[Job, bool]:
@@ -91,8 +89,8 @@ class Jobs:
         if submission.queue is None:
             options = card.options(**submission.options)
             inputs = {name: self.store.resolve(given, submission.owner) for name, given in submission.inputs.items()}
-            placed = self.assess(card, card.build(inputs, options), options, submission.device)
-            submission = replace(submission, queue=placed.queue, form=placed.form, seconds=placed.seconds)
+            place = self.assess(card, card.build(inputs, options), options, submission.device)
+            submission = replace(submission, queue=place.queue, form=place.form, seconds=place.seconds)
         queue = submission.queue
         job_id = uuid.uuid4().hex
         references, data = apart(submission.inputs)
@@ -276,6 +274,7 @@ class Jobs:
             "seconds": min(seconds, limit),
             "retries": max(1, self.settings.attempts - 1),  # RQ runs only those again that have one left
             "reply": submission.reply or "",
+            "timings_ms": json.dumps(submission.spent_ms),
         }
 
     def _show(self, job_id: str, record: dict[str, str]) -> Job:

@@ -46,6 +46,12 @@ class BlobInfo:
     shape: list[int] | None = None
 
 
+def require_space(folder: Path, count: int = 0) -> None:
+    """Raise StoreFull when writing `count` bytes would leave less than the reserve of that disk."""
+    if shutil.disk_usage(folder).free - count < SPARE_BYTES:
+        raise StoreFull(f"less than {SPARE_BYTES} bytes are free on the store's disk")
+
+
 class Store:
     """Blobs, their owners and their holders."""
 
@@ -58,8 +64,7 @@ class Store:
 
     def writer(self) -> Writer:
         """Begin an upload. Raises StoreFull when the disk nearly is."""
-        if shutil.disk_usage(self.folder.temporary).free < SPARE_BYTES:
-            raise StoreFull(f"less than {SPARE_BYTES} bytes are free on the store's disk")
+        require_space(self.folder.temporary)
         return Writer(self, self.limits.max_bytes, self.folder.temporary)
 
     def write(self, chunks: Iterable[bytes]) -> Writer:
@@ -113,9 +118,13 @@ class Store:
             UnknownBlob: it is not the owner's, or not there.
             InvalidUpload: it cannot be read so.
         """
+        return read(self.find(digest, owner), form, field or digest, self.limits)
+
+    def find(self, digest: str, owner: str) -> Path:
+        """A local file with the owner's bytes. Raises UnknownBlob."""
         if not self._is_known(digest, owner):
             raise UnknownBlob(f"there is no blob {digest}")
-        return read(self.path(digest, owner), form, field or digest, self.limits)
+        return self.path(digest, owner)
 
     def open_array(self, entry: Mapping[str, Any], owner: str) -> Array:
         """An array of a result, mapped. Raises UnknownBlob, InvalidUpload."""

@@ -17,6 +17,7 @@ PUBLIC_KERNELS = {"kernels", "kernels.qap.qaplib", "kernels.auction.files"}
 PUBLIC_WORKERS = {
     "jobs.queue",
     "jobs.job",
+    "jobs.told",
     "store.store",
     "store.codec",
     "store.reference",

@@ -44,7 +44,12 @@ def grouped(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 def document_of(jobs: Jobs, store: Store, job: Job, inline_elements: int) -> dict[str, Any]:
     """The result document of an ended job. Raises what `Jobs.result` does."""
-    document = jobs.result(job.id, job.owner)
+    return shown(store, job, jobs.result(job.id, job.owner), inline_elements)
+
+
+def shown(store: Store, job: Job, stored: Mapping[str, Any], inline_elements: int) -> dict[str, Any]:
+    """A result document as the client gets it, of the one that the worker stored."""
+    document = dict(stored)
     entries = document.pop("arrays").items()
     arrays = {name: _shown(store, job, written(entry), inline_elements) for name, entry in entries}
     return {"id": job.id, "solver": job.solver, **document, **grouped(arrays), "links": links_of(job)}

@@ -19,7 +19,6 @@ class HttpSettings:
         insecure: serve any address without keys.
         max_json_bytes: largest JSON body, and largest `job` part of a multipart body.
         max_wait_s: longest long poll, `Prefer: wait` and pause between two reads of an event stream.
-        max_waiters: requests that may wait at once; one more is answered at once instead.
         inline_elements: a result array above this is linked to, not printed, in JSON.
         keep_alive_s: seconds of silence after which an event stream sends a comment.
     """
@@ -30,7 +29,6 @@ class HttpSettings:
     insecure: bool = False
     max_json_bytes: int = 256 * MIB
     max_wait_s: float = 60.0
-    max_waiters: int = 256
     inline_elements: int = 100_000
     keep_alive_s: float = 15.0
     drain_s: float = field(default=10.0)

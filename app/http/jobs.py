@@ -3,6 +3,7 @@
 import re
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated, Any, BinaryIO
 
@@ -11,13 +12,13 @@ from fastapi.responses import FileResponse, StreamingResponse
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
-from app.answers.answer import document_of, json_response, links_of
+from app.answers.answer import document_of, json_response, links_of, shown
 from app.http.auth import owner as owner_of
 from app.http.errors import Invalid, Refusal, fault
 from app.http.media import JSON, NPZ, SAFETENSORS, choose, matches_etag, prefer_wait_s
 from app.intake.submit import submit
 from kernels import SOLVERS
-from workers.jobs.job import Job, State, UnknownJob
+from workers.jobs.job import Job, JobError, JobFailed, State, UnknownJob
 from workers.store.codec import encode
 from workers.store.reference import shown as reference_of
 
@@ -61,11 +62,14 @@ async def post(request: Request, owner: Owner) -> Response:
         headers["Idempotency-Replayed"] = "true"
     wait_s = prefer_wait_s(request, state.http.max_wait_s)
     if wait_s is not None:
-        job = await state.waiting.for_job(request, state.jobs, job, wait_s, None)
-        headers["Preference-Applied"] = f"wait={wait_s:g}"
-        if job.state.ended:
-            document = await run_in_threadpool(document_of, state.jobs, state.store, job, state.http.inline_elements)
-            return json_response(document, 200, headers)
+        seen = await state.waiting.for_result(request, state.jobs, job, wait_s)
+        job, headers["Preference-Applied"] = seen.job, f"wait={wait_s:g}"
+        if job.state in (State.FAILED, State.CANCELLED) and seen.result is None:
+            raise JobFailed.of(job)
+        with suppress(JobError, OSError):  # the job is there, whatever keeps its result from being read now
+            if seen.result is not None:
+                document = await run_in_threadpool(shown, state.store, job, seen.result, state.http.inline_elements)
+                return json_response(document, 200, headers)
     return json_response(view(job), 202, {**headers, "Retry-After": "1"})
 
 
@@ -151,7 +155,7 @@ async def events(request: Request, owner: Owner, job_id: JobId) -> Response:
     if after is not None and not EVENT_ID.fullmatch(after):
         raise Refusal(400, f"Last-Event-ID {after[:60]!r} is not an id that this service gave.")
     job = await run_in_threadpool(state.jobs.get, job_id, owner)
-    stream = state.waiting.events(request, state.jobs, job, after, state.http.keep_alive_s)
+    stream = state.waiting.events(request, job, after, state.http.keep_alive_s)
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(stream, headers=headers, media_type="text/event-stream")
 

@@ -43,7 +43,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
                   lifespan=_lifespan)  # fmt: skip
     app.state.settings, app.state.http, app.state.keys = settings, http, keys
     app.state.jobs, app.state.store = Jobs(settings), open_store(settings)
-    app.state.waiting = Waiting(http.max_waiters)
+    app.state.waiting = Waiting(settings.redis_url)
     app.state.metrics = Metrics()
     app.add_middleware(Linger)
     app.add_middleware(Metrics.Middleware, metrics=app.state.metrics)
@@ -55,5 +55,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    app.state.waiting.start()
     yield
     app.state.waiting.end()  # long polls and event streams answer now, so that the server can stop
+    await app.state.waiting.stop()

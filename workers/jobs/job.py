@@ -26,6 +26,8 @@ Redis keys (all ours start with allot:, RQ's with rq:):
     allot:expiry           zset    ids of ended jobs by the time they expire
     allot:unsent           zset    ids that are recorded and not yet handed to RQ
     allot:active           zset    ids of jobs that have not ended
+    allot:told             channel "id state version" at every change; state is "gone" once the record is
+    allot:reply:{process}  channel {"id", "job", "result"} of an ended job, to the API process that waits for it
     allot:workers          hash    worker name -> JSON, allot:counts hash of counters
     allot:blob:{name}      hash    owner -> until when they keep it; folder.name_of makes a name of digest and owner
     allot:refs:{name}      set     ids of the jobs that hold it; allot:blobs zset of names by next look
@@ -165,6 +167,12 @@ class JobFailed(JobError):
         super().__init__(message)
         self.state = state
         self.error = error
+
+    @classmethod
+    def of(cls, job: Job) -> "JobFailed":
+        """What there is to say of a job that has ended without a result."""
+        why = (job.error or {}).get("detail") or "it was stopped before there was an answer"
+        return cls(f"job {job.id} {job.state.value}: {why}", job.state, job.error)
 
 
 class IdempotencyConflict(JobError):

@@ -7,6 +7,8 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+import redis
+
 from kernels import SOLVERS, Solver
 from workers.jobs.job import (
     AskedDevice,
@@ -20,6 +22,7 @@ from workers.jobs.job import (
     QueueFull,
     State,
     Submission,
+    Unavailable,
     UnknownBlob,
     UnknownJob,
     WorkerInfo,
@@ -53,10 +56,10 @@ class Jobs:
 
     def __init__(self, settings: Settings, store: Store | None = None) -> None:
         self.settings = settings
-        self._redis = connect(settings.redis_url)
+        self._redis = connect(settings.redis_url, most=settings.max_redis_connections)
         self.store = store if store is not None else open_store(settings, self._redis)
         self._records = Records(self._redis)
-        self._raw = connect(settings.redis_url, text=False)
+        self._raw = connect(settings.redis_url, text=False, most=settings.max_redis_connections)
         self._lines = {name: Line(name, self._raw) for name in QUEUES}
 
     @guarded
@@ -91,8 +94,11 @@ class Jobs:
             raise QueueFull(f"{most} jobs are waiting for a {queue} already")
         if outcome == "blob":
             raise UnknownBlob(f"there is no blob {told}")
-        self.send(job_id, queue)
-        return self.get(job_id, submission.owner), True
+        try:
+            self.send(job_id, queue)
+            return self.get(job_id, submission.owner), True
+        except (redis.RedisError, Unavailable):  # the job is there, and the janitor hands it over
+            return to_job(job_id, {**record, "version": "1"}, None), True
 
     def send(self, job_id: str, queue: Device) -> None:
         """Hand a recorded job to RQ (the janitor does so when a submitter died in between)."""
@@ -170,8 +176,7 @@ class Jobs:
             raise NotEnded(f"job {job_id} is {job.state.value}; its result comes when it has ended")
         document = self._redis.get(f"allot:result:{job_id}")
         if document is None:
-            why = (job.error or {}).get("detail") or "it was stopped before there was an answer"
-            raise JobFailed(f"job {job_id} {job.state.value}: {why}", job.state, job.error)
+            raise JobFailed.of(job)
         return dict(json.loads(document))
 
     @guarded

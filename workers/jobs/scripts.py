@@ -12,8 +12,9 @@ _SHARED = (
 local function key(id) return 'allot:job:' .. id end
 
 local function tell(id, kind, data)
-  redis.call('HINCRBY', key(id), 'version', 1)
+  local version = redis.call('HINCRBY', key(id), 'version', 1)
   redis.call('XADD', 'allot:events:' .. id, 'MAXLEN', '~', 2000, '*', 'kind', kind, 'data', data)
+  redis.call('PUBLISH', 'allot:told', id .. ' ' .. redis.call('HGET', key(id), 'state') .. ' ' .. version)
 end
 
 local function tell_state(id)
@@ -49,6 +50,7 @@ local function purge(id, now)
   redis.call('ZREM', 'allot:expiry', id)
   redis.call('ZREM', 'allot:active', id)
   redis.call('DEL', key(id), 'allot:result:' .. id, 'allot:events:' .. id)
+  redis.call('PUBLISH', 'allot:told', id .. ' gone 0')
 end
 
 local function finish(id, state, now)
@@ -233,6 +235,7 @@ if seen[1] == 'running' then
   redis.call('HSETNX', key(id), 'cancel', now)
   redis.call('ZREM', 'allot:jobs:' .. seen[2], id)
   tell(id, 'state', cjson.encode({state = 'running', cancelling = true}))
+  redis.call('PUBLISH', 'allot:told', id .. ' gone 0')  -- for its owner it is
 elseif seen[1] then
   if seen[1] == 'queued' then unqueue(id) end
   purge(id, now)

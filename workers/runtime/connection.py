@@ -17,8 +17,8 @@ SOCKET_TIMEOUT_S = 30.0
 """Longer than any blocking read that Allot asks for, so that only a dead server runs into it."""
 
 
-def connect(url: str, *, text: bool = True) -> Any:
-    """A client for `url`; `text` decodes replies to str (RQ needs bytes).
+def connect(url: str, *, text: bool = True, most: int = 100) -> Any:
+    """A client for `url` with at most `most` connections; `text` decodes replies to str (RQ needs bytes).
 
     A dropped connection is tried again twice within half a second: enough for a server that restarts under a
     supervisor to be missed by few, short enough that callers hear of a dead one.
@@ -26,6 +26,7 @@ def connect(url: str, *, text: bool = True) -> Any:
     return redis.Redis.from_url(
         url,
         decode_responses=text,
+        max_connections=most,
         socket_timeout=SOCKET_TIMEOUT_S,
         socket_connect_timeout=2.0,
         retry=Retry(ExponentialWithJitterBackoff(base=0.02, cap=0.25), 2),

@@ -28,6 +28,7 @@ WIRING = {
     "main.py": {"runtime.config"},
     "service.py": {"runtime.config"},
     "submit.py": {"runtime.config"},
+    "api.py": {"runtime.config", "runtime.process"},
     "serve.py": {"runtime.config", "runtime.redis_server", "runtime.supervisor"},
     "demo.py": {"runtime.config", "runtime.redis_server", "runtime.supervisor"},
     "key.py": {"runtime.config", "runtime.redis_server"},

@@ -44,17 +44,23 @@ class Waiting:
         if self._loop is not None and not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.told.wake_all)
 
-    async def for_job(self, request: Request, jobs: Jobs, job: Job, timeout_s: float, version: int | None) -> Job:
+    async def look(self, job_id: str, owner: str) -> Seen:
+        """The job as it is now, without its place in the queue. Raises UnknownJob, Expired, Unavailable."""
+        self.start()
+        return await self.told.look(job_id, owner)
+
+    async def ping(self) -> None:
+        """Raise Unavailable when Redis does not answer within a second."""
+        await self.told.ping()
+
+    async def for_job(self, request: Request, job: Job, timeout_s: float, version: int | None) -> Job:
         """The job once it has ended, once its version is not `version` any more, or after `timeout_s`.
 
         Raises:
             UnknownJob, Expired: it was deleted meanwhile.
             Unavailable: Redis was away when the time was over.
         """
-        seen = await self._until(request, job, timeout_s, version, with_result=False)
-        if seen.job.state != State.QUEUED:
-            return seen.job
-        return await run_in_threadpool(jobs.get, job.id, job.owner)  # with its place in the queue
+        return (await self._until(request, job, timeout_s, version, with_result=False)).job
 
     async def for_result(self, request: Request, jobs: Jobs, job: Job, timeout_s: float) -> Seen:
         """A job that was just submitted, with its result if there is one by then.
@@ -91,7 +97,7 @@ class Waiting:
                         until = 0.0  # one last look
                         break
 
-    async def events(self, request: Request, job: Job, after: str | None, keep_alive_s: float) -> AsyncIterator[bytes]:
+    async def events(self, job: Job, after: str | None, keep_alive_s: float) -> AsyncIterator[bytes]:
         """The server-sent events of a job from `after` on, until it has ended.
 
         A stream whose job is deleted or whose Redis goes away ends with a comment that says so; the client comes back

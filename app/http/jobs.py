@@ -61,8 +61,9 @@ async def post(request: Request, owner: Owner) -> Response:
     if not made:
         headers["Idempotency-Replayed"] = "true"
     wait_s = prefer_wait_s(request, state.http.max_wait_s)
-    if wait_s is not None:
-        seen = await state.waiting.for_result(request, state.jobs, job, wait_s)
+    if wait_s is not None and state.limits.may_wait("waiters", owner):
+        with state.limits.hold("waiters", owner):
+            seen = await state.waiting.for_result(request, state.jobs, job, wait_s)
         job, headers["Preference-Applied"] = seen.job, f"wait={wait_s:g}"
         if job.state in (State.FAILED, State.CANCELLED) and seen.result is None:
             raise JobFailed.of(job)
@@ -97,20 +98,21 @@ async def get(request: Request, owner: Owner, job_id: JobId, wait: Wait = 0.0) -
     of any kind, or 304 when there was none.
     """
     state = request.app.state
-    job: Job = await run_in_threadpool(state.jobs.get, job_id, owner)
-    etag = f'"{job.version}"'
-    known = matches_etag(request, etag)
+    job: Job = (await state.waiting.look(job_id, owner)).job
     if wait > 0:
-        wait_s = min(wait, state.http.max_wait_s)
         version = job.version if "if-none-match" in request.headers else None
-        if version is None or known:
-            job = await state.waiting.for_job(request, state.jobs, job, wait_s, version)
-        etag = f'"{job.version}"'
-        known = matches_etag(request, etag)
-    headers = {"ETag": etag, "Cache-Control": "no-cache"}
+        if version is None or matches_etag(request, f'"{version}"'):
+            state.limits.room_for("waiters", owner)
+            with state.limits.hold("waiters", owner):
+                job = await state.waiting.for_job(request, job, min(wait, state.http.max_wait_s), version)
+    if job.state is State.QUEUED and not matches_etag(request, f'"{job.version}"'):
+        job = await run_in_threadpool(state.jobs.get, job_id, owner)  # with its place in the queue
+    headers = {"ETag": f'"{job.version}"', "Cache-Control": "no-cache"}
     if not job.state.ended:
         headers["Retry-After"] = "1"
-    return Response(status_code=304, headers=headers) if known else json_response(view(job), 200, headers)
+    if matches_etag(request, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    return json_response(view(job), 200, headers)
 
 
 async def result(request: Request, owner: Owner, job_id: JobId) -> Response:
@@ -121,7 +123,7 @@ async def result(request: Request, owner: Owner, job_id: JobId) -> Response:
     """
     state = request.app.state
     media = choose(request.headers.get("accept", ""), (JSON, *FORMATS))
-    job: Job = await run_in_threadpool(state.jobs.get, job_id, owner)
+    job: Job = (await state.waiting.look(job_id, owner)).job
     headers = {"Vary": "Accept", "Cache-Control": "private, no-cache"}
     if media == JSON:
         document = await run_in_threadpool(document_of, state.jobs, state.store, job, state.http.inline_elements)
@@ -154,8 +156,9 @@ async def events(request: Request, owner: Owner, job_id: JobId) -> Response:
     after = request.headers.get("last-event-id") or None
     if after is not None and not EVENT_ID.fullmatch(after):
         raise Refusal(400, f"Last-Event-ID {after[:60]!r} is not an id that this service gave.")
-    job = await run_in_threadpool(state.jobs.get, job_id, owner)
-    stream = state.waiting.events(request, job, after, state.http.keep_alive_s)
+    job = (await state.waiting.look(job_id, owner)).job
+    state.limits.room_for("streams", owner)
+    stream = state.limits.held_stream(owner, state.waiting.events(job, after, state.http.keep_alive_s))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(stream, headers=headers, media_type="text/event-stream")
 

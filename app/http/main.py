@@ -4,12 +4,14 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
 
+from anyio import CapacityLimiter
 from fastapi import FastAPI
 
 from app.answers.waiting import Waiting
 from app.http import errors, openapi, routes
 from app.http.auth import load_keys
 from app.http.config import HttpSettings
+from app.http.limits import Limits
 from app.http.metrics import Metrics
 from app.intake.linger import Linger
 from workers.jobs.queue import Jobs
@@ -44,6 +46,8 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     app.state.settings, app.state.http, app.state.keys = settings, http, keys
     app.state.jobs, app.state.store = Jobs(settings), open_store(settings)
     app.state.waiting = Waiting(settings.redis_url)
+    app.state.limits, app.state.lame = Limits(http), False
+    app.state.checks = CapacityLimiter(8)
     app.state.metrics = Metrics()
     app.add_middleware(Linger)
     app.add_middleware(Metrics.Middleware, metrics=app.state.metrics)

@@ -1,10 +1,12 @@
 """Prometheus metrics: requests as they pass, jobs and workers as Redis knows them when somebody asks."""
 
+import os
 import time
 from collections.abc import Iterable, MutableMapping
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.multiprocess import MultiProcessCollector
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from workers.jobs.job import WorkerInfo
@@ -37,7 +39,15 @@ class Metrics:
             alive.labels(worker.device, worker.state).inc()
             if worker.gpu:
                 free.labels(worker.name).set(worker.gpu["bytes_free"])
-        return generate_latest(self.registry) + generate_latest(registry)
+        return generate_latest(self.counted()) + generate_latest(registry)
+
+    def counted(self) -> CollectorRegistry:
+        """What this process has counted, or all that share PROMETHEUS_MULTIPROC_DIR, those that died included."""
+        if "PROMETHEUS_MULTIPROC_DIR" not in os.environ:
+            return self.registry
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
+        return registry
 
     class Middleware:
         """Times each request under the route it matched; a path that matched none counts as "none"."""

@@ -1,9 +1,12 @@
 """What the service says of itself: solvers, devices, estimates, health, metrics, documentation."""
 
+import asyncio
+import logging
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+from anyio.to_thread import run_sync
 from fastapi import Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
@@ -17,11 +20,13 @@ from kernels import SOLVERS, Device, Estimate, Solver
 from workers.jobs.job import DoesNotFit, NoSuchDevice, Unavailable
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
-from workers.store.store import Store
 
 DOCS = Path(__file__).with_name("docs.html")
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CONTENT_POLICY = "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+READY_S = 0.8
+"""Of a check; /readyz answers within a second, whatever hangs."""
+LOG = logging.getLogger("allot.http")
 Owner = Annotated[str, Depends(owner_of)]
 
 
@@ -110,29 +115,44 @@ async def livez() -> Response:
 
 async def readyz(request: Request) -> Response:
     """Answer 200 when a job could be solved now: Redis, store, and a worker that has just been heard of."""
-    checks = await run_in_threadpool(_checks, request.app.state.jobs, request.app.state.store)
-    if all(told == "ok" for told in checks.values()):
-        return json_response({"status": "ready", "checks": checks})
-    wrong = "; ".join(f"{name}: {told}" for name, told in checks.items() if told != "ok")
-    return problem(503, f"Not ready: {wrong}.", {"Retry-After": "1"}, checks=checks)
-
-
-def _checks(jobs: Jobs, store: Store) -> dict[str, str]:
+    state = request.app.state
     told = {"redis": "ok", "store": "ok", "worker": "ok"}
+    if state.lame:
+        told["service"] = "stopping"
+    await asyncio.gather(_check_redis(state, told), _check_store(state, told))
+    if all(one == "ok" for one in told.values()):
+        return json_response({"status": "ready", "checks": told})
+    wrong = "; ".join(f"{name}: {one}" for name, one in told.items() if one != "ok")
+    return problem(503, f"Not ready: {wrong}.", {"Retry-After": "1"}, checks=told)
+
+
+async def _check_redis(state: Any, told: dict[str, str]) -> None:
     try:
-        jobs.ping()
-        states = [worker.state for worker in jobs.workers()]
-        if not states:
-            told["worker"] = "none has been heard of lately"
-        elif not {"idle", "busy"} & set(states):
-            told["worker"] = f"none can solve yet: {', '.join(states)}"
-    except Unavailable as error:
-        told |= {"redis": str(error), "worker": "not known without Redis"}
+        async with asyncio.timeout(READY_S):
+            await state.waiting.ping()
+            states = [worker.state for worker in await run_sync(state.jobs.workers, **_aside(state))]
+    except (Unavailable, TimeoutError):
+        told |= {"redis": "does not answer", "worker": "not known without Redis"}
+        return
+    if not states:
+        told["worker"] = "none has been heard of lately"
+    elif not {"idle", "busy"} & set(states):
+        told["worker"] = f"none can solve yet: {', '.join(states)}"
+
+
+async def _check_store(state: Any, told: dict[str, str]) -> None:
     try:
-        store.check()
-    except (Unavailable, OSError) as error:
-        told["store"] = f"cannot be written: {error}"
-    return told
+        async with asyncio.timeout(READY_S):
+            await run_sync(state.store.check, **_aside(state))
+    except (Unavailable, OSError) as wrong:  # of which TimeoutError is one
+        LOG.warning("the store cannot be written: %s", wrong)
+        why = wrong.strerror if isinstance(wrong, OSError) else None
+        told["store"] = f"cannot be written: {why}" if why else "cannot be written"
+
+
+def _aside(state: Any) -> dict[str, Any]:
+    """Threads of their own: checks that hang must not take those that requests need."""
+    return {"abandon_on_cancel": True, "limiter": state.checks}
 
 
 async def metrics(request: Request, owner: Owner) -> Response:

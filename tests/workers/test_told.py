@@ -196,3 +196,20 @@ def test_a_wire_logs_in_and_comes_back(settings: Settings, jobs: Jobs) -> None:
         asyncio.run(run())
     finally:
         jobs._redis.config_set("requirepass", "")
+
+
+def test_many_may_ask_while_a_wire_opens(settings: Settings, jobs: Jobs) -> None:
+    async def run() -> None:
+        wire = Wire(settings.redis_url)
+        for _ in range(3):
+
+            async def late() -> None:
+                for _ in range(30):
+                    await asyncio.sleep(0)
+                    await wire.ask(("PING",))
+
+            async with asyncio.timeout(5):
+                await asyncio.gather(*(wire.ask(("PING",)) for _ in range(20)), late(), late())
+            wire.close()
+
+    asyncio.run(run())

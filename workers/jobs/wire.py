@@ -65,14 +65,15 @@ class Wire(asyncio.Protocol):
     async def open(self) -> None:
         """Connect; callers that come meanwhile share the attempt. Raises Unavailable."""
         if self._opening is None:
-            self._opening = asyncio.create_task(self._open())
-            self._opening.add_done_callback(self._opened)
+            self._opening = asyncio.create_task(self._open_once())
+            self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody may wait for it
         await asyncio.shield(self._opening)
 
-    def _opened(self, task: "asyncio.Task[None]") -> None:
-        self._opening = None
-        if not task.cancelled():
-            task.exception()  # whoever waits for it has it; nobody may
+    async def _open_once(self) -> None:
+        try:
+            await self._open()
+        finally:
+            self._opening = None  # not in a callback: whoever is woken by the end of this must find it so
 
     async def _open(self) -> None:
         address, loop = self._address, asyncio.get_running_loop()
@@ -84,7 +85,7 @@ class Wire(asyncio.Protocol):
                     where = address.get("host", "localhost"), address.get("port", 6379)
                     await loop.create_connection(lambda: self, *where, ssl=_tls(address))
         except (OSError, TimeoutError) as wrong:
-            raise Unavailable(f"Redis does not answer: {wrong or 'no connection in time'}") from wrong
+            raise Unavailable("Redis does not answer: no connection") from wrong  # nobody need know where it was
         greeting: list[Command] = []
         if address.get("password"):
             greeting.append(("AUTH", *filter(None, (address.get("username"), address["password"]))))

@@ -34,6 +34,13 @@ def connect(url: str, *, text: bool = True, most: int = 100) -> Any:
     )
 
 
+def _kind(error: Exception) -> str:
+    """What went wrong in words that name no address, since anybody may read them."""
+    if isinstance(error, redis.TimeoutError):
+        return "no reply in time"
+    return "it takes no writes" if isinstance(error, redis.exceptions.ReadOnlyError) else "no connection"
+
+
 def guarded(call: Callable[P, T]) -> Callable[P, T]:
     """Turn what redis-py raises into `Unavailable` (cannot be reached) and `StoreFull` (out of memory)."""
 
@@ -42,7 +49,7 @@ def guarded(call: Callable[P, T]) -> Callable[P, T]:
         try:
             return call(*args, **kwargs)
         except (redis.ConnectionError, redis.TimeoutError, redis.exceptions.ReadOnlyError) as error:
-            raise Unavailable(f"Redis does not answer: {error}") from error
+            raise Unavailable(f"Redis does not answer: {_kind(error)}") from error
         except redis.exceptions.OutOfMemoryError as error:
             raise StoreFull("Redis is out of memory and evicts nothing; wait for results to expire") from error
 

@@ -70,8 +70,7 @@ def long_job(seconds: float) -> bytes:
 def service(api_workers: int) -> Iterator[tuple[int, psutil.Process]]:
     """A service with one CPU worker: (its port, its first process)."""
     env = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")}
-    env |= {"ALLOT_WARM_SOLVERS": "lap,qap", "ALLOT_MAX_CONNECTIONS_PER_ADDRESS": "20000"}
-    env |= {"ALLOT_MAX_STREAMS": "20000", "ALLOT_MAX_WAITERS": "20000", "ALLOT_REQUESTS_PER_S": "0"}
+    env |= {"ALLOT_WARM_SOLVERS": "lap,qap", "ALLOT_MAX_IDLE_PER_ADDRESS": "20000"}  # all are opened beforehand
     with tempfile.TemporaryDirectory(prefix="allot-waiters-") as folder:
         command = [sys.executable, "-m", "app.cli.main", "serve", "--port", "0", "--workers", "1", "--data-dir", folder]
         command += ["--api-workers", str(api_workers)] if api_workers > 1 else []

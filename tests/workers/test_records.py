@@ -1,6 +1,8 @@
 """Who may change a job's record: the fencing token, on a real Redis."""
 
 import time
+import tomllib
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ from workers.jobs.job import Expired, State, Submission, UnknownJob
 from workers.jobs.queue import Jobs
 from workers.jobs.records import Records
 
+ROOT = Path(__file__).parents[2]
 ERROR = {"code": "worker-lost"}
 
 
@@ -129,3 +132,16 @@ def test_deleting_a_running_job_forgets_it_when_it_ends(held: Held) -> None:
     assert held.records.stop_requested(held.id, "one")
     assert held.finish("one")
     assert held.records.read(held.id) == {}
+
+
+def test_a_redis_that_forgot_the_scripts_is_sent_them_again(held: Held) -> None:
+    assert held.begin("one") == "begun"
+    held.jobs._redis.script_flush()
+    assert held.finish("one")
+
+
+def test_each_script_is_a_file_that_the_wheel_brings() -> None:
+    packaged = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["workers"]
+    there = {path.relative_to(ROOT / "workers") for path in (ROOT / "workers").rglob("*.lua")}
+    assert there == {path for path in there if any(path.match(pattern) for pattern in packaged)}
+    assert len(there) > 10

@@ -5,15 +5,11 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from workers.jobs import scripts
 from workers.jobs.job import Job, State, iso
+from workers.jobs.scripts import Scripts
 from workers.runtime.patience import Awaited
 
 EXPIRE_BATCH = 100
-SCRIPTS = (
-    *("CREATE", "BEGIN", "PROGRESS", "EXPECT", "FINISH", "LOSE"),
-    *("CANCEL", "DISCARD", "EXPIRE", "CONDEMN", "KEEP"),
-)
 
 
 class Records:
@@ -21,10 +17,7 @@ class Records:
 
     def __init__(self, redis: Any) -> None:
         self._redis = redis
-        self._scripts = {name: redis.register_script(getattr(scripts, name)) for name in SCRIPTS}
-
-    def _run(self, name: str, *arguments: Any) -> Any:
-        return self._scripts[name](keys=[], args=list(arguments))
+        self._run = Scripts(redis).run
 
     def create(
         self, job_id: str, record: Mapping[str, Any], digests: list[str], most_queued: int, idempotency_ttl_s: float
@@ -36,7 +29,7 @@ class Records:
         """
         key = record.get("idempotency_key") or ""
         answer = self._run(
-            "CREATE",
+            "create",
             job_id,
             record["created_at"],
             json.dumps([str(part) for pair in record.items() for part in pair]),
@@ -51,15 +44,15 @@ class Records:
 
     def begin(self, job_id: str, execution: str, device: str) -> str:
         """Take the job for `execution`: "begun", or why not: "unknown", "ended", "fenced"."""
-        return str(self._run("BEGIN", job_id, execution, time.time(), device))
+        return str(self._run("begin", job_id, execution, time.time(), device))
 
     def report(self, job_id: str, execution: str, kind: str, data: Mapping[str, Any]) -> bool:
         """Publish progress; False when another execution has the job by now."""
-        return bool(self._run("PROGRESS", job_id, execution, kind, json.dumps(data)))
+        return bool(self._run("progress", job_id, execution, kind, json.dumps(data)))
 
     def expect(self, job_id: str, execution: str, needs: Mapping[str, float]) -> bool:
         """Note what the job needs at least, for `awaited`; False when another execution has it by now."""
-        return bool(self._run("EXPECT", job_id, execution, json.dumps(dict(needs))))
+        return bool(self._run("expect", job_id, execution, json.dumps(dict(needs))))
 
     def awaited(self, job_id: str) -> Awaited:
         """What tells a worker whether its child is late."""
@@ -88,31 +81,31 @@ class Records:
         flat = [str(part) for pair in fields.items() for part in pair]
         document = "" if result is None else json.dumps(result, allow_nan=False)
         answer = self._run(
-            "FINISH", job_id, execution, time.time(), state.value, json.dumps(flat), document, json.dumps(digests or [])
+            "finish", job_id, execution, time.time(), state.value, json.dumps(flat), document, json.dumps(digests or [])
         )
         return bool(answer)
 
     def lose(self, job_id: str, execution: str, again: bool, error: Mapping[str, Any]) -> str:
         """Its worker is gone: back to queued, or failed with `error`. `execution` "" means whichever has it."""
         return str(
-            self._run("LOSE", job_id, execution, time.time(), "again" if again else "fail", json.dumps(dict(error)))
+            self._run("lose", job_id, execution, time.time(), "again" if again else "fail", json.dumps(dict(error)))
         )
 
     def cancel(self, job_id: str) -> None:
         """Queued: cancelled. Running: flagged."""
-        self._run("CANCEL", job_id, time.time())
+        self._run("cancel", job_id, time.time())
 
     def discard(self, job_id: str) -> None:
         """Forget the job; a running one is flagged and forgotten once it stops."""
-        self._run("DISCARD", job_id, time.time())
+        self._run("discard", job_id, time.time())
 
     def expire(self, tombstone_ttl_s: float) -> int:
         """Replace jobs whose time has come by tombstones; returns how many."""
-        return int(self._run("EXPIRE", time.time(), max(1, int(tombstone_ttl_s)), EXPIRE_BATCH))
+        return int(self._run("expire", time.time(), max(1, int(tombstone_ttl_s)), EXPIRE_BATCH))
 
     def condemn(self, digest: str) -> bool:
         """Forget a blob that nobody holds; True when its bytes may be deleted (say `buried` afterwards)."""
-        return bool(self._run("CONDEMN", digest, time.time()))
+        return bool(self._run("condemn", digest, time.time()))
 
     def buried(self, digest: str) -> None:
         """The bytes of a condemned blob are gone: it may be uploaded anew."""
@@ -120,7 +113,7 @@ class Records:
 
     def keep(self, digest: str, owner: str, until: float) -> None:
         """`owner` keeps the blob until then. Waits while its old bytes are being deleted."""
-        while not self._run("KEEP", digest, owner, until):
+        while not self._run("keep", digest, owner, until):
             time.sleep(0.01)
 
     def read(self, job_id: str) -> dict[str, str]:

@@ -1,9 +1,9 @@
 """Arrays by content digest, each kept while an upload's time runs or a job holds it.
 
 The store keeps the bytes that came, named by their sha256 and their owner, and nothing else: how they are to be read
-stands in the references to them (reference.py). Who may see a blob and who holds it is in Redis (scripts.py: KEEP,
-CONDEMN), the bytes are in a folder or a bucket. Each owner's bytes are kept for themselves, so that no answer and no
-time that one is given depends on what others have.
+stands in the references to them (reference.py). Who may see a blob and who holds it is in Redis (keep.lua and
+condemn.lua of jobs), the bytes are in a folder or a bucket. Each owner's bytes are kept for themselves, so that no
+answer and no time that one is given depends on what others have.
 """
 
 import shutil

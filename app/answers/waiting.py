@@ -28,6 +28,11 @@ class Waiting:
         self._ended = False
         self._loop: asyncio.AbstractEventLoop | None = None
 
+    @property
+    def name(self) -> str:
+        """Of this process, for the `reply` of a submission whose answer it waits for."""
+        return self.told.name
+
     def start(self) -> None:
         """Listen; called in the loop in which the requests run."""
         if self._loop is None:
@@ -118,7 +123,7 @@ class Waiting:
                     return
                 for event in found:
                     yield encode_event(event)
-                    last = event.id or last
+                    last = event.id
                 if over:
                     return
                 while not await follower.news(keep_alive_s) and not self._ended:
@@ -130,5 +135,4 @@ def encode_event(event: Event) -> bytes:
     """One event as text/event-stream has it."""
     from app.answers.answer import json_bytes
 
-    head = b"id: %b\n" % event.id.encode() if event.id else b""
-    return head + b"event: %b\ndata: %b\n\n" % (event.kind.encode(), json_bytes(event.data))
+    return b"id: %b\nevent: %b\ndata: %b\n\n" % (event.id.encode(), event.kind.encode(), json_bytes(event.data))

@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from workers.jobs.events import follows, of_record
 from workers.jobs.job import Event, Expired, Job, State, Unavailable, UnknownJob
 from workers.jobs.records import to_job
 from workers.jobs.wire import Command, Wire
@@ -156,7 +157,7 @@ class Told:
         if with_result:
             commands.append(("GET", f"allot:result:{job_id}"))
         pairs, *results = await self._wire.ask(*commands)
-        record = dict(zip(map(bytes.decode, pairs[::2]), map(bytes.decode, pairs[1::2]), strict=True))
+        record = _record(pairs)
         if not record:
             (tomb,) = await self._wire.ask(("GET", f"allot:tomb:{job_id}"))
             if tomb == owner.encode():
@@ -168,27 +169,23 @@ class Told:
     async def events(self, job_id: str, owner: str, after: str, follower: Follower) -> tuple[list[Event], bool]:
         """What happened behind the event `after` ("0-0": ever), and whether that is all that ever will.
 
-        A job's events may be dropped when it ends; then its last state stands in for them, as an event without id.
-        Raises UnknownJob, Unavailable.
+        Of a job without a stream of events its record tells the states. Raises UnknownJob, Unavailable.
         """
-        stream, fields = f"allot:events:{job_id}", ("owner", "discard", "state", "attempt", "termination", "version")
-        seen, found, kept = await self._wire.ask(
-            ("HMGET", f"allot:job:{job_id}", *fields),
+        stream = f"allot:events:{job_id}"
+        pairs, found, kept = await self._wire.ask(
+            ("HGETALL", f"allot:job:{job_id}"),
             ("XRANGE", stream, f"({after}", "+", "COUNT", AT_ONCE),
             ("EXISTS", stream),
         )
-        whose, discarded, state, attempt, termination, version = (text and text.decode() for text in seen)
-        if whose != owner or discarded is not None or state is None:
+        record = _record(pairs)
+        if not record or record["owner"] != owner or "discard" in record:
             raise UnknownJob(f"there is no job {job_id[:40]}")
-        follower.version = max(follower.version, int(version or 0))
-        events = [_event(*entry) for entry in found]
-        over = state in ENDED and len(events) < AT_ONCE
-        if over and not kept:
-            data = {"state": state, "attempt": int(attempt or 0)} | (
-                {"termination": termination} if termination else {}
-            )
-            events.append(Event("", "state", data))
-        return events, over
+        follower.version = max(follower.version, int(record["version"]))
+        if kept:
+            events = [_event(*entry) for entry in found]
+        else:
+            events = [event for event in of_record(record) if follows(event.id, after)]
+        return events, record["state"] in ENDED and len(events) < AT_ONCE
 
     async def ping(self) -> None:
         """Raise Unavailable when Redis does not answer within a second."""
@@ -260,6 +257,10 @@ class Told:
         limit = time.monotonic() - REPLY_KEPT_S
         for job_id in [one for one, (at, _) in self._replies.items() if at < limit]:
             del self._replies[job_id]
+
+
+def _record(pairs: list[bytes]) -> dict[str, str]:
+    return dict(zip(map(bytes.decode, pairs[::2]), map(bytes.decode, pairs[1::2]), strict=True))
 
 
 def _event(event_id: bytes, pairs: list[bytes]) -> Event:

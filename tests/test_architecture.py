@@ -18,6 +18,7 @@ PUBLIC_WORKERS = {
     "jobs.queue",
     "jobs.job",
     "jobs.told",
+    "jobs.seconds",
     "store.store",
     "store.codec",
     "store.reference",

@@ -25,6 +25,7 @@ from app.cli.api import Front
 from app.http.auth import BadKeys, is_loopback, load_keys
 from app.http.config import HttpSettings
 from app.http.main import create_app
+from app.http.metrics import FOLDER, Exporter, Metrics
 from app.http.server import BACKLOG, Server
 from workers.jobs.job import Unavailable
 from workers.jobs.queue import Jobs
@@ -113,7 +114,7 @@ def _serve(listeners: list[socket.socket], settings: Settings, http: HttpSetting
     resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, MOST_FILES)), hard))
     front = _Alone(listeners[0], settings, http) if len(listeners) == 1 else _Several(listeners, settings, http)
     supervisor = None if workers == 0 else Supervisor(settings, cpu_workers=workers)
-    with signals() as (asked, in_a_hurry):
+    with signals() as (asked, in_a_hurry), exported(front.metrics, settings, http):
         if supervisor is not None:
             supervisor.start()
         try:
@@ -136,7 +137,9 @@ class _Alone:
     """HTTP in a thread of this process."""
 
     def __init__(self, listener: socket.socket, settings: Settings, http: HttpSettings) -> None:
-        self._server = Server(create_app(settings, http), http)
+        app = create_app(settings, http)
+        self.metrics: Metrics = app.state.metrics
+        self._server = Server(app, http)
         self._thread = threading.Thread(target=self._server.run, args=([listener],), name="http", daemon=True)
         self.start, self.lame_duck = self._thread.start, self._server.lame_duck
 
@@ -156,7 +159,8 @@ class _Several(Front):
 
     def __init__(self, listeners: list[socket.socket], settings: Settings, http: HttpSettings) -> None:
         self._counts = tempfile.TemporaryDirectory(prefix="allot-metrics-")
-        told = {"ALLOT_INSECURE": str(int(http.insecure)), "PROMETHEUS_MULTIPROC_DIR": self._counts.name}
+        told = {"ALLOT_INSECURE": str(int(http.insecure)), FOLDER: self._counts.name}
+        self.metrics = Metrics(self._counts.name)
         super().__init__(listeners, {**os.environ, **settings.to_env(), **told})
 
     def check(self) -> None:
@@ -166,6 +170,20 @@ class _Several(Front):
         """End them."""
         super().stop(within_s)
         self._counts.cleanup()
+
+
+@contextlib.contextmanager
+def exported(metrics: Metrics, settings: Settings, http: HttpSettings) -> Iterator[None]:
+    """The metrics on a port of their own while the block lasts, where the settings name one."""
+    if not http.metrics_port:
+        yield
+        return
+    exporter = Exporter(http.metrics_host, http.metrics_port, metrics, Jobs(settings))
+    LOG.info("metrics are on http://%s:%d/metrics", http.metrics_host, exporter.port)
+    try:
+        yield
+    finally:
+        exporter.stop()
 
 
 @contextlib.contextmanager

@@ -20,6 +20,7 @@ class HttpSettings:
         max_json_bytes: largest JSON body, and largest `job` part of a multipart body.
         max_wait_s: longest long poll, `Prefer: wait` and pause between two reads of an event stream.
         api_workers: processes that answer HTTP on the one port.
+        metrics_host, metrics_port: where /metrics is besides, without a key; 0 for nowhere.
         lame_s: how long a service that is told to stop answers polls at least, while it takes nothing new.
         http_drain_s: how long requests may go on after that.
         idle_s: silence after which a connection between two requests is closed.
@@ -44,6 +45,8 @@ class HttpSettings:
     inline_elements: int = 100_000
     keep_alive_s: float = 15.0
     api_workers: int = 1
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int = 0
     lame_s: float = 1.0
     http_drain_s: float = 10.0
     idle_s: float = 75.0
@@ -75,6 +78,7 @@ class HttpSettings:
             api_keys_file=Path(keys_file) if keys_file else None,
             api_keys_in_redis=_is_true(env.get("ALLOT_API_KEYS_IN_REDIS", "")),
             insecure=_is_true(env.get("ALLOT_INSECURE", "")),
+            metrics_host=env.get("ALLOT_METRICS_HOST", cls.metrics_host),
             **numbers,
         )
 

@@ -12,7 +12,7 @@ from fastapi.responses import FileResponse, StreamingResponse
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
-from app.answers.answer import document_of, json_response, links_of, shown
+from app.answers.answer import document_of, json_response, links_of, responded, shown
 from app.http.auth import owner as owner_of
 from app.http.errors import Invalid, Refusal, fault
 from app.http.media import JSON, NPZ, SAFETENSORS, choose, matches_etag, prefer_wait_s
@@ -70,6 +70,7 @@ async def post(request: Request, owner: Owner) -> Response:
         with suppress(JobError, OSError):  # the job is there, whatever keeps its result from being read now
             if seen.result is not None:
                 document = await run_in_threadpool(shown, state.store, job, seen.result, state.http.inline_elements)
+                headers["Server-Timing"] = responded(document, job)
                 return json_response(document, 200, headers)
     return json_response(view(job), 202, {**headers, "Retry-After": "1"})
 

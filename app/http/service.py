@@ -12,8 +12,10 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from app.answers.answer import json_response
+from app.http.auth import Caller, caller
 from app.http.auth import owner as owner_of
 from app.http.errors import problem
+from app.http.metrics import MEDIA_TYPE
 from app.http.schemas import components, takes_qaplib
 from app.intake.submit import Checked, check, received
 from kernels import SOLVERS, Device, Estimate, Solver
@@ -22,8 +24,8 @@ from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
 
 DOCS = Path(__file__).with_name("docs.html")
-METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CONTENT_POLICY = "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+MOVING = ("state", "heartbeat_age_s", "host_bytes")
 READY_S = 0.8
 """Of a check; /readyz answers within a second, whatever hangs."""
 LOG = logging.getLogger("allot.http")
@@ -60,11 +62,20 @@ def _solver(card: Solver, models: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def devices(request: Request, owner: Owner) -> Response:
-    """List what there is to solve on: the kinds of device and every worker that is alive."""
-    workers = await run_in_threadpool(request.app.state.jobs.workers)
-    kinds = sorted({worker.device for worker in workers})
-    return json_response({"devices": kinds, "workers": [asdict(worker) for worker in workers]})
+async def devices(request: Request, found: Annotated[Caller, Depends(caller)]) -> Response:
+    """List what there is to solve on: the kinds of device and every worker that is alive.
+
+    What a worker does just now, and how much memory is left to it, tells of all owners' work: `state` and the figures
+    that move are shown to keys of the scope `metrics` only.
+    """
+    workers = [asdict(one) for one in await run_in_threadpool(request.app.state.jobs.workers)]
+    if "metrics" not in found.scopes:
+        for worker in workers:
+            for name in MOVING:
+                del worker[name]
+            if worker["gpu"]:
+                worker["gpu"] = {name: value for name, value in worker["gpu"].items() if name != "bytes_free"}
+    return json_response({"devices": sorted({worker["device"] for worker in workers}), "workers": workers})
 
 
 async def estimate(request: Request, owner: Owner) -> Response:
@@ -158,9 +169,4 @@ def _aside(state: Any) -> dict[str, Any]:
 async def metrics(request: Request, owner: Owner) -> Response:
     """Prometheus metrics."""
     state = request.app.state
-
-    def work() -> bytes:
-        text: bytes = state.metrics.render(state.jobs.counts(), state.jobs.workers())
-        return text
-
-    return Response(await run_in_threadpool(work), media_type=METRICS_TYPE)
+    return Response(await run_in_threadpool(state.metrics.render, state.jobs), media_type=MEDIA_TYPE)

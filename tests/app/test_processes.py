@@ -30,7 +30,7 @@ class Served:
 
     def apis(self) -> list[psutil.Process]:
         found = psutil.Process(self.process.pid).children()
-        return [one for one in found if API in " ".join(one.cmdline())]
+        return [one for one in found if one.status() != psutil.STATUS_ZOMBIE and API in " ".join(one.cmdline())]
 
 
 @contextmanager

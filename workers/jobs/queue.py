@@ -28,6 +28,7 @@ from workers.jobs.job import (
     WorkerInfo,
 )
 from workers.jobs.records import Records, to_job
+from workers.jobs.seconds import KEY, Seconds, histograms
 from workers.rq import Line
 from workers.runtime import devices
 from workers.runtime.config import Settings
@@ -49,6 +50,7 @@ Shown = list[Job]
 Page = tuple[Shown, str | None]
 Events = list[Event]
 Workers = list[WorkerInfo]
+Histograms = list[Seconds]
 
 
 class Jobs:
@@ -221,6 +223,11 @@ class Jobs:
             totals.setdefault("waiting", {})[queue] = float(line.waiting())
             totals.setdefault("running", {})[queue] = float(line.running())
         return totals
+
+    @guarded
+    def seconds(self) -> Histograms:
+        """How long jobs took, by phase, solver and device."""
+        return histograms(self._redis.hgetall(KEY))
 
     def _record(self, submission: Submission, queue: Device) -> dict[str, Any]:
         limit = submission.time_limit_s

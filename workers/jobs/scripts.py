@@ -9,6 +9,7 @@ import functools
 from importlib import resources
 from typing import Any
 
+from workers.jobs.seconds import OBSERVE
 from workers.rq import LUA
 
 PLAIN = ("condemn", "keep")
@@ -19,7 +20,11 @@ PLAIN = ("condemn", "keep")
 def text(name: str) -> str:
     """A script whole: what all share in front of its own lines."""
     own = resources.files("workers.jobs").joinpath(f"{name}.lua").read_text()
-    return own if name in PLAIN else LUA + resources.files("workers.jobs").joinpath("shared.lua").read_text() + own
+    return (
+        own
+        if name in PLAIN
+        else LUA + OBSERVE + resources.files("workers.jobs").joinpath("shared.lua").read_text() + own
+    )
 
 
 class Scripts:

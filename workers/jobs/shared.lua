@@ -50,6 +50,7 @@ local function finish(id, state, now)
   redis.call('ZADD', 'allot:expiry', now + ttl, id)
   redis.call('ZREM', 'allot:active', id)
   count(id, state)
+  observe(id)
   tell_state(id)
   if redis.call('HGET', key(id), 'discard') then purge(id, now) end
 end

@@ -78,9 +78,7 @@ class Metrics:
                 nonlocal status
                 if message["type"] == "http.response.start":
                     status = message["status"]
-                    spent = f"app;dur={1000 * (time.perf_counter() - begun):.1f}".encode()
-                    extra = [(b"x-content-type-options", b"nosniff"), (b"server-timing", spent)]
-                    message["headers"] = [*message["headers"], *extra]
+                    message["headers"] = [*message["headers"], (b"x-content-type-options", b"nosniff")]
                 await send(message)
 
             try:

@@ -57,17 +57,17 @@ def test_one_owner_at_their_limit_leaves_others_theirs() -> None:
 def test_requests_of_a_key_are_counted(tmp_path: Path) -> None:
     secret, entry = new_key("ann")
     with EmbeddedRedis(tmp_path) as url:
-        http = HttpSettings(api_keys=(entry,), requests_per_s=2)
+        http = HttpSettings(api_keys=(entry,), requests_per_s=0.02)
         app = create_app(Settings(redis_url=url, data_dir=tmp_path), http)
 
         async def run() -> list[httpx.Response]:
             transport, bearer = httpx.ASGITransport(app), {"Authorization": f"Bearer {secret}"}
             async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=bearer) as client:
-                return [await client.get("/v1/solvers") for _ in range(6)]
+                return [await client.get("/v1/solvers") for _ in range(3)]
 
         answers = asyncio.run(run())
-    assert [answer.status_code for answer in answers[:4]] == [200] * 4
-    assert answers[-1].headers["retry-after"] == "1"
+    assert [answer.status_code for answer in answers] == [200, 429, 429]
+    assert 40 <= int(answers[-1].headers["retry-after"]) <= 50
     check(answers[-1], 429)
 
 

@@ -25,7 +25,7 @@ PROBLEM = (
     b"HTTP/1.1 %d %b\r\ncontent-type: application/problem+json\r\nx-content-type-options: nosniff\r\n"
     b"retry-after: 1\r\nconnection: close\r\ncontent-length: %d\r\n\r\n%b"
 )
-TITLES = {408: "Request Timeout", 429: "Too Many Requests", 431: "Request Header Fields Too Large",
+TITLES = {400: "Bad Request", 408: "Request Timeout", 429: "Too Many Requests", 431: "Request Header Fields Too Large",
           503: "Service Unavailable"}  # fmt: skip
 LOG = logging.getLogger("allot.door")
 
@@ -216,6 +216,10 @@ class Guarded(HttpToolsProtocol):
             self.transport.write(PROBLEM % (status, title.encode(), len(body), body))
         self.transport.close()
         self.door.leave(self)
+
+    def send_400_response(self, msg: str) -> None:
+        """Called by uvicorn for what its parser does not take."""
+        self.refuse(400, "This is not a request that can be read in one way only.")
 
     def hang_up(self) -> None:
         """Close without a word."""

@@ -165,6 +165,7 @@ AMBIGUOUS = {
 def test_ambiguous_requests_are_refused(guarded: Guarded, headers: bytes) -> None:
     told = guarded.told(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\n" + headers)
     assert told.startswith(b"HTTP/1.1 400 ")
+    assert b"x-content-type-options: nosniff" in told
     assert told.count(b"HTTP/1.1") == 1  # nothing behind it is taken for another request
     assert b"connection: close" in told.lower()
 
@@ -254,3 +255,13 @@ def test_ready_or_not_is_told_soon_though_redis_hangs(tmp_path: Path) -> None:
             await app.state.waiting.stop()
 
         asyncio.run(run())
+
+
+def test_a_fault_of_ours_is_not_sniffed_either(guarded: Guarded) -> None:
+    async def fault() -> None:
+        raise RuntimeError("a secret")
+
+    guarded.app.add_api_route("/fault", fault)
+    answer = httpx.get(f"http://127.0.0.1:{guarded.port}/fault", timeout=10)
+    assert (answer.status_code, "secret" in answer.text) == (500, False)
+    assert answer.headers.get_list("x-content-type-options") == ["nosniff"]

@@ -1,7 +1,9 @@
 """From results to bytes: JSON that every parser reads, arrays in line or as links, npz and safetensors."""
 
 import math
+import time
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from fastapi import Response
@@ -43,7 +45,12 @@ def grouped(card: Solver, arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 def document_of(jobs: Jobs, store: Store, job: Job, inline_elements: int) -> dict[str, Any]:
     """The result document of an ended job. Raises what `Jobs.result` does."""
-    document = jobs.result(job.id, job.owner)
+    return shown(store, job, jobs.result(job.id, job.owner), inline_elements)
+
+
+def shown(store: Store, job: Job, stored: Mapping[str, Any], inline_elements: int) -> dict[str, Any]:
+    """A result document as the client gets it, of the one that the worker stored."""
+    document = dict(stored)
     entries = document.pop("arrays").items()
     arrays = {name: _shown(store, job, written(entry), inline_elements) for name, entry in entries}
     return {
@@ -53,6 +60,20 @@ def document_of(jobs: Jobs, store: Store, job: Job, inline_elements: int) -> dic
         **grouped(SOLVERS[job.solver], arrays),
         "links": links_of(job),
     }
+
+
+def responded(document: dict[str, Any], job: Job) -> str:
+    """Count the way back, from the job's end to now, in the document's times; they then add up to what the client saw.
+
+    Returns:
+        The same as a Server-Timing header.
+    """
+    spent: dict[str, float] = document["timings_ms"]
+    if job.ended_at:
+        respond = max(0.0, 1000 * (time.time() - datetime.fromisoformat(job.ended_at).timestamp()))
+        spent["respond"] = round(respond, 3)
+        spent["total"] = round(spent.get("total", 0.0) + respond, 3)
+    return ", ".join(f"{name};dur={ms:.1f}" for name, ms in spent.items())
 
 
 def _shown(store: Store, job: Job, reference: InputRef, inline_elements: int) -> Any:

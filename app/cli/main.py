@@ -29,6 +29,8 @@ def parser() -> argparse.ArgumentParser:
     serve.add_argument("--data-dir", type=Path, help="where everything is kept (default ./data or ALLOT_DATA_DIR)")
     serve.add_argument("--workers", type=int, metavar="N", help="CPU workers; 0 runs the API alone")
 
+    serve.add_argument("--api-workers", type=int, metavar="N", help="processes that answer HTTP (default 1)")
+
     worker = commands.add_parser("worker", help="run workers alone, for an API on the same ALLOT_REDIS_URL")
     worker.add_argument("--data-dir", type=Path)
     worker.add_argument("--workers", type=int, metavar="N", help="CPU workers (every visible GPU gets one besides)")

@@ -160,7 +160,8 @@ def _parameters(request: Request, error: RequestValidationError) -> JSONResponse
 def _bug(request: Request, error: Exception) -> JSONResponse:
     """Our fault: the log has the traceback, the client a sentence without any of our data."""
     LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return problem(500, "This is a fault of the service; its log says more.")
+    nosniff = {"X-Content-Type-Options": "nosniff"}  # this answer passes by the middleware that sets it elsewhere
+    return problem(500, "This is a fault of the service; its log says more.", nosniff)
 
 
 def install(app: FastAPI) -> None:

@@ -19,16 +19,16 @@ class Placed:
     made: bool
 
 
-async def place(built: Built) -> Placed:
-    """Keep the inputs and enqueue the job.
+async def place(built: Built, reply: str | None = None) -> Placed:
+    """Keep the inputs and enqueue the job; `reply` is who waits for its answer.
 
     Raises:
         what Jobs.submit raises.
     """
-    return await run_in_threadpool(_place, built)
+    return await run_in_threadpool(_place, built, reply)
 
 
-def _place(built: Built) -> Placed:
+def _place(built: Built, reply: str | None) -> Placed:
     jobs, request = built.visit.desk.jobs, built.request
     with built.visit.timed("keep"):
         inputs, named = _kept(built)
@@ -49,6 +49,7 @@ def _place(built: Built) -> Placed:
         form=built.place.form,
         seconds=built.place.seconds,
         priority=request.priority,
+        reply=reply,
         spent_ms={station: round(spent, 3) for station, spent in built.visit.spent_ms.items()},
     )
     return Placed(*jobs.submit(submission))

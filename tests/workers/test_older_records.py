@@ -14,7 +14,7 @@ from tests.workers.test_records import Held
 from workers.jobs.job import State, Submission, UnknownBlob
 from workers.jobs.queue import Jobs
 from workers.runtime import child
-from workers.runtime.run import Bench
+from workers.runtime.document import Bench
 from workers.store.codec import Form, InvalidUpload, encode
 from workers.store.folder import name_of
 

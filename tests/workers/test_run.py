@@ -12,7 +12,8 @@ from tests.workers.test_records import Held
 from workers.jobs.job import InputRef, State, StoreFull, Unavailable
 from workers.jobs.queue import Jobs
 from workers.runtime import child, gpu_memory
-from workers.runtime.run import Bench, DeviceLost
+from workers.runtime.document import Bench
+from workers.runtime.run import DeviceLost
 from workers.store import inline
 from workers.store.store import Store
 

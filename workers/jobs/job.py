@@ -30,7 +30,10 @@ Redis keys (all ours start with allot:, RQ's with rq:):
     allot:tomb:{id}        string  owner of an expired job
     allot:expiry           zset    ids of ended jobs by the time they expire
     allot:active           zset    ids of jobs that have not ended
+    allot:told             channel "id state version" at every change; state is "gone" once the record is
+    allot:reply:{process}  channel {"id", "job", "result"} of an ended job, to the API process that waits for it
     allot:workers          hash    worker name -> JSON, allot:counts hash of counters
+    allot:seconds          hash    histograms of how long jobs take: seconds.py
     allot:blob:{name}      hash    owner -> until when they keep it; folder.name_of makes a name of digest and owner
     allot:refs:{name}      set     ids of the jobs that hold it; allot:blobs zset of names by next look
 """
@@ -178,6 +181,12 @@ class JobFailed(JobError):
         super().__init__(message)
         self.state = state
         self.error = error
+
+    @classmethod
+    def of(cls, job: Job) -> "JobFailed":
+        """What there is to say of a job that has ended without a result."""
+        why = (job.error or {}).get("detail") or "it was stopped before there was an answer"
+        return cls(f"job {job.id} {job.state.value}: {why}", job.state, job.error)
 
 
 class IdempotencyConflict(JobError):

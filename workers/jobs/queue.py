@@ -30,6 +30,7 @@ from workers.jobs.job import (
     WorkerInfo,
 )
 from workers.jobs.records import Limits, Records, to_job
+from workers.jobs.seconds import KEY, Seconds, histograms
 from workers.rq import Line
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect, guarded
@@ -53,6 +54,7 @@ Shown = list[Job]
 Page = tuple[Shown, str | None]
 Events = list[Event]
 Workers = list[WorkerInfo]
+Histograms = list[Seconds]
 
 
 class Jobs:
@@ -60,11 +62,11 @@ class Jobs:
 
     def __init__(self, settings: Settings, store: Store | None = None) -> None:
         self.settings = settings
-        self._redis = connect(settings.redis_url)
+        self._redis = connect(settings.redis_url, most=settings.max_redis_connections)
         self.store = store if store is not None else open_store(settings, self._redis)
         self._records = Records(self._redis)
         self._limits = Limits.of(settings)
-        raw = connect(settings.redis_url, text=False)
+        raw = connect(settings.redis_url, text=False, most=settings.max_redis_connections)
         self._lines = {name: Line(name, raw) for name in QUEUES}
 
     @guarded
@@ -179,8 +181,7 @@ class Jobs:
             raise NotEnded(f"job {job_id} is {job.state.value}; its result comes when it has ended")
         document = self._redis.get(f"allot:result:{job_id}")
         if document is None:
-            why = (job.error or {}).get("detail") or "it was stopped before there was an answer"
-            raise JobFailed(f"job {job_id} {job.state.value}: {why}", job.state, job.error)
+            raise JobFailed.of(job)
         return dict(json.loads(document))
 
     @guarded
@@ -249,6 +250,11 @@ class Jobs:
             totals.setdefault("waiting", {})[queue] = float(self._records.waiting(queue))
             totals.setdefault("running", {})[queue] = float(line.running())
         return totals
+
+    @guarded
+    def seconds(self) -> Histograms:
+        """How long jobs took, by phase, solver and device."""
+        return histograms(self._redis.hgetall(KEY))
 
     def _record(self, submission: Submission, references: dict[str, InputRef]) -> dict[str, Any]:
         limit, ttl = submission.time_limit_s, submission.result_ttl_s

@@ -9,6 +9,7 @@ import functools
 from pathlib import Path
 from typing import Any
 
+from workers.jobs.seconds import OBSERVE
 from workers.rq import LUA
 
 PLAIN = ("condemn", "keep")
@@ -20,7 +21,7 @@ def text(name: str) -> str:
     """A script whole: what all share in front of its own lines."""
     if name in PLAIN:
         return _file(name)
-    return "\n".join([LUA, _file("lines"), _file("shared"), _file(name)])
+    return "\n".join([LUA, OBSERVE, _file("lines"), _file("shared"), _file(name)])
 
 
 def _file(name: str) -> str:

@@ -81,6 +81,7 @@ local function finish(id, state, now)
   redis.call('ZREM', 'allot:active', id)
   redis.call('DEL', 'allot:arrays:' .. id)
   count(id, state)
+  observe(id)
   tell_state(id)
 end
 

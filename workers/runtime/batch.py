@@ -11,7 +11,8 @@ from collections.abc import Iterator, Sequence
 
 from kernels import SOLVERS, Certificate, Deadline, Solution
 from workers.jobs.records import Ending, Order
-from workers.runtime.run import Bench, Solved, concluded, ending_of, loaded, until_begun
+from workers.runtime.document import Bench, Solved
+from workers.runtime.run import concluded, ending_of, loaded, until_begun
 
 FEW = 2
 FLUSH_S = 0.01

@@ -4,6 +4,7 @@ Whatever happens ends as data in the job's record. The exceptions that leave `en
 must be replaced; the job runs again) and Redis being away for longer than it is waited for.
 """
 
+import functools
 import json
 import logging
 import time
@@ -29,7 +30,7 @@ from workers.jobs.failure import Failure, failure
 from workers.jobs.job import State, StoreFull, UnknownBlob
 from workers.jobs.records import Ending, Order, Records
 from workers.runtime import gpu_memory
-from workers.runtime.document import AWAY, Bench, Solved, clock, document_of, outlast, stored
+from workers.runtime.document import AWAY, Bench, Solved, as_json, clock, document_of, outlast, stored
 from workers.runtime.watch import Watch, plain
 from workers.store import inline
 from workers.store.codec import InvalidUpload
@@ -110,8 +111,7 @@ def concluded(order: Order, solved: Solved, bench: Bench, deadline: Deadline | N
         "termination": solution.termination.value,
         "verified": json.dumps(document["certificate"]["verified"]),
     }
-    result = json.dumps(document, allow_nan=False)
-    return Ending(order.job_id, order.execution, State.SUCCEEDED, fields, result, digests)
+    return Ending(order.job_id, order.execution, State.SUCCEEDED, fields, as_json(document), digests)
 
 
 def _explained(error: Exception, record: Mapping[str, str]) -> Failure:
@@ -135,10 +135,15 @@ def until_begun(record: Mapping[str, str]) -> dict[str, float]:
     return {**before(record), "queued": max(0.0, 1e3 * (time.time() - float(record["created_at"])))}
 
 
+@functools.lru_cache(256)
+def _options(solver: str, text: str) -> Any:
+    return SOLVERS[solver].options(**json.loads(text))
+
+
 def loaded(card: Solver, order: Order, bench: Bench, deadline: Deadline | None = None) -> tuple[Any, Any]:
     """The problem of a job, built anew, and its options. Raises InvalidProblem, InvalidUpload, UnknownBlob."""
     record = order.record
-    options = card.options(**json.loads(record["options"]))
+    options = _options(card.name, record["options"])
     references = inline.together(json.loads(record["inputs"]), order.data)
     return card.build(_load(references, record["owner"], bench, deadline or Deadline()), options), options
 

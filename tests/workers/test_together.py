@@ -112,6 +112,9 @@ def test_a_tiny_job_leaves_no_file_and_no_arrays(service: Service) -> None:
     assert not redis.exists(f"allot:arrays:{done.id}", f"allot:events:{done.id}", f"rq:job:{done.id}")
     kinds = [event.data["state"] for event in service.jobs.events(done.id, OWNER)]
     assert kinds == ["queued", "running", "succeeded"]
+    held = sum(redis.memory_usage(key) for key in redis.keys(f"*{done.id}*"))
+    arrays = sum(len(entry["data"]) for entry in service.jobs.result(done.id, OWNER)["arrays"].values())
+    assert held - arrays <= 2560
 
 
 def test_a_child_killed_among_several_charges_none_and_each_runs_alone(service: Service) -> None:

@@ -247,12 +247,13 @@ class JobPage(BaseModel):
 class CertificateView(BaseModel):
     """What other code proved of the answer."""
 
-    objective: float | None
     bound: float | None
     gap_abs: float | None
     gap_rel: float | None
     max_violation: float | None
     holds: bool
+    loose: bool = False
+    termination: str | None = Field(None, description="what was proved where it is less than what the solver says")
     proved: str
     facts: dict[str, Any] = {}
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from starlette.concurrency import run_in_threadpool
 
 from app.intake.built import Built
-from workers.jobs.job import Job, Submission
+from workers.jobs.job import Expired, Job, Submission, UnknownJob
 
 
 @dataclass(frozen=True)
@@ -22,6 +22,7 @@ async def place(built: Built) -> Placed:
     """Keep the inputs and enqueue the job.
 
     Raises:
+        Expired: the Idempotency-Key made a job that is gone.
         what Jobs.submit raises.
     """
     return await run_in_threadpool(_place, built)
@@ -47,4 +48,8 @@ def _place(built: Built) -> Placed:
         queue=built.device,
         spent_ms={station: round(spent, 3) for station, spent in built.visit.spent_ms.items()},
     )
-    return Placed(*jobs.submit(submission))
+    try:
+        return Placed(*jobs.submit(submission))
+    except UnknownJob:  # only the job of an earlier request can be unknown
+        gone = "the job that this Idempotency-Key made has been deleted; another job takes another key"
+        raise Expired(gone) from None

@@ -8,9 +8,9 @@ wait are served in turn, so that nobody's errands keep another's from being done
 import asyncio
 import contextlib
 import json
-import logging
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
@@ -26,12 +26,13 @@ from kernels import InvalidProblem
 from workers.runtime.process import with_threads
 from workers.store.codec import InvalidUpload
 
-LOG = logging.getLogger("allot.intake")
 MOST_WAITING = 256
 """Errands of one owner that may wait for a clerk."""
 PATIENCE = 3.0
 """How much longer than its processor time an errand may take on a busy machine."""
 START_S = 60.0
+BYTES_PER_S = 8 << 20
+"""An errand may take one more second for so many bytes."""
 STARTED = (sys.executable, "-m", "app.intake.clerk")
 
 
@@ -49,10 +50,10 @@ class Clerk:
             what is wrong with the bytes, or what `charge` raised.
             Refusal: 413, it took more time or memory than it may.
         """
-        process = self._ready()
-        until = time.monotonic() + START_S + PATIENCE * (errand["seconds"] + errand["given_bytes"] / (8 << 20))
         refused: Exception | None = None
         try:
+            process = self._ready()
+            until = time.monotonic() + PATIENCE * (errand["seconds"] + errand["given_bytes"] / BYTES_PER_S)
             self._say(process, errand)
             while True:
                 told = self._hear(process, until)
@@ -60,15 +61,12 @@ class Clerk:
                     break
                 try:
                     charge(told["charge"])
-                    until += PATIENCE * told["charge"] / (8 << 20)
+                    until += PATIENCE * told["charge"] / BYTES_PER_S
                 except Exception as error:
                     refused = error
                 self._say(process, {"granted": refused is None})
         except (OSError, EOFError, ValueError):
-            self.stop()
-            raise Refusal(
-                413, f"Reading it takes more than the {errand['seconds']:g} s that one upload may have."
-            ) from None
+            raise self._lost(errand) from None
         except BaseException:
             self.stop()
             raise
@@ -78,6 +76,20 @@ class Clerk:
             raise refused or revived(told["failed"], errand)
         found: dict[str, Any] = told["done"]
         return found
+
+    def _lost(self, errand: Mapping[str, Any]) -> Exception:
+        """Why there is no answer: the kernel ended the process, or nobody waits for it any longer."""
+        process = self._process
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if process is not None:
+                process.wait(0.2)  # it may be about to end
+        status = None if process is None else process.returncode
+        self.stop()
+        if status is None or status == -signal.SIGXCPU:
+            return Refusal(413, f"Reading it takes more than the {errand['seconds']:g} s that one upload may have.")
+        if status < 0:
+            return revived({"kind": "memory"}, errand)
+        return RuntimeError(f"a clerk ended with status {status}")
 
     def stop(self) -> None:
         """End the process; the next errand starts another."""
@@ -92,8 +104,10 @@ class Clerk:
     def _ready(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self.stop()
-            environ = with_threads(dict(os.environ), 1)
+            known = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")}  # no secrets
+            environ = with_threads(known, 1) | {"RUST_BACKTRACE": "0"}  # making one takes the memory that ran out
             self._process = subprocess.Popen(STARTED, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ)
+            self._hear(self._process, time.monotonic() + START_S)
         return self._process
 
     @staticmethod

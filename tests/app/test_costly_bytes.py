@@ -93,6 +93,8 @@ def scipy_npz(**changes: Any) -> bytes:
 
 
 QAPLIB = gzip.compress(b"1414\n" + b"0 " * (2 * 1414**2 - 1), 9)
+MANY_TIMES = gzip.compress(b"707\n" + b"0 " * (2 * 707**2 - 1), 9)
+"""A kilobyte of a million numbers."""
 HUGE = "1" + "0" * 30
 
 UPLOADS: dict[str, bytes] = {
@@ -236,7 +238,7 @@ def test_json_that_takes_long_keeps_nobody_waiting(alone: Alone, name: str) -> N
 def test_costly_files_of_many_keep_nobody_waiting(alone: Alone) -> None:
     def attack(_: int) -> int:
         body = {"job": json.dumps({"solver": "qap"})}
-        files = {"qaplib": ("x.dat", QAPLIB)}
+        files = {"qaplib": ("x.dat", MANY_TIMES)}
         return httpx.post(f"{alone.url}/v1/estimates", data=body, files=files, timeout=120).status_code
 
     before = alone.forget_peak()

@@ -16,7 +16,7 @@ import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 from anyio.to_thread import run_sync
@@ -33,6 +33,7 @@ PATIENCE = 3.0
 START_S = 60.0
 BYTES_PER_S = 8 << 20
 """An errand may take one more second for so many bytes."""
+T = TypeVar("T")
 STARTED = (sys.executable, "-m", "app.intake.clerk")
 
 
@@ -90,6 +91,13 @@ class Clerk:
         if status < 0:
             return revived({"kind": "memory"}, errand)
         return RuntimeError(f"a clerk ended with status {status}")
+
+    def start(self) -> None:
+        """Have the process there before the first errand; one that does not come will be missed then."""
+        try:
+            self._ready()
+        except (OSError, EOFError, ValueError):
+            self.stop()
 
     def stop(self) -> None:
         """End the process; the next errand starts another."""
@@ -163,12 +171,19 @@ class Clerks:
         self, owner: str, errand: Mapping[str, Any], given_bytes: int, charge: Callable[[int], object]
     ) -> dict[str, Any]:
         """Have an errand done as soon as it is the owner's turn. Raises as `Clerk.ask`, and 429 for too many."""
+        told = {**errand, **self._limits, "given_bytes": given_bytes}
+        return await self._with_one(owner, lambda clerk: clerk.ask(told, charge))
+
+    async def prepare(self) -> None:
+        """Start one, so that the first who needs it does not wait a second longer."""
+        await self._with_one("", Clerk.start)
+
+    async def _with_one(self, owner: str, call: Callable[[Clerk], T]) -> T:
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(len(self._all))
         clerk = await self._hire(owner)
         try:
-            told = {**errand, **self._limits, "given_bytes": given_bytes}
-            return await run_sync(clerk.ask, told, charge, limiter=self._threads)
+            return await run_sync(call, clerk, limiter=self._threads)
         finally:
             self._busy[owner] -= 1
             self._idle.append(clerk)

@@ -11,6 +11,7 @@
 
 from kernels.card import Bundle, Companion, Device, Estimate, InputSpec, Options, Solver
 from kernels.certificates.exact import Claim, Statement, recheck
+from kernels.certificates.gpu.checksum import InputChanged
 from kernels.deadline import Deadline, Phase, Progress
 from kernels.outline import stand_in
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
@@ -32,6 +33,7 @@ __all__ = [
     "Deadline",
     "Device",
     "Estimate",
+    "InputChanged",
     "InputSpec",
     "Inputs",
     "InvalidProblem",

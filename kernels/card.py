@@ -133,8 +133,8 @@ class Solver:
         bundles: files that fill several inputs at once.
         companions: files beside the inputs that say an option.
         groups: maps a result array to the object under which an answer shows it.
-        outline: as `build`, from arrays of which only shape and type mean something; what it returns is for `estimate`
-            and its like, and its entries are not looked at one by one. None: there is no estimate without the entries.
+        outline: as `build`, from a main input of which only shape and type mean something; what it returns is for
+            `estimate` and its like, and its entries are not looked at one by one. None: there is no such estimate.
     """
 
     name: str

@@ -1,5 +1,6 @@
 """create_app(): settings, routes, error handlers and what lives as long as the process."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -66,7 +67,9 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.waiting.start()
+    prepared = asyncio.create_task(app.state.desk.clerks.prepare())
     yield
+    prepared.cancel()
     app.state.waiting.end()  # long polls and event streams answer now, so that the server can stop
     app.state.desk.clerks.close()
     await app.state.waiting.stop()

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from starlette.concurrency import run_in_threadpool
 
 from app.intake.built import Built
-from workers.jobs.job import InputRef, Job, Submission
+from workers.jobs.job import Expired, InputRef, Job, Submission, UnknownJob
 from workers.store.inline import MOST_BYTES, carried, size_of
 
 
@@ -23,6 +23,7 @@ async def place(built: Built, reply: str | None = None) -> Placed:
     """Keep the inputs and enqueue the job; `reply` is who waits for its answer.
 
     Raises:
+        Expired: the Idempotency-Key made a job that is gone.
         what Jobs.submit raises.
     """
     return await run_in_threadpool(_place, built, reply)
@@ -52,7 +53,11 @@ def _place(built: Built, reply: str | None) -> Placed:
         reply=reply,
         spent_ms={station: round(spent, 3) for station, spent in built.visit.spent_ms.items()},
     )
-    return Placed(*jobs.submit(submission))
+    try:
+        return Placed(*jobs.submit(submission))
+    except UnknownJob:  # only the job of an earlier request can be unknown
+        gone = "the job that this Idempotency-Key made has been deleted; another job takes another key"
+        raise Expired(gone) from None
 
 
 def _kept(built: Built) -> tuple[dict[str, InputRef], dict[str, InputRef]]:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
-
 from app.intake.clerks import Clerks
 from app.intake.room import Held, Room
 from workers.jobs.queue import Jobs
@@ -80,9 +78,7 @@ class Visit:
         told = {**errand, "scratch": str(self.scratch)}
         return await self.desk.clerks.ask(self.owner, told, given_bytes, self.held.take)
 
-    async def spill(self, data: bytes) -> Path:
-        """A file of these bytes, for a clerk."""
+    def aside(self) -> Path:
+        """The name of a file that goes with the request."""
         self.held.aside = True
-        path = Path(f"{self.scratch}{uuid.uuid4().hex}")
-        await run_in_threadpool(path.write_bytes, data)
-        return path
+        return Path(f"{self.scratch}{uuid.uuid4().hex}")

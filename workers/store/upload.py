@@ -95,12 +95,16 @@ class Writer:
         self._keeper.adopt(self, owner)
         return Upload(frozen(self.digest, reading), self.size, describe(reading.value))
 
+    def close(self) -> None:
+        """Drop the bytes, unless they were kept."""
+        self._file.close()
+        self.path.unlink(missing_ok=True)
+
     def __enter__(self) -> "Writer":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._file.close()
-        self.path.unlink(missing_ok=True)
+        self.close()
 
 
 def full(error: OSError) -> Exception:

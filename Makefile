@@ -48,6 +48,9 @@ wheel: ## build the wheel, install it bare with the newest releases that it allo
 fuzz: $(VENV)/dev ## ten minutes of random cases against exact oracles on every core (FUZZ="--seconds 60 --seed 1" for others)
 	$(BIN)/python -m tests.fuzz --jobs $$(nproc) --row benchmarks/results/fuzz_cpu.jsonl $(or $(FUZZ),--seconds 600)
 
+attack: $(VENV)/dev ## a quarter of an hour of requests of every kind against a live service (SECONDS=60 for others)
+	$(BIN)/python -m tests.attack --seconds $(or $(SECONDS),900)
+
 sanitize: $(VENV)/dev ## every kernel under compute-sanitizer, on a machine with a GPU and the CUDA toolkit
 	for tool in memcheck racecheck synccheck; do \
 		compute-sanitizer --tool $$tool --error-exitcode 9 $(BIN)/python -m tests.sanitize || exit 1; done
@@ -81,4 +84,4 @@ release: $(TOOLS)/ready ## wheels and sdists of service and client, and an SBOM,
 	$(TOOLS)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
 		--output-file dist/allot.cdx.json
 
-.PHONY: help install demo serve test check wheel fuzz sanitize bench coverage update release
+.PHONY: help install demo serve test check wheel fuzz attack sanitize bench coverage update release

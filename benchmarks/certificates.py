@@ -110,7 +110,7 @@ def on_device(card: Solver, problem: Any, solution: Solution, repeat: int) -> tu
     ready = Pending(arrays)
     assert [ready.of(array) for array in arrays] == sums
     certify_ms, found = timed(lambda: module.certify(problem, solution, ready), repeat)
-    said = {"certify_ms": certify_ms, "checksum_ms": checksum_ms, "handed_over": len(solution.uploads)}
+    said: dict[str, Any] = {"certify_ms": certify_ms, "checksum_ms": checksum_ms, "handed_over": len(solution.uploads)}
     said["certified"] = "gpu" if found is not None else "left to the CPU"
     said["device_gap_rel"] = None if found is None else found.gap_rel
     return said, found

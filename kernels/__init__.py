@@ -9,11 +9,13 @@
 0
 """
 
-from kernels.card import Device, Estimate, InputSpec, Options, Solver
+from kernels.card import Bundle, Companion, Device, Estimate, InputSpec, Options, Solver
 from kernels.certificates.exact import Claim, Statement, recheck
 from kernels.certificates.gpu.checksum import InputChanged
 from kernels.deadline import Deadline, Phase, Progress
+from kernels.demonstration import Demonstration, WrongAnswer
 from kernels.on_device import disagreement
+from kernels.outline import stand_in
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.proving import solve_and_prove
 from kernels.registry import SOLVERS
@@ -25,10 +27,13 @@ __all__ = [
     "SOLVERS",
     "UNASSIGNED",
     "Array",
+    "Bundle",
     "Certificate",
     "Claim",
+    "Companion",
     "Csr",
     "Deadline",
+    "Demonstration",
     "Device",
     "Estimate",
     "InputChanged",
@@ -43,8 +48,10 @@ __all__ = [
     "Solver",
     "Statement",
     "Termination",
+    "WrongAnswer",
     "disagreement",
     "recheck",
     "solve_and_prove",
     "solve_each_form",
+    "stand_in",
 ]

@@ -1,7 +1,9 @@
 """A solver's card: what it takes, what it promises, and how to run it on each device."""
 
 import importlib
-from collections.abc import Callable, Mapping
+import importlib.util
+import math
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, Literal, Protocol
 
@@ -9,6 +11,7 @@ from pydantic import BaseModel, ConfigDict
 from typing_extensions import TypeVar
 
 from kernels.deadline import Deadline
+from kernels.demonstration import Demonstration
 from kernels.problems import Inputs
 from kernels.solution import Certificate, Solution, unheard
 
@@ -23,9 +26,13 @@ class Options(BaseModel):
 
 @dataclass(frozen=True)
 class InputSpec:
-    """One named input array. `sparse` says that CSR is accepted too.
+    """One named input array.
 
-    `masked` says that forbidden entries of an integer matrix are `FORBIDDEN` and leave the others exact.
+    Attributes:
+        sparse: CSR is accepted too.
+        masked: forbidden entries of an integer matrix are `FORBIDDEN` and leave the others exact.
+        maximised: its entries are always maximised, so that -inf is what forbids one.
+        main: a file that holds one matrix and no name holds this input.
     """
 
     name: str
@@ -33,6 +40,39 @@ class InputSpec:
     required: bool = True
     sparse: bool = False
     masked: bool = False
+    maximised: bool = False
+    main: bool = False
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A file that fills several inputs at once.
+
+    Attributes:
+        name: of the file part, or of the input that refers to the file.
+        fills: the inputs that it must hold.
+        kind: what such a file is called, and what is expected of it.
+    """
+
+    name: str
+    fills: tuple[str, ...]
+    kind: str
+    expected: str
+
+
+@dataclass(frozen=True)
+class Companion:
+    """A small text file beside the inputs, whose one number becomes an option.
+
+    Attributes:
+        name: of the file part.
+        option: the option that takes the number.
+        read: (text, inputs) -> the number; raises `InvalidProblem` where the text does not belong to the inputs.
+    """
+
+    name: str
+    option: str
+    read: Callable[[str, Inputs], int | float]
 
 
 @dataclass(frozen=True)
@@ -98,8 +138,16 @@ class Solver(Generic[Problem, OptionsOf]):
         modules: dotted module per device; each has `solve(problem, options, deadline) -> Solution` and
             `warm_up() -> None`. Imported when first used, so that a machine without CUDA never imports cupy.
         runs_on: the devices that can solve this problem with these options; None: all of `modules`.
+        joint: solves small problems of one shape, with the same options, in one go; of each its solution and its
+            certificate, those of a solve by itself, or None where it is to be solved by itself. None: nothing is
+            gained by company.
         warm_start: maps a result array of an earlier job to the input that takes it.
         example: a wire request that works when pasted (small, with `solver`, `inputs`, `options`).
+        bundles: files that fill several inputs at once.
+        companions: files beside the inputs that say an option.
+        groups: maps a result array to the object under which an answer shows it.
+        outline: as `build`, from a main input of which only shape and type mean something; what it returns is for
+            `estimate` and its like, and its entries are not looked at one by one. None: there is no such estimate.
     """
 
     name: str
@@ -116,11 +164,44 @@ class Solver(Generic[Problem, OptionsOf]):
     spreads: Callable[[Problem, OptionsOf], bool] = lambda problem, options: False
     runs_on: Callable[[Problem, OptionsOf], tuple[Device, ...]] | None = None
     mend: Callable[[Problem, OptionsOf, Solution, Deadline, Device], Solution | None] | None = None
+    joint: (
+        Callable[[Sequence[Problem], OptionsOf, Deadline, Device], Sequence[tuple[Solution, Certificate] | None]] | None
+    ) = None
     device_certificate: str = ""
+    bundles: tuple[Bundle, ...] = ()
+    companions: tuple[Companion, ...] = ()
+    groups: Mapping[str, str] = field(default_factory=dict)
+    outline: Callable[[Inputs, Any], Any] | None = None
+
+    @property
+    def specs(self) -> dict[str, InputSpec]:
+        """Its inputs by name."""
+        return {spec.name: spec for spec in self.inputs}
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of the files that it takes beside its inputs."""
+        return (*(bundle.name for bundle in self.bundles), *(companion.name for companion in self.companions))
+
+    @property
+    def main(self) -> InputSpec | None:
+        """The input that a file of one matrix holds, None where there is no such."""
+        return next((spec for spec in self.inputs if spec.main), None)
+
+    def forbidden(self, name: str, maximize: bool) -> float:
+        """What forbids an entry of that input: -inf where its entries are maximised, here or by the caller's wish."""
+        return -math.inf if maximize or self.specs[name].maximised else math.inf
 
     def suits(self, problem: Problem, options: OptionsOf) -> tuple[Device, ...]:
         """The devices that this solver has for this problem with these options."""
         return tuple(self.modules) if self.runs_on is None else self.runs_on(problem, options)
+
+    def demonstrations(self) -> tuple[Demonstration, ...]:
+        """Problems that show this solver, each with a check of the answer; none where its folder has no `shown`."""
+        room = next(iter(self.modules.values())).rpartition(".")[0]
+        if importlib.util.find_spec(f"{room}.shown") is None:
+            return ()
+        return tuple(importlib.import_module(f"{room}.shown").demonstrations())
 
     def solve(self, problem: Problem, options: OptionsOf, deadline: Deadline, device: Device = "cpu") -> Solution:
         """Run the solver of `device`. Raises KeyError when this solver has none for it."""

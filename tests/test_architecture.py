@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from kernels import SOLVERS
+
 ROOT = Path(__file__).parent.parent
 KERNEL_ROOMS = {"lap", "auction", "uot", "qap"}
 NEIGHBOURS = {("qap", "lap"), ("auction", "lap")}
@@ -19,16 +21,28 @@ PUBLIC_KERNELS = {"kernels", "kernels.qap.qaplib", "kernels.auction.files"}
 PUBLIC_WORKERS = {
     "jobs.queue",
     "jobs.job",
+    "jobs.form",
+    "jobs.told",
+    "jobs.seconds",
     "store.store",
     "store.codec",
+    "store.inline",
+    "store.handles",
+    "store.outline",
+    "store.sniff",
+    "store.unpack",
     "store.reference",
     "store.upload",
     "runtime.keyring",
 }
 WIRING = {
     "main.py": {"runtime.config"},
+    "visit.py": {"runtime.config"},
+    "clerks.py": {"runtime.process"},
+    "weighing.py": {"runtime.devices"},
+    "parsed.py": {"runtime.config"},
     "service.py": {"runtime.config"},
-    "submit.py": {"runtime.config"},
+    "api.py": {"runtime.config", "runtime.process"},
     "serve.py": {"runtime.config", "runtime.redis_server", "runtime.supervisor"},
     "demo.py": {"runtime.config", "runtime.redis_server", "runtime.supervisor"},
     "key.py": {"runtime.config", "runtime.redis_server"},
@@ -247,3 +261,27 @@ def loaded(path: Path) -> Iterator[str]:
                 is_module = (ROOT / inner.replace(".", "/")).with_suffix(".py").exists()
                 is_package = (ROOT / inner.replace(".", "/") / "__init__.py").exists()
                 yield inner if is_module or is_package else node.module
+
+
+def spoken(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of every string of a file but its docstrings."""
+    tree = ast.parse(path.read_text())
+    docs = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.lineno, node.value
+
+
+@pytest.mark.parametrize("path", files("app"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_app_knows_no_solver_by_name(path: Path) -> None:
+    """What a solver takes and gives is on its card."""
+    known = set(SOLVERS)
+    for card in SOLVERS.values():
+        known |= {*card.specs, *card.files, *card.groups.values(), *(companion.option for companion in card.companions)}
+    assert [(line, text) for line, text in spoken(path) if text in known] == []

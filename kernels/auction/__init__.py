@@ -11,6 +11,7 @@ from kernels.auction.estimate import estimate
 from kernels.card import Device, InputSpec, Options, Solver
 from kernels.certificates import auction as certificates
 from kernels.deadline import Deadline
+from kernels.outline import dense
 from kernels.problems import UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.problems.arrays import finite, is_masked, numeric
 from kernels.problems.points import PointAuction, points_of
@@ -56,6 +57,10 @@ def _benefit(inputs: Inputs) -> Array | Csr:
         return sparse("benefit", given)
     benefit = finite("benefit", numeric("benefit", given, ndim=(2,)), allow=-math.inf)
     return edges_of(benefit) if is_masked(benefit) else benefit
+
+
+def _outline(inputs: Inputs, options: AuctionOptions) -> Auction:
+    return Auction(dense(inputs, "benefit"), maximize=True)
 
 
 def _vector(inputs: Inputs, name: str, size: int, allow: float | None = None) -> Array | None:
@@ -142,6 +147,8 @@ CARD = Solver[Auction, AuctionOptions](
             required=False,
             sparse=True,
             masked=True,
+            maximised=True,
+            main=True,
         ),
         InputSpec("x", "(n_rows, dimension) points, instead of benefit", required=False),
         InputSpec("y", "(n_cols, dimension) points, with x", required=False),
@@ -159,6 +166,7 @@ CARD = Solver[Auction, AuctionOptions](
     ),
     options=AuctionOptions,
     build=_build,
+    outline=_outline,
     certify=certificates.auction,
     device_certificate="kernels.certificates.gpu.gpu_auction",
     mend=_mend,
@@ -166,6 +174,7 @@ CARD = Solver[Auction, AuctionOptions](
     prefers_gpu=_prefers_gpu,
     modules={"cpu": "kernels.auction.cpu", "gpu": "kernels.auction.gpu"},
     warm_start={"prices": "prices0", "assignment": "assignment0"},
+    groups=dict.fromkeys(("u", "v", "u_finer", "v_finer"), "duals"),
     example={
         "solver": "auction",
         "inputs": {

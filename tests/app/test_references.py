@@ -5,6 +5,7 @@ owner's own upload; whatever was said, read and solved before it must be said, r
 """
 
 import gzip
+import io
 import json
 import re
 from collections.abc import Callable
@@ -46,7 +47,7 @@ def test_an_archive_is_read_as_each_upload_says(ann: httpx.Client) -> None:
 
 @pytest.mark.parametrize("by_owner", [False, True])
 def test_a_result_is_read_as_it_was_written(ann: httpx.Client, bob: httpx.Client, by_owner: bool) -> None:
-    n = 40
+    n = 50
     cost = np.random.default_rng(next(FRESH)).random((n, n))
     inputs = {"cost": cost.tolist(), "a": [1.0] * n, "b": [2.0] * n}
     answer = solve(ann, "uot", inputs, options={"reg": 0.1})
@@ -58,6 +59,7 @@ def test_a_result_is_read_as_it_was_written(ann: httpx.Client, bob: httpx.Client
     for array in safetensors.numpy.load(packed).values():  # the small ones too, which the answer holds in line
         as_raw(ann if by_owner else bob, npy(array))
     again = ann.get(where).json()
+    assert again.pop("timings_ms").keys() < answer.pop("timings_ms").keys()  # who waited sees the way back, too
     assert again == answer
     assert ann.get(where, headers={"Accept": "application/x-safetensors"}).content == packed
     assert plain(plan) == {"blob": plan["blob"], "format": "npy", "dtype": "float64", "shape": [n, n]}
@@ -74,6 +76,14 @@ def test_an_inline_input_is_read_as_it_was_written(ann: httpx.Client, bob: httpx
         as_raw(client, npy(cost))
     plainly = solve(ann, "lap", {"cost": cost.tolist()})
     assert plainly["input_digests"]["cost"]["format"] == "npy"
+    kept = solve(ann, "lap", {"cost": cost.tolist()}, keep_inputs=True)
+    assert kept["objective"] == plainly["objective"]
+    blob = kept["input_digests"]["cost"]
+    assert np.array_equal(np.load(io.BytesIO(ann.get(f"/v1/blobs/{blob['blob']}").content)), cost)
+    assert solve(ann, "lap", {"cost": blob})["objective"] == kept["objective"]
+    named = plainly["input_digests"]["cost"]  # it travelled with its job: named, and no blob that could be fetched
+    assert named == {"digest": blob["blob"], **{name: said for name, said in blob.items() if name != "blob"}}
+    assert ann.post("/v1/jobs", json={"solver": "lap", "inputs": {"cost": named}}).status_code == 422
     assert plainly["objective"] == solve(ann, "lap", {"cost": (cost + 1).tolist()})["objective"] - 8
 
 
@@ -220,7 +230,8 @@ def test_nothing_tells_another_owners_blob_from_one_that_nobody_has(ann: httpx.C
     kept = upload(ann, npy(cost))["digest"]
     given = upload(ann, npy(matrix()))["digest"]
     ann.delete(f"/v1/blobs/{given}")
-    solved = solve(ann, "lap", {"cost": (cost + 5).tolist()})["input_digests"]["cost"]["blob"]
+    inputs = {"cost": (cost + 5).tolist()}
+    solved = solve(ann, "lap", inputs, keep_inputs=True)["input_digests"]["cost"]["blob"]
     nobodys = "sha256:" + "5a" * 32
 
     def probes(digest: str) -> list[tuple[int, dict[str, str], str]]:

@@ -10,10 +10,10 @@ import pytest
 from kernels import SOLVERS, Certificate, Deadline, Solution, Termination, disagreement
 from tests.workers.test_records import Held
 from workers.jobs.queue import Jobs
-from workers.runtime import run
+from workers.runtime import child
 from workers.runtime.audit import Auditor
 from workers.runtime.config import Settings
-from workers.runtime.run import Bench
+from workers.runtime.document import Bench
 
 LAP = SOLVERS["lap"]
 
@@ -29,9 +29,7 @@ def answer(cost: Any) -> tuple[Any, Solution, Certificate]:
 
 @pytest.fixture
 def held(jobs: Jobs) -> Held:
-    found = Held(jobs)
-    found.heartbeat("one")
-    return found
+    return Held(jobs)
 
 
 def audited(jobs: Jobs, held: Held, certificate: Certificate, solution: Solution, share: float = 1.0) -> dict[str, Any]:
@@ -96,7 +94,10 @@ def test_a_job_is_audited_once_it_is_answered(jobs: Jobs, held: Held, monkeypatc
 
     monkeypatch.setitem(SOLVERS, "lap", replace(LAP, certify=on_gpu))
     auditor = Auditor(1.0, held.records, jobs.store)
-    assert run.run(held.id, "one", Bench(held.records, jobs.store, "cpu", "a device", auditor=auditor)) == "done"
+    order = held.take("one")
+    assert order is not None
+    bench = Bench(held.records, jobs.store, "cpu", "a device", auditor=auditor)
+    assert child.work([order], "a worker", bench) == {held.id: "done"}
     auditor.settle()
     assert jobs.counts()["audits_agreed"] == {"lap": 1}
 

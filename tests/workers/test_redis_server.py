@@ -57,7 +57,7 @@ def test_a_long_path_gets_a_short_socket(tmp_path: Path) -> None:
 
 def test_it_dies_with_its_owner(tmp_path: Path) -> None:
     code = (
-        "import sys, time; from pathlib import Path; from workers.redis_server import EmbeddedRedis\n"
+        "import sys, time; from pathlib import Path; from workers.runtime.redis_server import EmbeddedRedis\n"
         "server = EmbeddedRedis(Path(sys.argv[1])); server.start(); print(server.pid, flush=True); time.sleep(60)"
     )
     owner = subprocess.Popen([sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True)

@@ -1,0 +1,95 @@
+"""Fourth station: the problem has been built from its inputs, so that nothing can be wrong with it any more.
+
+A small one is built here; a large one by a clerk, since its checks take memory and time by the entry.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from app.intake.gathered import Gathered, Source
+from app.intake.visit import Visit
+from app.intake.weighing import Question, Weighed, elements, weigh
+from kernels import Solver
+from workers.jobs.form import Placed
+from workers.store import handles
+from workers.store.unpack import Scratch
+
+IN_PLACE_ELEMENTS = 1 << 19
+
+
+@dataclass(frozen=True)
+class Built:
+    """A problem that was checked, where it goes, and how to keep what it was built from."""
+
+    visit: Visit
+    card: Solver
+    request: Any
+    options: Any
+    place: Placed
+    sources: Mapping[str, Source]
+
+
+async def build(gathered: Gathered) -> Built:
+    """Check the whole problem, and find its device.
+
+    Raises:
+        InvalidProblem: the input or option that is wrong with it, as the request names it.
+        NoSuchDevice, DoesNotFit: there is no device for it now.
+    """
+    weighed, options = await weigh_up(gathered, None)
+    if weighed.place is None:
+        assert weighed.refusal is not None
+        raise weighed.refusal
+    return Built(gathered.visit, gathered.card, gathered.request, options, weighed.place, gathered.sources)
+
+
+async def weigh_up(gathered: Gathered, limit_s: float | None) -> tuple[Weighed, Any]:
+    """What there is to know of the problem, with estimates where a limit is given, and its options."""
+    visit, request = gathered.visit, gathered.request
+    with visit.timed("build"):
+        count = sum(elements(source.value) for source in gathered.sources.values())
+        if count <= IN_PLACE_ELEMENTS or gathered.outlined:
+            weighed = await run_in_threadpool(lambda: weigh(_question(gathered, limit_s)))
+        else:
+            weighed = await _by_a_clerk(gathered, limit_s)
+    options = request.options.model_copy(update=dict(weighed.said)) if weighed.said else request.options
+    return weighed, options
+
+
+def _question(gathered: Gathered, limit_s: float | None) -> Question:
+    return Question(
+        card=gathered.card,
+        inputs={name: source.value for name, source in gathered.sources.items()},
+        options=gathered.request.options,
+        texts=gathered.texts,
+        asked=gathered.request.device,
+        workers=gathered.visit.desk.jobs.workers(),
+        limit_s=limit_s,
+        outlined=gathered.outlined,
+    )
+
+
+async def _by_a_clerk(gathered: Gathered, limit_s: float | None) -> Weighed:
+    visit = gathered.visit
+    visit.held.aside = True
+
+    def put_down() -> dict[str, Any]:
+        question = _question(gathered, limit_s)
+        folder, scratch = visit.scratch.parent, Scratch(visit.scratch.name, visit.held.take, kept=True)
+        return {
+            "do": "weigh",
+            "solver": question.card.name,
+            "inputs": {name: handles.hand(value, folder, scratch) for name, value in question.inputs.items()},
+            "options": question.options.model_dump(mode="json", exclude_unset=True),
+            "texts": dict(question.texts),
+            "asked": question.asked,
+            "workers": [asdict(worker) for worker in question.workers],
+            "limit_s": question.limit_s,
+            "outlined": False,
+        }
+
+    given = sum(source.value.nbytes for source in gathered.sources.values())
+    return Weighed.heard(await visit.errand(await run_in_threadpool(put_down), 4 * given))

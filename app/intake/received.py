@@ -1,0 +1,81 @@
+"""First station: the body has come, whole. JSON is in memory, file parts are on disk until the request ends."""
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from fastapi import Request
+
+from app.http.errors import Invalid, Refusal, fault
+from app.intake.body import Text, content_type, read_json
+from app.intake.multipart import Part, Reader, read_multipart
+from app.intake.visit import Desk, Visit
+
+LONGEST_KEY = 255
+AS_JSON = ("application/json", "", "application/x-www-form-urlencoded")  # the last is what `curl -d` says
+TAKEN = {"Accept-Post": "application/json, multipart/form-data"}
+
+
+@dataclass(frozen=True)
+class Received:
+    """The text of a job document, or the file that holds a long one, and the file parts beside it."""
+
+    visit: Visit
+    text: bytes | Path
+    parts: Mapping[str, Part]
+
+
+@asynccontextmanager
+async def receive(request: Request, owner: str) -> AsyncIterator[Received]:
+    """Read a JSON or multipart body; temporary files go with the block.
+
+    Raises:
+        Refusal: what HTTP cannot take.
+        Invalid: a multipart body without its `job`.
+    """
+    desk: Desk = request.app.state.desk
+    kind = content_type(request)
+    if kind not in (*AS_JSON, "multipart/form-data"):
+        detail = f"{kind:.80} is not taken here; send application/json or multipart/form-data."
+        raise Refusal(415, detail, headers=TAKEN)
+    with desk.visit(owner, idempotency_key(request)) as visit:
+        if kind in AS_JSON:
+            text = Text(desk.max_json_bytes, visit.aside)
+            try:
+                with visit.timed("receive"):
+                    await read_json(request, text, visit.held.take)
+                yield Received(visit, text.content(), {})
+            finally:
+                text.close()
+            return
+        readers: list[Reader] = []
+        try:
+            with visit.timed("receive"):
+                parts = await _read_parts(request, visit, readers)
+            job = parts.pop("job", None)
+            if job is None:
+                raise Invalid(fault("job", 'is missing; a multipart body needs a part "job" with the JSON of the job'))
+            yield Received(visit, job.sink.content(), parts)
+        finally:
+            for part in (part for reader in readers for part in reader.parts.values()):
+                part.sink.close()
+
+
+async def _read_parts(request: Request, visit: Visit, readers: list[Reader]) -> dict[str, Part]:
+    desk, most = visit.desk, visit.desk.max_json_bytes
+    return await read_multipart(
+        request,
+        desk.settings.max_upload_bytes,
+        visit.held.take,
+        lambda name: Text(most, visit.aside, "Part 'job'") if name == "job" else desk.store.writer(),
+        readers.append,
+    )
+
+
+def idempotency_key(request: Request) -> str | None:
+    """The Idempotency-Key header; 400 when it cannot be one."""
+    key = request.headers.get("idempotency-key")
+    if key is not None and not (0 < len(key) <= LONGEST_KEY and key.isprintable() and key.isascii()):
+        raise Refusal(400, f"Idempotency-Key takes 1 to {LONGEST_KEY} printable ASCII characters.")
+    return key

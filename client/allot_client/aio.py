@@ -12,7 +12,7 @@ import httpx
 from allot_client import body as bodies
 from allot_client import flows, tasks
 from allot_client.arrays import Sparse, given
-from allot_client.client import _answer, headers_of, settings
+from allot_client.client import _answer, broken, headers_of, settings
 from allot_client.errors import Unreachable, refusal
 from allot_client.events import Event, Lines
 from allot_client.results import AuctionResult, Home, LapResult, QuadraticResult, Result, TransportResult
@@ -185,7 +185,7 @@ class AsyncClient:
                 timeout=httpx.Timeout(call.timeout_s, connect=5.0),
             )  # fmt: skip
         except httpx.TransportError as error:
-            return flows.Answer(0, {}, b"", f"{type(error).__name__}: {error}")
+            return flows.Answer(0, {}, b"", broken(self.url, error))
         return _answer(response)
 
 

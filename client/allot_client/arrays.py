@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Bring = Callable[[Array], Any]
+FORBIDDEN_INTEGER = int(np.iinfo(np.int64).min)
+"""What the service takes for a forbidden entry among integers."""
 
 
 def stay(array: Array) -> Array:

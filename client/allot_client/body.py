@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from allot_client.arrays import Array, Sparse
+from allot_client.arrays import FORBIDDEN_INTEGER, Array, Sparse
 
 SLICE = 1 << 20
 SMALL_ELEMENTS = 4096
@@ -99,6 +99,10 @@ def _as_json(value: Input) -> Any:
         parts = {name: getattr(value, name).tolist() for name in ("indptr", "indices", "values")}
         return {"csr": {**parts, "shape": list(value.shape)}}
     assert isinstance(value, np.ndarray)
+    if value.dtype == np.int64 and (value == FORBIDDEN_INTEGER).any():
+        shown = value.astype(object)
+        shown[value == FORBIDDEN_INTEGER] = None
+        return shown.tolist()
     return value.tolist()
 
 

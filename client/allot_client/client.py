@@ -237,8 +237,15 @@ class Client:
                 timeout=httpx.Timeout(call.timeout_s, connect=5.0),
             )  # fmt: skip
         except httpx.TransportError as error:
-            return flows.Answer(0, {}, b"", f"{type(error).__name__}: {error}")
+            return flows.Answer(0, {}, b"", broken(self.url, error))
         return _answer(response)
+
+
+def broken(url: str, error: httpx.TransportError) -> str:
+    """Why no answer came, in words."""
+    if isinstance(error, httpx.ConnectError):
+        return f"nothing answers at {url} ({error}); is the service running, and is ALLOT_URL right?"
+    return f"{type(error).__name__} at {url}: {error}"
 
 
 def headers_of(call: flows.Call) -> dict[str, str]:

@@ -97,7 +97,7 @@ def send(call: Call, retry: Retry) -> Flow[Answer]:
         if pause is not None:
             yield Pause(pause)
         elif answer.broken:
-            raise Unreachable(f"{call.method} {call.path} got no answer in {attempt} attempts: {answer.broken}")
+            raise Unreachable(f"{answer.broken} ({call.method} {call.path}, {attempt} attempts)")
         elif answer.status >= 400:
             raise refusal(answer.status, problem(answer))
         else:

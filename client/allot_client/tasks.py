@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from allot_client import body as bodies
-from allot_client.arrays import Given, given, pad
+from allot_client.arrays import Given, Sparse, given, pad
 from allot_client.flows import Task
 from allot_client.results import Home
 
@@ -43,7 +43,7 @@ def task(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> 
 
 
 def _input(value: Any) -> tuple[bodies.Input, Given | None]:
-    if isinstance(value, (bodies.Blob, bodies.File)):
+    if isinstance(value, (bodies.Blob, bodies.File, Sparse)):
         return value, None
     found = given(value)
     return found.value, found

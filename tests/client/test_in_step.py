@@ -11,7 +11,7 @@ from app.http.schemas import CertificateView, JobRequest, ResultView
 from kernels import SOLVERS
 from tests.app.conftest import Service
 
-CLIENT_ONLY = {"arrays", "document", "row_names", "column_names"}
+CLIENT_ONLY = {"arrays", "document", "row_names", "column_names", "home"}
 IN_THE_DOCUMENT = {"solver", "options", "seed", "attempt", "versions", "input_digests"}
 """What the client leaves in `Result.document`."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence, Sized
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
@@ -196,7 +196,7 @@ class AsyncClient:
         try:
             response = await self._http.request(
                 call.method, call.path, params=dict(call.params), headers=headers_of(call),
-                content=None if call.body is None else _slices(call.body),
+                content=_content(call.body),
                 timeout=httpx.Timeout(call.timeout_s, connect=5.0),
             )  # fmt: skip
         except httpx.TransportError as error:
@@ -204,8 +204,13 @@ class AsyncClient:
         return _answer(response)
 
 
-async def _slices(body: bodies.Body) -> AsyncIterator[bytes]:
-    for piece in body.slices():
+def _content(body: bodies.Body | None) -> bytes | AsyncIterator[bytes] | None:
+    content = None if body is None else body.content()
+    return content if content is None or isinstance(content, bytes) else _slices(content)
+
+
+async def _slices(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
         yield piece
 
 

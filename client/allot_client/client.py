@@ -261,7 +261,7 @@ class Client:
             return cast(T, end.value)
 
     def _carry_out(self, call: flows.Call) -> flows.Answer:
-        content = None if call.body is None else call.body.slices()
+        content = None if call.body is None else call.body.content()
         try:
             response = self._http.request(
                 call.method, call.path, params=dict(call.params), headers=headers_of(call), content=content,

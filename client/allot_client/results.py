@@ -80,6 +80,12 @@ class Result:
         """True when the answer is proved to be optimal."""
         return self.termination == "optimal"
 
+    def in_words(self) -> str:
+        """The answer for a person, with its distance from the best possible."""
+        from allot_client.words import in_words
+
+        return in_words(self)
+
     def _array(self, name: str) -> Any:
         try:
             return self.arrays[name]

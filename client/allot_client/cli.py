@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from allot_client.tables import NAMES
-
+NAMES = ("auto", "both", "rows", "columns", "none")
+"""Which lines of a table hold names."""
 Commands = Any
 """What `add_subparsers` returns; argparse has no public name for it."""
 

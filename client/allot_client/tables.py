@@ -20,7 +20,6 @@ import numpy as np
 from allot_client.arrays import FORBIDDEN_INTEGER, Array
 
 SUFFIXES = (".csv", ".tsv", ".xlsx")
-NAMES = ("auto", "both", "rows", "columns", "none")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
 Cell = str | int | float | None
 Row = list[Any]

@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, save_npz
 from app.cli.main import main
 from app.cli.solve import show_progress
 from kernels import Progress
-from tests.app.conftest import wait_until_ready
+from tests.app.conftest import Service, wait_until_ready
 
 
 def test_solve_a_cost_matrix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -108,6 +108,14 @@ def test_progress_stays_off_what_is_no_terminal(tmp_path: Path, capsys: pytest.C
     np.save(tmp_path / "c.npy", np.arange(9).reshape(3, 3))
     assert main(["solve", str(tmp_path / "c.npy"), "--progress"]) == 0
     assert capsys.readouterr().err == ""
+
+
+def test_the_clients_commands_are_there(service: Service, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text("4,1\n2,0\n")
+    assert main(["submit", str(tmp_path / "c.csv"), "--url", service.url]) == 0
+    job = capsys.readouterr().out.strip()
+    assert main(["get", job, "--url", service.url]) == 0
+    assert "objective 3" in capsys.readouterr().out
 
 
 def test_version(capsys: pytest.CaptureFixture[str]) -> None:

@@ -25,7 +25,7 @@ def start(workers: int | None = None) -> tuple[str, Callable[[], None]]:
     Raises:
         Unreachable: with the end of its log.
     """
-    folder = tempfile.TemporaryDirectory(prefix="allot-local-")
+    folder = tempfile.TemporaryDirectory(prefix="allot-local-", ignore_cleanup_errors=True)
     command = [sys.executable, "-m", "app.cli.main", "serve", "--port", "0", "--data-dir", folder.name]
     command += ["--workers", str(workers)] if workers is not None else []
     env = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")}
@@ -34,11 +34,8 @@ def start(workers: int | None = None) -> tuple[str, Callable[[], None]]:
 
     def stop() -> None:
         atexit.unregister(stop)
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
+        process.kill()  # whatever it started goes with it, and nothing that it holds is kept
+        process.wait()
         log.close()
         folder.cleanup()
 

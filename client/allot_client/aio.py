@@ -132,7 +132,7 @@ class AsyncClient:
 
     async def submit(self, solver: str, inputs: Mapping[str, Any], **options: Any) -> AsyncJob:
         """Place a job and return at once."""
-        task = tasks.task(solver, inputs, options)
+        task = tasks.of(solver, inputs, options)
         view = await self._run(flows.submit(task, self.retry))
         return AsyncJob(self, view["id"], task.home)
 

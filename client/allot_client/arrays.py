@@ -161,12 +161,11 @@ def without_holes(array: Array, forbidden: float) -> Array:
     return np.where(holes, forbidden, filled)
 
 
-def pad(problems: Sequence[Any], forbidden: float = np.inf) -> tuple[Array, Array]:
+def pad(arrays: Sequence[Array]) -> tuple[Array, Array]:
     """Matrices of different sizes as one batch (k, rows, columns) and their sizes (k, 2).
 
     Entries beyond a matrix's own size are 0 and mean nothing.
     """
-    arrays = [without_holes(np.asanyarray(given(problem).value), forbidden) for problem in problems]
     for k, array in enumerate(arrays):
         if array.ndim != 2:
             raise ValueError(f"problem {k} has shape {array.shape}; expected a matrix")

@@ -155,7 +155,8 @@ class Client:
         """Linear assignment of a matrix (n_rows, n_cols), a batch, or a list of matrices of different sizes.
 
         Or of points x and y, whose costs are worked out here: `metric` is sqeuclidean, euclidean, cityblock, inner,
-        cosine or correlation.
+        cosine or correlation. With `cost_limit` a pair is formed only where that is cheaper than the limit; the
+        objective then counts the limit for each line of the shorter side that stays alone.
         """
         task = tasks.lap(cost, options, {"x": x, "y": y, "u0": u0, "v0": v0})
         return cast(LapResult, self._solve(task, timeout_s))
@@ -184,7 +185,7 @@ class Client:
 
     def submit(self, solver: str, inputs: Mapping[str, Any], **options: Any) -> Job:
         """Place a job and return at once."""
-        task = tasks.task(solver, inputs, options)
+        task = tasks.of(solver, inputs, options)
         view = self._run(flows.submit(task, self.retry))
         return Job(self, view["id"], task.home)
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from allot_client import plans
 from allot_client.arrays import Array, Bring, given, stay
+from allot_client.limits import without_way_out
 from allot_client.points import cost_matrix
 
 DEFAULT_REG = 0.05
@@ -23,13 +24,15 @@ GROUPS = ("duals", "potentials")
 class Home:
     """Where the arrays of an answer go: the caller's library and device, and the names of the input's lines.
 
-    `sizes` are the rows and columns of each problem of a ragged batch.
+    `sizes` are the rows and columns of each problem of a ragged batch, `limited` those of each problem that was sent
+    with a way out (see `allot_client.limits`).
     """
 
     bring: Bring = stay
     row_names: tuple[Any, ...] | None = None
     column_names: tuple[Any, ...] | None = None
     sizes: tuple[tuple[int, int], ...] | None = None
+    limited: tuple[tuple[int, int], ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -260,6 +263,8 @@ KINDS: dict[str, type[Result]] = {
 def read_result(document: Mapping[str, Any], arrays: Mapping[str, Array] | None, home: Home) -> Result:
     """The result of a document, with the arrays that it holds in line unless `arrays` holds all of them."""
     found = inline_arrays(document) if arrays is None else arrays
+    if home.limited is not None:
+        found = without_way_out(dict(found), home.limited)
     certificate = {name: document["certificate"].get(name) for name in Certificate.__dataclass_fields__}
     kind = KINDS.get(document["solver"], Result)
     return kind(

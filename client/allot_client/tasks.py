@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from allot_client import body as bodies
-from allot_client import points
+from allot_client import limits, points
 from allot_client.arrays import Given, Sparse, given, pad, without_holes
 from allot_client.flows import Task
 from allot_client.results import Home
@@ -82,12 +83,39 @@ def _points_by_metric(solver: str, taken: dict[str, bodies.Input], chosen: dict[
 
 def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Task:
     """A linear assignment, or a batch where `cost` is a list of matrices of different sizes."""
-    if _is_ragged(cost):
-        batch, sizes = pad(cost, -math.inf if options.get("maximize") else math.inf)
-        made = task("lap", {"cost": batch, "sizes": sizes, **others}, options)
-        own = tuple((int(rows), int(columns)) for rows, columns in sizes)
-        return Task(made.job, made.inputs, Home(given(cost[0]).bring, sizes=own))
-    return task("lap", {"cost": cost, **others}, options)
+    options = dict(options)
+    limit = options.pop("cost_limit", None)
+    if limit is not None and options.get("maximize"):
+        raise ValueError("cost_limit is for costs, and maximize is set; give the negative of the benefits")
+    forbidden = -math.inf if options.get("maximize") else math.inf
+    if not _is_ragged(cost):
+        made = task("lap", {"cost": cost, **others}, options)
+        return made if limit is None else _limited(made, limit)
+    problems = [without_holes(np.asanyarray(given(one).value), forbidden) for one in cost]
+    own = tuple((int(one.shape[0]), int(one.shape[1])) for one in problems)
+    sent = problems if limit is None else [limits.with_way_out(one, limit) for one in problems]
+    batch, sizes = pad(sent)
+    made = task("lap", {"cost": batch, "sizes": sizes, **others}, options)
+    return replace(made, home=Home(given(cost[0]).bring, sizes=own, limited=None if limit is None else own))
+
+
+def of(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
+    """A job of any solver, with what `lap` does for lists of matrices and `cost_limit`."""
+    if solver != "lap":
+        return task(solver, inputs, options)
+    others = dict(inputs)
+    return lap(others.pop("cost", None), options, others)
+
+
+def _limited(made: Task, limit: float) -> Task:
+    """The same task with a way out for each line."""
+    cost = made.inputs.get("cost")
+    if not isinstance(cost, np.ndarray) or cost.ndim not in (2, 3):
+        raise ValueError("cost_limit needs a cost matrix, a batch or a list of them, and no reference to a blob")
+    problems = len(cost) if cost.ndim == 3 else 1
+    shapes = ((int(cost.shape[-2]), int(cost.shape[-1])),) * problems
+    inputs = {**made.inputs, "cost": limits.with_way_out(cost, limit)}
+    return replace(made, inputs=inputs, home=replace(made.home, limited=shapes))
 
 
 def _is_ragged(cost: Any) -> bool:

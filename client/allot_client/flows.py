@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 
 from allot_client import body as bodies
 from allot_client.errors import JobCancelled, JobFailed, NotFound, Unreachable, WaitedTooLong, refusal
-from allot_client.results import Home, Result, Safetensors, has_links, read_result
+from allot_client.results import Home, Result, has_links, read_result
+from allot_client.safetensors import Safetensors
 
 SAFETENSORS = "application/x-safetensors"
 LONGEST_POLL_S = 20.0

@@ -53,3 +53,12 @@ def test_solve_and_verify(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
     (tmp_path / "answer.json").write_text(capsys.readouterr().out)
     (command,) = (line.split("  ")[0].split() for line in LINES if line.startswith("allot verify"))
     assert main([str(tmp_path / "answer.json") if part == "answer.json" else part for part in command[1:]]) == 0
+
+
+def test_the_answer_that_is_shown(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(ROOT)
+    page = (ROOT / "docs/command-line.md").read_text()
+    (shown,) = re.findall(r"^\$ allot solve (\S+)\n(.*?)  \.\.\.\n", page, flags=re.MULTILINE | re.DOTALL)
+    assert main(["solve", shown[0]]) == 0
+    told = [re.sub(r"\d+\.\d ms", "", text) for text in (shown[1], capsys.readouterr().out)]
+    assert told[1].startswith(told[0])

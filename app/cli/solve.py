@@ -79,7 +79,7 @@ def solve(card: Solver, read: Read, options: Any, device: str, time_limit_s: flo
         "solver": card.name,
         "termination": solution.termination,
         "objective": certificate.objective,
-        "certificate": vars(certificate),
+        "certificate": certificate.stated(solution.termination),
         "method": solution.method,
         "device": where,
         "iterations": solution.iterations,

@@ -66,14 +66,11 @@ def gap_in_words(result: Result) -> str:
 def in_words(result: Result) -> str:
     """The answer for a person: what was found, what was proved, and the arrays, cut short."""
     certificate, facts = result.certificate, result.certificate.facts
-    said = getattr(certificate, "verified", None)
-    said = facts.get("verified") if said is None else said
-    verified = "" if said is None else " (verified)" if said else " (not verified)"
+    verified = "" if certificate.verified is None else " (verified)" if certificate.verified else " (not verified)"
     claimed = f"  claimed {facts['claimed_bound']}" if "claimed_bound" in facts else ""
-    named = result.termination in ("optimal", "infeasible")
     lines = [
         f"{result.document['solver']} by {result.method} on {result.device}: {result.termination}"
-        f"{verified if named else ''} in {result.timings_ms.get('solve', 0.0):.1f} ms",
+        f"{verified} in {result.timings_ms.get('solve', 0.0):.1f} ms",
         f"objective {result.objective}  bound {certificate.bound}{claimed}  gap {certificate.gap_rel}",
         gap_in_words(result),
         f"proved: {certificate.proved}" + ("" if certificate.holds else "  -- IT DOES NOT HOLD"),

@@ -133,6 +133,9 @@ class _Pairs(Result):
 
     def each(self) -> Iterator[Problem]:
         """The problems of a batch one by one, each as long as it was before it was put beside longer ones."""
+        if self.assignment.ndim == 1:
+            yield Problem(self.assignment, self.objective, self.certificate.bound, self.gap, self.termination)
+            return
         facts = self.certificate.facts.get("problems") or {}
         for k, found in enumerate(self.assignment):
             own = found if self.home.sizes is None else found[: self.home.sizes[k][0]]

@@ -21,6 +21,7 @@ from allot_client.arrays import FORBIDDEN_INTEGER, Array
 
 SUFFIXES = (".csv", ".tsv", ".xlsx")
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
+PLAIN = re.compile(r"[0-9.eE+ -]*")
 Cell = str | int | float | None
 Row = list[Any]
 
@@ -198,9 +199,23 @@ def _numbers(body: list[Row], row_offset: int, column_offset: int) -> tuple[Arra
     missing = np.array([[cell == "" or cell is None for cell in row] for row in body], bool)
     values: list[list[int | float]] = []
     for i, row in enumerate(body):
+        plain = _plain_row(row)
+        if plain is not None:
+            values.append(plain)
+            continue
         values.append([_number(cell, i + row_offset, j + column_offset) for j, cell in enumerate(row)])
     whole = all(isinstance(value, int) for row in values for value in row)
     return np.array(values, np.int64 if whole else np.float64), missing
+
+
+def _plain_row(row: Row) -> list[int | float] | None:
+    """A row of text that holds digits, points and exponents alone, without a look at each cell; None for others."""
+    try:
+        if not PLAIN.fullmatch(" ".join(row)):
+            return None
+        return [int(cell) if cell.lstrip("+-").isdigit() and len(cell) < 19 else float(cell) for cell in row]
+    except (TypeError, ValueError):  # numbers of a spreadsheet, empty cells, two points
+        return None
 
 
 def _number(cell: Cell, i: int, j: int) -> int | float:

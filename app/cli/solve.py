@@ -1,44 +1,43 @@
-"""`allot solve FILE`: read one file, solve it in this process, print the answer with its certificate."""
+"""`allot solve FILE`: read a problem, solve it in this process, print the answer with its certificate."""
 
 import json
-import sys
 import time
 from argparse import Namespace
 from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
-import numpy as np
+from allot_client import bar
+from allot_client.commands import check_out, show
+from allot_client.files import Read, Wanted, is_table, jobs_of, option_values, read_job
+from allot_client.results import Home, Result, read_result
+from allot_client.tables import read_table
+from allot_client.tasks import NO_HOME
 from pydantic import ValidationError
 
-from app.answers.answer import grouped, json_bytes
+from app.answers.answer import grouped
 from kernels import SOLVERS, Array, Csr, Deadline, Device, InvalidProblem, Progress, Solver, solve_and_prove
-from workers.store.codec import Decoded, Form, InvalidUpload, decode
-
-LINE = 78
-"""Characters of the line that shows progress."""
+from workers.store.codec import Form, decode
 
 
 def solve_file(args: Namespace) -> int:
-    """Run the command; 0 for an answer, 1 when its certificate does not hold, 2 for wrong input."""
-    try:
-        decoded = decode(args.file, Form(filename=args.file.name), field=args.file.name)
-        card = SOLVERS[args.solver or guess_solver(decoded)]
-        inputs = named(decoded, card)
-        options = card.options.model_validate_json(json.dumps(option_values(args.option, card)), strict=True)
-        document = solve(card, inputs, options, args.device, args.time_limit, args.json)
-    except (InvalidProblem, InvalidUpload, OSError) as wrong:
-        print(f"allot: {wrong}")
-        return 2
-    except ValidationError as wrong:
-        for error in wrong.errors():
-            print(f"allot: option {'.'.join(map(str, error['loc']))}: {error['msg']}")
-        return 2
-    print(json_bytes(document, indent=2).decode() if args.json else describe(document))
-    return 0 if document["certificate"]["holds"] else 1
+    """Run the command; 0 for answers, 1 when a certificate does not hold. Raises ValueError for wrong input."""
+    problems = jobs_of(args.problem)
+    check_out(args, len(problems))
+    holds = True
+    for given in problems:
+        read = read_job(given, Wanted(args.solver, option_values(args.option), args.names, args.sheet), read_other)
+        card = SOLVERS[read.solver]
+        watched = bar.wanted(args.progress) and not args.json
+        answer = solve(card, read, known_options(args.option, card), args.device, args.time_limit, watched)
+        holds &= show(answer, args, read)
+    return 0 if holds else 1
 
 
-def named(decoded: Decoded, card: Solver) -> dict[str, Array | Csr]:
+def read_inputs(path: Path, card: Solver) -> dict[str, Array | Csr]:
     """What a file holds as inputs of a solver: arrays by name as they are, a matrix as the one that a matrix is."""
+    decoded = read_table(path).filled(float("inf")) if is_table(path) else read_other(path)
     if isinstance(decoded, dict):
         return dict(decoded)
     if card.main is None:
@@ -46,51 +45,39 @@ def named(decoded: Decoded, card: Solver) -> dict[str, Array | Csr]:
     return {card.main.name: decoded}
 
 
-def guess_solver(decoded: Decoded) -> str:
-    """The first solver that takes what a file holds: all required inputs, or one matrix, dense or sparse."""
-    for card in SOLVERS.values():
-        if isinstance(decoded, dict):
-            required = {spec.name for spec in card.inputs if spec.required}
-            takes = required <= decoded.keys() <= card.specs.keys()
-        else:
-            takes = card.main is not None and (card.main.sparse or not isinstance(decoded, Csr))
-        if takes:
-            return card.name
-    held = ", ".join(decoded) if isinstance(decoded, dict) else "one matrix"
-    raise InvalidProblem("file", f"holds {held}, which no solver takes; name one with --solver")
+def read_other(path: Path) -> Array | Csr | dict[str, Array]:
+    """A file that is no table, as the service reads it."""
+    return decode(path, Form(filename=path.name), field=path.name)
 
 
-def option_values(pairs: Sequence[str], card: Solver) -> dict[str, Any]:
-    """`name=value` pairs as options; a value is JSON, and a bare word is a string."""
-    values: dict[str, Any] = {}
-    for pair in pairs:
-        name, equals, text = pair.partition("=")
-        if not equals or name not in card.options.model_fields:
+def known_options(pairs: Sequence[str], card: Solver) -> Any:
+    """`name=value` pairs as the solver's options. Raises: InvalidProblem."""
+    values = option_values(pairs)
+    for name in values:
+        if name not in card.options.model_fields:
             known = ", ".join(card.options.model_fields) or "none"
-            raise InvalidProblem(f"--option {pair}", f"is not NAME=VALUE with an option of {card.name}: {known}")
-        try:
-            values[name] = json.loads(text)
-        except ValueError:
-            values[name] = text
-    return values
+            raise InvalidProblem(f"--option {name}", f"is no option of {card.name}, which has: {known}")
+    try:
+        return card.options.model_validate_json(json.dumps(values), strict=True)
+    except ValidationError as wrong:
+        first = wrong.errors()[0]
+        raise InvalidProblem(f"--option {'.'.join(map(str, first['loc']))}", first["msg"]) from None
 
 
-def solve(
-    card: Solver, inputs: dict[str, Any], options: Any, device: str, time_limit_s: float | None, quiet: bool
-) -> dict[str, Any]:
+def solve(card: Solver, read: Read, options: Any, device: str, time_limit_s: float | None, watched: bool) -> Result:
     """Solve, certify, and lay the answer out as the HTTP result is."""
     begun = time.perf_counter()
-    problem = card.build(inputs, options)
+    problem = card.build(read.inputs, options)
     build_s = time.perf_counter() - begun
     where = pick_device(card, problem, options, device)
     card.warm_up(where)  # compiling is not solving
     limit_s = None if time_limit_s is None else max(0.0, time_limit_s - build_s)  # as in a worker, building counts
-    watched = sys.stderr.isatty() and not quiet
     deadline = Deadline(limit_s, on_progress=show_progress if watched else None)
     solution, certificate = solve_and_prove(card, problem, options, deadline, where)
     if watched:
-        print(" " * LINE, end="\r", file=sys.stderr)
-    return {
+        bar.clear()
+    document = {
+        "id": "",
         "solver": card.name,
         "termination": solution.termination,
         "objective": certificate.objective,
@@ -107,6 +94,7 @@ def solve(
         },
         **grouped(card, solution.arrays),
     }
+    return read_result(document, solution.arrays, Home(NO_HOME.bring, read.row_names, read.column_names))
 
 
 def pick_device(card: Solver, problem: Any, options: Any, asked: str) -> Device:
@@ -124,32 +112,5 @@ def pick_device(card: Solver, problem: Any, options: Any, asked: str) -> Device:
 
 
 def show_progress(progress: Progress) -> None:
-    """One line that overwrites itself: the phase and how much of it is done, and what is known so far."""
-    gap = "" if progress.gap is None else f"  gap {progress.gap:.3%}"
-    done = "" if progress.fraction is None else f" {progress.fraction:.0%}"
-    phase = f"{progress.phase}{done}"
-    objective = "" if progress.objective is None else f"  {progress.objective}"
-    line = f"{progress.elapsed_s:7.1f} s  {phase:12}  iteration {progress.iteration}{objective}{gap}"
-    print(f"{line:{LINE}}", end="\r", file=sys.stderr, flush=True)
-
-
-def describe(document: dict[str, Any]) -> str:
-    """The answer for a person: what was found, what was proved, and the arrays, cut short."""
-    certificate = document["certificate"]
-    facts = certificate["facts"]
-    verified = {True: " (verified)", False: " (not verified)"}.get(certificate["verified"], "")
-    claimed = f"  claimed {facts['claimed_bound']}" if "claimed_bound" in facts else ""
-    lines = [
-        f"{document['solver']} by {document['method']} on {document['device']}: {document['termination']}"
-        f"{verified} in {document['timings_ms']['solve']:.1f} ms",
-        f"objective {document['objective']}  bound {certificate['bound']}{claimed}  gap {certificate['gap_rel']}",
-        f"proved: {certificate['proved']}" + ("" if certificate["holds"] else "  -- IT DOES NOT HOLD"),
-    ]
-    standard = {"solver", "termination", "objective", "certificate", "method", "device", "iterations", "timings_ms"}
-    standard |= {"options", "facts"}
-    for name, value in document.items():
-        if name not in standard:
-            for label, array in value.items() if isinstance(value, dict) else [(name, value)]:
-                text = np.array2string(array, threshold=20, edgeitems=4, max_line_width=110)
-                lines.append(f"{label} = {text}")
-    return "\n".join(lines)
+    """One line that overwrites itself."""
+    bar.show(asdict(progress))

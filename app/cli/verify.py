@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from app.cli.solve import named
+from app.cli.solve import read_inputs
 from app.intake.json_arrays import array_from_lists
 from kernels import FORBIDDEN, SOLVERS, Array, Claim, Csr, InvalidProblem, Statement, recheck
 from workers.store.codec import Form, InvalidUpload, decode
@@ -93,7 +93,7 @@ def _problem(given: list[str], document: dict[str, Any]) -> tuple[dict[str, Any]
             inputs[name] = _read(name, path, reference if isinstance(reference, dict) else {})
             sources[name] = path
         else:
-            found = named(decode(path, Form(filename=path.name), field=path.name), SOLVERS[document["solver"]])
+            found = read_inputs(path, SOLVERS[document["solver"]])
             inputs |= found
             sources |= dict.fromkeys(found, path)
     return inputs, options, sources

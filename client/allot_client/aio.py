@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
@@ -12,10 +12,11 @@ import httpx
 from allot_client import body as bodies
 from allot_client import flows, tasks
 from allot_client.arrays import Sparse, given
-from allot_client.client import _answer, headers_of, settings
+from allot_client.client import LIMITS, _answer, broken, headers_of, settings
 from allot_client.errors import Unreachable, refusal
 from allot_client.events import Event, Lines
 from allot_client.results import AuctionResult, Home, LapResult, QuadraticResult, Result, TransportResult
+from allot_client.watching import open_bar
 
 T = TypeVar("T")
 
@@ -77,7 +78,7 @@ class AsyncClient:
     def __init__(self, url: str | None = None, api_key: str | None = None, retry: flows.Retry = flows.Retry()) -> None:
         address, headers = settings(url, api_key)
         self.url, self.retry = address, retry
-        self._http = httpx.AsyncClient(base_url=address, headers=headers, timeout=60.0)
+        self._http = httpx.AsyncClient(base_url=address, headers=headers, timeout=60.0, limits=LIMITS)
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -92,10 +93,20 @@ class AsyncClient:
         await self._http.aclose()
 
     async def lap(
-        self, cost: Any, *, u0: Any = None, v0: Any = None, timeout_s: float | None = None, **options: Any
+        self,
+        cost: Any = None,
+        *,
+        x: Any = None,
+        y: Any = None,
+        u0: Any = None,
+        v0: Any = None,
+        timeout_s: float | None = None,
+        **options: Any,
     ) -> LapResult:
         """Linear assignment; see `Client.lap`."""
-        return cast(LapResult, await self._solve(tasks.lap(cost, options, {"u0": u0, "v0": v0}), timeout_s))
+        return cast(
+            LapResult, await self._solve(tasks.lap(cost, options, {"x": x, "y": y, "u0": u0, "v0": v0}), timeout_s)
+        )
 
     async def auction(
         self, benefit: Any = None, *, x: Any = None, y: Any = None, prices0: Any = None, reject: Any = None,
@@ -121,7 +132,7 @@ class AsyncClient:
 
     async def submit(self, solver: str, inputs: Mapping[str, Any], **options: Any) -> AsyncJob:
         """Place a job and return at once."""
-        task = tasks.task(solver, inputs, options)
+        task = tasks.of(solver, inputs, options)
         view = await self._run(flows.submit(task, self.retry))
         return AsyncJob(self, view["id"], task.home)
 
@@ -137,9 +148,11 @@ class AsyncClient:
         return await self._run(flows.upload(bodies.npy_pieces(value), {}, self.retry))
 
     async def map(
-        self, solve: Callable[[Any], Awaitable[T]], problems: Iterable[Any], concurrency: int = 16
-    ) -> AsyncIterator[T]:
-        """Apply `solve` (as `client.lap`) to each problem, `concurrency` at a time; answers in the problems' order."""
+        self, solve: Callable[[Any], Awaitable[T]], problems: Iterable[Any], concurrency: int = 16,
+        progress: bool = False,
+    ) -> AsyncIterator[T]:  # fmt: skip
+        """Apply `solve` (as `client.lap`) to each problem, `concurrency` at a time; see `Client.map`."""
+        step, close = open_bar(progress, len(problems) if isinstance(problems, Sized) else None)
         gate = asyncio.Semaphore(concurrency)
 
         async def one(problem: Any) -> T:
@@ -147,6 +160,7 @@ class AsyncClient:
                 return await solve(problem)
             finally:
                 gate.release()
+                step()
 
         waiting: list[asyncio.Task[T]] = []
         try:
@@ -160,6 +174,7 @@ class AsyncClient:
         finally:
             for task in waiting:
                 task.cancel()
+            close()
 
     async def _solve(self, task: flows.Task, timeout_s: float | None) -> Result:
         return await self._run(flows.solve(task, timeout_s, self.retry))
@@ -181,16 +196,21 @@ class AsyncClient:
         try:
             response = await self._http.request(
                 call.method, call.path, params=dict(call.params), headers=headers_of(call),
-                content=None if call.body is None else _slices(call.body),
+                content=_content(call.body),
                 timeout=httpx.Timeout(call.timeout_s, connect=5.0),
             )  # fmt: skip
         except httpx.TransportError as error:
-            return flows.Answer(0, {}, b"", f"{type(error).__name__}: {error}")
+            return flows.Answer(0, {}, b"", broken(self.url, error))
         return _answer(response)
 
 
-async def _slices(body: bodies.Body) -> AsyncIterator[bytes]:
-    for piece in body.slices():
+def _content(body: bodies.Body | None) -> bytes | AsyncIterator[bytes] | None:
+    content = None if body is None else body.content()
+    return content if content is None or isinstance(content, bytes) else _slices(content)
+
+
+async def _slices(pieces: Iterator[bytes]) -> AsyncIterator[bytes]:
+    for piece in pieces:
         yield piece
 
 

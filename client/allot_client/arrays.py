@@ -15,6 +15,8 @@ import numpy.typing as npt
 
 Array = npt.NDArray[Any]
 Bring = Callable[[Array], Any]
+FORBIDDEN_INTEGER = int(np.iinfo(np.int64).min)
+"""What the service takes for a forbidden entry among integers."""
 
 
 def stay(array: Array) -> Array:
@@ -51,10 +53,15 @@ def given(value: Any) -> Given:
         if found is not None:
             return found
     if isinstance(value, np.ndarray):
-        return Given(value)
+        return Given(_taken(value))
     if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
-        return Given(np.from_dlpack(value))
-    return Given(np.asarray(value))
+        return Given(_taken(np.from_dlpack(value)))
+    return Given(_taken(np.asarray(value)))
+
+
+def _taken(array: Array) -> Array:
+    """The array in a type that the service knows: 0 and 1 for False and True."""
+    return array.view(np.uint8) if array.dtype == bool else array
 
 
 def _from_torch(value: Any) -> Given | None:
@@ -63,12 +70,12 @@ def _from_torch(value: Any) -> Given | None:
         return None
     device = value.device
     host = value.detach()
-    if host.dtype in (torch.bfloat16, torch.float16):  # NumPy has no bfloat16
+    if host.dtype == torch.bfloat16:  # which NumPy does not have
         host = host.float()
     if device.type != "cpu":
         pinned = torch.empty(host.shape, dtype=host.dtype, pin_memory=True)
         host = pinned.copy_(host)
-    return Given(host.contiguous().numpy(), lambda array: torch.from_numpy(np.array(array)).to(device))
+    return Given(_taken(host.contiguous().numpy()), lambda array: torch.from_numpy(np.array(array)).to(device))
 
 
 def _from_cupy(value: Any) -> Given | None:
@@ -81,7 +88,9 @@ def _from_cupy(value: Any) -> Given | None:
         with device:
             return cupy.asarray(array)
 
-    return Given(value.get(), bring)
+    host = sys.modules["cupyx"].empty_pinned(value.shape, value.dtype)
+    value.get(out=host)
+    return Given(_taken(host), bring)
 
 
 def _from_jax(value: Any) -> Given | None:
@@ -89,7 +98,12 @@ def _from_jax(value: Any) -> Given | None:
     if not isinstance(value, jax.Array):
         return None
     device = next(iter(value.devices()))
-    return Given(np.asarray(value), lambda array: jax.device_put(array, device))
+    return Given(_taken(_host_of_jax(value)), lambda array: jax.device_put(array, device))
+
+
+def _host_of_jax(value: Any) -> Array:
+    array = np.asarray(value)
+    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
 
 
 def _sparse(value: Any) -> Given | None:
@@ -106,7 +120,7 @@ def _from_pandas(value: Any) -> Given | None:
     if not hasattr(value, "to_numpy"):
         return None
     columns = tuple(value.columns) if hasattr(value, "columns") else None
-    return Given(value.to_numpy(), stay, tuple(value.index), columns)
+    return Given(_taken(value.to_numpy()), stay, tuple(value.index), columns)
 
 
 def _from_anndata(value: Any) -> Given | None:
@@ -128,12 +142,30 @@ _BY_LIBRARY: dict[str, Callable[[Any], Given | None]] = {
 }
 
 
-def pad(problems: Sequence[Any]) -> tuple[Array, Array]:
+def without_holes(array: Array, forbidden: float) -> Array:
+    """None of nested lists and masked entries as what the service takes for a forbidden entry.
+
+    Whole numbers stay whole.
+    """
+    if isinstance(array, np.ma.MaskedArray):
+        holes, filled = np.ma.getmaskarray(array), np.asarray(array.data)
+    elif array.dtype == object:
+        holes = np.array([entry is None for entry in array.reshape(-1)], bool).reshape(array.shape)
+        filled = np.array(np.where(holes, 0, array).tolist())
+    else:
+        return array
+    if not holes.any():
+        return filled
+    if filled.dtype.kind in "iub":
+        return np.where(holes, FORBIDDEN_INTEGER, filled.astype(np.int64))
+    return np.where(holes, forbidden, filled)
+
+
+def pad(arrays: Sequence[Array]) -> tuple[Array, Array]:
     """Matrices of different sizes as one batch (k, rows, columns) and their sizes (k, 2).
 
     Entries beyond a matrix's own size are 0 and mean nothing.
     """
-    arrays = [np.asarray(given(problem).value) for problem in problems]
     for k, array in enumerate(arrays):
         if array.ndim != 2:
             raise ValueError(f"problem {k} has shape {array.shape}; expected a matrix")

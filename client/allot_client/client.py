@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import time
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
 from concurrent.futures import Future, ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, TypeVar, cast
@@ -25,8 +25,11 @@ from allot_client.arrays import Sparse, given
 from allot_client.errors import Unreachable, refusal
 from allot_client.events import Event, Lines
 from allot_client.results import AuctionResult, Home, LapResult, QuadraticResult, Result, TransportResult
+from allot_client.watching import open_bar
 
 DEFAULT_URL = "http://127.0.0.1:8000"
+LIMITS = httpx.Limits(max_connections=256, max_keepalive_connections=64)
+"""More are kept open than httpx keeps, so that `map` does not connect anew for each problem."""
 T = TypeVar("T")
 
 
@@ -108,7 +111,7 @@ class Client:
     def __init__(self, url: str | None = None, api_key: str | None = None, retry: flows.Retry = flows.Retry()) -> None:
         address, headers = settings(url, api_key)
         self.url, self.retry = address, retry
-        self._http = httpx.Client(base_url=address, headers=headers, timeout=60.0)
+        self._http = httpx.Client(base_url=address, headers=headers, timeout=60.0, limits=LIMITS)
         self._on_close: list[Callable[[], None]] = []
 
     @classmethod
@@ -139,10 +142,23 @@ class Client:
             self._on_close.pop()()
 
     def lap(
-        self, cost: Any, *, u0: Any = None, v0: Any = None, timeout_s: float | None = None, **options: Any
+        self,
+        cost: Any = None,
+        *,
+        x: Any = None,
+        y: Any = None,
+        u0: Any = None,
+        v0: Any = None,
+        timeout_s: float | None = None,
+        **options: Any,
     ) -> LapResult:
-        """Linear assignment of a matrix (n_rows, n_cols), a batch, or a list of matrices of different sizes."""
-        task = tasks.lap(cost, options, {"u0": u0, "v0": v0})
+        """Linear assignment of a matrix (n_rows, n_cols), a batch, or a list of matrices of different sizes.
+
+        Or of points x and y, whose costs are worked out here: `metric` is sqeuclidean, euclidean, cityblock, inner,
+        cosine or correlation. With `cost_limit` a pair is formed only where that is cheaper than the limit; the
+        objective then counts the limit for each line of the shorter side that stays alone.
+        """
+        task = tasks.lap(cost, options, {"x": x, "y": y, "u0": u0, "v0": v0})
         return cast(LapResult, self._solve(task, timeout_s))
 
     def auction(
@@ -169,7 +185,7 @@ class Client:
 
     def submit(self, solver: str, inputs: Mapping[str, Any], **options: Any) -> Job:
         """Place a job and return at once."""
-        task = tasks.task(solver, inputs, options)
+        task = tasks.of(solver, inputs, options)
         view = self._run(flows.submit(task, self.retry))
         return Job(self, view["id"], task.home)
 
@@ -188,7 +204,10 @@ class Client:
             params["cursor"] = page["next"]
 
     def upload(self, array: Any) -> bodies.Blob:
-        """Send an array once; the blob stands for it in any number of jobs."""
+        """Send an array once; the blob stands for it in any number of jobs.
+
+        It is named by the digest of its bytes, and nothing is sent when the service has them.
+        """
         value = given(array).value
         if isinstance(value, Sparse):
             raise TypeError("sparse matrices are sent with their job; upload indptr, indices and values one by one")
@@ -202,16 +221,29 @@ class Client:
         """GPUs and workers."""
         return self._run(flows.document("/v1/devices", self.retry))
 
-    def map(self, solve: Callable[[Any], T], problems: Iterable[Any], concurrency: int = 16) -> Iterator[T]:
-        """Apply `solve` (as `client.lap`) to each problem, `concurrency` at a time; answers in the problems' order."""
+    def map(
+        self, solve: Callable[[Any], T], problems: Iterable[Any], concurrency: int = 16, progress: bool = False
+    ) -> Iterator[T]:
+        """Apply `solve` (as `client.lap`) to each problem, `concurrency` at a time; answers in the problems' order.
+
+        `progress` shows a bar, where tqdm or rich is installed. The first exception ends it; what waits is not sent.
+        """
+        step, close = open_bar(progress, len(problems) if isinstance(problems, Sized) else None)
+        waiting: deque[Future[T]] = deque()
         with ThreadPoolExecutor(concurrency) as pool:
-            waiting: deque[Future[T]] = deque()
-            for problem in problems:
-                waiting.append(pool.submit(solve, problem))
-                if len(waiting) >= 2 * concurrency:
+            try:
+                for problem in problems:
+                    waiting.append(pool.submit(solve, problem))
+                    if len(waiting) >= 2 * concurrency:
+                        yield waiting.popleft().result()
+                        step()
+                while waiting:
                     yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
+                    step()
+            finally:
+                for future in waiting:
+                    future.cancel()
+                close()
 
     def _solve(self, task: flows.Task, timeout_s: float | None) -> Result:
         return self._run(flows.solve(task, timeout_s, self.retry))
@@ -230,15 +262,22 @@ class Client:
             return cast(T, end.value)
 
     def _carry_out(self, call: flows.Call) -> flows.Answer:
-        content = None if call.body is None else call.body.slices()
+        content = None if call.body is None else call.body.content()
         try:
             response = self._http.request(
                 call.method, call.path, params=dict(call.params), headers=headers_of(call), content=content,
                 timeout=httpx.Timeout(call.timeout_s, connect=5.0),
             )  # fmt: skip
         except httpx.TransportError as error:
-            return flows.Answer(0, {}, b"", f"{type(error).__name__}: {error}")
+            return flows.Answer(0, {}, b"", broken(self.url, error))
         return _answer(response)
+
+
+def broken(url: str, error: httpx.TransportError) -> str:
+    """Why no answer came, in words."""
+    if isinstance(error, httpx.ConnectError):
+        return f"nothing answers at {url} ({error}); is the service running, and is ALLOT_URL right?"
+    return f"{type(error).__name__} at {url}: {error}"
 
 
 def headers_of(call: flows.Call) -> dict[str, str]:
@@ -250,12 +289,19 @@ def _answer(response: httpx.Response) -> flows.Answer:
     return flows.Answer(response.status_code, response.headers, response.content)
 
 
-def as_completed(jobs: Sequence[Job], concurrency: int = 64) -> Iterator[Job]:
-    """The jobs in the order in which they end."""
+def as_completed(jobs: Sequence[Job], concurrency: int = 64, progress: bool = False) -> Iterator[Job]:
+    """The jobs in the order in which they end; `progress` shows a bar, where tqdm or rich is installed."""
     from concurrent.futures import as_completed as completed
 
+    step, close = open_bar(progress, len(jobs))
     with ThreadPoolExecutor(max(1, min(concurrency, len(jobs)))) as pool:
         ended = {pool.submit(job.wait): job for job in jobs}
-        for future in completed(ended):
-            future.result()
-            yield ended[future]
+        try:
+            for future in completed(ended):
+                future.result()
+                step()
+                yield ended[future]
+        finally:
+            for future in ended:
+                future.cancel()
+            close()

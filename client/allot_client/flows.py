@@ -17,7 +17,8 @@ from typing import Any, TypeVar
 
 from allot_client import body as bodies
 from allot_client.errors import JobCancelled, JobFailed, NotFound, Unreachable, WaitedTooLong, refusal
-from allot_client.results import Home, Result, Safetensors, has_links, read_result
+from allot_client.results import Home, Result, has_links, read_result
+from allot_client.safetensors import Safetensors
 
 SAFETENSORS = "application/x-safetensors"
 LONGEST_POLL_S = 20.0
@@ -97,7 +98,7 @@ def send(call: Call, retry: Retry) -> Flow[Answer]:
         if pause is not None:
             yield Pause(pause)
         elif answer.broken:
-            raise Unreachable(f"{call.method} {call.path} got no answer in {attempt} attempts: {answer.broken}")
+            raise Unreachable(f"{answer.broken} ({call.method} {call.path}, {attempt} attempts)")
         elif answer.status >= 400:
             raise refusal(answer.status, problem(answer))
         else:
@@ -188,17 +189,27 @@ def _with_arrays(document: Mapping[str, Any], home: Home, retry: Retry) -> Flow[
 
 
 def upload(pieces: list[bodies.Piece], params: Mapping[str, str], retry: Retry) -> Flow[bodies.Blob]:
-    """Upload a file as a blob; its digest is checked on the other side."""
+    """Upload a file as a blob unless it is there already; its digest is checked on the other side."""
     hashed = hashlib.sha256()
     for piece in pieces:
         hashed.update(piece)
     digest = f"sha256:{hashed.hexdigest()}"
+    if params.keys() <= {"filename"} and (yield from _is_there(digest, retry)):
+        return bodies.Blob({"blob": digest})
     body = bodies.Body(pieces, "application/octet-stream")
     headers = {"Content-Type": body.media_type}
     call = Call("POST", "/v1/blobs", headers, {**params, "digest": digest}, body, timeout_s=600.0)
     document = (yield from send(call, retry)).json()
     known = {name: document[name] for name in ("blob", "format", "member", "dtype", "shape") if document.get(name)}
     return bodies.Blob({"blob": digest, **known})
+
+
+def _is_there(digest: str, retry: Retry) -> Flow[bool]:
+    try:
+        yield from send(Call("HEAD", f"/v1/blobs/{digest}"), retry)
+    except NotFound:
+        return False
+    return True
 
 
 def view(job_id: str, retry: Retry) -> Flow[dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from allot_client.arrays import Array, given
+from allot_client.arrays import given
 from allot_client.scipy import default_client
 
 
@@ -34,21 +34,12 @@ def lapjv(
     if matrix.size == 0:
         x, y = np.full(n_rows, -1), np.full(n_cols, -1)
         return (0.0, x, y) if return_cost else (x, y)
-    answer = default_client().lap(_with_limit(matrix, cost_limit) if limited else matrix)
+    answer = default_client().lap(matrix, cost_limit=cost_limit if limited else None)
     if answer.termination == "infeasible":
         raise ValueError("cost matrix is infeasible")
-    x = np.where(answer.assignment[:n_rows] < n_cols, answer.assignment[:n_rows], -1)
+    x = answer.assignment
     rows = np.flatnonzero(x >= 0)
     y = np.full(n_cols, -1)
     y[x[rows]] = rows
     total = float(matrix[rows, x[rows]].sum())
     return (total, x, y) if return_cost else (x, y)
-
-
-def _with_limit(matrix: Array, limit: float) -> Array:
-    """The matrix with a way out for each line, at half the limit; a pair of lines that leave costs the limit."""
-    n_rows, n_cols = matrix.shape
-    wide = np.full((n_rows + n_cols, n_rows + n_cols), limit / 2)
-    wide[:n_rows, :n_cols] = matrix
-    wide[n_rows:, n_cols:] = 0
-    return wide

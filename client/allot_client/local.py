@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import os
 import re
 import subprocess
 import sys
@@ -19,24 +20,22 @@ READY_S = 300.0
 
 
 def start(workers: int | None = None) -> tuple[str, Callable[[], None]]:
-    """Start `allot serve` on a free port: (its address, how to stop it).
+    """Start `allot serve` on a free port: (its address, how to stop it). No setting of ALLOT_... reaches it.
 
     Raises:
         Unreachable: with the end of its log.
     """
-    folder = tempfile.TemporaryDirectory(prefix="allot-local-")
+    folder = tempfile.TemporaryDirectory(prefix="allot-local-", ignore_cleanup_errors=True)
     command = [sys.executable, "-m", "app.cli.main", "serve", "--port", "0", "--data-dir", folder.name]
     command += ["--workers", str(workers)] if workers is not None else []
+    env = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")}
     log = tempfile.TemporaryFile("w+")  # noqa: SIM115
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True)
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=env, text=True)
 
     def stop() -> None:
         atexit.unregister(stop)
-        process.terminate()
-        try:
-            process.wait(30)
-        except subprocess.TimeoutExpired:
-            process.kill()
+        process.kill()  # whatever it started goes with it, and nothing that it holds is kept
+        process.wait()
         log.close()
         folder.cleanup()
 

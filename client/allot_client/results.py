@@ -2,17 +2,36 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 
-from allot_client.arrays import Array, Bring
+from allot_client import plans
+from allot_client.arrays import Array, Bring, given, stay
+from allot_client.limits import without_way_out
+from allot_client.points import cost_matrix
 
+DEFAULT_REG = 0.05
+"""The service's, where the options of an answer do not say."""
 GROUPS = ("duals", "potentials")
 """Members of the result document that hold arrays of their own."""
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where the arrays of an answer go: the caller's library and device, and the names of the input's lines.
+
+    `sizes` are the rows and columns of each problem of a ragged batch, `limited` those of each problem that was sent
+    with a way out (see `allot_client.limits`).
+    """
+
+    bring: Bring = stay
+    row_names: tuple[Any, ...] | None = None
+    column_names: tuple[Any, ...] | None = None
+    sizes: tuple[tuple[int, int], ...] | None = None
+    limited: tuple[tuple[int, int], ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -54,6 +73,7 @@ class Result:
     document: Mapping[str, Any] = field(repr=False)
     row_names: tuple[Any, ...] | None = field(default=None, repr=False)
     column_names: tuple[Any, ...] | None = field(default=None, repr=False)
+    home: Home = field(default=Home(), repr=False, compare=False)
 
     @property
     def gap(self) -> float | None:
@@ -64,6 +84,12 @@ class Result:
     def optimal(self) -> bool:
         """True when the answer is called optimal; `verified` says whether that was proved."""
         return self.termination == "optimal"
+
+    def in_words(self) -> str:
+        """The answer for a person, with its distance from the best possible."""
+        from allot_client.words import in_words
+
+        return in_words(self)
 
     @property
     def verified(self) -> bool | None:
@@ -76,6 +102,17 @@ class Result:
         except KeyError:
             there = ", ".join(self.arrays) or "none"
             raise AttributeError(f"this answer ({self.termination}) has no {name}; its arrays: {there}") from None
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem of a batch: the column of each of its rows (-1: none), and what is known of it alone."""
+
+    assignment: Any
+    objective: float | None
+    bound: float | None
+    gap: float | None
+    termination: str | None
 
 
 @dataclass(frozen=True)
@@ -93,6 +130,19 @@ class _Pairs(Result):
                     self.row_names[row] if self.row_names else row,
                     self.column_names[column] if self.column_names else column,
                 )
+
+    def each(self) -> Iterator[Problem]:
+        """The problems of a batch one by one, each as long as it was before it was put beside longer ones."""
+        if self.assignment.ndim == 1:
+            yield Problem(self.assignment, self.objective, self.certificate.bound, self.gap, self.termination)
+            return
+        facts = self.certificate.facts.get("problems") or {}
+        for k, found in enumerate(self.assignment):
+            own = found if self.home.sizes is None else found[: self.home.sizes[k][0]]
+            objective, bound, gap, ended = (
+                facts.get(name, {k: None})[k] for name in ("objectives", "bounds", "gaps", "terminations")
+            )
+            yield Problem(own, objective, bound, gap, ended)
 
 
 @dataclass(frozen=True)
@@ -144,6 +194,63 @@ class TransportResult(Result):
         """Potentials of the columns."""
         return self._array("g")
 
+    def barycentric(self, points: Any, **source: Any) -> Any:
+        """Where each row goes: the mean of `points` (n, d) of the columns, weighted by the row's mass.
+
+        `source` is needed where the answer holds potentials alone: `cost`, or `x` and `y` with their `metric`, and the
+        masses `a` and `b` where these were given. Rows of the plan are then worked out some at a time.
+        """
+        rows, m, _ = self._rows(**source)
+        return self.home.bring(plans.barycentric(rows, m, _host(points)))
+
+    def transfer_labels(self, labels: Sequence[Any], **source: Any) -> tuple[Any, Any]:
+        """(label, confidence) of each row from the `labels` of the columns: most of its mass goes there, so much of it.
+
+        Both are NumPy arrays, since labels are often words. For `source` see `barycentric`.
+        """
+        rows, m, _ = self._rows(**source)
+        return plans.labels(rows, m, labels)
+
+    def top(self, k: int, **source: Any) -> tuple[Any, Any]:
+        """(columns, masses), both (m, k): the k columns that each row sends most to. For `source` see `barycentric`."""
+        rows, m, n = self._rows(**source)
+        columns, masses = plans.top(rows, m, n, k)
+        return self.home.bring(columns), self.home.bring(masses)
+
+    def frame(self) -> Any:
+        """The plan as a pandas DataFrame with the names of its rows and columns."""
+        import pandas
+
+        return pandas.DataFrame(_host(self.plan), index=self.row_names, columns=self.column_names)
+
+    def _rows(
+        self, cost: Any = None, x: Any = None, y: Any = None, a: Any = None, b: Any = None, metric: str | None = None
+    ) -> tuple[plans.Rows, int, int]:
+        if "plan" in self.arrays:
+            plan = _host(self.plan)
+            return plans.given_rows(plan), *plan.shape
+        f, g = _host(self.f), _host(self.g)
+        options = self.document.get("options") or {}
+        kind = metric or options.get("metric", "sqeuclidean")
+        if cost is None and (x is None or y is None):
+            raise ValueError("this answer holds potentials and no plan; give cost=, or x= and y=")
+
+        def costs(start: int, stop: int) -> Array:
+            if cost is not None:
+                return _host(cost)[start:stop]
+            return cost_matrix(_host(x)[start:stop], _host(y), kind)
+
+        masses: list[Array | None] = [None, None]
+        if options.get("reference", "product") == "product":
+            sides = ((a, len(f)), (b, len(g)))
+            masses = [np.full(size, 1 / size) if mass is None else _host(mass) for mass, size in sides]
+        reg = float(options.get("reg", DEFAULT_REG))
+        return plans.rows_from_potentials(f, g, costs, reg, *masses), len(f), len(g)
+
+
+def _host(value: Any) -> Array:
+    return np.asarray(given(value).value)
+
 
 @dataclass(frozen=True)
 class QuadraticResult(Result):
@@ -163,18 +270,11 @@ KINDS: dict[str, type[Result]] = {
 }
 
 
-@dataclass(frozen=True)
-class Home:
-    """Where the arrays of an answer go: the caller's library and device, and the names of the input's lines."""
-
-    bring: Bring
-    row_names: tuple[Any, ...] | None = None
-    column_names: tuple[Any, ...] | None = None
-
-
 def read_result(document: Mapping[str, Any], arrays: Mapping[str, Array] | None, home: Home) -> Result:
     """The result of a document, with the arrays that it holds in line unless `arrays` holds all of them."""
     found = inline_arrays(document) if arrays is None else arrays
+    if home.limited is not None:
+        found = without_way_out(dict(found), home.limited)
     certificate = {name: document["certificate"].get(name) for name in Certificate.__dataclass_fields__}
     kind = KINDS.get(document["solver"], Result)
     return kind(
@@ -190,6 +290,7 @@ def read_result(document: Mapping[str, Any], arrays: Mapping[str, Array] | None,
         document=document,
         row_names=home.row_names,
         column_names=home.column_names,
+        home=home,
     )
 
 
@@ -216,28 +317,3 @@ def inline_arrays(document: Mapping[str, Any]) -> dict[str, Array]:
         name: np.where(array == None, -np.inf, array).astype(np.float64) if array.dtype == object else array  # noqa: E711
         for name, array in arrays.items()
     }
-
-
-@dataclass(frozen=True)
-class Safetensors:
-    """Reads the safetensors format: 8 bytes of length, a JSON header, then the arrays' bytes."""
-
-    DTYPES: ClassVar[dict[str, str]] = {
-        "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
-        "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
-    }  # fmt: skip
-
-    @classmethod
-    def read(cls, data: bytes) -> dict[str, Array]:
-        """Arrays by name; they share the memory of `data` and are read-only."""
-        length = int.from_bytes(data[:8], "little")
-        header = json.loads(data[8 : 8 + length])
-        header.pop("__metadata__", None)
-        arrays = {}
-        for name, entry in header.items():
-            start, stop = (8 + length + offset for offset in entry["data_offsets"])
-            flat = np.frombuffer(
-                data[start:stop] if start % 8 else memoryview(data)[start:stop], cls.DTYPES[entry["dtype"]]
-            )
-            arrays[name] = flat.reshape(entry["shape"])
-        return arrays

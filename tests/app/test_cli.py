@@ -15,7 +15,7 @@ from scipy.sparse import csr_array, save_npz
 from app.cli.main import main
 from app.cli.solve import show_progress
 from kernels import Progress
-from tests.app.conftest import wait_until_ready
+from tests.app.conftest import Service, wait_until_ready
 
 
 def test_solve_a_cost_matrix(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -38,8 +38,7 @@ def test_solve_a_sparse_graph(tmp_path: Path, capsys: pytest.CaptureFixture[str]
 def test_solve_a_qaplib_file(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.dat").write_text("3\n0 1 2\n1 0 3\n2 3 0\n0 5 1\n5 0 2\n1 2 0\n")
     assert main(["solve", str(tmp_path / "a.dat"), "--time-limit", "3", "--json"]) == 0
-    out = capsys.readouterr().out
-    assert json.loads(out[out.index("{") :])["objective"] == 24
+    assert json.loads(capsys.readouterr().out)["objective"] == 24
 
 
 def test_solve_shows_the_phase(capsys: pytest.CaptureFixture[str]) -> None:
@@ -64,8 +63,65 @@ def test_solve_says_what_is_wrong(
 ) -> None:
     np.save(tmp_path / "c.npy", np.eye(2))
     assert main(["solve", str(tmp_path / "c.npy"), *more]) == 2
-    assert re.search(told, capsys.readouterr().out)
+    captured = capsys.readouterr()
+    assert re.search(told, captured.err)
+    assert not captured.out
     assert main(["solve", str(tmp_path / "nothing.npy")]) == 2
+    assert re.fullmatch(r"allot: there is no file \S+nothing.npy\n", capsys.readouterr().err)
+
+
+def test_a_table_goes_in_and_comes_out_with_its_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    costs, pairs = tmp_path / "costs.csv", tmp_path / "pairs.csv"
+    costs.write_text("who,day,late,night\nAnna,4,1,3\nBob,2,,5\nCleo,3,2,2\n")
+    assert main(["solve", str(costs), "--out", str(pairs)]) == 0
+    assert "Bob -> day" in capsys.readouterr().out
+    assert pairs.read_text() == "row,column,value\nAnna,late,1\nBob,day,2\nCleo,night,2\n"
+    assert main(["solve", str(costs), "-o", "maximize=true", "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["objective"], found["row_names"], found["assignment"]) == (11, ["Anna", "Bob", "Cleo"], [0, 2, 1])
+
+
+def test_a_line_of_json_for_each_problem(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for k in range(3):
+        (tmp_path / f"{k}.csv").write_text(f"{k},9\n9,{k}\n")
+    assert main(["solve", *(str(tmp_path / f"{k}.csv") for k in range(3)), "--json"]) == 0
+    assert [json.loads(line)["objective"] for line in capsys.readouterr().out.splitlines()] == [0, 2, 4]
+    assert main(["solve", *(str(tmp_path / f"{k}.csv") for k in range(3)), "--out", str(tmp_path / "a.npz")]) == 2
+    assert not (tmp_path / "a.npz").exists()
+
+
+def test_inputs_by_name_and_the_plan_as_arrays(tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text("cell,gene1,gene2\nc1,0,0\nc2,1,1\n")
+    (tmp_path / "y.tsv").write_text("\tgene1\tgene2\nd1\t0\t0.5\nd2\t1\t1.5\nd3\t2\t2\n")
+    (tmp_path / "b.csv").write_text("mass\n0.5\n0.25\n0.25\n")
+    out, table = tmp_path / "plan.npz", tmp_path / "plan.csv"
+    named = [f"{name}={tmp_path / file}" for name, file in (("x", "x.csv"), ("y", "y.tsv"), ("b", "b.csv"))]
+    assert main(["solve", *named, "-o", "reg=0.5", "--out", str(out)]) == 0
+    found = np.load(out)
+    assert found["plan"].shape == (2, 3)
+    assert (found["row_names"].tolist(), found["column_names"].tolist()) == (["c1", "c2"], ["d1", "d2", "d3"])
+    assert main(["solve", *named, "-o", "reg=0.5", "--out", str(table)]) == 0
+    assert table.read_text().startswith(",d1,d2,d3\nc1,")
+
+
+def test_progress_stays_off_what_is_no_terminal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    np.save(tmp_path / "c.npy", np.arange(9).reshape(3, 3))
+    assert main(["solve", str(tmp_path / "c.npy"), "--progress"]) == 0
+    assert capsys.readouterr().err == ""
+
+
+def test_the_clients_commands_are_there(service: Service, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    (tmp_path / "c.csv").write_text("4,1\n2,0\n")
+    assert main(["submit", str(tmp_path / "c.csv"), "--url", service.url]) == 0
+    job = capsys.readouterr().out.strip()
+    assert main(["get", job, "--url", service.url]) == 0
+    assert "objective 3" in capsys.readouterr().out
+
+
+def test_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--version"])
+    assert re.fullmatch(r"allot \d+\.\d+\S*\n", capsys.readouterr().out)
 
 
 def test_doctor(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

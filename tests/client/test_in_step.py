@@ -1,7 +1,10 @@
 """The client's models beside the service's: what one side says, the other knows."""
 
+import subprocess
+import sys
 from typing import Any
 
+import allot_client
 from allot_client import Certificate, Client, Result
 from allot_client.errors import _BY_STATUS
 from allot_client.tasks import JOB_FIELDS
@@ -11,7 +14,7 @@ from app.http.schemas import CertificateView, JobRequest, ResultView
 from kernels import SOLVERS
 from tests.app.conftest import Service
 
-CLIENT_ONLY = {"arrays", "document", "row_names", "column_names"}
+CLIENT_ONLY = {"arrays", "document", "row_names", "column_names", "home"}
 IN_THE_DOCUMENT = {"solver", "options", "seed", "attempt", "versions", "input_digests"}
 """What the client leaves in `Result.document`."""
 
@@ -19,6 +22,14 @@ IN_THE_DOCUMENT = {"solver", "options", "seed", "attempt", "versions", "input_di
 def test_results() -> None:
     assert set(Result.__dataclass_fields__) - CLIENT_ONLY == set(ResultView.model_fields) - IN_THE_DOCUMENT
     assert set(Certificate.__dataclass_fields__) == set(CertificateView.model_fields)
+
+
+def test_every_name_is_there_and_none_is_loaded_before_it_is_used() -> None:
+    assert set(allot_client._HOMES) == set(allot_client.__all__)
+    for name in allot_client.__all__:
+        assert getattr(allot_client, name).__name__ == name
+    code = "import sys, allot_client.cli as c; c.parser(); sys.exit(bool({'numpy', 'httpx'} & set(sys.modules)))"
+    assert subprocess.run([sys.executable, "-c", code]).returncode == 0
 
 
 def test_requests() -> None:

@@ -1,0 +1,57 @@
+"""Costs between points by name, for the metrics that the service itself does not take.
+
+Cosine and correlation distances are squared euclidean ones between other points: with rows scaled to length
+1 / sqrt(2), |x - y|^2 = 1 - cos(x, y), and correlation is the cosine of centred rows. So points stay points, and no
+matrix is sent.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from allot_client.arrays import Array
+
+AS_POINTS = ("cosine", "correlation")
+METRICS = ("sqeuclidean", "euclidean", "cityblock", "inner", *AS_POINTS)
+BLOCK = 1 << 22
+"""Entries of the largest intermediate array."""
+
+
+def as_points(points: Array, metric: str) -> Array:
+    """Points whose squared euclidean distances are the metric's: cosine or correlation.
+
+    Raises:
+        ValueError: a row without direction: zero, or for correlation constant.
+    """
+    rows = np.asarray(points, np.float64)
+    if rows.ndim != 2:
+        raise ValueError(f"points have shape {rows.shape}; expected (n_points, dimension)")
+    if metric == "correlation":
+        rows = rows - rows.mean(axis=1, keepdims=True)
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    if not (lengths > 0).all():
+        at = int((lengths[:, 0] <= 0).argmax())
+        flaw = "constant" if metric == "correlation" else "zero"
+        raise ValueError(f"point {at} is {flaw}, and has no {metric} distance; leave it out")
+    return np.asarray(rows / lengths * np.sqrt(0.5))
+
+
+def cost_matrix(x: Any, y: Any, metric: str = "sqeuclidean") -> Array:
+    """Costs (m, n) between points x (m, d) and y (n, d). Raises: ValueError."""
+    if metric not in METRICS:
+        raise ValueError(f"metric {metric!r} is unknown; expected one of {', '.join(METRICS)}")
+    if metric in AS_POINTS:
+        return cost_matrix(as_points(x, metric), as_points(y, metric))
+    left, right = np.asarray(x, np.float64), np.asarray(y, np.float64)
+    if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[1]:
+        raise ValueError(f"points have shapes {left.shape} and {right.shape}; expected (m, d) and (n, d)")
+    if metric == "inner":
+        return np.asarray(-(left @ right.T))
+    costs = np.empty((len(left), len(right)))
+    step = max(1, BLOCK // max(1, right.size))
+    for start in range(0, len(left), step):
+        apart = left[start : start + step, None] - right[None]
+        costs[start : start + step] = np.abs(apart).sum(-1) if metric == "cityblock" else (apart**2).sum(-1)
+    return np.asarray(np.sqrt(costs)) if metric == "euclidean" else costs

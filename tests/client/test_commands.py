@@ -1,0 +1,109 @@
+"""The commands that talk to a service, and those of the client alone."""
+
+import json
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from allot_client.cli import main
+
+from tests.app.conftest import Service, long_job
+
+COSTS = "who,day,late,night\nAnna,4,1,3\nBob,2,,5\nCleo,3,2,2\n"
+Run = Callable[..., str]
+
+
+@pytest.fixture
+def run(service: Service, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command that works; its output."""
+    monkeypatch.setenv("ALLOT_URL", service.url)
+
+    def run_it(*arguments: object) -> str:
+        capsys.readouterr()
+        status = main([str(one) for one in arguments])
+        captured = capsys.readouterr()
+        assert status == 0, captured.err
+        return captured.out
+
+    return run_it
+
+
+def test_solve(run: Run, tmp_path: Path) -> None:
+    costs, out = tmp_path / "costs.csv", tmp_path / "pairs.tsv"
+    costs.write_text(COSTS)
+    told = run("solve", costs, "--out", out)
+    assert "the best possible; proved" in told
+    assert "Bob -> day" in told
+    assert out.read_text() == "row\tcolumn\tvalue\nAnna\tlate\t1\nBob\tday\t2\nCleo\tnight\t2\n"
+    lines = run("solve", costs, costs, "--json").splitlines()
+    assert [json.loads(line)["objective"] for line in lines] == [5, 5]
+
+
+def test_solve_other_files(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "n3.dat").write_text("3\n0 1 2\n1 0 3\n2 3 0\n0 5 1\n5 0 2\n1 2 0\n")
+    assert json.loads(run("solve", tmp_path / "n3.dat", "--time-limit", 2, "--json"))["objective"] == 24
+    np.savez(tmp_path / "p.npz", cost=np.eye(3), a=np.ones(3), b=np.ones(3))
+    run("solve", tmp_path / "p.npz", "-o", "reg=0.1", "--out", tmp_path / "plan.npz")
+    assert np.load(tmp_path / "plan.npz")["plan"].shape == (3, 3)
+    np.save(tmp_path / "c.npy", np.eye(80))
+    assert json.loads(run("solve", tmp_path / "c.npy", "--json", "-o", "maximize=true"))["objective"] == 80
+
+
+def test_submit_get_jobs(run: Run, tmp_path: Path) -> None:
+    costs = tmp_path / "costs.csv"
+    costs.write_text(COSTS)
+    job = run("submit", costs).strip()
+    assert re.fullmatch("[0-9a-f]{32}", job)
+    out = tmp_path / "answer.csv"
+    assert "late" not in run("get", job)
+    assert "Anna -> late" in run("get", job, "--like", costs, "--out", out)
+    assert out.read_text().splitlines()[1] == "Anna,late,1"
+    assert run("watch", job).startswith("queued\n")
+    assert job in run("jobs", "--limit", 100)
+    views = [json.loads(line) for line in run("jobs", "--json", "--limit", 3).splitlines()]
+    assert len(views) <= 3
+    assert views[0]["id"] == job
+
+
+def test_watch_and_cancel(run: Run, tmp_path: Path) -> None:
+    request = long_job(60)
+    inputs: dict[str, Any] = {name: np.array(value) for name, value in request["inputs"].items()}
+    np.savez(tmp_path / "q.npz", **inputs)
+    job = run("submit", tmp_path / "q.npz", "--time-limit", 60).strip()
+    assert run("cancel", job).startswith(job)
+    last = run("watch", job, "--json").splitlines()
+    assert json.loads(last[-2])["event"] == "state" or "event" in json.loads(last[0])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["solve", "nothing.csv"], "there is no file nothing.csv"),
+        (["solve", "bad.csv"], "bad.csv: cell B2 holds 'x'"),
+        (["solve", "good.csv", "--out", "plan.pdf"], "expected a name that ends in .npz"),
+        (["solve", "good.csv", "-o", "colour"], "colour is not NAME=VALUE"),
+        (["solve", "good.csv", "-o", "colour=red"], "unknown"),
+        (["get", "0" * 32], "no job"),
+    ],
+)
+def test_what_goes_wrong_is_told_in_a_sentence(
+    service: Service, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+    arguments: list[str], told: str,
+) -> None:  # fmt: skip
+    monkeypatch.setenv("ALLOT_URL", service.url)
+    monkeypatch.chdir(tmp_path)
+    Path("bad.csv").write_text("a,b\n1,x\n")
+    Path("good.csv").write_text("1,2\n3,4\n")
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert captured.err.startswith("allot: ")
+    assert told in captured.err
+    assert not captured.out
+
+
+def test_nobody_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["jobs", "--url", "http://127.0.0.1:9"]) == 2
+    assert "nothing answers at http://127.0.0.1:9" in capsys.readouterr().err

@@ -1,0 +1,177 @@
+"""What may be given to the client, and what comes back for it."""
+
+import sys
+import types
+from typing import Any
+
+import numpy as np
+import pytest
+from allot_client import Client, Result
+from allot_client.arrays import FORBIDDEN_INTEGER, given, without_holes
+from allot_client.body import job_body
+from allot_client.points import METRICS, as_points, cost_matrix
+from allot_client.tasks import task
+from scipy.optimize import linear_sum_assignment
+from scipy.spatial.distance import cdist
+
+random = np.random.default_rng(7)
+
+
+class Frame:
+    """As much of a DataFrame as is looked at."""
+
+    def __init__(self, values: Any, index: list[str], columns: list[str]) -> None:
+        self.values, self.index, self.columns, self.shape = values, index, columns, values.shape
+
+    def to_numpy(self) -> Any:
+        return self.values
+
+
+class Cells:
+    """As much of an AnnData as is looked at."""
+
+    def __init__(self, values: Any, names: list[str]) -> None:
+        self.X, self.obs_names, self.var_names = values, names, [f"gene{k}" for k in range(values.shape[1])]
+
+
+Frame.__module__, Cells.__module__ = "pandas.core.frame", "anndata._core.anndata"
+
+
+@pytest.mark.parametrize("dtype", [bool, np.float16, np.int8, np.uint32, np.float32, np.int64])
+@pytest.mark.parametrize("n", [5, 90])
+def test_types(allot: Client, dtype: Any, n: int) -> None:
+    cost = (random.random((n, n)) * (2 if dtype is bool else 9)).astype(int).astype(dtype)
+    answer = allot.lap(cost)
+    rows, columns = linear_sum_assignment(cost.astype(float))
+    assert answer.objective == cost[rows, columns].astype(float).sum()
+
+
+def test_holes_forbid_a_pair(allot: Client) -> None:
+    lists = [[1, None, 3], [None, 2, 2], [4, 1, None]]
+    masked = np.ma.masked_equal([[1, 0, 3], [0, 2, 2], [4, 1, 0]], 0)
+    for cost in (lists, masked, np.where(masked.mask, np.inf, masked.data)):
+        assert allot.lap(cost).assignment.tolist() == [0, 2, 1]
+        assert allot.lap(cost).objective == 4
+    assert allot.lap(lists, maximize=True).objective == 9
+    assert allot.auction(lists).objective == 9
+    ragged: list[Any] = [np.ma.masked_equal([[1, 0], [2, 9]], 0), np.array([[3]])]
+    assert [one.assignment.tolist() for one in allot.lap(ragged).each()] == [[0, 1], [0]]
+    with_fractions = without_holes(np.array([[0.5, None]], object), -np.inf)
+    assert with_fractions.tolist() == [[0.5, -np.inf]]
+    assert without_holes(np.array([[5, None]], object), np.inf).tolist() == [[5, FORBIDDEN_INTEGER]]
+
+
+def test_names_come_back(allot: Client) -> None:
+    costs = Frame(np.array([[4, 1], [2, 9]]), ["Anna", "Bob"], ["wash", "cook"])
+    answer = allot.lap(costs)
+    assert dict(answer.pairs()) == {"Anna": "cook", "Bob": "wash"}
+    left, right = Cells(random.random((4, 3)), list("abcd")), Cells(random.random((5, 3)), list("vwxyz"))
+    plan = allot.uot(x=left, y=right, reg=0.5)
+    assert (plan.row_names, plan.column_names) == (tuple("abcd"), tuple("vwxyz"))
+    assert dict(allot.auction(x=left, y=right).pairs()).keys() == set("abcd")
+
+
+def test_ragged_problems_one_by_one(allot: Client) -> None:
+    problems = [random.random(shape) for shape in ((3, 5), (7, 2), (1, 1))]
+    for problem, found in zip(problems, allot.lap(problems).each(), strict=True):
+        rows, columns = linear_sum_assignment(problem)
+        assert len(found.assignment) == len(problem)
+        assert found.assignment[rows].tolist() == columns.tolist()
+        assert found.objective == pytest.approx(problem[rows, columns].sum())
+        assert found.termination == "optimal"
+        assert found.gap is not None
+        assert found.gap < 1e-9
+
+
+def test_a_single_problem_is_a_batch_of_one(allot: Client) -> None:
+    (found,) = allot.lap([[4, 1], [2, 0]]).each()
+    assert (found.assignment.tolist(), found.objective, found.gap) == ([1, 0], 3, 0)
+
+
+@pytest.mark.parametrize("metric", [name for name in METRICS if name != "inner"])
+def test_costs_by_metric(metric: str) -> None:
+    x, y = random.normal(size=(30, 6)), random.normal(size=(40, 6))
+    np.testing.assert_allclose(cost_matrix(x, y, metric), cdist(x, y, metric), atol=1e-12)
+
+
+def test_points_of_a_metric(allot: Client) -> None:
+    x, y = random.normal(size=(12, 6)), random.normal(size=(12, 6))
+    costs = cdist(x, y, "correlation")
+    best = costs[linear_sum_assignment(costs)].sum()
+    assert allot.lap(x=x, y=y, metric="correlation").objective == pytest.approx(best)
+    auction = allot.auction(x=x, y=y, metric="correlation")
+    assert auction.objective == pytest.approx(-best)
+    by_points = allot.uot(x=x, y=y, metric="cosine", reg=0.3).plan
+    by_costs = allot.uot(cdist(x, y, "cosine"), reg=0.3).plan
+    np.testing.assert_allclose(by_points, by_costs, atol=1e-6)
+    with pytest.raises(ValueError, match="point 1 is constant"):
+        as_points(np.array([[1.0, 2.0], [3.0, 3.0]]), "correlation")
+    with pytest.raises(ValueError, match="expected one of"):
+        allot.lap(x=x, y=y, metric="colour")
+
+
+def test_a_body_is_not_a_copy() -> None:
+    """What is sent is the caller's memory: for a large array, a view of it."""
+    cost = random.random((300, 300))
+    made = task("lap", {"cost": cost}, {})
+    body = job_body(made.job, made.inputs)
+    views = [np.frombuffer(piece, np.uint8) for piece in body.pieces if isinstance(piece, memoryview)]
+    assert len(views) == 1
+    assert np.shares_memory(views[0], cost)
+    assert sum(map(len, body.slices())) == body.length
+
+
+class Tensor:
+    """As much of a torch tensor on a GPU as is looked at."""
+
+    def __init__(self, array: Any, place: str) -> None:
+        self.array, self.dtype, self.shape = array, array.dtype, array.shape
+        self.device = types.SimpleNamespace(type=place)
+
+    def detach(self) -> "Tensor":
+        return self
+
+    def contiguous(self) -> "Tensor":
+        return Tensor(np.ascontiguousarray(self.array), self.device.type)
+
+    def copy_(self, other: "Tensor") -> "Tensor":
+        self.array[...] = other.array
+        return self
+
+    def numpy(self) -> Any:
+        assert self.device.type == "cpu"
+        return self.array
+
+    def to(self, device: Any) -> "Tensor":
+        return Tensor(self.array, device.type)
+
+
+def test_tensors_on_a_gpu_go_through_pinned_memory_and_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    pinned: list[bool] = []
+
+    def empty(shape: Any, dtype: Any, pin_memory: bool) -> Tensor:
+        pinned.append(pin_memory)
+        return Tensor(np.empty(shape, dtype), "cpu")
+
+    fake = types.SimpleNamespace(
+        Tensor=Tensor, bfloat16="bfloat16", empty=empty, from_numpy=lambda array: Tensor(array, "cpu")
+    )
+    monkeypatch.setitem(sys.modules, "torch", fake)
+    monkeypatch.setattr(Tensor, "__module__", "torch")
+    found = given(Tensor(np.eye(3), "cuda"))
+    assert isinstance(found.value, np.ndarray)
+    assert found.value.tolist() == np.eye(3).tolist()
+    assert pinned == [True]
+    back = found.bring(np.array([2, 0, 1]))
+    assert (back.device.type, back.array.tolist()) == ("cuda", [2, 0, 1])
+
+
+def test_jax_arrays_come_back_as_such(allot: Client) -> None:
+    jax = pytest.importorskip("jax")
+    answer = allot.lap(jax.numpy.asarray([[4.0, 1.0], [2.0, 9.0]], jax.numpy.bfloat16))
+    assert isinstance(answer.assignment, jax.Array)
+    assert answer.assignment.tolist() == [1, 0]
+
+
+def test_results_are_compared_without_their_home() -> None:
+    assert not Result.__dataclass_fields__["home"].compare

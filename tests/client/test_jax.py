@@ -1,0 +1,30 @@
+"""JAX's gradients beside finite differences. Skipped where JAX is not installed."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+jax: Any = pytest.importorskip("jax")
+pytestmark = pytest.mark.usefixtures("default_service")
+
+
+@pytest.mark.parametrize("place", [(0, (1, 2)), (1, (3,)), (2, (0,))], ids=["cost", "a", "b"])
+def test_gradients_under_jit(place: tuple[int, tuple[int, ...]]) -> None:
+    from allot_client.jax import sinkhorn_loss
+
+    random = np.random.default_rng(2)
+    inputs = [random.random(shape) + 0.5 for shape in ((5, 4), (5,), (4,))]
+    which, index = place
+    with jax.enable_x64(True):
+
+        def loss(*given: Any) -> Any:
+            return sinkhorn_loss(*given, 0.2, (1.0, 2.0))
+
+        slope = jax.jit(jax.grad(loss, argnums=which))(*inputs)[index]
+        ends = []
+        for sign in (1, -1):
+            moved = [one.copy() for one in inputs]
+            moved[which][index] += sign * 1e-2
+            ends.append(float(loss(*moved)))
+    assert slope == pytest.approx((ends[0] - ends[1]) / 2e-2, rel=2e-3, abs=1e-4)

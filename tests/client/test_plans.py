@@ -1,0 +1,64 @@
+"""What is read off a transport plan, from the plan and from its potentials."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+from allot_client import Client, plans
+
+random = np.random.default_rng(3)
+X, Y = random.normal(size=(40, 3)), random.normal(size=(30, 3)) + 0.5
+A, B = random.random(40), random.random(30)
+LABELS = np.array(["red", "green", "blue"])[random.integers(0, 3, 30)]
+
+
+@pytest.fixture(scope="module", params=["plan", "potentials"])
+def found(request: pytest.FixtureRequest, allot: Client) -> tuple[Any, dict[str, Any], Any]:
+    """(answer, where its rows come from, the plan)."""
+    options: dict[str, Any] = {"reg": 0.4, "reg_m": 2.0, "tolerance": 1e-9}
+    plan = allot.uot(x=X, y=Y, a=A, b=B, **options).plan
+    answer = allot.uot(x=X, y=Y, a=A, b=B, output=request.param, **options)
+    assert ("plan" in answer.arrays) == (request.param == "plan")
+    return answer, {} if request.param == "plan" else {"x": X, "y": Y, "a": A, "b": B}, plan
+
+
+def test_barycentric(found: tuple[Any, dict[str, Any], Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    answer, source, plan = found
+    monkeypatch.setattr(plans, "BLOCK", 100)  # a few rows at a time
+    expected = plan @ Y / plan.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(answer.barycentric(Y, **source), expected, rtol=1e-4)
+
+
+def test_labels(found: tuple[Any, dict[str, Any], Any]) -> None:
+    answer, source, plan = found
+    labels, confidence = answer.transfer_labels(LABELS, **source)
+    masses = np.stack([plan[:, name == LABELS].sum(axis=1) for name in ("blue", "green", "red")], axis=1)
+    assert labels.tolist() == np.array(["blue", "green", "red"])[masses.argmax(axis=1)].tolist()
+    np.testing.assert_allclose(confidence, masses.max(axis=1) / masses.sum(axis=1), rtol=1e-4)
+
+
+def test_top(found: tuple[Any, dict[str, Any], Any]) -> None:
+    answer, source, plan = found
+    columns, masses = answer.top(4, **source)
+    assert columns.tolist() == np.argsort(-plan, axis=1, kind="stable")[:, :4].tolist()
+    np.testing.assert_allclose(masses, -np.sort(-plan, axis=1)[:, :4], rtol=1e-3)
+    with pytest.raises(ValueError, match="expected 1 to 30"):
+        answer.top(31, **source)
+
+
+def test_a_cost_matrix_does_as_well(allot: Client) -> None:
+    cost = ((X[:, None] - Y[None]) ** 2).sum(-1)
+    for reference in ("product", "uniform"):
+        options: dict[str, Any] = {"reg": 0.4, "reference": reference, "tolerance": 1e-9}
+        plan = allot.uot(cost, **options)
+        answer = allot.uot(cost, output="potentials", **options)
+        np.testing.assert_allclose(answer.barycentric(Y, cost=cost), plan.barycentric(Y), rtol=1e-4)
+    with pytest.raises(ValueError, match="give cost="):
+        answer.barycentric(Y)
+
+
+def test_a_row_without_mass_goes_nowhere() -> None:
+    plan = np.array([[0.0, 0.0], [0.25, 0.75]])
+    rows = plans.given_rows(plan)
+    assert np.isnan(plans.barycentric(rows, 2, np.eye(2))[0]).all()
+    assert plans.labels(rows, 2, ["a", "b"])[1].tolist() == [0.0, 0.75]

@@ -1,0 +1,116 @@
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import openpyxl
+import pytest
+from allot_client.arrays import FORBIDDEN_INTEGER
+from allot_client.tables import (
+    UnreadableTable,
+    cell_name,
+    parse_text,
+    read_table,
+    write_table,
+)
+
+PEOPLE, TASKS = ("Anna", "Bob"), ("wash", "cook", "1 rest")
+
+
+def excel(path: Path, rows: list[list[object]], sheet: str = "costs") -> Path:
+    book: Any = openpyxl.Workbook()
+    book.active.title = "notes"
+    page = book.create_sheet(sheet)
+    for row in rows:
+        page.append(row)
+    book.save(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("text", "rows", "columns"),
+    [
+        ("1,2\n3,4\n", None, None),
+        ("a,b\n1,2\n3,4\n", None, ("a", "b")),
+        ("r,1,2\ns,3,4\n", ("r", "s"), None),
+        (",a,b\nr,1,2\ns,3,4\n", ("r", "s"), ("a", "b")),
+        ("who,a,b\nr,1,2\ns,3,4\n", ("r", "s"), ("a", "b")),
+        (",2020,2021\nr,1,2\ns,3,4\n", ("r", "s"), ("2020", "2021")),
+        ("id,10,20\n7,1,2\n8,3,4\n", ("7", "8"), ("10", "20")),
+        (",0,1\n0,1,2\n1,3,4\n", ("0", "1"), ("0", "1")),
+        ("\ufeffa;b\n1;2\n3;4\n\n", None, ("a", "b")),
+        ("1\t2\t\n3\t4\t\n", None, None),
+    ],
+)
+def test_names_are_found(text: str, rows: tuple[str, ...] | None, columns: tuple[str, ...] | None) -> None:
+    table = parse_text(text.encode())
+    assert (table.row_names, table.column_names) == (rows, columns)
+    assert table.values.tolist() == [[1, 2], [3, 4]]
+    assert table.values.dtype == np.int64
+
+
+def test_an_empty_corner_is_a_forbidden_pair_beside_plain_numbers() -> None:
+    table = parse_text(b",5\n6,7\n")
+    assert table.row_names is None
+    assert table.filled(math.inf).tolist() == [[FORBIDDEN_INTEGER, 5], [6, 7]]
+
+
+def test_what_is_a_name_can_be_said() -> None:
+    text = b"7,8\n1,2\n"
+    assert parse_text(text, names="columns").column_names == ("7", "8")
+    both = parse_text(text, names="both")
+    assert (both.row_names, both.column_names, both.values.tolist()) == (("1",), ("8",), [[2]])
+    assert parse_text(b"a,1\n", names="rows").row_names == ("a",)
+
+
+def test_decimal_commas_and_infinities() -> None:
+    table = parse_text(b"1,5;-2e3\n;inf\n")
+    assert table.filled(-math.inf).tolist() == [[1.5, -2000.0], [-math.inf, math.inf]]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("1,2\n3,4,5\n", r"row 2 has 3 cells; expected 2"),
+        ("a,b\n1,2\n3,x\n", r"cell B3 holds 'x'"),
+        ("a,b\n1,nan\n", r"cell B2 holds 'nan'"),
+        ("\n\n", r"is empty"),
+        ("a,b\n", r"names alone"),
+        ('a,b\n"1,000",2\n', r"cell A2 holds '1,000'"),
+    ],
+)
+def test_bad_cells_are_named(tmp_path: Path, text: str, told: str) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(UnreadableTable, match=rf"^bad\.csv: .*{told}"):
+        read_table(path, names="columns" if text.startswith("a") else "auto")
+
+
+def test_excel_in(tmp_path: Path) -> None:
+    rows: list[list[object]] = [[None, *TASKS], ["Anna", 1, 2.0, None], ["Bob", 3, 4, 5]]
+    path = excel(tmp_path / "c.xlsx", rows)
+    table = read_table(path, sheet="costs")
+    assert (table.row_names, table.column_names) == (PEOPLE, TASKS)
+    assert table.filled(math.inf).tolist() == [[1, 2, FORBIDDEN_INTEGER], [3, 4, 5]]
+    with pytest.raises(UnreadableTable, match="its sheets: notes, costs"):
+        read_table(path, sheet="prices")
+    (tmp_path / "broken.xlsx").write_bytes(b"PK no")
+    with pytest.raises(UnreadableTable, match="no Excel file"):
+        read_table(tmp_path / "broken.xlsx")
+    with pytest.raises(FileNotFoundError):
+        read_table(tmp_path / "nothing.xlsx")
+
+
+@pytest.mark.parametrize("suffix", [".csv", ".tsv", ".xlsx"])
+def test_what_is_written_is_read(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"plan{suffix}"
+    write_table(path, [("", *TASKS), ("Anna", 0.25, 1e-17, None), ("Bob", 1.0, 2.0, 3.5)])
+    table = read_table(path)
+    assert (table.row_names, table.column_names) == (PEOPLE, TASKS)
+    assert table.filled(math.inf).tolist() == [[0.25, 1e-17, math.inf], [1.0, 2.0, 3.5]]
+
+
+def test_cells_have_the_names_of_spreadsheets() -> None:
+    assert [cell_name(0, 0), cell_name(6, 1), cell_name(0, 25), cell_name(1, 26), cell_name(0, 702)] == [
+        "A1", "B7", "Z1", "AA2", "AAA1",
+    ]  # fmt: skip

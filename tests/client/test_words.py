@@ -1,0 +1,46 @@
+import random
+import re
+from fractions import Fraction
+
+import pytest
+from allot_client.words import distance_to_best
+
+
+@pytest.mark.parametrize(
+    ("objective", "bound", "maximize", "words"),
+    [
+        (5, 5, False, "the best possible"),
+        (100.34, 100, False, "within 0.35% of the best possible"),
+        (10034, 10000, False, "within 0.34% of the best possible"),
+        (100, 110, True, "within 9.1% of the best possible"),
+        (-110, -100, True, "within 10% of the best possible"),
+        (-8, -10, False, "within 20% of the best possible"),
+        (1 + 1e-15, 1, False, "within 0.0001% of the best possible"),
+        (300, 100, False, "within 200% of the best possible"),
+        (1, -1, False, "within 2 of the best possible"),
+        (0.5, 0, False, "within 0.5 of the best possible"),
+        (2**-30, 0, False, "within 9.4e-10 of the best possible"),
+        (5, None, False, "how far from the best possible is not known"),
+        (5, float("-inf"), False, "how far from the best possible is not known"),
+        (4, 5, False, "beyond its own bound"),
+        (10**30, 10**30 - 1, False, "within 0.0001% of the best possible"),
+    ],
+)
+def test_words(objective: float, bound: float | None, maximize: bool, words: str) -> None:
+    assert distance_to_best(objective, bound, maximize) == words
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_the_share_never_says_too_little(seed: int) -> None:
+    """Wherever the best is between bound and objective, the answer is at least as near to it as the words say."""
+    draw = random.Random(seed)
+    objective, bound = (draw.uniform(-1, 1) * 10 ** draw.randint(-5, 5) for _ in range(2))
+    maximize = objective < bound
+    words = distance_to_best(objective, bound, maximize)
+    found = re.fullmatch(r"within (\S+?)(%?) of the best possible", words)
+    assert found is not None
+    share = Fraction(found[1])
+    for part in (0, Fraction(1, 3), 1):
+        best = Fraction(bound) + part * (Fraction(objective) - Fraction(bound))
+        away = abs(Fraction(objective) - best)
+        assert away <= (share / 100 * abs(best) if found[2] else share)

@@ -53,4 +53,11 @@ bench: $(VENV)/dev ## every benchmark beside its peers, on the GPU too where the
 	for name in lap auction uot qap service; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 	$(if $(GPU),for run in $(GPU_BENCHES); do $(BIN)/python -m benchmarks.$$(echo $$run | tr , ' ') || exit 1; done)
 
-.PHONY: help install demo serve test check wheel fuzz sanitize bench
+web: ## build the workbench's pages into app/web/assets (needs Node; users never do)
+	cd web && npm ci && npm run check && npm run build
+
+test-web: $(VENV)/dev ## the workbench: types, unit tests, and every page in the system's Chromium
+	cd web && npm ci && npm run check && npm test
+	$(BIN)/python -m pytest tests/web
+
+.PHONY: help install demo serve test check wheel fuzz sanitize bench web test-web

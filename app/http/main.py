@@ -12,6 +12,7 @@ from app.http.auth import load_keys
 from app.http.config import HttpSettings
 from app.http.metrics import Metrics
 from app.intake.linger import Linger
+from app.web import routes as workbench
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
 from workers.store.store import open_store
@@ -49,6 +50,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     app.add_middleware(Metrics.Middleware, metrics=app.state.metrics)
     errors.install(app)
     routes.install(app)
+    workbench.install(app)
     openapi.install(app)
     return app
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from fastapi import Depends, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse
 from starlette.concurrency import run_in_threadpool
 
 from app.answers.answer import json_response
@@ -23,11 +23,6 @@ DOCS = Path(__file__).with_name("docs.html")
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CONTENT_POLICY = "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 Owner = Annotated[str, Depends(owner_of)]
-
-
-async def home() -> Response:
-    """Send a browser to the documentation."""
-    return RedirectResponse("/docs")
 
 
 async def docs() -> Response:

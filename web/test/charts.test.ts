@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { proofPlace, strips } from "../src/charts/bars";
 import { curve, type Moment, staircase, steps } from "../src/charts/curve";
 import { levels, NONE, scaleLabels, ZERO } from "../src/charts/heat";
-import { bow, exchanges, flows, fromDistances, layOut, shares, walked } from "../src/charts/plan";
+import { bow, exchanges, flows, fromDistances, layOut, shares, tiles, turned, walked } from "../src/charts/plan";
 import { fit, longest, sortedRows } from "../src/charts/points";
 import { ramp } from "../src/charts/ramp";
 import { decades, linear, log, tickLabels, ticks, timeTick } from "../src/charts/scale";
@@ -88,6 +88,19 @@ test("a floor keeps its proportions", () => {
   expect(plan.rooms[1]).toEqual({ x: 100, y: 0, w: 300, h: 50 });
   expect(plan.doors[0]![1]).toBeGreaterThan(25); // towards the corridor below it
   expect(plan.doors[2]![1]).toBeLessThan(125);
+});
+
+test("a turned plan is the same plan", () => {
+  const plan = layOut([[0, 0, 10, 5], [10, 0, 30, 5], [0, 10, 40, 5]], 400, 1000);
+  const twice = turned(turned(plan));
+  expect([twice.width, twice.height]).toEqual([plan.width, plan.height]);
+  expect(turned(plan).rooms[1]).toEqual({ x: 100, y: 100, w: 50, h: 300 });
+  for (const room of turned(plan).rooms) expect(room.x >= 0 && room.x + room.w <= turned(plan).width).toBe(true);
+});
+
+test("tiles do not overlap, whatever the distances are", () => {
+  const found = tiles(fromDistances(new Array(49).fill(1), 7));
+  expect(new Set(found.map(String)).size).toBe(7);
 });
 
 test("rooms without sizes do not overlap", () => {

@@ -78,6 +78,28 @@ export function bow([x0, y0]: [number, number], [x1, y1]: [number, number], bend
 
 export const strokeWidth = (count: number, most: number, widest = 10): number => Math.max(0.6, (widest * count) / (most || 1));
 
+/** The same plan turned a quarter, for a screen that is higher than wide. */
+export function turned(plan: Plan): Plan {
+  return {
+    rooms: plan.rooms.map(({ x, y, w, h }) => ({ x: plan.height - y - h, y: x, w: h, h: w })),
+    width: plan.height,
+    height: plan.width,
+    doors: plan.doors.map(([x, y]) => [plan.height - y, x]),
+  };
+}
+
+/** Rooms of one size in rows, each near those that its distances put it near. */
+export function tiles(places: number[][]): number[][] {
+  const across = Math.ceil(Math.sqrt(places.length * 1.4));
+  const order = places.map((_, i) => i).sort((a, b) => places[a]![1]! - places[b]![1]!);
+  const found: number[][] = places.map(() => []);
+  for (let row = 0; row * across < order.length; row++) {
+    const line = order.slice(row * across, (row + 1) * across).sort((a, b) => places[a]![0]! - places[b]![0]!);
+    line.forEach((place, at) => (found[place] = [at * 12.5, row * 12.5, 11, 10]));
+  }
+  return found;
+}
+
 /**
  * Places in the plane whose distances resemble the given ones: classical scaling by power iteration.
  *

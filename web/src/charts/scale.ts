@@ -27,6 +27,10 @@ export function ticks(low: number, high: number, count = 4): number[] {
 export function tickLabels(values: number[], factor: number): string[] {
   const step = values.length > 1 ? Math.abs(values[1]! - values[0]!) * factor : 0;
   const behind = step > 0 ? Math.max(0, -Math.floor(Math.log10(step) + 1e-9) + (/^[25]?5/.test(step.toPrecision(2).replace(/[0.]/g, "")) ? 1 : 0)) : 2;
+  if (values.some((value) => Math.abs(value * factor) >= 1e6)) {
+    const short = new Intl.NumberFormat("en-GB", { notation: "compact", maximumSignificantDigits: 5 });
+    return values.map((value) => short.format(value * factor).replace("-", "−"));
+  }
   const format = new Intl.NumberFormat("en-GB", { maximumFractionDigits: Math.min(12, behind) });
   return values.map((value) => format.format(value * factor).replace("-", "−"));
 }

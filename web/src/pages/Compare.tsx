@@ -4,7 +4,7 @@ import { type Note, noteOf } from "../api/notes";
 import { fetchMatrix, type Matrix } from "../api/npy";
 import type { Job, Result } from "../api/types";
 import { strips, type StripShape } from "../charts/bars";
-import { flows, fromDistances, shares, walked } from "../charts/plan";
+import { flows, fromDistances, shares, tiles, walked } from "../charts/plan";
 import { ticks } from "../charts/scale";
 import type { Table } from "../files/cells";
 import { FloorPlan } from "../parts/FloorPlan";
@@ -54,7 +54,7 @@ function Choose({ chosen }: { chosen: string[] }) {
           <legend class="strong">{size}</legend>
           <ul>
             {list.map(({ job, note }) => (
-              <li><label class="row">
+              <li><label class="row pickable">
                 <input class="check" type="checkbox" checked={picked.has(job.id)} disabled={!!first && sizeWords(first.job) !== size} onChange={() => setPicked(new Set(picked.has(job.id) ? [...picked].filter((id) => id !== job.id) : [...picked, job.id]))} />
                 {note?.title || job.id.slice(0, 8)} <span class="note small">{new Date(job.created_at).toLocaleString("en-GB", { dateStyle: "medium", timeStyle: "short" })}</span>
               </label></li>
@@ -176,7 +176,7 @@ function Strip({ shape, ink = false }: { shape: StripShape; ink?: boolean }) {
 
 function Plans({ scenarios, matrices, note, today, show }: { scenarios: Scenario[]; matrices: { flow: Matrix; distance: Matrix }; note: Note | null; today: number[] | null; show: (raw: number) => string }) {
   const n = matrices.flow.shape[0]!;
-  const positions = useMemo(() => note?.rooms ?? (n <= 200 ? fromDistances(matrices.distance.values, n) : null), [matrices, note]);
+  const positions = useMemo(() => note?.rooms ?? (n <= 200 ? tiles(fromDistances(matrices.distance.values, n)) : null), [matrices, note]);
   const trips = useMemo(() => flows(matrices.flow.values, n, 250), [matrices]);
   if (!positions) return null;
   const all: [string, number[], number[]][] = [...(today ? [["Today", today, []] as [string, number[], number[]]] : []), ...scenarios.filter((one) => one.answer).map((one): [string, number[], number[]] => [one.name, one.answer!, Object.keys((one.job.options.fixed as object) ?? {}).map(Number)])];

@@ -61,7 +61,7 @@ export default function Jobs() {
   }, [filter, problem, pages]);
 
   const wanted = (query.value.get("find") ?? "").toLowerCase();
-  const shown = useMemo(() => (jobs ?? []).filter((job) => !wanted || `${notes.get(job.id)?.title ?? ""} ${sizeWords(job)} ${job.id}`.toLowerCase().includes(wanted)), [jobs, wanted]);
+  const shown = useMemo(() => open((jobs ?? []).filter((job) => !wanted || `${notes.get(job.id)?.title ?? ""} ${sizeWords(job)} ${job.id}`.toLowerCase().includes(wanted))), [jobs, wanted]);
   const picked = shown.filter((job) => chosen.has(job.id));
   const toggle = (id: string) => setChosen((before) => (before.has(id) ? new Set([...before].filter((one) => one !== id)) : new Set([...before, id])));
   const compare = () => go(`/compare?jobs=${picked.map((job) => job.id).join(",")}`);
@@ -140,7 +140,7 @@ export function comparable(jobs: Job[]): string {
 function Dock({ picked, compare, each, clear }: { picked: Job[]; compare: () => void; each: (work: (job: Job) => Promise<unknown>) => Promise<void>; clear: () => void }) {
   const [sure, setSure] = useState(false);
   const why = comparable(picked);
-  const open = picked.filter((job) => ["queued", "running"].includes(job.state));
+  const going = picked.filter((job) => ["queued", "running"].includes(job.state));
   const remove = async (job: Job) => {
     await send(`/v1/jobs/${job.id}`, { method: "DELETE" });
     await forgetNote(job.id);
@@ -149,7 +149,7 @@ function Dock({ picked, compare, each, clear }: { picked: Job[]; compare: () => 
     <div class="dock" role="toolbar" aria-label="The chosen jobs">
       <p><b class="strong">{plural(picked.length, "job")}</b> <span class="note">{why}</span></p>
       <button class="btn go" type="button" disabled={!!why} onClick={compare}>Compare<kbd class="wide" aria-hidden="true">C</kbd></button>
-      {open.length > 0 && <button class="btn" type="button" onClick={() => void each(async (job) => open.includes(job) && post(`/v1/jobs/${job.id}/cancel`, {}))}>Stop</button>}
+      {going.length > 0 && <button class="btn" type="button" onClick={() => void each(async (job) => going.includes(job) && post(`/v1/jobs/${job.id}/cancel`, {}))}>Stop</button>}
       <button class="btn" type="button" onClick={() => (sure ? void each(remove) : setSure(true))} onBlur={() => setSure(false)}>{sure ? "Delete for good" : "Delete"}</button>
       <button class="btn plain" type="button" aria-label="Choose none" onClick={clear}><Icon name="cross" /></button>
     </div>
@@ -162,15 +162,17 @@ function group(job: Job): string {
   return days === 0 ? "Today" : days === 1 ? "Yesterday" : new Date(job.created_at).toLocaleDateString("en-GB", { day: "numeric", month: "long" });
 }
 
+/** Those that wait or run come first. */
+const open = (jobs: Job[]): Job[] => [...jobs].sort((a, b) => Number(group(b) === "Running now") - Number(group(a) === "Running now"));
+
 function Table({ jobs, chosen, toggle, cursor }: { jobs: Job[]; chosen: Set<string>; toggle: (id: string) => void; cursor: number }) {
-  const ordered = [...jobs.filter((job) => group(job) === "Running now"), ...jobs.filter((job) => group(job) !== "Running now")];
   return (
     <table class="jobs">
       <thead><tr><td class="pick" /><th scope="col">Job</th><th scope="col">State</th><th scope="col" class="right">Answer</th><th scope="col">Proved to be</th><th scope="col" class="right">Took</th><th scope="col" class="right">Started</th></tr></thead>
       <tbody>
-        {ordered.map((job, at) => (
+        {jobs.map((job, at) => (
           <Fragment key={job.id}>
-            {(at === 0 || group(ordered[at - 1]!) !== group(job)) && <tr class="group"><th colSpan={7} scope="rowgroup">{group(job)}</th></tr>}
+            {(at === 0 || group(jobs[at - 1]!) !== group(job)) && <tr class="group"><th colSpan={7} scope="rowgroup">{group(job)}</th></tr>}
             <Row job={job} on={chosen.has(job.id)} toggle={() => toggle(job.id)} cursor={jobs[cursor]?.id === job.id} />
           </Fragment>
         ))}
@@ -181,7 +183,7 @@ function Table({ jobs, chosen, toggle, cursor }: { jobs: Job[]; chosen: Set<stri
 
 function Row({ job, on, toggle, cursor }: { job: Job; on: boolean; toggle: () => void; cursor: boolean }) {
   const note = notes.get(job.id) ?? null;
-  const title = note?.title || job.id.slice(0, 8);
+  const title = note?.title || sizeWords(job);
   const end = ends.get(job.id);
   const objective = end?.objective ?? job.progress?.objective ?? null;
   const bound = end?.bound ?? job.progress?.bound ?? null;
@@ -191,8 +193,8 @@ function Row({ job, on, toggle, cursor }: { job: Job; on: boolean; toggle: () =>
   const ready = job.state === "succeeded" && job.termination !== "infeasible";
   return (
     <tr id={`job-${job.id}`} class={`${on ? "on" : ""}${cursor ? " cursor" : ""}`}>
-      <td class="pick"><label><input class="check" type="checkbox" checked={on} onChange={toggle} aria-label={`Choose ${title}, ${sizeWords(job)}`} /></label></td>
-      <th scope="row"><a href={`/jobs/${job.id}`}><b>{title}</b><span class="sub">{sizeWords(job)}</span></a></th>
+      <td class="pick"><label><input class="check" type="checkbox" checked={on} onChange={toggle} aria-label={`Choose ${title}, ${job.id.slice(0, 8)}`} /></label></td>
+      <th scope="row"><a href={`/jobs/${job.id}`}><b>{title}</b><span class="sub">{note?.title ? sizeWords(job) : job.id.slice(0, 8)}</span></a></th>
       <td><State job={job} /></td>
       <td class="right ans">{(running || ready) && objective != null && <><b>{number(objective * factor)}{unit && ` ${unit}`}</b><span class="sub wide">{measure}</span></>}</td>
       <td class="why"><div class="proof">{(running || ready) && <ProofBar percent={job.termination === "optimal" ? 0 : capped(gapPercent(objective, bound))} />}<span class="small">{listWords(job, objective, bound)}</span></div></td>

@@ -14,7 +14,7 @@ interface Props {
   maximize: boolean;
 }
 
-const BOX = { width: 234, height: 222 }, LEFT = 42, TOP = 14;
+const BOX = { width: 208, height: 222 }, LEFT = 52, TOP = 14;
 
 /** Objective and bound against time; the same numbers stand in the table below it. */
 export function Curve({ moments, now, end, log, today, factor, maximize }: Props) {

@@ -1,5 +1,7 @@
 import { useMemo, useState } from "preact/hooks";
-import { bow, type Flow, layOut, strokeWidth } from "../charts/plan";
+import { bow, type Flow, layOut, strokeWidth, turned } from "../charts/plan";
+
+import { useNarrow } from "../shell/theme";
 
 interface Props {
   positions: number[][];
@@ -22,7 +24,8 @@ interface Props {
 export function FloorPlan(props: Props) {
   const { positions, permutation, flows, width, mini = false } = props;
   const [near, setNear] = useState<number | null>(null);
-  const plan = useMemo(() => layOut(positions, width - 2, mini ? 300 : 620), [positions, width, mini]);
+  const phone = useNarrow() && !mini;
+  const plan = useMemo(() => (phone ? turned(layOut(positions, 640, 356)) : layOut(positions, width - 2, mini ? 300 : 620)), [positions, width, mini, phone]);
   const most = props.mostTrips ?? flows[0]?.count ?? 1;
   const sketch = positions.some((row) => row.length < 4);
   const drawn = flows.map((flow) => ({
@@ -56,7 +59,7 @@ export function FloorPlan(props: Props) {
         ))}
         {!mini && seats.map(({ facility, place, room }) => (
           <g key={facility} transform={`translate(${room.x} ${room.y})`}>
-            <Name text={props.facilityNames?.[facility] ?? `${facility + 1}`} code={props.placeNames?.[place] ?? ""} room={room} low={plan.doors[place]![1] < room.y + room.h * 0.5} locked={props.fixed.has(facility)} />
+            <Name text={props.facilityNames?.[facility] ?? `${facility + 1}`} code={props.placeNames?.[place] ?? ""} room={room} low={!phone && plan.doors[place]![1] < room.y + room.h * 0.5} locked={props.fixed.has(facility)} />
             <circle class="f-accent" cx={plan.doors[place]![0] - room.x} cy={plan.doors[place]![1] - room.y} r="2.5" />
           </g>
         ))}

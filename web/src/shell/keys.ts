@@ -1,7 +1,7 @@
 /** Keys that work on every page, and those that a page adds while it is shown. */
 
 import { signal } from "@preact/signals";
-import { useEffect } from "preact/hooks";
+import { useLayoutEffect } from "preact/hooks";
 import { go } from "./router";
 
 export const helpShown = signal(false);
@@ -15,7 +15,7 @@ const typing = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || ["SELECT", "TEXTAREA"].includes(target.tagName) || (target.tagName === "INPUT" && !["checkbox", "radio"].includes((target as HTMLInputElement).type)));
 
 export function useKeys(bindings: Bindings, depends: unknown[]): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     stack.push(bindings);
     return () => void stack.splice(stack.indexOf(bindings), 1);
   }, depends);

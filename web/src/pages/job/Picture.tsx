@@ -1,7 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get } from "../../api/http";
 import type { Heat } from "../../api/types";
-import { flows, fromDistances } from "../../charts/plan";
+import { flows, fromDistances, tiles } from "../../charts/plan";
 import { FloorPlan } from "../../parts/FloorPlan";
 import { HeatMap } from "../../parts/HeatMap";
 import { Arcs, Sorted, Swatches } from "../../parts/PointsPicture";
@@ -44,7 +44,7 @@ export function present(live: Live): number[] | null {
 function Layout({ live, fixed, toggle }: Props) {
   const { flow, distance } = live.inputs;
   const n = flow?.shape[0] ?? 0;
-  const positions = useMemo(() => live.note?.rooms ?? (distance && n <= 200 ? fromDistances(distance.values, n) : null), [live.note, distance]);
+  const positions = useMemo(() => live.note?.rooms ?? (distance && n <= 200 ? tiles(fromDistances(distance.values, n)) : null), [live.note, distance]);
   const trips = useMemo(() => (flow ? flows(flow.values, n, n > 60 ? 300 : 500) : []), [flow]);
   const permutation = present(live);
   if (!flow || !distance) return <p class="note">Loading the problem…</p>;

@@ -41,7 +41,9 @@ function Cells({ sheet, index }: { sheet: Sheet; index: number }) {
   useEffect(() => {
     if (!moved.current) return;
     moved.current = false;
-    table.current?.querySelector<HTMLElement>(typing === null ? "[tabindex='0']" : "input")?.focus();
+    const target = table.current?.querySelector<HTMLElement>(typing === null ? "[tabindex='0']" : "input");
+    target?.focus();
+    if (target instanceof HTMLInputElement && typing === String(sheet.cells[at[0]]?.[at[1]] ?? "")) target.select();
   });
   const move = (row: number, column: number) => {
     moved.current = true;
@@ -59,10 +61,11 @@ function Cells({ sheet, index }: { sheet: Sheet; index: number }) {
     setTyping(text);
   };
   const pressed = (event: KeyboardEvent, row: number, column: number) => {
+    if (event.ctrlKey || event.metaKey || event.altKey) return;
     const way = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
     if (way) return event.preventDefault(), move(row + way[0]!, column + way[1]!);
     if (event.key === "Enter" || event.key === "F2") return event.preventDefault(), event.stopPropagation(), begin(row, column, String(sheet.cells[row]?.[column] ?? ""));
-    if (event.key.length === 1 && !event.ctrlKey && !event.metaKey) return event.preventDefault(), event.stopPropagation(), begin(row, column, event.key);
+    if (event.key.length === 1) return event.preventDefault(), event.stopPropagation(), begin(row, column, event.key);
   };
   return (
     <div class="grid-scroll" tabIndex={0} role="region" aria-label={`Cells of ${sheet.name}`}>

@@ -105,6 +105,7 @@ def test_a_layout_is_watched_stopped_fixed_and_compared(browser: Any, service: S
         page.get_by_role("button", name="Find a better layout").click()
         page.wait_for_selector("text=less than today")
         page.wait_for_selector("text=and the proof goes on")
+        page.wait_for_selector("text=/moved, [1-9]/")  # the layout is drawn while it is searched for
         page.keyboard.press(".")
         solved(page)
         first = page.url.rsplit("/", 1)[1]

@@ -101,7 +101,8 @@ function named(found: Scenario[]): void {
   for (const one of found) {
     const fixed = Object.keys((one.job.options.fixed as object) ?? {}).length;
     const parts = [fixed ? `${fixed} must stay` : "", one.job.input_digests.linear ? "moves counted" : "", one.job.time_limit_s ? `${one.job.time_limit_s} s` : ""].filter(Boolean);
-    const name = one.job.solver === "qap" ? (parts.slice(0, -1).join(", ") || "All free") : (one.note?.title ?? one.job.id.slice(0, 8));
+    const text = parts.slice(0, -1).join(", ") || "All free";
+    const name = one.job.solver === "qap" ? text.charAt(0).toUpperCase() + text.slice(1) : (one.note?.title ?? one.job.id.slice(0, 8));
     const count = (seen.get(name) ?? 0) + 1;
     seen.set(name, count);
     one.name = count > 1 ? `${name} (${count})` : name;
@@ -181,7 +182,7 @@ function Plans({ scenarios, matrices, note, today, show }: { scenarios: Scenario
   if (!positions) return null;
   const all: [string, number[], number[]][] = [...(today ? [["Today", today, []] as [string, number[], number[]]] : []), ...scenarios.filter((one) => one.answer).map((one): [string, number[], number[]] => [one.name, one.answer!, Object.keys((one.job.options.fixed as object) ?? {}).map(Number)])];
   return (
-    <section class="gap8">
+    <section class="gap8 part">
       <div class="head"><h2>Where people walk</h2><span class="note small wide">Line width: trips. The same scale in all: the less ink, the less way.</span></div>
       <div class="plans">{all.map(([name, permutation, fixed]) => (
         <figure><h3>{name}<span>{show(walked(matrices.flow.values, matrices.distance.values, permutation))}</span></h3>
@@ -203,7 +204,7 @@ function WhoMoves({ scenarios, matrices, note, today, factor, unit }: { scenario
     base ? base[i]!.way : (each[0]?.[i]!.way ?? 0),
   ]).sort((a, b) => Number(b.at(-1)) - Number(a.at(-1))).map((row) => row.slice(0, -1));
   const head = ["Department", ...(today ? ["Today"] : []), ...scenarios.flatMap((one) => [one.name, `${unit || "way"}${base ? ", change" : ""}`])];
-  return <section class="gap8"><div class="head"><h2>Who moves</h2><span class="note small wide">most walked first</span></div><Rows head={head} rows={rows} numeric={99} caption="Who moves" /></section>;
+  return <section class="gap8 part"><div class="head"><h2>Who moves</h2><span class="note small wide">most walked first</span></div><Rows head={head} rows={rows} numeric={99} caption="Who moves" /></section>;
 }
 
 /** Rows that not all scenarios give the same. */
@@ -212,5 +213,5 @@ function WhoChanges({ scenarios, note }: { scenarios: Scenario[]; note: Note | n
   if (answers.some((one) => !one || Array.isArray(one[0]))) return null;
   const name = (j: number | undefined) => (j === undefined || j < 0 ? "none" : (note?.columns?.[j] ?? `${j + 1}`));
   const rows: Table = answers[0]!.map((_, i) => [note?.rows?.[i] ?? `${i + 1}`, ...answers.map((one) => name(one![i]))]).filter((row) => new Set(row.slice(1)).size > 1);
-  return <section class="gap8"><div class="head"><h2>What differs</h2><span class="note small">{plural(rows.length, "row")}</span></div>{rows.length > 0 && <Rows head={["Row", ...scenarios.map((one) => one.name)]} rows={rows} numeric={99} caption="What differs" />}</section>;
+  return <section class="gap8 part"><div class="head"><h2>What differs</h2><span class="note small">{plural(rows.length, "row")}</span></div>{rows.length > 0 && <Rows head={["Row", ...scenarios.map((one) => one.name)]} rows={rows} numeric={99} caption="What differs" />}</section>;
 }

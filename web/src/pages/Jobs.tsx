@@ -196,7 +196,7 @@ function Row({ job, on, toggle, cursor }: { job: Job; on: boolean; toggle: () =>
       <td class="pick"><label><input class="check" type="checkbox" checked={on} onChange={toggle} aria-label={`Choose ${title}, ${job.id.slice(0, 8)}`} /></label></td>
       <th scope="row"><a href={`/jobs/${job.id}`}><b>{title}</b><span class="sub">{note?.title ? sizeWords(job) : job.id.slice(0, 8)}</span></a></th>
       <td><State job={job} /></td>
-      <td class="right ans">{(running || ready) && objective != null && <><b>{number(objective * factor)}{unit && ` ${unit}`}</b><span class="sub wide">{measure}</span></>}</td>
+      <td class="right ans">{(running || ready) && objective != null && <><b>{number(objective * factor)}{unit && ` ${unit}`}</b><span class="sub wide">{measure}{job.input_digests.linear ? ", moves counted" : ""}</span></>}</td>
       <td class="why"><div class="proof">{(running || ready) && <ProofBar percent={job.termination === "optimal" ? 0 : capped(gapPercent(objective, bound))} />}<span class="small">{listWords(job, objective, bound)}</span></div></td>
       <td class="right opt">{tookS != null && (running ? `${clock(tookS)}${job.time_limit_s ? ` of ${clock(job.time_limit_s)}` : ""}` : seconds(tookS))}</td>
       <td class="right opt">{new Date(job.created_at).toLocaleTimeString("en-GB", { hour: "2-digit", minute: "2-digit" })}<span class="sub">{job.ran_on?.replace(/^NVIDIA /, "") ?? ""}</span></td>

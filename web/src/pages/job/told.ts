@@ -13,6 +13,8 @@ export interface Told {
   unit: string;
   measure: string;
   today: number | null;
+  /** Of a layout whose places cost something too: the ways alone. */
+  way: number | null;
   headline: string;
   lede: string;
 }
@@ -27,15 +29,15 @@ export function measureOf(job: Job, note: Note | null): { factor: number; unit: 
   return { factor: 1, unit: "", measure };
 }
 
-/** Today's layout, and what it costs with the same place costs as the answer's. */
-export function todayOf(live: Live): number | null {
+/** What is walked in today's layout. */
+function todayOf(live: Live): number | null {
   const { note, inputs, job } = live;
   const today = note?.today ?? (job?.solver === "qap" && inputs.permutation0 ? [...inputs.permutation0.values] : null);
-  if (!today || !inputs.flow || !inputs.distance) return null;
-  const n = today.length;
-  const linear = inputs.linear?.values;
-  const places = linear ? today.reduce((sum, place, i) => sum + linear[i * n + place]!, 0) : 0;
-  return walked(inputs.flow.values, inputs.distance.values, today) + places;
+  return today ? wayOf(live, today) : null;
+}
+
+function wayOf({ inputs }: Live, permutation: number[]): number | null {
+  return inputs.flow && inputs.distance ? walked(inputs.flow.values, inputs.distance.values, permutation) : null;
 }
 
 export function tell(live: Live): Told {
@@ -45,7 +47,8 @@ export function tell(live: Live): Told {
   const objective = result ? result.objective : (job.progress?.objective ?? null);
   const bound = result ? result.certificate.bound : (job.progress?.bound ?? null);
   const today = todayOf(live);
-  const told: Told = { objective, bound, ...measure, today, headline: "", lede: "" };
+  const told: Told = { objective, bound, ...measure, today, way: null, headline: "", lede: "" };
+  if (live.inputs.linear && result?.permutation) told.way = wayOf(live, result.permutation);
   told.headline = headline(job, result, told);
   told.lede = lede(job, result, told);
   return told;
@@ -56,9 +59,11 @@ function headline(job: Job, result: Result | null, told: Told): string {
   if (job.state === "cancelled") return "Cancelled before there was an answer";
   if (result?.termination === "infeasible") return "No answer exists";
   if (told.objective == null) return job.state === "queued" ? "Waiting for a worker" : job.state === "succeeded" ? "Done" : "Looking for a first answer";
-  const sum = `${value(told, told.objective)} ${told.measure}`;
+  if (told.way == null && job.input_digests.linear) return `${value(told, told.objective)} ${told.measure}, moves counted`;
+  const way = told.way ?? told.objective;
+  const sum = `${value(told, way)} ${told.measure}`;
   if (told.today == null || told.today <= 0) return sum;
-  const saved = (100 * (told.today - told.objective)) / told.today;
+  const saved = (100 * (told.today - way)) / told.today;
   if (Math.abs(saved) < 0.05) return `${sum}, as today`;
   return `${sum}, ${Math.abs(saved).toFixed(1)}% ${saved > 0 ? "less" : "more"} than today`;
 }
@@ -68,7 +73,8 @@ function lede(job: Job, result: Result | null, told: Told): string {
   if (job.state === "cancelled") return "Nothing was solved. Your file is kept: run it again.";
   if (job.state === "queued") return job.queue_position ? `${job.queue_position} ${job.queue_position === 1 ? "job is" : "jobs are"} ahead of it.` : "It starts as soon as a worker is free.";
   if (result?.termination === "infeasible") return `Impossible; proved. ${result.certificate.proved}`;
-  const first = result ? doneWords(result) : runningWords(told.objective, told.bound);
+  const counted = told.way != null && told.objective != null ? `${value(told, told.objective)} with what the places cost. ` : "";
+  const first = counted + (result ? doneWords(result) : runningWords(told.objective, told.bound));
   const second = floorWords(job, told);
   return second && !/best possible[;,.] ?(proved|all)/i.test(first) ? `${first} ${second}` : first;
 }

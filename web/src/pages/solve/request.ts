@@ -151,7 +151,8 @@ export function note(): Note {
   const title = sources.value.map((source) => (source.sample ? SAMPLE_TITLES[source.sample] : source.filename.replace(/\.\w+$/, ""))).join(", ");
   const main = sheetFor("cost") ?? sheetFor("benefit");
   const [from, to] = [sheetFor("from") ?? sheetFor("x"), sheetFor("to") ?? sheetFor("y")];
-  const base = { title: title || "Without a name", saved: Date.now(), ...measure() };
+  const asked = kind === "qap" ? [choice.value.stay.length ? `${choice.value.stay.length} must stay` : "", choice.value.moveCost ? "moves counted" : ""].filter(Boolean) : [];
+  const base = { title: [title || "Without a name", ...asked].join(", "), saved: Date.now(), ...measure() };
   if (kind === "qap") {
     const [flow, distance, rooms] = [sheetFor("flow"), sheetFor("distance"), sheetFor("rooms")];
     const today = todayOf() ?? undefined;

@@ -126,7 +126,7 @@ class Deadline:
     def show(self, permutation: Sequence[int]) -> None:
         """Let the next report carry the answer that it is about, if that is short enough to be drawn."""
         if self.heard and len(permutation) <= LONGEST_SHOWN:
-            self._shown = tuple(int(place) for place in permutation)
+            self._shown = tuple(permutation)
 
     def advance(self, fraction: float) -> None:
         """Report a fraction of the present phase alone, which never falls; all else stays as last reported."""

@@ -259,7 +259,7 @@ class Run:
         """Tell the deadline the incumbent and the bound, and the permutation once for each incumbent."""
         if self.cost != self.shown:
             self.shown = self.cost
-            self.deadline.show(self.record)
+            self.deadline.show(self.record.tolist())
         self.deadline.report(self.iterations, self.cost, self.bound)
 
     def solution(self, seconds: float) -> Solution:

@@ -226,3 +226,35 @@ def test_a_lost_connection_is_told_and_mended(browser: Any, service: Service) ->
         page.get_by_role("button", name="Stop and keep best").click()
         solved(page)
         heard.errors.clear()  # the browser reports the requests that were cut
+
+
+def test_a_pair_is_excluded_and_the_next_answer_does_without(browser: Any, service: Service, workbook: Path) -> None:
+    with opened(browser, service.url) as (page, _):
+        page.goto("/solve/assign")
+        page.locator("input[type=file]").set_input_files(workbook)
+        page.get_by_role("button", name="Find the best assignment").click()
+        solved(page)
+        first = page.url.rsplit("/", 1)[1]
+        pairs = httpx.get(f"{service.url}/v1/jobs/{first}/result").json()["assignment"]
+        page.get_by_role("button", name="not this: Ann").click()
+        page.get_by_role("button", name="Run again without these").click()
+        page.wait_for_url(lambda url: not url.endswith(first))
+        solved(page)
+        second = httpx.get(f"{service.url}/v1/jobs/{page.url.rsplit('/', 1)[1]}/result").json()
+    costs = np.array(MINUTES, dtype=float)
+    costs[0, pairs[0]] = np.inf
+    assert second["assignment"][0] != pairs[0]
+    assert second["objective"] == costs[linear_sum_assignment(costs)].sum()
+
+
+def test_what_is_impossible_is_an_answer_with_names(browser: Any, service: Service, tmp_path: Path) -> None:
+    path = tmp_path / "nurses.csv"
+    path.write_text("nurse,Early,Late,Night\nAda,1,,\nBen,2,,\nCy,3,4,5\n")
+    with opened(browser, service.url) as (page, _):
+        page.goto("/solve/assign")
+        page.locator("input[type=file]").set_input_files(path)
+        page.get_by_role("button", name="Find the best assignment").click()
+        solved(page)
+        assert page.inner_text("h1") == "No answer exists"
+        assert "2 rows share 1 column: Ada, Ben." in page.inner_text(".lede")
+        assert page.get_by_role("rowheader").all_inner_texts() == ["Ada", "Ben"]

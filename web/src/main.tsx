@@ -27,13 +27,31 @@ function App() {
   useEffect(() => {
     document.title = `${name || "Nothing here"} · Allot`;
     if (!found || loaded.has(name)) return;
-    found[1]().then((module) => (loaded.set(name, module.default), drawn(name)), (error) => setWrong(String(error)));
+    found[1]().then(
+      (module) => (loaded.set(name, module.default), drawn(name)),
+      (error) => setWrong(String(error)),
+    );
   }, [name]);
   const Shown = loaded.get(name);
   const id = found?.[0].exec(path.value)?.[1] ?? "";
   return (
     <Shell>
-      {!found && <><h1>There is nothing here</h1><p class="lede">The address may be mistyped. <a class="link" href="/solve">Begin with a problem</a>, or look at <a class="link" href="/jobs">your jobs</a>.</p></>}
+      {!found && (
+        <>
+          <h1>There is nothing here</h1>
+          <p class="lede">
+            The address may be mistyped.{" "}
+            <a class="link" href="/solve">
+              Begin with a problem
+            </a>
+            , or look at{" "}
+            <a class="link" href="/jobs">
+              your jobs
+            </a>
+            .
+          </p>
+        </>
+      )}
       {wrong && <Notice kind="bad">This page could not be loaded: {wrong}</Notice>}
       {found && !wrong && (Shown ? <Shown key={name + (name === "Job" ? id : "")} id={id} /> : <Bones />)}
     </Shell>

@@ -11,7 +11,9 @@ export function number(value: number, digits = 4): string {
   if (Number.isInteger(value) && size < 1e12) return whole.format(value).replace("-", "−");
   if (size !== 0 && (size < 1e-4 || size >= 1e12)) return value.toExponential(2).replace("-", "−");
   const behind = Math.max(0, digits - Math.floor(Math.log10(size || 1)) - 1);
-  return new Intl.NumberFormat("en-GB", { maximumFractionDigits: Math.min(behind, 12) }).format(value).replace("-", "−");
+  return new Intl.NumberFormat("en-GB", { maximumFractionDigits: Math.min(behind, 12) })
+    .format(value)
+    .replace("-", "−");
 }
 
 /** A floor is never said to be higher than it is. */
@@ -71,12 +73,16 @@ export function doneWords(result: Result): string {
   const { bound, facts } = result.certificate;
   if (result.termination === "infeasible") return "Impossible; proved.";
   const percent = gapPercent(objective, bound);
-  const before = { time_limit: "Stopped at your limit; the best so far is kept. ", stopped: "Stopped by you; the best so far is kept. " }[
-    result.termination
-  ] ?? "";
+  const before =
+    {
+      time_limit: "Stopped at your limit; the best so far is kept. ",
+      stopped: "Stopped by you; the best so far is kept. ",
+    }[result.termination] ?? "";
   if (result.termination === "optimal") {
     if (percent === 0 && !facts?.exhausted) return "The best possible; proved.";
-    return percent !== null && percent < 1e-7 ? "The best possible; proved, up to rounding." : "The best possible; all others ruled out.";
+    return percent !== null && percent < 1e-7
+      ? "The best possible; proved, up to rounding."
+      : "The best possible; all others ruled out.";
   }
   if (percent === 0) return `${before}The best possible; proved.`;
   if (percent !== null && percent <= 100) return `${before}Within ${percentUp(percent)}% of the best possible; proved.`;
@@ -96,13 +102,14 @@ export function listWords(job: Job, objective: number | null, bound: number | nu
   const percent = gapPercent(objective, bound);
   if (job.state === "running") return percent === null ? "no proof yet" : `within ${percentUp(percent)}% so far`;
   if (job.termination === "optimal" || percent === 0) return "the best possible; proved";
-  if (percent === null || percent > 100) return bound == null ? "no proof of how good" : `not beyond ${number(bound)}; proved`;
+  if (percent === null || percent > 100)
+    return bound == null ? "no proof of how good" : `not beyond ${number(bound)}; proved`;
   return `within ${percentUp(percent)}%; proved`;
 }
 
 /** Seconds as people say them. */
 export function seconds(value: number): string {
-  if (value < 0.001) return "under 1 ms";
+  if (value < 0.001) return "< 1 ms";
   if (value < 0.0995) return `${Math.round(value * 1000)} ms`;
   if (value < 9.95) return `${Number(value.toPrecision(2))} s`;
   if (value < 59.5) return `${Math.round(value)} s`;
@@ -137,11 +144,15 @@ export const plural = (count: number, word: string): string => {
 
 /** "Layout, 30 departments": what a job is about, from its inputs alone. */
 export function sizeWords(job: Job): string {
-  const shapes = Object.values(job.input_digests).map((input) => ("csr" in input ? input.csr.shape : (input.shape ?? [])));
+  const shapes = Object.values(job.input_digests).map((input) =>
+    "csr" in input ? input.csr.shape : (input.shape ?? []),
+  );
   const kind = PROBLEMS[job.solver]?.tab ?? job.solver;
   if (job.solver === "qap") return `${kind}, ${plural(shapes[0]?.[0] ?? 0, "place")}`;
-  const x = job.input_digests.x, y = job.input_digests.y;
-  if (x && y && "blob" in x && "blob" in y) return `${kind}, ${whole.format(x.shape?.[0] ?? 0)} × ${whole.format(y.shape?.[0] ?? 0)}`;
+  const x = job.input_digests.x,
+    y = job.input_digests.y;
+  if (x && y && "blob" in x && "blob" in y)
+    return `${kind}, ${whole.format(x.shape?.[0] ?? 0)} × ${whole.format(y.shape?.[0] ?? 0)}`;
   const matrix = shapes.find((shape) => shape.length >= 2) ?? [];
   return `${kind}, ${matrix.map((extent) => whole.format(extent)).join(" × ")}`;
 }

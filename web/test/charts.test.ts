@@ -17,11 +17,24 @@ const moments: Moment[] = [
 
 test("a series holds its changes alone", () => {
   expect(steps(moments, "objective").map((step) => step.value)).toEqual([100, 80, 75]);
-  expect(steps(moments, "bound")).toEqual([{ at: 0.1, value: 40 }, { at: 1, value: 70 }]);
+  expect(steps(moments, "bound")).toEqual([
+    { at: 0.1, value: 40 },
+    { at: 1, value: 70 },
+  ]);
 });
 
 test("a staircase has steps and no slopes", () => {
-  expect(staircase([{ at: 1, value: 5 }, { at: 3, value: 2 }], 9, same, same)).toBe("M1 5H3V2H9");
+  expect(
+    staircase(
+      [
+        { at: 1, value: 5 },
+        { at: 3, value: 2 },
+      ],
+      9,
+      same,
+      same,
+    ),
+  ).toBe("M1 5H3V2H9");
   expect(staircase([], 9, same, same)).toBe("");
 });
 
@@ -38,7 +51,16 @@ test("the picture keeps both series inside its box", () => {
 });
 
 test("a floor that is far below is drawn at the edge and not to scale", () => {
-  const shape = curve([{ at: 0.1, objective: 100, bound: -1e9 }, { at: 1, objective: 99, bound: -1e9 }], 1, 1, { width: 10, height: 100 }, { log: true, today: null });
+  const shape = curve(
+    [
+      { at: 0.1, objective: 100, bound: -1e9 },
+      { at: 1, objective: 99, bound: -1e9 },
+    ],
+    1,
+    1,
+    { width: 10, height: 100 },
+    { log: true, today: null },
+  );
   expect(shape.y(-1e9)).toBe(100);
   expect(Math.abs(shape.y(100) - shape.y(99))).toBeGreaterThan(5);
 });
@@ -50,7 +72,12 @@ test("scales and ticks", () => {
   expect(ticks(3, 3)).toEqual([3]);
   expect(decades(0.001, 60)).toEqual([0.001, 0.01, 0.1, 1, 10]);
   expect([0.001, 0.1, 10, 120].map(timeTick)).toEqual(["1 ms", "0.1 s", "10 s", "2 min"]);
-  for (const [low, high] of [[232.1, 233.3], [0.0825, 0.0905], [1e5, 9e5], [99.97, 100.02]]) {
+  for (const [low, high] of [
+    [232.1, 233.3],
+    [0.0825, 0.0905],
+    [1e5, 9e5],
+    [99.97, 100.02],
+  ]) {
     const labels = tickLabels(ticks(low!, high!, 4), 1);
     expect(new Set(labels).size).toBe(labels.length);
   }
@@ -65,7 +92,14 @@ test("a proof bar reaches its end only with the best", () => {
 });
 
 test("strips share one line", () => {
-  const { shapes } = strips([{ floor: 50, found: 60 }, { floor: null, found: 70 }], 100, 472);
+  const { shapes } = strips(
+    [
+      { floor: 50, found: 60 },
+      { floor: null, found: 70 },
+    ],
+    100,
+    472,
+  );
   expect(shapes[0]!.floor!).toBeLessThan(shapes[0]!.found);
   expect(shapes[1]!.floor).toBeNull();
   expect(shapes[0]!.today).toBe(shapes[1]!.today);
@@ -82,7 +116,15 @@ test("levels of a heat map", () => {
 });
 
 test("a floor keeps its proportions", () => {
-  const plan = layOut([[0, 0, 10, 5], [10, 0, 30, 5], [0, 10, 40, 5]], 400, 1000);
+  const plan = layOut(
+    [
+      [0, 0, 10, 5],
+      [10, 0, 30, 5],
+      [0, 10, 40, 5],
+    ],
+    400,
+    1000,
+  );
   expect(plan.width).toBe(400);
   expect(plan.height).toBe(150);
   expect(plan.rooms[1]).toEqual({ x: 100, y: 0, w: 300, h: 50 });
@@ -91,7 +133,15 @@ test("a floor keeps its proportions", () => {
 });
 
 test("a turned plan is the same plan", () => {
-  const plan = layOut([[0, 0, 10, 5], [10, 0, 30, 5], [0, 10, 40, 5]], 400, 1000);
+  const plan = layOut(
+    [
+      [0, 0, 10, 5],
+      [10, 0, 30, 5],
+      [0, 10, 40, 5],
+    ],
+    400,
+    1000,
+  );
   const twice = turned(turned(plan));
   expect([twice.width, twice.height]).toEqual([plan.width, plan.height]);
   expect(turned(plan).rooms[1]).toEqual({ x: 100, y: 100, w: 50, h: 300 });
@@ -104,12 +154,24 @@ test("tiles do not overlap, whatever the distances are", () => {
 });
 
 test("rooms without sizes do not overlap", () => {
-  const { rooms } = layOut([[0, 0], [1, 0], [0, 1], [2, 2]], 300, 300);
-  for (const [i, a] of rooms.entries()) for (const b of rooms.slice(0, i)) expect(a.x + a.w <= b.x || b.x + b.w <= a.x || a.y + a.h <= b.y || b.y + b.h <= a.y).toBe(true);
+  const { rooms } = layOut(
+    [
+      [0, 0],
+      [1, 0],
+      [0, 1],
+      [2, 2],
+    ],
+    300,
+    300,
+  );
+  for (const [i, a] of rooms.entries())
+    for (const b of rooms.slice(0, i))
+      expect(a.x + a.w <= b.x || b.x + b.w <= a.x || a.y + a.h <= b.y || b.y + b.h <= a.y).toBe(true);
 });
 
 test("what a layout costs, added up in two ways", () => {
-  const flow = [0, 3, 1, 2, 0, 0, 5, 4, 0], distance = [0, 2, 7, 2, 0, 4, 7, 4, 0];
+  const flow = [0, 3, 1, 2, 0, 0, 5, 4, 0],
+    distance = [0, 2, 7, 2, 0, 4, 7, 4, 0];
   expect(walked(flow, distance, [2, 0, 1])).toBe(3 * 7 + 1 * 4 + 2 * 7 + 5 * 4 + 4 * 2);
   const parts = shares(flow, distance, [2, 0, 1]);
   expect(parts.reduce((sum, part) => sum + part.way, 0)).toBe(2 * walked(flow, distance, [2, 0, 1]));
@@ -123,24 +185,53 @@ test("who changed places", () => {
 });
 
 test("places are found again from their distances", () => {
-  const places = [[0, 0], [3, 0], [3, 4], [0, 4], [1, 1]];
+  const places = [
+    [0, 0],
+    [3, 0],
+    [3, 4],
+    [0, 4],
+    [1, 1],
+  ];
   const away = (list: number[][]) => list.flatMap((a) => list.map((b) => Math.hypot(a[0]! - b[0]!, a[1]! - b[1]!)));
   const found = fromDistances(away(places), 5);
   away(found).forEach((one, at) => expect(one).toBeCloseTo(away(places)[at]!, 4));
 });
 
 test("bows of opposite directions are the same line", () => {
-  expect(bow([0, 0], [10, 0]).split("Q")[1]!.split(" ").slice(0, 2)).toEqual(bow([10, 0], [0, 0]).split("Q")[1]!.split(" ").slice(0, 2));
+  expect(bow([0, 0], [10, 0]).split("Q")[1]!.split(" ").slice(0, 2)).toEqual(
+    bow([10, 0], [0, 0]).split("Q")[1]!.split(" ").slice(0, 2),
+  );
 });
 
 test("points fit into their box", () => {
-  const { one, other } = fit([[0, 0], [100, 0]], [[0, 50]], 200, 100, 10);
+  const { one, other } = fit(
+    [
+      [0, 0],
+      [100, 0],
+    ],
+    [[0, 50]],
+    200,
+    100,
+    10,
+  );
   for (const [x, y] of [...one, ...other]) {
     expect(x).toBeGreaterThanOrEqual(10 - 1e-9);
     expect(x).toBeLessThanOrEqual(190 + 1e-9);
     expect(y).toBeGreaterThanOrEqual(10 - 1e-9);
     expect(y).toBeLessThanOrEqual(90 + 1e-9);
   }
-  expect(longest([[0, 0], [9, 9]], [[0, 1], [0, 0]], [0, 1])).toBe(1);
+  expect(
+    longest(
+      [
+        [0, 0],
+        [9, 9],
+      ],
+      [
+        [0, 1],
+        [0, 0],
+      ],
+      [0, 1],
+    ),
+  ).toBe(1);
   expect(sortedRows([2, -1, 0])).toEqual([1, 2, 0]);
 });

@@ -5,7 +5,17 @@ import { inUnits, parts, toNumber, unitOf } from "../src/verify/exact";
 const dense = (cost: number[][], assignment: number[], prices: number[], more: Partial<Claim> = {}): Claim => {
   const values = Float64Array.from(cost.flat());
   const [rows, columns] = [cost.length, cost[0]!.length];
-  return { rows, columns, values, entries: denseEntries(values, rows, columns), assignment, prices, maximize: false, reject: null, ...more };
+  return {
+    rows,
+    columns,
+    values,
+    entries: denseEntries(values, rows, columns),
+    assignment,
+    prices,
+    maximize: false,
+    reject: null,
+    ...more,
+  };
 };
 
 test("a double is a whole number times a power of two", () => {
@@ -24,7 +34,11 @@ test("sums in units are exact where doubles are not", () => {
 });
 
 describe("an assignment", () => {
-  const cost = [[4, 1, 3], [2, 0, 5], [3, 2, 2]];
+  const cost = [
+    [4, 1, 3],
+    [2, 0, 5],
+    [3, 2, 2],
+  ];
   test("with prices that prove it is the best", () => {
     const verdict = verifyAssignment(dense(cost, [1, 0, 2], [2, 0, 1]));
     expect(verdict).toMatchObject({ holds: true, best: true, objective: 5, bound: 5 });
@@ -40,7 +54,18 @@ describe("an assignment", () => {
     expect(verifyAssignment(dense(cost, [1, -1, 2], [2, 0, 1])).holds).toBe(false);
   });
   test("that uses a forbidden pair does not hold", () => {
-    expect(verifyAssignment(dense([[Infinity, 1], [1, 5]], [0, 1], [0, 0])).holds).toBe(false);
+    expect(
+      verifyAssignment(
+        dense(
+          [
+            [Infinity, 1],
+            [1, 5],
+          ],
+          [0, 1],
+          [0, 0],
+        ),
+      ).holds,
+    ).toBe(false);
   });
   test("of fewer rows than columns: a price above zero must not help", () => {
     const verdict = verifyAssignment(dense([[1, 2, 9]], [0], [0, 0, 5]));
@@ -48,12 +73,31 @@ describe("an assignment", () => {
     expect(verdict.holds).toBe(true);
   });
   test("that is maximised, with rows that may stay free", () => {
-    const verdict = verifyAssignment(dense([[7, 4], [6, 3]], [0, -1], [1, 0], { maximize: true, reject: [0, 5] }));
+    const verdict = verifyAssignment(
+      dense(
+        [
+          [7, 4],
+          [6, 3],
+        ],
+        [0, -1],
+        [1, 0],
+        { maximize: true, reject: [0, 5] },
+      ),
+    );
     expect(verdict).toMatchObject({ holds: true, best: true, objective: 12, bound: 12 });
   });
   test("that is sparse", () => {
     const values = [7, 4, 6, 3, 5, 8];
-    const claim: Claim = { rows: 3, columns: 3, values, entries: sparseEntries([0, 2, 4, 6], [0, 1, 1, 2, 0, 2], values), assignment: [0, 1, 2], prices: [0, 0, 0], maximize: true, reject: null };
+    const claim: Claim = {
+      rows: 3,
+      columns: 3,
+      values,
+      entries: sparseEntries([0, 2, 4, 6], [0, 1, 1, 2, 0, 2], values),
+      assignment: [0, 1, 2],
+      prices: [0, 0, 0],
+      maximize: true,
+      reject: null,
+    };
     expect(verifyAssignment(claim)).toMatchObject({ holds: true, best: true, objective: 21, bound: 21 });
   });
 });
@@ -65,7 +109,10 @@ test("no prices whatever make a bound that a better answer breaks", () => {
     const cost = Array.from({ length: 3 }, () => Array.from({ length: 4 }, () => Math.round(random() * 1000) / 8));
     const prices = Array.from({ length: 4 }, () => random() * 40 - 20);
     let best = Infinity;
-    for (let a = 0; a < 4; a++) for (let b = 0; b < 4; b++) for (let c = 0; c < 4; c++) if (new Set([a, b, c]).size === 3) best = Math.min(best, cost[0]![a]! + cost[1]![b]! + cost[2]![c]!);
+    for (let a = 0; a < 4; a++)
+      for (let b = 0; b < 4; b++)
+        for (let c = 0; c < 4; c++)
+          if (new Set([a, b, c]).size === 3) best = Math.min(best, cost[0]![a]! + cost[1]![b]! + cost[2]![c]!);
     expect(verifyAssignment(dense(cost, [0, 1, 2], prices)).bound!).toBeLessThanOrEqual(best);
   }
 });

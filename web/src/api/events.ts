@@ -86,5 +86,11 @@ export function follow(path: string, listener: Listener, done: () => boolean): {
   }
 
   void loop();
-  return { stop: () => { stopped.abort(); wake?.(); }, now: () => wake?.() };
+  return {
+    stop: () => {
+      stopped.abort();
+      wake?.();
+    },
+    now: () => wake?.(),
+  };
 }

@@ -58,11 +58,17 @@ export async function get<T>(path: string, init: RequestInit = {}): Promise<T> {
 }
 
 export async function post<T>(path: string, body: unknown, headers: Record<string, string> = {}): Promise<T> {
-  const init = { method: "POST", headers: { "Content-Type": "application/json", ...headers }, body: JSON.stringify(body) };
+  const init = {
+    method: "POST",
+    headers: { "Content-Type": "application/json", ...headers },
+    body: JSON.stringify(body),
+  };
   return (await send(path, init)).json() as Promise<T>;
 }
 
 /** What to show a person of anything that was thrown. */
 export function words(error: unknown): string {
-  return error instanceof Refused || error instanceof Unreachable ? error.message : `Something broke here: ${String(error)}`;
+  return error instanceof Refused || error instanceof Unreachable
+    ? error.message
+    : `Something broke here: ${String(error)}`;
 }

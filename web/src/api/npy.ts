@@ -30,7 +30,10 @@ export function readNpy(buffer: ArrayBuffer): Matrix {
   const length = wide ? view.getUint32(8, true) : view.getUint16(8, true);
   const header = new TextDecoder("latin1").decode(new Uint8Array(buffer, begin, length));
   const kind = /'descr':\s*'([^']+)'/.exec(header)?.[1] ?? "";
-  const shape = (/'shape':\s*\(([^)]*)\)/.exec(header)?.[1] ?? "").split(",").filter((part) => part.trim()).map(Number);
+  const shape = (/'shape':\s*\(([^)]*)\)/.exec(header)?.[1] ?? "")
+    .split(",")
+    .filter((part) => part.trim())
+    .map(Number);
   const read = KINDS[kind];
   if (!read) throw new Error(`numbers of the type ${kind} are not read here`);
   const raw = read(buffer.slice(begin + length));

@@ -87,7 +87,14 @@ export interface Worker {
   state: string;
   heartbeat_age_s: number;
   host_bytes: number;
-  gpu: { uuid: string; name: string; bytes_total: number; bytes_free: number; count?: number; utilisation?: number } | null;
+  gpu: {
+    uuid: string;
+    name: string;
+    bytes_total: number;
+    bytes_free: number;
+    count?: number;
+    utilisation?: number;
+  } | null;
   broken: Record<string, string>;
 }
 

@@ -17,13 +17,21 @@ export interface StripShape {
 }
 
 /** Places of floor, found and today on one line that all strips of a table share. */
-export function strips(rows: { floor: number | null; found: number }[], today: number | null, width: number): { shapes: StripShape[]; low: number; high: number } {
+export function strips(
+  rows: { floor: number | null; found: number }[],
+  today: number | null,
+  width: number,
+): { shapes: StripShape[]; low: number; high: number } {
   const values = rows.flatMap((row) => [row.found, ...(row.floor == null ? [] : [row.floor])]);
   if (today != null) values.push(today);
   const [min, max] = [Math.min(...values), Math.max(...values)];
   const pad = 0.06 * (max - min || Math.abs(max) || 1);
   const [low, high] = [min - pad, max + pad];
   const x = linear([low, high], [0, width]);
-  const shapes = rows.map((row) => ({ floor: row.floor == null ? null : x(row.floor), found: x(row.found), today: today == null ? null : x(today) }));
+  const shapes = rows.map((row) => ({
+    floor: row.floor == null ? null : x(row.floor),
+    found: x(row.found),
+    today: today == null ? null : x(today),
+  }));
   return { shapes, low, high };
 }

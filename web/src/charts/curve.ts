@@ -52,7 +52,13 @@ export function staircase(series: Step[], end: number, x: Scale, y: Scale): stri
  *
  * A floor far below the answers would press them flat: it is then drawn at the bottom edge, where it enters.
  */
-export function curve(moments: Moment[], now: number, end: number, box: { width: number; height: number }, options: { log: boolean; today: number | null }): CurveShape {
+export function curve(
+  moments: Moment[],
+  now: number,
+  end: number,
+  box: { width: number; height: number },
+  options: { log: boolean; today: number | null },
+): CurveShape {
   const found = steps(moments, "objective");
   const floor = steps(moments, "bound");
   const values = [...found.map((step) => step.value), ...(options.today == null ? [] : [options.today])];
@@ -90,10 +96,12 @@ export function curve(moments: Moment[], now: number, end: number, box: { width:
 function band(found: Step[], floor: Step[], end: number, x: Scale, y: Scale): string {
   if (!found.length || !floor.length) return "";
   const begin = Math.max(found[0]!.at, floor[0]!.at);
-  const over = from(found, begin), under = from(floor, begin);
+  const over = from(found, begin),
+    under = from(floor, begin);
   const forth = staircase(over, end, x, y);
   let back = "";
-  for (let i = under.length - 1; i >= 0; i--) back += `${i === under.length - 1 ? "L" : "H"}${round(x(i === under.length - 1 ? end : under[i + 1]!.at))}${i === under.length - 1 ? " " : "V"}${round(y(under[i]!.value))}`;
+  for (let i = under.length - 1; i >= 0; i--)
+    back += `${i === under.length - 1 ? "L" : "H"}${round(x(i === under.length - 1 ? end : under[i + 1]!.at))}${i === under.length - 1 ? " " : "V"}${round(y(under[i]!.value))}`;
   return `${forth}${back}H${round(x(begin))}Z`;
 }
 

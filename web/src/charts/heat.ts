@@ -7,7 +7,8 @@ export const NONE = -2;
 /** -2: nothing there, -1: zero, else 0 to 15. Counts are shown by their square roots, or one large one hides the rest. */
 export function levels(values: (number | null)[], counts: boolean): Int8Array {
   const finite = values.filter((value): value is number => value !== null && Number.isFinite(value));
-  let low = Infinity, high = -Infinity;
+  let low = Infinity,
+    high = -Infinity;
   const nothing = counts ? threshold(finite) : 0;
   for (const value of finite) {
     if (counts && value <= nothing && value >= 0) continue;

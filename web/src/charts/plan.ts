@@ -19,20 +19,41 @@ export interface Plan {
 export function layOut(positions: number[][], width: number, most: number): Plan {
   const sized = positions.every((row) => row.length >= 4);
   const side = sized ? 0 : nearest(positions) * 0.82 || 1;
-  const boxes = positions.map(([x = 0, y = 0, w = side, h = side]) => (sized ? { x, y, w, h } : { x: x - side / 2, y: y - side / 2, w: side, h: side }));
-  const left = Math.min(...boxes.map((box) => box.x)), top = Math.min(...boxes.map((box) => box.y));
-  const right = Math.max(...boxes.map((box) => box.x + box.w)), bottom = Math.max(...boxes.map((box) => box.y + box.h));
+  const boxes = positions.map(([x = 0, y = 0, w = side, h = side]) =>
+    sized ? { x, y, w, h } : { x: x - side / 2, y: y - side / 2, w: side, h: side },
+  );
+  const left = Math.min(...boxes.map((box) => box.x)),
+    top = Math.min(...boxes.map((box) => box.y));
+  const right = Math.max(...boxes.map((box) => box.x + box.w)),
+    bottom = Math.max(...boxes.map((box) => box.y + box.h));
   const scale = Math.min(width / (right - left || 1), most / (bottom - top || 1));
-  const rooms = boxes.map((box) => ({ x: (box.x - left) * scale, y: (box.y - top) * scale, w: box.w * scale, h: box.h * scale }));
-  const doors = rooms.map((room) => [room.x + room.w / 2, room.y + room.h / 2 + (sized ? side_(room, rooms) * room.h * 0.3 : 0)] as [number, number]);
+  const rooms = boxes.map((box) => ({
+    x: (box.x - left) * scale,
+    y: (box.y - top) * scale,
+    w: box.w * scale,
+    h: box.h * scale,
+  }));
+  const doors = rooms.map(
+    (room) =>
+      [room.x + room.w / 2, room.y + room.h / 2 + (sized ? side_(room, rooms) * room.h * 0.3 : 0)] as [number, number],
+  );
   return { rooms, width: (right - left) * scale, height: (bottom - top) * scale, doors };
 }
 
 /** +1 where the ground below a room is open, -1 above, 0 where neither or both. */
 function side_(room: Room, rooms: Room[]): number {
-  const open = (y: number) => !rooms.some((other) => other !== room && room.x + room.w / 2 > other.x && room.x + room.w / 2 < other.x + other.w && y > other.y && y < other.y + other.h);
+  const open = (y: number) =>
+    !rooms.some(
+      (other) =>
+        other !== room &&
+        room.x + room.w / 2 > other.x &&
+        room.x + room.w / 2 < other.x + other.w &&
+        y > other.y &&
+        y < other.y + other.h,
+    );
   const inside = (y: number) => rooms.some((other) => other.y < y) && rooms.some((other) => other.y + other.h > y);
-  const below = room.y + room.h + 2, above = room.y - 2;
+  const below = room.y + room.h + 2,
+    above = room.y - 2;
   const [down, up] = [open(below) && inside(below), open(above) && inside(above)];
   return down === up ? 0 : down ? 1 : -1;
 }
@@ -76,7 +97,8 @@ export function bow([x0, y0]: [number, number], [x1, y1]: [number, number], bend
   return `M${show(x0)} ${show(y0)}Q${show(mx)} ${show(my)} ${show(x1)} ${show(y1)}`;
 }
 
-export const strokeWidth = (count: number, most: number, widest = 10): number => Math.max(0.6, (widest * count) / (most || 1));
+export const strokeWidth = (count: number, most: number, widest = 10): number =>
+  Math.max(0.6, (widest * count) / (most || 1));
 
 /** The same plan turned a quarter, for a screen that is higher than wide. */
 export function turned(plan: Plan): Plan {
@@ -110,11 +132,15 @@ export function fromDistances(distance: ArrayLike<number>, n: number): number[][
     const [i, j] = [Math.floor(at / n), at % n];
     return (((distance[i * n + j] ?? 0) + (distance[j * n + i] ?? 0)) / 2) ** 2;
   });
-  const means = Array.from({ length: n }, (_, i) => square.subarray(i * n, (i + 1) * n).reduce((sum, one) => sum + one, 0) / n);
+  const means = Array.from(
+    { length: n },
+    (_, i) => square.subarray(i * n, (i + 1) * n).reduce((sum, one) => sum + one, 0) / n,
+  );
   const all = means.reduce((sum, one) => sum + one, 0) / n;
   const gram = square.map((one, at) => -0.5 * (one - means[Math.floor(at / n)]! - means[at % n]! + all));
   const first = leading(gram, n);
-  for (let at = 0; at < n * n; at++) gram[at]! -= first.value * first.vector[Math.floor(at / n)]! * first.vector[at % n]!;
+  for (let at = 0; at < n * n; at++)
+    gram[at]! -= first.value * first.vector[Math.floor(at / n)]! * first.vector[at % n]!;
   const second = leading(gram, n);
   const [a, b] = [Math.sqrt(Math.max(0, first.value)), Math.sqrt(Math.max(0, second.value))];
   return first.vector.map((one, i) => [one * a, second.vector[i]! * b]);
@@ -138,15 +164,21 @@ function leading(matrix: Float64Array, n: number): { value: number; vector: numb
 export function walked(flow: ArrayLike<number>, distance: ArrayLike<number>, permutation: number[]): number {
   const n = permutation.length;
   let sum = 0;
-  for (let i = 0; i < n; i++) for (let j = 0; j < n; j++) sum += flow[i * n + j]! * distance[permutation[i]! * n + permutation[j]!]!;
+  for (let i = 0; i < n; i++)
+    for (let j = 0; j < n; j++) sum += flow[i * n + j]! * distance[permutation[i]! * n + permutation[j]!]!;
   return sum;
 }
 
 /** What goes to and from each facility: trips, and trips times distance. */
-export function shares(flow: ArrayLike<number>, distance: ArrayLike<number>, permutation: number[]): { trips: number; way: number }[] {
+export function shares(
+  flow: ArrayLike<number>,
+  distance: ArrayLike<number>,
+  permutation: number[],
+): { trips: number; way: number }[] {
   const n = permutation.length;
   return permutation.map((place, i) => {
-    let trips = 0, way = 0;
+    let trips = 0,
+      way = 0;
     for (let j = 0; j < n; j++) {
       const [out, back] = [flow[i * n + j]!, flow[j * n + i]!];
       trips += out + back;

@@ -3,13 +3,27 @@
 export type Place = [number, number];
 
 /** Both sets scaled by the same factor into width x height, y upwards as on a map. */
-export function fit(one: number[][], other: number[][], width: number, height: number, margin = 10): { one: Place[]; other: Place[] } {
+export function fit(
+  one: number[][],
+  other: number[][],
+  width: number,
+  height: number,
+  margin = 10,
+): { one: Place[]; other: Place[] } {
   const all = [...one, ...other];
-  const xs = all.map((row) => row[0] ?? 0), ys = all.map((row) => row[1] ?? 0);
-  const low = [min(xs), min(ys)] as const, high = [max(xs), max(ys)] as const;
-  const scale = Math.min((width - 2 * margin) / (high[0] - low[0] || 1), (height - 2 * margin) / (high[1] - low[1] || 1));
+  const xs = all.map((row) => row[0] ?? 0),
+    ys = all.map((row) => row[1] ?? 0);
+  const low = [min(xs), min(ys)] as const,
+    high = [max(xs), max(ys)] as const;
+  const scale = Math.min(
+    (width - 2 * margin) / (high[0] - low[0] || 1),
+    (height - 2 * margin) / (high[1] - low[1] || 1),
+  );
   const [dx, dy] = [(width - scale * (high[0] - low[0])) / 2, (height - scale * (high[1] - low[1])) / 2];
-  const place = (row: number[]): Place => [dx + ((row[0] ?? 0) - low[0]) * scale, height - dy - ((row[1] ?? 0) - low[1]) * scale];
+  const place = (row: number[]): Place => [
+    dx + ((row[0] ?? 0) - low[0]) * scale,
+    height - dy - ((row[1] ?? 0) - low[1]) * scale,
+  ];
   return { one: one.map(place), other: other.map(place) };
 }
 

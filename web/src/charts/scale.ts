@@ -19,14 +19,21 @@ export function ticks(low: number, high: number, count = 4): number[] {
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 2.5, 5, 10].map((one) => one * power).find((one) => one >= raw)!;
   const found: number[] = [];
-  for (let k = Math.ceil(low / step); k * step <= high * (1 + 1e-12); k++) found.push(Number((k * step).toPrecision(12)));
+  for (let k = Math.ceil(low / step); k * step <= high * (1 + 1e-12); k++)
+    found.push(Number((k * step).toPrecision(12)));
   return found;
 }
 
 /** Labels that tell neighbouring ticks apart, with no more digits than that takes. */
 export function tickLabels(values: number[], factor: number): string[] {
   const step = values.length > 1 ? Math.abs(values[1]! - values[0]!) * factor : 0;
-  const behind = step > 0 ? Math.max(0, -Math.floor(Math.log10(step) + 1e-9) + (/^[25]?5/.test(step.toPrecision(2).replace(/[0.]/g, "")) ? 1 : 0)) : 2;
+  const behind =
+    step > 0
+      ? Math.max(
+          0,
+          -Math.floor(Math.log10(step) + 1e-9) + (/^[25]?5/.test(step.toPrecision(2).replace(/[0.]/g, "")) ? 1 : 0),
+        )
+      : 2;
   if (values.some((value) => Math.abs(value * factor) >= 1e6)) {
     const short = new Intl.NumberFormat("en-GB", { notation: "compact", maximumSignificantDigits: 5 });
     return values.map((value) => short.format(value * factor).replace("-", "−"));
@@ -38,7 +45,8 @@ export function tickLabels(values: number[], factor: number): string[] {
 /** 1 ms, 10 ms, ... up to the end. */
 export function decades(low: number, high: number): number[] {
   const found: number[] = [];
-  for (let power = Math.ceil(Math.log10(low) - 1e-9); 10 ** power <= high * 1.0001; power++) found.push(Number((10 ** power).toPrecision(3)));
+  for (let power = Math.ceil(Math.log10(low) - 1e-9); 10 ** power <= high * 1.0001; power++)
+    found.push(Number((10 ** power).toPrecision(3)));
   return found;
 }
 

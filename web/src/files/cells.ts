@@ -19,9 +19,15 @@ export function csv(table: Table): string {
 }
 
 const escaped = (text: string): string =>
-  text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "").replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;");
+  text
+    .replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f]/g, "")
+    .replaceAll("&", "&amp;")
+    .replaceAll("<", "&lt;")
+    .replaceAll(">", "&gt;")
+    .replaceAll('"', "&quot;");
 
-const column = (at: number): string => (at < 26 ? "" : column(Math.floor(at / 26) - 1)) + String.fromCharCode(65 + (at % 26));
+const column = (at: number): string =>
+  (at < 26 ? "" : column(Math.floor(at / 26) - 1)) + String.fromCharCode(65 + (at % 26));
 
 const HEAD = '<?xml version="1.0" encoding="UTF-8" standalone="yes"?>\n';
 const MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
@@ -43,13 +49,30 @@ function sheetXml(table: Table): string {
 
 /** A workbook that Excel, LibreOffice and openpyxl read: the fewest parts that make one. */
 export function xlsx(sheets: [string, Table][]): Uint8Array<ArrayBuffer> {
-  const types = sheets.map((_, at) => `<Override PartName="/xl/worksheets/sheet${at + 1}.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>`);
-  const names = sheets.map(([name], at) => `<sheet name="${escaped(name.replace(/[[\]:*?/\\]/g, " ").slice(0, 31))}" sheetId="${at + 1}" r:id="r${at + 1}"/>`);
-  const links = sheets.map((_, at) => `<Relationship Id="r${at + 1}" Type="${OFFICE}/worksheet" Target="worksheets/sheet${at + 1}.xml"/>`);
+  const types = sheets.map(
+    (_, at) =>
+      `<Override PartName="/xl/worksheets/sheet${at + 1}.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.worksheet+xml"/>`,
+  );
+  const names = sheets.map(
+    ([name], at) =>
+      `<sheet name="${escaped(name.replace(/[[\]:*?/\\]/g, " ").slice(0, 31))}" sheetId="${at + 1}" r:id="r${at + 1}"/>`,
+  );
+  const links = sheets.map(
+    (_, at) => `<Relationship Id="r${at + 1}" Type="${OFFICE}/worksheet" Target="worksheets/sheet${at + 1}.xml"/>`,
+  );
   return zip([
-    ["[Content_Types].xml", `${HEAD}<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/><Override PartName="/xl/workbook.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/>${types.join("")}</Types>`],
-    ["_rels/.rels", `${HEAD}<Relationships xmlns="${RELS}"><Relationship Id="r1" Type="${OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>`],
-    ["xl/workbook.xml", `${HEAD}<workbook xmlns="${MAIN}" xmlns:r="${OFFICE}"><sheets>${names.join("")}</sheets></workbook>`],
+    [
+      "[Content_Types].xml",
+      `${HEAD}<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="application/xml"/><Override PartName="/xl/workbook.xml" ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/>${types.join("")}</Types>`,
+    ],
+    [
+      "_rels/.rels",
+      `${HEAD}<Relationships xmlns="${RELS}"><Relationship Id="r1" Type="${OFFICE}/officeDocument" Target="xl/workbook.xml"/></Relationships>`,
+    ],
+    [
+      "xl/workbook.xml",
+      `${HEAD}<workbook xmlns="${MAIN}" xmlns:r="${OFFICE}"><sheets>${names.join("")}</sheets></workbook>`,
+    ],
     ["xl/_rels/workbook.xml.rels", `${HEAD}<Relationships xmlns="${RELS}">${links.join("")}</Relationships>`],
     ...sheets.map(([, table], at): [string, string] => [`xl/worksheets/sheet${at + 1}.xml`, sheetXml(table)]),
   ]);
@@ -70,7 +93,8 @@ export function crc32(bytes: Uint8Array): number {
 /** A zip whose members are stored as they are. */
 export function zip(members: [string, string][]): Uint8Array<ArrayBuffer> {
   const encoder = new TextEncoder();
-  const parts: Uint8Array[] = [], index: Uint8Array[] = [];
+  const parts: Uint8Array[] = [],
+    index: Uint8Array[] = [];
   let at = 0;
   for (const [name, text] of members) {
     const [title, body] = [encoder.encode(name), encoder.encode(text)];
@@ -82,7 +106,11 @@ export function zip(members: [string, string][]): Uint8Array<ArrayBuffer> {
   }
   const size = index.reduce((sum, part) => sum + part.length, 0);
   const end = new DataView(new ArrayBuffer(22));
-  [[0, 0x06054b50], [12, size], [16, at]].forEach(([place, value]) => end.setUint32(place!, value!, true));
+  [
+    [0, 0x06054b50],
+    [12, size],
+    [16, at],
+  ].forEach(([place, value]) => end.setUint32(place!, value!, true));
   [8, 10].forEach((place) => end.setUint16(place, members.length, true));
   return joined([...parts, ...index, new Uint8Array(end.buffer)]);
 }

@@ -18,7 +18,21 @@ export async function saveFrom(path: string, accept: string, name: string): Prom
   save(await answer.blob(), name, accept);
 }
 
-const SHOWN = ["fill", "stroke", "stroke-width", "stroke-opacity", "stroke-dasharray", "stroke-linecap", "stroke-linejoin", "opacity", "font-family", "font-size", "font-weight", "text-anchor", "paint-order"];
+const SHOWN = [
+  "fill",
+  "stroke",
+  "stroke-width",
+  "stroke-opacity",
+  "stroke-dasharray",
+  "stroke-linecap",
+  "stroke-linejoin",
+  "opacity",
+  "font-family",
+  "font-size",
+  "font-weight",
+  "text-anchor",
+  "paint-order",
+];
 
 /** The picture as a document of its own: what the style sheet says of each mark is written on the mark. */
 export function svgText(picture: SVGSVGElement): string {
@@ -34,7 +48,14 @@ export function svgText(picture: SVGSVGElement): string {
   copy.setAttribute("width", String(box.width));
   copy.setAttribute("height", String(box.height));
   const ground = document.createElementNS("http://www.w3.org/2000/svg", "rect");
-  for (const [name, value] of Object.entries({ x: box.x, y: box.y, width: box.width, height: box.height, fill: getComputedStyle(document.body).backgroundColor })) ground.setAttribute(name, String(value));
+  for (const [name, value] of Object.entries({
+    x: box.x,
+    y: box.y,
+    width: box.width,
+    height: box.height,
+    fill: getComputedStyle(document.body).backgroundColor,
+  }))
+    ground.setAttribute(name, String(value));
   copy.prepend(ground);
   return new XMLSerializer().serializeToString(copy);
 }
@@ -53,5 +74,7 @@ export async function png(picture: SVGSVGElement | HTMLCanvasElement): Promise<B
     canvas.getContext("2d")!.drawImage(image, 0, 0, canvas.width, canvas.height);
     URL.revokeObjectURL(image.src);
   }
-  return new Promise((resolve, reject) => canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("no picture came"))), "image/png"));
+  return new Promise((resolve, reject) =>
+    canvas.toBlob((blob) => (blob ? resolve(blob) : reject(new Error("no picture came"))), "image/png"),
+  );
 }

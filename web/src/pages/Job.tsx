@@ -1,21 +1,19 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { forgetNote, keepNote } from "../api/notes";
-import { get, post, send, words } from "../api/http";
-import type { Job as JobRecord, Solver } from "../api/types";
-import { csv, xlsx } from "../files/cells";
-import { png, save, saveFrom, svgText } from "../files/save";
+import { post, send, words } from "../api/http";
+import type { Job as JobRecord } from "../api/types";
 import { Bones, Notice } from "../parts/forms";
 import { Icon } from "../parts/Icon";
-import { Rows } from "../parts/Rows";
 import { useKeys } from "../shell/keys";
 import { go } from "../shell/router";
-import { clock, plural, seconds, sizeWords } from "../words";
+import { clock, seconds, sizeWords } from "../words";
 import { CertificateLines } from "./job/Certificate";
 import { type Live, useLive } from "./job/live";
-import { PICTURE, Picture, present } from "./job/Picture";
+import { Picture } from "./job/Picture";
 import { Improvements, Phases, Proof } from "./job/Proof";
-import { tableOf } from "./job/table";
-import { tell, type Told } from "./job/told";
+import { tell } from "./job/told";
+import { Answer } from "./job/Answer";
+import { runAgain } from "./job/again";
 
 export default function Job({ id }: { id: string }) {
   const live = useLive(id);
@@ -24,10 +22,12 @@ export default function Job({ id }: { id: string }) {
   const over = job !== null && !["queued", "running"].includes(job.state);
   const [wrong, setWrong] = useState("");
   const [fixed, setFixed] = useState<Set<number> | null>(null);
+  const [excluded, setExcluded] = useState(new Set<string>());
   const stays = fixed ?? new Set(Object.keys((job?.options.fixed as object) ?? {}).map(Number));
   useEffect(() => {
     if (!job?.started_at) return setNow(0);
-    const begun = Date.parse(job.started_at), end = job.ended_at ? Date.parse(job.ended_at) : null;
+    const begun = Date.parse(job.started_at),
+      end = job.ended_at ? Date.parse(job.ended_at) : null;
     const tick = () => setNow(((end ?? Date.now()) - begun) / 1000);
     tick();
     if (end) return;
@@ -37,7 +37,18 @@ export default function Job({ id }: { id: string }) {
   const stop = () => void post(`/v1/jobs/${id}/cancel`, {}).catch((error) => setWrong(words(error)));
   useKeys({ ".": () => !over && stop() }, [over]);
   if (live.expired) return <Expired id={id} />;
-  if (live.wrong) return <><h1>This job cannot be shown</h1><p class="lede">{live.wrong}</p><p><a class="link" href="/jobs">To your jobs</a></p></>;
+  if (live.wrong)
+    return (
+      <>
+        <h1>This job cannot be shown</h1>
+        <p class="lede">{live.wrong}</p>
+        <p>
+          <a class="link" href="/jobs">
+            To your jobs
+          </a>
+        </p>
+      </>
+    );
   if (!job) return <Bones />;
   const told = tell(live);
   const toggle = (facility: number) => {
@@ -47,8 +58,14 @@ export default function Job({ id }: { id: string }) {
   };
   const rerun = async (warm: boolean) => {
     try {
-      const again = await runAgain(live, warm, fixed);
-      if (note) await keepNote(again.id, { ...note, title: warm ? `${note.title}, again` : note.title, fixed: undefined, saved: Date.now() });
+      const again = await runAgain(live, warm, { fixed, excluded });
+      if (note)
+        await keepNote(again.id, {
+          ...note,
+          title: warm ? `${note.title}, again` : note.title,
+          fixed: undefined,
+          saved: Date.now(),
+        });
       go(`/jobs/${again.id}`);
     } catch (error) {
       setWrong(words(error));
@@ -64,11 +81,37 @@ export default function Job({ id }: { id: string }) {
           <Spoken text={`${told.headline}. ${told.lede}`} over={over} />
         </div>
         <div class="acts no-print">
-          {(job.started_at || over) && <p class={live.lostUntil ? "clock lost" : "clock"}><b>{over ? seconds(took(job)) : clock(now)}</b>{over ? "in all" : job.time_limit_s ? `of ${clock(job.time_limit_s)}` : ""}</p>}
-          {!over && <button class="btn go" type="button" onClick={stop}><Icon name="stop" />{job.state === "queued" ? "Cancel" : "Stop and keep best"}</button>}
-          {over && <button class="btn go" type="button" onClick={() => void rerun(job.state === "succeeded")}>{fixed ? "Run again with these fixed" : job.state === "succeeded" ? "Run again from here" : "Run again"}</button>}
-          {!over && fixed && <button class="btn" type="button" onClick={() => void rerun(false)}>Run with these fixed</button>}
-          <button class="btn" type="button" onClick={() => void rerun(false)}>Run a copy</button>
+          {(job.started_at || over) && (
+            <p class={live.lostUntil ? "clock lost" : "clock"}>
+              <b>{over ? seconds(took(job)) : clock(now)}</b>
+              {over ? "in all" : job.time_limit_s ? `of ${clock(job.time_limit_s)}` : ""}
+            </p>
+          )}
+          {!over && (
+            <button class="btn go" type="button" onClick={stop}>
+              <Icon name="stop" />
+              {job.state === "queued" ? "Cancel" : "Stop and keep best"}
+            </button>
+          )}
+          {over && (
+            <button class="btn go" type="button" onClick={() => void rerun(job.state === "succeeded")}>
+              {excluded.size
+                ? "Run again without these"
+                : fixed
+                  ? "Run again with these fixed"
+                  : job.state === "succeeded"
+                    ? "Run again from here"
+                    : "Run again"}
+            </button>
+          )}
+          {!over && fixed && (
+            <button class="btn" type="button" onClick={() => void rerun(false)}>
+              Run with these fixed
+            </button>
+          )}
+          <button class="btn" type="button" onClick={() => void rerun(false)}>
+            Run a copy
+          </button>
           {over && <Delete id={id} />}
         </div>
       </div>
@@ -79,7 +122,7 @@ export default function Job({ id }: { id: string }) {
         <div class="side">
           <div class="gap32">
             <Picture live={live} fixed={stays} toggle={toggle} />
-            {live.result && <Answer live={live} told={told} />}
+            {live.result && <Answer live={live} told={told} excluded={excluded} exclude={setExcluded} />}
           </div>
           <aside class="gap32">
             <Proof live={live} told={told} now={now} />
@@ -92,13 +135,36 @@ export default function Job({ id }: { id: string }) {
   );
 }
 
-const took = (job: JobRecord): number => (job.timings_ms.total ?? Object.values(job.timings_ms).reduce((sum, ms) => sum + ms, 0)) / 1000;
+const took = (job: JobRecord): number =>
+  (job.timings_ms.total ?? Object.values(job.timings_ms).reduce((sum, ms) => sum + ms, 0)) / 1000;
 
 function Crumb({ job, title }: { job: JobRecord; title: string }) {
-  const state = { queued: "Waiting", running: "Running", succeeded: job.termination === "infeasible" ? "Impossible" : job.termination === "stopped" ? "Stopped" : "Done", failed: "Failed", cancelled: "Cancelled" }[job.state];
+  const state = {
+    queued: "Waiting",
+    running: "Running",
+    succeeded: job.termination === "infeasible" ? "Impossible" : job.termination === "stopped" ? "Stopped" : "Done",
+    failed: "Failed",
+    cancelled: "Cancelled",
+  }[job.state];
   return (
     <p class="crumb">
-      <span class={`state ${job.state === "running" ? "run" : job.state === "failed" ? "bad" : ""}`}>{job.state === "running" ? <i class="dot live" /> : <Icon name={{ queued: "clock", failed: "warn", succeeded: job.termination === "infeasible" ? "bar" : "check", cancelled: "stop" }[job.state]} />}{state}</span>
+      <span class={`state ${job.state === "running" ? "run" : job.state === "failed" ? "bad" : ""}`}>
+        {job.state === "running" ? (
+          <i class="dot live" />
+        ) : (
+          <Icon
+            name={
+              {
+                queued: "clock",
+                failed: "warn",
+                succeeded: job.termination === "infeasible" ? "bar" : "check",
+                cancelled: "stop",
+              }[job.state]
+            }
+          />
+        )}
+        {state}
+      </span>
       {title && <span>{title}</span>}
       <span>{sizeWords(job)}</span>
       {job.ran_on && <span class="wide">{job.device === "gpu" ? "GPU" : job.ran_on}</span>}
@@ -115,7 +181,11 @@ function Spoken({ text, over }: { text: string; over: boolean }) {
     const timer = setInterval(() => setSaid(text), 10_000);
     return () => clearInterval(timer);
   }, [over, text]);
-  return <p class="away" aria-live="polite">{said}</p>;
+  return (
+    <p class="away" aria-live="polite">
+      {said}
+    </p>
+  );
 }
 
 function Lost({ live }: { live: Live }) {
@@ -125,78 +195,52 @@ function Lost({ live }: { live: Live }) {
     const timer = setInterval(() => setLeft(Math.max(0, Math.ceil((live.lostUntil! - performance.now()) / 1000))), 250);
     return () => clearInterval(timer);
   }, [live.lostUntil]);
-  return <Notice icon="line" action={<button class="btn small" type="button" onClick={live.again}>Try now</button>}><b class="strong">No connection since {since}.</b> The job goes on without you. Trying again in {left} s.</Notice>;
+  return (
+    <Notice
+      icon="line"
+      action={
+        <button class="btn small" type="button" onClick={live.again}>
+          Try now
+        </button>
+      }
+    >
+      <b class="strong">No connection since {since}.</b> The job goes on without you. Trying again in {left} s.
+    </Notice>
+  );
 }
 
 function Expired({ id }: { id: string }) {
-  return <><h1>This result has expired</h1><p class="lede">The service keeps a result for a limited time. The job’s record is <span class="mono">{id}</span>.</p><p><a class="btn go" href="/solve">Solve again</a></p></>;
+  return (
+    <>
+      <h1>This result has expired</h1>
+      <p class="lede">
+        The service keeps a result for a limited time. The job’s record is <span class="mono">{id}</span>.
+      </p>
+      <p>
+        <a class="btn go" href="/solve">
+          Solve again
+        </a>
+      </p>
+    </>
+  );
 }
 
 function Delete({ id }: { id: string }) {
   const [sure, setSure] = useState(false);
   const [wrong, setWrong] = useState("");
-  const remove = () => void send(`/v1/jobs/${id}`, { method: "DELETE" }).then(() => forgetNote(id)).then(() => go("/jobs"), (error) => setWrong(words(error)));
-  return <><button class="btn" type="button" onClick={() => (sure ? remove() : setSure(true))} onBlur={() => setSure(false)}>{sure ? "Delete for good" : "Delete"}</button>{wrong && <span role="alert">{wrong}</span>}</>;
-}
-
-/** The same problem as a new job; warm: it begins with this one's answer. */
-async function runAgain(live: Live, warm: boolean, fixed: Set<number> | null): Promise<JobRecord> {
-  const job = live.job!;
-  const { solvers } = await get<{ solvers: Solver[] }>("/v1/solvers");
-  const starts = new Set(Object.values(solvers.find((one) => one.name === job.solver)?.warm_start ?? {}));
-  const inputs = Object.fromEntries(Object.entries(job.input_digests).filter(([name]) => !warm || !starts.has(name)));
-  const options = { ...job.options };
-  const where = present(live);
-  if (fixed && where) options.fixed = Object.fromEntries([...fixed].map((facility) => [facility, where[facility]]));
-  if (fixed && !warm) for (const name of starts) delete inputs[name];
-  return post<JobRecord>("/v1/jobs", { solver: job.solver, inputs, options, time_limit_s: job.time_limit_s, ...(warm ? { warm_start: job.id } : {}) });
-}
-
-function Answer({ live, told }: { live: Live; told: Told }) {
-  const table = useMemo(() => tableOf(live), [live.result, live.inputs, live.note, live.sparse]);
-  const today = live.note?.today;
-  return (
-    <section class="gap8">
-      <div class="head"><h2>Result</h2>{table && <span class="note small">{table.caption}; {plural(table.rows.length, "row")}</span>}</div>
-      <Downloads live={live} told={told} />
-      {table ? <Rows {...table} mark={today ? (row) => table.rows[row]![2] !== "stays" : undefined} /> : <p class="note">This answer is too large for a table here. The files hold all of it.</p>}
-    </section>
-  );
-}
-
-function Downloads({ live, told }: { live: Live; told: Told }) {
-  const [wrong, setWrong] = useState("");
-  const id = live.job!.id;
-  const name = live.note?.title || `allot-${id.slice(0, 8)}`;
-  const table = () => {
-    const found = tableOf(live);
-    return found ? [found.head, ...found.rows] : null;
-  };
-  const about = (): [string, string | number | null][] => [["Job", name], ["Answer", told.headline], ["Proof", told.lede], ["Objective", told.objective], ["Bound", told.bound], ["Id", id]];
-  const guard = (work: () => Promise<void> | void) => async () => {
-    setWrong("");
-    try {
-      await work();
-    } catch (error) {
-      setWrong(words(error));
-    }
-  };
-  const picture = () => document.getElementById(PICTURE) as unknown as SVGSVGElement | HTMLCanvasElement | null;
-  const files: [string, () => Promise<void> | void, boolean][] = [
-    ["CSV", () => save(`\ufeff${csv(table()!)}`, `${name}.csv`, "text/csv"), table() !== null],
-    ["XLSX", () => save(xlsx([["Result", table()!], ["About", about()]]), `${name}.xlsx`, "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"), table() !== null],
-    ["npz", () => saveFrom(`/v1/jobs/${id}/result`, "application/x-npz", `${name}.npz`), true],
-    ["JSON", () => saveFrom(`/v1/jobs/${id}/result`, "application/json", `${name}.json`), true],
-    ["SVG", () => save(svgText(picture() as SVGSVGElement), `${name}.svg`, "image/svg+xml"), live.job!.solver !== "uot" || !!live.note?.colours],
-    ["PNG", async () => save(await png(picture()!), `${name}.png`, "image/png"), true],
-  ];
+  const remove = () =>
+    void send(`/v1/jobs/${id}`, { method: "DELETE" })
+      .then(() => forgetNote(id))
+      .then(
+        () => go("/jobs"),
+        (error) => setWrong(words(error)),
+      );
   return (
     <>
-      <div class="down no-print">
-        {files.filter(([, , there]) => there).map(([label, work]) => <button class="btn small" type="button" key={label} onClick={guard(work)}><Icon name="down" />{label}</button>)}
-        <button class="btn small" type="button" onClick={() => print()}>Print</button>
-      </div>
-      {wrong && <Notice kind="bad">{wrong}</Notice>}
+      <button class="btn" type="button" onClick={() => (sure ? remove() : setSure(true))} onBlur={() => setSure(false)}>
+        {sure ? "Delete for good" : "Delete"}
+      </button>
+      {wrong && <span role="alert">{wrong}</span>}
     </>
   );
 }

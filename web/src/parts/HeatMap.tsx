@@ -23,7 +23,8 @@ interface Props {
   id?: string;
 }
 
-const BAR = 22, GAP = 5;
+const BAR = 22,
+  GAP = 5;
 
 export function HeatMap({ heat, label, size, counts, sums = false, given, unit = "", id }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
@@ -37,13 +38,26 @@ export function HeatMap({ heat, label, size, counts, sums = false, given, unit =
   const marks = scaleLabels(heat.values, counts);
   return (
     <div>
-      <canvas ref={canvas} id={id} role="img" aria-label={label} width={(width + edge) * 2} height={(height + edge) * 2} class="heat-canvas" data-width={width + edge} />
+      <canvas
+        ref={canvas}
+        id={id}
+        role="img"
+        aria-label={label}
+        width={(width + edge) * 2}
+        height={(height + edge) * 2}
+        class="heat-canvas"
+        data-width={width + edge}
+      />
       {marks && <Scale marks={marks} width={Math.min(width, 180)} unit={unit} />}
     </div>
   );
 }
 
-function draw(canvas: HTMLCanvasElement, heat: Heat, box: { width: number; height: number; counts: boolean; sums: boolean; given?: Given }): void {
+function draw(
+  canvas: HTMLCanvasElement,
+  heat: Heat,
+  box: { width: number; height: number; counts: boolean; sums: boolean; given?: Given },
+): void {
   const edge = box.sums ? BAR + GAP : 0;
   canvas.style.width = `${box.width + edge}px`;
   const pen = canvas.getContext("2d")!;
@@ -55,7 +69,8 @@ function draw(canvas: HTMLCanvasElement, heat: Heat, box: { width: number; heigh
   const shades = ramp(isDark());
   const found = levels(heat.values, box.counts);
   const [w, h] = [box.width / heat.width, box.height / heat.height];
-  const wash = probe("--wash"), line = probe("--line");
+  const wash = probe("--wash"),
+    line = probe("--line");
   for (let i = 0; i < heat.height; i++) {
     for (let j = 0; j < heat.width; j++) {
       const level = found[i * heat.width + j]!;
@@ -65,12 +80,22 @@ function draw(canvas: HTMLCanvasElement, heat: Heat, box: { width: number; heigh
     }
   }
   if (!box.sums) return;
-  const edgeInk = probe("--edge"), ink = probe("--ink");
+  const edgeInk = probe("--edge"),
+    ink = probe("--ink");
   bars(pen, heat.rows, box.given?.rows ?? null, box.width + GAP, h, true, edgeInk, ink);
   bars(pen, heat.columns, box.given?.columns ?? null, box.height + GAP, w, false, edgeInk, ink);
 }
 
-function bars(pen: CanvasRenderingContext2D, sums: number[], given: number[] | null, from: number, step: number, across: boolean, fill: string, ink: string): void {
+function bars(
+  pen: CanvasRenderingContext2D,
+  sums: number[],
+  given: number[] | null,
+  from: number,
+  step: number,
+  across: boolean,
+  fill: string,
+  ink: string,
+): void {
   const most = Math.max(...sums.map(Math.abs), ...(given ?? []), 1e-300);
   const long = (value: number) => (BAR * Math.abs(value)) / most;
   pen.fillStyle = fill;
@@ -104,13 +129,24 @@ function resolved(near: HTMLElement, name: string): string {
 function Scale({ marks, width, unit }: { marks: [number, number, number]; width: number; unit: string }) {
   const shades = ramp(isDark());
   void colours.value;
-  const [low, middle, high] = marks.map((value) => number(value, 3));
+  const most = Math.max(...marks.map(Math.abs));
+  const [low, middle, high] = marks.map((value) => number(Math.abs(value) < 1e-4 * most ? 0 : value, 3));
   return (
     <svg class="heat-scale" width={width} height="24" viewBox={`0 0 ${width} 24`} aria-hidden="true">
-      {shades.map((shade, at) => <rect x={(at * width) / 16} y="5" width={width / 16 + 0.5} height="5" fill={shade} />)}
-      <text class="tick" x="0" y="21">{low}</text>
-      {width > 120 && low !== high && <text class="tick tm" x={width / 2} y="21">{middle}</text>}
-      <text class="tick te" x={width} y="21">{low === high ? "" : `${high}${unit ? ` ${unit}` : ""}`}</text>
+      {shades.map((shade, at) => (
+        <rect x={(at * width) / 16} y="5" width={width / 16 + 0.5} height="5" fill={shade} />
+      ))}
+      <text class="tick" x="0" y="21">
+        {low}
+      </text>
+      {width > 120 && low !== high && (
+        <text class="tick tm" x={width / 2} y="21">
+          {middle}
+        </text>
+      )}
+      <text class="tick te" x={width} y="21">
+        {low === high ? "" : `${high}${unit ? ` ${unit}` : ""}`}
+      </text>
     </svg>
   );
 }

@@ -29,10 +29,16 @@ export function Icon({ name }: { name: string }) {
 
 /** The mark: nine cells, three of them chosen, one in each row and column. */
 export function Mark() {
-  const cells = Array.from({ length: 9 }, (_, at) => ({ x: (at % 3) * 7, y: Math.floor(at / 3) * 7, on: at === 1 || at === 3 || at === 8 }));
+  const cells = Array.from({ length: 9 }, (_, at) => ({
+    x: (at % 3) * 7,
+    y: Math.floor(at / 3) * 7,
+    on: at === 1 || at === 3 || at === 8,
+  }));
   return (
     <svg viewBox="0 0 20 20" width="20" height="20" aria-hidden="true">
-      {cells.map(({ x, y, on }) => <rect class={on ? "on" : "off"} x={x} y={y} width="6" height="6" rx="1.2" />)}
+      {cells.map(({ x, y, on }) => (
+        <rect class={on ? "on" : "off"} x={x} y={y} width="6" height="6" rx="1.2" />
+      ))}
     </svg>
   );
 }

@@ -8,8 +8,15 @@ export function ProofBar({ percent }: { percent: number | null }) {
   return (
     <svg width={WIDTH} height="20" viewBox={`0 0 ${WIDTH} 20`} aria-hidden="true">
       <path class="rule" d={`M4 10.5H${WIDTH - 8}M${WIDTH - 7.5} 5V16`} />
-      {[10, 1, 0.1].map((tick) => <path class="rule" d={`M${Math.round(4 + proofPlace(tick) * (WIDTH - 12)) + 0.5} 7V14`} />)}
-      {percent !== null && <><path class="d-found" d={`M4 10.5H${at}`} /><circle class="f-accent" cx={at} cy="10.5" r="4" /></>}
+      {[10, 1, 0.1].map((tick) => (
+        <path class="rule" d={`M${Math.round(4 + proofPlace(tick) * (WIDTH - 12)) + 0.5} 7V14`} />
+      ))}
+      {percent !== null && (
+        <>
+          <path class="d-found" d={`M4 10.5H${at}`} />
+          <circle class="f-accent" cx={at} cy="10.5" r="4" />
+        </>
+      )}
     </svg>
   );
 }

@@ -12,7 +12,10 @@ let leader = 0;
 const PAGES: Record<string, string> = { s: "/solve", j: "/jobs", c: "/compare", w: "/workers", d: "/docs" };
 
 const typing = (target: EventTarget | null): boolean =>
-  target instanceof HTMLElement && (target.isContentEditable || ["SELECT", "TEXTAREA"].includes(target.tagName) || (target.tagName === "INPUT" && !["checkbox", "radio"].includes((target as HTMLInputElement).type)));
+  target instanceof HTMLElement &&
+  (target.isContentEditable ||
+    ["SELECT", "TEXTAREA"].includes(target.tagName) ||
+    (target.tagName === "INPUT" && !["checkbox", "radio"].includes((target as HTMLInputElement).type)));
 
 export function useKeys(bindings: Bindings, depends: unknown[]): void {
   useLayoutEffect(() => {
@@ -48,7 +51,20 @@ const GLOBAL: Bindings = {
 };
 
 export const KEYS: [string, string][] = [
-  ["/", "find a job"], ["g s", "Solve"], ["g j", "Jobs"], ["g c", "Compare"], ["g w", "Workers"], ["g d", "Docs"], ["n", "new"],
-  ["j k", "next row, row before"], ["x", "choose a row"], ["c", "compare the chosen"], ["Enter", "open"], ["Ctrl Enter", "solve"],
-  [".", "stop and keep the best"], ["l", "log or linear time"], ["f", "fix a department"], ["?", "these keys"],
+  ["/", "find a job"],
+  ["g s", "Solve"],
+  ["g j", "Jobs"],
+  ["g c", "Compare"],
+  ["g w", "Workers"],
+  ["g d", "Docs"],
+  ["n", "new"],
+  ["j k", "next row, row before"],
+  ["x", "choose a row"],
+  ["c", "compare the chosen"],
+  ["Enter", "open"],
+  ["Ctrl Enter", "solve"],
+  [".", "stop and keep the best"],
+  ["l", "log or linear time"],
+  ["f", "fix a department"],
+  ["?", "these keys"],
 ];

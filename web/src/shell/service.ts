@@ -17,7 +17,9 @@ export const busyWords = computed(() => {
   if (!shown.length) return "no worker yet";
   const warming = shown.filter((worker) => !["idle", "busy"].includes(worker.state)).length;
   if (warming === shown.length) return `${word}${shown.length > 1 ? "s" : ""} warming up`;
-  return `${shown.filter((worker) => worker.state === "busy").length} of ${shown.length} ${word}${shown.length > 1 ? "s" : ""} busy`;
+  const busy = shown.filter((worker) => worker.state === "busy").length;
+  if (shown.length === 1) return `${word} ${busy ? "busy" : "free"}`;
+  return `${busy} of ${shown.length} ${word}s busy`;
 });
 
 let timer = 0;
@@ -26,7 +28,10 @@ export async function look(): Promise<void> {
   clearTimeout(timer);
   if (document.visibilityState === "visible" && !keyWanted.value) {
     try {
-      const [devices, jobs] = await Promise.all([get<{ workers: Worker[] }>("/v1/devices"), get<{ jobs: Job[] }>("/v1/jobs?state=running&limit=100")]);
+      const [devices, jobs] = await Promise.all([
+        get<{ workers: Worker[] }>("/v1/devices"),
+        get<{ jobs: Job[] }>("/v1/jobs?state=running&limit=100"),
+      ]);
       workers.value = devices.workers;
       running.value = jobs.jobs.length;
       reachable.value = true;

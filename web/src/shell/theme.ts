@@ -1,6 +1,5 @@
 import { effect, signal } from "@preact/signals";
 
-
 export type Theme = "auto" | "light" | "dark";
 export const theme = signal<Theme>((localStorage.getItem("allot.theme") as Theme) || "auto");
 /** Changes whenever colours do: pictures on a canvas are drawn again. */

@@ -49,7 +49,11 @@ export function verifyAssignment(claim: Claim): Verdict {
     else used.add(j);
   }
   const mayStay = claim.reject !== null;
-  lines.push({ text: "Every row has one column, and no column is used twice", holds: twice === 0 && outside === 0 && (mayStay || free === Math.max(0, rows - columns)), value: `${used.size} of ${rows}` });
+  lines.push({
+    text: "Every row has one column, and no column is used twice",
+    holds: twice === 0 && outside === 0 && (mayStay || free === Math.max(0, rows - columns)),
+    value: `${used.size} of ${rows}`,
+  });
   const unit = unitOf(claim.values, claim.prices, claim.reject ?? []);
   const sign = maximize ? -1n : 1n;
   const price = Array.from({ length: columns }, (_, j) => sign * inUnits(finite(claim.prices[j]!), unit));
@@ -79,14 +83,34 @@ export function verifyAssignment(claim: Claim): Verdict {
     return { lines, objective: shown, bound: null, holds: lines.every((line) => line.holds), best: false };
   }
   const holds = bound <= objective;
-  lines.push({ text: maximize ? "No other answer can be worth more than" : "No other answer can cost less than", holds, value: String(toNumber(sign * bound, unit)) });
+  lines.push({
+    text: maximize ? "No other answer can be worth more than" : "No other answer can cost less than",
+    holds,
+    value: String(toNumber(sign * bound, unit)),
+  });
   const gap = objective - bound;
-  lines.push({ text: gap === 0n ? "Both are the same number: the best possible" : "What is left between them", holds, value: String(toNumber(gap, unit)) });
-  return { lines, objective: shown, bound: toNumber(sign * bound, unit), holds: lines.every((line) => line.holds), best: gap === 0n };
+  lines.push({
+    text: gap === 0n ? "Both are the same number: the best possible" : "What is left between them",
+    holds,
+    value: String(toNumber(gap, unit)),
+  });
+  return {
+    lines,
+    objective: shown,
+    bound: toNumber(sign * bound, unit),
+    holds: lines.every((line) => line.holds),
+    best: gap === 0n,
+  };
 }
 
 /** In minimising form. A column that may stay free must not add to the bound: its price is cut at zero. */
-function lowerBound(least: (bigint | null)[], price: bigint[], rows: number, columns: number, mayStay: boolean): bigint | null {
+function lowerBound(
+  least: (bigint | null)[],
+  price: bigint[],
+  rows: number,
+  columns: number,
+  mayStay: boolean,
+): bigint | null {
   if (rows > columns && !mayStay) return null;
   let [bound, slack] = [0n, 0n];
   for (const one of least) {
@@ -103,9 +127,15 @@ function lowerBound(least: (bigint | null)[], price: bigint[], rows: number, col
 const finite = (value: number): number => (Number.isFinite(value) ? value : 0);
 
 export function* denseEntries(values: ArrayLike<number>, rows: number, columns: number): Iterable<Entry> {
-  for (let row = 0; row < rows; row++) for (let column = 0; column < columns; column++) yield { row, column, value: values[row * columns + column]! };
+  for (let row = 0; row < rows; row++)
+    for (let column = 0; column < columns; column++) yield { row, column, value: values[row * columns + column]! };
 }
 
-export function* sparseEntries(indptr: ArrayLike<number>, indices: ArrayLike<number>, values: ArrayLike<number>): Iterable<Entry> {
-  for (let row = 0; row + 1 < indptr.length; row++) for (let at = indptr[row]!; at < indptr[row + 1]!; at++) yield { row, column: indices[at]!, value: values[at]! };
+export function* sparseEntries(
+  indptr: ArrayLike<number>,
+  indices: ArrayLike<number>,
+  values: ArrayLike<number>,
+): Iterable<Entry> {
+  for (let row = 0; row + 1 < indptr.length; row++)
+    for (let at = indptr[row]!; at < indptr[row + 1]!; at++) yield { row, column: indices[at]!, value: values[at]! };
 }

@@ -21,10 +21,30 @@ export function Proof({ live, told, now }: { live: Live; told: Told; now: number
     <section class="gap8">
       <div class="head">
         <h2>Answer and proof</h2>
-        <span class="end"><Seg name="scale" legend="Scale of time" tiny value={log ? "log" : "linear"} options={[["log", "log"], ["linear", "linear"]]} change={(value) => setLog(value === "log")} /></span>
+        <span class="end">
+          <Seg
+            name="scale"
+            legend="Scale of time"
+            tiny
+            value={log ? "log" : "linear"}
+            options={[
+              ["log", "log"],
+              ["linear", "linear"],
+            ]}
+            change={(value) => setLog(value === "log")}
+          />
+        </span>
       </div>
       <p class="note fine">{told.unit ? `${told.unit} ${told.measure}` : told.measure}, against time</p>
-      <Curve moments={moments} now={now} end={end} log={log} today={told.today} factor={told.factor} maximize={maximises(job)} />
+      <Curve
+        moments={moments}
+        now={now}
+        end={end}
+        log={log}
+        today={told.today}
+        factor={told.factor}
+        maximize={maximises(job)}
+      />
     </section>
   );
 }
@@ -33,7 +53,10 @@ export function Proof({ live, told, now }: { live: Live; told: Told; now: number
 function withEnd(live: Live, told: Told): Moment[] {
   if (!live.result || told.objective == null) return live.moments;
   const timings = live.result.timings_ms;
-  const at = Math.max(live.moments.at(-1)?.at ?? 0, ((timings.load ?? 0) + (timings.solve ?? 0) + (timings.certify ?? 0)) / 1000);
+  const at = Math.max(
+    live.moments.at(-1)?.at ?? 0,
+    ((timings.load ?? 0) + (timings.solve ?? 0) + (timings.certify ?? 0)) / 1000,
+  );
   return [...live.moments, { at, objective: told.objective, bound: told.bound }];
 }
 
@@ -43,14 +66,31 @@ export function Improvements({ live, told }: { live: Live; told: Told }) {
   const shown = list.slice(-6).reverse();
   return (
     <section class="gap8">
-      <div class="head"><h2>Improvements</h2><span class="note small">{list.length}{live.result ? "" : " so far"}</span></div>
+      <div class="head">
+        <h2>Improvements</h2>
+        <span class="note small">
+          {list.length}
+          {live.result ? "" : " so far"}
+        </span>
+      </div>
       <table class="data better small">
-        <thead><tr><th scope="col">at</th><th scope="col">changed</th><th scope="col" class="right">{told.unit || told.measure}</th></tr></thead>
+        <thead>
+          <tr>
+            <th scope="col">at</th>
+            <th scope="col">changed</th>
+            <th scope="col" class="right">
+              {told.unit || told.measure}
+            </th>
+          </tr>
+        </thead>
         <tbody>
           {shown.map((one, at) => (
             <tr class={at === 0 ? "first" : ""}>
               <td>{seconds(one.at)}</td>
-              <td>{changed(list, list.length - 1 - at, live) || `${number(Math.abs(one.objective - (list[list.length - 2 - at]?.objective ?? one.objective)) * told.factor)} better`}</td>
+              <td>
+                {changed(list, list.length - 1 - at, live) ||
+                  better(one.objective, list[list.length - 2 - at]?.objective ?? one.objective, told.factor)}
+              </td>
               <td class="right">{number(one.objective * told.factor)}</td>
             </tr>
           ))}
@@ -58,6 +98,12 @@ export function Improvements({ live, told }: { live: Live; told: Told }) {
       </table>
     </section>
   );
+}
+
+/** By how much, unless that is next to nothing. */
+function better(now: number, before: number, factor: number): string {
+  const by = Math.abs(now - before);
+  return by < 1e-5 * Math.abs(now) ? "a little better" : `${number(by * factor)} better`;
 }
 
 /** "Dermatology ↔ Records", where both layouts are known. */
@@ -71,7 +117,12 @@ function changed(list: Better[], at: number, live: Live): string {
   return count ? `${count} at once` : "";
 }
 
-const PHASES = [["load", "Read"], ["solve", "Search and prove"], ["certify", "Check the certificate"], ["store", "Save"]] as const;
+const PHASES = [
+  ["load", "Read"],
+  ["solve", "Search and prove"],
+  ["certify", "Check the certificate"],
+  ["store", "Save"],
+] as const;
 
 /** Where the job is, the certificate included: a proof is work too. */
 export function Phases({ job, now }: { job: Job; now: number }) {
@@ -91,8 +142,14 @@ export function Phases({ job, now }: { job: Job; now: number }) {
     <ol class="phases" aria-label="Phases of the job">
       {PHASES.map(([name, label], k) => (
         <li class={k <= at ? "on" : ""} aria-current={k === at ? "step" : undefined}>
-          <svg preserveAspectRatio="none" viewBox="0 0 100 4" aria-hidden="true"><rect class="f-line" width="100" height="4" rx="2" />{fraction(k) > 0 && <rect class="f-accent" width={100 * fraction(k)} height="4" />}</svg>
-          <span>{label}<small>{took(name)}</small></span>
+          <svg preserveAspectRatio="none" viewBox="0 0 100 4" aria-hidden="true">
+            <rect class="f-line" width="100" height="4" rx="2" />
+            {fraction(k) > 0 && <rect class="f-accent" width={100 * fraction(k)} height="4" />}
+          </svg>
+          <span>
+            {label}
+            <small>{took(name)}</small>
+          </span>
         </li>
       ))}
     </ol>

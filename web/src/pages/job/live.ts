@@ -73,33 +73,53 @@ export function useLive(id: string): Live {
       const reports = taken.splice(0);
       const last = reports.at(-1);
       if (over || !last) return;
-      setMoments((before) => [...before, ...reports.map((one) => ({ at: one.elapsed_s, objective: one.objective, bound: one.bound }))]);
+      setMoments((before) => [
+        ...before,
+        ...reports.map((one) => ({ at: one.elapsed_s, objective: one.objective, bound: one.bound })),
+      ]);
       setBetters((before) => {
         const list = [...before];
-        for (const one of reports) if (one.objective != null && list.at(-1)?.objective !== one.objective) list.push({ at: one.elapsed_s, objective: one.objective, permutation: one.permutation ?? null });
+        for (const one of reports)
+          if (one.objective != null && list.at(-1)?.objective !== one.objective)
+            list.push({ at: one.elapsed_s, objective: one.objective, permutation: one.permutation ?? null });
         return list;
       });
-      setJob((before) => before && { ...before, progress: last, state: before.state === "queued" ? "running" : before.state });
+      setJob(
+        (before) =>
+          before && { ...before, progress: last, state: before.state === "queued" ? "running" : before.state },
+      );
     };
-    const stream = follow(`/v1/jobs/${id}/events`, {
-      event(event) {
-        if (event.kind === "state") {
-          const state = (event.data as { state: Job["state"] }).state;
-          if (known) known = { ...known, state };
-          closed = ["succeeded", "failed", "cancelled"].includes(state);
-          if (closed) void finish().catch(fail);
-          else void look().catch(fail);
-        } else {
-          taken.push(event.data as Progress);
-          scheduled ||= window.setTimeout(drawn, 60);
-        }
+    const stream = follow(
+      `/v1/jobs/${id}/events`,
+      {
+        event(event) {
+          if (event.kind === "state") {
+            const state = (event.data as { state: Job["state"] }).state;
+            if (known) known = { ...known, state };
+            closed = ["succeeded", "failed", "cancelled"].includes(state);
+            if (closed) void finish().catch(fail);
+            else void look().catch(fail);
+          } else {
+            taken.push(event.data as Progress);
+            scheduled ||= window.setTimeout(drawn, 60);
+          }
+        },
+        lost: (retryInS) => !over && setLost(performance.now() + retryInS * 1000),
+        back: () => !over && setLost(null),
       },
-      lost: (retryInS) => !over && setLost(performance.now() + retryInS * 1000),
-      back: () => !over && setLost(null),
-    }, () => closed || ended(known));
+      () => closed || ended(known),
+    );
     setAgain(() => stream.now);
     void noteOf(id).then((found) => !over && setNote(found));
-    void look().then((first) => load(first, (some) => !over && setInputs(some), (csr) => !over && setSparse(csr))).catch(fail);
+    void look()
+      .then((first) =>
+        load(
+          first,
+          (some) => !over && setInputs(some),
+          (csr) => !over && setSparse(csr),
+        ),
+      )
+      .catch(fail);
     return () => {
       over = true;
       clearTimeout(scheduled);
@@ -110,11 +130,16 @@ export function useLive(id: string): Live {
 }
 
 /** What a picture or a check needs of the problem, if it is not too large to be sent here. */
-async function load(job: Job, take: (inputs: Record<string, Matrix | null>) => void, takeSparse: (csr: Sparse | null) => void): Promise<void> {
+async function load(
+  job: Job,
+  take: (inputs: Record<string, Matrix | null>) => void,
+  takeSparse: (csr: Sparse | null) => void,
+): Promise<void> {
   const found: Record<string, Matrix | null> = {};
   for (const [name, input] of Object.entries(job.input_digests)) {
     if ("csr" in input) takeSparse(await fetchSparse(input).catch(() => null));
-    else if ((input.shape ?? []).reduce((size, extent) => size * extent, 1) <= FETCHED_MOST) found[name] = await fetchMatrix(input).catch(() => null);
+    else if ((input.shape ?? []).reduce((size, extent) => size * extent, 1) <= FETCHED_MOST)
+      found[name] = await fetchMatrix(input).catch(() => null);
   }
   take(found);
 }

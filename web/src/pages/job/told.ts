@@ -5,6 +5,7 @@ import type { Job, Result } from "../../api/types";
 import { walked } from "../../charts/plan";
 import { boundText, doneWords, gapPercent, maximises, number, percentUp, PROBLEMS, runningWords } from "../../words";
 import type { Live } from "./live";
+import { tooFewWords } from "./table";
 
 export interface Told {
   objective: number | null;
@@ -25,7 +26,9 @@ export function value(told: { factor: number; unit: string }, raw: number): stri
 
 export function measureOf(job: Job, note: Note | null): { factor: number; unit: string; measure: string } {
   if (note) return { factor: note.factor, unit: note.unit, measure: note.measure };
-  const measure = { qap: "total way", uot: "cost of moving", auction: "total worth" }[job.solver] ?? (maximises(job) ? "total worth" : "total cost");
+  const measure =
+    { qap: "total way", uot: "cost of moving", auction: "total worth" }[job.solver] ??
+    (maximises(job) ? "total worth" : "total cost");
   return { factor: 1, unit: "", measure };
 }
 
@@ -50,7 +53,7 @@ export function tell(live: Live): Told {
   const told: Told = { objective, bound, ...measure, today, way: null, headline: "", lede: "" };
   if (live.inputs.linear && result?.permutation) told.way = wayOf(live, result.permutation);
   told.headline = headline(job, result, told);
-  told.lede = lede(job, result, told);
+  told.lede = lede(live, job, result, told);
   return told;
 }
 
@@ -58,8 +61,14 @@ function headline(job: Job, result: Result | null, told: Told): string {
   if (job.state === "failed") return "This job failed, and it was our fault";
   if (job.state === "cancelled") return "Cancelled before there was an answer";
   if (result?.termination === "infeasible") return "No answer exists";
-  if (told.objective == null) return job.state === "queued" ? "Waiting for a worker" : job.state === "succeeded" ? "Done" : "Looking for a first answer";
-  if (told.way == null && job.input_digests.linear) return `${value(told, told.objective)} ${told.measure}, moves counted`;
+  if (told.objective == null)
+    return job.state === "queued"
+      ? "Waiting for a worker"
+      : job.state === "succeeded"
+        ? "Done"
+        : "Looking for a first answer";
+  if (told.way == null && job.input_digests.linear)
+    return `${value(told, told.objective)} ${told.measure}, moves counted`;
   const way = told.way ?? told.objective;
   const sum = `${value(told, way)} ${told.measure}`;
   if (told.today == null || told.today <= 0) return sum;
@@ -68,12 +77,17 @@ function headline(job: Job, result: Result | null, told: Told): string {
   return `${sum}, ${Math.abs(saved).toFixed(1)}% ${saved > 0 ? "less" : "more"} than today`;
 }
 
-function lede(job: Job, result: Result | null, told: Told): string {
+function lede(live: Live, job: Job, result: Result | null, told: Told): string {
   if (job.state === "failed") return `${job.error?.detail ?? "Something broke."} Your file is kept: run it again.`;
   if (job.state === "cancelled") return "Nothing was solved. Your file is kept: run it again.";
-  if (job.state === "queued") return job.queue_position ? `${job.queue_position} ${job.queue_position === 1 ? "job is" : "jobs are"} ahead of it.` : "It starts as soon as a worker is free.";
-  if (result?.termination === "infeasible") return `Impossible; proved. ${result.certificate.proved}`;
-  const counted = told.way != null && told.objective != null ? `${value(told, told.objective)} with what the places cost. ` : "";
+  if (job.state === "queued")
+    return job.queue_position
+      ? `${job.queue_position} ${job.queue_position === 1 ? "job is" : "jobs are"} ahead of it.`
+      : "It starts as soon as a worker is free.";
+  if (result?.termination === "infeasible")
+    return `Impossible; proved. ${tooFewWords(live) || result.certificate.proved}`;
+  const counted =
+    told.way != null && told.objective != null ? `${value(told, told.objective)} with what the places cost. ` : "";
   const first = counted + (result ? doneWords(result) : runningWords(told.objective, told.bound));
   const second = floorWords(job, told);
   return second && !/best possible[;,.] ?(proved|all)/i.test(first) ? `${first} ${second}` : first;
@@ -83,7 +97,8 @@ function lede(job: Job, result: Result | null, told: Told): string {
 function floorWords(job: Job, told: Told): string {
   if (told.bound == null || told.objective === told.bound) return "";
   const bound = `${boundText(told.bound * told.factor, (told.objective ?? NaN) * told.factor, maximises(job))}${told.unit ? ` ${told.unit}` : ""}`;
-  if (job.solver === "qap") return told.bound > 0 ? `However these places are filled, nobody can get below ${bound}.` : "";
+  if (job.solver === "qap")
+    return told.bound > 0 ? `However these places are filled, nobody can get below ${bound}.` : "";
   const percent = gapPercent(told.objective, told.bound);
   if (percent !== null && percent < 0.01) return "";
   return maximises(job) ? `Nobody can get above ${bound}.` : `Nobody can get below ${bound}.`;

@@ -3,11 +3,13 @@ import type { Sheet } from "../../api/types";
 import { plural } from "../../words";
 import { active, edit, sheets } from "./state";
 
-const ROWS = 60, COLUMNS = 40;
+const ROWS = 60,
+  COLUMNS = 40;
 
 const letters = (column: number): string => {
   let name = "";
-  for (let rest = column + 1; rest > 0; rest = Math.floor((rest - 1) / 26)) name = String.fromCharCode(65 + ((rest - 1) % 26)) + name;
+  for (let rest = column + 1; rest > 0; rest = Math.floor((rest - 1) / 26))
+    name = String.fromCharCode(65 + ((rest - 1) % 26)) + name;
   return name;
 };
 
@@ -22,8 +24,18 @@ export function Grid() {
     <div class="grid">
       <Cells key={at} sheet={sheet} index={at} />
       <div class="grid-tabs">
-        {all.map((one) => <button type="button" key={one.at} aria-pressed={one.at === at} onClick={() => (active.value = one.at)}>{one.sheet.name}</button>)}
-        <span>{rows > ROWS || !sheet.cells_whole ? `first ${Math.min(rows, sheet.cells.length, ROWS)} of ${plural(rows, "row")}` : columns > COLUMNS ? `first ${COLUMNS} of ${columns} columns` : "click a cell to change it"}</span>
+        {all.map((one) => (
+          <button type="button" key={one.at} aria-pressed={one.at === at} onClick={() => (active.value = one.at)}>
+            {one.sheet.name}
+          </button>
+        ))}
+        <span>
+          {rows > ROWS || !sheet.cells_whole
+            ? `first ${Math.min(rows, sheet.cells.length, ROWS)} of ${plural(rows, "row")}`
+            : columns > COLUMNS
+              ? `first ${COLUMNS} of ${columns} columns`
+              : "click a cell to change it"}
+        </span>
       </div>
     </div>
   );
@@ -63,37 +75,76 @@ function Cells({ sheet, index }: { sheet: Sheet; index: number }) {
   const pressed = (event: KeyboardEvent, row: number, column: number) => {
     if (event.ctrlKey || event.metaKey || event.altKey) return;
     const way = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] }[event.key];
-    if (way) return event.preventDefault(), move(row + way[0]!, column + way[1]!);
-    if (event.key === "Enter" || event.key === "F2") return event.preventDefault(), event.stopPropagation(), begin(row, column, String(sheet.cells[row]?.[column] ?? ""));
-    if (event.key.length === 1) return event.preventDefault(), event.stopPropagation(), begin(row, column, event.key);
+    if (way) return (event.preventDefault(), move(row + way[0]!, column + way[1]!));
+    if (event.key === "Enter" || event.key === "F2")
+      return (
+        event.preventDefault(),
+        event.stopPropagation(),
+        begin(row, column, String(sheet.cells[row]?.[column] ?? ""))
+      );
+    if (event.key.length === 1) return (event.preventDefault(), event.stopPropagation(), begin(row, column, event.key));
   };
   return (
     <div class="grid-scroll" tabIndex={0} role="region" aria-label={`Cells of ${sheet.name}`}>
       <table ref={table} role="grid">
         <thead>
-          <tr class="abc"><th class="no" scope="col"><span class="away">Row</span></th>{Array.from({ length: columns }, (_, j) => <th scope="col" class={j < left ? "name" : ""}>{letters(j)}</th>)}</tr>
+          <tr class="abc">
+            <th class="no" scope="col">
+              <span class="away">Row</span>
+            </th>
+            {Array.from({ length: columns }, (_, j) => (
+              <th scope="col" class={j < left ? "name" : ""}>
+                {letters(j)}
+              </th>
+            ))}
+          </tr>
         </thead>
         <tbody>
           {Array.from({ length: rows }, (_, i) => (
             <tr>
-              <th class="no" scope="row">{i + 1}</th>
+              <th class="no" scope="row">
+                {i + 1}
+              </th>
               {Array.from({ length: columns }, (_, j) => {
                 const cell = sheet.cells[i]?.[j] ?? null;
                 const here = at[0] === i && at[1] === j;
-                const kind = faults.has(`${letters(j)}${i + 1}`) ? "wrong" : j < left ? "name" : i < top ? "title" : typeof cell === "string" ? "text" : "";
+                const kind = faults.has(`${letters(j)}${i + 1}`)
+                  ? "wrong"
+                  : j < left
+                    ? "name"
+                    : i < top
+                      ? "title"
+                      : typeof cell === "string"
+                        ? "text"
+                        : "";
                 return (
-                  <td class={kind} tabIndex={here ? 0 : -1} title={typeof cell === "string" && cell.length > 9 ? cell : undefined} onClick={() => (here && typing !== null ? undefined : begin(i, j, String(cell ?? "")))} onKeyDown={(event) => typing === null && pressed(event, i, j)}>
+                  <td
+                    class={kind}
+                    tabIndex={here ? 0 : -1}
+                    title={typeof cell === "string" && cell.length > 9 ? cell : undefined}
+                    onClick={() => (here && typing !== null ? undefined : begin(i, j, String(cell ?? "")))}
+                    onKeyDown={(event) => typing === null && pressed(event, i, j)}
+                  >
                     {here && typing !== null ? (
-                      <input value={typing} aria-label={`Cell ${letters(j)}${i + 1}`} onBlur={(event) => take(i, j, event.currentTarget.value)}
+                      <input
+                        value={typing}
+                        aria-label={`Cell ${letters(j)}${i + 1}`}
+                        onBlur={(event) => take(i, j, event.currentTarget.value)}
                         onKeyDown={(event) => {
                           event.stopPropagation();
                           if (event.key === "Enter" || event.key === "Tab") {
                             event.preventDefault();
                             take(i, j, event.currentTarget.value);
-                            move(event.key === "Enter" ? i + 1 : i, event.key === "Tab" ? j + (event.shiftKey ? -1 : 1) : j);
+                            move(
+                              event.key === "Enter" ? i + 1 : i,
+                              event.key === "Tab" ? j + (event.shiftKey ? -1 : 1) : j,
+                            );
                           } else if (event.key === "Escape") move(i, j);
-                        }} />
-                    ) : cell}
+                        }}
+                      />
+                    ) : (
+                      cell
+                    )}
                   </td>
                 );
               })}

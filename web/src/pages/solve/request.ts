@@ -22,13 +22,19 @@ export function obstacle(): string {
     if (!distance?.shape) return "A layout needs distances between rooms. Add a sheet with them.";
     for (const sheet of [flow, distance]) {
       const [rows = 0, columns = 0] = sheet.shape!;
-      if (rows !== columns) return `${sheet.name} has ${plural(rows, "row")} and ${plural(columns, "column")}. A layout needs as many columns as rows.${odd(sheet)}`;
+      if (rows !== columns)
+        return `${sheet.name} has ${plural(rows, "row")} and ${plural(columns, "column")}. A layout needs as many columns as rows.${odd(sheet)}`;
     }
-    if (flow.shape[0] !== distance.shape[0]) return `${flow.name} has ${plural(flow.shape[0]!, "department")}, ${distance.name} has ${plural(distance.shape[0]!, "room")}. A layout needs as many rooms as departments.`;
+    if (flow.shape[0] !== distance.shape[0])
+      return `${flow.name} has ${plural(flow.shape[0]!, "department")}, ${distance.name} has ${plural(distance.shape[0]!, "room")}. A layout needs as many rooms as departments.`;
     return "";
   }
-  if (kind === "lap") return at("cost") ? "" : "An assignment needs a table of costs: a row for each person, a column for each job.";
-  if (kind === "auction") return at("benefit") ? "" : "A matching needs a table of what each pair is worth. An empty cell is a pair that is not allowed.";
+  if (kind === "lap")
+    return at("cost") ? "" : "An assignment needs a table of costs: a row for each person, a column for each job.";
+  if (kind === "auction")
+    return at("benefit")
+      ? ""
+      : "A matching needs a table of what each pair is worth. An empty cell is a pair that is not allowed.";
   if (at("cost") || (at("x") && at("y"))) return "";
   return "A transport needs costs of moving, or two sheets of points.";
 }
@@ -84,13 +90,20 @@ const INPUTS: Record<string, (picked: Choice, options: Record<string, unknown>) 
     return { x: x.reference, y: y.reference, ...(a ? { a } : {}), ...(b ? { b } : {}) };
   },
   qap(picked, options) {
-    const inputs: Record<string, unknown> = { flow: sheetFor("flow")?.reference, distance: sheetFor("distance")?.reference };
+    const inputs: Record<string, unknown> = {
+      flow: sheetFor("flow")?.reference,
+      distance: sheetFor("distance")?.reference,
+    };
     const [today, order, linear] = [todayOf(), sheetFor("today"), sheetFor("linear")];
     if (linear) inputs.linear = linear.reference;
     if (picked.beginToday && today) inputs.permutation0 = today;
     else if (picked.beginToday && order?.role === "order") inputs.permutation0 = order.reference;
-    if (picked.stay.length && today) options.fixed = Object.fromEntries(picked.stay.map((facility) => [facility, today[facility]]));
-    if (picked.moveCost && today) inputs.linear = today.map((room) => today.map((_, place) => (place === room ? 0 : picked.moveCost! / measure().factor)));
+    if (picked.stay.length && today)
+      options.fixed = Object.fromEntries(picked.stay.map((facility) => [facility, today[facility]]));
+    if (picked.moveCost && today)
+      inputs.linear = today.map((room) =>
+        today.map((_, place) => (place === room ? 0 : picked.moveCost! / measure().factor)),
+      );
     return inputs;
   },
 };
@@ -116,7 +129,10 @@ export function costScale(): number {
 const BESIDE = /^(w|h|width|height|weight|mass|amount|count|angle)$/i;
 
 function place(sheet: Sheet | undefined): number[][] {
-  const columns = (sheet?.column_names ?? []).map((name, at) => [name, at] as const).filter(([name]) => !BESIDE.test(name.trim())).map(([, at]) => at);
+  const columns = (sheet?.column_names ?? [])
+    .map((name, at) => [name, at] as const)
+    .filter(([name]) => !BESIDE.test(name.trim()))
+    .map(([, at]) => at);
   return (sheet?.points ?? []).map((row) => columns.map((at) => row[at] ?? 0));
 }
 
@@ -134,10 +150,15 @@ export function measure(): { factor: number; unit: string; measure: string } {
   if (problem.value === "qap") {
     const period = /\b(?:a|per) (day|week|month|year|shift)\b/i.exec(sheetFor("flow")?.corner ?? "")?.[1];
     const metres = /^(m|metres?|meters?)$/i.test((sheetFor("distance")?.corner ?? "").trim());
-    return metres ? { factor: 0.001, unit: "km", measure: `walked${period ? ` a ${period}` : ""}` } : { factor: 1, unit: "", measure: "total way" };
+    return metres
+      ? { factor: 0.001, unit: "km", measure: `walked${period ? ` a ${period}` : ""}` }
+      : { factor: 1, unit: "", measure: "total way" };
   }
   const corner = (sheetFor("cost") ?? sheetFor("benefit"))?.corner.trim() ?? "";
-  if (problem.value === "lap") return /^(min|minutes?|h|hours?|s|seconds?|km|metres?|meters?|m|€|\$|£|eur|usd)$/i.test(corner) ? { factor: 1, unit: corner, measure: "in all" } : { factor: 1, unit: "", measure: choice.value.maximize ? "total worth" : "total cost" };
+  if (problem.value === "lap")
+    return /^(min|minutes?|h|hours?|s|seconds?|km|metres?|meters?|m|€|\$|£|eur|usd)$/i.test(corner)
+      ? { factor: 1, unit: corner, measure: "in all" }
+      : { factor: 1, unit: "", measure: choice.value.maximize ? "total worth" : "total cost" };
   return { factor: 1, unit: "", measure: problem.value === "auction" ? "total worth" : "cost of moving" };
 }
 
@@ -148,16 +169,33 @@ const one = (name: string | undefined, fallback: string): string => {
 
 export function note(): Note {
   const kind = problem.value;
-  const title = sources.value.map((source) => (source.sample ? SAMPLE_TITLES[source.sample] : source.filename.replace(/\.\w+$/, ""))).join(", ");
+  const title = sources.value
+    .map((source) => (source.sample ? SAMPLE_TITLES[source.sample] : source.filename.replace(/\.\w+$/, "")))
+    .join(", ");
   const main = sheetFor("cost") ?? sheetFor("benefit");
   const [from, to] = [sheetFor("from") ?? sheetFor("x"), sheetFor("to") ?? sheetFor("y")];
-  const asked = kind === "qap" ? [choice.value.stay.length ? `${choice.value.stay.length} must stay` : "", choice.value.moveCost ? "moves counted" : ""].filter(Boolean) : [];
+  const asked =
+    kind === "qap"
+      ? [
+          choice.value.stay.length ? `${choice.value.stay.length} must stay` : "",
+          choice.value.moveCost ? "moves counted" : "",
+        ].filter(Boolean)
+      : [];
   const base = { title: [title || "Without a name", ...asked].join(", "), saved: Date.now(), ...measure() };
   if (kind === "qap") {
     const [flow, distance, rooms] = [sheetFor("flow"), sheetFor("distance"), sheetFor("rooms")];
     const today = todayOf() ?? undefined;
     const fixed = today && Object.fromEntries(choice.value.stay.map((facility) => [facility, today[facility]!]));
-    return { ...base, rows: flow?.row_names ?? null, columns: distance?.row_names ?? null, rowWord: "department", columnWord: "room", rooms: inOrder(rooms, distance) ?? undefined, today, fixed };
+    return {
+      ...base,
+      rows: flow?.row_names ?? null,
+      columns: distance?.row_names ?? null,
+      rowWord: "department",
+      columnWord: "room",
+      rooms: inOrder(rooms, distance) ?? undefined,
+      today,
+      fixed,
+    };
   }
   return {
     ...base,
@@ -174,7 +212,18 @@ export function note(): Note {
 /** Rooms in the order of the distances, whatever order their own sheet has. */
 function inOrder(rooms: Sheet | undefined, distance: Sheet | undefined): number[][] | null {
   if (!rooms?.points || !distance?.shape || rooms.points.length !== distance.shape[0]) return null;
-  const columns = ["x", "y", "w", "h"].map((name) => (rooms.column_names ?? []).findIndex((one) => one.trim().toLowerCase().replace(/^width$/, "w").replace(/^height$/, "h") === name)).filter((at) => at >= 0);
+  const columns = ["x", "y", "w", "h"]
+    .map((name) =>
+      (rooms.column_names ?? []).findIndex(
+        (one) =>
+          one
+            .trim()
+            .toLowerCase()
+            .replace(/^width$/, "w")
+            .replace(/^height$/, "h") === name,
+      ),
+    )
+    .filter((at) => at >= 0);
   const rows = rooms.points.map((row) => columns.map((at) => row[at]!));
   if (!rooms.row_names || !distance.row_names) return rows;
   const at = new Map(rooms.row_names.map((name, i) => [name, i]));
@@ -182,4 +231,10 @@ function inOrder(rooms: Sheet | undefined, distance: Sheet | undefined): number[
   return ordered.every((row) => row !== undefined) ? (ordered as number[][]) : null;
 }
 
-export const SAMPLE_TITLES: Record<string, string> = { office: "Outpatient clinic", taxis: "Taxi dispatch", tracks: "Track matching", cells: "Cell alignment", colours: "Colour transfer" };
+export const SAMPLE_TITLES: Record<string, string> = {
+  office: "Outpatient clinic",
+  taxis: "Taxi dispatch",
+  tracks: "Track matching",
+  cells: "Cell alignment",
+  colours: "Colour transfer",
+};

@@ -26,7 +26,17 @@ export interface Choice {
   options: Record<string, unknown>;
 }
 
-export const FRESH: Choice = { limitS: 60, maximize: false, stay: [], beginToday: true, moveCost: null, mayStayFree: false, spread: 0.05, loss: 1, options: {} };
+export const FRESH: Choice = {
+  limitS: 60,
+  maximize: false,
+  stay: [],
+  beginToday: true,
+  moveCost: null,
+  mayStayFree: false,
+  spread: 0.05,
+  loss: 1,
+  options: {},
+};
 
 export const problem = signal("lap");
 export const sources = signal<Source[]>([]);
@@ -42,12 +52,20 @@ export const uses = computed<Use[]>(() => assignUses(problem.value, sheets.value
 export const sheetFor = (name: string): Sheet | undefined => sheets.value[uses.value.findIndex((use) => use === name)];
 
 /** What an empty cell means: nothing flows in a layout; elsewhere the pair is not allowed. */
-export const missing = computed(() => (problem.value === "qap" ? "zero" : problem.value === "auction" || choice.value.maximize ? "-inf" : "inf"));
+export const missing = computed(() =>
+  problem.value === "qap" ? "zero" : problem.value === "auction" || choice.value.maximize ? "-inf" : "inf",
+);
 export const missingWords = computed(() => (missing.value === "zero" ? "0" : "“not allowed”"));
 
 async function preview(body: Blob, filename: string): Promise<Preview> {
   const asked = new URLSearchParams({ filename, missing: missing.value });
-  return (await send(`/v1/previews?${asked}`, { method: "POST", body, headers: { "Content-Type": "application/octet-stream" } })).json();
+  return (
+    await send(`/v1/previews?${asked}`, {
+      method: "POST",
+      body,
+      headers: { "Content-Type": "application/octet-stream" },
+    })
+  ).json();
 }
 
 async function guarded(work: () => Promise<void>): Promise<void> {
@@ -72,7 +90,14 @@ const clear = (): void => {
 async function read(body: Blob, filename: string): Promise<Source> {
   const begun = performance.now();
   const found = await preview(body, filename);
-  return { filename, bytes: body.size, tookS: (performance.now() - begun) / 1000, body, sample: null, sheets: found.sheets };
+  return {
+    filename,
+    bytes: body.size,
+    tookS: (performance.now() - begun) / 1000,
+    body,
+    sample: null,
+    sheets: found.sheets,
+  };
 }
 
 export const addFiles = (files: Iterable<File>, replace: boolean): Promise<void> =>
@@ -95,7 +120,16 @@ export const loadSample = (name: string): Promise<void> =>
     const begun = performance.now();
     const found = await get<Preview>(`/v1/samples/${name}?missing=${missing.value}`);
     clear();
-    sources.value = [{ filename: name, bytes: 0, tookS: (performance.now() - begun) / 1000, body: null, sample: name, sheets: found.sheets }];
+    sources.value = [
+      {
+        filename: name,
+        bytes: 0,
+        tookS: (performance.now() - begun) / 1000,
+        body: null,
+        sample: name,
+        sheets: found.sheets,
+      },
+    ];
   });
 
 /** Read everything again: an empty cell means something else now. */
@@ -103,7 +137,11 @@ export const readAgain = (): Promise<void> =>
   guarded(async () => {
     const again: Source[] = [];
     for (const source of sources.value) {
-      if (source.sample) again.push({ ...source, sheets: (await get<Preview>(`/v1/samples/${source.sample}?missing=${missing.value}`)).sheets });
+      if (source.sample)
+        again.push({
+          ...source,
+          sheets: (await get<Preview>(`/v1/samples/${source.sample}?missing=${missing.value}`)).sheets,
+        });
       else if (source.body) again.push(await read(source.body, source.filename));
       else again.push(source);
     }
@@ -116,7 +154,8 @@ export function empty(): void {
   clear();
 }
 
-const quoted = (cell: Cell): string => (cell === null ? "" : typeof cell === "number" ? String(cell) : cell === "" ? "" : `"${cell.replace(/"/g, '""')}"`);
+const quoted = (cell: Cell): string =>
+  cell === null ? "" : typeof cell === "number" ? String(cell) : cell === "" ? "" : `"${cell.replace(/"/g, '""')}"`;
 
 /** One cell typed anew: the sheet is sent again as text, and read in the same way as any other. */
 export const edit = (index: number, row: number, column: number, text: string): Promise<void> =>
@@ -133,6 +172,8 @@ export const edit = (index: number, row: number, column: number, text: string): 
     sources.value = sources.value.map((source) => {
       const own = source.sheets.map((one) => (at++ === index ? changed : one));
       const touched = own.some((one, i) => one !== source.sheets[i]);
-      return touched ? { ...source, sheets: own, body: source.sheets.length === 1 ? body : null, sample: null } : source;
+      return touched
+        ? { ...source, sheets: own, body: source.sheets.length === 1 ? body : null, sample: null }
+        : source;
     });
   });

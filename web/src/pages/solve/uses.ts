@@ -51,13 +51,25 @@ export function assignUses(problem: string, sheets: Sheet[], overrides: Record<n
     taken.add(slot.name);
   };
   for (const slot of slots) {
-    if (slot.hint && !taken.has(slot.name)) give(slot, sheets.findIndex((sheet, at) => open(at) && slot.roles.includes(sheet.role) && slot.hint!.test(sheet.name)));
+    if (slot.hint && !taken.has(slot.name))
+      give(
+        slot,
+        sheets.findIndex((sheet, at) => open(at) && slot.roles.includes(sheet.role) && slot.hint!.test(sheet.name)),
+      );
   }
   for (const slot of slots) {
     if (taken.has(slot.name) || slot.name === "linear") continue;
     if (problem === "uot" && taken.has("cost") && (slot.name === "x" || slot.name === "y")) continue;
-    if (problem === "uot" && slot.name === "cost" && sheets.filter((sheet) => ["points", "matrix"].includes(sheet.role)).length >= 2) continue;
-    give(slot, sheets.findIndex((sheet, at) => open(at) && slot.roles.includes(sheet.role)));
+    if (
+      problem === "uot" &&
+      slot.name === "cost" &&
+      sheets.filter((sheet) => ["points", "matrix"].includes(sheet.role)).length >= 2
+    )
+      continue;
+    give(
+      slot,
+      sheets.findIndex((sheet, at) => open(at) && slot.roles.includes(sheet.role)),
+    );
   }
   return uses;
 }

@@ -95,6 +95,13 @@ def _faults(page: Any) -> list[str]:
     return [str(one)[:400] for one in found]
 
 
+def keep_picture(page: Any, name: str) -> None:
+    """Save what the page shows under ALLOT_PICTURES, where that names a folder: the documentation uses it."""
+    folder = os.environ.get("ALLOT_PICTURES")
+    if folder:
+        page.screenshot(path=Path(folder) / f"{name}.png")
+
+
 def is_too_wide(page: Any) -> bool:
     """True when a page scrolls sideways."""
     wide: bool = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth + 1")

@@ -15,7 +15,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from tests.app.conftest import Service, long_job
-from tests.web.browser import chromium, faults_of, is_too_wide, opened
+from tests.web.browser import chromium, faults_of, is_too_wide, keep_picture, opened
 
 RIDERS = ["Ann", "=SUM(A1)", "Çelik, Ö.", "Dora"]
 TAXIS = ["T1", "T2", "T3", "T4", "T5"]
@@ -102,10 +102,13 @@ def test_a_layout_is_watched_stopped_fixed_and_compared(browser: Any, service: S
         page.goto("/solve/layout")
         page.get_by_role("button", name="Outpatient clinic").click()
         page.wait_for_selector("text=puts all 24 departments into rooms")
+        page.wait_for_selector("text=Starts at once")
+        keep_picture(page, "solve-layout")
         page.get_by_role("button", name="Find a better layout").click()
         page.wait_for_selector("text=less than today")
         page.wait_for_selector("text=and the proof goes on")
         page.wait_for_selector("text=/moved, [1-9]/")  # the layout is drawn while it is searched for
+        keep_picture(page, "job-running")
         page.keyboard.press(".")
         solved(page)
         first = page.url.rsplit("/", 1)[1]
@@ -131,6 +134,7 @@ def test_a_layout_is_watched_stopped_fixed_and_compared(browser: Any, service: S
         page.wait_for_selector("text=Who moves")
         assert re.search(r"\d+ moves save", page.inner_text("h1"))
         assert page.locator(".plans figure").count() == 3
+        keep_picture(page, "compare")
 
 
 def test_a_bad_cell_is_shown_and_mended(browser: Any, service: Service, tmp_path: Path) -> None:
@@ -182,6 +186,7 @@ def test_a_sample_in_a_click_without_a_fault(
         solved(page)
         page.wait_for_selector("#picture")
         assert faults_of(page) == []
+        keep_picture(page, f"job-{tab}")
 
 
 @pytest.mark.parametrize("width", [1440, 390])
@@ -203,6 +208,36 @@ def test_every_page_is_clean_and_fits(browser: Any, service: Service, width: int
             heard.errors = [error for error in heard.errors if "404" not in error]  # of the job that is not there
     finally:
         httpx.delete(f"{service.url}/v1/jobs/{running}")
+
+
+def test_a_table_of_ten_thousand_rows_keeps_few_in_the_document(browser: Any, service: Service) -> None:
+    with opened(browser, service.url) as (page, _):
+        page.goto("/solve/transport")
+        page.get_by_role("button", name="Cell alignment").click()
+        page.get_by_role("button", name="Find the cheapest plan").click()
+        solved(page)
+        table = page.get_by_role("region", name="What goes where, most first")
+        assert int(table.locator("table").get_attribute("aria-rowcount")) > 10_000
+        first = table.get_by_role("rowheader").first.inner_text()
+        table.evaluate("box => box.scrollTop = box.scrollHeight / 2")
+        page.wait_for_timeout(200)
+        assert table.get_by_role("rowheader").count() < 60
+        assert table.get_by_role("rowheader").nth(10).inner_text() != first
+        frames = page.evaluate(SCROLLED)
+        assert frames < 50, "median milliseconds of a frame while the table is scrolled"
+
+
+SCROLLED = """async () => {
+  const box = document.querySelector(".scroll"), took = [];
+  let last = performance.now();
+  for (let at = 0; at < 60; at++) {
+    box.scrollTop = at * 3000;
+    await new Promise(requestAnimationFrame);
+    took.push(performance.now() - last);
+    last = performance.now();
+  }
+  return took.sort((a, b) => a - b)[30];
+}"""
 
 
 def test_first_paint_is_there_within_a_second(browser: Any, service: Service) -> None:

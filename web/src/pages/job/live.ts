@@ -5,7 +5,7 @@ import { follow } from "../../api/events";
 import { get, Refused, words } from "../../api/http";
 import { type Note, noteOf } from "../../api/notes";
 import { fetchMatrix, fetchSparse, type Matrix, type Sparse } from "../../api/npy";
-import type { Job, Progress, Result } from "../../api/types";
+import type { Job, Progress, Reference, Result } from "../../api/types";
 import type { Moment } from "../../charts/curve";
 
 export interface Better {
@@ -63,6 +63,8 @@ export function useLive(id: string): Live {
       const last = await look();
       if (last.state === "succeeded") {
         const answer = await get<Result>(`/v1/jobs/${id}/result`);
+        await fill(answer);
+        if (answer.duals) await fill(answer.duals);
         if (!over) setResult(answer);
       }
     };
@@ -127,6 +129,24 @@ export function useLive(id: string): Live {
     };
   }, [id]);
   return { job, note, result, moments, betters, inputs, sparse, lostUntil, wrong, expired, again };
+}
+
+/** Arrays that the answer only refers to, as long as they are not too large to be shown here. */
+async function fill(holder: object): Promise<void> {
+  for (const [name, value] of Object.entries(holder)) {
+    if (!value || typeof value !== "object" || !("blob" in value)) continue;
+    const reference = value as Reference;
+    if ((reference.shape ?? []).reduce((size, extent) => size * extent, 1) > FETCHED_MOST) continue;
+    const found = await fetchMatrix(reference).catch(() => null);
+    if (found) Object.assign(holder, { [name]: nested(found) });
+  }
+}
+
+function nested({ values, shape }: Matrix): number[] | number[][] {
+  const list = Array.from(values);
+  if (shape.length !== 2) return list;
+  const width = shape[1]!;
+  return Array.from({ length: shape[0]! }, (_, i) => list.slice(i * width, (i + 1) * width));
 }
 
 /** What a picture or a check needs of the problem, if it is not too large to be sent here. */

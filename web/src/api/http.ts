@@ -8,10 +8,19 @@ export const apiKey = signal(sessionStorage.getItem(KEY) ?? "");
 /** True while the service has refused the key (or its absence) and a person has not yet typed another. */
 export const keyWanted = signal(false);
 
+let dismissed = false;
+
+/** A person has closed the question for a key: it is not asked again by itself. */
+export function dismissKey(): void {
+  dismissed = true;
+  keyWanted.value = false;
+}
+
 export function useKey(secret: string): void {
   apiKey.value = secret;
   if (secret) sessionStorage.setItem(KEY, secret);
   else sessionStorage.removeItem(KEY);
+  dismissed = false;
   keyWanted.value = false;
 }
 
@@ -39,7 +48,7 @@ export async function send(path: string, init: RequestInit = {}): Promise<Respon
     if ((error as Error).name === "AbortError") throw error;
     throw new Unreachable("The service does not answer.");
   }
-  if (answer.status === 401) keyWanted.value = true;
+  if (answer.status === 401 && !dismissed) keyWanted.value = true;
   if (!answer.ok) throw await refusal(answer);
   return answer;
 }

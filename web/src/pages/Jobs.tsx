@@ -100,8 +100,11 @@ export default function Jobs() {
       j: () => move(1),
       k: () => move(-1),
       x: () => shown[cursor] && toggle(shown[cursor]!.id),
-      Enter: () =>
-        shown[cursor] ? go(`/jobs/${shown[cursor]!.id}`) : (document.activeElement as HTMLElement | null)?.click(),
+      Enter: () => {
+        const focused = document.activeElement as HTMLElement | null;
+        if (focused && focused !== document.body && focused.id !== "main") focused.click();
+        else if (shown[cursor]) go(`/jobs/${shown[cursor]!.id}`);
+      },
       c: () => comparable(picked) === "" && compare(),
     },
     [shown, cursor, chosen],

@@ -1,6 +1,6 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { apiKey, keyWanted, useKey } from "../api/http";
+import { apiKey, dismissKey, keyWanted, useKey } from "../api/http";
 import { Notice, Seg } from "../parts/forms";
 import { Icon, Mark } from "../parts/Icon";
 import { helpShown, KEYS } from "./keys";
@@ -188,7 +188,7 @@ function KeyDialog() {
     location.reload();
   };
   return (
-    <Dialog label="API key" close={() => (keyWanted.value = false)}>
+    <Dialog label="API key" close={dismissKey}>
       <form onSubmit={take}>
         <h2>An API key, please</h2>
         <p class="soft">

@@ -11,6 +11,7 @@
 
 from kernels.card import Device, Estimate, InputSpec, Options, Solver
 from kernels.certificates.exact import Claim, Statement, recheck
+from kernels.certificates.gpu.checksum import InputChanged
 from kernels.deadline import Deadline, Phase, Progress
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.proving import solve_and_prove
@@ -29,6 +30,7 @@ __all__ = [
     "Deadline",
     "Device",
     "Estimate",
+    "InputChanged",
     "InputSpec",
     "Inputs",
     "InvalidProblem",

@@ -76,6 +76,9 @@ class Solver:
         options: its options as a pydantic model (a subclass of `Options`).
         build: checks inputs and options and returns the problem; raises `InvalidProblem`.
         certify: recomputes the proof from problem and solution with code of kernels/certificates.
+        device_certificate: dotted module of the second implementation of `certify`, for answers of a GPU: `inputs(
+            problem)` lists the arrays that it reads, or is None where it is not for this problem; `certify(problem,
+            solution, checksums)` returns a certificate, or None where `certify` is to be asked. "": there is none.
         mend: given a solution whose termination its certificate did not earn, returns a better founded one (duals
             rebuilt from the assignment, or a cold solve) or None when there is nothing to try. It looks at the
             deadline. Only `kernels.proving` calls it.
@@ -103,6 +106,7 @@ class Solver:
     spreads: Callable[[Any, Any], bool] = lambda problem, options: False
     runs_on: Callable[[Any, Any], tuple[Device, ...]] | None = None
     mend: Callable[[Any, Any, Solution, Deadline, Device], Solution | None] | None = None
+    device_certificate: str = ""
 
     def suits(self, problem: Any, options: Any) -> tuple[Device, ...]:
         """The devices that this solver has for this problem with these options."""

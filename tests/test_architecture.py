@@ -105,6 +105,47 @@ def _kernel_rules(path: Path, name: str, module: str) -> None:
             raise AssertionError(f"{name} shares code with a solver: {module}")
 
 
+DEVICE_CERTIFICATES = ROOT / "kernels/certificates/gpu"
+PLAIN_DATA = {"kernels.problems", "kernels.solution", "kernels.cuda"}
+"""What certificates on a device may import beside their own folder: types of data, and what compiles a source."""
+
+
+def test_device_certificates_include_nothing_but_their_own() -> None:
+    """No solver's source, no common header: neither by an #include nor by what kernels/cuda.py puts in front."""
+    paths = [path for path in DEVICE_CERTIFICATES.iterdir() if path.suffix in (".cu", ".cuh")]
+    assert paths
+    for path in paths:
+        for line in path.read_text().splitlines():
+            if line.lstrip().startswith("#include"):
+                header = line.split()[1].strip('"<>')
+                assert header.startswith("certificates/gpu/"), f"{path.name} includes {header}"
+                assert (ROOT / "kernels" / header).parent == DEVICE_CERTIFICATES
+
+
+def test_device_certificates_are_compiled_without_the_common_header() -> None:
+    cuda = pytest.importorskip("kernels.cuda", reason="cupy is not installed")
+    common = (ROOT / "kernels/common.cuh").read_text()
+    sources = [path for path in cuda.sources() if path.startswith("certificates/")]
+    assert sources
+    for path in sources:
+        assert common not in cuda.source(path), path
+    assert common in cuda.source("lap/certify.cu")
+
+
+@pytest.mark.parametrize("path", sorted(DEVICE_CERTIFICATES.glob("*.py")), ids=lambda path: path.name)
+def test_device_certificates_import_no_other_certificate_and_no_solver(path: Path) -> None:
+    for module in imports(path):
+        if top(module) == "kernels":
+            own = module.startswith("kernels.certificates.gpu.")
+            assert own or any(f"{module}.".startswith(f"{name}.") for name in PLAIN_DATA), f"{path.name}: {module}"
+
+
+@pytest.mark.parametrize("path", [*files("kernels")], ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_solver_imports_a_device_certificate(path: Path) -> None:
+    if path.relative_to(ROOT).parts[1] in KERNEL_ROOMS:
+        assert not [module for module in imports(path) if module.startswith("kernels.certificates.gpu")]
+
+
 def test_kernels_read_no_environment() -> None:
     for path in files("kernels"):
         for node in ast.walk(ast.parse(path.read_text())):

@@ -90,7 +90,7 @@ def solve(
         "solver": card.name,
         "termination": solution.termination,
         "objective": certificate.objective,
-        "certificate": vars(certificate),
+        "certificate": certificate.stated(solution.termination),
         "method": solution.method,
         "device": where,
         "iterations": solution.iterations,
@@ -133,11 +133,11 @@ def describe(document: dict[str, Any]) -> str:
     """The answer for a person: what was found, what was proved, and the arrays, cut short."""
     certificate = document["certificate"]
     facts = certificate["facts"]
-    verified = {True: " (verified)", False: " (not verified)"}.get(facts.get("verified"), "")
+    verified = {True: " (verified)", False: " (not verified)"}.get(certificate["verified"], "")
     claimed = f"  claimed {facts['claimed_bound']}" if "claimed_bound" in facts else ""
     lines = [
         f"{document['solver']} by {document['method']} on {document['device']}: {document['termination']}"
-        f"{verified if document['termination'] == 'optimal' else ''} in {document['timings_ms']['solve']:.1f} ms",
+        f"{verified} in {document['timings_ms']['solve']:.1f} ms",
         f"objective {document['objective']}  bound {certificate['bound']}{claimed}  gap {certificate['gap_rel']}",
         f"proved: {certificate['proved']}" + ("" if certificate["holds"] else "  -- IT DOES NOT HOLD"),
     ]

@@ -231,6 +231,7 @@ class JobView(BaseModel):
     queue_position: int | None
     progress: Progress | None
     termination: str | None
+    verified: bool | None = Field(None, description="whether `optimal` or `infeasible` was proved")
     error: dict[str, Any] | None
     device: Literal["auto", "gpu", "cpu"]
     ran_on: str | None
@@ -253,14 +254,18 @@ class JobPage(BaseModel):
 
 
 class CertificateView(BaseModel):
-    """What other code proved of the answer."""
+    """What other code proved of the answer. The answer's objective is the one that was recomputed for it."""
 
-    objective: float | None
     bound: float | None
     gap_abs: float | None
     gap_rel: float | None
     max_violation: float | None
     holds: bool
+    verified: bool | None = Field(
+        None,
+        description="beside `optimal` or `infeasible`: true where that was proved here, false where it is the word of "
+        "a search that was not checked; null beside other words",
+    )
     proved: str
     facts: dict[str, Any] = {}
 

@@ -11,7 +11,7 @@ from kernels.auction.estimate import estimate
 from kernels.card import Device, InputSpec, Options, Solver
 from kernels.certificates import auction as certificates
 from kernels.deadline import Deadline
-from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
+from kernels.problems import UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.problems.arrays import finite, is_masked, numeric
 from kernels.problems.points import PointAuction, points_of
 from kernels.problems.sparse import Auction, edges_of, exact_sums, sparse
@@ -55,12 +55,7 @@ def _benefit(inputs: Inputs) -> Array | Csr:
     if isinstance(given, Csr):
         return sparse("benefit", given)
     benefit = finite("benefit", numeric("benefit", given, ndim=(2,)), allow=-math.inf)
-    if not is_masked(benefit):
-        return benefit
-    graph = edges_of(benefit)
-    if not graph.indices.size:  # what casting infinities or NaN to int64 gives
-        raise InvalidProblem("benefit", f"holds {FORBIDDEN} everywhere, which forbids an entry; expected one at least")
-    return graph
+    return edges_of(benefit) if is_masked(benefit) else benefit
 
 
 def _vector(inputs: Inputs, name: str, size: int, allow: float | None = None) -> Array | None:
@@ -165,6 +160,7 @@ CARD = Solver(
     options=AuctionOptions,
     build=_build,
     certify=certificates.auction,
+    device_certificate="kernels.certificates.gpu.gpu_auction",
     mend=_mend,
     estimate=estimate,
     prefers_gpu=_prefers_gpu,

@@ -104,6 +104,7 @@ CARD = Solver(
     prefers_gpu=_prefers_gpu,
     runs_on=_runs_on,
     modules={"cpu": "kernels.lap.cpu", "gpu": "kernels.lap.gpu"},
+    device_certificate="kernels.certificates.gpu.gpu_assignment",
     mend=_mend,
     warm_start={"u": "u0", "v": "v0"},
     example={

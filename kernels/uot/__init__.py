@@ -107,6 +107,7 @@ CARD = Solver(
     estimate=estimate,
     prefers_gpu=_prefers_gpu,
     spreads=_spreads,
+    device_certificate="kernels.certificates.gpu.gpu_transport",
     modules={"cpu": "kernels.uot.cpu", "gpu": "kernels.uot.gpu"},
     warm_start={"f": "f0", "g": "g0"},
     example={

@@ -93,6 +93,7 @@ class Job:
     progress: dict[str, Any] | None
     timings_ms: dict[str, float]
     termination: str | None
+    verified: bool | None
     error: dict[str, Any] | None
     created_at: str
     started_at: str | None

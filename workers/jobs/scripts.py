@@ -17,9 +17,10 @@ local function tell(id, kind, data)
 end
 
 local function tell_state(id)
-  local seen = redis.call('HMGET', key(id), 'state', 'attempt', 'termination')
+  local seen = redis.call('HMGET', key(id), 'state', 'attempt', 'termination', 'verified')
   local data = {state = seen[1], attempt = tonumber(seen[2])}
   if seen[3] and seen[3] ~= '' then data.termination = seen[3] end
+  if seen[4] == 'true' or seen[4] == 'false' then data.verified = seen[4] == 'true' end
   tell(id, 'state', cjson.encode(data))
 end
 

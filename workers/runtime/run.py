@@ -24,6 +24,7 @@ from kernels import (
     Csr,
     Deadline,
     Device,
+    InputChanged,
     InvalidProblem,
     Solution,
     Solver,
@@ -50,7 +51,7 @@ T = TypeVar("T")
 
 
 class DeviceLost(Exception):
-    """The CUDA context is broken; no further call in this process can succeed."""
+    """The CUDA context is broken, or device memory holds what it should not; the next job needs another process."""
 
 
 class DeviceFull(MemoryError):
@@ -139,14 +140,18 @@ def _work(
             "The certificate does not hold",
             f"{card.name} claims {answer.solution.termination.value}, which the check refutes: "
             f"{answer.certificate.proved}",
-            certificate=plain(vars(answer.certificate)),
+            certificate=plain(answer.certificate.stated(answer.solution.termination)),
         )
     if answer.solution.termination is Termination.STOPPED and answer.certificate.objective is None:
         return State.CANCELLED, {"timings_ms": answer.timings_ms}, None, []
     references, digests = _store(answer, record["owner"], bench.store, deadline)
     answer.timings_ms["total"] = 1e3 * (time.time() - float(record["created_at"]))
     document = _document(job_id, record, answer, references, bench)
-    fields = {"timings_ms": document["timings_ms"], "termination": answer.solution.termination.value}
+    fields = {
+        "timings_ms": document["timings_ms"],
+        "termination": answer.solution.termination.value,
+        "verified": document["certificate"]["verified"],
+    }
     return State.SUCCEEDED, fields, document, digests
 
 
@@ -224,7 +229,7 @@ def _safely(device: Device, call: Callable[[], T]) -> T:
             gpu_memory.synchronize()
             return found
         except Exception as error:
-            if gpu_memory.is_sticky(error):
+            if gpu_memory.is_sticky(error) or isinstance(error, InputChanged):
                 raise DeviceLost(f"{type(error).__name__}: {error}") from error
             if not gpu_memory.is_out_of_memory(error):
                 raise
@@ -250,15 +255,15 @@ def _store(answer: Answer, owner: str, store: Store, deadline: Deadline) -> tupl
 def _document(
     job_id: str, record: Mapping[str, str], answer: Answer, references: dict[str, Any], bench: Bench
 ) -> dict[str, Any]:
-    solution, certificate = answer.solution, plain(vars(answer.certificate))
+    solution, certificate = answer.solution, answer.certificate
     document: dict[str, Any] = plain(
         {
             "id": job_id,
             "solver": record["solver"],
             "state": State.SUCCEEDED.value,
             "termination": solution.termination.value,
-            "objective": certificate.pop("objective"),
-            "certificate": certificate,
+            "objective": certificate.objective,
+            "certificate": certificate.stated(solution.termination),
             "method": solution.method,
             "iterations": solution.iterations,
             "seed": solution.seed,

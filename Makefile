@@ -60,6 +60,13 @@ bench: $(VENV)/dev ## every benchmark beside its peers, on the GPU too where the
 	for name in lap auction uot qap service; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 	$(if $(GPU),for run in $(GPU_BENCHES); do $(BIN)/python -m benchmarks.$$(echo $$run | tr , ' ') || exit 1; done)
 
+web: ## build the workbench's pages into app/web/assets (needs Node; users never do)
+	cd web && npm ci && npm run check && npm run build
+
+test-web: $(VENV)/dev ## the workbench: types, unit tests, and every page in the system's Chromium
+	cd web && npm ci && npm run check && npm test
+	$(BIN)/python -m pytest tests/web
+
 coverage: $(VENV)/dev ## every test under coverage: the figure in percent, and htmlcov/
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m coverage run -m pytest
@@ -84,4 +91,4 @@ release: $(TOOLS)/ready ## wheels and sdists of service and client, and an SBOM,
 	$(TOOLS)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
 		--output-file dist/allot.cdx.json
 
-.PHONY: help install demo serve test check wheel fuzz attack sanitize bench coverage update release
+.PHONY: help install demo serve test check wheel fuzz attack sanitize bench coverage update release web test-web

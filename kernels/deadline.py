@@ -5,7 +5,7 @@ best solution with that termination. It calls `report()` with every new incumben
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -17,7 +17,10 @@ Phase = Literal["load", "solve", "certify", "store"]
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a job has come; None means not known. `fraction` is in [0, 1] and counts within `phase`."""
+    """How far a job has come; None means not known. `fraction` is in [0, 1] and counts within `phase`.
+
+    `permutation` is the answer behind `objective`, and stands only in the first report of it.
+    """
 
     iteration: int = 0
     objective: Number | None = None
@@ -26,6 +29,11 @@ class Progress:
     fraction: float | None = None
     elapsed_s: float = 0.0
     phase: Phase = "solve"
+    permutation: tuple[int, ...] | None = None
+
+
+LONGEST_SHOWN = 2000
+"""Entries of an answer that a report carries: a longer one cannot be drawn anyway."""
 
 
 Retell = Callable[[Number | None, Number | None], tuple[Number | None, Number | None]]
@@ -56,6 +64,7 @@ class Deadline:
         self._on_progress = on_progress
         self._reserved_s = 0.0
         self._last = Progress()
+        self._shown: tuple[int, ...] | None = None
 
     def reserve(self, seconds: float) -> None:
         """Keep so many seconds of the limit for what comes after the solver: `expired` says so that much earlier."""
@@ -118,6 +127,11 @@ class Deadline:
         iteration = max(iteration, self._last.iteration)
         self._tell(Progress(iteration, objective, bound, gap, fraction, self.elapsed_s, self._last.phase))
 
+    def show(self, permutation: Sequence[int]) -> None:
+        """Let the next report carry the answer that it is about, if that is short enough to be drawn."""
+        if self.heard and len(permutation) <= LONGEST_SHOWN:
+            self._shown = tuple(permutation)
+
     def advance(self, fraction: float) -> None:
         """Report a fraction of the present phase alone, which never falls; all else stays as last reported."""
         fraction = min(1.0, max(fraction, self._last.fraction or 0.0))
@@ -125,8 +139,9 @@ class Deadline:
 
     def _tell(self, progress: Progress) -> None:
         self._last = progress
+        shown, self._shown = self._shown, None
         if self._on_progress is not None:
-            self._on_progress(progress)
+            self._on_progress(replace(progress, permutation=shown))
 
 
 class Retold(Deadline):

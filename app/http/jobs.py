@@ -48,6 +48,7 @@ def view(job: Job) -> dict[str, Any]:
     shown = asdict(job)
     del shown["owner"], shown["version"]
     shown["input_digests"] = {name: reference_of(given) for name, given in shown.pop("inputs").items()}
+    (shown["progress"] or {}).pop("permutation", None)  # events carry it; a page of jobs is no place for a thousand
     return {**shown, "links": links_of(job)}
 
 

@@ -18,6 +18,7 @@ from app.intake.clerks import Clerks
 from app.intake.linger import Linger
 from app.intake.room import Room
 from app.intake.visit import Desk
+from app.web import routes as workbench
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
 from workers.store.store import open_store
@@ -60,6 +61,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     app.add_middleware(Metrics.Middleware, metrics=app.state.metrics)
     errors.install(app)
     routes.install(app)
+    workbench.install(app)
     openapi.install(app)
     return app
 

@@ -94,4 +94,3 @@ def install(app: FastAPI) -> None:
     route("GET", "/readyz", service.readyz, [], responses=_problems(503))
     route("GET", "/metrics", service.metrics, watch, responses={**TEXT, **_problems(401, 403, 503)})
     route("GET", "/docs", service.docs, [], include_in_schema=False)
-    route("GET", "/", service.home, [], include_in_schema=False)

@@ -213,6 +213,9 @@ class Progress(BaseModel):
     bound: float | None
     gap: float | None
     elapsed_s: float = Field(description="since the job started on its worker")
+    permutation: list[int] | None = Field(
+        default=None, description="in an `incumbent` event: the answer behind `objective`, up to 2000 entries"
+    )
 
 
 class JobView(BaseModel):

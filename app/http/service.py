@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request, Response
-from fastapi.responses import HTMLResponse, RedirectResponse
+from fastapi.responses import HTMLResponse
 from starlette.concurrency import run_in_threadpool
 
 from app.answers.answer import json_response
@@ -32,11 +32,6 @@ READY_S = 0.8
 """Of a check; /readyz answers within a second, whatever hangs."""
 LOG = logging.getLogger("allot.http")
 Owner = Annotated[str, Depends(owner_of)]
-
-
-async def home() -> Response:
-    """Send a browser to the documentation."""
-    return RedirectResponse("/docs")
 
 
 async def docs() -> Response:

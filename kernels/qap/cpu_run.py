@@ -62,6 +62,7 @@ class Run:
         self.price = 2 * int(bound) + 1 if self.problem.integer else 4.0 * bound or 1.0
         self.number = np.int64 if self.form.dtype.kind == "i" else np.float64
         self.frequency = np.zeros((n, n), np.int32)
+        self.shown: Number | None = None
 
     @property
     def cost(self) -> Number:
@@ -255,7 +256,10 @@ class Run:
         return [future.result() for future in futures]
 
     def report(self) -> None:
-        """Tell the deadline the incumbent and the bound."""
+        """Tell the deadline the incumbent and the bound, and the permutation once for each incumbent."""
+        if self.cost != self.shown:
+            self.shown = self.cost
+            self.deadline.show(self.record.tolist())
         self.deadline.report(self.iterations, self.cost, self.bound)
 
     def solution(self, seconds: float) -> Solution:

@@ -1,0 +1,30 @@
+"""The URLs of the workbench: its pages, its assets, and what its pages need of the server."""
+
+from typing import Any
+
+from fastapi import Depends, FastAPI
+
+from app.http.auth import may
+from app.http.media import wants_json
+from app.web import pages, pictures, previews
+
+PAGES = ("/", "/solve", "/solve/{problem}", "/jobs", "/jobs/{job_id}", "/compare", "/workers")
+
+
+def install(app: FastAPI) -> None:
+    """Give every URL of the workbench its handler."""
+    for path in PAGES:
+        app.add_api_route(path, pages.page, methods=["GET", "HEAD"], include_in_schema=False)
+    app.add_api_route("/assets/{name}", pages.asset, methods=["GET", "HEAD"], include_in_schema=False)
+    app.add_api_route("/favicon.ico", pages.icon, methods=["GET", "HEAD"], include_in_schema=False)
+    submit: list[Any] = [Depends(may("submit")), Depends(wants_json)]
+    read: list[Any] = [Depends(may("read")), Depends(wants_json)]
+    _api(app, "POST", "/v1/previews", previews.post, submit)
+    _api(app, "GET", "/v1/samples/{name}", previews.sample, submit)
+    _api(app, "GET", "/v1/jobs/{job_id}/picture", pictures.picture, read)
+
+
+def _api(app: FastAPI, verb: str, path: str, handler: Any, guards: list[Any]) -> None:
+    summary = (handler.__doc__ or "").split("\n")[0].rstrip(".")
+    app.add_api_route(path, handler, methods=[verb], dependencies=guards, response_model=None, summary=summary,
+                      tags=["workbench"], operation_id=f"workbench_{handler.__name__}")  # fmt: skip

@@ -1,0 +1,180 @@
+"""Spreadsheets as cells: CSV, TSV and XLSX, read as if their writer meant harm.
+
+A cell is None (empty), a number or a text. What a workbook inflates to is checked before it is inflated, and how many
+rows and cells it holds while it is read.
+"""
+
+import csv
+import io
+import math
+import re
+import zipfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workers.store.codec import InvalidUpload
+
+Cell = None | int | float | str
+MIB = 1 << 20
+MAX_TEXT = 64 * MIB
+MAX_INFLATED = 256 * MIB
+MAX_RATIO = 200
+MAX_MEMBERS = 2000
+MAX_SHEETS = 32
+MAX_ROWS = 200_000
+MAX_CELLS = 4_000_000
+LONGEST_CELL = 200
+"""Characters of a text that are kept: a name is shorter, and a longer text is shown cut off anyway."""
+THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")
+DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+([eE][-+]?\d+)?")
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
+INFINITE = {"inf": math.inf, "+inf": math.inf, "∞": math.inf, "-inf": -math.inf, "-∞": -math.inf}
+DELIMITERS = "\t;,"
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """One table as it was written: rows of cells, not all of the same length."""
+
+    name: str
+    rows: list[list[Cell]]
+
+
+def is_table(filename: str) -> bool:
+    """True for the names of files that are read here."""
+    return filename.lower().endswith((".csv", ".tsv", ".txt", ".xlsx", ".xlsm"))
+
+
+def read_tables(path: Path, filename: str) -> list[Sheet]:
+    """Every sheet of a file.
+
+    Raises:
+        InvalidUpload: says what is wrong with it.
+    """
+    if filename.lower().endswith((".xlsx", ".xlsm")):
+        return read_workbook(path)
+    if path.stat().st_size > MAX_TEXT:
+        raise InvalidUpload("file", f"is larger than {MAX_TEXT // MIB} MiB of text; send it as .npy or .npz")
+    return [read_text(path.read_bytes(), Path(filename).stem)]
+
+
+def read_text(data: bytes, name: str) -> Sheet:
+    """Text with tabs, semicolons or commas between cells. A decimal comma is known by what separates the cells."""
+    text = _decoded(data)
+    delimiter = _delimiter(text)
+    rows: list[list[Cell]] = []
+    count = 0
+    for line in csv.reader(io.StringIO(text), delimiter=delimiter):
+        rows.append([number(cell, delimiter != ",") for cell in line])
+        count += len(line)
+        _check_size(len(rows), count, name)
+    if not any(cell is not None for row in rows for cell in row):
+        raise InvalidUpload("file", "holds no cells; expected a table of numbers")
+    return Sheet(name or "Table", rows)
+
+
+def _decoded(data: bytes) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return data.decode("utf-16", "replace")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        return data.decode("cp1252", "replace")
+
+
+def _delimiter(text: str) -> str:
+    """The one that the first lines hold most of; a tab or a semicolon wins over commas, which may be decimal."""
+    head = "\n".join(text.splitlines()[:20])
+    return next((one for one in DELIMITERS if one in head), ",")
+
+
+def number(text: str, decimal_comma: bool = False) -> Cell:
+    """What is written in a cell: a number where it reads as one, None where it is empty, else the text."""
+    text = text.strip().replace("\u00a0", " ").replace("\u2212", "-")
+    if not text:
+        return None
+    if text.lower() in INFINITE:
+        return INFINITE[text.lower()]
+    plain = text.replace(" ", "")
+    if decimal_comma and DECIMAL_COMMA.fullmatch(plain):
+        plain = plain.replace(",", ".")
+    elif THOUSANDS.fullmatch(plain):
+        plain = plain.replace(",", "")
+    if not NUMBER.fullmatch(plain):
+        return text[:LONGEST_CELL]
+    return int(plain) if plain.lstrip("+-").isdigit() and len(plain) < 19 else float(plain)
+
+
+def read_workbook(path: Path) -> list[Sheet]:
+    """Every sheet of an .xlsx that holds anything, values only."""
+    _check_archive(path)
+    try:
+        import openpyxl
+    except ImportError:
+        raise InvalidUpload(
+            "file", "is a workbook, and this service was installed without allot[tables]; save it as CSV"
+        ) from None
+    try:
+        with path.open("rb") as file:  # by its name, openpyxl would judge the suffix
+            book = openpyxl.load_workbook(file, read_only=True, data_only=True, keep_links=False)
+            sheets = [Sheet(sheet.title, list(_rows(sheet))) for sheet in book.worksheets[:MAX_SHEETS]]
+    except InvalidUpload:
+        raise
+    except Exception as wrong:  # openpyxl raises whatever its parsers do
+        raise InvalidUpload("file", f"cannot be read as a workbook: {type(wrong).__name__}") from None
+    filled = [sheet for sheet in sheets if any(cell is not None for row in sheet.rows for cell in row)]
+    if not filled:
+        raise InvalidUpload("file", "holds no cells; expected a table of numbers")
+    return filled
+
+
+def _check_archive(path: Path) -> None:
+    """A workbook is a zip: what it says that it inflates to, before anything is. zipfile stops at what it says."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, ValueError, OSError):
+        raise InvalidUpload("file", "is not a workbook (.xlsx); it may be damaged or of an older form") from None
+    inflated = sum(member.file_size for member in members)
+    if len(members) > MAX_MEMBERS or inflated > MAX_INFLATED:
+        raise InvalidUpload("file", f"inflates to {inflated} bytes; at most {MAX_INFLATED} are taken")
+    if inflated > MAX_RATIO * max(path.stat().st_size, MIB // 4):
+        raise InvalidUpload("file", f"inflates to more than {MAX_RATIO} times its size, which no spreadsheet does")
+
+
+def _rows(sheet: Any) -> Iterator[list[Cell]]:
+    count = 0
+    for index, row in enumerate(sheet.iter_rows(values_only=True)):
+        cells = [_cell(value) for value in row]
+        while cells and cells[-1] is None:
+            cells.pop()
+        count += len(cells)
+        _check_size(index + 1, count, sheet.title)
+        yield cells
+
+
+def _cell(value: object) -> Cell:
+    if value is None or isinstance(value, str):
+        return None if value is None else number(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)[:LONGEST_CELL]
+    return value if isinstance(value, int) or not value.is_integer() or abs(value) > 2**53 else int(value)
+
+
+def _check_size(rows: int, cells: int, name: str) -> None:
+    if rows > MAX_ROWS or cells > MAX_CELLS:
+        raise InvalidUpload(
+            "file", f"sheet {name[:60]} has more than {MAX_ROWS} rows or {MAX_CELLS} cells; send it as .npy"
+        )
+
+
+def letters(column: int) -> str:
+    """The name of a column, from 0: A, B, ..., Z, AA."""
+    name = ""
+    column += 1
+    while column:
+        column, rest = divmod(column - 1, 26)
+        name = chr(65 + rest) + name
+    return name

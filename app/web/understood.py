@@ -1,0 +1,141 @@
+"""What a table is taken for: where its names are, which cells are numbers, and what stands where a number should.
+
+matrix   numbers by named or unnamed rows and columns          list     one number a row
+points   columns x and y (or r, g, b), and what else there is   pairs    two names a row
+text     none of these
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from app.web.tables import Cell, Sheet, letters
+from kernels import Array
+
+MOST_FAULTS = 20
+COORDINATES = ({"x", "y"}, {"r", "g", "b"}, {"red", "green", "blue"})
+BESIDE = {"w", "h", "width", "height", "weight", "mass", "amount", "count", "angle"}
+"""Columns of a table of points that are no coordinates."""
+
+
+@dataclass
+class Understood:
+    """A sheet with a reading. `values` is float64 or int64, `faults` lists the first cells that are no numbers."""
+
+    name: str
+    role: str
+    corner: str = ""
+    row_names: list[str] | None = None
+    column_names: list[str] | None = None
+    values: Array | None = None
+    missing: int = 0
+    faults: list[dict[str, Any]] = field(default_factory=list)
+    fault_count: int = 0
+    pairs: list[list[str]] | None = None
+    order: list[int] | None = None
+    first: tuple[int, int] = (0, 0)
+
+
+def understand(sheet: Sheet, missing: float) -> Understood:
+    """Read a sheet; an empty cell, or one that is no number, counts as `missing`."""
+    top = next(index for index, row in enumerate(sheet.rows) if any(cell is not None for cell in row))
+    rows = sheet.rows[top:]
+    while rows and all(cell is None for cell in rows[-1]):
+        rows = rows[:-1]
+    width = max(j + 1 for row in rows for j, cell in enumerate(row) if cell is not None)
+    cells = [(row + [None] * (width - len(row)))[:width] for row in rows]
+    header = len(cells) > 1 and _mostly_text(cells[0][1:] or cells[0])
+    names = width > 1 and _mostly_text([row[0] for row in cells[header:]])
+    body = [row[names:] for row in cells[header:]]
+    found = Understood(sheet.name, "text", first=(top + header, int(names)))
+    found.corner = _shown(cells[0][0]) if header and names else ""
+    found.row_names = [_shown(row[0]) for row in cells[header:]] if names else None
+    found.column_names = [_shown(cell) for cell in cells[0][names:]] if header else None
+    if all(_mostly_text(row, 0.75) for row in body[:50]):
+        return _as_pairs(found, body)
+    _take_numbers(found, body, missing)
+    found.role = _role(found)
+    return found
+
+
+def _as_pairs(found: Understood, body: list[list[Cell]]) -> Understood:
+    """Two names a row: who is where."""
+    columns = ([found.row_names] if found.row_names else []) + [
+        [_shown(row[j]) for row in body] for j in range(len(body[0]))
+    ]
+    if len(columns) >= 2:
+        found.role, found.pairs = "pairs", [list(pair) for pair in zip(columns[0], columns[1], strict=True)]
+    return found
+
+
+def _take_numbers(found: Understood, body: list[list[Cell]], missing: float) -> None:
+    values = np.empty((len(body), len(body[0])))
+    for i, row in enumerate(body):
+        for j, cell in enumerate(row):
+            if isinstance(cell, int | float):
+                values[i, j] = cell
+                continue
+            values[i, j] = missing
+            if cell is None:
+                found.missing += 1
+            else:
+                _note_fault(found, i, j, cell)
+    whole = bool(np.isfinite(values).all() and (values == np.rint(values)).all() and np.abs(values).max() < 2**53)
+    found.values = values.astype(np.int64) if whole else values
+
+
+def _note_fault(found: Understood, i: int, j: int, cell: str) -> None:
+    found.fault_count += 1
+    if len(found.faults) < MOST_FAULTS:
+        top, left = found.first
+        where = [found.row_names[i] if found.row_names else "", found.column_names[j] if found.column_names else ""]
+        address = f"{letters(left + j)}{top + i + 1}"
+        found.faults.append({"cell": address, "row": i, "column": j, "found": cell[:40], "names": where})
+
+
+def _role(found: Understood) -> str:
+    assert found.values is not None
+    named = {name.lower().strip() for name in found.column_names or []}
+    if any(wanted <= named for wanted in COORDINATES):
+        return "points"
+    return "list" if found.values.shape[1] == 1 else "matrix"
+
+
+def coordinates(found: Understood) -> list[int]:
+    """Which columns of a table of points say where they are."""
+    names = [re.sub(r"\W.*", "", name.lower().strip()) for name in found.column_names or []]
+    return [j for j, name in enumerate(names) if name not in BESIDE]
+
+
+def weights(found: Understood) -> int | None:
+    """The column that says how much a point weighs, if there is one."""
+    names = [name.lower().strip() for name in found.column_names or []]
+    return next((j for j, name in enumerate(names) if name in {"weight", "mass", "amount", "count"}), None)
+
+
+def _mostly_text(cells: Sequence[Cell], share: float = 0.5) -> bool:
+    filled = [cell for cell in cells if cell is not None]
+    return bool(filled) and sum(isinstance(cell, str) for cell in filled) >= share * len(filled)
+
+
+def _shown(cell: Cell) -> str:
+    return "" if cell is None else str(cell)
+
+
+def facts_of(values: Array) -> dict[str, Any]:
+    """Range, sum and the like of an array, of what is finite in it."""
+    finite = np.isfinite(values)
+    there = values[finite]
+    square = values.ndim == 2 and values.shape[0] == values.shape[1]
+    return {
+        "min": there.min().item() if there.size else None,
+        "max": there.max().item() if there.size else None,
+        "sum": there.sum().item() if there.size else None,
+        "zero_share": float((there == 0).mean()) if there.size else 0.0,
+        "whole_numbers": bool(there.size and (there == np.rint(there)).all()),
+        "symmetric": bool(np.array_equal(values, values.T)) if square else None,
+        "infinite": int((~finite).sum()),
+    }

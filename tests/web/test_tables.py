@@ -1,0 +1,184 @@
+"""What spreadsheets are read as, and what is refused before it is read."""
+
+import io
+import math
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import openpyxl
+import pytest
+
+from app.web import tables
+from app.web.heat import heat_of, heat_of_sparse
+from app.web.samples import SAMPLES
+from app.web.tables import Sheet, letters, number, read_text, read_workbook
+from app.web.understood import understand
+from kernels import Csr
+from workers.store.codec import InvalidUpload
+
+
+@pytest.mark.parametrize(
+    ("text", "cell"),
+    [
+        ("", None),
+        ("  ", None),
+        ("12", 12),
+        ("-3.5", -3.5),
+        ("\u22127", -7),
+        ("1,234", 1234),
+        ("1,234.5", 1234.5),
+        ("1 234", 1234),
+        ("1e3", 1000.0),
+        ("∞", math.inf),
+        ("n/a", "n/a"),
+        ("nan", "nan"),
+        ("12 km", "12 km"),
+        ("=1+1", "=1+1"),
+        ("9" * 30, 1e30),
+    ],
+)
+def test_a_cell(text: str, cell: object) -> None:
+    assert number(text) == cell
+
+
+def test_a_decimal_comma_is_known_by_what_separates_cells() -> None:
+    assert read_text(b"1,5;2,25\n3;4", "t").rows == [[1.5, 2.25], [3, 4]]
+    assert read_text(b"1,5\n3,4", "t").rows == [[1, 5], [3, 4]]
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "utf-16", "cp1252"])
+def test_encodings(encoding: str) -> None:
+    assert read_text("a\tCafé\nb\t1".encode(encoding), "t").rows[0] == ["a", "Café"]
+
+
+def test_columns_have_the_names_that_spreadsheets_give() -> None:
+    assert [letters(j) for j in (0, 25, 26, 701, 702)] == ["A", "Z", "AA", "ZZ", "AAA"]
+
+
+def test_names_are_kept_and_a_bad_cell_is_told_by_its_address() -> None:
+    rows = [["trips", "A", "B"], ["A", None, 3], ["B", "n/a", 0]]
+    found = understand(Sheet("Trips", rows), 0.0)  # type: ignore[arg-type]
+    assert (found.role, found.corner, found.row_names, found.column_names) == (
+        "matrix",
+        "trips",
+        ["A", "B"],
+        ["A", "B"],
+    )
+    assert found.values is not None
+    assert found.values.tolist() == [[0, 3], [0, 0]]
+    assert found.missing == 1
+    assert found.faults == [{"cell": "B3", "row": 1, "column": 0, "found": "n/a", "names": ["B", "A"]}]
+
+
+def test_an_empty_cell_counts_as_what_the_caller_says() -> None:
+    found = understand(Sheet("t", [[1, None], [2, 3]]), math.inf)
+    assert found.values is not None
+    assert found.values.tolist() == [[1, math.inf], [2, 3]]
+
+
+def test_empty_lines_before_and_behind_a_table() -> None:
+    found = understand(
+        Sheet("t", [[], [None, None, None], ["", "x", "y"], ["p", 1, "?"], [None, None, None, None]]), 0.0
+    )
+    assert found.role == "points"
+    assert found.row_names == ["p"]
+    assert found.faults[0]["cell"] == "C4"
+
+
+@pytest.mark.parametrize(
+    ("rows", "role"),
+    [
+        ([["who", "where"], ["Ann", "R1"], ["Ben", "R2"]], "pairs"),
+        ([["who", "amount"], ["Ann", 3], ["Ben", 4]], "list"),
+        ([["p", "x", "y"], ["a", 0, 1]], "points"),
+        ([["hello"]], "text"),
+        ([[1, 2], [3, 4]], "matrix"),
+    ],
+)
+def test_what_a_sheet_is_taken_for(rows: list[list[object]], role: str) -> None:
+    assert understand(Sheet("t", rows), 0.0).role == role  # type: ignore[arg-type]
+
+
+def workbook(path: Path, cells: list[list[object]]) -> Path:
+    book = openpyxl.Workbook()
+    sheet = book.active
+    assert sheet is not None
+    for row in cells:
+        sheet.append(row)
+    book.save(path)
+    return path
+
+
+def test_a_workbook(tmp_path: Path) -> None:
+    path = workbook(tmp_path / "a.xlsx", [["", "Ä", "b"], ["c", 1, 2.5], ["d", True, "x"]])
+    (sheet,) = read_workbook(path)
+    assert sheet.rows == [[None, "Ä", "b"], ["c", 1, 2.5], ["d", "True", "x"]]
+
+
+def test_a_zip_bomb_is_refused_before_it_is_inflated(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.xlsx"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/worksheets/sheet1.xml", b"0" * (tables.MAX_INFLATED + 1))
+    with pytest.raises(InvalidUpload, match="inflates to"):
+        read_workbook(path)
+
+
+def test_a_small_bomb_is_refused_by_its_ratio(tmp_path: Path) -> None:
+    path = tmp_path / "bomb.xlsx"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("a", b"0" * (100 << 20))
+    with pytest.raises(InvalidUpload, match="times its size"):
+        read_workbook(path)
+
+
+@pytest.mark.parametrize("content", [b"", b"PK\x03\x04 nonsense", b"hello"])
+def test_what_is_no_workbook(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "a.xlsx"
+    path.write_bytes(content)
+    with pytest.raises(InvalidUpload, match="not a workbook"):
+        read_workbook(path)
+
+
+def test_a_zip_that_is_no_workbook(tmp_path: Path) -> None:
+    path = tmp_path / "a.xlsx"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("hello.txt", "hello")
+    with pytest.raises(InvalidUpload, match="cannot be read"):
+        read_workbook(path)
+
+
+def test_too_many_cells(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "MAX_CELLS", 5)
+    with pytest.raises(InvalidUpload, match="more than"):
+        read_text(b"1,2,3\n4,5,6", "t")
+
+
+def test_a_picture_keeps_means_and_sums() -> None:
+    matrix = np.arange(100 * 130, dtype=float).reshape(100, 130)
+    matrix[0, 0] = math.inf
+    heat = heat_of(matrix, 10)
+    finite = np.where(np.isfinite(matrix), matrix, 0)
+    assert heat["rows"][3] == pytest.approx(finite[30:40].sum(), rel=1e-4)
+    assert heat["columns"][2] == pytest.approx(finite[:, 26:39].sum(), rel=1e-4)
+    assert heat["values"][11] == pytest.approx(matrix[10:20, 13:26].mean(), rel=1e-4)
+    assert heat["values"][0] == pytest.approx(matrix[:10, :13].ravel()[1:].mean(), rel=1e-4)
+
+
+def test_a_block_without_a_number_is_empty() -> None:
+    assert heat_of(np.array([[math.inf, 1.0]]), 2)["values"] == [None, 1.0]
+
+
+def test_a_sparse_picture() -> None:
+    matrix = Csr(np.array([0, 2, 3]), np.array([0, 2, 1]), np.array([4.0, 6.0, 5.0]), (2, 3))
+    heat = heat_of_sparse(matrix, 3)
+    assert heat["values"] == [4.0, None, 6.0, None, 5.0, None]
+    assert heat["rows"] == [10.0, 5.0]
+
+
+@pytest.mark.parametrize("name", SAMPLES)
+def test_a_sample_is_always_the_same_and_has_no_bad_cell(name: str) -> None:
+    sheets = SAMPLES[name]()
+    assert sheets == SAMPLES[name]()
+    assert all(understand(sheet, 0.0).fault_count == 0 for sheet in sheets)
+    assert io.StringIO(sheets[0].name).read()

@@ -1,0 +1,159 @@
+import { useEffect, useState } from "preact/hooks";
+import { get, words } from "../api/http";
+import { noteOf } from "../api/notes";
+import type { Job, Worker } from "../api/types";
+import { Bones, Notice } from "../parts/forms";
+import { workers } from "../shell/service";
+import { bytes, clock, plural, sizeWords } from "../words";
+
+const STATES: Record<string, string> = { idle: "free", busy: "busy", warming: "warming up", starting: "warming up" };
+
+/** What there is to solve on, and what runs there. */
+export default function Workers() {
+  const [open, setOpen] = useState<{ job: Job; title: string }[] | null>(null);
+  const [wrong, setWrong] = useState("");
+  useEffect(() => {
+    const load = async () => {
+      try {
+        const lists = await Promise.all(
+          ["running", "queued"].map((state) => get<{ jobs: Job[] }>(`/v1/jobs?state=${state}&limit=100`)),
+        );
+        setOpen(
+          await Promise.all(
+            lists
+              .flatMap(({ jobs }) => jobs)
+              .map(async (job) => ({ job, title: (await noteOf(job.id))?.title ?? job.id.slice(0, 8) })),
+          ),
+        );
+        setWrong("");
+      } catch (error) {
+        setWrong(words(error));
+      }
+    };
+    void load();
+    const timer = setInterval(() => document.visibilityState === "visible" && void load(), 2000);
+    return () => clearInterval(timer);
+  }, []);
+  const all = workers.value;
+  if (!all) return wrong ? <Notice kind="bad">{wrong}</Notice> : <Bones />;
+  const queued = (open ?? []).filter(({ job }) => job.state === "queued");
+  const busy = all.filter((worker) => worker.state === "busy").length;
+  return (
+    <>
+      <h1>
+        {!all.length
+          ? "There is no worker"
+          : busy === 0
+            ? all.length === 1
+              ? "The worker is free"
+              : `All ${all.length} workers are free`
+            : `${busy} of ${plural(all.length, "worker")} ${busy === 1 ? "is" : "are"} busy`}
+      </h1>
+      <p class="lede">
+        {all.length
+          ? `${["gpu", "cpu"]
+              .map((device) => [device, all.filter((one) => one.device === device).length] as const)
+              .filter(([, count]) => count)
+              .map(([device, count]) => plural(count, `${device.toUpperCase()} worker`))
+              .join(
+                ", ",
+              )}; ${queued.length ? `${plural(queued.length, "job")} of yours wait${queued.length === 1 ? "s" : ""}` : "none of your jobs waits"}.`
+          : "Jobs wait until one is started: allot worker."}
+      </p>
+      {wrong && <Notice kind="bad">{wrong}</Notice>}
+      <ul class="gpus">
+        {all.map((worker) => (
+          <One
+            key={worker.name}
+            worker={worker}
+            runs={(open ?? []).filter(({ job }) => job.state === "running" && job.ran_on === worker.name)}
+          />
+        ))}
+      </ul>
+      {queued.length > 0 && (
+        <section class="gap8">
+          <h2>Your queue</h2>
+          <table class="data">
+            <thead>
+              <tr>
+                <th scope="col">Job</th>
+                <th scope="col">Problem</th>
+                <th scope="col" class="right">
+                  Ahead of it
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {queued.map(({ job, title }) => (
+                <tr>
+                  <th scope="row">
+                    <a class="link" href={`/jobs/${job.id}`}>
+                      {title}
+                    </a>
+                  </th>
+                  <td>{sizeWords(job)}</td>
+                  <td class="right">{job.queue_position ?? ""}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </section>
+      )}
+    </>
+  );
+}
+
+function One({ worker, runs }: { worker: Worker; runs: { job: Job; title: string }[] }) {
+  const gpu = worker.gpu;
+  const used = gpu ? gpu.bytes_total - gpu.bytes_free : 0;
+  const broken = Object.entries(worker.broken ?? {});
+  return (
+    <li>
+      <div>
+        <b>{gpu ? gpu.name : "Processor"}</b>
+        <p class="note fine">{worker.name}</p>
+      </div>
+      <div class="gap8">
+        {gpu ? (
+          <>
+            <svg
+              viewBox="0 0 100 8"
+              preserveAspectRatio="none"
+              role="img"
+              aria-label={`${Math.round((100 * used) / gpu.bytes_total)}% of the memory is taken`}
+            >
+              <rect class="f-line" width="100" height="8" />
+              <rect class="f-accent" width={(100 * used) / gpu.bytes_total} height="8" />
+            </svg>
+            <p class="note fine">
+              {bytes(used)} of {bytes(gpu.bytes_total)} taken
+              {gpu.utilisation != null ? `; ${Math.round(gpu.utilisation)}% in use` : ""}
+            </p>
+          </>
+        ) : (
+          <p class="note small">{bytes(worker.host_bytes)} of memory</p>
+        )}
+        {broken.map(([solver, why]) => (
+          <p class="small">
+            <span class="strong">{solver} does not run here:</span> {why}
+          </p>
+        ))}
+      </div>
+      <div class="small">
+        <p class="row">
+          {worker.state === "busy" && <i class="dot live" />}
+          <span class={worker.state === "busy" ? "strong" : "soft"}>{STATES[worker.state] ?? worker.state}</span>
+        </p>
+        {runs.map(({ job, title }) => (
+          <p>
+            <a class="link" href={`/jobs/${job.id}`}>
+              {title}
+            </a>{" "}
+            <span class="note">{job.started_at ? clock((Date.now() - Date.parse(job.started_at)) / 1000) : ""}</span>
+          </p>
+        ))}
+        {worker.heartbeat_age_s > 5 && <p class="note">not heard of for {Math.round(worker.heartbeat_age_s)} s</p>}
+      </div>
+    </li>
+  );
+}

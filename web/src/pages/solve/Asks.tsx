@@ -1,0 +1,157 @@
+import { Seg, Switch } from "../../parts/forms";
+import { Icon } from "../../parts/Icon";
+import { measure, todayOf } from "./request";
+import { type Choice, choice, readAgain, sheetFor } from "./state";
+
+export const ASKS: Record<string, () => preact.JSX.Element | null> = {
+  lap: () => (
+    <fieldset>
+      <legend>Which is best?</legend>
+      <Seg
+        name="maximize"
+        legend="Which is best?"
+        full
+        value={String(choice.value.maximize)}
+        options={[
+          ["false", "Smallest sum"],
+          ["true", "Largest sum"],
+        ]}
+        change={(value) => (change({ maximize: value === "true" }), void readAgain())}
+      />
+    </fieldset>
+  ),
+  auction: () => {
+    const reject = sheetFor("reject");
+    return reject ? (
+      <p class="soft small">
+        A row stays free where that is worth more: <b class="strong">{reject.name}</b> says how much.
+      </p>
+    ) : (
+      <Switch
+        label="Rows may stay free"
+        under="Else every row must get a column, and there may be no such answer."
+        checked={choice.value.mayStayFree}
+        change={(on) => change({ mayStayFree: on })}
+      />
+    );
+  },
+  uot: () => (
+    <>
+      <fieldset>
+        <legend>How sharp is the plan?</legend>
+        <Seg
+          name="spread"
+          legend="How sharp is the plan?"
+          full
+          value={String(choice.value.spread)}
+          options={[
+            ["0.01", "Sharp"],
+            ["0.05", "Medium"],
+            ["0.3", "Soft"],
+          ]}
+          change={(value) => change({ spread: Number(value) })}
+        />
+        <p class="note">Sharp sends each amount to few places and takes longer; soft spreads it out.</p>
+      </fieldset>
+      <fieldset>
+        <legend>May amounts appear or vanish?</legend>
+        <Seg
+          name="loss"
+          legend="May amounts appear or vanish?"
+          full
+          value={String(choice.value.loss)}
+          options={[
+            ["null", "No"],
+            ["1", "A little"],
+            ["0.1", "Freely"],
+          ]}
+          change={(value) => change({ loss: value === "null" ? null : Number(value) })}
+        />
+        <p class="note">
+          {choice.value.loss === null
+            ? "Both sides must then add up to the same."
+            : "Where moving costs more than losing, an amount is lost."}
+        </p>
+      </fieldset>
+    </>
+  ),
+  qap: () => (todayOf() ? <Layout today={todayOf()!} /> : null),
+};
+
+function Layout({ today }: { today: number[] }) {
+  const names = sheetFor("flow")?.row_names ?? today.map((_, at) => `${at + 1}`);
+  const rooms = sheetFor("distance")?.row_names ?? today.map((_, at) => `${at + 1}`);
+  const { stay, beginToday, moveCost } = choice.value;
+  const { unit, measure: what } = measure();
+  return (
+    <>
+      <fieldset>
+        <legend>Which departments must stay?</legend>
+        <div class="chips">
+          {stay.map((at) => (
+            <span class="chip" key={at}>
+              <Icon name="lock" />
+              {names[at]}, {rooms[today[at]!]}
+              <button
+                type="button"
+                aria-label={`Let ${names[at]} move`}
+                onClick={() => change({ stay: stay.filter((one) => one !== at) })}
+              >
+                <Icon name="cross" />
+              </button>
+            </span>
+          ))}
+          <select
+            class="chip add"
+            aria-label="Add a department that must stay"
+            value=""
+            onChange={(event) => (
+              change({ stay: [...stay, Number(event.currentTarget.value)] }),
+              (event.currentTarget.value = "")
+            )}
+          >
+            <option value="">+ Add</option>
+            {names.map((name, at) =>
+              stay.includes(at) ? null : (
+                <option value={at}>
+                  {name}, {rooms[today[at]!]}
+                </option>
+              ),
+            )}
+          </select>
+        </div>
+      </fieldset>
+      <Switch
+        label="Begin with today’s layout"
+        under="Then nothing can come out worse than today."
+        checked={beginToday}
+        change={(on) => change({ beginToday: on })}
+      />
+      <div class="gap8">
+        <Switch
+          label="Count the trouble of a move"
+          under="A department moves only if that saves enough."
+          checked={moveCost !== null}
+          change={(on) => change({ moveCost: on ? 1 : null })}
+        />
+        {moveCost !== null && (
+          <label class="row small">
+            A move must save at least{" "}
+            <input
+              class="field"
+              type="number"
+              min="0"
+              step="any"
+              size={6}
+              value={moveCost}
+              onInput={(event) => change({ moveCost: Math.max(0, Number(event.currentTarget.value) || 0) })}
+            />{" "}
+            {unit || what}
+          </label>
+        )}
+      </div>
+    </>
+  );
+}
+
+export const change = (part: Partial<Choice>): void => void (choice.value = { ...choice.value, ...part });

@@ -1,0 +1,118 @@
+import { useEffect, useState } from "preact/hooks";
+import { keepNote } from "../../api/notes";
+import { post, words } from "../../api/http";
+import type { Estimates, Job } from "../../api/types";
+import { Notice, Seg } from "../../parts/forms";
+import { useKeys } from "../../shell/keys";
+import { go } from "../../shell/router";
+import { workers } from "../../shell/service";
+import { bytes, PROBLEMS, seconds } from "../../words";
+import { Programs } from "./Programs";
+import { note, obstacle, request, todayOf } from "./request";
+import { choice, problem, reading, sheets } from "./state";
+import { ASKS, change } from "./Asks";
+import { More } from "./More";
+
+/** How to solve, in plain words; what it will take; and the button. */
+export function Form() {
+  const [estimates, setEstimates] = useState<Estimates | null>(null);
+  const [refused, setRefused] = useState("");
+  const [sending, setSending] = useState(false);
+  const blocked = obstacle();
+  useEffect(() => {
+    setEstimates(null);
+    setRefused("");
+    if (blocked || reading.value) return;
+    const later = setTimeout(
+      () => void post<Estimates>("/v1/estimates", request()).then(setEstimates, (error) => setRefused(words(error))),
+      250,
+    );
+    return () => clearTimeout(later);
+  }, [problem.value, sheets.value, JSON.stringify(choice.value), blocked]);
+
+  const submit = async () => {
+    if (blocked || sending) return;
+    setSending(true);
+    try {
+      const job = await post<Job>("/v1/jobs", request());
+      await keepNote(job.id, note());
+      go(`/jobs/${job.id}`);
+    } catch (error) {
+      setRefused(words(error));
+      setSending(false);
+    }
+  };
+  useKeys({ "Ctrl Enter": () => void submit() }, [sending, blocked, sheets.value, choice.value]);
+  const action = problem.value === "qap" && !todayOf() ? "Find the best layout" : PROBLEMS[problem.value]!.action;
+  return (
+    <form class="form" aria-label={action} onSubmit={(event) => (event.preventDefault(), void submit())}>
+      <h2 class="flat">{action}</h2>
+      <fieldset class="flat">
+        <legend>How long may it look?</legend>
+        <Seg
+          name="limit"
+          legend="How long may it look?"
+          full
+          value={String(choice.value.limitS)}
+          options={[
+            ["10", "10 s"],
+            ["60", "1 min"],
+            ["600", "10 min"],
+            ["3600", "1 hour"],
+          ]}
+          change={(value) => change({ limitS: Number(value) })}
+        />
+        <p class="note">
+          {problem.value === "qap"
+            ? "A good layout is usually there within a second. The rest of the time proves how good it is, and it ends early once that is proved."
+            : "It ends as soon as the best is proved, most often within a second."}
+        </p>
+      </fieldset>
+      {ASKS[problem.value]!()}
+      <More />
+      <div class="gap8">
+        {blocked && sheets.value.length > 0 && <Notice kind="bad">{blocked}</Notice>}
+        {refused && <Notice kind="bad">{refused}</Notice>}
+        {!blocked && !refused && <Cost estimates={estimates} />}
+        <div class="pin">
+          <button class="btn go full" disabled={!!blocked || sending || reading.value}>
+            {sending ? "On its way…" : action}
+            <kbd class="wide" aria-hidden="true">
+              Ctrl ↵
+            </kbd>
+          </button>
+        </div>
+        {!blocked && <Programs />}
+      </div>
+    </form>
+  );
+}
+
+function Cost({ estimates }: { estimates: Estimates | null }) {
+  if (!estimates) return <p class="note">Working out what this takes…</p>;
+  if (!estimates.fits) return <Notice kind="bad">{estimates.reason}</Notice>;
+  const device = estimates.device ?? "cpu";
+  const needs = estimates.estimates[device] ?? Object.values(estimates.estimates)[0];
+  if (!needs) return null;
+  const there = (workers.value ?? []).filter((worker) => worker.device === device);
+  const free = there.some((worker) => worker.state === "idle");
+  const where = there.find((worker) => worker.gpu)?.gpu?.name ?? (device === "gpu" ? "a GPU" : "the processor");
+  return (
+    <div class="cost">
+      <b>
+        {problem.value === "qap"
+          ? seconds(Math.min(needs.seconds, choice.value.limitS))
+          : seconds(needs.seconds + needs.certify_seconds)}
+      </b>
+      <p class="small">
+        <span class="strong">
+          {free ? "Starts at once" : there.length ? "Waits for a free worker" : "Waits for a worker"}
+        </span>
+        <br />
+        <span class="note">
+          on {where}; needs {bytes(device === "gpu" ? needs.device_bytes : needs.host_bytes)}
+        </span>
+      </p>
+    </div>
+  );
+}

@@ -1,0 +1,248 @@
+import type { Sheet } from "../../api/types";
+import { HeatMap } from "../../parts/HeatMap";
+import { Scatter } from "../../parts/PointsPicture";
+import { Notice } from "../../parts/forms";
+import { number, plural } from "../../words";
+import { measure, todayOf } from "./request";
+import { active, kept, missing, missingWords, overrides, problem, sheetFor, sheets, uses } from "./state";
+import { SLOTS } from "./uses";
+import { Icon } from "../../parts/Icon";
+
+/** What the service read, before anything runs. */
+export function Seen() {
+  const pictured = sheets.value
+    .map((sheet, at) => ({ sheet, at }))
+    .filter(({ sheet }) =>
+      ["matrix", "sparse", "points", "list", "stack", "order", "pairs", "text"].includes(sheet.role),
+    );
+  const large = pictured.filter(({ sheet }) => sheet.heat && sheet.role !== "list");
+  const plain = pictured.filter((one) => !large.includes(one));
+  return (
+    <section aria-labelledby="seen">
+      <h2 id="seen">What I understood</h2>
+      <div class="seen">
+        {large.map(({ sheet, at }) => (
+          <Matrix key={at} sheet={sheet} index={at} />
+        ))}
+        {plain.map(({ sheet, at }) => (
+          <Plain key={at} sheet={sheet} index={at} />
+        ))}
+      </div>
+      <Today />
+      <Faults />
+    </section>
+  );
+}
+
+function UsePicker({ sheet, index }: { sheet: Sheet; index: number }) {
+  const slots = (SLOTS[problem.value] ?? []).filter((slot) => slot.roles.includes(sheet.role));
+  return (
+    <select
+      class="field"
+      aria-label={`What ${sheet.name} is`}
+      value={uses.value[index] ?? ""}
+      onChange={(event) => (overrides.value = { ...overrides.value, [index]: event.currentTarget.value })}
+    >
+      {slots.map((slot) => (
+        <option value={slot.name} selected={uses.value[index] === slot.name}>
+          {slot.label}
+        </option>
+      ))}
+      <option value="" selected={!uses.value[index]}>
+        Not used
+      </option>
+    </select>
+  );
+}
+
+function Matrix({ sheet, index }: { sheet: Sheet; index: number }) {
+  const facts = sheet.facts!;
+  const counts = (facts.min ?? 0) >= 0 && facts.zero_share > 0.3;
+  return (
+    <div class="seen-one">
+      <div class="head">
+        <h3>{sheet.name}</h3>
+        {sheet.corner && <span class="note fine">{sheet.corner}</span>}
+        <span class="end">
+          <UsePicker sheet={sheet} index={index} />
+        </span>
+      </div>
+      <HeatMap
+        heat={sheet.heat!}
+        counts={counts}
+        sums={counts}
+        size={counts ? 160 : 180}
+        label={`${sheet.name}, ${sheet.shape!.join(" by ")}, from low to high`}
+      />
+      <ul class="facts">
+        {factsOf(sheet, counts).map(([what, under]) => (
+          <li>
+            <b>{what}</b> <span>{under}</span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+function factsOf(sheet: Sheet, counts: boolean): [string, string][] {
+  const facts = sheet.facts!;
+  const lines: [string, string][] = [
+    [
+      sheet.shape!.map((one) => number(one)).join(" × "),
+      sheet.row_names || sheet.column_names ? "rows and columns, named" : "rows and columns, not named",
+    ],
+  ];
+  const range =
+    facts.min != null && facts.max != null ? `${number(facts.min)} to ${number(facts.max)}` : "no number at all";
+  if (counts && facts.sum != null) lines.push([`${number(facts.sum)} in all`, `${range} a pair`]);
+  else lines.push([range, facts.whole_numbers ? "whole numbers" : "numbers"]);
+  if (facts.stored != null) lines.push([`${number(facts.stored)} pairs`, "all others are not allowed"]);
+  else if (counts) lines.push([`${Math.round(100 * facts.zero_share)}% are zero`, "drawn blank"]);
+  if (facts.symmetric != null)
+    lines.push(facts.symmetric ? ["Symmetric", "the same both ways"] : ["Not symmetric", "both ways count"]);
+  if (sheet.missing) lines.push([plural(sheet.missing, "empty cell"), `read as ${missingWords.value}`]);
+  else if (facts.symmetric == null || !counts) lines.push(["No gaps", "every cell is a number"]);
+  return lines;
+}
+
+function Plain({ sheet, index }: { sheet: Sheet; index: number }) {
+  const count = sheet.pairs?.length ?? sheet.shape?.[0] ?? sheet.cells_shape[0];
+  const what = {
+    points: "positions",
+    list: "numbers",
+    pairs: "names in pairs",
+    order: "a layout",
+    text: "text only",
+    stack: "a stack of tables",
+    matrix: "",
+    sparse: "",
+  }[sheet.role];
+  const coloured = /^(r|red)$/i.test(sheet.column_names?.[0]?.trim() ?? "");
+  const drawn = sheet.role === "points" && sheet.points && !["rooms"].includes(uses.value[index] ?? "");
+  return (
+    <div class="seen-one">
+      <div class="head">
+        <h3>{sheet.name}</h3>
+        <span class="note fine">
+          {plural(count, "row")}, {coloured ? "colours" : what}
+        </span>
+        <span class="end">
+          <UsePicker sheet={sheet} index={index} />
+        </span>
+      </div>
+      {drawn && (
+        <Scatter points={sheet.points!} colours={coloured} label={`${sheet.name}: ${plural(count, "point")}`} />
+      )}
+      {drawn && (
+        <ul class="facts">
+          {pointFacts(sheet).map(([text, under]) => (
+            <li>
+              <b>{text}</b> <span>{under}</span>
+            </li>
+          ))}
+        </ul>
+      )}
+    </div>
+  );
+}
+
+function pointFacts(sheet: Sheet): [string, string][] {
+  const names = sheet.column_names ?? [];
+  const lines: [string, string][] = [[number(sheet.points!.length), sheet.row_names ? "named" : "not named"]];
+  names.slice(0, 4).forEach((name, at) => {
+    const values = sheet.points!.map((row) => row[at] ?? 0);
+    lines.push([
+      name,
+      `${number(values.reduce((a, b) => Math.min(a, b)))} to ${number(values.reduce((a, b) => Math.max(a, b)))}`,
+    ]);
+  });
+  return lines;
+}
+
+/** What today's layout costs is worth knowing before a better one is looked for. */
+function Today() {
+  if (problem.value !== "qap") return null;
+  const today = todayOf();
+  const [sheet, rooms] = [sheetFor("today"), sheetFor("rooms")];
+  if (!today && !rooms) return null;
+  const walked = today && cost(today);
+  const { factor, unit, measure: what } = measure();
+  return (
+    <p class="row soft small">
+      <Icon name={today ? "check" : "warn"} />
+      <span>
+        {today && walked != null && (
+          <>
+            <b class="strong">{sheet!.name}</b> puts all {today.length} departments into rooms:{" "}
+            <b class="strong">
+              {number(walked * factor)} {unit}
+            </b>{" "}
+            {what}.{" "}
+          </>
+        )}
+        {sheet?.pairs && !today && <>{sheet.name} does not name every department and room once, so I leave it out. </>}
+        {rooms && (
+          <>
+            <b class="strong">{rooms.name}</b> has positions, so I can draw the floor.
+          </>
+        )}
+      </span>
+    </p>
+  );
+}
+
+function cost(today: number[]): number | null {
+  const [flow, distance] = [sheetFor("flow"), sheetFor("distance")];
+  if (!flow?.cells_whole || !distance?.cells_whole) return null;
+  const at = (sheet: Sheet, i: number, j: number) =>
+    Number(sheet.cells[i + sheet.first[0]]?.[j + sheet.first[1]] ?? 0) || 0;
+  let sum = 0;
+  today.forEach((room, i) => today.forEach((other, j) => (sum += at(flow, i, j) * at(distance, room, other))));
+  return sum;
+}
+
+/** One bad cell at a time, with what was made of it. */
+function Faults() {
+  const all = sheets.value.flatMap((sheet, at) =>
+    uses.value[at] ? sheet.faults.map((fault) => ({ sheet, at, fault })) : [],
+  );
+  const open = all.filter(({ sheet, fault }) => !kept.value.has(`${sheet.name}!${fault.cell}`));
+  const first = open[0];
+  if (!first) return null;
+  const { sheet, at, fault } = first;
+  const rest = open.length - 1;
+  const show = () => {
+    active.value = at;
+    setTimeout(() => {
+      const row = Number(/\d+$/.exec(fault.cell)![0]);
+      const cell = document.querySelector<HTMLElement>(`.grid tbody tr:nth-child(${row}) td.wrong`);
+      cell?.scrollIntoView({ block: "nearest" });
+      cell?.click();
+    });
+  };
+  return (
+    <Notice
+      action={
+        <span class="row">
+          <button class="btn small" type="button" onClick={show}>
+            Type a number
+          </button>
+          <button
+            class="btn small"
+            type="button"
+            onClick={() => (kept.value = new Set([...kept.value, `${sheet.name}!${fault.cell}`]))}
+          >
+            Keep {missing.value === "zero" ? "0" : "it out"}
+          </button>
+        </span>
+      }
+    >
+      <b class="strong">
+        {sheet.name}, cell {fault.cell} is text: “{fault.found}”
+      </b>
+      {fault.names[0] && ` (${fault.names.filter(Boolean).join(" to ")})`}. I read it as {missingWords.value}.
+      {rest > 0 && ` ${plural(rest, "cell")} more.`}
+    </Notice>
+  );
+}

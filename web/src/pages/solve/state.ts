@@ -1,0 +1,179 @@
+/** What lies on the bench: files, what their sheets are used for, and how to solve. */
+
+import { computed, signal } from "@preact/signals";
+import { get, send, words } from "../../api/http";
+import type { Cell, Preview, Sheet } from "../../api/types";
+import { assignUses, type Use } from "./uses";
+
+export interface Source {
+  filename: string;
+  bytes: number;
+  tookS: number;
+  body: Blob | null;
+  sample: string | null;
+  sheets: Sheet[];
+}
+
+export interface Choice {
+  limitS: number;
+  maximize: boolean;
+  stay: number[];
+  beginToday: boolean;
+  moveCost: number | null;
+  mayStayFree: boolean;
+  spread: number;
+  loss: number | null;
+  options: Record<string, unknown>;
+}
+
+export const FRESH: Choice = {
+  limitS: 60,
+  maximize: false,
+  stay: [],
+  beginToday: true,
+  moveCost: null,
+  mayStayFree: false,
+  spread: 0.05,
+  loss: 1,
+  options: {},
+};
+
+export const problem = signal("lap");
+export const sources = signal<Source[]>([]);
+export const overrides = signal<Record<number, string>>({});
+export const choice = signal<Choice>({ ...FRESH });
+export const reading = signal(false);
+export const wrong = signal("");
+export const active = signal(0);
+export const kept = signal<Set<string>>(new Set());
+
+export const sheets = computed(() => sources.value.flatMap((source) => source.sheets));
+export const uses = computed<Use[]>(() => assignUses(problem.value, sheets.value, overrides.value));
+export const sheetFor = (name: string): Sheet | undefined => sheets.value[uses.value.findIndex((use) => use === name)];
+
+/** What an empty cell means: nothing flows in a layout; elsewhere the pair is not allowed. */
+export const missing = computed(() =>
+  problem.value === "qap" ? "zero" : problem.value === "auction" || choice.value.maximize ? "-inf" : "inf",
+);
+export const missingWords = computed(() => (missing.value === "zero" ? "0" : "“not allowed”"));
+
+async function preview(body: Blob, filename: string): Promise<Preview> {
+  const asked = new URLSearchParams({ filename, missing: missing.value });
+  return (
+    await send(`/v1/previews?${asked}`, {
+      method: "POST",
+      body,
+      headers: { "Content-Type": "application/octet-stream" },
+    })
+  ).json();
+}
+
+async function guarded(work: () => Promise<void>): Promise<void> {
+  reading.value = true;
+  wrong.value = "";
+  try {
+    await work();
+  } catch (error) {
+    wrong.value = words(error);
+  } finally {
+    reading.value = false;
+  }
+}
+
+const clear = (): void => {
+  overrides.value = {};
+  kept.value = new Set();
+  active.value = 0;
+  choice.value = { ...FRESH, limitS: choice.value.limitS };
+};
+
+async function read(body: Blob, filename: string): Promise<Source> {
+  const begun = performance.now();
+  const found = await preview(body, filename);
+  return {
+    filename,
+    bytes: body.size,
+    tookS: (performance.now() - begun) / 1000,
+    body,
+    sample: null,
+    sheets: found.sheets,
+  };
+}
+
+export const addFiles = (files: Iterable<File>, replace: boolean): Promise<void> =>
+  guarded(async () => {
+    const found: Source[] = [];
+    for (const file of files) found.push(await read(file, file.name));
+    if (replace) clear();
+    sources.value = replace ? found : [...sources.value, ...found];
+  });
+
+export const addText = (text: string, name: string): Promise<void> =>
+  guarded(async () => {
+    const source = await read(new Blob([text]), `${name}.tsv`);
+    if (!sources.value.length) clear();
+    sources.value = [...sources.value, source];
+  });
+
+export const loadSample = (name: string): Promise<void> =>
+  guarded(async () => {
+    const begun = performance.now();
+    const found = await get<Preview>(`/v1/samples/${name}?missing=${missing.value}`);
+    clear();
+    sources.value = [
+      {
+        filename: name,
+        bytes: 0,
+        tookS: (performance.now() - begun) / 1000,
+        body: null,
+        sample: name,
+        sheets: found.sheets,
+      },
+    ];
+  });
+
+/** Read everything again: an empty cell means something else now. */
+export const readAgain = (): Promise<void> =>
+  guarded(async () => {
+    const again: Source[] = [];
+    for (const source of sources.value) {
+      if (source.sample)
+        again.push({
+          ...source,
+          sheets: (await get<Preview>(`/v1/samples/${source.sample}?missing=${missing.value}`)).sheets,
+        });
+      else if (source.body) again.push(await read(source.body, source.filename));
+      else again.push(source);
+    }
+    sources.value = again;
+  });
+
+export function empty(): void {
+  sources.value = [];
+  wrong.value = "";
+  clear();
+}
+
+const quoted = (cell: Cell): string =>
+  cell === null ? "" : typeof cell === "number" ? String(cell) : cell === "" ? "" : `"${cell.replace(/"/g, '""')}"`;
+
+/** One cell typed anew: the sheet is sent again as text, and read in the same way as any other. */
+export const edit = (index: number, row: number, column: number, text: string): Promise<void> =>
+  guarded(async () => {
+    const sheet = sheets.value[index]!;
+    const cells = sheet.cells.map((line) => [...line]);
+    while (cells.length <= row) cells.push([]);
+    while (cells[row]!.length <= column) cells[row]!.push(null);
+    cells[row]![column] = text;
+    const body = new Blob([cells.map((line) => line.map(quoted).join("\t")).join("\n")]);
+    const found = await preview(body, `${sheet.name}.tsv`);
+    const changed = { ...found.sheets[0]!, name: sheet.name };
+    let at = 0;
+    sources.value = sources.value.map((source) => {
+      const own = source.sheets.map((one) => (at++ === index ? changed : one));
+      const touched = own.some((one, i) => one !== source.sheets[i]);
+      return touched
+        ? { ...source, sheets: own, body: source.sheets.length === 1 ? body : null, sample: null }
+        : source;
+    });
+  });

@@ -1,0 +1,75 @@
+/** Which sheet is which input. Guessed from shapes and names; a person may say otherwise. */
+
+import type { Sheet } from "../../api/types";
+
+export type Use = string | null;
+
+export interface Slot {
+  name: string;
+  label: string;
+  roles: Sheet["role"][];
+  hint?: RegExp;
+  required?: boolean;
+}
+
+export const SLOTS: Record<string, Slot[]> = {
+  lap: [
+    { name: "cost", label: "Costs of pairs", roles: ["matrix", "stack"], required: true },
+    { name: "from", label: "Where the rows are", roles: ["points"] },
+    { name: "to", label: "Where the columns are", roles: ["points"] },
+  ],
+  auction: [
+    { name: "benefit", label: "Worth of pairs", roles: ["matrix", "sparse"], required: true },
+    { name: "reject", label: "Worth of staying free", roles: ["list"] },
+    { name: "from", label: "Where the rows are", roles: ["points"] },
+    { name: "to", label: "Where the columns are", roles: ["points"] },
+  ],
+  uot: [
+    { name: "cost", label: "Costs of moving", roles: ["matrix"] },
+    { name: "a", label: "Amounts of the rows", roles: ["list"] },
+    { name: "b", label: "Amounts of the columns", roles: ["list"] },
+    { name: "x", label: "Points that send", roles: ["points", "matrix"] },
+    { name: "y", label: "Points that receive", roles: ["points", "matrix"] },
+  ],
+  qap: [
+    { name: "flow", label: "Trips", roles: ["matrix"], hint: /trip|flow|traffic|move|^a$/i, required: true },
+    { name: "distance", label: "Distances", roles: ["matrix"], hint: /dist|metre|meter|way|^b$/i, required: true },
+    { name: "linear", label: "Cost of a place", roles: ["matrix"], hint: /linear|place cost/i },
+    { name: "today", label: "Who is where today", roles: ["pairs", "order"] },
+    { name: "rooms", label: "Where the rooms are", roles: ["points"] },
+  ],
+};
+
+export function assignUses(problem: string, sheets: Sheet[], overrides: Record<number, string>): Use[] {
+  const slots = SLOTS[problem] ?? [];
+  const uses: Use[] = sheets.map((_, at) => (at in overrides ? overrides[at]! || null : null));
+  const open = (at: number): boolean => uses[at] === null && !(at in overrides);
+  const taken = new Set(uses.filter(Boolean));
+  const give = (slot: Slot, at: number): void => {
+    if (at < 0) return;
+    uses[at] = slot.name;
+    taken.add(slot.name);
+  };
+  for (const slot of slots) {
+    if (slot.hint && !taken.has(slot.name))
+      give(
+        slot,
+        sheets.findIndex((sheet, at) => open(at) && slot.roles.includes(sheet.role) && slot.hint!.test(sheet.name)),
+      );
+  }
+  for (const slot of slots) {
+    if (taken.has(slot.name) || slot.name === "linear") continue;
+    if (problem === "uot" && taken.has("cost") && (slot.name === "x" || slot.name === "y")) continue;
+    if (
+      problem === "uot" &&
+      slot.name === "cost" &&
+      sheets.filter((sheet) => ["points", "matrix"].includes(sheet.role)).length >= 2
+    )
+      continue;
+    give(
+      slot,
+      sheets.findIndex((sheet, at) => open(at) && slot.roles.includes(sheet.role)),
+    );
+  }
+  return uses;
+}

@@ -4,7 +4,6 @@ The arrays that were found are kept as blobs, so that a job can name them and th
 """
 
 import math
-import tempfile
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,12 +14,14 @@ from starlette.concurrency import run_in_threadpool
 from app.answers.answer import json_response
 from app.http.auth import owner as owner_of
 from app.intake.body import slices
+from app.intake.reading import read_upload
+from app.intake.visit import Desk
 from app.web.heat import heat_of, heat_of_sparse
 from app.web.samples import sample_sheets
 from app.web.tables import Sheet, is_table, read_tables
 from app.web.understood import Understood, coordinates, facts_of, understand, weights
 from kernels import Array, Csr
-from workers.store.codec import Form, InvalidUpload, read
+from workers.store.codec import Decoded, Form, InvalidUpload
 from workers.store.store import Store
 
 Owner = Annotated[str, Depends(owner_of)]
@@ -40,12 +41,21 @@ async def post(
 ) -> Response:
     """Read a table or a file of arrays, and say what it holds: shape, range, names, faults, and a small picture."""
     state = request.app.state
-    with tempfile.NamedTemporaryFile(prefix="allot-preview-") as file:
-        async for piece in slices(request, state.settings.max_upload_bytes):
-            await run_in_threadpool(file.write, piece)
-        file.flush()
-        path = Path(file.name)
-        return json_response(await run_in_threadpool(_preview, state.store, owner, path, filename, MISSING[missing]))
+    desk: Desk = state.desk
+    with desk.visit(owner) as visit:
+        path = visit.aside()
+        with path.open("wb") as file:
+            async for piece in slices(request, state.settings.max_upload_bytes, visit.held.take):
+                await run_in_threadpool(file.write, piece)
+        size = path.stat().st_size
+        if size == 0:
+            raise InvalidUpload("file", "is empty")
+        if filename.lower().endswith(".sln") or is_table(filename):
+            shown = await run_in_threadpool(_written, state.store, owner, path, filename, MISSING[missing])
+        else:
+            reading = await read_upload(visit, path, Form(filename=filename), "file")
+            shown = await run_in_threadpool(_arrays, state.store, owner, reading.value, filename)
+    return json_response({"filename": filename, "bytes": size, "sheets": shown})
 
 
 async def sample(request: Request, owner: Owner, name: str, missing: Missing = "zero") -> Response:
@@ -59,19 +69,16 @@ async def sample(request: Request, owner: Owner, name: str, missing: Missing = "
     return json_response(await run_in_threadpool(work))
 
 
-def _preview(store: Store, owner: str, path: Path, filename: str, missing: float) -> dict[str, Any]:
-    size = path.stat().st_size
-    if size == 0:
-        raise InvalidUpload("file", "is empty")
+def _written(store: Store, owner: str, path: Path, filename: str, missing: float) -> list[dict[str, Any]]:
+    """What people write: a table, or an order of places."""
     if filename.lower().endswith(".sln"):
-        shown = [_order(store, owner, path, filename)]
-    elif is_table(filename):
-        shown = [_table(store, owner, sheet, missing) for sheet in read_tables(path, filename)]
-    else:
-        reading = read(path, Form(filename=filename), "file", store.limits)
-        found = reading.value if isinstance(reading.value, dict) else {Path(filename).stem: reading.value}
-        shown = [_array(store, owner, name, value) for name, value in found.items()]
-    return {"filename": filename, "bytes": size, "sheets": shown}
+        return [_order(store, owner, path, filename)]
+    return [_table(store, owner, sheet, missing) for sheet in read_tables(path, filename)]
+
+
+def _arrays(store: Store, owner: str, value: Decoded, filename: str) -> list[dict[str, Any]]:
+    found = value if isinstance(value, dict) else {Path(filename).stem: value}
+    return [_array(store, owner, name, one) for name, one in found.items()]
 
 
 def _table(store: Store, owner: str, sheet: Sheet, missing: float) -> dict[str, Any]:

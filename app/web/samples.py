@@ -6,6 +6,7 @@ import numpy as np
 
 from app.http.errors import Refusal
 from app.web.tables import Cell, Sheet
+from app.web.understood import COLOUR, PLACE
 from kernels import Array
 
 DEPARTMENTS = (
@@ -73,7 +74,7 @@ def office() -> list[Sheet]:
         _matrix("Trips", "trips a week", names, names, np.where(trips == 0, np.nan, trips)),
         _matrix("Distances", "metres", rooms, rooms, distance),
         Sheet("Today", today),
-        _points("Rooms", "room", ["x", "y", "w", "h"], rooms, np.array([box[:4] for box in boxes])),
+        _points("Rooms", "room", [*PLACE, "w", "h"], rooms, np.array([box[:4] for box in boxes])),
     ]
 
 
@@ -101,8 +102,8 @@ def taxis() -> list[Sheet]:
     cab_names = [f"Taxi {i + 1}" for i in range(len(cabs))]
     return [
         _matrix("Minutes", "minutes", rider_names, cab_names, minutes),
-        _points("Riders", "rider", ["x", "y"], rider_names, riders),
-        _points("Taxis", "taxi", ["x", "y"], cab_names, cabs),
+        _points("Riders", "rider", PLACE, rider_names, riders),
+        _points("Taxis", "taxi", PLACE, cab_names, cabs),
     ]
 
 
@@ -122,8 +123,8 @@ def tracks() -> list[Sheet]:
     return [
         _matrix("Likeness", "likeness", track_names, seen_names, alike),
         Sheet("Not seen", lost),
-        _points("Tracks", "track", ["x", "y"], track_names, before),
-        _points("Detections", "detection", ["x", "y"], seen_names, now),
+        _points("Tracks", "track", PLACE, track_names, before),
+        _points("Detections", "detection", PLACE, seen_names, now),
     ]
 
 
@@ -140,8 +141,8 @@ def cells() -> list[Sheet]:
     first = [f"Day 2, cell {i + 1}" for i in range(len(early))]
     second = [f"Day 4, cell {i + 1}" for i in range(len(later))]
     return [
-        _points("Day 2", "cell", ["x", "y"], first, day(early, 0.0)),
-        _points("Day 4", "cell", ["x", "y"], second, day(later, 0.35)),
+        _points("Day 2", "cell", PLACE, first, day(early, 0.0)),
+        _points("Day 4", "cell", PLACE, second, day(later, 0.35)),
     ]
 
 
@@ -157,7 +158,7 @@ def colours() -> list[Sheet]:
 
     noon = palette(np.array([[0.45, 0.68, 0.92], [0.35, 0.55, 0.25], [0.85, 0.8, 0.65], [0.25, 0.3, 0.35]]), 96)
     dusk = palette(np.array([[0.93, 0.5, 0.3], [0.45, 0.2, 0.4], [0.98, 0.8, 0.5], [0.15, 0.12, 0.25]]), 96)
-    columns = ["r", "g", "b", "weight"]
+    columns = [*COLOUR, "weight"]
     return [
         _points("Noon", "colour", columns, [f"Noon {i + 1}" for i in range(96)], noon),
         _points("Dusk", "colour", columns, [f"Dusk {i + 1}" for i in range(96)], dusk),

@@ -16,7 +16,9 @@ from app.web.tables import Cell, Sheet, letters
 from kernels import Array
 
 MOST_FAULTS = 20
-COORDINATES = ({"x", "y"}, {"r", "g", "b"}, {"red", "green", "blue"})
+PLACE, COLOUR = list("xy"), list("rgb")
+COORDINATES = (set(PLACE), set(COLOUR), {"red", "green", "blue"})
+"""Names of columns, by which a table is one of points."""
 BESIDE = {"w", "h", "width", "height", "weight", "mass", "amount", "count", "angle"}
 """Columns of a table of points that are no coordinates."""
 

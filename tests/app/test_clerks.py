@@ -234,6 +234,17 @@ def test_what_an_upload_inflates_to_counts(narrow: str, service: Service) -> Non
     assert httpx.post(f"{narrow}/v1/estimates", json=LAP).status_code == 200  # the room was given back
 
 
+def test_what_is_shown_before_it_is_solved_counts_too(narrow: str, service: Service) -> None:
+    """Of a preview: the bytes that come, and what they inflate to."""
+    sent = npy(np.ones((2, 3 * MIB)))
+    for filename, content in (("c.npy", sent), ("c.csv", sent), ("c.npy.gz", gzip.compress(sent))):
+        answer = httpx.post(f"{narrow}/v1/previews", params={"filename": filename}, content=content, timeout=60)
+        assert answer.status_code in (413, 422, 429), filename
+    assert not list((service.settings.data_dir / "blobs" / "tmp").glob(".aside-*"))
+    small = httpx.post(f"{narrow}/v1/previews", params={"filename": "c.csv"}, content=b"1,2\n3,4\n")
+    assert small.status_code == 200  # the room was given back
+
+
 def test_a_long_text_is_read_from_disk_and_goes(narrow: str, service: Service) -> None:
     cost = np.random.default_rng(0).integers(0, 1000, (150, 150)).tolist()
     whole = {"solver": "lap", "inputs": {"cost": cost}}

@@ -32,9 +32,11 @@ FEW = 0.35
 """Share of distinct values in a structured sample below which rows are of few kinds."""
 TIED = 0.02
 """The same where benefits are independent: ties are all over."""
+GREEDY_CALL_S, GREEDY_ROW_S, GREEDY_S, GREEDY_EDGE_S = 6e-4, 2.5e-6, 4e-9, 2.5e-8
+"""Of a first answer beside a GPU: of a call, of one row, of one entry, of one edge of a graph."""
 COPIED_BYTES_S = 1e10
 """From page-locked memory to a GPU."""
-FIXED = 24 * MIB
+FIXED, LEAST_BYTES = 24 * MIB, 1 << 16
 
 
 def estimate(problem: Auction, options: "AuctionOptions", device: Device) -> Estimate:
@@ -47,8 +49,9 @@ def estimate(problem: Auction, options: "AuctionOptions", device: Device) -> Est
     wants_rounds = options.epsilon is not None or options.finish == "auction"
     if device == "gpu":
         given = int(problem.weights.nbytes)
-        seconds = _gpu_s(seen, n_rows, wants_rounds) + given / COPIED_BYTES_S + 3e-11 * entries
-        return Estimate(host, given + 900 * n_rows + 60 * n_cols, seconds, certify_s, seconds)
+        seconds = _gpu_s(problem, seen, wants_rounds) + given / COPIED_BYTES_S + 3e-11 * entries
+        held = _device_bytes(problem, entries, wants_rounds, options.epsilon is not None)
+        return Estimate(host, held, seconds, certify_s, pace() * _gpu_first_s(problem, seen, entries))
     sparse = _is_graph(problem)
     read_s = entries * (GRAPH_S if sparse else READ_S)
     first_s = 1.5e-4 + n_rows * ROW_S + entries * FIRST_S * (3 if sparse or seen.permitted < 1 else 1)
@@ -85,10 +88,40 @@ def _proof_s(problem: Auction, entries: int) -> float:
     return PROOF_FLOAT_S + times * entries * FORMED_FLOAT_S
 
 
-def _gpu_s(seen: Texture, n_rows: int, wants_rounds: bool) -> float:
+def _gpu_s(problem: Auction, seen: Texture, wants_rounds: bool) -> float:
     """Seconds of rounds and paths on the GPU, where both go by the number of rows."""
-    paths_s = 1.2e-3 + 1e-6 * n_rows
-    return (5 if seen.rank < STRUCTURED else 1) * (paths_s + (2e-3 + 3e-6 * n_rows if wants_rounds else 0.0))
+    n_rows, n_cols = problem.shape
+    each_s = 1e-6 + (3e-6 if wants_rounds else 0.0)
+    seconds = 1.2e-3 + (2e-3 if wants_rounds else 0.0) + (8 if seen.rank < STRUCTURED else 1) * each_s * n_rows
+    if 0 < seen.rank < ON_A_LINE:
+        seconds += 2.7e-6 * n_rows**2
+    elif wants_rounds and seen.distinct < (FEW if seen.rank < STRUCTURED else TIED):
+        seconds += 2e-2 if 0 < seen.rank < STRUCTURED else 1e-10 * n_rows**3
+    if seen.permitted < 1:
+        seconds += 1.2e-8 * n_rows * n_cols
+    return seconds + (4e-3 + 4e-6 * n_rows if _has_neighbours(problem) else 0.0)
+
+
+def _gpu_first_s(problem: Auction, seen: Texture, entries: int) -> float:
+    """Seconds of a first answer there: it is made on the host."""
+    if _is_graph(problem):
+        entry_s = GREEDY_EDGE_S
+    else:
+        entry_s = GREEDY_S * (4 if seen.permitted < 1 else 1)
+    return GREEDY_CALL_S + GREEDY_ROW_S * problem.shape[0] + entry_s * entries
+
+
+def _device_bytes(problem: Auction, entries: int, wants_rounds: bool, epsilon: bool) -> int:
+    """The input, short lists, for rounds the queue of bidders, and the blocks of a graph for the epsilon asked for."""
+    n_rows, n_cols = problem.shape
+    lines = 900 * n_rows + 60 * n_cols + (800 * n_rows if wants_rounds else 0)
+    edges = 175 * entries if _has_neighbours(problem) else 0
+    held = problem.weights.nbytes + lines + edges + LEAST_BYTES + (17 * MIB if epsilon else 0)
+    return int(1.05 * held)
+
+
+def _has_neighbours(problem: Auction) -> bool:
+    return isinstance(problem, PointAuction) and problem.points.neighbours is not None
 
 
 def _search_s(seen: Texture, n_rows: int, n_cols: int) -> float:

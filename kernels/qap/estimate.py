@@ -19,6 +19,8 @@ CALLED_S, SEARCH_S, ITERATION_S, PLACE_S = 1e-4, 5e-5, 1.2e-6, 8e-8
 """Of searches: of a call, of one search, of one iteration in it, and of one facility in that."""
 PROOF_S, STEEPER = 0.1, 0.55
 """Of a proof at n = 10, and the logarithm of how much longer one more facility makes it."""
+GPU_CALL_S, GPU_PROOF = 1e-2, 0.22
+"""Of a search on a GPU, however short; and what a proof takes with one, beside the CPU alone."""
 TASKS, OPEN_BYTES = 64, 1 << 29
 """Nodes to which a tree is widened before they are dealt out, and their bytes at most (proof.py)."""
 FIXED = 16 * MIB
@@ -43,13 +45,14 @@ def _search_s(problem: QuadraticAssignment, options: "QapOptions", device: Devic
         rounds = 1
     if rounds is None:
         proved = problem.integer and n <= PROVED_N and options.wants("rlt1")
-        return pace() * PROOF_S * math.exp(STEEPER * (n - 10)) if proved else math.inf
+        share = GPU_PROOF if device == "gpu" else 1.0
+        return pace() * share * PROOF_S * math.exp(STEEPER * (n - 10)) if proved else math.inf
     size = options.starts or (max(8, 2 * cores()) if device == "cpu" else 528)
     iterations = options.iterations or max(500, 40 * n)
     if options.method == "2opt":
         iterations = min(iterations, n)  # it stops at the first local optimum
     if device == "gpu":
-        return 3e-3 + rounds * size * iterations * n * (n - 1) / 2 / 2.5e11
+        return GPU_CALL_S + rounds * size * iterations * n * (n - 1) / 2 / 2.5e11
     each_s = SEARCH_S + iterations * (ITERATION_S + n * PLACE_S) * (1 if _symmetric(problem) else 1.4)
     return pace() * rounds * size * each_s / cores() ** 0.7
 

@@ -29,9 +29,13 @@ STEEP = 150
 """Spread over reg from which the certificate's exponentials of a plan that was not returned take twice as long."""
 GPU_SWEEP_S, GPU_ENTRY_S, GPU_POINT_S = 1e-4, 1e-12, 3e-13
 """Of one sweep on a GPU, its look at the gap included, of one entry of that, and of one more coordinate."""
-COPIED_BYTES_S, PLAN_BYTES_S = 1e10, 4e9
-"""To a GPU from page-locked memory, and back from it."""
-BLOCKS = 64 * MIB
+GPU_CALL_S, GPU_ONE_S, GPU_PLAN_S, GPU_LINES_S = 4.5e-3, 3.5e-3, 4e-9, 2.5e-8
+"""Of a call on a GPU, of one more problem in it, and of one entry of a plan: also where lines are left out of it."""
+FEW, GPU_FEW_S = 1 << 14, 6e-3
+"""Entries below which every sweep on a GPU is sent from the host, and what one takes."""
+COPIED_BYTES_S = 1e10
+"""To a GPU from page-locked memory."""
+BLOCKS, LEAST_BYTES = 64 * MIB, 1 << 16
 """Of the certificate, and of what stays in work beside the kernel and the plan."""
 SIDE = 64
 """Rows and columns of the sample that tells the spread of the costs."""
@@ -63,14 +67,33 @@ def estimate(problem: UnbalancedTransport, options: "TransportOptions", device: 
 def _on_gpu(problem: UnbalancedTransport, options: "TransportOptions", sweeps: float, certify_s: float) -> Estimate:
     """All problems of a batch at once; copies there and back count as much as the sweeps."""
     m, n = problem.shape
-    entries = (problem.batch or 1) * m * n
-    fine = options.storage == "float64" or options.tolerance < 1e-7
-    host, held = _bytes(problem, options, 8 if fine else 4)
-    once_s = 1e-3 + _given(problem) / COPIED_BYTES_S
-    once_s += entries * 8 / PLAN_BYTES_S if options.output == "plan" else 0.0
+    batch = problem.batch or 1
+    entries = batch * m * n
+    once_s = GPU_CALL_S + (batch - 1) * GPU_ONE_S + _given(problem) / COPIED_BYTES_S
+    if options.output == "plan":
+        once_s += entries * (GPU_LINES_S if _without(problem) else GPU_PLAN_S)
     entry_s = GPU_ENTRY_S if problem.x is None else GPU_POINT_S * (1 + problem.x.shape[1])
     sweep_s = GPU_SWEEP_S + entries * entry_s
-    return Estimate(host, held, once_s + sweeps * sweep_s, certify_s, once_s + 3 * sweep_s)
+    fine = options.method != "map-uot" and options.storage != "float32"
+    if fine and min(m, n) > 1 and m * n < FEW:
+        sweep_s = GPU_FEW_S  # from the host, in float64
+    host, held = _bytes(problem, options, 8)[0], _device_bytes(problem, options)
+    return Estimate(host, held, once_s + sweeps * sweep_s, certify_s, once_s)
+
+
+def _device_bytes(problem: UnbalancedTransport, options: "TransportOptions") -> int:
+    """The input, and for each entry what the last sweeps, in float64, and the answer hold of it."""
+    m, n = problem.shape
+    entries = (problem.batch or 1) * m * n
+    if problem.x is not None:
+        each = 24 if options.output == "plan" else 0
+    elif problem.batch is not None:
+        each = 4
+    elif options.storage == "float32" or options.method == "map-uot":
+        each = 12
+    else:
+        each = 37 if options.output == "plan" else 60
+    return _given(problem) + entries * each + 64 * 8 * (problem.batch or 1) * (m + n) + LEAST_BYTES
 
 
 def expected_sweeps(problem: UnbalancedTransport, options: "TransportOptions") -> float:
@@ -104,6 +127,11 @@ def _once_s(problem: UnbalancedTransport, options: "TransportOptions") -> float:
     extra = 2.0 * (options.output != "plan") + 2.5 * sum(map(math.isinf, problem.reg_m))
     extra += 1.5 * (not (problem.a.all() and problem.b.all())) + 3.0 * _forbids(problem)
     return ONCE_S * (1 + extra)
+
+
+def _without(problem: UnbalancedTransport) -> bool:
+    """Whether lines without mass or forbidden entries are taken out before the sweeps."""
+    return not (problem.a.all() and problem.b.all()) or _forbids(problem)
 
 
 def _forbids(problem: UnbalancedTransport) -> bool:
@@ -161,7 +189,6 @@ def _bytes(problem: UnbalancedTransport, options: "TransportOptions", width: int
     given = _given(problem)
     stored = 0 if options.method in ("log", "points") or problem.cost is None else entries * width
     plan = entries * 8 if options.output == "plan" else 0
-    without = not (problem.a.all() and problem.b.all()) or _forbids(problem)
-    reduced = entries * 8 if problem.cost is not None and without else 0  # the lines that have mass, copied
+    reduced = entries * 8 if problem.cost is not None and _without(problem) else 0  # the lines that have mass, copied
     held = given + stored + plan + reduced + 64 * 8 * batch * (m + n)
     return held + BLOCKS, held

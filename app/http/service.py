@@ -14,7 +14,7 @@ from app.http.errors import problem
 from app.http.schemas import components, takes_qaplib
 from app.intake.submit import Checked, check, received
 from kernels import SOLVERS, Device, Estimate, Solver
-from workers.jobs.job import DoesNotFit, NoSuchDevice, Unavailable
+from workers.jobs.job import DoesNotFit, NoSuchDevice, StoreFull, Unavailable
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
 from workers.store.store import Store
@@ -126,11 +126,11 @@ def _checks(jobs: Jobs, store: Store) -> dict[str, str]:
             told["worker"] = "none has been heard of lately"
         elif not {"idle", "busy"} & set(states):
             told["worker"] = f"none can solve yet: {', '.join(states)}"
-    except Unavailable as error:
+    except (Unavailable, StoreFull) as error:
         told |= {"redis": str(error), "worker": "not known without Redis"}
     try:
         store.check()
-    except (Unavailable, OSError) as error:
+    except (Unavailable, StoreFull, OSError) as error:
         told["store"] = f"cannot be written: {error}"
     return told
 

@@ -37,6 +37,8 @@ LONGEST_WAIT_S = 20.0
 """Of one blocking read; below the socket's timeout."""
 SILENT_S = 10.0
 """A worker that has not been heard of for so long counts as gone."""
+PROBE_S = 0.5
+"""Of the look at whether Redis is well; whoever asks for it wants to know within a second."""
 EVENTS_AT_ONCE = 500
 BATCH = 100
 MOST_LOOKED_AT = 5000
@@ -57,6 +59,7 @@ class Jobs:
         self.store = store if store is not None else open_store(settings, self._redis)
         self._records = Records(self._redis)
         self._raw = connect(settings.redis_url, text=False)
+        self._probe = connect(settings.redis_url, limit_s=PROBE_S)
         self._lines = {name: Line(name, self._raw) for name in QUEUES}
 
     @guarded
@@ -202,8 +205,8 @@ class Jobs:
 
     @guarded
     def ping(self) -> None:
-        """Raise Unavailable when Redis does not answer."""
-        self._redis.ping()
+        """Raise Unavailable when Redis does not answer or cannot write, StoreFull when it has no room. Soon."""
+        self._probe.set("allot:probe", 1, px=10_000)
 
     @guarded
     def counts(self) -> dict[str, dict[str, float]]:

@@ -26,7 +26,7 @@ from workers.store.bucket import Bucket
 from workers.store.codec import AS_FOUND, Form, InvalidUpload, Limits, Reading, read, several, sparse, write_npy
 from workers.store.folder import Folder, hexadecimal, name_of
 from workers.store.reference import CSR_PARTS, blobs, form_of, frozen, shown, written
-from workers.store.upload import Writer, full
+from workers.store.upload import Writer, room
 
 BRIEF_BYTES = 1 << 20
 SPARE_BYTES = 64 << 20
@@ -57,8 +57,7 @@ class Store:
 
     def writer(self) -> Writer:
         """Begin an upload. Raises StoreFull when the disk nearly is."""
-        if shutil.disk_usage(self.folder.temporary).free < SPARE_BYTES:
-            raise StoreFull(f"less than {SPARE_BYTES} bytes are free on the store's disk")
+        self._spare()
         return Writer(self, self.limits.max_bytes, self.folder.temporary)
 
     def write(self, chunks: Iterable[bytes]) -> Writer:
@@ -79,10 +78,8 @@ class Store:
         keep_s = min(BRIEF_S, self._settings.blob_ttl_s) if brief else self._settings.blob_ttl_s
         name = name_of(writer.digest, owner)
         self._records.keep(name, owner, time.time() + keep_s)
-        try:
+        with room():
             self.folder.publish(name, writer.path, durable=not brief)
-        except OSError as error:
-            raise full(error) from error
 
     def put_array(self, array: Array, owner: str, brief: bool = False) -> InputRef:
         """Keep one array as .npy; returns its reference. `brief`: a job will hold it at once; no wait for the disk."""
@@ -194,8 +191,14 @@ class Store:
         self._redis.zadd("allot:blobs", dict.fromkeys(given_up, time.time()))
 
     def check(self) -> None:
-        """Raise Unavailable or OSError when the store cannot be written."""
-        self.folder.check()
+        """Raise StoreFull, Unavailable or OSError when the store cannot be written."""
+        with room():
+            self.folder.check()
+        self._spare()
+
+    def _spare(self) -> None:
+        if shutil.disk_usage(self.folder.temporary).free < SPARE_BYTES:
+            raise StoreFull(f"less than {SPARE_BYTES >> 20} MiB are free on the store's disk")
 
     @guarded
     def sweep(self) -> int:

@@ -1,9 +1,11 @@
 """One upload on its way into the store: to disk as it comes, read once, then kept as its owner's."""
 
+import contextlib
 import errno
 import hashlib
 import os
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -43,7 +45,8 @@ class Writer:
     def __init__(self, keeper: Keeper, max_bytes: int, folder: Path) -> None:
         self._keeper = keeper
         self._max_bytes = max_bytes
-        self._file = tempfile.NamedTemporaryFile(dir=folder, delete=False)  # noqa: SIM115
+        with room():
+            self._file = tempfile.NamedTemporaryFile(dir=folder, delete=False)  # noqa: SIM115
         self._hash = hashlib.sha256()
         self.path = Path(self._file.name)
         self.size = 0
@@ -64,14 +67,13 @@ class Writer:
         if self.size > self._max_bytes:
             raise UploadTooLarge(f"the upload is larger than {self._max_bytes} bytes")
         self._hash.update(chunk)
-        try:
+        with room():
             return self._file.write(chunk)
-        except OSError as error:
-            raise full(error) from error
 
     def flush(self) -> Path:
-        """Everything written so far is in `path`."""
-        self._file.flush()
+        """Everything written so far is in `path`. Raises StoreFull."""
+        with room():
+            self._file.flush()
         return self.path
 
     def commit(self, owner: str, form: Form = AS_FOUND, field: str = "file", expected: str | None = None) -> Upload:
@@ -84,7 +86,8 @@ class Writer:
         """
         if expected is not None and expected != self.digest:
             raise DigestMismatch(f"the bytes that came have digest {self.digest}; expected {expected[:80]}")
-        reading = read(self.flush(), form, field, self._keeper.limits)
+        with room():  # what is packed is unpacked beside it
+            reading = read(self.flush(), form, field, self._keeper.limits)
         self._keeper.adopt(self, owner)
         return Upload(frozen(self.digest, reading), self.size, describe(reading.value))
 
@@ -92,12 +95,17 @@ class Writer:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        self._file.close()
+        with contextlib.suppress(OSError):  # what is left in its buffer may not fit any more, and is not wanted
+            self._file.close()
         self.path.unlink(missing_ok=True)
 
 
-def full(error: OSError) -> Exception:
-    """What an error of the disk is for the caller."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StoreFull(f"the store's disk is full: {os.strerror(error.errno)}")
-    return error
+@contextlib.contextmanager
+def room() -> Iterator[None]:
+    """Work on the store's disk. Raises StoreFull where that is full, whichever call it is that finds out."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise StoreFull(f"the store's disk is full: {os.strerror(error.errno)}") from error
+        raise

@@ -25,6 +25,7 @@ from workers.jobs.job import (
     WorkerInfo,
 )
 from workers.jobs.records import Records, to_job
+from workers.jobs.room import Room
 from workers.rq import Line
 from workers.runtime import devices
 from workers.runtime.config import Settings
@@ -58,6 +59,7 @@ class Jobs:
         self._redis = connect(settings.redis_url)
         self.store = store if store is not None else open_store(settings, self._redis)
         self._records = Records(self._redis)
+        self._room = Room(self._redis)
         self._raw = connect(settings.redis_url, text=False)
         self._probe = connect(settings.redis_url, limit_s=PROBE_S)
         self._lines = {name: Line(name, self._raw) for name in QUEUES}
@@ -75,6 +77,7 @@ class Jobs:
             InvalidProblem, InvalidUpload: the inputs are not a problem (only looked at when `queue` is not set).
             IdempotencyConflict, QueueFull, UnknownBlob, NoSuchDevice, DoesNotFit, Unavailable.
         """
+        self._room.check()
         card = SOLVERS[submission.solver]
         queue = submission.queue
         if queue is None:

@@ -103,13 +103,13 @@ class Records:
         """Replace jobs whose time has come by tombstones; returns how many."""
         return int(self._run("expire", time.time(), max(1, int(tombstone_ttl_s)), EXPIRE_BATCH))
 
-    def condemn(self, digest: str) -> bool:
-        """Forget a blob that nobody holds; True when its bytes may be deleted (say `buried` afterwards)."""
-        return bool(self._run("condemn", digest, time.time()))
+    def condemn(self, *digests: str) -> list[str]:
+        """Forget blobs that nobody holds; answers those whose bytes may be deleted (say `buried` afterwards)."""
+        return list(self._run("condemn", time.time(), *digests))
 
-    def buried(self, digest: str) -> None:
-        """The bytes of a condemned blob are gone: it may be uploaded anew."""
-        self._redis.delete(f"allot:condemned:{digest}")
+    def buried(self, *digests: str) -> None:
+        """The bytes of condemned blobs are gone: they may be uploaded anew."""
+        self._redis.delete(*(f"allot:condemned:{digest}" for digest in digests))
 
     def keep(self, digest: str, owner: str, until: float) -> None:
         """`owner` keeps the blob until then. Waits while its old bytes are being deleted."""

@@ -6,20 +6,30 @@ are drawn in workers/jobs/job.py; they are built inside the scripts, which rules
 """
 
 import functools
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from workers.rq import LUA
 
 PLAIN = ("condemn", "keep")
 """These know nothing of jobs."""
+REFUSED = ("create", "submit", "keep", "progress")
+"""A Redis at its maxmemory refuses these: they bring something new."""
+RESERVE = "redis.call('DEL', 'allot:nothing')\n"
+"""In front of all others. Redis lets a script go on that has written, and a deletion it always lets pass: so what was
+accepted can end, and what ended can go, when there is no memory for anything else."""
 
 
 @functools.cache
 def text(name: str) -> str:
     """A script whole: what all share in front of its own lines."""
-    own = resources.files("workers.jobs").joinpath(f"{name}.lua").read_text()
-    return own if name in PLAIN else LUA + resources.files("workers.jobs").joinpath("shared.lua").read_text() + own
+    own = _file(name)
+    whole = own if name in PLAIN else "\n".join([LUA, _file("shared"), own])
+    return whole if name in REFUSED else RESERVE + whole
+
+
+def _file(name: str) -> str:
+    return Path(__file__).with_name(f"{name}.lua").read_text()
 
 
 class Scripts:

@@ -34,14 +34,17 @@ from workers.jobs.failure import Failure, failure
 from workers.jobs.job import State, StoreFull, Unavailable, UnknownBlob
 from workers.jobs.records import Records
 from workers.runtime import gpu_memory
+from workers.runtime.aside import Aside
 from workers.runtime.watch import Watch, plain
 from workers.store.codec import InvalidUpload
 from workers.store.reference import names
 from workers.store.store import Store
 
 PACKAGES = ("allot", "numpy", "numba", "scipy", "cupy-cuda13x")
-OUTLAST_S = 30.0
-"""An answer that is found while Redis restarts is offered again for so long."""
+OUTLAST_S = 3600.0
+"""An answer that is found while Redis is away is offered again for so long."""
+FULL_S = 1.0
+"""Between two looks whether a full store has room."""
 WORTH_TELLING_S = 0.5
 """Jobs that owe their answer sooner are within anybody's patience."""
 AWAY = (redis.ConnectionError, redis.TimeoutError, Unavailable)
@@ -79,6 +82,11 @@ class Bench:
     device_name: str
     staging: gpu_memory.Staging | None = None
 
+    @functools.cached_property
+    def aside(self) -> Any:
+        """The records for a running solve, which waits for no Redis."""
+        return Aside(self.records)
+
 
 @dataclass
 class Answer:
@@ -113,12 +121,21 @@ def run(job_id: str, execution: str, bench: Bench) -> str:
     return "done" if done else "fenced"
 
 
-def outlast(call: Callable[[], T]) -> T:
-    """Repeat `call` while Redis or the store is away, for up to OUTLAST_S."""
-    give_up = time.monotonic() + OUTLAST_S
+def outlast(call: Callable[[], T], deadline: Deadline | None = None) -> T:
+    """Repeat `call` while Redis or the store is away, for up to OUTLAST_S; with a deadline also while it is full."""
+    give_up, phase = time.monotonic() + OUTLAST_S, deadline.phase if deadline else "wait"
     while True:
         try:
-            return call()
+            answer = call()
+            if deadline and deadline.phase != phase:
+                deadline.enter(phase)
+            return answer
+        except StoreFull as error:
+            if deadline is None:
+                raise
+            log.warning("a job waits for room: %s", error)
+            deadline.enter("wait")
+            time.sleep(FULL_S)
         except AWAY:
             if time.monotonic() > give_up:
                 raise
@@ -129,7 +146,7 @@ def _work(
     job_id: str, execution: str, record: Mapping[str, str], bench: Bench
 ) -> tuple[State, dict[str, Any], dict[str, Any] | None, list[str]]:
     card = SOLVERS[record["solver"]]
-    watch = Watch(bench.records, job_id, execution)
+    watch = Watch(bench.aside, job_id, execution)
     deadline = Deadline(float(record["time_limit_s"]), watch.cancelled, watch.progress)
     answer = _answer(card, record, bench, deadline, partial(_expect, bench.records, job_id, execution))
     watch.flush()
@@ -192,7 +209,7 @@ def _load(references: Mapping[str, Any], owner: str, bench: Bench, deadline: Dea
     deadline.enter("load")
     inputs: dict[str, Array | Csr] = {}
     for done, (name, reference) in enumerate(references.items(), 1):
-        inputs[name] = outlast(partial(bench.store.resolve, reference, owner))
+        inputs[name] = outlast(partial(bench.store.resolve, reference, owner), deadline)
         deadline.advance(done / (len(references) + 1))  # building the problem is the rest
     return inputs if bench.staging is None else bench.staging.stage(inputs)
 
@@ -241,7 +258,7 @@ def _store(answer: Answer, owner: str, store: Store, deadline: Deadline) -> tupl
     deadline.enter("store")
     with _clock(answer.timings_ms, "store"):
         for name, array in arrays.items():
-            references[name] = outlast(partial(store.put_array, array, owner, brief=True))
+            references[name] = outlast(partial(store.put_array, array, owner, brief=True), deadline)
             done += array.nbytes
             deadline.advance(done / max(1, total))
     return references, names(references, owner)

@@ -8,7 +8,7 @@ answer and no time that one is given depends on what others have.
 
 import shutil
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -202,9 +202,9 @@ class Store:
 
     @guarded
     def sweep(self) -> int:
-        """Delete what nobody holds any more; returns how many blobs went."""
+        """Look at a batch of the blobs whose time has come, and delete those that nobody holds; says how many went."""
         due = self._redis.zrangebyscore("allot:blobs", "-inf", time.time(), start=0, num=SWEEP_BATCH)
-        return sum(self._bury(name) for name in due)
+        return self._bury(due)
 
     @guarded
     def scrub(self) -> int:
@@ -212,15 +212,16 @@ class Store:
         gone = 0
         for name in list(self.folder.older_than(max(self._settings.blob_ttl_s, 3600.0))):
             if not self._redis.exists(f"allot:blob:{name}", f"allot:refs:{name}"):
-                gone += self._bury(name)
+                gone += self._bury([name])
         return gone
 
-    def _bury(self, name: str) -> int:
-        if not self._records.condemn(name):
-            return 0
-        self.folder.delete(name)
-        self._records.buried(name)
-        return 1
+    def _bury(self, names: Sequence[str]) -> int:
+        condemned = self._records.condemn(*names) if names else []
+        for name in condemned:
+            self.folder.delete(name)
+        if condemned:
+            self._records.buried(*condemned)
+        return len(condemned)
 
 
 def open_store(settings: Settings, redis: Any = None, client: Any = None) -> Store:

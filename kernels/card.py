@@ -1,7 +1,7 @@
 """A solver's card: what it takes, what it promises, and how to run it on each device."""
 
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
 
@@ -85,6 +85,9 @@ class Solver:
         modules: dotted module per device; each has `solve(problem, options, deadline) -> Solution` and
             `warm_up() -> None`. Imported when first used, so that a machine without CUDA never imports cupy.
         runs_on: the devices that can solve this problem with these options; None: all of `modules`.
+        joint: solves small problems of one shape, with the same options, in one go; of each its solution and its
+            certificate, those of a solve by itself, or None where it is to be solved by itself. None: nothing is
+            gained by company.
         warm_start: maps a result array of an earlier job to the input that takes it.
         example: a wire request that works when pasted (small, with `solver`, `inputs`, `options`).
     """
@@ -103,6 +106,7 @@ class Solver:
     spreads: Callable[[Any, Any], bool] = lambda problem, options: False
     runs_on: Callable[[Any, Any], tuple[Device, ...]] | None = None
     mend: Callable[[Any, Any, Solution, Deadline, Device], Solution | None] | None = None
+    joint: Callable[[Sequence[Any], Any, Deadline, Device], Sequence[tuple[Solution, Certificate] | None]] | None = None
 
     def suits(self, problem: Any, options: Any) -> tuple[Device, ...]:
         """The devices that this solver has for this problem with these options."""

@@ -19,6 +19,7 @@ PUBLIC_WORKERS = {
     "jobs.job",
     "store.store",
     "store.codec",
+    "store.inline",
     "store.reference",
     "store.upload",
     "runtime.keyring",

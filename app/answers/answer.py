@@ -10,6 +10,7 @@ from pydantic_core import to_json
 from app.http.media import JSON
 from workers.jobs.job import InputRef, Job
 from workers.jobs.queue import Jobs
+from workers.store.inline import is_inline
 from workers.store.reference import written
 from workers.store.store import Store
 
@@ -52,7 +53,7 @@ def document_of(jobs: Jobs, store: Store, job: Job, inline_elements: int) -> dic
 
 def _shown(store: Store, job: Job, reference: InputRef, inline_elements: int) -> Any:
     """One array: nested lists, or a reference to it and where to get it."""
-    if math.prod(reference["shape"]) <= inline_elements:
+    if is_inline(reference) or math.prod(reference["shape"]) <= inline_elements:
         return store.open_array(reference, job.owner).tolist()
     return {**reference, "href": f"/v1/blobs/{reference['blob']}"}
 

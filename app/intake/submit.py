@@ -20,7 +20,8 @@ from kernels import SOLVERS, InvalidProblem, Solver
 from workers.jobs.job import Expired, InputRef, Job, JobFailed, Submission, UnknownJob
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
-from workers.store.reference import written
+from workers.store.inline import carried, is_inline
+from workers.store.reference import of_array, written
 from workers.store.store import Store
 
 LONGEST_KEY = 255
@@ -122,7 +123,9 @@ def _warm(card: Solver, job_id: str, store: Store, jobs: Jobs, owner: str) -> di
     for array, name in card.warm_start.items():
         if array in arrays:
             reference = written(arrays[array])
-            found[name] = Source(store.open_array(reference, owner), partial(InputRef, reference))
+            value = store.open_array(reference, owner)
+            keep = partial(carried, of_array(value), value) if is_inline(reference) else partial(InputRef, reference)
+            found[name] = Source(value, keep)
     if not found:
         wanted = ", ".join(card.warm_start) or "nothing"
         raise Invalid(

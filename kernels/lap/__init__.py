@@ -9,6 +9,7 @@ from kernels.card import Device, InputSpec, Options, Solver
 from kernels.certificates.assignment import certify_dense
 from kernels.deadline import Deadline
 from kernels.lap.estimate import estimate
+from kernels.lap.joint import solve_jointly
 from kernels.lap.mend import mend
 from kernels.problems import Array, Assignment, Inputs, InvalidProblem
 from kernels.problems.assignment import dense_assignment
@@ -105,6 +106,7 @@ CARD = Solver(
     runs_on=_runs_on,
     modules={"cpu": "kernels.lap.cpu", "gpu": "kernels.lap.gpu"},
     mend=_mend,
+    joint=solve_jointly,
     warm_start={"u": "u0", "v": "v0"},
     example={
         "solver": "lap",

@@ -13,7 +13,7 @@ from tests.workers.test_codec import npy
 from tests.workers.test_records import Held
 from workers.jobs.job import State, Submission, UnknownBlob
 from workers.jobs.queue import Jobs
-from workers.runtime import run
+from workers.runtime import child
 from workers.runtime.run import Bench
 from workers.store.codec import Form, InvalidUpload, encode
 from workers.store.folder import name_of
@@ -47,9 +47,10 @@ def older(jobs: Jobs, solver: str, inputs: dict[str, Any], digests: list[str]) -
 
 
 def answer(held: Held) -> dict[str, Any]:
-    held.heartbeat("one")
+    order = held.take("one")
+    assert order is not None
     bench = Bench(held.records, held.jobs.store, "cpu", "a device")
-    assert run.run(held.id, "one", bench) == "done"
+    assert child.work([order], "a worker", bench) == {held.id: "done"}
     job = held.jobs.get(held.id, "ann")
     assert job.state is State.SUCCEEDED, job.error
     return held.jobs.result(held.id, "ann")

@@ -5,6 +5,7 @@ if seen[1] == 'running' then
   redis.call('HSET', key(id), 'discard', 1)
   redis.call('HSETNX', key(id), 'cancel', now)
   redis.call('ZREM', 'allot:jobs:' .. seen[2], id)
+  open_stream(id)
   tell(id, 'state', cjson.encode({state = 'running', cancelling = true}))
 elseif seen[1] then
   if seen[1] == 'queued' then unqueue(id) end

@@ -13,7 +13,7 @@ from workers.rq import LUA
 
 PLAIN = ("condemn", "keep")
 """These know nothing of jobs."""
-REFUSED = ("create", "submit", "keep", "progress")
+REFUSED = ("submit", "keep", "progress")
 """A Redis at its maxmemory refuses these: they bring something new."""
 RESERVE = "redis.call('DEL', 'allot:nothing')\n"
 """In front of all others. Redis lets a script go on that has written, and a deletion it always lets pass: so what was
@@ -24,7 +24,7 @@ accepted can end, and what ended can go, when there is no memory for anything el
 def text(name: str) -> str:
     """A script whole: what all share in front of its own lines."""
     own = _file(name)
-    whole = own if name in PLAIN else "\n".join([LUA, _file("shared"), own])
+    whole = own if name in PLAIN else "\n".join([LUA, _file("lines"), _file("shared"), own])
     return whole if name in REFUSED else RESERVE + whole
 
 

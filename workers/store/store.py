@@ -25,6 +25,7 @@ from workers.store import layouts
 from workers.store.bucket import Bucket
 from workers.store.codec import AS_FOUND, Form, InvalidUpload, Limits, Reading, read, several, sparse, write_npy
 from workers.store.folder import Folder, hexadecimal, name_of
+from workers.store.inline import unpack
 from workers.store.reference import CSR_PARTS, blobs, form_of, frozen, shown, written
 from workers.store.upload import Writer, room
 
@@ -146,6 +147,8 @@ class Store:
             return frozen(digest, read(path, replace(form, member=None), digest, self.limits))
 
     def _load(self, reference: InputRef, owner: str) -> Array | Csr:
+        if "data" in reference:
+            return unpack(reference)
         digest = reference["blob"]
         value = read(self.path(digest, owner), form_of(digest, reference), digest, self.limits).value
         if isinstance(value, dict):

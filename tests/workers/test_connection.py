@@ -3,7 +3,7 @@
 import os
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +55,11 @@ def test_no_room_is_told_apart_in_commands_scripts_and_pipelines(full: Any) -> N
 
 def test_a_redis_that_takes_no_writes_is_told_apart_from_our_bugs(client: Any) -> None:
     client.config_set("min-replicas-to-write", 1)
-    for write in (lambda: client.set("a", 1), lambda: client.register_script(GROW)(args=["a", 1])):
+    writes: list[Callable[[], Any]] = [
+        lambda: client.set("a", 1),
+        lambda: client.register_script(GROW)(args=["a", 1]),
+    ]
+    for write in writes:
         with pytest.raises(CannotWrite):
             write()
         with pytest.raises(Unavailable, match="takes no writes now"):

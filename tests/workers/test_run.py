@@ -140,7 +140,7 @@ def test_a_store_that_is_away_for_a_moment_is_outlasted(outcome: Any, monkeypatc
 
 
 def test_a_full_store_is_waited_for(outcome: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.runtime.run.FULL_S", 0.01)
+    monkeypatch.setattr("workers.runtime.outlast.FULL_S", 0.01)
     flaky(monkeypatch, *(StoreFull("no room") for _ in range(5)))
     job = outcome()
     assert (job.state, job.attempt) == (State.SUCCEEDED, 1)

@@ -11,6 +11,7 @@ import logging
 import math
 import time
 import uuid
+from collections.abc import Callable
 
 import redis
 
@@ -25,7 +26,7 @@ from workers.store.store import SWEEP_BATCH
 
 LOCK_MS = 3000
 """A janitor that dies with the lock in hand delays the next one by so much."""
-SLOW_S = 1.0
+SLOW_S = 2.0
 """A Redis that takes so long for one write was frozen, or as good as that."""
 LEAST_S = 0.1
 SCRUB_S = 600.0
@@ -96,10 +97,11 @@ class Janitor:
         Janitors do this side by side: each job and each blob falls to one of them.
         """
         until = time.monotonic() + max(LEAST_S, 0.5 * self._settings.janitor_s)
-        for step, batch in (
+        steps: list[tuple[Callable[[], int], int]] = [
             (lambda: self._records.expire(self._settings.tombstone_ttl_s), EXPIRE_BATCH),
             (self._jobs.store.sweep, SWEEP_BATCH),
-        ):
+        ]
+        for step, batch in steps:
             while step() >= 0.5 * batch and time.monotonic() < until:
                 pass
 
@@ -129,5 +131,5 @@ class Janitor:
 
     def _forget_workers(self) -> None:
         for name, text in self._redis.hgetall("allot:workers").items():
-            if time.time() - json.loads(text)["heartbeat"] > FORGET_WORKER_S:
+            if self._redis.now() - json.loads(text)["heartbeat"] > FORGET_WORKER_S:
                 self._redis.hdel("allot:workers", name)

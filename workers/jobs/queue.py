@@ -232,7 +232,7 @@ class Jobs:
     @guarded
     def workers(self) -> Workers:
         """The workers that are alive now."""
-        now = time.time()
+        now = self._redis.now()
         found = []
         for name, text in self._redis.hgetall("allot:workers").items():
             told = json.loads(text)
@@ -274,7 +274,7 @@ class Jobs:
             "options": json.dumps(submission.options),
             "time_limit_s": limit,
             "result_ttl_s": min(ttl, self.settings.result_ttl_s) if ttl else self.settings.result_ttl_s,
-            "created_at": time.time(),
+            "created_at": self._redis.now(),
             "idempotency_key": submission.idempotency_key or "",
             "fingerprint": submission.fingerprint,
             "form": submission.form if limit >= LEAST_LIMIT_S and submission.form else "-",

@@ -18,6 +18,7 @@ from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
 from workers.jobs.job import StoreFull, Unavailable
+from workers.runtime.clock import Clock
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -63,6 +64,11 @@ class Client(redis.Redis):
     def __init__(self, pool: Any, reading: Any, blocking: Any, replicas: int = 0) -> None:
         super().__init__(connection_pool=pool)
         self._reading, self._blocking, self._replicas = reading, blocking, replicas
+        self.clock = Clock(reading.time)
+
+    def now(self) -> float:
+        """Redis's time, in seconds since 1970."""
+        return self.clock.now()
 
     def execute_command(self, *args: Any, **options: Any) -> Any:
         """Send one command.
@@ -114,7 +120,7 @@ class MeantPipeline(Pipeline):
             return super().execute(raise_on_error)
 
 
-def connect(url: str, *, text: bool = True, limit_s: float | None = None) -> Any:
+def connect(url: str, *, text: bool = True, most: int = MOST_CONNECTIONS, limit_s: float | None = None) -> Any:
     """A client for `url`; `text` decodes replies to str (RQ needs bytes).
 
     A dropped connection is tried again twice within half a second: enough for a server that restarts under a
@@ -125,9 +131,10 @@ def connect(url: str, *, text: bool = True, limit_s: float | None = None) -> Any
         url: redis://, rediss://, unix:// or sentinel://[:password@]host:port[,host:port...]/primary, the last with
             ?db=, ?sentinel_password= and ?min_replicas= (see docs/operations/sentinel.md).
         text: decode.
+        most: connections of each of the three pools.
         limit_s: for every command, in place of the usual patiences.
     """
-    options = {"decode_responses": text, "socket_connect_timeout": CONNECT_S, "max_connections": MOST_CONNECTIONS}
+    options = {"decode_responses": text, "socket_connect_timeout": CONNECT_S, "max_connections": most}
     pools = [
         _pool(url, options | {"socket_timeout": limit_s or timeout_s, "retry": _retry(0 if limit_s else 2)})
         for timeout_s in (WRITE_S, READ_S, BLOCK_S)

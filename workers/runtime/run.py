@@ -31,10 +31,11 @@ from kernels import (
     solve_and_prove,
 )
 from workers.jobs.failure import Failure, failure
-from workers.jobs.job import State, StoreFull, Unavailable, UnknownBlob
+from workers.jobs.job import State, StoreFull, UnknownBlob
 from workers.jobs.records import Ending, Order, Records
 from workers.runtime import gpu_memory
 from workers.runtime.aside import Aside
+from workers.runtime.outlast import AWAY, outlast
 from workers.runtime.watch import Watch, plain
 from workers.store import inline
 from workers.store.codec import InvalidUpload
@@ -42,13 +43,8 @@ from workers.store.reference import names
 from workers.store.store import Store
 
 PACKAGES = ("allot", "numpy", "numba", "scipy", "cupy-cuda13x")
-OUTLAST_S = 3600.0
-"""An answer that is found while Redis is away is offered again for so long."""
-FULL_S = 1.0
-"""Between two looks whether a full store has room."""
 WORTH_TELLING_S = 0.5
 """Jobs that owe their answer sooner are within anybody's patience."""
-AWAY = (redis.ConnectionError, redis.TimeoutError, Unavailable)
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
@@ -123,27 +119,6 @@ def told(endings: Sequence[Ending], queue: str, worker: str, bench: Bench) -> li
     return ["done" if answer else "fenced" for answer in answers]
 
 
-def outlast(call: Callable[[], T], deadline: Deadline | None = None) -> T:
-    """Repeat `call` while Redis or the store is away, for up to OUTLAST_S; with a deadline also while it is full."""
-    give_up, phase = time.monotonic() + OUTLAST_S, deadline.phase if deadline else "wait"
-    while True:
-        try:
-            answer = call()
-            if deadline and deadline.phase != phase:
-                deadline.enter(phase)
-            return answer
-        except StoreFull as error:
-            if deadline is None:
-                raise
-            log.warning("a job waits for room: %s", error)
-            deadline.enter("wait")
-            time.sleep(FULL_S)
-        except AWAY:
-            if time.monotonic() > give_up:
-                raise
-            time.sleep(0.2)
-
-
 def concluded(order: Order, solved: Solved, bench: Bench, deadline: Deadline | None = None) -> Ending:
     """The ending of a job that was solved: its arrays are kept and its document is written.
 
@@ -161,7 +136,7 @@ def concluded(order: Order, solved: Solved, bench: Bench, deadline: Deadline | N
     if solution.termination is Termination.STOPPED and certificate.objective is None:
         return Ending(order.job_id, order.execution, State.CANCELLED, {"timings_ms": _json(solved.timings_ms)})
     references, digests = _store(solved, record["owner"], bench.store, deadline or Deadline())
-    solved.timings_ms["total"] = 1e3 * (time.time() - float(record["created_at"]))
+    solved.timings_ms["total"] = 1e3 * (bench.records.now() - float(record["created_at"]))
     document = _document(order, solved, references, bench)
     fields = {"timings_ms": json.dumps(document["timings_ms"]), "termination": solution.termination.value}
     result = json.dumps(document, allow_nan=False)

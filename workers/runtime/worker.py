@@ -197,7 +197,7 @@ class PinnedWorker:
     def _kill_if_overdue(self, held: Held, patience: Patience, ran_s: float) -> None:
         """Kill a child that is taken for hung (workers/runtime/patience.py)."""
         with contextlib.suppress(*AWAY):
-            why = patience.over(ran_s, time.time(), self._records.awaited(held.job_id))
+            why = patience.over(ran_s, self._redis.now(), self._records.awaited(held.job_id))
             if why is not None:
                 self._kill_for(why)
 
@@ -243,7 +243,7 @@ class PinnedWorker:
             "device": self.device,
             "queue": self.device,
             "state": "busy" if self._held else "idle",
-            "heartbeat": time.time(),
+            "heartbeat": self._redis.now(),
             "host_bytes": self._host_bytes,
             "gpu": gpu,
             "broken": self.link.told.get("broken", {}),

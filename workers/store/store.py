@@ -7,7 +7,6 @@ answer and no time that one is given depends on what others have.
 """
 
 import shutil
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -78,7 +77,7 @@ class Store:
         writer.flush()
         keep_s = min(BRIEF_S, self._settings.blob_ttl_s) if brief else self._settings.blob_ttl_s
         name = name_of(writer.digest, owner)
-        self._records.keep(name, owner, time.time() + keep_s)
+        self._records.keep(name, owner, self._redis.now() + keep_s)
         with room():
             self.folder.publish(name, writer.path, durable=not brief)
 
@@ -191,7 +190,7 @@ class Store:
         given_up = [name for name in names if self._redis.hdel(f"allot:blob:{name}", owner)]
         if not given_up:
             raise UnknownBlob(f"there is no blob {digest}")
-        self._redis.zadd("allot:blobs", dict.fromkeys(given_up, time.time()))
+        self._redis.zadd("allot:blobs", dict.fromkeys(given_up, self._redis.now()))
 
     def check(self) -> None:
         """Raise StoreFull, Unavailable or OSError when the store cannot be written."""
@@ -206,7 +205,7 @@ class Store:
     @guarded
     def sweep(self) -> int:
         """Look at a batch of the blobs whose time has come, and delete those that nobody holds; says how many went."""
-        due = self._redis.zrangebyscore("allot:blobs", "-inf", time.time(), start=0, num=SWEEP_BATCH)
+        due = self._redis.zrangebyscore("allot:blobs", "-inf", self._redis.now(), start=0, num=SWEEP_BATCH)
         return self._bury(due)
 
     @guarded

@@ -23,6 +23,8 @@ PUBLIC_WORKERS = {
     "store.reference",
     "store.upload",
     "runtime.keyring",
+    "runtime.logs",
+    "runtime.traces",
 }
 WIRING = {
     "main.py": {"runtime.config"},

@@ -10,6 +10,7 @@ from app.answers.waiting import Waiting
 from app.http import errors, openapi, routes
 from app.http.auth import load_keys
 from app.http.config import HttpSettings
+from app.http.logs import Logs
 from app.http.metrics import Metrics
 from app.intake.linger import Linger
 from workers.jobs.queue import Jobs
@@ -47,6 +48,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     app.state.metrics = Metrics()
     app.add_middleware(Linger)
     app.add_middleware(Metrics.Middleware, metrics=app.state.metrics)
+    app.add_middleware(Logs)
     errors.install(app)
     routes.install(app)
     openapi.install(app)

@@ -32,7 +32,7 @@ from workers.jobs.job import (
 from workers.jobs.records import Limits, Records, to_job
 from workers.jobs.room import Room
 from workers.rq import Line
-from workers.runtime import devices
+from workers.runtime import devices, logs
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect, guarded
 from workers.store.inline import apart
@@ -282,6 +282,7 @@ class Jobs:
             "seconds": min(seconds, limit),
             "retries": max(1, self.settings.attempts - 1),  # RQ runs only those again that have one left
             "reply": submission.reply or "",
+            **logs.carried(),
         }
 
     def _show(self, job_id: str, record: dict[str, str]) -> Job:

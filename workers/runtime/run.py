@@ -33,7 +33,7 @@ from kernels import (
 from workers.jobs.failure import Failure, failure
 from workers.jobs.job import State, StoreFull, UnknownBlob
 from workers.jobs.records import Ending, Order, Records
-from workers.runtime import gpu_memory
+from workers.runtime import gpu_memory, logs, traces
 from workers.runtime.aside import Aside
 from workers.runtime.outlast import AWAY, outlast
 from workers.runtime.watch import Watch, plain
@@ -100,12 +100,15 @@ def ending_of(order: Order, bench: Bench) -> Ending:
     Raises:
         DeviceLost: the child must exit.
     """
+    taken = float(order.record["begun_at"])
     try:
-        watch = Watch(bench.aside, order.job_id, order.execution)
-        deadline = Deadline(float(order.record["time_limit_s"]), watch.cancelled, watch.progress)
-        solved = _solved(order, bench, deadline)
-        watch.flush()
-        return concluded(order, solved, bench, deadline)
+        with logs.of_record(order.job_id, order.record), traces.job(order.job_id, order.record, taken) as phases:
+            watch = Watch(bench.aside, order.job_id, order.execution)
+            told = phases.watched(watch.progress)
+            deadline = Deadline(float(order.record["time_limit_s"]), watch.cancelled, told)
+            solved = _solved(order, bench, deadline)
+            watch.flush()
+            return concluded(order, solved, bench, deadline)
     except (DeviceLost, *AWAY):
         raise
     except Exception as error:
@@ -136,7 +139,7 @@ def concluded(order: Order, solved: Solved, bench: Bench, deadline: Deadline | N
     if solution.termination is Termination.STOPPED and certificate.objective is None:
         return Ending(order.job_id, order.execution, State.CANCELLED, {"timings_ms": _json(solved.timings_ms)})
     references, digests = _store(solved, record["owner"], bench.store, deadline or Deadline())
-    solved.timings_ms["total"] = 1e3 * (bench.records.now() - float(record["created_at"]))
+    solved.timings_ms["total"] = 1e3 * (outlast(bench.records.now) - float(record["created_at"]))
     document = _document(order, solved, references, bench)
     fields = {"timings_ms": json.dumps(document["timings_ms"]), "termination": solution.termination.value}
     result = json.dumps(document, allow_nan=False)

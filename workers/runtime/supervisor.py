@@ -17,7 +17,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from workers.runtime import devices
+from workers.runtime import devices, logs
 from workers.runtime.config import Settings
 from workers.runtime.process import cpus
 from workers.runtime.redis_server import EmbeddedRedis
@@ -142,7 +142,7 @@ def main() -> None:
     parser.add_argument("--cpu-workers", type=int, help="one per four cores, at least two, when left out")
     parser.add_argument("--no-gpu", action="store_true", help="leave the GPUs alone")
     arguments = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    logs.configure(logging.INFO)
     settings = Settings.from_env()
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -28,7 +28,7 @@ from workers.jobs.janitor import Janitor
 from workers.jobs.job import Device
 from workers.jobs.records import Limits, Order, Records
 from workers.rq import Hands, Held
-from workers.runtime import devices
+from workers.runtime import devices, logs
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
 from workers.runtime.link import ChildFailed, Link
@@ -260,7 +260,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.parent:
         die_with(arguments.parent)
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
+    logs.configure(logging.WARNING)
     gpus = []
     if arguments.device == "gpu":
         visible = {gpu.uuid: gpu for gpu in devices.visible_gpus()}

@@ -96,7 +96,7 @@ def redis_for(settings: Settings) -> Iterator[Settings]:
     if settings.redis_url:
         yield settings
         return
-    with EmbeddedRedis(settings.data_dir) as url:
+    with EmbeddedRedis(settings.data_dir, fsync=settings.fsync) as url:
         yield replace(settings, redis_url=url)
 
 

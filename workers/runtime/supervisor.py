@@ -149,7 +149,7 @@ def main() -> None:
         signal.signal(number, lambda *_: asked.set())
     with contextlib.ExitStack() as stack:
         if not settings.redis_url:
-            settings = settings.with_redis(stack.enter_context(EmbeddedRedis(settings.data_dir)))
+            settings = settings.with_redis(stack.enter_context(EmbeddedRedis(settings.data_dir, fsync=settings.fsync)))
         supervisor = Supervisor(settings, arguments.cpu_workers, [] if arguments.no_gpu else None)
         supervisor.start()
         stack.callback(supervisor.stop)

@@ -44,6 +44,9 @@ wheel: ## build the wheel, install it bare with the newest releases that it allo
 fuzz: $(VENV)/dev ## ten minutes of random cases against exact oracles on every core (FUZZ="--seconds 60 --seed 1" for others)
 	$(BIN)/python -m tests.fuzz --jobs $$(nproc) --row benchmarks/results/fuzz_cpu.jsonl $(or $(FUZZ),--seconds 600)
 
+soak: $(VENV)/dev ## mixed load with random kills, then everything must be flat (MINUTES=30)
+	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),30)
+
 sanitize: $(VENV)/dev ## every kernel under compute-sanitizer, on a machine with a GPU and the CUDA toolkit
 	for tool in memcheck racecheck synccheck; do \
 		compute-sanitizer --tool $$tool --error-exitcode 9 $(BIN)/python -m tests.sanitize || exit 1; done
@@ -53,4 +56,4 @@ bench: $(VENV)/dev ## every benchmark beside its peers, on the GPU too where the
 	for name in lap auction uot qap service; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 	$(if $(GPU),for run in $(GPU_BENCHES); do $(BIN)/python -m benchmarks.$$(echo $$run | tr , ' ') || exit 1; done)
 
-.PHONY: help install demo serve test check wheel fuzz sanitize bench
+.PHONY: help install demo serve test check wheel fuzz soak sanitize bench

@@ -6,7 +6,6 @@ python -m benchmarks.sizing --redis    measures what a job takes in Redis and on
 
 import argparse
 import json
-import re
 import tempfile
 from collections.abc import Iterable
 from pathlib import Path
@@ -95,9 +94,8 @@ def redis_row(jobs: int = 500) -> dict[str, Any]:
 def page(text: str) -> str:
     """The page with its tables as they are now."""
     for name, table in (("seconds", seconds_table()), ("bytes", bytes_table())):
-        text = re.sub(
-            rf"(<!-- {name} -->\n).*?(<!-- end -->)", lambda m, t=table: f"{m[1]}{t}\n{m[2]}", text, flags=re.S
-        )
+        before, mark, rest = text.partition(f"<!-- {name} -->\n")
+        text = before + mark + table + "\n" + rest[rest.index("<!-- end -->") :]
     return text
 
 

@@ -73,6 +73,7 @@ class Service:
         self.redis_url = (folder / "data/redis/url").read_text()
 
     def ready(self, within_s: float = 300.0) -> None:
+        """Wait until it solves."""
         give_up = time.monotonic() + within_s
         while httpx.get(f"{self.url}/readyz", timeout=10).status_code != 200:
             if time.monotonic() > give_up or self.process.poll() is not None:
@@ -106,6 +107,7 @@ class Service:
         }
 
     def stop(self) -> int:
+        """End it; its exit status."""
         self.process.terminate()
         code = self.process.wait(60)
         self.log.close()
@@ -121,6 +123,7 @@ class Loader(threading.Thread):
         self._client = httpx.Client(base_url=service.url, timeout=90)
 
     def run(self) -> None:
+        """Go on until asked to stop."""
         kinds = [self._lap, self._upload, self._auction, self._uot, self._qap]
         while not self._stop_asked.is_set():
             kind = kinds[int(self._rng.choice(len(kinds), p=[0.5, 0.2, 0.1, 0.1, 0.1]))]

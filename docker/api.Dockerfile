@@ -11,7 +11,7 @@ COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY app app
 COPY workers workers
 COPY kernels kernels
-RUN python -m pip install --constraint constraints.txt ".[s3]" \
+RUN python -m pip install --constraint constraints.txt ".[s3,otel]" \
     && useradd --uid 10001 --create-home allot \
     && install --directory --owner allot --group allot /data
 

@@ -16,7 +16,7 @@ COPY pyproject.toml constraints.txt README.md LICENSE ./
 COPY app app
 COPY workers workers
 COPY kernels kernels
-RUN python -m pip install --constraint constraints.txt ".[cuda,s3]" \
+RUN python -m pip install --constraint constraints.txt ".[cuda,s3,otel]" \
     && useradd --uid 10001 --create-home allot \
     && install --directory --owner allot --group allot /data /var/cache/allot
 

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -52,9 +53,10 @@ class Cluster:
         """Both replicas follow, and every sentinel knows of them and of the others."""
         try:
             primary = redis.Redis(port=self.ports[0]).info("replication")
-            told = [redis.Redis(port=port).sentinel_masters()["allot"] for port in self.ports[3:]]  # type: ignore[no-untyped-call]
-        except (redis.RedisError, KeyError):
+            watched: list[Any] = [redis.Redis(port=port).sentinel_masters() for port in self.ports[3:]]
+        except redis.RedisError:
             return False
+        told = [masters["allot"] for masters in watched]
         known = all(one["num-slaves"] == 2 and one["num-other-sentinels"] == 2 for one in told)
         return known and sum(primary.get(f"slave{k}", {}).get("state") == "online" for k in range(2)) == 2
 

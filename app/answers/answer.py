@@ -10,13 +10,12 @@ from fastapi import Response
 from pydantic_core import to_json
 
 from app.http.media import JSON
+from kernels import SOLVERS, Solver
 from workers.jobs.job import InputRef, Job
 from workers.jobs.queue import Jobs
+from workers.store.inline import is_inline
 from workers.store.reference import written
 from workers.store.store import Store
-
-GROUPS = {"f": "potentials", "g": "potentials"} | dict.fromkeys(("u", "v", "u_finer", "v_finer"), "duals")
-"""Arrays that are shown as members of one object."""
 
 
 def json_bytes(value: Any, indent: int | None = None) -> bytes:
@@ -32,11 +31,11 @@ def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | No
     return Response(json_bytes(value), status, headers=dict(headers or {}), media_type=JSON)
 
 
-def grouped(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays by name, with u and v under `duals` and f and g under `potentials`."""
+def grouped(card: Solver, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays by name, those that belong together under one name (the duals u and v, the potentials f and g)."""
     shown: dict[str, Any] = {}
     for name, array in arrays.items():
-        group = GROUPS.get(name)
+        group = card.groups.get(name)
         if group is None:
             shown[name] = array
         else:
@@ -54,7 +53,13 @@ def shown(store: Store, job: Job, stored: Mapping[str, Any], inline_elements: in
     document = dict(stored)
     entries = document.pop("arrays").items()
     arrays = {name: _shown(store, job, written(entry), inline_elements) for name, entry in entries}
-    return {"id": job.id, "solver": job.solver, **document, **grouped(arrays), "links": links_of(job)}
+    return {
+        "id": job.id,
+        "solver": job.solver,
+        **document,
+        **grouped(SOLVERS[job.solver], arrays),
+        "links": links_of(job),
+    }
 
 
 def responded(document: dict[str, Any], job: Job) -> str:
@@ -73,7 +78,7 @@ def responded(document: dict[str, Any], job: Job) -> str:
 
 def _shown(store: Store, job: Job, reference: InputRef, inline_elements: int) -> Any:
     """One array: nested lists, or a reference to it and where to get it."""
-    if math.prod(reference["shape"]) <= inline_elements:
+    if is_inline(reference) or math.prod(reference["shape"]) <= inline_elements:
         return store.open_array(reference, job.owner).tolist()
     return {**reference, "href": f"/v1/blobs/{reference['blob']}"}
 

@@ -33,6 +33,11 @@ class HttpSettings:
         max_waiters_per_owner, max_streams_per_owner: the same of one owner.
         requests_per_s: of one owner at one API process, twice as many in one burst; 0 for any. Only where keys are.
         inline_elements: a result array above this is linked to, not printed, in JSON.
+        clerks: processes that read what is neither small JSON nor plain numbers.
+        clerk_bytes: memory that a clerk may take for one upload, beside four times what came and was inflated.
+        clerk_s: processor time that it may take, beside a second for each 8 MiB of that.
+        owner_bytes: that requests of one owner may have on their way at once, inflated ones among them; 429 above.
+        all_bytes: the same of all owners; 503 above.
         keep_alive_s: seconds of silence after which an event stream sends a comment.
     """
 
@@ -61,6 +66,11 @@ class HttpSettings:
     max_waiters_per_owner: int = 8192
     max_streams_per_owner: int = 8192
     requests_per_s: float = 2000.0
+    clerks: int = 2
+    clerk_bytes: int = 1024 * MIB
+    clerk_s: float = 10.0
+    owner_bytes: int = 10240 * MIB
+    all_bytes: int = 65536 * MIB
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> "HttpSettings":

@@ -16,7 +16,11 @@ from app.answers.answer import document_of, json_response, links_of, responded, 
 from app.http.auth import owner as owner_of
 from app.http.errors import Invalid, Refusal, fault
 from app.http.media import JSON, NPZ, SAFETENSORS, choose, matches_etag, prefer_wait_s
-from app.intake.submit import submit
+from app.intake.built import build
+from app.intake.gathered import gather
+from app.intake.parsed import parse
+from app.intake.placed import place
+from app.intake.received import receive
 from kernels import SOLVERS
 from workers.jobs.job import Job, JobError, JobFailed, State, UnknownJob
 from workers.store.codec import encode
@@ -50,15 +54,20 @@ def view(job: Job) -> dict[str, Any]:
 async def post(request: Request, owner: Owner) -> Response:
     """Submit a job.
 
-    JSON, or multipart with the same JSON in part `job` and arrays as file parts named after the inputs
-    (`qaplib` for a QAPLIB file, `sln` for its best-known solution). The whole problem is checked before this
-    answers. With `Prefer: wait=N` the answer is the result when it is there within N seconds. A repeated
+    JSON, or multipart with the same JSON in part `job` and arrays as file parts named after the inputs, or after
+    what `files` of GET /v1/solvers lists (a QAPLIB file and its best-known solution). The whole problem is checked
+    before this answers. With `Prefer: wait=N` the answer is the result when it is there within N seconds. A repeated
     `Idempotency-Key` gives the job that it made the first time.
     """
     state = request.app.state
-    job, made = await submit(request, owner)
+    async with receive(request, owner) as received:
+        parsed = await parse(received)
+        gathered = await gather(parsed)
+        built = await build(gathered)
+        placed = await place(built)
+    job = placed.job
     headers = {"Location": f"/v1/jobs/{job.id}"}
-    if not made:
+    if not placed.made:
         headers["Idempotency-Replayed"] = "true"
     wait_s = prefer_wait_s(request, state.http.max_wait_s)
     if wait_s is not None and state.limits.may_wait("waiters", owner):

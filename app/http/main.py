@@ -13,7 +13,10 @@ from app.http.auth import load_keys
 from app.http.config import HttpSettings
 from app.http.limits import Limits
 from app.http.metrics import Metrics
+from app.intake.clerks import Clerks
 from app.intake.linger import Linger
+from app.intake.room import Room
+from app.intake.visit import Desk
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
 from workers.store.store import open_store
@@ -48,6 +51,9 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     app.state.waiting = Waiting(settings.redis_url)
     app.state.limits, app.state.lame = Limits(http), False
     app.state.checks = CapacityLimiter(8)
+    clerks = Clerks(http.clerks, http.clerk_bytes, http.clerk_s)
+    room = Room(app.state.store.folder.temporary, http.all_bytes, http.owner_bytes)
+    app.state.desk = Desk(app.state.store, app.state.jobs, settings, http.max_json_bytes, clerks, room)
     app.state.metrics = Metrics()
     app.add_middleware(Linger)
     app.add_middleware(Metrics.Middleware, metrics=app.state.metrics)
@@ -63,3 +69,4 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     yield
     app.state.waiting.end()  # long polls and event streams answer now, so that the server can stop
     await app.state.waiting.stop()
+    app.state.desk.clerks.close()

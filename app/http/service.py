@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
@@ -16,12 +17,13 @@ from app.http.auth import Caller, caller
 from app.http.auth import owner as owner_of
 from app.http.errors import problem
 from app.http.metrics import MEDIA_TYPE
-from app.http.schemas import components, takes_qaplib
-from app.intake.submit import Checked, check, received
-from kernels import SOLVERS, Device, Estimate, Solver
-from workers.jobs.job import DoesNotFit, NoSuchDevice, Unavailable
-from workers.jobs.queue import Jobs
-from workers.runtime.config import Settings
+from app.http.schemas import components
+from app.intake.built import weigh_up
+from app.intake.gathered import gather
+from app.intake.parsed import parse
+from app.intake.received import receive
+from kernels import SOLVERS, Solver
+from workers.jobs.job import DoesNotFit, Unavailable
 
 DOCS = Path(__file__).with_name("docs.html")
 CONTENT_POLICY = "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'none'"
@@ -54,7 +56,7 @@ def _solver(card: Solver, models: dict[str, Any]) -> dict[str, Any]:
         "summary": card.summary,
         "devices": list(card.modules),
         "inputs": [asdict(spec) for spec in card.inputs],
-        "files": ["qaplib", "sln"] if takes_qaplib(card) else [],
+        "files": list(card.files),
         "inputs_schema": models[f"{card.name.capitalize()}Inputs"],
         "options_schema": card.options.model_json_schema(),
         "warm_start": dict(card.warm_start),
@@ -80,37 +82,21 @@ async def devices(request: Request, found: Annotated[Caller, Depends(caller)]) -
 
 async def estimate(request: Request, owner: Owner) -> Response:
     """Say what a job would need, without solving it: bytes and seconds per device, and which one it would get."""
-    state = request.app.state
-    async with received(request) as (text, parts):
-
-        def work() -> dict[str, Any]:
-            checked = check(text, parts, state.store, state.jobs, owner, state.settings)
-            return _estimates(checked, state.jobs, state.settings)
-
-        return json_response(await run_in_threadpool(work))
-
-
-def _estimates(checked: Checked, jobs: Jobs, settings: Settings) -> dict[str, Any]:
-    card, problem, options = checked.card, checked.problem, checked.options
-    asked = checked.request.time_limit_s
-    limit_s = min(settings.default_time_limit_s if asked is None else asked, settings.max_time_limit_s)
-    needs: dict[Device, Any] = {
-        device: _two_digits(card.estimate(problem, options, device).within(limit_s)) for device in card.modules
-    }
-    told: dict[str, Any] = {"solver": card.name, "estimates": needs, "device": None, "fits": True}
-    try:
-        told["device"] = jobs.place(card, problem, options, checked.request.device)
-    except (DoesNotFit, NoSuchDevice) as reason:
-        told |= {"fits": not isinstance(reason, DoesNotFit), "reason": str(reason)}
-    return told
+    async with receive(request, owner) as received:
+        gathered = await gather(await parse(received), outlines=True)
+        asked, settings = gathered.request.time_limit_s, request.app.state.settings
+        limit_s = min(settings.default_time_limit_s if asked is None else asked, settings.max_time_limit_s)
+        weighed, _ = await weigh_up(gathered, limit_s)
+    needs = {device: _two_digits(found) for device, found in weighed.needs.items()}
+    told: dict[str, Any] = {"solver": gathered.card.name, "estimates": needs, "device": weighed.device, "fits": True}
+    if weighed.refusal is not None:
+        told |= {"fits": not isinstance(weighed.refusal, DoesNotFit), "reason": str(weighed.refusal)}
+    return json_response(told)
 
 
-def _two_digits(needs: Estimate) -> dict[str, Any]:
+def _two_digits(needs: Mapping[str, float]) -> dict[str, Any]:
     """As it is told: nobody knows more digits. Bytes are a bound, so they are rounded up."""
-    return {
-        name: round_up(value) if isinstance(value, int) else float(f"{value:.2g}")
-        for name, value in asdict(needs).items()
-    }
+    return {name: round_up(value) if isinstance(value, int) else float(f"{value:.2g}") for name, value in needs.items()}
 
 
 def round_up(count: int) -> int:

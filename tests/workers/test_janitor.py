@@ -8,7 +8,7 @@ import pytest
 from workers.jobs.janitor import Janitor
 from workers.jobs.job import State, Submission
 from workers.jobs.queue import Jobs
-from workers.jobs.records import Records
+from workers.jobs.records import Limits, Order, Records
 from workers.rq import lost
 from workers.runtime.config import Settings
 
@@ -24,18 +24,21 @@ def submitted(jobs: Jobs) -> str:
 
 
 def queued(jobs: Jobs) -> list[str]:
-    return list(jobs._redis.lrange("rq:queue:cpu", 0, -1))
+    """The ids that wait, as they will be taken."""
+    lined = sorted(Records(jobs._redis).in_line("cpu"), key=lambda job_id: jobs.get(job_id, "ann").queue_position or 0)
+    return [*jobs._redis.lrange("rq:queue:cpu", 0, -1), *lined]
+
+
+def take(jobs: Jobs, token: str = "one", most: int = 1) -> list[Order]:
+    return Records(jobs._redis).take("cpu", "a worker", "a cpu", token, Limits.of(jobs.settings), most=most, idle_s=5)
 
 
 def test_a_silent_workers_job_goes_back_to_the_front(jobs: Jobs, made: Janitor) -> None:
     first, second = submitted(jobs), submitted(jobs)
-    jobs._redis.lrem("rq:queue:cpu", 0, first)
-    jobs._redis.zadd("rq:wip:cpu", {f"{first}:one": time.time() + 60})
-    jobs._redis.hset(f"rq:job:{first}", "status", "started")  # as RQ's worker writes it, with the execution
-    assert Records(jobs._redis).begin(first, "one", "a cpu") == "begun"
+    assert [order.job_id for order in take(jobs)] == [first]
     made.clean()
     assert queued(jobs) == [second]  # its worker is heard of
-    jobs._redis.zadd("rq:wip:cpu", {f"{first}:one": time.time() - 1})
+    jobs._redis.zadd("rq:wip:cpu", {f"{first}:one-1": time.time() - 1})
     made.clean()
     assert queued(jobs) == [first, second]
     assert jobs.get(first, "ann").state is State.QUEUED
@@ -52,7 +55,9 @@ def test_only_one_cleans(jobs: Jobs, settings: Settings, made: Janitor) -> None:
 
 def test_a_stray_comes_back(jobs: Jobs, made: Janitor, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(lost, "BETWEEN_S", 0.1)
+    assert take(jobs) == []  # a worker waits
     job_id = submitted(jobs)
+    assert jobs._redis.lrange("rq:queue:cpu", 0, -1) == [job_id]
     jobs._redis.lmove("rq:queue:cpu", "rq:queue:cpu:intermediate", "LEFT", "RIGHT")
     made.clean()
     assert queued(jobs) == []  # somebody may be about to start it
@@ -62,18 +67,10 @@ def test_a_stray_comes_back(jobs: Jobs, made: Janitor, monkeypatch: pytest.Monke
     assert jobs._redis.llen("rq:queue:cpu:intermediate") == 0
 
 
-def test_an_unsent_job_is_sent(jobs: Jobs, made: Janitor) -> None:
-    job_id = submitted(jobs)
-    jobs._redis.delete("rq:queue:cpu", f"rq:job:{job_id}")
-    jobs._redis.zadd("allot:unsent", {job_id: time.time() - 60, "never was": 0})
-    made.clean()
-    assert queued(jobs) == [job_id]
-    assert jobs._redis.zcard("allot:unsent") == 0
-
-
 def test_a_job_that_is_nowhere_is_found_missing_and_runs_again(jobs: Jobs, made: Janitor) -> None:
     job_id, other = submitted(jobs), submitted(jobs)
-    jobs._redis.lrem("rq:queue:cpu", 0, job_id)
+    (line,) = jobs._redis.keys("allot:line:cpu:*")
+    jobs._redis.zrem(line, job_id)
     made.search()
     assert queued(jobs) == [other]  # it may just have been on its way
     made.search()
@@ -96,3 +93,13 @@ def test_strangers_are_dropped(jobs: Jobs, made: Janitor) -> None:
     jobs._redis.rpush("rq:queue:cpu:intermediate", "evil", "nothing")
     made.clean()
     assert jobs._redis.llen("rq:queue:cpu:intermediate") == 0
+
+
+def test_a_job_of_the_former_release_that_was_never_queued_runs(jobs: Jobs, made: Janitor) -> None:
+    """That release recorded a job first and gave it to RQ in a second step, which a death could leave out."""
+    job_id = submitted(jobs)
+    jobs._redis.delete(*jobs._redis.keys("allot:line:*"), *jobs._redis.keys("allot:forms:*"), "allot:fair:cpu")
+    jobs._redis.hdel(f"allot:job:{job_id}", "form", "priority", "seconds", "retries")
+    made.search()
+    made.search()
+    assert [order.job_id for order in take(jobs)] == [job_id]

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from rq import Queue, Retry
 from rq.command import send_stop_job_command
 from rq.serializers import JSONSerializer
 from scipy.optimize import linear_sum_assignment
@@ -116,7 +117,7 @@ def test_delete_stops_a_running_job_and_forgets_it(service: Service) -> None:
 
 def test_a_job_holds_its_blobs_until_it_expires(service: Service) -> None:
     store = service.jobs.store
-    done = service.ended(service.lap(n=6, seed=77, result_ttl_s=6.0))
+    done = service.ended(service.lap(n=800, seed=77, result_ttl_s=6.0))
     inputs = done.inputs["cost"]["blob"]
     outputs = [entry["blob"] for entry in service.jobs.result(done.id, OWNER)["arrays"].values()]
     time.sleep(4)  # the upload's own time is over
@@ -151,13 +152,19 @@ def test_strangers_in_redis_cannot_run_code(service: Service, tmp_path: object) 
     assert not os.path.exists(trap)
 
 
-def test_a_job_that_was_never_queued_is_queued(service: Service) -> None:
+def test_a_job_that_the_former_release_queued_is_solved(service: Service) -> None:
+    """Its record has none of the newer fields, and it is in RQ's list as RQ's own `enqueue` puts it there."""
     job = service.lap(seed=11)
     service.ended(job)
     redis = service.jobs._redis
-    record = redis.hgetall(f"allot:job:{job.id}") | {"state": "queued"}
-    for name in ("termination", "ended_at", "expires_at", "execution"):
+    record = redis.hgetall(f"allot:job:{job.id}") | {"state": "queued", "attempt": "0"}
+    for name in ("termination", "ended_at", "expires_at", "execution", "begun_at", "started_at", "ran_on", "form",
+                 "priority", "seconds", "retries", "reply"):  # fmt: skip
         record.pop(name, None)
-    redis.hset("allot:job:orphan", mapping=record)
-    redis.zadd("allot:unsent", {"orphan": time.time() - 60})
-    eventually(lambda: service.jobs.get("orphan", OWNER).state is State.SUCCEEDED)
+    redis.hset("allot:job:older", mapping=record)
+    redis.zadd("allot:active", {"older": time.time()})
+    queue = Queue("cpu", connection=connect(service.settings.redis_url, text=False), serializer=JSONSerializer)
+    retry = Retry(max=2, enqueue_at_front=True)
+    queue.enqueue_call("workers.runtime.run.run", ("older",), job_id="older", timeout=-1, result_ttl=0, retry=retry)
+    eventually(lambda: service.jobs.get("older", OWNER).state is State.SUCCEEDED)
+    assert not redis.exists("rq:job:older")

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-import redis
 
 from kernels import SOLVERS, InvalidProblem
 from workers.jobs.job import (
@@ -200,16 +199,3 @@ def test_redis_away_is_said_and_survived(tmp_path: Any) -> None:
     redis.start()
     assert jobs.submit(one)[1]  # the blob and its owner were in the append-only file
     redis.stop()
-
-
-def test_a_job_that_was_recorded_is_told_though_it_could_not_be_sent(
-    jobs: Jobs, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def broken(*_: object) -> None:
-        raise redis.ConnectionError("cut")
-
-    monkeypatch.setattr(jobs, "send", broken)
-    inputs = {"cost": jobs.store.put(np.array([[4, 1], [2, 0]]), "ann")}
-    job, made = jobs.submit(Submission("ann", "lap", inputs, queue="cpu"))
-    assert (made, job.state, job.version) == (True, State.QUEUED, 1)
-    assert jobs.get(job.id, "ann").created_at == job.created_at  # and the janitor will send it

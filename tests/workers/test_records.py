@@ -1,5 +1,6 @@
 """Who may change a job's record: the fencing token, on a real Redis."""
 
+import json
 import time
 import tomllib
 from pathlib import Path
@@ -10,7 +11,7 @@ import pytest
 
 from workers.jobs.job import Expired, State, Submission, UnknownJob
 from workers.jobs.queue import Jobs
-from workers.jobs.records import Records
+from workers.jobs.records import Ending, Limits, Order, Records
 
 ROOT = Path(__file__).parents[2]
 ERROR = {"code": "worker-lost"}
@@ -28,12 +29,16 @@ class Held:
     def heartbeat(self, execution: str, for_s: float = 60.0) -> None:
         self.jobs._redis.zadd("rq:wip:cpu", {f"{self.id}:{execution}": time.time() + for_s})
 
-    def begin(self, execution: str) -> str:
-        self.heartbeat(execution)
-        return self.records.begin(self.id, execution, "a cpu")
+    def take(self, token: str) -> Order | None:
+        """The worker of that name takes this job, if it may; its execution is called token-1."""
+        found = self.records.take("cpu", "a worker", "a cpu", token, Limits.of(self.jobs.settings), got=self.id)
+        (order,) = found or (None,)
+        assert order is None or (order.job_id, order.execution) == (self.id, f"{token}-1")
+        return order
 
-    def finish(self, execution: str, state: State = State.SUCCEEDED) -> bool:
-        return self.records.finish(self.id, execution, state, {"termination": "optimal"}, {"by": execution}, [])
+    def finish(self, token: str, state: State = State.SUCCEEDED) -> bool:
+        fields, result = {"termination": "optimal"}, json.dumps({"by": token})
+        return self.records.finish([Ending(self.id, f"{token}-1", state, fields, result)], "cpu", "a worker")[0]
 
     @property
     def state(self) -> State:
@@ -46,13 +51,13 @@ def held(jobs: Jobs) -> Held:
 
 
 def test_one_execution_after_another(held: Held) -> None:
-    assert held.begin("one") == "begun"
-    held.heartbeat("one", for_s=-1)  # silent for too long
-    assert held.records.lose(held.id, "", True, ERROR) == "queued"
-    assert held.begin("two") == "begun"
+    assert held.take("one")
+    held.heartbeat("one-1", for_s=-1)  # silent for too long
+    assert held.records.lose(held.id, "", "again", ERROR) == "queued"
+    assert held.take("two")
     assert not held.finish("one")
-    assert not held.records.report(held.id, "one", "progress", {"iteration": 1})
-    assert held.records.stop_requested(held.id, "one")
+    assert not held.records.report(held.id, "one-1", [(1, "progress", {"iteration": 1})])
+    assert held.records.stop_requested(held.id, "one-1")
     assert held.finish("two")
     assert held.finish("two")  # once more, as after a lost answer: nothing changes
     assert held.jobs.result(held.id, "ann") == {"by": "two"}
@@ -60,9 +65,7 @@ def test_one_execution_after_another(held: Held) -> None:
 
 
 def test_asking_again_after_a_lost_answer_changes_nothing(held: Held) -> None:
-    for _ in range(2):
-        assert held.begin("one") == "begun"
-    assert held.jobs.get(held.id, "ann").attempt == 1
+    assert held.take("one")
     assert held.finish("one")
     version = held.jobs.get(held.id, "ann").version
     assert held.finish("one")
@@ -70,46 +73,49 @@ def test_asking_again_after_a_lost_answer_changes_nothing(held: Held) -> None:
 
 
 def test_nobody_takes_a_job_from_an_execution_that_lives(held: Held) -> None:
-    assert held.begin("one") == "begun"
-    assert held.begin("two") == "fenced"
-    assert held.records.lose(held.id, "", True, ERROR) == "fenced"
-    assert held.records.lose(held.id, "two", True, ERROR) == "fenced"
+    assert held.take("one")
+    assert not held.take("two")
+    assert held.records.lose(held.id, "", "again", ERROR) == "fenced"
+    assert held.records.lose(held.id, "two-1", "again", ERROR) == "fenced"
     assert held.state is State.RUNNING
 
 
-def test_an_execution_that_rq_gave_up_cannot_begin(held: Held) -> None:
-    held.heartbeat("late", for_s=-1)
-    assert held.records.begin(held.id, "late", "a cpu") == "fenced"
-    assert held.state is State.QUEUED
+def test_a_job_that_says_running_is_taken_from_one_that_is_dead(held: Held) -> None:
+    assert held.take("one")
+    held.heartbeat("one-1", for_s=-1)
+    assert held.take("two")
+    assert not held.finish("one")
+    assert held.finish("two")
 
 
 def test_what_has_ended_stays_so(held: Held) -> None:
-    held.begin("one")
+    held.take("one")
     held.finish("one")
-    assert held.begin("two") == "ended"
-    assert held.records.lose(held.id, "", True, ERROR) == "ended"
+    assert not held.take("two")
+    assert held.records.lose(held.id, "", "again", ERROR) == "ended"
     held.records.cancel(held.id)
     assert held.state is State.SUCCEEDED
-    assert held.records.begin("no such job", "one", "a cpu") == "unknown"
+    held.id = "no such job"
+    assert not held.take("one")
 
 
 def test_a_cancelled_job_whose_worker_dies_is_cancelled(held: Held) -> None:
-    held.begin("one")
+    held.take("one")
     held.records.cancel(held.id)
-    assert held.records.stop_requested(held.id, "one")
-    assert held.records.lose(held.id, "one", True, ERROR) == "cancelled"
+    assert held.records.stop_requested(held.id, "one-1")
+    assert held.records.lose(held.id, "one-1", "again", ERROR) == "cancelled"
     assert held.state is State.CANCELLED
 
 
 def test_no_attempts_left(held: Held) -> None:
-    held.begin("one")
-    assert held.records.lose(held.id, "one", False, ERROR) == "failed"
+    held.take("one")
+    assert held.records.lose(held.id, "one-1", "fail", ERROR) == "failed"
     assert held.jobs.get(held.id, "ann").error == ERROR
 
 
 def test_expiry_leaves_a_tombstone_and_lets_go_of_blobs(jobs: Jobs) -> None:
     held = Held(jobs, result_ttl_s=0.05)
-    held.begin("one")
+    held.take("one")
     held.finish("one")
     digest = jobs.get(held.id, "ann").inputs["cost"]["blob"]
     jobs.store.delete(digest, "ann")
@@ -125,17 +131,17 @@ def test_expiry_leaves_a_tombstone_and_lets_go_of_blobs(jobs: Jobs) -> None:
 
 
 def test_deleting_a_running_job_forgets_it_when_it_ends(held: Held) -> None:
-    held.begin("one")
+    held.take("one")
     held.jobs.delete(held.id, "ann")
     with pytest.raises(UnknownJob):
         held.jobs.get(held.id, "ann")
-    assert held.records.stop_requested(held.id, "one")
+    assert held.records.stop_requested(held.id, "one-1")
     assert held.finish("one")
     assert held.records.read(held.id) == {}
 
 
 def test_a_redis_that_forgot_the_scripts_is_sent_them_again(held: Held) -> None:
-    assert held.begin("one") == "begun"
+    assert held.take("one")
     held.jobs._redis.script_flush()
     assert held.finish("one")
 

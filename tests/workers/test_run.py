@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Certificate, Solution, Termination
+from kernels import SOLVERS, Certificate, InputChanged, Solution, Termination
 from tests.workers.test_records import Held
 from workers.jobs.job import InputRef, State, StoreFull, Unavailable
 from workers.jobs.queue import Jobs
-from workers.runtime import gpu_memory, run
+from workers.runtime import child, gpu_memory
 from workers.runtime.run import Bench, DeviceLost
+from workers.store import inline
 from workers.store.store import Store
 
 
@@ -45,9 +46,10 @@ def outcome(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
             card = dataclasses.replace(card, certify=certify)
         monkeypatch.setitem(SOLVERS, "lap", card)
         held = Held(jobs)
-        held.heartbeat("one")
+        order = held.take("one")
+        assert order is not None
         bench = Bench(held.records, jobs.store, device, "a device")
-        assert run.run(held.id, "one", bench) == "done"
+        assert child.work([order], "a worker", bench) == {held.id: "done"}
         return jobs.get(held.id, "ann")
 
     return ask
@@ -115,6 +117,12 @@ def test_any_other_cuda_error_costs_the_child(outcome: Any) -> None:
         outcome("gpu", raising(CUDARuntimeError(700)))
 
 
+def test_an_input_that_was_written_over_costs_the_child(outcome: Any) -> None:
+    """The attempt is void: another process runs the job again."""
+    with pytest.raises(DeviceLost, match="InputChanged: the input of 3 x 3"):
+        outcome("gpu", raising(InputChanged("the input of 3 x 3")))
+
+
 def test_host_memory(outcome: Any) -> None:
     assert outcome(solve=raising(MemoryError())).error["code"] == "out-of-memory"
 
@@ -122,6 +130,7 @@ def test_host_memory(outcome: Any) -> None:
 def flaky(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> None:
     """Keeping an array raises these first."""
     left, keep = list(errors), Store.put_array
+    monkeypatch.setattr(inline, "MOST_BYTES", 0)  # a small answer would need no store
 
     def put_array(self: Store, array: Any, owner: str, brief: bool = False) -> InputRef:
         if brief and array.ndim == 1 and left:

@@ -4,7 +4,9 @@ local state = redis.call('HGET', key(id), 'state')
 if state == 'queued' then
   unqueue(id)
   finish(id, 'cancelled', now)
+  reply(id)
 elseif state == 'running' and redis.call('HSETNX', key(id), 'cancel', now) == 1 then
+  open_stream(id)
   tell(id, 'state', cjson.encode({state = 'running', cancelling = true}))
 end
 return state

@@ -5,8 +5,9 @@ if seen[1] == 'running' then
   redis.call('HSET', key(id), 'discard', 1)
   redis.call('HSETNX', key(id), 'cancel', now)
   redis.call('ZREM', 'allot:jobs:' .. seen[2], id)
+  open_stream(id)
   tell(id, 'state', cjson.encode({state = 'running', cancelling = true}))
-  redis.call('PUBLISH', 'allot:told', id .. ' gone 0')  -- for its owner it is
+  publish(id, 'gone', 0)  -- for its owner it is
 elseif seen[1] then
   if seen[1] == 'queued' then unqueue(id) end
   purge(id, now)

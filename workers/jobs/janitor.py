@@ -1,7 +1,7 @@
 """Puts right what a death at the wrong moment leaves behind. Every worker runs one; a lock lets one work at a time.
 
-Each round, jobs whose worker fell silent run again; jobs between a queue and a worker that died go back; jobs that
-were recorded and never queued are queued; jobs whose time has come expire; blobs that nobody holds are deleted. Now
+Each round, jobs whose worker fell silent run again; jobs between a queue and a worker that died go back; jobs
+whose time has come expire; blobs that nobody holds are deleted. Now
 and then every job that has not ended is looked for, and one that is nowhere runs again: whatever bug or accident lost
 it, its owner gets an answer.
 """
@@ -16,14 +16,13 @@ import redis
 from workers.jobs.failure import SILENT
 from workers.jobs.job import JobError
 from workers.jobs.queue import QUEUES, Jobs
-from workers.jobs.records import Records
+from workers.jobs.records import Limits, Records
 from workers.rq import Lost
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
 
 LOCK_MS = 3000
 """A janitor that dies with the lock in hand delays the next one by so much."""
-UNSENT_S = 5.0
 SCRUB_S = 600.0
 SEARCH_S = 15.0
 FORGET_WORKER_S = 60.0
@@ -39,6 +38,7 @@ class Janitor:
         self._jobs = Jobs(settings)
         self._redis = connect(settings.redis_url)
         self._records = Records(self._redis)
+        self._limits = Limits.of(settings)
         raw = connect(settings.redis_url, text=False)
         self._lost = [Lost(name, raw) for name in QUEUES]
         self._token = uuid.uuid4().hex
@@ -64,7 +64,6 @@ class Janitor:
         try:
             for lost in self._lost:
                 lost.revoke(self._record)
-            self._send_unsent()
             if time.monotonic() - self._searched > SEARCH_S:
                 self._searched = time.monotonic()
                 self.search()
@@ -80,19 +79,12 @@ class Janitor:
                 lost.scrub()
         return True
 
-    def _record(self, job_id: str, again: bool) -> None:
-        """A worker fell silent: our record first, RQ's books after it."""
-        fate = self._records.lose(job_id, "", again, SILENT)
-        if fate in ("queued", "failed"):
-            log.warning("job %s lost its worker and is %s", job_id, fate)
-
-    def _send_unsent(self) -> None:
-        for job_id in self._redis.zrangebyscore("allot:unsent", "-inf", time.time() - UNSENT_S):
-            record = self._records.read(job_id)
-            if record:
-                self._send(job_id, record)
-            else:
-                self._redis.zrem("allot:unsent", job_id)
+    def _record(self, job_id: str, again: bool) -> bool:
+        """A worker fell silent: our record first, RQ's books after it; True when that costs no attempt."""
+        fate = self._records.lose(job_id, "", "again" if again else "fail", SILENT)
+        if fate in ("queued", "spared", "failed"):
+            log.warning("job %s lost its worker and is %s", job_id, "failed" if fate == "failed" else "queued")
+        return fate == "spared"
 
     def search(self) -> None:
         """Run again what is in no queue and in no worker's hands, and was not at the last search either."""
@@ -101,18 +93,15 @@ class Janitor:
         for job_id in missing & self._missing:
             record = self._records.read(job_id)
             again = bool(record) and int(record["attempt"]) < self._settings.attempts
-            if self._records.lose(job_id, "", again, SILENT) == "queued":
+            if self._records.lose(job_id, "", "again" if again else "fail", SILENT) in ("queued", "spared"):
                 log.warning("job %s was lost and is queued", job_id)
-                self._send(job_id, record)
+                self._records.rejoin(job_id, self._limits)
         self._missing = missing
 
     def _places(self) -> set[str]:
         """Ids of all jobs that somebody has."""
-        found = set(self._redis.zrange("allot:unsent", 0, -1))
-        return found.union(*(lost.places() for lost in self._lost))
-
-    def _send(self, job_id: str, record: dict[str, str]) -> None:
-        self._jobs.send(job_id, "gpu" if record["queue"] == "gpu" else "cpu")
+        lined = (self._records.in_line(name) for name in QUEUES)
+        return set().union(*lined, *(lost.places() for lost in self._lost))
 
     def _forget_workers(self) -> None:
         for name, text in self._redis.hgetall("allot:workers").items():

@@ -2,7 +2,7 @@
 
 Life of a job (state in capitals; every arrow is one Lua script, so a state never half changes):
 
-    submit --> QUEUED --begin--> RUNNING --finish--> SUCCEEDED   an answer with a certificate that holds
+    submit --> QUEUED --take---> RUNNING --finish--> SUCCEEDED   an answer with a certificate that holds
                  |  ^               |  \\--finish--> FAILED       our bug, lost hardware, a certificate that fails
                  |  |               |
                  |  +---requeue-----+   its worker died: again elsewhere, `attempts` times in all, then FAILED
@@ -12,19 +12,23 @@ Life of a job (state in capitals; every arrow is one Lua script, so a state neve
 
 A running job that is cancelled keeps its best answer: it SUCCEEDS with termination "stopped".
 
-Delivery is at least once. `execution` is the fencing token: each run of a job has its own, `begin` writes it, and
+Delivery is at least once. `execution` is the fencing token: each run of a job has its own, `take` writes it, and
 `finish` of any other run changes nothing.
 
 Redis keys (all ours start with allot:, RQ's with rq:):
 
-    allot:job:{id}         hash    the record; fields of `Job` and owner, execution, cancel, discard, queue
+    allot:job:{id}         hash    the record; fields of `Job` and owner, execution, cancel, discard, queue, form,
+                                   priority, seconds (estimated), retries, reply, among and alone (see lose.lua)
+    allot:arrays:{id}      string  data of small inputs (store/inline.py) as JSON, until the job ends
     allot:result:{id}      string  the result document as JSON, expires with the job
-    allot:events:{id}      stream  state changes, progress, incumbents
+    allot:events:{id}      stream  state changes, progress, incumbents of a job that runs for a while
+    allot:line:... and others      who is served next: drawn in lines.lua
+    allot:told, allot:told:{id}    channels: "id state version" of every change, the version of one job's
+    allot:reply:{name}             channel: jobs that ended, whole, for the process that `reply` names
     allot:jobs:{owner}     zset    ids by time of creation
     allot:idem:{n}:{owner}:{key} hash  fingerprint and id of the job that an Idempotency-Key made; n = len(owner)
     allot:tomb:{id}        string  owner of an expired job
     allot:expiry           zset    ids of ended jobs by the time they expire
-    allot:unsent           zset    ids that are recorded and not yet handed to RQ
     allot:active           zset    ids of jobs that have not ended
     allot:told             channel "id state version" at every change; state is "gone" once the record is
     allot:reply:{process}  channel {"id", "job", "result"} of an ended job, to the API process that waits for it
@@ -66,7 +70,10 @@ InputRef = dict[str, Any]
 class Submission:
     """A request that has passed HTTP: inputs lie in the store. `fingerprint` is a hash of the body.
 
-    `queue` is what `Jobs.place` answered; without it, `Jobs.submit` loads the inputs and asks for itself.
+    Small arrays may come in their references instead (store/inline.py). `queue`, `form` and `seconds` are what
+    `Jobs.assess` answered; without `queue`, `Jobs.submit` loads the inputs and asks for itself. Of one owner's jobs
+    those of higher `priority` (-9 to 9) go first. `reply` names a channel on which somebody waits for the answer.
+    `spent_ms` says how long what went before took, by station.
     """
 
     owner: str
@@ -79,6 +86,11 @@ class Submission:
     fingerprint: str = ""
     result_ttl_s: float | None = None
     queue: Device | None = None
+    form: str = ""
+    seconds: float | None = None
+    priority: int = 0
+    reply: str | None = None
+    spent_ms: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -96,6 +108,7 @@ class Job:
     progress: dict[str, Any] | None
     timings_ms: dict[str, float]
     termination: str | None
+    verified: bool | None
     error: dict[str, Any] | None
     created_at: str
     started_at: str | None

@@ -4,35 +4,37 @@ import itertools
 import json
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
-import redis
-
 from kernels import SOLVERS, Solver
+from workers.jobs.events import follows, of_record
+from workers.jobs.form import LEAST_LIMIT_S, Placed, placed
 from workers.jobs.job import (
     AskedDevice,
     Device,
     Event,
     Expired,
     IdempotencyConflict,
+    InputRef,
     Job,
     JobFailed,
     NotEnded,
     QueueFull,
     State,
     Submission,
-    Unavailable,
     UnknownBlob,
     UnknownJob,
     WorkerInfo,
 )
-from workers.jobs.records import Records, to_job
+from workers.jobs.records import Limits, Records, to_job
 from workers.jobs.seconds import KEY, Seconds, histograms
 from workers.rq import Line
-from workers.runtime import devices
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect, guarded
+from workers.store.inline import apart
 from workers.store.reference import names
 from workers.store.store import Store, open_store
 
@@ -43,6 +45,8 @@ SILENT_S = 10.0
 """A worker that has not been heard of for so long counts as gone."""
 EVENTS_AT_ONCE = 500
 BATCH = 100
+DEFAULT_SECONDS = 1.0
+"""What a job is charged of which nobody has an estimate."""
 MOST_LOOKED_AT = 5000
 """Jobs that one page's filter may pass over; the page then ends short, with a cursor."""
 
@@ -61,13 +65,19 @@ class Jobs:
         self._redis = connect(settings.redis_url, most=settings.max_redis_connections)
         self.store = store if store is not None else open_store(settings, self._redis)
         self._records = Records(self._redis)
-        self._raw = connect(settings.redis_url, text=False, most=settings.max_redis_connections)
-        self._lines = {name: Line(name, self._raw) for name in QUEUES}
+        self._limits = Limits.of(settings)
+        raw = connect(settings.redis_url, text=False, most=settings.max_redis_connections)
+        self._lines = {name: Line(name, raw) for name in QUEUES}
 
     @guarded
     def place(self, card: Solver, problem: Any, options: Any, asked: AskedDevice) -> Device:
         """The queue for a checked problem. Raises NoSuchDevice, DoesNotFit."""
-        return devices.choose(card, problem, options, asked, self.workers())
+        return self.assess(card, problem, options, asked).queue
+
+    @guarded
+    def assess(self, card: Solver, problem: Any, options: Any, asked: AskedDevice) -> Placed:
+        """The queue for a checked problem, and what its submission says of it. Raises NoSuchDevice, DoesNotFit."""
+        return placed(card, problem, options, asked, self.workers())
 
     @guarded
     def submit(self, submission: Submission) -> tuple[Job, bool]:
@@ -78,47 +88,41 @@ class Jobs:
             IdempotencyConflict, QueueFull, UnknownBlob, NoSuchDevice, DoesNotFit, Unavailable.
         """
         card = SOLVERS[submission.solver]
-        queue = submission.queue
-        if queue is None:
+        if submission.queue is None:
             options = card.options(**submission.options)
             inputs = {name: self.store.resolve(given, submission.owner) for name, given in submission.inputs.items()}
-            queue = self.place(card, card.build(inputs, options), options, submission.device)
+            place = self.assess(card, card.build(inputs, options), options, submission.device)
+            submission = replace(submission, queue=place.queue, form=place.form, seconds=place.seconds)
+        queue = submission.queue
         job_id = uuid.uuid4().hex
-        record = self._record(submission, queue)
-        held = json.loads(record["digests"])
-        most = self.settings.max_queued
-        outcome, told = self._records.create(job_id, record, held, most, self.settings.result_ttl_s)
-        if outcome == "seen" and told != job_id:
-            return self.get(told, submission.owner), False
+        references, data = apart(submission.inputs)
+        record = self._record(submission, references)
+        held = names(references, submission.owner)
+        outcome, told, position = self._records.submit(job_id, record, held, data, self._limits)
+        if outcome == "seen":
+            return self.get(told, submission.owner), told == job_id
         if outcome == "conflict":
             raise IdempotencyConflict("this Idempotency-Key came before with another body")
         if outcome == "full":
-            raise QueueFull(f"{most} jobs are waiting for a {queue} already")
+            raise QueueFull(f"{self.settings.max_queued} jobs are waiting for a {queue} already")
         if outcome == "blob":
             raise UnknownBlob(f"there is no blob {told}")
-        try:
-            self.send(job_id, queue)
-            return self.get(job_id, submission.owner), True
-        except (redis.RedisError, Unavailable):  # the job is there, and the janitor hands it over
-            return to_job(job_id, {**record, "version": "1"}, None), True
-
-    def send(self, job_id: str, queue: Device) -> None:
-        """Hand a recorded job to RQ (the janitor does so when a submitter died in between)."""
-        keep_s = int(self.settings.result_ttl_s) + 1
-        with self._raw.pipeline() as pipeline:
-            self._lines[queue].send(job_id, pipeline, attempts=self.settings.attempts, keep_failed_s=keep_s)
-            pipeline.zrem("allot:unsent", job_id)
-            pipeline.execute()
+        written = {name: str(value) for name, value in record.items()} | {"version": "1"}
+        return to_job(job_id, written, position), True
 
     @guarded
     def get(self, job_id: str, owner: str) -> Job:
         """One job. Raises UnknownJob, Expired."""
+        return self._show(job_id, self._owned(job_id, owner))
+
+    def _owned(self, job_id: str, owner: str) -> dict[str, str]:
+        """The record of a job of the owner's. Raises UnknownJob, Expired."""
         record = self._records.read(job_id)
-        if not record:
-            if self._redis.get(f"allot:tomb:{job_id}") == owner:
-                raise Expired(f"job {job_id[:40]} ended and its result has been dropped")
+        if not record and self._redis.get(f"allot:tomb:{job_id}") == owner:
+            raise Expired(f"job {job_id[:40]} ended and its result has been dropped")
+        if not record or record["owner"] != owner or "discard" in record:
             raise UnknownJob(f"there is no job {job_id[:40]}")
-        return self._show(job_id, record, owner)
+        return record
 
     @guarded
     def list(
@@ -137,19 +141,18 @@ class Jobs:
                 return page, last
             last, looked_at = f"{created!r}:{job_id}", looked_at + 1
             if record and (not state or record["state"] == state) and (not solver or record["solver"] == solver):
-                page.append(self._show(job_id, record, owner))
+                page.append(self._show(job_id, record))
         return page, None
 
     @guarded
     def wait(self, job_id: str, owner: str, timeout_s: float, version: int | None = None) -> Job:
         """The job once it has another version than `version` (None: once it has ended), or after `timeout_s`."""
         give_up = time.monotonic() + timeout_s
-        seen = self._last_event(job_id)  # before the look: whatever happens after it is read below
-        job = self.get(job_id, owner)
-        while not job.state.ended and version in (None, job.version) and (left := give_up - time.monotonic()) > 0:
-            for event in self._read_events(job_id, seen, left):
-                seen = event.id
+        with self._told_of(job_id) as told:  # before the look: whatever happens after it is heard of
             job = self.get(job_id, owner)
+            while not job.state.ended and version in (None, job.version) and (left := give_up - time.monotonic()) > 0:
+                told(left)
+                job = self.get(job_id, owner)
         return job
 
     @guarded
@@ -185,15 +188,39 @@ class Jobs:
     def events(self, job_id: str, owner: str, after: str | None = None, timeout_s: float = 0.0) -> Events:
         """What happened since the event `after` (None: ever), waiting up to `timeout_s` for the first.
 
+        A short job has no stream of events: its record tells the same of it.
+
         Raises:
             UnknownJob, Expired.
             ValueError: `after` is no event id.
         """
-        self.get(job_id, owner)
-        parts = (after or "0-0").split("-")
-        if len(parts) != 2 or not all(part.isdecimal() and len(part) < 20 for part in parts):
-            raise ValueError("an event id is two numbers joined by a hyphen")
-        return self._read_events(job_id, after or "0-0", timeout_s)
+        since = after or "0-0"
+        follows("0-0", since)
+        found = self._events(job_id, owner, since)
+        if found or timeout_s <= 0:
+            return found
+        give_up = time.monotonic() + timeout_s
+        with self._told_of(job_id) as told:
+            while not (found := self._events(job_id, owner, since)) and (left := give_up - time.monotonic()) > 0:
+                told(left)
+        return found
+
+    def _events(self, job_id: str, owner: str, since: str) -> Events:
+        streams = self._redis.xread({f"allot:events:{job_id}": since}, count=EVENTS_AT_ONCE)
+        entries = [entry for _, found in _pairs(streams) for entry in found]
+        record = self._owned(job_id, owner)
+        if entries:
+            return [Event(event_id, fields["kind"], json.loads(fields["data"])) for event_id, fields in entries]
+        told = [event for event in of_record(record) if follows(event.id, since)]
+        return [] if told and self._redis.exists(f"allot:events:{job_id}") else told
+
+    @contextmanager
+    def _told_of(self, job_id: str) -> Iterator[Callable[[float], object]]:
+        """Listens for changes of one job; what is yielded waits for the next, for so many seconds at most."""
+        with self._redis.pubsub(ignore_subscribe_messages=True) as channel:
+            channel.subscribe(f"allot:told:{job_id}")
+            channel.get_message(ignore_subscribe_messages=False, timeout=LONGEST_WAIT_S)  # it listens from here on
+            yield lambda left: channel.get_message(timeout=min(left, LONGEST_WAIT_S))
 
     @guarded
     def workers(self) -> Workers:
@@ -220,7 +247,7 @@ class Jobs:
             what, _, solver = name.partition(":")
             totals.setdefault(what, {})[solver] = float(value)
         for queue, line in self._lines.items():
-            totals.setdefault("waiting", {})[queue] = float(line.waiting())
+            totals.setdefault("waiting", {})[queue] = float(self._records.waiting(queue))
             totals.setdefault("running", {})[queue] = float(line.running())
         return totals
 
@@ -229,33 +256,36 @@ class Jobs:
         """How long jobs took, by phase, solver and device."""
         return histograms(self._redis.hgetall(KEY))
 
-    def _record(self, submission: Submission, queue: Device) -> dict[str, Any]:
-        limit = submission.time_limit_s
+    def _record(self, submission: Submission, references: dict[str, InputRef]) -> dict[str, Any]:
+        limit, ttl = submission.time_limit_s, submission.result_ttl_s
         limit = self.settings.default_time_limit_s if limit is None else limit
-        ttl = submission.result_ttl_s
+        limit = min(limit, self.settings.max_time_limit_s)
+        seconds = DEFAULT_SECONDS if submission.seconds is None else submission.seconds
         return {
             "owner": submission.owner,
             "solver": submission.solver,
             "state": State.QUEUED.value,
             "device": submission.device,
-            "queue": queue,
+            "queue": submission.queue,
             "attempt": 0,
-            "inputs": json.dumps(submission.inputs),
+            "inputs": json.dumps(references),
             "options": json.dumps(submission.options),
-            "digests": json.dumps(names(submission.inputs, submission.owner)),
-            "time_limit_s": min(limit, self.settings.max_time_limit_s),
+            "time_limit_s": limit,
             "result_ttl_s": min(ttl, self.settings.result_ttl_s) if ttl else self.settings.result_ttl_s,
             "created_at": time.time(),
             "idempotency_key": submission.idempotency_key or "",
             "fingerprint": submission.fingerprint,
+            "form": submission.form if limit >= LEAST_LIMIT_S and submission.form else "-",
+            "priority": max(-9, min(9, submission.priority)),
+            "seconds": min(seconds, limit),
+            "retries": max(1, self.settings.attempts - 1),  # RQ runs only those again that have one left
+            "reply": submission.reply or "",
+            "timings_ms": json.dumps(submission.spent_ms),
         }
 
-    def _show(self, job_id: str, record: dict[str, str], owner: str) -> Job:
-        if record["owner"] != owner or "discard" in record:
-            raise UnknownJob(f"there is no job {job_id[:40]}")
-        line = self._lines["gpu" if record["queue"] == "gpu" else "cpu"]
-        position = line.position(job_id) if record["state"] == State.QUEUED else None
-        return to_job(job_id, record, position)
+    def _show(self, job_id: str, record: dict[str, str]) -> Job:
+        queued = record["state"] == State.QUEUED
+        return to_job(job_id, record, self._records.position(record["queue"], job_id) if queued else None)
 
     def _newest(self, owner: str, cursor: str | None) -> Iterator[tuple[float, str, dict[str, str]]]:
         """Time of creation, id and record of the owner's jobs, newest first, behind the cursor."""
@@ -276,16 +306,6 @@ class Jobs:
                     yield created_at, job_id, record
             if len(rows) < BATCH:
                 return
-
-    def _last_event(self, job_id: str) -> str:
-        last = self._redis.xrevrange(f"allot:events:{job_id}", count=1)
-        return str(last[0][0]) if last else "0-0"
-
-    def _read_events(self, job_id: str, after: str, timeout_s: float) -> Events:
-        block = max(1, int(1000 * min(timeout_s, LONGEST_WAIT_S))) if timeout_s > 0 else None
-        streams = self._redis.xread({f"allot:events:{job_id}": after}, count=EVENTS_AT_ONCE, block=block)
-        entries = [entry for _, found in _pairs(streams) for entry in found]
-        return [Event(event_id, fields["kind"], json.loads(fields["data"])) for event_id, fields in entries]
 
 
 def _pairs(streams: Any) -> Any:

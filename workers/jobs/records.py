@@ -1,15 +1,66 @@
-"""The record of each job in Redis: who may change it, and to what. Knows nothing of RQ."""
+"""The record of each job in Redis: who may change it, and to what."""
 
+import itertools
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from workers.jobs.job import Job, State, iso
 from workers.jobs.scripts import Scripts
+from workers.rq import stamp
 from workers.runtime.patience import Awaited
 
 EXPIRE_BATCH = 100
+Report = tuple[int, str, Mapping[str, Any]]
+"""Milliseconds since 1970, "progress" or "incumbent", and what is said."""
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What the scripts must know of the settings.
+
+    Attributes:
+        most_queued: jobs that may wait in one queue.
+        idempotency_s: for which an Idempotency-Key is remembered.
+        keep_failed_s: for which RQ lists a failed job.
+        lost_after_s: silence after which an execution counts as lost.
+    """
+
+    most_queued: int
+    idempotency_s: int
+    keep_failed_s: int
+    lost_after_s: int
+
+    @classmethod
+    def of(cls, settings: Any) -> "Limits":
+        """From the settings of a service."""
+        kept = max(1, int(settings.result_ttl_s))
+        return cls(settings.max_queued, kept, kept + 1, max(2, int(settings.lost_after_s)))
+
+
+@dataclass(frozen=True)
+class Order:
+    """A job that a worker has taken, and all that its child needs: `data` are those of its small inputs."""
+
+    job_id: str
+    execution: str
+    runs_left: int
+    record: Mapping[str, str]
+    data: str = ""
+
+
+@dataclass(frozen=True)
+class Ending:
+    """How one execution of a job ended: `result` is its document as JSON, `names` are the blobs of its arrays."""
+
+    job_id: str
+    execution: str
+    state: State
+    fields: Mapping[str, str]
+    result: str = ""
+    names: Sequence[str] = field(default_factory=tuple)
 
 
 class Records:
@@ -19,36 +70,71 @@ class Records:
         self._redis = redis
         self._run = Scripts(redis).run
 
-    def create(
-        self, job_id: str, record: Mapping[str, Any], digests: list[str], most_queued: int, idempotency_ttl_s: float
-    ) -> tuple[str, str]:
-        """Record a new job and hold its inputs, unless its Idempotency-Key was seen or there is no room.
+    def submit(
+        self, job_id: str, record: Mapping[str, Any], names: list[str], data: str, limits: Limits
+    ) -> tuple[str, str, int]:
+        """Record a new job, hold its blobs and put it in line, unless its key was seen or there is no room.
+
+        Args:
+            job_id: a new one.
+            record: the fields of its record.
+            names: of the blobs that it holds.
+            data: of its small inputs, "" when it brings none along.
+            limits: see there.
 
         Returns:
-            ("created" | "seen" | "conflict", job id), ("full", ""), or ("blob", the digest that is not there).
+            ("created", job id, its position), ("seen" | "conflict", job id, 0), ("full", "", 0), or ("blob", the
+            digest that is not there, 0).
         """
         key = record.get("idempotency_key") or ""
         answer = self._run(
-            "create",
+            "submit",
             job_id,
             record["created_at"],
-            json.dumps([str(part) for pair in record.items() for part in pair]),
-            json.dumps(digests),
+            _flat(record),
+            json.dumps(names),
             record["queue"],
-            most_queued,
+            limits.most_queued,
             f"allot:idem:{len(record['owner'])}:{record['owner']}:{key}" if key else "",
             record.get("fingerprint", ""),
-            max(1, int(idempotency_ttl_s)),
+            limits.idempotency_s,
+            data,
+            stamp(),
+            limits.keep_failed_s,
         )
-        return answer[0], answer[1]
+        return answer[0], answer[1], answer[2] if len(answer) > 2 else 0
 
-    def begin(self, job_id: str, execution: str, device: str) -> str:
-        """Take the job for `execution`: "begun", or why not: "unknown", "ended", "fenced"."""
-        return str(self._run("begin", job_id, execution, time.time(), device))
+    def take(
+        self,
+        queue: str,
+        worker: str,
+        device: str,
+        token: str,
+        limits: Limits,
+        *,
+        got: str = "",
+        most: int = 1,
+        idle_s: float = 0.0,
+    ) -> list[Order]:
+        """Take the job whose turn it is and up to `most` - 1 that go with it; each is running when this returns.
 
-    def report(self, job_id: str, execution: str, kind: str, data: Mapping[str, Any]) -> bool:
+        Args:
+            queue, worker, device: who takes: for RQ's books and for the record.
+            token: makes the executions' ids unique.
+            limits: see there.
+            got: a job that the worker has moved out of RQ's list already.
+            most: jobs in all.
+            idle_s: for which the worker will wait for a job when there is none.
+        """
+        now = time.time()
+        told = (queue, worker, got, most, now, stamp(), limits.lost_after_s, token, device, limits.keep_failed_s)
+        found = self._run("take", *told, now + idle_s)
+        return [Order(job_id, execution, left, _pairs(flat), data) for job_id, execution, left, flat, data in found]
+
+    def report(self, job_id: str, execution: str, reports: Sequence[Report]) -> bool:
         """Publish progress; False when another execution has the job by now."""
-        return bool(self._run("progress", job_id, execution, kind, json.dumps(data)))
+        told = ((at, kind, json.dumps(data)) for at, kind, data in reports)
+        return bool(self._run("progress", job_id, execution, *itertools.chain(*told)))
 
     def expect(self, job_id: str, execution: str, needs: Mapping[str, float]) -> bool:
         """Note what the job needs at least, for `awaited`; False when another execution has it by now."""
@@ -68,28 +154,52 @@ class Records:
             **json.loads(needs or "{}"),
         )
 
-    def finish(
-        self,
-        job_id: str,
-        execution: str,
-        state: State,
-        fields: Mapping[str, Any],
-        result: Mapping[str, Any] | None = None,
-        digests: list[str] | None = None,
-    ) -> bool:
-        """End the job; False, and nothing is changed, when another execution has it by now."""
-        flat = [str(part) for pair in fields.items() for part in pair]
-        document = "" if result is None else json.dumps(result, allow_nan=False)
-        answer = self._run(
-            "finish", job_id, execution, time.time(), state.value, json.dumps(flat), document, json.dumps(digests or [])
-        )
-        return bool(answer)
+    def finish(self, endings: Sequence[Ending], queue: str, worker: str = "") -> list[bool]:
+        """End jobs, in our records and in RQ's books; False where another execution has the job by now.
 
-    def lose(self, job_id: str, execution: str, again: bool, error: Mapping[str, Any]) -> str:
-        """Its worker is gone: back to queued, or failed with `error`. `execution` "" means whichever has it."""
-        return str(
-            self._run("lose", job_id, execution, time.time(), "again" if again else "fail", json.dumps(dict(error)))
+        Args:
+            endings: nothing changes of a job whose execution is not the one that has it.
+            queue, worker: who took them.
+        """
+        told = (
+            (one.job_id, one.execution, one.state.value, _flat(one.fields), one.result, json.dumps(list(one.names)))
+            for one in endings
         )
+        answers = self._run("finish", time.time(), worker, queue, *itertools.chain(*told))
+        return [bool(answer) for answer in answers]
+
+    def lose(self, job_id: str, execution: str, fate: str, error: Mapping[str, Any]) -> str:
+        """Its worker or its child is gone.
+
+        Args:
+            job_id: of the job.
+            execution: which had it; "" for whichever has it and is not alive.
+            fate: "again": it runs again. "return": it runs again, as nobody had begun with it. "fail": it fails with
+                `error`, unless it ran among others, any of which may be to blame. "stop": it fails with `error`.
+            error: why.
+
+        Returns:
+            "queued"; "spared" for one that ran among others, which is queued to run alone and keeps its attempts;
+            "failed", "cancelled"; or why nothing changed: "ended", "fenced".
+        """
+        return str(self._run("lose", job_id, execution, time.time(), fate, json.dumps(dict(error))))
+
+    def rejoin(self, job_id: str, limits: Limits) -> bool:
+        """Put a queued job that is in no line back into its own."""
+        return bool(self._run("rejoin", job_id, time.time(), stamp(), limits.keep_failed_s))
+
+    def position(self, queue: str, job_id: str) -> int | None:
+        """1 for the job that is taken next, None for one that does not wait."""
+        found = self._run("position", queue, job_id)
+        return None if found is None else int(found)
+
+    def waiting(self, queue: str) -> int:
+        """How many jobs wait for this kind of worker."""
+        return int(self._run("waiting", queue))
+
+    def in_line(self, queue: str) -> set[str]:
+        """Ids of all jobs that wait and that RQ has not been given yet."""
+        return set(self._run("lined", queue))
 
     def cancel(self, job_id: str) -> None:
         """Queued: cancelled. Running: flagged."""
@@ -140,6 +250,7 @@ def to_job(job_id: str, record: Mapping[str, str], position: int | None) -> Job:
         progress=json.loads(record["progress"]) if record.get("progress") else None,
         timings_ms=json.loads(record.get("timings_ms") or "{}"),
         termination=record.get("termination") or None,
+        verified=json.loads(record.get("verified") or "null"),
         error=json.loads(record["error"]) if record.get("error") else None,
         created_at=iso(record["created_at"]) or "",
         started_at=iso(record.get("started_at")),
@@ -150,3 +261,11 @@ def to_job(job_id: str, record: Mapping[str, str], position: int | None) -> Job:
         time_limit_s=float(record["time_limit_s"]),
         version=int(record["version"]),
     )
+
+
+def _flat(fields: Mapping[str, Any]) -> str:
+    return json.dumps([str(part) for pair in fields.items() for part in pair])
+
+
+def _pairs(flat: Sequence[str]) -> dict[str, str]:
+    return dict(zip(flat[::2], flat[1::2], strict=True))

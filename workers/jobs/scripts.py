@@ -6,7 +6,7 @@ are drawn in workers/jobs/job.py; they are built inside the scripts, which rules
 """
 
 import functools
-from importlib import resources
+from pathlib import Path
 from typing import Any
 
 from workers.jobs.seconds import OBSERVE
@@ -19,12 +19,13 @@ PLAIN = ("condemn", "keep")
 @functools.cache
 def text(name: str) -> str:
     """A script whole: what all share in front of its own lines."""
-    own = resources.files("workers.jobs").joinpath(f"{name}.lua").read_text()
-    return (
-        own
-        if name in PLAIN
-        else LUA + OBSERVE + resources.files("workers.jobs").joinpath("shared.lua").read_text() + own
-    )
+    if name in PLAIN:
+        return _file(name)
+    return "\n".join([LUA, OBSERVE, _file("lines"), _file("shared"), _file(name)])
+
+
+def _file(name: str) -> str:
+    return Path(__file__).with_name(f"{name}.lua").read_text()
 
 
 class Scripts:

@@ -1,4 +1,4 @@
-"""A worker's side of RQ: take a job, renew the claim on it, give it back."""
+"""A worker's side of RQ: wait for a job, renew the claim on it, give it back."""
 
 import contextlib
 import os
@@ -8,23 +8,25 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 import redis
-from rq.exceptions import DequeueTimeout
+from rq.exceptions import DequeueTimeout, NoSuchJobError
 from rq.executions import Execution
-from rq.job import Job
 from rq.queue import Queue
 from rq.utils import now
-from rq.worker.base import WorkerStatus
 
 from workers.rq.books import DEQUEUE_S, Books
 
-Fate = Literal["ended", "dropped", "again", "failed"]
+Fate = Literal["dropped", "again", "failed"]
 
 
 class Held:
     """One job in a worker's hands, and the one execution under which it has it."""
 
-    def __init__(self, books: Books, job: Job, queue: Queue, execution: Execution) -> None:
-        self._books, self._job, self._queue, self._execution = books, job, queue, execution
+    def __init__(self, books: Books, queue: Queue, job_id: str, execution: str) -> None:
+        self._books, self._queue = books, queue
+        self._job = books.job_class(job_id, connection=books.connection, serializer=books.serializer)
+        self._job.origin = queue.name
+        self._execution = Execution(execution, job_id, books.connection, books.name)
+        books.executions[execution] = self._execution
 
     @property
     def job_id(self) -> str:
@@ -37,11 +39,6 @@ class Held:
         return str(self._execution.id)
 
     @property
-    def may_run_again(self) -> bool:
-        """True while the job has attempts left after this one."""
-        return bool(self._job.should_retry)
-
-    @property
     def stopped(self) -> bool:
         """True when an operator stopped it with RQ's stop command."""
         return self._books.was_stopped(self._job)
@@ -51,28 +48,25 @@ class Held:
         self._books.maintain_heartbeats(self._job, self._execution)
 
     def done(self, fate: Fate, why: str = "", *, counts: bool = True) -> None:
-        """Give the job back, in one step.
+        """Give a job back that has no outcome, in one step; a job with one was given back with its record.
 
         Args:
-            fate: "ended": there is an outcome, whichever it is. "dropped": this execution counts for nothing, as
-                another has the job or its owner gave it up. "again": to the front of the queue. "failed": for good.
+            fate: "dropped": this execution counts for nothing, as another has the job, it has ended, or its owner gave
+                it up. "again": to the front of the queue. "failed": for good.
             why: of a job that failed, for RQ's list of those.
             counts: False for a run "again" that costs no attempt.
         """
-        if fate in ("again", "failed"):
-            self._fail(fate == "again", why, counts)
-            self._books.set_state(WorkerStatus.IDLE)
+        if fate == "dropped":
+            with self._books.connection.pipeline() as pipeline:
+                self._books.cleanup_execution(self._job, pipeline, self._execution)
+                pipeline.execute()
             return
-        with self._books.connection.pipeline() as pipeline:
-            self._books.cleanup_execution(self._job, pipeline, self._execution)
-            self._books.set_state(WorkerStatus.IDLE, pipeline)
-            if fate == "ended":  # RQ's handle_job_success without what our jobs lack: dependents, results, repeats
-                self._books.increment_successful_job_count(pipeline)
-                pipeline.delete(self._job.key, self._job.execution_registry.key)
-            pipeline.execute()
-
-    def _fail(self, again: bool, why: str, counts: bool) -> None:
-        if not again:
+        try:
+            self._job.refresh()
+        except NoSuchJobError:  # its hash went meanwhile: whoever took it has the job
+            self.done("dropped")
+            return
+        if fate == "failed":
             self._job.retries_left = 0
         elif not counts:
             self._job.retries_left = (self._job.retries_left or 0) + 1
@@ -81,13 +75,13 @@ class Held:
 
 
 class Hands:
-    """What one worker takes from one queue, one job at a time. RQ lists the worker while the block lasts.
+    """What one worker takes from one queue. RQ lists the worker while the block lasts.
 
     Args:
         queue: its name.
         raw: a client of Redis that does not decode.
-        lost_after_s: after so long without `renew` the job that is held counts as lost.
-        stop: called, from another thread, when an operator stops the job that is held.
+        lost_after_s: after so long without `renew` a job that is held counts as lost.
+        stop: called, from another thread, when an operator stops a job that is held.
     """
 
     def __init__(self, queue: str, raw: Any, *, lost_after_s: float, stop: Callable[[], None]) -> None:
@@ -106,24 +100,22 @@ class Hands:
         """Stay listed as a worker while there is nothing to renew."""
         self._books.heartbeat()
 
-    def take(self) -> Held | None:
-        """The next job, None when none came within DEQUEUE_S.
+    def wait(self) -> str | None:
+        """The id of a job that RQ's list was given for this worker, None when none came within DEQUEUE_S.
 
-        What dies in here leaves the job in RQ's intermediate list, from which `Lost.revoke` takes it back.
+        It is then in RQ's intermediate list, from which the script that starts it takes it. What dies before that
+        leaves it there, and `Lost.revoke` puts it back.
         """
-        books = self._books
-        books.executions.clear()  # one that could not be given back while Redis was away is not in hand any more
         try:
-            job, queue = Queue.dequeue_any(
-                books.queues,
-                DEQUEUE_S,
-                connection=books.connection,
-                job_class=books.job_class,
-                serializer=books.serializer,
-                death_penalty_class=books.death_penalty_class,
-            )
+            _, job_id = Queue.lmove(self._books.connection, self._books.queues[0].key, DEQUEUE_S)
         except DequeueTimeout:
             return None
-        execution = books.prepare_execution(job)
-        books.prepare_job_execution(job, remove_from_intermediate_queue=True)
-        return Held(books, job, queue, execution)
+        return str(job_id.decode())
+
+    def hold(self, job_id: str, execution: str) -> Held:
+        """A job that a script has started for this worker."""
+        return Held(self._books, self._books.queues[0], job_id, execution)
+
+    def let_go(self) -> None:
+        """Nothing is in hand any more."""
+        self._books.executions.clear()

@@ -24,15 +24,16 @@ class Lost:
         self._queue = Queue(name, connection=raw, serializer=JSONSerializer, job_class=AllowedJob)
         self._between: dict[str, float] = {}
 
-    def revoke(self, lost: Callable[[str, bool], object]) -> None:
+    def revoke(self, lost: Callable[[str, bool], bool]) -> None:
         """Put back what silent workers had: at the front of the queue, or with the failed once no attempt is left.
 
         Args:
-            lost: called first with each job's id and whether it runs again.
+            lost: called first with each job's id and whether it runs again; True when this run shall not count.
         """
 
         def tell(job: Job, *error: Any) -> None:
-            lost(job.id, bool(job.should_retry))
+            if lost(job.id, bool(job.should_retry)):
+                job.retries_left = (job.retries_left or 0) + 1
 
         StartedJobRegistry(queue=self._queue, job_class=AllowedJob).cleanup(exception_handlers=[tell])
         self._between = self._return_strays()

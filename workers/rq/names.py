@@ -1,27 +1,33 @@
-"""RQ's names in Redis, as RQ itself has them, and the Lua that reads them within the scripts of a job's record."""
+"""RQ's names in Redis, as RQ itself has them, and the Lua that keeps its books within the scripts of a job's record."""
 
+from pathlib import Path
+
+from rq.executions import Execution, ExecutionRegistry
 from rq.job import Job
 from rq.queue import Queue
 from rq.registry import StartedJobRegistry
+from rq.utils import now, utcformat
+from rq.worker import Worker
 
-_QUEUE = Queue.redis_queue_namespace_prefix
-"""+ queue: a list of the ids that wait."""
-_STARTED = StartedJobRegistry.key_template.format("")
-"""+ queue: a sorted set of job:execution, by the time at which it counts as lost unless it is renewed."""
-_JOB = Job.redis_job_namespace_prefix
-"""+ id: a hash."""
+from workers.rq.allowed import JOB_FUNCTION
 
-LUA = f"""
-local function waiting(queue) return redis.call('LLEN', '{_QUEUE}' .. queue) end
+_NAMES = {
+    "RQ_QUEUE": Queue.redis_queue_namespace_prefix,  # + queue: a list of the ids that wait
+    "RQ_QUEUES": Queue.redis_queues_keys,
+    "RQ_STARTED": StartedJobRegistry.key_template.format(""),  # + queue: job:execution by the time of its loss
+    "RQ_JOB": Job.redis_job_namespace_prefix,  # + id: a hash
+    "RQ_EXECUTION": Execution("", "", None).key.removesuffix(":"),  # + id:execution: a hash
+    "RQ_EXECUTIONS": ExecutionRegistry.key_template.format(""),  # + id: the job's executions
+    "RQ_WORKER": Worker.redis_worker_namespace_prefix,  # + name: a hash; its executions beside it
+    "RQ_FUNCTION": JOB_FUNCTION,
+}
 
-local function revoke(queue, id)
-  redis.call('LREM', '{_QUEUE}' .. queue, 0, id)
-  redis.call('DEL', '{_JOB}' .. id)
-end
+LUA = (
+    "".join(f"local {name} = '{value}'\n" for name, value in _NAMES.items())
+    + Path(__file__).with_name("books.lua").read_text()
+)
 
--- When this execution counts as lost, in seconds since 1970; false when it is over or was given up.
-local function lost_at(queue, id, execution)
-  local at = redis.call('ZSCORE', '{_STARTED}' .. queue, id .. ':' .. execution)
-  return at and tonumber(at)
-end
-"""
+
+def stamp() -> str:
+    """This moment as RQ writes it."""
+    return str(utcformat(now()))

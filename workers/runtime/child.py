@@ -1,10 +1,12 @@
 """The process that solves: one job after another, with warm kernels and a warm CUDA context.
 
 Started by a worker as `python -m workers.runtime.child FD DEVICE PARENT`, with its GPU and its thread counts already in
-its environment. It reads {"job", "execution"} lines from the socket FD and answers each with {"done": outcome};
-before the first it says {"ready": true}. It never talks to RQ.
+its environment. It reads lines from the socket FD, {"worker", "orders"} with the jobs to be solved in one go, and
+answers each with {"begun": true} and then {"done": outcomes by job}; before the first it says {"ready": true}. It never
+talks to RQ.
 """
 
+import gc
 import json
 import logging
 import os
@@ -12,15 +14,17 @@ import platform
 import signal
 import socket
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from kernels import SOLVERS, Device, Solver, solve_each_form
-from workers.jobs.records import Records
+from workers.jobs.records import Order, Records
 from workers.runtime import gpu_memory
+from workers.runtime.batch import endings
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
 from workers.runtime.process import die_with
-from workers.runtime.run import Bench, DeviceLost, run
+from workers.runtime.run import Bench, DeviceLost, told
 from workers.store.store import open_store
 
 EXIT_DEVICE_LOST = 70
@@ -37,15 +41,27 @@ def main(arguments: list[str]) -> None:
         settings = Settings.from_env()
         bench = _bench("gpu" if device == "gpu" else "cpu", settings)
         wanted = settings.warm_solvers.split(",") if settings.warm_solvers else list(SOLVERS)
-        _say(lines, {"ready": True, "broken": _warm_up(bench.device, wanted), **_told(bench)})
+        broken = _warm_up(bench.device, wanted)
+        gc.collect()
+        gc.freeze()  # what has been loaded by now stays: no collection need look at it again
+        _say(lines, {"ready": True, "broken": broken, **_told(bench)})
         for line in lines:
-            order = json.loads(line)
+            _say(lines, {"begun": True})
+            task = json.loads(line)
             try:
-                outcome = run(order["job"], order["execution"], bench)
+                outcome = work([Order(**order) for order in task["orders"]], task["worker"], bench)
             except DeviceLost as error:
                 _say(lines, {"lost": str(error)})
                 os._exit(EXIT_DEVICE_LOST)  # nothing of CUDA may be torn down in order any more
             _say(lines, {"done": outcome, **_told(bench)})
+
+
+def work(orders: Sequence[Order], worker: str, bench: Bench) -> dict[str, str]:
+    """Solve jobs and write their results: "done" or "fenced" of each. Raises DeviceLost."""
+    outcome: dict[str, str] = {}
+    for part in endings(orders, bench):
+        outcome |= zip((one.job_id for one in part), told(part, bench.device, worker, bench), strict=True)
+    return outcome
 
 
 def _bench(device: Device, settings: Settings) -> Bench:

@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kernels import InvalidProblem, Solver
+from kernels import Estimate, InvalidProblem, Solver
 from workers.jobs.job import AskedDevice, Device, DoesNotFit, NoSuchDevice, WorkerInfo
 
 QUERY = "uuid,name,driver_version,memory.total,memory.free"
@@ -70,7 +70,14 @@ def _visible(gpus: list[Gpu]) -> list[Gpu]:
 
 
 def choose(card: Solver, problem: Any, options: Any, asked: AskedDevice, workers: list[WorkerInfo]) -> Device:
-    """The queue for a problem.
+    """The queue for a problem, as `place` finds it."""
+    return place(card, problem, options, asked, workers)[0]
+
+
+def place(
+    card: Solver, problem: Any, options: Any, asked: AskedDevice, workers: list[WorkerInfo]
+) -> tuple[Device, Estimate]:
+    """The queue for a problem, and what it needs there.
 
     `auto` takes a GPU when the solver's card prefers one for this problem and a live GPU worker has the memory.
 
@@ -85,22 +92,19 @@ def choose(card: Solver, problem: Any, options: Any, asked: AskedDevice, workers
         raise InvalidProblem("device", f"is {asked}; with these options {card.name} runs on {' or '.join(suits)}")
     if asked == "gpu":
         _require("gpu", here)
-        _fit(card, problem, options, "gpu", workers)
-        return "gpu"
+        return "gpu", _fit(card, problem, options, "gpu", workers)
     if asked == "auto" and "gpu" in suits and "gpu" in here:
         only_gpu = "cpu" not in here or "cpu" not in suits
         if only_gpu or card.prefers_gpu(problem, options):
             try:
-                _fit(card, problem, options, "gpu", workers)
-                return "gpu"
+                return "gpu", _fit(card, problem, options, "gpu", workers)
             except DoesNotFit:
                 if only_gpu:
                     raise
     if "cpu" not in suits:
         _require("gpu", here)
     _require("cpu", here or {"cpu"})  # with no worker at all, one may be on its way: the job waits for it
-    _fit(card, problem, options, "cpu", workers)
-    return "cpu"
+    return "cpu", _fit(card, problem, options, "cpu", workers)
 
 
 def _require(device: Device, here: set[Device]) -> None:
@@ -109,7 +113,7 @@ def _require(device: Device, here: set[Device]) -> None:
         raise NoSuchDevice(f"no {device} worker is alive here{there}")
 
 
-def _fit(card: Solver, problem: Any, options: Any, device: Device, workers: list[WorkerInfo]) -> None:
+def _fit(card: Solver, problem: Any, options: Any, device: Device, workers: list[WorkerInfo]) -> Estimate:
     estimate = card.estimate(problem, options, device)
     if device == "gpu":
         spreads = card.spreads(problem, options)
@@ -122,3 +126,4 @@ def _fit(card: Solver, problem: Any, options: Any, device: Device, workers: list
         raise DoesNotFit(
             f"the problem needs about {needed} bytes; the largest {device} here has {max(held)}", needed, max(held)
         )
+    return estimate

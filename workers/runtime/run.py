@@ -1,17 +1,13 @@
 """One job, from its record to its result: load, build, solve, certify, store. Runs in a worker's child.
 
-Whatever happens ends as data in the job's record. The exceptions that leave `run` are `DeviceLost` (the child must
-be replaced; the job runs again) and Redis being away for longer than it is waited for.
+Whatever happens ends as data in the job's record. The exceptions that leave `ending_of` are `DeviceLost` (the child
+must be replaced; the job runs again) and Redis being away for longer than it is waited for.
 """
 
-import functools
-import importlib.metadata
 import json
 import logging
-import platform
 import time
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,37 +16,32 @@ import redis
 from kernels import (
     SOLVERS,
     Array,
-    Certificate,
     Csr,
     Deadline,
     Device,
+    InputChanged,
     InvalidProblem,
-    Solution,
     Solver,
     Termination,
     solve_and_prove,
 )
 from workers.jobs.failure import Failure, failure
-from workers.jobs.job import State, StoreFull, Unavailable, UnknownBlob
-from workers.jobs.records import Records
+from workers.jobs.job import State, StoreFull, UnknownBlob
+from workers.jobs.records import Ending, Order, Records
 from workers.runtime import gpu_memory
+from workers.runtime.document import AWAY, Bench, Solved, clock, document_of, outlast, stored
 from workers.runtime.watch import Watch, plain
+from workers.store import inline
 from workers.store.codec import InvalidUpload
-from workers.store.reference import names
-from workers.store.store import Store
 
-PACKAGES = ("allot", "numpy", "numba", "scipy", "cupy-cuda13x")
-OUTLAST_S = 30.0
-"""An answer that is found while Redis restarts is offered again for so long."""
 WORTH_TELLING_S = 0.5
 """Jobs that owe their answer sooner are within anybody's patience."""
-AWAY = (redis.ConnectionError, redis.TimeoutError, Unavailable)
 log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 
 class DeviceLost(Exception):
-    """The CUDA context is broken; no further call in this process can succeed."""
+    """The CUDA context is broken, or device memory holds what it should not; the next job needs another process."""
 
 
 class DeviceFull(MemoryError):
@@ -69,85 +60,58 @@ class JobFails(Exception):
         self.failure = failure(code, title, detail, **facts)
 
 
-@dataclass(frozen=True)
-class Bench:
-    """What a child works with, made once."""
-
-    records: Records
-    store: Store
-    device: Device
-    device_name: str
-    staging: gpu_memory.Staging | None = None
-
-
-@dataclass
-class Answer:
-    """A solved job before it is written down."""
-
-    solution: Solution
-    certificate: Certificate
-    timings_ms: dict[str, float]
-
-
-def run(job_id: str, execution: str, bench: Bench) -> str:
-    """Solve a job and write its result.
-
-    Returns:
-        "done", or why nothing was written: "unknown", "ended", "fenced".
+def ending_of(order: Order, bench: Bench) -> Ending:
+    """Solve a job. Its result is written by `told`.
 
     Raises:
         DeviceLost: the child must exit.
     """
-    begun = outlast(lambda: bench.records.begin(job_id, execution, bench.device_name))
-    if begun != "begun":
-        return begun
-    record = outlast(lambda: bench.records.read(job_id))
     try:
-        state, fields, document, digests = _work(job_id, execution, record, bench)
+        watch = Watch(bench.records, order.job_id, order.execution)
+        deadline = Deadline(float(order.record["time_limit_s"]), watch.cancelled, watch.progress)
+        solved = _solved(order, bench, deadline)
+        watch.flush()
+        return concluded(order, solved, bench, deadline)
     except (DeviceLost, *AWAY):
         raise
     except Exception as error:
-        state, fields, document, digests = State.FAILED, {"error": _explained(error, record)}, None, []
-    written = {name: value if isinstance(value, str) else _json(value) for name, value in fields.items()}
-    done = outlast(lambda: bench.records.finish(job_id, execution, state, written, document, digests))
-    return "done" if done else "fenced"
+        fields = {"error": _json(_explained(error, order.record))}
+        return Ending(order.job_id, order.execution, State.FAILED, fields)
 
 
-def outlast(call: Callable[[], T]) -> T:
-    """Repeat `call` while Redis or the store is away, for up to OUTLAST_S."""
-    give_up = time.monotonic() + OUTLAST_S
-    while True:
-        try:
-            return call()
-        except AWAY:
-            if time.monotonic() > give_up:
-                raise
-            time.sleep(0.2)
+def told(endings: Sequence[Ending], queue: str, worker: str, bench: Bench) -> list[str]:
+    """Write results; of each job "done", or "fenced" where another execution has it by now."""
+    answers = outlast(lambda: bench.records.finish(endings, queue, worker))
+    return ["done" if answer else "fenced" for answer in answers]
 
 
-def _work(
-    job_id: str, execution: str, record: Mapping[str, str], bench: Bench
-) -> tuple[State, dict[str, Any], dict[str, Any] | None, list[str]]:
-    card = SOLVERS[record["solver"]]
-    watch = Watch(bench.records, job_id, execution)
-    deadline = Deadline(float(record["time_limit_s"]), watch.cancelled, watch.progress)
-    answer = _answer(card, record, bench, deadline, partial(_expect, bench.records, job_id, execution))
-    watch.flush()
-    if not answer.certificate.holds:
+def concluded(order: Order, solved: Solved, bench: Bench, deadline: Deadline | None = None) -> Ending:
+    """The ending of a job that was solved: its arrays are kept and its document is written.
+
+    Raises:
+        JobFails: its certificate does not hold.
+    """
+    record, solution, certificate = order.record, solved.solution, solved.certificate
+    if not certificate.holds:
         raise JobFails(
             "certificate",
             "The certificate does not hold",
-            f"{card.name} claims {answer.solution.termination.value}, which the check refutes: "
-            f"{answer.certificate.proved}",
-            certificate=plain(vars(answer.certificate)),
+            f"{record['solver']} claims {solution.termination.value}, which the check refutes: {certificate.proved}",
+            certificate=plain(certificate.stated(solution.termination)),
         )
-    if answer.solution.termination is Termination.STOPPED and answer.certificate.objective is None:
-        return State.CANCELLED, {"timings_ms": answer.timings_ms}, None, []
-    references, digests = _store(answer, record["owner"], bench.store, deadline)
-    answer.timings_ms["total"] = 1e3 * (time.time() - float(record["created_at"]))
-    document = _document(job_id, record, answer, references, bench)
-    fields = {"timings_ms": document["timings_ms"], "termination": answer.solution.termination.value}
-    return State.SUCCEEDED, fields, document, digests
+    if solution.termination is Termination.STOPPED and certificate.objective is None:
+        return Ending(order.job_id, order.execution, State.CANCELLED, {"timings_ms": _json(solved.timings_ms)})
+    references, digests = stored(solved, record["owner"], bench.store, deadline or Deadline())
+    since = 1e3 * (time.time() - float(record["created_at"]))
+    solved.timings_ms["total"] = since + sum(before(record).values())
+    document = document_of(order, solved, references, bench)
+    fields = {
+        "timings_ms": json.dumps(document["timings_ms"]),
+        "termination": solution.termination.value,
+        "verified": json.dumps(document["certificate"]["verified"]),
+    }
+    result = json.dumps(document, allow_nan=False)
+    return Ending(order.job_id, order.execution, State.SUCCEEDED, fields, result, digests)
 
 
 def _explained(error: Exception, record: Mapping[str, str]) -> Failure:
@@ -161,17 +125,32 @@ def _explained(error: Exception, record: Mapping[str, str]) -> Failure:
     return failure("internal", "The solver failed, which is our bug", detail)
 
 
-def _answer(
-    card: Solver, record: Mapping[str, str], bench: Bench, deadline: Deadline, expect: Callable[[float, float], None]
-) -> Answer:
-    queued = 1e3 * (float(record["begun_at"]) - float(record["created_at"]))
-    timings: dict[str, float] = {"queued": max(0.0, queued)}
+def before(record: Mapping[str, str]) -> dict[str, float]:
+    """How long the request took before it was a job, by station."""
+    return dict(json.loads(record.get("timings_ms") or "{}"))
+
+
+def until_begun(record: Mapping[str, str]) -> dict[str, float]:
+    """Milliseconds until now, when the job's child begins with it, by station: the last is the queue."""
+    return {**before(record), "queued": max(0.0, 1e3 * (time.time() - float(record["created_at"])))}
+
+
+def loaded(card: Solver, order: Order, bench: Bench, deadline: Deadline | None = None) -> tuple[Any, Any]:
+    """The problem of a job, built anew, and its options. Raises InvalidProblem, InvalidUpload, UnknownBlob."""
+    record = order.record
+    options = card.options(**json.loads(record["options"]))
+    references = inline.together(json.loads(record["inputs"]), order.data)
+    return card.build(_load(references, record["owner"], bench, deadline or Deadline()), options), options
+
+
+def _solved(order: Order, bench: Bench, deadline: Deadline) -> Solved:
+    card = SOLVERS[order.record["solver"]]
+    timings = until_begun(order.record)
     try:
-        options = card.options(**json.loads(record["options"]))
-        with _clock(timings, "load"):
-            problem = card.build(_load(json.loads(record["inputs"]), record["owner"], bench, deadline), options)
-        needs = card.estimate(problem, options, bench.device)
-        expect(deadline.elapsed_s + needs.first_seconds, needs.certify_seconds)
+        with clock(timings, "load"):
+            problem, options = loaded(card, order, bench, deadline)
+            needs = card.estimate(problem, options, bench.device)
+        _expect(order, bench.records, deadline.elapsed_s + needs.first_seconds, needs.certify_seconds)
         safely = partial(_safely, bench.device)
         solution, certificate = solve_and_prove(card, problem, options, deadline, bench.device, safely, needs)
         timings |= solution.timings_ms
@@ -185,7 +164,7 @@ def _answer(
         raise JobFails("out-of-memory", "Out of memory on the GPU", detail, **facts) from error
     except MemoryError as error:
         raise JobFails("out-of-memory", "Out of memory on the host", str(error) or "allocation failed") from error
-    return Answer(solution, certificate, timings)
+    return Solved(solution, certificate, timings)
 
 
 def _load(references: Mapping[str, Any], owner: str, bench: Bench, deadline: Deadline) -> dict[str, Array | Csr]:
@@ -197,16 +176,16 @@ def _load(references: Mapping[str, Any], owner: str, bench: Bench, deadline: Dea
     return inputs if bench.staging is None else bench.staging.stage(inputs)
 
 
-def _expect(records: Records, job_id: str, execution: str, first_s: float, certify_s: float) -> None:
+def _expect(order: Order, records: Records, first_s: float, certify_s: float) -> None:
     """Tell the worker, which kills what is too late, how long this job may have to take (see patience.py).
 
     Most jobs are short: theirs is not worth a trip to Redis.
     """
     if first_s + certify_s > WORTH_TELLING_S:
         try:
-            records.expect(job_id, execution, {"first_s": first_s, "certify_s": certify_s})
+            records.expect(order.job_id, order.execution, {"first_s": first_s, "certify_s": certify_s})
         except redis.RedisError as error:
-            log.warning("cannot tell how long %s will take: %s", job_id, error)
+            log.warning("cannot tell how long %s will take: %s", order.job_id, error)
 
 
 def _safely(device: Device, call: Callable[[], T]) -> T:
@@ -224,7 +203,7 @@ def _safely(device: Device, call: Callable[[], T]) -> T:
             gpu_memory.synchronize()
             return found
         except Exception as error:
-            if gpu_memory.is_sticky(error):
+            if gpu_memory.is_sticky(error) or isinstance(error, InputChanged):
                 raise DeviceLost(f"{type(error).__name__}: {error}") from error
             if not gpu_memory.is_out_of_memory(error):
                 raise
@@ -232,76 +211,6 @@ def _safely(device: Device, call: Callable[[], T]) -> T:
             gpu_memory.forget(error)
         gpu_memory.free_pool()
     raise DeviceFull(message, gpu_memory.memory()[0])
-
-
-def _store(answer: Answer, owner: str, store: Store, deadline: Deadline) -> tuple[dict[str, dict[str, Any]], list[str]]:
-    arrays = answer.solution.arrays
-    references: dict[str, dict[str, Any]] = {}
-    done, total = 0, sum(array.nbytes for array in arrays.values())
-    deadline.enter("store")
-    with _clock(answer.timings_ms, "store"):
-        for name, array in arrays.items():
-            references[name] = outlast(partial(store.put_array, array, owner, brief=True))
-            done += array.nbytes
-            deadline.advance(done / max(1, total))
-    return references, names(references, owner)
-
-
-def _document(
-    job_id: str, record: Mapping[str, str], answer: Answer, references: dict[str, Any], bench: Bench
-) -> dict[str, Any]:
-    solution, certificate = answer.solution, plain(vars(answer.certificate))
-    document: dict[str, Any] = plain(
-        {
-            "id": job_id,
-            "solver": record["solver"],
-            "state": State.SUCCEEDED.value,
-            "termination": solution.termination.value,
-            "objective": certificate.pop("objective"),
-            "certificate": certificate,
-            "method": solution.method,
-            "iterations": solution.iterations,
-            "seed": solution.seed,
-            "options": json.loads(record["options"]),
-            "facts": solution.facts,
-            "timings_ms": {name: round(value, 3) for name, value in answer.timings_ms.items()},
-            "device": bench.device,
-            "device_name": bench.device_name,
-            "versions": versions(),
-            "input_digests": {
-                name: outlast(partial(bench.store.complete, reference, record["owner"]))
-                for name, reference in json.loads(record["inputs"]).items()
-            },
-            "attempt": int(record["attempt"]),
-            "arrays": references,
-        }
-    )
-    return document
-
-
-@functools.cache
-def versions() -> dict[str, str]:
-    """Of everything that can change an answer."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-class _clock:
-    """Adds the milliseconds of a `with` block to `timings[name]`."""
-
-    def __init__(self, timings: dict[str, float], name: str) -> None:
-        self._timings, self._name = timings, name
-
-    def __enter__(self) -> None:
-        self._start = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self._timings[self._name] = 1e3 * (time.perf_counter() - self._start)
 
 
 def _json(value: Any) -> str:

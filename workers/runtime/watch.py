@@ -8,13 +8,16 @@ from typing import Any
 import redis
 
 from kernels import Progress
-from workers.jobs.records import Records
+from workers.jobs.records import Records, Report
 
 LOOK_S = 0.05
 """Between two looks at the cancel flag: a solver may ask far more often."""
 TELL_S = 0.2
 TELL_SOON_S = 0.05
-"""Of a new incumbent. Another phase is told of at once, but a job that is done sooner tells of none at all."""
+"""Of a new incumbent. Another phase is told of at once."""
+TELL_FROM_S = 0.1
+"""A job that is done sooner tells of nothing; of one that is not, all is told that was to be told since its start."""
+MOST_KEPT = 100
 KINDS = ("phase", "progress", "incumbent")
 """Of reports, by how much they matter; the first is published as "progress", and only while its phase lasts."""
 log = logging.getLogger(__name__)
@@ -27,13 +30,14 @@ class Watch:
         self._records = records
         self._job_id = job_id
         self._execution = execution
-        self._looked = 0.0
+        self._looked = time.monotonic()
         self._stop = False
         self._began = time.monotonic()
         self._told = -math.inf
         self._best: Any = None
         self._last: Progress | None = None
         self._pending: tuple[str, Progress] | None = None
+        self._kept: list[Report] = []
 
     def cancelled(self) -> bool:
         """True once the job is cancelled, or has been given to somebody else."""
@@ -44,6 +48,7 @@ class Watch:
                 self._stop = self._records.stop_requested(self._job_id, self._execution)
             except redis.RedisError as error:
                 log.warning("cannot look at the cancel flag of %s: %s", self._job_id, error)
+            self._publish()  # what a report kept that came too early
         return self._stop
 
     def progress(self, progress: Progress) -> None:
@@ -58,22 +63,32 @@ class Watch:
         long = now - self._began >= TELL_SOON_S
         due = now - self._told >= (TELL_SOON_S if self._pending[0] == "incumbent" else TELL_S)
         if (long and (turned or due)) or (due and kind != "phase"):
+            self._keep()
             self._publish()
 
     def flush(self) -> None:
         """Publish what was kept, if it is about the answer."""
         if self._pending is not None and self._pending[0] != "phase":
-            self._publish()
+            self._keep()
         self._pending = None
+        self._publish()
 
-    def _publish(self) -> None:
+    def _keep(self) -> None:
         assert self._pending is not None
         kind, progress = self._pending
         self._pending = None
         self._told = time.monotonic()
+        told = "progress" if kind == "phase" else kind
+        self._kept.append((int(1000 * time.time()), told, plain(vars(progress))))
+        if len(self._kept) > MOST_KEPT:  # the newest stays
+            del self._kept[-2::-2]
+
+    def _publish(self) -> None:
+        if not self._kept or time.monotonic() - self._began < TELL_FROM_S:
+            return
+        kept, self._kept = self._kept, []
         try:
-            told = "progress" if kind == "phase" else kind
-            self._records.report(self._job_id, self._execution, told, plain(vars(progress)))
+            self._records.report(self._job_id, self._execution, kept)
         except redis.RedisError as error:
             log.warning("cannot report progress of %s: %s", self._job_id, error)
 

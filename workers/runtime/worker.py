@@ -1,5 +1,5 @@
-"""The worker: it takes jobs one at a time and hands each to a persistent child, pinned to its GPUs or to a share of
-the cores.
+"""The worker: it takes jobs, one at a time or small ones together, and hands them to a persistent child, pinned to its
+GPUs or to a share of the cores.
 
 The parent renews its claim on the job in hand, enforces deadlines and recovers other workers' jobs (the janitor). It
 imports neither cupy nor numba, so that nothing that a kernel does can take it down. Of RQ it knows the verbs of
@@ -16,6 +16,7 @@ import os
 import signal
 import threading
 import time
+import uuid
 from collections.abc import Sequence
 from types import FrameType
 from typing import Any
@@ -25,7 +26,7 @@ import redis
 from workers.jobs.failure import SHUTDOWN, STOPPED, Failure, device_lost, died
 from workers.jobs.janitor import Janitor
 from workers.jobs.job import Device
-from workers.jobs.records import Records
+from workers.jobs.records import Limits, Order, Records
 from workers.rq import Hands, Held
 from workers.runtime import devices
 from workers.runtime.config import Settings
@@ -39,13 +40,17 @@ EXIT_REDIS_AWAY = 69
 AWAY_S = 1.0
 """Between two attempts to take a job while Redis is away."""
 AWAY = (redis.ConnectionError, redis.TimeoutError)
+MOST_AT_ONCE = 64
+"""Small jobs of one form that are taken together: what queued up meanwhile, so that none waits for company."""
+IDLE_S = 2.5
+"""For so long a worker that waits is given jobs; it says so again every second."""
 FINAL = ("deadline", "cancelled", "stopped")
 """What ended the child would end the next one too, or was asked for."""
 log = logging.getLogger(__name__)
 
 
 class PinnedWorker:
-    """One queue, one child, one job at a time."""
+    """One queue, one child; one job at a time, or several small ones as if they were one."""
 
     def __init__(self, settings: Settings, device: Device, threads: int, gpus: Sequence[devices.Gpu] = ()) -> None:
         self.settings = settings
@@ -53,11 +58,13 @@ class PinnedWorker:
         self._gpus = gpus
         self._redis = connect(settings.redis_url)
         self._records = Records(self._redis)
+        self._limits = Limits.of(settings)
         self._host_bytes = host_bytes()
         self._stop_requested = False
         self._published = 0.0
-        self._held: Held | None = None
+        self._held: list[Held] = []
         self._why_killed: Failure | None = None
+        self._begun = False
         environ = with_threads(os.environ | settings.to_env(), threads)
         if gpus:
             environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.uuid for gpu in gpus)
@@ -81,6 +88,7 @@ class PinnedWorker:
             self.link.end()
             with contextlib.suppress(redis.RedisError):
                 self._redis.hdel("allot:workers", self._hands.name)
+                self._redis.zrem(f"allot:idle:{self.device}", self._hands.name)
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         """First signal: leave after the job in hand (the flag is read before each take; Redis is not asked here)."""
@@ -104,8 +112,8 @@ class PinnedWorker:
     def _while_starting(self) -> None:
         if self._stop_requested:
             self.link.kill()
-        elif self._held is not None:
-            self._renew(self._held)
+        elif self._held:
+            self._renew()
         elif self._published:
             with contextlib.suppress(redis.RedisError):
                 self._beat()
@@ -114,47 +122,75 @@ class PinnedWorker:
         """Wait for a job, and see it through. What Redis does not hear of counts as lost, and the janitor finds it."""
         try:
             self._beat()
-            self._held = self._hands.take()
-            if self._held is not None:
-                self._work(self._held)
+            orders = self._take() or self._take_next()
+            if orders:
+                self._work(orders)
         except AWAY as error:
             log.warning("Redis is away: %s", error)
             time.sleep(AWAY_S)
-        self._held = None
+        self._held = []
+        self._hands.let_go()
         if not self._stop_requested:
             self._ensure_child()
 
-    def _work(self, held: Held) -> None:
-        """Hand the job to the child, wait for its answer, and give the job back with what came of it."""
-        self._why_killed = None
+    def _take(self, got: str = "") -> list[Order]:
+        """Jobs that wait, or the one in hand and its like; without any, others learn that this worker is idle."""
+        orders = self._records.take(
+            self.device,
+            self._hands.name,
+            self.link.told.get("name", self.device),
+            uuid.uuid4().hex,
+            self._limits,
+            got=got,
+            most=MOST_AT_ONCE,
+            idle_s=IDLE_S,
+        )
+        self._held = [self._hands.hold(order.job_id, order.execution) for order in orders]
+        return orders
+
+    def _take_next(self) -> list[Order]:
+        got = self._hands.wait()
+        return [] if got is None else self._take(got)
+
+    def _work(self, orders: list[Order]) -> None:
+        """Hand jobs to the child and wait until it has written what came of them; the others are given back."""
+        self._why_killed, self._begun = None, False
         self._ensure_child()
-        self.link.send({"job": held.job_id, "execution": held.execution})
+        self.link.send({"worker": self._hands.name, "orders": [vars(order) for order in orders]})
         try:
-            outcome = self._answer(held)
+            outcomes = self._outcomes()
         except EOFError:
-            self._lose(held, self.link.reap())
+            self._lose(orders, self.link.reap())
             return
-        held.done("dropped" if outcome == "fenced" else "ended")
+        for held in self._held:
+            if outcomes.get(held.job_id) != "done":
+                held.done("dropped")
 
-    def _answer(self, held: Held) -> str:
-        """What the child says of the job. Raises EOFError when it is gone, or about to go."""
+    def _outcomes(self) -> dict[str, str]:
+        """What the child says of each job. Raises EOFError when it is gone, or about to go."""
         begun = time.monotonic()
-        patience = Patience(self.settings.hard_margin_s, self.settings.cancel_grace_s)
-        while (message := self.link.hear(self.settings.heartbeat_s)) is None:
-            if self._renew(held):
-                self._kill_if_overdue(held, patience, time.monotonic() - begun)
-        if "lost" in message:
-            self._why_killed = device_lost(message["lost"])
-            raise EOFError
-        return str(message["done"])
+        patience = {
+            held.job_id: Patience(self.settings.hard_margin_s, self.settings.cancel_grace_s) for held in self._held
+        }
+        while "done" not in (message := self.link.hear(self.settings.heartbeat_s) or {}):
+            if "lost" in message:
+                self._why_killed = device_lost(message["lost"])
+                raise EOFError
+            if message:
+                self._begun = True
+            elif self._renew():
+                for held in self._held:
+                    self._kill_if_overdue(held, patience[held.job_id], time.monotonic() - begun)
+        return dict(message["done"])
 
-    def _renew(self, held: Held) -> bool:
+    def _renew(self) -> bool:
         """Called each second of a job, to keep it; False while Redis is away."""
         try:
-            held.renew()
+            for held in self._held:
+                held.renew()
             self._publish()
         except AWAY as error:
-            log.warning("Redis is away during job %s: %s", held.job_id, error)
+            log.warning("Redis is away during job %s: %s", self._held[0].job_id, error)
             return False
         return True
 
@@ -165,16 +201,23 @@ class PinnedWorker:
             if why is not None:
                 self._kill_for(why)
 
-    def _lose(self, held: Held, last: str) -> None:
-        """The child is gone: the job runs again, or fails for good, first in our record and then in RQ's books."""
-        why = STOPPED if held.stopped else self._why_killed or died(last)
-        log.warning("job %s lost its child, which ended with %s (%s)", held.job_id, last, why["code"])
-        again = why is SHUTDOWN or (held.may_run_again and why["code"] not in FINAL)
-        fate = self._records.lose(held.job_id, held.execution, again, why)
-        if fate == "queued":
-            held.done("again", why["detail"], counts=why is not SHUTDOWN)
-        else:
-            held.done("failed" if fate == "failed" else "dropped", why["detail"])
+    def _lose(self, orders: list[Order], last: str) -> None:
+        """The child is gone: jobs run again, or fail for good, first in our record and then in RQ's books.
+
+        Of several any may have killed it, so each runs again, alone, and none is charged an attempt. A child that died
+        before it had heard of them was killed by none. They go back to the front of the queue, the last of them first.
+        """
+        killed = self._why_killed
+        for order, held in reversed(list(zip(orders, self._held, strict=True))):
+            why = STOPPED if held.stopped else killed or died(last)
+            log.warning("job %s lost its child, which ended with %s (%s)", held.job_id, last, why["code"])
+            again = why is SHUTDOWN or (order.runs_left > 0 and why["code"] not in FINAL)
+            wanted = "stop" if why is STOPPED else "return" if not self._begun else "again" if again else "fail"
+            fate = self._records.lose(held.job_id, held.execution, wanted, why)
+            if fate in ("queued", "spared"):
+                held.done("again", why["detail"], counts=fate == "queued" and self._begun and why is not SHUTDOWN)
+            else:
+                held.done("failed" if fate == "failed" else "dropped", why["detail"])
 
     def _beat(self) -> None:
         """Stay listed while no job is in hand."""
@@ -199,7 +242,7 @@ class PinnedWorker:
         return {
             "device": self.device,
             "queue": self.device,
-            "state": "idle" if self._held is None else "busy",
+            "state": "busy" if self._held else "idle",
             "heartbeat": time.time(),
             "host_bytes": self._host_bytes,
             "gpu": gpu,

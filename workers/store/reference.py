@@ -20,6 +20,7 @@ from workers.jobs.job import InputRef
 from workers.store import layouts
 from workers.store.codec import AS_FOUND, FORMATS, Form, InvalidUpload, Limits, Reading, describe, read, write_npy
 from workers.store.folder import name_of
+from workers.store.inline import is_inline
 
 CSR_PARTS = ("indptr", "indices", "values")
 FIELDS = ("format", "member", "dtype", "shape")
@@ -105,14 +106,14 @@ def blobs(reference: InputRef) -> Iterator[InputRef]:
 
 def names(references: Mapping[str, InputRef], owner: str) -> list[str]:
     """What the store calls the owner's blobs that these references are made of, each once."""
-    found = (blob["blob"] for reference in references.values() for blob in blobs(reference))
+    found = (blob["blob"] for reference in references.values() for blob in blobs(reference) if not is_inline(blob))
     return list(dict.fromkeys(name_of(digest, owner) for digest in found))
 
 
 def shown(reference: InputRef) -> InputRef:
     """A job's input for its owner to read; of a record that is older than references, what can be said of it."""
     if "kind" not in reference:
-        return reference
+        return {name: said for name, said in reference.items() if name != "data"}
     if reference["kind"] != "csr":
         return {"blob": reference["digest"]}
     parts = {name: {"blob": reference[name], "format": "npy"} for name in CSR_PARTS}
@@ -121,5 +122,7 @@ def shown(reference: InputRef) -> InputRef:
 
 def written(entry: Mapping[str, Any]) -> InputRef:
     """The reference of an array of a result, which the service wrote: an .npy, whatever else its bytes could be."""
+    if "data" in entry:
+        return dict(entry)
     digest = entry["blob"] if "blob" in entry else entry["digest"]
     return {"blob": digest, "format": "npy", "dtype": entry["dtype"], "shape": list(entry["shape"])}

@@ -25,6 +25,7 @@ from workers.store import layouts
 from workers.store.bucket import Bucket
 from workers.store.codec import AS_FOUND, Form, InvalidUpload, Limits, Reading, read, several, sparse, write_npy
 from workers.store.folder import Folder, hexadecimal, name_of
+from workers.store.inline import unpack
 from workers.store.reference import CSR_PARTS, blobs, form_of, frozen, shown, written
 from workers.store.upload import Writer, full
 
@@ -45,6 +46,12 @@ class BlobInfo:
     shape: list[int] | None = None
 
 
+def require_space(folder: Path, count: int = 0) -> None:
+    """Raise StoreFull when writing `count` bytes would leave less than the reserve of that disk."""
+    if shutil.disk_usage(folder).free - count < SPARE_BYTES:
+        raise StoreFull(f"less than {SPARE_BYTES} bytes are free on the store's disk")
+
+
 class Store:
     """Blobs, their owners and their holders."""
 
@@ -57,8 +64,7 @@ class Store:
 
     def writer(self) -> Writer:
         """Begin an upload. Raises StoreFull when the disk nearly is."""
-        if shutil.disk_usage(self.folder.temporary).free < SPARE_BYTES:
-            raise StoreFull(f"less than {SPARE_BYTES} bytes are free on the store's disk")
+        require_space(self.folder.temporary)
         return Writer(self, self.limits.max_bytes, self.folder.temporary)
 
     def write(self, chunks: Iterable[bytes]) -> Writer:
@@ -112,9 +118,13 @@ class Store:
             UnknownBlob: it is not the owner's, or not there.
             InvalidUpload: it cannot be read so.
         """
+        return read(self.find(digest, owner), form, field or digest, self.limits)
+
+    def find(self, digest: str, owner: str) -> Path:
+        """A local file with the owner's bytes. Raises UnknownBlob."""
         if not self._is_known(digest, owner):
             raise UnknownBlob(f"there is no blob {digest}")
-        return read(self.path(digest, owner), form, field or digest, self.limits)
+        return self.path(digest, owner)
 
     def open_array(self, entry: Mapping[str, Any], owner: str) -> Array:
         """An array of a result, mapped. Raises UnknownBlob, InvalidUpload."""
@@ -149,6 +159,8 @@ class Store:
             return frozen(digest, read(path, replace(form, member=None), digest, self.limits))
 
     def _load(self, reference: InputRef, owner: str) -> Array | Csr:
+        if "data" in reference:
+            return unpack(reference)
         digest = reference["blob"]
         value = read(self.path(digest, owner), form_of(digest, reference), digest, self.limits).value
         if isinstance(value, dict):

@@ -1,5 +1,6 @@
--- id, now, record (flat JSON list), names of the blobs, queue, most queued, idempotency key, fingerprint, its ttl
-local id, now, record, digests = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[3]), cjson.decode(ARGV[4])
+-- id, now, record (flat JSON list), names of the blobs, queue, most queued, idempotency key, fingerprint, its ttl,
+-- the arrays that the record brings along (JSON) or '', stamp, seconds for which RQ lists a failed job
+local id, now, record, digests, queue = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[3]), cjson.decode(ARGV[4]), ARGV[5]
 local idem = ARGV[7]
 if idem ~= '' then
   local seen = redis.call('HMGET', idem, 'fingerprint', 'id')
@@ -8,7 +9,8 @@ if idem ~= '' then
     return {'seen', seen[2]}
   end
 end
-if waiting(ARGV[5]) >= tonumber(ARGV[6]) then return {'full', ''} end
+if redis.call('EXISTS', key(id)) == 1 then return {'seen', id} end  -- asked again after a lost answer
+if waiting(queue) >= tonumber(ARGV[6]) then return {'full', ''} end
 local fields = {}
 for i = 1, #record, 2 do fields[record[i]] = record[i + 1] end
 for i, name in ipairs(digests) do
@@ -20,13 +22,15 @@ end
 hold(id, digests)
 redis.call('HSET', key(id), unpack(record))
 if #digests > 0 then redis.call('HSET', key(id), 'digests', cjson.encode(digests)) end
+if ARGV[10] ~= '' then redis.call('SET', 'allot:arrays:' .. id, ARGV[10]) end
 redis.call('ZADD', 'allot:jobs:' .. fields.owner, now, id)
-redis.call('ZADD', 'allot:unsent', now, id)
 redis.call('ZADD', 'allot:active', now, id)
 if idem ~= '' then
   redis.call('HSET', idem, 'fingerprint', ARGV[8], 'id', id)
   redis.call('EXPIRE', idem, ARGV[9])
 end
 count(id, 'submitted')
+join_line(queue, id, fields.owner, fields.form, tonumber(fields.priority), tonumber(fields.seconds))
+feed(queue, now, ARGV[11], ARGV[12])
 tell_state(id)
-return {'created', id}
+return {'created', id, position(queue, id) or 1}

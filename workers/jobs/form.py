@@ -1,0 +1,60 @@
+"""Which jobs may be solved in one go: those of the same form.
+
+A worker that takes a job takes along what waits of the same form. So a form must say all on which a solver, or the
+order of its work, depends: solver, options, kinds and shapes of the arrays, and the queue. A job has company only if it
+is short, so that none waits long for the others, and starts from nothing.
+"""
+
+import hashlib
+import json
+from dataclasses import dataclass, fields
+from typing import Any
+
+import numpy as np
+
+from kernels import Csr, Estimate, Solver
+from workers.jobs.job import AskedDevice, Device, WorkerInfo
+from workers.runtime import devices
+
+SHORT_S = 0.01
+"""Estimated seconds, certificate and all, of a job that may have company."""
+LEAST_LIMIT_S = 1.0
+"""Jobs with less time than this run alone: those before them would use it up."""
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Where a problem goes: its queue, its form ("" for a job without company) and its estimated seconds."""
+
+    queue: Device
+    form: str
+    seconds: float
+
+
+def placed(card: Solver, problem: Any, options: Any, asked: AskedDevice, workers: list[WorkerInfo]) -> Placed:
+    """Where a problem goes. Raises InvalidProblem, NoSuchDevice, DoesNotFit."""
+    queue, needs = devices.place(card, problem, options, asked, workers)
+    return Placed(queue, form_of(card, problem, options, queue, needs), needs.seconds + needs.certify_seconds)
+
+
+def form_of(card: Solver, problem: Any, options: Any, queue: Device, needs: Estimate) -> str:
+    """The form of a problem as a short hash, "" when it is solved alone."""
+    if not needs.seconds + needs.certify_seconds < SHORT_S:
+        return ""
+    shapes = []
+    for spec in fields(problem):
+        value = getattr(problem, spec.name)
+        if spec.name in card.warm_start.values() and value is not None:
+            return ""
+        shapes.append([spec.name, _shape(value)])
+    said = [card.name, queue, options.model_dump(mode="json"), shapes]
+    return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()[:12]
+
+
+def _shape(value: Any) -> Any:
+    """What of an array matters: its type and its shape; sparse ones count as alike by their shape alone."""
+    if isinstance(value, np.ndarray):
+        return [value.dtype.str, value.shape]
+    if isinstance(value, Csr):
+        return ["csr", value.values.dtype.str, value.shape]
+    return value if isinstance(value, str | int | float | bool | None) else type(value).__name__

@@ -1,0 +1,2 @@
+-- queue: how many jobs wait
+return waiting(ARGV[1])

@@ -1,0 +1,57 @@
+-- RQ's books, kept within the scripts of a job's record. RQ_QUEUE and the other names come from names.py, as RQ has
+-- them; what RQ 3 writes and reads itself is listed in docs/notes/rq.md. `stamp` is a time as RQ writes it.
+
+local function rq_line(queue) return RQ_QUEUE .. queue end
+
+-- The hash without which RQ does not know a job: `retries` more runs are allowed after a death.
+local function rq_write(queue, id, status, stamp, retries, keep_s)
+  redis.call('HSET', RQ_JOB .. id, 'data', '["' .. RQ_FUNCTION .. '", null, ["' .. id .. '"], {}]', 'origin', queue,
+    'status', status, 'created_at', stamp, 'enqueued_at', stamp, 'timeout', -1, 'result_ttl', 0, 'failure_ttl', keep_s,
+    'retries_left', retries, 'enqueue_at_front_on_retry', 1)
+end
+
+-- Hand a job over: to the end of the one list from which idle workers take.
+local function rq_push(queue, id, stamp, retries, keep_s)
+  rq_write(queue, id, 'queued', stamp, retries, keep_s)
+  redis.call('SADD', RQ_QUEUES, rq_line(queue))
+  redis.call('RPUSH', rq_line(queue), id)
+end
+
+local function rq_forget(queue, id)
+  redis.call('LREM', rq_line(queue), 0, id)
+  redis.call('DEL', RQ_JOB .. id)
+end
+
+-- Enter an execution: it counts as lost `ttl` seconds after its last renewal. Answers the runs that are left.
+local function rq_start(queue, id, execution, worker, now, stamp, ttl)
+  local of_job, held = RQ_EXECUTION .. id .. ':' .. execution, RQ_WORKER .. worker .. ':executions'
+  redis.call('HSET', RQ_JOB .. id, 'status', 'started', 'started_at', stamp, 'last_heartbeat', stamp,
+    'worker_name', worker)
+  redis.call('HSET', of_job, 'id', execution, 'job_id', id, 'created_at', now, 'last_heartbeat', now,
+    'worker_name', worker)
+  redis.call('EXPIRE', of_job, ttl)
+  redis.call('ZADD', RQ_EXECUTIONS .. id, math.floor(now) + ttl + 60, execution)
+  redis.call('EXPIRE', RQ_EXECUTIONS .. id, ttl + 60)
+  redis.call('ZADD', RQ_STARTED .. queue, math.floor(now) + ttl, id .. ':' .. execution)
+  redis.call('SADD', held, id .. ':' .. execution)
+  redis.call('EXPIRE', held, ttl + 60)
+  return tonumber(redis.call('HGET', RQ_JOB .. id, 'retries_left')) or 0
+end
+
+-- Close the books on a job that has an outcome.
+local function rq_end(queue, id, execution, worker)
+  redis.call('ZREM', RQ_STARTED .. queue, id .. ':' .. execution)
+  redis.call('SREM', RQ_WORKER .. worker .. ':executions', id .. ':' .. execution)
+  redis.call('DEL', RQ_EXECUTION .. id .. ':' .. execution, RQ_EXECUTIONS .. id, RQ_JOB .. id)
+end
+
+local function rq_state(worker, state, done)
+  redis.call('HSET', RQ_WORKER .. worker, 'state', state)
+  if done > 0 then redis.call('HINCRBY', RQ_WORKER .. worker, 'successful_job_count', done) end
+end
+
+-- When this execution counts as lost, in seconds since 1970; false when it is over or was given up.
+local function lost_at(queue, id, execution)
+  local at = redis.call('ZSCORE', RQ_STARTED .. queue, id .. ':' .. execution)
+  return at and tonumber(at)
+end

@@ -1,0 +1,61 @@
+"""Several small jobs in one go: each keeps its own record, certificate, events and execution.
+
+Jobs of one form (workers/jobs/form.py) are solved as one batch where their card has a batched form, and one after the
+other where it has none. What does not come out of a batch with a proved optimum is solved again by itself, with its
+own clock and cancel flag, so that no member's trouble is another's.
+"""
+
+import logging
+import time
+from collections.abc import Iterator, Sequence
+
+from kernels import SOLVERS, Certificate, Deadline, Solution
+from workers.jobs.records import Ending, Order
+from workers.runtime.run import Bench, Solved, concluded, ending_of, loaded, until_begun
+
+FEW = 2
+FLUSH_S = 0.01
+"""Of work that is done and not yet told of: those who wait for one do not wait for all."""
+log = logging.getLogger(__name__)
+
+
+def endings(orders: Sequence[Order], bench: Bench) -> Iterator[list[Ending]]:
+    """How the jobs ended, in parts, as soon as each part is worth a trip to Redis."""
+    together = _together(orders, bench) if len(orders) >= FEW else {}
+    found, since = list(together.values()), time.monotonic()
+    for order in orders:
+        if order.job_id not in together:
+            found.append(ending_of(order, bench))
+            if time.monotonic() - since > FLUSH_S:
+                yield found
+                found, since = [], time.monotonic()
+    if found:
+        yield found
+
+
+def _together(orders: Sequence[Order], bench: Bench) -> dict[str, Ending]:
+    """Endings, by job, of those that were solved as one batch and proved."""
+    card = SOLVERS[orders[0].record["solver"]]
+    if card.joint is None:
+        return {}
+    begun = time.perf_counter()
+    waited = {order.job_id: until_begun(order.record) for order in orders}
+    try:
+        members = [(order, *loaded(card, order, bench)) for order in orders]
+        load_ms = 1e3 * (time.perf_counter() - begun) / len(members)
+        options = members[0][2]
+        limit_s = min(float(order.record["time_limit_s"]) for order in orders)
+        solved = card.joint([problem for _, problem, _ in members], options, Deadline(limit_s), bench.device)
+        return {
+            order.job_id: _ended(order, waited[order.job_id] | {"load": load_ms}, one, bench)
+            for (order, _, _), one in zip(members, solved, strict=True)
+            if one is not None
+        }
+    except Exception as error:  # whose fault it is shows when each is solved by itself
+        log.warning("a batch of %d jobs of %s is solved one by one: %r", len(orders), card.name, error)
+        return {}
+
+
+def _ended(order: Order, spent: dict[str, float], one: tuple[Solution, Certificate], bench: Bench) -> Ending:
+    solution, certificate = one
+    return concluded(order, Solved(solution, certificate, spent | solution.timings_ms), bench)

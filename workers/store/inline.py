@@ -1,0 +1,82 @@
+"""Small arrays travel in the record of their job and in its result document, so that a tiny job makes no file.
+
+    {"digest": "sha256:...", "format": "npy", "dtype": "float64", "shape": [32, 32], "data": base64}     an input
+    {"dtype": "int64", "shape": [32], "data": base64}                                                    of an answer
+
+Such a reference names the digest of its bytes, so that anybody can compare, but no blob: there is none to fetch. The
+`data` of inputs stand apart from the record, which is read often, and are gone once the job has ended.
+"""
+
+import base64
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from kernels import Array, Csr
+from workers.jobs.job import InputRef
+
+MOST_BYTES = 16 << 10
+"""Of all arrays of a job's inputs that came with it, and of all arrays of its answer."""
+CSR_PARTS = ("indptr", "indices", "values")
+
+
+def size_of(value: Array | Csr) -> int:
+    """Bytes of the array or the arrays."""
+    if isinstance(value, Csr):
+        return sum(size_of(getattr(value, name)) for name in CSR_PARTS)
+    return int(value.nbytes)
+
+
+def pack(array: Array) -> InputRef:
+    """An array as JSON can carry it, bit for bit."""
+    array = np.asarray(array)
+    data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
+    return {"dtype": array.dtype.str, "shape": list(array.shape), "data": data}
+
+
+def unpack(entry: Mapping[str, Any]) -> Array:
+    """The array; it cannot be written to."""
+    flat = np.frombuffer(base64.b64decode(entry["data"]), np.dtype(entry["dtype"]))
+    return flat.reshape(entry["shape"])
+
+
+def carried(reference: InputRef, value: Array | Csr) -> InputRef:
+    """`reference`, which names a blob, as one that brings the array along."""
+    if isinstance(value, Csr):
+        parts = {name: carried(reference["csr"][name], getattr(value, name)) for name in CSR_PARTS}
+        return {"csr": {**parts, "shape": reference["csr"]["shape"]}}
+    told = {name: said for name, said in reference.items() if name != "blob"}
+    return {"digest": reference["blob"], **told, "data": pack(value)["data"]}
+
+
+def apart(inputs: Mapping[str, InputRef]) -> tuple[dict[str, InputRef], str]:
+    """The references without their data, and the data as JSON; "" when there are none."""
+    bare: dict[str, InputRef] = json.loads(json.dumps(dict(inputs)))
+    data = [entry.pop("data") for entry in _entries(bare) if "data" in entry]
+    return bare, json.dumps(data) if data else ""
+
+
+def together(inputs: Mapping[str, InputRef], data: str) -> dict[str, InputRef]:
+    """What `apart` took apart; `inputs` become the answer's."""
+    found = dict(inputs)
+    if data:
+        left = iter(json.loads(data))
+        for entry in _entries(found):
+            if is_inline(entry):
+                entry["data"] = next(left)
+    return found
+
+
+def is_inline(entry: Mapping[str, Any]) -> bool:
+    """Whether a reference (of one array) brings its data along, or did: `kind` marks older ones that name a blob."""
+    return "data" in entry or ("digest" in entry and "blob" not in entry and "kind" not in entry)
+
+
+def _entries(inputs: Mapping[str, InputRef]) -> Iterator[InputRef]:
+    for reference in inputs.values():
+        if "csr" in reference:
+            yield from (reference["csr"][name] for name in CSR_PARTS)
+        else:
+            yield reference

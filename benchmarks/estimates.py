@@ -2,9 +2,10 @@
 
 Every instance of the tests, and their families at larger sizes. For each, what the card's estimate says over what was
 measured: seconds of the solver (best of three), of the certificate, of a first answer (no time at all), and bytes. A
-ratio of seconds should lie in [1/3, 3]; a ratio of bytes should not lie below 1. Each case runs in a process of its
-own, which has solved a small problem before, so that compiling counts nowhere. Bytes are what its resident memory
-grows by at most, and the inputs; on a GPU what CuPy's pool holds.
+ratio of seconds should lie in [1/3, 3]; a ratio of bytes should not lie below 1. Each case on a CPU runs in a process
+of its own, since bytes are what its resident memory grows by at most, and the inputs. On a GPU they are
+the most that CuPy's pool has handed out at once, so that one process serves all cases of a solver. A small problem is
+solved before, so that compiling counts nowhere.
 """
 
 import argparse
@@ -13,6 +14,7 @@ import multiprocessing
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -128,6 +130,18 @@ def best_s(call: Callable[[], Any]) -> float:
     return best
 
 
+def rows_of(
+    solver: str, numbers: list[int], sizes: tuple[int, ...], device: Device, limit_s: float
+) -> Iterator[dict[str, Any]]:
+    """The row of each case, measured in a process that dies with it, or on a GPU with the last."""
+    spawn = multiprocessing.get_context("spawn")
+    with ExitStack() as stack:
+        together = stack.enter_context(ProcessPoolExecutor(1, mp_context=spawn)) if device == "gpu" else None
+        for number in numbers:
+            with nullcontext(together) if together else ProcessPoolExecutor(1, mp_context=spawn) as process:
+                yield process.submit(measure, solver, number, sizes, device, limit_s).result()
+
+
 def measure(solver: str, number: int, sizes: tuple[int, ...], device: Device, limit_s: float) -> dict[str, Any]:
     """One case in this process; runs in a fresh one."""
     card = SOLVERS[solver]
@@ -179,17 +193,33 @@ def pinned(inputs: Inputs) -> Inputs:
 def peak_bytes(card: Solver, inputs: Inputs, options: Any, device: Device, limit_s: float) -> int:
     """What building, solving and certifying add to this process at their peak, and the inputs."""
     if device == "gpu":
-        import cupy
-
-        pool = cupy.get_default_memory_pool()
-        pool.free_all_blocks()
-        card.solve(card.build(inputs, options), options, Deadline(limit_s), device)
-        return int(pool.total_bytes())
+        return peak_on_gpu(lambda: card.solve(card.build(inputs, options), options, Deadline(limit_s), device))
     before = resident("VmRSS")
     Path("/proc/self/clear_refs").write_text("5")  # the peak starts anew
     problem = card.build(inputs, options)
     card.certify(problem, card.solve(problem, options, Deadline(limit_s), device))
     return resident("VmHWM") - before + sum(sizes_of(inputs))
+
+
+def peak_on_gpu(call: Callable[[], object]) -> int:
+    """The most that CuPy's pool has handed out at once: blocks that it only keeps can be had back."""
+    from cupy.cuda import MemoryHook
+
+    class Peak(MemoryHook):  # type: ignore[misc]
+        name = "Peak"
+        held = most = 0
+
+        def malloc_postprocess(self, **block: Any) -> None:
+            self.held += block["mem_size"]
+            self.most = max(self.most, self.held)
+
+        def free_postprocess(self, **block: Any) -> None:
+            self.held -= block["mem_size"]
+
+    peak = Peak()
+    with peak:
+        call()
+    return peak.most
 
 
 def resident(field: str) -> int:
@@ -217,15 +247,11 @@ def main() -> None:
     parser.add_argument("--keep", action="store_true", help="append the rows to benchmarks/results/estimates.jsonl")
     args = parser.parse_args()
     rows = Rows("estimates") if args.keep else None
-    spawn = multiprocessing.get_context("spawn")
     for solver in args.solver or SOLVERS:
         sizes = SIZES[solver] if args.sizes is None else args.sizes
         ratios: dict[str, list[float]] = {}
-        for number, (label, _, _, _) in enumerate(found(solver, sizes)):
-            if args.only not in label:
-                continue
-            with ProcessPoolExecutor(1, mp_context=spawn) as alone:
-                row = alone.submit(measure, solver, number, sizes, args.device, args.limit_s).result()
+        numbers = [number for number, (label, _, _, _) in enumerate(found(solver, sizes)) if args.only in label]
+        for row in rows_of(solver, numbers, sizes, args.device, args.limit_s):
             show(row)
             for name in ("solve", "certify", "first", "byte"):
                 ratios.setdefault(name, []).append(row[f"{name}_ratio"])

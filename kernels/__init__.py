@@ -9,9 +9,11 @@
 0
 """
 
-from kernels.card import Device, Estimate, InputSpec, Options, Solver
+from kernels.card import Bundle, Companion, Device, Estimate, InputSpec, Options, Solver
 from kernels.certificates.exact import Claim, Statement, recheck
+from kernels.certificates.gpu.checksum import InputChanged
 from kernels.deadline import Deadline, Phase, Progress
+from kernels.outline import stand_in
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.proving import solve_and_prove
 from kernels.registry import SOLVERS
@@ -23,12 +25,15 @@ __all__ = [
     "SOLVERS",
     "UNASSIGNED",
     "Array",
+    "Bundle",
     "Certificate",
     "Claim",
+    "Companion",
     "Csr",
     "Deadline",
     "Device",
     "Estimate",
+    "InputChanged",
     "InputSpec",
     "Inputs",
     "InvalidProblem",
@@ -43,4 +48,5 @@ __all__ = [
     "recheck",
     "solve_and_prove",
     "solve_each_form",
+    "stand_in",
 ]

@@ -1,6 +1,7 @@
 """A solver's card: what it takes, what it promises, and how to run it on each device."""
 
 import importlib
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, Protocol
@@ -22,9 +23,13 @@ class Options(BaseModel):
 
 @dataclass(frozen=True)
 class InputSpec:
-    """One named input array. `sparse` says that CSR is accepted too.
+    """One named input array.
 
-    `masked` says that forbidden entries of an integer matrix are `FORBIDDEN` and leave the others exact.
+    Attributes:
+        sparse: CSR is accepted too.
+        masked: forbidden entries of an integer matrix are `FORBIDDEN` and leave the others exact.
+        maximised: its entries are always maximised, so that -inf is what forbids one.
+        main: a file that holds one matrix and no name holds this input.
     """
 
     name: str
@@ -32,6 +37,39 @@ class InputSpec:
     required: bool = True
     sparse: bool = False
     masked: bool = False
+    maximised: bool = False
+    main: bool = False
+
+
+@dataclass(frozen=True)
+class Bundle:
+    """A file that fills several inputs at once.
+
+    Attributes:
+        name: of the file part, or of the input that refers to the file.
+        fills: the inputs that it must hold.
+        kind: what such a file is called, and what is expected of it.
+    """
+
+    name: str
+    fills: tuple[str, ...]
+    kind: str
+    expected: str
+
+
+@dataclass(frozen=True)
+class Companion:
+    """A small text file beside the inputs, whose one number becomes an option.
+
+    Attributes:
+        name: of the file part.
+        option: the option that takes the number.
+        read: (text, inputs) -> the number; raises `InvalidProblem` where the text does not belong to the inputs.
+    """
+
+    name: str
+    option: str
+    read: Callable[[str, Inputs], int | float]
 
 
 @dataclass(frozen=True)
@@ -76,6 +114,9 @@ class Solver:
         options: its options as a pydantic model (a subclass of `Options`).
         build: checks inputs and options and returns the problem; raises `InvalidProblem`.
         certify: recomputes the proof from problem and solution with code of kernels/certificates.
+        device_certificate: dotted module of the second implementation of `certify`, for answers of a GPU: `inputs(
+            problem)` lists the arrays that it reads, or is None where it is not for this problem; `certify(problem,
+            solution, checksums)` returns a certificate, or None where `certify` is to be asked. "": there is none.
         mend: given a solution whose termination its certificate did not earn, returns a better founded one (duals
             rebuilt from the assignment, or a cold solve) or None when there is nothing to try. It looks at the
             deadline. Only `kernels.proving` calls it.
@@ -90,6 +131,11 @@ class Solver:
             gained by company.
         warm_start: maps a result array of an earlier job to the input that takes it.
         example: a wire request that works when pasted (small, with `solver`, `inputs`, `options`).
+        bundles: files that fill several inputs at once.
+        companions: files beside the inputs that say an option.
+        groups: maps a result array to the object under which an answer shows it.
+        outline: as `build`, from arrays of which only shape and type mean something; what it returns is for `estimate`
+            and its like, and its entries are not looked at one by one. None: there is no estimate without the entries.
     """
 
     name: str
@@ -107,6 +153,30 @@ class Solver:
     runs_on: Callable[[Any, Any], tuple[Device, ...]] | None = None
     mend: Callable[[Any, Any, Solution, Deadline, Device], Solution | None] | None = None
     joint: Callable[[Sequence[Any], Any, Deadline, Device], Sequence[tuple[Solution, Certificate] | None]] | None = None
+    device_certificate: str = ""
+    bundles: tuple[Bundle, ...] = ()
+    companions: tuple[Companion, ...] = ()
+    groups: Mapping[str, str] = field(default_factory=dict)
+    outline: Callable[[Inputs, Any], Any] | None = None
+
+    @property
+    def specs(self) -> dict[str, InputSpec]:
+        """Its inputs by name."""
+        return {spec.name: spec for spec in self.inputs}
+
+    @property
+    def files(self) -> tuple[str, ...]:
+        """The names of the files that it takes beside its inputs."""
+        return (*(bundle.name for bundle in self.bundles), *(companion.name for companion in self.companions))
+
+    @property
+    def main(self) -> InputSpec | None:
+        """The input that a file of one matrix holds, None where there is no such."""
+        return next((spec for spec in self.inputs if spec.main), None)
+
+    def forbidden(self, name: str, maximize: bool) -> float:
+        """What forbids an entry of that input: -inf where its entries are maximised, here or by the caller's wish."""
+        return -math.inf if maximize or self.specs[name].maximised else math.inf
 
     def suits(self, problem: Any, options: Any) -> tuple[Device, ...]:
         """The devices that this solver has for this problem with these options."""

@@ -18,9 +18,11 @@ FLAGS = ("--std=c++17", "--extra-device-vectorization")
 def source(path: str) -> str:
     """The text of `path` (relative to kernels/, as "lap/forest.cu") behind the common header.
 
-    A line `#include "uot/barriers.cuh"` (relative to kernels/ too) is replaced by that file's text, once.
+    A line `#include "uot/barriers.cuh"` (relative to kernels/ too) is replaced by that file's text, once. Certificates
+    stand alone, without the common header: they share no line with a solver.
     """
-    return f"{(HERE / 'common.cuh').read_text()}\n{_expand(path, set())}"
+    common = "" if path.startswith("certificates/") else (HERE / "common.cuh").read_text()
+    return f"{common}\n{_expand(path, set())}"
 
 
 def _expand(path: str, seen: set[str]) -> str:

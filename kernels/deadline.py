@@ -29,6 +29,10 @@ class Progress:
     phase: Phase = "solve"
 
 
+Retell = Callable[[Number | None, Number | None], tuple[Number | None, Number | None]]
+"""Makes what is told of a problem's objective and bound out of those of another form of it."""
+
+
 class Deadline:
     """Polls a clock and a cancel flag; passes progress on.
 
@@ -129,3 +133,44 @@ class Deadline:
         self._last = progress
         if self._on_progress is not None:
             self._on_progress(progress)
+
+
+class Retold(Deadline):
+    """Another deadline, for a solver that works on another form of the problem: it hears what `retell` makes of it."""
+
+    def __init__(self, deadline: Deadline, retell: Retell) -> None:
+        super().__init__()
+        self._deadline, self._retell = deadline, retell
+
+    @property
+    def elapsed_s(self) -> float:
+        """Of the deadline behind."""
+        return self._deadline.elapsed_s
+
+    @property
+    def remaining_s(self) -> float:
+        """Of the deadline behind."""
+        return self._deadline.remaining_s
+
+    @property
+    def heard(self) -> bool:
+        """Of the deadline behind."""
+        return self._deadline.heard
+
+    def expired(self) -> Termination | None:
+        """Of the deadline behind."""
+        return self._deadline.expired()
+
+    def allows(self, seconds: float) -> bool:
+        """Of the deadline behind."""
+        return self._deadline.allows(seconds)
+
+    def report(
+        self,
+        iteration: int,
+        objective: Number | None = None,
+        bound: Number | None = None,
+        fraction: float | None = None,
+    ) -> None:
+        """Pass on what is retold."""
+        self._deadline.report(iteration, *self._retell(objective, bound), fraction)

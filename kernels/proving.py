@@ -9,11 +9,13 @@ answer and another certificate still fit. So an answer is there by the later of 
 one certificate).
 """
 
+import sys
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from kernels.card import Device, Estimate, Solver
 from kernels.deadline import Deadline
+from kernels.on_device import Certifier
 from kernels.solution import Certificate, Solution, Termination
 
 T = TypeVar("T")
@@ -49,9 +51,11 @@ def solve_and_prove(
     needs = card.estimate(problem, options, device) if needs is None else needs
     spent = {"solve": 0.0, "certify": 0.0}
 
+    there = Certifier(card, problem, device)
+
     def certified(found: Solution) -> Certificate:
         with _Spent(spent, "certify", deadline):
-            return safely(lambda: card.certify(problem, found, deadline.advance))  # type: ignore[no-any-return]
+            return safely(lambda: there.certify(found, deadline.advance))  # type: ignore[no-any-return]
 
     deadline.reserve(needs.certify_seconds + needs.first_seconds)  # what is stopped has yet to be made an answer
     with _Spent(spent, "solve", deadline):
@@ -68,25 +72,34 @@ def solve_and_prove(
             if _better(mended, again, certificate):
                 mended.timings_ms = solution.timings_ms | mended.timings_ms
                 solution, certificate = mended, again
-    if device == "gpu" and _says_nothing(solution, certificate) and _cpu_is_near(card, problem, options, deadline):
+    unanswered = _unanswered(solution, certificate) if device == "gpu" else 0
+    if unanswered and _cpu_is_near(card, problem, options, deadline):
         with _Spent(spent, "solve", deadline):
             other = card.solve(problem, options, deadline, "cpu")
         again = certified(other)
-        if again.holds and (again.objective is not None or other.termination is Termination.INFEASIBLE):
+        if again.holds and _unanswered(other, again) < unanswered:
             other.method += " (cpu)"
             other.facts["solved_again"] = f"on the CPU, since of the GPU's answer was found: {certificate.proved}"[:300]
             solution, certificate = other, again
     if certificate.termination is not None:
         solution.termination = certificate.termination
     solution.timings_ms |= spent
+    solution.uploads.clear()
     return solution, certificate
 
 
-def _says_nothing(solution: Solution, certificate: Certificate) -> bool:
-    """Whether an answer is none, or has no objective though it does not claim that there can be none."""
-    return not certificate.holds or (
-        certificate.objective is None and solution.termination is not Termination.INFEASIBLE
-    )
+def _unanswered(solution: Solution, certificate: Certificate) -> int:
+    """How many problems have no objective, though the answer does not claim that there can be none.
+
+    A batch has an objective as soon as one of its problems has; its facts list those of all.
+    """
+    if not certificate.holds:
+        return sys.maxsize
+    listed = certificate.facts.get("problems", {})
+    words = listed.get("terminations", [solution.termination.value])
+    objectives = listed.get("objectives", [certificate.objective])
+    pairs = zip(words, objectives, strict=True)
+    return sum(objective is None and word != Termination.INFEASIBLE.value for word, objective in pairs)
 
 
 def _cpu_is_near(card: Solver, problem: Any, options: Any, deadline: Deadline) -> bool:

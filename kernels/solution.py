@@ -21,6 +21,14 @@ class Termination(StrEnum):
     INFEASIBLE = "infeasible"
 
 
+@dataclass(frozen=True)
+class OnDevice:
+    """An input array of a problem, the very object, and its copy in device memory."""
+
+    host: Array
+    device: Any
+
+
 @dataclass
 class Solution:
     """The outcome of one solve.
@@ -29,7 +37,8 @@ class Solution:
     `permutation`, `hall_rows`, ...), on the host. `facts` holds small JSON values that describe the run
     (bids, rounds, phases, ...). `timings_ms` may hold h2d, solve, certify (on the device) and d2h.
     `evidence` holds arrays that only the certificate reads (the duals behind a bound); it is not part of the answer
-    and need not be stored.
+    and need not be stored. `uploads` holds inputs that the solver leaves in device memory, as they arrived, so that a
+    certificate on the device need not copy them again; whoever certifies last drops them.
     """
 
     termination: Termination
@@ -40,6 +49,7 @@ class Solution:
     timings_ms: dict[str, float] = field(default_factory=dict)
     facts: dict[str, Any] = field(default_factory=dict)
     evidence: dict[str, Array] = field(default_factory=dict, repr=False)
+    uploads: list[OnDevice] = field(default_factory=list, repr=False)
 
 
 @dataclass(frozen=True)
@@ -66,6 +76,18 @@ class Certificate:
     facts: dict[str, Any] = field(default_factory=dict)
     termination: Termination | None = None
     loose: bool = False
+
+    def stated(self, word: Termination) -> dict[str, Any]:
+        """What an answer that ended with `word` says of its proof; the objective stands in the answer itself.
+
+        `verified` tells of `optimal` and `infeasible` whether this certificate proved it. A branch and bound's word is
+        not proved here. Other words claim no such thing, and have None.
+        """
+        names = ("bound", "gap_abs", "gap_rel", "max_violation", "holds", "proved", "facts")
+        verified = None
+        if word in (Termination.OPTIMAL, Termination.INFEASIBLE):
+            verified = self.holds and self.facts.get("verified") is not False
+        return {**{name: getattr(self, name) for name in names}, "verified": verified}
 
 
 def unheard(fraction: float) -> None:

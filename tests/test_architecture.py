@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from kernels import SOLVERS
+
 ROOT = Path(__file__).parent.parent
 KERNEL_ROOMS = {"lap", "auction", "uot", "qap"}
 NEIGHBOURS = {("qap", "lap"), ("auction", "lap")}
@@ -17,9 +19,16 @@ PUBLIC_KERNELS = {"kernels", "kernels.qap.qaplib", "kernels.auction.files"}
 PUBLIC_WORKERS = {
     "jobs.queue",
     "jobs.job",
+    "jobs.told",
+    "jobs.seconds",
+    "jobs.form",
     "store.store",
     "store.codec",
     "store.inline",
+    "store.handles",
+    "store.outline",
+    "store.sniff",
+    "store.unpack",
     "store.reference",
     "store.upload",
     "runtime.keyring",
@@ -28,8 +37,11 @@ PUBLIC_WORKERS = {
 }
 WIRING = {
     "main.py": {"runtime.config"},
-    "service.py": {"runtime.config"},
-    "submit.py": {"runtime.config"},
+    "api.py": {"runtime.config", "runtime.process"},
+    "visit.py": {"runtime.config"},
+    "clerks.py": {"runtime.process"},
+    "weighing.py": {"runtime.devices"},
+    "parsed.py": {"runtime.config"},
     "serve.py": {"runtime.config", "runtime.redis_server", "runtime.supervisor"},
     "demo.py": {"runtime.config", "runtime.redis_server", "runtime.supervisor"},
     "key.py": {"runtime.config", "runtime.redis_server"},
@@ -108,6 +120,47 @@ def _kernel_rules(path: Path, name: str, module: str) -> None:
             raise AssertionError(f"{name} shares code with a solver: {module}")
 
 
+DEVICE_CERTIFICATES = ROOT / "kernels/certificates/gpu"
+PLAIN_DATA = {"kernels.problems", "kernels.solution", "kernels.cuda"}
+"""What certificates on a device may import beside their own folder: types of data, and what compiles a source."""
+
+
+def test_device_certificates_include_nothing_but_their_own() -> None:
+    """No solver's source, no common header: neither by an #include nor by what kernels/cuda.py puts in front."""
+    paths = [path for path in DEVICE_CERTIFICATES.iterdir() if path.suffix in (".cu", ".cuh")]
+    assert paths
+    for path in paths:
+        for line in path.read_text().splitlines():
+            if line.lstrip().startswith("#include"):
+                header = line.split()[1].strip('"<>')
+                assert header.startswith("certificates/gpu/"), f"{path.name} includes {header}"
+                assert (ROOT / "kernels" / header).parent == DEVICE_CERTIFICATES
+
+
+def test_device_certificates_are_compiled_without_the_common_header() -> None:
+    cuda = pytest.importorskip("kernels.cuda", reason="cupy is not installed")
+    common = (ROOT / "kernels/common.cuh").read_text()
+    sources = [path for path in cuda.sources() if path.startswith("certificates/")]
+    assert sources
+    for path in sources:
+        assert common not in cuda.source(path), path
+    assert common in cuda.source("lap/certify.cu")
+
+
+@pytest.mark.parametrize("path", sorted(DEVICE_CERTIFICATES.glob("*.py")), ids=lambda path: path.name)
+def test_device_certificates_import_no_other_certificate_and_no_solver(path: Path) -> None:
+    for module in imports(path):
+        if top(module) == "kernels":
+            own = module.startswith("kernels.certificates.gpu.")
+            assert own or any(f"{module}.".startswith(f"{name}.") for name in PLAIN_DATA), f"{path.name}: {module}"
+
+
+@pytest.mark.parametrize("path", [*files("kernels")], ids=lambda path: str(path.relative_to(ROOT)))
+def test_no_solver_imports_a_device_certificate(path: Path) -> None:
+    if path.relative_to(ROOT).parts[1] in KERNEL_ROOMS:
+        assert not [module for module in imports(path) if module.startswith("kernels.certificates.gpu")]
+
+
 def test_kernels_read_no_environment() -> None:
     for path in files("kernels"):
         for node in ast.walk(ast.parse(path.read_text())):
@@ -143,3 +196,32 @@ def test_a_worker_process_never_loads_numba_or_cupy() -> None:
 def test_rooms_are_small(path: Path) -> None:
     assert len(path.read_text().splitlines()) <= 1.1 * SOFT_LINES
     assert path.stem not in ("utils", "helpers", "base", "manager")
+
+
+SHOWS_THEM = {"app/cli/demo.py"}
+"""Written to show these solvers one by one; all else under app/ works for a solver that is added tomorrow."""
+
+
+def spoken(path: Path) -> Iterator[tuple[int, str]]:
+    """Line and text of every string of a file but its docstrings."""
+    tree = ast.parse(path.read_text())
+    docs = {
+        id(node.body[0].value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
+        and node.body
+        and isinstance(node.body[0], ast.Expr)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in docs:
+            yield node.lineno, node.value
+
+
+@pytest.mark.parametrize("path", files("app"), ids=lambda path: str(path.relative_to(ROOT)))
+def test_the_app_knows_no_solver_by_name(path: Path) -> None:
+    """What a solver takes and gives is on its card."""
+    known = set(SOLVERS)
+    for card in SOLVERS.values():
+        known |= {*card.specs, *card.files, *card.groups.values(), *(companion.option for companion in card.companions)}
+    if path.relative_to(ROOT).as_posix() not in SHOWS_THEM:
+        assert [(line, text) for line, text in spoken(path) if text in known] == []

@@ -1,21 +1,21 @@
 """From results to bytes: JSON that every parser reads, arrays in line or as links, npz and safetensors."""
 
 import math
+import time
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 from fastapi import Response
 from pydantic_core import to_json
 
 from app.http.media import JSON
+from kernels import SOLVERS, Solver
 from workers.jobs.job import InputRef, Job
 from workers.jobs.queue import Jobs
 from workers.store.inline import is_inline
 from workers.store.reference import written
 from workers.store.store import Store
-
-GROUPS = {"f": "potentials", "g": "potentials"} | dict.fromkeys(("u", "v", "u_finer", "v_finer"), "duals")
-"""Arrays that are shown as members of one object."""
 
 
 def json_bytes(value: Any, indent: int | None = None) -> bytes:
@@ -31,11 +31,11 @@ def json_response(value: Any, status: int = 200, headers: Mapping[str, str] | No
     return Response(json_bytes(value), status, headers=dict(headers or {}), media_type=JSON)
 
 
-def grouped(arrays: Mapping[str, Any]) -> dict[str, Any]:
-    """Arrays by name, with u and v under `duals` and f and g under `potentials`."""
+def grouped(card: Solver, arrays: Mapping[str, Any]) -> dict[str, Any]:
+    """Arrays by name, those that belong together under one name (the duals u and v, the potentials f and g)."""
     shown: dict[str, Any] = {}
     for name, array in arrays.items():
-        group = GROUPS.get(name)
+        group = card.groups.get(name)
         if group is None:
             shown[name] = array
         else:
@@ -45,10 +45,35 @@ def grouped(arrays: Mapping[str, Any]) -> dict[str, Any]:
 
 def document_of(jobs: Jobs, store: Store, job: Job, inline_elements: int) -> dict[str, Any]:
     """The result document of an ended job. Raises what `Jobs.result` does."""
-    document = jobs.result(job.id, job.owner)
+    return shown(store, job, jobs.result(job.id, job.owner), inline_elements)
+
+
+def shown(store: Store, job: Job, stored: Mapping[str, Any], inline_elements: int) -> dict[str, Any]:
+    """A result document as the client gets it, of the one that the worker stored."""
+    document = dict(stored)
     entries = document.pop("arrays").items()
     arrays = {name: _shown(store, job, written(entry), inline_elements) for name, entry in entries}
-    return {"id": job.id, "solver": job.solver, **document, **grouped(arrays), "links": links_of(job)}
+    return {
+        "id": job.id,
+        "solver": job.solver,
+        **document,
+        **grouped(SOLVERS[job.solver], arrays),
+        "links": links_of(job),
+    }
+
+
+def responded(document: dict[str, Any], job: Job) -> str:
+    """Count the way back, from the job's end to now, in the document's times; they then add up to what the client saw.
+
+    Returns:
+        The same as a Server-Timing header.
+    """
+    spent: dict[str, float] = document["timings_ms"]
+    if job.ended_at:
+        respond = max(0.0, 1000 * (time.time() - datetime.fromisoformat(job.ended_at).timestamp()))
+        spent["respond"] = round(respond, 3)
+        spent["total"] = round(spent.get("total", 0.0) + respond, 3)
+    return ", ".join(f"{name};dur={ms:.1f}" for name, ms in spent.items())
 
 
 def _shown(store: Store, job: Job, reference: InputRef, inline_elements: int) -> Any:

@@ -30,7 +30,7 @@ from kernels import Array
 READY_S = 300.0
 GPU_READY_S = 120.0
 NUG12_BEST = 578
-COLUMNS = ("problem", "size", "method", "device", "objective", "bound", "gap", "ms", "proved")
+COLUMNS = ("problem", "size", "method", "device", "objective", "bound", "gap", "ms", "verified", "proved")
 
 
 class WrongAnswer(Exception):
@@ -275,10 +275,16 @@ def table(rows: list[Row]) -> str:
         gap = "-" if proof["gap_rel"] is None else f"{proof['gap_rel']:.1e}" if proof["gap_rel"] else "0"
         milliseconds = f"{answer['timings_ms']['solve']:.1f}"
         cells.append([row.problem, row.size, answer["method"], answer["device"], _number(answer["objective"]),
-                      _number(proof["bound"]), gap, milliseconds, proof["proved"][:90]])  # fmt: skip
+                      _number(proof["bound"]), gap, milliseconds, _verified(answer), proof["proved"][:90]])  # fmt: skip
     widths = [max(len(line[i]) for line in cells) for i in range(len(COLUMNS))]
     lines = ["  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip() for line in cells]
     return "\n".join(["", lines[0], "-" * min(max(map(len, lines)), 160), *lines[1:], ""])
+
+
+def _verified(answer: Mapping[str, Any]) -> str:
+    """ "yes" or "no" beside an optimum, whether it was proved; the word itself beside other answers."""
+    verified = answer["certificate"]["verified"]
+    return str(answer["termination"]) if verified is None else "yes" if verified else "no"
 
 
 def _number(value: float | None) -> str:

@@ -8,6 +8,15 @@ from pathlib import Path
 KEY_VERBS = ("create", "list", "rotate", "revoke", "entry", "-h", "--help")
 
 
+def _solver(name: str) -> str:
+    """The name of a solver; they are looked up only when one is named, so that `allot --help` is quick."""
+    from kernels import SOLVERS
+
+    if name not in SOLVERS:
+        raise argparse.ArgumentTypeError(f"{name!r} is no solver; expected one of {', '.join(SOLVERS)}")
+    return name
+
+
 def parser() -> argparse.ArgumentParser:
     """Every command and option on one screen."""
     root = argparse.ArgumentParser(prog="allot", description="Assignment problems, answered with a proof.")
@@ -20,6 +29,8 @@ def parser() -> argparse.ArgumentParser:
     serve.add_argument("--data-dir", type=Path, help="where everything is kept (default ./data or ALLOT_DATA_DIR)")
     serve.add_argument("--workers", type=int, metavar="N", help="CPU workers; 0 runs the API alone")
 
+    serve.add_argument("--api-workers", type=int, metavar="N", help="processes that answer HTTP (default 1)")
+
     worker = commands.add_parser("worker", help="run workers alone, for an API on the same ALLOT_REDIS_URL")
     worker.add_argument("--data-dir", type=Path)
     for command in (serve, worker):
@@ -30,7 +41,7 @@ def parser() -> argparse.ArgumentParser:
 
     solve = commands.add_parser("solve", help="solve one file in this process, without a server")
     solve.add_argument("file", type=Path, help=".npy cost matrix, QAPLIB .dat, sparse .npz")
-    solve.add_argument("--solver", choices=("lap", "auction", "uot", "qap"), help="default: what the file looks like")
+    solve.add_argument("--solver", type=_solver, help="default: what the file looks like")
     solve.add_argument("--option", "-o", action="append", default=[], metavar="NAME=VALUE")
     solve.add_argument("--time-limit", type=float, metavar="SECONDS")
     solve.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto")

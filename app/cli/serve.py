@@ -1,14 +1,17 @@
 """`allot serve` and `allot worker`: processes in the right order, and out again without orphans.
 
-serve:  Redis (embedded unless ALLOT_REDIS_URL) -> workers -> HTTP;   stopping goes the other way round
+serve:  Redis (embedded unless ALLOT_REDIS_URL) -> workers -> HTTP
+stop:   HTTP takes nothing new -> workers end their jobs -> HTTP, which has answered after them until then -> Redis
 """
 
 import contextlib
 import logging
 import os
+import resource
 import signal
 import socket
 import sys
+import tempfile
 import threading
 from argparse import Namespace
 from collections.abc import Iterator
@@ -17,11 +20,13 @@ from pathlib import Path
 from types import FrameType
 
 import psutil
-import uvicorn
 
+from app.cli.api import Front
 from app.http.auth import BadKeys, is_loopback, load_keys
 from app.http.config import HttpSettings
 from app.http.main import create_app
+from app.http.metrics import FOLDER, Exporter, Metrics
+from app.http.server import BACKLOG, Server
 from workers.jobs.job import Unavailable
 from workers.jobs.queue import Jobs
 from workers.runtime import logs
@@ -30,6 +35,7 @@ from workers.runtime.redis_server import EmbeddedRedis
 from workers.runtime.supervisor import Supervisor
 
 WORKER = "workers.runtime.worker"
+MOST_FILES = 65_536
 LOG = logging.getLogger("allot")
 
 
@@ -55,11 +61,12 @@ def serve(args: Namespace) -> int:
     """Run the whole service in the foreground until SIGTERM or SIGINT."""
     logs_as(args)
     try:
-        http = replace(HttpSettings.from_env(), insecure=args.insecure or HttpSettings.from_env().insecure)
+        http = HttpSettings.from_env()
+        http = replace(http, insecure=args.insecure or http.insecure, api_workers=args.api_workers or http.api_workers)
         check_address(args.host, http)
         settings = settings_from(args)
-        with bound(args.host, args.port) as listener, redis_for(settings) as settings:
-            _serve(listener, settings, http, args.workers)
+        with bound(args.host, args.port, http.api_workers) as listeners, redis_for(settings) as settings:
+            _serve(listeners, settings, http, args.workers)
     except (CannotServe, BadKeys, Unavailable, OSError, ValueError) as wrong:
         print(f"allot: {wrong}", file=sys.stderr)
         return 2
@@ -77,17 +84,26 @@ def check_address(host: str, http: HttpSettings) -> None:
 
 
 @contextlib.contextmanager
-def bound(host: str, port: int) -> Iterator[socket.socket]:
-    """A listening socket; port 0 is a free one."""
+def bound(host: str, port: int, count: int = 1) -> Iterator[list[socket.socket]]:
+    """`count` sockets that listen on one port, among which the kernel divides connections; port 0 is a free one."""
+    if count < 1:
+        raise CannotServe(f"{count} API processes cannot answer; at least one is needed")
     family, kind, protocol, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-    with socket.socket(family, kind, protocol) as listener:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listener.bind(address)
-        except OSError as wrong:
-            raise CannotServe(f"cannot listen on {host} port {port}: {wrong.strerror}") from None
-        listener.listen(1024)
-        yield listener
+    with contextlib.ExitStack() as stack:
+        listeners = []
+        for _ in range(count):
+            listener = stack.enter_context(socket.socket(family, kind, protocol))
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                if count > 1:  # alone, a port that another service has is an error and not a share of it
+                    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+                listener.bind(address)
+            except OSError as wrong:
+                raise CannotServe(f"cannot listen on {host} port {port}: {wrong.strerror}") from None
+            address = listener.getsockname()
+            listener.listen(BACKLOG)
+            listeners.append(listener)
+        yield listeners
 
 
 @contextlib.contextmanager
@@ -100,54 +116,99 @@ def redis_for(settings: Settings) -> Iterator[Settings]:
         yield replace(settings, redis_url=url)
 
 
-def _serve(listener: socket.socket, settings: Settings, http: HttpSettings, workers: int | None) -> None:
-    app = create_app(settings, http)
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=int(http.drain_s),
-                            lifespan="on", server_header=False)  # fmt: skip
-    server = Server(config, app.state.waiting.end)
-    with server.signals():
-        supervisor = None
-        if workers != 0:
-            supervisor = Supervisor(settings, cpu_workers=workers)
+def _serve(listeners: list[socket.socket], settings: Settings, http: HttpSettings, workers: int | None) -> None:
+    """Workers and HTTP, until a signal. First nothing new is taken, then running jobs end, then HTTP does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(hard, MOST_FILES)), hard))
+    front = _Alone(listeners[0], settings, http) if len(listeners) == 1 else _Several(listeners, settings, http)
+    supervisor = None if workers == 0 else Supervisor(settings, cpu_workers=workers)
+    with signals() as (asked, in_a_hurry), exported(front.metrics, settings, http):
+        if supervisor is not None:
             supervisor.start()
         try:
-            host, port = listener.getsockname()[:2]
+            front.start()
+            host, port = listeners[0].getsockname()[:2]
             shown = f"[{host}]" if ":" in host else host
             print(f"Allot listens on http://{shown}:{port}  (docs at /docs, data in {settings.data_dir})", flush=True)
-            server.run(sockets=[listener])
+            while not asked.wait(1.0):
+                front.check()
+            front.lame_duck()
+            in_a_hurry.wait(http.lame_s)
         finally:
             if supervisor is not None:
                 LOG.info("draining: running jobs may go on for %g s", settings.drain_s)
-                supervisor.stop(drain=True)
+                supervisor.stop(drain=not in_a_hurry.is_set())
+            front.stop(http.http_drain_s)
 
 
-class Server(uvicorn.Server):
-    """uvicorn under our signals: it must not kill the process before the workers and Redis are down."""
+class _Alone:
+    """HTTP in a thread of this process."""
 
-    def __init__(self, config: uvicorn.Config, on_stop: "object") -> None:
-        super().__init__(config)
-        self._on_stop = on_stop
+    def __init__(self, listener: socket.socket, settings: Settings, http: HttpSettings) -> None:
+        app = create_app(settings, http)
+        self.metrics: Metrics = app.state.metrics
+        self._server = Server(app, http)
+        self._thread = threading.Thread(target=self._server.run, args=([listener],), name="http", daemon=True)
+        self.start, self.lame_duck = self._thread.start, self._server.lame_duck
 
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signals to `signals`, which covers more than HTTP."""
+    def check(self) -> None:
+        """Raise CannotServe when HTTP has ended by itself."""
+        if not self._thread.is_alive():
+            raise CannotServe("HTTP has ended; the log says why")
+
+    def stop(self, within_s: float) -> None:
+        """End it."""
+        self._server.stop()
+        self._thread.join(within_s + 5)
+
+
+class _Several(Front):
+    """HTTP in processes of their own."""
+
+    def __init__(self, listeners: list[socket.socket], settings: Settings, http: HttpSettings) -> None:
+        self._counts = tempfile.TemporaryDirectory(prefix="allot-metrics-")
+        told = {"ALLOT_INSECURE": str(int(http.insecure)), FOLDER: self._counts.name}
+        self.metrics = Metrics(self._counts.name)
+        super().__init__(listeners, {**os.environ, **settings.to_env(), **told})
+
+    def check(self) -> None:
+        """They are watched and started again; there is nothing to do here."""
+
+    def stop(self, within_s: float) -> None:
+        """End them."""
+        super().stop(within_s)
+        self._counts.cleanup()
+
+
+@contextlib.contextmanager
+def exported(metrics: Metrics, settings: Settings, http: HttpSettings) -> Iterator[None]:
+    """The metrics on a port of their own while the block lasts, where the settings name one."""
+    if not http.metrics_port:
         yield
+        return
+    exporter = Exporter(http.metrics_host, http.metrics_port, metrics, Jobs(settings))
+    LOG.info("metrics are on http://%s:%d/metrics", http.metrics_host, exporter.port)
+    try:
+        yield
+    finally:
+        exporter.stop()
 
-    @contextlib.contextmanager
-    def signals(self) -> Iterator[None]:
-        """SIGTERM and SIGINT ask the server to stop, now or before it has begun."""
 
-        def stop(number: int, frame: FrameType | None) -> None:
-            self.should_exit = True
-            self._on_stop()  # type: ignore[operator]
+@contextlib.contextmanager
+def signals() -> Iterator[tuple[threading.Event, threading.Event]]:
+    """SIGTERM and SIGINT set the first event; those that come after it the second."""
+    asked, in_a_hurry = threading.Event(), threading.Event()
 
-        before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
-        before[signal.SIGHUP] = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # key files are watched: nothing to do
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)
+    def stop(number: int, frame: FrameType | None) -> None:
+        (in_a_hurry if asked.is_set() else asked).set()
+
+    before = {number: signal.signal(number, stop) for number in (signal.SIGTERM, signal.SIGINT)}
+    before[signal.SIGHUP] = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # key files are watched: nothing to do
+    try:
+        yield asked, in_a_hurry
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def work(args: Namespace) -> int:

@@ -5,7 +5,6 @@ import sys
 import time
 from argparse import Namespace
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,7 @@ from pydantic import ValidationError
 
 from app.answers.answer import grouped, json_bytes
 from kernels import SOLVERS, Array, Csr, Deadline, Device, InvalidProblem, Progress, Solver, solve_and_prove
-from workers.store.codec import Form, InvalidUpload, decode
+from workers.store.codec import Decoded, Form, InvalidUpload, decode
 
 LINE = 78
 """Characters of the line that shows progress."""
@@ -22,8 +21,9 @@ LINE = 78
 def solve_file(args: Namespace) -> int:
     """Run the command; 0 for an answer, 1 when its certificate does not hold, 2 for wrong input."""
     try:
-        inputs = read_inputs(args.file)
-        card = SOLVERS[args.solver or guess_solver(inputs)]
+        decoded = decode(args.file, Form(filename=args.file.name), field=args.file.name)
+        card = SOLVERS[args.solver or guess_solver(decoded)]
+        inputs = named(decoded, card)
         options = card.options.model_validate_json(json.dumps(option_values(args.option, card)), strict=True)
         document = solve(card, inputs, options, args.device, args.time_limit, args.json)
     except (InvalidProblem, InvalidUpload, OSError) as wrong:
@@ -37,21 +37,27 @@ def solve_file(args: Namespace) -> int:
     return 0 if document["certificate"]["holds"] else 1
 
 
-def read_inputs(path: Path) -> dict[str, Array | Csr]:
-    """The named arrays of a file: `cost` of a matrix, `benefit` of a sparse one, `flow` and `distance` of a .dat."""
-    decoded = decode(path, Form(filename=path.name), field=path.name)
+def named(decoded: Decoded, card: Solver) -> dict[str, Array | Csr]:
+    """What a file holds as inputs of a solver: arrays by name as they are, a matrix as the one that a matrix is."""
     if isinstance(decoded, dict):
         return dict(decoded)
-    return {"benefit": decoded} if isinstance(decoded, Csr) else {"cost": decoded}
+    if card.main is None:
+        raise InvalidProblem("file", f"holds one matrix; {card.name} takes {', '.join(card.specs)}")
+    return {card.main.name: decoded}
 
 
-def guess_solver(inputs: dict[str, Any]) -> str:
-    """The first solver whose required inputs are all there."""
+def guess_solver(decoded: Decoded) -> str:
+    """The first solver that takes what a file holds: all required inputs, or one matrix, dense or sparse."""
     for card in SOLVERS.values():
-        required = {spec.name for spec in card.inputs if spec.required}
-        if required <= inputs.keys() <= {spec.name for spec in card.inputs}:
+        if isinstance(decoded, dict):
+            required = {spec.name for spec in card.inputs if spec.required}
+            takes = required <= decoded.keys() <= card.specs.keys()
+        else:
+            takes = card.main is not None and (card.main.sparse or not isinstance(decoded, Csr))
+        if takes:
             return card.name
-    raise InvalidProblem("file", f"holds {', '.join(inputs)}, which no solver takes; name one with --solver")
+    held = ", ".join(decoded) if isinstance(decoded, dict) else "one matrix"
+    raise InvalidProblem("file", f"holds {held}, which no solver takes; name one with --solver")
 
 
 def option_values(pairs: Sequence[str], card: Solver) -> dict[str, Any]:
@@ -73,8 +79,6 @@ def solve(
     card: Solver, inputs: dict[str, Any], options: Any, device: str, time_limit_s: float | None, quiet: bool
 ) -> dict[str, Any]:
     """Solve, certify, and lay the answer out as the HTTP result is."""
-    if card.name == "auction" and "cost" in inputs:
-        inputs = {"benefit": inputs["cost"]}
     begun = time.perf_counter()
     problem = card.build(inputs, options)
     build_s = time.perf_counter() - begun
@@ -90,7 +94,7 @@ def solve(
         "solver": card.name,
         "termination": solution.termination,
         "objective": certificate.objective,
-        "certificate": vars(certificate),
+        "certificate": certificate.stated(solution.termination),
         "method": solution.method,
         "device": where,
         "iterations": solution.iterations,
@@ -101,7 +105,7 @@ def solve(
             "solve": solution.timings_ms["solve"],
             "certify": solution.timings_ms["certify"],
         },
-        **grouped(solution.arrays),
+        **grouped(card, solution.arrays),
     }
 
 
@@ -133,11 +137,11 @@ def describe(document: dict[str, Any]) -> str:
     """The answer for a person: what was found, what was proved, and the arrays, cut short."""
     certificate = document["certificate"]
     facts = certificate["facts"]
-    verified = {True: " (verified)", False: " (not verified)"}.get(facts.get("verified"), "")
+    verified = {True: " (verified)", False: " (not verified)"}.get(certificate["verified"], "")
     claimed = f"  claimed {facts['claimed_bound']}" if "claimed_bound" in facts else ""
     lines = [
         f"{document['solver']} by {document['method']} on {document['device']}: {document['termination']}"
-        f"{verified if document['termination'] == 'optimal' else ''} in {document['timings_ms']['solve']:.1f} ms",
+        f"{verified} in {document['timings_ms']['solve']:.1f} ms",
         f"objective {document['objective']}  bound {certificate['bound']}{claimed}  gap {certificate['gap_rel']}",
         f"proved: {certificate['proved']}" + ("" if certificate["holds"] else "  -- IT DOES NOT HOLD"),
     ]

@@ -15,13 +15,13 @@ from typing import Any
 
 import numpy as np
 
-from app.cli.solve import read_inputs
+from app.cli.solve import named
 from app.intake.json_arrays import array_from_lists
 from kernels import FORBIDDEN, SOLVERS, Array, Claim, Csr, InvalidProblem, Statement, recheck
 from workers.store.codec import Form, InvalidUpload, decode
 
 NUMBERS = ("bound", "gap_abs", "gap_rel", "max_violation")
-GROUPS = ("duals", "potentials")
+GROUPS = {group for card in SOLVERS.values() for group in card.groups.values()}
 MARKS = {True: "yes", False: "NO", None: "cannot tell"}
 LONGEST = 1 << 31
 STARTS = {name for card in SOLVERS.values() for name in card.warm_start.values()}
@@ -93,12 +93,9 @@ def _problem(given: list[str], document: dict[str, Any]) -> tuple[dict[str, Any]
             inputs[name] = _read(name, path, reference if isinstance(reference, dict) else {})
             sources[name] = path
         else:
-            found = read_inputs(path)
+            found = named(decode(path, Form(filename=path.name), field=path.name), SOLVERS[document["solver"]])
             inputs |= found
             sources |= dict.fromkeys(found, path)
-    if document["solver"] == "auction" and "cost" in inputs:
-        inputs["benefit"] = inputs.pop("cost")
-        sources["benefit"] = sources.pop("cost")
     return inputs, options, sources
 
 
@@ -122,9 +119,11 @@ def _listed(name: str, value: Any, document: Mapping[str, Any], options: Mapping
         n_rows, n_cols = value["csr"]["shape"]
         return Csr(indptr, indices, values, (n_rows, n_cols))
     data = value["data"] if isinstance(value, dict) else value
-    masked = any(spec.masked for spec in SOLVERS[document["solver"]].inputs if spec.name == name)
-    forbidden = -math.inf if options.get("maximize") or name == "benefit" else math.inf
-    return array_from_lists(name, data, forbidden, LONGEST, FORBIDDEN if masked else None)
+    card = SOLVERS[document["solver"]]
+    if name not in card.specs:
+        raise InvalidProblem(f"inputs.{name}", f"is no input of {card.name}")
+    integer = FORBIDDEN if card.specs[name].masked else None
+    return array_from_lists(name, data, card.forbidden(name, bool(options.get("maximize"))), LONGEST, integer)
 
 
 def _given_options(pairs: list[str]) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 
 from app.http.config import HttpSettings
 from app.http.errors import Refusal
@@ -92,11 +93,24 @@ class Keys:
         """Whose `secret` is, or None; takes the same time whichever entry matches. Raises Unavailable."""
         digest = digest_of(secret)
         self._look_at_the_file()
+        found = self._at_hand(digest)
+        return found if found is not None or self._ring is None else self._in_redis(digest)
+
+    def _at_hand(self, digest: str) -> Caller | None:
         found = None
         for known, caller in [*self._fixed.items(), *self._filed.items()]:
             if hmac.compare_digest(known, digest):
                 found = caller
-        return found if found is not None or self._ring is None else self._in_redis(digest)
+        return found
+
+    def remembered(self, secret: str) -> Caller | None:
+        """Whose `secret` is if that is known without a look at the file or at Redis."""
+        if self._file is not None and time.monotonic() - self._looked >= FRESH_S:
+            return None
+        digest = digest_of(secret)
+        found = self._at_hand(digest)
+        until, cached = self._found.get(digest, (0.0, None))
+        return found or (cached if time.monotonic() < until else None)
 
     def owner_of(self, secret: str) -> str | None:
         """The owner of `secret`, or None."""
@@ -172,15 +186,19 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def caller(request: Request) -> Caller:
-    """Dependency: who asks; raises 401, or 403 for a foreign page in a browser. In a thread: Redis may be asked."""
+async def caller(request: Request) -> Caller:
+    """Dependency: who asks; raises 401, or 403 for a foreign page in a browser."""
     keys: Keys = request.app.state.keys
     if not keys:
         _refuse_foreign_pages(request)
         request.state.owner = LOCAL
         return Caller(LOCAL, frozenset(SCOPES))
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
-    found = keys.caller(secret.strip()) if scheme.lower() == "bearer" and len(secret) < LONGEST else None
+    found = None
+    if scheme.lower() == "bearer" and len(secret) < LONGEST:
+        found = keys.remembered(secret.strip())
+        if found is None:  # Redis or a file has to be asked
+            found = await run_in_threadpool(keys.caller, secret.strip())
     if found is None:
         headers = {"WWW-Authenticate": 'Bearer realm="allot"'}
         raise Refusal(401, "This service asks for an API key: send Authorization: Bearer <key>.", headers=headers)

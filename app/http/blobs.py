@@ -17,10 +17,12 @@ from app.http.auth import owner as owner_of
 from app.http.errors import Invalid, Refusal, fault
 from app.http.media import DIGEST, announced_digest, matches_etag, repr_digest
 from app.intake.body import content_type, slices
+from app.intake.reading import read_upload
+from app.intake.visit import Desk
 from workers.jobs.job import UnknownBlob
 from workers.store.codec import FORMATS, Form, InvalidUpload
 from workers.store.store import BlobInfo, Store
-from workers.store.upload import Upload, Writer
+from workers.store.upload import Upload
 
 ENCODINGS = ("identity", "gzip", "zstd")
 Owner = Annotated[str, Depends(owner_of)]
@@ -62,21 +64,20 @@ async def post(
     expected = announced_digest(request, digest)
     form = _form(request, filename, format, member, dtype, shape)
     store: Store = request.app.state.store
-    with await run_in_threadpool(store.writer) as writer:
-        async for piece in slices(request, request.app.state.settings.max_upload_bytes):
+    desk: Desk = request.app.state.desk
+    with desk.visit(owner) as visit, await run_in_threadpool(store.writer) as writer:
+        async for piece in slices(request, request.app.state.settings.max_upload_bytes, visit.held.take):
             await run_in_threadpool(writer.write, piece)
         if writer.size == 0:
             raise Refusal(400, "The body is empty; expected the bytes of an array.")
-        upload = await run_in_threadpool(_commit, writer, owner, form, expected)
+        writer.expect(expected)
+        try:
+            reading = await read_upload(visit, writer.flush(), form, "body")
+        except InvalidUpload as wrong:  # parts of the form are parameters of their own
+            raise InvalidUpload(wrong.field.removeprefix("body."), wrong.message) from None
+        upload = await run_in_threadpool(writer.keep, owner, reading)
     headers = {"Location": f"/v1/blobs/{upload.digest}", "Repr-Digest": repr_digest(upload.digest)}
     return json_response(view(upload), 201, headers)
-
-
-def _commit(writer: Writer, owner: str, form: Form, expected: str | None) -> Upload:
-    try:
-        return writer.commit(owner, form, "body", expected)
-    except InvalidUpload as wrong:  # parts of the form are parameters of their own
-        raise InvalidUpload(wrong.field.removeprefix("body."), wrong.message) from None
 
 
 def _form(

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, fields
 from pathlib import Path
 
 MIB = 1 << 20
@@ -19,8 +19,25 @@ class HttpSettings:
         insecure: serve any address without keys.
         max_json_bytes: largest JSON body, and largest `job` part of a multipart body.
         max_wait_s: longest long poll, `Prefer: wait` and pause between two reads of an event stream.
-        max_waiters: requests that may wait at once; one more is answered at once instead.
+        api_workers: processes that answer HTTP on the one port.
+        metrics_host, metrics_port: where /metrics is besides, without a key; 0 for nowhere.
+        lame_s: how long a service that is told to stop answers polls at least, while it takes nothing new.
+        http_drain_s: how long requests may go on after that.
+        idle_s: silence after which a connection between two requests is closed.
+        header_timeout_s, body_timeout_s: for the headers of a request; between two pieces of its body.
+        unread_timeout_s: how long a client may leave an answer unread.
+        max_connections, max_connections_per_address: of one API process.
+        max_idle_per_address: connections without a whole request; the oldest is closed for one more.
+        requests_per_connection: after so many it is closed, so that load spreads anew.
+        max_waiters: long polls, and event streams, of all owners that one API process holds.
+        max_waiters_per_owner, max_streams_per_owner: the same of one owner.
+        requests_per_s: of one owner at one API process, twice as many in one burst; 0 for any. Only where keys are.
         inline_elements: a result array above this is linked to, not printed, in JSON.
+        clerks: processes that read what is neither small JSON nor plain numbers.
+        clerk_bytes: memory that a clerk may take for one upload, beside four times what came and was inflated.
+        clerk_s: processor time that it may take, beside a second for each 8 MiB of that.
+        owner_bytes: that requests of one owner may have on their way at once, inflated ones among them; 429 above.
+        all_bytes: the same of all owners; 503 above.
         keep_alive_s: seconds of silence after which an event stream sends a comment.
     """
 
@@ -30,22 +47,49 @@ class HttpSettings:
     insecure: bool = False
     max_json_bytes: int = 256 * MIB
     max_wait_s: float = 60.0
-    max_waiters: int = 256
     inline_elements: int = 100_000
     keep_alive_s: float = 15.0
-    drain_s: float = field(default=10.0)
+    api_workers: int = 1
+    metrics_host: str = "127.0.0.1"
+    metrics_port: int = 0
+    lame_s: float = 1.0
+    http_drain_s: float = 10.0
+    idle_s: float = 75.0
+    header_timeout_s: float = 10.0
+    body_timeout_s: float = 20.0
+    unread_timeout_s: float = 60.0
+    max_connections: int = 16_384
+    max_connections_per_address: int = 12_288
+    max_idle_per_address: int = 512
+    requests_per_connection: int = 10_000
+    max_waiters: int = 12_288
+    max_waiters_per_owner: int = 8192
+    max_streams_per_owner: int = 8192
+    requests_per_s: float = 2000.0
+    clerks: int = 2
+    clerk_bytes: int = 1024 * MIB
+    clerk_s: float = 10.0
+    owner_bytes: int = 10240 * MIB
+    all_bytes: int = 65536 * MIB
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> "HttpSettings":
-        """Read ALLOT_API_KEYS, ALLOT_API_KEYS_FILE, ALLOT_API_KEYS_IN_REDIS, ALLOT_INSECURE and the limits."""
+        """Read ALLOT_<FIELD IN CAPITALS>. Raises ValueError, which names the variable that does not parse."""
         keys_file = env.get("ALLOT_API_KEYS_FILE")
+        numbers = {}
+        for spec in fields(cls):
+            if spec.type in (int, float) and (text := env.get(f"ALLOT_{spec.name.upper()}")):
+                try:
+                    numbers[spec.name] = spec.type(text)
+                except ValueError:
+                    raise ValueError(f"ALLOT_{spec.name.upper()} is {text!r}; expected a number") from None
         return cls(
             api_keys=tuple(env.get("ALLOT_API_KEYS", "").replace(",", " ").split()),
             api_keys_file=Path(keys_file) if keys_file else None,
             api_keys_in_redis=_is_true(env.get("ALLOT_API_KEYS_IN_REDIS", "")),
             insecure=_is_true(env.get("ALLOT_INSECURE", "")),
-            max_json_bytes=int(env.get("ALLOT_MAX_JSON_BYTES", cls.max_json_bytes)),
-            inline_elements=int(env.get("ALLOT_INLINE_ELEMENTS", cls.inline_elements)),
+            metrics_host=env.get("ALLOT_METRICS_HOST", cls.metrics_host),
+            **numbers,
         )
 
 

@@ -4,9 +4,10 @@ Every error of the service is `application/problem+json` with `type`, `title`, `
 is at fault, `errors`: a list of {"field", "message"} and, for small values, "found".
 """
 
+import json
 import logging
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
@@ -22,6 +23,10 @@ from workers.store import codec
 
 LOG = logging.getLogger("allot.http")
 MEDIA_TYPE = "application/problem+json"
+MOST_ERRORS = 20
+"""In one answer: nobody reads more, and a request can hold 200,000."""
+LONGEST_FIELD, LONGEST_MESSAGE = 200, 2000
+"""Characters of one error."""
 
 
 class Refusal(Exception):
@@ -35,14 +40,21 @@ class Refusal(Exception):
 class Invalid(Refusal):
     """422: the request was understood, but `errors` says which fields cannot be taken."""
 
-    def __init__(self, *errors: dict[str, Any]) -> None:
-        detail = "; ".join(f"{error['field']}: {error['message']}" for error in errors)
-        super().__init__(422, detail, errors=list(errors))
+    def __init__(self, *errors: dict[str, Any], more: int = 0) -> None:
+        """`more` errors were found beside these."""
+        super().__init__(422, sentence(errors, more), errors=list(errors))
+
+
+def sentence(errors: Sequence[Mapping[str, Any]], more: int = 0) -> str:
+    """The first errors in words, and how many more there are."""
+    told = [f"{error['field']}: {error['message']}" for error in errors[:MOST_ERRORS]]
+    more += max(0, len(errors) - MOST_ERRORS)
+    return "; ".join([*told, f"and {more} more"] if more else told)
 
 
 def fault(field: str, message: str, found: Any = None) -> dict[str, Any]:
     """One entry of `errors`; `found` is shown when it is small."""
-    entry: dict[str, Any] = {"field": field, "message": message}
+    entry: dict[str, Any] = {"field": field[:LONGEST_FIELD], "message": message[:LONGEST_MESSAGE]}
     if found is not None:
         small = isinstance(found, bool | int | str) and len(str(found)) <= 80
         entry["found"] = found if small else reprlib.repr(found)
@@ -80,8 +92,18 @@ def problem(status: int, detail: str, headers: Mapping[str, str] | None = None, 
     """An RFC 9457 problem document."""
     phrase = HTTPStatus(status).phrase
     slug = phrase.lower().replace(" ", "-").replace("'", "")
+    if "errors" in extra:
+        extra["errors"] = extra["errors"][:MOST_ERRORS]
     body = {"type": f"urn:allot:problem:{slug}", "title": phrase, "status": status, "detail": detail, **extra}
-    return JSONResponse(body, status, headers=headers, media_type=MEDIA_TYPE)
+    return _Document(body, status, headers=headers, media_type=MEDIA_TYPE)
+
+
+class _Document(JSONResponse):
+    """JSON of any string: half a surrogate pair, which UTF-8 does not have, is escaped as JSON does."""
+
+    def render(self, content: Any) -> bytes:
+        text = json.dumps(content, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        return text.encode("utf-8", "backslashreplace")
 
 
 def _refused(request: Request, refusal: Refusal) -> JSONResponse:
@@ -132,13 +154,14 @@ def _parameters(request: Request, error: RequestValidationError) -> JSONResponse
         fault(".".join(str(part) for part in one["loc"][1:]), one["msg"][0].lower() + one["msg"][1:], one.get("input"))
         for one in error.errors()
     ]
-    return problem(422, "; ".join(f"{e['field']}: {e['message']}" for e in errors), errors=errors)
+    return problem(422, sentence(errors), errors=errors)
 
 
 def _bug(request: Request, error: Exception) -> JSONResponse:
     """Our fault: the log has the traceback, the client a sentence without any of our data."""
     LOG.error("%s %s failed", request.method, request.url.path, exc_info=error)
-    return problem(500, "This is a fault of the service; its log says more.")
+    nosniff = {"X-Content-Type-Options": "nosniff"}  # this answer passes by the middleware that sets it elsewhere
+    return problem(500, "This is a fault of the service; its log says more.", nosniff)
 
 
 def install(app: FastAPI) -> None:

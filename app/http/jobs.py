@@ -3,6 +3,7 @@
 import re
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import asdict
 from typing import Annotated, Any, BinaryIO
 
@@ -11,13 +12,17 @@ from fastapi.responses import FileResponse, StreamingResponse
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
-from app.answers.answer import document_of, json_response, links_of
+from app.answers.answer import document_of, json_response, links_of, responded, shown
 from app.http.auth import owner as owner_of
 from app.http.errors import Invalid, Refusal, fault
 from app.http.media import JSON, NPZ, SAFETENSORS, choose, matches_etag, prefer_wait_s
-from app.intake.submit import submit
+from app.intake.built import build
+from app.intake.gathered import gather
+from app.intake.parsed import parse
+from app.intake.placed import place
+from app.intake.received import receive
 from kernels import SOLVERS
-from workers.jobs.job import Job, State, UnknownJob
+from workers.jobs.job import Job, JobError, JobFailed, State, UnknownJob
 from workers.store.codec import encode
 from workers.store.reference import shown as reference_of
 
@@ -49,23 +54,33 @@ def view(job: Job) -> dict[str, Any]:
 async def post(request: Request, owner: Owner) -> Response:
     """Submit a job.
 
-    JSON, or multipart with the same JSON in part `job` and arrays as file parts named after the inputs
-    (`qaplib` for a QAPLIB file, `sln` for its best-known solution). The whole problem is checked before this
-    answers. With `Prefer: wait=N` the answer is the result when it is there within N seconds. A repeated
+    JSON, or multipart with the same JSON in part `job` and arrays as file parts named after the inputs, or after
+    what `files` of GET /v1/solvers lists (a QAPLIB file and its best-known solution). The whole problem is checked
+    before this answers. With `Prefer: wait=N` the answer is the result when it is there within N seconds. A repeated
     `Idempotency-Key` gives the job that it made the first time.
     """
     state = request.app.state
-    job, made = await submit(request, owner)
+    async with receive(request, owner) as received:
+        parsed = await parse(received)
+        gathered = await gather(parsed)
+        built = await build(gathered)
+        placed = await place(built)
+    job = placed.job
     headers = {"Location": f"/v1/jobs/{job.id}"}
-    if not made:
+    if not placed.made:
         headers["Idempotency-Replayed"] = "true"
     wait_s = prefer_wait_s(request, state.http.max_wait_s)
-    if wait_s is not None:
-        job = await state.waiting.for_job(request, state.jobs, job, wait_s, None)
-        headers["Preference-Applied"] = f"wait={wait_s:g}"
-        if job.state.ended:
-            document = await run_in_threadpool(document_of, state.jobs, state.store, job, state.http.inline_elements)
-            return json_response(document, 200, headers)
+    if wait_s is not None and state.limits.may_wait("waiters", owner):
+        with state.limits.hold("waiters", owner):
+            seen = await state.waiting.for_result(request, state.jobs, job, wait_s)
+        job, headers["Preference-Applied"] = seen.job, f"wait={wait_s:g}"
+        if job.state in (State.FAILED, State.CANCELLED) and seen.result is None:
+            raise JobFailed.of(job)
+        with suppress(JobError, OSError):  # the job is there, whatever keeps its result from being read now
+            if seen.result is not None:
+                document = await run_in_threadpool(shown, state.store, job, seen.result, state.http.inline_elements)
+                headers["Server-Timing"] = responded(document, job)
+                return json_response(document, 200, headers)
     return json_response(view(job), 202, {**headers, "Retry-After": "1"})
 
 
@@ -93,20 +108,21 @@ async def get(request: Request, owner: Owner, job_id: JobId, wait: Wait = 0.0) -
     of any kind, or 304 when there was none.
     """
     state = request.app.state
-    job: Job = await run_in_threadpool(state.jobs.get, job_id, owner)
-    etag = f'"{job.version}"'
-    known = matches_etag(request, etag)
+    job: Job = (await state.waiting.look(job_id, owner)).job
     if wait > 0:
-        wait_s = min(wait, state.http.max_wait_s)
         version = job.version if "if-none-match" in request.headers else None
-        if version is None or known:
-            job = await state.waiting.for_job(request, state.jobs, job, wait_s, version)
-        etag = f'"{job.version}"'
-        known = matches_etag(request, etag)
-    headers = {"ETag": etag, "Cache-Control": "no-cache"}
+        if version is None or matches_etag(request, f'"{version}"'):
+            state.limits.room_for("waiters", owner)
+            with state.limits.hold("waiters", owner):
+                job = await state.waiting.for_job(request, job, min(wait, state.http.max_wait_s), version)
+    if job.state is State.QUEUED and not matches_etag(request, f'"{job.version}"'):
+        job = await run_in_threadpool(state.jobs.get, job_id, owner)  # with its place in the queue
+    headers = {"ETag": f'"{job.version}"', "Cache-Control": "no-cache"}
     if not job.state.ended:
         headers["Retry-After"] = "1"
-    return Response(status_code=304, headers=headers) if known else json_response(view(job), 200, headers)
+    if matches_etag(request, headers["ETag"]):
+        return Response(status_code=304, headers=headers)
+    return json_response(view(job), 200, headers)
 
 
 async def result(request: Request, owner: Owner, job_id: JobId) -> Response:
@@ -117,7 +133,7 @@ async def result(request: Request, owner: Owner, job_id: JobId) -> Response:
     """
     state = request.app.state
     media = choose(request.headers.get("accept", ""), (JSON, *FORMATS))
-    job: Job = await run_in_threadpool(state.jobs.get, job_id, owner)
+    job: Job = (await state.waiting.look(job_id, owner)).job
     headers = {"Vary": "Accept", "Cache-Control": "private, no-cache"}
     if media == JSON:
         document = await run_in_threadpool(document_of, state.jobs, state.store, job, state.http.inline_elements)
@@ -150,8 +166,9 @@ async def events(request: Request, owner: Owner, job_id: JobId) -> Response:
     after = request.headers.get("last-event-id") or None
     if after is not None and not EVENT_ID.fullmatch(after):
         raise Refusal(400, f"Last-Event-ID {after[:60]!r} is not an id that this service gave.")
-    job = await run_in_threadpool(state.jobs.get, job_id, owner)
-    stream = state.waiting.events(request, state.jobs, job, after, state.http.keep_alive_s)
+    job = (await state.waiting.look(job_id, owner)).job
+    state.limits.room_for("streams", owner)
+    stream = state.limits.held_stream(owner, state.waiting.events(job, after, state.http.keep_alive_s))
     headers = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     return StreamingResponse(stream, headers=headers, media_type="text/event-stream")
 

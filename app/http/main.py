@@ -4,15 +4,20 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
 
+from anyio import CapacityLimiter
 from fastapi import FastAPI
 
 from app.answers.waiting import Waiting
 from app.http import errors, openapi, routes
 from app.http.auth import load_keys
 from app.http.config import HttpSettings
+from app.http.limits import Limits
 from app.http.logs import Logs
 from app.http.metrics import Metrics
+from app.intake.clerks import Clerks
 from app.intake.linger import Linger
+from app.intake.room import Room
+from app.intake.visit import Desk
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
 from workers.store.store import open_store
@@ -44,7 +49,12 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
                   lifespan=_lifespan)  # fmt: skip
     app.state.settings, app.state.http, app.state.keys = settings, http, keys
     app.state.jobs, app.state.store = Jobs(settings), open_store(settings)
-    app.state.waiting = Waiting(http.max_waiters)
+    app.state.waiting = Waiting(settings.redis_url)
+    app.state.limits, app.state.lame = Limits(http), False
+    app.state.checks = CapacityLimiter(8)
+    clerks = Clerks(http.clerks, http.clerk_bytes, http.clerk_s)
+    room = Room(app.state.store.folder.temporary, http.all_bytes, http.owner_bytes)
+    app.state.desk = Desk(app.state.store, app.state.jobs, settings, http.max_json_bytes, clerks, room)
     app.state.metrics = Metrics()
     app.add_middleware(Linger)
     app.add_middleware(Metrics.Middleware, metrics=app.state.metrics)
@@ -57,5 +67,8 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    app.state.waiting.start()
     yield
     app.state.waiting.end()  # long polls and event streams answer now, so that the server can stop
+    await app.state.waiting.stop()
+    app.state.desk.clerks.close()

@@ -13,7 +13,6 @@ from app.http.errors import Invalid, NotAcceptable, Refusal, fault
 JSON = "application/json"
 NPZ = "application/x-npz"
 SAFETENSORS = "application/x-safetensors"
-NPY = "application/x-npy"
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 
 

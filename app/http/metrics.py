@@ -1,21 +1,43 @@
-"""Prometheus metrics: requests as they pass, jobs and workers as Redis knows them when somebody asks."""
+"""Prometheus metrics: requests as they pass, jobs and workers as Redis knows them when somebody asks.
 
+Names are listed in docs/deploying.md; alert rules and dashboards read them.
+"""
+
+import os
+import threading
 import time
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Iterable, Mapping, MutableMapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, HistogramMetricFamily
+from prometheus_client.multiprocess import MultiProcessCollector
+from prometheus_client.registry import Collector
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from workers.jobs.job import WorkerInfo
+from workers.jobs.job import Unavailable, WorkerInfo
+from workers.jobs.queue import Jobs
+from workers.jobs.seconds import Seconds
 
+MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
+FOLDER = "PROMETHEUS_MULTIPROC_DIR"
+"""Environment variable: where processes that answer on one port keep what each has counted."""
 BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60)
+NOW = ("waiting", "running")
+PHASES = {
+    "queued": ("allot_job_queue_seconds", "From submission until a worker took the job"),
+    "solve": ("allot_job_solve_seconds", "In the solver"),
+    "certify": ("allot_job_certify_seconds", "In the certificate"),
+    "total": ("allot_job_seconds", "From submission to the stored answer"),
+}
 
 
 class Metrics:
-    """What this process has counted."""
+    """What this process has counted, or, with a folder, all processes that share it."""
 
-    def __init__(self) -> None:
+    def __init__(self, folder: str | None = None) -> None:
+        self._folder = folder or os.environ.get(FOLDER)
         self.registry = CollectorRegistry()
         self.requests = Counter(
             "allot_http_requests_total", "Requests answered", ["method", "route", "status"], registry=self.registry
@@ -24,20 +46,20 @@ class Metrics:
             "allot_http_request_seconds", "Time to answer", ["method", "route"], buckets=BUCKETS, registry=self.registry
         )
 
-    def render(self, counts: dict[str, dict[str, float]], workers: Iterable[WorkerInfo]) -> bytes:
-        """The text format: this process's counters, and gauges of what all processes share."""
+    def render(self, jobs: Jobs) -> bytes:
+        """The text format. Raises Unavailable."""
+        registry, counts = CollectorRegistry(), jobs.counts()
+        registry.register(_Jobs(counts, jobs.seconds()))
+        _gauges(registry, counts, jobs.workers())
+        return generate_latest(self._counted()) + generate_latest(registry)
+
+    def _counted(self) -> CollectorRegistry:
+        """Counters of all processes, of those that died too, where there are several."""
+        if self._folder is None:
+            return self.registry
         registry = CollectorRegistry()
-        jobs = Gauge("allot_jobs", "Jobs by what happened, and by solver or queue", ["what", "of"], registry=registry)
-        for what, by_name in counts.items():
-            for name, value in by_name.items():
-                jobs.labels(what, name).set(value)
-        alive = Gauge("allot_workers", "Workers alive", ["device", "state"], registry=registry)
-        free = Gauge("allot_gpu_free_bytes", "Free memory of a GPU", ["worker"], registry=registry)
-        for worker in workers:
-            alive.labels(worker.device, worker.state).inc()
-            if worker.gpu:
-                free.labels(worker.name).set(worker.gpu["bytes_free"])
-        return generate_latest(self.registry) + generate_latest(registry)
+        MultiProcessCollector(registry, self._folder)  # type: ignore[no-untyped-call]
+        return registry
 
     class Middleware:
         """Times each request under the route it matched; a path that matched none counts as "none"."""
@@ -66,3 +88,74 @@ class Metrics:
                 method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST", "DELETE") else "other"
                 self.metrics.requests.labels(method, route, str(status)).inc()
                 self.metrics.seconds.labels(method, route).observe(time.perf_counter() - begun)
+
+
+class _Jobs(Collector):
+    """Counters and histograms that Redis keeps: every process tells the same."""
+
+    def __init__(self, counts: Mapping[str, Mapping[str, float]], seconds: Iterable[Seconds]) -> None:
+        self._counts, self._seconds = counts, list(seconds)
+
+    def collect(self) -> Iterable[Any]:
+        """The families of metrics."""
+        total = CounterMetricFamily("allot_jobs", "Jobs by what happened to them", labels=["event", "solver"])
+        for event, by_solver in self._counts.items():
+            for solver, value in by_solver.items() if event not in NOW else ():
+                total.add_metric([event, solver], value)
+        yield total
+        for phase, (name, about) in PHASES.items():
+            family = HistogramMetricFamily(name, about, labels=["solver", "device"])
+            for one in self._seconds:
+                if one.phase == phase:
+                    family.add_metric([one.solver, one.device], list(one.cumulative()), one.sum_s)
+            yield family
+
+
+def _gauges(
+    registry: CollectorRegistry, counts: Mapping[str, Mapping[str, float]], workers: Iterable[WorkerInfo]
+) -> None:
+    for what in NOW:
+        gauge = Gauge(f"allot_jobs_{what}", f"Jobs {what} now", ["queue"], registry=registry)
+        for queue, value in counts.get(what, {}).items():
+            gauge.labels(queue).set(value)
+    alive = Gauge("allot_workers", "Workers alive", ["device", "state"], registry=registry)
+    free = Gauge("allot_gpu_free_bytes", "Free memory of a GPU", ["worker"], registry=registry)
+    for worker in workers:
+        alive.labels(worker.device, worker.state).inc()
+        if worker.gpu:
+            free.labels(worker.name).set(worker.gpu["bytes_free"])
+
+
+class Exporter:
+    """/metrics on a port of its own, for a scraper that has no key: whoever can reach the port may read it.
+
+    Raises:
+        OSError: the port is taken.
+    """
+
+    def __init__(self, host: str, port: int, metrics: Metrics, jobs: Jobs) -> None:
+        class Handler(BaseHTTPRequestHandler):
+            timeout = 10
+
+            def do_GET(self) -> None:
+                try:
+                    status, text = (200, metrics.render(jobs)) if self.path == "/metrics" else (404, b"see /metrics\n")
+                except Unavailable as wrong:
+                    status, text = 503, f"{wrong}\n".encode()
+                self.send_response(status)
+                self.send_header("Content-Type", MEDIA_TYPE if status == 200 else "text/plain")
+                self.send_header("Content-Length", str(len(text)))
+                self.end_headers()
+                self.wfile.write(text)
+
+            def log_message(self, *_: Any) -> None:
+                """Scrapes are not worth a line."""
+
+        self._server = ThreadingHTTPServer((host, port), Handler)
+        self.port = int(self._server.server_address[1])
+        threading.Thread(target=self._server.serve_forever, name="metrics", daemon=True).start()
+
+    def stop(self) -> None:
+        """Close the port."""
+        self._server.shutdown()
+        self._server.server_close()

@@ -6,6 +6,7 @@ from fastapi import Depends, FastAPI
 
 from app.http import blobs, jobs, service
 from app.http.auth import may
+from app.http.limits import counted, taking
 from app.http.media import wants_json
 from app.http.schemas import BlobView, JobPage, JobView, Problem, ResultView
 
@@ -28,21 +29,23 @@ DESCRIPTIONS = {
     413: "The body is too large.",
     415: "Not a media type that is taken.",
     422: "A field cannot be taken; `errors` says which and why.",
-    429: "Too many jobs are waiting.",
+    429: "Too many jobs wait, or you ask for too much at once.",
     503: "Redis, the store or the device is not there now.",
     507: "It fits no device, or there is no room.",
 }
 IN = _problems(400, 401, 403, 406, 411, 413, 415, 422, 503, 507)
-OUT = _problems(401, 403, 404, 406, 410, 422, 503)
+OUT = _problems(401, 403, 404, 406, 410, 422, 429, 503)
 
 
 def install(app: FastAPI) -> None:
     """Give every URL its handler."""
-    mine: list[Any] = [Depends(may("read"))]
+    each = [Depends(counted)]
+    mine: list[Any] = [*each, Depends(may("read"))]
     json: list[Any] = [*mine, Depends(wants_json)]
-    change: list[Any] = [Depends(may("submit"))]
+    change: list[Any] = [*each, Depends(may("submit"))]
     submit: list[Any] = [*change, Depends(wants_json)]
-    watch: list[Any] = [Depends(may("metrics"))]
+    begin: list[Any] = [Depends(taking), *submit]
+    watch: list[Any] = [*each, Depends(may("metrics"))]
     view: Any = JobView
 
     def route(verb: str, path: str, handler: Any, guards: list[Any], status: int = 200, **docs: Any) -> None:
@@ -53,7 +56,7 @@ def install(app: FastAPI) -> None:
                           response_model=None, **docs)  # fmt: skip
 
     submitted = {200: {"model": ResultView, "description": "With `Prefer: wait=N`: the answer."}, 202: {"model": view}}
-    route("POST", "/v1/jobs", jobs.post, submit, 202, responses={**submitted, **IN, **_problems(409, 429)})
+    route("POST", "/v1/jobs", jobs.post, begin, 202, responses={**submitted, **IN, **_problems(409, 429)})
     route("GET", "/v1/jobs", jobs.page, json, responses={200: {"model": JobPage}, **OUT})
     route("GET", "/v1/jobs/{job_id}", jobs.get, json, responses={200: {"model": view}, **OUT})
     route(
@@ -67,14 +70,14 @@ def install(app: FastAPI) -> None:
     route("POST", "/v1/jobs/{job_id}/cancel", jobs.cancel, submit, responses={200: {"model": view}, **OUT})
     route("DELETE", "/v1/jobs/{job_id}", jobs.delete, change, 204, responses=OUT)
 
-    route("POST", "/v1/blobs", blobs.post, submit, 201, responses={201: {"model": BlobView}, **IN})
+    route("POST", "/v1/blobs", blobs.post, begin, 201, responses={201: {"model": BlobView}, **IN})
     route("GET", "/v1/blobs/{digest}", blobs.get, mine, responses=OUT)
     route("HEAD", "/v1/blobs/{digest}", blobs.head, mine, responses=OUT)
     route("DELETE", "/v1/blobs/{digest}", blobs.delete, change, 204, responses=OUT)
 
     route("GET", "/v1/solvers", service.solvers, json)
     route("GET", "/v1/devices", service.devices, json)
-    route("POST", "/v1/estimates", service.estimate, submit, responses=IN)
+    route("POST", "/v1/estimates", service.estimate, begin, responses=IN)
     route("GET", "/livez", service.livez, [])
     route("GET", "/readyz", service.readyz, [], responses=_problems(503))
     route("GET", "/metrics", service.metrics, watch)

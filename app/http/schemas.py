@@ -1,6 +1,6 @@
 """Wire models. The request union is derived from the solver registry: a new card needs no line here.
 
-Inputs may be huge, so pydantic never walks them: it validates everything around them, and app/intake/inputs.py turns
+Inputs may be huge, so pydantic never walks them: it validates everything around them, and app/intake/parsed.py turns
 them into arrays. Their models exist for the OpenAPI document alone.
 """
 
@@ -11,15 +11,13 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, WithJsonSchema, create_model
 from pydantic.json_schema import models_json_schema
 
-from app.http.errors import Invalid, fault
+from app.http.errors import MOST_ERRORS, Invalid, fault
 from kernels import SOLVERS, InputSpec, Solver
 from workers.store.codec import FORMATS
 from workers.store.reference import NOTES
 
 JOB_ID = r"^[0-9a-f]{32}$"
 make_model: Any = create_model  # models made of data are beyond what types can say
-BUNDLES = ("qaplib", "sln")
-"""Parts and inputs that carry several inputs of a solver with flow and distance."""
 
 FORM: dict[str, Any] = {
     "format": {"enum": list(FORMATS), "description": "what the bytes are; found out when left out"},
@@ -41,11 +39,6 @@ LISTS: dict[str, Any] = {
     "items": {},
     "description": "nested lists of numbers; null forbids a matrix entry",
 }
-
-
-def takes_qaplib(card: Solver) -> bool:
-    """True when a QAPLIB file fills this solver's inputs."""
-    return {"flow", "distance"} <= {spec.name for spec in card.inputs}
 
 
 def _input_schema(spec: InputSpec) -> dict[str, Any]:
@@ -78,6 +71,8 @@ class JobRequest(BaseModel):
     time_limit_s: float | None = Field(None, ge=0, description="seconds to solve; the best found by then is the answer")
     warm_start: str | None = Field(None, pattern=JOB_ID, description="an earlier job whose answer to start from")
     result_ttl_s: float | None = Field(None, gt=0, description="seconds to keep the result once the job has ended")
+    keep_inputs: bool = Field(False, description="keep small inputs as blobs too, to be fetched and used again")
+    priority: int = Field(0, ge=-9, le=9, description="of your own jobs those of higher priority go first")
 
 
 def _request_model(card: Solver) -> Any:
@@ -120,7 +115,9 @@ def parse_request(document: Any) -> Any:
     try:
         return REQUEST.validate_json(json.dumps(around), strict=True)
     except ValidationError as wrong:
-        raise Invalid(*(_fault_of(error, document) for error in wrong.errors())) from None
+        first = wrong.errors(include_url=False)[:MOST_ERRORS]
+        told = (_fault_of(error, document) for error in first)
+        raise Invalid(*told, more=wrong.error_count() - len(first)) from None
 
 
 def _beyond_int64(value: Any) -> bool:
@@ -228,6 +225,7 @@ class JobView(BaseModel):
     queue_position: int | None
     progress: Progress | None
     termination: str | None
+    verified: bool | None = Field(None, description="whether `optimal` or `infeasible` was proved")
     error: dict[str, Any] | None
     device: Literal["auto", "gpu", "cpu"]
     ran_on: str | None
@@ -250,14 +248,18 @@ class JobPage(BaseModel):
 
 
 class CertificateView(BaseModel):
-    """What other code proved of the answer."""
+    """What other code proved of the answer. The answer's objective is the one that was recomputed for it."""
 
-    objective: float | None
     bound: float | None
     gap_abs: float | None
     gap_rel: float | None
     max_violation: float | None
     holds: bool
+    verified: bool | None = Field(
+        None,
+        description="beside `optimal` or `infeasible`: true where that was proved here, false where it is the word of "
+        "a search that was not checked; null beside other words",
+    )
     proved: str
     facts: dict[str, Any] = {}
 

@@ -1,27 +1,36 @@
 """What the service says of itself: solvers, devices, estimates, health, metrics, documentation."""
 
+import asyncio
+import logging
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
+from anyio.to_thread import run_sync
 from fastapi import Depends, Request, Response
 from fastapi.responses import HTMLResponse, RedirectResponse
 from starlette.concurrency import run_in_threadpool
 
 from app.answers.answer import json_response
+from app.http.auth import Caller, caller
 from app.http.auth import owner as owner_of
 from app.http.errors import problem
-from app.http.schemas import components, takes_qaplib
-from app.intake.submit import Checked, check, received
-from kernels import SOLVERS, Device, Estimate, Solver
-from workers.jobs.job import DoesNotFit, NoSuchDevice, StoreFull, Unavailable
-from workers.jobs.queue import Jobs
-from workers.runtime.config import Settings
-from workers.store.store import Store
+from app.http.metrics import MEDIA_TYPE
+from app.http.schemas import components
+from app.intake.built import weigh_up
+from app.intake.gathered import gather
+from app.intake.parsed import parse
+from app.intake.received import receive
+from kernels import SOLVERS, Solver
+from workers.jobs.job import DoesNotFit, StoreFull, Unavailable
 
 DOCS = Path(__file__).with_name("docs.html")
-METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 CONTENT_POLICY = "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'none'"
+MOVING = ("state", "heartbeat_age_s", "host_bytes")
+READY_S = 0.8
+"""Of a check; /readyz answers within a second, whatever hangs."""
+LOG = logging.getLogger("allot.http")
 Owner = Annotated[str, Depends(owner_of)]
 
 
@@ -47,7 +56,7 @@ def _solver(card: Solver, models: dict[str, Any]) -> dict[str, Any]:
         "summary": card.summary,
         "devices": list(card.modules),
         "inputs": [asdict(spec) for spec in card.inputs],
-        "files": ["qaplib", "sln"] if takes_qaplib(card) else [],
+        "files": list(card.files),
         "inputs_schema": models[f"{card.name.capitalize()}Inputs"],
         "options_schema": card.options.model_json_schema(),
         "warm_start": dict(card.warm_start),
@@ -55,46 +64,39 @@ def _solver(card: Solver, models: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-async def devices(request: Request, owner: Owner) -> Response:
-    """List what there is to solve on: the kinds of device and every worker that is alive."""
-    workers = await run_in_threadpool(request.app.state.jobs.workers)
-    kinds = sorted({worker.device for worker in workers})
-    return json_response({"devices": kinds, "workers": [asdict(worker) for worker in workers]})
+async def devices(request: Request, found: Annotated[Caller, Depends(caller)]) -> Response:
+    """List what there is to solve on: the kinds of device and every worker that is alive.
+
+    What a worker does just now, and how much memory is left to it, tells of all owners' work: `state` and the figures
+    that move are shown to keys of the scope `metrics` only.
+    """
+    workers = [asdict(one) for one in await run_in_threadpool(request.app.state.jobs.workers)]
+    if "metrics" not in found.scopes:
+        for worker in workers:
+            for name in MOVING:
+                del worker[name]
+            if worker["gpu"]:
+                worker["gpu"] = {name: value for name, value in worker["gpu"].items() if name != "bytes_free"}
+    return json_response({"devices": sorted({worker["device"] for worker in workers}), "workers": workers})
 
 
 async def estimate(request: Request, owner: Owner) -> Response:
     """Say what a job would need, without solving it: bytes and seconds per device, and which one it would get."""
-    state = request.app.state
-    async with received(request) as (text, parts):
-
-        def work() -> dict[str, Any]:
-            checked = check(text, parts, state.store, state.jobs, owner, state.settings)
-            return _estimates(checked, state.jobs, state.settings)
-
-        return json_response(await run_in_threadpool(work))
-
-
-def _estimates(checked: Checked, jobs: Jobs, settings: Settings) -> dict[str, Any]:
-    card, problem, options = checked.card, checked.problem, checked.options
-    asked = checked.request.time_limit_s
-    limit_s = min(settings.default_time_limit_s if asked is None else asked, settings.max_time_limit_s)
-    needs: dict[Device, Any] = {
-        device: _two_digits(card.estimate(problem, options, device).within(limit_s)) for device in card.modules
-    }
-    told: dict[str, Any] = {"solver": card.name, "estimates": needs, "device": None, "fits": True}
-    try:
-        told["device"] = jobs.place(card, problem, options, checked.request.device)
-    except (DoesNotFit, NoSuchDevice) as reason:
-        told |= {"fits": not isinstance(reason, DoesNotFit), "reason": str(reason)}
-    return told
+    async with receive(request, owner) as received:
+        gathered = await gather(await parse(received), outlines=True)
+        asked, settings = gathered.request.time_limit_s, request.app.state.settings
+        limit_s = min(settings.default_time_limit_s if asked is None else asked, settings.max_time_limit_s)
+        weighed, _ = await weigh_up(gathered, limit_s)
+    needs = {device: _two_digits(found) for device, found in weighed.needs.items()}
+    told: dict[str, Any] = {"solver": gathered.card.name, "estimates": needs, "device": weighed.device, "fits": True}
+    if weighed.refusal is not None:
+        told |= {"fits": not isinstance(weighed.refusal, DoesNotFit), "reason": str(weighed.refusal)}
+    return json_response(told)
 
 
-def _two_digits(needs: Estimate) -> dict[str, Any]:
+def _two_digits(needs: Mapping[str, float]) -> dict[str, Any]:
     """As it is told: nobody knows more digits. Bytes are a bound, so they are rounded up."""
-    return {
-        name: round_up(value) if isinstance(value, int) else float(f"{value:.2g}")
-        for name, value in asdict(needs).items()
-    }
+    return {name: round_up(value) if isinstance(value, int) else float(f"{value:.2g}") for name, value in needs.items()}
 
 
 def round_up(count: int) -> int:
@@ -110,37 +112,52 @@ async def livez() -> Response:
 
 async def readyz(request: Request) -> Response:
     """Answer 200 when a job could be solved now: Redis, store, and a worker that has just been heard of."""
-    checks = await run_in_threadpool(_checks, request.app.state.jobs, request.app.state.store)
-    if all(told == "ok" for told in checks.values()):
-        return json_response({"status": "ready", "checks": checks})
-    wrong = "; ".join(f"{name}: {told}" for name, told in checks.items() if told != "ok")
-    return problem(503, f"Not ready: {wrong}.", {"Retry-After": "1"}, checks=checks)
-
-
-def _checks(jobs: Jobs, store: Store) -> dict[str, str]:
+    state = request.app.state
     told = {"redis": "ok", "store": "ok", "worker": "ok"}
+    if state.lame:
+        told["service"] = "stopping"
+    await asyncio.gather(_check_redis(state, told), _check_store(state, told))
+    if all(one == "ok" for one in told.values()):
+        return json_response({"status": "ready", "checks": told})
+    wrong = "; ".join(f"{name}: {one}" for name, one in told.items() if one != "ok")
+    return problem(503, f"Not ready: {wrong}.", {"Retry-After": "1"}, checks=told)
+
+
+async def _check_redis(state: Any, told: dict[str, str]) -> None:
     try:
-        jobs.ping()
-        states = [worker.state for worker in jobs.workers()]
-        if not states:
-            told["worker"] = "none has been heard of lately"
-        elif not {"idle", "busy"} & set(states):
-            told["worker"] = f"none can solve yet: {', '.join(states)}"
-    except (Unavailable, StoreFull) as error:
-        told |= {"redis": str(error), "worker": "not known without Redis"}
+        async with asyncio.timeout(READY_S):
+            await run_sync(state.jobs.ping, **_aside(state))
+            states = [worker.state for worker in await run_sync(state.jobs.workers, **_aside(state))]
+    except (Unavailable, StoreFull) as wrong:
+        told |= {"redis": str(wrong), "worker": "not known without Redis"}
+        return
+    except TimeoutError:
+        told |= {"redis": "does not answer", "worker": "not known without Redis"}
+        return
+    if not states:
+        told["worker"] = "none has been heard of lately"
+    elif not {"idle", "busy"} & set(states):
+        told["worker"] = f"none can solve yet: {', '.join(states)}"
+
+
+async def _check_store(state: Any, told: dict[str, str]) -> None:
     try:
-        store.check()
-    except (Unavailable, StoreFull, OSError) as error:
-        told["store"] = f"cannot be written: {error}"
-    return told
+        async with asyncio.timeout(READY_S):
+            await run_sync(state.store.check, **_aside(state))
+    except StoreFull as wrong:
+        told["store"] = f"cannot be written: {wrong}"
+    except (Unavailable, OSError) as wrong:  # of which TimeoutError is one
+        LOG.warning("the store cannot be written: %s", wrong)
+        why = wrong.strerror if isinstance(wrong, OSError) else None
+        told["store"] = f"cannot be written: {why}" if why else "cannot be written"
+
+
+def _aside(state: Any) -> dict[str, Any]:
+    """Threads of their own: checks that hang must not take those that requests need."""
+    return {"abandon_on_cancel": True, "limiter": state.checks}
 
 
 async def metrics(request: Request, owner: Owner) -> Response:
     """Prometheus metrics."""
     state = request.app.state
-
-    def work() -> bytes:
-        text: bytes = state.metrics.render(state.jobs.counts(), state.jobs.workers())
-        return text
-
-    return Response(await run_in_threadpool(work), media_type=METRICS_TYPE)
+    return Response(await run_in_threadpool(state.metrics.render, state.jobs), media_type=MEDIA_TYPE)

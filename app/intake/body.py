@@ -3,7 +3,7 @@
 No header is trusted for a size: an announced length over the limit is refused at once, and bytes are counted anyway.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from fastapi import Request
@@ -26,8 +26,8 @@ def require_length(request: Request) -> None:
         raise Refusal(411, "No body came: send Content-Length, or Transfer-Encoding: chunked.")
 
 
-async def slices(request: Request, limit: int) -> AsyncIterator[bytes]:
-    """The body in slices of about one mebibyte.
+async def slices(request: Request, limit: int, take: Callable[[int], object]) -> AsyncIterator[bytes]:
+    """The body in slices of about one mebibyte; `take` is asked for the bytes of each before it is held.
 
     Raises:
         Refusal: 411, 413 as soon as more than `limit` bytes are announced or come, 400 when the client goes away.
@@ -42,6 +42,7 @@ async def slices(request: Request, limit: int) -> AsyncIterator[bytes]:
             size, count = size + len(chunk), count + len(chunk)
             if count > limit:
                 raise _too_large(limit)
+            take(len(chunk))
             held.append(chunk)
             if size >= SLICE:
                 yield b"".join(held)
@@ -56,11 +57,11 @@ def _too_large(limit: int) -> Refusal:
     return Refusal(413, f"The body is larger than {limit} bytes, the most that is taken here.", limit_bytes=limit)
 
 
-async def read_json(request: Request, limit: int) -> bytes:
+async def read_json(request: Request, limit: int, take: Callable[[int], object]) -> bytes:
     """The body of a JSON request."""
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise Refusal(415, "A JSON body cannot be compressed here; upload compressed arrays with POST /v1/blobs.")
-    return b"".join([piece async for piece in slices(request, limit)])
+    return b"".join([piece async for piece in slices(request, limit, take)])
 
 
 def parse_json(text: bytes, where: str = "The body") -> Any:

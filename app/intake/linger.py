@@ -5,6 +5,7 @@ import time
 from collections.abc import MutableMapping
 from typing import Any
 
+from anyio import move_on_after
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 LINGER_S = 2.0
@@ -35,7 +36,8 @@ class Linger:
         async def answer(message: MutableMapping[str, Any]) -> None:
             until = time.monotonic() + LINGER_S
             while message["type"] == "http.response.start" and not (whole or waits) and time.monotonic() < until:
-                await read()
+                with move_on_after(until - time.monotonic()):  # a body that never comes is not waited for
+                    await read()
             await send(message)
 
         await self.app(scope, read, answer)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from fastapi import Request
 from python_multipart.exceptions import MultipartParseError
@@ -13,17 +13,14 @@ from app.http.errors import Refusal
 from app.intake.body import slices
 
 MAX_PARTS = 32
-
-
-class Sink(Protocol):
-    """Where the bytes of one part go."""
-
-    def write(self, data: bytes, /) -> Any:
-        """Take the next bytes."""
+LONGEST_BOUNDARY = 70
+"""As RFC 2046 has it."""
+LONGEST_HEADERS = 8192
+"""Of one part."""
 
 
 class Memory:
-    """A sink for the `job` part."""
+    """Takes the `job` part."""
 
     def __init__(self, limit: int) -> None:
         self.data = bytearray()
@@ -51,10 +48,10 @@ class Reader:
 
     Args:
         boundary: the boundary parameter of the content type.
-        open_sink: called with name, filename and content type of each part.
+        open_sink: called with the name of each part; what it returns has `write`.
     """
 
-    def __init__(self, boundary: bytes, open_sink: Callable[[str, str | None, str], Any]) -> None:
+    def __init__(self, boundary: bytes, open_sink: Callable[[str], Any]) -> None:
         self.parts: dict[str, Part] = {}
         self._open_sink = open_sink
         self._ended = False
@@ -63,8 +60,8 @@ class Reader:
         self._headers: dict[str, str] = {}
         callbacks = {
             "on_part_begin": self._begin,
-            "on_header_field": lambda data, start, end: self._field.extend(data[start:end]),
-            "on_header_value": lambda data, start, end: self._value.extend(data[start:end]),
+            "on_header_field": lambda data, start, end: self._of_header(self._field, data[start:end]),
+            "on_header_value": lambda data, start, end: self._of_header(self._value, data[start:end]),
             "on_header_end": self._header,
             "on_headers_finished": self._open,
             "on_part_data": lambda data, start, end: self._sink.write(data[start:end]),
@@ -86,9 +83,15 @@ class Reader:
         return self.parts
 
     def _begin(self) -> None:
-        self._headers = {}
+        self._headers, self._header_bytes = {}, 0
         if len(self.parts) >= MAX_PARTS:
             raise Refusal(413, f"The multipart body has more than {MAX_PARTS} parts.")
+
+    def _of_header(self, held: bytearray, data: bytes) -> None:
+        held += data
+        self._header_bytes += len(data)
+        if self._header_bytes > LONGEST_HEADERS:
+            raise Refusal(400, f"The headers of a part take more than {LONGEST_HEADERS} bytes.")
 
     def _header(self) -> None:
         name = self._field.decode("latin-1").lower()
@@ -106,7 +109,7 @@ class Reader:
         filename = options.get(b"filename")
         kind = self._headers.get("content-type", "").split(";")[0].strip().lower()
         shown = filename.decode("utf-8", "replace") if filename is not None else None
-        self._sink = self._open_sink(name, shown, kind)
+        self._sink = self._open_sink(name)
         self.parts[name] = Part(name, shown, kind, self._sink)
 
     def _finish(self) -> None:
@@ -114,15 +117,21 @@ class Reader:
 
 
 async def read_multipart(
-    request: Request, limit: int, open_sink: Callable[[str, str | None, str], Any], opened: Callable[[Reader], None]
+    request: Request,
+    limit: int,
+    take: Callable[[int], object],
+    open_sink: Callable[[str], Any],
+    opened: Callable[[Reader], None],
 ) -> dict[str, Part]:
     """Read the whole body; `opened` is told of the reader first, so that its sinks can be closed whatever happens."""
     _, options = parse_options_header(request.headers.get("content-type", ""))
     boundary = options.get(b"boundary")
     if not boundary:
         raise Refusal(400, "multipart/form-data without a boundary parameter.")
+    if len(boundary) > LONGEST_BOUNDARY:
+        raise Refusal(400, f"The boundary of the multipart body is longer than {LONGEST_BOUNDARY} characters.")
     reader = Reader(boundary, open_sink)
     opened(reader)
-    async for piece in slices(request, limit):
+    async for piece in slices(request, limit, take):
         await run_in_threadpool(reader.feed, piece)
     return reader.finish()

@@ -20,7 +20,9 @@ class Certificate:
     """What other code than the solver's proved of the answer.
 
     `bound` is proved for the problem as given: no answer is better. `gap_abs` = |objective - bound|, and `gap_rel`
-    divides it by the larger of the two. `proved` says in words what was proved, and in which arithmetic.
+    divides it by the larger of the two. `verified` is True where the word optimal or infeasible was proved, False where
+    it is the word of a search that nobody checked, None beside other words. `proved` says in words what was proved, and
+    in which arithmetic.
     """
 
     bound: float | None
@@ -30,6 +32,7 @@ class Certificate:
     holds: bool
     proved: str
     facts: Mapping[str, Any] = field(default_factory=dict)
+    verified: bool | None = None
 
 
 @dataclass(frozen=True)
@@ -59,8 +62,13 @@ class Result:
 
     @property
     def optimal(self) -> bool:
-        """True when the answer is proved to be optimal."""
+        """True when the answer is called optimal; `verified` says whether that was proved."""
         return self.termination == "optimal"
+
+    @property
+    def verified(self) -> bool | None:
+        """Of an answer that is called optimal or infeasible: whether the certificate proved it. Else None."""
+        return self.certificate.verified
 
     def _array(self, name: str) -> Any:
         try:

@@ -12,7 +12,7 @@ from allot_client.arrays import Given, given, pad
 from allot_client.flows import Task
 from allot_client.results import Home
 
-JOB_FIELDS = ("device", "time_limit_s", "result_ttl_s", "warm_start")
+JOB_FIELDS = ("device", "time_limit_s", "result_ttl_s", "warm_start", "keep_inputs", "priority")
 """Arguments that belong to the job; all others are options of its solver."""
 NO_HOME = Home(lambda array: array)
 

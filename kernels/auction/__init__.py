@@ -11,7 +11,8 @@ from kernels.auction.estimate import estimate
 from kernels.card import Device, InputSpec, Options, Solver
 from kernels.certificates import auction as certificates
 from kernels.deadline import Deadline
-from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
+from kernels.outline import dense
+from kernels.problems import UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.problems.arrays import finite, is_masked, numeric
 from kernels.problems.points import PointAuction, points_of
 from kernels.problems.sparse import Auction, edges_of, exact_sums, sparse
@@ -55,12 +56,11 @@ def _benefit(inputs: Inputs) -> Array | Csr:
     if isinstance(given, Csr):
         return sparse("benefit", given)
     benefit = finite("benefit", numeric("benefit", given, ndim=(2,)), allow=-math.inf)
-    if not is_masked(benefit):
-        return benefit
-    graph = edges_of(benefit)
-    if not graph.indices.size:  # what casting infinities or NaN to int64 gives
-        raise InvalidProblem("benefit", f"holds {FORBIDDEN} everywhere, which forbids an entry; expected one at least")
-    return graph
+    return edges_of(benefit) if is_masked(benefit) else benefit
+
+
+def _outline(inputs: Inputs, options: AuctionOptions) -> Auction:
+    return Auction(dense(inputs, "benefit"), maximize=True) if "benefit" in inputs else _build(inputs, options)
 
 
 def _vector(inputs: Inputs, name: str, size: int, allow: float | None = None) -> Array | None:
@@ -147,6 +147,8 @@ CARD = Solver(
             required=False,
             sparse=True,
             masked=True,
+            maximised=True,
+            main=True,
         ),
         InputSpec("x", "(n_rows, dimension) points, instead of benefit", required=False),
         InputSpec("y", "(n_cols, dimension) points, with x", required=False),
@@ -164,12 +166,15 @@ CARD = Solver(
     ),
     options=AuctionOptions,
     build=_build,
+    outline=_outline,
     certify=certificates.auction,
+    device_certificate="kernels.certificates.gpu.gpu_auction",
     mend=_mend,
     estimate=estimate,
     prefers_gpu=_prefers_gpu,
     modules={"cpu": "kernels.auction.cpu", "gpu": "kernels.auction.gpu"},
     warm_start={"prices": "prices0", "assignment": "assignment0"},
+    groups=dict.fromkeys(("u", "v", "u_finer", "v_finer"), "duals"),
     example={
         "solver": "auction",
         "inputs": {

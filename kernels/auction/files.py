@@ -1,26 +1,21 @@
-"""Benefit graphs as files: the auction paper's binary instances, MatrixMarket and SciPy's sparse npz.
+"""Benefit graphs as files: the auction paper's binary instances, and MatrixMarket.
 
 Each reader takes the bytes of a file and returns CSR (or a dense matrix where every entry is an edge). Sizes that a
 header claims are held against the bytes there are before anything is allocated, and nothing is ever unpickled.
 """
 
 import argparse
-import io
-import math
+import re
 import struct
 import sys
 import warnings
-import zipfile
 
 import numpy as np
 
 from kernels.problems import Array, Csr, InvalidProblem
 
-MOST_BYTES = 1 << 33
-"""What an npz may unpack to."""
-MOST_RATIO = 200
-"""How much larger than the file an npz may unpack to, beyond 1 MiB; zeros alone pass it."""
-
+COMMENTS = re.compile(rb"(?:\s*+%[^\n]*+(?:\n|$))*+\s*+")
+"""Possessive, so that no text makes it look twice."""
 FREE_LINES = 1 << 16
 """Rows or columns that a MatrixMarket file may claim however few bytes it has: each costs memory, empty or not."""
 MTX_FIELDS = {"real": np.float64, "integer": np.int64, "pattern": np.int64}
@@ -101,9 +96,8 @@ def read_mtx(data: bytes) -> Array | Csr:
         raise InvalidProblem(
             "benefit", f"is {kind} {symmetry}; expected real, integer or pattern, general or (skew-)symmetric"
         )
-    while rest.lstrip().startswith(b"%"):
-        rest = rest.lstrip().partition(b"\n")[2]
-    sizes, _, body = rest.lstrip().partition(b"\n")
+    comments = COMMENTS.match(rest)
+    sizes, _, body = rest[comments.end() if comments else 0 :].partition(b"\n")
     wanted = 3 if layout == "coordinate" else 2
     try:
         extent = [int(word) for word in sizes.split()]
@@ -172,53 +166,6 @@ def _by_rows(rows: Array, columns: Array, values: Array, shape: tuple[int, int])
     order = np.lexsort((columns, rows))
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
     return Csr(indptr, columns[order], values[order], shape)
-
-
-def read_npz(data: bytes) -> Csr:
-    """What `scipy.sparse.save_npz` wrote, in format csr, csc or coo.
-
-    Raises:
-        InvalidProblem: not such a file, or one that unpacks to far more than it is.
-    """
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            unpacked = sum(member.file_size for member in archive.infolist())
-            if unpacked > min(MOST_BYTES, (1 << 20) + MOST_RATIO * len(data)):
-                raise InvalidProblem("benefit", f"unpacks from {len(data)} to {unpacked} bytes, which is refused")
-        with np.load(io.BytesIO(data), allow_pickle=False) as archive:
-            parts = {name: archive[name] for name in archive.files}
-    except (zipfile.BadZipFile, ValueError, KeyError, EOFError, OSError) as error:
-        if isinstance(error, InvalidProblem):
-            raise
-        raise InvalidProblem("benefit", f"is no npz file ({error}); expected scipy.sparse.save_npz's") from None
-    return _from_parts(parts)
-
-
-def _from_parts(parts: dict[str, Array]) -> Csr:
-    layout = parts["format"].item() if "format" in parts and parts["format"].size == 1 else None
-    layout = layout.decode("ascii", "replace") if isinstance(layout, bytes) else layout
-    names = {"csr": ("indices", "indptr"), "csc": ("indices", "indptr"), "coo": ("row", "col")}.get(str(layout))
-    if names is None or any(name not in parts for name in ("shape", "data", *names)):
-        raise InvalidProblem(
-            "benefit", f"holds {sorted(parts)} in format {layout!r}; expected scipy.sparse's csr, csc or coo"
-        )
-    shape, values, first, second = parts["shape"], parts["data"], parts[names[0]], parts[names[1]]
-    if shape.shape != (2,) or any(part.dtype.kind not in "iu" for part in (shape, first, second)):
-        raise InvalidProblem("benefit", "has a shape or indices that are not integers; expected two extents")
-    m, n = int(shape[0]), int(shape[1])
-    if layout == "csr":
-        return Csr(second, first, values, (m, n))
-    if m < 1 or n < 1 or math.prod((m, n)) > 2**62:
-        raise InvalidProblem("benefit", f"has shape {m} x {n}; expected positive extents")
-    if layout == "csc":
-        if second.shape != (n + 1,) or (np.diff(second) < 0).any() or second[-1] != first.size:
-            raise InvalidProblem("benefit", "has column pointers that do not fit its indices")
-        first, second = first, np.repeat(np.arange(n), np.diff(second))
-    if first.shape != second.shape or first.shape != values.shape or first.ndim != 1:
-        raise InvalidProblem("benefit", "has rows, columns and values of different lengths")
-    if first.size and (first.min() < 0 or first.max() >= m or second.min() < 0 or second.max() >= n):
-        raise InvalidProblem("benefit", f"has an entry outside {m} x {n}")
-    return _by_rows(first.astype(np.int64), second.astype(np.int64), values, (m, n))
 
 
 def main() -> None:

@@ -20,7 +20,7 @@ from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import PointAuction, Points
 from kernels.problems.sparse import Auction, is_complete, with_private_columns
-from kernels.solution import Solution, Termination
+from kernels.solution import OnDevice, Solution, Termination
 
 BATCH_BIDS = 80_000_000
 """Rows times rounds that a launch may run before the host looks at the clock: 5 to 50 ms."""
@@ -111,6 +111,8 @@ def _solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     ended = _undo_unsold_prices(run, ended)
     solved = time.perf_counter()
     solution = _answer(run, problem, ended, floating)
+    if weights is problem.weights and isinstance(weights, np.ndarray):
+        solution.uploads = [OnDevice(weights, device.buffers["values"])]
     solution.timings_ms |= {
         "h2d": 1e3 * (uploaded - started),
         "solve": 1e3 * (solved - uploaded),

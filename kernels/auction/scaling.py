@@ -87,7 +87,7 @@ def fixed_point(weights: Array | Csr | Points, complete: bool) -> Arithmetic:
         largest, extents = max(map(abs, extremes(values))), weights.shape
     room = 2.0 ** (63 - extents[0].bit_length() - 3) if complete else 2.0**-6 * MOST_SCALED / (sum(extents) + 2)
     room = min(2.0**1000, min(room, 2.0**57) / (2 * (largest or 1.0)))
-    scale = 2.0 ** math.floor(math.log2(room))
+    scale = math.ldexp(1.0, math.frexp(room)[1] - 1)  # exact, where a logarithm would be rounded up at some rooms
     return Arithmetic(scale, math.ceil(2 * largest * scale))
 
 

@@ -18,22 +18,13 @@ from typing import Any
 import numpy as np
 
 from kernels.certificates import assignment_bound as dual
-from kernels.certificates.assignment_groups import Group, groups, misshapen
+from kernels.certificates.assignment_groups import WORST, Group, groups, misshapen
 from kernels.certificates.assignment_hall import Violator, check
 from kernels.certificates.rounded import sum_down, sum_up
 from kernels.problems import UNASSIGNED, Array, Assignment, Csr
 from kernels.problems.arrays import permitted
 from kernels.solution import Certificate, Number, Solution, Termination, unheard
 
-WORST = (
-    Termination.OPTIMAL,
-    Termination.CONVERGED,
-    Termination.ITERATION_LIMIT,
-    Termination.TIME_LIMIT,
-    Termination.STOPPED,
-    Termination.INFEASIBLE,
-)
-"""From the best word to the worst; a batch has its worst problem's."""
 OF_PAIRS, OF_DATA = 50, 1e-9
 """The gap of an optimum in floats is at most 2^-OF_PAIRS of its pairs' sizes, and OF_DATA of the data's."""
 TOO_MUCH = 2.0**970
@@ -172,6 +163,9 @@ def _infeasible(problem: Assignment, solution: Solution, k: int) -> _Proof:
     hall_rows, hall_cols = sides[0], sides[1]
     if weights.ndim == 3:
         rows, cols = weights.shape[1:] if problem.sizes is None else problem.sizes[k].tolist()
+        if hall_rows.shape != weights.shape[:2] or hall_cols.shape != (len(weights), weights.shape[2]):
+            proof.why = "the Hall violator has the wrong shape"
+            return proof
         weights = weights[k, :rows, :cols]
         hall_rows, hall_cols = np.flatnonzero(hall_rows[k, :rows]), np.flatnonzero(hall_cols[k, :cols])
         proof.unassigned = min(rows, cols)
@@ -225,6 +219,8 @@ def _claim(proofs: list[_Proof], exact: bool, batch: bool) -> str:
         return refuted[0][1].proved
     unassigned = sum(proof.unassigned for proof in proofs if proof.violator is None)
     words = {proof.ended for proof in proofs}
+    if words == {Termination.INFEASIBLE} and refuted:
+        return f"problem 0: {refuted[0][1].proved}" + (f", and {len(refuted) - 1} more" if len(refuted) > 1 else "")
     claim = "optimal by duals" if words == {Termination.OPTIMAL} else "a valid pairing and a dual bound"
     claim = f"a valid pairing with {unassigned} pairs missing, and a dual bound" if unassigned else claim
     also = "".join(f"; problem {k}: {violator.proved}" for k, violator in refuted[:1])

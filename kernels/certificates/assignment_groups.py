@@ -8,6 +8,16 @@ import numpy as np
 from kernels.problems import Array, Assignment, Csr
 from kernels.solution import Solution, Termination
 
+WORST = (
+    Termination.OPTIMAL,
+    Termination.CONVERGED,
+    Termination.ITERATION_LIMIT,
+    Termination.TIME_LIMIT,
+    Termination.STOPPED,
+    Termination.INFEASIBLE,
+)
+"""From the best word to the worst; a batch has its worst problem's. An assignment ends with no other."""
+
 
 @dataclass(frozen=True)
 class Group:
@@ -27,6 +37,8 @@ def misshapen(problem: Assignment, solution: Solution) -> str:
     """What is wrong with the form of the arrays, or nothing."""
     weights = problem.weights
     assert not isinstance(weights, Csr)
+    if wrong := _no_ending(weights, solution):
+        return wrong
     if weights.ndim == 2 and solution.termination is Termination.INFEASIBLE:
         return "" if {"hall_rows", "hall_cols"} <= solution.arrays.keys() else "the Hall violator is missing"
     kind = "i" if weights.dtype.kind == "i" else "f"
@@ -36,6 +48,18 @@ def misshapen(problem: Assignment, solution: Solution) -> str:
         if array is None or array.shape != shape or array.dtype.kind != wanted:
             return f"{name} has the wrong shape or dtype"
     return ""
+
+
+def _no_ending(weights: Array, solution: Solution) -> str:
+    """What is wrong with the words that the solver ended with, or nothing."""
+    codes = solution.evidence.get("ended")
+    if codes is None:
+        return "" if solution.termination in WORST else f"an assignment does not end with {solution.termination.value}"
+    shape, words = weights.shape[:1] if weights.ndim == 3 else (1,), tuple(Termination)
+    if codes.shape != shape or codes.dtype.kind not in "iu":
+        return "the problems' endings have the wrong shape or dtype"
+    known = all(0 <= code < len(words) and words[code] in WORST for code in codes.tolist())
+    return "" if known else "a problem's ending is none"
 
 
 def groups(problem: Assignment, solution: Solution) -> Iterator[Group]:

@@ -29,10 +29,12 @@ class Violator:
 def check(weights: Array, hall_rows: Array, hall_cols: Array) -> Violator:
     """Look at every entry of `hall_rows` outside `hall_cols`: each must be forbidden, and the columns too few."""
     n_rows, n_cols = weights.shape
-    rows, cols = np.unique(hall_rows), np.unique(hall_cols)
     spare = n_rows - min(n_rows, n_cols)
+    if hall_rows.dtype.kind not in "iu" or hall_cols.dtype.kind not in "iuf":
+        return Violator(0, 0, spare, False)
+    rows, cols = np.unique(hall_rows), np.unique(hall_cols)
     inside = all(len(side) == 0 or (side[0] >= 0 and side[-1] < n) for side, n in ((rows, n_rows), (cols, n_cols)))
-    if not inside or rows.dtype.kind not in "iu" or cols.dtype.kind not in "iuf":
+    if not inside:
         return Violator(len(rows), len(cols), spare, False)
     elsewhere = np.setdiff1d(np.arange(n_cols), cols)
     barred, step = True, max(1, BLOCK_BYTES // (8 * n_cols))

@@ -6,6 +6,7 @@ exact where benefits and reject prices are integers (`auction_integers.py`), and
 (`auction_floats.py`) or distances of points (`auction_points.py`).
 """
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from fractions import Fraction
@@ -46,7 +47,7 @@ def _certify(
     if solution.termination is Termination.INFEASIBLE:
         return _violator(problem, points, solution.arrays.get("hall_rows"))
     arrays = solution.arrays
-    if fault := fault_of(arrays["assignment"], problem.shape) or _misshapen(arrays, problem.shape):
+    if fault := _misshapen(arrays, problem.shape) or fault_of(arrays["assignment"], problem.shape):
         return _refused(fault)
     exact = points is None and is_integral(problem)
     if exact:
@@ -90,6 +91,8 @@ def _word(solution: Solution, proof: Proof, exact: bool, n_rows: int, gap: Numbe
     if solution.termination not in CLAIMS:
         return solution.termination, "the prices bound the optimum from above"
     epsilon = solution.facts.get("epsilon")
+    if not isinstance(epsilon, int | float) or not math.isfinite(epsilon):
+        epsilon = None
     within = epsilon is not None and gap is not None and Fraction(gap) <= n_rows * Fraction(epsilon)
     reached = f"within n_rows * epsilon = {n_rows * (epsilon or 0):g} of optimal: the prices prove a gap of {gap}"
     closed = gap is not None and proof.closed
@@ -108,6 +111,8 @@ def _word(solution: Solution, proof: Proof, exact: bool, n_rows: int, gap: Numbe
 
 
 def _misshapen(arrays: dict[str, Array], shape: tuple[int, int]) -> str:
+    if absent := {"assignment", "prices", "profits"} - arrays.keys():
+        return f"{min(absent)} is missing"
     for name, size in (("prices", shape[1]), ("profits", shape[0])):
         if arrays[name].shape != (size,) or arrays[name].dtype.kind not in "iuf":
             return f"{name} are not {size} numbers"

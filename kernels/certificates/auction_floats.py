@@ -118,7 +118,7 @@ def prove(
     finite = all(bool(np.isfinite(arrays[name]).all()) for name in ("prices", "profits"))
     profits = np.minimum(np.abs(high), np.abs(arrays["profits"]))
     sizes = [found.high, rejected.high[out], profits, prices[assignment[rows]]]
-    rounding = float(mul_down(ROUNDING, sum_down(np.abs(np.concatenate(sizes))))) if finite else 0.0
+    rounding = _part(ROUNDING, sum_down(np.abs(np.concatenate(sizes)))) if finite else 0.0
     slack = _capped(rounding, gap, objective, benefits, rejected)
     return Proof(objective, bound, gap, short, off, slack, rounding, finite)
 
@@ -175,10 +175,15 @@ def _difference(high: Array, low: Array, profits: Array) -> tuple[float, float]:
 
 def _capped(slack: float, gap: float, objective: float, benefits: Benefits, rejected: Exact) -> float:
     """`slack`, but at most RELATIVE max(|objective|, S); S is worked out only where it decides."""
-    allowed = float(mul_down(RELATIVE, abs(objective)))
+    allowed = _part(RELATIVE, abs(objective))
     if gap <= min(slack, allowed) or slack <= allowed:
         return min(slack, allowed)
-    return min(slack, float(mul_down(RELATIVE, max(abs(objective), smallest_sizes(benefits, rejected.high)))))
+    return min(slack, _part(RELATIVE, max(abs(objective), smallest_sizes(benefits, rejected.high))))
+
+
+def _part(share: float, size: float) -> float:
+    """`share` of a size, rounded down, but not below 0: no gap is within any."""
+    return max(0.0, float(mul_down(share, size)))
 
 
 def smallest_sizes(benefits: Benefits, reject: Array) -> float:

@@ -15,9 +15,9 @@ ended is not checked: its answer stays `optimal` with `verified` false, `claimed
 gap are what was checked. Any other optimum whose gap is open is `converged`.
 """
 
+import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from math import factorial
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -44,9 +44,9 @@ def certify(
     if solution.termination is Termination.INFEASIBLE:
         return _infeasible(problem, solution)
     n, permutation = problem.n, solution.arrays.get("permutation")
-    if permutation is None or permutation.dtype.kind != "i" or sorted(permutation.ravel().tolist()) != list(range(n)):
+    readable = permutation is not None and permutation.shape == (n,) and permutation.dtype.kind == "i"
+    if permutation is None or not readable or sorted(permutation.tolist()) != list(range(n)):
         return Certificate(None, None, None, None, n, False, "not a permutation", {"verified": False})
-    permutation = permutation.ravel()
     unmet = 0 if problem.forbidden is None else int(problem.forbidden[np.arange(n), permutation].sum())
     if unmet:
         why = "a forbidden pair is used"
@@ -54,8 +54,7 @@ def certify(
     data = whole(problem)
     every = Every(problem) if n <= ENUMERATED else None
     objective = _objective(problem, data, permutation) if every is None else _unit(every, every.price(permutation))
-    claims: dict[str, Number] = dict(solution.facts.get("bounds") or {})
-    checked = _checked(problem, data, list(claims), solution.evidence, progress)
+    checked = _checked(problem, data, list(_claims(solution)), solution.evidence, progress)
     if every is not None:
         least = every.least()
         assert least is not None  # the answer itself is permitted
@@ -64,6 +63,13 @@ def certify(
         checked = _checked(problem, data, [BY_ROWS], {}, progress)
     progress(1.0)
     return _concluded(problem, solution, permutation, objective, checked, data is not None)
+
+
+def _claims(solution: Solution) -> dict[str, Number]:
+    """The bounds that the solver says it has, by name; what is no number is left out."""
+    said = solution.facts.get("bounds")
+    pairs = said.items() if isinstance(said, Mapping) else ()
+    return {name: value for name, value in pairs if isinstance(value, int | float) and math.isfinite(value)}
 
 
 def _concluded(
@@ -86,7 +92,7 @@ def _concluded(
         "bounds_checked": {key: _lowered(problem, value) for key, value in checked.items()},
         "forbidden_used": 0,
     }
-    claimed = [*(solution.facts.get("bounds") or {}).values(), *([objective] if tree else [])]
+    claimed = [*_claims(solution).values(), *([objective] if tree else [])]
     if tree or any(bound is None or claim > bound for claim in claimed):
         facts["claimed_bound"] = max(claimed)
     if problem.best_known is not None:
@@ -104,7 +110,7 @@ def _proved(n: int, name: str | None, integers: bool, verified: bool, tree: bool
     if name is None:
         return "no bound"
     if name == "enumeration":
-        every = f"the least of all permutations of {n} ({factorial(n)}), priced in exact integers"
+        every = f"the least of all permutations of {n} ({math.factorial(n)}), priced in exact integers"
         return f"optimal: {every}" if verified else f"lower bound: {every}"
     arithmetic = "exact integers" if integers and name != "projection" else "float64, rounded down"
     if verified:

@@ -20,6 +20,7 @@ import numpy as np
 from kernels.certificates.rounded import div_up, sum_down, sum_up
 from kernels.certificates.transport_answer import Answer
 from kernels.certificates.transport_bound import dual_value, gaps, price, primal_value, residual
+from kernels.certificates.transport_form import by_problem, claims_of, malformed, tolerance_of
 from kernels.certificates.transport_infeasible import certify_infeasible
 from kernels.certificates.transport_shown import Shown
 from kernels.certificates.transport_sums import Sums, measure
@@ -45,17 +46,22 @@ def certify(
     problem: UnbalancedTransport, solution: Solution, progress: Callable[[float], None] = unheard
 ) -> Certificate:
     """Recompute primal, dual and marginals of one problem, or of each problem of a batch."""
-    tolerance = float(solution.facts.get("tolerance", 0.0))
+    tolerance = tolerance_of(solution)
     if problem.batch is None:
         return _one(problem, solution.arrays, solution.termination, tolerance, progress)
-    claims = solution.facts.get("terminations", [solution.termination] * problem.batch)
+    claims, each = claims_of(solution, problem.batch), by_problem(solution.arrays, problem.batch)
+    if claims is None or each is None:
+        return _refused("the batch has not an ending and a line of each array for each problem")
     parts = []
-    for k, claim in enumerate(claims):
-        arrays = {name: values[k] for name, values in solution.arrays.items()}
-        parts.append(_one(problem.one(k), arrays, Termination(claim), tolerance, unheard))
+    for k, (claim, arrays) in enumerate(zip(claims, each, strict=True)):
+        parts.append(_one(problem.one(k), arrays, claim, tolerance, unheard))
         progress((k + 1) / len(claims))
-    whole = _together(parts, [Termination(claim) for claim in claims], solution.termination)
+    whole = _together(parts, claims, solution.termination)
     return replace(whole, facts=whole.facts | _factor(problem))
+
+
+def _refused(why: str) -> Certificate:
+    return Certificate(None, None, None, None, float("inf"), False, f"nothing: {why}")
 
 
 def _one(
@@ -65,6 +71,8 @@ def _one(
     tolerance: float,
     progress: Callable[[float], None],
 ) -> Certificate:
+    if wrong := malformed(problem, arrays, potentials=claim is not Termination.INFEASIBLE):
+        return _refused(wrong)
     if claim is Termination.INFEASIBLE:
         return replace(certify_infeasible(problem, arrays), facts=_factor(problem))
     problem, given, power = near_one(problem, arrays)

@@ -28,6 +28,7 @@ FLOOR = -600.0  # for z below it exp(FLOOR) stands: products with it are still n
 NEAR, FAR = 40.0, 750.0  # |z| up to which sums look, and up to which exp(z) is above 0
 COARSE = 2.0**-44  # an error of z from which on an implicit plan is worth two words
 FEW = 1 << 22  # entries, times the dimension of points, up to which they take no time
+SMALLEST = 5e-324  # above 0
 LARGEST = 1e300  # a potential beyond it is not one
 
 
@@ -75,6 +76,7 @@ class Answer:
         self.reach = float(abs(self.g).max())
         self.plan = arrays.get("plan")
         self.rest = _all_of(arrays, "rest_a", "rest_b")
+        self.rest = None if self.rest is None else [np.asarray(part, np.float64) for part in self.rest]
         self.set = _all_of(arrays, "entry_rows", "entry_columns", "entry_values")
         self.placed = self.set is None or (_within(self.set[0], self.w.size) and _within(self.set[1], self.v.size))
         self.set = self.set if self.placed else None
@@ -93,6 +95,17 @@ class Answer:
     def beside(self) -> list[Array]:
         """What an implicit plan has beside P(f, g), none of which may be negative."""
         return [*(self.rest or []), *(self.set[2:] if self.set is not None else [])]
+
+    @functools.cached_property
+    def vanishes(self) -> bool:
+        """True where a product of the two rests may be rounded to 0."""
+        least = [part[part > 0].min(initial=np.inf) for part in self.rest or []]
+        return bool(least) and bool(least[0] * least[1] == 0)
+
+    @property
+    def massless(self) -> bool:
+        """True where a side has no mass at all: then P(f, g) and the reference are 0, and so is every plan."""
+        return not (self.w.any() and self.v.any())
 
     @property
     def adds(self) -> bool:
@@ -115,7 +128,7 @@ class Answer:
         """True where every entry of a line is forbidden or lies where there is no mass."""
         cost, other = self.problem.cost, (self.problem.b, self.problem.a)[side] > 0
         if cost is None:
-            return False
+            return not other.any()
         return bool(np.isposinf((cost[line] if side == 0 else cost[:, line])[other]).all())
 
     def blocks(self) -> Iterator[slice]:
@@ -160,7 +173,10 @@ class Answer:
         """Some rows of an implicit plan, from those of P(f, g)."""
         plan = dual.copy()
         if self.rest is not None:
-            plan += np.multiply.outer(self.rest[0][rows], self.rest[1])
+            rest = np.multiply.outer(self.rest[0][rows], self.rest[1])
+            if self.vanishes:  # too small to be told from 0, which matters where the plan must be 0
+                rest[(rest == 0) & np.multiply.outer(self.rest[0][rows] > 0, self.rest[1] > 0)] = SMALLEST
+            plan += rest
         if self.set is not None:
             i, j, values = self.set
             here = (i >= rows.start) & (i < rows.stop)

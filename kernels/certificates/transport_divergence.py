@@ -23,6 +23,7 @@ WIDE = 0.125  # |delta| up to which the series is taken
 NARROW = 2.0**-20  # |delta| up to which its first term is enough
 _BRACKET = tuple((-1) ** k / ((k + 1) * (k + 2)) for k in range(16, -1, -1))
 REMAINDER = 2.0**-58  # above WIDE^17 / (18 * 19 (1 - WIDE)), what the powers beyond the 16th add up to
+WIDTH = 256  # terms of a chunk
 WEIGHTS = 4 * UNIT  # relative rounding of the products with w and v, and of p / q
 
 
@@ -81,7 +82,15 @@ def _wide(answer: Answer, part: slice, plan: Array, dual: Array, at: Exponents, 
         ratio = (sum(logs) - z) + (rounding + at.errors(i, z))
         phi = p * ratio - p + q * (1 + _far(at.errors(i, z)))
         phi += 8 * UNIT * (p * abs(ratio) + p + q) + TINIEST
-    return sum_up([*phi, total]) if np.isfinite(phi).all() and np.isfinite(total) else float("inf")
+        rest = _sum(np.maximum(phi, 0.0))  # as what it bounds is not below 0
+    return sum_up([total, rest]) if np.isfinite(total) and np.isfinite(rest) else float("inf")
+
+
+def _sum(terms: Array) -> float:
+    """At least the sum of terms of one sign: chunks, then the sums of chunks, each off by a unit a term at most."""
+    whole = terms.size // WIDTH * WIDTH
+    parts = np.append(terms[:whole].reshape(-1, WIDTH).sum(axis=1), terms[whole:].sum())
+    return float(parts.sum()) * (1 + SLACK * (WIDTH + parts.size + 8) * UNIT)
 
 
 def _far(error: Array) -> Array:
@@ -89,7 +98,7 @@ def _far(error: Array) -> Array:
 
 
 def of_marginal(p: Array, q: Array) -> Array:
-    """Upper bounds on phi(p_i, q_i), q_i >= 0; inf where p_i > 0 = q_i.
+    """Upper bounds on phi(p_i, q_i), q_i >= 0; inf where p_i > 0 = q_i, and q_i itself where p_i = 0.
 
     The quotient's two roundings move the bracket by 4.5 u and Horner's rule by 6 u, relative; log(p / q) is off by 8 u.
     """
@@ -103,7 +112,7 @@ def of_marginal(p: Array, q: Array) -> Array:
         top = np.where(p > 0, p * log, 0.0)
         far = (top - p + q) + 4 * UNIT * (abs(top) + p + q)
     bound = np.where(abs(delta) <= WIDE, close, np.where((p > 0) & (q == 0), np.inf, np.where(p == q, 0.0, far)))
-    return np.asarray(bound + TINIEST)
+    return np.where(p == 0, q, bound + TINIEST)
 
 
 def _horner(delta: Array) -> Array:

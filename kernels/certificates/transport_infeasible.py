@@ -1,4 +1,4 @@
-"""Proof that no transport plan exists, in one of three ways."""
+"""Proof that no transport plan exists, in one of four ways."""
 
 import numpy as np
 
@@ -16,8 +16,10 @@ from kernels.solution import Certificate, unheard
 def certify_infeasible(problem: UnbalancedTransport, arrays: dict[str, Array]) -> Certificate:
     """Show that the problem (no batch axis) has no plan; `holds` is False where that cannot be shown."""
     bound, proved = None, "no plan exists"
-    shown = problem.cost is not None and _blocked_line(problem)
+    shown = _nothing_to_meet(problem)
     if shown:
+        proved += ": a balanced side has mass, and the other side has none"
+    elif shown := problem.cost is not None and _blocked_line(problem):
         proved += ": a balanced row or column has mass and only forbidden entries"
     elif problem.cost is not None and np.isinf(problem.reg_m).all():
         if "hall_rows" in arrays:
@@ -28,6 +30,13 @@ def certify_infeasible(problem: UnbalancedTransport, arrays: dict[str, Array]) -
             shown = bound is not None
             proved += ": the dual value of f, g is above what any plan could cost"
     return Certificate(None, bound, None, None, 0.0, bool(shown), proved)
+
+
+def _nothing_to_meet(problem: UnbalancedTransport) -> bool:
+    """True where a balanced side has mass, and every entry of the plan must be 0 since the other side has none."""
+    mass_a, mass_b = bool((problem.a > 0).any()), bool((problem.b > 0).any())
+    exact_a, exact_b = np.isinf(problem.reg_m)
+    return bool((exact_a and mass_a and not mass_b) or (exact_b and mass_b and not mass_a))
 
 
 def _blocked_line(problem: UnbalancedTransport) -> bool:

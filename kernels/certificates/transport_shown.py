@@ -23,9 +23,12 @@ class Shown:
         if self.columns is None or self.values is None:
             return
         columns, values = self.columns[part], self.values[part].astype(np.float64)
+        if not columns.size:
+            return
         if columns.min() < 0 or columns.max() >= plan.shape[1]:
             self.within = np.inf
             return
+        columns = columns.astype(np.int64)
         wanted = np.take_along_axis(plan, columns, axis=1)
         rest = plan.copy()
         np.put_along_axis(rest, columns, 0.0, axis=1)

@@ -120,14 +120,14 @@ class _Pass:
         self.columns.values += self.rounding
         rows, columns, excess = self.rows.bounds(n), self.columns.bounds(m), self.excess.bounds(n)
         finite = self.finite and all(bool(np.isfinite(bound).all()) for bound in excess)
-        return Sums(
-            _held(rows, self.answer.w),
-            _held(columns, self.answer.v),
-            (sum_down(excess[0]), sum_up(excess[1])) if finite else (-np.inf, np.inf),
-            sum_up(self.divergences) if np.isfinite(self.divergences).all() else np.inf,
-            self.valid and self._inside(),
-            finite,
-        )
+        valid = self.valid and self._inside()
+        rows, columns = _held(rows, self.answer.w), _held(columns, self.answer.v)
+        if self.answer.massless:  # a plan that is valid is 0, and so are all terms
+            none_a, none_b = np.zeros(m), np.zeros(n)
+            return Sums((none_a, none_a), (none_b, none_b), (0.0, 0.0), 0.0, valid, True)
+        divergence = sum_up(self.divergences) if np.isfinite(self.divergences).all() else np.inf
+        both = (sum_down(excess[0]), sum_up(excess[1])) if finite else (-np.inf, np.inf)
+        return Sums(rows, columns, both, divergence, valid, finite)
 
     def _inside(self) -> bool:
         """False where lines without mass carry some."""

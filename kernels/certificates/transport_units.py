@@ -10,12 +10,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from kernels.certificates.rounded import mul_down, mul_up
+from kernels.certificates.rounded import add_up
 from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Certificate, Number
 
 FAR = 64  # powers of two that reg may be from 1
+SMALLEST = 2.0**-1074  # above 0
 
 
 def near_one(
@@ -39,21 +40,31 @@ def near_one(
 
 
 def back(certificate: Certificate, power: int) -> Certificate:
-    """The certificate in the problem's own units, rounded to the weak side where they leave the normal numbers."""
+    """The certificate in the problem's own units, rounded to the weak side where they leave the normal numbers.
+
+    There objective and bound move apart by up to a smallest number each, which the gap has to cover.
+    """
     if not power:
         return certificate
+    objective, apart = _times(certificate.objective, power, 1)
+    bound, below = _times(certificate.bound, power, -1)
+    gap, _ = _times(certificate.gap_abs, power, 1)
     return replace(
         certificate,
-        objective=_times(certificate.objective, power, 1),
-        bound=_times(certificate.bound, power, -1),
-        gap_abs=_times(certificate.gap_abs, power, 1),
+        objective=objective,
+        bound=bound,
+        gap_abs=None if gap is None else add_up(gap, SMALLEST * (apart + below)).item(),
     )
 
 
-def _times(value: Number | None, power: int, side: int) -> float | None:
+def _times(value: Number | None, power: int, side: int) -> tuple[float | None, bool]:
+    """value 2^power rounded to a side, and whether it was rounded; None where it is too large for float64."""
     if value is None:
-        return None
-    half = power // 2
-    for part in (half, power - half):
-        value = float((mul_up if side > 0 else mul_down)(value, 2.0**part))
-    return value if math.isfinite(value) else None
+        return None, False
+    try:
+        moved = math.ldexp(value, power)
+    except OverflowError:
+        return None, False
+    if math.ldexp(moved, -power) == value:
+        return moved, False
+    return math.nextafter(moved, side * math.inf), True

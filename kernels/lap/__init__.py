@@ -11,6 +11,7 @@ from kernels.deadline import Deadline
 from kernels.lap.estimate import estimate
 from kernels.lap.joint import solve_jointly
 from kernels.lap.mend import mend
+from kernels.outline import dense
 from kernels.problems import Array, Assignment, Inputs, InvalidProblem
 from kernels.problems.assignment import dense_assignment
 from kernels.solution import Solution, Termination
@@ -47,6 +48,10 @@ def _build(inputs: Inputs, options: LapOptions) -> Assignment:
     if options.method in GPU_METHODS and problem.weights.ndim == 3:
         raise InvalidProblem("method", f'is "{options.method}", which solves one problem; for a batch expected "auto"')
     return problem
+
+
+def _outline(inputs: Inputs, options: LapOptions) -> Assignment:
+    return Assignment(dense(inputs, "cost", (2, 3)), options.maximize)
 
 
 def _runs_on(problem: Assignment, options: LapOptions) -> tuple[Device, ...]:
@@ -93,6 +98,7 @@ CARD = Solver(
             "(n_rows, n_cols) or (batch, n_rows, n_cols); null or +inf (-inf to maximise) forbids an entry, in int64 "
             "the least integer, -2^63",
             masked=True,
+            main=True,
         ),
         InputSpec("u0", "(n_rows,) or (batch, n_rows): row duals to start from", required=False),
         InputSpec("v0", "(n_cols,) or (batch, n_cols): column duals to start from", required=False),
@@ -100,14 +106,17 @@ CARD = Solver(
     ),
     options=LapOptions,
     build=_build,
+    outline=_outline,
     certify=certify_dense,
     estimate=estimate,
     prefers_gpu=_prefers_gpu,
     runs_on=_runs_on,
     modules={"cpu": "kernels.lap.cpu", "gpu": "kernels.lap.gpu"},
+    device_certificate="kernels.certificates.gpu.gpu_assignment",
     mend=_mend,
     joint=solve_jointly,
     warm_start={"u": "u0", "v": "v0"},
+    groups=dict.fromkeys(("u", "v", "u_finer", "v_finer"), "duals"),
     example={
         "solver": "lap",
         "inputs": {"cost": [[4, 1, 3], [2, 0, 5], [3, 2, 2]]},

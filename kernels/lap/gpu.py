@@ -3,17 +3,17 @@
 import importlib
 import time
 from collections.abc import Callable
-from functools import partial
 from itertools import pairwise
 from typing import Any
 
 import cupy
 import numpy as np
 
-from kernels.deadline import Deadline
+from kernels.deadline import Deadline, Retold
 from kernels.lap import gpu_memory, gpu_monge, monge
 from kernels.lap.complete import complete
 from kernels.lap.gpu_forest import INFEASIBLE, MOST_ROWS, PHASE_LIMIT, SOLVED, Forest, Tuning, device_bytes
+from kernels.lap.gpu_progress import Watch
 from kernels.lap.gpu_proof import named, prove
 from kernels.lap.gpu_warm import WIDEST, cut_back, prices, squared
 from kernels.lap.masks import solve_priced
@@ -21,7 +21,7 @@ from kernels.lap.pace import Pace
 from kernels.lap.warm import proportionate
 from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem
 from kernels.problems.arrays import is_masked
-from kernels.solution import Solution, Termination
+from kernels.solution import OnDevice, Solution, Termination
 
 METHODS = {"hungarian": "kernels.lap.gpu_hungarian", "tree": "kernels.lap.gpu_tree"}
 BATCHED = "kernels.lap.gpu_batched"
@@ -73,7 +73,8 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
 
 def _solve_masked(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     """Integers with forbidden entries: at a cost beyond every assignment, or, where int64 has no room, on the CPU."""
-    solution = solve_priced(problem, lambda priced: solve(priced, options, deadline))
+    watched = Retold(deadline, lambda objective, bound: (None, bound))  # pairs may be forbidden ones, at their price
+    solution = solve_priced(problem, lambda priced: solve(priced, options, watched))
     if solution is None:
         cpu = importlib.import_module("kernels.lap.cpu")
         solution = cpu.solve(problem, options.model_copy(update={"method": "auto"}), deadline)
@@ -96,7 +97,7 @@ def solve_one(
     squared_bytes = long * long * weights.itemsize if warm and short < long else 0
     gpu_memory.require(weights.nbytes * (2 if turned else 1) + squared_bytes + device_bytes(short, long))
     clock = [time.perf_counter()]
-    cost = cupy.asarray(weights)
+    given = cost = cupy.asarray(weights)
     if turned:
         cost, u0, v0 = cupy.ascontiguousarray(cost.T), v0, u0
     cupy.cuda.get_current_stream().synchronize()
@@ -104,11 +105,14 @@ def solve_one(
     start = prices(cost, maximize, u0, v0) if warm else None
     searched = squared(cost) if squared_bytes else cost
     forest = Forest(searched.shape[0], searched.shape[1], cost.dtype, Tuning(scale_at_once=not squared_bytes))
-    launch = partial(forest.launch, searched, maximize, start, -1 if phase_limit is None else phase_limit)
+    watch = Watch(forest, cost, weights.T if turned else weights, maximize, deadline)
+    launch = _launcher(forest, watch, searched, maximize, start, phase_limit)
     launch()
     if u0 is None and v0 is None and (found := _sort_instead(forest, launch, cost, weights, maximize)):
-        return _sorted_out(*found, maximize, clock)
-    ended = wait(forest, deadline)
+        sorted_out = _sorted_out(*found, maximize, clock)
+        sorted_out.uploads = [OnDevice(weights, given)]
+        return sorted_out
+    ended = wait(forest, deadline, watch)
     facts: dict[str, Any] = forest.facts()
     if squared_bytes:
         cut_back(forest, short)
@@ -118,7 +122,16 @@ def solve_one(
     solution = _read(forest, facts, ended, maximize, turned)
     clock.append(time.perf_counter())
     solution.timings_ms = milliseconds(clock, "h2d", "solve", "certify", "d2h")
+    solution.uploads = [OnDevice(weights, given)]
     return finish(solution, weights, maximize)
+
+
+def _launcher(
+    forest: Forest, watch: Watch, cost: Any, maximize: bool, start: Any, phase_limit: int | None
+) -> Callable[[], None]:
+    """What begins the search, from the start each time."""
+    limit = -1 if phase_limit is None else phase_limit
+    return lambda: forest.launch(cost, maximize, start, limit, watch.begin())
 
 
 def _sort_instead(
@@ -202,7 +215,7 @@ def _solve_shortlist(weights: Array, maximize: bool, phase_limit: int | None, de
     return solution
 
 
-def wait(forest: Forest, deadline: Deadline) -> Termination | None:
+def wait(forest: Forest, deadline: Deadline, watch: Watch) -> Termination | None:
     """Wait for what was launched; raise the stop flag once the deadline has expired, and say why."""
     done = cupy.cuda.Event(disable_timing=True)
     done.record()
@@ -213,11 +226,13 @@ def wait(forest: Forest, deadline: Deadline) -> Termination | None:
             forest.mailbox[0] = 1
         if time.perf_counter() - start > SPIN_S:
             time.sleep(0.0002)
-            if (phases := int(forest.mailbox[1])) > reported:
-                reported = phases
-                left = int(forest.mailbox[2])
-                pace = pace or Pace(left, deadline.elapsed_s)
-                deadline.report(phases, fraction=pace.fraction(left, deadline.elapsed_s))
+            found = watch.look(deadline.elapsed_s)
+            if (phases := int(forest.mailbox[1])) > reported or found:
+                reported, left = phases, int(forest.mailbox[2])
+                pace = pace if pace or not phases else Pace(left, deadline.elapsed_s)
+                fraction = None if pace is None else pace.fraction(left, deadline.elapsed_s)
+                deadline.report(phases, watch.objective, watch.bound, fraction)
+    watch.close()
     return ended
 
 

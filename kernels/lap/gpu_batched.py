@@ -12,7 +12,7 @@ from kernels.lap import gpu, gpu_memory, is_few
 from kernels.lap.gpu_proof import CTYPES, named, prove_batch
 from kernels.lap.members import Members, PartOf
 from kernels.problems import UNASSIGNED, Array, Assignment
-from kernels.solution import Solution, Termination
+from kernels.solution import OnDevice, Solution, Termination
 
 TEAMS = ((32, 1), (32, 2), (128, 1), (128, 2), (512, 1), (512, 2))
 """(threads, columns a thread) of a team; the first whose product holds the longer side is taken."""
@@ -68,7 +68,10 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     clock.append(time.perf_counter())
     _finish(members, out["status"].get(), ended)
     timings = gpu.milliseconds(clock, "h2d", "solve", "certify", "d2h")
-    return members.solution("batched", len(weights), seed=options.seed, timings_ms=timings, facts=facts)
+    uploads = [OnDevice(weights, cost)]
+    return members.solution(
+        "batched", len(weights), seed=options.seed, timings_ms=timings, facts=facts, uploads=uploads
+    )
 
 
 def _finish(members: Members, status: Array, ended: Termination) -> None:

@@ -32,6 +32,20 @@ def prove(cost: Any, negate: bool, u: Any, v: Any, row_col: Any) -> Any:
     return proof
 
 
+def row_minima(cost: Any, negate: bool, u: Any, v: Any, row_col: Any) -> Any:
+    """min_j (s c_ij - v_j) of every row, as column 1 of (n_rows, 4): what `weigh_rows` sums up, a row to a block.
+
+    Args: as `prove`; `u` and `row_col` may be those of any moment.
+    """
+    defines = (f"-DCOST={CTYPES[cost.dtype.name]}", f"-DVALUE={CTYPES[v.dtype.name]}")
+    n_rows, n_cols = cost.shape
+    partial = cupy.empty((n_rows, 4), v.dtype)
+    weigh_rows = kernel("lap/certify.cu", "weigh_rows", defines, cooperative=False)
+    matrix = (cost, *map(np.int32, (n_rows, n_cols, negate)))
+    weigh_rows((n_rows,), (WEIGH_BLOCK,), (*matrix, u, v, row_col, partial))
+    return partial
+
+
 def prove_batch(cost: Any, sizes: Any | None, negate: bool, out: dict[str, Any]) -> Any:
     """PARTS of every problem of a batch, (batch, 5); `out` as `gpu_batched.solve_on_device` returns it."""
     value = out["u"].dtype

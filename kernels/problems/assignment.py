@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels.problems.arrays import FORBIDDEN, Array, Csr, Inputs, InvalidProblem, finite, numeric, permitted
+from kernels.problems.arrays import FORBIDDEN, Array, Csr, Inputs, InvalidProblem, finite, numeric
 
 UNASSIGNED = -1
 """The column of a row that has none, everywhere in Allot."""
@@ -49,8 +49,6 @@ def dense_assignment(inputs: Inputs, maximize: bool) -> Assignment:
     sizes = _sizes(inputs, weights.shape)
     found = [_largest(part, maximize) for part in _parts(weights, sizes)]
     largest, masked = max(largest for largest, _ in found), any(masked for _, masked in found)
-    if masked and not permitted(weights).any():  # what casting infinities or NaN to int64 gives
-        raise InvalidProblem("cost", f"holds {FORBIDDEN} everywhere, which forbids an entry; expected one at least")
     check_range("cost", largest, weights.dtype, weights.shape[-2] + weights.shape[-1], masked)
     u0 = _duals("u0", inputs, weights.shape[:-1])
     v0 = _duals("v0", inputs, (*weights.shape[:-2], weights.shape[-1]))

@@ -29,7 +29,8 @@ class UnbalancedTransport:
 
     Either `cost` (m, n) or the point clouds `x` (m, d), `y` (n, d) with `metric` are given: C is then
     |x - y|^2 ("sqeuclidean"), |x - y| ("euclidean") or -<x, y> ("inner"). A `cost` of +inf forbids an entry.
-    `a` (m,), `b` (n,) are float64, need not sum to one, and may hold zeros: such rows and columns of P are zero.
+    `a` (m,), `b` (n,) are float64, need not sum to one, and may hold zeros: such rows and columns of P are zero. A
+    side may hold nothing but zeros: the one plan left is then zero, unless the other side has mass and is exact.
     With a batch, `cost` is (batch, m, n), `a` (batch, m), `b` (batch, n); zeros at the end of a and b pad ragged
     problems. `f0`, `g0` are potentials to start from (float64, shapes of a and b). `mass_factor` is what b was
     multiplied with, once, so that two balanced sides have one mass; one factor for each problem of a batch.
@@ -145,23 +146,28 @@ def _masses(name: str, value: Any, shape: tuple[int, ...]) -> Array:
         where = ", ".join(str(int(i)) for i in np.unravel_index(int(array.argmin()), shape))
         raise InvalidProblem(name, f"holds {array.min()} at [{where}]; expected masses of at least 0")
     total = array.sum(axis=-1)
-    if not (total > 0).all():
-        raise InvalidProblem(name, "sums to 0; expected some mass")
     if not np.isfinite(total).all():
         raise InvalidProblem(name, "sums to more than float64 holds; expected a finite total mass")
     return array
 
 
 def _same_mass(a: Array, b: Array) -> tuple[Array, float | tuple[float, ...]]:
-    """b times the factor that gives it the mass of a, and the factor; 1 where the exact sums round to the same."""
+    """b times the factor that gives it the mass of a, and the factor; 1 where the exact sums round to the same.
+
+    No factor brings mass to a side that has none: where one has none both stay as they are, and the answer says what
+    follows.
+    """
     of_a, of_b = (np.array([math.fsum(line) for line in np.atleast_2d(masses)]) for masses in (a, b))
-    if (abs(of_a - of_b) > SAME_MASS * of_a).any():
+    some = (of_a > 0) & (of_b > 0)
+    apart = some & (abs(of_a - of_b) > SAME_MASS * of_a)
+    if apart.any():
+        k = int(apart.argmax())
         raise InvalidProblem(
             "b",
-            f"has mass {float(of_b[0]):.9g} and a has {float(of_a[0]):.9g}; expected equal masses when both"
+            f"has mass {float(of_b[k]):.9g} and a has {float(of_a[k]):.9g}; expected equal masses when both"
             " sides are balanced (reg_m inf), or a finite reg_m on one side",
         )
-    factor = of_a / of_b
+    factor = np.where(some, of_a, 1.0) / np.where(some, of_b, 1.0)
     scaled = b if (factor == 1).all() else b * factor.reshape(*a.shape[:-1], 1)
     return scaled, tuple(factor.tolist()) if a.ndim == 2 else float(factor[0])
 

@@ -4,10 +4,12 @@ from typing import Literal
 
 from pydantic import Field, model_validator
 
-from kernels.card import InputSpec, Options, Solver
+from kernels.card import Bundle, Companion, InputSpec, Options, Solver
 from kernels.certificates.quadratic import certify
+from kernels.outline import dense
 from kernels.problems import Inputs, InvalidProblem, QuadraticAssignment
 from kernels.problems.quadratic import quadratic_assignment
+from kernels.qap import qaplib
 from kernels.qap.estimate import estimate
 
 BoundName = Literal["gilmore-lawler", "projection", "rlt1"]
@@ -62,6 +64,19 @@ def _build(inputs: Inputs, options: QapOptions) -> QuadraticAssignment:
     return quadratic_assignment(inputs, fixed=options.fixed, best_known=options.best_known)
 
 
+def _outline(inputs: Inputs, options: QapOptions) -> QuadraticAssignment:
+    flow, distance = (dense(inputs, name) for name in ("flow", "distance"))
+    if len({*flow.shape, *distance.shape}) > 1:
+        raise InvalidProblem("distance", f"has shape {distance.shape}, flow {flow.shape}; expected n x n twice")
+    return QuadraticAssignment(flow, distance)
+
+
+def _objective_of(text: str, inputs: Inputs) -> int | float:
+    """The objective of a QAPLIB .sln file, which is checked against the matrices."""
+    problem = quadratic_assignment({name: inputs[name] for name in ("flow", "distance")})
+    return qaplib.parse_sln(text, problem.flow, problem.distance)[1]
+
+
 CARD = Solver(
     name="qap",
     summary="Quadratic assignment with a lower bound.",
@@ -78,11 +93,21 @@ CARD = Solver(
     ),
     options=QapOptions,
     build=_build,
+    outline=_outline,
     certify=certify,
     estimate=estimate,
     prefers_gpu=lambda problem, options: problem.n > 30,
     modules={"cpu": "kernels.qap.cpu", "gpu": "kernels.qap.gpu"},
     warm_start={"permutation": "permutation0"},
+    bundles=(
+        Bundle(
+            "qaplib",
+            fills=("flow", "distance"),
+            kind="QAPLIB .dat file",
+            expected="n, then two n x n matrices",
+        ),
+    ),
+    companions=(Companion("sln", option="best_known", read=_objective_of),),
     example={
         "solver": "qap",
         "inputs": {

@@ -61,14 +61,6 @@ def _random(state: Array) -> Any:
 
 
 @njit(**JIT)
-def shuffle(permutation: Array, state: Array) -> None:
-    """Fisher-Yates, in place."""
-    for i in range(permutation.size - 1, 0, -1):
-        j = _random(state) % (i + 1)
-        permutation[i], permutation[j] = permutation[j], permutation[i]
-
-
-@njit(**JIT)
 def cost_of(flow: Array, distance: Array, linear: Array, symmetric: bool, permutation: Array, zero: float) -> Any:
     """The cost of `permutation`; `zero` (np.int64(0) or 0.0) fixes the accumulator's type."""
     n = permutation.size

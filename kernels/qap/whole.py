@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from kernels.deadline import Deadline
+from kernels.deadline import Deadline, Retell, Retold
 from kernels.problems import Array, QuadraticAssignment
 from kernels.problems.quadratic import objective_bound
 from kernels.qap.bounds import Bound
-from kernels.solution import Number, Solution, Termination
+from kernels.solution import Number, Solution
 
 if TYPE_CHECKING:
     from kernels.qap import QapOptions
@@ -21,37 +21,13 @@ NARROW = 2**52
 """Objectives stay below this, so that all of them are float64 numbers in the data's own units too."""
 
 
-class Scaled(Deadline):
-    """Another deadline, told objectives and bounds in units of 2^exponent."""
+def _in_units(exponent: int) -> Retell:
+    """Objectives and bounds times 2^exponent."""
 
-    def __init__(self, deadline: Deadline, exponent: int) -> None:
-        super().__init__()
-        self._deadline, self._exponent = deadline, exponent
+    def scaled(value: Number | None) -> Number | None:
+        return None if value is None else ldexp(value, exponent)
 
-    @property
-    def elapsed_s(self) -> float:
-        """Of the deadline behind."""
-        return self._deadline.elapsed_s
-
-    @property
-    def remaining_s(self) -> float:
-        """Of the deadline behind."""
-        return self._deadline.remaining_s
-
-    def expired(self) -> Termination | None:
-        """Of the deadline behind."""
-        return self._deadline.expired()
-
-    def report(
-        self,
-        iteration: int,
-        objective: Number | None = None,
-        bound: Number | None = None,
-        fraction: float | None = None,
-    ) -> None:
-        """Pass on in the data's own units."""
-        told = [None if x is None else ldexp(x, self._exponent) for x in (objective, bound)]
-        self._deadline.report(iteration, told[0], told[1], fraction)
+    return lambda objective, bound: (scaled(objective), scaled(bound))
 
 
 def solve_as_integers(
@@ -66,7 +42,7 @@ def solve_as_integers(
         with np.errstate(over="ignore"):
             target = float(np.floor(np.clip(np.ldexp(options.target, -exponent), -(2.0**61), 2.0**61)))
         options = options.model_copy(update={"target": target})
-    solution = solve(whole, options, Scaled(deadline, exponent))
+    solution = solve(whole, options, Retold(deadline, _in_units(exponent)))
     bounds = solution.facts.get("bounds", {})
     solution.facts["bounds"] = {name: ldexp(value, exponent) for name, value in bounds.items()}
     for name in solution.evidence:

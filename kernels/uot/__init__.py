@@ -3,10 +3,12 @@
 import math
 from typing import Annotated, Any, Literal
 
+import numpy as np
 from pydantic import BeforeValidator, Field, PositiveFloat
 
 from kernels.card import InputSpec, Options, Solver
 from kernels.certificates.transport import certify
+from kernels.outline import dense
 from kernels.problems import Inputs, InvalidProblem, UnbalancedTransport
 from kernels.problems.transport import transport
 from kernels.uot.estimate import estimate
@@ -77,6 +79,18 @@ def _build(inputs: Inputs, options: TransportOptions) -> UnbalancedTransport:
     return problem
 
 
+def _outline(inputs: Inputs, options: TransportOptions) -> UnbalancedTransport:
+    arrays: dict[str, Any]
+    if "cost" in inputs:
+        cost = dense(inputs, "cost", (2, 3))
+        arrays, rows, columns = {"cost": cost}, cost.shape[:-1], (*cost.shape[:-2], cost.shape[-1])
+    else:
+        arrays = {name: dense(inputs, name) for name in ("x", "y")}
+        rows, columns = arrays["x"].shape[:1], arrays["y"].shape[:1]
+    a, b = (np.broadcast_to(np.float64(1 / shape[-1]), shape) for shape in (rows, columns))
+    return UnbalancedTransport(a, b, options.reg, options.strengths, metric=options.metric, **arrays)
+
+
 def _prefers_gpu(problem: UnbalancedTransport, options: TransportOptions) -> bool:
     m, n = problem.shape
     return (problem.batch or 1) * m * n >= 512 * 512
@@ -91,7 +105,7 @@ CARD = Solver(
     name="uot",
     summary="Entropic unbalanced optimal transport: plan and potentials with a certified gap.",
     inputs=(
-        InputSpec("cost", "(m, n) or (batch, m, n); null or +inf forbids an entry", required=False),
+        InputSpec("cost", "(m, n) or (batch, m, n); null or +inf forbids an entry", required=False, main=True),
         InputSpec(
             "a", "(m,) or (batch, m) masses of the rows, at least 0; uniform of sum 1 when left out", required=False
         ),
@@ -103,12 +117,14 @@ CARD = Solver(
     ),
     options=TransportOptions,
     build=_build,
+    outline=_outline,
     certify=certify,
     estimate=estimate,
     prefers_gpu=_prefers_gpu,
     spreads=_spreads,
     modules={"cpu": "kernels.uot.cpu", "gpu": "kernels.uot.gpu"},
     warm_start={"f": "f0", "g": "g0"},
+    groups={"f": "potentials", "g": "potentials"},
     example={
         "solver": "uot",
         "inputs": {

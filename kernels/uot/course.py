@@ -42,6 +42,7 @@ class Run:
     iterations: int
     rejected: int = 0
     storage: str = "float32"
+    stages: tuple[float, ...] = ()  # the regs gone through, where they are others than planned
 
 
 @dataclass(frozen=True)
@@ -73,7 +74,7 @@ def follow(problem: UnbalancedTransport, options: Any, deadline: Deadline, steps
     method, run = steps.find(reduced, options, heard, high - low, stages)
     facts = {
         "tolerance": options.tolerance,
-        "stages": [reg * unit for reg in stages],
+        "stages": [reg * unit for reg in run.stages or stages],
         "rejected": run.rejected,
         "storage": run.storage,
         "gap": run.gap,

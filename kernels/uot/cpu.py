@@ -125,14 +125,16 @@ def _find(
         exact = make_sweeps(problem, "points" if method == "points" else "log", "float64")
         done = outcome.iterations
         more = run(exact, outcome.state.g, stages=stages[-1:], tolerance=aim, limit=left, noise=_rounding, before=done)
-        outcome = Outcome(more.state, more.termination, done + more.iterations, outcome.rejected + more.rejected)
+        rejected = outcome.rejected + more.rejected
+        outcome = Outcome(more.state, more.termination, done + more.iterations, rejected, outcome.stages)
         sure, dtype = True, "float32, then float64"
     return method, _run(outcome, _claim(outcome, sure, options.tolerance), dtype)
 
 
 def _run(outcome: Outcome, termination: Termination, dtype: str) -> Run:
     s = outcome.state
-    return Run(s.f, s.g, s.relative_gap, s.dual, termination, outcome.iterations, outcome.rejected, dtype)
+    swept, rejected, stages = outcome.iterations, outcome.rejected, outcome.stages
+    return Run(s.f, s.g, s.relative_gap, s.dual, termination, swept, rejected, dtype, stages)
 
 
 def _claim(outcome: Outcome, sure: bool, tolerance: float) -> Termination:

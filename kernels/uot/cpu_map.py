@@ -13,11 +13,12 @@ from kernels.uot.cpu_answer import answer, plan_rows
 from kernels.uot.cpu_sweeps import make_sweeps
 from kernels.uot.cpu_threads import summed
 from kernels.uot.marginals import Marginals, State
-from kernels.uot.outer import SMALLEST_GAP, STALLED
+from kernels.uot.outer import SMALLEST_GAP, STALLED, iterate
 from kernels.uot.support import Support
 
 SMALLEST = 1e-30  # a sum that underflowed counts as this
 MARGIN = 0.5  # of the tolerance, aimed at while the plan's own rounding is in the sums
+PROGRESS = 0.9  # of the smallest gap: rounding of the plan lowers it for ever, by less and less
 
 
 @njit(nogil=True, fastmath=True, cache=True)
@@ -67,7 +68,8 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
         the published rule has none: it ends at iteration_limit with the gap that its plan has to the optimum of the
         unbalanced problem. The corrected rule stops at the certified gap.
     Numerics:
-        the plan is rewritten in float32 or float64 every iteration; its rounding errors add up. Where exp(-C / reg)
+        the plan is rewritten in float32 or float64 every iteration; its rounding errors add up. Where they hide a gap
+        above the tolerance, sweeps of plain Sinkhorn in float64 follow (corrected rule). Where exp(-C / reg)
         underflows it ends early (iteration_limit, `overflowed` in the facts, a large gap): use "log" there.
     Complexity:
         one read and one write of the plan per iteration, twice the traffic of "fused".
@@ -86,28 +88,41 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
             break
         deadline.report(done)
         left = moved if run.published else run.state().relative_gap
-        if left < best:
+        if left < (best if run.published else PROGRESS * best):
             best, improved = left, done
         small = left <= max((1.0 if run.published else MARGIN) * options.tolerance, SMALLEST_GAP)
-        if end := Termination.CONVERGED if small or done - improved >= STALLED else deadline.expired():
+        stalled = done - improved >= STALLED and not run.published  # whose factors settle where there is no fixed point
+        if end := Termination.CONVERGED if small or stalled else deadline.expired():
             termination = end
             break
-    f, g = problem.reg * np.log(run.u), problem.reg * np.log(run.v)
+    again, (f, g) = 0, (problem.reg * np.log(run.u), problem.reg * np.log(run.v))
     if run.overflowed:
         f, g = 0 * f, 0 * g + min(low, 0.0)
     if not run.published:
-        # The plan was rewritten `done` times: what its scalings are worth is worked out afresh, in float64.
+        # The plan was rewritten `done` times: what its scalings are worth is worked out afresh, in float64, and where
+        # its rounding hid a gap the sweeps go on there. The first of them is not counted.
         exact = make_sweeps(problem, "points" if problem.cost is None else "log", "float64")
-        exact.start(problem.reg)
-        f, h = exact.sweep(g)
-        state = marginals.evaluate(f, g, h, problem.reg)
-        f, g = state.f, state.g
-        if state.relative_gap <= options.tolerance:
+        left_over = 1 if run.overflowed else options.iterations - done + 1
+        outcome = iterate(
+            marginals,
+            exact,
+            g,
+            stages=[problem.reg],
+            tolerance=MARGIN * options.tolerance,
+            limit=left_over,
+            deadline=deadline,
+            memory=0,
+            translate=False,
+            before=done - 1,
+        )
+        f, g, again = outcome.state.f, outcome.state.g, outcome.iterations - 1
+        done, termination = done + again, termination if run.overflowed else outcome.termination
+        if outcome.state.relative_gap <= options.tolerance and outcome.termination is not Termination.INFEASIBLE:
             termination = Termination.GAP_REACHED
     facts = {
         "tolerance": options.tolerance,
         "rule": options.rule,
-        "storage": run.plan.dtype.name,
+        "storage": f"{run.plan.dtype.name}, then float64" if again else run.plan.dtype.name,
         "overflowed": run.overflowed,
     }
     solution = answer(part, options, (f, g), termination, "map-uot", facts, deadline)

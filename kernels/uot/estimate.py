@@ -23,7 +23,7 @@ LARGE = 1 << 20
 """Entries from which every core sweeps."""
 PROOF_S, FORMED_S, COORDINATE_S = 1.3e-3, 2e-8, 1e-9
 """Of a certificate, of one entry of it, and of one coordinate in that."""
-REPAIRED_S, STEEPER_S, STEEPEST_S = 5e-8, 5.5e-10, 1.8e-7
+REPAIRED_S, STEEPER_S, STEEPEST_S = 2.3e-8, 1.8e-10, 6.5e-8
 """Of one entry between two balanced sides, whose plan is repaired: and more by the spread of the costs over reg."""
 STEEP = 150
 """Spread over reg from which the certificate's exponentials of a plan that was not returned take twice as long."""

@@ -12,6 +12,7 @@ from kernels.uot.gpu_exact import distances
 from kernels.uot.outcome import Writer, finish
 from kernels.uot.repair import Entries
 from kernels.uot.support import Support
+from kernels.uot.units import unflushed
 
 BLOCK = 1 << 25  # entries of the plan in work at a time
 
@@ -63,7 +64,7 @@ def _plan_rows(part: Support, f: Array, g: Array, dtype: Any) -> Entries:
         if problem.cost is None:
             cost = distances(x[some], y, problem.metric)
         else:
-            cost = cp.asarray(np.ascontiguousarray(problem.cost[some]))
+            cost = cp.asarray(np.ascontiguousarray(unflushed(problem.cost[some], problem.reg)))
         return _entry(cost, row[some, None], column[None], scale, cp.empty(cost.shape, dtype))
 
     return entries

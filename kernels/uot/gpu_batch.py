@@ -18,7 +18,7 @@ from kernels.uot.gpu_answer import answer
 from kernels.uot.gpu_dense import SAFE, float32_noise
 from kernels.uot.gpu_launch import CONVERGED, LOG2E, REASON, RUNNING, STATUS
 from kernels.uot.support import Support
-from kernels.uot.units import fits_float32
+from kernels.uot.units import near_one
 
 # rows and columns at most, then warps, rows of a warp, columns of a lane, costs in registers, blocks of a processor
 SHAPES = ((64, 64, 4, 16, 2, 1, 8), (128, 128, 8, 16, 4, 1, 2), (204, 224, 17, 12, 7, 0, 1))
@@ -89,11 +89,11 @@ def solve_batch(problem: UnbalancedTransport, options: Any, deadline: Deadline, 
     m, n = problem.shape
     assert problem.cost is not None
     plain = np.isfinite(problem.cost).all() and (problem.a > 0).all() and (problem.b > 0).all()
-    fits = any(m <= s[0] and n <= s[1] for s in SHAPES)
-    fits = fits and bool(plain) and fits_float32(problem)
+    fits = any(m <= s[0] and n <= s[1] for s in SHAPES) and bool(plain)
     if not fits or options.method == "map-uot" or options.storage == "float64" or options.tolerance < 1e-7:
         return batched(problem, options, deadline, solve)
-    batch = Batch(problem)
+    scaled, unit = near_one(problem)
+    batch = Batch(scaled)
     limit, done, sweeps = options.iterations, 0, FIRST_SWEEPS
     best, idle = np.full(problem.batch or 0, np.inf), np.zeros(problem.batch or 0, np.int64)
     while True:
@@ -109,7 +109,13 @@ def solve_batch(problem: UnbalancedTransport, options: Any, deadline: Deadline, 
             break
         sweeps = min(2 * sweeps, LAUNCH_SWEEPS)
     f, g = batch.pairs(status)
-    parts = [_one(problem.one(k), options, deadline, f[k], g[k], status[k], solve) for k in range(len(f))]
+    spread = np.ptp(scaled.cost, axis=(1, 2)) if scaled.cost is not None else np.zeros(len(f))
+    parts = []
+    for k in range(len(f)):
+        run = _run(f[k], g[k], status[k])
+        hidden = float32_noise(scaled.one(k), run, float(spread[k]))
+        run = replace(run, f=run.f * unit, g=run.g * unit)
+        parts.append(_one(problem.one(k), options, deadline, run, run.gap + hidden <= options.tolerance, solve))
     return collect(problem, parts, options)
 
 
@@ -119,24 +125,26 @@ def _relative(status: Array) -> Array:
     return np.asarray(gap / np.maximum(np.maximum(abs(dual), abs(dual + gap)), 1e-300))
 
 
-def _one(
-    problem: UnbalancedTransport, options: Any, deadline: Deadline, f: Array, g: Array, status: Array, solve: Solve
-) -> Solution:
-    dual, relative = float(status[on.DUAL]), float(_relative(status))
+def _run(f: Array, g: Array, status: Array) -> Run:
     ended = Termination.ITERATION_LIMIT if status[REASON] == RUNNING else Termination.GAP_REACHED
-    run = Run(f, g, relative, dual, ended, int(status[on.ITERATIONS]))
-    spread = float(np.ptp(problem.cost)) if problem.cost is not None else 0.0
-    unsure = not relative + float32_noise(problem, run, spread) <= options.tolerance
-    if unsure and run.iterations < options.iterations and not deadline.expired():
+    return Run(f, g, float(_relative(status)), float(status[on.DUAL]), ended, int(status[on.ITERATIONS]))
+
+
+def _one(
+    problem: UnbalancedTransport, options: Any, deadline: Deadline, run: Run, sure: bool, solve: Solve
+) -> Solution:
+    """The answer of one problem, after some more sweeps in float64 where float32 may hide a gap above the tolerance."""
+    ended = run.termination
+    if not sure and run.iterations < options.iterations and not deadline.expired():
         left = {"storage": "float64", "iterations": options.iterations - run.iterations}
-        again = solve(replace(problem, f0=f, g0=g), options.model_copy(update=left), deadline)
+        again = solve(replace(problem, f0=run.f, g0=run.g), options.model_copy(update=left), deadline)
         again.iterations += run.iterations
         return again
-    if unsure:
+    if not sure:
         ended = deadline.expired() or Termination.ITERATION_LIMIT
     everything = np.ones(problem.a.size, bool), np.ones(problem.b.size, bool)
     whole = Support(problem, *everything, ~everything[0], ~everything[1])
-    facts = {"tolerance": options.tolerance, "gap": relative}
-    solution = answer(whole, options, (f, g), ended, "batch", facts, deadline)
+    facts = {"tolerance": options.tolerance, "gap": run.gap}
+    solution = answer(whole, options, (run.f, run.g), ended, "batch", facts, deadline)
     solution.iterations = run.iterations
     return solution

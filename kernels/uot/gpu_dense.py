@@ -23,6 +23,7 @@ RESCUES = 5  # by a float64 sweep
 RE_REFERENCES = 100  # by new references, which cost one more read
 SEEN = 1e-7  # of the dual value: a rise that float32 sums can show
 NOISE_BELOW = 1e-3  # relative gap from which on it is held against float32's noise
+STUCK = 2 * FIRST_SWEEPS  # sweeps without progress there, after which float32 has nothing left to find
 SAFE = 0.8  # of the tolerance is aimed at, so that rounding does not lift a gap above it
 
 
@@ -32,12 +33,32 @@ def float32_noise(problem: UnbalancedTransport, run: Run, spread: float, farthes
     `farthest` is the largest part that exponents are put together from: squared distances from the centre.
     """
     strengths = [r if np.isfinite(r) else spread for r in problem.reg_m]
-    reach = max(spread, farthest, float(np.abs(run.f).max()), float(np.abs(run.g).max()))
-    delta = 2e-6 + 2.0**-24 * reach * on.LOG2E / problem.reg
+    delta = _rounding(problem, run, spread, farthest)
     mass = max(float(problem.a.sum()), float(problem.b.sum()))
     # Between two balanced sides the rounding error of the sums itself must be moved, at the price of the spread.
     moved = delta * spread if np.isinf(problem.reg_m).all() else 0.0
     return mass * (sum(strengths) * delta * delta + moved) / max(abs(run.dual), 1e-300)
+
+
+def _rounding(problem: UnbalancedTransport, run: Run, spread: float, farthest: float) -> float:
+    """How far exponents of float32 may be off: by their own size, and by what exp2 and sums add."""
+    reach = max(spread, farthest, float(np.abs(run.f).max()), float(np.abs(run.g).max()))
+    return 2e-6 + 2.0**-24 * reach * on.LOG2E / problem.reg
+
+
+def _shown(problem: UnbalancedTransport, run: Run, spread: float, farthest: float) -> float:
+    """Relative gap that rounding may show where none is left.
+
+    Between two balanced sides a launch prices what columns miss, which never falls below rounding, as a repair does
+    (repair_cost in marginals.cuh). Half of the mean error of a column is mass to be moved, and the mean is about a
+    quarter of the largest.
+    """
+    noise = float32_noise(problem, run, spread, farthest) / 4
+    if not np.isinf(problem.reg_m).all():
+        return noise
+    moved = _rounding(problem, run, spread, farthest) / 8
+    price = float(problem.b.sum()) * moved * (3 * spread + problem.reg * math.log1p(1 / moved))
+    return max(noise, price / max(abs(run.dual), 1e-300))
 
 
 def exact(
@@ -68,7 +89,8 @@ def exact(
     s, end = outcome.state, outcome.termination
     if s.relative_gap <= options.tolerance and end is not Termination.INFEASIBLE:
         end = Termination.GAP_REACHED
-    return Run(s.f.get(), s.g.get(), s.relative_gap, s.dual, end, outcome.iterations, outcome.rejected, "float64")
+    swept, through = outcome.iterations, () if before else outcome.stages
+    return Run(s.f.get(), s.g.get(), s.relative_gap, s.dual, end, swept, outcome.rejected, "float64", through)
 
 
 def solve_dense(
@@ -123,7 +145,7 @@ def _stage(
 ) -> Run | None:
     """Launch until the gap, the limit or the deadline is reached; None when float32 cannot hold the column values.
 
-    Launches double in length. "converged" says that float32 has nothing left to find, which float64 may.
+    Launches double in length while that helps. "converged": float32 has nothing left to find, float64 may.
     """
     aim, enough = SAFE * options.tolerance, 0.0 if final else STAGE_GAP * reg
     per_launch = max(FIRST_SWEEPS, int(LAUNCH_S / (1e-5 + dense.m * dense.n * 4 / 4e12)))
@@ -151,8 +173,10 @@ def _stage(
         if final:
             deadline.report(before + done, dual + gap, dual)
         reached = Termination.GAP_REACHED if reason == on.CONVERGED else deadline.expired()
-        if done - improved >= STALLED or (final and _in_the_noise(dense, status, relative, dual)):
+        idle, patience = done - improved, STUCK if final and relative <= NOISE_BELOW else STALLED
+        if idle >= patience or (final and _in_the_noise(dense, status, relative, dual)):
             reached = reached or Termination.CONVERGED
+        sweeps = min(sweeps, patience - idle) if 0 < idle < patience else sweeps
         reached = Termination.INFEASIBLE if dual > ceiling else reached
     f, g = dense.pair(status)
     return Run(f, g, relative, dual, reached or Termination.ITERATION_LIMIT, done, int(status[on.REJECTED]))
@@ -164,7 +188,7 @@ def _in_the_noise(dense: on.Dense, status: Any, relative: float, dual: float) ->
         return False
     f, g = dense.pair(status)
     run = Run(f, g, relative, dual, Termination.CONVERGED, 0)
-    return relative <= float32_noise(dense.problem, run, dense.spread, dense.farthest) / 4
+    return relative <= _shown(dense.problem, run, dense.spread, dense.farthest)
 
 
 def _rescue(dense: on.Dense, reg: float, status: Any, rescues: int) -> bool:

@@ -6,6 +6,7 @@ import cupy as cp
 
 from kernels.problems.transport import UnbalancedTransport
 from kernels.uot.marginals import Marginals
+from kernels.uot.units import unflushed
 
 BLOCK = 1 << 24  # entries in work at a time
 KEEP_BYTES = 1 << 33  # a float64 copy of the costs stays on the device up to here
@@ -22,7 +23,7 @@ class Exact:
         if problem.cost is None:
             self.x, self.y = (cp.asarray(points, cp.float64) for points in (problem.x, problem.y))
         elif problem.cost.size * 8 <= KEEP_BYTES:
-            self.device_cost = cp.asarray(problem.cost).astype(cp.float64)
+            self.device_cost = cp.asarray(unflushed(problem.cost, problem.reg)).astype(cp.float64)
 
     def start(self, reg: float) -> None:
         """Begin a stage at `reg`."""
@@ -37,7 +38,7 @@ class Exact:
         if self.device_cost is not None:
             return self.device_cost[rows]
         if self.problem.cost is not None:
-            return cp.asarray(self.problem.cost[rows]).astype(cp.float64)
+            return cp.asarray(unflushed(self.problem.cost[rows], self.problem.reg)).astype(cp.float64)
         return distances(self.x[rows], self.y, self.problem.metric)
 
     def sweep(self, g: Any) -> tuple[Any, Any]:

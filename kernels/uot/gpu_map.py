@@ -10,14 +10,17 @@ from kernels import cuda
 from kernels.deadline import Deadline
 from kernels.solution import Solution, Termination
 from kernels.uot.gpu_answer import answer
+from kernels.uot.gpu_dense import exact
 from kernels.uot.gpu_launch import LOG2E
 from kernels.uot.gpu_upload import upload
 from kernels.uot.marginals import Marginals
 from kernels.uot.outer import SMALLEST_GAP, STALLED
 from kernels.uot.support import Support, costs
+from kernels.uot.units import near_one
 
 SAFE = 0.8  # of the tolerance is aimed at: the certificate adds what rounding may hide
 LOOK = 10  # iterations between two looks at the gap
+PROGRESS = 0.9  # of the smallest gap: rounding of the plan lowers it for ever, by less and less
 
 
 class Plan:
@@ -73,13 +76,13 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
         Not deterministic: sums meet in atomic additions, as published.
     Numerics:
         float32, and the plan is rewritten every iteration: rounding errors add up, and nothing survives an underflow of
-        exp(-C / reg). Use "log" there.
+        exp(-C / reg). Where they hide a gap above the tolerance, sweeps of plain Sinkhorn in float64 follow.
     Complexity:
         two reads and two writes of the plan and four launches an iteration; 4 m n bytes beyond the input.
     Source:
         Sun, Hu, Jiang, MAP-UOT (2024), section 4.2, algorithms 2 and 3.
     """
-    problem = part.reduced
+    problem, unit = near_one(part.reduced)
     published = options.rule == "published"
     low, high = problem.cost_bounds
     marginals = Marginals(cp, problem, high - low)
@@ -103,15 +106,22 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
             left = state.relative_gap
             reached = Termination.GAP_REACHED if left <= SAFE * options.tolerance else None
             f, g = state.f, state.g
-        if left < best:
+        if left < (best if published else PROGRESS * best):
             best, improved = left, done
-        if left <= SMALLEST_GAP or done - improved >= STALLED:
+        if left <= SMALLEST_GAP or (done - improved >= STALLED and not published):
             reached = reached or Termination.CONVERGED
         deadline.report(done)
         reached = reached or deadline.expired()
         termination = reached or termination
     facts = {"tolerance": options.tolerance, "rule": options.rule, "storage": "float32"}
-    solution = answer(part, options, (f.get(), g.get()), termination, "map-uot", facts, deadline)
+    potentials = f.get() * unit, g.get() * unit
+    if termination is Termination.CONVERGED and not published and done < options.iterations:
+        # Rounding hid the gap: plain sweeps go on in float64.
+        plain = options.model_copy(update={"acceleration": False})
+        again = exact(problem, plain, deadline, high - low, [problem.reg], g, options.iterations - done, done)
+        potentials, termination, done = (again.f * unit, again.g * unit), again.termination, done + again.iterations
+        facts["storage"] = "float32, then float64"
+    solution = answer(part, options, potentials, termination, "map-uot", facts, deadline)
     solution.iterations = done
     return solution
 

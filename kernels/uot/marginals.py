@@ -14,12 +14,13 @@ import numpy as np
 from kernels.problems.transport import UnbalancedTransport
 
 MET = 2e-6  # part of the mass that may be missing from balanced columns that cannot be repaired
+FARTHEST = 600.0  # logarithm of a plan's mass over the best one's, up to which it is brought there
 Vector = Any  # numpy.ndarray or cupy.ndarray, float64
 
 
 @dataclass(frozen=True)
 class State:
-    """What one sweep told of the pair (f + shift, g - shift), all from vectors.
+    """What one sweep told of f and g, each moved by its best constant, all from vectors.
 
     `dual` is a lower bound on the optimum, `gap` the primal value of the plan minus it (for balanced sides an upper
     bound on that of the plan once made feasible), `columns` the column sums of the plan.
@@ -91,6 +92,32 @@ class Marginals:
         scale = r2 if r1 == inf else r1 if r2 == inf else r1 * r2 / (r1 + r2)
         return scale * float(self._log_mass(self.a, f, r1) - self._log_mass(self.b, g, r2))
 
+    def constants(self, f: Vector, g: Vector, mass: float, reg: float) -> tuple[float, float, float]:
+        """The s and c for which (f + s, g + c) has the largest dual value, and exp((s + c) / reg).
+
+        Where both sides are relaxed, log <a, exp(-f / r1)> - s / r1, the same of the other side, and log `mass` +
+        (s + c) / reg are one number then: the mean of the three logarithms, weighted by r1, r2 and reg. That makes the
+        row sums of the plan what they should be at f + s, as they were at f. An exact side gives that number itself.
+        """
+        r1, r2 = self.strengths
+        inf = float("inf")
+        if r1 == inf or not 0 < mass < inf:  # f made the rows exact already, and with them the mass of the plan
+            shift = self.shift(f, g)
+            return shift, -shift, 1.0
+        log_a, log_b = (float(self._log_mass(*side)) for side in ((self.a, f, r1), (self.b, g, r2)))
+        log_plan = math.log(mass)
+        if r2 == inf:
+            s = r1 * (log_a - log_b)
+            mean = log_b - log_plan
+            return (s, reg * mean - s, math.exp(mean)) if abs(mean) < FARTHEST else (s, -s, 1.0)
+        whole, to_a, to_b = reg + r1 + r2, log_a - log_plan, log_b - log_plan
+        mean = (r1 * to_a + r2 * to_b) / whole
+        if not abs(mean) < FARTHEST:  # a start from outside: no factor of float64 brings its plan near
+            shift = self.shift(f, g)
+            return shift, -shift, 1.0
+        s = r1 / whole * (r2 * (log_a - log_b) + reg * to_a)  # r1 (to_a - mean) would cancel where r1 is far above reg
+        return s, reg * mean - s, math.exp(mean)
+
     def _log_mass(self, mass: Vector, potential: Vector, strength: float) -> Vector:
         if strength == float("inf"):
             return self.xp.log(mass.sum())
@@ -99,24 +126,26 @@ class Marginals:
         return top + self.xp.log((mass * self.xp.exp(exponent - top)).sum())
 
     def evaluate(self, f: Vector, g: Vector, h: Vector, reg: float) -> State:
-        """Certify (f, g) after a sweep took g to f and h, both sides shifted to the best constant."""
+        """Certify (f, g) after a sweep took g to f and h, each moved by its best constant."""
         r1, r2 = self.strengths
         with np.errstate(over="ignore", invalid="ignore"):  # potentials from outside may be anything
             columns = self.weight_b * self.xp.exp((g + h) / reg)
-            shift = self.shift(f, g)
-            f_best, g_best = f + shift, g - shift
+            up, down, factor = self.constants(f, g, float(columns.sum()), reg)
+            f_best, g_best, columns = f + up, g + down, columns * factor
             rewards = self._reward(self.a, f_best, r1) + self._reward(self.b, g_best, r2)
             dual = float(rewards - reg * (columns.sum() - self.constant))
-            return State(f_best, g_best, dual, self._gap(f, f_best, g_best, columns, reg), columns)
+            gap = self._gap(f, factor, f_best, g_best, columns, reg)
+            return State(f_best, g_best, dual, gap, columns)
 
     def _reward(self, mass: Vector, potential: Vector, strength: float) -> Vector:
         if strength == float("inf"):
             return (mass * potential).sum()
         return -strength * (mass * self.xp.expm1(-potential / strength)).sum()
 
-    def _gap(self, f: Vector, f_best: Vector, g_best: Vector, columns: Vector, reg: float) -> float:
+    def _gap(self, f: Vector, factor: float, f_best: Vector, g_best: Vector, columns: Vector, reg: float) -> float:
         """Primal minus dual: r1 KL(P 1 | a exp(-f / r1)) + r2 KL(P' 1 | b exp(-g / r2)) where both are relaxed.
 
+        P 1 is `factor` times what f, before it was moved, made of the rows.
         With balanced columns the plan must be made feasible first. Scaling its columns by b / columns costs at most
         (reg + r1) KL(b | columns). If rows are balanced too, a rank-one repair of mass e = |b - columns|_1 / 2
         follows, whose cost is at most e (spread + max g - min g + reg log(1 + mass / e)). Forbidden entries rule that
@@ -127,7 +156,7 @@ class Marginals:
         if r2 < inf:
             gap = r2 * _divergence(xp, columns, self.b * xp.exp(-g_best / r2))
             if r1 < inf:
-                gap += r1 * _divergence(xp, self.a * xp.exp(-f / r1), self.a * xp.exp(-f_best / r1))
+                gap += r1 * _divergence(xp, factor * self.a * xp.exp(-f / r1), self.a * xp.exp(-f_best / r1))
             return float(gap)
         repair = _divergence(xp, self.b, columns)
         if r1 < inf:

@@ -14,8 +14,8 @@ from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.flow import settle
-from kernels.uot.repair import Entries, Repair, line_potentials, repair
-from kernels.uot.support import Support
+from kernels.uot.repair import BLOCK, Entries, Repair, line_potentials, repair
+from kernels.uot.support import Support, costs
 
 LARGEST_LOG_32, LARGEST_LOG_64 = 80.0, 650.0  # of entries whose sums do not overflow
 
@@ -126,19 +126,42 @@ def _repaired(
 
 
 def _bounded(problem: UnbalancedTransport, f: Array, g: Array) -> Array:
-    """f, lower by a constant where a first answer is so far off that an entry of P(f, g) could overflow."""
-    over = _largest_log(problem, f, g) - LARGEST_LOG_64
+    """f, lower by a constant where a first answer is so far off that an entry of P(f, g) would overflow.
+
+    Potentials of a small reg are hundreds of it, and every entry is small all the same: only entries can tell.
+    """
+    if not _largest_log(problem, f, g) > LARGEST_LOG_64:
+        return f
+    over = _largest_entry(problem, f, g) - LARGEST_LOG_64
     return f - over * problem.reg if 0 < over < np.inf else f
 
 
 def _largest_log(problem: UnbalancedTransport, f: Array, g: Array) -> float:
-    """A bound on the logarithms of the entries of P(f, g)."""
-    tops = []
+    """A bound on the logarithms of the entries of P(f, g), from vectors alone."""
+    row, column = _lines(problem, f, g)
+    return float(row.max() + column.max()) - problem.cost_bounds[0] / problem.reg
+
+
+def _largest_entry(problem: UnbalancedTransport, f: Array, g: Array) -> float:
+    """The largest logarithm of an entry of P(f, g); reads every cost."""
+    row, column = _lines(problem, f, g)
+    step, top = max(1, BLOCK // column.size), -np.inf
+    for start in range(0, row.size, step):
+        some = slice(start, start + step)
+        top = max(top, float((row[some, None] + column - costs(problem, some) / problem.reg).max()))
+    return top
+
+
+def _lines(problem: UnbalancedTransport, f: Array, g: Array) -> tuple[Array, Array]:
+    """What rows and columns add to the logarithms of entries; -inf where they have no mass."""
+    lines = []
     for masses, potential in ((problem.a, f), (problem.b, g)):
         held = (masses > 0) & np.isfinite(potential)
         weight = np.log(masses[held]) if problem.reference == "product" else 0.0
-        tops.append(float((potential[held] / problem.reg + weight).max(initial=-np.inf)))
-    return sum(tops) - problem.cost_bounds[0] / problem.reg
+        line = np.full(masses.size, -np.inf)
+        line[held] = potential[held] / problem.reg + weight
+        lines.append(line)
+    return lines[0], lines[1]
 
 
 def _parts(problem: UnbalancedTransport, writer: Writer) -> Iterator[slice]:

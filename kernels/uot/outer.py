@@ -69,6 +69,7 @@ class Outcome:
     termination: Termination
     iterations: int
     rejected: int
+    stages: tuple[float, ...] = ()  # the regs gone through
 
 
 class Anderson:
@@ -159,9 +160,15 @@ def iterate(
 
     At least one sweep is made at the last reg, so that there is always an answer for the problem asked. `noise` is the
     relative gap that the rounding of the sweeps may hide: at a gap below it they end ("converged"). `before` counts
-    sweeps made earlier, for reports. A `doubted` g is held against zeros first, by a sweep or two that do not count.
+    sweeps made earlier, for reports. A `doubted` g is held against zeros first, by a sweep or two that do not count;
+    where it is a poor start its digits are worth no shortcut, and all stages are gone through.
     """
     rules = _Rules(tolerance, noise, memory, translate, deadline, before)
+    if doubted:
+        sweeps.start(stages[-1])
+        given = _Stage(marginals, sweeps, stages[-1], rules, False)
+        g, poor = given.better_start(g)
+        stages = schedule(stages[-1], marginals.spread, warm=not (poor and memory))
     done = rejected = 0
     for reg in stages:
         final = reg == stages[-1]
@@ -169,12 +176,9 @@ def iterate(
             continue
         sweeps.start(reg)
         last = max(done + 1, limit if final else limit - 1)
-        course = _Stage(marginals, sweeps, reg, rules, final)
-        if doubted and reg == stages[0]:
-            g = course.better_start(g)
-        stage = course.run(g, range(done + 1, last + 1))
+        stage = _Stage(marginals, sweeps, reg, rules, final).run(g, range(done + 1, last + 1))
         done, rejected, g = stage.iterations, rejected + stage.rejected, stage.state.g
-    return Outcome(stage.state, stage.termination, done, rejected)
+    return Outcome(stage.state, stage.termination, done, rejected, tuple(stages))
 
 
 @dataclass(frozen=True)
@@ -230,15 +234,17 @@ class _Stage:
         kept = state if end is Termination.INFEASIBLE else self._best()
         return Outcome(kept, end or Termination.ITERATION_LIMIT, number, rejected)
 
-    def better_start(self, g: Vector) -> Vector:
-        """g, or zeros where g is a poor start and they are a better one."""
+    def better_start(self, g: Vector) -> tuple[Vector, bool]:
+        """g, or zeros where g is a poor start and they are a better one; and whether it is poor."""
         cold = self.marginals.xp.zeros_like(g)
         if not bool((g != 0).any()):
-            return g
+            return g, True
         given = self._seen(g)
-        if given.relative_gap <= POOR or (not self._seen(cold).dual > given.dual and math.isfinite(given.dual)):
-            return g
-        return cold
+        if given.relative_gap <= POOR:
+            return g, False
+        if not self._seen(cold).dual > given.dual and math.isfinite(given.dual):
+            return g, True
+        return cold, True
 
     def _seen(self, g: Vector) -> State:
         f, h = self.sweeps.sweep(g)
@@ -252,7 +258,7 @@ class _Stage:
         """Keep the smallest gap, and remember when anything got better."""
         if self.best is None or state.relative_gap < self.best.relative_gap:
             self.best, self.improved = state, number
-        if self.peak is None or state.dual > self.highest:
+        if self.peak is None or state.dual > self.highest or math.isnan(self.highest):
             self.highest, self.peak, self.improved = state.dual, state.g, number
         if self.final:
             best = self._best()

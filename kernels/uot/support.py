@@ -70,6 +70,8 @@ def support(problem: UnbalancedTransport) -> Support:
     """Find the rows and columns of one problem (no batch axis) that carry a plan."""
     rows, columns = problem.a > 0, problem.b > 0
     none_a, none_b = np.zeros_like(rows), np.zeros_like(columns)
+    if not (rows.any() and columns.any()):  # one side has nothing to give, and the other's mass stays where it is
+        return Support(problem, none_a, none_b, rows, columns)
     if problem.cost is None or problem.cost.max() < np.inf:
         return Support(problem, rows, columns, none_a, none_b)
     allowed = np.isfinite(problem.cost)

@@ -15,6 +15,7 @@ from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Number, Termination
 
 SMALLEST_REG, LARGEST_COST = 1e-24, 1e36  # that float32 takes
+NOTICED = 2.0**-60  # reg below which costs count that are subnormal in float32
 
 
 def fits_float32(problem: UnbalancedTransport) -> bool:
@@ -44,6 +45,14 @@ def near_one(problem: UnbalancedTransport) -> tuple[UnbalancedTransport, float]:
         reg_m=(math.ldexp(problem.reg_m[0], -power), math.ldexp(problem.reg_m[1], -power)),
     )
     return moved, 2.0**power
+
+
+def unflushed(cost: Array, reg: float) -> Array:
+    """Costs in a type of which a device loses nothing that counts beside `reg`.
+
+    A device may take float32 numbers below 2^-126 for zeros. float64 holds them as normal numbers.
+    """
+    return cost.astype(np.float64 if reg < NOTICED else cost.dtype, copy=False)
 
 
 class Translated(Deadline):

@@ -13,6 +13,7 @@ import pytest
 import uvicorn
 from fastapi import FastAPI
 
+from app.http.auth import new_key
 from app.http.config import HttpSettings
 from app.http.main import create_app
 from workers.runtime.config import Settings
@@ -79,6 +80,33 @@ def wait_until_ready(address: str) -> None:
 @pytest.fixture
 def client(service: Service) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=service.url, timeout=60) as client:
+        yield client
+
+
+@pytest.fixture(scope="module")
+def owners(service: Service) -> Iterator[tuple[str, str, str]]:
+    """The address of the API with two keys, and the keys."""
+    (ann, entry), (bob, other) = new_key("ann"), new_key("bob")
+    url, stop = serve(create_app(service.settings, HttpSettings(api_keys=(entry, other), inline_elements=1000)))
+    yield url, ann, bob
+    stop()
+
+
+def _with_key(address: str, key: str) -> httpx.Client:
+    return httpx.Client(base_url=address, headers={"Authorization": f"Bearer {key}"}, timeout=40)
+
+
+@pytest.fixture
+def ann(owners: tuple[str, str, str]) -> Iterator[httpx.Client]:
+    """One owner."""
+    with _with_key(owners[0], owners[1]) as client:
+        yield client
+
+
+@pytest.fixture
+def bob(owners: tuple[str, str, str]) -> Iterator[httpx.Client]:
+    """Another owner."""
+    with _with_key(owners[0], owners[2]) as client:
         yield client
 
 

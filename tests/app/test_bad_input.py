@@ -51,7 +51,6 @@ JSON: dict[str, tuple[dict[str, Any], str]] = {
     "flow-not-square": (job("qap", {**QAP, "flow": [[1, 2, 3], [4, 5, 6]]}), "flow"),
     "a-too-long": (job("uot", {**UOT, "a": [1, 1, 1]}), "inputs.a"),
     "b-negative": (job("uot", {**UOT, "b": [1, -1]}), "inputs.b"),
-    "a-all-zero": (job("uot", {**UOT, "a": [0, 0]}), "inputs.a"),
     "reg-negative": (job("uot", UOT, options={"reg": -1}), "options.reg"),
     "reg-zero": (job("uot", UOT, options={"reg": 0}), "options.reg"),
     "reg-text": (job("uot", UOT, options={"reg": "0.1"}), "options.reg"),

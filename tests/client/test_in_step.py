@@ -18,7 +18,7 @@ IN_THE_DOCUMENT = {"solver", "options", "seed", "attempt", "versions", "input_di
 
 def test_results() -> None:
     assert set(Result.__dataclass_fields__) - CLIENT_ONLY == set(ResultView.model_fields) - IN_THE_DOCUMENT
-    assert set(Certificate.__dataclass_fields__) == set(CertificateView.model_fields) - {"objective"}
+    assert set(Certificate.__dataclass_fields__) == set(CertificateView.model_fields)
 
 
 def test_requests() -> None:

@@ -53,6 +53,18 @@ def holes(draw: Draw, shape: tuple[int, ...], percent: int) -> Array:
     return draw.wholes(0, 99, shape) >= 100 - percent
 
 
+def barred(draw: Draw, shape: tuple[int, ...]) -> Array:
+    """Boolean: which entries are forbidden; mostly here and there, sometimes lines, problems of a batch, or all."""
+    scattered = holes(draw, shape, one_of(draw, DENSITIES))
+    if not chance(draw, 15):
+        return scattered
+    kind = one_of(draw, ("rows", "columns", "problems", "all"))
+    if kind == "all":
+        return np.ones(shape, bool)
+    lines = {"rows": (*shape[:-1], 1), "columns": (*shape[:-2], 1, shape[-1]), "problems": (*shape[:-2], 1, 1)}
+    return scattered | holes(draw, lines[kind], 40)
+
+
 def integers(draw: Draw, shape: tuple[int, ...], most: int) -> tuple[str, Array]:
     """A matrix of int64 of size up to `most`, and what kind it is."""
     kind = one_of(

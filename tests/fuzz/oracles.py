@@ -74,6 +74,8 @@ def can_be_carried(a: list[Fraction], b: list[Fraction], allowed: Any, exact_a: 
     """Whether some plan on the allowed entries has the exact sides: a largest flow, in fractions."""
     if not (exact_a or exact_b):
         return True
+    if any(a) != any(b):  # the plan is 0
+        return not ((exact_a and any(a)) or (exact_b and any(b)))
     columns = [{j for j in range(len(b)) if allowed[i][j] and a[i] and b[j]} for i in range(len(a))]
     if not exact_b:
         return all(columns[i] or not a[i] for i in range(len(a)))

@@ -14,7 +14,7 @@ SCALED = {
     "lap": (("cost", "u0", "v0"), ()),
     "auction": (("benefit", "reject", "prices0"), ("epsilon",)),
     "uot": (("cost", "f0", "g0"), ("reg", "reg_m")),
-    "qap": (("flow", "linear"), ()),
+    "qap": (("flow", "linear"), ("target", "best_known")),
 }
 """By solver: the inputs and the options that have the unit of the objective."""
 NORMAL = {np.dtype(np.float64): 400, np.dtype(np.float32): 60, np.dtype(np.float16): 5}
@@ -55,7 +55,7 @@ def _numbers(case: Case, options: tuple[str, ...]) -> list[float]:
     for name in options:
         value = case.options.get(name)
         pair = value if isinstance(value, tuple) else (value,)
-        found += [one for one in pair if isinstance(one, float)]
+        found += [float(one) for one in pair if _is_number(one)]
     return found
 
 
@@ -80,14 +80,19 @@ def _times(value: Any, k: int) -> Any:
 def _option(value: Any, k: int) -> Any:
     if isinstance(value, tuple):
         return tuple(_option(one, k) for one in value)
-    return float(np.ldexp(value, k)) if isinstance(value, float) else value
+    return float(np.ldexp(float(value), k)) if _is_number(value) else value
+
+
+def _is_number(value: Any) -> bool:
+    """Whether an option is one that has a unit; words such as "inf" have none."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
 def differs(case: Case, device: Device, seed: int) -> str | None:
     """What the scaled problem answers otherwise; "" where it answers the same, None where it cannot be said."""
     other = scaled_case(case, seed)
-    if other is None:
-        return None
+    if other is None or (device == "gpu" and case.options.get("method") == "map-uot"):
+        return None  # there the sums of map-uot meet in any order: the same problem twice differs as well
     scaled, k = other
     first, second = (_ended(run(one, device, LIMIT_S)) for one in (case, scaled))
     if first is None or second is None:

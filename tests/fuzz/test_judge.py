@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import Solution, Termination
+from kernels import Certificate, Solution, Termination
 from tests.fuzz import report, tally
 from tests.fuzz.case import Case
 from tests.fuzz.command import main
-from tests.fuzz.draw import Seeded
-from tests.fuzz.judge import judge_answer
+from tests.fuzz.draw import Seeded, barred
+from tests.fuzz.judge import judge_answer, late
 from tests.fuzz.mutate import corrupted
 from tests.fuzz.outcome import Outcome, run
 from tests.fuzz.pool import Failure, Plan, Tally
@@ -91,6 +91,25 @@ def test_other_units_are_answered_alike() -> None:
     assert scaled.options == {"reg": 0.1 * 2.0**k, "reg_m": (0.5 * 2.0**k, "inf")}
 
 
+def test_an_objective_to_stop_at_has_a_unit() -> None:
+    flow, distance = RNG.random((2, 5, 5))
+    case = Case("qap", "unit", {"flow": flow, "distance": distance}, {"target": 40.0, "best_known": 3})
+    found = scaled_case(case, 5)
+    assert found is not None
+    scaled, k = found
+    assert k != 0
+    assert scaled.options == {"target": 40.0 * 2.0**k, "best_known": 3 * 2.0**k}
+    assert differs(case, "cpu", 5) == ""
+
+
+def test_lines_and_everything_are_forbidden_at_times() -> None:
+    seen = [barred(Seeded(4, k), (3, 4, 5)) for k in range(300)]
+    assert any(one.all() for one in seen)
+    assert any(one.all(axis=2).any() and not one.all() for one in seen)
+    assert any(one.all(axis=(1, 2)).any() and not one.all() for one in seen)
+    assert sum(not one.any() for one in seen) > 20
+
+
 def test_counts_are_written_and_added_up(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     counts = Counter({("lap", "unit", "right"): 5, ("lap", "unit", "wrong"): 1})
     whole = Tally(counts, [Failure("lap", 3, "unit", "wrong", "x")])
@@ -115,3 +134,11 @@ def test_the_command_runs_counts_and_ends(tmp_path: Path, capsys: pytest.Capture
     found = json.loads(row.read_text())
     assert found["cases"] == 20
     assert (found["wrong"], found["misleading"], found["refused"]) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(("gap", "plain", "wanted"), [(1e-2, True, False), (1e-9, True, True), (1e-2, False, True)])
+def test_plain_iterations_are_late_only_with_the_gap_they_were_asked_for(gap: float, plain: bool, wanted: bool) -> None:
+    options = {"acceleration": False} if plain else {}
+    case = Case("uot", "late", {"cost": np.ones((1, 1))}, options, None)
+    certificate = Certificate(1.0, 1.0 - gap, gap, gap, 0.0, True, "")
+    assert late(case, certificate) is wanted

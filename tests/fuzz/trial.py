@@ -46,9 +46,6 @@ def try_case(plan: Plan, k: int, tally: Tally) -> None:
             tally.failures.append(Failure(case.solver, k, case.family, "scale", told))
     if k % MUTATED == 0:
         for what, mutant in mutants(case, plan, k):
-            if mutant is not None and mutant.kind == "raised":
-                tally.mutations[case.solver, "raised"] += 1
-                continue
             tally.mutations[case.solver, mutant.kind if mutant else "covered"] += 1
             if mutant is not None and len(tally.failures) < KEPT:
                 why = f"after a corrupted {what}: {mutant.kind}: {mutant.why}"

@@ -2,7 +2,6 @@ import io
 import struct
 import subprocess
 import sys
-import zipfile
 
 import numpy as np
 import pytest
@@ -15,12 +14,6 @@ from kernels.auction import files
 
 def as_scipy(graph: Csr) -> sp.csr_array:
     return sp.csr_array((graph.values, graph.indices, graph.indptr), graph.shape)
-
-
-def saved(matrix: object, compressed: bool = True) -> bytes:
-    out = io.BytesIO()
-    sp.save_npz(out, matrix, compressed)
-    return out.getvalue()
 
 
 def written(matrix: object, **options: object) -> bytes:
@@ -59,13 +52,6 @@ def test_an_instance_is_written_from_the_command_line() -> None:
     assert (as_scipy(back) != as_scipy(files.generate(6, 9, 0.4, 1, limit=50))).nnz == 0
 
 
-@pytest.mark.parametrize("layout", ["csr", "csc", "coo"])
-def test_scipys_npz_is_read(layout: str) -> None:
-    graph = files.generate(8, 11, 0.3, 2)
-    back = files.read_npz(saved(as_scipy(graph).asformat(layout)))
-    assert (as_scipy(back) != as_scipy(graph)).nnz == 0
-
-
 @pytest.mark.parametrize("field", ["real", "integer", "pattern"])
 def test_matrixmarket_coordinates_are_read(field: str) -> None:
     graph = files.generate(8, 11, 0.3, 3)
@@ -84,19 +70,6 @@ def test_matrixmarket_symmetry_and_arrays_are_read() -> None:
     np.testing.assert_array_equal(files.read_mtx(written(np.array([[1.5, 2, 3], [4, 5, 6]]))), [[1.5, 2, 3], [4, 5, 6]])
 
 
-def bomb() -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as archive:
-        archive.writestr("data.npy", b"\0" * (1 << 26))
-    return out.getvalue()
-
-
-def pickled() -> bytes:
-    out = io.BytesIO()
-    np.savez(out, format=np.array(b"csr"), shape=np.array([1, 1]), data=np.array([print]), indices=[0], indptr=[0, 1])
-    return out.getvalue()
-
-
 MTX = b"%%MatrixMarket matrix coordinate integer general\n"
 
 
@@ -107,11 +80,6 @@ MTX = b"%%MatrixMarket matrix coordinate integer general\n"
         (files.read_paper, struct.pack("<ii", 2, 2) + b"\0" * 12),
         (files.read_paper, struct.pack("<ii", 2**30, 2**30) + b"\0" * 16),
         (files.read_paper, struct.pack("<ii", -2, -2) + b"\0" * 16),
-        (files.read_npz, b"not a zip"),
-        (files.read_npz, bomb()),
-        (files.read_npz, pickled()),
-        (files.read_npz, saved(sp.eye_array(3))[:100]),
-        (files.read_npz, saved(sp.dia_array(np.eye(3)))),
         (files.read_mtx, b""),
         (files.read_mtx, b"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 1\n"),
         (files.read_mtx, MTX + b"2 2\n"),

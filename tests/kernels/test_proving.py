@@ -206,3 +206,23 @@ def test_what_a_gpu_answers_wrongly_is_solved_again_on_the_cpu(cost: Any, monkey
     assert "assigned twice" in solution.facts["solved_again"]
     only_gpu = dataclasses.replace(card, runs_on=lambda problem, options: ("gpu",))
     assert not solve_and_prove(only_gpu, problem, options, Deadline(5), "gpu")[1].holds
+
+
+def test_a_problem_of_a_batch_without_an_objective_is_solved_again_on_the_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    def off_in_the_second(problem: Any, options: Any, deadline: Deadline) -> Solution:
+        solution = SOLVERS["uot"].solve(problem, options, deadline, "cpu")
+        solution.arrays["f"][1] += 1e-6  # the plan is P(f, g), and carries too much then
+        return solution
+
+    broken = types.ModuleType("broken")
+    vars(broken)["solve"] = off_in_the_second
+    monkeypatch.setitem(sys.modules, "broken", broken)
+    card = dataclasses.replace(SOLVERS["uot"], modules={"cpu": "kernels.uot.cpu", "gpu": "broken"})
+    options = card.options.model_validate({"reg": 0.5, "reg_m": (1.0, "inf"), "output": "potentials"})
+    problem = card.build({"cost": np.array([[[4.0, 1.0], [2.0, 0.0]]] * 2)}, options)
+    assert card.certify(problem, card.solve(problem, options, Deadline(5), "gpu")).objective is not None
+    solution, certificate = solve_and_prove(card, problem, options, Deadline(5), "gpu")
+    objectives = certificate.facts["problems"]["objectives"]
+    assert objectives[0] is not None
+    assert objectives[0] == objectives[1]
+    assert solution.method.endswith("(cpu)")

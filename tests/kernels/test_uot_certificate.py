@@ -1,7 +1,9 @@
 """The transport certificate against 60 decimal digits: its functions, its bounds, and answers that were corrupted."""
 
+import math
 from collections.abc import Callable
 from decimal import Decimal, localcontext
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import pytest
 from kernels import Array, Certificate, Solution, Termination
 from kernels.certificates import transport_elementary as elementary
 from kernels.certificates.transport import certify
+from kernels.certificates.transport_divergence import _sum
 from kernels.problems import UnbalancedTransport
 from kernels.problems.transport import transport
 from tests.kernels.test_uot import run
@@ -209,3 +212,13 @@ def test_progress_reaches_one() -> None:
     certify(of, solution, heard.append)
     assert heard == sorted(heard)
     assert heard[-1] == 1.0
+
+
+@pytest.mark.parametrize("size", [1, 255, 256, 257, 5000, 65536])
+def test_the_sum_of_divergences_is_an_upper_bound_and_a_close_one(size: int) -> None:
+    rng = np.random.default_rng([13, size])
+    for terms in (rng.random(size), 10.0 ** rng.uniform(-300, 300, size), np.full(size, 0.1)):
+        true = sum(map(Fraction, terms.tolist()), Fraction(0))
+        found = Fraction(_sum(terms))
+        assert true <= found <= true * (1 + Fraction(2) ** -42)
+    assert math.isnan(_sum(np.full(size, np.nan)))

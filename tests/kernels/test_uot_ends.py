@@ -1,11 +1,18 @@
 """How transport solves end: limits, cancellation, rounding, infeasible and empty problems, absurd starts."""
 
+import itertools
+from typing import Any
+
 import numpy as np
 import pytest
 
 from kernels import Deadline, Device, Termination
+from kernels.problems.transport import transport as build
+from kernels.uot.cpu_sweeps import make_sweeps
+from kernels.uot.marginals import Marginals
 from tests.instances import transport
 from tests.kernels.test_uot import distance, optimum, run
+from tests.oracles.transport_exact import dual, potential_plan, primal
 
 
 @pytest.mark.parametrize("start", [1e300, -1e300, 1e5])
@@ -94,3 +101,88 @@ def test_everything_forbidden_is_an_empty_plan(device: Device) -> None:
     assert not solution.arrays["plan"].any()
     assert certificate.holds
     assert certificate.gap_rel == pytest.approx(0, abs=1e-12)
+
+
+@pytest.mark.parametrize("reg_m", [1000.0, (1000.0, "inf"), ("inf", 1000.0), (1000.0, 10.0)])
+@pytest.mark.parametrize("reference", ["product", "uniform"])
+def test_plain_sweeps_do_not_look_for_constants(reg_m: Any, reference: str, device: Device) -> None:
+    """Sinkhorn's slowest modes are two constants: at a strength of 10,000 times reg they take 100,000 sweeps."""
+    given = transport.matrix(12, 15)
+    _, solution, certificate = run(given, device, reg=0.1, reg_m=reg_m, reference=reference, acceleration=False)
+    assert solution.termination is Termination.GAP_REACHED
+    assert certificate.gap_rel is not None
+    assert certificate.gap_rel <= 1e-6
+    assert solution.iterations < 60
+
+
+@pytest.mark.parametrize("reference", ["product", "uniform"])
+@pytest.mark.parametrize("strengths", [(0.7, 2.0), (0.7, np.inf), (np.inf, 0.7), (np.inf, np.inf), (1e6, 1e5)])
+def test_constants_are_the_best(strengths: tuple[float, float], reference: str) -> None:
+    """No two constants near them have a larger dual value; the gap is that of the plan with its columns scaled."""
+    rng = np.random.default_rng(8)
+    cost, a, b = rng.random((5, 6)), rng.random(5) + 0.1, rng.random(6) + 0.1
+    b *= (1.0 if np.isinf(strengths).all() else 7.0) * a.sum() / b.sum()
+    problem = build({"cost": cost, "a": a, "b": b}, reg=0.3, reg_m=strengths, reference=reference)
+    marginals = Marginals(np, problem, float(np.ptp(cost)))
+    sweeps = make_sweeps(problem, "log", "float64")
+    sweeps.start(problem.reg)
+    g = rng.random(6)
+    f, h = sweeps.sweep(g)
+    state = marginals.evaluate(f, g, h, problem.reg)
+    assert state.dual == pytest.approx(float(dual(problem, state.f, state.g)), rel=1e-9)
+    for s, c in itertools.product((-1e-3, 0.0, 1e-3), repeat=2):
+        assert float(dual(problem, state.f + s, state.g + c)) <= state.dual + 1e-9 * abs(state.dual)
+    plan = np.array(potential_plan(problem, state.f, state.g), float)
+    np.testing.assert_allclose(plan.sum(axis=0), state.columns, rtol=1e-8)
+    if np.isinf(problem.reg_m[1]):
+        plan *= b / plan.sum(axis=0)
+    if not np.isinf(strengths).all():
+        assert float(primal(problem, plan)) - state.dual <= state.gap * (1 + 1e-6) + 1e-7 * abs(state.dual)
+
+
+@pytest.mark.parametrize("tolerance", [1e-6, 1e-12])
+def test_the_published_iteration_goes_on_where_float32_hides_the_gap(tolerance: float, device: Device) -> None:
+    rng = np.random.default_rng(9)
+    given = {"cost": 0.1 * rng.random((3, 3))}
+    options: dict[str, Any] = {"reg": 1e3, "reg_m": "inf", "method": "map-uot", "tolerance": tolerance}
+    _, solution, certificate = run(given, device, **options)
+    assert solution.termination is Termination.GAP_REACHED
+    assert certificate.gap_rel is not None
+    assert certificate.gap_rel <= tolerance
+    assert solution.iterations < 1000
+
+
+def test_a_poor_start_at_small_reg_costs_little_more_than_none(device: Device) -> None:
+    """What it takes from the way of falling regs, it must not take from its end."""
+    given = transport.balanced(14, 17)
+    options: dict[str, Any] = {"reg": 3e-4, "reg_m": "inf", "iterations": 3000}
+    _, cold, _ = run(given, device, **options)
+    rng = np.random.default_rng(12)
+    start = {"f0": rng.uniform(-1, 1, 14), "g0": rng.uniform(-1, 1, 17)}
+    _, warm, certificate = run(given | start, device, **options)
+    assert cold.termination is warm.termination is Termination.GAP_REACHED
+    assert certificate.holds
+    assert warm.iterations < 1.5 * cold.iterations
+    assert warm.facts["stages"] == cold.facts["stages"]
+    assert len(run(given | {"f0": cold.arrays["f"], "g0": cold.arrays["g"]}, device, **options)[1].facts["stages"]) == 1
+
+
+@pytest.mark.parametrize("reg_m", [1.0, (1.0, "inf"), "inf"])
+@pytest.mark.parametrize("points", [False, True])
+def test_potentials_of_hundreds_of_reg_leave_the_plan_its_mass(reg_m: Any, points: bool, device: Device) -> None:
+    """The largest f plus the largest g is 1,200 reg here, and no entry of the plan is large."""
+    given = transport.cloud(40, 50)
+    given["b"] /= 1.3
+    if not points:
+        given = {"cost": ((given["x"][:, None] - given["y"]) ** 2).sum(-1), "a": given["a"], "b": given["b"]}
+        given["cost"][0] += 3  # the row that nothing near can reach
+    else:
+        given["x"][0] -= 1.5
+    _, solution, certificate = run(given, device, reg=0.0003, reg_m=reg_m, tolerance=1e-3)
+    f, g = solution.arrays["f"], solution.arrays["g"]
+    assert (f.max() + g.max()) / 0.0003 > 700
+    assert solution.arrays["plan"].sum() == pytest.approx(1, abs=0.3)
+    assert solution.termination is Termination.GAP_REACHED
+    assert certificate.termination is None
+    assert certificate.gap_rel is not None
+    assert certificate.gap_rel <= 1e-3

@@ -190,3 +190,41 @@ def test_one_rank_agrees_with_the_whole(gpu: None) -> None:
     assert status[on.REASON] == on.CONVERGED
     np.testing.assert_allclose(g, alone.arrays["g"], atol=2e-3)
     np.testing.assert_allclose(f, alone.arrays["f"], atol=2e-3)
+
+
+class Launches:
+    """Stands for `gpu_launch.Dense` on a machine without a GPU: the gap falls by thirty a sweep, to a floor."""
+
+    def __init__(self, problem: UnbalancedTransport, floor: float) -> None:
+        self.problem, self.floor, self.farthest, self.storage = problem, floor, 0.0, "float32"
+        self.m, self.n = problem.shape
+        self.spread = float(np.ptp(problem.cost)) if problem.cost is not None else 0.0
+        self.done, self.lengths, self.status = 0, list[int](), self
+
+    def begin(self, reg: float, g: Array) -> None:
+        self.done = 0
+
+    def launch(self, sweeps: int, tolerance: float, **_: Any) -> None:
+        self.lengths.append(sweeps)
+        self.done += sweeps
+
+    def get(self) -> Array:
+        gap = max(self.floor, 30.0**-self.done)
+        return np.array([self.done, gap, 1.0, 1.0 - gap, 0.0, 0.0, 0.0])
+
+    def pair(self, status: Array) -> tuple[Array, Array]:
+        return np.zeros(self.m), np.zeros(self.n)
+
+
+@pytest.mark.parametrize(("floor", "most"), [(5e-6, 16), (8e-4, 48), (5e-3, 70)])
+def test_float32_sweeps_end_soon_after_they_find_nothing_more(
+    floor: float, most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dense = pytest.importorskip("kernels.uot.gpu_dense")
+    monkeypatch.setattr(dense, "cp", np)
+    launches = Launches(build(transport.balanced(200, 300), reg=1.0, reg_m="inf"), floor)
+    chosen = TransportOptions.model_validate({"reg": 1.0, "reg_m": "inf"})
+    run = dense._stage(launches, chosen, Deadline(60), 1.0, np.zeros(300), 10_000, True, 0)
+    assert run.termination is Termination.CONVERGED
+    assert run.iterations == sum(launches.lengths)
+    assert run.iterations <= most

@@ -21,7 +21,6 @@ BAD: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("negative b", {"cost": np.ones((2, 3)), "b": np.array([1.0, -1.0, 1.0])}, {}, "b"),
     ("nan a", {"cost": np.ones((2, 3)), "a": np.array([1.0, np.nan])}, {}, "a"),
     ("inf a", {"cost": np.ones((2, 3)), "a": np.array([1.0, np.inf])}, {}, "a"),
-    ("no mass", {"cost": np.ones((2, 3)), "a": np.zeros(2)}, {}, "a"),
     ("masses differ", {"cost": np.ones((2, 2)), "a": np.ones(2), "b": np.full(2, 2.0)}, {"reg_m": "inf"}, "b"),
     ("only x", {"x": np.ones((2, 3))}, {}, "y"),
     ("cost and x", {"cost": np.ones((2, 2)), "x": np.ones((2, 3)), "y": np.ones((2, 3))}, {}, "cost"),

@@ -15,7 +15,8 @@ import scipy.sparse
 import zstandard
 
 from kernels import Array, Csr
-from workers.store.codec import Form, InvalidUpload, Limits, decode, encode, sniff
+from workers.store.codec import Form, InvalidUpload, Limits, decode, encode
+from workers.store.sniff import sniff
 
 MATRIX = np.arange(12.0).reshape(3, 4)
 SMALL = Limits(max_bytes=1 << 20, max_elements=1 << 16)
@@ -62,6 +63,25 @@ def test_one_array_in_every_wrapping(name: str) -> None:
     assert isinstance(found, np.ndarray)
     assert found.dtype == np.float64
     np.testing.assert_array_equal(found, MATRIX)
+
+
+def test_bfloat16_is_read_as_float32() -> None:
+    wide = np.array([1.0, -2.5, 3.25e30, np.inf], np.float32)
+    bits = (wide.view(np.uint32) >> 16).astype("<u2").tobytes()
+    found = decode(tensors({"cost": {"dtype": "BF16", "shape": [2, 2], "data_offsets": [0, 8]}}, bits))
+    assert isinstance(found, np.ndarray)
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found.ravel(), wide, rtol=2**-7)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "uint8", "int8", "int16", "uint16"])
+def test_low_precision_is_taken(dtype: str) -> None:
+    narrow = MATRIX.astype(dtype)
+    for data in (npy(narrow), encode({"cost": narrow}, "npz"), encode({"cost": narrow}, "safetensors")):
+        found = decode(data)
+        assert isinstance(found, np.ndarray)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, MATRIX)
 
 
 def test_raw_needs_dtype_and_shape() -> None:
@@ -162,7 +182,7 @@ LIES = {
     "tensor of another size": tensors({"cost": {"dtype": "F64", "shape": [3], "data_offsets": [0, 8]}}, b"\0" * 8),
     "tensor begins below 0": tensors({"cost": {"dtype": "F64", "shape": [1], "data_offsets": [-8, 0]}}, b"\0" * 8),
     "tensor shape is text": tensors({"cost": {"dtype": "F64", "shape": "12", "data_offsets": [0, 8]}}, b"\0" * 8),
-    "tensor dtype unknown": tensors({"cost": {"dtype": "BF16", "shape": [4], "data_offsets": [0, 8]}}, b"\0" * 8),
+    "tensor dtype unknown": tensors({"cost": {"dtype": "F8_E4M3", "shape": [4], "data_offsets": [0, 8]}}, b"\0" * 8),
     "tensor is a list": tensors({"cost": [1, 2]}),
     "tensors are a list": tensors([1, 2]),
     "safetensors header of 2^63": struct.pack("<Q", 1 << 63) + b'{"cost": 1}' + b"\0" * 50,

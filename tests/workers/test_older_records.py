@@ -14,7 +14,7 @@ from tests.workers.test_records import Held
 from workers.jobs.job import State, Submission, UnknownBlob
 from workers.jobs.queue import Jobs
 from workers.runtime import child
-from workers.runtime.run import Bench
+from workers.runtime.document import Bench
 from workers.store.codec import Form, InvalidUpload, encode
 from workers.store.folder import name_of
 
@@ -116,7 +116,7 @@ def test_an_older_upload_is_used_by_its_owners_alone(jobs: Jobs) -> None:
     assert jobs.store.stat(digest, "bob") is None
     np.testing.assert_array_equal(np.asarray(jobs.store.read(digest, "ann").value), COST)  # what the bytes say
     given = {"cost": {"blob": digest}}
-    job, _ = jobs.submit(Submission("ann", "lap", given))
+    job, _ = jobs.submit(Submission("ann", "lap", given, queue="cpu"))
     assert jobs._redis.smembers(f"allot:refs:{digest}") == {job.id}
     with pytest.raises(UnknownBlob, match=digest):
         jobs.submit(Submission("bob", "lap", given, queue="cpu"))

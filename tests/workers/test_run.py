@@ -7,12 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Certificate, Solution, Termination
+from kernels import SOLVERS, Certificate, InputChanged, Solution, Termination
 from tests.workers.test_records import Held
 from workers.jobs.job import InputRef, State, StoreFull, Unavailable
 from workers.jobs.queue import Jobs
 from workers.runtime import child, gpu_memory
-from workers.runtime.run import Bench, DeviceLost
+from workers.runtime.document import Bench
+from workers.runtime.run import DeviceLost
 from workers.store import inline
 from workers.store.store import Store
 
@@ -115,6 +116,12 @@ def test_gpu_memory_that_is_not_there_is_counted(outcome: Any, error: Any) -> No
 def test_any_other_cuda_error_costs_the_child(outcome: Any) -> None:
     with pytest.raises(DeviceLost, match="700"):
         outcome("gpu", raising(CUDARuntimeError(700)))
+
+
+def test_an_input_that_was_written_over_costs_the_child(outcome: Any) -> None:
+    """The attempt is void: another process runs the job again."""
+    with pytest.raises(DeviceLost, match="InputChanged: the input of 3 x 3"):
+        outcome("gpu", raising(InputChanged("the input of 3 x 3")))
 
 
 def test_host_memory(outcome: Any) -> None:

@@ -7,6 +7,7 @@ if seen[1] == 'running' then
   redis.call('ZREM', 'allot:jobs:' .. seen[2], id)
   open_stream(id)
   tell(id, 'state', cjson.encode({state = 'running', cancelling = true}))
+  publish(id, 'gone', 0)  -- for its owner it is
 elseif seen[1] then
   if seen[1] == 'queued' then unqueue(id) end
   purge(id, now)

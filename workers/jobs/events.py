@@ -5,6 +5,7 @@ beginning, with the same ids (open_stream in shared.lua), so whoever follows a j
 """
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from workers.jobs.job import Event, State
 
@@ -20,7 +21,9 @@ def of_record(record: Mapping[str, str]) -> Iterator[Event]:
     if state.ended:
         at = max(at, _ms(record["ended_at"]))
         word = record.get("termination")
-        told = {"state": state.value, "attempt": attempt} | ({"termination": word} if word else {})
+        told: dict[str, Any] = {"state": state.value, "attempt": attempt} | ({"termination": word} if word else {})
+        if record.get("verified") in ("true", "false"):
+            told["verified"] = record["verified"] == "true"
         yield Event(f"{at}-2", "state", told)
 
 

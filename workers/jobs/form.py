@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from kernels import Csr, Estimate, Solver
-from workers.jobs.job import Device
+from workers.jobs.job import AskedDevice, Device, WorkerInfo
+from workers.runtime import devices
 
 SHORT_S = 0.01
 """Estimated seconds, certificate and all, of a job that may have company."""
@@ -28,6 +29,12 @@ class Placed:
     queue: Device
     form: str
     seconds: float
+
+
+def placed(card: Solver, problem: Any, options: Any, asked: AskedDevice, workers: list[WorkerInfo]) -> Placed:
+    """Where a problem goes. Raises InvalidProblem, NoSuchDevice, DoesNotFit."""
+    queue, needs = devices.place(card, problem, options, asked, workers)
+    return Placed(queue, form_of(card, problem, options, queue, needs), needs.seconds + needs.certify_seconds)
 
 
 def form_of(card: Solver, problem: Any, options: Any, queue: Device, needs: Estimate) -> str:

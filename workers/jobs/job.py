@@ -30,7 +30,10 @@ Redis keys (all ours start with allot:, RQ's with rq:):
     allot:tomb:{id}        string  owner of an expired job
     allot:expiry           zset    ids of ended jobs by the time they expire
     allot:active           zset    ids of jobs that have not ended
+    allot:told             channel "id state version" at every change; state is "gone" once the record is
+    allot:reply:{process}  channel {"id", "job", "result"} of an ended job, to the API process that waits for it
     allot:workers          hash    worker name -> JSON, allot:counts hash of counters
+    allot:seconds          hash    histograms of how long jobs take: seconds.py
     allot:blob:{name}      hash    owner -> until when they keep it; folder.name_of makes a name of digest and owner
     allot:refs:{name}      set     ids of the jobs that hold it; allot:blobs zset of names by next look
 """
@@ -70,6 +73,7 @@ class Submission:
     Small arrays may come in their references instead (store/inline.py). `queue`, `form` and `seconds` are what
     `Jobs.assess` answered; without `queue`, `Jobs.submit` loads the inputs and asks for itself. Of one owner's jobs
     those of higher `priority` (-9 to 9) go first. `reply` names a channel on which somebody waits for the answer.
+    `spent_ms` says how long what went before took, by station.
     """
 
     owner: str
@@ -86,6 +90,7 @@ class Submission:
     seconds: float | None = None
     priority: int = 0
     reply: str | None = None
+    spent_ms: dict[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -103,6 +108,7 @@ class Job:
     progress: dict[str, Any] | None
     timings_ms: dict[str, float]
     termination: str | None
+    verified: bool | None
     error: dict[str, Any] | None
     created_at: str
     started_at: str | None
@@ -175,6 +181,12 @@ class JobFailed(JobError):
         super().__init__(message)
         self.state = state
         self.error = error
+
+    @classmethod
+    def of(cls, job: Job) -> "JobFailed":
+        """What there is to say of a job that has ended without a result."""
+        why = (job.error or {}).get("detail") or "it was stopped before there was an answer"
+        return cls(f"job {job.id} {job.state.value}: {why}", job.state, job.error)
 
 
 class IdempotencyConflict(JobError):

@@ -11,7 +11,7 @@ from typing import Any
 
 from kernels import SOLVERS, Solver
 from workers.jobs.events import follows, of_record
-from workers.jobs.form import LEAST_LIMIT_S, Placed, form_of
+from workers.jobs.form import LEAST_LIMIT_S, Placed, placed
 from workers.jobs.job import (
     AskedDevice,
     Device,
@@ -31,8 +31,9 @@ from workers.jobs.job import (
 )
 from workers.jobs.records import Limits, Records, to_job
 from workers.jobs.room import Room
+from workers.jobs.seconds import KEY, Seconds, histograms
 from workers.rq import Line
-from workers.runtime import devices, logs
+from workers.runtime import logs
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect, guarded
 from workers.store.inline import apart
@@ -57,6 +58,7 @@ Shown = list[Job]
 Page = tuple[Shown, str | None]
 Events = list[Event]
 Workers = list[WorkerInfo]
+Histograms = list[Seconds]
 
 
 class Jobs:
@@ -64,13 +66,13 @@ class Jobs:
 
     def __init__(self, settings: Settings, store: Store | None = None) -> None:
         self.settings = settings
-        self._redis = connect(settings.redis_url)
+        self._redis = connect(settings.redis_url, most=settings.max_redis_connections)
         self.store = store if store is not None else open_store(settings, self._redis)
         self._records = Records(self._redis)
         self._room = Room(self._redis)
         self._probe = connect(settings.redis_url, limit_s=PROBE_S)
         self._limits = Limits.of(settings)
-        raw = connect(settings.redis_url, text=False)
+        raw = connect(settings.redis_url, text=False, most=settings.max_redis_connections)
         self._lines = {name: Line(name, raw) for name in QUEUES}
 
     @guarded
@@ -81,8 +83,7 @@ class Jobs:
     @guarded
     def assess(self, card: Solver, problem: Any, options: Any, asked: AskedDevice) -> Placed:
         """The queue for a checked problem, and what its submission says of it. Raises NoSuchDevice, DoesNotFit."""
-        queue, needs = devices.place(card, problem, options, asked, self.workers())
-        return Placed(queue, form_of(card, problem, options, queue, needs), needs.seconds + needs.certify_seconds)
+        return placed(card, problem, options, asked, self.workers())
 
     @guarded
     def submit(self, submission: Submission) -> tuple[Job, bool]:
@@ -97,8 +98,8 @@ class Jobs:
         if submission.queue is None:
             options = card.options(**submission.options)
             inputs = {name: self.store.resolve(given, submission.owner) for name, given in submission.inputs.items()}
-            placed = self.assess(card, card.build(inputs, options), options, submission.device)
-            submission = replace(submission, queue=placed.queue, form=placed.form, seconds=placed.seconds)
+            place = self.assess(card, card.build(inputs, options), options, submission.device)
+            submission = replace(submission, queue=place.queue, form=place.form, seconds=place.seconds)
         queue = submission.queue
         job_id = uuid.uuid4().hex
         references, data = apart(submission.inputs)
@@ -187,8 +188,7 @@ class Jobs:
             raise NotEnded(f"job {job_id} is {job.state.value}; its result comes when it has ended")
         document = self._redis.get(f"allot:result:{job_id}")
         if document is None:
-            why = (job.error or {}).get("detail") or "it was stopped before there was an answer"
-            raise JobFailed(f"job {job_id} {job.state.value}: {why}", job.state, job.error)
+            raise JobFailed.of(job)
         return dict(json.loads(document))
 
     @guarded
@@ -258,6 +258,11 @@ class Jobs:
             totals.setdefault("running", {})[queue] = float(line.running())
         return totals
 
+    @guarded
+    def seconds(self) -> Histograms:
+        """How long jobs took, by phase, solver and device."""
+        return histograms(self._redis.hgetall(KEY))
+
     def _record(self, submission: Submission, references: dict[str, InputRef]) -> dict[str, Any]:
         limit, ttl = submission.time_limit_s, submission.result_ttl_s
         limit = self.settings.default_time_limit_s if limit is None else limit
@@ -283,6 +288,7 @@ class Jobs:
             "retries": max(1, self.settings.attempts - 1),  # RQ runs only those again that have one left
             "reply": submission.reply or "",
             **logs.carried(),
+            "timings_ms": json.dumps(submission.spent_ms),
         }
 
     def _show(self, job_id: str, record: dict[str, str]) -> Job:

@@ -255,6 +255,7 @@ def to_job(job_id: str, record: Mapping[str, str], position: int | None) -> Job:
         progress=json.loads(record["progress"]) if record.get("progress") else None,
         timings_ms=json.loads(record.get("timings_ms") or "{}"),
         termination=record.get("termination") or None,
+        verified=json.loads(record.get("verified") or "null"),
         error=json.loads(record["error"]) if record.get("error") else None,
         created_at=iso(record["created_at"]) or "",
         started_at=iso(record.get("started_at")),

@@ -22,10 +22,11 @@ end
 
 local function tell_state(id)
   local version = redis.call('HINCRBY', key(id), 'version', 1)
-  local seen = redis.call('HMGET', key(id), 'state', 'attempt', 'termination')
+  local seen = redis.call('HMGET', key(id), 'state', 'attempt', 'termination', 'verified')
   if redis.call('EXISTS', events_key(id)) == 1 then
     local data = {state = seen[1], attempt = tonumber(seen[2])}
     if seen[3] and seen[3] ~= '' then data.termination = seen[3] end
+    if seen[4] == 'true' or seen[4] == 'false' then data.verified = seen[4] == 'true' end
     event(id, '*', 'state', cjson.encode(data))
   end
   publish(id, seen[1], version)
@@ -70,6 +71,7 @@ local function purge(id, now)
   redis.call('ZREM', 'allot:expiry', id)
   redis.call('ZREM', 'allot:active', id)
   redis.call('DEL', key(id), 'allot:arrays:' .. id, 'allot:result:' .. id, events_key(id))
+  publish(id, 'gone', 0)
 end
 
 local function finish(id, state, now)
@@ -79,6 +81,7 @@ local function finish(id, state, now)
   redis.call('ZREM', 'allot:active', id)
   redis.call('DEL', 'allot:arrays:' .. id)
   count(id, state)
+  observe(id)
   tell_state(id)
 end
 

@@ -8,11 +8,11 @@ own clock and cancel flag, so that no member's trouble is another's.
 import logging
 import time
 from collections.abc import Iterator, Sequence
-from typing import Any
 
 from kernels import SOLVERS, Certificate, Deadline, Solution
 from workers.jobs.records import Ending, Order
-from workers.runtime.run import Bench, Solved, concluded, ending_of, loaded, queued_ms
+from workers.runtime.document import Bench, Solved
+from workers.runtime.run import concluded, ending_of, loaded, until_begun
 
 FEW = 2
 FLUSH_S = 0.01
@@ -40,6 +40,7 @@ def _together(orders: Sequence[Order], bench: Bench) -> dict[str, Ending]:
     if card.joint is None:
         return {}
     begun = time.perf_counter()
+    waited = {order.job_id: until_begun(order.record) for order in orders}
     try:
         members = [(order, *loaded(card, order, bench)) for order in orders]
         load_ms = 1e3 * (time.perf_counter() - begun) / len(members)
@@ -47,7 +48,7 @@ def _together(orders: Sequence[Order], bench: Bench) -> dict[str, Ending]:
         limit_s = min(float(order.record["time_limit_s"]) for order in orders)
         solved = card.joint([problem for _, problem, _ in members], options, Deadline(limit_s), bench.device)
         return {
-            order.job_id: _ended(order, load_ms, one, bench)
+            order.job_id: _ended(order, waited[order.job_id] | {"load": load_ms}, one, bench)
             for (order, _, _), one in zip(members, solved, strict=True)
             if one is not None
         }
@@ -56,7 +57,6 @@ def _together(orders: Sequence[Order], bench: Bench) -> dict[str, Ending]:
         return {}
 
 
-def _ended(order: Order, load_ms: float, one: tuple[Solution, Certificate], bench: Bench) -> Ending:
+def _ended(order: Order, spent: dict[str, float], one: tuple[Solution, Certificate], bench: Bench) -> Ending:
     solution, certificate = one
-    timings: dict[str, Any] = {"queued": queued_ms(order.record), "load": load_ms, **solution.timings_ms}
-    return concluded(order, Solved(solution, certificate, timings), bench)
+    return concluded(order, Solved(solution, certificate, spent | solution.timings_ms), bench)

@@ -23,8 +23,9 @@ from workers.runtime import gpu_memory, logs
 from workers.runtime.batch import endings
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
+from workers.runtime.document import Bench
 from workers.runtime.process import die_with
-from workers.runtime.run import Bench, DeviceLost, told
+from workers.runtime.run import DeviceLost, told
 from workers.store.store import open_store
 
 EXIT_DEVICE_LOST = 70

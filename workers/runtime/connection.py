@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 READ_S = 1.0
 """A read that takes longer asks a Redis that is frozen, or as good as that."""
-WRITE_S = 5.0
+WRITE_S = 3.0
 """Redis itself waits for up to 2 s for a disk that is slow with its append-only file."""
 BLOCK_S = 30.0
 """Longer than any blocking read that Allot asks for, so that only a dead server runs into it."""
@@ -195,6 +195,11 @@ def meant() -> Iterator[None]:
         raise
 
 
+def _kind(error: Exception) -> str:
+    """What went wrong in words that name no address, since anybody may read them."""
+    return "no reply in time" if isinstance(error, redis.TimeoutError) else "no connection"
+
+
 def guarded(call: Callable[P, T]) -> Callable[P, T]:
     """Turn what redis-py raises into `Unavailable` (cannot be reached) and `StoreFull` (out of memory)."""
 
@@ -207,6 +212,6 @@ def guarded(call: Callable[P, T]) -> Callable[P, T]:
         except CannotWrite as error:
             raise Unavailable(f"Redis takes no writes now: {error}") from error
         except (redis.ConnectionError, redis.TimeoutError) as error:
-            raise Unavailable(f"Redis does not answer: {error}") from error
+            raise Unavailable(f"Redis does not answer: {_kind(error)}") from error
 
     return guard

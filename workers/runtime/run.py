@@ -4,14 +4,9 @@ Whatever happens ends as data in the job's record. The exceptions that leave `en
 must be replaced; the job runs again) and Redis being away for longer than it is waited for.
 """
 
-import functools
-import importlib.metadata
 import json
 import logging
-import platform
-import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeVar
 
@@ -20,12 +15,11 @@ import redis
 from kernels import (
     SOLVERS,
     Array,
-    Certificate,
     Csr,
     Deadline,
     Device,
+    InputChanged,
     InvalidProblem,
-    Solution,
     Solver,
     Termination,
     solve_and_prove,
@@ -34,15 +28,12 @@ from workers.jobs.failure import Failure, failure
 from workers.jobs.job import State, StoreFull, UnknownBlob
 from workers.jobs.records import Ending, Order, Records
 from workers.runtime import gpu_memory, logs, traces
-from workers.runtime.aside import Aside
+from workers.runtime.document import Bench, Solved, clock, document_of, stored
 from workers.runtime.outlast import AWAY, outlast
 from workers.runtime.watch import Watch, plain
 from workers.store import inline
 from workers.store.codec import InvalidUpload
-from workers.store.reference import names
-from workers.store.store import Store
 
-PACKAGES = ("allot", "numpy", "numba", "scipy", "cupy-cuda13x")
 WORTH_TELLING_S = 0.5
 """Jobs that owe their answer sooner are within anybody's patience."""
 log = logging.getLogger(__name__)
@@ -50,7 +41,7 @@ T = TypeVar("T")
 
 
 class DeviceLost(Exception):
-    """The CUDA context is broken; no further call in this process can succeed."""
+    """The CUDA context is broken, or device memory holds what it should not; the next job needs another process."""
 
 
 class DeviceFull(MemoryError):
@@ -67,31 +58,6 @@ class JobFails(Exception):
     def __init__(self, code: str, title: str, detail: str, **facts: Any) -> None:
         super().__init__(detail)
         self.failure = failure(code, title, detail, **facts)
-
-
-@dataclass(frozen=True)
-class Bench:
-    """What a child works with, made once."""
-
-    records: Records
-    store: Store
-    device: Device
-    device_name: str
-    staging: gpu_memory.Staging | None = None
-
-    @functools.cached_property
-    def aside(self) -> Any:
-        """The records for a running solve, which waits for no Redis."""
-        return Aside(self.records)
-
-
-@dataclass
-class Solved:
-    """A solved job before it is written down."""
-
-    solution: Solution
-    certificate: Certificate
-    timings_ms: dict[str, float]
 
 
 def ending_of(order: Order, bench: Bench) -> Ending:
@@ -134,14 +100,19 @@ def concluded(order: Order, solved: Solved, bench: Bench, deadline: Deadline | N
             "certificate",
             "The certificate does not hold",
             f"{record['solver']} claims {solution.termination.value}, which the check refutes: {certificate.proved}",
-            certificate=plain(vars(certificate)),
+            certificate=plain(certificate.stated(solution.termination)),
         )
     if solution.termination is Termination.STOPPED and certificate.objective is None:
         return Ending(order.job_id, order.execution, State.CANCELLED, {"timings_ms": _json(solved.timings_ms)})
-    references, digests = _store(solved, record["owner"], bench.store, deadline or Deadline())
-    solved.timings_ms["total"] = 1e3 * (outlast(bench.records.now) - float(record["created_at"]))
-    document = _document(order, solved, references, bench)
-    fields = {"timings_ms": json.dumps(document["timings_ms"]), "termination": solution.termination.value}
+    references, digests = stored(solved, record["owner"], bench.store, deadline or Deadline())
+    since = 1e3 * (outlast(bench.records.now) - float(record["created_at"]))
+    solved.timings_ms["total"] = since + sum(before(record).values())
+    document = document_of(order, solved, references, bench)
+    fields = {
+        "timings_ms": json.dumps(document["timings_ms"]),
+        "termination": solution.termination.value,
+        "verified": json.dumps(document["certificate"]["verified"]),
+    }
     result = json.dumps(document, allow_nan=False)
     return Ending(order.job_id, order.execution, State.SUCCEEDED, fields, result, digests)
 
@@ -157,9 +128,14 @@ def _explained(error: Exception, record: Mapping[str, str]) -> Failure:
     return failure("internal", "The solver failed, which is our bug", detail)
 
 
-def queued_ms(record: Mapping[str, str]) -> float:
-    """For how long the job waited."""
-    return max(0.0, 1e3 * (float(record["begun_at"]) - float(record["created_at"])))
+def before(record: Mapping[str, str]) -> dict[str, float]:
+    """How long the request took before it was a job, by station."""
+    return dict(json.loads(record.get("timings_ms") or "{}"))
+
+
+def until_begun(record: Mapping[str, str]) -> dict[str, float]:
+    """Milliseconds until now, when the job's child begins with it, by station: the last is the queue."""
+    return {**before(record), "queued": max(0.0, 1e3 * (float(record["begun_at"]) - float(record["created_at"])))}
 
 
 def loaded(card: Solver, order: Order, bench: Bench, deadline: Deadline | None = None) -> tuple[Any, Any]:
@@ -172,11 +148,11 @@ def loaded(card: Solver, order: Order, bench: Bench, deadline: Deadline | None =
 
 def _solved(order: Order, bench: Bench, deadline: Deadline) -> Solved:
     card = SOLVERS[order.record["solver"]]
-    timings: dict[str, float] = {"queued": queued_ms(order.record)}
+    timings = until_begun(order.record)
     try:
-        with _clock(timings, "load"):
+        with clock(timings, "load"):
             problem, options = loaded(card, order, bench, deadline)
-        needs = card.estimate(problem, options, bench.device)
+            needs = card.estimate(problem, options, bench.device)
         _expect(order, bench.records, deadline.elapsed_s + needs.first_seconds, needs.certify_seconds)
         safely = partial(_safely, bench.device)
         solution, certificate = solve_and_prove(card, problem, options, deadline, bench.device, safely, needs)
@@ -230,7 +206,7 @@ def _safely(device: Device, call: Callable[[], T]) -> T:
             gpu_memory.synchronize()
             return found
         except Exception as error:
-            if gpu_memory.is_sticky(error):
+            if gpu_memory.is_sticky(error) or isinstance(error, InputChanged):
                 raise DeviceLost(f"{type(error).__name__}: {error}") from error
             if not gpu_memory.is_out_of_memory(error):
                 raise
@@ -238,78 +214,6 @@ def _safely(device: Device, call: Callable[[], T]) -> T:
             gpu_memory.forget(error)
         gpu_memory.free_pool()
     raise DeviceFull(message, gpu_memory.memory()[0])
-
-
-def _store(solved: Solved, owner: str, store: Store, deadline: Deadline) -> tuple[dict[str, Any], list[str]]:
-    """Where the arrays of an answer are: small ones in its document, others in the store; and the names of those."""
-    arrays = solved.solution.arrays
-    references: dict[str, dict[str, Any]] = {}
-    done, total = 0, sum(array.nbytes for array in arrays.values())
-    if total <= inline.MOST_BYTES:
-        return {name: inline.pack(array) for name, array in arrays.items()}, []
-    deadline.enter("store")
-    with _clock(solved.timings_ms, "store"):
-        for name, array in arrays.items():
-            references[name] = outlast(partial(store.put_array, array, owner, brief=True), deadline)
-            done += array.nbytes
-            deadline.advance(done / max(1, total))
-    return references, names(references, owner)
-
-
-def _document(order: Order, solved: Solved, references: dict[str, Any], bench: Bench) -> dict[str, Any]:
-    solution, certificate = solved.solution, plain(vars(solved.certificate))
-    record = order.record
-    document: dict[str, Any] = plain(
-        {
-            "id": order.job_id,
-            "solver": record["solver"],
-            "state": State.SUCCEEDED.value,
-            "termination": solution.termination.value,
-            "objective": certificate.pop("objective"),
-            "certificate": certificate,
-            "method": solution.method,
-            "iterations": solution.iterations,
-            "seed": solution.seed,
-            "options": json.loads(record["options"]),
-            "facts": solution.facts,
-            "timings_ms": {name: round(value, 3) for name, value in solved.timings_ms.items()},
-            "device": bench.device,
-            "device_name": bench.device_name,
-            "versions": versions(),
-            "input_digests": {
-                name: outlast(partial(bench.store.complete, reference, record["owner"]))
-                for name, reference in json.loads(record["inputs"]).items()
-            },
-            "attempt": int(record["attempt"]),
-            "arrays": references,
-        }
-    )
-    return document
-
-
-@functools.cache
-def versions() -> dict[str, str]:
-    """Of everything that can change an answer."""
-    found = {"python": platform.python_version()}
-    for package in PACKAGES:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            continue
-    return found
-
-
-class _clock:
-    """Adds the milliseconds of a `with` block to `timings[name]`."""
-
-    def __init__(self, timings: dict[str, float], name: str) -> None:
-        self._timings, self._name = timings, name
-
-    def __enter__(self) -> None:
-        self._start = time.perf_counter()
-
-    def __exit__(self, *_: object) -> None:
-        self._timings[self._name] = 1e3 * (time.perf_counter() - self._start)
 
 
 def _json(value: Any) -> str:

@@ -25,30 +25,15 @@ from kernels import Array, Csr, InvalidProblem
 from kernels.auction import files as auction_files
 from kernels.qap import qaplib
 from workers.store import layouts, npz, unpack
+from workers.store.sniff import sniff
 
 Decoded = Array | Csr | dict[str, Array]
 FORMATS = ("npy", "npz", "safetensors", "raw", "qaplib", "mtx", "auction")
-SUFFIXES = {
-    ".npy": "npy",
-    ".npz": "npz",
-    ".safetensors": "safetensors",
-    ".dat": "qaplib",
-    ".sln": "sln",
-    ".mtx": "mtx",
-    ".bin": "auction",
-}
-MEDIA_TYPES = {
-    "application/x-npy": "npy",
-    "application/x-npz": "npz",
-    "application/x-safetensors": "safetensors",
-    "application/vnd.safetensors": "safetensors",
-    "application/x-qaplib": "qaplib",
-    "application/x-matrix-market": "mtx",
-}
-STARTS = {b"\x93NUMPY": "npy", unpack.ZIP: "npz", b"%%MatrixMarket": "mtx"}
 LONGEST_TEXT = 256 << 20
 LONGEST_GRAPH = 1 << 30
 """Of the formats that are parsed in memory."""
+LONGEST_NOTE = 1 << 20
+"""Of a text that says one thing beside the arrays."""
 
 
 class InvalidUpload(ValueError):
@@ -99,31 +84,22 @@ class Reading:
     value: Decoded
 
 
-def sniff(path: Path, filename: str = "", content_type: str = "") -> str | None:
-    """The format of a file that is not compressed: by its first bytes, else its name, else its media type."""
-    with path.open("rb") as file:
-        head = file.read(64)
-    by_start = next((format for start, format in STARTS.items() if head.startswith(start)), None)
-    if by_start:
-        return by_start
-    if len(head) > 8 and head[8:9] == b"{" and int.from_bytes(head[:8], "little") < path.stat().st_size:
-        return "safetensors"
-    name = filename.lower().removesuffix(".gz").removesuffix(".zst")
-    by_name = SUFFIXES.get(Path(name).suffix) or MEDIA_TYPES.get(content_type.split(";")[0].strip())
-    if by_name:
-        return by_name
-    return "qaplib" if head and not head.strip(b"0123456789+-.eE \t\r\n") else None
-
-
 def decode(source: Path | bytes, form: Form = AS_FOUND, field: str = "file", limits: Limits = Limits()) -> Decoded:
     """What an upload holds: one array, one sparse matrix, or arrays by name. Raises as `read`."""
     return read(source, form, field, limits).value
 
 
-def read(source: Path | bytes, form: Form = AS_FOUND, field: str = "file", limits: Limits = Limits()) -> Reading:
+def read(
+    source: Path | bytes,
+    form: Form = AS_FOUND,
+    field: str = "file",
+    limits: Limits = Limits(),
+    scratch: unpack.Scratch = unpack.PASSING,
+) -> Reading:
     """Read an upload.
 
-    Arrays may be mapped from `source`, which must then not change; a temporary copy is already unlinked.
+    Arrays may be mapped from `source`, which must then not change; a temporary copy is already unlinked, unless
+    `scratch` keeps it.
 
     Raises:
         InvalidUpload: names `field` and says what is wrong.
@@ -131,7 +107,7 @@ def read(source: Path | bytes, form: Form = AS_FOUND, field: str = "file", limit
     try:
         with contextlib.ExitStack() as stack:
             path = stack.enter_context(_spilled(source)) if isinstance(source, bytes) else source
-            found = _read(path, form, limits)
+            found = _read(path, form, limits, scratch)
             _check_claims(form, found)
             return found
     except layouts.BadLayout as error:
@@ -142,16 +118,12 @@ def read(source: Path | bytes, form: Form = AS_FOUND, field: str = "file", limit
         raise InvalidUpload(field, error.message) from error
 
 
-def decode_solution(source: Path | bytes, flow: Array, distance: Array, field: str = "sln") -> tuple[Array, float]:
-    """Read a QAPLIB .sln file: the permutation and the objective that it claims. Raises InvalidUpload."""
-    data = source if isinstance(source, bytes) else _bytes(source, 1 << 24)
+def read_text(path: Path, field: str, longest: int = LONGEST_NOTE) -> str:
+    """A short text file. Raises InvalidUpload."""
     try:
-        permutation, objective = qaplib.parse_sln(_text(data), flow, distance)
-    except InvalidProblem as error:
-        raise InvalidUpload(field, error.message) from error
+        return _text(_bytes(path, longest))
     except layouts.BadLayout as error:
         raise InvalidUpload(field, str(error)) from error
-    return permutation, objective
 
 
 def encode(arrays: Mapping[str, Array], format: str, out: IO[bytes] | None = None) -> bytes:
@@ -185,20 +157,20 @@ def describe(decoded: Decoded) -> dict[str, Any]:
     return {"kind": "array", "dtype": str(decoded.dtype), "shape": list(decoded.shape)}
 
 
-def _read(path: Path, form: Form, limits: Limits) -> Reading:
+def _read(path: Path, form: Form, limits: Limits, scratch: unpack.Scratch) -> Reading:
     if form.format == "raw":
-        return Reading("raw", None, _raw(path, form, limits))
-    with _inflated(path, limits) as inflated:
+        return Reading("raw", None, _raw(path, form, limits, scratch))
+    with _inflated(path, limits, scratch) as inflated:
         format = form.format or sniff(inflated, form.filename, form.content_type)
         if format is not None:
-            return _parsed(inflated, format, form.member, limits)
+            return _parsed(inflated, format, form.member, limits, scratch)
     if form.dtype is None and form.shape is None:
         known = ", ".join(name for name in FORMATS if name != "raw")
         raise layouts.BadLayout(f"is missing: the bytes are no {known}; raw bytes need dtype and shape", "dtype")
-    return Reading("raw", None, _raw(path, form, limits))
+    return Reading("raw", None, _raw(path, form, limits, scratch))
 
 
-def _raw(path: Path, form: Form, limits: Limits) -> Array:
+def _raw(path: Path, form: Form, limits: Limits, scratch: unpack.Scratch) -> Array:
     """Bare bytes. They are taken as they are when they are as many as they should be, else inflated first."""
     for part, given in (("dtype", form.dtype), ("shape", form.shape), ("member", form.member)):
         if (given is None) is not (part == "member"):
@@ -209,18 +181,18 @@ def _raw(path: Path, form: Form, limits: Limits) -> Array:
     try:
         return layouts.raw(path, form.dtype, form.shape, limits.max_elements)
     except layouts.BadLayout:
-        with _inflated(path, limits) as inflated:
+        with _inflated(path, limits, scratch) as inflated:
             if inflated is path:
                 raise
             return layouts.raw(inflated, form.dtype, form.shape, limits.max_elements)
 
 
-def _parsed(path: Path, format: str, member: str | None, limits: Limits) -> Reading:
+def _parsed(path: Path, format: str, member: str | None, limits: Limits, scratch: unpack.Scratch) -> Reading:
     value: Decoded
     if format in ("npz", "csr"):
-        format, value = "npz", npz.arrays(path, limits.max_bytes, limits.max_elements, member)
+        format, value = "npz", npz.arrays(path, limits.max_bytes, limits.max_elements, member, scratch)
     elif format == "safetensors":
-        value = layouts.safetensors(path, limits.max_elements)
+        value = layouts.safetensors(path, limits.max_elements, member)
     elif format == "qaplib":
         value = dict(zip(("flow", "distance"), qaplib.parse_dat(_text(_bytes(path, LONGEST_TEXT))), strict=True))
     elif format == "npy":
@@ -293,17 +265,17 @@ def _spilled(data: bytes) -> Iterator[Path]:
 
 
 @contextlib.contextmanager
-def _inflated(path: Path, limits: Limits) -> Iterator[Path]:
+def _inflated(path: Path, limits: Limits, scratch: unpack.Scratch) -> Iterator[Path]:
     with path.open("rb") as file:
         how = unpack.packing(file.read(4))
     if how is None:
         yield path
         return
-    unpacked = unpack.unpack(path, how, limits.max_bytes)
+    unpacked = unpack.unpack(path, how, limits.max_bytes, scratch)
     try:
         yield unpacked
     finally:
-        unpacked.unlink()
+        scratch.done_with(unpacked)
 
 
 def _bytes(path: Path, longest: int) -> bytes:

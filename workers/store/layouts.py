@@ -9,6 +9,7 @@ import io
 import json
 import math
 import re
+import reprlib
 import sys
 import tokenize
 import warnings
@@ -22,6 +23,9 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 NUMBERS = "biuf"
 LONGEST_HEADER = 1 << 20
+LONGEST_EXTENT = 1 << 48
+LONGEST_NAME = 255
+MOST_TENSORS = 4096
 LONGEST_NPY_HEADER = 10_000
 NPY_START = 12 + LONGEST_NPY_HEADER
 """So many bytes hold any header of an .npy file that is read here."""
@@ -39,7 +43,9 @@ TENSORS = {
     "U16": "<u2",
     "U8": "|u1",
     "BOOL": "|b1",
+    "BF16": "<u2",
 }
+BRAIN = "BF16"
 
 
 class BadLayout(ValueError):
@@ -74,6 +80,12 @@ def npy_start(start: bytes, size: int) -> tuple[np.dtype[Any], tuple[int, ...]] 
     return (dtype, shape) if whole and file.tell() + math.prod(shape) * dtype.itemsize == size else None
 
 
+def npy_claims(file: IO[bytes]) -> tuple[np.dtype[Any], tuple[int, ...]]:
+    """Dtype and shape that a header claims, whatever comes behind it. Raises BadLayout."""
+    shape, _, dtype = _npy_header(file)
+    return _number(dtype), shape
+
+
 def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, whether columns come first, and dtype; `file` then stands at the numbers."""
     try:
@@ -101,8 +113,8 @@ def named(dtype: str) -> np.dtype[Any]:
     raise BadLayout(f"is {dtype[:50]!r}; expected one like float32, float64, int32 or int64", "dtype")
 
 
-def safetensors(path: Path, max_elements: int) -> dict[str, Array]:
-    """Map every tensor of a safetensors file."""
+def safetensors(path: Path, max_elements: int, member: str | None = None) -> dict[str, Array]:
+    """Map every tensor of a safetensors file, or the one of that name; bfloat16 becomes float32, which holds it."""
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -114,7 +126,21 @@ def safetensors(path: Path, max_elements: int) -> dict[str, Array]:
             raise BadLayout("is not a safetensors file: its header is not JSON") from error
     if not isinstance(header, dict):
         raise BadLayout("is not a safetensors file: its header is not an object")
-    return {name: _map(path, *entry, max_elements, "C") for name, entry in _tensors(header, 8 + length, size)}
+    if len(header) > MOST_TENSORS:
+        raise BadLayout(f"holds {len(header)} tensors; the limit is {MOST_TENSORS}")
+    header = {member: header[member]} if member in header else header
+    return {
+        name: _widened(_map(path, *entry, max_elements, "C"))
+        if header[name]["dtype"] == BRAIN
+        else _map(path, *entry, max_elements, "C")
+        for name, entry in _tensors(header, 8 + length, size)
+    }
+
+
+def _widened(brain: Array) -> Array:
+    """bfloat16, given as its bits, in float32: the upper half of each."""
+    wide: Array = (brain.astype(np.uint32) << np.uint32(16)).view(np.float32)
+    return wide
 
 
 def _tensors(
@@ -123,6 +149,8 @@ def _tensors(
     for name, entry in header.items():
         if name == "__metadata__":
             continue
+        if len(name) > LONGEST_NAME or not name.isprintable():
+            raise BadLayout(f"names a tensor {reprlib.repr(name)}; expected up to {LONGEST_NAME} printable characters")
         try:
             dtype, shape, (begin, end) = np.dtype(TENSORS[entry["dtype"]]), entry["shape"], entry["data_offsets"]
         except KeyError as error:
@@ -149,8 +177,9 @@ def _number(dtype: np.dtype[Any], allow: str = "") -> np.dtype[Any]:
 def _map(
     path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int, held: int, max_elements: int, order: str
 ) -> Array:
-    if len(shape) > 8 or any(type(extent) is not int or extent < 0 for extent in shape):
-        raise BadLayout(f"has shape {str(shape)[:80]}; expected up to 8 extents, none negative")
+    if len(shape) > 8 or any(type(extent) is not int or not 0 <= extent <= LONGEST_EXTENT for extent in shape):
+        shown = reprlib.repr(shape)
+        raise BadLayout(f"has shape {shown}; expected up to 8 extents, none negative or above {LONGEST_EXTENT}")
     elements = math.prod(shape)
     if elements > max_elements:
         raise BadLayout(f"has shape {shape}, {elements} entries; the limit is {max_elements}")
@@ -158,8 +187,18 @@ def _map(
         raise BadLayout(
             f"has shape {shape} of {dtype}, {elements * dtype.itemsize} bytes, but {held} bytes came behind the header"
         )
-    if elements == 0:
-        return np.empty(shape, dtype)
+    if elements == 0:  # NumPy wants the other extents to fit all the same
+        return np.empty(shape if math.prod(filter(None, shape)) < LONGEST_EXTENT else (0,) * len(shape), dtype)
     # Copy on write, not read-only: numba compiles every kernel anew for arrays that cannot be written.
     mapped: Array = np.memmap(path, dtype, "c", offset, shape, "F" if order == "F" else "C")
     return mapped
+
+
+def mapped(
+    path: Path, dtype: np.dtype[Any], shape: tuple[int, ...], offset: int, max_elements: int, order: str
+) -> Array:
+    """Map numbers that lie somewhere in a file. Raises BadLayout."""
+    size = math.prod(shape) * dtype.itemsize
+    if offset + size > path.stat().st_size:
+        raise BadLayout(f"has shape {shape} of {dtype} at byte {offset}, beyond the end of its file")
+    return _map(path, dtype, shape, offset, size, max_elements, order)

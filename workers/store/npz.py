@@ -14,7 +14,9 @@ LONGEST_TEXT_MEMBER = 1024
 """SciPy notes its format in one, and others keep a name beside their arrays."""
 
 
-def arrays(path: Path, max_bytes: int, max_elements: int, member: str | None = None) -> dict[str, Array] | Csr:
+def arrays(
+    path: Path, max_bytes: int, max_elements: int, member: str | None = None, scratch: unpack.Scratch = unpack.PASSING
+) -> dict[str, Array] | Csr:
     """The arrays by name; one only when `member` names it, and one matrix where the layout is SciPy's.
 
     Raises:
@@ -32,18 +34,18 @@ def arrays(path: Path, max_bytes: int, max_elements: int, member: str | None = N
     if sum(names[name].file_size for name in wanted) > max_bytes:
         raise unpack.TooLarge(f"says that it inflates to more than {max_bytes} bytes")
     text = len(wanted) > 1  # an array that is picked must be of numbers
-    found = {name: _member(path, names[name], max_bytes, max_elements, text) for name in wanted}
+    found = {name: _member(path, names[name], max_bytes, max_elements, text, scratch) for name in wanted}
     return _sparse(found) if member is None and set(names) >= SPARSE_LAYOUT else found
 
 
-def _member(path: Path, info: Any, max_bytes: int, max_elements: int, text: bool) -> Array:
-    unpacked = unpack.unpack_member(path, info, max_bytes)
+def _member(path: Path, info: Any, max_bytes: int, max_elements: int, text: bool, scratch: unpack.Scratch) -> Array:
+    unpacked = unpack.unpack_member(path, info, max_bytes, scratch)
     try:
         return layouts.npy(unpacked, max_elements, text=text and info.file_size < LONGEST_TEXT_MEMBER)
     except layouts.BadLayout as error:
         raise layouts.BadLayout(f"member {info.filename[:50]} {error}") from error
     finally:
-        unpacked.unlink()  # a mapped file lives until the mapping goes
+        scratch.done_with(unpacked)
 
 
 def _sparse(found: dict[str, Array]) -> Csr:
@@ -61,6 +63,8 @@ def csr(indptr: Any, indices: Any, values: Any, shape: tuple[int, int]) -> Csr:
     for name, array in (("indptr", indptr), ("indices", indices), ("values", values)):
         if not isinstance(array, np.ndarray) or array.ndim != 1:
             raise layouts.BadLayout("expected a list of numbers", name)
+        if array.dtype.kind not in layouts.NUMBERS:
+            raise layouts.BadLayout(f"has dtype {array.dtype}; expected numbers", name)
         if name != "values" and array.size and array.dtype.kind not in "iu":
             raise layouts.BadLayout(f"has dtype {array.dtype}; expected integers", name)
     if indices.dtype not in (np.int32, np.int64):

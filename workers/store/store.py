@@ -45,6 +45,12 @@ class BlobInfo:
     shape: list[int] | None = None
 
 
+def require_space(folder: Path, count: int = 0) -> None:
+    """Raise StoreFull when writing `count` bytes would leave less than the reserve of that disk."""
+    if shutil.disk_usage(folder).free - count < SPARE_BYTES:
+        raise StoreFull(f"the store's disk is nearly full: less than {SPARE_BYTES >> 20} MiB are free")
+
+
 class Store:
     """Blobs, their owners and their holders."""
 
@@ -57,7 +63,7 @@ class Store:
 
     def writer(self) -> Writer:
         """Begin an upload. Raises StoreFull when the disk nearly is."""
-        self._spare()
+        require_space(self.folder.temporary)
         return Writer(self, self.limits.max_bytes, self.folder.temporary)
 
     def write(self, chunks: Iterable[bytes]) -> Writer:
@@ -109,9 +115,13 @@ class Store:
             UnknownBlob: it is not the owner's, or not there.
             InvalidUpload: it cannot be read so.
         """
+        return read(self.find(digest, owner), form, field or digest, self.limits)
+
+    def find(self, digest: str, owner: str) -> Path:
+        """A local file with the owner's bytes. Raises UnknownBlob."""
         if not self._is_known(digest, owner):
             raise UnknownBlob(f"there is no blob {digest}")
-        return read(self.path(digest, owner), form, field or digest, self.limits)
+        return self.path(digest, owner)
 
     def open_array(self, entry: Mapping[str, Any], owner: str) -> Array:
         """An array of a result, mapped. Raises UnknownBlob, InvalidUpload."""
@@ -196,11 +206,7 @@ class Store:
         """Raise StoreFull, Unavailable or OSError when the store cannot be written."""
         with room():
             self.folder.check()
-        self._spare()
-
-    def _spare(self) -> None:
-        if shutil.disk_usage(self.folder.temporary).free < SPARE_BYTES:
-            raise StoreFull(f"less than {SPARE_BYTES >> 20} MiB are free on the store's disk")
+        require_space(self.folder.temporary)
 
     @guarded
     def sweep(self) -> int:

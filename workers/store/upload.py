@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from workers.jobs.job import DigestMismatch, InputRef, StoreFull, UploadTooLarge
-from workers.store.codec import AS_FOUND, Form, Limits, describe, read
+from workers.store.codec import AS_FOUND, Form, Limits, Reading, describe, read
 from workers.store.reference import frozen
 
 
@@ -84,10 +84,18 @@ class Writer:
             DigestMismatch: they have another digest than `expected`.
             StoreFull, Unavailable: they cannot be kept now.
         """
-        if expected is not None and expected != self.digest:
-            raise DigestMismatch(f"the bytes that came have digest {self.digest}; expected {expected[:80]}")
+        self.expect(expected)
         with room():  # what is packed is unpacked beside it
             reading = read(self.flush(), form, field, self._keeper.limits)
+        return self.keep(owner, reading)
+
+    def expect(self, digest: str | None) -> None:
+        """Raise DigestMismatch when the bytes have another digest than this; None is any."""
+        if digest is not None and digest != self.digest:
+            raise DigestMismatch(f"the bytes that came have digest {self.digest}; expected {digest[:80]}")
+
+    def keep(self, owner: str, reading: Reading) -> Upload:
+        """Make the bytes, which were read so, the owner's blob. Raises StoreFull, Unavailable."""
         self._keeper.adopt(self, owner)
         return Upload(frozen(self.digest, reading), self.size, describe(reading.value))
 

@@ -59,9 +59,13 @@ def check(inputs: Inputs, maximize: bool, claim: Claim) -> list[Statement]:
 
 
 def _in_words(claim: Claim, name: str) -> Array:
-    """Duals as sums of words (n_words, n), several where float64 is too coarse. What is no number counts as 0."""
+    """Duals as sums of words (n_words, n), several where float64 is too coarse. What is no number counts as 0.
+
+    Finer words of another form or type than the first are left out.
+    """
     first, finer = claim.arrays[name], claim.arrays.get(f"{name}_finer")
-    words = first[None] if finer is None else np.concatenate([first[None], finer])
+    readable = finer is not None and finer.dtype == np.float64 and finer.shape[1:] == first.shape and finer.ndim == 2
+    words = np.concatenate([first[None], finer]) if readable else first[None]
     return np.where(np.isfinite(words), words, 0) if words.dtype.kind == "f" else words
 
 

@@ -72,7 +72,7 @@ class Problem:
         self.strengths = [None if one in (None, "inf", float("inf")) else Decimal(one) for one in pair]
         self.product = options.get("reference", "product") == "product"
         if self.strengths == [None, None]:  # both sides exact: b is brought to the sum of a
-            factor = fsum(a) / fsum(b)
+            factor = fsum(a) / fsum(b) if any(a) and any(b) else 1.0
             b = [x * factor for x in b]
         self.a, self.b = ([Decimal(x) for x in side] for side in (a, b))
 
@@ -118,10 +118,10 @@ class Problem:
 
 def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
     """Every statement of one problem's answer."""
-    if claim.termination == "infeasible":
-        return [Statement("infeasible", None, "whether a plan exists is not worked out here")]
     with localcontext(DIGITS):
         problem = Problem(inputs, options)
+        if claim.termination == "infeasible":
+            return [_infeasible(problem)]
         plan = returned_plan(problem, claim.arrays)
         wrong = _wrong(problem, plan)
         if wrong:
@@ -136,6 +136,16 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
         if claim.termination in ("gap_reached", "optimal"):
             said.append(_reached(claim, options))
         return said
+
+
+def _infeasible(problem: Problem) -> Statement:
+    """Whether no plan exists, where that can be seen at once: a side without mass leaves the plan 0 alone."""
+    if any(problem.a) and any(problem.b):
+        return Statement("infeasible", None, "whether a plan exists is not worked out here")
+    sides = zip((problem.a, problem.b), problem.strengths, strict=True)
+    owed = [any(masses) and strength is None for masses, strength in sides]
+    words = "a side has no mass, and the other is " + ("exact and has some" if any(owed) else "met or relaxed")
+    return Statement("infeasible", any(owed), words)
 
 
 def _numbers(claim: Claim, value: Sum, bound: Sum | None, price: Decimal) -> list[Statement]:

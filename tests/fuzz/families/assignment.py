@@ -7,12 +7,11 @@ import numpy as np
 from kernels import FORBIDDEN, Array
 from tests.fuzz.case import Case
 from tests.fuzz.draw import (
-    DENSITIES,
     Draw,
+    barred,
     chance,
     floats,
     garbage,
-    holes,
     integers,
     narrowed,
     one_of,
@@ -66,14 +65,12 @@ def _cost(draw: Draw, shape: tuple[int, ...], maximize: bool) -> tuple[str, Arra
     if chance(draw, 45):
         most = (2**63 - 1) // (HEADROOM * (shape[-2] + shape[-1]))
         kind, cost = integers(draw, shape, most)
-        barred = holes(draw, shape, one_of(draw, DENSITIES)) if chance(draw, 25) else None
-        if barred is None:
-            return f"integers, {kind}", narrowed(draw, cost)
-        return f"integers, {kind}, forbidden", np.where(barred, FORBIDDEN, cost)
+        if chance(draw, 25):
+            return f"integers, {kind}, forbidden", np.where(barred(draw, shape), FORBIDDEN, cost)
+        return f"integers, {kind}", narrowed(draw, cost)
     kind, cost = floats(draw, shape)
     if chance(draw, 25):
-        barred = holes(draw, shape, one_of(draw, DENSITIES))
-        cost, kind = np.where(barred, -np.inf if maximize else np.inf, cost), f"{kind}, forbidden"
+        cost, kind = np.where(barred(draw, shape), -np.inf if maximize else np.inf, cost), f"{kind}, forbidden"
     return f"floats, {kind}", narrowed(draw, cost)
 
 

@@ -7,12 +7,11 @@ import numpy as np
 from kernels import FORBIDDEN, Array, Csr
 from tests.fuzz.case import Case
 from tests.fuzz.draw import (
-    DENSITIES,
     Draw,
+    barred,
     chance,
     floats,
     garbage,
-    holes,
     integers,
     may_be_masked,
     narrowed,
@@ -78,13 +77,13 @@ def _benefit(draw: Draw, n_rows: int, n_cols: int) -> tuple[str, Array | Csr]:
     else:
         kind, values = floats(draw, shape)
     family = f"{'integers' if whole else 'floats'}, {kind}"
-    barred = holes(draw, shape, one_of(draw, DENSITIES))
+    forbidden = barred(draw, shape)
     if chance(draw, 40):
-        return f"{family}, sparse", _csr(~barred, narrowed(draw, values))
+        return f"{family}, sparse", _csr(~forbidden, narrowed(draw, values))
     if chance(draw, 30) and not whole:
-        return f"{family}, forbidden", narrowed(draw, np.where(barred, -np.inf, values))
+        return f"{family}, forbidden", narrowed(draw, np.where(forbidden, -np.inf, values))
     if whole and chance(draw, 30) and may_be_masked("auction", "benefit"):
-        return f"{family}, forbidden", np.where(barred, FORBIDDEN, values)
+        return f"{family}, forbidden", np.where(forbidden, FORBIDDEN, values)
     return family, narrowed(draw, values)
 
 

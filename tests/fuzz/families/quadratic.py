@@ -6,7 +6,19 @@ import numpy as np
 
 from kernels import FORBIDDEN, Array
 from tests.fuzz.case import Case
-from tests.fuzz.draw import Draw, chance, floats, holes, integers, may_be_masked, one_of, polls, scale_of, time_limit
+from tests.fuzz.draw import (
+    Draw,
+    barred,
+    chance,
+    floats,
+    holes,
+    integers,
+    may_be_masked,
+    one_of,
+    polls,
+    scale_of,
+    time_limit,
+)
 
 MOST = 2**61
 
@@ -70,11 +82,11 @@ def _linear(draw: Draw, n: int, inputs: dict[str, Any]) -> None:
     else:
         linear = draw.wholes(-1000, 1000, (n, n)) / 1000 * min(max(size, 1e-300), 1e280)
     if chance(draw, 50):
-        barred = holes(draw, (n, n), one_of(draw, (10, 30, 60)))
+        forbidden = holes(draw, (n, n), one_of(draw, (10, 30, 60))) if chance(draw, 90) else barred(draw, (n, n))
         if whole and chance(draw, 50) and may_be_masked("qap", "linear"):
-            inputs["linear"] = np.where(barred, FORBIDDEN, linear)
+            inputs["linear"] = np.where(forbidden, FORBIDDEN, linear)
             return
-        linear = np.where(barred, np.inf, linear.astype(float))
+        linear = np.where(forbidden, np.inf, linear.astype(float))
     inputs["linear"] = linear
 
 

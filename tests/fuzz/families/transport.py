@@ -72,6 +72,7 @@ def _masses(draw: Draw, a: tuple[int, ...], b: tuple[int, ...], inputs: dict[str
     kind = one_of(draw, ("given", "left out", "zeros", "scaled", "uneven"))
     if kind == "left out":
         return
+    bare = one_of(draw, ("a", "b", "both")) if chance(draw, 4) else ""
     if len(a) == 2 and chance(draw, 20):
         a, b = a[1:], b[1:]  # one mass for the whole batch
     masses = [draw.wholes(1, 1000, shape) / 1000 for shape in (a, b)]
@@ -79,12 +80,17 @@ def _masses(draw: Draw, a: tuple[int, ...], b: tuple[int, ...], inputs: dict[str
         masses = [np.where(holes(draw, mass.shape, 30), 0.0, mass) for mass in masses]
     if kind == "uneven":
         masses = [mass * 10.0 ** -draw.wholes(0, 12, mass.shape) for mass in masses]
-    for mass in masses:
+    for side, mass in zip("ab", masses, strict=True):
+        if bare in (side, "both"):  # no mass at all, or none in one problem of a batch
+            mass[draw.whole(0, len(mass) - 1) if mass.ndim == 2 else ...] = 0.0
+            continue
         mass[..., 0] = np.where(mass.sum(-1) > 0, mass[..., 0], 1.0)
     if kind == "scaled":
         masses = [mass * 10.0 ** draw.whole(-12, 12) for mass in masses]
     if reg_m == "inf":
-        masses[1] = masses[1] * (masses[0].sum(-1, keepdims=True) / masses[1].sum(-1, keepdims=True))
+        totals = [mass.sum(-1, keepdims=True) for mass in masses]
+        some = (totals[0] > 0) & (totals[1] > 0)
+        masses[1] = masses[1] * np.where(some, totals[0] / np.where(some, totals[1], 1.0), 1.0)
     inputs["a"], inputs["b"] = (narrowed(draw, mass) if reg_m != "inf" else mass for mass in masses)
 
 

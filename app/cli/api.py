@@ -1,0 +1,120 @@
+"""One of several processes that answer HTTP on one port; `allot serve --api-workers N` starts and watches them.
+
+    python -m app.cli.api PARENT SOCKET      its settings are in the environment, its listening socket is inherited
+
+SIGUSR1 makes it a lame duck, SIGTERM ends it. Ctrl-C is for the parent.
+"""
+
+import contextlib
+import logging
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import dataclass
+
+from app.http.config import HttpSettings
+from app.http.main import create_app
+from app.http.server import Server
+from workers.runtime.config import Settings
+from workers.runtime.process import die_with
+
+POLL_S = 0.1
+LONGEST_DELAY_S = 10.0
+STEADY_S = 30.0
+LOG = logging.getLogger("allot")
+
+
+@dataclass
+class _Place:
+    """One socket, and the process that listens on it."""
+
+    listener: socket.socket
+    process: "subprocess.Popen[bytes] | None" = None
+    started: float = 0.0
+    due: float = 0.0
+    delay_s: float = 0.0
+
+
+class Front:
+    """The processes behind one port. A socket outlives its process, so connections wait for the next one.
+
+    Args:
+        listeners: one for each process, bound to the same address with SO_REUSEPORT.
+        environ: what the processes are started with.
+    """
+
+    def __init__(self, listeners: list[socket.socket], environ: dict[str, str]) -> None:
+        self._places, self._environ = [_Place(listener) for listener in listeners], environ
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._watch, name="front", daemon=True)
+
+    def start(self) -> None:
+        """Start the processes, and again whichever ends. A process dies with the thread that started it."""
+        self._thread.start()
+
+    def lame_duck(self) -> None:
+        """Let every process take nothing new."""
+        self._signal(signal.SIGUSR1)
+
+    def stop(self, within_s: float) -> None:
+        """End every process."""
+        self._stopping.set()
+        self._thread.join(within_s + 2 * POLL_S)
+
+    def pids(self) -> list[int]:
+        """Of those that run."""
+        running = [place.process for place in self._places]
+        return [process.pid for process in running if process is not None and process.poll() is None]
+
+    def _watch(self) -> None:
+        while not self._stopping.wait(POLL_S):
+            for place in self._places:
+                self._tend(place)
+        self._signal(signal.SIGTERM)
+        while self.pids():
+            time.sleep(POLL_S)
+
+    def _tend(self, place: _Place) -> None:
+        now = time.monotonic()
+        if place.process is not None:
+            code = place.process.poll()
+            if code is None:
+                return
+            place.delay_s = 0.0 if now - place.started > STEADY_S else min(LONGEST_DELAY_S, 2 * place.delay_s + 0.1)
+            place.process, place.due = None, now + place.delay_s
+            LOG.warning("an API process ended with %s; again in %.1f s", code, place.delay_s)
+        if now >= place.due:
+            number = place.listener.fileno()
+            command = [sys.executable, "-m", "app.cli.api", str(os.getpid()), str(number)]
+            place.process = subprocess.Popen(
+                command, env=self._environ, pass_fds=[number], stdin=subprocess.DEVNULL, process_group=0
+            )
+            place.started = now
+
+    def _signal(self, number: signal.Signals) -> None:
+        for pid in self.pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, number)
+
+
+def main() -> int:
+    """Answer HTTP until told to stop."""
+    parent, number = map(int, sys.argv[1:3])
+    for early in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(early, signal.SIG_IGN)
+    die_with(parent)
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stderr)
+    http = HttpSettings.from_env()
+    server = Server(create_app(Settings.from_env(), http), http)
+    signal.signal(signal.SIGUSR1, lambda *_: server.lame_duck())
+    signal.signal(signal.SIGTERM, lambda *_: server.stop())
+    server.run(sockets=[socket.socket(fileno=number)])
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

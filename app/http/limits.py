@@ -1,0 +1,127 @@
+"""What one owner may have at once of this process: requests a second, and requests that wait.
+
+A process counts for itself: with N of them (`--api-workers N`) an owner may have up to N times as much.
+"""
+
+import math
+import time
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from app.http.auth import Caller, caller
+from app.http.config import HttpSettings
+from app.http.errors import Refusal
+
+FORGET_S = 60.0
+STOPPING_RETRY_S = 5
+
+
+class Bucket:
+    """A token bucket: `rate` a second, and as many at once as it takes `burst_s` to earn."""
+
+    __slots__ = ("at", "most", "rate", "tokens")
+
+    def __init__(self, rate: float, burst_s: float = 2.0) -> None:
+        self.rate, self.most = rate, max(1.0, rate * burst_s)
+        self.tokens, self.at = self.most, time.monotonic()
+
+    def take(self) -> float:
+        """0 when there was a token, else the seconds until there is one."""
+        now = time.monotonic()
+        self.tokens, self.at = min(self.most, self.tokens + (now - self.at) * self.rate), now
+        if self.tokens < 1:
+            return (1 - self.tokens) / self.rate
+        self.tokens -= 1
+        return 0.0
+
+
+class Limits:
+    """Counts by owner."""
+
+    def __init__(self, http: HttpSettings) -> None:
+        self._http = http
+        self._buckets: dict[str, Bucket] = {}
+        self._held: dict[tuple[str, str], int] = {}
+        self._swept = time.monotonic()
+
+    def request(self, owner: str) -> None:
+        """Count a request. Raises 429."""
+        rate = self._http.requests_per_s
+        if rate <= 0:
+            return
+        self._forget()
+        bucket = self._buckets.get(owner)
+        if bucket is None:
+            bucket = self._buckets[owner] = Bucket(rate)
+        wait_s = bucket.take()
+        if wait_s > 0:
+            raise too_many("requests", f"more than {rate:g} requests a second", int(bucket.most), wait_s)
+
+    def may_wait(self, what: str, owner: str) -> bool:
+        """True while another of the owner's streams or waiters ("streams", "waiters") can be held."""
+        return self._held.get((what, owner), 0) < self._most(what) and self.held(what) < self._http.max_waiters
+
+    def held(self, what: str) -> int:
+        """How many of all owners' are held."""
+        return self._held.get((what, ""), 0)
+
+    def room_for(self, what: str, owner: str) -> None:
+        """Raise 429 where `may_wait` is False."""
+        if not self.may_wait(what, owner):
+            raise too_many(what, f"{self._held.get((what, owner), 0)} {what} are open", self._most(what), 1.0)
+
+    @contextmanager
+    def hold(self, what: str, owner: str) -> Iterator[None]:
+        """Count one that waits for as long as the block lasts."""
+        for key in ((what, owner), (what, "")):
+            self._held[key] = self._held.get(key, 0) + 1
+        try:
+            yield
+        finally:
+            for key in ((what, owner), (what, "")):
+                self._held[key] -= 1
+                if not self._held[key]:
+                    del self._held[key]
+
+    async def held_stream(self, owner: str, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+        """`stream`, counted for as long as somebody reads it."""
+        with self.hold("streams", owner):
+            async for piece in stream:
+                yield piece
+
+    def _most(self, what: str) -> int:
+        return self._http.max_streams_per_owner if what == "streams" else self._http.max_waiters_per_owner
+
+    def _forget(self) -> None:
+        """Drop the buckets that are full again."""
+        now = time.monotonic()
+        if now - self._swept > FORGET_S:
+            self._swept = now
+            self._buckets = {owner: one for owner, one in self._buckets.items() if now - one.at < FORGET_S}
+
+
+def too_many(policy: str, why: str, most: int, wait_s: float) -> Refusal:
+    """429 with Retry-After, and RateLimit headers as draft-ietf-httpapi-ratelimit-headers has them."""
+    retry_s = max(1, math.ceil(wait_s))
+    headers = {
+        "Retry-After": str(retry_s),
+        "RateLimit-Policy": f'"{policy}";q={most}',
+        "RateLimit": f'"{policy}";r=0;t={retry_s}',
+    }
+    return Refusal(429, f"Too much at once: {why}. Come back in {retry_s} s.", headers=headers)
+
+
+async def counted(request: Request, found: Annotated[Caller, Depends(caller)]) -> None:
+    """Dependency: one request of its owner."""
+    if request.app.state.keys:  # without keys everybody is the same owner, on the same machine
+        request.app.state.limits.request(found.owner)
+
+
+async def taking(request: Request) -> None:
+    """Dependency of all that begins something: 503 once the service is stopping."""
+    if request.app.state.lame:
+        headers = {"Retry-After": str(STOPPING_RETRY_S), "Connection": "close"}
+        raise Refusal(503, "The service is stopping and takes nothing new; jobs that it has go on.", headers=headers)

@@ -1,0 +1,111 @@
+"""From the text of a job to its fields and arrays: pure, so that it can be done here or in a clerk."""
+
+import reprlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from app.http.schemas import parse_request
+from app.intake.body import parse_json
+from app.intake.json_arrays import array_from_lists
+from kernels import FORBIDDEN, SOLVERS, InvalidProblem, Solver
+from workers.store.reference import CSR_PARTS
+
+
+@dataclass(frozen=True)
+class Document:
+    """What a text says.
+
+    Attributes:
+        around: everything but the inputs, as it came.
+        request: the same, checked.
+        inputs: by name an array, a reference as it came, or {"csr": ...} of such.
+    """
+
+    around: Mapping[str, Any]
+    request: Any
+    inputs: Mapping[str, Any]
+
+
+def read_document(text: bytes, parts: Collection[str], max_elements: int) -> Document:
+    """From text to a document; `parts` names the file parts that came beside it.
+
+    Raises:
+        Refusal, Invalid, InvalidProblem: what is wrong with it.
+    """
+    found = parse_json(text, "Part 'job'" if parts else "The body")
+    request = parse_request(found)
+    card = SOLVERS[request.solver]
+    named = _with_parts(found.get("inputs"), card, parts)
+    inputs = {name: _Lists(card, request, name, max_elements).lifted(named[name]) for name in named}
+    return Document({name: value for name, value in found.items() if name != "inputs"}, request, inputs)
+
+
+def _with_parts(given: Any, card: Solver, parts: Collection[str]) -> dict[str, Any]:
+    """`inputs` with each file part of an input's name put in, after checking the names."""
+    given = {} if given is None else given
+    if not isinstance(given, dict):
+        raise InvalidProblem("inputs", f"is a JSON {type(given).__name__}; expected an object of inputs by name")
+    known = {*card.specs, *card.files}
+    for name in given:
+        if name not in known:
+            raise InvalidProblem(f"inputs.{name:.60}", f"is unknown; {allowed_inputs(card)}")
+    values = {name: value for name, value in given.items() if value is not None}
+    for name in parts:
+        if name in known:
+            if name in values and values[name] != {"part": name}:
+                raise InvalidProblem(f"inputs.{name}", "is given twice, in inputs and as a file part")
+            values[name] = {"part": name}
+    return values
+
+
+def allowed_inputs(card: Solver) -> str:
+    """What a solver takes, as the end of a sentence."""
+    names = [spec.name + ("" if spec.required else " (optional)") for spec in card.inputs]
+    also = "".join(f"; a {bundle.kind} goes into {bundle.name}" for bundle in card.bundles)
+    return f"the inputs of {card.name} are {', '.join(names)}{also}"
+
+
+class _Lists:
+    """Turns the lists of one input into arrays."""
+
+    def __init__(self, card: Solver, request: Any, name: str, max_elements: int) -> None:
+        self._spec = card.specs.get(name)
+        self._name, self._max_elements = name, max_elements
+        maximize = bool(getattr(request.options, "maximize", False))
+        self._forbidden = card.forbidden(name, maximize) if self._spec else None
+
+    def lifted(self, value: Any) -> Any:
+        """The input with arrays for lists."""
+        field = f"inputs.{self._name}"
+        if self._spec is None:
+            return value  # a file: the next station looks at it
+        integer = FORBIDDEN if self._spec.masked else None
+        if isinstance(value, dict):
+            if set(value) == {"data"}:
+                return self._array(f"{field}.data", value["data"], self._forbidden, integer)
+            return (
+                {"csr": self._csr(f"{field}.csr", value["csr"])}
+                if set(value) == {"csr"} and self._spec.sparse
+                else value
+            )
+        return self._array(field, value, self._forbidden, integer)
+
+    def _csr(self, field: str, given: Any) -> dict[str, Any]:
+        """A sparse matrix in its three arrays, each inline or a reference."""
+        if not isinstance(given, dict) or set(given) != {*CSR_PARTS, "shape"}:
+            raise InvalidProblem(field, "expected an object with exactly indptr, indices, values and shape")
+        shape = given["shape"]
+        if not isinstance(shape, list) or len(shape) != 2 or any(type(extent) is not int for extent in shape):
+            raise InvalidProblem(f"{field}.shape", f"is {reprlib.repr(shape)}; expected [n_rows, n_cols]")
+        arrays = {
+            part: given[part] if isinstance(given[part], dict) else self._array(f"{field}.{part}", given[part])
+            for part in CSR_PARTS
+        }
+        return {**arrays, "shape": shape}
+
+    def _array(self, field: str, data: Any, forbidden: float | None = None, integer: int | None = None) -> Any:
+        """Null forbids an entry of a matrix, and keeps integers exact where the solver takes such a mask."""
+        matrix = isinstance(data, list) and bool(data) and isinstance(data[0], list)
+        forbidden, integer = (forbidden, integer) if matrix else (None, None)
+        return array_from_lists(field, data, forbidden, self._max_elements, integer)

@@ -1,0 +1,72 @@
+"""Last station: the inputs are kept, and the job stands in the line of its device."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+
+from starlette.concurrency import run_in_threadpool
+
+from app.intake.built import Built
+from workers.jobs.job import InputRef, Job, Submission
+from workers.store.inline import MOST_BYTES, carried, size_of
+
+
+@dataclass(frozen=True)
+class Placed:
+    """The job; `made` is False when this Idempotency-Key has made it before."""
+
+    job: Job
+    made: bool
+
+
+async def place(built: Built) -> Placed:
+    """Keep the inputs and enqueue the job.
+
+    Raises:
+        what Jobs.submit raises.
+    """
+    return await run_in_threadpool(_place, built)
+
+
+def _place(built: Built) -> Placed:
+    jobs, request = built.visit.desk.jobs, built.request
+    with built.visit.timed("keep"):
+        inputs, named = _kept(built)
+    options = built.options.model_dump(mode="json", exclude_unset=True)
+    around = request.model_dump(mode="json", exclude={"inputs", "options", "keep_inputs", "priority"})
+    fingerprint = hashlib.sha256(json.dumps([around, options, named], sort_keys=True).encode()).hexdigest()
+    submission = Submission(
+        owner=built.visit.owner,
+        solver=built.card.name,
+        inputs=inputs,
+        options=options,
+        device=request.device,
+        time_limit_s=request.time_limit_s,
+        idempotency_key=built.visit.key,
+        fingerprint=fingerprint,
+        result_ttl_s=request.result_ttl_s,
+        queue=built.place.queue,
+        form=built.place.form,
+        seconds=built.place.seconds,
+        priority=request.priority,
+        reply=built.visit.reply,
+        spent_ms={station: round(spent, 3) for station, spent in built.visit.spent_ms.items()},
+    )
+    return Placed(*jobs.submit(submission))
+
+
+def _kept(built: Built) -> tuple[dict[str, InputRef], dict[str, InputRef]]:
+    """How the job refers to its inputs, and what they are called wherever they are.
+
+    Small ones that came with the request travel in the job's record, unless they are to be kept.
+    """
+    came = [source for source in built.sources.values() if source.name is not None]
+    travel = not built.request.keep_inputs and sum(size_of(source.value) for source in came) <= MOST_BYTES
+    inputs, named = {}, {}
+    for name, source in built.sources.items():
+        if travel and source.name is not None:
+            named[name] = source.name()
+            inputs[name] = carried(named[name], source.value)
+        else:
+            inputs[name] = named[name] = source.keep()
+    return inputs, named

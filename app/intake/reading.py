@@ -1,0 +1,40 @@
+"""Reading one upload: here where a short header says all, else by a clerk."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from starlette.concurrency import run_in_threadpool
+
+from app.intake.errands import form_told
+from app.intake.visit import Visit
+from kernels import Array, stand_in
+from workers.store.codec import Form, Reading, read
+from workers.store.handles import reading_of
+from workers.store.sniff import is_plain
+
+
+async def read_upload(visit: Visit, path: Path, form: Form, field: str) -> Reading:
+    """What a file holds.
+
+    Raises:
+        InvalidUpload: names `field` and says what is wrong.
+        Refusal: it takes more than one upload may have.
+    """
+    limits = visit.desk.store.limits
+    if is_plain(path, form.format):
+        return await run_in_threadpool(read, path, form, field, limits)
+    errand: dict[str, Any] = {"do": "read", "path": str(path), "form": form_told(form), "field": field}
+    errand |= {"max_bytes": limits.max_bytes, "max_elements": limits.max_elements}
+    told = await visit.errand(errand, path.stat().st_size)
+    return reading_of(told, limits.max_elements)
+
+
+async def outlined(visit: Visit, path: Path, form: Form) -> Array | None:
+    """A stand-in for what a file holds; None where only reading it can tell its shape and type."""
+    errand = {"do": "outline", "path": str(path), "form": form_told(form)}
+    told = await visit.errand({**errand, "max_elements": visit.desk.store.limits.max_elements}, 0)
+    if told["outline"] is None:
+        return None
+    dtype, shape = told["outline"]
+    return stand_in(np.dtype(dtype), tuple(shape))

@@ -1,0 +1,90 @@
+"""What goes along with a request through all stations: whose it is, what they work with, and where the time went."""
+
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from starlette.concurrency import run_in_threadpool
+
+from app.intake.clerks import Clerks
+from app.intake.room import Held, Room
+from workers.jobs.queue import Jobs
+from workers.runtime.config import Settings
+from workers.store.store import Store
+
+
+@dataclass(frozen=True)
+class Desk:
+    """What the stations of one process work with.
+
+    Attributes:
+        max_json_bytes: of a JSON body, and of the `job` part of a multipart one.
+        clerks: who read what is not small or plain.
+        room: for bytes on their way.
+    """
+
+    store: Store
+    jobs: Jobs
+    settings: Settings
+    max_json_bytes: int
+    clerks: Clerks
+    room: Room
+
+    @contextmanager
+    def visit(self, owner: str, key: str | None = None, reply: str | None = None) -> Iterator["Visit"]:
+        """One request; what was laid aside for it goes with the block, and its bytes are given back."""
+        scratch = self.store.folder.temporary / f".aside-{uuid.uuid4().hex}-"
+        with self.room.held(owner) as held:
+            try:
+                yield Visit(self, owner, held, scratch, key, reply)
+            finally:
+                for path in scratch.parent.glob(f"{scratch.name}*") if held.aside else ():
+                    path.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One request.
+
+    Attributes:
+        owner: whose it is.
+        held: the bytes that it has on their way.
+        scratch: how the names of files begin that are laid aside for it.
+        key: its Idempotency-Key.
+        reply: where its answer is waited for.
+        spent_ms: by station.
+    """
+
+    desk: Desk
+    owner: str
+    held: Held
+    scratch: Path
+    key: str | None = None
+    reply: str | None = None
+    spent_ms: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def timed(self, station: str) -> Iterator[None]:
+        """Count the time of a block as that station's."""
+        begun = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.spent_ms[station] = self.spent_ms.get(station, 0.0) + 1e3 * (time.perf_counter() - begun)
+
+    async def errand(self, errand: Mapping[str, Any], given_bytes: int) -> dict[str, Any]:
+        """Have a clerk do something with `given_bytes` that came. Raises as `Clerk.ask`."""
+        self.held.aside = True
+        told = {**errand, "scratch": str(self.scratch)}
+        return await self.desk.clerks.ask(self.owner, told, given_bytes, self.held.take)
+
+    async def spill(self, data: bytes) -> Path:
+        """A file of these bytes, for a clerk."""
+        self.held.aside = True
+        path = Path(f"{self.scratch}{uuid.uuid4().hex}")
+        await run_in_threadpool(path.write_bytes, data)
+        return path

@@ -1,0 +1,123 @@
+"""Building a problem and asking its card what it needs: the same here and in a clerk."""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from kernels import Array, Csr, Device, InvalidProblem, Solver
+from workers.jobs.form import Placed, placed
+from workers.jobs.job import AskedDevice, DoesNotFit, NoSuchDevice, WorkerInfo
+
+Needs = dict[str, dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Question:
+    """What a problem is built from, and what is to be known of it.
+
+    Attributes:
+        texts: of the files beside the inputs that say an option.
+        asked: the device that the request names.
+        workers: those that are alive.
+        limit_s: of the solve; given where estimates are wanted.
+        outlined: the inputs are stand-ins of the right shapes and types, whose entries mean nothing.
+    """
+
+    card: Solver
+    inputs: Mapping[str, Array | Csr]
+    options: Any
+    texts: Mapping[str, str]
+    asked: AskedDevice
+    workers: list[WorkerInfo]
+    limit_s: float | None = None
+    outlined: bool = False
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """What is known of a problem that stands.
+
+    Attributes:
+        said: options that the files beside the inputs said.
+        place: its queue and what its submission says of it; None where there is no queue for it now, and why.
+        needs: by device, where they were wanted.
+    """
+
+    said: Mapping[str, float]
+    place: Placed | None
+    refusal: DoesNotFit | NoSuchDevice | None
+    needs: Needs
+
+    @property
+    def device(self) -> Device | None:
+        """The queue for it."""
+        return None if self.place is None else self.place.queue
+
+    def told(self) -> dict[str, Any]:
+        """As JSON."""
+        why = self.refusal
+        facts = [why.bytes_needed, why.bytes_available] if isinstance(why, DoesNotFit) else []
+        refused = None if why is None else [str(why), *facts]
+        return {
+            "said": dict(self.said),
+            "place": self.place and vars(self.place),
+            "refused": refused,
+            "needs": self.needs,
+        }
+
+    @classmethod
+    def heard(cls, told: Mapping[str, Any]) -> "Weighed":
+        """The other way round."""
+        refused = told["refused"]
+        kind: Any = None if refused is None else DoesNotFit if len(refused) > 1 else NoSuchDevice
+        place = told["place"]
+        return cls(told["said"], place and Placed(**place), kind and kind(*refused), told["needs"])
+
+
+def weigh(question: Question) -> Weighed:
+    """Build the problem, and ask for its device and needs.
+
+    Raises:
+        InvalidProblem: the input or option that is wrong, as the request names it.
+    """
+    card, said = question.card, _said(question)
+    options = question.options.model_copy(update=said) if said else question.options
+    try:
+        build = card.outline if question.outlined and card.outline is not None else card.build
+        problem = build(question.inputs, options)
+    except InvalidProblem as wrong:
+        raise InvalidProblem(full_name(wrong.field, card), wrong.message) from None
+    needs: Needs = {}
+    if question.limit_s is not None:
+        for device in card.modules:
+            needs[device] = asdict(card.estimate(problem, options, device).within(question.limit_s))
+    try:
+        return Weighed(said, placed(card, problem, options, question.asked, question.workers), None, needs)
+    except (DoesNotFit, NoSuchDevice) as why:
+        return Weighed(said, None, why, needs)
+
+
+def _said(question: Question) -> dict[str, float]:
+    """The numbers of the files beside the inputs, each as its option; they are checked against the inputs."""
+    said = {}
+    for companion in question.card.companions:
+        if companion.name in question.texts:
+            try:
+                said[companion.option] = companion.read(question.texts[companion.name], question.inputs)
+            except InvalidProblem as wrong:
+                known = wrong.field in question.card.specs
+                raise InvalidProblem(f"inputs.{wrong.field}" if known else companion.name, wrong.message) from None
+    return said
+
+
+def full_name(field: str, card: Solver) -> str:
+    """The request's name for what a card blames: "inputs." before an input, "options." before an option."""
+    first = field.split(".")[0].split("[")[0]
+    if first in card.specs:
+        return f"inputs.{field}"
+    return f"options.{field}" if first in card.options.model_fields else field
+
+
+def elements(value: Array | Csr) -> int:
+    """How many numbers an input holds."""
+    return int(value.values.size + value.indptr.size) if isinstance(value, Csr) else int(value.size)

@@ -1,0 +1,276 @@
+"""Few bytes that ask for much: refused with a sentence, soon, in little memory, and nobody else waits for it."""
+
+import gzip
+import io
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import threading
+import time
+import zipfile
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from tests.app.conftest import LAP, Service
+from tests.app.test_bad_input import check, npy, npz
+
+MIB = 1 << 20
+GROWS = 100 * MIB
+"""What the API may grow by for a body below 1 MiB."""
+
+
+class Alone:
+    """An API in a process of its own, so that its memory and its pauses can be measured."""
+
+    def __init__(self, service: Service, folder: Path) -> None:
+        environ = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")}
+        environ |= service.settings.to_env() | {
+            "ALLOT_MAX_UPLOAD_BYTES": str(4 << 30),
+            "ALLOT_MAX_ELEMENTS": "2147483648",
+        }
+        command = [sys.executable, "-m", "app.cli.main", "serve", "--port", "0", "--workers", "0"]
+        self.process = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True, cwd=folder)
+        assert self.process.stdout is not None
+        found = re.search(r"http://\S+", self.process.stdout.readline())
+        assert found is not None
+        self.url = found[0]
+
+    def forget_peak(self) -> int:
+        """Bytes that are resident now; `peak` counts from here."""
+        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
+        return self.memory("VmRSS")
+
+    def memory(self, field: str) -> int:
+        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{field}:"))
+
+
+@pytest.fixture(scope="module")
+def alone(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alone]:
+    made = Alone(service, tmp_path_factory.mktemp("alone"))
+    with httpx.Client(base_url=made.url, timeout=60) as client:
+        client.post("/v1/blobs", content=gzip.compress(npy(np.eye(2)))).raise_for_status()  # clerks are up
+        yield made
+    made.process.terminate()
+    made.process.wait(20)
+
+
+def crowd(count: int) -> bytes:
+    """A zip of so many empty files."""
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("0.npy", b"")
+    one = stream.getvalue()
+    local, entry = one[: one.index(b"PK\x01\x02")], one[one.index(b"PK\x01\x02") : one.index(b"PK\x05\x06")]
+    end = b"PK\x05\x06" + struct.pack("<HHHHIIH", 0, 0, min(count, 0xFFFF), min(count, 0xFFFF), len(entry) * count,
+                                      len(local), 0)  # fmt: skip
+    return local + entry * count + end
+
+
+def tensor(entry: dict[str, Any], data: bytes = b"") -> bytes:
+    head = json.dumps(entry).encode()
+    return struct.pack("<Q", len(head)) + head + data
+
+
+def header(shape: str) -> bytes:
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
+
+
+def scipy_npz(**changes: Any) -> bytes:
+    parts = {"format": np.array(b"csr"), "shape": np.array([2, 2]), "data": np.array([1, 2]),
+             "indices": np.array([0, 1]), "indptr": np.array([0, 1, 2])}  # fmt: skip
+    return npz(**{name: value for name, value in {**parts, **changes}.items() if value is not None})
+
+
+QAPLIB = gzip.compress(b"1414\n" + b"0 " * (2 * 1414**2 - 1), 9)
+HUGE = "1" + "0" * 30
+
+UPLOADS: dict[str, bytes] = {
+    "mtx that claims 1e8 rows": b"%%MatrixMarket matrix coordinate real general\n100000000 100000000 1\n1 1 1\n",
+    "mtx that claims 65536 squared": b"%%MatrixMarket matrix array real general\n65536 65536\n1\n",
+    "mtx of comments": b"%%MatrixMarket matrix coordinate real general\n" + b"%\n" * 400_000 + b"x",
+    "gzip of 4 million numbers": QAPLIB,
+    "zip of a million entries": crowd(15_000)[:MIB],
+    "zip of many entries": crowd(9_000),
+    "shape (0, 1e30)": header(f"(0, {HUGE})"),
+    "shape (1e30, 0)": header(f"({HUGE}, 0)"),
+    "shape of eight": header(f"({', '.join([HUGE] * 8)})"),
+    "shape of True": header("(True, 0)"),
+    "tensor (0, 1e30)": tensor({"x": {"dtype": "F64", "shape": [0, 10**30], "data_offsets": [0, 0]}}),
+    "tensor with half a surrogate pair": tensor({"\ud800": {"dtype": "F64", "shape": [0], "data_offsets": [0, 0]}}),
+    "50,000 tensors": tensor({str(k): {"dtype": "F64", "shape": [0], "data_offsets": [0, 0]} for k in range(12_000)}),
+    "npz without data": scipy_npz(data=None),
+    "npz with a scalar for indptr": scipy_npz(indptr=np.array(1)),
+    "npz with an empty format": scipy_npz(format=np.array([], dtype="S3")),
+    "npz with float shape": scipy_npz(shape=np.array([2.0, 2.0])),
+    "npz with one extent": scipy_npz(shape=np.array([2])),
+    "npz with float indices": scipy_npz(indices=np.array([0.5, 1.5])),
+    "npz with text for data": scipy_npz(data=np.array(["a", "b"])),
+    "npz with a format of objects": scipy_npz(format=np.array(3)),
+    "gzip of gzip": gzip.compress(gzip.compress(bytes(MIB))),
+    "zeros that inflate a thousandfold": gzip.compress(header("(90, 1000000)") + bytes(90 * 8 * 100_000), 9),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", UPLOADS)
+def test_uploads_that_claim_much(alone: Alone, name: str) -> None:
+    data = UPLOADS[name]
+    assert len(data) <= MIB
+    before, begun = alone.forget_peak(), time.monotonic()
+    answer = httpx.post(f"{alone.url}/v1/blobs", content=data, timeout=60)
+    check(answer, (413, 422))
+    assert len(answer.json()["detail"]) > 20
+    assert time.monotonic() - begun < 10
+    assert alone.memory("VmHWM") - before < GROWS
+
+
+@pytest.mark.parametrize(
+    "dtype", ["f3", "f1000", "<f8,i4", "V8", "O", "object", "U4", "M8[s]", "c16", "float٨", "S0", ">f8", "b1x"]
+)
+def test_dtypes_that_are_none(alone: Alone, dtype: str) -> None:
+    answer = httpx.post(f"{alone.url}/v1/blobs", content=bytes(64), params={"dtype": dtype, "shape": "8"})
+    check(answer, 422)
+    body = {"solver": "lap", "inputs": {"cost": {"blob": "sha256:" + "0" * 64, "dtype": dtype}}}
+    check(httpx.post(f"{alone.url}/v1/jobs", json=body), 422, "cost")
+
+
+@pytest.mark.parametrize(
+    "sln", [{"part": []}, {"part": {}}, {"part": None}, {"part": "x"}, {}, [], 5, "sln", {"blob": "x"}]
+)
+def test_a_solution_that_is_no_part(alone: Alone, sln: Any) -> None:
+    inputs = {"flow": [[0, 1], [1, 0]], "distance": [[0, 1], [1, 0]], "sln": sln}
+    check(httpx.post(f"{alone.url}/v1/jobs", json={"solver": "qap", "inputs": inputs}), 422, "sln")
+
+
+@pytest.mark.parametrize("length", [71, 5000, 60_000])
+def test_boundaries_that_are_long(alone: Alone, length: int) -> None:
+    boundary = "b" * length
+    body = f'--{boundary}\r\nContent-Disposition: form-data; name="job"\r\n\r\n{{}}\r\n--{boundary}--\r\n'
+    kind = {"Content-Type": f"multipart/form-data; boundary={boundary}"}
+    answer = httpx.post(f"{alone.url}/v1/jobs", content=body, headers=kind)
+    assert answer.status_code in (400, 431)
+
+
+def test_headers_of_a_part_that_are_long(alone: Alone) -> None:
+    body = b'--b\r\nContent-Disposition: form-data; name="job"; x="' + b"y" * MIB + b'"\r\n\r\n{}\r\n--b--\r\n'
+    kind = {"Content-Type": "multipart/form-data; boundary=b"}
+    check(httpx.post(f"{alone.url}/v1/jobs", content=body, headers=kind), 400)
+
+
+def test_200_000_unknown_fields_get_a_short_answer(alone: Alone) -> None:
+    body = {"solver": "lap", "inputs": {"cost": [[1]]}, **{f"unknown{k}": k for k in range(200_000)}}
+    answer = httpx.post(f"{alone.url}/v1/jobs", json=body, timeout=60)
+    check(answer, 422, "unknown")
+    assert len(answer.json()["errors"]) == 20
+    assert answer.json()["detail"].endswith("and 199980 more")
+    assert len(answer.content) < 16_384
+
+
+def test_a_long_field_gets_a_short_answer(alone: Alone) -> None:
+    for body in (
+        {"solver": "x" * 50_000},
+        {"solver": "lap", "y" * 60_000: 1},
+        {"solver": "lap", "inputs": {"z" * 60_000: 1}},
+    ):
+        answer = httpx.post(f"{alone.url}/v1/jobs", json=body)
+        check(answer, 422)
+        assert len(answer.content) < 16_384
+
+
+class Pulse:
+    """Asks for a sign of life all the time; `worst_s` is the longest that one took."""
+
+    def __init__(self, url: str) -> None:
+        self.worst_s, self._url, self._ended = 0.0, url, threading.Event()
+        self._thread = threading.Thread(target=self._run)
+
+    def _run(self) -> None:
+        with httpx.Client(base_url=self._url, timeout=30) as client:
+            client.get("/livez")
+            while not self._ended.wait(0.01):
+                begun = time.monotonic()
+                client.get("/livez")
+                self.worst_s = max(self.worst_s, time.monotonic() - begun)
+
+    def __enter__(self) -> "Pulse":
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._ended.set()
+        self._thread.join()
+
+
+BRACKETS = b"[1]," * (11 * MIB // 4)
+TEXTS = {
+    "brackets": b"[" + BRACKETS + b"1]",
+    "brackets in a field": b'{"solver": "lap", "x": [' + BRACKETS + b"1]}",
+    "brackets in an input": b'{"solver": "lap", "inputs": {"cost": [' + BRACKETS + b'"x"]}}',
+    "strings": b'{"solver": "lap", "inputs": {"cost": [' + b'"",' * (11 * MIB // 3) + b"1]}}",
+    "deep": b"[" * (11 * MIB),
+}
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_json_that_takes_long_keeps_nobody_waiting(alone: Alone, name: str) -> None:
+    worst: list[float] = []
+    while not worst or (worst[-1] >= 0.25 and len(worst) < 4):  # a busy machine has pauses of its own
+        with Pulse(alone.url) as pulse:
+            time.sleep(0.2)
+            answer = httpx.post(f"{alone.url}/v1/jobs", content=TEXTS[name], timeout=60)
+        check(answer, (400, 413, 422))
+        worst.append(pulse.worst_s)
+    assert min(worst) < 0.25, worst
+
+
+def test_costly_files_of_many_keep_nobody_waiting(alone: Alone) -> None:
+    def attack(_: int) -> int:
+        body = {"job": json.dumps({"solver": "qap"})}
+        files = {"qaplib": ("x.dat", QAPLIB)}
+        return httpx.post(f"{alone.url}/v1/estimates", data=body, files=files, timeout=120).status_code
+
+    before = alone.forget_peak()
+    with ThreadPoolExecutor(45) as pool:
+        attacks = [pool.submit(attack, k) for k in range(45)]
+        worst = 0.0
+        while not all(one.done() for one in attacks):
+            begun = time.monotonic()
+            answer = httpx.post(f"{alone.url}/v1/estimates", json=LAP, timeout=30)
+            worst = max(worst, time.monotonic() - begun)
+            assert answer.status_code == 200, answer.text
+        assert {one.result() for one in attacks} <= {422, 429}
+    assert worst < 1.0
+    assert alone.memory("VmHWM") - before < GROWS
+
+
+def test_an_estimate_does_not_read_what_a_header_says(alone: Alone) -> None:
+    n = 14_000
+    row = np.random.default_rng(0).integers(0, 256, n, dtype=np.uint8).tobytes()
+    packed = gzip.compress(header(f"({n}, {n})").replace(b"<f8", b"|u1") + row * n, 6)
+    before, begun = alone.forget_peak(), time.monotonic()
+    files = {"cost": ("c.npy.gz", packed)}
+    answer = httpx.post(f"{alone.url}/v1/estimates", data={"job": '{"solver": "lap"}'}, files=files, timeout=60)
+    assert time.monotonic() - begun < 2
+    assert alone.memory("VmHWM") - before < GROWS
+    needs = answer.json()["estimates"]["cpu"]
+    assert needs["host_bytes"] > 4 * n * n
+
+
+def test_an_estimate_of_an_outline_is_that_of_the_array(alone: Alone) -> None:
+    cost = np.random.default_rng(0).integers(0, 100, (600, 500))
+    files = {"cost": ("c.npy.gz", gzip.compress(npy(cost)))}
+    told = httpx.post(f"{alone.url}/v1/estimates", data={"job": '{"solver": "lap"}'}, files=files).json()
+    body = {"solver": "lap", "inputs": {"cost": cost[:60, :50].tolist()}}
+    small = httpx.post(f"{alone.url}/v1/estimates", json=body).json()
+    assert told["estimates"]["cpu"]["host_bytes"] > small["estimates"]["cpu"]["host_bytes"]
+    assert told["device"] == "cpu"

@@ -1,0 +1,267 @@
+"""Connections that cost nothing to open: half-open ones, headers and bodies that do not come, answers not read."""
+
+import asyncio
+import contextlib
+import logging
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+
+from app.http.config import HttpSettings
+from app.http.door import Sparse
+from app.http.main import create_app
+from app.http.server import Server
+from workers.runtime.config import Settings
+
+QUICK = HttpSettings(
+    header_timeout_s=1.0, body_timeout_s=1.0, idle_s=1.0, max_idle_per_address=50, max_connections=400,
+    max_connections_per_address=300, requests_per_connection=3, unread_timeout_s=1.0
+)  # fmt: skip
+
+
+class Guarded:
+    """A server in a thread, without Redis behind it: /livez and refusals are all that is asked."""
+
+    def __init__(self, folder: Path, http: HttpSettings) -> None:
+        settings = Settings(redis_url="unix:///nowhere/redis.sock", data_dir=folder)
+        self.app: FastAPI = create_app(settings, http)
+        self.server = Server(self.app, http)
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self.listener.getsockname()[1]
+        self.thread = threading.Thread(target=self.server.run, args=([self.listener],), daemon=True)
+        self.thread.start()
+
+    def stop(self) -> None:
+        self.server.stop()
+        self.thread.join(10)
+        self.listener.close()
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+
+    def told(self, request: bytes) -> bytes:
+        """All that the server says to these bytes until it closes."""
+        with self.connect() as held:
+            held.sendall(request)
+            return rest_of(held)
+
+    def alive(self) -> float:
+        """Seconds until /livez answers."""
+        begun = time.monotonic()
+        assert httpx.get(f"http://127.0.0.1:{self.port}/livez", timeout=10).status_code == 200
+        return time.monotonic() - begun
+
+
+def rest_of(held: socket.socket) -> bytes:
+    told = b""
+    with contextlib.suppress(ConnectionResetError):
+        while piece := held.recv(65536):
+            told += piece
+    return told
+
+
+@pytest.fixture
+def guarded(tmp_path: Path) -> Iterator[Guarded]:
+    made = Guarded(tmp_path, QUICK)
+    try:
+        yield made
+    finally:
+        made.stop()
+
+
+@pytest.mark.parametrize("sent", [b"", b"GET /livez HT", b"GET /livez HTTP/1.1\r\nHost: a\r\nX: "])
+def test_half_open_requests_leave_the_service_reachable(guarded: Guarded, sent: bytes) -> None:
+    held = []
+    for _ in range(350):
+        held.append(guarded.connect())
+        held[-1].sendall(sent)
+    assert guarded.alive() < 3
+    assert len(guarded.server.door.all) <= QUICK.max_idle_per_address + 1
+    until = time.monotonic() + 8
+    while guarded.server.door.all:
+        assert time.monotonic() < until, "headers that never come are waited for"
+        time.sleep(0.1)
+    assert not guarded.server.door.of_address
+    assert not guarded.server.door.idle_of_address
+    for one in held:
+        one.close()
+
+
+def test_late_headers_are_told_so(guarded: Guarded) -> None:
+    told = guarded.told(b"GET /livez HTTP/1.1\r\nHost: a\r\n")
+    assert told.startswith(b"HTTP/1.1 408 ")
+    assert b"nosniff" in told
+
+
+def test_headers_that_drip_are_late_too(guarded: Guarded) -> None:
+    with guarded.connect() as held:
+        held.sendall(b"GET /livez HTTP/1.1\r\n")
+        begun = time.monotonic()
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+            while time.monotonic() - begun < 8:
+                held.sendall(b"X: y\r\n")
+                time.sleep(0.2)
+        assert time.monotonic() - begun < 6
+
+
+def test_a_body_that_does_not_come_ends(guarded: Guarded) -> None:
+    head = (
+        b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: 100\r\n\r\n{"
+    )
+    begun = time.monotonic()
+    assert guarded.told(head).startswith(b"HTTP/1.1 408 ")
+    assert time.monotonic() - begun < 6
+
+
+def test_a_refused_request_without_its_body_ends(guarded: Guarded) -> None:
+    head = b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\nContent-Length: 100\r\n\r\n"
+    begun = time.monotonic()
+    assert guarded.told(head).startswith((b"HTTP/1.1 415 ", b"HTTP/1.1 408 "))
+    assert time.monotonic() - begun < 6
+
+
+def test_a_refusal_does_not_wait_for_a_body_that_never_comes(tmp_path: Path) -> None:
+    made = Guarded(tmp_path, HttpSettings())
+    try:
+        with made.connect() as held:
+            begun = time.monotonic()
+            held.sendall(b"POST /v1/blobs?digest=x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
+            assert held.recv(4096).startswith(b"HTTP/1.1 422 ")
+            assert time.monotonic() - begun < 5
+    finally:
+        made.stop()
+
+
+def test_endless_headers(guarded: Guarded) -> None:
+    with guarded.connect() as held, contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        held.sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\n")
+        for _ in range(64):
+            held.sendall(b"X: " + b"y" * 4000 + b"\r\n")
+        assert rest_of(held).startswith(b"HTTP/1.1 431 ")
+
+
+AMBIGUOUS = {
+    "both lengths": b"Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+    "both lengths, turned": b"Transfer-Encoding: chunked\r\nContent-Length: 3\r\n\r\n0\r\n\r\n",
+    "two lengths": b"Content-Length: 3\r\nContent-Length: 4\r\n\r\nabc",
+    "a signed length": b"Content-Length: +3\r\n\r\nabc",
+    "bare LF in a header": b"X: y\n\r\n",
+    "bare LF at the end": b"X: y\r\n\n",
+    "bare CR": b"X: y\rZ: 1\r\n\r\n",
+    "bare LF in a chunk": b"Transfer-Encoding: chunked\r\n\r\n3\nabc\r\n0\r\n\r\n",
+    "another coding": b"Transfer-Encoding: gzip\r\n\r\n3\r\nabc\r\n0\r\n\r\n",
+    "a folded header": b"X: a\r\n b\r\n\r\n",
+    "a space before the colon": b"X : a\r\n\r\n",
+}
+
+
+@pytest.mark.parametrize("headers", AMBIGUOUS.values(), ids=AMBIGUOUS)
+def test_ambiguous_requests_are_refused(guarded: Guarded, headers: bytes) -> None:
+    told = guarded.told(b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\n" + headers)
+    assert told.startswith(b"HTTP/1.1 400 ")
+    assert b"x-content-type-options: nosniff" in told
+    assert told.count(b"HTTP/1.1") == 1  # nothing behind it is taken for another request
+    assert b"connection: close" in told.lower()
+
+
+def test_a_connection_is_closed_after_so_many_requests(guarded: Guarded) -> None:
+    request = b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
+    with guarded.connect() as held:
+        told = b""
+        for count in range(1, 4):
+            held.sendall(request)
+            while told.count(b'"alive"') < count:
+                told += held.recv(4096)
+        assert told.count(b"connection: close") == 1
+        assert rest_of(held) == b""
+
+
+def test_an_address_has_so_many_connections(tmp_path: Path) -> None:
+    few = HttpSettings(max_connections_per_address=5, max_idle_per_address=100)
+    made = Guarded(tmp_path, few)
+    try:
+        held = [made.connect() for _ in range(5)]
+        while len(made.server.door.all) < 5:
+            time.sleep(0.01)
+        told = made.told(b"")
+        assert told.startswith(b"HTTP/1.1 429 ")
+        held.pop().close()
+        time.sleep(0.3)
+        assert made.alive() < 3
+    finally:
+        made.stop()
+
+
+def test_the_oldest_idle_connection_makes_room(tmp_path: Path) -> None:
+    made = Guarded(tmp_path, HttpSettings(max_connections=5))
+    try:
+        held = [made.connect() for _ in range(5)]
+        while len(made.server.door.all) < 5:
+            time.sleep(0.01)
+        assert made.alive() < 3
+        assert rest_of(held[0]) == b""  # closed
+        held[4].sendall(b"GET /livez HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n")
+        assert b"200 OK" in rest_of(held[4])
+    finally:
+        made.stop()
+
+
+def test_the_log_is_not_flooded(caplog: pytest.LogCaptureFixture) -> None:
+    sparse, log = Sparse(per_s=3), logging.getLogger("allot.test.sparse")
+    record = log.makeRecord(log.name, logging.WARNING, "f", 1, "%s turned away", ("x",), None)
+    record.created = 100.0
+    assert [sparse.filter(record) for _ in range(5)] == [True] * 3 + [False] * 2
+    other = log.makeRecord(log.name, logging.WARNING, "f", 1, "something else", (), None)
+    other.created = 100.5
+    assert sparse.filter(other)
+    later = log.makeRecord(log.name, logging.WARNING, "f", 1, "%s turned away", ("y",), None)
+    later.created = 101.0
+    assert sparse.filter(later)
+    assert later.getMessage() == "y turned away (2 more lines were left out)"
+
+
+def test_a_pipelined_second_request_is_answered(guarded: Guarded) -> None:
+    request = b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
+    told = guarded.told(request + request + request.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+    assert told.count(b"HTTP/1.1 200") == 3
+
+
+def test_answers_name_no_address(guarded: Guarded) -> None:
+    for path in ("/readyz", "/v1/devices"):
+        begun = time.monotonic()
+        answer = httpx.get(f"http://127.0.0.1:{guarded.port}{path}", timeout=20)
+        assert (answer.status_code, "nowhere" in answer.text) == (503, False)
+        assert answer.headers["x-content-type-options"] == "nosniff"
+        if path == "/readyz":
+            assert time.monotonic() - begun < 2
+
+
+def test_ready_or_not_is_told_soon_though_redis_hangs(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        app = create_app(Settings(redis_url=f"redis://127.0.0.1:{silent.getsockname()[1]}/0", data_dir=tmp_path))
+
+        async def run() -> None:
+            async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+                for _ in range(3):
+                    begun = time.monotonic()
+                    answer = await client.get("/readyz")
+                    assert (answer.status_code, time.monotonic() - begun < 1.5) == (503, True)
+            await app.state.waiting.stop()
+
+        asyncio.run(run())
+
+
+def test_a_fault_of_ours_is_not_sniffed_either(guarded: Guarded) -> None:
+    async def fault() -> None:
+        raise RuntimeError("a secret")
+
+    guarded.app.add_api_route("/fault", fault)
+    answer = httpx.get(f"http://127.0.0.1:{guarded.port}/fault", timeout=10)
+    assert (answer.status_code, "secret" in answer.text) == (500, False)
+    assert answer.headers.get_list("x-content-type-options") == ["nosniff"]

@@ -1,0 +1,113 @@
+"""`allot serve` from outside: several processes on one port, and the way out."""
+
+import asyncio
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx
+import psutil
+import redis as redis_py
+
+from tests.app.conftest import LAP
+from workers.runtime.redis_server import running_url
+
+API = "app.cli.api"
+
+
+@dataclass
+class Served:
+    url: str
+    process: "subprocess.Popen[str]"
+
+    def apis(self) -> list[psutil.Process]:
+        found = psutil.Process(self.process.pid).children()
+        return [one for one in found if one.status() != psutil.STATUS_ZOMBIE and API in " ".join(one.cmdline())]
+
+
+@contextmanager
+def served(folder: Path, *more: str, **environ: str) -> Iterator[Served]:
+    """A service without workers, which believes to have one: its jobs wait until they are cancelled."""
+    env = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")} | environ
+    command = [sys.executable, "-m", "app.cli.main", "serve", "--port", "0", "--workers", "0"]
+    command += ["--data-dir", str(folder), *more]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
+        try:
+            assert process.stdout is not None
+            address = re.search(r"http://\S+", process.stdout.readline())
+            assert address is not None
+            client = redis_py.Redis.from_url(running_url(folder) or "")
+            worker = {"device": "cpu", "queue": "cpu", "state": "idle", "heartbeat": time.time() + 1000}
+            client.hset("allot:workers", "cpu-1-1", json.dumps(worker | {"host_bytes": 1 << 30}))
+            assert httpx.get(f"{address[0]}/readyz", timeout=30).status_code == 200
+            yield Served(address[0], process)
+        finally:
+            process.kill()
+
+
+def test_several_processes_answer_on_one_port(tmp_path: Path) -> None:
+    with served(tmp_path, "--api-workers", "2") as service:
+        assert len(service.apis()) == 2
+        job = httpx.post(f"{service.url}/v1/jobs", json=LAP, timeout=20).json()["links"]
+
+        async def wait_and_cancel() -> None:
+            async with httpx.AsyncClient(base_url=service.url, timeout=40) as client:
+                polls = [asyncio.create_task(client.get(f"{job['self']}?wait=30")) for _ in range(30)]
+                await asyncio.sleep(1)
+                await client.post(job["cancel"])
+                assert {answer.json()["state"] for answer in await asyncio.gather(*polls)} == {"cancelled"}
+
+        asyncio.run(wait_and_cancel())  # whichever process each of them hit
+        assert answered(service, "/v1/jobs/{job_id}") == 30
+        assert [answered(service, "/v1/jobs/{job_id}/cancel") for _ in range(8)] == [1] * 8
+
+        before = {one.pid for one in service.apis()}
+        os.kill(before.pop(), signal.SIGKILL)
+        until = time.monotonic() + 30
+        while len({one.pid for one in service.apis()} - before) < 1:
+            assert time.monotonic() < until, "the process was not started again"
+            time.sleep(0.1)
+        for _ in range(10):  # connections to the socket of the dead wait for its successor
+            assert httpx.get(f"{service.url}/livez", timeout=30).status_code == 200
+        assert answered(service, "/v1/jobs/{job_id}/cancel") == 1  # what the dead has counted still counts
+        assert leaves(service) == 0
+
+
+def answered(service: Served, route: str) -> int:
+    text = httpx.get(f"{service.url}/metrics", timeout=30).text
+    found = re.findall(rf'^allot_http_requests_total{{[^}}]*route="{re.escape(route)}"[^}}]*}} (\S+)', text, re.M)
+    return int(sum(map(float, found)))
+
+
+def leaves(service: Served) -> int:
+    family = psutil.Process(service.process.pid).children(recursive=True)
+    service.process.terminate()
+    code = service.process.wait(30)
+    assert psutil.wait_procs(family, timeout=10)[1] == []
+    return code
+
+
+def test_a_lame_duck_answers_and_takes_nothing_new(tmp_path: Path) -> None:
+    for count in ("1", "2"):
+        with served(tmp_path / count, ALLOT_API_WORKERS=count, ALLOT_LAME_S="4") as service:
+            job = httpx.post(f"{service.url}/v1/jobs", json=LAP, timeout=20).json()["links"]
+            service.process.terminate()
+            until = time.monotonic() + 3
+            while httpx.get(f"{service.url}/readyz", timeout=20).status_code == 200:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+            refused = httpx.post(f"{service.url}/v1/jobs", json=LAP, timeout=20)
+            assert (refused.status_code, refused.headers["retry-after"]) == (503, "5")
+            assert httpx.get(f"{service.url}{job['self']}", timeout=20).json()["state"] == "queued"
+            begun = time.monotonic()
+            poll = httpx.get(f"{service.url}{job['self']}?wait=60", timeout=70)  # is answered when HTTP ends
+            assert (poll.status_code, time.monotonic() - begun < 20) == (200, True)
+            assert service.process.wait(30) == 0

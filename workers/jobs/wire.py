@@ -1,0 +1,194 @@
+"""One connection to Redis that all coroutines of an event loop share: commands go out as they come, replies come back
+in their order. A server that is silent for longer than `timeout_s` while somebody waits is given up, and all hear so.
+"""
+
+import asyncio
+import ssl
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import hiredis
+from redis.connection import parse_url
+
+from workers.jobs.job import StoreFull, Unavailable
+
+CONNECT_S = 1.0
+NOTHING_YET = object()
+Command = tuple[str | bytes | int | float, ...]
+
+
+@dataclass
+class _Batch:
+    """Commands that were sent together, and what has been answered of them."""
+
+    count: int
+    sent_at: float
+    done: "asyncio.Future[list[Any]]"
+    replies: list[Any] = field(default_factory=list)
+
+
+class Wire(asyncio.Protocol):
+    """A connection.
+
+    Args:
+        url: redis://, rediss:// or unix://, as redis-py reads them.
+        timeout_s: the longest silence while a reply is due.
+        on_message: is given every reply that nobody asked for; a connection that subscribes needs it.
+    """
+
+    def __init__(self, url: str, timeout_s: float = 1.0, on_message: Callable[[list[Any]], None] | None = None) -> None:
+        self._address: dict[str, Any] = parse_url(url)  # type: ignore[no-untyped-call]
+        self._timeout_s, self._on_message = timeout_s, on_message
+        self._transport: asyncio.Transport | None = None
+        self._opening: asyncio.Task[None] | None = None
+        self._batches: deque[_Batch] = deque()
+        self._clock: asyncio.TimerHandle | None = None
+        self.closed = asyncio.Event()
+
+    async def ask(self, *commands: Command) -> list[Any]:
+        """The replies to `commands`. The connection is opened, or opened again, if need be.
+
+        Raises:
+            Unavailable: Redis cannot be reached, is too slow, or does not take a command.
+            StoreFull: it is out of memory.
+        """
+        while self._transport is None or self._opening is not None:
+            await self.open()
+        replies = await self._send(commands)
+        for reply in replies:
+            if isinstance(reply, hiredis.ReplyError):
+                raise _domain(reply)
+        return replies
+
+    async def open(self) -> None:
+        """Connect; callers that come meanwhile share the attempt. Raises Unavailable."""
+        if self._opening is None:
+            self._opening = asyncio.create_task(self._open_once())
+            self._opening.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody may wait for it
+        await asyncio.shield(self._opening)
+
+    async def _open_once(self) -> None:
+        try:
+            await self._open()
+        finally:
+            self._opening = None  # not in a callback: whoever is woken by the end of this must find it so
+
+    async def _open(self) -> None:
+        address, loop = self._address, asyncio.get_running_loop()
+        try:
+            async with asyncio.timeout(CONNECT_S):
+                if "path" in address:
+                    await loop.create_unix_connection(lambda: self, address["path"])
+                else:
+                    where = address.get("host", "localhost"), address.get("port", 6379)
+                    await loop.create_connection(lambda: self, *where, ssl=_tls(address))
+        except (OSError, TimeoutError) as wrong:
+            raise Unavailable("Redis does not answer: no connection") from wrong  # nobody need know where it was
+        greeting: list[Command] = []
+        if address.get("password"):
+            greeting.append(("AUTH", *filter(None, (address.get("username"), address["password"]))))
+        if address.get("db"):
+            greeting.append(("SELECT", address["db"]))
+        for reply in await self._send(greeting) if greeting else ():
+            if isinstance(reply, hiredis.ReplyError):
+                self.close()
+                raise Unavailable(f"Redis does not let us in: {reply}")
+
+    def send(self, *command: str) -> None:
+        """Send a command whose reply goes to `on_message`, as SUBSCRIBE's and those after it do."""
+        if self._transport is None:
+            raise Unavailable("Redis does not answer: the connection is closed")
+        self._transport.write(_packed(command))
+
+    async def _send(self, commands: Sequence[Command]) -> list[Any]:
+        if self._transport is None:
+            raise Unavailable("Redis does not answer: the connection is closed")
+        loop = asyncio.get_running_loop()
+        batch = _Batch(len(commands), loop.time(), loop.create_future())
+        self._batches.append(batch)
+        self._transport.write(b"".join(_packed(command) for command in commands))
+        if self._clock is None:
+            self._clock = loop.call_later(self._timeout_s, self._look_at_the_clock)
+        return await batch.done
+
+    def _look_at_the_clock(self) -> None:
+        self._clock = None
+        if self._batches:
+            loop = asyncio.get_running_loop()
+            left_s = max(self._batches[0].sent_at, self._heard_at) + self._timeout_s - loop.time()
+            if left_s <= 0:
+                self._drop(f"no reply within {self._timeout_s:g} s")
+            else:
+                self._clock = loop.call_later(left_s, self._look_at_the_clock)
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        """Called by the loop."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's is none by inheritance
+        self._reader = hiredis.Reader(notEnoughData=NOTHING_YET)
+        self._heard_at = asyncio.get_running_loop().time()
+        self.closed.clear()
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the loop: hand every whole reply to who waits for it."""
+        self._heard_at = asyncio.get_running_loop().time()
+        self._reader.feed(data)
+        try:
+            while (reply := self._reader.gets()) is not NOTHING_YET:
+                if not self._batches:
+                    if self._on_message is not None and isinstance(reply, list):
+                        self._on_message(reply)
+                    continue
+                batch = self._batches[0]
+                batch.replies.append(reply)
+                if len(batch.replies) == batch.count:
+                    self._batches.popleft()
+                    if not batch.done.done():
+                        batch.done.set_result(batch.replies)
+        except hiredis.ProtocolError as wrong:
+            self._drop(str(wrong))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Called by the loop."""
+        self._drop("the connection was cut")
+
+    def close(self) -> None:
+        """Hang up."""
+        self._drop("the connection is closed")
+
+    def _drop(self, why: str) -> None:
+        transport, self._transport = self._transport, None
+        if transport is not None:
+            transport.set_protocol(asyncio.Protocol())  # what it still has to say is not of the next connection
+            transport.abort()
+        if self._clock is not None:
+            self._clock.cancel()
+            self._clock = None
+        batches, self._batches = self._batches, deque()
+        for batch in batches:
+            if not batch.done.done():
+                batch.done.set_exception(Unavailable(f"Redis does not answer: {why}"))
+        self.closed.set()
+
+
+def _packed(command: Command) -> bytes:
+    return bytes(hiredis.pack_command(command))  # type: ignore[arg-type]  # its stub knows commands of one word
+
+
+def _tls(address: dict[str, Any]) -> ssl.SSLContext | None:
+    if not getattr(address.get("connection_class"), "__name__", "").startswith("SSL"):
+        return None
+    context = ssl.create_default_context(cafile=address.get("ssl_ca_certs"))
+    if address.get("ssl_certfile"):
+        context.load_cert_chain(address["ssl_certfile"], address.get("ssl_keyfile"))
+    if str(address.get("ssl_cert_reqs", "required")) == "none":
+        context.check_hostname = False
+        context.verify_mode = ssl.CERT_NONE
+    return context
+
+
+def _domain(reply: Exception) -> Exception:
+    if str(reply).startswith("OOM"):
+        return StoreFull("Redis is out of memory and evicts nothing; wait for results to expire")
+    return Unavailable(f"Redis does not take a command: {reply}")

@@ -1,0 +1,121 @@
+"""What is written of a job that was solved: where its arrays are, and its result document."""
+
+import functools
+import importlib.metadata
+import json
+import platform
+import time
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from kernels import Certificate, Deadline, Device, Solution
+from workers.jobs.job import State
+from workers.jobs.records import Order, Records
+from workers.runtime import gpu_memory
+from workers.runtime.aside import Aside
+from workers.runtime.outlast import outlast
+from workers.runtime.watch import plain
+from workers.store import inline
+from workers.store.reference import names
+from workers.store.store import Store
+
+PACKAGES = ("allot", "numpy", "numba", "scipy", "cupy-cuda13x")
+
+
+@dataclass(frozen=True)
+class Bench:
+    """What a child works with, made once."""
+
+    records: Records
+    store: Store
+    device: Device
+    device_name: str
+    staging: gpu_memory.Staging | None = None
+
+    @functools.cached_property
+    def aside(self) -> Any:
+        """The records for a running solve, which waits for no Redis."""
+        return Aside(self.records)
+
+
+@dataclass
+class Solved:
+    """A solved job before it is written down."""
+
+    solution: Solution
+    certificate: Certificate
+    timings_ms: dict[str, float]
+
+
+def stored(solved: Solved, owner: str, store: Store, deadline: Deadline) -> tuple[dict[str, Any], list[str]]:
+    """Where the arrays of an answer are: small ones in its document, others in the store; and the names of those."""
+    arrays = solved.solution.arrays
+    references: dict[str, dict[str, Any]] = {}
+    done, total = 0, sum(array.nbytes for array in arrays.values())
+    if total <= inline.MOST_BYTES:
+        return {name: inline.pack(array) for name, array in arrays.items()}, []
+    deadline.enter("store")
+    with clock(solved.timings_ms, "store"):
+        for name, array in arrays.items():
+            references[name] = outlast(partial(store.put_array, array, owner, brief=True), deadline)
+            done += array.nbytes
+            deadline.advance(done / max(1, total))
+    return references, names(references, owner)
+
+
+def document_of(order: Order, solved: Solved, references: dict[str, Any], bench: Bench) -> dict[str, Any]:
+    """The result document."""
+    solution, certificate = solved.solution, solved.certificate
+    record = order.record
+    document: dict[str, Any] = plain(
+        {
+            "id": order.job_id,
+            "solver": record["solver"],
+            "state": State.SUCCEEDED.value,
+            "termination": solution.termination.value,
+            "objective": certificate.objective,
+            "certificate": certificate.stated(solution.termination),
+            "method": solution.method,
+            "iterations": solution.iterations,
+            "seed": solution.seed,
+            "options": json.loads(record["options"]),
+            "facts": solution.facts,
+            "timings_ms": {name: round(value, 3) for name, value in solved.timings_ms.items()},
+            "device": bench.device,
+            "device_name": bench.device_name,
+            "versions": versions(),
+            "input_digests": {
+                name: outlast(partial(bench.store.complete, reference, record["owner"]))
+                for name, reference in json.loads(record["inputs"]).items()
+            },
+            "attempt": int(record["attempt"]),
+            "arrays": references,
+        }
+    )
+    return document
+
+
+@functools.cache
+def versions() -> dict[str, str]:
+    """Of everything that can change an answer."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+class clock:
+    """Adds the milliseconds of a `with` block to `timings[name]`."""
+
+    def __init__(self, timings: dict[str, float], name: str) -> None:
+        self._timings, self._name = timings, name
+
+    def __enter__(self) -> None:
+        self._start = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        self._timings[self._name] = 1e3 * (time.perf_counter() - self._start)

@@ -1,5 +1,6 @@
 """Redis Sentinel with real servers: the primary is killed amid jobs, and none that was acknowledged is lost."""
 
+import asyncio
 import dataclasses
 import os
 import signal
@@ -18,6 +19,8 @@ import redis
 from tests.workers.service import OWNER, eventually, settings_for
 from workers.jobs.job import Job, JobError, State, Submission, Unavailable
 from workers.jobs.queue import Jobs
+from workers.jobs.wire import Wire
+from workers.runtime.connection import address_of
 from workers.runtime.redis_server import find_server
 from workers.runtime.supervisor import Supervisor
 
@@ -144,3 +147,16 @@ def test_without_replicas_nothing_is_acknowledged(cluster: Cluster, tmp_path: Pa
 
     with pytest.raises(Unavailable, match="takes no writes now"):
         submit()
+
+
+def test_an_api_process_finds_the_primary(cluster: Cluster) -> None:
+    async def ask() -> list[object]:
+        wire = Wire(cluster.url)
+        try:
+            return await wire.ask(("ROLE",))
+        finally:
+            wire.close()
+
+    assert address_of(cluster.url)["port"] == cluster.ports[0]
+    ((role, *_),) = asyncio.run(ask())  # type: ignore[misc]
+    assert role == b"master"

@@ -14,6 +14,7 @@ from urllib.parse import parse_qs, urlsplit
 import redis
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.client import Pipeline
+from redis.connection import parse_url
 from redis.retry import Retry
 from redis.sentinel import Sentinel, SentinelConnectionPool
 
@@ -143,6 +144,23 @@ def connect(url: str, *, text: bool = True, most: int = MOST_CONNECTIONS, limit_
     client = Client(pools[0], reading, blocking, replicas_of(url))
     client.auto_close_connection_pool = True
     return client
+
+
+def address_of(url: str) -> dict[str, Any]:
+    """Where Redis is, as redis-py's `parse_url` tells it; of a sentinel:// URL, where the primary is now.
+
+    Raises:
+        redis.ConnectionError: no sentinel knows.
+    """
+    if not url.startswith("sentinel://"):
+        return dict(parse_url(url))  # type: ignore[no-untyped-call]
+    pool = _pool(url, {})
+    known = {name: value for name, value in pool.connection_kwargs.items() if name in ("username", "password", "db")}
+    try:
+        host, port = pool.get_master_address()
+    finally:
+        pool.disconnect()
+    return {name: value for name, value in known.items() if value} | {"host": host, "port": port}
 
 
 def replicas_of(url: str) -> int:

@@ -47,6 +47,9 @@ fuzz: $(VENV)/dev ## ten minutes of random cases against exact oracles on every 
 soak: $(VENV)/dev ## mixed load with random kills, then everything must be flat (MINUTES=30)
 	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),30)
 
+attack: $(VENV)/dev ## a quarter of an hour of requests of every kind against a live service (SECONDS=60 for others)
+	$(BIN)/python -m tests.attack --seconds $(or $(SECONDS),900)
+
 sanitize: $(VENV)/dev ## every kernel under compute-sanitizer, on a machine with a GPU and the CUDA toolkit
 	for tool in memcheck racecheck synccheck; do \
 		compute-sanitizer --tool $$tool --error-exitcode 9 $(BIN)/python -m tests.sanitize || exit 1; done
@@ -56,4 +59,4 @@ bench: $(VENV)/dev ## every benchmark beside its peers, on the GPU too where the
 	for name in lap auction uot qap service; do $(BIN)/python -m benchmarks.$$name || exit 1; done
 	$(if $(GPU),for run in $(GPU_BENCHES); do $(BIN)/python -m benchmarks.$$(echo $$run | tr , ' ') || exit 1; done)
 
-.PHONY: help install demo serve test check wheel fuzz soak sanitize bench
+.PHONY: help install demo serve test check wheel fuzz soak attack sanitize bench

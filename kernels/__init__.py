@@ -13,6 +13,7 @@ from kernels.card import Bundle, Companion, Device, Estimate, InputSpec, Options
 from kernels.certificates.exact import Claim, Statement, recheck
 from kernels.certificates.gpu.checksum import InputChanged
 from kernels.deadline import Deadline, Phase, Progress
+from kernels.demonstration import Demonstration, WrongAnswer
 from kernels.outline import stand_in
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.proving import solve_and_prove
@@ -31,6 +32,7 @@ __all__ = [
     "Companion",
     "Csr",
     "Deadline",
+    "Demonstration",
     "Device",
     "Estimate",
     "InputChanged",
@@ -45,6 +47,7 @@ __all__ = [
     "Solver",
     "Statement",
     "Termination",
+    "WrongAnswer",
     "recheck",
     "solve_and_prove",
     "solve_each_form",

@@ -1,6 +1,7 @@
 """A solver's card: what it takes, what it promises, and how to run it on each device."""
 
 import importlib
+import importlib.util
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,6 +10,7 @@ from typing import Any, Literal, Protocol
 from pydantic import BaseModel, ConfigDict
 
 from kernels.deadline import Deadline
+from kernels.demonstration import Demonstration
 from kernels.problems import Inputs
 from kernels.solution import Certificate, Solution, unheard
 
@@ -134,8 +136,8 @@ class Solver:
         bundles: files that fill several inputs at once.
         companions: files beside the inputs that say an option.
         groups: maps a result array to the object under which an answer shows it.
-        outline: as `build`, from arrays of which only shape and type mean something; what it returns is for `estimate`
-            and its like, and its entries are not looked at one by one. None: there is no estimate without the entries.
+        outline: as `build`, from a main input of which only shape and type mean something; what it returns is for
+            `estimate` and its like, and its entries are not looked at one by one. None: there is no such estimate.
     """
 
     name: str
@@ -181,6 +183,13 @@ class Solver:
     def suits(self, problem: Any, options: Any) -> tuple[Device, ...]:
         """The devices that this solver has for this problem with these options."""
         return tuple(self.modules) if self.runs_on is None else self.runs_on(problem, options)
+
+    def demonstrations(self) -> tuple[Demonstration, ...]:
+        """Problems that show this solver, each with a check of the answer; none where its folder has no `shown`."""
+        room = next(iter(self.modules.values())).rpartition(".")[0]
+        if importlib.util.find_spec(f"{room}.shown") is None:
+            return ()
+        return tuple(importlib.import_module(f"{room}.shown").demonstrations())
 
     def solve(self, problem: Any, options: Any, deadline: Deadline, device: Device = "cpu") -> Solution:
         """Run the solver of `device`. Raises KeyError when this solver has none for it."""

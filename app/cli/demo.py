@@ -14,27 +14,19 @@ import sys
 import tempfile
 import time
 from argparse import Namespace
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
-from scipy.optimize import linear_sum_assignment
-from scipy.sparse import csr_array, save_npz
-from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
-from kernels import Array
+from kernels import SOLVERS, Demonstration, Solver, WrongAnswer
 
 READY_S = 300.0
 GPU_READY_S = 120.0
-NUG12_BEST = 578
 COLUMNS = ("problem", "size", "method", "device", "objective", "bound", "gap", "ms", "verified", "proved")
-
-
-class WrongAnswer(Exception):
-    """An answer that this file's own arithmetic refutes."""
 
 
 @dataclass(frozen=True)
@@ -53,7 +45,7 @@ def demo(args: Namespace) -> int:
         try:
             with service(Path(folder), args.workers) as client:
                 print(f"Ready after {time.perf_counter() - begun:.1f} s. Every answer is checked again on this side.")
-                rows = [solve(client, Path(folder)) for solve in PROBLEMS]
+                rows = [shown(client, card, one) for card in SOLVERS.values() for one in card.demonstrations()]
         except (WrongAnswer, httpx.HTTPError, TimeoutError) as wrong:
             print(f"allot demo: {wrong}", file=sys.stderr)
             return 1
@@ -112,17 +104,27 @@ def device_for(client: httpx.Client, solver: str) -> str:
     return "gpu" if there and "gpu" in devices[solver] else "auto"
 
 
-def post(client: httpx.Client, solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
-    """Submit as JSON and wait for the answer."""
-    device = device_for(client, solver)
-    body = {"solver": solver, "inputs": inputs, "options": options, "device": device, "time_limit_s": 20}
-    return _answer(client.post("/v1/jobs", json=body, headers={"Prefer": "wait=60"}))
-
-
-def upload(client: httpx.Client, solver: str, **files: tuple[str, bytes]) -> dict[str, Any]:
-    """Submit as multipart and wait for the answer."""
-    job = json.dumps({"solver": solver, "device": device_for(client, solver), "time_limit_s": 20})
-    return _answer(client.post("/v1/jobs", data={"job": job}, files=files, headers={"Prefer": "wait=60"}))
+def shown(client: httpx.Client, card: Solver, one: Demonstration) -> Row:
+    """Send one problem in its way, wait for the answer and check it."""
+    job: dict[str, Any] = {"solver": card.name, "inputs": dict(one.inputs), "options": dict(one.options)}
+    job |= {"device": device_for(client, card.name), "time_limit_s": one.seconds}
+    wait = {} if one.way == "followed" else {"Prefer": "wait=60"}
+    if one.way == "blob":
+        reference = client.post("/v1/blobs", content=one.data).json()  # it is used as it is
+        job["inputs"] = {one.name: reference}
+    if one.way in ("json", "blob"):
+        response = client.post("/v1/jobs", json=job, headers=wait)
+    else:
+        files = {one.name: (one.filename, one.data)}
+        response = client.post("/v1/jobs", data={"job": json.dumps(job)}, files=files, headers=wait)
+    if one.way == "followed" and response.status_code == 202:
+        follow(client, card.name, response.json()["links"]["events"])
+        response = client.get(response.json()["links"]["result"])
+    answer = _answer(response)
+    packed = client.get(answer["links"]["result"], headers={"Accept": "application/x-npz"})
+    with np.load(io.BytesIO(packed.raise_for_status().content)) as arrays:
+        one.check(answer, dict(arrays))
+    return Row(one.title, one.size, answer)
 
 
 def _answer(response: httpx.Response) -> dict[str, Any]:
@@ -132,128 +134,7 @@ def _answer(response: httpx.Response) -> dict[str, Any]:
     return answer
 
 
-def require(holds: bool, what: str, answer: Mapping[str, Any]) -> None:
-    """Raise WrongAnswer with the evidence unless `holds`."""
-    if not holds:
-        raise WrongAnswer(f"{what}; objective {answer.get('objective')}, certificate {answer.get('certificate')}")
-
-
-def npy(array: Array) -> bytes:
-    """The bytes of an .npy file."""
-    stream = io.BytesIO()
-    np.save(stream, array)
-    return stream.getvalue()
-
-
-def lap(client: httpx.Client, folder: Path) -> Row:
-    """A dense assignment, sent as one .npy part."""
-    n = 500
-    cost = np.random.default_rng(1).uniform(0, 1000 * n, (n, n))
-    answer = upload(client, "lap", cost=("cost.npy", npy(cost)))
-    pairs = linear_sum_assignment(cost)
-    found = cost[np.arange(n), answer["assignment"]].sum()
-    require(np.isclose(found, cost[pairs].sum(), rtol=1e-12), "lap differs from SciPy", answer)
-    require(np.isclose(answer["objective"], found, rtol=1e-9), "lap's objective is not its assignment's", answer)
-    return Row("lap", f"{n} x {n}", answer)
-
-
-def batched_lap(client: httpx.Client, folder: Path) -> Row:
-    """A hundred small assignments in one job, through an uploaded blob."""
-    count, n = 100, 32
-    costs = np.random.default_rng(2).integers(0, 1000, (count, n, n))
-    blob = client.post("/v1/blobs", content=npy(costs)).json()  # a reference, used as it is
-    answer = post(client, "lap", {"cost": blob}, {})
-    best = sum(int(cost[linear_sum_assignment(cost)].sum()) for cost in costs)
-    require(answer["objective"] == best, "a batch of laps differs from SciPy", answer)
-    return Row("lap, batch", f"{count} x {n} x {n}", answer)
-
-
-def dense_auction(client: httpx.Client, folder: Path) -> Row:
-    """A dense auction, sent as JSON."""
-    n = 150
-    benefit = np.random.default_rng(3).integers(1, 10_000, (n, n))
-    answer = post(client, "auction", {"benefit": benefit.tolist()}, {})
-    best = int(benefit[linear_sum_assignment(benefit, maximize=True)].sum())
-    require(answer["objective"] == best, "the dense auction differs from SciPy", answer)
-    return Row("auction", f"{n} x {n}", answer)
-
-
-def sparse_auction(client: httpx.Client, folder: Path) -> Row:
-    """A sparse auction, sent as the .npz that SciPy writes."""
-    n = 1000
-    rng = np.random.default_rng(4)
-    graph = csr_array((rng.random((n, n)) < 0.1) * rng.integers(1, 10_000, (n, n)))
-    graph.setdiag(1)
-    path = folder / "graph.npz"
-    save_npz(path, graph)
-    answer = upload(client, "auction", benefit=("graph.npz", path.read_bytes()))
-    best = int(graph[min_weight_full_bipartite_matching(graph, maximize=True)].sum())
-    require(answer["objective"] == best, "the sparse auction differs from SciPy", answer)
-    return Row("auction, CSR", f"{n} x {n}, {graph.nnz} edges", answer)
-
-
-def uot(client: httpx.Client, folder: Path) -> Row:
-    """Unbalanced transport between two clouds of points; the plan comes back as bytes."""
-    m, n, reg, reg_m = 300, 400, 0.05, 1.0
-    rng = np.random.default_rng(5)
-    x, y = rng.random((m, 2)), rng.random((n, 2)) + 0.1
-    cost = ((x[:, None] - y[None]) ** 2).sum(axis=2)
-    a, b = rng.random(m), rng.random(n)
-    inputs = {"cost": cost.tolist(), "a": a.tolist(), "b": b.tolist()}
-    answer = post(client, "uot", inputs, {"reg": reg, "reg_m": reg_m, "tolerance": 1e-5})
-    packed = client.get(answer["links"]["result"], headers={"Accept": "application/x-npz"})
-    plan = np.load(io.BytesIO(packed.raise_for_status().content))["plan"].astype(np.float64)
-    found = transport_value(plan, cost, a, b, reg, reg_m)
-    require(np.isclose(answer["objective"], found, rtol=1e-4), f"the plan is worth {found}", answer)
-    require(answer["certificate"]["gap_rel"] <= 1e-5, "the transport plan is not within its tolerance", answer)
-    return Row("uot", f"{m} x {n}", answer)
-
-
-def transport_value(plan: Array, cost: Array, a: Array, b: Array, reg: float, reg_m: float) -> float:
-    """The primal objective of a plan, written out."""
-
-    def kl(p: Array, q: Array) -> float:
-        logs = np.where(p > 0, p * np.log(np.where(p > 0, p, 1) / q), 0)
-        return float((logs - p + q).sum())
-
-    masses = kl(plan.sum(axis=1), a) + kl(plan.sum(axis=0), b)
-    return float((plan * cost).sum()) + reg * kl(plan, np.outer(a, b)) + reg_m * masses
-
-
-def qap(client: httpx.Client, folder: Path) -> Row:
-    """A QAPLIB file, uploaded as it is; every improvement is followed as it is found."""
-    name, text = qaplib_file()
-    job = {"solver": "qap", "device": device_for(client, "qap"), "time_limit_s": 5, "options": {"seed": 1}}
-    response = client.post("/v1/jobs", data={"job": json.dumps(job)}, files={"qaplib": (name, text.encode())})
-    if response.status_code != 202:
-        raise WrongAnswer(f"{response.status_code} {response.text[:600]}")
-    follow(client, response.json()["links"]["events"])
-    answer = _answer(client.get(response.json()["links"]["result"]))
-    numbers = np.array(text.split(), dtype=np.int64)
-    n = int(numbers[0])
-    flow, distance = numbers[1:].reshape(2, n, n)
-    permutation = np.array(answer["permutation"])
-    require(sorted(permutation.tolist()) == list(range(n)), "qap gives no permutation", answer)
-    found = int((flow * distance[np.ix_(permutation, permutation)]).sum())
-    require(answer["objective"] == found, f"the permutation costs {found}", answer)
-    require(answer["certificate"]["bound"] <= found, "the lower bound is above the answer", answer)
-    require(name != "nug12.dat" or found == NUG12_BEST, f"nug12 is {NUG12_BEST} at best", answer)
-    return Row(f"qap {name}", f"{n}", answer)
-
-
-def qaplib_file() -> tuple[str, str]:
-    """(name, text): nug12 where ALLOT_QAPLIB_DIR has it, else a grid of 3 x 4 places with random flows."""
-    known = Path(os.environ.get("ALLOT_QAPLIB_DIR", "")) / "nug12.dat"
-    if known.is_file():
-        return known.name, known.read_text()
-    places = np.array([(i, j) for i in range(3) for j in range(4)])
-    distance = np.abs(places[:, None] - places[None]).sum(axis=2)
-    flow = np.triu(np.random.default_rng(6).integers(0, 10, (12, 12)), 1)
-    rows = [" ".join(map(str, row)) for matrix in (flow + flow.T, distance) for row in matrix.tolist()]
-    return "grid12.dat", "\n".join(["12", "", *rows, ""])
-
-
-def follow(client: httpx.Client, url: str) -> None:
+def follow(client: httpx.Client, solver: str, url: str) -> None:
     """Print what the job's event stream says until it ends."""
     with client.stream("GET", url, headers={"Accept": "text/event-stream"}) as stream:
         for line in stream.iter_lines():
@@ -262,9 +143,9 @@ def follow(client: httpx.Client, url: str) -> None:
             told = json.loads(line.removeprefix("data: "))
             if told.get("objective") is not None:
                 seconds, bound = told.get("elapsed_s", 0.0), told.get("bound")
-                print(f"  qap, {seconds:5.2f} s: objective {told['objective']}, bound {bound}")
+                print(f"  {solver}, {seconds:5.2f} s: objective {told['objective']}, bound {bound}")
             elif "state" in told:
-                print(f"  qap is {told['state']}")
+                print(f"  {solver} is {told['state']}")
 
 
 def table(rows: list[Row]) -> str:
@@ -289,6 +170,3 @@ def _verified(answer: Mapping[str, Any]) -> str:
 
 def _number(value: float | None) -> str:
     return "-" if value is None else str(value) if isinstance(value, int) else f"{value:.8g}"
-
-
-PROBLEMS: tuple[Callable[[httpx.Client, Path], Row], ...] = (lap, batched_lap, dense_auction, sparse_auction, uot, qap)

@@ -49,6 +49,11 @@ class HttpSettings:
     max_wait_s: float = 60.0
     inline_elements: int = 100_000
     keep_alive_s: float = 15.0
+    clerks: int = 2
+    clerk_bytes: int = 1024 * MIB
+    clerk_s: float = 10.0
+    owner_bytes: int = 10240 * MIB
+    all_bytes: int = 65536 * MIB
     api_workers: int = 1
     metrics_host: str = "127.0.0.1"
     metrics_port: int = 0
@@ -66,11 +71,6 @@ class HttpSettings:
     max_waiters_per_owner: int = 8192
     max_streams_per_owner: int = 8192
     requests_per_s: float = 2000.0
-    clerks: int = 2
-    clerk_bytes: int = 1024 * MIB
-    clerk_s: float = 10.0
-    owner_bytes: int = 10240 * MIB
-    all_bytes: int = 65536 * MIB
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> "HttpSettings":

@@ -60,16 +60,16 @@ async def post(request: Request, owner: Owner) -> Response:
     `Idempotency-Key` gives the job that it made the first time.
     """
     state = request.app.state
+    wait_s = prefer_wait_s(request, state.http.max_wait_s)
     async with receive(request, owner) as received:
         parsed = await parse(received)
         gathered = await gather(parsed)
         built = await build(gathered)
-        placed = await place(built)
+        placed = await place(built, None if wait_s is None else state.waiting.name)
     job = placed.job
     headers = {"Location": f"/v1/jobs/{job.id}"}
     if not placed.made:
         headers["Idempotency-Replayed"] = "true"
-    wait_s = prefer_wait_s(request, state.http.max_wait_s)
     if wait_s is not None and state.limits.may_wait("waiters", owner):
         with state.limits.hold("waiters", owner):
             seen = await state.waiting.for_result(request, state.jobs, job, wait_s)

@@ -1,5 +1,6 @@
 """create_app(): settings, routes, error handlers and what lives as long as the process."""
 
+import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from importlib.metadata import PackageNotFoundError, version
@@ -49,12 +50,12 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
                   lifespan=_lifespan)  # fmt: skip
     app.state.settings, app.state.http, app.state.keys = settings, http, keys
     app.state.jobs, app.state.store = Jobs(settings), open_store(settings)
-    app.state.waiting = Waiting(settings.redis_url)
-    app.state.limits, app.state.lame = Limits(http), False
-    app.state.checks = CapacityLimiter(8)
     clerks = Clerks(http.clerks, http.clerk_bytes, http.clerk_s)
     room = Room(app.state.store.folder.temporary, http.all_bytes, http.owner_bytes)
     app.state.desk = Desk(app.state.store, app.state.jobs, settings, http.max_json_bytes, clerks, room)
+    app.state.waiting = Waiting(settings.redis_url)
+    app.state.limits, app.state.lame = Limits(http), False
+    app.state.checks = CapacityLimiter(8)
     app.state.metrics = Metrics()
     app.add_middleware(Linger)
     app.add_middleware(Metrics.Middleware, metrics=app.state.metrics)
@@ -68,7 +69,9 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.waiting.start()
+    prepared = asyncio.create_task(app.state.desk.clerks.prepare())
     yield
+    prepared.cancel()
     app.state.waiting.end()  # long polls and event streams answer now, so that the server can stop
-    await app.state.waiting.stop()
     app.state.desk.clerks.close()
+    await app.state.waiting.stop()

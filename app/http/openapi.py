@@ -42,6 +42,8 @@ def _completed(api: dict[str, Any]) -> dict[str, Any]:
     api["paths"]["/v1/blobs"]["post"]["requestBody"] = {"required": True, "content": upload}
     answers = api["paths"]["/v1/jobs/{job_id}/result"]["get"]["responses"]["200"]["content"]
     answers |= {media: {"schema": {"type": "string", "format": "binary"}} for media in RESULT_MEDIA}
+    for path in ("/v1/jobs/{job_id}/events", "/v1/blobs/{digest}", "/metrics"):
+        del api["paths"][path]["get"]["responses"]["200"]["content"]["application/json"]  # FastAPI's own addition
     _headers(api["paths"])
     _problems(api["paths"])
     schemes = {"key": {"type": "http", "scheme": "bearer", "description": "an API key, where the service has keys"}}

@@ -10,6 +10,7 @@ from app.http.limits import counted, taking
 from app.http.media import wants_json
 from app.http.schemas import BlobView, JobPage, JobView, Problem, ResultView
 
+EVENTS = "text/event-stream"
 PROBLEM: dict[str, Any] = {"model": Problem, "content": {"application/problem+json": {}}}
 
 
@@ -33,8 +34,19 @@ DESCRIPTIONS = {
     503: "Redis, the store or the device is not there now.",
     507: "It fits no device, or there is no room.",
 }
-IN = _problems(400, 401, 403, 406, 411, 413, 415, 422, 503, 507)
+IN = _problems(400, 401, 403, 406, 411, 413, 415, 422, 429, 503, 507)
 OUT = _problems(401, 403, 404, 406, 410, 422, 429, 503)
+SAME: dict[int | str, dict[str, Any]] = {304: {"description": "What `If-None-Match` names is still so."}}
+
+
+def _bytes(description: str, media: str) -> dict[int | str, dict[str, Any]]:
+    """An answer that is not JSON."""
+    return {200: {"description": description, "content": {media: {"schema": {"type": "string", "format": "binary"}}}}}
+
+
+STREAM: dict[int | str, dict[str, Any]] = {200: {"description": "Server-sent events.", "content": {EVENTS: {}}}}
+FILE = _bytes("The bytes.", "application/octet-stream")
+TEXT = _bytes("Prometheus text.", "text/plain")
 
 
 def install(app: FastAPI) -> None:
@@ -56,9 +68,9 @@ def install(app: FastAPI) -> None:
                           response_model=None, **docs)  # fmt: skip
 
     submitted = {200: {"model": ResultView, "description": "With `Prefer: wait=N`: the answer."}, 202: {"model": view}}
-    route("POST", "/v1/jobs", jobs.post, begin, 202, responses={**submitted, **IN, **_problems(409, 429)})
+    route("POST", "/v1/jobs", jobs.post, begin, 202, responses={**submitted, **IN, **_problems(409, 410)})
     route("GET", "/v1/jobs", jobs.page, json, responses={200: {"model": JobPage}, **OUT})
-    route("GET", "/v1/jobs/{job_id}", jobs.get, json, responses={200: {"model": view}, **OUT})
+    route("GET", "/v1/jobs/{job_id}", jobs.get, json, responses={200: {"model": view}, **SAME, **OUT})
     route(
         "GET",
         "/v1/jobs/{job_id}/result",
@@ -66,12 +78,12 @@ def install(app: FastAPI) -> None:
         mine,
         responses={200: {"model": ResultView}, **OUT, **_problems(409)},
     )
-    route("GET", "/v1/jobs/{job_id}/events", jobs.events, mine, responses=OUT)
+    route("GET", "/v1/jobs/{job_id}/events", jobs.events, mine, responses={**STREAM, **_problems(400), **OUT})
     route("POST", "/v1/jobs/{job_id}/cancel", jobs.cancel, submit, responses={200: {"model": view}, **OUT})
     route("DELETE", "/v1/jobs/{job_id}", jobs.delete, change, 204, responses=OUT)
 
     route("POST", "/v1/blobs", blobs.post, begin, 201, responses={201: {"model": BlobView}, **IN})
-    route("GET", "/v1/blobs/{digest}", blobs.get, mine, responses=OUT)
+    route("GET", "/v1/blobs/{digest}", blobs.get, mine, responses={**FILE, **SAME, **OUT})
     route("HEAD", "/v1/blobs/{digest}", blobs.head, mine, responses=OUT)
     route("DELETE", "/v1/blobs/{digest}", blobs.delete, change, 204, responses=OUT)
 
@@ -80,6 +92,6 @@ def install(app: FastAPI) -> None:
     route("POST", "/v1/estimates", service.estimate, begin, responses=IN)
     route("GET", "/livez", service.livez, [])
     route("GET", "/readyz", service.readyz, [], responses=_problems(503))
-    route("GET", "/metrics", service.metrics, watch)
+    route("GET", "/metrics", service.metrics, watch, responses={**TEXT, **_problems(401, 403, 503)})
     route("GET", "/docs", service.docs, [], include_in_schema=False)
     route("GET", "/", service.home, [], include_in_schema=False)

@@ -4,15 +4,71 @@ No header is trusted for a size: an announced length over the limit is refused a
 """
 
 from collections.abc import AsyncIterator, Callable
-from typing import Any
+from pathlib import Path
+from typing import IO, Any
 
 from fastapi import Request
 from pydantic_core import from_json
+from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from app.http.errors import Refusal
 
 SLICE = 1 << 20
+IN_PLACE_BYTES = 1 << 16
+"""Text of at most so many bytes is parsed where it is: in less time than another process takes to answer."""
+
+
+class Text:
+    """Text that comes in pieces: in memory while it is short, then in a file.
+
+    Args:
+        limit: most bytes; 413 above.
+        aside: names the file, which is made only then.
+        told: what to say of too many bytes.
+    """
+
+    def __init__(self, limit: int, aside: Callable[[], Path], told: str = "The body") -> None:
+        self.limit, self._aside, self._told = limit, aside, told
+        self.size = 0
+        self._path: Path | None = None
+        self._data = bytearray()
+        self._file: IO[bytes] | None = None
+
+    @property
+    def short(self) -> bool:
+        """Whether it is in memory."""
+        return self._file is None
+
+    def fits(self, data: bytes) -> bool:
+        """Whether it will be in memory with these bytes, too."""
+        return self.short and self.size + len(data) <= IN_PLACE_BYTES
+
+    def write(self, data: bytes) -> None:
+        """Take the next bytes."""
+        if self.size + len(data) > self.limit:
+            raise Refusal(413, f"{self._told} is larger than {self.limit} bytes; send its arrays as file parts.")
+        if self._file is None and not self.fits(data):
+            self._path = self._aside()
+            self._file = self._path.open("wb")
+            self._file.write(self._data)
+        self.size += len(data)
+        if self._file is None:
+            self._data += data
+        else:
+            self._file.write(data)
+
+    def content(self) -> bytes | Path:
+        """All of it, or where it is."""
+        if self._file is None or self._path is None:
+            return bytes(self._data)
+        self._file.flush()
+        return self._path
+
+    def close(self) -> None:
+        """Let go of the file, which stays."""
+        if self._file is not None:
+            self._file.close()
 
 
 def content_type(request: Request) -> str:
@@ -57,11 +113,15 @@ def _too_large(limit: int) -> Refusal:
     return Refusal(413, f"The body is larger than {limit} bytes, the most that is taken here.", limit_bytes=limit)
 
 
-async def read_json(request: Request, limit: int, take: Callable[[int], object]) -> bytes:
-    """The body of a JSON request."""
+async def read_json(request: Request, text: Text, take: Callable[[int], object]) -> None:
+    """The body of a JSON request, into `text`."""
     if request.headers.get("content-encoding", "identity").lower() != "identity":
         raise Refusal(415, "A JSON body cannot be compressed here; upload compressed arrays with POST /v1/blobs.")
-    return b"".join([piece async for piece in slices(request, limit, take)])
+    async for piece in slices(request, text.limit, take):
+        if text.fits(piece):
+            text.write(piece)
+        else:
+            await run_in_threadpool(text.write, piece)
 
 
 def parse_json(text: bytes, where: str = "The body") -> Any:

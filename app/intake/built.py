@@ -50,35 +50,46 @@ async def weigh_up(gathered: Gathered, limit_s: float | None) -> tuple[Weighed, 
     """What there is to know of the problem, with estimates where a limit is given, and its options."""
     visit, request = gathered.visit, gathered.request
     with visit.timed("build"):
-        workers = await run_in_threadpool(visit.desk.jobs.workers)
-        arrays = {name: source.value for name, source in gathered.sources.items()}
-        question = Question(gathered.card, arrays, request.options, gathered.texts, request.device, workers, limit_s,
-                            gathered.outlined)  # fmt: skip
-        if sum(map(elements, arrays.values())) <= IN_PLACE_ELEMENTS or gathered.outlined:
-            weighed = await run_in_threadpool(weigh, question)
+        count = sum(elements(source.value) for source in gathered.sources.values())
+        if count <= IN_PLACE_ELEMENTS or gathered.outlined:
+            weighed = await run_in_threadpool(lambda: weigh(_question(gathered, limit_s)))
         else:
-            weighed = await _by_a_clerk(visit, question)
+            weighed = await _by_a_clerk(gathered, limit_s)
     options = request.options.model_copy(update=dict(weighed.said)) if weighed.said else request.options
     return weighed, options
 
 
-async def _by_a_clerk(visit: Visit, question: Question) -> Weighed:
-    folder, scratch = visit.scratch.parent, Scratch(visit.scratch.name, visit.held.take, kept=True)
+def _question(gathered: Gathered, limit_s: float | None) -> Question:
+    return Question(
+        card=gathered.card,
+        inputs={name: source.value for name, source in gathered.sources.items()},
+        options=gathered.request.options,
+        texts=gathered.texts,
+        asked=gathered.request.device,
+        workers=gathered.visit.desk.jobs.workers(),
+        limit_s=limit_s,
+        outlined=gathered.outlined,
+    )
+
+
+async def _by_a_clerk(gathered: Gathered, limit_s: float | None) -> Weighed:
+    visit = gathered.visit
     visit.held.aside = True
 
-    def handed() -> dict[str, Any]:
-        return {name: handles.hand(value, folder, scratch) for name, value in question.inputs.items()}
+    def put_down() -> dict[str, Any]:
+        question = _question(gathered, limit_s)
+        folder, scratch = visit.scratch.parent, Scratch(visit.scratch.name, visit.held.take, kept=True)
+        return {
+            "do": "weigh",
+            "solver": question.card.name,
+            "inputs": {name: handles.hand(value, folder, scratch) for name, value in question.inputs.items()},
+            "options": question.options.model_dump(mode="json", exclude_unset=True),
+            "texts": dict(question.texts),
+            "asked": question.asked,
+            "workers": [asdict(worker) for worker in question.workers],
+            "limit_s": question.limit_s,
+            "outlined": False,
+        }
 
-    errand = {
-        "do": "weigh",
-        "solver": question.card.name,
-        "inputs": await run_in_threadpool(handed),
-        "options": question.options.model_dump(mode="json", exclude_unset=True),
-        "texts": dict(question.texts),
-        "asked": question.asked,
-        "workers": [asdict(worker) for worker in question.workers],
-        "limit_s": question.limit_s,
-        "outlined": False,
-    }
-    given = sum(value.nbytes for value in question.inputs.values())
-    return Weighed.heard(await visit.errand(errand, 4 * given))
+    given = sum(source.value.nbytes for source in gathered.sources.values())
+    return Weighed.heard(await visit.errand(await run_in_threadpool(put_down), 4 * given))

@@ -17,6 +17,7 @@ from typing import IO, Any
 
 from app.http.errors import Invalid, Refusal
 from app.intake import errands
+from app.intake.clerks import BYTES_PER_S
 from kernels import InvalidProblem
 from workers.store.codec import InvalidUpload
 
@@ -24,8 +25,6 @@ SWOLLEN_BYTES = 384 << 20
 """A clerk that holds more after an errand makes room for a fresh one."""
 NICENESS = 5
 """Answers of the service come before readings."""
-BYTES_PER_S = 8 << 20
-"""An errand may take one more second for so many bytes."""
 
 
 class NotGranted(Exception):
@@ -78,6 +77,7 @@ def serve(asked: IO[bytes], answers: IO[bytes]) -> None:
         answers.write(json.dumps(told).encode() + b"\n")
         answers.flush()
 
+    say({"ready": True})
     for line in asked:
         errand = json.loads(line)
         limits = Limits(errand["memory_bytes"], errand["seconds"], errand["given_bytes"])

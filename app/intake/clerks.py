@@ -8,15 +8,15 @@ wait are served in turn, so that nobody's errands keep another's from being done
 import asyncio
 import contextlib
 import json
-import logging
 import os
 import select
+import signal
 import subprocess
 import sys
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 import anyio
 from anyio.to_thread import run_sync
@@ -26,12 +26,14 @@ from kernels import InvalidProblem
 from workers.runtime.process import with_threads
 from workers.store.codec import InvalidUpload
 
-LOG = logging.getLogger("allot.intake")
 MOST_WAITING = 256
 """Errands of one owner that may wait for a clerk."""
 PATIENCE = 3.0
 """How much longer than its processor time an errand may take on a busy machine."""
 START_S = 60.0
+BYTES_PER_S = 8 << 20
+"""An errand may take one more second for so many bytes."""
+T = TypeVar("T")
 STARTED = (sys.executable, "-m", "app.intake.clerk")
 
 
@@ -49,10 +51,10 @@ class Clerk:
             what is wrong with the bytes, or what `charge` raised.
             Refusal: 413, it took more time or memory than it may.
         """
-        process = self._ready()
-        until = time.monotonic() + START_S + PATIENCE * (errand["seconds"] + errand["given_bytes"] / (8 << 20))
         refused: Exception | None = None
         try:
+            process = self._ready()
+            until = time.monotonic() + PATIENCE * (errand["seconds"] + errand["given_bytes"] / BYTES_PER_S)
             self._say(process, errand)
             while True:
                 told = self._hear(process, until)
@@ -60,15 +62,12 @@ class Clerk:
                     break
                 try:
                     charge(told["charge"])
-                    until += PATIENCE * told["charge"] / (8 << 20)
+                    until += PATIENCE * told["charge"] / BYTES_PER_S
                 except Exception as error:
                     refused = error
                 self._say(process, {"granted": refused is None})
         except (OSError, EOFError, ValueError):
-            self.stop()
-            raise Refusal(
-                413, f"Reading it takes more than the {errand['seconds']:g} s that one upload may have."
-            ) from None
+            raise self._lost(errand) from None
         except BaseException:
             self.stop()
             raise
@@ -78,6 +77,27 @@ class Clerk:
             raise refused or revived(told["failed"], errand)
         found: dict[str, Any] = told["done"]
         return found
+
+    def _lost(self, errand: Mapping[str, Any]) -> Exception:
+        """Why there is no answer: the kernel ended the process, or nobody waits for it any longer."""
+        process = self._process
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            if process is not None:
+                process.wait(0.2)  # it may be about to end
+        status = None if process is None else process.returncode
+        self.stop()
+        if status is None or status == -signal.SIGXCPU:
+            return Refusal(413, f"Reading it takes more than the {errand['seconds']:g} s that one upload may have.")
+        if status < 0:
+            return revived({"kind": "memory"}, errand)
+        return RuntimeError(f"a clerk ended with status {status}")
+
+    def start(self) -> None:
+        """Have the process there before the first errand; one that does not come will be missed then."""
+        try:
+            self._ready()
+        except (OSError, EOFError, ValueError):
+            self.stop()
 
     def stop(self) -> None:
         """End the process; the next errand starts another."""
@@ -92,8 +112,10 @@ class Clerk:
     def _ready(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._process.poll() is not None:
             self.stop()
-            environ = with_threads(dict(os.environ), 1)
+            known = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")}  # no secrets
+            environ = with_threads(known, 1) | {"RUST_BACKTRACE": "0"}  # making one takes the memory that ran out
             self._process = subprocess.Popen(STARTED, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environ)
+            self._hear(self._process, time.monotonic() + START_S)
         return self._process
 
     @staticmethod
@@ -149,12 +171,19 @@ class Clerks:
         self, owner: str, errand: Mapping[str, Any], given_bytes: int, charge: Callable[[int], object]
     ) -> dict[str, Any]:
         """Have an errand done as soon as it is the owner's turn. Raises as `Clerk.ask`, and 429 for too many."""
+        told = {**errand, **self._limits, "given_bytes": given_bytes}
+        return await self._with_one(owner, lambda clerk: clerk.ask(told, charge))
+
+    async def prepare(self) -> None:
+        """Start one, so that the first who needs it does not wait a second longer."""
+        await self._with_one("", Clerk.start)
+
+    async def _with_one(self, owner: str, call: Callable[[Clerk], T]) -> T:
         if self._threads is None:
             self._threads = anyio.CapacityLimiter(len(self._all))
         clerk = await self._hire(owner)
         try:
-            told = {**errand, **self._limits, "given_bytes": given_bytes}
-            return await run_sync(clerk.ask, told, charge, limiter=self._threads)
+            return await run_sync(call, clerk, limiter=self._threads)
         finally:
             self._busy[owner] -= 1
             self._idle.append(clerk)

@@ -25,6 +25,8 @@ from workers.store.unpack import Scratch
 
 LONGEST_AROUND = 1 << 20
 """Of a job's fields beside its inputs."""
+MARKS = {b"[": 72, b",": 40, b'"': 32, b"{": 200}
+"""Bytes that a parsed document takes at least, by what it holds."""
 Charge = Callable[[int], object]
 
 
@@ -35,7 +37,10 @@ def run(errand: Mapping[str, Any], charge: Charge) -> dict[str, Any]:
 
 
 def _document(errand: Mapping[str, Any], folder: Path, scratch: Scratch) -> dict[str, Any]:
-    found = read_document(Path(errand["path"]).read_bytes(), errand["parts"], errand["max_elements"])
+    text = Path(errand["path"]).read_bytes()
+    if sum(size * text.count(mark) for mark, size in MARKS.items()) > errand["memory_bytes"] + 4 * len(text):
+        raise MemoryError  # before it is taken: not every parser outlives it
+    found = read_document(text, errand["parts"], errand["max_elements"])
     around = json.dumps(found.around)
     if len(around) > LONGEST_AROUND:
         raise Refusal(413, f"The fields beside `inputs` take more than {LONGEST_AROUND} bytes.")

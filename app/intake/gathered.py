@@ -213,7 +213,9 @@ class _Hand:
 
     async def _read(self, path: Path, form: Form, field: str) -> Reading:
         """What a file holds: or, where an outline will do and is told, a stand-in for it."""
-        seen = await outlined(self._visit, path, form) if self._outlines else None
+        main = self._card.main
+        wanted = self._outlines and main is not None and field == f"inputs.{main.name}"
+        seen = await outlined(self._visit, path, form) if wanted else None
         if seen is not None and seen.size > WORTH_OUTLINING:
             self.outlined = True
             return Reading("", None, seen)

@@ -1,4 +1,4 @@
-"""A multipart job: part `job` is JSON in memory, every other part is a file that streams into the store."""
+"""A multipart job: part `job` is JSON, every other part is a file that streams into the store."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,20 +17,6 @@ LONGEST_BOUNDARY = 70
 """As RFC 2046 has it."""
 LONGEST_HEADERS = 8192
 """Of one part."""
-
-
-class Memory:
-    """Takes the `job` part."""
-
-    def __init__(self, limit: int) -> None:
-        self.data = bytearray()
-        self._limit = limit
-
-    def write(self, data: bytes) -> None:
-        """Take the next bytes; 413 over the limit."""
-        if len(self.data) + len(data) > self._limit:
-            raise Refusal(413, f"Part 'job' is larger than {self._limit} bytes; send its arrays as file parts.")
-        self.data += data
 
 
 @dataclass

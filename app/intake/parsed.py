@@ -6,6 +6,7 @@ is read by a clerk: eleven megabytes of brackets keep a process busy for seconds
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from app.http.errors import Invalid, fault
@@ -17,9 +18,6 @@ from app.intake.received import Received
 from app.intake.visit import Visit
 from kernels import SOLVERS, Solver
 from workers.runtime.config import Settings
-
-IN_PLACE_BYTES = 1 << 16
-"""Text of at most so many bytes is parsed where it is: in less time than another process takes to answer."""
 
 
 @dataclass(frozen=True)
@@ -40,20 +38,19 @@ async def parse(received: Received) -> Parsed:
     """
     visit, settings = received.visit, received.visit.desk.settings
     with visit.timed("parse"):
-        if len(received.text) <= IN_PLACE_BYTES:
+        if isinstance(received.text, bytes):
             document = read_document(received.text, tuple(received.parts), settings.max_elements)
         else:
-            document = await _read_by_a_clerk(received)
+            document = await _read_by_a_clerk(received, received.text)
     card = SOLVERS[document.request.solver]
     check_limits(document.request, card, settings)
     return Parsed(visit, card, document, received.parts)
 
 
-async def _read_by_a_clerk(received: Received) -> Document:
+async def _read_by_a_clerk(received: Received, path: Path) -> Document:
     visit, most = received.visit, received.visit.desk.settings.max_elements
-    path = await visit.spill(received.text)
     errand = {"do": "document", "path": str(path), "parts": list(received.parts), "max_elements": most}
-    told = await visit.errand(errand, len(received.text))
+    told = await visit.errand(errand, path.stat().st_size)
     inputs = {name: picked_up(value, most) for name, value in told["inputs"].items()}
     return Document(told["around"], parse_request(told["around"]), inputs)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from starlette.concurrency import run_in_threadpool
 
 from app.intake.built import Built
-from workers.jobs.job import InputRef, Job, Submission
+from workers.jobs.job import Expired, InputRef, Job, Submission, UnknownJob
 from workers.store.inline import MOST_BYTES, carried, size_of
 
 
@@ -19,16 +19,17 @@ class Placed:
     made: bool
 
 
-async def place(built: Built) -> Placed:
-    """Keep the inputs and enqueue the job.
+async def place(built: Built, reply: str | None = None) -> Placed:
+    """Keep the inputs and enqueue the job; `reply` is who waits for its answer.
 
     Raises:
+        Expired: the Idempotency-Key made a job that is gone.
         what Jobs.submit raises.
     """
-    return await run_in_threadpool(_place, built)
+    return await run_in_threadpool(_place, built, reply)
 
 
-def _place(built: Built) -> Placed:
+def _place(built: Built, reply: str | None) -> Placed:
     jobs, request = built.visit.desk.jobs, built.request
     with built.visit.timed("keep"):
         inputs, named = _kept(built)
@@ -49,10 +50,14 @@ def _place(built: Built) -> Placed:
         form=built.place.form,
         seconds=built.place.seconds,
         priority=request.priority,
-        reply=built.visit.reply,
+        reply=reply,
         spent_ms={station: round(spent, 3) for station, spent in built.visit.spent_ms.items()},
     )
-    return Placed(*jobs.submit(submission))
+    try:
+        return Placed(*jobs.submit(submission))
+    except UnknownJob:  # only the job of an earlier request can be unknown
+        gone = "the job that this Idempotency-Key made has been deleted; another job takes another key"
+        raise Expired(gone) from None
 
 
 def _kept(built: Built) -> tuple[dict[str, InputRef], dict[str, InputRef]]:

@@ -3,13 +3,13 @@
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from pathlib import Path
 
 from fastapi import Request
 
 from app.http.errors import Invalid, Refusal, fault
-from app.http.media import prefer_wait_s
-from app.intake.body import content_type, read_json
-from app.intake.multipart import Memory, Part, Reader, read_multipart
+from app.intake.body import Text, content_type, read_json
+from app.intake.multipart import Part, Reader, read_multipart
 from app.intake.visit import Desk, Visit
 
 LONGEST_KEY = 255
@@ -19,10 +19,10 @@ TAKEN = {"Accept-Post": "application/json, multipart/form-data"}
 
 @dataclass(frozen=True)
 class Received:
-    """The text of a job document, and the file parts beside it."""
+    """The text of a job document, or the file that holds a long one, and the file parts beside it."""
 
     visit: Visit
-    text: bytes
+    text: bytes | Path
     parts: Mapping[str, Part]
 
 
@@ -39,13 +39,15 @@ async def receive(request: Request, owner: str) -> AsyncIterator[Received]:
     if kind not in (*AS_JSON, "multipart/form-data"):
         detail = f"{kind:.80} is not taken here; send application/json or multipart/form-data."
         raise Refusal(415, detail, headers=TAKEN)
-    waits = prefer_wait_s(request, 0.0) is not None
-    reply = request.app.state.waiting.name if waits else None
-    with desk.visit(owner, idempotency_key(request), reply) as visit:
+    with desk.visit(owner, idempotency_key(request)) as visit:
         if kind in AS_JSON:
-            with visit.timed("receive"):
-                text = await read_json(request, desk.max_json_bytes, visit.held.take)
-            yield Received(visit, text, {})
+            text = Text(desk.max_json_bytes, visit.aside)
+            try:
+                with visit.timed("receive"):
+                    await read_json(request, text, visit.held.take)
+                yield Received(visit, text.content(), {})
+            finally:
+                text.close()
             return
         readers: list[Reader] = []
         try:
@@ -54,19 +56,19 @@ async def receive(request: Request, owner: str) -> AsyncIterator[Received]:
             job = parts.pop("job", None)
             if job is None:
                 raise Invalid(fault("job", 'is missing; a multipart body needs a part "job" with the JSON of the job'))
-            yield Received(visit, bytes(job.sink.data), parts)
+            yield Received(visit, job.sink.content(), parts)
         finally:
-            for part in (part for reader in readers for part in reader.parts.values() if part.name != "job"):
-                part.sink.__exit__(None, None, None)
+            for part in (part for reader in readers for part in reader.parts.values()):
+                part.sink.close()
 
 
 async def _read_parts(request: Request, visit: Visit, readers: list[Reader]) -> dict[str, Part]:
-    desk = visit.desk
+    desk, most = visit.desk, visit.desk.max_json_bytes
     return await read_multipart(
         request,
         desk.settings.max_upload_bytes,
         visit.held.take,
-        lambda name: Memory(desk.max_json_bytes) if name == "job" else desk.store.writer(),
+        lambda name: Text(most, visit.aside, "Part 'job'") if name == "job" else desk.store.writer(),
         readers.append,
     )
 

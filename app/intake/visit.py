@@ -8,8 +8,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from starlette.concurrency import run_in_threadpool
-
 from app.intake.clerks import Clerks
 from app.intake.room import Held, Room
 from workers.jobs.queue import Jobs
@@ -35,12 +33,12 @@ class Desk:
     room: Room
 
     @contextmanager
-    def visit(self, owner: str, key: str | None = None, reply: str | None = None) -> Iterator["Visit"]:
+    def visit(self, owner: str, key: str | None = None) -> Iterator["Visit"]:
         """One request; what was laid aside for it goes with the block, and its bytes are given back."""
         scratch = self.store.folder.temporary / f".aside-{uuid.uuid4().hex}-"
         with self.room.held(owner) as held:
             try:
-                yield Visit(self, owner, held, scratch, key, reply)
+                yield Visit(self, owner, held, scratch, key)
             finally:
                 for path in scratch.parent.glob(f"{scratch.name}*") if held.aside else ():
                     path.unlink(missing_ok=True)
@@ -55,7 +53,6 @@ class Visit:
         held: the bytes that it has on their way.
         scratch: how the names of files begin that are laid aside for it.
         key: its Idempotency-Key.
-        reply: where its answer is waited for.
         spent_ms: by station.
     """
 
@@ -64,7 +61,6 @@ class Visit:
     held: Held
     scratch: Path
     key: str | None = None
-    reply: str | None = None
     spent_ms: dict[str, float] = field(default_factory=dict)
 
     @contextmanager
@@ -82,9 +78,7 @@ class Visit:
         told = {**errand, "scratch": str(self.scratch)}
         return await self.desk.clerks.ask(self.owner, told, given_bytes, self.held.take)
 
-    async def spill(self, data: bytes) -> Path:
-        """A file of these bytes, for a clerk."""
+    def aside(self) -> Path:
+        """The name of a file that goes with the request."""
         self.held.aside = True
-        path = Path(f"{self.scratch}{uuid.uuid4().hex}")
-        await run_in_threadpool(path.write_bytes, data)
-        return path
+        return Path(f"{self.scratch}{uuid.uuid4().hex}")

@@ -101,7 +101,7 @@ def _said(question: Question) -> dict[str, float]:
     """The numbers of the files beside the inputs, each as its option; they are checked against the inputs."""
     said = {}
     for companion in question.card.companions:
-        if companion.name in question.texts:
+        if companion.name in question.texts and not question.outlined:
             try:
                 said[companion.option] = companion.read(question.texts[companion.name], question.inputs)
             except InvalidProblem as wrong:

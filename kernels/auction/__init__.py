@@ -60,7 +60,7 @@ def _benefit(inputs: Inputs) -> Array | Csr:
 
 
 def _outline(inputs: Inputs, options: AuctionOptions) -> Auction:
-    return Auction(dense(inputs, "benefit"), maximize=True) if "benefit" in inputs else _build(inputs, options)
+    return Auction(dense(inputs, "benefit"), maximize=True)
 
 
 def _vector(inputs: Inputs, name: str, size: int, allow: float | None = None) -> Array | None:

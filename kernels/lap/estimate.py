@@ -20,6 +20,7 @@ EASY_S, HARD_S, MONGE_S = 7e-9, 2.8e-8, 1e-9
 """Of one entry: independent costs, structured ones (distances, ties all over), and those that sorting solves."""
 STRUCTURED = 0.3
 """Rank of a sample below which costs count as structured; independent ones have 0.35 to 0.55."""
+TINY = 48 * 48
 PROOF_S, PROOF_FLOAT_S = 1.2e-4, 2.5e-4
 FORMED_S, FORMED_FLOAT_S = 1.6e-9, 3.5e-9
 """Of a certificate, and of one entry of it: integers and floats."""
@@ -62,6 +63,8 @@ def estimate(problem: Assignment, options: "LapOptions", device: Device) -> Esti
 def _entry_s(weights: Array, maximize: bool) -> float:
     """Seconds by entry on the CPU."""
     n_rows, n_cols = weights.shape[-2:]
+    if n_rows * n_cols <= TINY:  # whatever its texture, calls and lines are most of its time; a look would be more
+        return HARD_S
     if texture(weights).rank > STRUCTURED:
         return EASY_S if n_rows == n_cols else EASY_S / 2
     one = weights if weights.ndim == 2 else weights[0]

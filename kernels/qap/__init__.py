@@ -6,7 +6,6 @@ from pydantic import Field, model_validator
 
 from kernels.card import Bundle, Companion, InputSpec, Options, Solver
 from kernels.certificates.quadratic import certify
-from kernels.outline import dense
 from kernels.problems import Inputs, InvalidProblem, QuadraticAssignment
 from kernels.problems.quadratic import quadratic_assignment
 from kernels.qap import qaplib
@@ -64,13 +63,6 @@ def _build(inputs: Inputs, options: QapOptions) -> QuadraticAssignment:
     return quadratic_assignment(inputs, fixed=options.fixed, best_known=options.best_known)
 
 
-def _outline(inputs: Inputs, options: QapOptions) -> QuadraticAssignment:
-    flow, distance = (dense(inputs, name) for name in ("flow", "distance"))
-    if len({*flow.shape, *distance.shape}) > 1:
-        raise InvalidProblem("distance", f"has shape {distance.shape}, flow {flow.shape}; expected n x n twice")
-    return QuadraticAssignment(flow, distance)
-
-
 def _objective_of(text: str, inputs: Inputs) -> int | float:
     """The objective of a QAPLIB .sln file, which is checked against the matrices."""
     problem = quadratic_assignment({name: inputs[name] for name in ("flow", "distance")})
@@ -93,7 +85,6 @@ CARD = Solver(
     ),
     options=QapOptions,
     build=_build,
-    outline=_outline,
     certify=certify,
     estimate=estimate,
     prefers_gpu=lambda problem, options: problem.n > 30,

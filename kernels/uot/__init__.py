@@ -80,15 +80,10 @@ def _build(inputs: Inputs, options: TransportOptions) -> UnbalancedTransport:
 
 
 def _outline(inputs: Inputs, options: TransportOptions) -> UnbalancedTransport:
-    arrays: dict[str, Any]
-    if "cost" in inputs:
-        cost = dense(inputs, "cost", (2, 3))
-        arrays, rows, columns = {"cost": cost}, cost.shape[:-1], (*cost.shape[:-2], cost.shape[-1])
-    else:
-        arrays = {name: dense(inputs, name) for name in ("x", "y")}
-        rows, columns = arrays["x"].shape[:1], arrays["y"].shape[:1]
+    cost = dense(inputs, "cost", (2, 3))
+    rows, columns = cost.shape[:-1], (*cost.shape[:-2], cost.shape[-1])
     a, b = (np.broadcast_to(np.float64(1 / shape[-1]), shape) for shape in (rows, columns))
-    return UnbalancedTransport(a, b, options.reg, options.strengths, metric=options.metric, **arrays)
+    return UnbalancedTransport(a, b, options.reg, options.strengths, cost=cost)
 
 
 def _prefers_gpu(problem: UnbalancedTransport, options: TransportOptions) -> bool:
@@ -122,6 +117,7 @@ CARD = Solver(
     estimate=estimate,
     prefers_gpu=_prefers_gpu,
     spreads=_spreads,
+    device_certificate="kernels.certificates.gpu.gpu_transport",
     modules={"cpu": "kernels.uot.cpu", "gpu": "kernels.uot.gpu"},
     warm_start={"f": "f0", "g": "g0"},
     groups={"f": "potentials", "g": "potentials"},

@@ -138,6 +138,12 @@ def test_idempotency_key(post: Post) -> None:
     check(post(LAP, wait=None, **{"Idempotency-Key": "x" * 256}), 400)
 
 
+def test_an_idempotency_key_outlives_its_job(client: httpx.Client, post: Post) -> None:
+    made = post(LAP, **{"Idempotency-Key": "short-lived"}).json()
+    client.delete(f"/v1/jobs/{made['id']}").raise_for_status()
+    check(post(LAP, wait=None, **{"Idempotency-Key": "short-lived"}), 410)
+
+
 def test_etag_and_long_poll(client: httpx.Client, post: Post) -> None:
     where = post(LAP).json()["links"]["self"]
     seen = client.get(where)

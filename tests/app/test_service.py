@@ -6,6 +6,7 @@ import httpx
 import numpy as np
 import pytest
 
+from app.http.schemas import CertificateView
 from app.http.service import round_up
 from kernels import SOLVERS, Phase, Progress
 from tests.app.conftest import LAP
@@ -93,3 +94,17 @@ def test_a_large_matrix_as_json(client: httpx.Client) -> None:
     answer = client.post("/v1/jobs", json={"solver": "lap", "inputs": {"cost": cost}}, headers={"Prefer": "wait=30"})
     assert answer.status_code == 200
     assert len(answer.json()["assignment"]) == 600
+
+
+def test_openapi_says_what_is_answered(client: httpx.Client) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    assert {"304"} <= paths["/v1/jobs/{job_id}"]["get"]["responses"].keys()
+    assert {"304"} <= paths["/v1/blobs/{digest}"]["get"]["responses"].keys()
+    events = paths["/v1/jobs/{job_id}/events"]["get"]["responses"]
+    assert "400" in events
+    assert set(events["200"]["content"]) == {"text/event-stream"}
+    assert set(paths["/metrics"]["get"]["responses"]["200"]["content"]) == {"text/plain"}
+    assert set(paths["/v1/blobs/{digest}"]["get"]["responses"]["200"]["content"]) == {"application/octet-stream"}
+    told = client.post("/v1/jobs", json=LAP, headers={"Prefer": "wait=30"}).json()
+    CertificateView.model_validate(told["certificate"], strict=True)
+    assert told["certificate"].keys() == CertificateView.model_fields.keys()

@@ -5,6 +5,7 @@ if state == 'queued' then
   unqueue(id)
   finish(id, 'cancelled', now)
   reply(id)
+  settle(id, now)
 elseif state == 'running' and redis.call('HSETNX', key(id), 'cancel', now) == 1 then
   open_stream(id)
   tell(id, 'state', cjson.encode({state = 'running', cancelling = true}))

@@ -96,8 +96,10 @@ local function reply(id, result)
   if #whole < 65536 then redis.call('PUBLISH', 'allot:reply:' .. fields.reply, whole) end
 end
 
--- The last step of every end: what is to be forgotten goes.
+-- The last step of every end: what nobody asks of a job that has ended goes, or all of it.
 local function settle(id, now)
+  redis.call('HDEL', key(id), 'form', 'priority', 'seconds', 'retries', 'reply', 'needs', 'fingerprint',
+    'idempotency_key')
   if redis.call('HGET', key(id), 'discard') then purge(id, now) end
 end
 

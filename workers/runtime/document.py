@@ -9,13 +9,14 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
+from pydantic_core import to_json
+
 from kernels import Certificate, Deadline, Device, Solution
 from workers.jobs.job import State
 from workers.jobs.records import Order, Records
 from workers.runtime import gpu_memory
 from workers.runtime.aside import Aside
 from workers.runtime.outlast import outlast
-from workers.runtime.watch import plain
 from workers.store import inline
 from workers.store.reference import names
 from workers.store.store import Store
@@ -65,35 +66,41 @@ def stored(solved: Solved, owner: str, store: Store, deadline: Deadline) -> tupl
 
 
 def document_of(order: Order, solved: Solved, references: dict[str, Any], bench: Bench) -> dict[str, Any]:
-    """The result document."""
+    """The result document; `as_json` writes it."""
     solution, certificate = solved.solution, solved.certificate
     record = order.record
-    document: dict[str, Any] = plain(
-        {
-            "id": order.job_id,
-            "solver": record["solver"],
-            "state": State.SUCCEEDED.value,
-            "termination": solution.termination.value,
-            "objective": certificate.objective,
-            "certificate": certificate.stated(solution.termination),
-            "method": solution.method,
-            "iterations": solution.iterations,
-            "seed": solution.seed,
-            "options": json.loads(record["options"]),
-            "facts": solution.facts,
-            "timings_ms": {name: round(value, 3) for name, value in solved.timings_ms.items()},
-            "device": bench.device,
-            "device_name": bench.device_name,
-            "versions": versions(),
-            "input_digests": {
-                name: outlast(partial(bench.store.complete, reference, record["owner"]))
-                for name, reference in json.loads(record["inputs"]).items()
-            },
-            "attempt": int(record["attempt"]),
-            "arrays": references,
-        }
-    )
-    return document
+    return {
+        "id": order.job_id,
+        "solver": record["solver"],
+        "state": State.SUCCEEDED.value,
+        "termination": solution.termination.value,
+        "objective": certificate.objective,
+        "certificate": certificate.stated(solution.termination),
+        "method": solution.method,
+        "iterations": solution.iterations,
+        "seed": solution.seed,
+        "options": json.loads(record["options"]),
+        "facts": solution.facts,
+        "timings_ms": {name: round(value, 3) for name, value in solved.timings_ms.items()},
+        "device": bench.device,
+        "device_name": bench.device_name,
+        "versions": versions(),
+        "input_digests": {
+            name: outlast(partial(bench.store.complete, reference, record["owner"]))
+            for name, reference in json.loads(record["inputs"]).items()
+        },
+        "attempt": int(record["attempt"]),
+        "arrays": references,
+    }
+
+
+def as_json(document: dict[str, Any]) -> str:
+    """`document` as JSON can say it: NumPy's scalars and arrays as Python's, NaN and infinities as null."""
+    return to_json(document, inf_nan_mode="null", fallback=_plainly).decode()
+
+
+def _plainly(value: Any) -> Any:
+    return value.tolist() if hasattr(value, "tolist") else str(value)
 
 
 @functools.cache

@@ -267,6 +267,8 @@ def _arguments(folder: Path, socket: Path, fsync: str) -> list[str]:
         "appendfsync": fsync,
         "save": "",
         "maxmemory-policy": "noeviction",
+        "hash-max-ziplist-value": "2048",  # a record with its inputs' shapes and its options stays one block
+        "stream-node-max-bytes": "512",
         "daemonize": "no",
         "loglevel": "warning",
     }

@@ -4,6 +4,7 @@ Whatever happens ends as data in the job's record. The exceptions that leave `en
 must be replaced; the job runs again) and Redis being away for longer than it is waited for.
 """
 
+import functools
 import json
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -28,7 +29,7 @@ from workers.jobs.failure import Failure, failure
 from workers.jobs.job import State, StoreFull, UnknownBlob
 from workers.jobs.records import Ending, Order, Records
 from workers.runtime import gpu_memory, logs, traces
-from workers.runtime.document import Bench, Solved, clock, document_of, stored
+from workers.runtime.document import Bench, Solved, as_json, clock, document_of, stored
 from workers.runtime.outlast import AWAY, outlast
 from workers.runtime.watch import Watch, plain
 from workers.store import inline
@@ -113,8 +114,7 @@ def concluded(order: Order, solved: Solved, bench: Bench, deadline: Deadline | N
         "termination": solution.termination.value,
         "verified": json.dumps(document["certificate"]["verified"]),
     }
-    result = json.dumps(document, allow_nan=False)
-    return Ending(order.job_id, order.execution, State.SUCCEEDED, fields, result, digests)
+    return Ending(order.job_id, order.execution, State.SUCCEEDED, fields, as_json(document), digests)
 
 
 def _explained(error: Exception, record: Mapping[str, str]) -> Failure:
@@ -133,22 +133,27 @@ def before(record: Mapping[str, str]) -> dict[str, float]:
     return dict(json.loads(record.get("timings_ms") or "{}"))
 
 
-def until_begun(record: Mapping[str, str]) -> dict[str, float]:
-    """Milliseconds until now, when the job's child begins with it, by station: the last is the queue."""
-    return {**before(record), "queued": max(0.0, 1e3 * (float(record["begun_at"]) - float(record["created_at"])))}
+def until_begun(record: Mapping[str, str], now: float) -> dict[str, float]:
+    """Milliseconds until `now`, when the job's child begins with it, by station: the last is the queue."""
+    return {**before(record), "queued": max(0.0, 1e3 * (now - float(record["created_at"])))}
+
+
+@functools.lru_cache(256)
+def _options(solver: str, text: str) -> Any:
+    return SOLVERS[solver].options(**json.loads(text))
 
 
 def loaded(card: Solver, order: Order, bench: Bench, deadline: Deadline | None = None) -> tuple[Any, Any]:
     """The problem of a job, built anew, and its options. Raises InvalidProblem, InvalidUpload, UnknownBlob."""
     record = order.record
-    options = card.options(**json.loads(record["options"]))
+    options = _options(card.name, record["options"])
     references = inline.together(json.loads(record["inputs"]), order.data)
     return card.build(_load(references, record["owner"], bench, deadline or Deadline()), options), options
 
 
 def _solved(order: Order, bench: Bench, deadline: Deadline) -> Solved:
     card = SOLVERS[order.record["solver"]]
-    timings = until_begun(order.record)
+    timings = until_begun(order.record, outlast(bench.records.now))
     try:
         with clock(timings, "load"):
             problem, options = loaded(card, order, bench, deadline)

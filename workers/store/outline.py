@@ -2,6 +2,7 @@
 
 import gzip
 import io
+import math
 import zipfile
 import zlib
 from pathlib import Path
@@ -14,6 +15,8 @@ from workers.store import layouts, unpack
 from workers.store.codec import Form
 
 Outline = tuple[np.dtype[Any], tuple[int, ...]]
+MOST_LINES = 1 << 20
+"""Rows and columns of what is told by its header alone: vectors are read."""
 FAULTS = (OSError, EOFError, ValueError, zlib.error, zstandard.ZstdError, *unpack.ZIP_FAULTS)
 
 
@@ -23,9 +26,20 @@ def outline(path: Path, form: Form, max_elements: int) -> Outline | None:
         found = _told(path, form)
     except (layouts.BadLayout, unpack.Damaged, unpack.TooLarge, *FAULTS):
         return None  # whoever reads it whole says what is wrong
-    if found is None or not found[1] or not all(type(extent) is int and extent > 0 for extent in found[1]):
-        return None
-    return found if np.prod(found[1], dtype=object) <= max_elements else None
+    return found if found is not None and _plausible(found, path.stat().st_size, max_elements) else None
+
+
+def _plausible(found: Outline, size: int, max_elements: int) -> bool:
+    """Whether a file of that size may hold so much; one that may not is read, and refused with a sentence."""
+    dtype, shape = found
+    if not shape or len(shape) > 8 or not all(type(extent) is int and 0 < extent <= max_elements for extent in shape):
+        return False
+    claimed = math.prod(shape) * dtype.itemsize
+    return (
+        math.prod(shape) <= max_elements
+        and sum(shape) <= MOST_LINES
+        and claimed <= max(unpack.FREE_BYTES, unpack.RATIO * size)
+    )
 
 
 def _told(path: Path, form: Form) -> Outline | None:

@@ -99,13 +99,17 @@ class Writer:
         self._keeper.adopt(self, owner)
         return Upload(frozen(self.digest, reading), self.size, describe(reading.value))
 
+    def close(self) -> None:
+        """Drop the bytes, unless they were kept."""
+        with contextlib.suppress(OSError):  # what is left in its buffer may not fit any more, and is not wanted
+            self._file.close()
+        self.path.unlink(missing_ok=True)
+
     def __enter__(self) -> "Writer":
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        with contextlib.suppress(OSError):  # what is left in its buffer may not fit any more, and is not wanted
-            self._file.close()
-        self.path.unlink(missing_ok=True)
+        self.close()
 
 
 @contextlib.contextmanager

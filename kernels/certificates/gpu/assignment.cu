@@ -39,6 +39,7 @@ typedef COST cost_t;
 typedef VALUE value_t;
 #define PER_WORD ((int)(8 / sizeof(cost_t)))
 #define BLOCK 256
+#define MOST_WEIGHERS 1024
 
 #if FLOATS
 #define NONE_YET __longlong_as_double(0x7ff0000000000000ll)
@@ -249,14 +250,15 @@ __device__ __forceinline__ value_t excess_of(const Shape& shape, value_t claimed
     return high == NONE_YET ? 0 : (shape.sign < 0 ? -claimed : claimed) - high;
 }
 
-// Grid: one block for each problem. Block: BLOCK or more, a multiple of 32.
+// Grid: one block for each problem. Block: up to MOST_WEIGHERS, a multiple of 32.
 // Reads: all but total. Writes: taken, proof. Work: pieces * lines, and a few operations a row and a column.
 //
 // proof: OBJECTIVE at least that of the pairs (and of rejected rows), BOUND as above, SIZES at most the sum of |c| +
 // |u| + |v| over the pairs (auctions: see below), VIOLATION by how much claimed duals break c - v, or prices 0, OFF the
 // largest difference of claimed duals, MISSING pairs, FAULT, WITHOUT lines without a permitted entry.
 // Integers: OBJECTIVE and BOUND are 2^32 times the first word plus the second.
-extern "C" __global__ void weigh(Shape shape, const int* __restrict__ sizes, Answer x, int* taken, long long* proof) {
+extern "C" __global__ void __launch_bounds__(MOST_WEIGHERS)
+weigh(Shape shape, const int* __restrict__ sizes, Answer x, int* taken, long long* proof) {
     __shared__ value_t room[2 * 32];
     const int k = blockIdx.x, step = blockDim.x;
     const Member m = member(shape, sizes, k);

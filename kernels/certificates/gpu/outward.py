@@ -34,5 +34,7 @@ def difference_up(x: Array, y: Array) -> Array:
 
 
 def ratio_up(gap: float, scale: float) -> float:
-    """gap / scale, both at least 0, not rounded down; 0 where both are 0."""
-    return math.nextafter(gap / scale, math.inf) if gap and scale else 0.0
+    """gap / scale, both at least 0, not rounded down; 0 where the gap is."""
+    if not gap:
+        return 0.0
+    return math.nextafter(gap / scale, math.inf) if scale else math.inf

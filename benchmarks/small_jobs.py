@@ -1,0 +1,149 @@
+"""Small jobs over HTTP, and what each costs: python -m benchmarks.small_jobs [--connections 64] [--seconds 10].
+
+A service of its own on this machine: one API process, the embedded Redis, one CPU worker. Clients on keep-alive
+connections post a 32 x 32 assignment as JSON with `Prefer: wait`, each its next when the last was answered. Printed are
+jobs per second, latency, and CPU milliseconds a job of each process; then the same for one connection. The client runs
+beside the service, so that its own CPU counts against the rate: compare CPU a job.
+"""
+
+import argparse
+import json
+import os
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from http.client import HTTPConnection
+from pathlib import Path
+
+import numpy as np
+import psutil
+
+from workers.runtime.connection import connect
+
+READY_S = 300.0
+N = 32
+MARKS = (("redis-server", "redis"), ("runtime.worker", "worker"), ("runtime.child", "child"), ("serve", "api"))
+
+
+def bodies(count: int) -> list[bytes]:
+    """Different jobs of one form."""
+    rng = np.random.default_rng(0)
+    made = [{"solver": "lap", "inputs": {"cost": rng.random((N, N)).round(6).tolist()}} for _ in range(count)]
+    return [json.dumps(one).encode() for one in made]
+
+
+def hammer(port: int, jobs: list[bytes], until: float, taken: list[float], wrong: list[str]) -> None:
+    """One connection's jobs, one after the other; `taken` gets milliseconds."""
+    line = HTTPConnection("127.0.0.1", port)
+    headers = {"Content-Type": "application/json", "Prefer": "wait=20"}
+    number = 0
+    while time.monotonic() < until:
+        begun = time.perf_counter()
+        line.request("POST", "/v1/jobs", jobs[number % len(jobs)], headers)
+        answer = line.getresponse()
+        text = answer.read()
+        if answer.status != 200 or b'"optimal"' not in text:
+            wrong.append(f"{answer.status} {text[:200]!r}")
+            return
+        taken.append(1e3 * (time.perf_counter() - begun))
+        number += 1
+
+
+def cpu_ms(processes: dict[str, list[psutil.Process]]) -> dict[str, float]:
+    """CPU of each role so far."""
+    return {
+        role: sum(1e3 * sum(one.cpu_times()[:2]) for one in members if one.is_running())
+        for role, members in processes.items()
+    }
+
+
+def roles(serve: psutil.Process) -> dict[str, list[psutil.Process]]:
+    """Who does what among the service's processes."""
+    found: dict[str, list[psutil.Process]] = {"api": [serve], "redis": [], "worker": [], "child": []}
+    for process in serve.children(recursive=True):
+        words = " ".join(process.cmdline())
+        role = next((role for mark, role in MARKS if mark in words), None)
+        if role:
+            found[role].append(process)
+    return found
+
+
+def measure(port: int, serve: psutil.Process, connections: int, seconds: float) -> str:
+    """One row."""
+    taken: list[float] = []
+    wrong: list[str] = []
+    jobs, processes = bodies(64), roles(serve)
+    before, begun = cpu_ms(processes), time.monotonic()
+    threads = [
+        threading.Thread(target=hammer, args=(port, jobs[k % 64 :] + jobs[: k % 64], begun + seconds, taken, wrong))
+        for k in range(connections)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    lasted, after, count = time.monotonic() - begun, cpu_ms(processes), max(1, len(taken))
+    p50, p99 = np.percentile(taken or [0], [50, 99])
+    costs = "  ".join(f"{role} {(after[role] - before[role]) / count:.2f}" for role in before)
+    total = sum(after.values()) - sum(before.values())
+    errors = f"  {len(wrong)} wrong, as {wrong[0]}" if wrong else ""
+    return (f"{connections} connections: {len(taken) / lasted:.0f} jobs/s, p50 {p50:.1f} ms, p99 {p99:.1f} ms; "
+            f"CPU ms a job: {costs}  all {total / count:.2f}{errors}")  # fmt: skip
+
+
+def memory(folder: Path, port: int) -> str:
+    """What a tiny job leaves in Redis when it has ended."""
+    redis = connect(f"unix://{next(folder.rglob('redis.sock'))}")
+    before, count = int(redis.info("memory")["used_memory"]), 500
+    taken: list[float] = []
+    wrong: list[str] = []
+    line = HTTPConnection("127.0.0.1", port)
+    for body in bodies(count):
+        line.request("POST", "/v1/jobs", body, {"Content-Type": "application/json", "Prefer": "wait=20"})
+        line.getresponse().read()
+    del taken, wrong
+    kib = (int(redis.info("memory")["used_memory"]) - before) / count / 1024
+    return f"an ended job holds {kib:.2f} KiB of Redis"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--connections", type=int, default=64)
+    parser.add_argument("--seconds", type=float, default=10)
+    arguments = parser.parse_args()
+    folder = Path(tempfile.mkdtemp(prefix="allot-bench-"))
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    command = [sys.executable, "-m", "app.cli.main", "serve", "--port", str(port), "--workers", "1"]
+    service = subprocess.Popen([*command, "--data-dir", str(folder)], env=os.environ | {"ALLOT_WARM_SOLVERS": "lap"},
+                               stdout=subprocess.DEVNULL)  # fmt: skip
+    try:
+        wait_until_ready(port)
+        measure(port, psutil.Process(service.pid), arguments.connections, 2)
+        print(measure(port, psutil.Process(service.pid), arguments.connections, arguments.seconds))
+        print(measure(port, psutil.Process(service.pid), 1, arguments.seconds / 2))
+        print(memory(folder, port))
+    finally:
+        service.terminate()
+        service.wait()
+
+
+def wait_until_ready(port: int) -> None:
+    give_up = time.monotonic() + READY_S
+    while time.monotonic() < give_up:
+        try:
+            line = HTTPConnection("127.0.0.1", port)
+            line.request("GET", "/readyz")
+            if line.getresponse().status == 200:
+                return
+        except OSError:
+            pass
+        time.sleep(0.2)
+    raise SystemExit("the service is not ready")
+
+
+if __name__ == "__main__":
+    main()

@@ -24,6 +24,7 @@ PUBLIC_WORKERS = {
     "jobs.seconds",
     "store.store",
     "store.codec",
+    "store.disk",
     "store.inline",
     "store.handles",
     "store.outline",

@@ -1,6 +1,8 @@
 """A store whose disk is full says so, whichever call finds out; it leaves nothing behind, and goes on with room."""
 
 import dataclasses
+import gzip
+import io
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -45,6 +47,19 @@ def test_an_array_that_does_not_fit_leaves_nothing(store: Store, array: np.ndarr
     ballast.unlink()
     reference = store.put_array(MATRIX, "ann")
     np.testing.assert_array_equal(store.open_array(reference, "ann"), MATRIX)
+
+
+def zipped(array: np.ndarray) -> bytes:
+    target = io.BytesIO()
+    np.savez_compressed(target, array)
+    return target.getvalue()
+
+
+@pytest.mark.parametrize("packed", [gzip.compress(npy(LARGE)), zipped(LARGE)], ids=["gzip", "npz"])
+def test_an_upload_that_does_not_fit_once_inflated_is_not_called_damaged(store: Store, packed: bytes) -> None:
+    with pytest.raises(StoreFull, match="No space left"), store.write([packed]) as writer:
+        writer.commit("ann")
+    assert left(store) == []
 
 
 def test_an_upload_that_is_dropped_on_a_full_disk_leaves_nothing(store: Store) -> None:

@@ -23,10 +23,11 @@ from workers.runtime.connection import connect, guarded
 from workers.store import layouts
 from workers.store.bucket import Bucket
 from workers.store.codec import AS_FOUND, Form, InvalidUpload, Limits, Reading, read, several, sparse, write_npy
+from workers.store.disk import room
 from workers.store.folder import Folder, hexadecimal, name_of
 from workers.store.inline import unpack
 from workers.store.reference import CSR_PARTS, blobs, form_of, frozen, shown, written
-from workers.store.upload import Writer, room
+from workers.store.upload import Writer
 
 BRIEF_BYTES = 1 << 20
 SPARE_BYTES = 64 << 20

@@ -1,18 +1,16 @@
 """One upload on its way into the store: to disk as it comes, read once, then kept as its owner's."""
 
 import contextlib
-import errno
 import hashlib
-import os
 import tempfile
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
-from workers.jobs.job import DigestMismatch, InputRef, StoreFull, UploadTooLarge
+from workers.jobs.job import DigestMismatch, InputRef, UploadTooLarge
 from workers.store.codec import AS_FOUND, Form, Limits, Reading, describe, read
+from workers.store.disk import room
 from workers.store.reference import frozen
 
 
@@ -110,14 +108,3 @@ class Writer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
-
-
-@contextlib.contextmanager
-def room() -> Iterator[None]:
-    """Work on the store's disk. Raises StoreFull where that is full, whichever call it is that finds out."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise StoreFull(f"the store's disk is full: {os.strerror(error.errno)}") from error
-        raise

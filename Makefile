@@ -48,6 +48,9 @@ wheel: ## build the wheel, install it bare with the newest releases that it allo
 fuzz: $(VENV)/dev ## ten minutes of random cases against exact oracles on every core (FUZZ="--seconds 60 --seed 1" for others)
 	$(BIN)/python -m tests.fuzz --jobs $$(nproc) --row benchmarks/results/fuzz_cpu.jsonl $(or $(FUZZ),--seconds 600)
 
+soak: $(VENV)/dev ## mixed load with random kills, then everything must be flat (MINUTES=30)
+	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),30)
+
 attack: $(VENV)/dev ## a quarter of an hour of requests of every kind against a live service (SECONDS=60 for others)
 	$(BIN)/python -m tests.attack --seconds $(or $(SECONDS),900)
 
@@ -91,4 +94,4 @@ release: $(TOOLS)/ready ## wheels and sdists of service and client, and an SBOM,
 	$(TOOLS)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
 		--output-file dist/allot.cdx.json
 
-.PHONY: help install demo serve test check wheel fuzz attack sanitize bench coverage update release web test-web
+.PHONY: help install demo serve test check wheel fuzz soak attack sanitize bench coverage update release web test-web

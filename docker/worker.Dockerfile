@@ -17,7 +17,7 @@ COPY app app
 COPY workers workers
 COPY kernels kernels
 COPY client client
-RUN python -m pip install --constraint constraints.txt ".[cuda,s3]" \
+RUN python -m pip install --constraint constraints.txt ".[cuda,s3,otel]" \
     && useradd --uid 10001 --create-home allot \
     && install --directory --owner allot --group allot /data /var/cache/allot
 

@@ -11,8 +11,9 @@ from typing import Literal
 
 from kernels.solution import Number, Termination
 
-Phase = Literal["load", "solve", "certify", "store"]
-"""The parts of a job, in this order; a job that is mended solves and certifies a second time."""
+Phase = Literal["load", "solve", "certify", "store", "wait"]
+"""The parts of a job, in this order; a job that is mended solves and certifies a second time. The last is for one that
+has its answer and finds the store full."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +75,11 @@ class Deadline:
         """Begin another part of the job, and say so."""
         fraction = None if phase == "solve" else 0.0  # only the solver knows whether it can tell
         self._tell(replace(self._last, fraction=fraction, elapsed_s=self.elapsed_s, phase=phase))
+
+    @property
+    def phase(self) -> Phase:
+        """The part of the job that was entered last."""
+        return self._last.phase
 
     @property
     def elapsed_s(self) -> float:

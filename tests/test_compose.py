@@ -18,11 +18,12 @@ FILES = ("docker-compose.yml", "docker/compose.per-gpu.yml", "docker/compose.s3.
 DOCKERFILES = ("docker/api.Dockerfile", "docker/worker.Dockerfile")
 
 # What the Compose specification allows, as far as these files use it. A key that is not here is a slip of the pen.
-TOP = {"services", "volumes"}
+TOP = {"services", "volumes", "secrets"}
 SERVICE: dict[str, type | tuple[type, ...]] = {
     "build": dict, "image": str, "command": list, "entrypoint": list, "environment": dict, "ports": list,
     "volumes": list, "depends_on": dict, "deploy": dict, "profiles": list, "healthcheck": dict, "restart": str,
-    "read_only": bool, "tmpfs": list, "cap_drop": list, "security_opt": list, "init": bool, "stop_grace_period": str,
+    "read_only": bool, "secrets": list, "tmpfs": list, "cap_drop": list, "security_opt": list, "init": bool,
+    "stop_grace_period": str,
 }  # fmt: skip
 BUILD = {"context", "dockerfile"}
 HEALTH = {"test", "interval", "timeout", "retries", "start_period"}
@@ -32,9 +33,11 @@ DURATION = re.compile(r"\d+(ms|s|m|h)")
 OTHERS = {
     "REDISCLI_AUTH", "MINIO_ROOT_USER", "MINIO_ROOT_PASSWORD", "S3_KEY", "S3_SECRET", "AWS_ACCESS_KEY_ID",
     "AWS_SECRET_ACCESS_KEY", "AWS_DEFAULT_REGION", "PYTHONDONTWRITEBYTECODE", "PYTHONUNBUFFERED", "PIP_NO_CACHE_DIR",
+    "ALLOT_REDIS_PASSWORD_FILE", "ALLOT_LOG_FORMAT", "ALLOT_METRICS_HOST", "ALLOT_METRICS_PORT", "ALLOT_DOMAIN",
+    "OTEL_EXPORTER_OTLP_ENDPOINT", "GF_SECURITY_ADMIN_PASSWORD", "GF_USERS_ALLOW_SIGN_UP", "FSYNC", "MAXMEMORY",
     "NUMBA_CACHE_DIR", "CUPY_CACHE_DIR", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_DRIVER_CAPABILITIES",
 }  # fmt: skip
-"""Variables that programs of others read."""
+"""Variables that programs of others read, and those of ours that are no field of the settings."""
 OURS = {f"ALLOT_{field.name.upper()}" for field in (*dataclasses.fields(Settings), *dataclasses.fields(HttpSettings))}
 
 
@@ -65,7 +68,7 @@ def test_service_is_built_as_the_specification_says(file: str, name: str) -> Non
     assert service.get("restart", "no") in ("no", "always", "on-failure", "unless-stopped")
     assert DURATION.fullmatch(service.get("stop_grace_period", "1s"))
     for port in service.get("ports", []):
-        assert re.fullmatch(r"(\$\{\w+:-\d+\}|\d+):\d+", port)
+        assert re.fullmatch(r"(127\.0\.0\.1:)?(\$\{\w+:-\d+\}|\d+):\d+", port)
     check_health(service.get("healthcheck", {"test": ["NONE"]}))
     check_deploy(service.get("deploy", {}))
 
@@ -96,9 +99,10 @@ def test_services_and_volumes_that_are_named_exist(file: str, name: str) -> None
         assert how["condition"] in CONDITIONS
     volumes = base["volumes"].keys() | load(file).get("volumes", {}).keys()
     for mount in service.get("volumes", []):
-        volume, target = mount.split(":")
-        assert volume in volumes
+        volume, target = mount.removesuffix(":ro").split(":")
+        assert volume in volumes or (volume.startswith("./") and (ROOT / volume).exists() and mount.endswith(":ro"))
         assert target.startswith("/")
+    assert set(service.get("secrets", [])) <= base["secrets"].keys()
     if build := service.get("build"):
         assert (ROOT / build["context"] / build["dockerfile"]).is_file()
 
@@ -157,7 +161,9 @@ def test_what_the_images_need_passes_the_ignore_file() -> None:
 def test_redis_is_durable_and_has_a_password() -> None:
     command = " ".join(load(FILES[0])["services"]["redis"]["command"])
     assert "--appendonly yes" in command
-    assert "--requirepass ${REDIS_PASSWORD:?" in command
+    assert "requirepass %s" in command
+    assert "/run/secrets/redis_password" in command
+    assert "--maxmemory $$MAXMEMORY" in command
     assert "--maxmemory-policy noeviction" in command
 
 
@@ -166,4 +172,5 @@ def test_no_secret_is_written_down() -> None:
         for name, service in load(file)["services"].items():
             for variable, value in service.get("environment", {}).items():
                 if re.search("PASSWORD|SECRET|KEY|AUTH|REDIS_URL", variable):
-                    assert "${" in str(value), (name, variable)
+                    told = "${" in str(value) or str(value).startswith("/run/secrets/")
+                    assert told or (variable == "ALLOT_REDIS_URL" and "@" not in str(value)), (name, variable)

@@ -31,6 +31,8 @@ def parser() -> argparse.ArgumentParser:
 
     worker = commands.add_parser("worker", help="run workers alone, for an API on the same ALLOT_REDIS_URL")
     worker.add_argument("--data-dir", type=Path)
+    for command in (serve, worker):
+        command.add_argument("--log-format", choices=("text", "json"), help="default text, or ALLOT_LOG_FORMAT")
     worker.add_argument("--workers", type=int, metavar="N", help="CPU workers (every visible GPU gets one besides)")
 
     worker.add_argument("--check", action="store_true", help="is a worker of this machine alive? (for health checks)")

@@ -29,6 +29,7 @@ from app.http.metrics import FOLDER, Exporter, Metrics
 from app.http.server import BACKLOG, Server
 from workers.jobs.job import Unavailable
 from workers.jobs.queue import Jobs
+from workers.runtime import logs
 from workers.runtime.config import Settings
 from workers.runtime.redis_server import EmbeddedRedis
 from workers.runtime.supervisor import Supervisor
@@ -49,9 +50,16 @@ def settings_from(args: Namespace) -> Settings:
     return settings if data_dir is None else replace(settings, data_dir=data_dir.expanduser().absolute())
 
 
+def logs_as(args: Namespace) -> None:
+    """Logs as the command line or ALLOT_LOG_FORMAT says, here and in every process that is started from here."""
+    if getattr(args, "log_format", None):
+        os.environ["ALLOT_LOG_FORMAT"] = args.log_format
+    logs.configure()
+
+
 def serve(args: Namespace) -> int:
     """Run the whole service in the foreground until SIGTERM or SIGINT."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stderr)
+    logs_as(args)
     try:
         http = HttpSettings.from_env()
         http = replace(http, insecure=args.insecure or http.insecure, api_workers=args.api_workers or http.api_workers)
@@ -104,7 +112,7 @@ def redis_for(settings: Settings) -> Iterator[Settings]:
     if settings.redis_url:
         yield settings
         return
-    with EmbeddedRedis(settings.data_dir) as url:
+    with EmbeddedRedis(settings.data_dir, fsync=settings.fsync) as url:
         yield replace(settings, redis_url=url)
 
 
@@ -205,7 +213,7 @@ def signals() -> Iterator[tuple[threading.Event, threading.Event]]:
 
 def work(args: Namespace) -> int:
     """Run workers alone, for an API elsewhere on the same Redis and store."""
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stderr)
+    logs_as(args)
     settings = settings_from(args)
     if not settings.redis_url:
         print("allot: ALLOT_REDIS_URL is not set; workers alone need the API's Redis", file=sys.stderr)

@@ -191,6 +191,7 @@ async def caller(request: Request) -> Caller:
     keys: Keys = request.app.state.keys
     if not keys:
         _refuse_foreign_pages(request)
+        request.state.owner = LOCAL
         return Caller(LOCAL, frozenset(SCOPES))
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     found = None
@@ -201,6 +202,7 @@ async def caller(request: Request) -> Caller:
     if found is None:
         headers = {"WWW-Authenticate": 'Bearer realm="allot"'}
         raise Refusal(401, "This service asks for an API key: send Authorization: Bearer <key>.", headers=headers)
+    request.state.owner = found.owner  # for the log
     return found
 
 

@@ -13,6 +13,7 @@ from app.http import errors, openapi, routes
 from app.http.auth import load_keys
 from app.http.config import HttpSettings
 from app.http.limits import Limits
+from app.http.logs import Logs
 from app.http.metrics import Metrics
 from app.intake.clerks import Clerks
 from app.intake.linger import Linger
@@ -59,6 +60,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     app.state.metrics = Metrics()
     app.add_middleware(Linger)
     app.add_middleware(Metrics.Middleware, metrics=app.state.metrics)
+    app.add_middleware(Logs)
     errors.install(app)
     routes.install(app)
     workbench.install(app)

@@ -204,7 +204,7 @@ InputDigests = dict[str, Reference | SparseReference]
 class Progress(BaseModel):
     """How far a job has come; null means not known."""
 
-    phase: Literal["load", "solve", "certify", "store"] = Field(
+    phase: Literal["load", "solve", "certify", "store", "wait"] = Field(
         description="what is being done; an answer that came out loose is solved and certified a second time"
     )
     fraction: float | None = Field(description="of this phase, from 0 to 1; it starts anew with each")

@@ -23,7 +23,7 @@ from app.intake.gathered import gather
 from app.intake.parsed import parse
 from app.intake.received import receive
 from kernels import SOLVERS, Solver
-from workers.jobs.job import DoesNotFit, Unavailable
+from workers.jobs.job import DoesNotFit, StoreFull, Unavailable
 
 DOCS = Path(__file__).with_name("docs.html")
 CONTENT_POLICY = "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'none'"
@@ -121,9 +121,12 @@ async def readyz(request: Request) -> Response:
 async def _check_redis(state: Any, told: dict[str, str]) -> None:
     try:
         async with asyncio.timeout(READY_S):
-            await state.waiting.ping()
+            await run_sync(state.jobs.ping, **_aside(state))
             states = [worker.state for worker in await run_sync(state.jobs.workers, **_aside(state))]
-    except (Unavailable, TimeoutError):
+    except (Unavailable, StoreFull) as wrong:
+        told |= {"redis": str(wrong), "worker": "not known without Redis"}
+        return
+    except TimeoutError:
         told |= {"redis": "does not answer", "worker": "not known without Redis"}
         return
     if not states:
@@ -136,6 +139,8 @@ async def _check_store(state: Any, told: dict[str, str]) -> None:
     try:
         async with asyncio.timeout(READY_S):
             await run_sync(state.store.check, **_aside(state))
+    except StoreFull as wrong:
+        told["store"] = f"cannot be written: {wrong}"
     except (Unavailable, OSError) as wrong:  # of which TimeoutError is one
         LOG.warning("the store cannot be written: %s", wrong)
         why = wrong.strerror if isinstance(wrong, OSError) else None

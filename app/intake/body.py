@@ -3,6 +3,7 @@
 No header is trusted for a size: an announced length over the limit is refused at once, and bytes are counted anyway.
 """
 
+import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import IO, Any
@@ -13,6 +14,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from app.http.errors import Refusal
+from workers.store.disk import room
 
 SLICE = 1 << 20
 IN_PLACE_BYTES = 1 << 16
@@ -45,30 +47,34 @@ class Text:
         return self.short and self.size + len(data) <= IN_PLACE_BYTES
 
     def write(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Take the next bytes. Raises StoreFull."""
         if self.size + len(data) > self.limit:
             raise Refusal(413, f"{self._told} is larger than {self.limit} bytes; send its arrays as file parts.")
         if self._file is None and not self.fits(data):
             self._path = self._aside()
-            self._file = self._path.open("wb")
-            self._file.write(self._data)
+            with room():
+                self._file = self._path.open("wb")
+                self._file.write(self._data)
         self.size += len(data)
         if self._file is None:
             self._data += data
         else:
-            self._file.write(data)
+            with room():
+                self._file.write(data)
 
     def content(self) -> bytes | Path:
-        """All of it, or where it is."""
+        """All of it, or where it is. Raises StoreFull."""
         if self._file is None or self._path is None:
             return bytes(self._data)
-        self._file.flush()
+        with room():
+            self._file.flush()
         return self._path
 
     def close(self) -> None:
         """Let go of the file, which stays."""
         if self._file is not None:
-            self._file.close()
+            with contextlib.suppress(OSError):  # what is left in its buffer may not fit any more, and is not wanted
+                self._file.close()
 
 
 def content_type(request: Request) -> str:

@@ -15,6 +15,7 @@ from app.intake.weighing import Question, Weighed, elements, weigh
 from kernels import Solver
 from workers.jobs.form import Placed
 from workers.store import handles
+from workers.store.disk import room
 from workers.store.unpack import Scratch
 
 IN_PLACE_ELEMENTS = 1 << 19
@@ -79,10 +80,12 @@ async def _by_a_clerk(gathered: Gathered, limit_s: float | None) -> Weighed:
     def put_down() -> dict[str, Any]:
         question = _question(gathered, limit_s)
         folder, scratch = visit.scratch.parent, Scratch(visit.scratch.name, visit.held.take, kept=True)
+        with room():
+            inputs = {name: handles.hand(value, folder, scratch) for name, value in question.inputs.items()}
         return {
             "do": "weigh",
             "solver": question.card.name,
-            "inputs": {name: handles.hand(value, folder, scratch) for name, value in question.inputs.items()},
+            "inputs": inputs,
             "options": question.options.model_dump(mode="json", exclude_unset=True),
             "texts": dict(question.texts),
             "asked": question.asked,

@@ -19,7 +19,9 @@ from app.http.errors import Invalid, Refusal
 from app.intake import errands
 from app.intake.clerks import BYTES_PER_S
 from kernels import InvalidProblem
+from workers.jobs.job import StoreFull
 from workers.store.codec import InvalidUpload
+from workers.store.disk import room
 
 SWOLLEN_BYTES = 384 << 20
 """A clerk that holds more after an errand makes room for a fresh one."""
@@ -65,6 +67,8 @@ def failure(error: Exception) -> dict[str, Any]:
         return {"kind": kind, "field": error.field, "message": error.message}
     if isinstance(error, MemoryError):
         return {"kind": "memory"}
+    if isinstance(error, StoreFull):
+        return {"kind": "full", "detail": str(error)}
     if isinstance(error, NotGranted):
         return {"kind": "not granted"}
     return {"kind": "bug", "detail": f"{type(error).__name__}: {error}"[:2000]}
@@ -89,7 +93,8 @@ def serve(asked: IO[bytes], answers: IO[bytes]) -> None:
             limits.widen(count)
 
         try:
-            told = {"done": errands.run(errand, charge)}
+            with room():
+                told = {"done": errands.run(errand, charge)}
         except Exception as error:
             told = {"failed": failure(error)}
         resource.setrlimit(resource.RLIMIT_AS, (resource.RLIM_INFINITY, resource.RLIM_INFINITY))

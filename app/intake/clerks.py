@@ -23,6 +23,7 @@ from anyio.to_thread import run_sync
 
 from app.http.errors import Refusal
 from kernels import InvalidProblem
+from workers.jobs.job import StoreFull
 from workers.runtime.process import with_threads
 from workers.store.codec import InvalidUpload
 
@@ -148,6 +149,8 @@ def revived(failed: Mapping[str, Any], errand: Mapping[str, Any]) -> Exception:
     if kind in ("problem", "upload"):
         made = InvalidProblem if kind == "problem" else InvalidUpload
         return made(failed["field"], failed["message"])
+    if kind == "full":
+        return StoreFull(failed["detail"])
     if kind == "memory":
         return Refusal(
             413, f"Reading it takes more than the {errand['memory_bytes']} bytes of memory that it may have."

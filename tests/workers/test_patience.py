@@ -60,3 +60,9 @@ def test_a_certificate_that_has_begun_outlasts_a_cancellation() -> None:
 
 def test_a_deleted_job_has_the_grace_alone() -> None:
     assert code(5.1, phase="certify", fraction=0.5, cancelled_at=1003.0, discarded=True) == "cancelled"
+
+
+def test_an_answer_that_waits_for_room_is_not_hung() -> None:
+    patience = Patience(5, 2)
+    assert [code(float(t), patience, phase="wait") for t in range(0, 10_000, 100)] == [None] * 100
+    assert code(20_000, patience, phase="wait", cancelled_at=20_990) == "cancelled"

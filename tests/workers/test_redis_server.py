@@ -13,6 +13,7 @@ import redis
 
 from tests.workers.service import eventually
 from workers.jobs.job import Unavailable
+from workers.runtime import redis_server
 from workers.runtime.redis_server import EmbeddedRedis
 
 
@@ -67,3 +68,45 @@ def test_it_dies_with_its_owner(tmp_path: Path) -> None:
     owner.kill()
     owner.wait()
     eventually(lambda: not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE, 3)
+
+
+def test_one_that_is_killed_is_back_with_what_it_knew(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    server = EmbeddedRedis(tmp_path)
+    client = redis.Redis.from_url(server.start(), decode_responses=True)
+    try:
+        for k in range(3):
+            client.set(f"key{k}", k)
+            first = server.pid
+            assert first is not None
+            os.kill(first, signal.SIGKILL)
+            assert eventually(lambda was=first: server.pid != was and _answers(client), 10) < 2  # type: ignore[misc]
+        assert [client.get(f"key{k}") for k in range(3)] == ["0", "1", "2"]
+        assert "the embedded Redis ended with -9" in caplog.text
+    finally:
+        server.stop()
+
+
+def _answers(client: redis.Redis) -> bool:
+    try:
+        return bool(client.ping())
+    except redis.RedisError:
+        return False
+
+
+def test_one_that_dies_again_and_again_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_server, "MOST_DEATHS", 2)
+    lost: list[bool] = []
+    server = EmbeddedRedis(tmp_path, lost=lambda: lost.append(True))
+
+    def die() -> None:
+        with server as url:
+            client = redis.Redis.from_url(url)
+            for _ in range(3):
+                eventually(lambda: _answers(client))
+                assert server.pid is not None
+                os.kill(server.pid, signal.SIGKILL)
+                eventually(lambda: not _answers(client))
+            eventually(lambda: lost == [True])
+
+    with pytest.raises(Unavailable, match="again and again"):
+        die()

@@ -146,6 +146,8 @@ def test_a_store_that_is_away_for_a_moment_is_outlasted(outcome: Any, monkeypatc
     assert outcome().state is State.SUCCEEDED
 
 
-def test_a_full_store_is_said(outcome: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    flaky(monkeypatch, StoreFull("no room"))
-    assert outcome().error["code"] == "store-full"
+def test_a_full_store_is_waited_for(outcome: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.runtime.outlast.FULL_S", 0.01)
+    flaky(monkeypatch, *(StoreFull("no room") for _ in range(5)))
+    job = outcome()
+    assert (job.state, job.attempt) == (State.SUCCEEDED, 1)

@@ -8,21 +8,27 @@ it, its owner gets an answer.
 
 import json
 import logging
+import math
 import time
 import uuid
+from collections.abc import Callable
 
 import redis
 
 from workers.jobs.failure import SILENT
 from workers.jobs.job import JobError
 from workers.jobs.queue import QUEUES, Jobs
-from workers.jobs.records import Limits, Records
+from workers.jobs.records import EXPIRE_BATCH, Limits, Records
 from workers.rq import Lost
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
+from workers.store.store import SWEEP_BATCH
 
 LOCK_MS = 3000
 """A janitor that dies with the lock in hand delays the next one by so much."""
+SLOW_S = 2.0
+"""A Redis that takes so long for one write was frozen, or as good as that."""
+LEAST_S = 0.1
 SCRUB_S = 600.0
 SEARCH_S = 15.0
 FORGET_WORKER_S = 60.0
@@ -45,6 +51,8 @@ class Janitor:
         self._release = self._redis.register_script(RELEASE)
         self._scrubbed = self._searched = time.monotonic()
         self._missing: set[str] = set()
+        self._refused = -math.inf
+        """When Redis last refused a round. Workers could not renew then either: they get the time to do so first."""
 
     def run(self) -> None:
         """Clean every `janitor_s`, for ever."""
@@ -53,31 +61,49 @@ class Janitor:
             try:
                 self.clean()
             except (redis.RedisError, JobError, OSError) as error:
+                self._refused = time.monotonic()
                 log.warning("the janitor could not finish its round: %s", error)
             except Exception:
                 log.exception("the janitor could not finish its round")
 
     def clean(self) -> bool:
-        """One round; False when another janitor is at work."""
+        """One round; False when another janitor is at work. What makes room comes first, and needs none itself."""
+        self._make_room()
+        asked = time.monotonic()
         if not self._redis.set("allot:janitor", self._token, nx=True, px=LOCK_MS):
             return False
+        if time.monotonic() - asked > SLOW_S:
+            self._refused = time.monotonic()
         try:
-            for lost in self._lost:
-                lost.revoke(self._record)
+            if time.monotonic() - self._refused > self._settings.lost_after_s:
+                for lost in self._lost:
+                    lost.revoke(self._record)
             if time.monotonic() - self._searched > SEARCH_S:
                 self._searched = time.monotonic()
                 self.search()
             self._forget_workers()
         finally:
             self._release(keys=["allot:janitor"], args=[self._token])
-        self._records.expire(self._settings.tombstone_ttl_s)
-        self._jobs.store.sweep()
         if time.monotonic() - self._scrubbed > SCRUB_S:
             self._scrubbed = time.monotonic()
             self._jobs.store.scrub()
             for lost in self._lost:
                 lost.scrub()
         return True
+
+    def _make_room(self) -> None:
+        """Drop jobs whose time has come, and bytes that nobody holds: all of them, or as many as half a round allows.
+
+        Janitors do this side by side: each job and each blob falls to one of them.
+        """
+        until = time.monotonic() + max(LEAST_S, 0.5 * self._settings.janitor_s)
+        steps: list[tuple[Callable[[], int], int]] = [
+            (lambda: self._records.expire(self._settings.tombstone_ttl_s), EXPIRE_BATCH),
+            (self._jobs.store.sweep, SWEEP_BATCH),
+        ]
+        for step, batch in steps:
+            while step() >= 0.5 * batch and time.monotonic() < until:
+                pass
 
     def _record(self, job_id: str, again: bool) -> bool:
         """A worker fell silent: our record first, RQ's books after it; True when that costs no attempt."""
@@ -105,5 +131,5 @@ class Janitor:
 
     def _forget_workers(self) -> None:
         for name, text in self._redis.hgetall("allot:workers").items():
-            if time.time() - json.loads(text)["heartbeat"] > FORGET_WORKER_S:
+            if self._redis.now() - json.loads(text)["heartbeat"] > FORGET_WORKER_S:
                 self._redis.hdel("allot:workers", name)

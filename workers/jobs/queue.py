@@ -30,8 +30,10 @@ from workers.jobs.job import (
     WorkerInfo,
 )
 from workers.jobs.records import Limits, Records, to_job
+from workers.jobs.room import Room
 from workers.jobs.seconds import KEY, Seconds, histograms
 from workers.rq import Line
+from workers.runtime import logs
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect, guarded
 from workers.store.inline import apart
@@ -43,6 +45,8 @@ LONGEST_WAIT_S = 20.0
 """Of one blocking read; below the socket's timeout."""
 SILENT_S = 10.0
 """A worker that has not been heard of for so long counts as gone."""
+PROBE_S = 0.5
+"""Of the look at whether Redis is well; whoever asks for it wants to know within a second."""
 EVENTS_AT_ONCE = 500
 BATCH = 100
 DEFAULT_SECONDS = 1.0
@@ -65,6 +69,8 @@ class Jobs:
         self._redis = connect(settings.redis_url, most=settings.max_redis_connections)
         self.store = store if store is not None else open_store(settings, self._redis)
         self._records = Records(self._redis)
+        self._room = Room(self._redis)
+        self._probe = connect(settings.redis_url, limit_s=PROBE_S)
         self._limits = Limits.of(settings)
         raw = connect(settings.redis_url, text=False, most=settings.max_redis_connections)
         self._lines = {name: Line(name, raw) for name in QUEUES}
@@ -87,6 +93,7 @@ class Jobs:
             InvalidProblem, InvalidUpload: the inputs are not a problem (only looked at when `queue` is not set).
             IdempotencyConflict, QueueFull, UnknownBlob, NoSuchDevice, DoesNotFit, Unavailable.
         """
+        self._room.check()
         card = SOLVERS[submission.solver]
         if submission.queue is None:
             options = card.options(**submission.options)
@@ -225,7 +232,7 @@ class Jobs:
     @guarded
     def workers(self) -> Workers:
         """The workers that are alive now."""
-        now = time.time()
+        now = self._redis.now()
         found = []
         for name, text in self._redis.hgetall("allot:workers").items():
             told = json.loads(text)
@@ -236,8 +243,8 @@ class Jobs:
 
     @guarded
     def ping(self) -> None:
-        """Raise Unavailable when Redis does not answer."""
-        self._redis.ping()
+        """Raise Unavailable when Redis does not answer or cannot write, StoreFull when it has no room. Soon."""
+        self._probe.set("allot:probe", 1, px=10_000)
 
     @guarded
     def counts(self) -> dict[str, dict[str, float]]:
@@ -272,7 +279,7 @@ class Jobs:
             "options": json.dumps(submission.options),
             "time_limit_s": limit,
             "result_ttl_s": min(ttl, self.settings.result_ttl_s) if ttl else self.settings.result_ttl_s,
-            "created_at": time.time(),
+            "created_at": self._redis.now(),
             "idempotency_key": submission.idempotency_key or "",
             "fingerprint": submission.fingerprint,
             "form": submission.form if limit >= LEAST_LIMIT_S and submission.form else "-",
@@ -280,6 +287,7 @@ class Jobs:
             "seconds": min(seconds, limit),
             "retries": max(1, self.settings.attempts - 1),  # RQ runs only those again that have one left
             "reply": submission.reply or "",
+            **logs.carried(),
             "timings_ms": json.dumps(submission.spent_ms),
         }
 

@@ -70,6 +70,10 @@ class Records:
         self._redis = redis
         self._run = Scripts(redis).run
 
+    def now(self) -> float:
+        """Redis's time, in seconds since 1970: the only one that stands in Redis."""
+        return float(self._redis.now())
+
     def submit(
         self, job_id: str, record: Mapping[str, Any], names: list[str], data: str, limits: Limits
     ) -> tuple[str, str, int]:
@@ -130,14 +134,15 @@ class Records:
             most: jobs in all.
             idle_s: for which the worker will wait for a job when there is none.
         """
-        now = time.time()
+        now = self.now()
         told = (queue, worker, got, most, now, stamp(), limits.lost_after_s, token, device, limits.keep_failed_s)
         found = self._run("take", *told, now + idle_s)
         return [Order(job_id, execution, left, _pairs(flat), data) for job_id, execution, left, flat, data in found]
 
     def report(self, job_id: str, execution: str, reports: Sequence[Report]) -> bool:
         """Publish progress; False when another execution has the job by now."""
-        told = ((at, kind, json.dumps(data)) for at, kind, data in reports)
+        ahead_ms = int(1000 * (time.time() - self.now()))  # of this host's clock, by which they are dated
+        told = ((at - ahead_ms, kind, json.dumps(data)) for at, kind, data in reports)
         return bool(self._run("progress", job_id, execution, *itertools.chain(*told)))
 
     def expect(self, job_id: str, execution: str, needs: Mapping[str, float]) -> bool:
@@ -169,7 +174,7 @@ class Records:
             (one.job_id, one.execution, one.state.value, _flat(one.fields), one.result, json.dumps(list(one.names)))
             for one in endings
         )
-        answers = self._run("finish", time.time(), worker, queue, *itertools.chain(*told))
+        answers = self._run("finish", self.now(), worker, queue, *itertools.chain(*told))
         return [bool(answer) for answer in answers]
 
     def lose(self, job_id: str, execution: str, fate: str, error: Mapping[str, Any]) -> str:
@@ -186,11 +191,11 @@ class Records:
             "queued"; "spared" for one that ran among others, which is queued to run alone and keeps its attempts;
             "failed", "cancelled"; or why nothing changed: "ended", "fenced".
         """
-        return str(self._run("lose", job_id, execution, time.time(), fate, json.dumps(dict(error))))
+        return str(self._run("lose", job_id, execution, self.now(), fate, json.dumps(dict(error))))
 
     def rejoin(self, job_id: str, limits: Limits) -> bool:
         """Put a queued job that is in no line back into its own."""
-        return bool(self._run("rejoin", job_id, time.time(), stamp(), limits.keep_failed_s))
+        return bool(self._run("rejoin", job_id, self.now(), stamp(), limits.keep_failed_s))
 
     def position(self, queue: str, job_id: str) -> int | None:
         """1 for the job that is taken next, None for one that does not wait."""
@@ -207,23 +212,23 @@ class Records:
 
     def cancel(self, job_id: str) -> None:
         """Queued: cancelled. Running: flagged."""
-        self._run("cancel", job_id, time.time())
+        self._run("cancel", job_id, self.now())
 
     def discard(self, job_id: str) -> None:
         """Forget the job; a running one is flagged and forgotten once it stops."""
-        self._run("discard", job_id, time.time())
+        self._run("discard", job_id, self.now())
 
     def expire(self, tombstone_ttl_s: float) -> int:
         """Replace jobs whose time has come by tombstones; returns how many."""
-        return int(self._run("expire", time.time(), max(1, int(tombstone_ttl_s)), EXPIRE_BATCH))
+        return int(self._run("expire", self.now(), max(1, int(tombstone_ttl_s)), EXPIRE_BATCH))
 
-    def condemn(self, digest: str) -> bool:
-        """Forget a blob that nobody holds; True when its bytes may be deleted (say `buried` afterwards)."""
-        return bool(self._run("condemn", digest, time.time()))
+    def condemn(self, *digests: str) -> list[str]:
+        """Forget blobs that nobody holds; answers those whose bytes may be deleted (say `buried` afterwards)."""
+        return list(self._run("condemn", self.now(), *digests))
 
-    def buried(self, digest: str) -> None:
-        """The bytes of a condemned blob are gone: it may be uploaded anew."""
-        self._redis.delete(f"allot:condemned:{digest}")
+    def buried(self, *digests: str) -> None:
+        """The bytes of condemned blobs are gone: they may be uploaded anew."""
+        self._redis.delete(*(f"allot:condemned:{digest}" for digest in digests))
 
     def keep(self, digest: str, owner: str, until: float) -> None:
         """`owner` keeps the blob until then. Waits while its old bytes are being deleted."""

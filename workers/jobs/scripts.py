@@ -14,14 +14,19 @@ from workers.rq import LUA
 
 PLAIN = ("condemn", "keep")
 """These know nothing of jobs."""
+REFUSED = ("submit", "keep", "progress")
+"""A Redis at its maxmemory refuses these: they bring something new."""
+RESERVE = "redis.call('DEL', 'allot:nothing')\n"
+"""In front of all others. Redis lets a script go on that has written, and a deletion it always lets pass: so what was
+accepted can end, and what ended can go, when there is no memory for anything else."""
 
 
 @functools.cache
 def text(name: str) -> str:
     """A script whole: what all share in front of its own lines."""
-    if name in PLAIN:
-        return _file(name)
-    return "\n".join([LUA, OBSERVE, _file("lines"), _file("shared"), _file(name)])
+    own = _file(name)
+    whole = own if name in PLAIN else "\n".join([LUA, OBSERVE, _file("lines"), _file("shared"), own])
+    return whole if name in REFUSED else RESERVE + whole
 
 
 def _file(name: str) -> str:

@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 from typing import Any, cast
 
 import hiredis
-from redis.connection import parse_url
+import redis
 
 from workers.jobs.job import StoreFull, Unavailable
+from workers.runtime.connection import address_of
 
 CONNECT_S = 1.0
 NOTHING_YET = object()
@@ -39,7 +40,7 @@ class Wire(asyncio.Protocol):
     """
 
     def __init__(self, url: str, timeout_s: float = 1.0, on_message: Callable[[list[Any]], None] | None = None) -> None:
-        self._address: dict[str, Any] = parse_url(url)  # type: ignore[no-untyped-call]
+        self._url = url
         self._timeout_s, self._on_message = timeout_s, on_message
         self._transport: asyncio.Transport | None = None
         self._opening: asyncio.Task[None] | None = None
@@ -76,7 +77,11 @@ class Wire(asyncio.Protocol):
             self._opening = None  # not in a callback: whoever is woken by the end of this must find it so
 
     async def _open(self) -> None:
-        address, loop = self._address, asyncio.get_running_loop()
+        loop = asyncio.get_running_loop()
+        try:
+            address = await loop.run_in_executor(None, address_of, self._url)  # sentinels may have to be asked
+        except redis.RedisError as wrong:
+            raise Unavailable("Redis does not answer: no sentinel knows where it is") from wrong
         try:
             async with asyncio.timeout(CONNECT_S):
                 if "path" in address:

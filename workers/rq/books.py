@@ -10,6 +10,7 @@ from rq.job import Job
 from rq.serializers import JSONSerializer
 
 from workers.rq.allowed import AllowedJob, NoPenalty
+from workers.rq.names import RENEW, stamp
 
 DEQUEUE_S = 1
 """How long a take waits for a job."""
@@ -35,6 +36,7 @@ class Books(Worker):  # type: ignore[misc]
         # RQ makes the socket's timeout 5 s less than worker_ttl where it is shorter; ours is to stay.
         super().__init__([queue], name=name, connection=raw, serializer=JSONSerializer, worker_ttl=DEQUEUE_S + 15)
         self._lost_after_s = lost_after_s
+        self._renew = raw.register_script(RENEW)
         self._stop = stop
 
     def heartbeat(self, timeout: int | None = None, pipeline: Any = None) -> None:
@@ -44,6 +46,11 @@ class Books(Worker):  # type: ignore[misc]
     def get_heartbeat_ttl(self, job: Job, working_time: float = 0.0) -> int:
         """How long this worker may be silent before its job counts as lost: RQ would say a minute more."""
         return max(2, int(self._lost_after_s))
+
+    def renew(self, job_id: str, execution: str) -> None:
+        """What `maintain_heartbeats` does, by Redis's clock, and also when Redis has no memory left."""
+        ttl, raw = max(2, int(self._lost_after_s)), self.connection
+        self._renew(args=[self.queues[0].name, job_id, execution, self.name, raw.now(), stamp(), ttl, LIFE_S])
 
     def set_state(self, state: str, pipeline: Any = None) -> None:
         """Tell RQ's books of a new state, once."""

@@ -45,7 +45,7 @@ class Held:
 
     def renew(self) -> None:
         """Keep the job for another `lost_after_s`. Does nothing for an execution that was given up meanwhile."""
-        self._books.maintain_heartbeats(self._job, self._execution)
+        self._books.renew(self.job_id, self.execution)
 
     def done(self, fate: Fate, why: str = "", *, counts: bool = True) -> None:
         """Give a job back that has no outcome, in one step; a job with one was given back with its record.

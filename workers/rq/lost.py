@@ -35,7 +35,8 @@ class Lost:
             if lost(job.id, bool(job.should_retry)):
                 job.retries_left = (job.retries_left or 0) + 1
 
-        StartedJobRegistry(queue=self._queue, job_class=AllowedJob).cleanup(exception_handlers=[tell])
+        started = StartedJobRegistry(queue=self._queue, job_class=AllowedJob)
+        started.cleanup(timestamp=self._queue.connection.now(), exception_handlers=[tell])
         self._between = self._return_strays()
 
     def _return_strays(self) -> dict[str, float]:

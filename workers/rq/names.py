@@ -27,6 +27,9 @@ LUA = (
     + Path(__file__).with_name("books.lua").read_text()
 )
 
+RENEW = LUA + "redis.call('DEL', 'allot:nothing')\n" + Path(__file__).with_name("renew.lua").read_text()
+"""A deletion first: after one, Redis refuses nothing for want of memory, and no job is lost with its heartbeat."""
+
 
 def stamp() -> str:
     """This moment as RQ writes it."""

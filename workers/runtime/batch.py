@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from kernels import SOLVERS, Certificate, Deadline, Solution
 from workers.jobs.records import Ending, Order
 from workers.runtime.document import Bench, Solved
+from workers.runtime.outlast import outlast
 from workers.runtime.run import concluded, ending_of, loaded, until_begun
 
 FEW = 2
@@ -40,7 +41,8 @@ def _together(orders: Sequence[Order], bench: Bench) -> dict[str, Ending]:
     if card.joint is None:
         return {}
     begun = time.perf_counter()
-    waited = {order.job_id: until_begun(order.record) for order in orders}
+    now = outlast(bench.records.now)
+    waited = {order.job_id: until_begun(order.record, now) for order in orders}
     try:
         members = [(order, *loaded(card, order, bench)) for order in orders]
         load_ms = 1e3 * (time.perf_counter() - begun) / len(members)

@@ -19,7 +19,7 @@ from typing import Any
 
 from kernels import SOLVERS, Device, Solver, solve_each_form
 from workers.jobs.records import Order, Records
-from workers.runtime import gpu_memory
+from workers.runtime import gpu_memory, logs
 from workers.runtime.audit import Auditor
 from workers.runtime.batch import endings
 from workers.runtime.config import Settings
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> None:
     descriptor, device, parent = int(arguments[0]), arguments[1], int(arguments[2])
     die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
+    logs.configure(logging.WARNING)
     with socket.socket(fileno=descriptor) as channel, channel.makefile("rw") as lines:
         settings = Settings.from_env()
         bench = _bench("gpu" if device == "gpu" else "cpu", settings)

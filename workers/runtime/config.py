@@ -5,6 +5,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
+from urllib.parse import quote, urlsplit, urlunsplit
 
 MIB = 1 << 20
 
@@ -14,7 +15,9 @@ class Settings:
     """Each field is read from ALLOT_<FIELD IN CAPITALS>; units are in the names.
 
     Attributes:
-        redis_url: where Redis listens; empty means that an embedded one is to be started.
+        redis_url: where Redis listens; empty means that an embedded one is to be started. Its password may stand in the
+            file that ALLOT_REDIS_PASSWORD_FILE names. sentinel://host:port,host:port/primary asks Redis Sentinel.
+        fsync: of the embedded Redis: "everysec", or "always" for those who would wait for the disk with every write.
         data_dir: everything that is kept on this machine: the local store and the embedded Redis.
         store_url: "file:" (under data_dir), "file:///somewhere" or "s3://bucket/prefix".
         s3_endpoint_url: for stores that speak S3 but are not Amazon's; empty for Amazon's.
@@ -41,6 +44,7 @@ class Settings:
     """
 
     redis_url: str = ""
+    fsync: str = "everysec"
     data_dir: Path = field(default_factory=lambda: Path("data").absolute())
     store_url: str = "file:"
     s3_endpoint_url: str = ""
@@ -84,6 +88,8 @@ class Settings:
                 found[spec.name] = _parse(spec.name, text)
             except ValueError as error:
                 raise ValueError(f"{variable} is {text!r}; expected a number") from error
+        if found.get("redis_url") and (file := environ.get("ALLOT_REDIS_PASSWORD_FILE")):
+            found["redis_url"] = with_password(str(found["redis_url"]), Path(file))
         return cls(**found)  # type: ignore[arg-type]
 
     def with_redis(self, url: str) -> "Settings":
@@ -103,6 +109,22 @@ def _parse(name: str, text: str) -> object:
     if name.startswith("max_") or name.endswith("_bytes") or name in ("attempts", "gpus_per_worker"):
         return int(text)
     return text
+
+
+def with_password(url: str, file: Path) -> str:
+    """`url` with the password that stands in `file`, unless it has one.
+
+    Raises:
+        ValueError: the file cannot be read.
+    """
+    parts = urlsplit(url)
+    if "@" in parts.netloc or not parts.netloc:
+        return url
+    try:
+        password = file.read_text().strip()
+    except OSError as error:
+        raise ValueError(f"ALLOT_REDIS_PASSWORD_FILE is {str(file)!r}: {error.strerror}") from error
+    return urlunsplit(parts._replace(netloc=f":{quote(password, safe='')}@{parts.netloc}"))
 
 
 def private_folder(path: Path) -> Path:

@@ -5,28 +5,24 @@ import importlib.metadata
 import json
 import platform
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
-import redis
 from pydantic_core import to_json
 
 from kernels import Certificate, Deadline, Device, Solution
-from workers.jobs.job import State, Unavailable
+from workers.jobs.job import State
 from workers.jobs.records import Order, Records
 from workers.runtime import gpu_memory
+from workers.runtime.aside import Aside
 from workers.runtime.audit import Auditor
+from workers.runtime.outlast import outlast
 from workers.store import inline
 from workers.store.reference import names
 from workers.store.store import Store
 
 PACKAGES = ("allot", "numpy", "numba", "scipy", "cupy-cuda13x")
-OUTLAST_S = 30.0
-"""An answer that is found while Redis restarts is offered again for so long."""
-AWAY = (redis.ConnectionError, redis.TimeoutError, Unavailable)
-T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -40,6 +36,11 @@ class Bench:
     staging: gpu_memory.Staging | None = None
     auditor: Auditor | None = None
 
+    @functools.cached_property
+    def aside(self) -> Any:
+        """The records for a running solve, which waits for no Redis."""
+        return Aside(self.records)
+
 
 @dataclass
 class Solved:
@@ -48,18 +49,6 @@ class Solved:
     solution: Solution
     certificate: Certificate
     timings_ms: dict[str, float]
-
-
-def outlast(call: Callable[[], T]) -> T:
-    """Repeat `call` while Redis or the store is away, for up to OUTLAST_S."""
-    give_up = time.monotonic() + OUTLAST_S
-    while True:
-        try:
-            return call()
-        except AWAY:
-            if time.monotonic() > give_up:
-                raise
-            time.sleep(0.2)
 
 
 def stored(solved: Solved, owner: str, store: Store, deadline: Deadline) -> tuple[dict[str, Any], list[str]]:
@@ -72,7 +61,7 @@ def stored(solved: Solved, owner: str, store: Store, deadline: Deadline) -> tupl
     deadline.enter("store")
     with clock(solved.timings_ms, "store"):
         for name, array in arrays.items():
-            references[name] = outlast(partial(store.put_array, array, owner, brief=True))
+            references[name] = outlast(partial(store.put_array, array, owner, brief=True), deadline)
             done += array.nbytes
             deadline.advance(done / max(1, total))
     return references, names(references, owner)

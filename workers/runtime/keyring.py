@@ -6,6 +6,7 @@ Only the SHA-256 of a key is kept. Redis holds
     allot:keys           hash: id -> sha256
 """
 
+import contextlib
 import hashlib
 import math
 import re
@@ -15,7 +16,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import redis
+
 from workers.runtime.connection import connect, guarded
+from workers.runtime.logs import audit
 
 OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 SCOPES = ("read", "submit", "metrics", "admin")
@@ -86,6 +90,7 @@ class Keyring:
         expires = None if lifetime_s is None else now + lifetime_s
         key = Key(secrets.token_hex(6), check_owner(owner), check_scopes(scopes), label[:200], now, expires, None)
         self._write(digest_of(secret), key)
+        audit("key.create", key_id=key.id, owner=owner, scopes=sorted(key.scopes))
         return secret, key
 
     @guarded
@@ -108,6 +113,7 @@ class Keyring:
         digest, _ = self._named(key_id)
         with self._redis.pipeline() as pipe:
             pipe.delete(f"allot:key:{digest}").hdel("allot:keys", key_id).execute()
+        audit("key.revoke", key_id=key_id)
 
     @guarded
     def list(self) -> list[Key]:
@@ -126,7 +132,8 @@ class Keyring:
         now = time.time()  # of this machine: how exactly a use is dated matters little, and it costs no trip
         if key is not None and (key.used_at is None or now - key.used_at > USED_EVERY_S):
             # only where it still is: a key that was revoked just now must not come back as a hash of one field
-            self._redis.eval(NOTE_USE, 1, f"allot:key:{digest}", repr(now))
+            with contextlib.suppress(redis.RedisError):  # a Redis that takes no writes is no reason to refuse a key
+                self._redis.eval(NOTE_USE, 1, f"allot:key:{digest}", repr(now))
         return key
 
     def _now(self) -> float:

@@ -25,6 +25,8 @@ LOAD_S = 600.0
 """At least so long for the inputs, whatever the time limit; the store's client has timeouts of its own."""
 ENDING = ("certify", "store")
 """Phases that end by themselves, and whose fraction never falls."""
+WAITING = "wait"
+"""The answer is there, and there is no room to store it in. That ends when an operator makes room."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,9 @@ class Patience:
         """
         if (job.phase, job.fraction) != self._seen:
             self._seen, self._moved_s = (job.phase, job.fraction), ran_s
+        if job.phase == WAITING:
+            late = job.cancelled_at is not None and now - job.cancelled_at > self._grace_s
+            return CANCELLED if late else None
         ending = job.phase in ENDING
         moves = ending and ran_s - self._moved_s <= self._margin_s
         least_s = LOAD_S if job.phase == "load" else SLACK * job.first_s

@@ -7,7 +7,6 @@ must be replaced; the job runs again) and Redis being away for longer than it is
 import functools
 import json
 import logging
-import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, TypeVar
@@ -29,8 +28,9 @@ from kernels import (
 from workers.jobs.failure import Failure, failure
 from workers.jobs.job import State, StoreFull, UnknownBlob
 from workers.jobs.records import Ending, Order, Records
-from workers.runtime import gpu_memory
-from workers.runtime.document import AWAY, Bench, Solved, as_json, clock, document_of, outlast, stored
+from workers.runtime import gpu_memory, logs, traces
+from workers.runtime.document import Bench, Solved, as_json, clock, document_of, stored
+from workers.runtime.outlast import AWAY, outlast
 from workers.runtime.watch import Watch, plain
 from workers.store import inline
 from workers.store.codec import InvalidUpload
@@ -67,12 +67,15 @@ def ending_of(order: Order, bench: Bench) -> Ending:
     Raises:
         DeviceLost: the child must exit.
     """
+    taken = float(order.record["begun_at"])
     try:
-        watch = Watch(bench.records, order.job_id, order.execution)
-        deadline = Deadline(float(order.record["time_limit_s"]), watch.cancelled, watch.progress)
-        solved = _solved(order, bench, deadline)
-        watch.flush()
-        return concluded(order, solved, bench, deadline)
+        with logs.of_record(order.job_id, order.record), traces.job(order.job_id, order.record, taken) as phases:
+            watch = Watch(bench.aside, order.job_id, order.execution)
+            told = phases.watched(watch.progress)
+            deadline = Deadline(float(order.record["time_limit_s"]), watch.cancelled, told)
+            solved = _solved(order, bench, deadline)
+            watch.flush()
+            return concluded(order, solved, bench, deadline)
     except (DeviceLost, *AWAY):
         raise
     except Exception as error:
@@ -108,7 +111,7 @@ def concluded(order: Order, solved: Solved, bench: Bench, deadline: Deadline | N
     references, digests = stored(solved, record["owner"], bench.store, deadline or Deadline())
     if bench.auditor is not None:
         bench.auditor.note(order.job_id, record, solution, certificate)
-    since = 1e3 * (time.time() - float(record["created_at"]))
+    since = 1e3 * (outlast(bench.records.now) - float(record["created_at"]))
     solved.timings_ms["total"] = since + sum(before(record).values())
     document = document_of(order, solved, references, bench)
     fields = {
@@ -135,9 +138,9 @@ def before(record: Mapping[str, str]) -> dict[str, float]:
     return dict(json.loads(record.get("timings_ms") or "{}"))
 
 
-def until_begun(record: Mapping[str, str]) -> dict[str, float]:
-    """Milliseconds until now, when the job's child begins with it, by station: the last is the queue."""
-    return {**before(record), "queued": max(0.0, 1e3 * (time.time() - float(record["created_at"])))}
+def until_begun(record: Mapping[str, str], now: float) -> dict[str, float]:
+    """Milliseconds until `now`, when the job's child begins with it, by station: the last is the queue."""
+    return {**before(record), "queued": max(0.0, 1e3 * (now - float(record["created_at"])))}
 
 
 @functools.lru_cache(256)
@@ -155,7 +158,7 @@ def loaded(card: Solver, order: Order, bench: Bench, deadline: Deadline | None =
 
 def _solved(order: Order, bench: Bench, deadline: Deadline) -> Solved:
     card = SOLVERS[order.record["solver"]]
-    timings = until_begun(order.record)
+    timings = until_begun(order.record, outlast(bench.records.now))
     try:
         with clock(timings, "load"):
             problem, options = loaded(card, order, bench, deadline)
@@ -181,7 +184,7 @@ def _load(references: Mapping[str, Any], owner: str, bench: Bench, deadline: Dea
     deadline.enter("load")
     inputs: dict[str, Array | Csr] = {}
     for done, (name, reference) in enumerate(references.items(), 1):
-        inputs[name] = outlast(partial(bench.store.resolve, reference, owner))
+        inputs[name] = outlast(partial(bench.store.resolve, reference, owner), deadline)
         deadline.advance(done / (len(references) + 1))  # building the problem is the rest
     return inputs if bench.staging is None else bench.staging.stage(inputs)
 

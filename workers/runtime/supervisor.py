@@ -17,7 +17,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 
-from workers.runtime import devices
+from workers.runtime import devices, logs
 from workers.runtime.config import Settings
 from workers.runtime.process import cpus
 from workers.runtime.redis_server import EmbeddedRedis
@@ -142,14 +142,14 @@ def main() -> None:
     parser.add_argument("--cpu-workers", type=int, help="one per four cores, at least two, when left out")
     parser.add_argument("--no-gpu", action="store_true", help="leave the GPUs alone")
     arguments = parser.parse_args()
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s")
+    logs.configure(logging.INFO)
     settings = Settings.from_env()
     asked = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: asked.set())
     with contextlib.ExitStack() as stack:
         if not settings.redis_url:
-            settings = settings.with_redis(stack.enter_context(EmbeddedRedis(settings.data_dir)))
+            settings = settings.with_redis(stack.enter_context(EmbeddedRedis(settings.data_dir, fsync=settings.fsync)))
         supervisor = Supervisor(settings, arguments.cpu_workers, [] if arguments.no_gpu else None)
         supervisor.start()
         stack.callback(supervisor.stop)

@@ -28,7 +28,7 @@ from workers.jobs.janitor import Janitor
 from workers.jobs.job import Device
 from workers.jobs.records import Limits, Order, Records
 from workers.rq import Hands, Held
-from workers.runtime import devices
+from workers.runtime import devices, logs
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
 from workers.runtime.link import ChildFailed, Link
@@ -197,7 +197,7 @@ class PinnedWorker:
     def _kill_if_overdue(self, held: Held, patience: Patience, ran_s: float) -> None:
         """Kill a child that is taken for hung (workers/runtime/patience.py)."""
         with contextlib.suppress(*AWAY):
-            why = patience.over(ran_s, time.time(), self._records.awaited(held.job_id))
+            why = patience.over(ran_s, self._redis.now(), self._records.awaited(held.job_id))
             if why is not None:
                 self._kill_for(why)
 
@@ -243,7 +243,7 @@ class PinnedWorker:
             "device": self.device,
             "queue": self.device,
             "state": "busy" if self._held else "idle",
-            "heartbeat": time.time(),
+            "heartbeat": self._redis.now(),
             "host_bytes": self._host_bytes,
             "gpu": gpu,
             "broken": self.link.told.get("broken", {}),
@@ -260,7 +260,7 @@ def main() -> None:
     arguments = parser.parse_args()
     if arguments.parent:
         die_with(arguments.parent)
-    logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(message)s")
+    logs.configure(logging.WARNING)
     gpus = []
     if arguments.device == "gpu":
         visible = {gpu.uuid: gpu for gpu in devices.visible_gpus()}

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from workers.jobs.job import StoreFull, Unavailable, UnknownBlob
+from workers.store.disk import room
 from workers.store.folder import Folder, file_of
 
 MISSING = {"404", "NoSuchKey", "NotFound"}
@@ -84,7 +85,10 @@ class Bucket:
 
     def _ask(self, verb: str, *args: Any, **kwargs: Any) -> Any:
         try:
-            return getattr(self._client, verb)(*args, **kwargs)
+            with room():  # of the cache, which boto fills
+                return getattr(self._client, verb)(*args, **kwargs)
+        except StoreFull:
+            raise
         except Exception as error:  # botocore makes its exception classes at run time
             code = str(getattr(error, "response", {}).get("Error", {}).get("Code", ""))
             if code in MISSING and verb in ASKED_FOR_ONE:

@@ -5,6 +5,7 @@ import json
 import os
 import re
 import time
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from workers.runtime.config import private_folder
 DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
 NAME = re.compile(r"sha256:([0-9a-f]{64})(?::([0-9a-f]{32}))?")
 FILE = re.compile(r"([0-9a-f]{64})(?:\.([0-9a-f]{32}))?")
+PROBE = bytes(1 << 14)
 
 
 def name_of(digest: str, owner: str) -> str:
@@ -126,10 +128,15 @@ class Folder:
                 yield ":".join(["sha256", *(part for part in found.groups() if part)])
 
     def check(self) -> None:
-        """Raise OSError when nothing can be written here."""
-        probe = self.temporary / f"probe-{os.getpid()}"
-        probe.write_bytes(b"")
-        probe.unlink()
+        """Raise OSError when nothing can be written here. A full disk still takes files, as long as they are empty."""
+        probe = self.temporary / f"probe-{uuid.uuid4().hex}"
+        try:
+            with probe.open("wb") as file:
+                file.write(PROBE)
+                file.flush()
+                os.fsync(file.fileno())
+        finally:
+            probe.unlink(missing_ok=True)
 
     def _file(self, name: str) -> Path:
         file = file_of(name)

@@ -7,8 +7,7 @@ answer and no time that one is given depends on what others have.
 """
 
 import shutil
-import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -24,10 +23,11 @@ from workers.runtime.connection import connect, guarded
 from workers.store import layouts
 from workers.store.bucket import Bucket
 from workers.store.codec import AS_FOUND, Form, InvalidUpload, Limits, Reading, read, several, sparse, write_npy
+from workers.store.disk import room
 from workers.store.folder import Folder, hexadecimal, name_of
 from workers.store.inline import unpack
 from workers.store.reference import CSR_PARTS, blobs, form_of, frozen, shown, written
-from workers.store.upload import Writer, full
+from workers.store.upload import Writer
 
 BRIEF_BYTES = 1 << 20
 SPARE_BYTES = 64 << 20
@@ -49,7 +49,7 @@ class BlobInfo:
 def require_space(folder: Path, count: int = 0) -> None:
     """Raise StoreFull when writing `count` bytes would leave less than the reserve of that disk."""
     if shutil.disk_usage(folder).free - count < SPARE_BYTES:
-        raise StoreFull(f"less than {SPARE_BYTES} bytes are free on the store's disk")
+        raise StoreFull(f"the store's disk is nearly full: less than {SPARE_BYTES >> 20} MiB are free")
 
 
 class Store:
@@ -84,11 +84,9 @@ class Store:
         writer.flush()
         keep_s = min(BRIEF_S, self._settings.blob_ttl_s) if brief else self._settings.blob_ttl_s
         name = name_of(writer.digest, owner)
-        self._records.keep(name, owner, time.time() + keep_s)
-        try:
+        self._records.keep(name, owner, self._redis.now() + keep_s)
+        with room():
             self.folder.publish(name, writer.path, durable=not brief)
-        except OSError as error:
-            raise full(error) from error
 
     def put_array(self, array: Array, owner: str, brief: bool = False) -> InputRef:
         """Keep one array as .npy; returns its reference. `brief`: a job will hold it at once; no wait for the disk."""
@@ -203,17 +201,19 @@ class Store:
         given_up = [name for name in names if self._redis.hdel(f"allot:blob:{name}", owner)]
         if not given_up:
             raise UnknownBlob(f"there is no blob {digest}")
-        self._redis.zadd("allot:blobs", dict.fromkeys(given_up, time.time()))
+        self._redis.zadd("allot:blobs", dict.fromkeys(given_up, self._redis.now()))
 
     def check(self) -> None:
-        """Raise Unavailable or OSError when the store cannot be written."""
-        self.folder.check()
+        """Raise StoreFull, Unavailable or OSError when the store cannot be written."""
+        with room():
+            self.folder.check()
+        require_space(self.folder.temporary)
 
     @guarded
     def sweep(self) -> int:
-        """Delete what nobody holds any more; returns how many blobs went."""
-        due = self._redis.zrangebyscore("allot:blobs", "-inf", time.time(), start=0, num=SWEEP_BATCH)
-        return sum(self._bury(name) for name in due)
+        """Look at a batch of the blobs whose time has come, and delete those that nobody holds; says how many went."""
+        due = self._redis.zrangebyscore("allot:blobs", "-inf", self._redis.now(), start=0, num=SWEEP_BATCH)
+        return self._bury(due)
 
     @guarded
     def scrub(self) -> int:
@@ -221,15 +221,16 @@ class Store:
         gone = 0
         for name in list(self.folder.older_than(max(self._settings.blob_ttl_s, 3600.0))):
             if not self._redis.exists(f"allot:blob:{name}", f"allot:refs:{name}"):
-                gone += self._bury(name)
+                gone += self._bury([name])
         return gone
 
-    def _bury(self, name: str) -> int:
-        if not self._records.condemn(name):
-            return 0
-        self.folder.delete(name)
-        self._records.buried(name)
-        return 1
+    def _bury(self, names: Sequence[str]) -> int:
+        condemned = self._records.condemn(*names) if names else []
+        for name in condemned:
+            self.folder.delete(name)
+        if condemned:
+            self._records.buried(*condemned)
+        return len(condemned)
 
 
 def open_store(settings: Settings, redis: Any = None, client: Any = None) -> Store:

@@ -13,6 +13,8 @@ from typing import IO, Any
 
 import zstandard
 
+from workers.store.disk import room
+
 CHUNK = 1 << 20
 STEP = 8 << 20
 """Bytes that are charged at once."""
@@ -73,6 +75,7 @@ def unpack(path: Path, how: str, max_bytes: int, scratch: Scratch = PASSING) -> 
     Raises:
         TooLarge: past `max_bytes`, or past the ratio of any honest matrix.
         Damaged: not that format, or cut short.
+        StoreFull: the disk is.
     """
     with path.open("rb") as packed:
         stream: Any
@@ -124,7 +127,7 @@ def _inflate(stream: IO[bytes], beside: Path, packed_bytes: int, max_bytes: int,
     allowed = min(max_bytes, max(FREE_BYTES, RATIO * packed_bytes))
     target = tempfile.NamedTemporaryFile(dir=beside.parent, prefix=scratch.prefix, delete=False)  # noqa: SIM115
     try:
-        with target:
+        with room(), target:
             written = charged = 0
             while chunk := stream.read(CHUNK):
                 written += len(chunk)

@@ -1,16 +1,16 @@
 """One upload on its way into the store: to disk as it comes, read once, then kept as its owner's."""
 
-import errno
+import contextlib
 import hashlib
-import os
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
-from workers.jobs.job import DigestMismatch, InputRef, StoreFull, UploadTooLarge
+from workers.jobs.job import DigestMismatch, InputRef, UploadTooLarge
 from workers.store.codec import AS_FOUND, Form, Limits, Reading, describe, read
+from workers.store.disk import room
 from workers.store.reference import frozen
 
 
@@ -43,7 +43,8 @@ class Writer:
     def __init__(self, keeper: Keeper, max_bytes: int, folder: Path) -> None:
         self._keeper = keeper
         self._max_bytes = max_bytes
-        self._file = tempfile.NamedTemporaryFile(dir=folder, delete=False)  # noqa: SIM115
+        with room():
+            self._file = tempfile.NamedTemporaryFile(dir=folder, delete=False)  # noqa: SIM115
         self._hash = hashlib.sha256()
         self.path = Path(self._file.name)
         self.size = 0
@@ -64,14 +65,13 @@ class Writer:
         if self.size > self._max_bytes:
             raise UploadTooLarge(f"the upload is larger than {self._max_bytes} bytes")
         self._hash.update(chunk)
-        try:
+        with room():
             return self._file.write(chunk)
-        except OSError as error:
-            raise full(error) from error
 
     def flush(self) -> Path:
-        """Everything written so far is in `path`."""
-        self._file.flush()
+        """Everything written so far is in `path`. Raises StoreFull."""
+        with room():
+            self._file.flush()
         return self.path
 
     def commit(self, owner: str, form: Form = AS_FOUND, field: str = "file", expected: str | None = None) -> Upload:
@@ -83,7 +83,9 @@ class Writer:
             StoreFull, Unavailable: they cannot be kept now.
         """
         self.expect(expected)
-        return self.keep(owner, read(self.flush(), form, field, self._keeper.limits))
+        with room():  # what is packed is unpacked beside it
+            reading = read(self.flush(), form, field, self._keeper.limits)
+        return self.keep(owner, reading)
 
     def expect(self, digest: str | None) -> None:
         """Raise DigestMismatch when the bytes have another digest than this; None is any."""
@@ -97,7 +99,8 @@ class Writer:
 
     def close(self) -> None:
         """Drop the bytes, unless they were kept."""
-        self._file.close()
+        with contextlib.suppress(OSError):  # what is left in its buffer may not fit any more, and is not wanted
+            self._file.close()
         self.path.unlink(missing_ok=True)
 
     def __enter__(self) -> "Writer":
@@ -105,10 +108,3 @@ class Writer:
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self.close()
-
-
-def full(error: OSError) -> Exception:
-    """What an error of the disk is for the caller."""
-    if error.errno in (errno.ENOSPC, errno.EDQUOT):
-        return StoreFull(f"the store's disk is full: {os.strerror(error.errno)}")
-    return error

@@ -1,0 +1,186 @@
+"""Log lines that machines read, the audit of what changed, and traces that arrive at a collector."""
+
+import io
+import json
+import logging
+import threading
+import time
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, HTTPServer
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from app.http.config import HttpSettings
+from app.http.main import create_app
+from tests.app.conftest import LAP, serve, wait_until_ready
+from workers.runtime import logs, traces
+from workers.runtime.config import Settings
+from workers.runtime.keyring import Keyring
+from workers.runtime.redis_server import EmbeddedRedis
+from workers.runtime.supervisor import Supervisor
+
+TRACE = "0af7651916cd43dd8448eb211c80319c"
+
+
+class Lines(list[dict[str, Any]]):
+    """Every line that was written, read as JSON."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stream = io.StringIO()
+
+    def read(self) -> "Lines":
+        self[:] = [json.loads(line) for line in self.stream.getvalue().splitlines()]
+        return self
+
+    def of(self, logger: str, **fields: Any) -> list[dict[str, Any]]:
+        wanted = {"logger": logger, **fields}
+        return [line for line in self.read() if wanted.items() <= line.items()]
+
+
+@pytest.fixture
+def lines() -> Iterator[Lines]:
+    found = Lines()
+    handler = logging.StreamHandler(found.stream)
+    handler.setFormatter(logs.JsonLines())
+    loggers = [logging.getLogger(name) for name in ("allot.access", "allot.audit", "test")]
+    for logger in loggers:
+        logger.addHandler(handler)
+        logger.setLevel(logging.INFO)
+    yield found
+    for logger in loggers:
+        logger.removeHandler(handler)
+        logger.setLevel(logging.NOTSET)
+
+
+def test_a_request_is_one_line_that_says_whose_it_was(client: httpx.Client, lines: Lines) -> None:
+    headers = {"X-Request-Id": "mine-1", "traceparent": f"00-{TRACE}-b7ad6b7169203331-01"}
+    answer = client.post("/v1/jobs", json=LAP, headers=headers)
+    assert answer.headers["X-Request-Id"] == "mine-1"
+    (line,) = lines.of("allot.access", request_id="mine-1")
+    assert (line["method"], line["route"], line["status"], line["owner"]) == ("POST", "/v1/jobs", 202, "local")
+    assert line["job_id"] == answer.json()["id"]
+    assert TRACE in line["traceparent"]
+    assert line["ms"] > 0
+    client.delete(f"/v1/jobs/{line['job_id']}")
+    actions = [one["action"] for one in lines.of("allot.audit", job_id=line["job_id"], owner="local")]
+    assert actions == ["job.submit", "job.delete"]
+
+
+def test_an_id_that_is_no_id_is_replaced(client: httpx.Client, lines: Lines) -> None:
+    answer = client.get("/v1/jobs", headers={"X-Request-Id": 'x" evil'})
+    assert answer.headers["X-Request-Id"] != 'x" evil'
+    assert client.get("/livez").status_code == 200
+    assert not lines.of("allot.access", route="/livez")
+
+
+def test_keys_are_audited_without_their_secrets(service: Any, lines: Lines) -> None:
+    ring = Keyring(service.settings.redis_url)
+    secret, key = ring.create("bob")
+    ring.revoke(key.id)
+    assert [one["action"] for one in lines.of("allot.audit", key_id=key.id)] == ["key.create", "key.revoke"]
+    assert secret not in lines.stream.getvalue()
+
+
+def test_a_record_carries_its_request(client: httpx.Client, service: Any) -> None:
+    job = client.post("/v1/jobs", json=LAP, headers={"X-Request-Id": "mine-2"}).json()["id"]
+    record = service.app.state.jobs._records.read(job)
+    assert record["request_id"] == "mine-2"
+    assert logs.TRACEPARENT.fullmatch(record["traceparent"])
+    assert "request_id" not in client.get(f"/v1/jobs/{job}").json()
+
+
+def test_json_lines_keep_tracebacks_and_context(lines: Lines) -> None:
+    logger = logging.getLogger("test")
+    with logs.about(job_id="one", owner=None):
+        try:
+            raise ValueError("two\nlines")
+        except ValueError:
+            logger.exception("failed")
+    (line,) = lines.of("test")
+    assert (line["job_id"], line["level"], "owner" in line) == ("one", "error", False)
+    assert "ValueError: two" in line["traceback"]
+
+
+def test_text_is_for_people_and_one_line_each() -> None:
+    record = logging.LogRecord("allot", logging.INFO, "", 0, "job %s", ("one",), None)
+    record.fields = {"owner": "ann\nevil"}
+    with logs.about(request_id="r1"):
+        text = logs.Text(logs.TEXT).format(record)
+    assert text.endswith("allot job one request_id=r1 owner=ann evil")
+
+
+def test_an_unknown_format_is_refused() -> None:
+    with pytest.raises(ValueError, match="expected one of text, json"):
+        logs.configure(form="xml")
+
+
+class Collector(HTTPServer):
+    """Takes what an exporter sends."""
+
+    def __init__(self) -> None:
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.spans: list[Any] = []
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def names(self, trace: str) -> set[str]:
+        return {span.name for span in self.spans if span.trace_id.hex() == trace}
+
+
+class _Handler(BaseHTTPRequestHandler):
+    server: Collector
+
+    def do_POST(self) -> None:
+        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+
+        body = self.rfile.read(int(self.headers["Content-Length"]))
+        if self.headers.get("Content-Encoding") == "gzip":
+            import gzip
+
+            body = gzip.decompress(body)
+        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
+            for scope in resource.scope_spans:
+                self.server.spans.extend(scope.spans)
+        self.send_response(200)
+        self.end_headers()
+
+    def log_message(self, *_: Any) -> None:
+        pass
+
+
+def test_a_job_is_one_trace_from_the_request_to_its_certificate(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra `otel` is not installed")
+    collector = Collector()
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_port}")
+    traces._tracer.cache_clear()
+    problem = {"flow": [[0, 1], [1, 0]], "distance": [[0, 2], [2, 0]]}
+    with EmbeddedRedis(tmp_path) as url:
+        settings = Settings(redis_url=url, data_dir=tmp_path, warm_solvers="qap")
+        supervisor = Supervisor(settings, cpu_workers=1, gpus=[])
+        supervisor.start()
+        address, stop = serve(create_app(settings, HttpSettings()))
+        try:
+            wait_until_ready(address)
+            headers = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01", "Prefer": "wait=30"}
+            answer = httpx.post(
+                f"{address}/v1/jobs", json={"solver": "qap", "inputs": problem}, headers=headers, timeout=60
+            )
+            assert answer.status_code == 200, answer.text
+            wanted = {"POST /v1/jobs", "queue", "run", "load", "solve", "certify"}
+            give_up = time.monotonic() + 15
+            while not wanted <= collector.names(TRACE) and time.monotonic() < give_up:
+                time.sleep(0.1)
+            assert wanted <= collector.names(TRACE)
+            run = next(span for span in collector.spans if span.name == "run")
+            solve = next(span for span in collector.spans if span.name == "solve")
+            assert solve.parent_span_id == run.span_id
+        finally:
+            stop()
+            supervisor.stop(drain=False)
+            collector.shutdown()
+            traces._tracer.cache_clear()

@@ -1,0 +1,117 @@
+"""What is in deploy/, held against its own tools where they are installed and against the code everywhere."""
+
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from app.cli.main import parser
+from benchmarks import sizing
+from workers.runtime.config import Settings
+
+ROOT = Path(__file__).parent.parent
+DEPLOY = ROOT / "deploy"
+RULES = yaml.safe_load((DEPLOY / "prometheus/alerts.yml").read_text())["groups"][0]["rules"]
+DASHBOARD = json.loads((DEPLOY / "grafana/dashboards/allot.json").read_text())
+NAME = re.compile(r"\ballot_[a-z_]+")
+
+
+def run(*command: str, cwd: Path = ROOT) -> str:
+    """What a tool says; the test is skipped where it is not installed, and fails where it finds fault."""
+    if shutil.which(command[0]) is None:
+        pytest.skip(f"{command[0]} is not installed")
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def queries() -> list[str]:
+    return [rule["expr"] for rule in RULES] + [one["expr"] for panel in DASHBOARD["panels"] for one in panel["targets"]]
+
+
+def base(name: str) -> str:
+    """The family that a series belongs to."""
+    return re.sub(r"_(bucket|sum|count|total)$", "", name)
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_every_alert_says_what_to_do(rule: dict[str, Any]) -> None:
+    assert rule.keys() <= {"alert", "expr", "for", "labels", "annotations"}
+    assert rule["labels"]["severity"] in ("page", "ticket")
+    assert re.fullmatch(r"\d+m", rule.get("for", "0m"))
+    page, _, anchor = rule["annotations"]["runbook"].partition("#")
+    assert anchor == rule["alert"].lower()
+    assert f"## {rule['alert']}\n" in (ROOT / page).read_text()
+
+
+def test_promtool_finds_no_fault(tmp_path: Path) -> None:
+    config = (DEPLOY / "prometheus/prometheus.yml").read_text()
+    (tmp_path / "prometheus.yml").write_text(config.replace("/etc/prometheus", str(DEPLOY / "prometheus")))
+    run("promtool", "check", "config", str(tmp_path / "prometheus.yml"))
+    assert "SUCCESS" in run("promtool", "test", "rules", str(DEPLOY / "prometheus/alerts_test.yml"))
+
+
+def test_the_dashboard_is_one() -> None:
+    assert DASHBOARD.keys() >= {"uid", "title", "schemaVersion", "panels", "time"}
+    assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(DASHBOARD["panels"])
+    places = [tuple(panel["gridPos"][side] for side in "xy") for panel in DASHBOARD["panels"]]
+    assert len(set(places)) == len(places)
+    for panel in DASHBOARD["panels"]:
+        assert panel.keys() >= {"title", "type", "datasource", "gridPos", "targets", "fieldConfig"}
+        assert panel["datasource"]["uid"] == "prometheus"
+        assert all(target["expr"].count("(") == target["expr"].count(")") for target in panel["targets"])
+
+
+def test_grafana_finds_what_it_is_given() -> None:
+    sources = yaml.safe_load((DEPLOY / "grafana/provisioning/datasources/prometheus.yml").read_text())["datasources"]
+    assert [source["uid"] for source in sources] == ["prometheus"]
+    providers = yaml.safe_load((DEPLOY / "grafana/provisioning/dashboards/allot.yml").read_text())["providers"]
+    mounts = yaml.safe_load((ROOT / "docker-compose.yml").read_text())["services"]["grafana"]["volumes"]
+    assert any(mount.split(":")[1] == providers[0]["options"]["path"] for mount in mounts)
+
+
+def test_caddy_finds_no_fault() -> None:
+    run("caddy", "validate", "--adapter", "caddyfile", "--config", str(DEPLOY / "caddy/Caddyfile"))
+
+
+def test_a_password_comes_from_a_file(tmp_path: Path) -> None:
+    (tmp_path / "password").write_text("a/b@c\n")
+    environ = {"ALLOT_REDIS_URL": "redis://redis:6379/0", "ALLOT_REDIS_PASSWORD_FILE": str(tmp_path / "password")}
+    assert Settings.from_env(environ).redis_url == "redis://:a%2Fb%40c@redis:6379/0"
+    given = environ | {"ALLOT_REDIS_URL": "redis://:mine@redis:6379/0"}
+    assert Settings.from_env(given).redis_url == "redis://:mine@redis:6379/0"
+    with pytest.raises(ValueError, match="ALLOT_REDIS_PASSWORD_FILE"):
+        Settings.from_env(environ | {"ALLOT_REDIS_PASSWORD_FILE": "/nowhere"})
+
+
+def test_log_formats_are_taken_by_the_command_line() -> None:
+    for command in ("serve", "worker"):
+        assert parser().parse_args([command, "--log-format", "json"]).log_format == "json"
+
+
+def test_every_metric_that_is_asked_for_exists() -> None:
+    text = (ROOT / "app/http/metrics.py").read_text()
+    if "allot_job_queue_seconds" not in text:
+        pytest.skip("the metrics of this version have other names")
+    for what in re.findall(r"\"allot_jobs_\{what\}\"", text):
+        text = text.replace(what, '"allot_jobs_waiting" "allot_jobs_running"')
+    known = {base(name) for name in NAME.findall(text)}
+    assert {base(name) for query in queries() for name in NAME.findall(query)} <= known
+
+
+def test_nothing_is_summed_that_every_process_tells() -> None:
+    """Jobs are counted in Redis: each API process tells the same number, and a plain sum would multiply it."""
+    for query in queries():
+        if re.search(r"allot_jobs_(total|waiting|running)|allot_workers", query) and "/" not in query:
+            assert "max by" in query or "== 0" in query, query
+
+
+def test_the_sizing_page_is_what_was_measured() -> None:
+    text = sizing.PAGE.read_text()
+    assert sizing.page(text) == text
+    assert "<!-- seconds -->\n| n |" in text

@@ -1,0 +1,83 @@
+"""A solve hears of cancellations and tells of its progress, and waits for neither."""
+
+import threading
+import time
+
+import pytest
+import redis
+
+from workers.runtime.aside import MOST_KEPT, WITHIN_S, Aside, Late
+
+
+class Records:
+    """Answers once it may."""
+
+    def __init__(self) -> None:
+        self.open = threading.Event()
+        self.open.set()
+        self.stop = False
+        self.told: list[int] = []
+
+    def stop_requested(self, job_id: str, execution: str) -> bool:
+        self.open.wait()
+        if job_id == "broken":
+            raise redis.ConnectionError("gone")
+        return self.stop
+
+    def report(self, number: int) -> bool:
+        self.open.wait()
+        self.told.append(number)
+        return True
+
+
+@pytest.fixture
+def records() -> Records:
+    return Records()
+
+
+def test_a_healthy_redis_is_heard_at_once(records: Records) -> None:
+    aside = Aside(records)
+    assert not aside.stop_requested("job", "one")
+    records.stop = True
+    assert aside.stop_requested("job", "one")
+    assert aside.report(1)
+    assert records.told == [1]
+    with pytest.raises(redis.ConnectionError, match="gone"):
+        aside.stop_requested("broken", "one")
+
+
+def test_a_frozen_redis_costs_a_solve_next_to_nothing(records: Records) -> None:
+    aside = Aside(records)
+    records.open.clear()
+    start = time.monotonic()
+    for _ in range(100):
+        with pytest.raises(Late):
+            aside.stop_requested("job", "one")
+        with pytest.raises(Late):
+            aside.report(1)
+    assert time.monotonic() - start < WITHIN_S + 0.2
+    records.stop = True
+    records.open.set()
+    give_up = time.monotonic() + 5
+    stopped = False
+    while not stopped and time.monotonic() < give_up:
+        try:
+            stopped = aside.stop_requested("job", "one")
+        except Late:
+            time.sleep(0.01)
+    assert stopped
+    assert 90 <= len(records.told) <= MOST_KEPT
+
+
+def test_reports_come_in_order(records: Records) -> None:
+    aside = Aside(records)
+    records.open.clear()
+    for number in range(10):
+        with pytest.raises(Late):
+            aside.report(number)
+    records.open.set()
+    give_up = time.monotonic() + 5
+    while len(records.told) < 10 and time.monotonic() < give_up:
+        time.sleep(0.01)
+    aside.report(10)
+    assert records.told == list(range(11))

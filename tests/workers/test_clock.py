@@ -1,0 +1,110 @@
+"""Hosts whose clocks are wrong: Redis's time is the only one that counts."""
+
+import dataclasses
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+import rq.registry
+
+from workers.jobs.janitor import Janitor
+from workers.jobs.job import Submission
+from workers.jobs.queue import Jobs
+from workers.jobs.records import Limits, Records
+from workers.rq import Lost
+from workers.rq.hands import Hands
+from workers.runtime.clock import Clock
+from workers.runtime.config import Settings
+from workers.runtime.connection import connect
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def shifted(monkeypatch: pytest.MonkeyPatch) -> Callable[[float], None]:
+    """Set this process's clock, and RQ's, so many seconds ahead."""
+    real, stamp = time.time, rq.registry.current_timestamp
+
+    def shift(seconds: float) -> None:
+        monkeypatch.setattr(time, "time", lambda: real() + seconds)
+        monkeypatch.setattr("rq.registry.current_timestamp", lambda: stamp() + int(seconds))
+
+    return shift
+
+
+def submitted(jobs: Jobs) -> str:
+    return jobs.submit(Submission("ann", "lap", {"cost": jobs.store.put(np.eye(2), "ann")}, queue="cpu"))[0].id
+
+
+@pytest.mark.parametrize("ahead_s", [HOUR, -HOUR])
+def test_a_job_is_dated_by_redis(
+    jobs: Jobs, settings: Settings, shifted: Callable[[float], None], ahead_s: float
+) -> None:
+    before = time.time()
+    shifted(ahead_s)
+    wrong = Jobs(settings)
+    record = Records(jobs._redis).read(submitted(wrong))
+    assert before - 1 < float(record["created_at"]) < before + 60
+
+
+@pytest.mark.parametrize("ahead_s", [HOUR, -HOUR])
+def test_a_wrong_clock_neither_takes_jobs_away_nor_keeps_the_dead(
+    jobs: Jobs, settings: Settings, shifted: Callable[[float], None], ahead_s: float
+) -> None:
+    """The worker's clock is right and the janitor's is not, and the other way round."""
+    for worker_ahead_s, janitor_ahead_s in ((0.0, ahead_s), (ahead_s, 0.0)):
+        jobs._redis.flushall()
+        job_id = submitted(jobs)
+        shifted(worker_ahead_s)
+        raw = connect(settings.redis_url, text=False)
+        order = Records(jobs._redis).take("cpu", "one", "a cpu", "token", Limits.of(settings), most=1)[0]
+        hands = Hands("cpu", raw, lost_after_s=2, stop=lambda: None)
+        held = hands.hold(order.job_id, order.execution)
+        held.renew()
+        shifted(janitor_ahead_s)
+        lost: list[str] = []
+        finder = Lost("cpu", connect(settings.redis_url, text=False))
+        finder.revoke(lambda lost_id, again, lost=lost: lost.append(lost_id) or False)  # type: ignore[misc]
+        assert lost == []
+        time.sleep(3.1)
+        finder.revoke(lambda lost_id, again, lost=lost: lost.append(lost_id) or False)  # type: ignore[misc]
+        assert lost == [job_id]
+
+
+def test_a_clock_that_is_a_day_ahead_expires_nothing(
+    jobs: Jobs, settings: Settings, shifted: Callable[[float], None]
+) -> None:
+    job_id = submitted(jobs)
+    jobs.cancel(job_id, "ann")
+    reference = jobs.store.put(np.eye(3), "ann")
+    shifted(25 * HOUR)
+    Janitor(settings).clean()
+    assert jobs.get(job_id, "ann").state.ended
+    assert jobs.store.stat(reference["blob"], "ann") is not None
+    shifted(0)
+    brief = Jobs(dataclasses.replace(settings, result_ttl_s=0.1))
+    gone = submitted(brief)
+    brief.cancel(gone, "ann")
+    time.sleep(0.2)
+    shifted(-HOUR)
+    Janitor(settings).clean()
+    assert not Records(jobs._redis).read(gone)
+
+
+def test_skew_is_measured_and_warned_of_once(
+    shifted: Callable[[float], None], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("workers.runtime.clock.ASK_S", 0.0)
+    clock = Clock(lambda: (1_000_000, 0))
+    shifted(1_003_600 - time.time())
+    for _ in range(3):
+        assert abs(clock.skew_s() - HOUR) < 1
+    assert caplog.text.count("3600 s ahead of Redis's") == 1
+
+
+def test_a_clock_that_is_put_right_in_between_changes_nothing(shifted: Callable[[float], None]) -> None:
+    clock = Clock(lambda: (1_000_000, 500_000))
+    before = clock.now()
+    shifted(-HOUR)
+    assert 0 <= clock.now() - before < 1

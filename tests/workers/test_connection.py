@@ -1,0 +1,102 @@
+"""What a client makes of a Redis that is full, cannot write, or does not answer at all."""
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from workers.jobs.job import StoreFull, Unavailable
+from workers.runtime.connection import READ_S, CannotWrite, NoRoom, connect, guarded, replicas_of
+from workers.runtime.redis_server import EmbeddedRedis
+
+GROW = "return redis.call('SET', ARGV[1], ARGV[2])"
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[EmbeddedRedis]:
+    made = EmbeddedRedis(tmp_path)
+    made.start()
+    yield made
+    made.stop()
+
+
+@pytest.fixture
+def client(server: EmbeddedRedis, tmp_path: Path) -> Iterator[Any]:
+    made = connect((tmp_path / "redis" / "url").read_text())
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def full(client: Any) -> Any:
+    client.set("some", "x" * 100_000)
+    client.config_set("maxmemory", 1)
+    return client
+
+
+def test_no_room_is_told_apart_in_commands_scripts_and_pipelines(full: Any) -> None:
+    with pytest.raises(NoRoom):
+        full.set("a", 1)
+    with pytest.raises(NoRoom):
+        full.register_script(GROW)(args=["a", 1])
+    for transaction in (True, False):
+        pipeline = full.pipeline(transaction=transaction).set("a", 1)
+        with pytest.raises(NoRoom):
+            pipeline.execute()
+    with pytest.raises(StoreFull, match="out of memory"):
+        guarded(lambda: full.set("a", 1))()
+    full.config_set("maxmemory", 0)
+    assert full.set("a", 1)
+
+
+def test_a_redis_that_takes_no_writes_is_told_apart_from_our_bugs(client: Any) -> None:
+    client.config_set("min-replicas-to-write", 1)
+    writes: list[Callable[[], Any]] = [
+        lambda: client.set("a", 1),
+        lambda: client.register_script(GROW)(args=["a", 1]),
+    ]
+    for write in writes:
+        with pytest.raises(CannotWrite):
+            write()
+        with pytest.raises(Unavailable, match="takes no writes now"):
+            guarded(write)()
+    client.config_set("min-replicas-to-write", 0)
+    assert client.set("a", 1)
+
+
+def test_reads_of_a_frozen_redis_end_within_a_second(server: EmbeddedRedis, client: Any) -> None:
+    client.get("a")
+    assert server.pid is not None
+    os.kill(server.pid, signal.SIGSTOP)
+    try:
+        for _ in range(2):  # on a connection that was there, and on a new one
+            start = time.monotonic()
+            with pytest.raises(Unavailable):
+                guarded(lambda: client.get("a"))()
+            assert time.monotonic() - start < READ_S + 0.3
+    finally:
+        os.kill(server.pid, signal.SIGCONT)
+    assert client.get("a") is None
+
+
+def test_what_is_meant_to_block_may(client: Any) -> None:
+    start = time.monotonic()
+    assert not client.xread({"nothing": "0-0"}, block=1500)
+    assert client.execute_command("BLMOVE", "nothing", "nowhere", "LEFT", "RIGHT", 1.5) is None
+    assert time.monotonic() - start > 2.5
+
+
+@pytest.mark.parametrize(
+    ("url", "replicas"),
+    [
+        ("redis://somewhere/0?min_replicas=2", 0),
+        ("sentinel://one:26379,two:26379/allot", 0),
+        ("sentinel://:secret@one:26379,two:26379/allot?db=1&min_replicas=2", 2),
+    ],
+)
+def test_urls(url: str, replicas: int) -> None:
+    assert replicas_of(url) == replicas

@@ -1,0 +1,34 @@
+"""Redis keeps a reserve: new jobs are refused before its memory is full, so that those it has can end."""
+
+import threading
+import time
+from typing import Any
+
+from workers.jobs.job import StoreFull
+
+FULL = 0.9
+"""Of maxmemory. What is above it is for jobs that were accepted: their results, heartbeats and books."""
+LOOK_S = 0.5
+
+
+class Room:
+    """What Redis says of its memory, asked at most every LOOK_S. `redis` is a client that decodes text."""
+
+    def __init__(self, redis: Any) -> None:
+        self._redis = redis
+        self._lock = threading.Lock()
+        self._looked = -LOOK_S
+        self._taken = 0.0
+
+    def check(self) -> None:
+        """Raise StoreFull when new jobs have to wait."""
+        with self._lock:
+            if time.monotonic() - self._looked >= LOOK_S:
+                told = self._redis.info("memory")
+                most = float(told.get("maxmemory") or 0)
+                self._taken = told["used_memory"] / most if most else 0.0
+                self._looked = time.monotonic()
+            taken = self._taken
+        if taken > FULL:
+            used, allowed = f"{100 * taken:.0f} %", f"{100 * FULL:.0f} %"
+            raise StoreFull(f"Redis is nearly out of memory: {used} of maxmemory; new jobs are taken below {allowed}")

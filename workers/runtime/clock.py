@@ -1,0 +1,65 @@
+"""One time for all hosts: that of Redis. Every score, lease and date in Redis is in it.
+
+A host asks for it now and then, and in between counts on by its own monotonic clock, which nobody sets. So a clock
+that is wrong by an hour, or is put right in the middle of a job, loses no lease and expires no result.
+"""
+
+import logging
+import math
+import threading
+import time
+from collections.abc import Callable
+
+import redis
+
+ASK_S = 10.0
+"""Monotonic clocks of two hosts drift apart by less than a millisecond in this time."""
+AGAIN_S = 1.0
+"""Between two attempts while Redis does not tell."""
+WARN_S = 5.0
+"""Of skew: more than this, and a person who compares logs of two hosts is misled."""
+WARN_EVERY_S = 3600.0
+log = logging.getLogger(__name__)
+
+
+class Clock:
+    """The time of one Redis. `ask` answers as redis-py's `time` does: seconds and microseconds."""
+
+    def __init__(self, ask: Callable[[], tuple[int, int]]) -> None:
+        self._ask = ask
+        self._lock = threading.Lock()
+        self._ahead_s: float | None = None  # Redis's time less this process's monotonic one
+        self._due = self._warned = -math.inf
+
+    def now(self) -> float:
+        """Seconds since 1970. Raises redis.RedisError where Redis has never told, and does not now."""
+        if time.monotonic() >= self._due:
+            self._measure()
+        assert self._ahead_s is not None
+        return time.monotonic() + self._ahead_s
+
+    def skew_s(self) -> float:
+        """How far this host's clock is ahead of Redis's. Raises redis.RedisError."""
+        return time.time() - self.now()
+
+    def _measure(self) -> None:
+        with self._lock:
+            start = time.monotonic()
+            if start < self._due:
+                return
+            try:
+                seconds, microseconds = self._ask()
+            except redis.RedisError:
+                self._due = start + AGAIN_S
+                if self._ahead_s is None:
+                    self._due = start
+                    raise
+                return
+            end = time.monotonic()
+            self._ahead_s = seconds + 1e-6 * microseconds - 0.5 * (start + end)
+            self._due = end + ASK_S
+            skew_s = time.time() - end - self._ahead_s
+        if abs(skew_s) > WARN_S and end - self._warned >= WARN_EVERY_S:
+            self._warned = end
+            side = "ahead of" if skew_s > 0 else "behind"
+            log.warning("this host's clock is %.0f s %s Redis's; all times of jobs are Redis's", abs(skew_s), side)

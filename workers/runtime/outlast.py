@@ -1,0 +1,41 @@
+"""Patience of a running job with Redis and the store: an answer that was found is not thrown away for want of them."""
+
+import logging
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import redis
+
+from kernels import Deadline
+from workers.jobs.job import StoreFull, Unavailable
+
+OUTLAST_S = 3600.0
+"""An answer that is found while Redis is away is offered again for so long."""
+AGAIN_S = 0.2
+FULL_S = 1.0
+"""Between two looks whether a full store has room."""
+AWAY = (redis.ConnectionError, redis.TimeoutError, Unavailable)
+log = logging.getLogger(__name__)
+T = TypeVar("T")
+
+
+def outlast(call: Callable[[], T], deadline: Deadline | None = None) -> T:
+    """Repeat `call` while Redis or the store is away, for up to OUTLAST_S; with a deadline also while it is full."""
+    give_up, phase = time.monotonic() + OUTLAST_S, deadline.phase if deadline else "wait"
+    while True:
+        try:
+            answer = call()
+            if deadline and deadline.phase != phase:
+                deadline.enter(phase)
+            return answer
+        except StoreFull as error:
+            if deadline is None:
+                raise
+            log.warning("a job waits for room: %s", error)
+            deadline.enter("wait")
+            time.sleep(FULL_S)
+        except AWAY:
+            if time.monotonic() > give_up:
+                raise
+            time.sleep(AGAIN_S)

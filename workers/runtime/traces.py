@@ -1,0 +1,147 @@
+"""Traces of OpenTelemetry: a request, its job's wait in the queue, and every phase of its solve, across processes.
+
+They are made and sent only where OTEL_EXPORTER_OTLP_ENDPOINT is set and the extra `otel` is installed. Everywhere else
+a span costs nothing and keeps the trace that it was given.
+"""
+
+import contextlib
+import functools
+import importlib.util
+import logging
+import os
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+ENDPOINT = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
+SEND_EVERY_MS = "1000"
+"""A worker's child may be killed: what it has measured by then should be on its way."""
+log = logging.getLogger(__name__)
+
+
+class Span:
+    """One stretch of work. This one is not recorded."""
+
+    def __init__(self, traceparent: str) -> None:
+        self.traceparent = traceparent
+
+    def name(self, text: str) -> None:
+        """Call it something else."""
+
+    def set(self, **attributes: Any) -> None:
+        """Note attributes; None is none."""
+
+    def end(self, at: float | None = None) -> None:
+        """It is over, now or at a time since 1970."""
+
+
+class _Recorded(Span):
+    def __init__(self, span: Any) -> None:
+        context = span.get_span_context()
+        flags = int(context.trace_flags)
+        super().__init__(f"00-{context.trace_id:032x}-{context.span_id:016x}-{flags:02x}")
+        self._span = span
+
+    def name(self, text: str) -> None:
+        self._span.update_name(text)
+
+    def set(self, **attributes: Any) -> None:
+        for name, value in attributes.items():
+            if value is not None:
+                self._span.set_attribute(name, value)
+
+    def end(self, at: float | None = None) -> None:
+        self._span.end(None if at is None else int(1e9 * at))
+
+
+@functools.cache
+def _tracer() -> Any:
+    """The tracer of this process, None where nothing is to be sent."""
+    if not any(os.environ.get(name) for name in ENDPOINT):
+        return None
+    if importlib.util.find_spec("opentelemetry.exporter") is None:
+        log.warning("%s is set, but the extra `otel` is not installed: no traces are sent", ENDPOINT[0])
+        return None
+    os.environ.setdefault("OTEL_BSP_SCHEDULE_DELAY", SEND_EVERY_MS)
+    os.environ.setdefault("OTEL_SERVICE_NAME", "allot")
+    from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import BatchSpanProcessor
+
+    provider = TracerProvider()
+    provider.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    return provider.get_tracer("allot")
+
+
+def begin(name: str, parent: str = "", kind: str = "internal", at: float | None = None, **attributes: Any) -> Span:
+    """A span that its caller ends. `parent` is a traceparent; `at` is its begin, in seconds since 1970."""
+    tracer = _tracer()
+    if tracer is None:
+        return Span(parent)
+    from opentelemetry.trace import SpanKind
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    if parent.endswith("-00"):  # nobody before us has sampled it: we decide, and keep its id
+        parent = parent[:-2] + "01"
+    context = TraceContextTextMapPropagator().extract({"traceparent": parent})
+    started = None if at is None else int(1e9 * at)
+    span = _Recorded(tracer.start_span(name, context, kind=SpanKind[kind.upper()], start_time=started))
+    span.set(**attributes)
+    return span
+
+
+@contextlib.contextmanager
+def span(name: str, parent: str = "", kind: str = "internal", **attributes: Any) -> Iterator[Span]:
+    """A span as long as the block."""
+    found = begin(name, parent, kind, **attributes)
+    try:
+        yield found
+    finally:
+        found.end()
+
+
+@contextlib.contextmanager
+def job(job_id: str, record: Mapping[str, str], waited_until: float) -> Iterator["Phases"]:
+    """The spans of a job in the process that solves it: its wait in the queue, and its run with its phases.
+
+    Args:
+        job_id: of the job.
+        record: its record.
+        waited_until: Redis's time at which it was taken.
+    """
+    parent = record.get("traceparent", "")
+    attributes = {"allot.job_id": job_id, "allot.solver": record.get("solver"), "allot.owner": record.get("owner")}
+    begin("queue", parent, "consumer", float(record.get("created_at") or 0), **attributes).end(waited_until)
+    with span("run", parent, "consumer", **attributes) as run:
+        phases = Phases(run)
+        try:
+            yield phases
+        finally:
+            phases.end()
+
+
+class Phases:
+    """One span for each phase of a run, as its deadline reports them."""
+
+    def __init__(self, run: Span) -> None:
+        self.run = run
+        self._phase = ""
+        self._span: Span | None = None
+
+    def watched(self, progress: Callable[[Any], None]) -> Callable[[Any], None]:
+        """What a deadline is to report to in place of `progress`."""
+        if not isinstance(self.run, _Recorded):
+            return progress
+
+        def tell(news: Any) -> None:
+            if news.phase != self._phase:
+                self.end()
+                self._phase, self._span = news.phase, begin(news.phase, self.run.traceparent)
+            progress(news)
+
+        return tell
+
+    def end(self) -> None:
+        """The last phase is over."""
+        if self._span is not None:
+            self._span.end()
+        self._span = None

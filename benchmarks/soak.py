@@ -173,7 +173,8 @@ class Loader(threading.Thread):
         key = {"Idempotency-Key": f"soak-{self._rng.integers(1 << 60)}", "Prefer": "wait=20"}
         answer = self._client.post("/v1/jobs", json=job, headers=key)
         if answer.status_code not in (200, 202):
-            return self._refused(answer)
+            self._refused(answer)
+            return None
         path = answer.headers.get("location") or f"/v1/jobs/{answer.json()['id']}"
         give_up = time.monotonic() + 120
         while answer.status_code != 200 or "certificate" not in answer.json():

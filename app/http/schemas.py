@@ -183,12 +183,21 @@ class BlobView(Reference):
     links: dict[str, str]
 
 
+class Named(BaseModel):
+    """A small array that came with its job: named, so that it can be compared, and nothing to fetch."""
+
+    digest: str
+    format: str
+    dtype: str
+    shape: list[int]
+
+
 class SparseParts(BaseModel):
     """The three arrays of a sparse matrix."""
 
-    indptr: Reference
-    indices: Reference
-    values: Reference
+    indptr: Reference | Named
+    indices: Reference | Named
+    values: Reference | Named
     shape: list[int]
 
 
@@ -198,7 +207,7 @@ class SparseReference(BaseModel):
     csr: SparseParts
 
 
-InputDigests = dict[str, Reference | SparseReference]
+InputDigests = dict[str, Reference | Named | SparseReference]
 
 
 class Progress(BaseModel):

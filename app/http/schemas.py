@@ -173,6 +173,16 @@ class Reference(BaseModel):
     shape: list[int] | None = None
 
 
+class Carried(BaseModel):
+    """Bytes that travelled with their job: there is nothing to fetch, and no job takes it."""
+
+    digest: str
+    format: str
+    member: str | None = None
+    dtype: str | None = None
+    shape: list[int] | None = None
+
+
 class BlobView(Reference):
     """What an upload is answered with: a reference, and notes beside it."""
 
@@ -186,9 +196,9 @@ class BlobView(Reference):
 class SparseParts(BaseModel):
     """The three arrays of a sparse matrix."""
 
-    indptr: Reference
-    indices: Reference
-    values: Reference
+    indptr: Reference | Carried
+    indices: Reference | Carried
+    values: Reference | Carried
     shape: list[int]
 
 
@@ -198,7 +208,7 @@ class SparseReference(BaseModel):
     csr: SparseParts
 
 
-InputDigests = dict[str, Reference | SparseReference]
+InputDigests = dict[str, Reference | Carried | SparseReference]
 
 
 class Progress(BaseModel):

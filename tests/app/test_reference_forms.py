@@ -84,7 +84,8 @@ def test_a_file_part_says_how_it_is_read(ann: httpx.Client) -> None:
     assert sent["objective"] == solve(ann, "lap", {"cost": cost.tolist()})["objective"]
     assert sent["input_digests"]["cost"].items() >= {"format": "raw", "dtype": "int64", "shape": [8, 8]}.items()
     both = {"flow": {"part": "f", "member": "a"}, "distance": {"part": "f", "member": "b"}}
-    twice = ann.post("/v1/jobs", data={"job": json.dumps({"solver": "qap", "inputs": both, "time_limit_s": 5})},
+    told = {"solver": "qap", "inputs": both, "time_limit_s": 5, "keep_inputs": True}
+    twice = ann.post("/v1/jobs", data={"job": json.dumps(told)},
                      files={"f": ("f.npz", data)}, headers={"Prefer": "wait=30"}).json()  # fmt: skip
     flow, distance = (twice["input_digests"][name] for name in ("flow", "distance"))
     assert (flow["member"], distance["member"], flow["blob"]) == ("a", "b", distance["blob"])
@@ -92,7 +93,7 @@ def test_a_file_part_says_how_it_is_read(ann: httpx.Client) -> None:
 
 def test_the_digests_of_a_result_are_references(ann: httpx.Client) -> None:
     csr = {"indptr": [0, 1, 2], "indices": [1, 0], "values": [5, 6], "shape": [2, 2]}
-    answer = solve(ann, "auction", {"benefit": {"csr": csr}})
+    answer = solve(ann, "auction", {"benefit": {"csr": csr}}, keep_inputs=True)
     parts = answer["input_digests"]["benefit"]["csr"]
     assert parts["shape"] == [2, 2]
     for name, count in (("indptr", 3), ("indices", 2), ("values", 2)):
@@ -117,7 +118,8 @@ def test_what_is_answered_is_documented(ann: httpx.Client) -> None:
         BlobView.model_validate(uploaded)
         assert uploaded.keys() <= REF[0]["properties"].keys()
     csr = {"indptr": [0, 1], "indices": [0], "values": [5], "shape": [1, 1]}
-    for found in (solve(ann, "lap", {"cost": [[1]]}), solve(ann, "auction", {"benefit": {"csr": csr}})):
+    jobs = ("lap", {"cost": [[1]]}), ("auction", {"benefit": {"csr": csr}})
+    for found in (solve(ann, *job, keep_inputs=keep) for job in jobs for keep in (False, True)):
         TypeAdapter(InputDigests).validate_python(found["input_digests"])
         JobView.model_validate(ann.get(found["links"]["self"]).json())
 

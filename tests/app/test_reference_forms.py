@@ -84,10 +84,11 @@ def test_a_file_part_says_how_it_is_read(ann: httpx.Client) -> None:
     assert sent["objective"] == solve(ann, "lap", {"cost": cost.tolist()})["objective"]
     assert sent["input_digests"]["cost"].items() >= {"format": "raw", "dtype": "int64", "shape": [8, 8]}.items()
     both = {"flow": {"part": "f", "member": "a"}, "distance": {"part": "f", "member": "b"}}
-    twice = ann.post("/v1/jobs", data={"job": json.dumps({"solver": "qap", "inputs": both, "time_limit_s": 5})},
+    told = {"solver": "qap", "inputs": both, "time_limit_s": 5, "keep_inputs": True}
+    twice = ann.post("/v1/jobs", data={"job": json.dumps(told)},
                      files={"f": ("f.npz", data)}, headers={"Prefer": "wait=30"}).json()  # fmt: skip
     flow, distance = (twice["input_digests"][name] for name in ("flow", "distance"))
-    assert (flow["member"], distance["member"], flow["digest"]) == ("a", "b", distance["digest"])
+    assert (flow["member"], distance["member"], flow["blob"]) == ("a", "b", distance["blob"])
 
 
 def test_the_digests_of_a_result_are_references(ann: httpx.Client) -> None:

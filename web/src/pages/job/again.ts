@@ -57,7 +57,7 @@ export async function runAgain(live: Live, warm: boolean, change: Change): Promi
   if (change.fixed && where)
     options.fixed = Object.fromEntries([...change.fixed].map((facility) => [facility, where[facility]]));
   if (change.excluded.size) exclude(live, inputs, change.excluded);
-  const body = { solver: job.solver, inputs, options, time_limit_s: job.time_limit_s };
+  const body = { solver: job.solver, inputs, options, time_limit_s: job.time_limit_s, keep_inputs: true };
   return post<Job>("/v1/jobs", warm && !change.excluded.size ? { ...body, warm_start: job.id } : body);
 }
 

@@ -34,7 +34,7 @@ export function Form() {
     if (blocked || sending) return;
     setSending(true);
     try {
-      const job = await post<Job>("/v1/jobs", request());
+      const job = await post<Job>("/v1/jobs", { ...request(), keep_inputs: true }); // its page shows them
       await keepNote(job.id, note());
       go(`/jobs/${job.id}`);
     } catch (error) {

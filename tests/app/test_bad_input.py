@@ -64,13 +64,8 @@ JSON: dict[str, tuple[dict[str, Any], str]] = {
     "unknown-input": (job("lap", {"kost": SQUARE}), "inputs.kost"),
     "no-input": (job("lap", {}), "inputs.cost"),
     "inputs-list": (job("lap", [1]), "inputs"),
-<<<<<<< HEAD
     "unknown-field": (job("lap", {"cost": SQUARE}, urgency=1), "urgency"),
     "priority-beyond": (job("lap", {"cost": SQUARE}, priority=10), "priority"),
-=======
-    "unknown-field": (job("lap", {"cost": SQUARE}, colour=1), "colour"),
-    "priority-too-high": (job("lap", {"cost": SQUARE}, priority=10), "priority"),
->>>>>>> ops
     "unknown-device": (job("lap", {"cost": SQUARE}, device="tpu"), "device"),
     "time-limit-negative": (job("lap", {"cost": SQUARE}, time_limit_s=-1), "time_limit_s"),
     "time-limit-nan": (job("lap", {"cost": SQUARE}, time_limit_s=NAN), "time_limit_s"),

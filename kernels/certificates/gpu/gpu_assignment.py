@@ -78,8 +78,15 @@ def _ended(problem: Assignment, solution: Solution) -> list[Termination] | None:
     assert not isinstance(weights, Csr)
     codes, words = solution.evidence.get("ended"), tuple(Termination)
     count = len(weights) if weights.ndim == 3 else 1
-    ended = [solution.termination] * count if codes is None else [words[code] for code in codes.tolist()]
-    return None if Termination.INFEASIBLE in ended or len(ended) != count else ended
+    if codes is None:
+        ended = [solution.termination] * count
+    elif isinstance(codes, np.ndarray) and codes.dtype.kind in "iu" and codes.shape == (count,):
+        if not ((codes >= 0) & (codes < len(words))).all():
+            return None
+        ended = [words[code] for code in codes.tolist()]
+    else:
+        return None
+    return None if Termination.INFEASIBLE in ended else ended
 
 
 def _shaped(weights: Array, arrays: dict[str, Array]) -> bool:

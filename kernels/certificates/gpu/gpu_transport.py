@@ -1,11 +1,10 @@
 """The certificate of transport on the device (`uot`): matrices and points, one problem or a batch.
 
 The primal value of the returned plan is rounded up, the dual value of its potentials down, as in the CPU's certificate.
-It says nothing (None) of infeasible problems, of plans with single entries beside their potentials, of plans that
-follow from potentials where a balanced side meets forbidden entries (there may be no plan, and then potentials grow
-without end, and with them what passes for rounding), of lists of the largest entries, of potentials that are no
-numbers or cost the primal value its digits, of a reg far from 1, and where a plan is none or a claimed word is not
-earned: there the CPU's certificate, which has finer means, has the word.
+It says nothing (None) of infeasible problems and of those with a balanced side, of plans with single entries beside
+their potentials, of lists of the largest entries, of potentials that are no numbers or cost the primal value its
+digits, of a reg far from 1, and where a plan is none or a claimed word is not earned: there the CPU's certificate,
+which has finer means, has the word.
 """
 
 import math
@@ -61,7 +60,9 @@ def seconds(problem: UnbalancedTransport) -> float:
 
 
 def suits(problem: UnbalancedTransport) -> bool:
-    """Whether this certificate is for the problem."""
+    """Whether this certificate is for the problem: not where a side is balanced, whose residual it states too small."""
+    if any(map(math.isinf, problem.reg_m)):
+        return False
     return REGS[0] <= problem.reg <= REGS[1] and all(array.flags.c_contiguous for array in arrays(problem))
 
 
@@ -77,7 +78,7 @@ def certify(problem: UnbalancedTransport, solution: Solution, checksums: Pending
     Raises:
         InputChanged: they are not those that arrived.
     """
-    claims = _claims(problem, solution)
+    claims = _claims(problem, solution) if suits(problem) else None
     vectors = None if claims is None else _vectors(problem, solution.arrays)
     if claims is None or vectors is None:
         return None
@@ -88,9 +89,6 @@ def certify(problem: UnbalancedTransport, solution: Solution, checksums: Pending
     if swept.bad.any() or not np.isfinite(swept.facts[:, : FACTS.index("shown_a")]).all():
         return None
     implicit = plan is None
-    balanced = problem.cost is not None and any(map(math.isinf, problem.reg_m))
-    if implicit and balanced and math.isinf(float(geometry[0].max())):
-        return None
     told = solution.facts.get("tolerance")
     tolerance = float(told) if isinstance(told, int | float) and math.isfinite(told) else 0.0
     parts = [_part(problem, row, claim, tolerance, implicit) for row, claim in zip(swept.facts, claims, strict=True)]

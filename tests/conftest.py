@@ -1,7 +1,14 @@
+import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
+import anyio
 import pytest
+
+assert (
+    anyio.open_file
+)  # anyio loads it when it is first used, and pytest may not rewrite it from within a server's stack
 
 ROOT = Path(__file__).parent.parent
 # what a test starts imports this checkout, as the test does, and not what is installed
@@ -33,3 +40,14 @@ def device(request: pytest.FixtureRequest) -> str:
     if name == "gpu":
         need_gpu()
     return name
+
+
+@pytest.fixture(autouse=True)
+def log_handlers() -> Iterator[None]:
+    """A command that a test runs in this process may not leave behind where it logs to."""
+    handlers, level = list(logging.root.handlers), logging.root.level
+    yield
+    kept = [handler for handler in logging.root.handlers if handler in handlers]
+    for handler in set(logging.root.handlers) - set(kept):
+        logging.root.removeHandler(handler)
+    logging.root.setLevel(level)

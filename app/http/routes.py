@@ -14,7 +14,8 @@ EVENTS = "text/event-stream"
 PROBLEM: dict[str, Any] = {"model": Problem, "content": {"application/problem+json": {}}}
 
 
-def _problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+def problems(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The documentation of answers with these statuses, each a problem document."""
     return {status: {"description": DESCRIPTIONS[status], **PROBLEM} for status in statuses}
 
 
@@ -34,8 +35,8 @@ DESCRIPTIONS = {
     503: "Redis, the store or the device is not there now.",
     507: "It fits no device, or there is no room.",
 }
-IN = _problems(400, 401, 403, 406, 411, 413, 415, 422, 429, 503, 507)
-OUT = _problems(401, 403, 404, 406, 410, 422, 429, 503)
+IN = problems(400, 401, 403, 406, 411, 413, 415, 422, 429, 503, 507)
+OUT = problems(401, 403, 404, 406, 410, 422, 429, 503)
 SAME: dict[int | str, dict[str, Any]] = {304: {"description": "What `If-None-Match` names is still so."}}
 
 
@@ -68,7 +69,7 @@ def install(app: FastAPI) -> None:
                           response_model=None, **docs)  # fmt: skip
 
     submitted = {200: {"model": ResultView, "description": "With `Prefer: wait=N`: the answer."}, 202: {"model": view}}
-    route("POST", "/v1/jobs", jobs.post, begin, 202, responses={**submitted, **IN, **_problems(409, 410)})
+    route("POST", "/v1/jobs", jobs.post, begin, 202, responses={**submitted, **IN, **problems(409, 410)})
     route("GET", "/v1/jobs", jobs.page, json, responses={200: {"model": JobPage}, **OUT})
     route("GET", "/v1/jobs/{job_id}", jobs.get, json, responses={200: {"model": view}, **SAME, **OUT})
     route(
@@ -76,9 +77,9 @@ def install(app: FastAPI) -> None:
         "/v1/jobs/{job_id}/result",
         jobs.result,
         mine,
-        responses={200: {"model": ResultView}, **OUT, **_problems(409)},
+        responses={200: {"model": ResultView}, **OUT, **problems(409)},
     )
-    route("GET", "/v1/jobs/{job_id}/events", jobs.events, mine, responses={**STREAM, **_problems(400), **OUT})
+    route("GET", "/v1/jobs/{job_id}/events", jobs.events, mine, responses={**STREAM, **problems(400), **OUT})
     route("POST", "/v1/jobs/{job_id}/cancel", jobs.cancel, submit, responses={200: {"model": view}, **OUT})
     route("DELETE", "/v1/jobs/{job_id}", jobs.delete, change, 204, responses=OUT)
 
@@ -91,6 +92,6 @@ def install(app: FastAPI) -> None:
     route("GET", "/v1/devices", service.devices, json)
     route("POST", "/v1/estimates", service.estimate, begin, responses=IN)
     route("GET", "/livez", service.livez, [])
-    route("GET", "/readyz", service.readyz, [], responses=_problems(503))
-    route("GET", "/metrics", service.metrics, watch, responses={**TEXT, **_problems(401, 403, 503)})
+    route("GET", "/readyz", service.readyz, [], responses=problems(503))
+    route("GET", "/metrics", service.metrics, watch, responses={**TEXT, **problems(401, 403, 503)})
     route("GET", "/docs", service.docs, [], include_in_schema=False)

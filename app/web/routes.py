@@ -6,6 +6,7 @@ from fastapi import Depends, FastAPI
 
 from app.http.auth import may
 from app.http.media import wants_json
+from app.http.routes import IN, OUT, problems
 from app.web import pages, pictures, previews
 
 PAGES = ("/", "/solve", "/solve/{problem}", "/jobs", "/jobs/{job_id}", "/compare", "/workers")
@@ -19,12 +20,13 @@ def install(app: FastAPI) -> None:
     app.add_api_route("/favicon.ico", pages.icon, methods=["GET", "HEAD"], include_in_schema=False)
     submit: list[Any] = [Depends(may("submit")), Depends(wants_json)]
     read: list[Any] = [Depends(may("read")), Depends(wants_json)]
-    _api(app, "POST", "/v1/previews", previews.post, submit)
-    _api(app, "GET", "/v1/samples/{name}", previews.sample, submit)
-    _api(app, "GET", "/v1/jobs/{job_id}/picture", pictures.picture, read)
+    _api(app, "POST", "/v1/previews", previews.post, submit, {**IN, **problems(429)})
+    _api(app, "GET", "/v1/samples/{name}", previews.sample, submit, OUT)
+    _api(app, "GET", "/v1/jobs/{job_id}/picture", pictures.picture, read, {**OUT, **problems(409)})
 
 
-def _api(app: FastAPI, verb: str, path: str, handler: Any, guards: list[Any]) -> None:
+def _api(app: FastAPI, verb: str, path: str, handler: Any, guards: list[Any], responses: Any) -> None:
     summary = (handler.__doc__ or "").split("\n")[0].rstrip(".")
+    name = f"workbench_{handler.__name__}"
     app.add_api_route(path, handler, methods=[verb], dependencies=guards, response_model=None, summary=summary,
-                      tags=["workbench"], operation_id=f"workbench_{handler.__name__}")  # fmt: skip
+                      responses=responses, tags=["workbench"], operation_id=name)  # fmt: skip

@@ -3,12 +3,8 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-import anyio
 import pytest
-
-assert (
-    anyio.open_file
-)  # anyio loads it when it is first used, and pytest may not rewrite it from within a server's stack
+from anyio import open_file  # noqa: F401  # else loaded when first used: too deep in a server to be rewritten
 
 ROOT = Path(__file__).parent.parent
 # what a test starts imports this checkout, as the test does, and not what is installed

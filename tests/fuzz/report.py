@@ -1,5 +1,6 @@
 """What a run of the fuzzer leaves: lines for a person, one JSON row of counts, the smallest failing cases."""
 
+import ast
 import hashlib
 import json
 import platform
@@ -18,20 +19,47 @@ from tests.fuzz.shrink import as_python, shrunk, sort_of
 from tests.fuzz.trial import verdicts
 
 ROOT = Path(__file__).parents[2]
+ENTRIES = ("assignment", "auction", "transport", "quadratic")
+"""Where the certificates begin, in kernels/certificates/."""
+ON_DEVICE = ("assignment", "auction", "transport")
 OUTCOMES = ("right", "turned away", "wrong", "misleading", "refused", "unshown", "slow")
 
 
 def certificate_version(device: str = "cpu") -> str:
-    """A hash of the files that certify answers of a device: counts may be added up over runs of one version."""
+    """A hash of the files that certify answers of a device: counts may be added up over runs of one version.
+
+    Those are the four solvers' certificates and all that they import; on a device its own, and their sources, as well.
+    A kind of certificate that these do not use has counts of its own.
+    """
     import kernels
 
     folder = Path(kernels.__file__).parent / "certificates"
+    files = _reached(folder, [folder / f"{name}.py" for name in ENTRIES])
+    if device.startswith("gpu"):
+        files |= _reached(folder, [folder / "gpu" / f"gpu_{name}.py" for name in ON_DEVICE])
+        files |= {path for suffix in ("*.cu", "*.cuh") for path in (folder / "gpu").glob(suffix)}
     whole = hashlib.sha256()
-    others = {"exact"} if device.startswith("gpu") else {"exact", "gpu"}
-    for path in sorted(folder.rglob("*.py")) + sorted(folder.rglob("*.cu")) + sorted(folder.rglob("*.cuh")):
-        if not others & set(path.relative_to(folder).parts):
-            whole.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
+    for path in sorted(files):
+        whole.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
     return whole.hexdigest()[:12]
+
+
+def _reached(folder: Path, entries: list[Path]) -> set[Path]:
+    """The files of the certificates that some of them import, directly or not, and these."""
+    found: set[Path] = set()
+    waiting = list(entries)
+    while waiting:
+        path = waiting.pop()
+        if path in found:
+            continue
+        found.add(path)
+        for node in ast.walk(ast.parse(path.read_text())):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            if isinstance(node, ast.ImportFrom) and node.module:
+                names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
+            modules = [name.split(".")[2:] for name in names if name.startswith("kernels.certificates.")]
+            waiting += [module for parts in modules if (module := folder.joinpath(*parts).with_suffix(".py")).exists()]
+    return found
 
 
 def row(plan: Plan, tally: Tally) -> dict[str, Any]:

@@ -198,3 +198,14 @@ def test_a_tree_that_was_not_rechecked_is_not_told() -> None:
     assert [one.holds for one in told if one.name == "optimal"] == [None]
     verified = recheck("qap", {"flow": flow, "distance": distance}, {}, replace(claim, facts={"verified": True}))
     assert [one.holds for one in verified if one.name == "optimal"] == [False]
+
+
+def test_sides_that_are_met_to_the_last_bit_are_not_off() -> None:
+    """Masses of more than 60 decimal digits: what the digits lose is not the plan's."""
+    masses = np.array([float.fromhex("0x1.f4471d4989b04p-30"), float.fromhex("0x1.b7cdfd9d7bdbbp-33")])
+    problem = transport.Problem({"cost": np.ones((1, 2)), "a": np.ones(1), "b": masses}, {"reg_m": [1.0, "inf"]})
+    with localcontext(transport.DIGITS):
+        plan = transport.returned_plan(problem, {"plan": masses[None], "f": np.zeros(1), "g": np.zeros(2)})
+        assert transport.residual(problem, plan) == 0
+        plan[0, 1] += Decimal("5e-25")
+        assert 4e-25 < transport.residual(problem, plan) < 6e-25

@@ -279,13 +279,14 @@ def dual(problem: Problem, f: Array, g: Array) -> Sum | None:
 
 
 def residual(problem: Problem, plan: Plan) -> Decimal:
-    """How far the sides that have to be exact are from their masses, in sum."""
-    off = Decimal(0)
+    """How far the sides that have to be exact are from their masses, in sum; less what 60 digits may add to it."""
+    off = size = Decimal(0)
     for side, (masses, strength) in enumerate(zip((problem.a, problem.b), problem.strengths, strict=True)):
         if strength is None:
             found = _side(plan, side, len(masses))
             off += sum((abs(x - y) for x, y in zip(found, masses, strict=True)), Decimal(0))
-    return off * (1 - ERROR)
+            size += sum(found, Decimal(0)) + sum(masses, Decimal(0))
+    return max(off - ERROR * size, Decimal(0))
 
 
 def priced(problem: Problem, plan: Plan, f: Array, g: Array) -> Decimal:

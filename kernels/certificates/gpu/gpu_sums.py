@@ -7,6 +7,7 @@ import cupy
 import numpy as np
 
 from kernels.certificates.gpu.gpu_arrays import add_checksum
+from kernels.certificates.gpu.gpu_units import Units
 from kernels.cuda import kernel
 from kernels.problems import Array, UnbalancedTransport
 
@@ -22,7 +23,7 @@ CTYPES = {"float64": "double", "float32": "float"}
 MOST_BATCH_BLOCKS = 65535
 
 NUMBERS = ("batch", "m", "n", "dim", "metric", "product", "rests", "plan", "pieces", "piece")
-REALS = ("reg", "unit_low", "unit_high", "r_a", "r_b")
+REALS = ("reg", "unit_low", "unit_high", "r_a", "r_b", "scale")
 VECTORS = ("a", "b", "f", "g", "w", "v", "log_w", "log_v", "rest_a", "rest_b", "shown_a", "shown_b")
 PROBLEM = np.dtype(
     [(name, np.int32) for name in NUMBERS]
@@ -59,12 +60,14 @@ class Swept:
 @dataclass(frozen=True)
 class Sides:
     """What the host brings: vectors (batch, m) and (batch, n) of float64 by VECTORS' names (None where there are none),
-    the geometry's arrays on the device, as given, and the plan's, or None."""
+    the geometry's arrays on the device, as given, and the plan's, or None. `problem` and the potentials are in `units`,
+    into which the sweep brings the geometry."""
 
     problem: UnbalancedTransport
     vectors: dict[str, Array | None]
     geometry: list[Any]
     plan: Any | None
+    units: Units
 
 
 def sweep(sides: Sides) -> Swept:
@@ -74,7 +77,7 @@ def sweep(sides: Sides) -> Swept:
 
 class _Sweep:
     def __init__(self, sides: Sides) -> None:
-        self.problem, self.plan, self.geometry = sides.problem, sides.plan, sides.geometry
+        self.problem, self.plan, self.geometry, self.units = sides.problem, sides.plan, sides.geometry, sides.units
         self.batch, (self.m, self.n) = sides.problem.batch or 1, sides.problem.shape
         self.points = sides.problem.cost is None
         self.defines = (
@@ -111,7 +114,8 @@ class _Sweep:
         count, dim = cloud.shape
         add_checksum(cloud, self.totals[k : k + 1])
         laid = cupy.empty((dim, count), np.float64)
-        self._kernel("lay_out_points")((_blocks(cloud.size),), (BLOCK,), (cloud, laid, np.int32(count), np.int32(dim)))
+        numbers = (np.int32(count), np.int32(dim), np.float64(self.units.of_points))
+        self._kernel("lay_out_points")((_blocks(cloud.size),), (BLOCK,), (cloud, laid, *numbers))
         return laid
 
     def _struct(self) -> Array:
@@ -131,6 +135,7 @@ class _Sweep:
             "unit_high": np.nextafter(inverse, np.inf),
             "r_a": problem.reg_m[0],
             "r_b": problem.reg_m[1],
+            "scale": self.units.of_costs,
         }
         arrays = {"cost": None if self.points else self.geometry[0], "plan_array": self.plan, **self.vectors}
         if self.points:

@@ -1,22 +1,24 @@
 """The certificate of transport on the device (`uot`): matrices and points, one problem or a batch.
 
 The primal value of the returned plan is rounded up, the dual value of its potentials down, as in the CPU's certificate.
-It says nothing (None) of infeasible problems and of those with a balanced side, of plans with single entries beside
-their potentials, of lists of the largest entries, of potentials that are no numbers or cost the primal value its
-digits, of a reg far from 1, and where a plan is none or a claimed word is not earned: there the CPU's certificate,
-which has finer means, has the word.
+It says nothing (None) of infeasible problems, of plans with single entries beside their potentials, of plans that
+follow from potentials where a balanced side meets forbidden entries (there may be no plan, and then potentials grow
+without end), of lists of the largest entries, of potentials that are no numbers or cost the primal value its digits,
+of numbers that the units of gpu_units.py do not hold, and where a plan is none or a claimed word is not earned: there
+the CPU's certificate, which has finer means, has the word.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from kernels.certificates.gpu.checksum import Pending
 from kernels.certificates.gpu.gpu_arrays import compare, copied, on_device
+from kernels.certificates.gpu.gpu_problem import Asked, Part, part_of, reach_of, together
 from kernels.certificates.gpu.gpu_sums import FACTS, Sides, Swept, sweep
-from kernels.certificates.gpu.outward import ratio_up, total
+from kernels.certificates.gpu.gpu_units import Units, units_of
 from kernels.problems import Array, UnbalancedTransport
 from kernels.solution import Certificate, Solution, Termination
 
@@ -24,17 +26,11 @@ FEWEST = 1 << 16
 """Entries below which the CPU's certificate is there before a device has been told what to do."""
 NEXT_TO_NONE_S, ENTRIES_A_SECOND = 0.02, 1e9
 """Of launches and copies back; of both sweeps, with the plan's way to the device."""
-REGS = (2.0**-64, 2.0**64)
-"""Between which reg may lie, so that no product of its leaves float64."""
 LARGEST = 1e300
 """A potential beyond it is not one."""
-UNIT = 2.0**-53
 FAINT = 1e-6
 """Of the given mass: a plan below it is as good as empty, and the answer says so."""
-LOST = 2.0**-42
-"""Of its size: from there on the CPU's certificate has a better primal value."""
 BESIDE = ("entry_rows", "entry_columns", "entry_values")
-CLAIMS = (Termination.GAP_REACHED, Termination.OPTIMAL)
 WORST = (
     Termination.OPTIMAL,
     Termination.GAP_REACHED,
@@ -60,10 +56,9 @@ def seconds(problem: UnbalancedTransport) -> float:
 
 
 def suits(problem: UnbalancedTransport) -> bool:
-    """Whether this certificate is for the problem: not where a side is balanced, whose residual it states too small."""
-    if any(map(math.isinf, problem.reg_m)):
-        return False
-    return REGS[0] <= problem.reg <= REGS[1] and all(array.flags.c_contiguous for array in arrays(problem))
+    """Whether this certificate is for the problem."""
+    units = units_of(problem)
+    return units is not None and units.fits(problem) and all(array.flags.c_contiguous for array in arrays(problem))
 
 
 def arrays(problem: UnbalancedTransport) -> list[Array]:
@@ -79,19 +74,30 @@ def certify(problem: UnbalancedTransport, solution: Solution, checksums: Pending
         InputChanged: they are not those that arrived.
     """
     claims = _claims(problem, solution) if suits(problem) else None
-    vectors = None if claims is None else _vectors(problem, solution.arrays)
-    if claims is None or vectors is None:
+    units = units_of(problem)
+    vectors = None if claims is None or units is None else _vectors(problem, solution.arrays, units)
+    if claims is None or vectors is None or units is None:
         return None
     plan = solution.arrays.get("plan")
     geometry = [on_device(array, solution) for array in arrays(problem)]
-    swept = sweep(Sides(problem, vectors, geometry, None if plan is None else copied(np.ascontiguousarray(plan))))
+    scaled = replace(
+        problem,
+        reg=problem.reg * units.of_costs,
+        reg_m=(problem.reg_m[0] * units.of_costs, problem.reg_m[1] * units.of_costs),
+    )
+    copy = None if plan is None else copied(np.ascontiguousarray(plan))
+    swept = sweep(Sides(scaled, vectors, geometry, copy, units))
     compare(arrays(problem), swept.checksums, checksums)
     if swept.bad.any() or not np.isfinite(swept.facts[:, : FACTS.index("shown_a")]).all():
         return None
     implicit = plan is None
+    balanced = any(map(math.isinf, problem.reg_m))
+    if implicit and balanced and problem.cost is not None and math.isinf(float(geometry[0].max())):
+        return None
     told = solution.facts.get("tolerance")
     tolerance = float(told) if isinstance(told, int | float) and math.isfinite(told) else 0.0
-    parts = [_part(problem, row, claim, tolerance, implicit) for row, claim in zip(swept.facts, claims, strict=True)]
+    asked = Asked(scaled, units, tolerance, reach_of(problem) * units.of_costs if implicit and balanced else 0.0)
+    parts = [part_of(asked, row, claim, implicit) for row, claim in zip(swept.facts, claims, strict=True)]
     return _certificate(problem, solution, swept, [part for part in parts if part is not None])
 
 
@@ -116,8 +122,8 @@ def _claims(problem: UnbalancedTransport, solution: Solution) -> list[Terminatio
     return None if Termination.INFEASIBLE in claims else claims
 
 
-def _vectors(problem: UnbalancedTransport, answer: dict[str, Array]) -> dict[str, Array | None] | None:
-    """What the sweep takes of both sides; None where a vector is none."""
+def _vectors(problem: UnbalancedTransport, answer: dict[str, Array], units: Units) -> dict[str, Array | None] | None:
+    """What the sweep takes of both sides, potentials in `units`; None where a vector is none."""
     product = problem.reference == "product"
     found: dict[str, Array | None] = {}
     sides = (
@@ -133,7 +139,10 @@ def _vectors(problem: UnbalancedTransport, answer: dict[str, Array]) -> dict[str
         values = np.where(held, given, 0.0).astype(np.float64)
         if not (np.abs(values) <= LARGEST).all():  # False for NaN
             return None
-        found |= {masses_name: masses, potential: values, weight: masses if product else held.astype(np.float64)}
+        scaled = units.into(values)
+        if scaled is None:
+            return None
+        found |= {masses_name: masses, potential: scaled, weight: masses if product else held.astype(np.float64)}
         for name, array in ((rest, answer.get(rest)), (shown, answer.get(marginal))):
             if array is not None and (array.shape != masses.shape or not np.isfinite(array).all()):
                 return None
@@ -141,55 +150,8 @@ def _vectors(problem: UnbalancedTransport, answer: dict[str, Array]) -> dict[str
     return found
 
 
-@dataclass(frozen=True)
-class _Part:
-    """One problem's certificate. `word` is what it earned."""
-
-    objective: float
-    bound: float
-    gap: float
-    relative: float
-    violation: float
-    mass: float
-    given: float
-    word: Termination
-
-
-def _part(
-    problem: UnbalancedTransport, row: Array, claim: Termination, tolerance: float, implicit: bool
-) -> _Part | None:
-    """None where the plan does not meet a balanced side, or its word is not earned."""
-    facts = dict(zip(FACTS, row.tolist(), strict=True))
-    size = max(abs(facts["primal"]), problem.reg * facts["mass"])
-    if not _settled(problem, facts, implicit) or not facts["loss"] <= LOST * size:
-        return None
-    gap, lack = total([facts["primal"], -facts["dual"], facts["price"]], 1), total([facts["dual"], -facts["primal"]], 1)
-    if gap is None or lack is None:
-        return None
-    gap = max(0.0, gap, lack)  # an objective below the bound is that of a plan that breaks a balanced side
-    relative = ratio_up(gap, max(abs(facts["primal"]), abs(facts["dual"])))
-    reached = relative <= tolerance
-    if claim in CLAIMS and not reached:
-        return None
-    word = Termination.GAP_REACHED if reached and claim is Termination.CONVERGED else claim
-    given = min(facts["mass_a"], facts["mass_b"])
-    return _Part(facts["primal"], facts["dual"], gap, relative, facts["residual"], facts["mass"], given, word)
-
-
-def _settled(problem: UnbalancedTransport, facts: dict[str, float], implicit: bool) -> bool:
-    """Whether the plan meets its balanced sides but for rounding: one of each entry and of the masses of a line.
-
-    Potentials are rounded themselves, and exp makes more of it where the plan follows from them.
-    """
-    rounding = 8 * UNIT * sum(problem.shape)
-    if implicit:
-        rounding += 8 * UNIT * (facts["largest_f"] + facts["largest_g"]) / problem.reg
-    balanced = [side for side, strength in zip("ab", problem.reg_m, strict=True) if math.isinf(strength)]
-    return all(facts[f"apart_{side}"] <= rounding * facts[f"mass_{side}"] for side in balanced)
-
-
 def _certificate(
-    problem: UnbalancedTransport, solution: Solution, swept: Swept, parts: list[_Part]
+    problem: UnbalancedTransport, solution: Solution, swept: Swept, parts: list[Part]
 ) -> Certificate | None:
     if len(parts) < len(swept.facts):
         return None
@@ -199,7 +161,7 @@ def _certificate(
         one, values = parts[0], (parts[0].objective, parts[0].bound, parts[0].gap, parts[0].relative)
         facts = _mass(one) | _factor(problem) | _shown(swept.facts[0], solution.arrays)
     else:
-        summed = _together(parts)
+        summed = together(parts)
         if summed is None:
             return None
         values, facts = summed, _facts_together(parts, words) | _factor(problem)
@@ -218,18 +180,7 @@ def _certificate(
     )
 
 
-def _together(parts: list[_Part]) -> tuple[float, float, float, float] | None:
-    """Objective, bound, gap and relative gap of a batch: sums, rounded outward."""
-    objective, bound = total([part.objective for part in parts], 1), total([part.bound for part in parts], -1)
-    gaps = total([part.gap for part in parts], 1)
-    apart = None if objective is None or bound is None else total([objective, -bound], 1)
-    if objective is None or bound is None or gaps is None or apart is None:
-        return None
-    gap = max(gaps, apart, 0.0)
-    return objective, bound, gap, ratio_up(gap, max(abs(objective), abs(bound)))
-
-
-def _mass(part: _Part) -> dict[str, Any]:
+def _mass(part: Part) -> dict[str, Any]:
     facts: dict[str, Any] = {"mass": part.mass}
     if part.mass < FAINT * part.given:
         facts["warning"] = (
@@ -269,7 +220,7 @@ def _words(problem: UnbalancedTransport, implicit: bool) -> str:
     return f"{values}, {arithmetic}; {violation}, and the gap holds what that may cost at f, g"
 
 
-def _facts_together(parts: list[_Part], words: str) -> dict[str, Any]:
+def _facts_together(parts: list[Part], words: str) -> dict[str, Any]:
     facts: dict[str, Any] = {
         "problems": {
             "terminations": [part.word.value for part in parts],

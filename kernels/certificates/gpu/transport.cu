@@ -19,6 +19,9 @@
 //
 // The sweep of rows adds each word of a matrix of costs to its checksum (checksum.cuh).
 //
+// All is in units in which reg is near 1: `scale` is the power of two that a cost is multiplied with, coordinates have
+// their own (gpu_units.py).
+//
 // buffer       shape                       type     written by
 // cost         batch, m, n                 COST     -              matrices
 // x, y         dim, m; dim, n              double   lay_out_points points
@@ -54,7 +57,7 @@ enum { PRIMAL, DUAL, PRICE, RESIDUAL, APART_A, APART_B, MASS_A, MASS_B, MASS, LA
 
 struct Problem {
     int batch, m, n, dim, metric, product, rests, plan, pieces, piece;  // plan: bytes of an entry, 0 for none
-    double reg, unit_low, unit_high, r_a, r_b;  // r: inf where the side is balanced
+    double reg, unit_low, unit_high, r_a, r_b, scale;  // r: inf where the side is balanced
     const void* cost;
     const void* plan_array;
     const double *x, *y, *a, *b, *f, *g, *w, *v, *log_w, *log_v, *rest_a, *rest_b, *shown_a, *shown_b;
@@ -63,11 +66,11 @@ struct Problem {
 __device__ __forceinline__ double as_double(double x) { return x; }
 __device__ __forceinline__ double as_double(float x) { return widened(__float_as_uint(x)); }
 
-// Grid: any. Block: any. Reads: from (n, dim). Writes: into (dim, n). Work: n dim.
-extern "C" __global__ void lay_out_points(const cost_t* __restrict__ from, double* into, int n, int dim) {
+// Grid: any. Block: any. Reads: from (n, dim). Writes: into (dim, n), times a power of two. Work: n dim.
+extern "C" __global__ void lay_out_points(const cost_t* __restrict__ from, double* into, int n, int dim, double scale) {
     const long long all = (long long)n * dim, step = (long long)gridDim.x * blockDim.x;
     for (long long at = (long long)blockIdx.x * blockDim.x + threadIdx.x; at < all; at += step)
-        into[at % dim * n + at / dim] = as_double(from[at]);
+        into[at % dim * n + at / dim] = as_double(from[at]) * scale;
 }
 
 // Grid: any. Block: any. Lower bounds of the logarithms of weights; 0 for a weight of 0, which no entry uses.
@@ -75,6 +78,11 @@ extern "C" __global__ void log_weights(const double* __restrict__ weights, doubl
     const long long step = (long long)gridDim.x * blockDim.x;
     for (long long at = (long long)blockIdx.x * blockDim.x + threadIdx.x; at < count; at += step)
         logs[at] = weights[at] > 0 ? wider_down(log(weights[at])) : 0;
+}
+
+// A cost as it was given, in the units of the sweep: exact where it stays a normal number.
+__device__ __forceinline__ Bounds in_units(const Problem& s, double c) {
+    return {__dmul_rd(c, s.scale), __dmul_ru(c, s.scale)};
 }
 
 struct RowSums {
@@ -153,7 +161,7 @@ sums_of_rows(Problem s, double* parts, int* bad, word_t* total) {
                 const long long entry = at * PER_WORD + part;
                 if (entry < from || entry >= to) continue;
                 const double c = PER_WORD == 1 ? __longlong_as_double(word) : widened((unsigned int)(word >> (32 * part)));
-                take(s, sums[0], i0, j0 + entry - begin, {c, c}, plan_at(s, entry));
+                take(s, sums[0], i0, j0 + entry - begin, in_units(s, c), plan_at(s, entry));
             }
         }
 #else
@@ -195,8 +203,7 @@ sums_of_columns(Problem s, double* parts) {
                 const double w = __ldg(s.w + i0 + i);
                 if (w == 0 || v == 0) continue;
 #if !POINTS
-                const double x = as_double(__ldg((const cost_t*)s.cost + at));
-                const Bounds c = {x, x};
+                const Bounds c = in_units(s, as_double(__ldg((const cost_t*)s.cost + at)));
 #else
                 const Bounds c = cost_between(s.metric, s.x + i, s.m, s.y + j, s.n, s.dim);
 #endif

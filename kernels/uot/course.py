@@ -26,8 +26,8 @@ BEST_TO_WORST = (
 """A batch ends with the worst word of its problems."""
 
 
-FAR_OUT, DEEPEST = 1e6, 1e3
-"""Potentials are at most costs and DEEPEST regs, times reg_m / reg; a start FAR_OUT times beyond is dropped."""
+DEEPEST = 1e3
+"""Potentials are at most costs and DEEPEST regs, times reg_m / reg; a start beyond is dropped."""
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,26 @@ def follow(problem: UnbalancedTransport, options: Any, deadline: Deadline, steps
 
 
 def in_proportion(problem: UnbalancedTransport) -> UnbalancedTransport:
-    """The problem without a start that no potentials of it can be near, and whose digits would swamp theirs."""
+    """The problem without a start that no potentials of it can be near, and whose digits would swamp theirs.
+
+    Of each problem of a batch by itself. Where both sides are balanced a constant that is taken from g and added to f
+    changes nothing: there the start is moved to the middle of its values, so that no such constant stays in the answer.
+    """
     if problem.g0 is None:
         return problem
+    start, held = problem.g0, problem.b > 0
+    if np.isinf(problem.reg_m).all():
+        high = start.max(axis=-1, keepdims=True, where=held, initial=-np.inf)
+        low = start.min(axis=-1, keepdims=True, where=held, initial=np.inf)
+        middle = high / 2 + low / 2
+        start = np.where(held, start - np.where(np.isfinite(middle), middle, 0.0), 0.0)
     largest = max(map(abs, problem.cost_bounds)) + DEEPEST * problem.reg
     relaxed = [strength for strength in problem.reg_m if np.isfinite(strength)]
-    if abs(problem.g0).max() <= FAR_OUT * largest * (1 + min(relaxed, default=0.0) / problem.reg):
-        return problem
-    return replace(problem, f0=None, g0=None)
+    limit = largest * (1 + min(relaxed, default=0.0) / problem.reg)
+    near = abs(start).max(axis=-1, keepdims=True, where=held, initial=0.0) <= limit
+    if not near.any():
+        return replace(problem, f0=None, g0=None)
+    return problem if start is problem.g0 and near.all() else replace(problem, f0=None, g0=np.where(near, start, 0.0))
 
 
 def wants_float64(problem: UnbalancedTransport, options: Any, spread: float, cheap: bool) -> bool:

@@ -13,7 +13,7 @@ from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot import gpu_launch as on
-from kernels.uot.course import Run, batched, collect
+from kernels.uot.course import Run, batched, collect, in_proportion
 from kernels.uot.gpu_answer import answer
 from kernels.uot.gpu_dense import SAFE, float32_noise
 from kernels.uot.gpu_launch import CONVERGED, LOG2E, REASON, RUNNING, STATUS
@@ -92,7 +92,7 @@ def solve_batch(problem: UnbalancedTransport, options: Any, deadline: Deadline, 
     fits = any(m <= s[0] and n <= s[1] for s in SHAPES) and bool(plain)
     if not fits or options.method == "map-uot" or options.storage == "float64" or options.tolerance < 1e-7:
         return batched(problem, options, deadline, solve)
-    scaled, unit = near_one(problem)
+    scaled, unit = near_one(in_proportion(problem))
     batch = Batch(scaled)
     limit, done, sweeps = options.iterations, 0, FIRST_SWEEPS
     best, idle = np.full(problem.batch or 0, np.inf), np.zeros(problem.batch or 0, np.int64)

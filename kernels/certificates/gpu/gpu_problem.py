@@ -12,8 +12,8 @@ from kernels.problems import Array, UnbalancedTransport
 from kernels.solution import Termination
 
 UNIT = 2.0**-53
-LOST = 2.0**-42
-"""Of its size: from there on the CPU's certificate has a better primal value."""
+LOST, SMALL_PART = 2.0**-42, 2.0**-6
+"""Of its size, or of the tolerance: from there on the CPU's certificate has a better primal value."""
 CLAIMS = (Termination.GAP_REACHED, Termination.OPTIMAL)
 
 
@@ -48,7 +48,7 @@ def part_of(asked: Asked, row: Array, claim: Termination, implicit: bool) -> Par
     """None where the plan does not meet a balanced side, or its word is not earned."""
     facts = dict(zip(FACTS, row.tolist(), strict=True))
     size = max(abs(facts["primal"]), asked.problem.reg * facts["mass"])
-    if not _settled(asked, facts, implicit) or not facts["loss"] <= LOST * size:
+    if not _settled(asked, facts, implicit) or not facts["loss"] <= max(LOST, SMALL_PART * asked.tolerance) * size:
         return None
     gap, lack = total([facts["primal"], -facts["dual"], facts["price"]], 1), total([facts["dual"], -facts["primal"]], 1)
     if gap is None or lack is None:

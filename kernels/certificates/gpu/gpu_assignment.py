@@ -73,7 +73,7 @@ def certify(problem: Assignment, solution: Solution, checksums: Pending) -> Cert
 
 
 def _ended(problem: Assignment, solution: Solution) -> list[Termination] | None:
-    """The word of each problem; None where one is to be shown infeasible."""
+    """The word of each problem; None where one is to be shown infeasible, or is no word of this solver."""
     weights = problem.weights
     assert not isinstance(weights, Csr)
     codes, words = solution.evidence.get("ended"), tuple(Termination)
@@ -86,7 +86,7 @@ def _ended(problem: Assignment, solution: Solution) -> list[Termination] | None:
         ended = [words[code] for code in codes.tolist()]
     else:
         return None
-    return None if Termination.INFEASIBLE in ended else ended
+    return None if Termination.INFEASIBLE in ended or not set(ended) <= set(WORST) else ended
 
 
 def _shaped(weights: Array, arrays: dict[str, Array]) -> bool:

@@ -131,7 +131,7 @@ def _bid_and_augment(run: Run, warm: bool) -> Termination:
         steps.append(1)
     if warm and not given:
         steps = steps[-1:]
-    if not given and unit.exact and unit.scale == 1:
+    if not given and unit.exact and not unit.fixed and unit.scale == 1:
         steps.append(0)
     alone = options.finish == "auction" and (given or m == n)
     memory.schedule(run.device, steps)

@@ -45,13 +45,14 @@ MOST_SCALED = 2**61
 class Arithmetic:
     """`scale`: integers are multiplied by it (1 for floats). `span`: largest minus smallest scaled benefit.
 
-    `largest`: the largest size of a float.
+    `largest`: the largest size of a float. `fixed`: floats as multiples of 1 / scale, a power of two that follows them.
     """
 
     scale: int | float = 1
     span: float = 0
     exact: bool = True
     largest: float = 0
+    fixed: bool = False
 
 
 def arithmetic_of(weights: Array | Csr, epsilon: float | None) -> Arithmetic:
@@ -85,7 +86,7 @@ def fixed_point(weights: Array | Csr | Points, complete: bool) -> Arithmetic:
     room = 2.0 ** (63 - extents[0].bit_length() - 3) if complete else 2.0**-6 * MOST_SCALED / (sum(extents) + 2)
     room = min(2.0**1000, min(room, 2.0**57) / (2 * (largest or 1.0)))
     scale = math.ldexp(1.0, math.frexp(room)[1] - 1)  # exact, where a logarithm would be rounded up at some rooms
-    return Arithmetic(scale, math.ceil(2 * largest * scale))
+    return Arithmetic(scale, math.ceil(2 * largest * scale), fixed=True)
 
 
 def extremes(values: Array) -> tuple[float, float]:
@@ -98,7 +99,7 @@ def extremes(values: Array) -> tuple[float, float]:
 
 def proves(unit: Arithmetic, epsilon: float, n_cols: int) -> bool:
     """Whether rounds alone keep the promise of `epsilon`: not when it lies below a unit that proves nothing itself."""
-    return not unit.exact or unit.scale > n_cols or epsilon * unit.scale >= 1
+    return not unit.exact or (unit.scale > n_cols and not unit.fixed) or epsilon * unit.scale >= 1
 
 
 def _diameter(points: Points) -> float:

@@ -20,6 +20,8 @@ SCALED = {
 NORMAL = {np.dtype(np.float64): 400, np.dtype(np.float32): 60, np.dtype(np.float16): 5}
 """Sizes stay between 2 to plus and minus this, so that products of two of them stay normal."""
 LIMIT_S = 5.0
+REPEATS = 6
+"""Runs on a GPU, where the same problem twice may end in another of several assignments that rounding cannot part."""
 
 
 def scaled_case(case: Case, seed: int) -> tuple[Case, int] | None:
@@ -94,14 +96,17 @@ def differs(case: Case, device: Device, seed: int) -> str | None:
     if other is None or (device == "gpu" and case.options.get("method") == "map-uot"):
         return None  # there the sums of map-uot meet in any order: the same problem twice differs as well
     scaled, k = other
-    first, second = (_ended(run(one, device, LIMIT_S)) for one in (case, scaled))
-    if first is None or second is None:
-        return None
-    words, objectives = zip(first, second, strict=True)
-    wanted = None if objectives[0] is None else float(np.ldexp(objectives[0], k))
-    if words[0] == words[1] and wanted == objectives[1]:
-        return ""
-    return f"times 2^{k}: {words[1]} with {objectives[1]}, expected {words[0]} with {wanted}"
+    here: list[tuple[str, Any]] = []
+    there: list[tuple[str, Any]] = []
+    for _ in range(1 if device == "cpu" else REPEATS):
+        first, second = (_ended(run(one, device, LIMIT_S)) for one in (case, scaled))
+        if first is None or second is None:
+            return None
+        here.append((first[0], None if first[1] is None else float(np.ldexp(first[1], k))))
+        there.append(second)
+        if set(here) & set(there):
+            return ""
+    return f"times 2^{k}: {there[0][0]} with {there[0][1]}, expected {here[0][0]} with {here[0][1]}"
 
 
 def _ended(outcome: Outcome) -> tuple[str, Any] | None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernels.auction.scaling import epsilons, fixed_point
+from kernels.auction.scaling import epsilons, fixed_point, proves
 from kernels.problems.points import Points
 
 
@@ -19,6 +19,8 @@ def test_the_fixed_point_moves_with_the_benefits(complete: bool) -> None:
             assert (moved.scale * 2.0**k, moved.span) == (given.scale, given.span)
             assert epsilons(moved, None, 2, 2) == epsilons(given, None, 2, 2)
             assert epsilons(moved, 0.1 * 2.0**k, 2, 2) == epsilons(given, 0.1, 2, 2)
+            for epsilon in (0.1, 1e-17):  # above a step of the fixed point, and below
+                assert proves(moved, epsilon * 2.0**k, 3) == proves(given, epsilon, 3)
         assert given.scale == 2.0 ** np.round(np.log2(given.scale))
 
 

@@ -20,8 +20,9 @@ import cupyx
 import numpy as np
 
 from benchmarks import instances
+from benchmarks.bandwidth import read_bytes_per_s
 from benchmarks.lap_report import PARTS
-from benchmarks.rows import READ_BYTES_PER_S, Rows, on_gpu
+from benchmarks.rows import Rows, on_gpu
 from kernels.lap import gpu_monge, monge
 from kernels.lap.gpu_forest import Forest
 from kernels.lap.gpu_proof import prove
@@ -146,7 +147,7 @@ def on_device(family: str, n: int, host: Any, repeats: int) -> dict[str, Any]:
         "gap_abs": abs(primal - dual),
         "max_violation": violation,
         "sweeps": sweeps,
-        "floor_ms": sweeps * host.nbytes / READ_BYTES_PER_S * 1e3,
+        "floor_ms": sweeps * host.nbytes / read_bytes_per_s() * 1e3,
         **facts,
     }
 

@@ -19,8 +19,6 @@ from typing import Any
 
 RESULTS = Path(__file__).parent / "results"
 PEERS = Path(__file__).parent / "peers"
-READ_BYTES_PER_S = 4.6e12
-"""What a bare read reaches on an H200."""
 
 
 def _output(*command: str) -> str:

@@ -17,7 +17,8 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from benchmarks.rows import READ_BYTES_PER_S, Rows, on_gpu
+from benchmarks.bandwidth import read_bytes_per_s
+from benchmarks.rows import Rows, on_gpu
 from benchmarks.uot_checks import error, instance
 from kernels import cuda
 from kernels.deadline import Deadline
@@ -82,11 +83,11 @@ def bench_sweeps(rows: Rows, cases: list[tuple[str, str, int]], cuts: int) -> No
             over = (pool.total_bytes() - before) / given - 1
             plan_error = error(dense, problem)
             right = plan_error <= PLAN_ERROR[storage]
-            count = max(30, min(1000, int(1e5 / (n * n * 4 / READ_BYTES_PER_S * 1e6 + 8))))
+            count = max(30, min(1000, int(1e5 / (n * n * 4 / read_bytes_per_s() * 1e6 + 8))))
             work = functools.partial(dense.launch, count, -1.0, every=1 << 30, mixes=False)
             us = microseconds(work, count)
             mixing = microseconds(functools.partial(dense.launch, count, -1.0), count)
-            bandwidth = n * n * STORAGE[storage][1] / (us * 1e-6) / READ_BYTES_PER_S
+            bandwidth = n * n * STORAGE[storage][1] / (us * 1e-6) / read_bytes_per_s()
             g = dense.cut
             rows.add(
                 bench="sweeps",
@@ -256,7 +257,7 @@ def bench_map(rows: Rows) -> None:
                 plan.iterate((1 / 1.05, 1 / 1.05), True)
 
         us = microseconds(work, 50)
-        share = 4 * n * n * 4 / (us * 1e-6) / READ_BYTES_PER_S
+        share = 4 * n * n * 4 / (us * 1e-6) / read_bytes_per_s()
         rows.add(bench="map-uot", n=n, us_per_sweep=us, traffic_share=share, times_bytes_of_fused=4)
 
 

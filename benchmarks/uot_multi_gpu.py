@@ -12,7 +12,8 @@ from typing import Any
 import cupy as cp
 import numpy as np
 
-from benchmarks.rows import READ_BYTES_PER_S, Rows, on_gpu
+from benchmarks.bandwidth import read_bytes_per_s
+from benchmarks.rows import Rows, on_gpu
 from kernels.deadline import Deadline
 from kernels.problems import UnbalancedTransport
 from kernels.uot import gpu_launch as on
@@ -84,7 +85,7 @@ def main() -> None:
             gpus=size,
             ms_per_sweep=ms if right else None,
             efficiency=alone / ms / size if right else None,
-            bandwidth_share=chosen.n**2 * 4 / size / (ms * 1e-3) / READ_BYTES_PER_S if right else None,
+            bandwidth_share=chosen.n**2 * 4 / size / (ms * 1e-3) / read_bytes_per_s() if right else None,
             gap=gap,
             g_apart=apart,
         )

@@ -7,7 +7,7 @@ import numpy as np
 from kernels.card import Device, Estimate
 from kernels.lap import monge
 from kernels.pace import pace
-from kernels.problems import Array, Assignment
+from kernels.problems import Array, Assignment, Rejecting
 from kernels.texture import texture
 
 if TYPE_CHECKING:
@@ -28,14 +28,20 @@ FIRST_S = 2e-9
 """Of one entry of a first answer."""
 GREEDY_CALL_S, GREEDY_ONE_S, GREEDY_LINE_S, GREEDY_S = 5e-5, 1e-4, 3e-6, 4e-9
 """The same on a GPU worker, whose first answer is made on the host: of a call, of one more problem, line and entry."""
+LOOK_S, SEARCH_S, MANY_PATHS = 3e-9, 2e-10, 600
+"""Where lines may be left: of an entry, and of one in a line's search; so many searches see a whole matrix at most."""
+PROVED_ONE_S, PROVED_S = 3e-5, 1.5e-8
+"""Of the certificate of one problem among those, and of one entry."""
 COPIED_BYTES_S = 2e10
 """From page-locked memory to a GPU."""
 FIXED = 24 * MIB
 """Blocks of the certificate, compiled code and the like."""
 
 
-def estimate(problem: Assignment, options: "LapOptions", device: Device) -> Estimate:
+def estimate(problem: Assignment | Rejecting, options: "LapOptions", device: Device) -> Estimate:
     """Bytes by array; seconds by how much alike the lines of a sample are."""
+    if isinstance(problem, Rejecting):
+        return _of_rejecting(problem, device)
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
     n_rows, n_cols = weights.shape[-2:]
@@ -58,6 +64,22 @@ def estimate(problem: Assignment, options: "LapOptions", device: Device) -> Esti
         certify_s,
         pace() * (CALL_S + batch * ONE_S + weights.size * FIRST_S),
     )
+
+
+def _of_rejecting(problem: Rejecting, device: Device) -> Estimate:
+    """Problems of any sizes: a look at each entry, and for larger ones a search for each line of the shorter side."""
+    short, long = np.sort(problem.sizes, axis=1).T.astype(float)
+    entries, count, lines = float((short * long).sum()), len(problem.sizes), float((short + long).sum())
+    searched = float((short * np.minimum(short, MANY_PATHS) * long).sum())
+    seconds = CALL_S + entries * LOOK_S + searched * SEARCH_S
+    certify_s = PROOF_FLOAT_S + count * PROVED_ONE_S + entries * PROVED_S
+    first_s = CALL_S + entries * LOOK_S
+    extended = 3 * 8 * count * float(np.prod(problem.sizes.max(axis=0, initial=1) + short.max(initial=1)))
+    held = int(problem.costs.nbytes + 40 * entries + 512 * lines + 4096 * count + FIXED)
+    if device == "gpu":
+        batch_s = 1e-3 + 1e-6 * float(long.max(initial=0.0)) + extended / COPIED_BYTES_S
+        return Estimate(held + int(extended), int(extended) + (1 << 24), seconds + batch_s, pace() * certify_s, first_s)
+    return Estimate(held, 0, pace() * seconds, pace() * certify_s, pace() * first_s)
 
 
 def _entry_s(weights: Array, maximize: bool) -> float:

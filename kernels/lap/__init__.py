@@ -136,6 +136,7 @@ CARD = Solver[Problem, LapOptions](
             "integer, -2^63",
             masked=True,
             main=True,
+            ragged="matrices",
         ),
         InputSpec("u0", "(n_rows,) or (batch, n_rows): row duals to start from", required=False),
         InputSpec("v0", "(n_cols,) or (batch, n_cols): column duals to start from", required=False),
@@ -145,8 +146,9 @@ CARD = Solver[Problem, LapOptions](
             "(n_rows,), (batch, n_rows) or all rows of a ragged batch: what leaving a row adds to the objective; with "
             "either of the two prices every line may be left, those without one for 0",
             required=False,
+            ragged="lines",
         ),
-        InputSpec("reject_cols", "the same of columns", required=False),
+        InputSpec("reject_cols", "the same of columns", required=False, ragged="lines"),
     ),
     options=LapOptions,
     build=_build,

@@ -69,18 +69,19 @@ def reduce_rows(
         steps -= 1
         size -= 1
         i = int(room.waiting[size])
-        best, second, j = inf, min(inf, way_out[i]), -1
+        best, second, j = inf, inf, -1
         for t in range(m):
             value = cost[i, t] * sign - v[t]
             if value < second:
                 if value < best:
-                    second, best, j = min(best, second), value, t
+                    second, best, j = best, value, t
                 else:
                     second = value
-        if j < 0 or way_out[i] < best:
+        if j < 0 or way_out[i] < best:  # at a tie the pair is formed
             if way_out[i] < inf:
                 col_of[i] = LEFT
             continue
+        second = min(second, way_out[i])
         if second >= inf:
             continue
         price = cost[i, j] * sign - second

@@ -65,10 +65,12 @@ class Rejecting:
 
 
 def wants_rejecting(inputs: Inputs, cost_limit: float | None) -> bool:
-    """Whether a problem needs this form: prices of lines, matrices without padding, or one without entries."""
+    """Whether a problem needs this form: prices of lines, or matrices one after the other."""
     cost = inputs.get("cost")
-    dense = isinstance(cost, np.ndarray) and (cost.ndim == 1 or (cost.ndim in (2, 3) and cost.size == 0))
-    return dense or cost_limit is not None or any(name in inputs for name in FIELDS.values())
+    flat = isinstance(cost, np.ndarray) and cost.ndim == 1 and "sizes" in inputs
+    sizes = inputs.get("sizes")
+    empty = isinstance(sizes, np.ndarray) and sizes.dtype.kind in "iu" and bool((sizes == 0).any())
+    return flat or empty or cost_limit is not None or any(name in inputs for name in FIELDS.values())
 
 
 def rejecting_assignment(inputs: Inputs, maximize: bool, cost_limit: float | None) -> Rejecting:
@@ -151,7 +153,7 @@ def _sizes(inputs: Inputs, shape: tuple[int, ...]) -> Array:
     if "sizes" not in inputs:
         if len(shape) == 3:
             return np.broadcast_to(np.array(shape[1:], np.int64), (shape[0], 2)).copy()
-        raise InvalidProblem("sizes", "is missing; expected (count, 2), the rows and columns of each flat matrix")
+        raise InvalidProblem("cost", f"has shape {shape}; expected a matrix, a batch, or `sizes` beside a flat array")
     sizes = np.asarray(inputs["sizes"])
     if sizes.ndim != 2 or sizes.shape[1] != 2 or (sizes.dtype.kind not in "iu" and sizes.size):
         raise InvalidProblem("sizes", f"has shape {sizes.shape} and dtype {sizes.dtype}; expected integers (count, 2)")

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Array, Certificate, Deadline, Device, InvalidProblem, Solution, solve_and_prove
+from kernels import SOLVERS, Array, Certificate, Deadline, Device, InvalidProblem, Solution, recheck, solve_and_prove
 from kernels.certificates.rejecting import certify
 from kernels.lap import cpu, extended
 from kernels.lap.mend_rejecting import mend_rejecting
 from kernels.problems import FORBIDDEN, Rejecting
+from tests.fuzz.judge import claim_of
 
 CARD = SOLVERS["lap"]
 
@@ -23,6 +24,11 @@ def answered(
     problem = CARD.build({name: np.asarray(value) for name, value in inputs.items()}, chosen)
     solution, certificate = solve_and_prove(CARD, problem, chosen, Deadline(limit_s), device)
     assert certificate.holds, certificate.proved
+    if np.size(inputs["cost"]) < 20_000:
+        said = recheck(
+            "lap", {name: np.asarray(value) for name, value in inputs.items()}, options, claim_of(solution, certificate)
+        )
+        assert [statement for statement in said if statement.holds is not True] == []
     return problem, solution, certificate
 
 
@@ -148,6 +154,9 @@ def test_a_ragged_batch_is_its_problems_one_by_one(options: dict[str, Any], devi
     problem, solution, certificate = answered(flat(matrices), device, **options)
     listed = certificate.facts["problems"]
     for k, (cost, own) in enumerate(zip(matrices, per_problem(problem, solution.arrays["assignment"]), strict=True)):
+        if not cost.size:
+            assert listed["objectives"][k] == 0
+            continue
         _, _, proof = answered({"cost": cost}, device, **options)
         pairs = np.flatnonzero(own >= 0)
         lost = (min(cost.shape) - len(pairs)) * options.get("cost_limit", np.inf) if len(pairs) < min(cost.shape) else 0
@@ -302,7 +311,7 @@ def test_a_stopped_solve_has_an_answer_and_a_bound() -> None:
         ({"cost": [[1.0]]}, {"cost_limit": 1.0, "method": "tree"}, "method"),
         ({"cost": [[1.0]], "v0": [0.0]}, {"cost_limit": 1.0}, "v0"),
         ({"cost": [1.0, 2.0, 3.0], "sizes": [[1, 2]]}, {}, "cost"),
-        ({"cost": [1.0, 2.0]}, {}, "sizes"),
+        ({"cost": [1.0, 2.0]}, {"cost_limit": 1.0}, "cost"),
         ({"cost": [1.0, 2.0], "sizes": [[-1, -2]]}, {}, "sizes"),
         ({"cost": [[2**60]], "reject_rows": [1]}, {}, "cost"),
         ({"cost": [[2**54]]}, {"cost_limit": 0.5}, "cost"),

@@ -8,19 +8,21 @@ from pydantic import Field
 
 from kernels.card import Device, InputSpec, Options, Solver
 from kernels.certificates import rejecting as rejecting_proofs
+from kernels.certificates import selected as selected_proofs
 from kernels.certificates.assignment import certify_dense
 from kernels.deadline import Deadline
 from kernels.lap.estimate import estimate
 from kernels.lap.joint import solve_jointly
 from kernels.lap.mend import mend
-from kernels.lap.mend_rejecting import mend_rejecting
+from kernels.lap.mend_rejecting import mend_rejecting, mend_selected
 from kernels.outline import dense
 from kernels.problems import Array, Assignment, Inputs, InvalidProblem, Rejecting
 from kernels.problems.assignment import dense_assignment
 from kernels.problems.rejecting import rejecting_assignment, wants_rejecting
+from kernels.problems.selected import Judged, Selected, selected_assignment
 from kernels.solution import Certificate, Solution, Termination, unheard
 
-Problem = Assignment | Rejecting
+Problem = Assignment | Rejecting | Selected
 Method = Literal["auto", "sap", "hungarian", "tree"]
 GPU_METHODS = ("hungarian", "tree")
 CROSSOVER = 300
@@ -47,11 +49,25 @@ class LapOptions(Options):
         default=None,
         description="pairs that cost more are not formed: each that could be and is not costs this much, as in lapx",
     )
+    cardinality: int | None = Field(
+        default=None,
+        ge=0,
+        description="form exactly so many pairs of one matrix; null: as many as its shorter side has",
+    )
+    objective: Judged = Field(
+        default="sum", description="bottleneck: minimise the largest cost of a pair instead of the sum, of one matrix"
+    )
     deterministic: bool = Field(default=False, description="same input, same assignment (on the cpu always)")
     seed: int | None = Field(default=None, ge=0, description="reported back; no method draws random numbers")
 
 
 def _build(inputs: Inputs, options: LapOptions) -> Problem:
+    if options.cardinality is not None or options.objective != "sum":
+        if options.method in GPU_METHODS:
+            raise InvalidProblem(
+                "method", f'is "{options.method}", which pairs all lines at least cost; expected "auto"'
+            )
+        return selected_assignment(inputs, options.maximize, options.cardinality, options.objective, options.cost_limit)
     if wants_rejecting(inputs, options.cost_limit):
         if options.method in GPU_METHODS:
             raise InvalidProblem(
@@ -74,13 +90,15 @@ def _outline(inputs: Inputs, options: LapOptions) -> Problem:
 def _certify(problem: Problem, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
     if isinstance(problem, Rejecting):
         return rejecting_proofs.certify(problem, solution, progress)
+    if isinstance(problem, Selected):
+        return selected_proofs.certify(problem, solution, progress)
     return certify_dense(problem, solution, progress)
 
 
 def _runs_on(problem: Problem, options: LapOptions) -> tuple[Device, ...]:
     if options.method in GPU_METHODS:
         return ("gpu",)
-    return ("cpu",) if options.method == "sap" else ("cpu", "gpu")
+    return ("cpu",) if options.method == "sap" or isinstance(problem, Selected) else ("cpu", "gpu")
 
 
 def is_few(weights: Array) -> bool:
@@ -90,7 +108,7 @@ def is_few(weights: Array) -> bool:
 
 def _prefers_gpu(problem: Problem, options: LapOptions) -> bool:
     """Whole calls on an H200 from page-locked memory against 16 Xeon cores: equal at n = 256 on four families."""
-    if isinstance(problem, Rejecting):
+    if not isinstance(problem, Assignment):
         return False  # threads of the CPU solve a thousand frames of 60 boxes in 5 ms; a GPU solves a longer form
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
@@ -108,6 +126,8 @@ def _mend(
     """See kernels.lap.mend; which problems of a batch came out loose is asked of the certificate."""
     if isinstance(problem, Rejecting):
         return mend_rejecting(problem, solution, rejecting_proofs.certify(problem, solution), deadline)
+    if isinstance(problem, Selected):
+        return mend_selected(problem, solution, deadline)
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
     if weights.ndim == 2:

@@ -17,7 +17,7 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.lap import cpu_path as steps
-from kernels.lap import cpu_rejecting, monge
+from kernels.lap import cpu_rejecting, cpu_selected, monge
 from kernels.lap.complete import complete
 from kernels.lap.cpu_batch import solve_batch
 from kernels.lap.cpu_progress import Watch
@@ -25,6 +25,7 @@ from kernels.lap.cpu_shortlist import State, list_rows, new_state
 from kernels.lap.masks import infinity, opened
 from kernels.lap.warm import cut, largest, proportionate
 from kernels.problems import Array, Assignment, InvalidProblem, Rejecting
+from kernels.problems.selected import Selected
 from kernels.solution import Solution, Termination
 
 CHUNK = 1 << 20
@@ -35,7 +36,7 @@ COUNTS = ("lists_rebuilt", "row_reductions", "rows_scanned", "rows_swept", "path
 CPU_METHODS = ("auto", "sap")
 
 
-def solve(problem: Assignment | Rejecting, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: Assignment | Rejecting | Selected, options: Any, deadline: Deadline) -> Solution:
     """Solve a dense linear assignment problem exactly by shortest augmenting paths over shortlists.
 
     Problem: min sum_i c[i, p(i)] over pairings p of min(n_rows, n_cols) pairs (max with `maximize`); also a batch of
@@ -70,6 +71,8 @@ def solve(problem: Assignment | Rejecting, options: Any, deadline: Deadline) -> 
         raise InvalidProblem("method", f'"{options.method}" runs on a GPU only; on the CPU expected "auto" or "sap"')
     if isinstance(problem, Rejecting):
         return cpu_rejecting.solve(problem, options, deadline, solve_one)
+    if isinstance(problem, Selected):
+        return cpu_selected.solve(problem, options, deadline)
     start = time.perf_counter()
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
@@ -196,3 +199,4 @@ def warm_up() -> None:
         for cost in (ties.astype(dtype), ties[:3, :3].astype(dtype)[None]):
             solve(CARD.build({"cost": cost}, options), options, Deadline())
     cpu_rejecting.warm_up()
+    cpu_selected.warm_up()

@@ -8,6 +8,7 @@ from kernels.card import Device, Estimate
 from kernels.lap import monge
 from kernels.pace import pace
 from kernels.problems import Array, Assignment, Rejecting
+from kernels.problems.selected import Selected
 from kernels.texture import texture
 
 if TYPE_CHECKING:
@@ -32,16 +33,20 @@ LOOK_S, SEARCH_S, MANY_PATHS = 3e-9, 2e-10, 600
 """Where lines may be left: of an entry, and of one in a line's search; so many searches see a whole matrix at most."""
 PROVED_ONE_S, PROVED_S = 3e-5, 1.5e-8
 """Of the certificate of one problem among those, and of one entry."""
+MATCHED_S, PATH_S = 1.5e-8, 2e-9
+"""Of an entry in a largest matching, and in one of so many shortest paths."""
 COPIED_BYTES_S = 2e10
 """From page-locked memory to a GPU."""
 FIXED = 24 * MIB
 """Blocks of the certificate, compiled code and the like."""
 
 
-def estimate(problem: Assignment | Rejecting, options: "LapOptions", device: Device) -> Estimate:
+def estimate(problem: Assignment | Rejecting | Selected, options: "LapOptions", device: Device) -> Estimate:
     """Bytes by array; seconds by how much alike the lines of a sample are."""
     if isinstance(problem, Rejecting):
         return _of_rejecting(problem, device)
+    if isinstance(problem, Selected):
+        return _of_selected(problem)
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
     n_rows, n_cols = weights.shape[-2:]
@@ -80,6 +85,19 @@ def _of_rejecting(problem: Rejecting, device: Device) -> Estimate:
         batch_s = 1e-3 + 1e-6 * float(long.max(initial=0.0)) + extended / COPIED_BYTES_S
         return Estimate(held + int(extended), int(extended) + (1 << 24), seconds + batch_s, pace() * certify_s, first_s)
     return Estimate(held, 0, pace() * seconds, pace() * certify_s, pace() * first_s)
+
+
+def _of_selected(problem: Selected) -> Estimate:
+    """Exactly so many pairs: a search for each. Least largest cost: matchings at a score of thresholds."""
+    n, m = problem.weights.shape
+    size = float(problem.weights.size)
+    if problem.objective == "bottleneck":
+        seconds = CALL_S + 20 * size * MATCHED_S
+    else:
+        seconds = CALL_S + size * LOOK_S + problem.pairs * min(problem.pairs, MANY_PATHS) * m * PATH_S
+    held = int(4 * problem.weights.nbytes + 32 * size + 512 * (n + m) + FIXED)
+    certify_s, first_s = pace() * (PROOF_FLOAT_S + size * PROVED_S), pace() * (CALL_S + size * MATCHED_S)
+    return Estimate(held, 0, pace() * seconds, certify_s, first_s)
 
 
 def _entry_s(weights: Array, maximize: bool) -> float:

@@ -12,6 +12,7 @@ from kernels.deadline import Deadline
 from kernels.lap import exact
 from kernels.lap.mend import LARGEST, SMALL, mend_one
 from kernels.problems import UNASSIGNED, Array, Rejecting
+from kernels.problems.selected import Selected
 from kernels.solution import Certificate, Solution, Termination
 
 Found = tuple[Array, Array, Array]
@@ -41,6 +42,27 @@ def mend_rejecting(
         if words:
             arrays[name] = np.stack([problem.shaped(name, word) for word in words])
     return replace(solution, arrays=arrays, facts=solution.facts | {"mended": mended})
+
+
+def mend_selected(problem: Selected, solution: Solution, deadline: Deadline) -> Solution | None:
+    """Prices of exactly so many pairs, rebuilt in whole numbers at the level that the search ended with."""
+    weights = problem.weights
+    n, m = weights.shape
+    if problem.objective != "sum" or weights.dtype.kind == "i" or n * n * (n + m) > LARGEST or deadline.expired():
+        return None
+    sign = -1.0 if problem.maximize else 1.0
+    level, level_as_given = sign * float(solution.arrays["level"][0]), solution.arrays["level"]
+    cost = sign * weights.astype(np.float64)
+    found = _exactly(cost, np.full(n, level), np.zeros(m), deadline)
+    if found is None:
+        return None
+    column, lines, words = found
+    arrays = solution.arrays | {"u": sign * lines, "v": sign * words[0], "level": level_as_given}
+    if (column != UNASSIGNED).sum() == problem.pairs:
+        arrays["assignment"] = column
+    if len(words) > 1:
+        arrays["v_finer"] = sign * words[1:]
+    return replace(solution, arrays=arrays, facts=solution.facts | {"mended": 1})
 
 
 def _flat(problem: Rejecting, name: str, array: Array) -> Array:

@@ -10,6 +10,7 @@ from kernels import Array, Csr
 from kernels.certificates.exact import Claim, problems_of
 from kernels.certificates.exact import auction as exact_auction
 from kernels.certificates.exact import rejecting as exact_rejecting
+from kernels.certificates.exact import selected as exact_selected
 from kernels.certificates.exact.assignment import EARNED, FROM_DATA
 from kernels.certificates.exact.quadratic import Problem
 from kernels.certificates.exact.statement import dyadic, plain, rational
@@ -26,6 +27,9 @@ def against_optimum(case: Case, claim: Claim) -> Found:
     """(verdict, why) for each claim that the optimum refutes."""
     if case.solver == "uot":
         yield from carried.against(case, claim)
+    elif is_selected(case):
+        best, integer = least_selected(case)
+        yield from _compare(claim, best, Fraction(0), integer, bool(case.options.get("maximize")))
     elif is_priced(case):
         yield from _priced(case, claim)
     elif case.solver == "lap" and case.inputs["cost"].ndim == 3:
@@ -60,6 +64,8 @@ def must_answer(case: Case, claim: Claim) -> bool:
     """Whether an objective has to be there: the problem has answers, and nothing is forbidden that could be hard."""
     if claim.termination in ("infeasible", "stopped") or case.solver == "uot":
         return False
+    if is_selected(case):
+        return claim.termination not in PARTIAL and least_selected(case)[0] is not None
     if is_priced(case):
         return claim.termination not in PARTIAL and "sizes" not in case.inputs and case.inputs["cost"].ndim == 2
     if case.solver == "lap" and case.inputs["cost"].ndim == 3:
@@ -163,6 +169,22 @@ def _batch(case: Case, claim: Claim) -> Found:
             yield "refused", f"problem {k} has answers and no objective"
     if claim.objective is not None:
         yield from _sums(claim, claims, maximize)
+
+
+def is_selected(case: Case) -> bool:
+    """Whether exactly so many pairs are asked for, or the least largest cost."""
+    return case.solver == "lap" and exact_selected.is_selected(case.options)
+
+
+def least_selected(case: Case) -> tuple[Fraction | None, bool]:
+    """The optimum, None without one, and whether it is one of integers."""
+    cost, sign = case.inputs["cost"], -1 if case.options.get("maximize") else 1
+    (matrix,), shift = dyadic(cost)
+    table = [[None if c is None else sign * c for c in row] for row in matrix]
+    asked = case.options.get("cardinality")
+    find = oracles.least_largest if case.options.get("objective", "sum") == "bottleneck" else oracles.least_of_pairs
+    best = find(table, min(cost.shape) if asked is None else asked)
+    return None if best is None else Fraction(sign * best, 2**shift), cost.dtype.kind in "iu"
 
 
 def is_priced(case: Case) -> bool:

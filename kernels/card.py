@@ -34,7 +34,8 @@ class InputSpec:
         maximised: its entries are always maximised, so that -inf is what forbids one.
         main: a file that holds one matrix and no name holds this input.
         ragged: what is taken in place of one array. matrices: a list of matrices of different sizes, which become one
-            flat array and the input `sizes`. lines: a list of lists of different lengths, which become one.
+            flat array. lines: a list of lists of different lengths, which become one.
+        sizes: the input that is told the rows and columns of those matrices.
     """
 
     name: str
@@ -45,6 +46,7 @@ class InputSpec:
     maximised: bool = False
     main: bool = False
     ragged: Literal["", "matrices", "lines"] = ""
+    sizes: str = ""
 
 
 @dataclass(frozen=True)

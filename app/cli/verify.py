@@ -125,7 +125,7 @@ def _several(name: str, path: Path, document: Mapping[str, Any]) -> dict[str, An
     if not isinstance(value, dict) or not is_series(value):
         return {}
     flat, sizes = one_after_the_other(name, value)
-    return {name: flat, "sizes": sizes}
+    return {name: flat, spec.sizes: sizes}
 
 
 def _listed(name: str, value: Any, document: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
@@ -142,7 +142,7 @@ def _listed(name: str, value: Any, document: Mapping[str, Any], options: Mapping
     integer, forbidden = FORBIDDEN if spec.masked else None, card.forbidden(name, bool(options.get("maximize")))
     if is_ragged(data, spec.ragged):
         flat, sizes = ragged_from_lists(name, data, spec.ragged, forbidden, LONGEST, integer)
-        return {name: flat} if sizes is None else {name: flat, "sizes": sizes}
+        return {name: flat} if sizes is None else {name: flat, spec.sizes: sizes}
     return {name: array_from_lists(name, data, forbidden, LONGEST, integer)}
 
 

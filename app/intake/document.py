@@ -81,7 +81,7 @@ class _Lists:
     def inputs(self, value: Any, named: Mapping[str, Any]) -> dict[str, Any]:
         """The input by its name; matrices of different sizes are two, their entries and their sizes."""
         plain = value["data"] if isinstance(value, dict) and set(value) == {"data"} else value
-        kind = self._spec.ragged if self._spec else ""
+        kind, told = (self._spec.ragged, self._spec.sizes) if self._spec else ("", "")
         if not is_ragged(plain, kind):
             return {self._name: self.lifted(value)}
         field = f"inputs.{self._name}" + ("" if plain is value else ".data")
@@ -90,9 +90,11 @@ class _Lists:
         flat, sizes = ragged_from_lists(field, plain, kind, forbidden, self._max_elements, integer)
         if sizes is None:
             return {self._name: flat}
-        if "sizes" in named:
-            raise InvalidProblem("inputs.sizes", f"is given beside a list in {self._name}, which says the sizes itself")
-        return {self._name: flat, "sizes": sizes}
+        if told in named:
+            raise InvalidProblem(
+                f"inputs.{told}", f"is given beside a list in {self._name}, which says the sizes itself"
+            )
+        return {self._name: flat, told: sizes}
 
     def lifted(self, value: Any) -> Any:
         """The input with arrays for lists."""

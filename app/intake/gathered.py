@@ -156,10 +156,13 @@ class _Hand:
         found = await self._referenced(field, value)
         if not isinstance(found.value, dict) or not is_series(found.value):
             return {name: self._dense_enough(name, found.one(field))}
-        if "sizes" in self.sources:
-            raise InvalidProblem("inputs.sizes", f"is given beside several matrices in {name}, which say it themselves")
+        told = self._card.specs[name].sizes
+        if told in self.sources:
+            raise InvalidProblem(
+                f"inputs.{told}", f"is given beside several matrices in {name}, which say it themselves"
+            )
         flat, sizes = one_after_the_other(field, found.value)
-        return {name: self._kept_later(flat), "sizes": self._kept_later(sizes)}
+        return {name: self._kept_later(flat), told: self._kept_later(sizes)}
 
     async def _source(self, name: str, value: Any) -> Source:
         field, sparse_too = f"inputs.{name}", self._card.specs[name].sparse

@@ -157,6 +157,7 @@ CARD = Solver[Problem, LapOptions](
             masked=True,
             main=True,
             ragged="matrices",
+            sizes="sizes",
         ),
         InputSpec("u0", "(n_rows,) or (batch, n_rows): row duals to start from", required=False),
         InputSpec("v0", "(n_cols,) or (batch, n_cols): column duals to start from", required=False),
@@ -182,7 +183,7 @@ CARD = Solver[Problem, LapOptions](
     mend=_mend,
     joint=_joint,
     warm_start={"u": "u0", "v": "v0"},
-    groups=dict.fromkeys(("u", "v", "u_finer", "v_finer"), "duals"),
+    groups=dict.fromkeys(("u", "v", "u_finer", "v_finer", "level"), "duals"),
     example={
         "solver": "lap",
         "inputs": {"cost": [[4, 1, 3], [2, 0, 5], [3, 2, 2]]},

@@ -81,7 +81,7 @@ def _taken(problem: Selected, solution: Solution) -> Array | str:
 def _sum(values: Array) -> Number | None:
     """The sum, exact or rounded up; None beyond float64."""
     if values.dtype.kind == "i":
-        return sum(values.tolist())
+        return int(sum(values.tolist()))
     total = sum_up(values)
     return total if np.isfinite(total) else None
 
@@ -118,7 +118,7 @@ def _least_sum(problem: Selected, solution: Solution, sign: int) -> Number | Non
     high, low = dual.smallest([side], sign)
     level = side.top[0].item()
     if side.price.dtype.kind == "i":
-        return sum(high.tolist()) + sum(side.price.tolist()) - left * int(level)
+        return int(sum(high.tolist()) + sum(side.price.tolist()) - left * int(level))
     total = sum_down(np.concatenate([high, low, side.price, np.full(left, -level)]))
     finer = solution.arrays.get("v_finer")
     if finer is not None and finer.dtype == np.float64 and finer.shape[1:] == side.price.shape:

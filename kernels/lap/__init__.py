@@ -7,6 +7,7 @@ import numpy as np
 from pydantic import Field
 
 from kernels.card import Device, InputSpec, Options, Solver
+from kernels.certificates import ranked as ranked_proofs
 from kernels.certificates import rejecting as rejecting_proofs
 from kernels.certificates import selected as selected_proofs
 from kernels.certificates.assignment import certify_dense
@@ -18,11 +19,12 @@ from kernels.lap.mend_rejecting import mend_rejecting, mend_selected
 from kernels.outline import dense
 from kernels.problems import Array, Assignment, Inputs, InvalidProblem, Rejecting
 from kernels.problems.assignment import dense_assignment
+from kernels.problems.ranked import Ranked, ranked_assignment
 from kernels.problems.rejecting import rejecting_assignment, wants_rejecting
 from kernels.problems.selected import Judged, Selected, selected_assignment
 from kernels.solution import Certificate, Solution, Termination, unheard
 
-Problem = Assignment | Rejecting | Selected
+Problem = Assignment | Rejecting | Selected | Ranked
 Method = Literal["auto", "sap", "hungarian", "tree"]
 GPU_METHODS = ("hungarian", "tree")
 CROSSOVER = 300
@@ -57,11 +59,22 @@ class LapOptions(Options):
     objective: Judged = Field(
         default="sum", description="bottleneck: minimise the largest cost of a pair instead of the sum, of one matrix"
     )
+    k_best: int | None = Field(
+        default=None, ge=1, le=1000, description="list so many assignments of one matrix from the best on"
+    )
     deterministic: bool = Field(default=False, description="same input, same assignment (on the cpu always)")
     seed: int | None = Field(default=None, ge=0, description="reported back; no method draws random numbers")
 
 
 def _build(inputs: Inputs, options: LapOptions) -> Problem:
+    if options.k_best is not None:
+        others = {
+            "cost_limit": options.cost_limit is not None,
+            "cardinality": options.cardinality is not None,
+            "objective": options.objective != "sum",
+            "method": options.method in GPU_METHODS,
+        }
+        return ranked_assignment(inputs, options.maximize, options.k_best, others)
     if options.cardinality is not None or options.objective != "sum":
         if options.method in GPU_METHODS:
             raise InvalidProblem(
@@ -92,13 +105,15 @@ def _certify(problem: Problem, solution: Solution, progress: Callable[[float], N
         return rejecting_proofs.certify(problem, solution, progress)
     if isinstance(problem, Selected):
         return selected_proofs.certify(problem, solution, progress)
+    if isinstance(problem, Ranked):
+        return ranked_proofs.certify(problem, solution, progress)
     return certify_dense(problem, solution, progress)
 
 
 def _runs_on(problem: Problem, options: LapOptions) -> tuple[Device, ...]:
     if options.method in GPU_METHODS:
         return ("gpu",)
-    return ("cpu",) if options.method == "sap" or isinstance(problem, Selected) else ("cpu", "gpu")
+    return ("cpu",) if options.method == "sap" or isinstance(problem, Selected | Ranked) else ("cpu", "gpu")
 
 
 def is_few(weights: Array) -> bool:
@@ -128,6 +143,8 @@ def _mend(
         return mend_rejecting(problem, solution, rejecting_proofs.certify(problem, solution), deadline)
     if isinstance(problem, Selected):
         return mend_selected(problem, solution, deadline)
+    if isinstance(problem, Ranked):
+        return None
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
     if weights.ndim == 2:

@@ -17,7 +17,7 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.lap import cpu_path as steps
-from kernels.lap import cpu_rejecting, cpu_selected, monge
+from kernels.lap import cpu_ranked, cpu_rejecting, cpu_selected, monge
 from kernels.lap.complete import complete
 from kernels.lap.cpu_batch import solve_batch
 from kernels.lap.cpu_progress import Watch
@@ -25,6 +25,7 @@ from kernels.lap.cpu_shortlist import State, list_rows, new_state
 from kernels.lap.masks import infinity, opened
 from kernels.lap.warm import cut, largest, proportionate
 from kernels.problems import Array, Assignment, InvalidProblem, Rejecting
+from kernels.problems.ranked import Ranked
 from kernels.problems.selected import Selected
 from kernels.solution import Solution, Termination
 
@@ -36,7 +37,7 @@ COUNTS = ("lists_rebuilt", "row_reductions", "rows_scanned", "rows_swept", "path
 CPU_METHODS = ("auto", "sap")
 
 
-def solve(problem: Assignment | Rejecting | Selected, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: Assignment | Rejecting | Selected | Ranked, options: Any, deadline: Deadline) -> Solution:
     """Solve a dense linear assignment problem exactly by shortest augmenting paths over shortlists.
 
     Problem: min sum_i c[i, p(i)] over pairings p of min(n_rows, n_cols) pairs (max with `maximize`); also a batch of
@@ -73,6 +74,8 @@ def solve(problem: Assignment | Rejecting | Selected, options: Any, deadline: De
         return cpu_rejecting.solve(problem, options, deadline, solve_one)
     if isinstance(problem, Selected):
         return cpu_selected.solve(problem, options, deadline)
+    if isinstance(problem, Ranked):
+        return cpu_ranked.solve(problem, options, deadline)
     start = time.perf_counter()
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
@@ -200,3 +203,4 @@ def warm_up() -> None:
             solve(CARD.build({"cost": cost}, options), options, Deadline())
     cpu_rejecting.warm_up()
     cpu_selected.warm_up()
+    cpu_ranked.warm_up()

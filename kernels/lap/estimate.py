@@ -8,6 +8,7 @@ from kernels.card import Device, Estimate
 from kernels.lap import monge
 from kernels.pace import pace
 from kernels.problems import Array, Assignment, Rejecting
+from kernels.problems.ranked import Ranked
 from kernels.problems.selected import Selected
 from kernels.texture import texture
 
@@ -35,18 +36,22 @@ PROVED_ONE_S, PROVED_S = 3e-5, 1.5e-8
 """Of the certificate of one problem among those, and of one entry."""
 MATCHED_S, PATH_S = 1.5e-8, 2e-9
 """Of an entry in a largest matching, and in one of so many shortest paths."""
+PART_S, PROVED_PART_S = 4e-5, 1e-4
+"""Of a part of all assignments: to queue it, and to bound it."""
 COPIED_BYTES_S = 2e10
 """From page-locked memory to a GPU."""
 FIXED = 24 * MIB
 """Blocks of the certificate, compiled code and the like."""
 
 
-def estimate(problem: Assignment | Rejecting | Selected, options: "LapOptions", device: Device) -> Estimate:
+def estimate(problem: Assignment | Rejecting | Selected | Ranked, options: "LapOptions", device: Device) -> Estimate:
     """Bytes by array; seconds by how much alike the lines of a sample are."""
     if isinstance(problem, Rejecting):
         return _of_rejecting(problem, device)
     if isinstance(problem, Selected):
         return _of_selected(problem)
+    if isinstance(problem, Ranked):
+        return _of_ranked(problem)
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
     n_rows, n_cols = weights.shape[-2:]
@@ -98,6 +103,16 @@ def _of_selected(problem: Selected) -> Estimate:
     held = int(4 * problem.weights.nbytes + 32 * size + 512 * (n + m) + FIXED)
     certify_s, first_s = pace() * (PROOF_FLOAT_S + size * PROVED_S), pace() * (CALL_S + size * MATCHED_S)
     return Estimate(held, 0, pace() * seconds, certify_s, first_s)
+
+
+def _of_ranked(problem: Ranked) -> Estimate:
+    """A list of assignments: each has as many parts as lines, and a few of them are searched."""
+    short, long = sorted(problem.weights.shape)
+    parts = float(problem.count * short)
+    seconds = CALL_S + long**3 * PATH_S + parts * (PART_S + long * PATH_S) + 4 * problem.count * long * long * PATH_S
+    certify_s = PROOF_FLOAT_S + parts * (PROVED_PART_S + short * long * PROVED_S)
+    held = int(4 * problem.weights.nbytes + 4 * problem.count * 8 * long * 8 + parts * (long + 400) + FIXED)
+    return Estimate(held, 0, pace() * seconds, pace() * certify_s, pace() * (CALL_S + long**3 * PATH_S))
 
 
 def _entry_s(weights: Array, maximize: bool) -> float:

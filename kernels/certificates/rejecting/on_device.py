@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Any
 
 from kernels.problems import Array, Rejecting
+from kernels.problems.ranked import Ranked
 from kernels.problems.selected import Selected
 from kernels.solution import Certificate, Solution
 
@@ -13,7 +14,7 @@ import_module(DENSE)  # a machine without CUDA hears of it when this is imported
 
 def inputs(problem: Any) -> list[Array] | None:
     """The arrays that a certificate on the device reads; None where the CPU's is to be used."""
-    return None if isinstance(problem, Rejecting | Selected) else import_module(DENSE).inputs(problem)
+    return None if isinstance(problem, Rejecting | Selected | Ranked) else import_module(DENSE).inputs(problem)
 
 
 def seconds(problem: Any) -> float:
@@ -23,7 +24,7 @@ def seconds(problem: Any) -> float:
 
 def suits(problem: Any) -> bool:
     """Whether there is one for the problem."""
-    return not isinstance(problem, Rejecting | Selected) and bool(import_module(DENSE).suits(problem))
+    return not isinstance(problem, Rejecting | Selected | Ranked) and bool(import_module(DENSE).suits(problem))
 
 
 def arrays(problem: Any) -> list[Array]:

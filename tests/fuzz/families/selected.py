@@ -1,4 +1,4 @@
-"""Exactly so many pairs, and the least largest cost."""
+"""Exactly so many pairs, the least largest cost, and lists of the best assignments."""
 
 from typing import Any
 
@@ -23,6 +23,9 @@ def draw(draw: Draw, device: str) -> Case:
     else:
         cost = narrowed(draw, cost)
     options: dict[str, Any] = {"maximize": True} if maximize else {}
+    if chance(draw, 40) and min(shape) <= 4:
+        options["k_best"] = draw.whole(1, 40)
+        return Case("lap", f"ranked: {kind}", {"cost": cost}, options, time_limit(draw), polls=polls(draw))
     if chance(draw, 50):
         options["objective"] = "bottleneck"
     if "objective" not in options or chance(draw, 50):

@@ -13,6 +13,7 @@ import numpy as np
 from kernels.certificates.exact import assignment, auction, quadratic, ranked, rejecting, selected, transport
 from kernels.certificates.exact.statement import Claim, Inputs, Statement
 from kernels.problems.arrays import Array, Csr
+from kernels.problems.sparse import summed
 
 __all__ = ["Claim", "Statement", "recheck"]
 
@@ -28,6 +29,9 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
     if solver == "auction":
         if given.get("allow_unassigned") and "reject" not in inputs:
             inputs = {**inputs, "reject": _zeros(inputs)}
+        benefit = inputs.get("benefit")
+        if given.get("sum_duplicates") and isinstance(benefit, Csr):
+            inputs = {**inputs, "benefit": summed("benefit", benefit)}
         return auction.check(inputs, given, claim)
     if solver == "qap":
         fixed = {int(i): int(k) for i, k in (given.get("fixed") or {}).items()}

@@ -61,7 +61,7 @@ def smallest(sides: list[Side], sign: int) -> tuple[Array, Array]:
     kind = sides[0].price.dtype if sides else np.dtype(np.float64)
     worst = TOP if kind.kind == "i" else np.inf
     highs, lows = [], []
-    for matrices, prices in _blocks(sides):
+    for matrices, prices, tops in _blocks(sides):
         widths = np.concatenate([np.full(len(one), one.shape[1]) for one in matrices])
         lines = np.flatnonzero(widths)
         high, low = np.full(len(widths), worst, kind), np.zeros(len(widths), kind)
@@ -69,7 +69,7 @@ def smallest(sides: list[Side], sign: int) -> tuple[Array, Array]:
             entries = np.concatenate([one.reshape(-1) for one in matrices]).astype(kind, copy=False)
             given = np.concatenate([np.tile(p, len(one)) for one, p in zip(matrices, prices, strict=True)])
             starts = np.concatenate([[0], np.cumsum(widths[lines])[:-1]])
-            high[lines], low[lines] = _minima(entries, given, starts, widths[lines], sign)
+            high[lines], low[lines] = _minima(entries, given, starts, widths[lines], np.concatenate(tops)[lines], sign)
         highs.append(high)
         lows.append(low)
     high, low = (np.concatenate([*parts, np.zeros(0, kind)]) for parts in (highs, lows))
@@ -78,8 +78,11 @@ def smallest(sides: list[Side], sign: int) -> tuple[Array, Array]:
     return np.where(leaves, top, high), np.where(leaves, np.zeros((), kind), low)
 
 
-def _minima(entries: Array, given: Array, starts: Array, widths: Array, sign: int) -> tuple[Array, Array]:
-    """The smallest c - price of each run of entries: the rounded one, and the error of the exact one."""
+def _minima(entries: Array, given: Array, starts: Array, widths: Array, top: Array, sign: int) -> tuple[Array, Array]:
+    """The smallest c - price of each run of entries: the rounded one, and the error of the exact one.
+
+    The error is left out where the rounded one is above `top`: then so is the exact one, or it equals `top`.
+    """
     exact = given.dtype.kind == "i"
     barred = entries == FORBIDDEN if exact else None
     if exact and sign > 0 and barred is not None and not barred.any():
@@ -91,7 +94,7 @@ def _minima(entries: Array, given: Array, starts: Array, widths: Array, sign: in
     high = np.minimum.reduceat(differences, starts)
     low = np.zeros(len(high), given.dtype)
     if not exact:
-        finite = np.where(np.isfinite(high), high, np.nan)
+        finite = np.where(np.isfinite(high) & (high <= top), high, np.nan)
         at = np.flatnonzero(differences == np.repeat(finite, widths))
         line = np.searchsorted(starts, at, side="right") - 1
         _, error = two_sum(values[at], -given[at])
@@ -101,10 +104,11 @@ def _minima(entries: Array, given: Array, starts: Array, widths: Array, sign: in
     return high, low
 
 
-def _blocks(sides: list[Side]) -> Iterator[tuple[list[Array], list[Array]]]:
-    """Matrices and their prices, a block of entries at a time; large ones by their lines."""
+def _blocks(sides: list[Side]) -> Iterator[tuple[list[Array], list[Array], list[Array]]]:
+    """Matrices, their prices and tops, a block of entries at a time; large ones by their lines."""
     matrices: list[Array] = []
     prices: list[Array] = []
+    tops: list[Array] = []
     size = 0
     for side in sides:
         step = max(1, BLOCK // max(1, side.matrix.shape[1]))
@@ -112,12 +116,13 @@ def _blocks(sides: list[Side]) -> Iterator[tuple[list[Array], list[Array]]]:
             part = side.matrix[first : first + step]
             matrices.append(part)
             prices.append(side.price)
+            tops.append(side.top[first : first + step])
             size += part.size
             if size >= BLOCK:
-                yield matrices, prices
-                matrices, prices, size = [], [], 0
+                yield matrices, prices, tops
+                matrices, prices, tops, size = [], [], [], 0
     if matrices:
-        yield matrices, prices
+        yield matrices, prices, tops
 
 
 def finer(side: Side, sign: int, words: Array) -> float | None:

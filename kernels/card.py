@@ -33,6 +33,9 @@ class InputSpec:
         masked: forbidden entries of an integer matrix are `FORBIDDEN` and leave the others exact.
         maximised: its entries are always maximised, so that -inf is what forbids one.
         main: a file that holds one matrix and no name holds this input.
+        ragged: what is taken in place of one array. matrices: a list of matrices of different sizes, which become one
+            flat array. lines: a list of lists of different lengths, which become one.
+        sizes: the input that is told the rows and columns of those matrices.
     """
 
     name: str
@@ -42,6 +45,8 @@ class InputSpec:
     masked: bool = False
     maximised: bool = False
     main: bool = False
+    ragged: Literal["", "matrices", "lines"] = ""
+    sizes: str = ""
 
 
 @dataclass(frozen=True)

@@ -17,6 +17,7 @@ import numpy as np
 
 from app.cli.solve import read_inputs
 from app.intake.json_arrays import array_from_lists
+from app.intake.json_ragged import is_ragged, is_series, one_after_the_other, ragged_from_lists
 from kernels import FORBIDDEN, SOLVERS, Array, Claim, Csr, InvalidProblem, Statement, recheck
 from workers.store.codec import Form, InvalidUpload, decode
 
@@ -87,7 +88,10 @@ def _problem(given: list[str], document: dict[str, Any]) -> tuple[dict[str, Any]
         if path.suffix == ".json":
             posted = json.loads(path.read_text())
             options = {**(posted.get("options") or {}), **options}
-            inputs |= {key: _listed(key, value, document, options) for key, value in posted["inputs"].items()}
+            for key, value in posted["inputs"].items():
+                inputs |= _listed(key, value, document, options)
+        elif equals and (several := _several(name, path, document)):
+            inputs |= several
         elif equals:
             reference = (document.get("input_digests") or {}).get(name)
             inputs[name] = _read(name, path, reference if isinstance(reference, dict) else {})
@@ -112,18 +116,34 @@ def _read(name: str, path: Path, reference: Mapping[str, Any]) -> Array | Csr:
     return value[member]
 
 
-def _listed(name: str, value: Any, document: Mapping[str, Any], options: Mapping[str, Any]) -> Array | Csr:
+def _several(name: str, path: Path, document: Mapping[str, Any]) -> dict[str, Any]:
+    """Matrices of different sizes in one file, as a job takes them; nothing where it is no such file."""
+    spec = SOLVERS[document["solver"]].specs.get(name)
+    if spec is None or spec.ragged != "matrices" or path.suffix != ".npz":
+        return {}
+    value = decode(path, Form(filename=path.name), field=name)
+    if not isinstance(value, dict) or not is_series(value):
+        return {}
+    flat, sizes = one_after_the_other(name, value)
+    return {name: flat, spec.sizes: sizes}
+
+
+def _listed(name: str, value: Any, document: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """An input as it is written in a posted job."""
     if isinstance(value, dict) and "csr" in value:
         indptr, indices, values = (array_from_lists(name, value["csr"][part], None, LONGEST) for part in CSR_PARTS)
         n_rows, n_cols = value["csr"]["shape"]
-        return Csr(indptr, indices, values, (n_rows, n_cols))
+        return {name: Csr(indptr, indices, values, (n_rows, n_cols))}
     data = value["data"] if isinstance(value, dict) else value
     card = SOLVERS[document["solver"]]
     if name not in card.specs:
         raise InvalidProblem(f"inputs.{name}", f"is no input of {card.name}")
-    integer = FORBIDDEN if card.specs[name].masked else None
-    return array_from_lists(name, data, card.forbidden(name, bool(options.get("maximize"))), LONGEST, integer)
+    spec = card.specs[name]
+    integer, forbidden = FORBIDDEN if spec.masked else None, card.forbidden(name, bool(options.get("maximize")))
+    if is_ragged(data, spec.ragged):
+        flat, sizes = ragged_from_lists(name, data, spec.ragged, forbidden, LONGEST, integer)
+        return {name: flat} if sizes is None else {name: flat, spec.sizes: sizes}
+    return {name: array_from_lists(name, data, forbidden, LONGEST, integer)}
 
 
 def _given_options(pairs: list[str]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from typing import Any
 from app.http.schemas import parse_request
 from app.intake.body import parse_json
 from app.intake.json_arrays import array_from_lists
+from app.intake.json_ragged import is_ragged, ragged_from_lists
 from kernels import FORBIDDEN, SOLVERS, InvalidProblem, Solver
 from workers.store.reference import CSR_PARTS
 
@@ -37,7 +38,9 @@ def read_document(text: bytes, parts: Collection[str], max_elements: int) -> Doc
     request = parse_request(found)
     card = SOLVERS[request.solver]
     named = _with_parts(found.get("inputs"), card, parts)
-    inputs = {name: _Lists(card, request, name, max_elements).lifted(named[name]) for name in named}
+    inputs: dict[str, Any] = {}
+    for name, value in named.items():
+        inputs |= _Lists(card, request, name, max_elements).inputs(value, named)
     return Document({name: value for name, value in found.items() if name != "inputs"}, request, inputs)
 
 
@@ -75,6 +78,24 @@ class _Lists:
         maximize = bool(getattr(request.options, "maximize", False))
         self._forbidden = card.forbidden(name, maximize) if self._spec else None
 
+    def inputs(self, value: Any, named: Mapping[str, Any]) -> dict[str, Any]:
+        """The input by its name; matrices of different sizes are two, their entries and their sizes."""
+        plain = value["data"] if isinstance(value, dict) and set(value) == {"data"} else value
+        kind, told = (self._spec.ragged, self._spec.sizes) if self._spec else ("", "")
+        if not is_ragged(plain, kind):
+            return {self._name: self.lifted(value)}
+        field = f"inputs.{self._name}" + ("" if plain is value else ".data")
+        integer = FORBIDDEN if self._spec and self._spec.masked else None
+        forbidden = self._forbidden if kind == "matrices" else None
+        flat, sizes = ragged_from_lists(field, plain, kind, forbidden, self._max_elements, integer)
+        if sizes is None:
+            return {self._name: flat}
+        if told in named:
+            raise InvalidProblem(
+                f"inputs.{told}", f"is given beside a list in {self._name}, which says the sizes itself"
+            )
+        return {self._name: flat, told: sizes}
+
     def lifted(self, value: Any) -> Any:
         """The input with arrays for lists."""
         field = f"inputs.{self._name}"
@@ -106,6 +127,7 @@ class _Lists:
 
     def _array(self, field: str, data: Any, forbidden: float | None = None, integer: int | None = None) -> Any:
         """Null forbids an entry of a matrix, and keeps integers exact where the solver takes such a mask."""
-        matrix = isinstance(data, list) and bool(data) and isinstance(data[0], list)
+        flat = self._spec is not None and self._spec.ragged == "matrices"
+        matrix = isinstance(data, list) and bool(data) and (flat or isinstance(data[0], list))
         forbidden, integer = (forbidden, integer) if matrix else (None, None)
         return array_from_lists(field, data, forbidden, self._max_elements, integer)

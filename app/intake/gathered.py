@@ -17,6 +17,7 @@ from starlette.concurrency import run_in_threadpool
 
 from app.http.errors import Invalid, fault
 from app.intake.document import allowed_inputs
+from app.intake.json_ragged import is_series, one_after_the_other
 from app.intake.multipart import Part
 from app.intake.parsed import Parsed
 from app.intake.reading import outlined, read_upload
@@ -138,7 +139,7 @@ class _Hand:
             if name in bundles:
                 self._take_bundle(bundles[name], (await self._referenced(name, value)).value)
             elif name not in companions:
-                self.sources[name] = await self._source(name, value)
+                self.sources |= await self._sources(name, value)
         if unknown := self._unused - companions:
             raise InvalidProblem(min(unknown), f"is a part that nothing refers to; {allowed_inputs(self._card)}")
         missing = [spec.name for spec in self._card.inputs if spec.required and spec.name not in self.sources]
@@ -147,15 +148,33 @@ class _Hand:
         for name in inputs.keys() & companions:
             self.texts[name] = self._text(name, inputs[name])
 
+    async def _sources(self, name: str, value: Any) -> dict[str, Source]:
+        """An input by its name; matrices of different sizes in one file are two, their entries and their sizes."""
+        field = f"inputs.{name}"
+        if self._card.specs[name].ragged != "matrices" or isinstance(value, np.ndarray):
+            return {name: await self._source(name, value)}
+        found = await self._referenced(field, value)
+        if not isinstance(found.value, dict) or not is_series(found.value):
+            return {name: self._dense_enough(name, found.one(field))}
+        told = self._card.specs[name].sizes
+        if told in self.sources:
+            raise InvalidProblem(
+                f"inputs.{told}", f"is given beside several matrices in {name}, which say it themselves"
+            )
+        flat, sizes = one_after_the_other(field, found.value)
+        return {name: self._kept_later(flat), told: self._kept_later(sizes)}
+
     async def _source(self, name: str, value: Any) -> Source:
         field, sparse_too = f"inputs.{name}", self._card.specs[name].sparse
         if isinstance(value, np.ndarray):
             return self._kept_later(value)
         if set(value) == {"csr"} and sparse_too:
             return await self._csr(f"{field}.csr", value["csr"])
-        source = (await self._referenced(field, value)).one(field)
-        if isinstance(source.value, Csr) and not sparse_too:
-            raise InvalidProblem(field, f"is sparse; {self._card.name} takes a dense {name}")
+        return self._dense_enough(name, (await self._referenced(field, value)).one(field))
+
+    def _dense_enough(self, name: str, source: Source) -> Source:
+        if isinstance(source.value, Csr) and not self._card.specs[name].sparse:
+            raise InvalidProblem(f"inputs.{name}", f"is sparse; {self._card.name} takes a dense {name}")
         return source
 
     def _kept_later(self, value: Array | Csr) -> Source:

@@ -42,7 +42,7 @@ def array_from_lists(
         return np.empty(shape)
     found = {kind for row in _rows(data, len(shape)) for kind in set(map(type, row))}
     if not found <= {int, float, type(None)} or (type(None) in found and forbidden is None):
-        _blame(field, data, len(shape), forbidden)
+        blame(field, data, len(shape), forbidden)
     exact = forbidden_integer is not None and found == {int, type(None)}
     given, nulls = data, sum(row.count(None) for row in _rows(data, len(shape))) if type(None) in found else 0
     if nulls:
@@ -51,16 +51,16 @@ def array_from_lists(
     try:
         array = np.array(data, dtype=np.float64 if float in found else np.int64)
     except OverflowError:
-        _blame(field, data, len(shape), forbidden)
+        blame(field, data, len(shape), forbidden)
         raise
     if (
         forbidden_integer is not None
         and array.dtype == np.int64
         and np.count_nonzero(array == forbidden_integer) != nulls
     ):
-        _blame(field, given, len(shape), forbidden, lowest=int(INT64.min) + 1)
+        blame(field, given, len(shape), forbidden, lowest=int(INT64.min) + 1)
     if int in found and array.dtype == np.float64 and np.abs(array[np.isfinite(array)]).max(initial=0) >= INT64.max:
-        _blame(field, data, len(shape), forbidden)
+        blame(field, data, len(shape), forbidden)
     return array
 
 
@@ -95,7 +95,7 @@ def _replace_null(data: Any, depth: int, forbidden: int | float | None) -> Any:
     return [_replace_null(row, depth - 1, forbidden) for row in data]
 
 
-def _blame(
+def blame(
     field: str,
     data: Any,
     depth: int,
@@ -107,7 +107,7 @@ def _blame(
     for i, entry in enumerate(data):
         here = (*index, i)
         if depth > 1:
-            _blame(field, entry, depth - 1, forbidden, here, lowest)
+            blame(field, entry, depth - 1, forbidden, here, lowest)
             continue
         place = "[" + ", ".join(map(str, here)) + "]"
         if entry is None and forbidden is None:

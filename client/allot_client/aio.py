@@ -100,13 +100,14 @@ class AsyncClient:
         y: Any = None,
         u0: Any = None,
         v0: Any = None,
+        reject_rows: Any = None,
+        reject_cols: Any = None,
         timeout_s: float | None = None,
         **options: Any,
     ) -> LapResult:
         """Linear assignment; see `Client.lap`."""
-        return cast(
-            LapResult, await self._solve(tasks.lap(cost, options, {"x": x, "y": y, "u0": u0, "v0": v0}), timeout_s)
-        )
+        others = {"x": x, "y": y, "u0": u0, "v0": v0, "reject_rows": reject_rows, "reject_cols": reject_cols}
+        return cast(LapResult, await self._solve(tasks.lap(cost, options, others), timeout_s))
 
     async def auction(
         self, benefit: Any = None, *, x: Any = None, y: Any = None, prices0: Any = None, reject: Any = None,

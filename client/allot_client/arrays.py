@@ -161,16 +161,17 @@ def without_holes(array: Array, forbidden: float) -> Array:
     return np.where(holes, forbidden, filled)
 
 
-def pad(arrays: Sequence[Array]) -> tuple[Array, Array]:
-    """Matrices of different sizes as one batch (k, rows, columns) and their sizes (k, 2).
-
-    Entries beyond a matrix's own size are 0 and mean nothing.
-    """
+def laid_flat(arrays: Sequence[Array]) -> tuple[Array, Array]:
+    """Matrices of different sizes one after the other in one array, and their sizes (k, 2)."""
     for k, array in enumerate(arrays):
         if array.ndim != 2:
             raise ValueError(f"problem {k} has shape {array.shape}; expected a matrix")
-    sizes = np.array([array.shape for array in arrays], np.int32).reshape(-1, 2)
-    batch = np.zeros((len(arrays), *sizes.max(axis=0)), np.result_type(*arrays))
-    for k, array in enumerate(arrays):
-        batch[k, : array.shape[0], : array.shape[1]] = array
-    return batch, sizes
+    sizes = np.array([array.shape for array in arrays], np.int64).reshape(-1, 2)
+    return np.concatenate([array.reshape(-1) for array in arrays]), sizes
+
+
+def padded(flat: Array, counts: Sequence[int], empty: int) -> Array:
+    """Lines of problems one after the other as one row a problem, `empty` beyond its own."""
+    whole = np.full((len(counts), max(counts, default=0)), empty, flat.dtype)
+    whole[np.arange(whole.shape[1]) < np.array(counts)[:, None]] = flat
+    return whole

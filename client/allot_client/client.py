@@ -149,6 +149,8 @@ class Client:
         y: Any = None,
         u0: Any = None,
         v0: Any = None,
+        reject_rows: Any = None,
+        reject_cols: Any = None,
         timeout_s: float | None = None,
         **options: Any,
     ) -> LapResult:
@@ -156,9 +158,11 @@ class Client:
 
         Or of points x and y, whose costs are worked out here: `metric` is sqeuclidean, euclidean, cityblock, inner,
         cosine or correlation. With `cost_limit` a pair is formed only where that is cheaper than the limit; the
-        objective then counts the limit for each line of the shorter side that stays alone.
+        objective then counts the limit for each line of the shorter side that stays alone. `reject_rows` and
+        `reject_cols` are prices of leaving each row and column; for a list of matrices, lists of such.
         """
-        task = tasks.lap(cost, options, {"x": x, "y": y, "u0": u0, "v0": v0})
+        others = {"x": x, "y": y, "u0": u0, "v0": v0, "reject_rows": reject_rows, "reject_cols": reject_cols}
+        task = tasks.lap(cost, options, others)
         return cast(LapResult, self._solve(task, timeout_s))
 
     def auction(

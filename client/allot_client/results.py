@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 
 from allot_client import plans
-from allot_client.arrays import Array, Bring, given, stay
-from allot_client.limits import without_way_out
+from allot_client.arrays import Array, Bring, given, padded, stay
 from allot_client.points import cost_matrix
 
 DEFAULT_REG = 0.05
@@ -23,15 +22,13 @@ GROUPS = ("duals", "potentials")
 class Home:
     """Where the arrays of an answer go: the caller's library and device, and the names of the input's lines.
 
-    `sizes` are the rows and columns of each problem of a ragged batch, `limited` those of each problem that was sent
-    with a way out (see `allot_client.limits`).
+    `sizes` are the rows and columns of each problem of a ragged batch.
     """
 
     bring: Bring = stay
     row_names: tuple[Any, ...] | None = None
     column_names: tuple[Any, ...] | None = None
     sizes: tuple[tuple[int, int], ...] | None = None
-    limited: tuple[tuple[int, int], ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -273,8 +270,8 @@ KINDS: dict[str, type[Result]] = {
 def read_result(document: Mapping[str, Any], arrays: Mapping[str, Array] | None, home: Home) -> Result:
     """The result of a document, with the arrays that it holds in line unless `arrays` holds all of them."""
     found = inline_arrays(document) if arrays is None else arrays
-    if home.limited is not None:
-        found = without_way_out(dict(found), home.limited)
+    if home.sizes is not None:
+        found = _by_problem(found, home.sizes)
     certificate = {name: document["certificate"].get(name) for name in Certificate.__dataclass_fields__}
     kind = KINDS.get(document["solver"], Result)
     return kind(
@@ -303,6 +300,20 @@ def array_entries(document: Mapping[str, Any]) -> dict[str, Any]:
         elif isinstance(value, list) or (isinstance(value, Mapping) and "href" in value):
             entries[name] = value
     return entries
+
+
+LINES = {"assignment": 0, "u": 0, "hall_rows": 0, "v": 1, "hall_cols": 1}
+"""Arrays of an assignment, by the side whose lines they are about."""
+
+
+def _by_problem(found: Mapping[str, Array], sizes: Sequence[tuple[int, int]]) -> dict[str, Array]:
+    """The arrays of a ragged batch with a problem a row, as long as the longest."""
+    return {
+        name: padded(array, [size[LINES[name]] for size in sizes], -1 if name == "assignment" else 0)
+        if name in LINES and array.ndim == 1
+        else array
+        for name, array in found.items()
+    }
 
 
 def has_links(document: Mapping[str, Any]) -> bool:

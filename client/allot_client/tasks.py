@@ -12,14 +12,15 @@ from typing import Any
 import numpy as np
 
 from allot_client import body as bodies
-from allot_client import limits, points
-from allot_client.arrays import Given, Sparse, given, pad, without_holes
+from allot_client import points
+from allot_client.arrays import Given, Sparse, given, laid_flat, without_holes
 from allot_client.flows import Task
 from allot_client.results import Home
 
 JOB_FIELDS = ("device", "time_limit_s", "result_ttl_s", "warm_start", "keep_inputs", "priority")
 """Arguments that belong to the job; all others are options of its solver."""
 NO_HOME = Home()
+PRICES = ("reject_rows", "reject_cols")
 SIDES = (("x", "y"), ("flow", "distance"))
 """Inputs whose lines are the rows and the columns of the answer, where no matrix has both."""
 
@@ -82,40 +83,38 @@ def _points_by_metric(solver: str, taken: dict[str, bodies.Input], chosen: dict[
 
 
 def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Task:
-    """A linear assignment, or a batch where `cost` is a list of matrices of different sizes."""
-    options = dict(options)
-    limit = options.pop("cost_limit", None)
+    """A linear assignment, or a batch where `cost` is a list of matrices of different sizes.
+
+    `reject_rows` and `reject_cols` of a list are lists as well, of the prices of each problem's lines.
+    """
+    limit = options.get("cost_limit")
     if limit is not None and options.get("maximize"):
         raise ValueError("cost_limit is for costs, and maximize is set; give the negative of the benefits")
-    forbidden = -math.inf if options.get("maximize") else math.inf
+    if limit is not None and not -math.inf < limit < math.inf:
+        raise ValueError(f"cost_limit is {limit}; expected a finite number")
     if not _is_ragged(cost):
-        made = task("lap", {"cost": cost, **others}, options)
-        return made if limit is None else _limited(made, limit)
+        return task("lap", {"cost": cost, **others}, options)
+    forbidden = -math.inf if options.get("maximize") else math.inf
     problems = [without_holes(np.asanyarray(given(one).value), forbidden) for one in cost]
-    own = tuple((int(one.shape[0]), int(one.shape[1])) for one in problems)
-    sent = problems if limit is None else [limits.with_way_out(one, limit) for one in problems]
-    batch, sizes = pad(sent)
-    made = task("lap", {"cost": batch, "sizes": sizes, **others}, options)
-    return replace(made, home=Home(given(cost[0]).bring, sizes=own, limited=None if limit is None else own))
+    entries, sizes = laid_flat(problems)
+    prices = {name: _joined(others[name]) for name in PRICES if others.get(name) is not None}
+    made = task("lap", {"cost": entries, "sizes": sizes, **others, **prices}, options)
+    return replace(made, home=Home(given(cost[0]).bring, sizes=tuple((int(n), int(m)) for n, m in sizes.tolist())))
+
+
+def _joined(prices: Any) -> Any:
+    """Prices of each problem's lines, one after the other; what is no list of them stays as it is."""
+    if not isinstance(prices, (list, tuple)) or not any(hasattr(one, "__len__") for one in prices):
+        return prices
+    return np.concatenate([np.asarray(given(one).value).reshape(-1) for one in prices])
 
 
 def of(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
-    """A job of any solver, with what `lap` does for lists of matrices and `cost_limit`."""
+    """A job of any solver, with what `lap` does for lists of matrices."""
     if solver != "lap":
         return task(solver, inputs, options)
     others = dict(inputs)
     return lap(others.pop("cost", None), options, others)
-
-
-def _limited(made: Task, limit: float) -> Task:
-    """The same task with a way out for each line."""
-    cost = made.inputs.get("cost")
-    if not isinstance(cost, np.ndarray) or cost.ndim not in (2, 3):
-        raise ValueError("cost_limit needs a cost matrix, a batch or a list of them, and no reference to a blob")
-    problems = len(cost) if cost.ndim == 3 else 1
-    shapes = ((int(cost.shape[-2]), int(cost.shape[-1])),) * problems
-    inputs = {**made.inputs, "cost": limits.with_way_out(cost, limit)}
-    return replace(made, inputs=inputs, home=replace(made.home, limited=shapes))
 
 
 def _is_ragged(cost: Any) -> bool:

@@ -15,7 +15,7 @@ from kernels.outline import dense
 from kernels.problems import UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.problems.arrays import finite, is_masked, numeric
 from kernels.problems.points import PointAuction, points_of
-from kernels.problems.sparse import Auction, edges_of, exact_sums, sparse
+from kernels.problems.sparse import Auction, edges_of, exact_sums, sparse, summed
 from kernels.solution import Solution
 
 
@@ -34,6 +34,9 @@ class AuctionOptions(Options):
     allow_unassigned: bool = Field(
         False, description="rows may stay unassigned, for their `reject` price or, without one, for 0"
     )
+    sum_duplicates: bool = Field(
+        False, description="entries of a CSR graph that name the same row and column are added up; false: refused"
+    )
     deterministic: bool = Field(True, description="of equal bids the lowest row and the lowest column win")
     launch: Literal["persistent", "graph"] = Field(
         "persistent", description="on a GPU: all rounds in one cooperative kernel, or CUDA graphs of single steps"
@@ -49,12 +52,12 @@ class AuctionOptions(Options):
     trace: bool = Field(False, description="return `bidders`, the number of bidders in every round")
 
 
-def _benefit(inputs: Inputs) -> Array | Csr:
+def _benefit(inputs: Inputs, sum_duplicates: bool) -> Array | Csr:
     given = inputs.get("benefit")
     if given is None:
         raise InvalidProblem("benefit", "is missing; expected a matrix (n_rows, n_cols) or a CSR graph")
     if isinstance(given, Csr):
-        return sparse("benefit", given)
+        return sparse("benefit", summed("benefit", given) if sum_duplicates else given)
     benefit = finite("benefit", numeric("benefit", given, ndim=(2,)), allow=-math.inf)
     return edges_of(benefit) if is_masked(benefit) else benefit
 
@@ -82,7 +85,7 @@ def _build(inputs: Inputs, options: AuctionOptions) -> Auction:
         weights: Array | Csr = np.empty((0, 0))
         n_rows, n_cols = points.x.shape[0], points.y.shape[0]
     else:
-        weights = _benefit(inputs)
+        weights = _benefit(inputs, options.sum_duplicates)
         n_rows, n_cols = weights.shape
     reject = _vector(inputs, "reject", n_rows)
     if reject is None and options.allow_unassigned:

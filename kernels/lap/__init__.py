@@ -1,21 +1,30 @@
 """Dense linear assignment with certified duals."""
 
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import numpy as np
 from pydantic import Field
 
 from kernels.card import Device, InputSpec, Options, Solver
+from kernels.certificates import ranked as ranked_proofs
+from kernels.certificates import rejecting as rejecting_proofs
+from kernels.certificates import selected as selected_proofs
 from kernels.certificates.assignment import certify_dense
 from kernels.deadline import Deadline
 from kernels.lap.estimate import estimate
 from kernels.lap.joint import solve_jointly
 from kernels.lap.mend import mend
+from kernels.lap.mend_rejecting import mend_rejecting, mend_selected
 from kernels.outline import dense
-from kernels.problems import Array, Assignment, Inputs, InvalidProblem
+from kernels.problems import Array, Assignment, Inputs, InvalidProblem, Rejecting
 from kernels.problems.assignment import dense_assignment
-from kernels.solution import Solution, Termination
+from kernels.problems.ranked import Ranked, ranked_assignment
+from kernels.problems.rejecting import rejecting_assignment, wants_rejecting
+from kernels.problems.selected import Judged, Selected, selected_assignment
+from kernels.solution import Certificate, Solution, Termination, unheard
 
+Problem = Assignment | Rejecting | Selected | Ranked
 Method = Literal["auto", "sap", "hungarian", "tree"]
 GPU_METHODS = ("hungarian", "tree")
 CROSSOVER = 300
@@ -38,11 +47,46 @@ class LapOptions(Options):
     iteration_limit: int | None = Field(
         default=None, ge=0, description="augmenting paths (cpu) or phases (gpu) per problem"
     )
+    cost_limit: float | None = Field(
+        default=None,
+        description="pairs that cost more are not formed: each that could be and is not costs this much, as in lapx",
+    )
+    cardinality: int | None = Field(
+        default=None,
+        ge=0,
+        description="form exactly so many pairs of one matrix; null: as many as its shorter side has",
+    )
+    objective: Judged = Field(
+        default="sum", description="bottleneck: minimise the largest cost of a pair instead of the sum, of one matrix"
+    )
+    k_best: int | None = Field(
+        default=None, ge=1, le=1000, description="list so many assignments of one matrix from the best on"
+    )
     deterministic: bool = Field(default=False, description="same input, same assignment (on the cpu always)")
     seed: int | None = Field(default=None, ge=0, description="reported back; no method draws random numbers")
 
 
-def _build(inputs: Inputs, options: LapOptions) -> Assignment:
+def _build(inputs: Inputs, options: LapOptions) -> Problem:
+    if options.k_best is not None:
+        others = {
+            "cost_limit": options.cost_limit is not None,
+            "cardinality": options.cardinality is not None,
+            "objective": options.objective != "sum",
+            "method": options.method in GPU_METHODS,
+        }
+        return ranked_assignment(inputs, options.maximize, options.k_best, others)
+    if options.cardinality is not None or options.objective != "sum":
+        if options.method in GPU_METHODS:
+            raise InvalidProblem(
+                "method", f'is "{options.method}", which pairs all lines at least cost; expected "auto"'
+            )
+        return selected_assignment(inputs, options.maximize, options.cardinality, options.objective, options.cost_limit)
+    if wants_rejecting(inputs, options.cost_limit):
+        if options.method in GPU_METHODS:
+            raise InvalidProblem(
+                "method", f'is "{options.method}", which pairs all lines of one matrix; expected "auto"'
+            )
+        return rejecting_assignment(inputs, options.maximize, options.cost_limit)
     problem = dense_assignment(inputs, options.maximize)
     assert isinstance(problem.weights, np.ndarray)
     if options.method in GPU_METHODS and problem.weights.ndim == 3:
@@ -50,14 +94,26 @@ def _build(inputs: Inputs, options: LapOptions) -> Assignment:
     return problem
 
 
-def _outline(inputs: Inputs, options: LapOptions) -> Assignment:
+def _outline(inputs: Inputs, options: LapOptions) -> Problem:
+    if wants_rejecting(inputs, options.cost_limit):
+        return rejecting_assignment(inputs, options.maximize, options.cost_limit)
     return Assignment(dense(inputs, "cost", (2, 3)), options.maximize)
 
 
-def _runs_on(problem: Assignment, options: LapOptions) -> tuple[Device, ...]:
+def _certify(problem: Problem, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
+    if isinstance(problem, Rejecting):
+        return rejecting_proofs.certify(problem, solution, progress)
+    if isinstance(problem, Selected):
+        return selected_proofs.certify(problem, solution, progress)
+    if isinstance(problem, Ranked):
+        return ranked_proofs.certify(problem, solution, progress)
+    return certify_dense(problem, solution, progress)
+
+
+def _runs_on(problem: Problem, options: LapOptions) -> tuple[Device, ...]:
     if options.method in GPU_METHODS:
         return ("gpu",)
-    return ("cpu",) if options.method == "sap" else ("cpu", "gpu")
+    return ("cpu",) if options.method == "sap" or isinstance(problem, Selected | Ranked) else ("cpu", "gpu")
 
 
 def is_few(weights: Array) -> bool:
@@ -65,8 +121,10 @@ def is_few(weights: Array) -> bool:
     return bool(len(weights) * FEW < max(weights.shape[1:]))
 
 
-def _prefers_gpu(problem: Assignment, options: LapOptions) -> bool:
+def _prefers_gpu(problem: Problem, options: LapOptions) -> bool:
     """Whole calls on an H200 from page-locked memory against 16 Xeon cores: equal at n = 256 on four families."""
+    if not isinstance(problem, Assignment):
+        return False  # threads of the CPU solve a thousand frames of 60 boxes in 5 ms; a GPU solves a longer form
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
     if options.method != "auto":
@@ -78,9 +136,15 @@ def _prefers_gpu(problem: Assignment, options: LapOptions) -> bool:
 
 
 def _mend(
-    problem: Assignment, options: LapOptions, solution: Solution, deadline: Deadline, device: Device
+    problem: Problem, options: LapOptions, solution: Solution, deadline: Deadline, device: Device
 ) -> Solution | None:
     """See kernels.lap.mend; which problems of a batch came out loose is asked of the certificate."""
+    if isinstance(problem, Rejecting):
+        return mend_rejecting(problem, solution, rejecting_proofs.certify(problem, solution), deadline)
+    if isinstance(problem, Selected):
+        return mend_selected(problem, solution, deadline)
+    if isinstance(problem, Ranked):
+        return None
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
     if weights.ndim == 2:
@@ -89,34 +153,54 @@ def _mend(
     return mend(problem, solution, [k for k, word in enumerate(words) if word == Termination.CONVERGED], deadline)
 
 
-CARD = Solver[Assignment, LapOptions](
+def _joint(
+    problems: Sequence[Problem], options: LapOptions, deadline: Deadline, device: Device
+) -> Sequence[tuple[Solution, Certificate] | None]:
+    ordinary = [problem for problem in problems if isinstance(problem, Assignment)]
+    if len(ordinary) < len(problems):
+        return [None] * len(problems)
+    return solve_jointly(ordinary, options, deadline, device)
+
+
+CARD = Solver[Problem, LapOptions](
     name="lap",
     summary="Dense linear assignment, exact, with certified duals.",
     inputs=(
         InputSpec(
             "cost",
-            "(n_rows, n_cols) or (batch, n_rows, n_cols); null or +inf (-inf to maximise) forbids an entry, in int64 "
-            "the least integer, -2^63",
+            "(n_rows, n_cols), (batch, n_rows, n_cols), a list of matrices of any sizes, or these one after the other "
+            "as a flat array with `sizes`; null or +inf (-inf to maximise) forbids an entry, in int64 the least "
+            "integer, -2^63",
             masked=True,
             main=True,
+            ragged="matrices",
+            sizes="sizes",
         ),
         InputSpec("u0", "(n_rows,) or (batch, n_rows): row duals to start from", required=False),
         InputSpec("v0", "(n_cols,) or (batch, n_cols): column duals to start from", required=False),
         InputSpec("sizes", "(batch, 2): rows and columns in use of each problem of a ragged batch", required=False),
+        InputSpec(
+            "reject_rows",
+            "(n_rows,), (batch, n_rows) or all rows of a ragged batch: what leaving a row adds to the objective; with "
+            "either of the two prices every line may be left, those without one for 0",
+            required=False,
+            ragged="lines",
+        ),
+        InputSpec("reject_cols", "the same of columns", required=False, ragged="lines"),
     ),
     options=LapOptions,
     build=_build,
     outline=_outline,
-    certify=certify_dense,
+    certify=_certify,
     estimate=estimate,
     prefers_gpu=_prefers_gpu,
     runs_on=_runs_on,
     modules={"cpu": "kernels.lap.cpu", "gpu": "kernels.lap.gpu"},
-    device_certificate="kernels.certificates.gpu.gpu_assignment",
+    device_certificate="kernels.certificates.rejecting.on_device",
     mend=_mend,
-    joint=solve_jointly,
+    joint=_joint,
     warm_start={"u": "u0", "v": "v0"},
-    groups=dict.fromkeys(("u", "v", "u_finer", "v_finer"), "duals"),
+    groups=dict.fromkeys(("u", "v", "u_finer", "v_finer", "level"), "duals"),
     example={
         "solver": "lap",
         "inputs": {"cost": [[4, 1, 3], [2, 0, 5], [3, 2, 2]]},

@@ -17,14 +17,16 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.lap import cpu_path as steps
-from kernels.lap import monge
+from kernels.lap import cpu_ranked, cpu_rejecting, cpu_selected, monge
 from kernels.lap.complete import complete
 from kernels.lap.cpu_batch import solve_batch
 from kernels.lap.cpu_progress import Watch
 from kernels.lap.cpu_shortlist import State, list_rows, new_state
 from kernels.lap.masks import infinity, opened
 from kernels.lap.warm import cut, largest, proportionate
-from kernels.problems import Array, Assignment, InvalidProblem
+from kernels.problems import Array, Assignment, InvalidProblem, Rejecting
+from kernels.problems.ranked import Ranked
+from kernels.problems.selected import Selected
 from kernels.solution import Solution, Termination
 
 CHUNK = 1 << 20
@@ -35,11 +37,12 @@ COUNTS = ("lists_rebuilt", "row_reductions", "rows_scanned", "rows_swept", "path
 CPU_METHODS = ("auto", "sap")
 
 
-def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: Assignment | Rejecting | Selected | Ranked, options: Any, deadline: Deadline) -> Solution:
     """Solve a dense linear assignment problem exactly by shortest augmenting paths over shortlists.
 
     Problem: min sum_i c[i, p(i)] over pairings p of min(n_rows, n_cols) pairs (max with `maximize`); also a batch of
-        such problems, each with its own size. Sparse matrices and prices for staying unassigned are not solved here.
+        such problems, each with its own size. Sparse matrices are not solved here; lines that may be left at a price,
+        and sizes without padding (`Rejecting`), are solved in `cpu_rejecting.py`.
     Args:
         problem: `weights` (n_rows, n_cols) or (batch, n_rows, n_cols), float32, float64, int32 or int64; +inf (-inf
             when maximising) forbids an entry of floats, `FORBIDDEN` one of int64. `u0`, `v0` warm start: any finite
@@ -67,6 +70,12 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     """
     if options.method not in CPU_METHODS:
         raise InvalidProblem("method", f'"{options.method}" runs on a GPU only; on the CPU expected "auto" or "sap"')
+    if isinstance(problem, Rejecting):
+        return cpu_rejecting.solve(problem, options, deadline, solve_one)
+    if isinstance(problem, Selected):
+        return cpu_selected.solve(problem, options, deadline)
+    if isinstance(problem, Ranked):
+        return cpu_ranked.solve(problem, options, deadline)
     start = time.perf_counter()
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
@@ -192,3 +201,6 @@ def warm_up() -> None:
     for dtype in (np.float64, np.int64):
         for cost in (ties.astype(dtype), ties[:3, :3].astype(dtype)[None]):
             solve(CARD.build({"cost": cost}, options), options, Deadline())
+    cpu_rejecting.warm_up()
+    cpu_selected.warm_up()
+    cpu_ranked.warm_up()

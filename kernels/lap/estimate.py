@@ -7,7 +7,9 @@ import numpy as np
 from kernels.card import Device, Estimate
 from kernels.lap import monge
 from kernels.pace import pace
-from kernels.problems import Array, Assignment
+from kernels.problems import Array, Assignment, Rejecting
+from kernels.problems.ranked import Ranked
+from kernels.problems.selected import Selected
 from kernels.texture import texture
 
 if TYPE_CHECKING:
@@ -28,14 +30,28 @@ FIRST_S = 2e-9
 """Of one entry of a first answer."""
 GREEDY_CALL_S, GREEDY_ONE_S, GREEDY_LINE_S, GREEDY_S = 5e-5, 1e-4, 3e-6, 4e-9
 """The same on a GPU worker, whose first answer is made on the host: of a call, of one more problem, line and entry."""
+LOOK_S, SEARCH_S, MANY_PATHS = 3e-9, 2e-10, 600
+"""Where lines may be left: of an entry, and of one in a line's search; so many searches see a whole matrix at most."""
+PROVED_ONE_S, PROVED_S = 3e-5, 1.5e-8
+"""Of the certificate of one problem among those, and of one entry."""
+MATCHED_S, PATH_S = 1.5e-8, 2e-9
+"""Of an entry in a largest matching, and in one of so many shortest paths."""
+PART_S, PROVED_PART_S = 4e-5, 1e-4
+"""Of a part of all assignments: to queue it, and to bound it."""
 COPIED_BYTES_S = 2e10
 """From page-locked memory to a GPU."""
 FIXED = 24 * MIB
 """Blocks of the certificate, compiled code and the like."""
 
 
-def estimate(problem: Assignment, options: "LapOptions", device: Device) -> Estimate:
+def estimate(problem: Assignment | Rejecting | Selected | Ranked, options: "LapOptions", device: Device) -> Estimate:
     """Bytes by array; seconds by how much alike the lines of a sample are."""
+    if isinstance(problem, Rejecting):
+        return _of_rejecting(problem, device)
+    if isinstance(problem, Selected):
+        return _of_selected(problem)
+    if isinstance(problem, Ranked):
+        return _of_ranked(problem)
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
     n_rows, n_cols = weights.shape[-2:]
@@ -58,6 +74,45 @@ def estimate(problem: Assignment, options: "LapOptions", device: Device) -> Esti
         certify_s,
         pace() * (CALL_S + batch * ONE_S + weights.size * FIRST_S),
     )
+
+
+def _of_rejecting(problem: Rejecting, device: Device) -> Estimate:
+    """Problems of any sizes: a look at each entry, and for larger ones a search for each line of the shorter side."""
+    short, long = np.sort(problem.sizes, axis=1).T.astype(float)
+    entries, count, lines = float((short * long).sum()), len(problem.sizes), float((short + long).sum())
+    searched = float((short * np.minimum(short, MANY_PATHS) * long).sum())
+    seconds = CALL_S + entries * LOOK_S + searched * SEARCH_S
+    certify_s = PROOF_FLOAT_S + count * PROVED_ONE_S + entries * PROVED_S
+    first_s = CALL_S + entries * LOOK_S
+    extended = 3 * 8 * count * float(np.prod(problem.sizes.max(axis=0, initial=1) + short.max(initial=1)))
+    held = int(problem.costs.nbytes + 40 * entries + 512 * lines + 4096 * count + FIXED)
+    if device == "gpu":
+        batch_s = 1e-3 + 1e-6 * float(long.max(initial=0.0)) + extended / COPIED_BYTES_S
+        return Estimate(held + int(extended), int(extended) + (1 << 24), seconds + batch_s, pace() * certify_s, first_s)
+    return Estimate(held, 0, pace() * seconds, pace() * certify_s, pace() * first_s)
+
+
+def _of_selected(problem: Selected) -> Estimate:
+    """Exactly so many pairs: a search for each. Least largest cost: matchings at a score of thresholds."""
+    n, m = problem.weights.shape
+    size = float(problem.weights.size)
+    if problem.objective == "bottleneck":
+        seconds = CALL_S + 20 * size * MATCHED_S
+    else:
+        seconds = CALL_S + size * LOOK_S + problem.pairs * min(problem.pairs, MANY_PATHS) * m * PATH_S
+    held = int(4 * problem.weights.nbytes + 32 * size + 512 * (n + m) + FIXED)
+    certify_s, first_s = pace() * (PROOF_FLOAT_S + size * PROVED_S), pace() * (CALL_S + size * MATCHED_S)
+    return Estimate(held, 0, pace() * seconds, certify_s, first_s)
+
+
+def _of_ranked(problem: Ranked) -> Estimate:
+    """A list of assignments: each has as many parts as lines, and a few of them are searched."""
+    short, long = sorted(problem.weights.shape)
+    parts = float(problem.count * short)
+    seconds = CALL_S + long**3 * PATH_S + parts * (PART_S + long * PATH_S) + 4 * problem.count * long * long * PATH_S
+    certify_s = PROOF_FLOAT_S + parts * (PROVED_PART_S + short * long * PROVED_S)
+    held = int(4 * problem.weights.nbytes + 4 * problem.count * 8 * long * 8 + parts * (long + 400) + FIXED)
+    return Estimate(held, 0, pace() * seconds, pace() * certify_s, pace() * (CALL_S + long**3 * PATH_S))
 
 
 def _entry_s(weights: Array, maximize: bool) -> float:

@@ -31,8 +31,20 @@ def solve(cost: Array, deadline: Deadline) -> Optimum | None:
 
     None when the deadline passed first. Complexity: n^2 m operations of Python integers at worst.
     """
-    whole, exponent = _integers(cost)
-    n, m = cost.shape
+    whole, exponent = integers(cost)
+    found = paths(whole, deadline)
+    if found is None:
+        return None
+    row_of, u, v = found
+    partner_of = np.empty(len(cost), np.int64)
+    cols = np.flatnonzero(row_of >= 0)
+    partner_of[row_of[cols]] = cols
+    return Optimum(partner_of, words(u, exponent)[0], words(v, exponent))
+
+
+def paths(whole: Array, deadline: Deadline) -> tuple[Array, list[int], list[int]] | None:
+    """Shortest augmenting paths over Python integers (n, m): the row of each column (-1: none) and the duals."""
+    n, m = whole.shape
     u, v = [0] * n, np.zeros(m, object)
     row_of = np.full(m, -1)
     for source in range(n):
@@ -50,13 +62,10 @@ def solve(cost: Array, deadline: Deadline) -> Optimum | None:
             before = np.flatnonzero(row_of == i)
             row_of[end] = i
             end = int(before[0]) if i != source else end
-    partner_of = np.empty(n, np.int64)
-    cols = np.flatnonzero(row_of >= 0)
-    partner_of[row_of[cols]] = cols
-    return Optimum(partner_of, _words(u, exponent)[0], _words(v.tolist(), exponent))
+    return row_of, u, v.tolist()
 
 
-def _integers(cost: Array) -> tuple[Array, int]:
+def integers(cost: Array) -> tuple[Array, int]:
     """Python integers and an exponent with integer * 2^exponent = entry; forbidden entries are beyond every pairing."""
     known = np.isfinite(cost)
     mantissa, power = np.frexp(np.where(known, cost, 0.0))
@@ -89,7 +98,7 @@ def _search(whole: Array, u: list[int], v: Array, row_of: Array, source: int) ->
         distance[nearer], parent[nearer] = through[nearer], i
 
 
-def _words(prices: list[int], exponent: int) -> Array:
+def words(prices: list[int], exponent: int) -> Array:
     """Each price as floats that add up to it, the largest first."""
     words: list[list[float]] = []
     while any(prices) and len(words) < MOST_WORDS:

@@ -12,6 +12,7 @@ import numpy as np
 from kernels.deadline import Deadline, Retold
 from kernels.lap import gpu_memory, gpu_monge, monge
 from kernels.lap.complete import complete
+from kernels.lap.extended import solve_extended
 from kernels.lap.gpu_forest import INFEASIBLE, MOST_ROWS, PHASE_LIMIT, SOLVED, Forest, Tuning, device_bytes
 from kernels.lap.gpu_progress import Watch
 from kernels.lap.gpu_proof import named, prove
@@ -19,7 +20,7 @@ from kernels.lap.gpu_warm import WIDEST, cut_back, prices, squared
 from kernels.lap.masks import solve_priced
 from kernels.lap.pace import Pace
 from kernels.lap.warm import proportionate
-from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem
+from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem, Rejecting
 from kernels.problems.arrays import is_masked
 from kernels.solution import OnDevice, Solution, Termination
 
@@ -29,7 +30,7 @@ SPIN_S = 0.002
 """Solves shorter than this are waited for without sleeping."""
 
 
-def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: Assignment | Rejecting, options: Any, deadline: Deadline) -> Solution:
     """Solve a dense linear assignment problem exactly by an auction start and a forest of shortest augmenting paths.
 
     Problem: min sum_i c[i, p(i)] over pairings p of min(n_rows, n_cols) pairs (max with `maximize`); also a batch of
@@ -56,6 +57,8 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     Source: own design, described in forest.cu; auction start after D. Bertsekas, "The auction algorithm", Annals of
         Operations Research 14 (1988); scaling after the same author's 1991 book, section 4.1.
     """
+    if isinstance(problem, Rejecting):
+        return solve_extended(problem, options, deadline, solve)
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
     if options.method == "sap":

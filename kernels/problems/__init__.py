@@ -7,6 +7,7 @@ it without looking. Nothing here solves anything.
 from kernels.problems.arrays import FORBIDDEN, Array, Csr, Inputs, InvalidProblem
 from kernels.problems.assignment import UNASSIGNED, Assignment
 from kernels.problems.quadratic import QuadraticAssignment
+from kernels.problems.rejecting import Rejecting
 from kernels.problems.transport import UnbalancedTransport
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "Inputs",
     "InvalidProblem",
     "QuadraticAssignment",
+    "Rejecting",
     "UnbalancedTransport",
 ]

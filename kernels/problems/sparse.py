@@ -28,6 +28,31 @@ class Auction(Assignment):
         return int(n_rows), int(n_cols)
 
 
+def summed(field: str, graph: Csr) -> Csr:
+    """`graph` with one entry for those that name the same row and column: their sum, added in the order given.
+
+    Raises:
+        InvalidProblem: as `sparse`, or a sum that leaves int64.
+    """
+    n_rows, n_cols = graph.shape
+    indptr = _row_pointers(field, graph.indptr, n_rows, graph.indices.size)
+    indices = _column_indices(field, graph.indices, n_cols).astype(np.int64)
+    values = graph.values
+    if values.shape != indices.shape or not values.size:
+        return graph
+    values = finite(f"{field}.values", numeric(f"{field}.values", values, ndim=(1,)))
+    places = np.repeat(np.arange(n_rows), np.diff(indptr)) * n_cols + indices
+    kept, which = np.unique(places, return_inverse=True)
+    if values.dtype.kind == "i":
+        values = values.astype(np.int64)
+        if int(np.abs(values).max()) > MOST_WEIGHT // values.size:
+            raise InvalidProblem(f"{field}.values", "holds integers so large that sums of them could leave int64")
+    totals = np.zeros(kept.size, values.dtype)
+    np.add.at(totals, which, values)
+    starts = np.concatenate([[0], np.cumsum(np.bincount(kept // n_cols, minlength=n_rows))])
+    return Csr(starts, (kept % n_cols).astype(np.int32), totals, graph.shape)
+
+
 def sparse(field: str, graph: Csr) -> Csr:
     """Return `graph` with int64 indptr, int32 indices that ascend in every row, and numeric finite values.
 
@@ -97,7 +122,8 @@ def _ascending(field: str, indptr: Array, indices: Array, values: Array) -> tupl
         at = int(twice[0])
         row_of_edge = int(np.searchsorted(indptr, at, side="right")) - 1
         raise InvalidProblem(
-            f"{field}.indices", f"lists column {indices[at]} twice in row {row_of_edge}; expected each edge once"
+            f"{field}.indices",
+            f"lists column {indices[at]} twice in row {row_of_edge}; expected each edge once, or `sum_duplicates`",
         )
     return indices, values
 

@@ -54,6 +54,31 @@ def _by_paths(cost: Table) -> int | None:
     return sum(full[i][j] for j, i in row_of.items())
 
 
+def least_of_pairs(cost: Table, pairs: int) -> int | None:
+    """The least sum of exactly so many entries, no line twice: row after row, the cheapest way to each set."""
+    best = {0: 0}
+    for row in cost:
+        found = dict(best)
+        for taken, paid in best.items():
+            for j, entry in enumerate(row):
+                if entry is None or taken >> j & 1 or taken.bit_count() >= pairs:
+                    continue
+                now = taken | 1 << j
+                if now not in found or paid + entry < found[now]:
+                    found[now] = paid + entry
+        best = found
+    return min((paid for taken, paid in best.items() if taken.bit_count() == pairs), default=None)
+
+
+def least_largest(cost: Table, pairs: int) -> int | None:
+    """The least number such that so many pairs can be formed of entries up to it."""
+    for most in sorted({entry for row in cost for entry in row if entry is not None}):
+        below = [[0 if entry is not None and entry <= most else None for entry in row] for row in cost]
+        if least_of_pairs(below, pairs) is not None:
+            return most
+    return None
+
+
 def least_quadratic(flow: list[list[int]], distance: list[list[int]], linear: Table) -> int | None:
     """The least objective of every permutation without a forbidden pair."""
     n, best = len(flow), None

@@ -11,7 +11,7 @@ from tests.fuzz.draw import Seeded
 from tests.fuzz.outcome import Outcome, run
 
 SCALED = {
-    "lap": (("cost", "u0", "v0"), ()),
+    "lap": (("cost", "u0", "v0", "reject_rows", "reject_cols"), ("cost_limit",)),
     "auction": (("benefit", "reject", "prices0"), ("epsilon",)),
     "uot": (("cost", "f0", "g0"), ("reg", "reg_m")),
     "qap": (("flow", "linear"), ("target", "best_known")),

@@ -13,7 +13,7 @@ from tests.fuzz.case import Case
 
 Fails = Callable[[Case], bool]
 LINES: dict[str, tuple[dict[str, Any], ...]] = {
-    "lap": ({"cost": -2, "u0": -1}, {"cost": -1, "v0": -1}),
+    "lap": ({"cost": -2, "u0": -1, "reject_rows": -1}, {"cost": -1, "v0": -1, "reject_cols": -1}),
     "auction": ({"benefit": 0, "x": 0, "reject": 0, "assignment0": 0}, {"benefit": 1, "y": 0, "prices0": 0}),
     "uot": ({"cost": -2, "x": 0, "a": -1, "f0": -1}, {"cost": -1, "y": 0, "b": -1, "g0": -1}),
     "qap": ({"flow": (0, 1), "distance": (0, 1), "linear": (0, 1)},),
@@ -60,7 +60,7 @@ def _smaller(case: Case) -> Iterator[Case]:
 
 def _of_batch(case: Case) -> Iterator[Case]:
     cost = case.inputs.get("cost")
-    if not isinstance(cost, np.ndarray) or cost.ndim != 3:
+    if not isinstance(cost, np.ndarray) or cost.ndim != 3 or len({len(value) for value in case.inputs.values()}) > 1:
         return
     for k in range(len(cost)):
         if len(cost) > 1:

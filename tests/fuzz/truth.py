@@ -9,6 +9,8 @@ import numpy as np
 from kernels import Array, Csr
 from kernels.certificates.exact import Claim, problems_of
 from kernels.certificates.exact import auction as exact_auction
+from kernels.certificates.exact import rejecting as exact_rejecting
+from kernels.certificates.exact import selected as exact_selected
 from kernels.certificates.exact.assignment import EARNED, FROM_DATA
 from kernels.certificates.exact.quadratic import Problem
 from kernels.certificates.exact.statement import dyadic, plain, rational
@@ -25,6 +27,11 @@ def against_optimum(case: Case, claim: Claim) -> Found:
     """(verdict, why) for each claim that the optimum refutes."""
     if case.solver == "uot":
         yield from carried.against(case, claim)
+    elif is_selected(case):
+        best, integer = least_selected(case)
+        yield from _compare(claim, best, Fraction(0), integer, bool(case.options.get("maximize")))
+    elif is_priced(case):
+        yield from _priced(case, claim)
     elif case.solver == "lap" and case.inputs["cost"].ndim == 3:
         yield from _batch(case, claim)
     elif _lines(case) <= LARGEST[case.solver]:
@@ -57,6 +64,10 @@ def must_answer(case: Case, claim: Claim) -> bool:
     """Whether an objective has to be there: the problem has answers, and nothing is forbidden that could be hard."""
     if claim.termination in ("infeasible", "stopped") or case.solver == "uot":
         return False
+    if is_selected(case):
+        return claim.termination not in PARTIAL and least_selected(case)[0] is not None
+    if is_priced(case):
+        return claim.termination not in PARTIAL and "sizes" not in case.inputs and case.inputs["cost"].ndim == 2
     if case.solver == "lap" and case.inputs["cost"].ndim == 3:
         return False
     if _lines(case) > LARGEST[case.solver] or (claim.termination in PARTIAL and _is_sparse(case)):
@@ -158,6 +169,65 @@ def _batch(case: Case, claim: Claim) -> Found:
             yield "refused", f"problem {k} has answers and no objective"
     if claim.objective is not None:
         yield from _sums(claim, claims, maximize)
+
+
+def is_selected(case: Case) -> bool:
+    """Whether exactly so many pairs are asked for, or the least largest cost."""
+    return case.solver == "lap" and exact_selected.is_selected(case.options)
+
+
+def least_selected(case: Case) -> tuple[Fraction | None, bool]:
+    """The optimum, None without one, and whether it is one of integers."""
+    cost, sign = case.inputs["cost"], -1 if case.options.get("maximize") else 1
+    (matrix,), shift = dyadic(cost)
+    table = [[None if c is None else sign * c for c in row] for row in matrix]
+    asked = case.options.get("cardinality")
+    find = oracles.least_largest if case.options.get("objective", "sum") == "bottleneck" else oracles.least_of_pairs
+    best = find(table, min(cost.shape) if asked is None else asked)
+    return None if best is None else Fraction(sign * best, 2**shift), cost.dtype.kind in "iu"
+
+
+def is_priced(case: Case) -> bool:
+    """Whether lines may be left at a price, or matrices come one after the other."""
+    return case.solver == "lap" and exact_rejecting.is_priced(case.inputs, case.options)
+
+
+def _priced(case: Case, claim: Claim) -> Found:
+    """Each problem against its optimum, by the square of all lines with a private place for each that may be left."""
+    maximize = bool(case.options.get("maximize"))
+    problems = exact_rejecting.problems(case.inputs, case.options)
+    single = case.inputs["cost"].ndim == 2
+    try:
+        claims = [claim] if single else problems_of(claim, len(problems))
+    except KeyError as error:
+        yield "wrong", str(error)
+        return
+    for k, (problem, one) in enumerate(zip(problems, claims, strict=True)):
+        best, integer = least_priced(problem, -1 if maximize else 1)
+        for kind, why in _compare(one, best, Fraction(0), integer, maximize):
+            yield kind, why if single else f"problem {k}: {why}"
+        if best is not None and one.objective is None and one.termination not in PARTIAL:
+            yield "refused", f"problem {k} has answers and no objective"
+    if not single and claim.objective is not None:
+        yield from _sums(claim, claims, maximize)
+
+
+def least_priced(problem: exact_rejecting.Priced, sign: int) -> tuple[Fraction | None, bool]:
+    """The optimum of one problem, None without one, and whether all its numbers are integers."""
+    (matrix,), shift = dyadic(problem.cost)
+    n, m = problem.cost.shape
+    known = [price for side in problem.prices for price in side if price is not None]
+    below = max([2**shift, *(price.denominator for price in known)])
+    more = below // 2**shift
+    rows, columns = ([None if p is None else int(sign * p * below) for p in side] for side in problem.prices)
+    table: list[list[int | None]] = [
+        [None if c is None else sign * c * more for c in row] + [rows[i] if k == i else None for k in range(n)]
+        for i, row in enumerate(matrix)
+    ]
+    table += [[columns[j] if k == j else None for k in range(m)] + [0] * n for j in range(m)]
+    best = oracles.least_assignment(table) if table else 0
+    integer = problem.cost.dtype.kind in "iu" and all(price.denominator == 1 for price in known)
+    return None if best is None else Fraction(sign * best, below), integer
 
 
 def _sums(claim: Claim, claims: list[Claim], maximize: bool) -> Found:

@@ -4,7 +4,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Csr, Deadline, InvalidProblem
+from kernels import SOLVERS, Csr, Deadline, InvalidProblem, recheck, solve_and_prove
+from tests.fuzz.judge import claim_of
 from tests.instances import auction as instances
 from tests.oracles import auction as oracle
 
@@ -91,3 +92,19 @@ def test_a_graph_without_edges_has_a_type_that_solvers_know(given: str, kept: st
     problem = CARD.build({"benefit": graph, "reject": np.array([1])}, CARD.options())
     assert isinstance(problem.weights, Csr)
     assert problem.weights.values.dtype.str[1:] == f"{kept}8"
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_duplicates_are_added_up_when_that_is_asked_for(dtype: Any) -> None:
+    indptr, indices = np.array([0, 4, 6]), np.array([1, 0, 1, 1, 0, 1])
+    graph = Csr(indptr, indices, np.array([1, 9, 4, 5, 3, 2], dtype), (2, 2))
+    card = SOLVERS["auction"]
+    with pytest.raises(InvalidProblem, match="sum_duplicates"):
+        card.build({"benefit": graph}, card.options())
+    options = card.options(sum_duplicates=True)
+    problem = card.build({"benefit": graph}, options)
+    solution, certificate = solve_and_prove(card, problem, options, Deadline(), "cpu")
+    assert solution.arrays["assignment"].tolist() == [1, 0]
+    assert certificate.objective == 13
+    said = recheck("auction", {"benefit": graph}, {"sum_duplicates": True}, claim_of(solution, certificate))
+    assert all(statement.holds for statement in said)

@@ -216,7 +216,7 @@ def square(n: int = 3, value: float = 1.0) -> Array:
         ({"cost": square(), "v0": np.array([0, np.inf, 0])}, {}, "v0"),
         ({"cost": square(), "sizes": np.array([[3, 3]])}, {}, "sizes"),
         ({"cost": square()[None], "sizes": np.array([[3, 4]])}, {}, "sizes"),
-        ({"cost": square()[None], "sizes": np.array([[0, 3]])}, {}, "sizes"),
+        ({"cost": square()[None], "sizes": np.array([[-1, 3]])}, {}, "sizes"),
         ({"cost": square()[None], "sizes": np.array([[3.0, 3.0]])}, {}, "sizes"),
         ({"cost": square()[None], "sizes": np.array([3, 3])}, {}, "sizes"),
         ({"cost": square()}, {"method": "tree"}, "method"),

@@ -9,7 +9,7 @@ from kernels import Array, Csr
 from workers.store import layouts, unpack
 
 SPARSE_LAYOUT = {"indices", "indptr", "shape", "format"}
-MOST_MEMBERS = 64
+MOST_MEMBERS = 4096
 LONGEST_TEXT_MEMBER = 1024
 """SciPy notes its format in one, and others keep a name beside their arrays."""
 

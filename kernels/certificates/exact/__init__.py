@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.exact import assignment, auction, quadratic, transport
+from kernels.certificates.exact import assignment, auction, quadratic, ranked, rejecting, selected, transport
 from kernels.certificates.exact.statement import Claim, Inputs, Statement
 from kernels.problems.arrays import Array, Csr
+from kernels.problems.sparse import summed
 
 __all__ = ["Claim", "Statement", "recheck"]
 
@@ -28,10 +29,19 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
     if solver == "auction":
         if given.get("allow_unassigned") and "reject" not in inputs:
             inputs = {**inputs, "reject": _zeros(inputs)}
+        benefit = inputs.get("benefit")
+        if given.get("sum_duplicates") and isinstance(benefit, Csr):
+            inputs = {**inputs, "benefit": summed("benefit", benefit)}
         return auction.check(inputs, given, claim)
     if solver == "qap":
         fixed = {int(i): int(k) for i, k in (given.get("fixed") or {}).items()}
         return quadratic.check(inputs, fixed, claim)
+    if solver == "lap" and given.get("k_best") is not None:
+        return ranked.check(inputs, given, claim)
+    if solver == "lap" and selected.is_selected(given):
+        return selected.check(inputs, given, claim)
+    if solver == "lap" and rejecting.is_priced(inputs, given):
+        return rejecting.check(inputs, given, claim)
     cost = inputs.get("cost")
     if isinstance(cost, np.ndarray) and cost.ndim == 3:
         return _batch(solver, inputs, given, claim)

@@ -1,5 +1,6 @@
 """Dense linear assignment with certified duals."""
 
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
@@ -7,6 +8,7 @@ from pydantic import Field
 
 from kernels.card import Device, InputSpec, Options, Solver
 from kernels.certificates.assignment import certify_dense
+from kernels.certificates.metrics import certify_assignment
 from kernels.deadline import Deadline
 from kernels.lap.estimate import estimate
 from kernels.lap.joint import solve_jointly
@@ -14,9 +16,13 @@ from kernels.lap.mend import mend
 from kernels.outline import dense
 from kernels.problems import Array, Assignment, Inputs, InvalidProblem
 from kernels.problems.assignment import dense_assignment
-from kernels.solution import Solution, Termination
+from kernels.problems.points import PointAssignment, point_assignment
+from kernels.solution import Certificate, Solution, Termination, unheard
 
 Method = Literal["auto", "sap", "hungarian", "tree"]
+Metric = Literal["sqeuclidean", "euclidean", "cityblock", "cosine", "correlation", "inner", "iou"]
+OF_POINTS = {"maximize", "method", "metric", "iteration_limit", "deterministic", "seed"}
+"""Options that costs of points have."""
 GPU_METHODS = ("hungarian", "tree")
 CROSSOVER = 300
 """Lines from which the GPU answers a whole call sooner than the CPU (benchmarks/lap_crossover.py)."""
@@ -38,16 +44,39 @@ class LapOptions(Options):
     iteration_limit: int | None = Field(
         default=None, ge=0, description="augmenting paths (cpu) or phases (gpu) per problem"
     )
+    metric: Metric = Field(
+        default="sqeuclidean",
+        description="cost of a pair of points x and y: squared, Euclidean or city-block distance; 1 - cosine or 1 - "
+        "correlation; inner: minus the inner product; iou: 1 - intersection over union of boxes x1, y1, x2, y2",
+    )
     deterministic: bool = Field(default=False, description="same input, same assignment (on the cpu always)")
     seed: int | None = Field(default=None, ge=0, description="reported back; no method draws random numbers")
 
 
 def _build(inputs: Inputs, options: LapOptions) -> Assignment:
+    if "x" in inputs or "y" in inputs:
+        return _of_points(inputs, options)
     problem = dense_assignment(inputs, options.maximize)
     assert isinstance(problem.weights, np.ndarray)
     if options.method in GPU_METHODS and problem.weights.ndim == 3:
         raise InvalidProblem("method", f'is "{options.method}", which solves one problem; for a batch expected "auto"')
     return problem
+
+
+def _of_points(inputs: Inputs, options: LapOptions) -> PointAssignment:
+    plain = LapOptions()
+    for name in sorted(options.model_fields_set - OF_POINTS):
+        if getattr(options, name) != getattr(plain, name):
+            raise InvalidProblem(name, "belongs to a matrix of costs, and x and y are given")
+    if options.method in GPU_METHODS:
+        raise InvalidProblem("method", f'is "{options.method}", which takes a matrix of costs; expected "auto"')
+    return point_assignment(inputs, options.metric, options.maximize)
+
+
+def _certify(problem: Assignment, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
+    if isinstance(problem, PointAssignment):
+        return certify_assignment(problem, solution, progress)
+    return certify_dense(problem, solution, progress)
 
 
 def _outline(inputs: Inputs, options: LapOptions) -> Assignment:
@@ -71,6 +100,8 @@ def _prefers_gpu(problem: Assignment, options: LapOptions) -> bool:
     assert isinstance(weights, np.ndarray)
     if options.method != "auto":
         return options.method in GPU_METHODS
+    if isinstance(problem, PointAssignment):
+        return problem.shape[0] * problem.shape[1] >= CROSSOVER**2 and min(problem.shape) >= 64
     if weights.ndim == 3 and not is_few(weights):
         return weights.size >= SMALLEST_BATCH
     n_rows, n_cols = weights.shape[-2:]
@@ -81,6 +112,8 @@ def _mend(
     problem: Assignment, options: LapOptions, solution: Solution, deadline: Deadline, device: Device
 ) -> Solution | None:
     """See kernels.lap.mend; which problems of a batch came out loose is asked of the certificate."""
+    if isinstance(problem, PointAssignment):
+        return None  # what is loose is the rounding of its costs
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
     if weights.ndim == 2:
@@ -96,10 +129,13 @@ CARD = Solver[Assignment, LapOptions](
         InputSpec(
             "cost",
             "(n_rows, n_cols) or (batch, n_rows, n_cols); null or +inf (-inf to maximise) forbids an entry, in int64 "
-            "the least integer, -2^63",
+            "the least integer, -2^63; or else x and y",
+            required=False,
             masked=True,
             main=True,
         ),
+        InputSpec("x", "(n_rows, dimension): points instead of cost; see `metric`", required=False),
+        InputSpec("y", "(n_cols, dimension): points, with x", required=False),
         InputSpec("u0", "(n_rows,) or (batch, n_rows): row duals to start from", required=False),
         InputSpec("v0", "(n_cols,) or (batch, n_cols): column duals to start from", required=False),
         InputSpec("sizes", "(batch, 2): rows and columns in use of each problem of a ragged batch", required=False),
@@ -107,7 +143,7 @@ CARD = Solver[Assignment, LapOptions](
     options=LapOptions,
     build=_build,
     outline=_outline,
-    certify=certify_dense,
+    certify=_certify,
     estimate=estimate,
     prefers_gpu=_prefers_gpu,
     runs_on=_runs_on,

@@ -1,13 +1,16 @@
 """What a dense assignment will need. Constants are fitted by benchmarks/estimates.py."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from kernels.card import Device, Estimate
 from kernels.lap import monge
 from kernels.pace import pace
 from kernels.problems import Array, Assignment
+from kernels.problems.points import PointAssignment
 from kernels.texture import texture
 
 if TYPE_CHECKING:
@@ -30,12 +33,18 @@ GREEDY_CALL_S, GREEDY_ONE_S, GREEDY_LINE_S, GREEDY_S = 5e-5, 1e-4, 3e-6, 4e-9
 """The same on a GPU worker, whose first answer is made on the host: of a call, of one more problem, line and entry."""
 COPIED_BYTES_S = 2e10
 """From page-locked memory to a GPU."""
+BLOCK_S, COORDINATE_S, DEVICE_COORDINATE_S = 4e-9, 1e-9, 1e-12
+"""Of a cost of two points: by itself and by coordinate, on the host and on a GPU."""
+CERTIFIED_BYTES = 128 * MIB
+"""Blocks of costs and what is worked out exactly, in the certificate's threads."""
 FIXED = 24 * MIB
 """Blocks of the certificate, compiled code and the like."""
 
 
 def estimate(problem: Assignment, options: "LapOptions", device: Device) -> Estimate:
     """Bytes by array; seconds by how much alike the lines of a sample are."""
+    if isinstance(problem, PointAssignment):
+        return _of_points(problem, options, device)
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
     n_rows, n_cols = weights.shape[-2:]
@@ -57,6 +66,26 @@ def estimate(problem: Assignment, options: "LapOptions", device: Device) -> Esti
         pace() * (rest_s + weights.size * _entry_s(weights, problem.maximize)),
         certify_s,
         pace() * (CALL_S + batch * ONE_S + weights.size * FIRST_S),
+    )
+
+
+def _of_points(problem: PointAssignment, options: "LapOptions", device: Device) -> Estimate:
+    """As of the matrix that is written out, whose lines are taken for those of distances; and for writing it."""
+    points, (n_rows, n_cols) = problem.points, problem.shape
+    step = (n_rows + n_cols + 1,)
+    line = np.abs(np.add.accumulate(np.ones(step)) - n_rows)
+    matrix = as_strided(line, problem.shape, (line.itemsize, line.itemsize), writeable=False)
+    whole = estimate(Assignment(matrix, problem.maximize), options, device)
+    entries, d = n_rows * n_cols, int(points.x.shape[1])
+    read_s = pace() * entries * (BLOCK_S + d * COORDINATE_S)
+    built_s = read_s if device == "cpu" else entries * d * DEVICE_COORDINATE_S
+    held = points.x.nbytes + points.y.nbytes + CERTIFIED_BYTES
+    return replace(
+        whole,
+        host_bytes=whole.host_bytes + held,
+        seconds=whole.seconds + built_s,
+        certify_seconds=pace() * PROOF_FLOAT_S * 4 + 2 * read_s,
+        first_seconds=whole.first_seconds + built_s,
     )
 
 

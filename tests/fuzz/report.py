@@ -21,13 +21,27 @@ ROOT = Path(__file__).parents[2]
 OUTCOMES = ("right", "turned away", "wrong", "misleading", "refused", "unshown", "slow")
 
 
+POINTS = "metrics"
+"""The folder of the certificates of metrics, which has a version of its own: no other certificate imports it."""
+
+
+def points_version() -> str:
+    """A hash of the files that certify costs of points."""
+    import kernels
+
+    whole = hashlib.sha256()
+    for path in sorted((Path(kernels.__file__).parent / "certificates" / POINTS).glob("*.py")):
+        whole.update(path.name.encode() + b"\0" + path.read_bytes())
+    return whole.hexdigest()[:12]
+
+
 def certificate_version(device: str = "cpu") -> str:
     """A hash of the files that certify answers of a device: counts may be added up over runs of one version."""
     import kernels
 
     folder = Path(kernels.__file__).parent / "certificates"
     whole = hashlib.sha256()
-    others = {"exact"} if device.startswith("gpu") else {"exact", "gpu"}
+    others = {"exact", POINTS} if device.startswith("gpu") else {"exact", "gpu", POINTS}
     for path in sorted(folder.rglob("*.py")) + sorted(folder.rglob("*.cu")) + sorted(folder.rglob("*.cuh")):
         if not others & set(path.relative_to(folder).parts):
             whole.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes())
@@ -46,6 +60,7 @@ def row(plan: Plan, tally: Tally) -> dict[str, Any]:
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "commit": _commit(),
         "certificates": certificate_version(plan.device),
+        "certificates_of_points": points_version(),
         "device": plan.device + (" over http" if plan.url else ""),
         "machine": _machine(plan.device),
         "numpy": np.__version__,

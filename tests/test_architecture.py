@@ -27,6 +27,7 @@ PUBLIC_WORKERS = {
     "store.store",
     "store.codec",
     "store.disk",
+    "store.doors",
     "store.inline",
     "store.handles",
     "store.outline",

@@ -56,6 +56,8 @@ class LapOptions(Options):
 def _build(inputs: Inputs, options: LapOptions) -> Assignment:
     if "x" in inputs or "y" in inputs:
         return _of_points(inputs, options)
+    if "cost" not in inputs:
+        raise InvalidProblem("cost", "is missing; expected a matrix of costs, or points x and y")
     problem = dense_assignment(inputs, options.maximize)
     assert isinstance(problem.weights, np.ndarray)
     if options.method in GPU_METHODS and problem.weights.ndim == 3:

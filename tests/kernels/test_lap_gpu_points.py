@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Array, Deadline, Termination, solve_and_prove
+from kernels import SOLVERS, Deadline, Device, Termination, solve_and_prove
 from kernels.problems.metrics import METRICS, costs
 from kernels.problems.points import PointAssignment
 from tests.conftest import gpu_is_here
@@ -43,8 +43,9 @@ def test_the_matrix_is_that_of_the_cpu(metric: str, shape: tuple[int, int]) -> N
 def test_the_optimum_is_that_of_the_cpu(metric: str, shape: tuple[int, int], maximize: bool) -> None:
     problem, options = built(metric, *shape, maximize=maximize)
     objectives = []
-    for device in ("gpu", "cpu"):
-        solution, certificate = solve_and_prove(LAP, problem, options, Deadline(60), device)  # type: ignore[arg-type]
+    devices: tuple[Device, ...] = ("gpu", "cpu")
+    for device in devices:
+        solution, certificate = solve_and_prove(LAP, problem, options, Deadline(60), device)
         assert solution.termination is Termination.OPTIMAL
         assert certificate.objective is not None
         objectives.append(certificate.objective)
@@ -54,8 +55,8 @@ def test_the_optimum_is_that_of_the_cpu(metric: str, shape: tuple[int, int], max
 def test_old_duals_and_no_time_are_taken() -> None:
     problem, options = built("sqeuclidean", 400, 400)
     first, _ = solve_and_prove(LAP, problem, options, Deadline(60), "gpu")
-    duals: dict[str, Array] = {"u0": first.arrays["u"], "v0": first.arrays["v"]}
-    again, _ = solve_and_prove(LAP, replace(problem, **duals), options, Deadline(60), "gpu")
+    warm = replace(problem, u0=first.arrays["u"], v0=first.arrays["v"])
+    again, _ = solve_and_prove(LAP, warm, options, Deadline(60), "gpu")
     assert again.termination is Termination.OPTIMAL
     stopped, certificate = solve_and_prove(LAP, problem, options, Deadline(0.0), "gpu")
     assert stopped.termination is Termination.TIME_LIMIT

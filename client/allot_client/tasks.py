@@ -68,15 +68,13 @@ def _input(value: Any, forbidden: float) -> tuple[bodies.Input, Given | None]:
 
 
 def _points_by_metric(solver: str, taken: dict[str, bodies.Input], chosen: dict[str, Any]) -> None:
-    """Points of a metric that the service does not take, as points of one that it does, or as costs."""
+    """Points of a metric that a solver does not take, as points of one that it does."""
     x, y, metric = taken.get("x"), taken.get("y"), chosen.get("metric", "sqeuclidean")
     if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
         return
-    if solver == "lap":
-        del taken["x"], taken["y"]
-        chosen.pop("metric", None)
-        taken["cost"] = points.cost_matrix(x, y, metric)
-    elif metric in points.AS_POINTS:
+    if metric not in points.NAMES:
+        raise ValueError(f"metric {metric!r} is unknown; expected one of {', '.join(points.NAMES)}")
+    if solver == "uot" and metric in points.AS_POINTS:
         taken["x"], taken["y"] = (points.as_points(side, metric) for side in (x, y))
         chosen["metric"] = "sqeuclidean"
 
@@ -109,6 +107,7 @@ def of(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Ta
 
 def _limited(made: Task, limit: float) -> Task:
     """The same task with a way out for each line."""
+    made = _written_out(made)
     cost = made.inputs.get("cost")
     if not isinstance(cost, np.ndarray) or cost.ndim not in (2, 3):
         raise ValueError("cost_limit needs a cost matrix, a batch or a list of them, and no reference to a blob")
@@ -116,6 +115,17 @@ def _limited(made: Task, limit: float) -> Task:
     shapes = ((int(cost.shape[-2]), int(cost.shape[-1])),) * problems
     inputs = {**made.inputs, "cost": limits.with_way_out(cost, limit)}
     return replace(made, inputs=inputs, home=replace(made.home, limited=shapes))
+
+
+def _written_out(made: Task) -> Task:
+    """The same task with costs instead of points."""
+    inputs, options = dict(made.inputs), dict(made.job.get("options", {}))
+    x, y = inputs.pop("x", None), inputs.pop("y", None)
+    if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
+        return made
+    inputs["cost"] = points.cost_matrix(x, y, options.pop("metric", "sqeuclidean"))
+    job = {name: value for name, value in made.job.items() if name != "options"}
+    return replace(made, job={**job, "options": options} if options else job, inputs=inputs)
 
 
 def _is_ragged(cost: Any) -> bool:

@@ -33,6 +33,7 @@ PUBLIC_WORKERS = {
     "store.outline",
     "store.sniff",
     "store.unpack",
+    "store.ranges",
     "store.reference",
     "store.upload",
     "runtime.keyring",

@@ -189,6 +189,15 @@ class BlobView(Reference):
     links: dict[str, str]
 
 
+class UploadView(BaseModel):
+    """An upload in ranges that is under way."""
+
+    name: str
+    size: int
+    received: list[tuple[int, int]] = Field(description="first and last byte of each range that is there")
+    links: dict[str, str]
+
+
 class Named(BaseModel):
     """A small array that came with its job: named, so that it can be compared, and nothing to fetch."""
 

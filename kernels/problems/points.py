@@ -124,6 +124,8 @@ def points_of(inputs: Inputs, metric: str, neighbours: int | None) -> Points:
         given = inputs.get(name)
         if given is None or isinstance(given, Csr):
             raise InvalidProblem(name, "is missing or sparse; expected points (number, dimension)")
+        if given.dtype == np.bool_:  # fingerprints: 0 and 1
+            given = given.astype(np.int8)
         cloud = finite(name, numeric(name, given, ndim=(2,)))
         if cloud.dtype.kind == "i" and max(-int(cloud.min()), int(cloud.max())) > MOST_INTEGER:
             raise InvalidProblem(name, "holds an integer beyond 2^53, which float64 would round; expected coordinates")

@@ -75,10 +75,9 @@ def certify_assignment(
     proof.objective = None if proof.objective is None else sign * proof.objective + 0
     proof.bound = None if proof.bound is None else sign * proof.bound + 0
     found_here = plain._certificate(problem, solution, [proof], False)
+    told = {"metric": points.metric, "coordinates": points.x.dtype.name}
     how = f"costs of the given points worked out to within 2^-90 of their size where they decide ({points.metric})"
-    return replace(
-        found_here, proved=f"{found_here.proved}; {how}", facts={**found_here.facts, "metric": points.metric}
-    )
+    return replace(found_here, proved=f"{found_here.proved}; {how}", facts={**found_here.facts, **told})
 
 
 def _misshapen(problem: PointAssignment, solution: Solution) -> str:

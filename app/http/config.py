@@ -39,6 +39,8 @@ class HttpSettings:
         owner_bytes: that requests of one owner may have on their way at once, inflated ones among them; 429 above.
         all_bytes: the same of all owners; 503 above.
         keep_alive_s: seconds of silence after which an event stream sends a comment.
+        url_prefixes: "owner=s3://bucket/prefix/" entries: objects that inputs may name. None: no input names one.
+        file_dirs: "owner=/a/folder" entries: folders whose files inputs may name. "*" is every owner.
     """
 
     api_keys: tuple[str, ...] = ()
@@ -71,6 +73,8 @@ class HttpSettings:
     max_waiters_per_owner: int = 8192
     max_streams_per_owner: int = 8192
     requests_per_s: float = 2000.0
+    url_prefixes: str = ""
+    file_dirs: str = ""
 
     @classmethod
     def from_env(cls, env: Mapping[str, str] = os.environ) -> "HttpSettings":
@@ -89,6 +93,8 @@ class HttpSettings:
             api_keys_in_redis=_is_true(env.get("ALLOT_API_KEYS_IN_REDIS", "")),
             insecure=_is_true(env.get("ALLOT_INSECURE", "")),
             metrics_host=env.get("ALLOT_METRICS_HOST", cls.metrics_host),
+            url_prefixes=env.get("ALLOT_URL_PREFIXES", ""),
+            file_dirs=env.get("ALLOT_FILE_DIRS", ""),
             **numbers,
         )
 

@@ -22,6 +22,7 @@ from app.intake.visit import Desk
 from app.web import routes as workbench
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
+from workers.store.doors import doors_of
 from workers.store.store import open_store
 
 ABOUT = (
@@ -53,7 +54,8 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     app.state.jobs, app.state.store = Jobs(settings), open_store(settings)
     clerks = Clerks(http.clerks, http.clerk_bytes, http.clerk_s)
     room = Room(app.state.store.folder.temporary, http.all_bytes, http.owner_bytes)
-    app.state.desk = Desk(app.state.store, app.state.jobs, settings, http.max_json_bytes, clerks, room)
+    doors = doors_of(settings, http.file_dirs, http.url_prefixes)
+    app.state.desk = Desk(app.state.store, app.state.jobs, settings, http.max_json_bytes, clerks, room, doors)
     app.state.waiting = Waiting(settings.redis_url)
     app.state.limits, app.state.lame = Limits(http), False
     app.state.checks = CapacityLimiter(8)

@@ -4,11 +4,11 @@ from typing import Any
 
 from fastapi import Depends, FastAPI
 
-from app.http import blobs, jobs, service
+from app.http import blobs, jobs, service, uploads
 from app.http.auth import may
 from app.http.limits import counted, taking
 from app.http.media import wants_json
-from app.http.schemas import BlobView, JobPage, JobView, Problem, ResultView
+from app.http.schemas import BlobView, JobPage, JobView, Problem, ResultView, UploadView
 
 EVENTS = "text/event-stream"
 PROBLEM: dict[str, Any] = {"model": Problem, "content": {"application/problem+json": {}}}
@@ -87,6 +87,11 @@ def install(app: FastAPI) -> None:
     route("GET", "/v1/blobs/{digest}", blobs.get, mine, responses={**FILE, **SAME, **OUT})
     route("HEAD", "/v1/blobs/{digest}", blobs.head, mine, responses=OUT)
     route("DELETE", "/v1/blobs/{digest}", blobs.delete, change, 204, responses=OUT)
+
+    ranged = {201: {"model": BlobView, "description": "All of it is there."}, 202: {"model": UploadView}}
+    route("PUT", "/v1/uploads/{name}", uploads.put, begin, 202, responses={**ranged, **IN, **problems(409)})
+    route("GET", "/v1/uploads/{name}", uploads.get, json, responses={200: {"model": UploadView}, **OUT})
+    route("DELETE", "/v1/uploads/{name}", uploads.delete, change, 204, responses=OUT)
 
     route("GET", "/v1/solvers", service.solvers, json)
     route("GET", "/v1/devices", service.devices, json)

@@ -33,6 +33,12 @@ REF: list[dict[str, Any]] = [
         **FORM, **NOTE}},
     {"type": "object", "required": ["part"], "additionalProperties": False, "properties": {
         "part": {"type": "string", "description": "name of a file part of this multipart body"}, **FORM}},
+    {"type": "object", "required": ["file"], "additionalProperties": False, "properties": {
+        "file": {"type": "string", "maxLength": 1024, "description": "a file of the operator's that you may name"},
+        **FORM}},
+    {"type": "object", "required": ["url"], "additionalProperties": False, "properties": {
+        "url": {"type": "string", "maxLength": 1024, "pattern": "^s3://",
+                "description": "an S3 object that the operator lets you name"}, **FORM}},
 ]  # fmt: skip
 LISTS: dict[str, Any] = {
     "type": "array",
@@ -180,6 +186,15 @@ class BlobView(Reference):
     arrays: dict[str, Any] = {}
     digest: str
     size: int
+    links: dict[str, str]
+
+
+class UploadView(BaseModel):
+    """An upload in ranges that is under way."""
+
+    name: str
+    size: int
+    received: list[tuple[int, int]] = Field(description="first and last byte of each range that is there")
     links: dict[str, str]
 
 

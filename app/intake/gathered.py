@@ -25,9 +25,13 @@ from app.intake.visit import Visit
 from kernels import Array, Bundle, Csr, InvalidProblem, Solver
 from workers.jobs.job import Expired, InputRef, JobFailed, UnknownBlob, UnknownJob
 from workers.store.codec import Decoded, Form, Reading, read_text, several, sparse
+from workers.store.doors import NotOpen
 from workers.store.inline import is_inline
 from workers.store.reference import CSR_PARTS, FIELDS, NOTES, form_of, frozen, of_array, written
 
+DOORS = ("file", "url")
+"""What the operator has, and may let an owner name."""
+REFERENCES = ("blob", "part", *DOORS)
 WORTH_OUTLINING = 1 << 16
 """Arrays of fewer entries are read even for an estimate, which is better for it."""
 
@@ -127,6 +131,7 @@ class _Hand:
         self._outlines = outlines
         self._unused = set(self._parts)
         self._kept: set[str] = set()
+        self._brought: dict[tuple[str, str], str] = {}
         self.sources: dict[str, Source] = {}
         self.texts: dict[str, str] = {}
         self.outlined = False
@@ -201,15 +206,36 @@ class _Hand:
         return (await self._referenced(field, value)).one(field)
 
     async def _referenced(self, field: str, value: Any) -> Found:
-        """What {"blob"} or {"part"} leads to, read as it says."""
-        kind = next((key for key in ("blob", "part") if isinstance(value, dict) and key in value), None)
+        """What {"blob"}, {"part"}, {"file"} or {"url"} leads to, read as it says."""
+        kind = next((key for key in REFERENCES if isinstance(value, dict) and key in value), None)
         known = {kind, *FIELDS, *(NOTES if kind == "blob" else ())}
         if kind is None or set(value) - known or not isinstance(value[kind], str):
             also = ', {"csr": {...}}' if any(spec.sparse for spec in self._card.inputs) else ""
             expected = f'nested lists, {{"data": ...}}, {{"blob": "sha256:..."}}, {{"part": "..."}}{also}'
             raise InvalidProblem(field, f"is {reprlib.repr(value)}; expected {expected}")
         form = form_of(field, value)
+        if kind in DOORS:
+            digest = await self._through(field, kind, value[kind])
+            return await self._blob(field, digest, replace(form, filename=value[kind].rpartition("/")[2]))
         return await (self._blob if kind == "blob" else self._part)(field, value[kind], form)
+
+    async def _through(self, field: str, kind: str, name: str) -> str:
+        """Copy what an input names into the store, once, as an upload; its digest is what the job keeps."""
+        if (kind, name) not in self._brought:
+            self._brought[kind, name] = await run_in_threadpool(self._bring, field, kind, name)
+        return self._brought[kind, name]
+
+    def _bring(self, field: str, kind: str, name: str) -> str:
+        most, desk = self._store.limits.max_bytes, self._visit.desk
+        with self._store.writer() as writer:
+            try:
+                desk.doors.copy(kind, name, self._owner, writer, most, self._visit.held.take)
+            except NotOpen as wrong:
+                raise InvalidProblem(field, str(wrong)) from None
+            if writer.size == 0:
+                raise InvalidProblem(field, f"names {name[:80]!r}, which is empty; expected the bytes of an array")
+            self._store.adopt(writer, self._owner)
+            return writer.digest
 
     async def _blob(self, field: str, digest: str, form: Form) -> Found:
         try:

@@ -12,6 +12,7 @@ from app.intake.clerks import Clerks
 from app.intake.room import Held, Room
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
+from workers.store.doors import CLOSED, Doors
 from workers.store.store import Store
 
 
@@ -23,6 +24,7 @@ class Desk:
         max_json_bytes: of a JSON body, and of the `job` part of a multipart one.
         clerks: who read what is not small or plain.
         room: for bytes on their way.
+        doors: files and objects that inputs may name.
     """
 
     store: Store
@@ -31,6 +33,7 @@ class Desk:
     max_json_bytes: int
     clerks: Clerks
     room: Room
+    doors: Doors = CLOSED
 
     @contextmanager
     def visit(self, owner: str, key: str | None = None) -> Iterator["Visit"]:

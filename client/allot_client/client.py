@@ -156,10 +156,11 @@ class Client:
     ) -> LapResult:
         """Linear assignment of a matrix (n_rows, n_cols), a batch, or a list of matrices of different sizes.
 
-        Or of points x and y, whose costs are worked out here: `metric` is sqeuclidean, euclidean, cityblock, inner,
-        cosine or correlation. With `cost_limit` a pair is formed only where that is cheaper than the limit; the
-        objective then counts the limit for each line of the shorter side that stays alone. `reject_rows` and
-        `reject_cols` are prices of leaving each row and column; for a list of matrices, lists of such.
+        Or of points x and y, whose costs the service works out: `metric` is sqeuclidean, euclidean, cityblock, cosine,
+        correlation, inner, or iou of boxes (x1, y1, x2, y2), which is 1 - intersection over union. With `cost_limit` a
+        pair is formed only where that is cheaper than the limit; the objective then counts the limit for each line of
+        the shorter side that stays alone. `reject_rows` and `reject_cols` are prices of leaving each row and column;
+        for a list of matrices, lists of such.
         """
         others = {"x": x, "y": y, "u0": u0, "v0": v0, "reject_rows": reject_rows, "reject_cols": reject_cols}
         task = tasks.lap(cost, options, others)

@@ -1,4 +1,4 @@
-"""Costs between points by name, for the metrics that the service itself does not take.
+"""Costs between points by name: where they are needed here, or a solver of the service does not take the metric.
 
 Cosine and correlation distances are squared euclidean ones between other points: with rows scaled to length
 1 / sqrt(2), |x - y|^2 = 1 - cos(x, y), and correlation is the cosine of centred rows. So points stay points, and no
@@ -15,6 +15,8 @@ from allot_client.arrays import Array
 
 AS_POINTS = ("cosine", "correlation")
 METRICS = ("sqeuclidean", "euclidean", "cityblock", "inner", *AS_POINTS)
+NAMES = (*METRICS, "iou")
+"""What the service knows; lap and auction take them all."""
 BLOCK = 1 << 22
 """Entries of the largest intermediate array."""
 

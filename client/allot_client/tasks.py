@@ -20,6 +20,8 @@ from allot_client.results import Home
 JOB_FIELDS = ("device", "time_limit_s", "result_ttl_s", "warm_start", "keep_inputs", "priority")
 """Arguments that belong to the job; all others are options of its solver."""
 NO_HOME = Home()
+OF_A_MATRIX = ("cost_limit", "cardinality", "objective", "k_best")
+"""Options of lap that need a matrix of costs; where points are given it is worked out here."""
 PRICES = ("reject_rows", "reject_cols")
 SIDES = (("x", "y"), ("flow", "distance"))
 """Inputs whose lines are the rows and the columns of the answer, where no matrix has both."""
@@ -69,15 +71,13 @@ def _input(value: Any, forbidden: float) -> tuple[bodies.Input, Given | None]:
 
 
 def _points_by_metric(solver: str, taken: dict[str, bodies.Input], chosen: dict[str, Any]) -> None:
-    """Points of a metric that the service does not take, as points of one that it does, or as costs."""
+    """Points of a metric that a solver does not take, as points of one that it does."""
     x, y, metric = taken.get("x"), taken.get("y"), chosen.get("metric", "sqeuclidean")
     if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
         return
-    if solver == "lap":
-        del taken["x"], taken["y"]
-        chosen.pop("metric", None)
-        taken["cost"] = points.cost_matrix(x, y, metric)
-    elif metric in points.AS_POINTS:
+    if metric not in points.NAMES:
+        raise ValueError(f"metric {metric!r} is unknown; expected one of {', '.join(points.NAMES)}")
+    if solver == "uot" and metric in points.AS_POINTS:
         taken["x"], taken["y"] = (points.as_points(side, metric) for side in (x, y))
         chosen["metric"] = "sqeuclidean"
 
@@ -93,7 +93,9 @@ def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Tas
     if limit is not None and not -math.inf < limit < math.inf:
         raise ValueError(f"cost_limit is {limit}; expected a finite number")
     if not _is_ragged(cost):
-        return task("lap", {"cost": cost, **others}, options)
+        made = task("lap", {"cost": cost, **others}, options)
+        beside = any(others.get(name) is not None for name in PRICES)
+        return _written_out(made) if beside or any(options.get(name) is not None for name in OF_A_MATRIX) else made
     forbidden = -math.inf if options.get("maximize") else math.inf
     problems = [without_holes(np.asanyarray(given(one).value), forbidden) for one in cost]
     entries, sizes = laid_flat(problems)
@@ -115,6 +117,17 @@ def of(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Ta
         return task(solver, inputs, options)
     others = dict(inputs)
     return lap(others.pop("cost", None), options, others)
+
+
+def _written_out(made: Task) -> Task:
+    """The same task with costs instead of points, for what the service does with a matrix alone."""
+    inputs, options = dict(made.inputs), dict(made.job.get("options", {}))
+    x, y = inputs.pop("x", None), inputs.pop("y", None)
+    if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
+        return made
+    inputs["cost"] = points.cost_matrix(x, y, options.pop("metric", "sqeuclidean"))
+    job = {name: value for name, value in made.job.items() if name != "options"}
+    return replace(made, job={**job, "options": options} if options else job, inputs=inputs)
 
 
 def _is_ragged(cost: Any) -> bool:

@@ -1,6 +1,7 @@
 """Assignment by auction, dense or sparse, with prices."""
 
 import math
+from collections.abc import Callable
 from importlib import import_module
 from typing import Any, Literal
 
@@ -10,13 +11,14 @@ from pydantic import Field
 from kernels.auction.estimate import estimate
 from kernels.card import Device, InputSpec, Options, Solver
 from kernels.certificates import auction as certificates
+from kernels.certificates.metrics import certify_auction
 from kernels.deadline import Deadline
 from kernels.outline import dense
 from kernels.problems import UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.problems.arrays import finite, is_masked, numeric
-from kernels.problems.points import PointAuction, points_of
+from kernels.problems.points import METRICS, PointAuction, points_of
 from kernels.problems.sparse import Auction, edges_of, exact_sums, sparse, summed
-from kernels.solution import Solution
+from kernels.solution import Certificate, Solution, unheard
 
 
 class AuctionOptions(Options):
@@ -41,11 +43,17 @@ class AuctionOptions(Options):
     launch: Literal["persistent", "graph"] = Field(
         "persistent", description="on a GPU: all rounds in one cooperative kernel, or CUDA graphs of single steps"
     )
-    metric: Literal["sqeuclidean", "euclidean", "cityblock"] = Field(
-        "sqeuclidean", description="distance between points x and y; the benefit of a pair is minus its distance"
+    metric: Literal["sqeuclidean", "euclidean", "cityblock", "cosine", "correlation", "inner", "iou"] = Field(
+        "sqeuclidean",
+        description="cost of a pair of points x and y, as in lap; the benefit of a pair is minus its cost. iou is 1 - "
+        "intersection over union of boxes x1, y1, x2, y2; inner is minus the inner product",
     )
     neighbours: int | None = Field(
-        None, ge=1, le=48, description="with x and y: a row may take its so many nearest columns only; null: all"
+        None,
+        ge=1,
+        le=48,
+        description="with x and y and one of the first three metrics: a row may take its so many nearest columns only; "
+        "null: all",
     )
     seed: int | None = Field(None, ge=0, description="recorded; the auction draws no random numbers")
     iteration_limit: int | None = Field(None, ge=1, description="most rounds of bidding")
@@ -110,6 +118,12 @@ def _build(inputs: Inputs, options: AuctionOptions) -> Auction:
     return Auction(weights, maximize=True, **given)
 
 
+def _certify(problem: Auction, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
+    if isinstance(problem, PointAuction) and problem.points.metric not in METRICS:
+        return certify_auction(problem, solution, progress)
+    return certificates.auction(problem, solution, progress)
+
+
 def _seats(inputs: Inputs, n_rows: int, n_cols: int) -> Array | None:
     """`assignment0`, checked: one column or UNASSIGNED for every row, no column twice."""
     seats = _vector(inputs, "assignment0", n_rows)
@@ -170,7 +184,7 @@ CARD = Solver[Auction, AuctionOptions](
     options=AuctionOptions,
     build=_build,
     outline=_outline,
-    certify=certificates.auction,
+    certify=_certify,
     device_certificate="kernels.certificates.gpu.gpu_auction",
     mend=_mend,
     estimate=estimate,

@@ -7,7 +7,7 @@ import numpy as np
 from kernels.card import Device, Estimate
 from kernels.pace import pace
 from kernels.problems import Csr
-from kernels.problems.points import PointAuction
+from kernels.problems.points import METRICS, PointAuction
 from kernels.problems.sparse import Auction
 from kernels.texture import Texture, texture
 
@@ -116,8 +116,15 @@ def _device_bytes(problem: Auction, entries: int, wants_rounds: bool, epsilon: b
     n_rows, n_cols = problem.shape
     lines = 900 * n_rows + 60 * n_cols + (800 * n_rows if wants_rounds else 0)
     edges = 175 * entries if _has_neighbours(problem) else 0
-    held = problem.weights.nbytes + lines + edges + LEAST_BYTES + (17 * MIB if epsilon else 0)
+    held = (
+        problem.weights.nbytes + _written(problem, entries) + lines + edges + LEAST_BYTES + (17 * MIB if epsilon else 0)
+    )
     return int(1.05 * held)
+
+
+def _written(problem: Auction, entries: int) -> int:
+    """Bytes of benefits of points that no kernel works out as it goes."""
+    return 8 * entries if isinstance(problem, PointAuction) and problem.points.metric not in METRICS else 0
 
 
 def _has_neighbours(problem: Auction) -> bool:

@@ -11,14 +11,17 @@ from kernels.auction.gpu_buffers import Device
 from kernels.auction.proportion import cut_prices
 from kernels.auction.scaling import FEW_LOOSE, Arithmetic, arithmetic_of, fixed_point
 from kernels.problems import UNASSIGNED, Array, Csr
-from kernels.problems.points import PointAuction, Points
+from kernels.problems.points import METRICS, PointAuction, Points
 from kernels.problems.sparse import Auction, is_complete
 
 LOWEST = -(2**62)
 
 
 def from_points(problem: Auction, options: Any) -> tuple[Auction, dict[str, Array]]:
-    """Points stay points where all pairs are edges; nearest neighbours are found on the device and become a graph."""
+    """Points stay points where all pairs are edges and the kernels have the metric; else benefits are written out.
+
+    Nearest neighbours are found on the device and become a graph.
+    """
     if not isinstance(problem, PointAuction):
         return problem, {}
     points = problem.points
@@ -30,7 +33,8 @@ def from_points(problem: Auction, options: Any) -> tuple[Auction, dict[str, Arra
         assignment0=problem.assignment0,
     )
     if points.neighbours is None:
-        return (problem if problem.reject is None else replace(plain, weights=points.all_benefits())), {}
+        is_worked_out = problem.reject is None and points.metric in METRICS
+        return (problem if is_worked_out else replace(plain, weights=points.all_benefits())), {}
     nearest = _nearest(points, options)
     return replace(plain, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest}
 

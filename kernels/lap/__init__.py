@@ -11,6 +11,7 @@ from kernels.certificates import ranked as ranked_proofs
 from kernels.certificates import rejecting as rejecting_proofs
 from kernels.certificates import selected as selected_proofs
 from kernels.certificates.assignment import certify_dense
+from kernels.certificates.metrics import certify_assignment
 from kernels.deadline import Deadline
 from kernels.lap.estimate import estimate
 from kernels.lap.joint import solve_jointly
@@ -19,6 +20,7 @@ from kernels.lap.mend_rejecting import mend_rejecting, mend_selected
 from kernels.outline import dense
 from kernels.problems import Array, Assignment, Inputs, InvalidProblem, Rejecting
 from kernels.problems.assignment import dense_assignment
+from kernels.problems.points import PointAssignment, point_assignment
 from kernels.problems.ranked import Ranked, ranked_assignment
 from kernels.problems.rejecting import rejecting_assignment, wants_rejecting
 from kernels.problems.selected import Judged, Selected, selected_assignment
@@ -26,6 +28,9 @@ from kernels.solution import Certificate, Solution, Termination, unheard
 
 Problem = Assignment | Rejecting | Selected | Ranked
 Method = Literal["auto", "sap", "hungarian", "tree"]
+Metric = Literal["sqeuclidean", "euclidean", "cityblock", "cosine", "correlation", "inner", "iou"]
+OF_POINTS = {"maximize", "method", "metric", "iteration_limit", "deterministic", "seed"}
+"""Options that costs of points have."""
 GPU_METHODS = ("hungarian", "tree")
 CROSSOVER = 300
 """Lines from which the GPU answers a whole call sooner than the CPU (benchmarks/lap_crossover.py)."""
@@ -62,11 +67,20 @@ class LapOptions(Options):
     k_best: int | None = Field(
         default=None, ge=1, le=1000, description="list so many assignments of one matrix from the best on"
     )
+    metric: Metric = Field(
+        default="sqeuclidean",
+        description="cost of a pair of points x and y: squared, Euclidean or city-block distance; 1 - cosine or 1 - "
+        "correlation; inner: minus the inner product; iou: 1 - intersection over union of boxes x1, y1, x2, y2",
+    )
     deterministic: bool = Field(default=False, description="same input, same assignment (on the cpu always)")
     seed: int | None = Field(default=None, ge=0, description="reported back; no method draws random numbers")
 
 
 def _build(inputs: Inputs, options: LapOptions) -> Problem:
+    if "x" in inputs or "y" in inputs:
+        return _of_points(inputs, options)
+    if "cost" not in inputs:
+        raise InvalidProblem("cost", "is missing; expected a matrix of costs, or points x and y")
     if options.k_best is not None:
         others = {
             "cost_limit": options.cost_limit is not None,
@@ -94,6 +108,16 @@ def _build(inputs: Inputs, options: LapOptions) -> Problem:
     return problem
 
 
+def _of_points(inputs: Inputs, options: LapOptions) -> PointAssignment:
+    plain = LapOptions()
+    for name in sorted(options.model_fields_set - OF_POINTS):
+        if getattr(options, name) != getattr(plain, name):
+            raise InvalidProblem(name, "belongs to a matrix of costs, and x and y are given")
+    if options.method in GPU_METHODS:
+        raise InvalidProblem("method", f'is "{options.method}", which takes a matrix of costs; expected "auto"')
+    return point_assignment(inputs, options.metric, options.maximize)
+
+
 def _outline(inputs: Inputs, options: LapOptions) -> Problem:
     if wants_rejecting(inputs, options.cost_limit):
         return rejecting_assignment(inputs, options.maximize, options.cost_limit)
@@ -107,6 +131,8 @@ def _certify(problem: Problem, solution: Solution, progress: Callable[[float], N
         return selected_proofs.certify(problem, solution, progress)
     if isinstance(problem, Ranked):
         return ranked_proofs.certify(problem, solution, progress)
+    if isinstance(problem, PointAssignment):
+        return certify_assignment(problem, solution, progress)
     return certify_dense(problem, solution, progress)
 
 
@@ -129,6 +155,8 @@ def _prefers_gpu(problem: Problem, options: LapOptions) -> bool:
     assert isinstance(weights, np.ndarray)
     if options.method != "auto":
         return options.method in GPU_METHODS
+    if isinstance(problem, PointAssignment):
+        return problem.shape[0] * problem.shape[1] >= CROSSOVER**2 and min(problem.shape) >= 64
     if weights.ndim == 3 and not is_few(weights):
         return weights.size >= SMALLEST_BATCH
     n_rows, n_cols = weights.shape[-2:]
@@ -145,6 +173,8 @@ def _mend(
         return mend_selected(problem, solution, deadline)
     if isinstance(problem, Ranked):
         return None
+    if isinstance(problem, PointAssignment):
+        return None  # what is loose is the rounding of its costs
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
     if weights.ndim == 2:
@@ -170,12 +200,15 @@ CARD = Solver[Problem, LapOptions](
             "cost",
             "(n_rows, n_cols), (batch, n_rows, n_cols), a list of matrices of any sizes, or these one after the other "
             "as a flat array with `sizes`; null or +inf (-inf to maximise) forbids an entry, in int64 the least "
-            "integer, -2^63",
+            "integer, -2^63; or else x and y",
+            required=False,
             masked=True,
             main=True,
             ragged="matrices",
             sizes="sizes",
         ),
+        InputSpec("x", "(n_rows, dimension): points instead of cost; see `metric`", required=False),
+        InputSpec("y", "(n_cols, dimension): points, with x", required=False),
         InputSpec("u0", "(n_rows,) or (batch, n_rows): row duals to start from", required=False),
         InputSpec("v0", "(n_cols,) or (batch, n_cols): column duals to start from", required=False),
         InputSpec("sizes", "(batch, 2): rows and columns in use of each problem of a ragged batch", required=False),

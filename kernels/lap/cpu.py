@@ -25,6 +25,7 @@ from kernels.lap.cpu_shortlist import State, list_rows, new_state
 from kernels.lap.masks import infinity, opened
 from kernels.lap.warm import cut, largest, proportionate
 from kernels.problems import Array, Assignment, InvalidProblem, Rejecting
+from kernels.problems.points import PointAssignment
 from kernels.problems.ranked import Ranked
 from kernels.problems.selected import Selected
 from kernels.solution import Solution, Termination
@@ -41,8 +42,8 @@ def solve(problem: Assignment | Rejecting | Selected | Ranked, options: Any, dea
     """Solve a dense linear assignment problem exactly by shortest augmenting paths over shortlists.
 
     Problem: min sum_i c[i, p(i)] over pairings p of min(n_rows, n_cols) pairs (max with `maximize`); also a batch of
-        such problems, each with its own size. Sparse matrices are not solved here; lines that may be left at a price,
-        and sizes without padding (`Rejecting`), are solved in `cpu_rejecting.py`.
+        such problems, each with its own size; or of points, whose costs are written out. Sparse matrices are not solved
+        here; lines that may be left at a price, and sizes without padding (`Rejecting`), are in `cpu_rejecting.py`.
     Args:
         problem: `weights` (n_rows, n_cols) or (batch, n_rows, n_cols), float32, float64, int32 or int64; +inf (-inf
             when maximising) forbids an entry of floats, `FORBIDDEN` one of int64. `u0`, `v0` warm start: any finite
@@ -77,6 +78,8 @@ def solve(problem: Assignment | Rejecting | Selected | Ranked, options: Any, dea
     if isinstance(problem, Ranked):
         return cpu_ranked.solve(problem, options, deadline)
     start = time.perf_counter()
+    if isinstance(problem, PointAssignment):
+        problem = problem.written_out()
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
     if weights.dtype.itemsize < 8:  # one compiled set of steps per arithmetic: a third and fourth take 8 to 27 s

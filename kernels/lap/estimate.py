@@ -1,13 +1,16 @@
 """What a dense assignment will need. Constants are fitted by benchmarks/estimates.py."""
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from kernels.card import Device, Estimate
 from kernels.lap import monge
 from kernels.pace import pace
 from kernels.problems import Array, Assignment, Rejecting
+from kernels.problems.points import PointAssignment
 from kernels.problems.ranked import Ranked
 from kernels.problems.selected import Selected
 from kernels.texture import texture
@@ -40,6 +43,10 @@ PART_S, PROVED_PART_S = 4e-5, 1e-4
 """Of a part of all assignments: to queue it, and to bound it."""
 COPIED_BYTES_S = 2e10
 """From page-locked memory to a GPU."""
+BLOCK_S, COORDINATE_S, DEVICE_COORDINATE_S = 4e-9, 1e-9, 1e-12
+"""Of a cost of two points: by itself and by coordinate, on the host and on a GPU."""
+CERTIFIED_BYTES = 128 * MIB
+"""Blocks of costs and what is worked out exactly, in the certificate's threads."""
 FIXED = 24 * MIB
 """Blocks of the certificate, compiled code and the like."""
 
@@ -52,6 +59,8 @@ def estimate(problem: Assignment | Rejecting | Selected | Ranked, options: "LapO
         return _of_selected(problem)
     if isinstance(problem, Ranked):
         return _of_ranked(problem)
+    if isinstance(problem, PointAssignment):
+        return _of_points(problem, options, device)
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
     n_rows, n_cols = weights.shape[-2:]
@@ -113,6 +122,26 @@ def _of_ranked(problem: Ranked) -> Estimate:
     certify_s = PROOF_FLOAT_S + parts * (PROVED_PART_S + short * long * PROVED_S)
     held = int(4 * problem.weights.nbytes + 4 * problem.count * 8 * long * 8 + parts * (long + 400) + FIXED)
     return Estimate(held, 0, pace() * seconds, pace() * certify_s, pace() * (CALL_S + long**3 * PATH_S))
+
+
+def _of_points(problem: PointAssignment, options: "LapOptions", device: Device) -> Estimate:
+    """As of the matrix that is written out, whose lines are taken for those of distances; and for writing it."""
+    points, (n_rows, n_cols) = problem.points, problem.shape
+    step = (n_rows + n_cols + 1,)
+    line = np.abs(np.add.accumulate(np.ones(step)) - n_rows)
+    matrix = as_strided(line, problem.shape, (line.itemsize, line.itemsize), writeable=False)
+    whole = estimate(Assignment(matrix, problem.maximize), options, device)
+    entries, d = n_rows * n_cols, int(points.x.shape[1])
+    read_s = pace() * entries * (BLOCK_S + d * COORDINATE_S)
+    built_s = read_s if device == "cpu" else entries * d * DEVICE_COORDINATE_S
+    held = points.x.nbytes + points.y.nbytes + CERTIFIED_BYTES
+    return replace(
+        whole,
+        host_bytes=whole.host_bytes + held,
+        seconds=whole.seconds + built_s,
+        certify_seconds=pace() * PROOF_FLOAT_S * 4 + 2 * read_s,
+        first_seconds=whole.first_seconds + built_s,
+    )
 
 
 def _entry_s(weights: Array, maximize: bool) -> float:

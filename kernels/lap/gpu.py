@@ -14,6 +14,7 @@ from kernels.lap import gpu_memory, gpu_monge, monge
 from kernels.lap.complete import complete
 from kernels.lap.extended import solve_extended
 from kernels.lap.gpu_forest import INFEASIBLE, MOST_ROWS, PHASE_LIMIT, SOLVED, Forest, Tuning, device_bytes
+from kernels.lap.gpu_points import costs_on_device, uploaded
 from kernels.lap.gpu_progress import Watch
 from kernels.lap.gpu_proof import named, prove
 from kernels.lap.gpu_warm import WIDEST, cut_back, prices, squared
@@ -22,6 +23,7 @@ from kernels.lap.pace import Pace
 from kernels.lap.warm import proportionate
 from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem, Rejecting
 from kernels.problems.arrays import is_masked
+from kernels.problems.points import PointAssignment
 from kernels.solution import OnDevice, Solution, Termination
 
 METHODS = {"hungarian": "kernels.lap.gpu_hungarian", "tree": "kernels.lap.gpu_tree"}
@@ -34,7 +36,8 @@ def solve(problem: Assignment | Rejecting, options: Any, deadline: Deadline) -> 
     """Solve a dense linear assignment problem exactly by an auction start and a forest of shortest augmenting paths.
 
     Problem: min sum_i c[i, p(i)] over pairings p of min(n_rows, n_cols) pairs (max with `maximize`); also a batch of
-        such problems, each with its own size. Sparse matrices and prices for staying unassigned are not solved here.
+        such problems, each with its own size; or of points (gpu_points.py). Sparse matrices and prices for staying
+        unassigned are not solved here.
     Args:
         problem: `weights` (n_rows, n_cols) or (batch, n_rows, n_cols), float32, float64, int32 or int64; +inf (-inf
             when maximising) forbids an entry of floats, `FORBIDDEN` one of int64 (masks.py). `u0`, `v0`: any finite
@@ -63,6 +66,8 @@ def solve(problem: Assignment | Rejecting, options: Any, deadline: Deadline) -> 
     assert isinstance(weights, np.ndarray)
     if options.method == "sap":
         raise InvalidProblem("method", '"sap" runs on the CPU only; on a GPU expected "auto", "hungarian" or "tree"')
+    if isinstance(problem, PointAssignment):
+        return _solve_points(problem, options, deadline)
     if is_masked(weights):
         return _solve_masked(problem, options, deadline)
     module = METHODS.get(options.method) or (BATCHED if weights.ndim == 3 else None)
@@ -71,6 +76,15 @@ def solve(problem: Assignment | Rejecting, options: Any, deadline: Deadline) -> 
         return answer
     solution = solve_one(weights, problem.maximize, problem.u0, problem.v0, options.iteration_limit, deadline)
     solution.seed = options.seed
+    return solution
+
+
+def _solve_points(problem: PointAssignment, options: Any, deadline: Deadline) -> Solution:
+    """Costs of points are worked out on the device and stay there."""
+    weights, built_ms = costs_on_device(problem)
+    solution = solve_one(weights, problem.maximize, problem.u0, problem.v0, options.iteration_limit, deadline)
+    solution.seed, solution.uploads = options.seed, []
+    solution.timings_ms["costs"] = built_ms
     return solution
 
 
@@ -100,7 +114,7 @@ def solve_one(
     squared_bytes = long * long * weights.itemsize if warm and short < long else 0
     gpu_memory.require(weights.nbytes * (2 if turned else 1) + squared_bytes + device_bytes(short, long))
     clock = [time.perf_counter()]
-    given = cost = cupy.asarray(weights)
+    given = cost = uploaded(weights)
     if turned:
         cost, u0, v0 = cupy.ascontiguousarray(cost.T), v0, u0
     cupy.cuda.get_current_stream().synchronize()

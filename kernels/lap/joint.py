@@ -16,6 +16,7 @@ from kernels.certificates.assignment_groups import groups, misshapen
 from kernels.deadline import Deadline
 from kernels.lap import monge
 from kernels.problems import Assignment
+from kernels.problems.points import PointAssignment
 from kernels.solution import Certificate, Solution, Termination
 
 if TYPE_CHECKING:
@@ -45,6 +46,8 @@ def solve_jointly(
     """
     alone: list[Answer | None] = [None] * len(problems)
     pinned = options.seed is not None or options.deterministic
+    if any(isinstance(one, PointAssignment) for one in problems):
+        return alone
     if options.iteration_limit is not None or options.method != "auto" or (device == "gpu" and pinned):
         return alone
     sign = -1 if options.maximize else 1

@@ -1,4 +1,4 @@
-"""Assignment between two clouds of points: the benefit of a pair is minus its distance, and no matrix is given."""
+"""Assignment between two clouds of points: the cost of a pair is its distance, and no matrix is given."""
 
 from dataclasses import dataclass, field
 
@@ -7,16 +7,20 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from kernels.problems.arrays import Array, Csr, Inputs, InvalidProblem, finite, numeric
+from kernels.problems.assignment import Assignment
+from kernels.problems.metrics import MOST_INTEGER, check_points, costs
 from kernels.problems.sparse import Auction
 
 METRICS = ("sqeuclidean", "euclidean", "cityblock")
+"""Those that the auction's kernels work out as they go, and that have nearest neighbours; of the others of
+`metrics.METRICS` the whole matrix is written down."""
 CHUNK = 1 << 22
 """Distances of neighbours worked out together."""
 
 
 @dataclass(frozen=True, eq=False)
 class Points:
-    """Rows x (m, d), columns y (n, d), a metric of METRICS, how many nearest columns a row may take (None: all)."""
+    """Rows x (m, d), columns y (n, d), a metric, how many nearest columns a row may take (None: all)."""
 
     x: Array
     y: Array
@@ -25,6 +29,8 @@ class Points:
 
     def benefits(self, rows: Array, columns: Array | None = None) -> Array:
         """Minus the distances (rows, n_cols), or of the pairs (rows, columns): (rows, k) for columns (rows, k)."""
+        if columns is None and self.metric not in METRICS:
+            return np.negative(costs(self.x[rows], self.y, self.metric))
         if columns is None:
             return np.asarray(-cdist(self.x[rows], self.y, self.metric))
         step = self.x[rows][:, None].astype(np.float64) - self.y[columns]
@@ -51,7 +57,8 @@ class Points:
 
     def all_benefits(self) -> Array:
         """The whole matrix (m, n)."""
-        distances = cdist(self.x, self.y, self.metric)
+        is_plain = self.metric in METRICS
+        distances = cdist(self.x, self.y, self.metric) if is_plain else costs(self.x, self.y, self.metric)
         return np.asarray(np.negative(distances, out=distances))
 
 
@@ -67,24 +74,68 @@ class PointAuction(Auction):
         return int(self.points.x.shape[0]), int(self.points.y.shape[0])
 
 
+@dataclass(frozen=True, eq=False)
+class PointAssignment(Assignment):
+    """An assignment whose costs are those of `points`; `weights` stays empty, in float64."""
+
+    points: Points = field(default_factory=lambda: Points(np.empty((0, 0)), np.empty((0, 0))))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """n_rows, n_cols."""
+        return int(self.points.x.shape[0]), int(self.points.y.shape[0])
+
+    def written_out(self) -> Assignment:
+        """The same with a matrix of costs in float64, which are rounded."""
+        cost = costs(self.points.x, self.points.y, self.points.metric)
+        return Assignment(cost, self.maximize, u0=self.u0, v0=self.v0)
+
+
+def point_assignment(inputs: Inputs, metric: str, maximize: bool) -> PointAssignment:
+    """Check `x`, `y` and the duals `u0`, `v0` of `inputs`, and that nothing is beside them.
+
+    Raises:
+        InvalidProblem: as `points_of`; another input beside the points; duals of another length.
+    """
+    points = points_of(inputs, metric, None)
+    beside = sorted(set(inputs) - {"x", "y", "u0", "v0"})
+    if beside:
+        raise InvalidProblem(beside[0], "is given beside x or y; expected a matrix of costs or two clouds of points")
+    duals = {}
+    for name, side in (("u0", points.x), ("v0", points.y)):
+        given = inputs.get(name)
+        if given is None:
+            continue
+        if isinstance(given, Csr) or given.shape != (len(side),):
+            raise InvalidProblem(name, f"has shape {given.shape}; expected ({len(side)},)")
+        duals[name] = finite(name, numeric(name, given, ndim=(1,)))
+    return PointAssignment(np.empty((0, 0)), maximize, points=points, **duals)
+
+
 def points_of(inputs: Inputs, metric: str, neighbours: int | None) -> Points:
     """Check `x` and `y` of `inputs`.
 
     Raises:
-        InvalidProblem: one of them missing, sparse, not finite, of another dimension, or fewer columns than neighbours.
+        InvalidProblem: one of them missing, sparse, not finite, of another dimension, fewer columns than neighbours, or
+            points for which the metric says nothing.
     """
     clouds = []
     for name in ("x", "y"):
         given = inputs.get(name)
         if given is None or isinstance(given, Csr):
             raise InvalidProblem(name, "is missing or sparse; expected points (number, dimension)")
+        if given.dtype == np.bool_:  # fingerprints: 0 and 1
+            given = given.astype(np.int8)
         cloud = finite(name, numeric(name, given, ndim=(2,)))
+        if cloud.dtype.kind == "i" and max(-int(cloud.min()), int(cloud.max())) > MOST_INTEGER:
+            raise InvalidProblem(name, "holds an integer beyond 2^53, which float64 would round; expected coordinates")
         clouds.append(cloud.astype(np.float64) if cloud.dtype.kind == "i" else cloud)
     x, y = clouds
     if x.shape[1] != y.shape[1]:
         raise InvalidProblem("y", f"has dimension {y.shape[1]} and x {x.shape[1]}; expected the same")
-    if max(float(np.abs(x).max()), float(np.abs(y).max())) > 1e100:
-        raise InvalidProblem("x", "or y holds coordinates beyond 1e100, whose squares are not finite")
+    check_points(metric, x, y)
+    if neighbours is not None and metric not in METRICS:
+        raise InvalidProblem("neighbours", f"belongs to one of {', '.join(METRICS)}, and metric is {metric}")
     if neighbours is not None and neighbours > y.shape[0]:
         raise InvalidProblem("neighbours", f"is {neighbours} with {y.shape[0]} columns; expected no more than those")
     dtype = np.result_type(x, y)

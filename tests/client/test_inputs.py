@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from allot_client import Client, Result
+from allot_client import Client, Result, tasks
 from allot_client.arrays import FORBIDDEN_INTEGER, given, without_holes
 from allot_client.body import job_body
 from allot_client.points import METRICS, as_points, cost_matrix
@@ -108,6 +108,21 @@ def test_points_of_a_metric(allot: Client) -> None:
         as_points(np.array([[1.0, 2.0], [3.0, 3.0]]), "correlation")
     with pytest.raises(ValueError, match="expected one of"):
         allot.lap(x=x, y=y, metric="colour")
+
+
+def test_points_are_sent_as_points(allot: Client) -> None:
+    boxes = random.random((9, 2))
+    boxes = np.concatenate([boxes, boxes + 0.2], axis=1)
+    made = tasks.lap(None, {"metric": "iou"}, {"x": boxes, "y": boxes[::-1]})
+    assert made.inputs.keys() == {"x", "y"}
+    answer = allot.lap(x=boxes, y=boxes[::-1], metric="iou")
+    assert answer.objective == 0
+    assert answer.assignment.tolist() == list(range(9))[::-1]
+    x, y = random.normal(size=(6, 3)), random.normal(size=(7, 3))
+    limited = allot.lap(x=x, y=y, metric="cityblock", cost_limit=2.0)
+    by_costs = allot.lap(cdist(x, y, "cityblock"), cost_limit=2.0)
+    assert limited.objective == pytest.approx(by_costs.objective)
+    assert limited.assignment.tolist() == by_costs.assignment.tolist()
 
 
 def test_a_body_is_not_a_copy() -> None:

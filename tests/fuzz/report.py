@@ -25,6 +25,20 @@ ON_DEVICE = ("assignment", "auction", "transport")
 OUTCOMES = ("right", "turned away", "wrong", "misleading", "refused", "unshown", "slow")
 
 
+POINTS = "metrics"
+"""The folder of the certificates of metrics, which has a version of its own: no other certificate imports it."""
+
+
+def points_version() -> str:
+    """A hash of the files that certify costs of points."""
+    import kernels
+
+    whole = hashlib.sha256()
+    for path in sorted((Path(kernels.__file__).parent / "certificates" / POINTS).glob("*.py")):
+        whole.update(path.name.encode() + b"\0" + path.read_bytes())
+    return whole.hexdigest()[:12]
+
+
 def certificate_version(device: str = "cpu") -> str:
     """A hash of the files that certify answers of a device: counts may be added up over runs of one version.
 
@@ -74,6 +88,7 @@ def row(plan: Plan, tally: Tally) -> dict[str, Any]:
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "commit": _commit(),
         "certificates": certificate_version(plan.device),
+        "certificates_of_points": points_version(),
         "device": plan.device + (" over http" if plan.url else ""),
         "machine": _machine(plan.device),
         "numpy": np.__version__,

@@ -2,12 +2,13 @@
 
 from collections.abc import Iterator
 from fractions import Fraction
+from math import lcm
 from typing import Any
 
 import numpy as np
 
 from kernels import Array, Csr
-from kernels.certificates.exact import Claim, problems_of
+from kernels.certificates.exact import Claim, points, problems_of
 from kernels.certificates.exact import auction as exact_auction
 from kernels.certificates.exact import rejecting as exact_rejecting
 from kernels.certificates.exact import selected as exact_selected
@@ -32,22 +33,29 @@ def against_optimum(case: Case, claim: Claim) -> Found:
         yield from _compare(claim, best, Fraction(0), integer, bool(case.options.get("maximize")))
     elif is_priced(case):
         yield from _priced(case, claim)
-    elif case.solver == "lap" and case.inputs["cost"].ndim == 3:
+    elif case.solver == "lap" and _is_batch(case):
         yield from _batch(case, claim)
     elif _lines(case) <= LARGEST[case.solver]:
         best, slack, integer, maximize = optimum(case, claim)
         yield from _compare(claim, best, slack, integer, maximize)
 
 
+def _is_batch(case: Case) -> bool:
+    return "cost" in case.inputs and case.inputs["cost"].ndim == 3
+
+
 def _lines(case: Case) -> int:
-    names = ("cost", "benefit", "flow", "x", "y")
-    return max(int(max(case.inputs[name].shape)) for name in names if name in case.inputs)
+    if "x" in case.inputs:
+        return max(len(case.inputs[name]) for name in "xy")
+    return max(int(max(case.inputs[name].shape)) for name in ("cost", "benefit", "flow") if name in case.inputs)
 
 
 def optimum(case: Case, claim: Claim | None = None) -> tuple[Fraction | None, Fraction, bool, bool]:
     """(optimum or None when infeasible, what distances in float64 may lose, integers?, maximised?)."""
     if case.solver == "lap":
         maximize = bool(case.options.get("maximize"))
+        if "x" in case.inputs:
+            return _points(case, maximize)
         cost = case.inputs["cost"]
         return _lap(cost, maximize), Fraction(0), cost.dtype.kind in "iu", maximize
     if case.solver == "auction":
@@ -68,7 +76,7 @@ def must_answer(case: Case, claim: Claim) -> bool:
         return claim.termination not in PARTIAL and least_selected(case)[0] is not None
     if is_priced(case):
         return claim.termination not in PARTIAL and "sizes" not in case.inputs and case.inputs["cost"].ndim == 2
-    if case.solver == "lap" and case.inputs["cost"].ndim == 3:
+    if case.solver == "lap" and _is_batch(case):
         return False
     if _lines(case) > LARGEST[case.solver] or (claim.termination in PARTIAL and _is_sparse(case)):
         return False  # a partial answer may have run into a dead end
@@ -128,6 +136,15 @@ def _lap(cost: Array, maximize: bool) -> Fraction | None:
     return None if best is None else Fraction(sign * best, 2**shift)
 
 
+def _points(case: Case, maximize: bool) -> tuple[Fraction, Fraction, bool, bool]:
+    costs, slack = points.table(case.inputs, case.options)
+    sign = -1 if maximize else 1
+    signed: Any = [[sign * c for c in row] for row in costs]  # the oracle adds and compares, fractions too
+    best = oracles.least_assignment(signed)
+    assert best is not None
+    return Fraction(sign * best), slack, False, maximize
+
+
 def _auction(case: Case, claim: Claim | None) -> tuple[Fraction | None, Fraction, bool]:
     given: dict[str, Any] = dict(case.inputs)
     if case.options.get("allow_unassigned") and "reject" not in given:
@@ -135,9 +152,9 @@ def _auction(case: Case, claim: Claim | None) -> tuple[Fraction | None, Fraction
     seen = claim if claim is not None else Claim("", None, None, None, None, None, {})
     rows, data, slack = exact_auction.benefits(given, case.options, seen)
     n_cols = (given["benefit"] if "benefit" in given else given["y"]).shape[0 if "y" in given else 1]
-    below = max((b.denominator for row in rows for b in row.values()), default=1)
+    below = lcm(*{b.denominator for row in rows for b in row.values()})
     reject = [Fraction(x) for x in given["reject"].tolist()] if "reject" in given else None
-    below = max([below, *(x.denominator for x in reject or [])])
+    below = lcm(below, *(x.denominator for x in reject or []))
     table: list[list[int | None]] = []
     for i, row in enumerate(rows):
         line: list[int | None] = [None if j not in row else -int(row[j] * below) for j in range(n_cols)]

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.exact import assignment, auction, quadratic, ranked, rejecting, selected, transport
+from kernels.certificates.exact import assignment, auction, points, quadratic, ranked, rejecting, selected, transport
 from kernels.certificates.exact.statement import Claim, Inputs, Statement
 from kernels.problems.arrays import Array, Csr
 from kernels.problems.sparse import summed
@@ -36,6 +36,8 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
     if solver == "qap":
         fixed = {int(i): int(k) for i, k in (given.get("fixed") or {}).items()}
         return quadratic.check(inputs, fixed, claim)
+    if solver == "lap" and "x" in inputs:
+        return points.check(inputs, given, claim)
     if solver == "lap" and given.get("k_best") is not None:
         return ranked.check(inputs, given, claim)
     if solver == "lap" and selected.is_selected(given):

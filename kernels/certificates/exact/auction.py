@@ -5,12 +5,13 @@ greatest. For any prices p >= 0, sum_j p_j + sum_i max(reject_i, max_j b_ij - p_
 """
 
 from fractions import Fraction
-from math import floor, isfinite, isqrt
+from math import floor, isfinite
 from typing import Any
 
 import numpy as np
 
 from kernels.certificates.exact.assignment import earned, stated_bound
+from kernels.certificates.exact.points import DIRECTIONS, ROOTED, allowed, clouds, cost
 from kernels.certificates.exact.statement import (
     Claim,
     Inputs,
@@ -23,7 +24,6 @@ from kernels.certificates.exact.statement import (
 )
 from kernels.problems.arrays import Array, Csr
 
-Point = list[Fraction]
 Rows = list[dict[int, Fraction]]
 """By row: its permitted columns and their benefits."""
 
@@ -47,7 +47,8 @@ def check(inputs: Inputs, options: dict[str, Any], claim: Claim) -> list[Stateme
     )
     objective = None if missing else sum((one for one in worth if one is not None), Fraction(0))
     magnitude = sum((abs(one) for one in worth if one is not None), Fraction(0))
-    said.append(_objective(claim, objective, magnitude * (len(worth) + 1) / 2**53 + slack))
+    lost = allowed(inputs, options, magnitude) if "x" in inputs and "benefit" not in inputs else Fraction(0)
+    said.append(_objective(claim, objective, magnitude * (len(worth) + 1) / 2**53 + slack + lost))
     exact = all(array.dtype.kind in "iu" for array in data)
     bounds = [price_bound(rows, given, reject) for given in known_prices(prices, exact)]
     shown = [Fraction(floor(bound)) if exact else bound - slack for bound in bounds if bound is not None]
@@ -76,42 +77,24 @@ def benefits(inputs: Inputs, options: dict[str, Any], claim: Claim) -> tuple[Row
 
 
 def _distances(inputs: Inputs, options: dict[str, Any], claim: Claim) -> tuple[Rows, list[Array], Fraction]:
-    """Benefits of points: minus each distance, of the named neighbours alone where there are such; roots to 2^-120."""
-    points_x, points_y, metric = _clouds(inputs, options)
+    """Benefits of points: minus each distance, of the named neighbours alone where there are such; roots to 2^-200."""
+    points_x, points_y, metric = clouds(inputs, options)
     near = claim.arrays.get("neighbours")
     rows: Rows = []
     for i, p in enumerate(points_x):
         columns = range(len(points_y)) if near is None else near[i].tolist()
-        rows.append({j: -_distance(p, points_y[j], metric) for j in columns})
+        rows.append({j: -cost(p, points_y[j], metric) for j in columns})
     most = sum((max((abs(b) for b in row.values()), default=Fraction(0)) for row in rows), Fraction(0))
-    return rows, [np.zeros(0)], most / 2**110 if metric == "euclidean" else Fraction(0)
-
-
-def _clouds(inputs: Inputs, options: dict[str, Any]) -> tuple[list[Point], list[Point], str]:
-    x, y = inputs["x"], inputs["y"]
-    assert not isinstance(x, Csr)
-    assert not isinstance(y, Csr)
-    points_x, points_y = ([[Fraction(c) for c in point] for point in cloud.tolist()] for cloud in (x, y))
-    return points_x, points_y, options.get("metric") or "sqeuclidean"
-
-
-def _distance(p: Point, q: Point, metric: str) -> Fraction:
-    steps = [abs(a - b) for a, b in zip(p, q, strict=True)]
-    if metric == "cityblock":
-        return sum(steps, Fraction(0))
-    squared = sum((step * step for step in steps), Fraction(0))
-    if metric == "sqeuclidean":
-        return squared
-    places = 2**240  # the root of a fraction to 2^-120 of it
-    return Fraction(isqrt(squared.numerator * squared.denominator * places), squared.denominator * 2**120)
+    most += len(rows) if metric in DIRECTIONS else 0  # 1 less a quotient: its root is off by a share of 1
+    return rows, [np.zeros(0)], most / 2**110 if metric in ROOTED else Fraction(0)
 
 
 def _nearest(inputs: Inputs, options: dict[str, Any], named: Array) -> Statement:
     """Whether no column that was left out is nearer than one that was named, by more than distances in float64 lose."""
-    points_x, points_y, metric = _clouds(inputs, options)
+    points_x, points_y, metric = clouds(inputs, options)
     for i, p in enumerate(points_x):
         columns = set(named[i].tolist())
-        away = [_distance(p, q, metric) for q in points_y]
+        away = [cost(p, q, metric) for q in points_y]
         rest = [d for j, d in enumerate(away) if j not in columns]
         if len(columns) < named.shape[1]:
             return Statement("neighbours", False, f"row {i} names a column twice")

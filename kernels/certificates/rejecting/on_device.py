@@ -1,9 +1,10 @@
-"""Which assignments are certified on a GPU: ordinary dense ones. Those whose lines may be left are certified here."""
+"""Which assignments a GPU certifies: ordinary dense ones. The CPU certifies points, and lines that may be left."""
 
 from importlib import import_module
 from typing import Any
 
 from kernels.problems import Array, Rejecting
+from kernels.problems.points import PointAssignment
 from kernels.problems.ranked import Ranked
 from kernels.problems.selected import Selected
 from kernels.solution import Certificate, Solution
@@ -14,7 +15,11 @@ import_module(DENSE)  # a machine without CUDA hears of it when this is imported
 
 def inputs(problem: Any) -> list[Array] | None:
     """The arrays that a certificate on the device reads; None where the CPU's is to be used."""
-    return None if isinstance(problem, Rejecting | Selected | Ranked) else import_module(DENSE).inputs(problem)
+    return (
+        None
+        if isinstance(problem, Rejecting | Selected | Ranked | PointAssignment)
+        else import_module(DENSE).inputs(problem)
+    )
 
 
 def seconds(problem: Any) -> float:
@@ -24,7 +29,9 @@ def seconds(problem: Any) -> float:
 
 def suits(problem: Any) -> bool:
     """Whether there is one for the problem."""
-    return not isinstance(problem, Rejecting | Selected | Ranked) and bool(import_module(DENSE).suits(problem))
+    return not isinstance(problem, Rejecting | Selected | Ranked | PointAssignment) and bool(
+        import_module(DENSE).suits(problem)
+    )
 
 
 def arrays(problem: Any) -> list[Array]:

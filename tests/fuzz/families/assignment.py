@@ -19,6 +19,7 @@ from tests.fuzz.draw import (
     scale_of,
     time_limit,
 )
+from tests.fuzz.families.points import draw_points
 
 HEADROOM = 32
 """Weights may have this much less than int64 holds, over the number of lines."""
@@ -28,6 +29,8 @@ def draw(draw: Draw, device: str) -> Case:
     """One case."""
     shape = _shape(draw)
     maximize = chance(draw, 30)
+    if len(shape) == 2 and chance(draw, 15):
+        return _points(draw, shape, maximize)
     family, cost = _cost(draw, shape, maximize)
     inputs: dict[str, Any] = {"cost": cost}
     if len(shape) == 3 and chance(draw, 50):
@@ -39,6 +42,15 @@ def draw(draw: Draw, device: str) -> Case:
     options = _options(draw, maximize, device)
     if inputs["cost"].ndim == 3 and options.get("method") in ("hungarian", "tree"):
         del options["method"]  # these solve one problem
+    return Case("lap", family, inputs, options, time_limit(draw), polls=polls(draw))
+
+
+def _points(draw: Draw, shape: tuple[int, ...], maximize: bool) -> Case:
+    options = _options(draw, maximize, "cpu")
+    family, inputs = draw_points(draw, shape[0], shape[1], options)
+    if chance(draw, 20):
+        family += ", started"
+        inputs |= _start(draw, np.full(shape, scale_of(inputs["x"].astype(float))))
     return Case("lap", family, inputs, options, time_limit(draw), polls=polls(draw))
 
 

@@ -20,6 +20,7 @@ from tests.fuzz.draw import (
     scale_of,
     time_limit,
 )
+from tests.fuzz.families.points import draw_points
 
 MOST = 2**61
 """Integers times the number of columns stay below."""
@@ -94,6 +95,8 @@ def _csr(allowed: Array, values: Array) -> Csr:
 
 
 def _points(draw: Draw, n_rows: int, n_cols: int, options: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    if chance(draw, 50):
+        return draw_points(draw, n_rows, n_cols, options)
     d = draw.whole(4, 24) if chance(draw, 10) else draw.whole(1, 3)
     clouds = [narrowed(draw, floats(draw, (n, d), 300, -500)[1]) for n in (n_rows, n_cols)]
     options["metric"] = one_of(draw, ("sqeuclidean", "euclidean", "cityblock"))

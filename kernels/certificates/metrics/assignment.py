@@ -1,0 +1,210 @@
+"""The certificate of a linear assignment between points: intervals of costs, widened outward, and their dual bound.
+
+In min form (costs negated to maximise) every cost lies in [high + low - error, high + low + error]. The upper ends of
+the chosen pairs add up to the objective. For any prices v, with v_j <= 0 where columns may stay free,
+
+    sum over lines of min_j (lower end of c_ij - v_j)  +  sum_j v_j
+
+is a lower bound. A float64 sweep with a proved error (`coarsely.py`) leaves few pairs of a line that may attain its
+minimum. Those are worked out to some 100 bits (`exactly.py`). Lines with more than MOST such pairs keep the sweep's
+lower ends. So `optimal` takes what it takes of a matrix of floats: a gap of at most 2^-50 of the chosen pairs' sizes
+and 1e-9 of max(|objective|, S), S from lower ends of |cost|.
+"""
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from typing import NamedTuple
+
+import numpy as np
+
+from kernels.certificates import assignment as plain
+from kernels.certificates import assignment_bound as dual
+from kernels.certificates.assignment_groups import WORST
+from kernels.certificates.metrics.coarsely import Block, Costs
+from kernels.certificates.metrics.exactly import Known
+from kernels.certificates.rounded import add_down, sub_down, sum_down, sum_up, two_sum
+from kernels.problems import UNASSIGNED, Array
+from kernels.problems.metrics import THREADS
+from kernels.problems.points import PointAssignment
+from kernels.solution import Certificate, Solution, Termination, unheard
+
+MOST = 256
+"""Pairs of a line that are worked out exactly at most; all of them where the whole problem is small."""
+SMALL = 1 << 20
+"""Coordinates of all pairs of a small problem."""
+WIDER, LEAST = 2.0**-50, 2.0**-1000
+"""More than what rounding makes of a difference of a cost and a price: relative, and at all."""
+ENDINGS = tuple(word for word in WORST if word is not Termination.INFEASIBLE)
+
+
+class Least(NamedTuple):
+    """The lower end of min_j (c_ij - v_j) of consecutive lines, as high + low."""
+
+    high: Array
+    low: Array
+
+
+def certify_assignment(
+    problem: PointAssignment, solution: Solution, progress: Callable[[float], None] = unheard
+) -> Certificate:
+    """Recompute objective, bound and violation from the points, the assignment and the duals.
+
+    `holds` is False where the answer is none. Duals that are no numbers count as 0, and the gap says what that costs.
+    """
+    wrong = _misshapen(problem, solution)
+    if wrong:
+        return Certificate(None, None, None, None, 0, False, wrong)
+    sign = -1 if problem.maximize else 1
+    points, (m, n) = problem.points, problem.shape
+    turned = m > n
+    u, v = (sign * solution.arrays[name].astype(np.float64) for name in "uv")
+    given, claimed = (u, v) if turned else (v, u)
+    lines, others = (points.y, points.x) if turned else (points.x, points.y)
+    costs = Costs(lines, others, points.metric)
+    proof, pairs = _pairs(costs, solution, sign, turned, min(m, n))
+    if proof.why:
+        return Certificate(None, None, None, None, 0, False, proof.why)
+    price = dual.usable(given[None], m != n)[0]
+    least = _least(costs, sign, price, progress)
+    found = dual.Lines(least.high[None], least.low[None], np.zeros((1, min(m, n)), bool))
+    proof.violation = dual.violations(found, claimed[None], given[None], m != n)[0].item()
+    total = sum_down(np.concatenate([least.high, least.low, price]))
+    proof.bound = total if np.isfinite(total) else None
+    _judge(proof, pairs, least, price, costs)
+    proof.objective = None if proof.objective is None else sign * proof.objective + 0
+    proof.bound = None if proof.bound is None else sign * proof.bound + 0
+    found_here = plain._certificate(problem, solution, [proof], False)
+    told = {"metric": points.metric, "coordinates": points.x.dtype.name}
+    how = f"costs of the given points worked out to within 2^-90 of their size where they decide ({points.metric})"
+    return replace(found_here, proved=f"{found_here.proved}; {how}", facts={**found_here.facts, **told})
+
+
+def _misshapen(problem: PointAssignment, solution: Solution) -> str:
+    if solution.termination not in ENDINGS:
+        return f"an assignment of points does not end with {solution.termination.value}"
+    m, n = problem.shape
+    for name, size, kind in (("assignment", m, "i"), ("u", m, "f"), ("v", n, "f")):
+        array = solution.arrays.get(name)
+        if array is None or array.shape != (size,) or array.dtype.kind != kind:
+            return f"{name} has the wrong shape or dtype"
+    return ""
+
+
+class _Pairs(NamedTuple):
+    """The chosen pairs: line and partner of each, and their costs."""
+
+    lines: Array
+    others: Array
+    costs: Known
+
+
+def _pairs(costs: Costs, solution: Solution, sign: int, turned: bool, wanted: int) -> tuple[plain._Proof, _Pairs]:
+    """Whether the assignment is one, and its objective in min form, rounded up."""
+    assignment = solution.arrays["assignment"].astype(np.int64)
+    rows = np.flatnonzero(assignment != UNASSIGNED)
+    columns = assignment[rows]
+    proof = plain._Proof(solution.termination, unassigned=wanted - len(rows))
+    nothing = _Pairs(rows[:0], rows[:0], Known(*(np.zeros(0) for _ in range(3))))
+    n_columns = costs.shape[0 if turned else 1]
+    if len(columns) and (columns.min() < 0 or columns.max() >= n_columns or np.bincount(columns).max() > 1):
+        proof.why = "a column is out of range or assigned twice"
+        return proof, nothing
+    if solution.termination is Termination.OPTIMAL and proof.unassigned:
+        proof.why = f"called optimal with {proof.unassigned} pairs missing"
+        return proof, nothing
+    lines, others = (columns, rows) if turned else (rows, columns)
+    known = costs.exact(lines, others)
+    if not proof.unassigned:
+        proof.objective = sum_up(np.concatenate([sign * known.high, sign * known.low, known.error]))
+    return proof, _Pairs(lines, others, known)
+
+
+def _least(costs: Costs, sign: int, price: Array, heard: Callable[[float], None]) -> Least:
+    """Of every line the lower end of its smallest cost less price."""
+    found = [np.zeros(costs.shape[0]) for _ in range(2)]
+    starts = costs.starts()
+    with ThreadPoolExecutor(1 if len(starts) == 1 else THREADS) as pool:
+        each = pool.map(lambda first: _of_block(costs, costs.block(first), sign, price), starts)
+        for done, (first, part) in enumerate(zip(starts, each, strict=True), 1):
+            for whole, own in zip(found, part, strict=True):
+                whole[first : first + len(own)] = own
+            heard(done / len(starts))
+    return Least(*found)
+
+
+def _of_block(costs: Costs, block: Block, sign: int, price: Array) -> Least:
+    """A pair is left out where its lower end lies above the upper end of another, by more than rounding explains."""
+    values, error = block.values, block.error
+    nets = np.multiply(values, sign)
+    nets -= price
+    widest = error.max(axis=1)
+    best = nets.min(axis=1) + widest if error.shape[1] == 1 else (nets + error).min(axis=1)
+    if error.shape[1] > 1:
+        nets -= error
+    off = WIDER * (np.abs(best) + 2 * widest + LEAST)
+    mask = nets <= (best + off + (error[:, 0] if error.shape[1] == 1 else 0.0))[:, None]
+    few = np.count_nonzero(mask, axis=1) <= MOST
+    high, low = np.zeros(len(few)), np.zeros(len(few))
+    if costs.shape[0] * costs.shape[1] * costs.d > SMALL and not few.all():
+        rough = nets[~few].min(axis=1) - (error[~few, 0] if error.shape[1] == 1 else 0.0)
+        high[~few] = sub_down(rough, WIDER * (np.abs(rough) + 2 * widest[~few] + LEAST))
+        mask[~few] = False
+    lines, others = np.nonzero(mask)
+    known = costs.exact(block.first + lines, others, values[lines, others])
+    _smallest_of(lines, *_nets(known, sign, price[others]), high, low)
+    return Least(high, low)
+
+
+def _nets(known: Known, sign: int, price: Array) -> tuple[Array, Array]:
+    """Lower ends of costs less prices as sums of two float64, the second rounded down."""
+    high, low = two_sum(sign * known.high, -price)
+    low = add_down(low, sub_down(sign * known.low, known.error))
+    return two_sum(high, low)
+
+
+def _smallest_of(lines: Array, nets: Array, rests: Array, high: Array, low: Array) -> None:
+    """Write the smallest of each line's, which ascend, to its place."""
+    where, starts = np.unique(lines, return_index=True)
+    if not len(where):
+        return
+    high[where] = np.minimum.reduceat(nets, starts)
+    low[where] = np.minimum.reduceat(np.where(nets == high[lines], rests, np.inf), starts)
+
+
+def _judge(proof: plain._Proof, pairs: _Pairs, least: Least, price: Array, costs: Costs) -> None:
+    """The gap in min form, and the word that it earns."""
+    if proof.objective is not None and proof.bound is not None:
+        proof.gap = sum_up([proof.objective, -proof.bound])
+    if proof.ended is Termination.OPTIMAL and not _is_closed(proof, pairs, least, price, costs):
+        proof.ended = Termination.CONVERGED
+
+
+def _is_closed(proof: plain._Proof, pairs: _Pairs, least: Least, price: Array, costs: Costs) -> bool:
+    """Whether the gap is what rounding alone may leave: the rule of `assignment.py`, with lower ends of sizes."""
+    gap = proof.gap
+    if gap is None or not gap:
+        return gap == 0
+    cost = np.maximum(np.abs(pairs.costs.high) - np.abs(pairs.costs.low) - pairs.costs.error, 0)
+    sizes = sum_down(np.concatenate([cost, np.abs(least.high[pairs.lines]), np.abs(price[pairs.others])]))
+    if gap > plain.TOO_MUCH or np.ldexp(gap, plain.OF_PAIRS) > sizes:
+        return False
+    return bool(gap <= plain._share(abs(proof.objective or 0.0)) or gap <= plain._share(_natural_scale(costs)))
+
+
+def _natural_scale(costs: Costs) -> float:
+    """S of the rule: smallest sizes that are not 0, summed over the rows or the columns, whichever is less.
+
+    Lower ends of sizes stand for them. A cost that the sweep cannot tell from 0 is worked out, unless there are many.
+    """
+    of_lines, of_others = [], np.full(costs.shape[1], np.inf)
+    for first, values, error in costs.blocks():
+        sizes = np.maximum(np.abs(values) - error, 0)
+        lines, others = np.nonzero(sizes == 0)
+        if len(lines) <= MOST * len(values):
+            known = costs.exact(first + lines, others, values[lines, others])
+            least = np.maximum(np.abs(known.high) - np.abs(known.low) - known.error, 0)
+            sizes[lines, others] = np.where((known.high == 0) & (known.error == 0), np.inf, least)
+        of_lines.append(sizes.min(axis=1))
+        np.minimum(of_others, sizes.min(axis=0), out=of_others)
+    return min(sum_down(side[np.isfinite(side)]) for side in (np.concatenate(of_lines), of_others))

@@ -13,7 +13,6 @@ from allot_client.arrays import Array, Bring, given, stay
 from allot_client.limits import without_way_out
 from allot_client.points import cost_matrix
 
-DEFAULT_REG = 0.05
 """The service's, where the options of an answer do not say."""
 GROUPS = ("duals", "potentials")
 """Members of the result document that hold arrays of their own."""
@@ -40,7 +39,8 @@ class Certificate:
 
     `bound` is proved for the problem as given: no answer is better. `gap_abs` = |objective - bound|, and `gap_rel`
     divides it by the larger of the two. `verified` is True where the word optimal or infeasible was proved, False where
-    it is the word of a search that nobody checked, None beside other words. `proved` says in words what was proved, and
+    it is the word of a search that nobody checked, None beside other words. Where the job asked for no certificate,
+    `holds` and all numbers are None and `verified` is False. `proved` says in words what was proved, and
     in which arithmetic.
     """
 
@@ -48,7 +48,7 @@ class Certificate:
     gap_abs: float | None
     gap_rel: float | None
     max_violation: float | None
-    holds: bool
+    holds: bool | None
     proved: str
     facts: Mapping[str, Any] = field(default_factory=dict)
     verified: bool | None = None
@@ -244,7 +244,7 @@ class TransportResult(Result):
         if options.get("reference", "product") == "product":
             sides = ((a, len(f)), (b, len(g)))
             masses = [np.full(size, 1 / size) if mass is None else _host(mass) for mass, size in sides]
-        reg = float(options.get("reg", DEFAULT_REG))
+        reg = float((self.document.get("facts") or {}).get("reg") or options["reg"])
         return plans.rows_from_potentials(f, g, costs, reg, *masses), len(f), len(g)
 
 

@@ -1,6 +1,8 @@
 """What a transport problem will need. Constants are fitted by benchmarks/estimates.py."""
 
 import math
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,6 +10,8 @@ import numpy as np
 from kernels.card import Device, Estimate
 from kernels.pace import cores, pace
 from kernels.problems import Array, UnbalancedTransport
+from kernels.problems.several import SeveralTransports
+from kernels.uot.build import Transport
 
 if TYPE_CHECKING:
     from kernels.uot import TransportOptions
@@ -41,8 +45,35 @@ SIDE = 64
 """Rows and columns of the sample that tells the spread of the costs."""
 
 
-def estimate(problem: UnbalancedTransport, options: "TransportOptions", device: Device) -> Estimate:
-    """Bytes by array; seconds by entries, and by sweeps, which follow from reg beside the spread of the costs."""
+def estimate(problem: Transport, options: "TransportOptions", device: Device) -> Estimate:
+    """Bytes by array; seconds by entries, and by sweeps, which follow from reg beside the spread of the costs.
+
+    Of several problems, one after the other: one is worked on at a time, and all answers are kept.
+    """
+    if isinstance(problem, SeveralTransports):
+        found = _of_several(problem, options, device)
+    else:
+        found = _of_one(problem, options, device)
+    return replace(found, certify_seconds=0.0) if options.certificate == "none" else found
+
+
+def _of_several(problem: SeveralTransports, options: "TransportOptions", device: Device) -> Estimate:
+    """From one problem of each shape."""
+    shapes = Counter(part.shape for part in problem.parts)
+    samples = {part.shape: part for part in problem.parts}
+    each = [(count, _of_one(samples[shape], options, device)) for shape, count in shapes.items()]
+    answers = sum(8 * m * n * count for (m, n), count in shapes.items()) if options.output == "plan" else 0
+    given = sum(_given(part) for part in problem.parts)
+    return Estimate(
+        answers + given + max(one.host_bytes for _, one in each),
+        max(one.device_bytes for _, one in each) * (len(problem.parts) if device == "gpu" else 1),
+        sum(count * one.seconds for count, one in each),
+        sum(count * one.certify_seconds for count, one in each),
+        sum(count * one.first_seconds for count, one in each),
+    )
+
+
+def _of_one(problem: UnbalancedTransport, options: "TransportOptions", device: Device) -> Estimate:
     m, n = problem.shape
     batch = problem.batch or 1
     entries = m * n

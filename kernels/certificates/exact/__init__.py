@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.exact import assignment, auction, quadratic, transport
+from kernels.certificates.exact import assignment, auction, quadratic, several
 from kernels.certificates.exact.statement import Claim, Inputs, Statement
 from kernels.problems.arrays import Array, Csr
 
@@ -32,6 +32,8 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
     if solver == "qap":
         fixed = {int(i): int(k) for i, k in (given.get("fixed") or {}).items()}
         return quadratic.check(inputs, fixed, claim)
+    if solver == "uot":
+        return several.check(inputs, given, claim)
     cost = inputs.get("cost")
     if isinstance(cost, np.ndarray) and cost.ndim == 3:
         return _batch(solver, inputs, given, claim)
@@ -39,8 +41,6 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
 
 
 def _one(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
-    if solver == "uot":
-        return transport.check(inputs, options, claim)
     return assignment.check(inputs, bool(options.get("maximize")), claim)
 
 

@@ -6,10 +6,11 @@ from typing import Annotated, Any, Literal
 import numpy as np
 from pydantic import BeforeValidator, Field, PositiveFloat
 
-from kernels.card import InputSpec, Options, Solver
+from kernels.card import Device, InputSpec, Options, Solver
 from kernels.certificates.several import certify
 from kernels.outline import dense
 from kernels.problems import Inputs, UnbalancedTransport
+from kernels.problems.exact_transport import ExactTransport
 from kernels.uot.build import SIDE, Transport, Wanted, build, outlined, wanted
 from kernels.uot.claimed import claimed
 from kernels.uot.estimate import estimate
@@ -47,13 +48,18 @@ class TransportOptions(Options):
     reference: Literal["product", "uniform"] = Field(
         "product", description="Measure that the entropic term compares the plan with: a x b, or all ones."
     )
-    metric: Literal["sqeuclidean", "euclidean", "inner"] = Field(
-        "sqeuclidean", description="Cost between the points x and y; inner is minus the inner product."
+    metric: Literal["sqeuclidean", "euclidean", "inner", "cityblock", "cosine", "correlation", "geodesic"] = Field(
+        "sqeuclidean",
+        description="Cost between the points x and y. inner: minus the inner product. cosine, correlation: 1 less the"
+        " cosine of the angle, of the rows or of the rows less their means. geodesic: the angle in radians on the"
+        " sphere, of directions (d = 3) or of longitude and latitude in degrees (d = 2). From cityblock on, the problem"
+        " is the matrix of the costs that float64 makes of the points, as the answer's facts say.",
     )
-    method: Literal["auto", "fused", "log", "points", "map-uot"] = Field(
+    method: Literal["auto", "fused", "log", "points", "map-uot", "exact"] = Field(
         "auto",
         description="fused: kernel stored, read once per iteration. log: kernel worked out from the cost on the fly,"
-        " right at small reg. points: the same from point clouds. map-uot: the published iteration (see rule).",
+        " right at small reg. points: the same from point clouds. map-uot: the published iteration (see rule)."
+        " exact: no entropic term, both marginals exact, by a network simplex on the CPU.",
     )
     rule: Literal["published", "corrected"] = Field(
         "corrected",
@@ -77,6 +83,12 @@ class TransportOptions(Options):
     )
     output: Literal["plan", "potentials"] = Field(
         "plan", description="potentials: f, g, both marginals of the plan and the top_k entries of each row."
+    )
+    gradients: bool = Field(
+        False, description="Derivatives of the optimum, grad_a and grad_b, and from points grad_x and grad_y."
+    )
+    barycentric: bool = Field(
+        False, description="Where each row goes: the mean of the points y of its columns, weighted by mass."
     )
     top_k: int = Field(0, ge=0, le=1024, description="Largest entries of each row to return: columns and values.")
 
@@ -105,6 +117,10 @@ def _spreads(problem: Transport, options: TransportOptions) -> bool:
     if not isinstance(problem, UnbalancedTransport):
         return False
     return problem.cost is not None and problem.batch is None and problem.reg_m[0] != float("inf")
+
+
+def _runs_on(problem: Transport, options: TransportOptions) -> tuple[Device, ...]:
+    return ("cpu",) if isinstance(problem, ExactTransport) else ("cpu", "gpu")
 
 
 CARD = Solver[Transport, TransportOptions](
@@ -139,6 +155,7 @@ CARD = Solver[Transport, TransportOptions](
     certify=certify,
     estimate=estimate,
     claimed=claimed,
+    runs_on=_runs_on,
     prefers_gpu=_prefers_gpu,
     spreads=_spreads,
     device_certificate="kernels.certificates.several.gpu",

@@ -7,16 +7,19 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from kernels.problems import Array, Inputs, InvalidProblem, UnbalancedTransport
-from kernels.problems.arrays import numeric
+from kernels.problems.arrays import finite, numeric
 from kernels.problems.cost_scale import cost_scale
+from kernels.problems.exact_transport import ExactTransport, exact_transport
+from kernels.problems.metrics import WORKED_OUT, worked_out
 from kernels.problems.several import Form, SeveralTransports
-from kernels.problems.transport import transport
+from kernels.problems.transport import METRICS, transport
 
 if TYPE_CHECKING:
     from kernels.uot import TransportOptions
 
 Wanted = float | Literal["auto"]
-Transport = UnbalancedTransport | SeveralTransports
+Entropic = UnbalancedTransport | SeveralTransports
+Transport = Entropic | ExactTransport
 LARGEST_PLAN = 1 << 31  # entries; more are worked out from the potentials where they are needed
 SHARES = (0.05, 1.0)
 """Of the scale of the costs: reg and reg_m where they are left to us."""
@@ -34,7 +37,18 @@ def build(inputs: Inputs, options: "TransportOptions") -> Transport:
     Raises:
         InvalidProblem: names the input or option that is wrong and what was expected.
     """
-    problem = _built(inputs, options)
+    if options.method == "exact":
+        return _without_entropy(inputs, options)
+    _check_divergence(inputs, options)
+    if options.barycentric and (options.metric in WORKED_OUT or "x" not in inputs):
+        raise InvalidProblem("barycentric", f"needs points of a metric among {', '.join(METRICS)}; expected x and y")
+    if options.metric in WORKED_OUT and "x" in inputs and "y" in inputs:
+        return _within(_of_costs(inputs, options), options)
+    return _within(_built(inputs, options), options)
+
+
+def _within(problem: Entropic, options: "TransportOptions") -> Entropic:
+    """The problem, where its plan can be returned."""
     entries = sum(m * n for m, n in (part.shape for part in parts_of(problem)))
     if options.output == "plan" and entries > LARGEST_PLAN:
         m, n = problem.shape
@@ -44,14 +58,70 @@ def build(inputs: Inputs, options: "TransportOptions") -> Transport:
     return problem
 
 
-def parts_of(problem: Transport) -> tuple[UnbalancedTransport, ...]:
+def _of_costs(inputs: Inputs, options: "TransportOptions") -> Entropic:
+    """A problem of costs that are worked out from its points."""
+    told = {"costs": "worked out in float64"}
+    exact = options.model_copy(update={"metric": "sqeuclidean"})
+    if "sizes" in inputs:
+        each = [with_costs(one, options) for one in _cut(inputs)]
+        found = _several(each, inputs, exact, "flat")
+        return replace(found, parts=tuple(replace(part, told={**part.told, **told}) for part in found.parts))
+    problem = _built(with_costs(inputs, options), exact)
+    if isinstance(problem, SeveralTransports):
+        return replace(problem, parts=tuple(replace(part, told={**part.told, **told}) for part in problem.parts))
+    return replace(problem, told={**problem.told, **told})
+
+
+def with_costs(inputs: Inputs, options: "TransportOptions") -> dict[str, Any]:
+    """The inputs with costs in place of points; for a divergence those of each side with itself too."""
+    sides = {"cost": ("x", "y")} | ({"cost_xx": ("x", "x"), "cost_yy": ("y", "y")} if options.divergence else {})
+    for name in sides:
+        if name in inputs:
+            raise InvalidProblem(name, "is given beside x or y; expected either costs or two point clouds")
+    found = {name: value for name, value in inputs.items() if name not in ("x", "y")}
+    costs = {name: _costs(inputs, left, right, options.metric) for name, (left, right) in sides.items()}
+    return found | costs
+
+
+def _costs(inputs: Inputs, left: str, right: str, metric: str) -> Array:
+    clouds = []
+    for name in (left, right):
+        given = inputs[name]
+        if not isinstance(given, np.ndarray):
+            raise InvalidProblem(name, "is sparse; expected a dense array")
+        clouds.append(finite(name, numeric(name, given, ndim=(2,)), allow=None))
+    if clouds[0].shape[1] != clouds[1].shape[1]:
+        told = f"has points of dimension {clouds[1].shape[1]}"
+        raise InvalidProblem(right, f"{told}; expected {clouds[0].shape[1]}, as in {left}")
+    return worked_out(clouds[0], clouds[1], metric)
+
+
+def _without_entropy(inputs: Inputs, options: "TransportOptions") -> ExactTransport:
+    """A problem for method exact, which takes no option of the entropic one."""
+    for name, wrong, wanted_ in (
+        ("reg", options.reg != "auto", "it left out"),
+        ("reg_scale", options.reg_scale != "none", "it left out"),
+        ("reg_m", any(one not in ("auto", float("inf")) for one in options.strengths), '"inf"'),
+        ("divergence", options.divergence, "false"),
+        ("top_k", options.top_k > 0, "0"),
+        ("gradients", options.gradients, "false"),
+        ("barycentric", options.barycentric, "false"),
+    ):
+        if wrong:
+            raise InvalidProblem(name, f"is {getattr(options, name)} with method exact; expected {wanted_}")
+    for name in inputs:
+        if name not in ("cost", "x", "y", "a", "b"):
+            raise InvalidProblem(name, "is given with method exact; expected one problem: cost, or x and y; a and b")
+    return exact_transport(inputs, options.metric)
+
+
+def parts_of(problem: Entropic) -> tuple[UnbalancedTransport, ...]:
     """The problems, or the batch, of which a problem is made."""
     return problem.parts if isinstance(problem, SeveralTransports) else (problem,)
 
 
-def _built(inputs: Inputs, options: "TransportOptions") -> Transport:
+def _built(inputs: Inputs, options: "TransportOptions") -> Entropic:
     cost = inputs.get("cost")
-    _check_divergence(inputs, options)
     if "sizes" in inputs:
         return _several(list(_cut(inputs)), inputs, options, "flat")
     batch = isinstance(cost, np.ndarray) and cost.ndim == 3

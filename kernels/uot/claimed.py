@@ -5,14 +5,17 @@ import math
 import numpy as np
 
 from kernels.problems.arrays import Array
+from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.several import SeveralTransports, taken_apart
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution
-from kernels.uot.build import Transport
+from kernels.uot.build import Entropic, Transport
 
 
 def claimed(problem: Transport, solution: Solution) -> float | None:
     """The dual value of f, g with the mass of the returned plan, summed over the problems; None where it is none."""
+    if isinstance(problem, ExactTransport):
+        return _cost(problem, solution)
     values = claims(problem, solution)
     if problem.batch is not None:
         solution.facts["objectives"] = values
@@ -36,7 +39,7 @@ def _debiased(problem: SeveralTransports, values: list[float | None]) -> list[fl
     return found
 
 
-def claims(problem: Transport, solution: Solution) -> list[float | None]:
+def claims(problem: Entropic, solution: Solution) -> list[float | None]:
     """The same of each problem."""
     if isinstance(problem, SeveralTransports):
         apart = taken_apart(problem, solution.arrays) or []
@@ -45,6 +48,18 @@ def claims(problem: Transport, solution: Solution) -> list[float | None]:
         return [_value(problem, solution.arrays)]
     each = ({name: array[k] for name, array in solution.arrays.items()} for k in range(problem.batch))
     return [_value(problem.one(k), arrays) for k, arrays in enumerate(each)]
+
+
+def _cost(problem: ExactTransport, solution: Solution) -> float | None:
+    arrays = solution.arrays
+    if "plan" in arrays:
+        rows, columns = np.nonzero(arrays["plan"])
+        masses = arrays["plan"][rows, columns]
+    elif "entry_values" in arrays:
+        rows, columns, masses = (arrays[name] for name in ("entry_rows", "entry_columns", "entry_values"))
+    else:
+        return None
+    return float((masses * problem.cost[rows, columns].astype(np.float64)).sum())
 
 
 def _value(problem: UnbalancedTransport, arrays: dict[str, Array]) -> float | None:

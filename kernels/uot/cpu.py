@@ -8,9 +8,10 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.problems.arrays import Array
+from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
-from kernels.uot import cpu_map
+from kernels.uot import cpu_exact, cpu_map
 from kernels.uot.build import Transport
 from kernels.uot.course import Run, Steps, batched, follow, wants_float64
 from kernels.uot.cpu_answer import answer
@@ -66,6 +67,8 @@ def solve(problem: Transport, options: Any, deadline: Deadline) -> Solution:
         (2022), section 3; Sun, Hu, Jiang, MAP-UOT (2024), algorithm 1; Schmitzer, Stabilized sparse scaling algorithms
         (2019), sections 3.1-3.3.
     """
+    if isinstance(problem, ExactTransport):
+        return cpu_exact.solve(problem, options, deadline)
     return told(problem, options, deadline, _solve)
 
 
@@ -87,6 +90,8 @@ def warm_up() -> None:
             chosen = {"method": method, "storage": storage, "iterations": 20, "top_k": 1}
             options = TransportOptions.model_validate(chosen)
             solve(CARD.build(one, options), options, Deadline())
+    options = TransportOptions.model_validate({"method": "exact"})
+    solve(CARD.build({"cost": rng.random((5, 6))}, options), options, Deadline())
 
 
 def _method(problem: UnbalancedTransport, options: Any) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from kernels.card import Device, Estimate
 from kernels.pace import cores, pace
 from kernels.problems import Array, UnbalancedTransport
+from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.several import SeveralTransports
 from kernels.uot.build import Transport
 
@@ -39,6 +40,10 @@ FEW, GPU_FEW_S = 1 << 14, 6e-3
 """Entries below which every sweep on a GPU is sent from the host, and what one takes."""
 COPIED_BYTES_S = 1e10
 """To a GPU from page-locked memory."""
+PIVOTS, PIVOT_S, SIMPLEX_READ_S, TURNED_S, SIMPLEX_STARTED_S = 1.4, 2e-6, 4e-9, 5e-10, 1e-9
+"""Of the simplex: pivots of a line; of one pivot, of a cost that it reads and of a line of the tree; of its start."""
+FLOW_PROVED_S, LINE_PROVED_S = 4e-8, 5e-6
+"""Of its certificate: of an entry and of a line."""
 BLOCKS, LEAST_BYTES = 64 * MIB, 1 << 16
 """Of the certificate, and of what stays in work beside the kernel and the plan."""
 SIDE = 64
@@ -50,11 +55,25 @@ def estimate(problem: Transport, options: "TransportOptions", device: Device) ->
 
     Of several problems, one after the other: one is worked on at a time, and all answers are kept.
     """
-    if isinstance(problem, SeveralTransports):
+    if isinstance(problem, ExactTransport):
+        found = _of_exact(problem)
+    elif isinstance(problem, SeveralTransports):
         found = _of_several(problem, options, device)
     else:
         found = _of_one(problem, options, device)
     return replace(found, certify_seconds=0.0) if options.certificate == "none" else found
+
+
+def _of_exact(problem: ExactTransport) -> Estimate:
+    """Of the simplex: pivots beside the number of lines, each of which reads a row and turns a part of the tree."""
+    m, n = problem.shape
+    lines, entries = m + n, m * n
+    first_s = CALL_S + SIMPLEX_STARTED_S * (entries + lines * n)
+    pivots = PIVOTS * lines * max(1.0, math.log2(lines) - 6)
+    seconds = first_s + pivots * (PIVOT_S + SIMPLEX_READ_S * max(n, math.sqrt(entries)) + TURNED_S * lines)
+    certify_s = PROOF_S + entries * FLOW_PROVED_S + lines * LINE_PROVED_S
+    held = problem.cost.nbytes + entries * (8 + 1 + 8 + 4 * 8) + 64 * 8 * lines
+    return Estimate(held + BLOCKS, 0, pace() * seconds, pace() * certify_s, pace() * first_s)
 
 
 def _of_several(problem: SeveralTransports, options: "TransportOptions", device: Device) -> Estimate:

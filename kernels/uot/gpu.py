@@ -6,6 +6,7 @@ import cupy as cp
 import numpy as np
 
 from kernels.deadline import Deadline
+from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.several import SeveralTransports
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
@@ -57,6 +58,7 @@ def solve(problem: Transport, options: Any, deadline: Deadline) -> Solution:
     Source:
         as `kernels.uot.cpu.solve`.
     """
+    assert not isinstance(problem, ExactTransport)  # the card sends it to the CPU
     return told(problem, options, deadline, _solve, _stack)
 
 

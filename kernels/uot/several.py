@@ -4,18 +4,21 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from kernels.deadline import Deadline
+from kernels.problems.arrays import Array
 from kernels.problems.several import SeveralTransports, joined
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution
-from kernels.uot.build import Transport
+from kernels.uot.build import Entropic
 from kernels.uot.course import collected, stacked
 
 Solve = Callable[[UnbalancedTransport, Any, Deadline], Solution]
 
 
 def told(
-    problem: Transport,
+    problem: Entropic,
     options: Any,
     deadline: Deadline,
     solve: Solve,
@@ -57,7 +60,25 @@ def _together(problem: SeveralTransports, parts: list[Solution], options: Any) -
         else:
             arrays = joined(group, each)
         solution.arrays |= {name + suffix: array for name, array in arrays.items()}
+    if problem.divergence and options.gradients:
+        _debias(problem, solution.arrays)
     return solution
+
+
+def _debias(problem: SeveralTransports, arrays: dict[str, Array]) -> None:
+    """Derivatives of the divergences in place of those of their three values: a side's own one has it on both sides."""
+    for side, own in ((("x", "a"), "_xx"), (("y", "b"), "_yy")):
+        for k, name in enumerate(side):
+            both = [arrays.pop(f"grad_{one}{own}", None) for one in ("xy", "ab")[k]]
+            here = arrays.get(f"grad_{name}")
+            if here is not None and both[0] is not None and both[1] is not None:
+                arrays[f"grad_{name}"] = here - (both[0] + both[1]) / 2
+    parts = problem.groups[0][1]
+    for of, name in enumerate(("grad_a", "grad_b")):
+        apart = [(1 - 2 * of) * part.reg * float(part.a.sum() - part.b.sum()) for part in parts]
+        if name in arrays:
+            lines = [part.shape[of] for part in parts]
+            arrays[name] = arrays[name] + np.repeat(apart, lines).reshape(arrays[name].shape)
 
 
 def _spelled(strength: float) -> float | str:

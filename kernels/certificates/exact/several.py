@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.exact import transport
+from kernels.certificates.exact import flow, transport
 from kernels.certificates.exact.statement import Claim, Inputs, Statement, plain, rational
 from kernels.problems.arrays import Array
+from kernels.problems.metrics import WORKED_OUT, worked_out
 from kernels.problems.several import GROUPS, cut_apart
 
 MOST = 1 << 20
@@ -29,6 +30,10 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
     """Every statement of an answer to one or several transport problems."""
     if options.get("certificate") == "none":
         return [Statement("certificate", None, "the job asked for none, so nothing is stated that could be checked")]
+    if options.get("method") == "exact":
+        return flow.check(inputs, options, claim)
+    if options.get("metric") in WORKED_OUT and "x" in inputs:
+        return _of_costs(inputs, options, claim)
     if not _are_several(inputs, options):
         strengths = _strengths(options, claim.facts)
         return [*_sized(inputs, options, claim.facts), *transport.check(inputs, {**options, **strengths}, claim)]
@@ -41,6 +46,23 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
         found = [*(_sized(given, asked, facts) if own == k else ()), *transport.check(given, chosen, part)]
         said += [replace(one, name=f"problem {k}: {one.name}") for one in found]
     return [*said, *_together(inputs, options, claim)]
+
+
+def _of_costs(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
+    """The answer says that its problem is that of the costs which float64 makes of the points."""
+    told = claim.facts.get("costs")
+    listed = told if isinstance(told, list) else [told]
+    words = f"the answer says of its costs: {listed[0]}"
+    said = [Statement("costs", all(one == "worked out in float64" for one in listed), words)]
+    if "sizes" in inputs:
+        return [*said, Statement("answer", None, "several problems of this metric are not checked here")]
+    metric = options["metric"]
+    sides = {"cost": ("x", "y")} | ({"cost_xx": ("x", "x"), "cost_yy": ("y", "y")} if options.get("divergence") else {})
+    given: dict[str, Any] = {name: value for name, value in inputs.items() if name not in ("x", "y")}
+    for name, (left, right) in sides.items():
+        given[name] = worked_out(np.asarray(inputs[left]), np.asarray(inputs[right]), metric)
+    plain_options = {name: value for name, value in options.items() if name != "metric"}
+    return [*said, *check(given, plain_options, claim)]
 
 
 def _are_several(inputs: Inputs, options: Mapping[str, Any]) -> bool:

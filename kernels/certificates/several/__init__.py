@@ -6,20 +6,23 @@ from typing import Any, cast
 
 import numpy as np
 
-from kernels.certificates import transport
+from kernels.certificates import flow, transport
 from kernels.certificates.several.divergence import debiased
 from kernels.problems.arrays import Array
+from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.several import SeveralTransports, taken_apart
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Certificate, Solution, unheard
 
 
 def certify(
-    problem: UnbalancedTransport | SeveralTransports,
+    problem: UnbalancedTransport | SeveralTransports | ExactTransport,
     solution: Solution,
     progress: Callable[[float], None] = unheard,
 ) -> Certificate:
     """Recompute primal, dual and marginals of one problem, of each of a batch, or of each of several."""
+    if isinstance(problem, ExactTransport):
+        return flow.certify(problem, solution, progress)
     if isinstance(problem, UnbalancedTransport):
         return transport.certify(problem, solution, progress)
     apart = taken_apart(problem, solution.arrays)

@@ -20,6 +20,8 @@ from allot_client.results import Home
 JOB_FIELDS = ("device", "time_limit_s", "result_ttl_s", "warm_start", "keep_inputs", "priority")
 """Arguments that belong to the job; all others are options of its solver."""
 NO_HOME = Home()
+TOGETHER = ("x", "y", "a", "b", "f0", "g0")
+"""Inputs of a transport job of several clouds, whose lines follow one another."""
 SIDES = (("x", "y"), ("flow", "distance"))
 """Inputs whose lines are the rows and the columns of the answer, where no matrix has both."""
 
@@ -81,6 +83,24 @@ def _points_by_metric(solver: str, taken: dict[str, bodies.Input], chosen: dict[
         chosen["metric"] = "sqeuclidean"
 
 
+def transport(inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
+    """A transport job; clouds given as lists follow one another, and their sizes are sent beside them."""
+    if not (_is_ragged(inputs.get("x")) and _is_ragged(inputs.get("y"))):
+        return task("uot", inputs, options)
+    left, right = inputs["x"], inputs["y"]
+    if len(left) != len(right):
+        raise ValueError(f"x has {len(left)} clouds and y has {len(right)}; expected as many")
+    sizes = tuple((int(one.shape[0]), int(other.shape[0])) for one, other in zip(left, right, strict=True))
+    joined = {
+        name: np.concatenate([np.asarray(given(one).value) for one in value])
+        if name in TOGETHER and isinstance(value, (list, tuple))
+        else value
+        for name, value in inputs.items()
+    }
+    made = task("uot", {**joined, "sizes": np.array(sizes, np.int64)}, options)
+    return replace(made, home=Home(given(left[0]).bring, sizes=sizes))
+
+
 def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Task:
     """A linear assignment, or a batch where `cost` is a list of matrices of different sizes."""
     options = dict(options)
@@ -101,6 +121,8 @@ def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Tas
 
 def of(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
     """A job of any solver, with what `lap` does for lists of matrices and `cost_limit`."""
+    if solver == "uot":
+        return transport(inputs, options)
     if solver != "lap":
         return task(solver, inputs, options)
     others = dict(inputs)

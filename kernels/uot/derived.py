@@ -1,10 +1,10 @@
 """What follows from a plan: derivatives of the optimum, and where each row goes. Collected block by block.
 
 At the best plan the derivative of the objective with respect to the plan vanishes (the envelope theorem). So the
-derivative with respect to a point is that of <C, P> at a fixed P; with respect to a mass, that of the terms in which
-the mass stands: r (1 - exp(-f / r)) + reg (sum b - (P 1) / a) for a, where the second part belongs to the product reference
-alone, and f stands for the first where the side is exact. There the optimum is defined for equal masses only, and its
-derivative up to a constant.
+derivative with respect to a point is that of <C, P> at a fixed P. With respect to a mass it is that of the terms in
+which the mass stands: for a, r (1 - exp(-f / r)) + reg (sum b - (P 1) / a). The second part belongs to the product
+reference alone, and f stands for the first where the side is exact. There the optimum is defined for equal masses only,
+and its derivative up to a constant.
 """
 
 import math

@@ -85,7 +85,8 @@ def sinkhorn_divergence(
     sum to 1, so the term for unequal masses vanishes. One request solves all three, without a certificate unless
     `certificate="full"` asks for it.
     """
-    return _Divergence.apply(x, y, float(reg), _spelled(float(reg_m)), client or default_client(), options)
+    strengths = [_spelled(float(one)) for one in (reg_m if isinstance(reg_m, (tuple, list)) else (reg_m, reg_m))]
+    return _Divergence.apply(x, y, float(reg), strengths, client or default_client(), options)
 
 
 def ot_plan(cost: Any, a: Any = None, b: Any = None, *, client: Client | None = None, **options: Any) -> Any:

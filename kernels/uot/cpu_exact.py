@@ -49,7 +49,6 @@ def solve(problem: ExactTransport, options: Any, deadline: Deadline) -> Solution
     ended: Termination | None = None
     done, most = 0, options.iterations * sum(problem.shape)
     while True:
-        deadline.advance(0.0)
         more, last = tree.search(PIVOTS)
         done += more
         if last or done >= most:
@@ -60,7 +59,7 @@ def solve(problem: ExactTransport, options: Any, deadline: Deadline) -> Solution
     termination = ended or (Termination.OPTIMAL if last else Termination.ITERATION_LIMIT)
     rows, columns, flows = tree.arcs()
     barred = forbidden[rows, columns] & (flows > 0)
-    facts = {"pivots": done, "tolerance": 0.0, "reg": 0.0, "mass_factor": problem.mass_factor, **problem.told}
+    facts = {"pivots": done, "tolerance": 0.0, "mass_factor": problem.mass_factor, **problem.told}
     lost = int(flows[barred].sum())
     if last and lost > _rounding(problem, a):
         arrays = {"hall_rows": _hall_rows(forbidden, rows, columns, flows)}

@@ -146,6 +146,7 @@ class Solver(Generic[Problem, OptionsOf]):
         joint: solves small problems of one shape, with the same options, in one go; of each its solution and its
             certificate, those of a solve by itself, or None where it is to be solved by itself. None: nothing is
             gained by company.
+        claimed: the objective of an answer for which no certificate was asked, as the solver has it; None: it has none.
         warm_start: maps a result array of an earlier job to the input that takes it.
         example: a wire request that works when pasted (small, with `solver`, `inputs`, `options`).
         bundles: files that fill several inputs at once.
@@ -168,6 +169,7 @@ class Solver(Generic[Problem, OptionsOf]):
     example: Mapping[str, Any] = field(default_factory=dict)
     spreads: Callable[[Problem, OptionsOf], bool] = lambda problem, options: False
     runs_on: Callable[[Problem, OptionsOf], tuple[Device, ...]] | None = None
+    claimed: Callable[[Problem, Solution], float | None] | None = None
     mend: Callable[[Problem, OptionsOf, Solution, Deadline, Device], Solution | None] | None = None
     joint: (
         Callable[[Sequence[Problem], OptionsOf, Deadline, Device], Sequence[tuple[Solution, Certificate] | None]] | None

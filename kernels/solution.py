@@ -56,14 +56,15 @@ class Solution:
 class Certificate:
     """What was proved of a solution, recomputed from the problem by code that shares nothing with the solver.
 
-    `objective` is recomputed from the answer; `bound` is a proved bound on the optimum (below when minimising,
-    above when maximising), None when there is none. `gap_abs` = |objective - bound| and `gap_rel` = gap_abs /
+    `objective` is recomputed from the answer; `bound` is a proved bound on the optimum (below when minimising, above
+    when maximising), None when there is none. `gap_abs` = |objective - bound| and `gap_rel` = gap_abs /
     max(|objective|, |bound|), 0 when both are 0. `max_violation` is the largest constraint violation found, in the
-    units named in `proved`. `holds` is False when the answer is not one: a column used twice,
-    a forbidden entry, a plan with negative mass; the job then fails. `termination` is the word that the gap earns,
-    where that is not the word that the solver claimed (an optimum whose duals leave a gap is "converged"); None leaves
-    the solver's word. `loose` says that some part of the answer is called optimal and was not proved so, which is worth
-    mending whatever the word of the whole. For a batch, objective and bound are sums and violations maxima.
+    units named in `proved`. `holds` is None where no certificate was asked for, and False when the answer is not one: a
+    column used twice, a forbidden entry, a plan with negative mass; the job then fails. `termination` is the word that
+    the gap earns, where that is not the word that the solver claimed (an optimum whose duals leave a gap is
+    "converged"); None leaves the solver's word. `loose` says that some part of the answer is called optimal and was not
+    proved so, which is worth mending whatever the word of the whole. For a batch, objective and bound are sums and
+    violations maxima.
     """
 
     objective: Number | None
@@ -71,7 +72,7 @@ class Certificate:
     gap_abs: Number | None
     gap_rel: float | None
     max_violation: Number
-    holds: bool
+    holds: bool | None
     proved: str
     facts: dict[str, Any] = field(default_factory=dict)
     termination: Termination | None = None
@@ -81,13 +82,16 @@ class Certificate:
         """What an answer that ended with `word` says of its proof; the objective stands in the answer itself.
 
         `verified` tells of `optimal` and `infeasible` whether this certificate proved it. A branch and bound's word is
-        not proved here. Other words claim no such thing, and have None.
+        not proved here. Other words claim no such thing, and have None; an answer without a certificate has False.
         """
         names = ("bound", "gap_abs", "gap_rel", "max_violation", "holds", "proved", "facts")
-        verified = None
-        if word in (Termination.OPTIMAL, Termination.INFEASIBLE):
+        verified = None if self.holds is not None else False
+        if self.holds is not None and word in (Termination.OPTIMAL, Termination.INFEASIBLE):
             verified = self.holds and self.facts.get("verified") is not False
-        return {**{name: getattr(self, name) for name in names}, "verified": verified}
+        told = {name: getattr(self, name) for name in names}
+        if self.holds is None:
+            told["max_violation"] = None
+        return {**told, "verified": verified}
 
 
 def unheard(fraction: float) -> None:

@@ -281,11 +281,11 @@ class CertificateView(BaseModel):
     gap_abs: float | None
     gap_rel: float | None
     max_violation: float | None
-    holds: bool
+    holds: bool | None = Field(description="null where the job asked for no certificate")
     verified: bool | None = Field(
         None,
         description="beside `optimal` or `infeasible`: true where that was proved here, false where it is the word of "
-        "a search that was not checked; null beside other words",
+        "a search that was not checked, and for every job that asked for no certificate; null beside other words",
     )
     proved: str
     facts: dict[str, Any] = {}

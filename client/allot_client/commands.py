@@ -100,7 +100,7 @@ def show(result: Result, args: Namespace, read: Read | None = None) -> bool:
     if args.out is not None:
         save(result, args.out, None if read is None else read.weights)
     print(one_line(result) if args.json else in_words(result), flush=True)
-    return result.certificate.holds
+    return result.certificate.holds is not False
 
 
 def _read(args: Namespace, given: list[str]) -> Read:

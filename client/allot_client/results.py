@@ -12,7 +12,6 @@ from allot_client import plans
 from allot_client.arrays import Array, Bring, given, padded, stay
 from allot_client.points import cost_matrix
 
-DEFAULT_REG = 0.05
 """The service's, where the options of an answer do not say."""
 GROUPS = ("duals", "potentials")
 """Members of the result document that hold arrays of their own."""
@@ -37,7 +36,8 @@ class Certificate:
 
     `bound` is proved for the problem as given: no answer is better. `gap_abs` = |objective - bound|, and `gap_rel`
     divides it by the larger of the two. `verified` is True where the word optimal or infeasible was proved, False where
-    it is the word of a search that nobody checked, None beside other words. `proved` says in words what was proved, and
+    it is the word of a search that nobody checked, None beside other words. Where the job asked for no certificate,
+    `holds` and all numbers are None and `verified` is False. `proved` says in words what was proved, and
     in which arithmetic.
     """
 
@@ -45,7 +45,7 @@ class Certificate:
     gap_abs: float | None
     gap_rel: float | None
     max_violation: float | None
-    holds: bool
+    holds: bool | None
     proved: str
     facts: Mapping[str, Any] = field(default_factory=dict)
     verified: bool | None = None
@@ -191,6 +191,32 @@ class TransportResult(Result):
         """Potentials of the columns."""
         return self._array("g")
 
+    def each(self) -> Iterator[dict[str, Any]]:
+        """The arrays of each problem of several, by name, with its plan as a matrix; those of one as they are.
+
+        Beside them stand its `objective`, `bound` and `termination`.
+        """
+        facts = self.certificate.facts.get("problems") or {}
+        if self.home.sizes is None and np.ndim(_host(self.f)) == 1:
+            yield {**self.arrays, "objective": self.objective, "bound": self.certificate.bound,
+                   "termination": self.termination}  # fmt: skip
+            return
+        starts = [0, 0, 0]
+        for k in range(len(self.home.sizes or self.f)):
+            told = {name: facts.get(f"{name}s", {k: None})[k] for name in ("objective", "bound", "termination")}
+            if self.home.sizes is None:
+                yield {name: array[k] for name, array in self.arrays.items()} | told
+                continue
+            m, n = self.home.sizes[k]
+            found: dict[str, Any] = {}
+            for name, array in self.arrays.items():
+                side = 2 if name == "plan" else _side(name)
+                if side is not None:
+                    part = array[starts[side] : starts[side] + (m, n, m * n)[side]]
+                    found[name] = part.reshape(m, n) if name == "plan" else part
+            starts = [start + length for start, length in zip(starts, (m, n, m * n), strict=True)]
+            yield found | told
+
     def barycentric(self, points: Any, **source: Any) -> Any:
         """Where each row goes: the mean of `points` (n, d) of the columns, weighted by the row's mass.
 
@@ -227,6 +253,12 @@ class TransportResult(Result):
             plan = _host(self.plan)
             return plans.given_rows(plan), *plan.shape
         f, g = _host(self.f), _host(self.g)
+        if (self.document.get("options") or {}).get("method") == "exact":
+            plan = np.zeros((len(f), len(g)))
+            plan[_host(self.arrays["entry_rows"]), _host(self.arrays["entry_columns"])] = _host(
+                self.arrays["entry_values"]
+            )
+            return plans.given_rows(plan), *plan.shape
         options = self.document.get("options") or {}
         kind = metric or options.get("metric", "sqeuclidean")
         if cost is None and (x is None or y is None):
@@ -241,8 +273,14 @@ class TransportResult(Result):
         if options.get("reference", "product") == "product":
             sides = ((a, len(f)), (b, len(g)))
             masses = [np.full(size, 1 / size) if mass is None else _host(mass) for mass, size in sides]
-        reg = float(options.get("reg", DEFAULT_REG))
+        reg = float((self.document.get("facts") or {}).get("reg") or options["reg"])
         return plans.rows_from_potentials(f, g, costs, reg, *masses), len(f), len(g)
+
+
+def _side(name: str) -> int | None:
+    """Of an array of several clouds: 0 where it has a line for each row, 1 for each column, None for neither."""
+    rows = ("f", "row_marginal", "rest_a", "grad_a", "grad_x", "barycentric", "top_columns", "top_values")
+    return 0 if name in rows else 1 if name in ("g", "column_marginal", "rest_b", "grad_b", "grad_y") else None
 
 
 def _host(value: Any) -> Array:

@@ -23,6 +23,8 @@ NO_HOME = Home()
 OF_A_MATRIX = ("cost_limit", "cardinality", "objective", "k_best")
 """Options of lap that need a matrix of costs; where points are given it is worked out here."""
 PRICES = ("reject_rows", "reject_cols")
+TOGETHER = ("x", "y", "a", "b", "f0", "g0")
+"""Inputs of a transport job of several clouds, whose lines follow one another."""
 SIDES = (("x", "y"), ("flow", "distance"))
 """Inputs whose lines are the rows and the columns of the answer, where no matrix has both."""
 
@@ -82,6 +84,24 @@ def _points_by_metric(solver: str, taken: dict[str, bodies.Input], chosen: dict[
         chosen["metric"] = "sqeuclidean"
 
 
+def transport(inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
+    """A transport job; clouds given as lists follow one another, and their sizes are sent beside them."""
+    if not (_is_ragged(inputs.get("x")) and _is_ragged(inputs.get("y"))):
+        return task("uot", inputs, options)
+    left, right = inputs["x"], inputs["y"]
+    if len(left) != len(right):
+        raise ValueError(f"x has {len(left)} clouds and y has {len(right)}; expected as many")
+    sizes = tuple((int(one.shape[0]), int(other.shape[0])) for one, other in zip(left, right, strict=True))
+    joined = {
+        name: np.concatenate([np.asarray(given(one).value) for one in value])
+        if name in TOGETHER and isinstance(value, (list, tuple))
+        else value
+        for name, value in inputs.items()
+    }
+    made = task("uot", {**joined, "sizes": np.array(sizes, np.int64)}, options)
+    return replace(made, home=Home(given(left[0]).bring, sizes=sizes))
+
+
 def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Task:
     """A linear assignment, or a batch where `cost` is a list of matrices of different sizes.
 
@@ -113,6 +133,8 @@ def _joined(prices: Any) -> Any:
 
 def of(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
     """A job of any solver, with what `lap` does for lists of matrices."""
+    if solver == "uot":
+        return transport(inputs, options)
     if solver != "lap":
         return task(solver, inputs, options)
     others = dict(inputs)

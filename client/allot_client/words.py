@@ -56,6 +56,8 @@ def gap_in_words(result: Result) -> str:
     else:
         maximize = maximizes(str(result.document.get("solver")), result.document.get("options") or {})
         words = distance_to_best(result.objective, result.certificate.bound, maximize)
+    if result.certificate.holds is None:
+        return "nothing is proved: no certificate was asked for"
     if not result.certificate.holds:
         return f"{words}; NOT proved"
     if words.startswith("how far"):
@@ -73,7 +75,7 @@ def in_words(result: Result) -> str:
         f"{verified} in {result.timings_ms.get('solve', 0.0):.1f} ms",
         f"objective {result.objective}  bound {certificate.bound}{claimed}  gap {certificate.gap_rel}",
         gap_in_words(result),
-        f"proved: {certificate.proved}" + ("" if certificate.holds else "  -- IT DOES NOT HOLD"),
+        f"proved: {certificate.proved}" + ("  -- IT DOES NOT HOLD" if certificate.holds is False else ""),
     ]
     return "\n".join([*lines, *_arrays(result)])
 

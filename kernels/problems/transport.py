@@ -2,7 +2,8 @@
 
 import functools
 import math
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -33,7 +34,8 @@ class UnbalancedTransport:
     side may hold nothing but zeros: the one plan left is then zero, unless the other side has mass and is exact.
     With a batch, `cost` is (batch, m, n), `a` (batch, m), `b` (batch, n); zeros at the end of a and b pad ragged
     problems. `f0`, `g0` are potentials to start from (float64, shapes of a and b). `mass_factor` is what b was
-    multiplied with, once, so that two balanced sides have one mass; one factor for each problem of a batch.
+    multiplied with, once, so that two balanced sides have one mass; one factor for each problem of a batch. `told` is
+    what the answer says of how the problem came to be: the scale of its costs, and how they were worked out.
     """
 
     a: Array
@@ -48,6 +50,7 @@ class UnbalancedTransport:
     f0: Array | None = None
     g0: Array | None = None
     mass_factor: float | tuple[float, ...] = 1.0
+    told: Mapping[str, Any] = field(default_factory=dict)
 
     @functools.cached_property
     def cost_bounds(self) -> tuple[float, float]:
@@ -72,12 +75,20 @@ class UnbalancedTransport:
 
 
 def transport(
-    inputs: Inputs, *, reg: float, reg_m: tuple[float, float], metric: str = "sqeuclidean", reference: str = "product"
+    inputs: Inputs,
+    *,
+    reg: float,
+    reg_m: tuple[float, float],
+    metric: str = "sqeuclidean",
+    reference: str = "product",
+    settle: Callable[[UnbalancedTransport], UnbalancedTransport] | None = None,
+    in_range: bool = True,
 ) -> UnbalancedTransport:
     """Check named inputs and return the problem.
 
     Masses left out are uniform and sum to one. With both sides balanced, b is rescaled to the mass of a when the two
-    differ by rounding alone.
+    differ by rounding alone. `settle` gives a problem its strengths where these follow from its costs.
+    Without `in_range` nobody looks whether float64 can answer it with these strengths.
 
     Raises:
         InvalidProblem: names the input or option that is wrong and what was expected.
@@ -102,7 +113,9 @@ def transport(
     start = {name: _start(name, inputs[name], of.shape) for name, of in (("f0", a), ("g0", b)) if name in inputs}
     arrays: dict[str, Any] = geometry | start
     problem = UnbalancedTransport(a, b, reg, reg_m, metric=metric, reference=reference, mass_factor=factor, **arrays)
-    _check_range(problem)
+    problem = problem if settle is None else settle(problem)
+    if in_range:
+        _check_range(problem)
     return problem
 
 

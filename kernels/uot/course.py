@@ -127,13 +127,26 @@ def batched(
     solve: Callable[[UnbalancedTransport, Any, Deadline], Solution],
 ) -> Solution:
     """Solve one problem after the other; each stops by itself, and the batch ends like its worst."""
-    return collect(problem, [solve(problem.one(k), options, deadline) for k in range(problem.batch or 0)], options)
+    parts = [solve(problem.one(k), options, deadline) for k in range(problem.batch or 0)]
+    return collect(problem.shape[0], parts, options)
 
 
-def collect(problem: UnbalancedTransport, parts: list[Solution], options: Any) -> Solution:
+def collect(rows: int, parts: list[Solution], options: Any) -> Solution:
     """The solution of a batch from those of its problems: each keeps its own end, the whole has its worst."""
+    solution = collected(parts, options)
+    solution.arrays = stacked(rows, [part.arrays for part in parts])
+    return solution
+
+
+def stacked(rows: int, each: list[dict[str, Array]]) -> dict[str, Array]:
+    """The arrays of problems of one shape, along a batch axis."""
+    names = dict.fromkeys(name for arrays in each for name in arrays)
+    return {name: _stacked(rows, name, [arrays.get(name) for arrays in each]) for name in names}
+
+
+def collected(parts: list[Solution], options: Any) -> Solution:
+    """The same without its arrays."""
     ends = [part.termination for part in parts]
-    names = dict.fromkeys(name for part in parts for name in part.arrays)
     facts: dict[str, Any] = {
         "tolerance": options.tolerance,
         "terminations": [str(end) for end in ends],
@@ -144,21 +157,21 @@ def collect(problem: UnbalancedTransport, parts: list[Solution], options: Any) -
     return Solution(
         max(ends, key=BEST_TO_WORST.index),
         parts[0].method,
-        {name: _stacked(problem, name, [part.arrays.get(name) for part in parts]) for name in names},
+        {},
         iterations=max(part.iterations for part in parts),
         facts=facts,
     )
 
 
-def _stacked(problem: UnbalancedTransport, name: str, arrays: list[Array | None]) -> Array:
+def _stacked(rows: int, name: str, arrays: list[Array | None]) -> Array:
     """One array for a batch; zeros stand where a problem has none, and after lists that are shorter.
 
     Indices of entries are -1 there, and `hall_rows` become marks of rows.
     """
     if name == "hall_rows":
-        marks = np.zeros(problem.a.shape, bool)
-        for k, rows in enumerate(arrays):
-            marks[k, [] if rows is None else rows] = True
+        marks = np.zeros((len(arrays), rows), bool)
+        for k, found in enumerate(arrays):
+            marks[k, [] if found is None else found] = True
         return marks
     given = [array for array in arrays if array is not None]
     shape = np.max([array.shape for array in given], axis=0)

@@ -8,27 +8,31 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.problems.arrays import Array
+from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
-from kernels.uot import cpu_map
+from kernels.uot import cpu_exact, cpu_map
+from kernels.uot.build import Transport
 from kernels.uot.course import Run, Steps, batched, follow, wants_float64
 from kernels.uot.cpu_answer import answer
 from kernels.uot.cpu_sweeps import LOG2E, make_sweeps
 from kernels.uot.marginals import Marginals, State
 from kernels.uot.outer import MEMORY, SMALLEST_GAP, Outcome, iterate
+from kernels.uot.several import told
 
 CHEAP = 1 << 20  # entries below which float64 costs nothing that one would notice
 MARGIN = 0.5  # of the tolerance, aimed at: the certificate adds what rounding may hide
 
 
-def solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: Transport, options: Any, deadline: Deadline) -> Solution:
     """Solve entropic unbalanced optimal transport by accelerated Sinkhorn sweeps, to a certified relative gap.
 
     Problem:
         min over P >= 0 of <C, P> + reg Omega(P) + reg_m[0] KL(P 1 | a) + reg_m[1] KL(P' 1 | b), see
         `UnbalancedTransport`. Not solved: other divergences than KL on the marginals; reg = 0.
     Args:
-        problem: costs (m, n) of any sign, +inf forbids an entry, or point clouds; a batch is solved one by one.
+        problem: costs (m, n) of any sign, +inf forbids an entry, or point clouds; the problems of a batch, or several
+            of their own sizes and strengths, are solved one by one.
         options: `TransportOptions`. method "fused" stores the kernel (float32 or float64), "log" and "points" work it
             out from costs or points in every sweep; "map-uot" is the published iteration. "auto" is "points" for
             point clouds, else "fused".
@@ -63,8 +67,14 @@ def solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Sol
         (2022), section 3; Sun, Hu, Jiang, MAP-UOT (2024), algorithm 1; Schmitzer, Stabilized sparse scaling algorithms
         (2019), sections 3.1-3.3.
     """
+    if isinstance(problem, ExactTransport):
+        return cpu_exact.solve(problem, options, deadline)
+    return told(problem, options, deadline, _solve)
+
+
+def _solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Solution:
     if problem.batch is not None:
-        return batched(problem, options, deadline, solve)
+        return batched(problem, options, deadline, _solve)
     return follow(problem, options, deadline, Steps(cpu_map.solve, _find, answer))
 
 
@@ -80,6 +90,8 @@ def warm_up() -> None:
             chosen = {"method": method, "storage": storage, "iterations": 20, "top_k": 1}
             options = TransportOptions.model_validate(chosen)
             solve(CARD.build(one, options), options, Deadline())
+    options = TransportOptions.model_validate({"method": "exact"})
+    solve(CARD.build({"cost": rng.random((5, 6))}, options), options, Deadline())
 
 
 def _method(problem: UnbalancedTransport, options: Any) -> str:

@@ -1,6 +1,8 @@
 """What a transport problem will need. Constants are fitted by benchmarks/estimates.py."""
 
 import math
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -8,6 +10,9 @@ import numpy as np
 from kernels.card import Device, Estimate
 from kernels.pace import cores, pace
 from kernels.problems import Array, UnbalancedTransport
+from kernels.problems.exact_transport import ExactTransport
+from kernels.problems.several import SeveralTransports
+from kernels.uot.build import Transport
 
 if TYPE_CHECKING:
     from kernels.uot import TransportOptions
@@ -35,14 +40,59 @@ FEW, GPU_FEW_S = 1 << 14, 6e-3
 """Entries below which every sweep on a GPU is sent from the host, and what one takes."""
 COPIED_BYTES_S = 1e10
 """To a GPU from page-locked memory."""
+PIVOTS, PIVOT_S, SIMPLEX_READ_S, TURNED_S, SIMPLEX_STARTED_S = 1.4, 2e-6, 4e-9, 5e-10, 1e-9
+"""Of the simplex: pivots of a line; of one pivot, of a cost that it reads and of a line of the tree; of its start."""
+FLOW_PROVED_S, LINE_PROVED_S = 4e-8, 5e-6
+"""Of its certificate: of an entry and of a line."""
 BLOCKS, LEAST_BYTES = 64 * MIB, 1 << 16
 """Of the certificate, and of what stays in work beside the kernel and the plan."""
 SIDE = 64
 """Rows and columns of the sample that tells the spread of the costs."""
 
 
-def estimate(problem: UnbalancedTransport, options: "TransportOptions", device: Device) -> Estimate:
-    """Bytes by array; seconds by entries, and by sweeps, which follow from reg beside the spread of the costs."""
+def estimate(problem: Transport, options: "TransportOptions", device: Device) -> Estimate:
+    """Bytes by array; seconds by entries, and by sweeps, which follow from reg beside the spread of the costs.
+
+    Of several problems, one after the other: one is worked on at a time, and all answers are kept.
+    """
+    if isinstance(problem, ExactTransport):
+        found = _of_exact(problem)
+    elif isinstance(problem, SeveralTransports):
+        found = _of_several(problem, options, device)
+    else:
+        found = _of_one(problem, options, device)
+    return replace(found, certify_seconds=0.0) if options.certificate == "none" else found
+
+
+def _of_exact(problem: ExactTransport) -> Estimate:
+    """Of the simplex: pivots beside the number of lines, each of which reads a row and turns a part of the tree."""
+    m, n = problem.shape
+    lines, entries = m + n, m * n
+    first_s = CALL_S + SIMPLEX_STARTED_S * (entries + lines * n)
+    pivots = PIVOTS * lines * max(1.0, math.log2(lines) - 6)
+    seconds = first_s + pivots * (PIVOT_S + SIMPLEX_READ_S * max(n, math.sqrt(entries)) + TURNED_S * lines)
+    certify_s = PROOF_S + entries * FLOW_PROVED_S + lines * LINE_PROVED_S
+    held = problem.cost.nbytes + entries * (8 + 1 + 8 + 4 * 8) + 64 * 8 * lines
+    return Estimate(held + BLOCKS, 0, pace() * seconds, pace() * certify_s, pace() * first_s)
+
+
+def _of_several(problem: SeveralTransports, options: "TransportOptions", device: Device) -> Estimate:
+    """From one problem of each shape."""
+    shapes = Counter(part.shape for part in problem.parts)
+    samples = {part.shape: part for part in problem.parts}
+    each = [(count, _of_one(samples[shape], options, device)) for shape, count in shapes.items()]
+    answers = sum(8 * m * n * count for (m, n), count in shapes.items()) if options.output == "plan" else 0
+    given = sum(_given(part) for part in problem.parts)
+    return Estimate(
+        answers + given + max(one.host_bytes for _, one in each),
+        max(one.device_bytes for _, one in each) * (len(problem.parts) if device == "gpu" else 1),
+        sum(count * one.seconds for count, one in each),
+        sum(count * one.certify_seconds for count, one in each),
+        sum(count * one.first_seconds for count, one in each),
+    )
+
+
+def _of_one(problem: UnbalancedTransport, options: "TransportOptions", device: Device) -> Estimate:
     m, n = problem.shape
     batch = problem.batch or 1
     entries = m * n

@@ -6,21 +6,25 @@ import cupy as cp
 import numpy as np
 
 from kernels.deadline import Deadline
+from kernels.problems.exact_transport import ExactTransport
+from kernels.problems.several import SeveralTransports
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot import gpu_launch as on
 from kernels.uot import gpu_map
+from kernels.uot.build import Transport
 from kernels.uot.course import Run, Steps, follow, wants_float64
 from kernels.uot.gpu_answer import answer
-from kernels.uot.gpu_batch import solve_batch
+from kernels.uot.gpu_batch import solve_batch, solve_stack
 from kernels.uot.gpu_dense import SAFE, exact, solve_dense
 from kernels.uot.gpu_geometry import NoGeometry
 from kernels.uot.gpu_ranks import solve_ranks
+from kernels.uot.several import told
 
 SMALL = 1 << 12  # entries below which float64 costs no time
 
 
-def solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: Transport, options: Any, deadline: Deadline) -> Solution:
     """Solve entropic unbalanced optimal transport on the GPU by accelerated Sinkhorn sweeps, to a certified gap.
 
     Problem:
@@ -54,8 +58,17 @@ def solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Sol
     Source:
         as `kernels.uot.cpu.solve`.
     """
+    assert not isinstance(problem, ExactTransport)  # the card sends it to the CPU
+    return told(problem, options, deadline, _solve, _stack)
+
+
+def _stack(problem: SeveralTransports, options: Any, deadline: Deadline) -> list[Solution] | None:
+    return solve_stack(problem, options, deadline, _solve)
+
+
+def _solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Solution:
     if problem.batch is not None:
-        return solve_batch(problem, options, deadline, solve)
+        return solve_batch(problem, options, deadline, _solve)
     return follow(problem, options, deadline, Steps(gpu_map.solve, _find, answer))
 
 

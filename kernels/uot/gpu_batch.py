@@ -10,15 +10,16 @@ import numpy as np
 from kernels import cuda
 from kernels.deadline import Deadline
 from kernels.problems.arrays import Array
+from kernels.problems.several import SeveralTransports
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot import gpu_launch as on
-from kernels.uot.course import Run, batched, collect, in_proportion
+from kernels.uot.course import Run, batched, collect
 from kernels.uot.gpu_answer import answer
 from kernels.uot.gpu_dense import SAFE, float32_noise
 from kernels.uot.gpu_launch import CONVERGED, LOG2E, REASON, RUNNING, STATUS
 from kernels.uot.support import Support
-from kernels.uot.units import near_one
+from kernels.uot.units import fits_float32, near_one
 
 # rows and columns at most, then warps, rows of a warp, columns of a lane, costs in registers, blocks of a processor
 SHAPES = ((64, 64, 4, 16, 2, 1, 8), (128, 128, 8, 16, 4, 1, 2), (204, 224, 17, 12, 7, 0, 1))
@@ -30,6 +31,8 @@ ITEM = np.dtype(
     + [(name, "i4") for name in ("m", "n")]
     + [(name, "f8") for name in ("mass_a", "mass_b", "mass_reference", "spread")]
 )
+SAME_RATIO = 1e-12
+"""Of strengths over reg: what a sum of roundings may make of one ratio."""
 Solve = Callable[[UnbalancedTransport, Any, Deadline], Solution]
 
 
@@ -86,16 +89,66 @@ class Batch:
 
 def solve_batch(problem: UnbalancedTransport, options: Any, deadline: Deadline, solve: Solve) -> Solution:
     """Solve the small problems in one launch after the other, and what is left over one by one with `solve`."""
+    if not _suits(problem, options):
+        return batched(problem, options, deadline, solve)
+    scaled, unit = near_one(in_proportion(problem))
+    each = [problem.one(k) for k in range(problem.batch or 0)]
+    parts = _together(scaled, np.full(len(each), unit), each, options, deadline, solve)
+    return collect(problem.shape[0], parts, options)
+
+
+def solve_stack(problem: SeveralTransports, options: Any, deadline: Deadline, solve: Solve) -> list[Solution] | None:
+    """Solve problems of one shape, each with its own strengths, in one launch after the other.
+
+    Each is taken in units of its reg, in which all must have the same strengths. None where that is not so, or where
+    they are not for `solve_batch`.
+    """
+    first = problem.parts[0]
+    if problem.form != "stack" or problem.divergence or first.cost is None:
+        return None
+    ratios = np.array([[strength / part.reg for strength in part.reg_m] for part in problem.parts])
+    if not np.array_equal(np.isinf(ratios), np.isinf(np.broadcast_to(ratios[0], ratios.shape))):
+        return None
+    relaxed = ratios[:, np.isfinite(ratios[0])]
+    if np.ptp(relaxed, axis=0).max(initial=0.0) > SAME_RATIO * relaxed.max(initial=1.0):
+        return None
+    scaled = UnbalancedTransport(
+        np.stack([part.a for part in problem.parts]),
+        np.stack([part.b for part in problem.parts]),
+        1.0,
+        (float(ratios[0, 0]), float(ratios[0, 1])),
+        np.stack([np.asarray(part.cost, np.float64) / part.reg for part in problem.parts]),
+        reference=first.reference,
+        g0=None
+        if first.g0 is None
+        else np.stack([part.g0 / part.reg for part in problem.parts if part.g0 is not None]),
+    )
+    if not _suits(scaled, options) or not fits_float32(scaled):
+        return None
+    units = np.array([part.reg for part in problem.parts])
+    return _together(scaled, units, list(problem.parts), options, deadline, solve)
+
+
+def _suits(problem: UnbalancedTransport, options: Any) -> bool:
     m, n = problem.shape
     assert problem.cost is not None
     plain = np.isfinite(problem.cost).all() and (problem.a > 0).all() and (problem.b > 0).all()
     fits = any(m <= s[0] and n <= s[1] for s in SHAPES) and bool(plain)
-    if not fits or options.method == "map-uot" or options.storage == "float64" or options.tolerance < 1e-7:
-        return batched(problem, options, deadline, solve)
-    scaled, unit = near_one(in_proportion(problem))
+    return fits and options.method != "map-uot" and options.storage != "float64" and options.tolerance >= 1e-7
+
+
+def _together(
+    scaled: UnbalancedTransport,
+    units: Array,
+    each: list[UnbalancedTransport],
+    options: Any,
+    deadline: Deadline,
+    solve: Solve,
+) -> list[Solution]:
+    """The solutions of `each`, whose potentials are those of the batch `scaled` times their units."""
     batch = Batch(scaled)
     limit, done, sweeps = options.iterations, 0, FIRST_SWEEPS
-    best, idle = np.full(problem.batch or 0, np.inf), np.zeros(problem.batch or 0, np.int64)
+    best, idle = np.full(len(each), np.inf), np.zeros(len(each), np.int64)
     while True:
         sweeps = min(sweeps, limit - done)
         batch.launch(sweeps, SAFE * options.tolerance)
@@ -114,9 +167,9 @@ def solve_batch(problem: UnbalancedTransport, options: Any, deadline: Deadline, 
     for k in range(len(f)):
         run = _run(f[k], g[k], status[k])
         hidden = float32_noise(scaled.one(k), run, float(spread[k]))
-        run = replace(run, f=run.f * unit, g=run.g * unit)
-        parts.append(_one(problem.one(k), options, deadline, run, run.gap + hidden <= options.tolerance, solve))
-    return collect(problem, parts, options)
+        run = replace(run, f=run.f * units[k], g=run.g * units[k])
+        parts.append(_one(each[k], options, deadline, run, run.gap + hidden <= options.tolerance, solve))
+    return parts
 
 
 def _relative(status: Array) -> Array:

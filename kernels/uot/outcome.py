@@ -13,6 +13,7 @@ from kernels.deadline import Deadline
 from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
+from kernels.uot.derived import Derived
 from kernels.uot.flow import settle
 from kernels.uot.repair import BLOCK, Entries, Repair, line_potentials, repair
 from kernels.uot.support import Support, costs
@@ -87,9 +88,10 @@ def outputs(
     f, g = _centred(problem, f, g)
     f = _bounded(problem, f, g)
     f, g, entries, fix = _repaired(problem, f, g, writer, dtype, plan, not blocked)
-    found = _Found(problem, min(options.top_k, problem.shape[1]), writer, not whole)
+    derived = Derived(problem, options, writer.xp)
+    found = _Found(problem, min(options.top_k, problem.shape[1]), writer, not whole, derived)
     parts = _parts(problem, writer)
-    if fix.sums is not None and not (whole or blocked or found.k):  # another pass would find the same
+    if fix.sums is not None and not (whole or blocked or found.k or derived.there):  # another pass would find the same
         parts = iter(())
         found.rows, found.columns = writer.host(fix.sums[0]), fix.sums[1]
     for some in parts:
@@ -102,12 +104,13 @@ def outputs(
     arrays = {"f": f, "g": g}
     if blocked:
         assert plan is not None
-        return arrays | _unblocked(problem, plan, found, writer, deadline, whole)
+        found_of_plan = _unblocked(problem, plan, found, writer, deadline, whole)
+        return arrays | found_of_plan | ({} if "hall_rows" in found_of_plan else derived.arrays(f, g))
     if plan is not None:
         arrays["plan"] = plan
     elif fix.rest_a is not None:
         arrays |= {"rest_a": writer.host(fix.rest_a), "rest_b": writer.host(fix.rest_b)}
-    return arrays | found.arrays()
+    return arrays | found.arrays() | derived.arrays(f, g)
 
 
 def _repaired(
@@ -208,16 +211,17 @@ def _unblocked(
 class _Found:
     """Marginals and largest entries of the plan, collected block by block."""
 
-    def __init__(self, problem: UnbalancedTransport, k: int, writer: Writer, marginals: bool) -> None:
+    def __init__(self, problem: UnbalancedTransport, k: int, writer: Writer, marginals: bool, derived: Derived) -> None:
         m, n = problem.shape
         given = problem.x if problem.cost is None else problem.cost
         assert given is not None
-        self.k, self.writer, self.marginals = k, writer, marginals
+        self.k, self.writer, self.marginals, self.derived = k, writer, marginals, derived
         self.rows, self.columns = np.empty(m), writer.xp.zeros(n)
         self.best, self.values = np.empty((m, k), np.int32), np.empty((m, k), given.dtype)
 
     def look(self, some: slice, block: Any) -> None:
         """Take in some rows of the plan."""
+        self.derived.look(some, block)
         if self.marginals:
             self.rows[some] = self.writer.host(block.sum(axis=1, dtype=np.float64))
             self.columns += block.sum(axis=0, dtype=np.float64)

@@ -8,9 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from allot_client.files import Read
 from scipy.sparse import csr_array, save_npz
 
+from app.answers.answer import json_bytes
 from app.cli.main import main
+from app.cli.solve import solve
+from kernels import SOLVERS
 
 Printed = pytest.CaptureFixture[str]
 
@@ -147,3 +151,69 @@ def test_a_file_is_read_as_the_job_read_it(tmp_path: Path, capsys: Printed, cost
         assert verified(tmp_path, capsys, document, f"cost={tmp_path / file}")[0] == 0
     del document["input_digests"]
     assert verified(tmp_path, capsys, document, f"cost={tmp_path / 'c.npz'}")[0] == 1
+
+
+def posted(tmp_path: Path, inputs: dict[str, Any]) -> list[str]:
+    """The inputs as files, as the command takes them."""
+    for name, value in inputs.items():
+        np.save(tmp_path / f"{name}.npy", value)
+    return [f"{name}={tmp_path / name}.npy" for name in inputs]
+
+
+def transported(tmp_path: Path, inputs: dict[str, Any], options: dict[str, Any]) -> tuple[dict[str, Any], list[str]]:
+    """The document of an answer, and its problem as files."""
+    card = SOLVERS["uot"]
+    chosen = card.options.model_validate(options)
+    read = Read("uot", {name: np.asarray(value) for name, value in inputs.items()})
+    document = json.loads(json_bytes(solve(card, read, chosen, "cpu", None, False).document))
+    return document, posted(tmp_path, inputs)
+
+
+CLOUD = np.array([[0.0, 1.0], [0.5, 0.25], [1.0, 0.0], [0.25, 0.75], [0.75, 0.5]])
+BATCH = np.array([[[0.0, 1.0], [2.0, 0.5]], [[10.0, 30.0], [20.0, 0.0]]])
+STRENGTHS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "default": ({"cost": BATCH[0]}, {}),
+    "median": ({"cost": BATCH[0]}, {"reg_scale": "median", "reg": 0.1, "reg_m": [1.0, "inf"]}),
+    "batch": ({"cost": BATCH}, {}),
+    "own": ({"cost": BATCH, "regs": np.array([1.0, 2.0]), "regs_m": np.array([[1.0, np.inf], [2.0, 2.0]])}, {}),
+    "clouds": ({"x": CLOUD[:3], "y": CLOUD[1:], "sizes": np.array([[1, 2], [2, 2]])}, {"reg": 0.5, "reg_m": 2.0}),
+    "potentials": ({"x": CLOUD[:3], "y": CLOUD[1:], "sizes": np.array([[1, 2], [2, 2]])}, {"output": "potentials"}),
+    "divergence": ({"x": CLOUD[:3], "y": CLOUD[2:]}, {"divergence": True}),
+    "divergences": (
+        {"x": CLOUD[:3], "y": CLOUD[1:], "sizes": np.array([[1, 2], [2, 2]])},
+        {"divergence": True, "reg_m": "inf"},
+    ),
+}
+
+
+@pytest.mark.parametrize("case", STRENGTHS)
+def test_transport_with_strengths_of_its_own(tmp_path: Path, capsys: Printed, case: str) -> None:
+    document, files = transported(tmp_path, *STRENGTHS[case])
+    status, out = verified(tmp_path, capsys, document, *files)
+    assert status == 0, out
+    facts = document["facts"]
+    facts["reg"] = [1.1 * one for one in facts["reg"]] if isinstance(facts["reg"], list) else 1.1 * facts["reg"]
+    status, out = verified(tmp_path, capsys, document, *files)
+    assert status == 1
+    assert "NO" in out
+
+
+def test_a_divergence_that_does_not_follow(tmp_path: Path, capsys: Printed) -> None:
+    document, files = transported(tmp_path, *STRENGTHS["divergence"])
+    for change in ("bound", "interval"):
+        changed = json.loads(json.dumps(document))
+        if change == "bound":
+            changed["certificate"]["bound"] += 1e-4
+        else:
+            changed["certificate"]["facts"]["divergences"][0][1] -= 1e-4
+        status, out = verified(tmp_path, capsys, changed, *files)
+        assert status == 1
+        assert "NO           divergence" in out
+
+
+def test_what_was_not_certified_cannot_be_told(tmp_path: Path, capsys: Printed) -> None:
+    document, files = transported(tmp_path, {"cost": BATCH[0]}, {"certificate": "none"})
+    assert document["certificate"]["verified"] is False
+    status, out = verified(tmp_path, capsys, document, *files)
+    assert status == 1
+    assert "cannot tell" in out

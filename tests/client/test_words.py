@@ -3,7 +3,8 @@ import re
 from fractions import Fraction
 
 import pytest
-from allot_client.words import distance_to_best
+from allot_client.results import Home, read_result
+from allot_client.words import distance_to_best, gap_in_words, in_words
 
 
 @pytest.mark.parametrize(
@@ -44,3 +45,16 @@ def test_the_share_never_says_too_little(seed: int) -> None:
         best = Fraction(bound) + part * (Fraction(objective) - Fraction(bound))
         away = abs(Fraction(objective) - best)
         assert away <= (share / 100 * abs(best) if found[2] else share)
+
+
+def test_an_answer_without_a_certificate_is_not_called_proved() -> None:
+    document = {
+        "id": "", "solver": "uot", "termination": "converged", "objective": 1.0, "timings_ms": {}, "method": "fused",
+        "device": "cpu", "iterations": 3, "facts": {}, "options": {"certificate": "none"},
+        "certificate": {"bound": None, "gap_abs": None, "gap_rel": None, "max_violation": None, "holds": None,
+                        "proved": "nothing", "facts": {}, "verified": False},
+    }  # fmt: skip
+    result = read_result(document, {}, Home())
+    assert gap_in_words(result) == "nothing is proved: no certificate was asked for"
+    assert "converged (not verified)" in in_words(result)
+    assert "HOLD" not in in_words(result)

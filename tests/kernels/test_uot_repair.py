@@ -158,7 +158,7 @@ def test_what_rounding_hides_is_not_claimed(tolerance: float, reg_m: Any) -> Non
 def test_a_solve_stops_at_the_gap_that_is_asked_for(tolerance: float, most: int) -> None:
     rng = np.random.default_rng(4)
     inputs = {"x": rng.random((256, 2)), "y": rng.random((256, 2))}
-    solution, certificate = prove(inputs, tolerance=tolerance)
+    solution, certificate = prove(inputs, reg=0.05, reg_m=1.0, tolerance=tolerance)
     assert solution.termination is Termination.GAP_REACHED
     assert solution.iterations <= most
     assert certificate.gap_rel is not None
@@ -201,7 +201,7 @@ def test_one_infeasible_problem_leaves_the_others_their_answers(device: Device) 
 
 def test_a_plan_of_next_to_no_mass_is_warned_of() -> None:
     rng = np.random.default_rng(7)
-    faint = prove({"x": rng.normal(size=(64, 100)), "y": rng.normal(size=(64, 100))})[1]
+    faint = prove({"x": rng.normal(size=(64, 100)), "y": rng.normal(size=(64, 100))}, reg=0.05, reg_m=1.0)[1]
     assert "cheaper to give up" in faint.facts["warning"]
     assert faint.facts["mass"] < 1e-6
     assert "warning" not in prove(transport.matrix(20, 30))[1].facts

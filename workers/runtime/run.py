@@ -99,7 +99,7 @@ def concluded(order: Order, solved: Solved, bench: Bench, deadline: Deadline | N
         JobFails: its certificate does not hold.
     """
     record, solution, certificate = order.record, solved.solution, solved.certificate
-    if not certificate.holds:
+    if certificate.holds is False:
         raise JobFails(
             "certificate",
             "The certificate does not hold",

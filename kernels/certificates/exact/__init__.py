@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.exact import assignment, auction, points, quadratic, ranked, rejecting, selected, transport
+from kernels.certificates.exact import assignment, auction, points, quadratic, ranked, rejecting, selected, several
 from kernels.certificates.exact.statement import Claim, Inputs, Statement
 from kernels.problems.arrays import Array, Csr
 from kernels.problems.sparse import summed
@@ -44,6 +44,8 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
         return selected.check(inputs, given, claim)
     if solver == "lap" and rejecting.is_priced(inputs, given):
         return rejecting.check(inputs, given, claim)
+    if solver == "uot":
+        return several.check(inputs, given, claim)
     cost = inputs.get("cost")
     if isinstance(cost, np.ndarray) and cost.ndim == 3:
         return _batch(solver, inputs, given, claim)
@@ -51,8 +53,6 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
 
 
 def _one(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
-    if solver == "uot":
-        return transport.check(inputs, options, claim)
     return assignment.check(inputs, bool(options.get("maximize")), claim)
 
 

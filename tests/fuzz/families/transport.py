@@ -7,10 +7,13 @@ import numpy as np
 from kernels import Array
 from tests.fuzz.case import Case
 from tests.fuzz.draw import Draw, chance, floats, garbage, holes, narrowed, one_of, polls, scale_of, time_limit
+from tests.fuzz.families import flow
 
 
 def draw(draw: Draw, device: str) -> Case:
     """One case."""
+    if device == "cpu" and chance(draw, 12):
+        return flow.draw(draw)
     most = 24 if chance(draw, 3) else 5
     m, n = draw.whole(1, most), draw.whole(1, most)
     batch = draw.whole(1, 3) if chance(draw, 12) else None

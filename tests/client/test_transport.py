@@ -1,0 +1,64 @@
+"""`client.uot` with clouds of different sizes, strengths of its own, a divergence, derivatives, and without entropy."""
+
+import numpy as np
+import pytest
+from allot_client import Client
+
+
+def test_lists_of_clouds_are_one_job(allot: Client) -> None:
+    rng = np.random.default_rng(0)
+    x, y = [rng.normal(size=(m, 2)) for m in (3, 5)], [rng.normal(size=(n, 2)) for n in (4, 2)]
+    answer = allot.uot(x=x, y=y, gradients=True)
+    found = list(answer.each())
+    assert [one["plan"].shape for one in found] == [(3, 4), (5, 2)]
+    for one, left, right in zip(found, x, y, strict=True):
+        alone = allot.uot(x=left, y=right, gradients=True)
+        assert one["plan"] == pytest.approx(alone.plan)
+        assert one["grad_x"] == pytest.approx(alone.arrays["grad_x"])
+        assert one["objective"] == alone.objective
+        assert one["termination"] == "gap_reached"
+
+
+def test_a_batch_of_costs_has_an_answer_each(allot: Client) -> None:
+    costs = np.random.default_rng(1).random((3, 4, 5))
+    answer = allot.uot(costs, regs=[0.1, 0.2, 0.3], reg_m=1.0)
+    assert answer.document["facts"]["reg"] == [0.1, 0.2, 0.3]
+    assert [one["plan"].shape for one in answer.each()] == [(4, 5)] * 3
+
+
+def test_nothing_is_called_proved_without_a_certificate(allot: Client) -> None:
+    answer = allot.uot(np.eye(4), certificate="none")
+    assert answer.termination == "converged"
+    assert answer.verified is False
+    assert answer.certificate.holds is None
+    assert answer.certificate.bound is answer.gap is None
+    assert answer.objective is not None
+
+
+def test_an_exact_plan_and_where_it_leads(allot: Client) -> None:
+    cost, y = np.array([[2.0, 1.0], [0.0, 3.0]]), np.array([[5.0], [7.0]])
+    for output in ("plan", "potentials"):
+        answer = allot.uot(cost, a=[1, 2], b=[2, 1], method="exact", output=output)
+        assert answer.objective == 1.0
+        assert answer.optimal
+        assert answer.barycentric(y).ravel().tolist() == [7.0, 5.0]
+
+
+def test_a_divergence_has_its_interval(allot: Client) -> None:
+    rng = np.random.default_rng(2)
+    answer = allot.uot(x=rng.normal(size=(6, 2)), y=rng.normal(size=(5, 2)), divergence=True)
+    assert answer.certificate.bound is not None
+    assert answer.objective is not None
+    assert answer.certificate.facts["divergences"] == [[answer.certificate.bound, answer.objective]]
+
+
+def test_rows_of_a_plan_follow_from_potentials_at_the_default_reg(allot: Client) -> None:
+    cost = 100 * np.random.default_rng(3).random((4, 5))
+    whole, parts = allot.uot(cost), allot.uot(cost, output="potentials")
+    columns, masses = parts.top(2, cost=cost)
+    assert masses == pytest.approx(np.take_along_axis(np.asarray(whole.plan), np.asarray(columns), axis=1))
+
+
+def test_clouds_without_a_partner_are_named(allot: Client) -> None:
+    with pytest.raises(ValueError, match="as many"):
+        allot.uot(x=[np.ones((2, 1))], y=[np.ones((2, 1)), np.ones((1, 1))])

@@ -15,8 +15,9 @@ from collections.abc import Callable
 import numpy as np
 
 from kernels.certificates.assignment_hall import check
-from kernels.certificates.rejecting.proof import Answer, Proof, certificate, judged, refused
+from kernels.certificates.rejecting.proof import Answer, Proof, judged
 from kernels.certificates.rejecting.reading import answer_of, endings
+from kernels.certificates.rejecting.whole import certificate, refused
 from kernels.problems import Rejecting
 from kernels.solution import Certificate, Solution, Termination, unheard
 

@@ -1,0 +1,79 @@
+"""The proofs of all problems as one certificate, and what it says in words."""
+
+from typing import Any
+
+from kernels.certificates.assignment_groups import WORST
+from kernels.certificates.rejecting.proof import Proof, finite
+from kernels.certificates.rounded import sum_down, sum_up
+from kernels.problems import Rejecting
+from kernels.solution import Certificate, Number, Solution, Termination
+
+
+def certificate(problem: Rejecting, solution: Solution, proofs: list[Proof]) -> Certificate:
+    """All proofs as one certificate; a batch's objective and bound are sums over the problems that have one."""
+    exact, batch = problem.row_prices.dtype.kind == "i", problem.form != "one"
+    sign = -1 if problem.maximize else 1
+    solved = [proof for proof in proofs if proof.objective is not None] if batch else proofs
+    objective = total([proof.objective for proof in solved], exact, sign)
+    bound = total([proof.bound for proof in solved], exact, -sign)
+    gap: Number | None = None
+    if objective is not None and bound is not None:
+        gap = abs(objective - bound) if exact else sum_up([sign * objective, -sign * bound])
+    scale = max(abs(objective or 0), abs(bound or 0))
+    worst = max((proof.ended for proof in proofs), key=WORST.index, default=Termination.OPTIMAL)
+    broken = next((f"problem {k}: {p.why}" if batch else p.why for k, p in enumerate(proofs) if p.why), "")
+    return Certificate(
+        objective=objective,
+        bound=bound,
+        gap_abs=gap,
+        gap_rel=None if gap is None else (float(gap / scale) if scale else 0.0),
+        max_violation=max((proof.violation for proof in proofs), default=0),
+        holds=not broken,
+        proved=broken or _claim(proofs, exact, batch),
+        facts=_facts(proofs, batch),
+        termination=None if worst is solution.termination else worst,
+        loose=any(proof.ended is Termination.CONVERGED for proof in proofs),
+    )
+
+
+def total(values: list[Number | None], exact: bool, side: int) -> Number | None:
+    """The sum, rounded to `side` (floats); None where a value is missing or the sum leaves float64."""
+    known = [value for value in values if value is not None]
+    if len(known) < len(values):
+        return None
+    if exact:
+        return sum(known)
+    return finite(sum_up(known) if side > 0 else sum_down(known))
+
+
+def _claim(proofs: list[Proof], exact: bool, batch: bool) -> str:
+    """What is proved, in one line."""
+    refuted = [(k, proof.claim) for k, proof in enumerate(proofs) if proof.claim]
+    if refuted and len(refuted) == len(proofs):
+        more = f", and {len(refuted) - 1} more" if len(refuted) > 1 else ""
+        return f"problem 0: {refuted[0][1]}{more}" if batch else refuted[0][1]
+    arithmetic = "in exact integers" if exact else "without rounding but of the last sums, outward"
+    optimal = {proof.ended for proof in proofs} <= {Termination.OPTIMAL}
+    left, missing = (sum(getattr(proof, name) for proof in proofs) for name in ("left", "unassigned"))
+    claim = "optimal by duals" if optimal else "a valid pairing and a dual bound"
+    claim = f"a valid pairing with {missing} pairs missing, and a dual bound" if missing else claim
+    also = "".join(f"; problem {k}: {words}" for k, words in refuted[:1])
+    also += f", and {len(refuted) - 1} more" if len(refuted) > 1 else ""
+    return f"{claim}, {left} rows and columns left at their prices, recomputed {arithmetic}{also}"
+
+
+def _facts(proofs: list[Proof], batch: bool) -> dict[str, Any]:
+    facts: dict[str, Any] = {"unassigned": sum(p.unassigned for p in proofs), "left": sum(p.left for p in proofs)}
+    if batch:
+        facts["problems"] = {
+            "terminations": [proof.ended.value for proof in proofs],
+            "objectives": [proof.objective for proof in proofs],
+            "bounds": [proof.bound for proof in proofs],
+            "gaps": [proof.gap for proof in proofs],
+        }
+    return facts
+
+
+def refused(why: str) -> Certificate:
+    """What is no answer."""
+    return Certificate(None, None, None, None, 0, False, why)

@@ -26,6 +26,7 @@ PUBLIC_WORKERS = {
     "jobs.seconds",
     "store.store",
     "store.codec",
+    "store.digests",
     "store.disk",
     "store.inline",
     "store.handles",

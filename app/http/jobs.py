@@ -68,6 +68,7 @@ async def post(request: Request, owner: Owner) -> Response:
         built = await build(gathered)
         placed = await place(built, None if wait_s is None else state.waiting.name)
     job = placed.job
+    settled = state.settling.begin(received.visit.laid.names)
     headers = {"Location": f"/v1/jobs/{job.id}"}
     if not placed.made:
         headers["Idempotency-Replayed"] = "true"
@@ -82,6 +83,12 @@ async def post(request: Request, owner: Owner) -> Response:
                 document = await run_in_threadpool(shown, state.store, job, seen.result, state.http.inline_elements)
                 headers["Server-Timing"] = responded(document, job)
                 return json_response(document, 200, headers)
+    try:
+        await settled.wait()
+    except JobError:  # what cannot be kept must not look as if it was
+        with suppress(JobError):
+            await run_in_threadpool(state.jobs.delete, job.id, owner)
+        raise
     return json_response(view(job), 202, {**headers, "Retry-After": "1"})
 
 

@@ -116,6 +116,7 @@ CARD = Solver[Assignment, LapOptions](
     mend=_mend,
     joint=solve_jointly,
     warm_start={"u": "u0", "v": "v0"},
+    unread={"cost": "fi"},
     groups=dict.fromkeys(("u", "v", "u_finer", "v_finer"), "duals"),
     example={
         "solver": "lap",

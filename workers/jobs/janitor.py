@@ -101,6 +101,7 @@ class Janitor:
             (lambda: self._records.expire(self._settings.tombstone_ttl_s), EXPIRE_BATCH),
             (self._jobs.store.sweep, SWEEP_BATCH),
         ]
+        self._jobs.store.settle_left()
         for step, batch in steps:
             while step() >= 0.5 * batch and time.monotonic() < until:
                 pass

@@ -29,6 +29,7 @@ PUBLIC_WORKERS = {
     "store.digests",
     "store.disk",
     "store.inline",
+    "store.layouts",
     "store.handles",
     "store.outline",
     "store.sniff",

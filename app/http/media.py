@@ -13,6 +13,9 @@ from workers.store.digests import DIGEST, PLAIN
 JSON = "application/json"
 NPZ = "application/x-npz"
 SAFETENSORS = "application/x-safetensors"
+PACKED = {NPZ: "npz", SAFETENSORS: "safetensors", "application/vnd.safetensors": "safetensors"}
+"""Files that hold all arrays of an answer, and their suffixes."""
+LONGEST_WAIT_S = 1.0
 
 
 def choose(accept: str, offered: Sequence[str]) -> str:
@@ -52,6 +55,12 @@ def _quality(media: str, ranges: Sequence[tuple[str, float]]) -> float:
 def wants_json(request: Request) -> None:
     """Dependency of every route that answers in JSON: 406 for a client that could not read the answer."""
     choose(request.headers.get("accept", ""), (JSON, "application/problem+json"))
+
+
+def wants_answer(request: Request) -> None:
+    """Dependency of a route that answers in JSON, or with an answer's arrays where the client waits for the answer."""
+    waits = prefer_wait_s(request, LONGEST_WAIT_S) is not None
+    choose(request.headers.get("accept", ""), (JSON, "application/problem+json", *(PACKED if waits else ())))
 
 
 def prefer_wait_s(request: Request, longest_s: float) -> float | None:

@@ -3,7 +3,7 @@
 import contextlib
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -110,6 +110,11 @@ class Writer:
             self._blocks.write(view)
             self.size += len(view)
         return len(chunk)
+
+    def writelines(self, chunks: Iterable[bytes | memoryview]) -> None:
+        """Append several. Raises as `write`."""
+        for chunk in chunks:
+            self.write(chunk)
 
     def _write_here(self, view: memoryview) -> None:
         self._hash.write(view)

@@ -13,8 +13,11 @@ import numpy as np
 import pytest
 
 from kernels import seen_of
-from workers.jobs.job import UnknownBlob
+from workers.jobs.job import Unavailable, UnknownBlob
 from workers.jobs.queue import Jobs
+from workers.jobs.records import Records
+from workers.runtime.document import Bench
+from workers.runtime.run import _found
 from workers.store import folder as folders
 from workers.store.digests import PIECE
 from workers.store.folder import Folder, name_of
@@ -239,3 +242,22 @@ def test_the_folder_of_laid_bytes_may_have_been_tidied_up(store: Store) -> None:
     assert store.settle_left() == 0
     digest, _ = laid(store, long_array())
     assert store.find(digest, OWNER).exists()
+
+
+@pytest.mark.parametrize(("reply", "age_s", "raised"), [("api", 0, Unavailable), ("", 0, UnknownBlob),
+                                                        ("api", 60, UnknownBlob)])  # fmt: skip
+def test_a_worker_elsewhere_waits_for_bytes_that_are_settling(
+    store: Store, reply: str, age_s: float, raised: type[Exception]
+) -> None:
+    """They are laid on another machine; or that machine has started anew, and nobody was told that they are kept."""
+    digest, name = laid(store, long_array())
+    assert isinstance(store.folder, Folder)
+    elsewhere = Store(Folder(store.folder.root), store._redis, store._settings)
+    elsewhere.folder._fresh = store.folder.root / "fresh" / "another"  # type: ignore[union-attr]
+    bench = Bench(Records(store._redis), elsewhere, "cpu", "test")
+    record = {"owner": OWNER, "reply": reply, "created_at": str(store._redis.now() - age_s)}
+    reference = {"blob": digest, "format": "npy"}
+    with pytest.raises(raised):
+        _found(reference, record, bench)
+    store.settle([name])
+    assert isinstance(_found(reference, record, bench), np.ndarray)

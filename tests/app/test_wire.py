@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load
 
+from app.cli.verify import digests
 from app.http.config import HttpSettings
 from app.http.main import create_app
 from tests.app.conftest import Service, serve
@@ -264,3 +265,14 @@ def test_nobody_learns_of_laid_bytes_of_another(ann: httpx.Client, bob: httpx.Cl
     assert refused.json()["errors"][0]["message"].replace(digest, "") == other["errors"][0]["message"].replace(
         "sha256t:" + "0" * 64, ""
     )
+
+
+def test_verify_works_out_the_digest_that_an_answer_names(tmp_path: Path) -> None:
+    cost = long_cost(12)
+    path = tmp_path / "cost.npy"
+    path.write_bytes(npy(cost))
+    tree, plain = digest_of(npy(cost)), f"sha256:{hashlib.sha256(npy(cost)).hexdigest()}"
+    for digest, holds in ((tree, True), (plain, True), (tree[:-4] + "0000", False), (plain[:-4] + "0000", False)):
+        told = {"cost": {"blob": digest, "format": "npy", "dtype": "float64", "shape": list(LONG)}}
+        assert [one.holds for one in digests(told, {"cost": cost}, {"cost": path})] == [holds]
+        assert [one.holds for one in digests(told, {"cost": cost}, {})] == [holds]

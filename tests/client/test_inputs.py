@@ -190,9 +190,14 @@ def test_digests_are_the_services(size: int) -> None:
 
 
 def test_a_large_answer_comes_in_one_request(allot: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = []
+    asked: list[tuple[str, str]] = []
     real = allot._carry_out
-    monkeypatch.setattr(allot, "_carry_out", lambda call: asked.append((call.method, call.path)) or real(call))
+
+    def carry_out(call: Any) -> Any:
+        asked.append((call.method, call.path))
+        return real(call)
+
+    monkeypatch.setattr(allot, "_carry_out", carry_out)
     cost = random.random((400, 400))
     answer = allot.lap(cost)
     assert asked == [("POST", "/v1/jobs")]

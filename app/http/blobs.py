@@ -115,7 +115,7 @@ async def get(request: Request, owner: Owner, digest: Digest) -> Response:
     headers = {"ETag": etag, **repr_digest(digest), "Cache-Control": "private, immutable, max-age=86400"}
     if matches_etag(request, etag):
         return Response(status_code=304, headers=headers)
-    path = await run_in_threadpool(store.path, digest, owner)
+    path = await run_in_threadpool(store.find, digest, owner)
     suffix = ".npy" if info.dtype else ""
     return FileResponse(
         path, headers=headers, media_type="application/octet-stream", filename=digest.partition(":")[2][:12] + suffix

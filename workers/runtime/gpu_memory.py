@@ -70,9 +70,12 @@ class Staging:
         staged: Array = raw.view(array.dtype).reshape(array.shape, order=order)
         note(staged, seen_of(array))  # of what was here before, nothing holds any more
         source = getattr(array, "filename", None)
-        if source is not None and Path(source).exists():
-            _read(Path(source), int(array.offset), raw)  # type: ignore[attr-defined]
-        else:
+        try:
+            if source is None:
+                np.copyto(staged, array)
+            else:
+                _read(Path(source), int(array.offset), raw)  # type: ignore[attr-defined]
+        except FileNotFoundError:  # it was settled, and has another name now; the mapping is as good, and slower
             np.copyto(staged, array)
         return staged
 

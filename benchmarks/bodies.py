@@ -35,7 +35,7 @@ def service(folder: Path) -> Iterator[httpx.Client]:
     """A client of a service of its own: the first GPU, or one CPU worker."""
     with EmbeddedRedis(folder) as url:
         settings = Settings(data_dir=folder, warm_solvers="lap").with_redis(url)
-        gpus = visible_gpus()[:1]
+        gpus = [gpu.uuid for gpu in visible_gpus()[:1]]
         supervisor = Supervisor(settings, cpu_workers=0 if gpus else 1, gpus=gpus)
         supervisor.start()
         server = Server(create_app(settings, HttpSettings()), HttpSettings())

@@ -13,7 +13,7 @@ import pytest
 
 from kernels.certificates.gpu.checksum import checksum
 from workers.jobs.job import StoreFull, UploadTooLarge
-from workers.store import blocks
+from workers.store import blocks, disk
 from workers.store.codec import Limits, read
 from workers.store.digests import PIECE, digest_of
 from workers.store.upload import Writer
@@ -148,3 +148,22 @@ def test_no_checksum_unless_somebody_compares_it(tmp_path: Path) -> None:
     with upload(npy(np.zeros(LONG // 8)), tmp_path) as writer:
         assert writer.sight is not None
         assert writer.sight.seen.checksum is None
+
+
+def test_the_disk_is_begun_with_while_bytes_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun: list[tuple[int, int]] = []
+    monkeypatch.setattr(blocks, "hasten", lambda descriptor, at, count: begun.append((at, count)))
+    with upload(bytes(LONG), tmp_path):
+        assert sum(count for _, count in begun) == LONG
+        assert {at for at, _ in begun} == {0, PIECE, 2 * PIECE, 3 * PIECE}
+    begun.clear()
+    with Writer(Nobody(), 1 << 40, tmp_path) as result:  # nobody waits for the disk to have it
+        result.write(bytes(LONG))
+        result.flush()
+    assert begun == []
+
+
+def test_a_system_without_that_call_does_without(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(disk, "_sync_file_range", lambda: None)
+    with upload(bytes(LONG), tmp_path) as writer:
+        assert writer.path.stat().st_size == LONG

@@ -17,6 +17,7 @@ from typing import Any
 
 from kernels import Glance
 from workers.store.digests import PIECE, Hashed, tree_of
+from workers.store.disk import hasten
 from workers.store.sight import Sight, Watch
 
 THREADS = max(1, min(8, os.cpu_count() or 1))
@@ -68,10 +69,15 @@ class Blocks:
     Args:
         watch: looks at the pieces; None where nobody wants to know.
         start: the first piece.
+        early: the bytes will be forced to the disk: begin with it at once.
     """
 
-    def __init__(self, descriptor: int, first: Hashed, watch: Watch | None, start: Callable[[], bytes]) -> None:
-        self._descriptor, self._first, self._watch = descriptor, first, watch
+    def __init__(
+        self, descriptor: int, first: Hashed, watch: Watch | None, start: Callable[[], bytes], early: bool
+    ) -> None:
+        self._descriptor, self._first, self._watch, self._early = descriptor, first, watch, early
+        if early:
+            hasten(descriptor, 0, first.size)
         self._size = first.size
         self._block: bytearray | None = None
         self._alone: Any = None  # the hash of a piece for which there was no block
@@ -118,6 +124,8 @@ class Blocks:
         try:
             view = memoryview(block)[:count]
             _put(self._descriptor, view, at)
+            if self._early:
+                hasten(self._descriptor, at, count)
             seen = None if self._watch is None else self._watch.look(view, at)
             return Done(hashlib.sha256(view).digest(), seen)
         finally:

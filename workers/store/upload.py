@@ -50,7 +50,8 @@ class Writer:
 
     Args:
         plain: its digest is to be that of all bytes, in one thread.
-        look: see the range of its numbers, where it is one array.
+        look: it comes from outside and will be kept: see the range of its numbers, where it is one array, and begin
+            early to write it to the disk.
         checksum: asked once of a long upload that is looked at: whether to take the checksum of its array, which a
             GPU's certificate compares.
     """
@@ -106,7 +107,7 @@ class Writer:
                     return len(chunk)
                 start = os.pread(self._descriptor, NPY_START, 0) if self._look else b""
                 watch = Watch.of(start, self._checksum) if self._look else None
-                self._blocks = Blocks(self._descriptor, self._hash, watch, self._start)
+                self._blocks = Blocks(self._descriptor, self._hash, watch, self._start, early=self._look)
             self._blocks.write(view)
             self.size += len(view)
         return len(chunk)

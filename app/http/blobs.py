@@ -16,7 +16,7 @@ from app.answers.answer import json_response
 from app.http.auth import owner as owner_of
 from app.http.errors import Invalid, Refusal, fault
 from app.http.media import announced_digest, matches_etag, repr_digest
-from app.intake.body import content_type, portions
+from app.intake.body import content_type, feed, portions
 from app.intake.reading import read_upload
 from app.intake.visit import Desk
 from workers.jobs.job import UnknownBlob
@@ -68,8 +68,8 @@ async def post(
     desk: Desk = request.app.state.desk
     plain = expected is not None and expected.startswith(f"{PLAIN}:")
     with desk.visit(owner) as visit, await run_in_threadpool(store.writer, plain, desk.compared) as writer:
-        async for portion in portions(request, request.app.state.settings.max_upload_bytes, visit.held.take):
-            await run_in_threadpool(writer.writelines, portion)
+        most = request.app.state.settings.max_upload_bytes
+        await feed(portions(request, most, visit.held.take), writer.writelines)
         if writer.size == 0:
             raise Refusal(400, "The body is empty; expected the bytes of an array.")
         path = await run_in_threadpool(writer.flush)

@@ -3,6 +3,7 @@
 No header is trusted for a size: an announced length over the limit is refused at once, and bytes are counted anyway.
 """
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -120,6 +121,25 @@ async def portions(request: Request, limit: int, take: Callable[[int], object]) 
         raise Refusal(400, "The client went away before its body had come.") from None
     if held:
         yield held
+
+
+async def feed(portions: AsyncIterator[list[bytes]], take: Callable[[list[bytes]], object]) -> None:
+    """Give every portion to `take`, in their order and in a thread, each while the next one comes.
+
+    Raises what either raises; `take` is then not under way any more.
+    """
+    behind: asyncio.Task[object] | None = None
+    try:
+        async for portion in portions:
+            if behind is not None:
+                await behind
+            behind = asyncio.create_task(run_in_threadpool(take, portion))
+        if behind is not None:
+            await behind
+    finally:
+        if behind is not None and not behind.done():
+            await asyncio.wait([behind])  # it writes to what the caller closes next
+            behind.exception()  # the first error counts
 
 
 def _too_large(limit: int) -> Refusal:

@@ -7,10 +7,9 @@ from typing import Any
 from fastapi import Request
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
-from starlette.concurrency import run_in_threadpool
 
 from app.http.errors import Refusal
-from app.intake.body import portions
+from app.intake.body import feed, portions
 
 MAX_PARTS = 32
 LONGEST_BOUNDARY = 70
@@ -119,6 +118,5 @@ async def read_multipart(
         raise Refusal(400, f"The boundary of the multipart body is longer than {LONGEST_BOUNDARY} characters.")
     reader = Reader(boundary, open_sink)
     opened(reader)
-    async for portion in portions(request, limit, take):
-        await run_in_threadpool(reader.feed, portion)
+    await feed(portions(request, limit, take), reader.feed)
     return reader.finish()

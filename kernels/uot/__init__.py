@@ -120,6 +120,7 @@ CARD = Solver[UnbalancedTransport, TransportOptions](
     device_certificate="kernels.certificates.gpu.gpu_transport",
     modules={"cpu": "kernels.uot.cpu", "gpu": "kernels.uot.gpu"},
     warm_start={"f": "f0", "g": "g0"},
+    unread={"cost": "f"},
     groups={"f": "potentials", "g": "potentials"},
     example={
         "solver": "uot",

@@ -1,6 +1,7 @@
 """What is seen of an array as it arrives is what the checks of problems would have found by reading it."""
 
 import itertools
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -128,3 +129,36 @@ def test_the_certificate_is_handed_the_checksum_of_what_arrived() -> None:
     arrived = Arrived([array, other])
     assert arrived.of(array.reshape(-1)) == 12345
     assert arrived.of(other) == checksum(other)
+
+
+UNREAD = [
+    (name, given, kind) for name, card in SOLVERS.items() for given, kinds in card.unread.items() for kind in kinds
+]
+
+
+@pytest.mark.parametrize(("solver", "given", "kind"), UNREAD)
+def test_what_was_seen_is_neither_read_nor_copied(solver: str, given: str, kind: str) -> None:
+    """Building it and estimating what it needs takes no memory by the entry; every entry denies the note."""
+    card = SOLVERS[solver]
+    array = np.full((2000, 2000), np.nan) if kind == "f" else np.full((2000, 2000), np.iinfo(np.int64).max)
+    assert card.reads(given, array)
+    note(array, Seen(0, 9) if kind == "i" else Seen(0.0, 9.0))
+    assert not card.reads(given, array)
+    card.estimate(card.build({given: np.eye(9)}, card.options()), card.options(), "cpu")  # loads what it needs
+    tracemalloc.start()
+    problem: Any = card.build({given: array}, card.options())
+    for device in card.modules:
+        card.estimate(problem, card.options(), device)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < array.size / 2
+
+
+def test_the_solvers_of_large_matrices_do_without_reading() -> None:
+    assert {name for name, *_ in UNREAD} == {"lap", "auction", "uot"}
+    card, array = SOLVERS["uot"], np.zeros((4, 4), np.int64)
+    note(array, Seen(0, 0))
+    assert card.reads("cost", array)  # it is widened, which takes memory
+    masked = np.full((4, 4), FORBIDDEN)
+    note(masked, Seen(None, None, masked=True))
+    assert SOLVERS["auction"].reads("benefit", masked)

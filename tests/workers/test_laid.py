@@ -1,5 +1,6 @@
 """Bytes that jobs are solved from before the disk has them: where they lie, who settles them, what a death leaves."""
 
+import gc
 import io
 import os
 import shutil
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import seen_of
+from kernels import SOLVERS, seen_of
 from workers.jobs.job import Unavailable, UnknownBlob
 from workers.jobs.queue import Jobs
 from workers.jobs.records import Records
@@ -172,6 +173,17 @@ def test_a_job_reads_laid_bytes_and_what_was_seen_of_them(store: Store) -> None:
         store.settle([name])
     raw = {"blob": digest, "format": "raw", "dtype": "int64", "shape": [3 * PIECE // 8 + 16]}
     assert seen_of(store.resolve(raw, OWNER)) is None  # the same bytes in another form were not seen
+
+
+@pytest.mark.parametrize(("solver", "given"), [("lap", "cost"), ("auction", "benefit"), ("uot", "cost")])
+def test_a_problem_keeps_what_was_seen_of_its_input(store: Store, solver: str, given: str) -> None:
+    """Its certificate asks for it, when nobody holds the mapping itself any more."""
+    digest, _ = laid(store, long_array())
+    card = SOLVERS[solver]
+    reference = {"blob": digest, "format": "npy"}
+    problem: Any = card.build({given: store.resolve(reference, OWNER)}, card.options())
+    gc.collect()
+    assert seen_of(problem.cost if solver == "uot" else problem.weights) is not None
 
 
 @pytest.mark.parametrize("torn", [b"", b"{", b"[]", b'{"dtype": "<f8"}', bytes(40)])

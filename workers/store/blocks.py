@@ -126,7 +126,8 @@ class Blocks:
             _put(self._descriptor, view, at)
             if self._early:
                 hasten(self._descriptor, at, count)
-            seen = None if self._watch is None else self._watch.look(view, at)
+            watch = self._watch  # which another piece may end meanwhile
+            seen = None if watch is None else watch.look(view, at)
             return Done(hashlib.sha256(view).digest(), seen)
         finally:
             pool().give(block)

@@ -17,7 +17,7 @@ def overlap_costs(tracks: np.ndarray, boxes: np.ndarray) -> np.ndarray:
     low, high = np.maximum(tracks[:, None, :2], boxes[:, :2]), np.minimum(tracks[:, None, 2:], boxes[:, 2:])
     common = np.clip(high - low, 0, None).prod(axis=2)
     areas = [(one[:, 2:] - one[:, :2]).prod(axis=1) for one in (tracks, boxes)]
-    return 1 - common / (areas[0][:, None] + areas[1] - common)
+    return np.asarray(1 - common / (areas[0][:, None] + areas[1] - common))
 
 
 def main() -> None:

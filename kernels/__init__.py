@@ -9,6 +9,7 @@
 0
 """
 
+from kernels.arriving import TYPES, Glance, glance, together
 from kernels.card import Bundle, Companion, Device, Estimate, InputSpec, Options, Solver
 from kernels.certificates.exact import Claim, Statement, recheck
 from kernels.certificates.gpu.checksum import InputChanged
@@ -17,6 +18,7 @@ from kernels.demonstration import Demonstration, WrongAnswer
 from kernels.on_device import disagreement
 from kernels.outline import stand_in
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
+from kernels.problems.seen import Seen, note, seen_of
 from kernels.proving import solve_and_prove
 from kernels.registry import SOLVERS
 from kernels.solution import Certificate, Number, Solution, Termination
@@ -25,6 +27,7 @@ from kernels.warming import solve_each_form
 __all__ = [
     "FORBIDDEN",
     "SOLVERS",
+    "TYPES",
     "UNASSIGNED",
     "Array",
     "Bundle",
@@ -36,6 +39,7 @@ __all__ = [
     "Demonstration",
     "Device",
     "Estimate",
+    "Glance",
     "InputChanged",
     "InputSpec",
     "Inputs",
@@ -44,14 +48,19 @@ __all__ = [
     "Options",
     "Phase",
     "Progress",
+    "Seen",
     "Solution",
     "Solver",
     "Statement",
     "Termination",
     "WrongAnswer",
     "disagreement",
+    "glance",
+    "note",
     "recheck",
+    "seen_of",
     "solve_and_prove",
     "solve_each_form",
     "stand_in",
+    "together",
 ]

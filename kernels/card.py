@@ -13,6 +13,7 @@ from typing_extensions import TypeVar
 from kernels.deadline import Deadline
 from kernels.demonstration import Demonstration
 from kernels.problems import Inputs
+from kernels.problems.seen import seen_of
 from kernels.solution import Certificate, Solution, unheard
 
 Device = Literal["cpu", "gpu"]
@@ -152,6 +153,8 @@ class Solver(Generic[Problem, OptionsOf]):
         bundles: files that fill several inputs at once.
         companions: files beside the inputs that say an option.
         groups: maps a result array to the object under which an answer shows it.
+        unread: inputs that `build` neither reads nor copies where they were seen as they arrived
+            (kernels/problems/seen.py), and the kinds of dtype for which that holds, as "fi".
         outline: as `build`, from a main input of which only shape and type mean something; what it returns is for
             `estimate` and its like, and its entries are not looked at one by one. None: there is no such estimate.
     """
@@ -179,6 +182,7 @@ class Solver(Generic[Problem, OptionsOf]):
     companions: tuple[Companion, ...] = ()
     groups: Mapping[str, str] = field(default_factory=dict)
     outline: Callable[[Inputs, Any], Any] | None = None
+    unread: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def specs(self) -> dict[str, InputSpec]:
@@ -194,6 +198,11 @@ class Solver(Generic[Problem, OptionsOf]):
     def main(self) -> InputSpec | None:
         """The input that a file of one matrix holds, None where there is no such."""
         return next((spec for spec in self.inputs if spec.main), None)
+
+    def reads(self, name: str, array: Any) -> bool:
+        """Whether `build` looks at every entry of that input."""
+        seen = seen_of(array)
+        return seen is None or seen.masked or array.dtype.kind not in self.unread.get(name, "")
 
     def forbidden(self, name: str, maximize: bool) -> float:
         """What forbids an entry of that input: -inf where its entries are maximised, here or by the caller's wish."""

@@ -1,13 +1,14 @@
 """Certifying where the data are: a job that a GPU solved is certified there, by the card's second implementation.
 
-The checksums of the input are taken in threads while the device solves. The certificate on the device compares them
-with what it reads, since a solver's stray write must not certify itself.
+The checksums of the input were taken as it arrived, or are taken in threads while the device solves. The certificate on
+the device compares them with what it reads, since a solver's stray write must not certify itself.
 """
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
 from typing import Any
 
+from kernels.arriving import Arrived
 from kernels.card import Device, Solver
 from kernels.certificates.gpu.checksum import Pending
 from kernels.solution import Certificate, Number, Solution
@@ -27,7 +28,7 @@ class Certifier:
         self._card, self._problem = card, problem
         self._module = _module_of(card) if device == "gpu" else None
         inputs = None if self._module is None else self._module.inputs(problem)
-        self._checksums = None if inputs is None else Pending(inputs)
+        self._checksums = None if inputs is None else Arrived(inputs)
 
     @property
     def seconds(self) -> float | None:

@@ -4,7 +4,6 @@ The arithmetic is that of kernels/certificates/exact: whole numbers and 60 decim
 with none of the certificates that answer jobs.
 """
 
-import hashlib
 import io
 import json
 import math
@@ -20,6 +19,7 @@ from app.intake.json_arrays import array_from_lists
 from app.intake.json_ragged import is_ragged, is_series, one_after_the_other, ragged_from_lists
 from kernels import FORBIDDEN, SOLVERS, Array, Claim, Csr, InvalidProblem, Statement, recheck
 from workers.store.codec import Form, InvalidUpload, decode
+from workers.store.digests import digest_of, digest_of_file
 
 NUMBERS = ("bound", "gap_abs", "gap_rel", "max_violation")
 GROUPS = {group for card in SOLVERS.values() for group in card.groups.values()}
@@ -206,9 +206,9 @@ def _same(name: str, reference: Any, value: Array | Csr, path: Path | None) -> I
             yield from _same(f"{name}.{part}", parts[part], getattr(value, part), None)
         return
     digest, form = (reference, {}) if isinstance(reference, str) else (_digest_in(reference), reference)
-    ours = [_digest(path.read_bytes())] if path is not None else []
+    ours = [digest_of_file(path, digest)] if path is not None else []
     if isinstance(value, np.ndarray):
-        ours.append(_digest(_npy(value)))
+        ours.append(digest_of(_npy(value), digest))
     told = {"dtype": str(value.dtype), "shape": list(value.shape)} if isinstance(value, np.ndarray) else {}
     other = next((key for key in told if form.get(key) not in (None, told[key])), None)
     if digest not in ours:
@@ -228,7 +228,3 @@ def _npy(array: Array) -> bytes:
     file = io.BytesIO()
     np.lib.format.write_array(file, np.asanyarray(array), allow_pickle=False)
     return file.getvalue()
-
-
-def _digest(data: bytes) -> str:
-    return f"sha256:{hashlib.sha256(data).hexdigest()}"

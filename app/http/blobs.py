@@ -15,12 +15,13 @@ from starlette.concurrency import run_in_threadpool
 from app.answers.answer import json_response
 from app.http.auth import owner as owner_of
 from app.http.errors import Invalid, Refusal, fault
-from app.http.media import DIGEST, announced_digest, matches_etag, repr_digest
-from app.intake.body import content_type, slices
+from app.http.media import announced_digest, matches_etag, repr_digest
+from app.intake.body import content_type, feed, portions
 from app.intake.reading import read_upload
 from app.intake.visit import Desk
 from workers.jobs.job import UnknownBlob
 from workers.store.codec import FORMATS, Form, InvalidUpload
+from workers.store.digests import DIGEST, PLAIN
 from workers.store.store import BlobInfo, Store
 from workers.store.upload import Upload
 
@@ -31,7 +32,7 @@ Owner = Annotated[str, Depends(owner_of)]
 def valid_digest(digest: str) -> str:
     """Dependency: the digest in the path, which becomes a file name and must be one."""
     if not DIGEST.fullmatch(digest):
-        raise UnknownBlob(f"{digest[:80]!r} is not a digest; expected sha256: and 64 lower-case hex digits")
+        raise UnknownBlob(f"{digest[:80]!r} is not a digest; expected sha256: or sha256t: and 64 lower-case hex digits")
     return digest
 
 
@@ -52,7 +53,7 @@ async def post(
     member: Annotated[str | None, Query(max_length=255, description="which array of an npz or safetensors")] = None,
     dtype: Annotated[str | None, Query(max_length=20, description="of raw bytes, as float32")] = None,
     shape: Annotated[str | None, Query(max_length=100, description="of raw bytes, as 1024,1024")] = None,
-    digest: Annotated[str | None, Query(description="sha256:<hex> that the body must have")] = None,
+    digest: Annotated[str | None, Query(description="sha256:<hex> or sha256t:<hex> that the body must have")] = None,
 ) -> Response:
     """Upload an array: npy, npz, safetensors, QAPLIB or MatrixMarket text, raw bytes with dtype and shape.
 
@@ -65,18 +66,20 @@ async def post(
     form = _form(request, filename, format, member, dtype, shape)
     store: Store = request.app.state.store
     desk: Desk = request.app.state.desk
-    with desk.visit(owner) as visit, await run_in_threadpool(store.writer) as writer:
-        async for piece in slices(request, request.app.state.settings.max_upload_bytes, visit.held.take):
-            await run_in_threadpool(writer.write, piece)
+    plain = expected is not None and expected.startswith(f"{PLAIN}:")
+    with desk.visit(owner) as visit, await run_in_threadpool(store.writer, plain, desk.compared) as writer:
+        most = request.app.state.settings.max_upload_bytes
+        await feed(portions(request, most, visit.held.take), writer.writelines)
         if writer.size == 0:
             raise Refusal(400, "The body is empty; expected the bytes of an array.")
+        path = await run_in_threadpool(writer.flush)
         writer.expect(expected)
         try:
-            reading = await read_upload(visit, writer.flush(), form, "body")
+            reading = await read_upload(visit, path, form, "body")
         except InvalidUpload as wrong:  # parts of the form are parameters of their own
             raise InvalidUpload(wrong.field.removeprefix("body."), wrong.message) from None
         upload = await run_in_threadpool(writer.keep, owner, reading)
-    headers = {"Location": f"/v1/blobs/{upload.digest}", "Repr-Digest": repr_digest(upload.digest)}
+    headers = {"Location": f"/v1/blobs/{upload.digest}", **repr_digest(upload.digest)}
     return json_response(view(upload), 201, headers)
 
 
@@ -109,18 +112,20 @@ async def get(request: Request, owner: Owner, digest: Digest) -> Response:
     store: Store = request.app.state.store
     info = await _info(store, digest, owner)
     etag = f'"{digest}"'
-    headers = {"ETag": etag, "Repr-Digest": repr_digest(digest), "Cache-Control": "private, immutable, max-age=86400"}
+    headers = {"ETag": etag, **repr_digest(digest), "Cache-Control": "private, immutable, max-age=86400"}
     if matches_etag(request, etag):
         return Response(status_code=304, headers=headers)
-    path = await run_in_threadpool(store.path, digest, owner)
+    path = await run_in_threadpool(store.find, digest, owner)
     suffix = ".npy" if info.dtype else ""
-    return FileResponse(path, headers=headers, media_type="application/octet-stream", filename=digest[7:19] + suffix)
+    return FileResponse(
+        path, headers=headers, media_type="application/octet-stream", filename=digest.partition(":")[2][:12] + suffix
+    )
 
 
 async def head(request: Request, owner: Owner, digest: Digest) -> Response:
     """Ask whether a blob is there; `X-Dtype` and `X-Shape` say what an .npy's header says."""
     info = await _info(request.app.state.store, digest, owner)
-    headers = {"Content-Length": str(info.size), "ETag": f'"{digest}"', "Repr-Digest": repr_digest(digest)}
+    headers = {"Content-Length": str(info.size), "ETag": f'"{digest}"', **repr_digest(digest)}
     if info.dtype and info.shape is not None:
         headers |= {"X-Dtype": info.dtype, "X-Shape": ",".join(map(str, info.shape))}
     return Response(headers=headers, media_type="application/octet-stream")

@@ -1,34 +1,31 @@
 """Jobs over HTTP: submit, list, look, wait, follow, fetch the result, cancel, delete."""
 
 import re
-import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Annotated, Any, BinaryIO
+from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
-from fastapi.responses import FileResponse, StreamingResponse
-from starlette.background import BackgroundTask
+from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from app.answers.answer import document_of, json_response, links_of, responded, shown
+from app.answers.answer import document_of, json_bytes, json_response, links_of, responded, shown
+from app.answers.packed import packed
 from app.http.auth import owner as owner_of
 from app.http.errors import Invalid, Refusal, fault
-from app.http.media import JSON, NPZ, SAFETENSORS, choose, matches_etag, prefer_wait_s
+from app.http.media import JSON, PACKED, choose, matches_etag, prefer_wait_s
 from app.intake.built import build
 from app.intake.gathered import gather
 from app.intake.parsed import parse
 from app.intake.placed import place
 from app.intake.received import receive
-from kernels import SOLVERS
+from kernels import SOLVERS, Array
 from workers.jobs.job import Job, JobError, JobFailed, State, UnknownJob
-from workers.store.codec import encode
 from workers.store.reference import shown as reference_of
 
 ID = re.compile(r"[0-9a-f]{32}")
 EVENT_ID = re.compile(r"\d{1,19}-\d{1,19}")
-FORMATS = {NPZ: "npz", SAFETENSORS: "safetensors", "application/vnd.safetensors": "safetensors"}
 Owner = Annotated[str, Depends(owner_of)]
 
 
@@ -57,16 +54,21 @@ async def post(request: Request, owner: Owner) -> Response:
 
     JSON, or multipart with the same JSON in part `job` and arrays as file parts named after the inputs, or after
     what `files` of GET /v1/solvers lists (a QAPLIB file and its best-known solution). The whole problem is checked
-    before this answers. With `Prefer: wait=N` the answer is the result when it is there within N seconds. A repeated
+    before this answers. With `Prefer: wait=N` the answer is the result when it is there within N seconds: in
+    JSON or, by `Accept`, as npz or safetensors. A job that takes longer is answered in JSON. A repeated
     `Idempotency-Key` gives the job that it made the first time.
     """
     state = request.app.state
     wait_s = prefer_wait_s(request, state.http.max_wait_s)
+    media = choose(request.headers.get("accept", ""), (JSON, "application/problem+json", *PACKED))
     async with receive(request, owner) as received:
         parsed = await parse(received)
         gathered = await gather(parsed)
         built = await build(gathered)
-        placed = await place(built, None if wait_s is None else state.waiting.name)
+        try:
+            placed = await place(built, None if wait_s is None else state.waiting.name)
+        finally:
+            settled = state.settling.begin(received.visit.laid.names)
     job = placed.job
     headers = {"Location": f"/v1/jobs/{job.id}"}
     if not placed.made:
@@ -78,10 +80,21 @@ async def post(request: Request, owner: Owner) -> Response:
         if job.state in (State.FAILED, State.CANCELLED) and seen.result is None:
             raise JobFailed.of(job)
         with suppress(JobError, OSError):  # the job is there, whatever keeps its result from being read now
+            if seen.result is not None and media in PACKED:
+                arrays, told = await run_in_threadpool(_opened, state, job, seen.result)
+                headers |= {"Server-Timing": responded(told, job), "Vary": "Accept"}
+                return packed(arrays, media, job.id, headers, json_bytes(told))
             if seen.result is not None:
                 document = await run_in_threadpool(shown, state.store, job, seen.result, state.http.inline_elements)
                 headers["Server-Timing"] = responded(document, job)
                 return json_response(document, 200, headers)
+    try:
+        await settled.wait()
+    except JobError:  # what cannot be kept must not look as if it was
+        if placed.made:
+            with suppress(JobError):
+                await run_in_threadpool(state.jobs.delete, job.id, owner)
+        raise
     return json_response(view(job), 202, {**headers, "Retry-After": "1"})
 
 
@@ -133,28 +146,20 @@ async def result(request: Request, owner: Owner, job_id: JobId) -> Response:
     `application/x-safetensors` gives every array as bytes.
     """
     state = request.app.state
-    media = choose(request.headers.get("accept", ""), (JSON, *FORMATS))
+    media = choose(request.headers.get("accept", ""), (JSON, *PACKED))
     job: Job = (await state.waiting.look(job_id, owner)).job
     headers = {"Vary": "Accept", "Cache-Control": "private, no-cache"}
     if media == JSON:
         document = await run_in_threadpool(document_of, state.jobs, state.store, job, state.http.inline_elements)
         return json_response(document, 200, headers)
-    file = await run_in_threadpool(_packed, state, job, FORMATS[media])
-    name = f"{job_id}.{FORMATS[media]}"
-    return FileResponse(
-        file.name, headers=headers, media_type=media, filename=name, background=BackgroundTask(file.close)
-    )
+    arrays, told = await run_in_threadpool(lambda: _opened(state, job, state.jobs.result(job.id, job.owner)))
+    return packed(arrays, media, job_id, headers, json_bytes(told))
 
 
-def _packed(state: Any, job: Job, format: str) -> Any:
-    """A temporary file with every array of the answer, which goes when it is closed."""
-    arrays: Mapping[str, Any] = state.jobs.result(job.id, job.owner)["arrays"]
-    opened = {name: state.store.open_array(entry, job.owner) for name, entry in arrays.items()}
-    file: Any = tempfile.NamedTemporaryFile(prefix="allot-", suffix=f".{format}")  # noqa: SIM115
-    stream: BinaryIO = file.file
-    encode(opened, format, stream)
-    file.flush()
-    return file
+def _opened(state: Any, job: Job, stored: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The arrays of an answer, mapped, and its document without them."""
+    arrays = {name: state.store.open_array(entry, job.owner) for name, entry in stored["arrays"].items()}
+    return arrays, shown(state.store, job, stored, 0)
 
 
 async def events(request: Request, owner: Owner, job_id: JobId) -> Response:

@@ -18,6 +18,7 @@ from app.http.metrics import Metrics
 from app.intake.clerks import Clerks
 from app.intake.linger import Linger
 from app.intake.room import Room
+from app.intake.settling import Settling
 from app.intake.visit import Desk
 from app.web import routes as workbench
 from workers.jobs.queue import Jobs
@@ -56,6 +57,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     room = Room(app.state.store.folder.temporary, http.all_bytes, http.owner_bytes)
     doors = doors_of(settings, http.file_dirs, http.url_prefixes)
     app.state.desk = Desk(app.state.store, app.state.jobs, settings, http.max_json_bytes, clerks, room, doors)
+    app.state.settling = Settling(app.state.store)
     app.state.waiting = Waiting(settings.redis_url)
     app.state.limits, app.state.lame = Limits(http), False
     app.state.checks = CapacityLimiter(8)
@@ -78,4 +80,5 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     prepared.cancel()
     app.state.waiting.end()  # long polls and event streams answer now, so that the server can stop
     app.state.desk.clerks.close()
+    await app.state.settling.finish()
     await app.state.waiting.stop()

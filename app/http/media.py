@@ -3,17 +3,19 @@
 import base64
 import binascii
 import math
-import re
 from collections.abc import Sequence
 
 from fastapi import Request
 
 from app.http.errors import Invalid, NotAcceptable, Refusal, fault
+from workers.store.digests import DIGEST, PLAIN
 
 JSON = "application/json"
 NPZ = "application/x-npz"
 SAFETENSORS = "application/x-safetensors"
-DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
+PACKED = {NPZ: "npz", SAFETENSORS: "safetensors", "application/vnd.safetensors": "safetensors"}
+"""Files that hold all arrays of an answer, and their suffixes."""
+LONGEST_WAIT_S = 1.0
 
 
 def choose(accept: str, offered: Sequence[str]) -> str:
@@ -55,6 +57,12 @@ def wants_json(request: Request) -> None:
     choose(request.headers.get("accept", ""), (JSON, "application/problem+json"))
 
 
+def wants_answer(request: Request) -> None:
+    """Dependency of a route that answers in JSON, or with an answer's arrays where the client waits for the answer."""
+    waits = prefer_wait_s(request, LONGEST_WAIT_S) is not None
+    choose(request.headers.get("accept", ""), (JSON, "application/problem+json", *(PACKED if waits else ())))
+
+
 def prefer_wait_s(request: Request, longest_s: float) -> float | None:
     """N of `Prefer: wait=N` (RFC 7240), at most `longest_s`; None when it is not asked. A preference never fails."""
     for header in request.headers.getlist("prefer"):
@@ -76,7 +84,7 @@ def matches_etag(request: Request, etag: str) -> bool:
 
 
 def announced_digest(request: Request, query: str | None) -> str | None:
-    """The "sha256:<hex>" that the client says its body has, by ?digest=, Content-Digest or Repr-Digest (RFC 9530).
+    """The digest that the client says its body has, by ?digest=, Content-Digest or Repr-Digest (RFC 9530).
 
     Raises:
         Invalid: ?digest= that is not of that form.
@@ -84,7 +92,7 @@ def announced_digest(request: Request, query: str | None) -> str | None:
     """
     if query is not None:
         if not DIGEST.fullmatch(query):
-            raise Invalid(fault("digest", "is not sha256: and 64 lower-case hex digits", query))
+            raise Invalid(fault("digest", "is not sha256: or sha256t: and 64 lower-case hex digits", query))
         return query
     for name in ("content-digest", "repr-digest"):
         for member in request.headers.get(name, "").split(","):
@@ -104,6 +112,7 @@ def _sha256_of(name: str, value: str) -> str:
     return digest.hex()
 
 
-def repr_digest(digest: str) -> str:
-    """The Repr-Digest header of a "sha256:<hex>" digest."""
-    return f"sha-256=:{base64.b64encode(bytes.fromhex(digest.removeprefix('sha256:'))).decode()}:"
+def repr_digest(digest: str) -> dict[str, str]:
+    """The Repr-Digest header of bytes with that digest: of none but a plain one, since RFC 9530 knows no tree."""
+    scheme, _, said = digest.partition(":")
+    return {"Repr-Digest": f"sha-256=:{base64.b64encode(bytes.fromhex(said)).decode()}:"} if scheme == PLAIN else {}

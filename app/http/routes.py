@@ -7,7 +7,7 @@ from fastapi import Depends, FastAPI
 from app.http import blobs, jobs, service, uploads
 from app.http.auth import may
 from app.http.limits import counted, taking
-from app.http.media import wants_json
+from app.http.media import wants_answer, wants_json
 from app.http.schemas import BlobView, JobPage, JobView, Problem, ResultView, UploadView
 
 EVENTS = "text/event-stream"
@@ -58,6 +58,7 @@ def install(app: FastAPI) -> None:
     change: list[Any] = [*each, Depends(may("submit"))]
     submit: list[Any] = [*change, Depends(wants_json)]
     begin: list[Any] = [Depends(taking), *submit]
+    place: list[Any] = [Depends(taking), *change, Depends(wants_answer)]
     watch: list[Any] = [*each, Depends(may("metrics"))]
     view: Any = JobView
 
@@ -69,7 +70,7 @@ def install(app: FastAPI) -> None:
                           response_model=None, **docs)  # fmt: skip
 
     submitted = {200: {"model": ResultView, "description": "With `Prefer: wait=N`: the answer."}, 202: {"model": view}}
-    route("POST", "/v1/jobs", jobs.post, begin, 202, responses={**submitted, **IN, **problems(409, 410)})
+    route("POST", "/v1/jobs", jobs.post, place, 202, responses={**submitted, **IN, **problems(409, 410)})
     route("GET", "/v1/jobs", jobs.page, json, responses={200: {"model": JobPage}, **OUT})
     route("GET", "/v1/jobs/{job_id}", jobs.get, json, responses={200: {"model": view}, **SAME, **OUT})
     route(

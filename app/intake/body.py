@@ -3,6 +3,7 @@
 No header is trusted for a size: an announced length over the limit is refused at once, and bytes are counted anyway.
 """
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -42,11 +43,11 @@ class Text:
         """Whether it is in memory."""
         return self._file is None
 
-    def fits(self, data: bytes) -> bool:
+    def fits(self, data: bytes | memoryview) -> bool:
         """Whether it will be in memory with these bytes, too."""
         return self.short and self.size + len(data) <= IN_PLACE_BYTES
 
-    def write(self, data: bytes) -> None:
+    def write(self, data: bytes | memoryview) -> None:
         """Take the next bytes. Raises StoreFull."""
         if self.size + len(data) > self.limit:
             raise Refusal(413, f"{self._told} is larger than {self.limit} bytes; send its arrays as file parts.")
@@ -89,7 +90,13 @@ def require_length(request: Request) -> None:
 
 
 async def slices(request: Request, limit: int, take: Callable[[int], object]) -> AsyncIterator[bytes]:
-    """The body in slices of about one mebibyte; `take` is asked for the bytes of each before it is held.
+    """The body in slices of about one mebibyte. Takes and raises as `portions`."""
+    async for portion in portions(request, limit, take):
+        yield b"".join(portion)
+
+
+async def portions(request: Request, limit: int, take: Callable[[int], object]) -> AsyncIterator[list[bytes]]:
+    """The body as it comes, in portions of about one mebibyte; `take` is asked for the bytes of each before it is held.
 
     Raises:
         Refusal: 411, 413 as soon as more than `limit` bytes are announced or come, 400 when the client goes away.
@@ -98,7 +105,8 @@ async def slices(request: Request, limit: int, take: Callable[[int], object]) ->
     announced = request.headers.get("content-length", "")
     if announced.isdigit() and int(announced) > limit:
         raise _too_large(limit)
-    held, size, count = [], 0, 0
+    held: list[bytes] = []
+    size, count = 0, 0
     try:
         async for chunk in request.stream():
             size, count = size + len(chunk), count + len(chunk)
@@ -107,12 +115,31 @@ async def slices(request: Request, limit: int, take: Callable[[int], object]) ->
             take(len(chunk))
             held.append(chunk)
             if size >= SLICE:
-                yield b"".join(held)
+                yield held
                 held, size = [], 0
     except ClientDisconnect:
         raise Refusal(400, "The client went away before its body had come.") from None
     if held:
-        yield b"".join(held)
+        yield held
+
+
+async def feed(portions: AsyncIterator[list[bytes]], take: Callable[[list[bytes]], object]) -> None:
+    """Give every portion to `take`, in their order and in a thread, each while the next one comes.
+
+    Raises what either raises; `take` is then not under way any more.
+    """
+    behind: asyncio.Task[object] | None = None
+    try:
+        async for portion in portions:
+            if behind is not None:
+                await behind
+            behind = asyncio.create_task(run_in_threadpool(take, portion))
+        if behind is not None:
+            await behind
+    finally:
+        if behind is not None and not behind.done():
+            await asyncio.wait([behind])  # it writes to what the caller closes next
+            behind.exception()  # the first error counts
 
 
 def _too_large(limit: int) -> Refusal:

@@ -1,6 +1,7 @@
 """Fourth station: the problem has been built from its inputs, so that nothing can be wrong with it any more.
 
-A small one is built here; a large one by a clerk, since its checks take memory and time by the entry.
+A small one is built here, and so is one whose numbers were seen as they came. Any other is built by a clerk, since its
+checks take memory and time by the entry.
 """
 
 from collections.abc import Mapping
@@ -51,7 +52,8 @@ async def weigh_up(gathered: Gathered, limit_s: float | None) -> tuple[Weighed, 
     """What there is to know of the problem, with estimates where a limit is given, and its options."""
     visit, request = gathered.visit, gathered.request
     with visit.timed("build"):
-        count = sum(elements(source.value) for source in gathered.sources.values())
+        sources, card = gathered.sources, gathered.card
+        count = sum(elements(one.value) for name, one in sources.items() if card.reads(name, one.value))
         if count <= IN_PLACE_ELEMENTS or gathered.outlined:
             weighed = await run_in_threadpool(lambda: weigh(_question(gathered, limit_s)))
         else:

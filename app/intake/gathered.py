@@ -244,6 +244,7 @@ class _Hand:
             message = f"refers to the unknown blob {digest:.80}; upload it with POST /v1/blobs"
             raise InvalidProblem(field, message) from None
         reading = await self._read(path, form, field)
+        await run_in_threadpool(self._store.recall, digest, self._owner, reading.value)
         return Found(reading.value, lambda: frozen(digest, reading))
 
     async def _part(self, field: str, name: str, form: Form) -> Found:
@@ -253,7 +254,9 @@ class _Hand:
             raise InvalidProblem(field, f"refers to the part {name!r:.80}; {there}")
         self._unused.discard(name)
         form = replace(form, filename=part.filename or "", content_type=part.content_type)
-        reading = await self._read(part.sink.flush(), form, field)
+        reading = await self._read(await run_in_threadpool(part.sink.flush), form, field)
+        if part.sink.sight is not None:
+            part.sink.sight.tell(reading.value)
         return Found(reading.value, lambda: self._keep_part(part, reading), lambda: frozen(part.sink.digest, reading))
 
     async def _read(self, path: Path, form: Form, field: str) -> Reading:
@@ -269,7 +272,11 @@ class _Hand:
     def _keep_part(self, part: Part, reading: Reading) -> InputRef:
         """Keep the file, once however many inputs are read from it."""
         if part.name not in self._kept:
-            self._store.adopt(part.sink, self._owner)
+            laid = self._visit.laid
+            if laid.wanted:
+                laid.names.append(self._store.lay(part.sink, self._owner))
+            else:
+                self._store.adopt(part.sink, self._owner)
             self._kept.add(part.name)
         return frozen(part.sink.digest, reading)
 

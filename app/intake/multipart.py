@@ -1,16 +1,15 @@
 """A multipart job: part `job` is JSON, every other part is a file that streams into the store."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
 from fastapi import Request
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
-from starlette.concurrency import run_in_threadpool
 
 from app.http.errors import Refusal
-from app.intake.body import slices
+from app.intake.body import feed, portions
 
 MAX_PARTS = 32
 LONGEST_BOUNDARY = 70
@@ -50,15 +49,16 @@ class Reader:
             "on_header_value": lambda data, start, end: self._of_header(self._value, data[start:end]),
             "on_header_end": self._header,
             "on_headers_finished": self._open,
-            "on_part_data": lambda data, start, end: self._sink.write(data[start:end]),
+            "on_part_data": lambda data, start, end: self._sink.write(memoryview(data)[start:end]),
             "on_end": self._finish,
         }
         self._parser = MultipartParser(boundary, callbacks)  # type: ignore[arg-type]
 
-    def feed(self, data: bytes) -> None:
+    def feed(self, portion: Iterable[bytes]) -> None:
         """Take the next bytes of the body."""
         try:
-            self._parser.write(data)
+            for data in portion:
+                self._parser.write(data)
         except MultipartParseError as wrong:
             raise Refusal(400, f"The multipart body cannot be read: {wrong}.") from None
 
@@ -118,6 +118,5 @@ async def read_multipart(
         raise Refusal(400, f"The boundary of the multipart body is longer than {LONGEST_BOUNDARY} characters.")
     reader = Reader(boundary, open_sink)
     opened(reader)
-    async for piece in slices(request, limit, take):
-        await run_in_threadpool(reader.feed, piece)
+    await feed(portions(request, limit, take), reader.feed)
     return reader.finish()

@@ -22,6 +22,9 @@ class Placed:
 async def place(built: Built, reply: str | None = None) -> Placed:
     """Keep the inputs and enqueue the job; `reply` is who waits for its answer.
 
+    Where somebody waits, the bytes need not be on the disk by then: `visit.laid` says what is to be settled before
+    anything but the answer is told.
+
     Raises:
         Expired: the Idempotency-Key made a job that is gone.
         what Jobs.submit raises.
@@ -31,6 +34,7 @@ async def place(built: Built, reply: str | None = None) -> Placed:
 
 def _place(built: Built, reply: str | None) -> Placed:
     jobs, request = built.visit.desk.jobs, built.request
+    built.visit.laid.wanted = reply is not None
     with built.visit.timed("keep"):
         inputs, named = _kept(built)
     options = built.options.model_dump(mode="json", exclude_unset=True)

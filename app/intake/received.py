@@ -68,7 +68,9 @@ async def _read_parts(request: Request, visit: Visit, readers: list[Reader]) -> 
         request,
         desk.settings.max_upload_bytes,
         visit.held.take,
-        lambda name: Text(most, visit.aside, "Part 'job'") if name == "job" else desk.store.writer(),
+        lambda name: (
+            Text(most, visit.aside, "Part 'job'") if name == "job" else desk.store.writer(checksum=desk.compared)
+        ),
         readers.append,
     )
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from app.intake.clerks import Clerks
 from app.intake.room import Held, Room
+from workers.jobs.job import Unavailable
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
 from workers.store.doors import CLOSED, Doors
@@ -35,6 +36,13 @@ class Desk:
     room: Room
     doors: Doors = CLOSED
 
+    def compared(self) -> bool:
+        """Whether a worker has a GPU: its certificates compare checksums of what arrived."""
+        try:
+            return any(worker.device == "gpu" for worker in self.jobs.workers())
+        except Unavailable:
+            return False
+
     @contextmanager
     def visit(self, owner: str, key: str | None = None) -> Iterator["Visit"]:
         """One request; what was laid aside for it goes with the block, and its bytes are given back."""
@@ -47,6 +55,19 @@ class Desk:
                     path.unlink(missing_ok=True)
 
 
+@dataclass
+class Laid:
+    """Bytes that were put where workers find them, and that the disk does not have for certain yet.
+
+    Attributes:
+        wanted: the request waits for its answer, so the job need not wait for the disk.
+        names: what is to be settled before anybody is told that it is kept.
+    """
+
+    wanted: bool = False
+    names: list[str] = field(default_factory=list)
+
+
 @dataclass(frozen=True)
 class Visit:
     """One request.
@@ -57,6 +78,7 @@ class Visit:
         scratch: how the names of files begin that are laid aside for it.
         key: its Idempotency-Key.
         spent_ms: by station.
+        laid: what of its bytes is still to be settled.
     """
 
     desk: Desk
@@ -65,6 +87,7 @@ class Visit:
     scratch: Path
     key: str | None = None
     spent_ms: dict[str, float] = field(default_factory=dict)
+    laid: Laid = field(default_factory=Laid)
 
     @contextmanager
     def timed(self, station: str) -> Iterator[None]:

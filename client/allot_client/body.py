@@ -84,7 +84,7 @@ def job_body(job: Mapping[str, Any], inputs: Mapping[str, Input]) -> Body:
     references: dict[str, Any] = {
         name: dict(value.reference) for name, value in inputs.items() if isinstance(value, Blob)
     }
-    if all(_fits_json(value) for value in arrays.values()) and sum(map(_size, arrays.values())) <= SMALL_ELEMENTS:
+    if sum(map(_size, arrays.values())) <= SMALL_ELEMENTS and all(_fits_json(value) for value in arrays.values()):
         shown = {name: _as_json(value) for name, value in arrays.items()}
         text = json.dumps({**job, "inputs": {**references, **shown}}, allow_nan=False)
         return Body([text.encode()], "application/json")

@@ -6,7 +6,6 @@ clients differ only in how they carry that out, so retries, waiting and errors a
 
 from __future__ import annotations
 
-import hashlib
 import json
 import random
 import time
@@ -16,11 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from allot_client import body as bodies
+from allot_client.digests import digest_of
 from allot_client.errors import JobCancelled, JobFailed, NotFound, Unreachable, WaitedTooLong, refusal
 from allot_client.results import Home, Result, has_links, read_result
 from allot_client.safetensors import Safetensors
 
 SAFETENSORS = "application/x-safetensors"
+WORTH_A_FILE = 1 << 20
+"""Bytes of a body for whose answer the arrays come at once, as a file, and not by a second request."""
 LONGEST_POLL_S = 20.0
 TRIED_AGAIN = (429, 502, 503, 504)
 
@@ -129,6 +131,8 @@ class Task:
         headers = {"Content-Type": body.media_type, "Idempotency-Key": self.key}
         if wait_s > 0:
             headers["Prefer"] = f"wait={wait_s:g}"
+            if body.length > WORTH_A_FILE:
+                headers["Accept"] = f"{SAFETENSORS}, application/json;q=0.9"
         return Call("POST", "/v1/jobs", headers, body=body, timeout_s=wait_s + 60.0)
 
 
@@ -142,6 +146,8 @@ def solve(task: Task, timeout_s: float | None, retry: Retry) -> Flow[Result]:
     """Place the job and wait for its answer."""
     give_up = _give_up(timeout_s)
     answer = yield from send(task.call(_poll_s(give_up)), retry)
+    if answer.headers.get("content-type", "").startswith(SAFETENSORS):
+        return read_result(Safetensors.document(answer.content), Safetensors.read(answer.content), task.home)
     document = answer.json()
     if answer.status == 200:
         return (yield from _with_arrays(document, task.home, retry))
@@ -190,10 +196,7 @@ def _with_arrays(document: Mapping[str, Any], home: Home, retry: Retry) -> Flow[
 
 def upload(pieces: list[bodies.Piece], params: Mapping[str, str], retry: Retry) -> Flow[bodies.Blob]:
     """Upload a file as a blob unless it is there already; its digest is checked on the other side."""
-    hashed = hashlib.sha256()
-    for piece in pieces:
-        hashed.update(piece)
-    digest = f"sha256:{hashed.hexdigest()}"
+    digest = digest_of(pieces)
     if params.keys() <= {"filename"} and (yield from _is_there(digest, retry)):
         return bodies.Blob({"blob": digest})
     body = bodies.Body(pieces, "application/octet-stream")

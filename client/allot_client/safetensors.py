@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -19,6 +19,12 @@ class Safetensors:
         "F64": "<f8", "F32": "<f4", "F16": "<f2", "I64": "<i8", "I32": "<i4", "I16": "<i2", "I8": "i1",
         "U64": "<u8", "U32": "<u4", "U16": "<u2", "U8": "u1", "BOOL": "?",
     }  # fmt: skip
+
+    @classmethod
+    def document(cls, data: bytes) -> dict[str, Any]:
+        """What the service says of the answer whose arrays these are."""
+        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        return dict(json.loads(header["__metadata__"]["document"]))
 
     @classmethod
     def read(cls, data: bytes) -> dict[str, Array]:

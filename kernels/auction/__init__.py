@@ -191,6 +191,7 @@ CARD = Solver[Auction, AuctionOptions](
     prefers_gpu=_prefers_gpu,
     modules={"cpu": "kernels.auction.cpu", "gpu": "kernels.auction.gpu"},
     warm_start={"prices": "prices0", "assignment": "assignment0"},
+    unread={"benefit": "fi"},
     groups=dict.fromkeys(("u", "v", "u_finer", "v_finer"), "duals"),
     example={
         "solver": "auction",

@@ -233,6 +233,7 @@ CARD = Solver[Problem, LapOptions](
     mend=_mend,
     joint=_joint,
     warm_start={"u": "u0", "v": "v0"},
+    unread={"cost": "fi"},
     groups=dict.fromkeys(("u", "v", "u_finer", "v_finer", "level"), "duals"),
     example={
         "solver": "lap",

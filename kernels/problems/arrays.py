@@ -11,6 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from kernels.problems.seen import seen_of
+
 Array = npt.NDArray[Any]
 FORBIDDEN = int(np.iinfo(np.int64).min)
 """The value of a forbidden entry of an int64 matrix of costs or benefits, whether these are minimised or maximised.
@@ -97,6 +99,8 @@ def permitted(weights: Array) -> Array:
 
 def is_masked(weights: Array) -> bool:
     """Whether integers hold a forbidden entry."""
+    if (seen := seen_of(weights)) is not None:
+        return seen.masked
     return weights.dtype == np.int64 and weights.size > 0 and int(weights.min()) == FORBIDDEN
 
 
@@ -106,7 +110,8 @@ def finite(field: str, array: Array, *, allow: float | None = None) -> Array:
     Raises:
         InvalidProblem: names the first offending index and its value.
     """
-    if array.dtype.kind != "f":
+    seen = seen_of(array)
+    if array.dtype.kind != "f" or (seen is not None and seen.allows(allow)):
         return array
     bad = ~np.isfinite(array)
     if allow is not None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels.problems.arrays import FORBIDDEN, Array, Csr, Inputs, InvalidProblem, finite, numeric
+from kernels.problems.seen import seen_of
 
 UNASSIGNED = -1
 """The column of a row that has none, everywhere in Allot."""
@@ -84,6 +85,8 @@ def _parts(weights: Array, sizes: Array | None) -> list[Array]:
 def _largest(weights: Array, maximize: bool) -> tuple[int | float, bool]:
     """The largest permitted magnitude, after refusing what is neither finite nor forbidden; are integers masked?"""
     allow = -np.inf if maximize else np.inf
+    if (seen := seen_of(weights)) is not None and seen.allows(allow):
+        return seen.largest, seen.masked
     largest: int | float = 0
     masked, wide = False, weights.dtype == np.int64
     rows = max(1, (1 << 17) // weights.shape[1])  # a block that stays in the cache between the two passes

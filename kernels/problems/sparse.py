@@ -6,6 +6,7 @@ import numpy as np
 
 from kernels.problems.arrays import Array, Csr, InvalidProblem, finite, numeric, permitted
 from kernels.problems.assignment import Assignment
+from kernels.problems.seen import seen_of
 
 MOST_WEIGHT = 2**61
 """Sums of benefits and prices must stay below this to be exact in int64."""
@@ -134,13 +135,16 @@ def exact_sums(field: str, values: Array, n_cols: int) -> None:
     Raises:
         InvalidProblem: max |value| times (n_cols + 2) passes 2**61, or 1e300 for floats.
     """
+    seen = seen_of(values)
+    if seen is not None and seen.masked:
+        seen = None
     if values.dtype.kind == "f" and values.size:
         most = 1e300 / (n_cols + 2)
-        with_value = np.where(np.isfinite(values), values, 0)
+        with_value = np.where(np.isfinite(values), values, 0) if seen is None else np.array([seen.largest])
         if max(-float(with_value.min()), float(with_value.max())) > most:
             raise InvalidProblem(field, f"holds values beyond {most:.1e} in size, whose sums could leave float64")
     if values.dtype.kind == "i" and values.size:
-        largest = max(abs(int(values.min())), abs(int(values.max())))
+        largest = max(abs(int(values.min())), abs(int(values.max()))) if seen is None else int(seen.largest)
         if largest * (n_cols + 2) > MOST_WEIGHT:
             raise InvalidProblem(
                 field,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from kernels.problems.arrays import Array, Inputs, InvalidProblem, finite, numeric
+from kernels.problems.seen import seen_of
 
 STRONGEST = 1e8
 """Of reg_m over the larger of reg and the costs: the certificate multiplies the rounding of a marginal by reg_m."""
@@ -197,6 +198,9 @@ def _start(name: str, value: Any, shape: tuple[int, ...]) -> Array:
 
 def _cost_bounds(problem: UnbalancedTransport) -> tuple[float, float]:
     if problem.cost is not None:
+        seen = seen_of(problem.cost)
+        if seen is not None and seen.low is not None and seen.high is not None and not seen.minus:
+            return float(seen.low), float(seen.high)
         high = problem.cost.max()
         if high == np.inf:
             high = np.max(problem.cost, where=np.isfinite(problem.cost), initial=-np.inf)

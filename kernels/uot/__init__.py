@@ -161,6 +161,7 @@ CARD = Solver[Transport, TransportOptions](
     device_certificate="kernels.certificates.several.gpu",
     modules={"cpu": "kernels.uot.cpu", "gpu": "kernels.uot.gpu"},
     warm_start={"f": "f0", "g": "g0"},
+    unread={"cost": "f"},
     groups={"f": "potentials", "g": "potentials"},
     example={
         "solver": "uot",

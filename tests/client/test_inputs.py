@@ -1,18 +1,21 @@
 """What may be given to the client, and what comes back for it."""
 
+import itertools
 import sys
 import types
 from typing import Any
 
 import numpy as np
 import pytest
-from allot_client import Client, Result, tasks
+from allot_client import Client, Result, digests, tasks
 from allot_client.arrays import FORBIDDEN_INTEGER, given, without_holes
 from allot_client.body import job_body
 from allot_client.points import METRICS, as_points, cost_matrix
 from allot_client.tasks import task
 from scipy.optimize import linear_sum_assignment
 from scipy.spatial.distance import cdist
+
+from workers.store.digests import PIECE, digest_of
 
 random = np.random.default_rng(7)
 
@@ -190,3 +193,39 @@ def test_jax_arrays_come_back_as_such(allot: Client) -> None:
 
 def test_results_are_compared_without_their_home() -> None:
     assert not Result.__dataclass_fields__["home"].compare
+
+
+@pytest.mark.parametrize("size", [0, 1, PIECE, PIECE + 1, 2 * PIECE, 2 * PIECE + 77])
+def test_digests_are_the_services(size: int) -> None:
+    data = random.bytes(size)
+    for cuts in ([], [128], [PIECE - 1, PIECE + 1]):
+        ends = [0, *(cut for cut in cuts if cut < size), size]
+        parts = [memoryview(data)[a:b] for a, b in itertools.pairwise(ends)]
+        assert digests.digest_of(parts) == digest_of(data)
+
+
+def test_a_large_answer_comes_in_one_request(allot: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[tuple[str, str]] = []
+    real = allot._carry_out
+
+    def carry_out(call: Any) -> Any:
+        asked.append((call.method, call.path))
+        return real(call)
+
+    monkeypatch.setattr(allot, "_carry_out", carry_out)
+    cost = random.random((400, 400))
+    answer = allot.lap(cost)
+    assert asked == [("POST", "/v1/jobs")]
+    rows, columns = linear_sum_assignment(cost)
+    assert answer.objective == pytest.approx(cost[rows, columns].sum())
+    np.testing.assert_array_equal(answer.assignment, columns)
+    assert answer.certificate.holds
+    assert answer.verified
+
+
+def test_an_uploaded_long_array_is_found_again(allot: Client) -> None:
+    cost = random.random((2, PIECE // 8))
+    blob = allot.upload(cost)
+    assert blob.digest.startswith("sha256t:")
+    assert allot.upload(cost).digest == blob.digest
+    assert allot.lap(blob).objective == pytest.approx(cost.min(axis=1).sum())

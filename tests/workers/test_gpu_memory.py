@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from kernels import Csr
+from kernels import Csr, Seen, note, seen_of
 from workers.runtime import gpu_memory
 
 
@@ -59,3 +59,26 @@ def test_a_blob_cut_short_is_an_error(tmp_path: Path, taken: list[int]) -> None:
         file.truncate(500)
     with pytest.raises(OSError, match="shorter"):
         gpu_memory.Staging(1 << 20).stage({"a": mapped})
+
+
+def test_what_was_seen_goes_along_and_nothing_of_the_job_before(tmp_path: Path, taken: list[int]) -> None:
+    first, second = np.random.default_rng(1).random((2, 40, 40))
+    staging, seen = gpu_memory.Staging(1 << 20), Seen(0.0, 1.0, checksum=7)
+    np.save(tmp_path / "first.npy", first)
+    mapped = np.load(tmp_path / "first.npy", mmap_mode="r")
+    note(mapped, seen)
+    staged = staging.stage({"cost": mapped})["cost"]
+    assert seen_of(staged) == seen
+    again = staging.stage({"cost": second})["cost"]
+    assert isinstance(staged, np.ndarray)
+    assert isinstance(again, np.ndarray)
+    assert staged.ctypes.data == again.ctypes.data  # the memory of the job before, which is still held here
+    assert seen_of(again) is None
+    assert seen_of(staged) is None
+
+
+def test_a_mapped_file_may_lose_its_name(tmp_path: Path, taken: list[int]) -> None:
+    np.save(tmp_path / "a.npy", np.arange(100.0))
+    mapped = np.load(tmp_path / "a.npy", mmap_mode="r")
+    (tmp_path / "a.npy").unlink()
+    np.testing.assert_array_equal(gpu_memory.Staging(1 << 20).stage({"a": mapped})["a"], np.arange(100.0))

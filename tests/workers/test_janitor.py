@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from workers.jobs.janitor import Janitor
-from workers.jobs.job import State, Submission
+from workers.jobs.job import State, StoreFull, Submission
 from workers.jobs.queue import Jobs
 from workers.jobs.records import Limits, Order, Records
 from workers.rq import lost
@@ -103,3 +103,14 @@ def test_a_job_of_the_former_release_that_was_never_queued_runs(jobs: Jobs, made
     made.search()
     made.search()
     assert [order.job_id for order in take(jobs)] == [job_id]
+
+
+def test_bytes_that_cannot_be_settled_keep_no_job_from_being_found(
+    jobs: Jobs, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full() -> int:
+        raise StoreFull("the disk is full")
+
+    janitor = Janitor(settings)
+    monkeypatch.setattr(janitor._jobs.store, "settle_left", full)
+    assert janitor.clean()

@@ -104,6 +104,10 @@ class Janitor:
         for step, batch in steps:
             while step() >= 0.5 * batch and time.monotonic() < until:
                 pass
+        try:
+            self._jobs.store.settle_left()
+        except (JobError, OSError) as error:  # a full disk must not keep jobs from being found
+            log.warning("what was left on its way to the disk is still there: %s", error)
 
     def _record(self, job_id: str, again: bool) -> bool:
         """A worker fell silent: our record first, RQ's books after it; True when that costs no attempt."""

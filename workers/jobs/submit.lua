@@ -15,7 +15,7 @@ local fields = {}
 for i = 1, #record, 2 do fields[record[i]] = record[i + 1] end
 for i, name in ipairs(digests) do
   if redis.call('HEXISTS', 'allot:blob:' .. name, fields.owner) == 0 then
-    digests[i] = string.sub(name, 1, 71)  -- sha256:... alone: uploaded in the days when all owners shared their blobs
+    digests[i] = string.match(name, "^[^:]*:[^:]*")  -- sha256:... alone: uploaded in the days when all owners shared their blobs
     if redis.call('HEXISTS', 'allot:blob:' .. digests[i], fields.owner) == 0 then return {'blob', digests[i]} end
   end
 end

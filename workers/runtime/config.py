@@ -26,6 +26,7 @@ class Settings:
         blob_ttl_s: how long an uploaded blob lives that no job holds.
         max_upload_bytes: of one body or file, before and after decompression.
         max_elements: of one array.
+        laid_bytes: of uploads that jobs may be solved from before the disk has them; above it, the disk comes first.
         max_redis_connections: of one process; requests that wait need none.
         max_queued: jobs waiting in one queue before new ones are turned away.
         default_time_limit_s, max_time_limit_s: of a solve.
@@ -53,6 +54,7 @@ class Settings:
     blob_ttl_s: float = 24 * 3600.0
     max_upload_bytes: int = 4096 * MIB
     max_elements: int = 1 << 31
+    laid_bytes: int = 4096 * MIB
     max_redis_connections: int = 100
     max_queued: int = 10_000
     default_time_limit_s: float = 60.0

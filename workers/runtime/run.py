@@ -26,7 +26,7 @@ from kernels import (
     solve_and_prove,
 )
 from workers.jobs.failure import Failure, failure
-from workers.jobs.job import State, StoreFull, UnknownBlob
+from workers.jobs.job import State, StoreFull, Unavailable, UnknownBlob
 from workers.jobs.records import Ending, Order, Records
 from workers.runtime import gpu_memory, logs, traces
 from workers.runtime.document import Bench, Solved, as_json, clock, document_of, stored
@@ -35,6 +35,8 @@ from workers.runtime.watch import Watch, plain
 from workers.store import inline
 from workers.store.codec import InvalidUpload
 
+SETTLED_S = 20.0
+"""After its submission the bytes of a job are where every worker finds them, or nobody was told that they are kept."""
 WORTH_TELLING_S = 0.5
 """Jobs that owe their answer sooner are within anybody's patience."""
 log = logging.getLogger(__name__)
@@ -153,7 +155,7 @@ def loaded(card: Solver, order: Order, bench: Bench, deadline: Deadline | None =
     record = order.record
     options = _options(card.name, record["options"])
     references = inline.together(json.loads(record["inputs"]), order.data)
-    return card.build(_load(references, record["owner"], bench, deadline or Deadline()), options), options
+    return card.build(_load(references, record, bench, deadline or Deadline()), options), options
 
 
 def _solved(order: Order, bench: Bench, deadline: Deadline) -> Solved:
@@ -180,11 +182,28 @@ def _solved(order: Order, bench: Bench, deadline: Deadline) -> Solved:
     return Solved(solution, certificate, timings)
 
 
-def _load(references: Mapping[str, Any], owner: str, bench: Bench, deadline: Deadline) -> dict[str, Array | Csr]:
+def _found(reference: Any, record: Mapping[str, str], bench: Bench) -> Array | Csr:
+    """An input of a job. One whose owner waits may run here before its bytes have left the machine that took them.
+
+    Raises:
+        Unavailable: they may still come.
+        UnknownBlob: they are gone.
+    """
+    try:
+        return bench.store.resolve(reference, record["owner"])
+    except UnknownBlob as error:
+        if record.get("reply") and bench.records.now() - float(record["created_at"]) < SETTLED_S:
+            raise Unavailable(str(error)) from error
+        raise
+
+
+def _load(
+    references: Mapping[str, Any], record: Mapping[str, str], bench: Bench, deadline: Deadline
+) -> dict[str, Array | Csr]:
     deadline.enter("load")
     inputs: dict[str, Array | Csr] = {}
     for done, (name, reference) in enumerate(references.items(), 1):
-        inputs[name] = outlast(partial(bench.store.resolve, reference, owner), deadline)
+        inputs[name] = outlast(partial(_found, reference, record, bench), deadline)
         deadline.advance(done / (len(references) + 1))  # building the problem is the rest
     return inputs if bench.staging is None else bench.staging.stage(inputs)
 

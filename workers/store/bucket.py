@@ -32,6 +32,28 @@ class Bucket:
         self._ask("upload_file", str(written), self._bucket, self._key(name))
         self._cache.publish(name, written, durable=False)
 
+    def lay(self, name: str, written: Path) -> bool:
+        """Put a finished file where this machine's processes find it, to be sent by `settle`; False without room."""
+        return self._cache.lay(name, written)
+
+    def settle(self, name: str) -> None:
+        """Send a laid blob; returns at once where it was sent."""
+        if self._cache.is_laid(name):
+            self._ask("upload_file", str(self._cache.path(name)), self._bucket, self._key(name))
+            self._cache.settle(name)
+
+    def left(self, seconds: float) -> Iterator[str]:
+        """Names of what was laid so long ago that whoever laid it has died."""
+        return self._cache.left(seconds)
+
+    def remark(self, name: str, text: bytes) -> None:
+        """Write down, on this machine, what was seen of the blob's numbers."""
+        self._cache.remark(name, text)
+
+    def remarked(self, name: str) -> bytes:
+        """What was written down on this machine."""
+        return self._cache.remarked(name)
+
     def path(self, name: str) -> Path:
         """A local file that holds the blob, fetched when it is not in the cache. Raises UnknownBlob."""
         try:
@@ -42,7 +64,7 @@ class Bucket:
             fetched = Path(file.name)
         try:
             if self._ask("download_file", self._bucket, self._key(name), str(fetched)) is MISSED:
-                raise UnknownBlob(f"there is no blob {name[:71]}")
+                raise UnknownBlob(f"there is no blob {name[:72]}")
             self._cache.publish(name, fetched, durable=False)
         finally:
             fetched.unlink(missing_ok=True)
@@ -65,7 +87,7 @@ class Bucket:
 
     def delete(self, name: str) -> None:
         """Remove the blob here and there."""
-        if ":" not in name.removeprefix("sha256:"):
+        if name.count(":") == 1:
             self._ask("delete_object", Bucket=self._bucket, Key=self._key(name, ".json"))
         self._ask("delete_object", Bucket=self._bucket, Key=self._key(name))
         self._cache.delete(name)

@@ -1,9 +1,19 @@
-"""Blobs as files: named by digest and owner, written aside and renamed into place, never changed after that."""
+"""Blobs as files: named by digest and owner, written aside and renamed into place, never changed after that.
 
+ab/abcd....owner        a blob: all of it is on the disk, whatever happens to the machine
+ab/abcd....owner.seen   what was seen of its numbers as it came (sight.py); may be missing or torn
+fresh/<boot>/abcd...    bytes that are laid and not settled: every process of this boot of this machine finds them,
+                        and after the next boot nobody does, since a power cut may have torn them
+tmp/                    what is being written
+"""
+
+import contextlib
+import functools
 import hashlib
 import json
 import os
 import re
+import shutil
 import time
 import uuid
 from collections.abc import Iterator
@@ -12,11 +22,23 @@ from typing import Any
 
 from workers.jobs.job import UnknownBlob
 from workers.runtime.config import private_folder
+from workers.store.digests import DIGEST
 
-DIGEST = re.compile(r"sha256:[0-9a-f]{64}")
-NAME = re.compile(r"sha256:([0-9a-f]{64})(?::([0-9a-f]{32}))?")
-FILE = re.compile(r"([0-9a-f]{64})(?:\.([0-9a-f]{32}))?")
+NAME = re.compile(r"sha256(t?):([0-9a-f]{64})(?::([0-9a-f]{32}))?")
+FILE = re.compile(r"([0-9a-f]{64})(t?)(?:\.([0-9a-f]{32}))?")
+SEEN = ".seen"
 PROBE = bytes(1 << 14)
+MOST_LAID = 4 << 30
+"""Bytes that may lie unsettled in one folder: what a slow disk still has to take."""
+
+
+@functools.cache
+def boot() -> str:
+    """What tells this boot of this machine from all others, and from other machines that share its folders."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    except OSError:
+        return f"process-{os.getpid()}"  # nobody else finds what is laid here
 
 
 def name_of(digest: str, owner: str) -> str:
@@ -39,8 +61,8 @@ def hexadecimal(digest: str) -> str:
         UnknownBlob: it is not a digest.
     """
     if not DIGEST.fullmatch(digest):
-        raise UnknownBlob(f"{digest[:80]!r} is not a digest; expected sha256: and 64 hexadecimal digits")
-    return digest[7:]
+        raise UnknownBlob(f"{digest[:80]!r} is not a digest; expected sha256: or sha256t: and 64 hexadecimal digits")
+    return digest.partition(":")[2]
 
 
 def file_of(name: str) -> str:
@@ -48,17 +70,76 @@ def file_of(name: str) -> str:
     found = NAME.fullmatch(name)
     if found is None:
         raise UnknownBlob(f"{name[:80]!r} is not the name of a blob")
-    return found[1] if found[2] is None else f"{found[1]}.{found[2]}"
+    return f"{found[2]}{found[1]}" + (f".{found[3]}" if found[3] else "")
+
+
+def name_in(file: re.Match[str]) -> str:
+    """The blob's name that a file name (FILE) was made of."""
+    return ":".join([f"sha256{file[2]}", *(part for part in (file[1], file[3]) if part)])
 
 
 class Folder:
     """A local folder of blobs, spread over 256 subfolders, which are there from the start."""
 
-    def __init__(self, root: Path) -> None:
-        self.root = private_folder(root)
+    def __init__(self, root: Path, most_laid: int = MOST_LAID) -> None:
+        self.root, self._most_laid = private_folder(root), most_laid
+        self._fresh = private_folder(root / "fresh" / boot())
         self.temporary = private_folder(root / "tmp")
         for first in range(256):
             private_folder(root / f"{first:02x}")
+
+    def lay(self, name: str, written: Path) -> bool:
+        """Put a finished file where this machine's processes find it, without a wait for the disk; `settle` it soon.
+
+        Returns:
+            False where too many bytes are laid already: `publish` this one.
+        """
+        self._fresh.mkdir(parents=True, exist_ok=True, mode=0o700)
+        laid = sum(_size(path) for path in self._fresh.iterdir())
+        if laid + _size(written) > self._most_laid:
+            return False
+        written.rename(self._fresh / file_of(name))
+        return True
+
+    def is_laid(self, name: str) -> bool:
+        """Whether it is laid and not settled."""
+        return (self._fresh / file_of(name)).exists()
+
+    def settle(self, name: str) -> None:
+        """Make a laid blob durable; returns at once where it is.
+
+        The very bytes that were forced to the disk get the name: equal ones may be laid anew meanwhile.
+        """
+        laid, target = self._fresh / file_of(name), self._file(name)
+        try:
+            descriptor = os.open(laid, os.O_RDONLY)
+        except FileNotFoundError:
+            return
+        link = self.temporary / f"settled-{uuid.uuid4().hex}"
+        try:
+            os.fsync(descriptor)
+            target.parent.mkdir(exist_ok=True, mode=0o700)
+            _link(descriptor, link)
+            link.rename(target)
+            _flush(target.parent)
+            laid.unlink(missing_ok=True)
+        except FileNotFoundError:  # another process has settled it, or laid equal bytes over it
+            if laid.exists() and os.path.samestat(laid.stat(), os.fstat(descriptor)):
+                raise
+            if not target.exists():
+                self.settle(name)
+        finally:
+            os.close(descriptor)
+            link.unlink(missing_ok=True)
+
+    def left(self, seconds: float) -> Iterator[str]:
+        """Names of what was laid so long ago that whoever laid it has died."""
+        before = time.time() - seconds
+        for path in self._fresh.glob("*"):
+            found = FILE.fullmatch(path.name)
+            with contextlib.suppress(FileNotFoundError):
+                if found is not None and path.stat().st_mtime < before:
+                    yield name_in(found)
 
     def publish(self, name: str, written: Path, durable: bool = True) -> None:
         """Move a finished file into place.
@@ -85,18 +166,31 @@ class Folder:
         Raises:
             UnknownBlob: there is none.
         """
-        target = self._file(name)
-        if not target.exists():
-            raise UnknownBlob(f"there is no blob {name[:71]}")
-        return target
+        for there in (self._file(name), self._fresh / file_of(name), self._file(name)):  # it may settle meanwhile
+            if there.exists():
+                return there
+        raise UnknownBlob(f"there is no blob {name[:72]}")
 
     def start(self, name: str, count: int) -> tuple[bytes, int] | None:
         """The first bytes of the blob and the size of all, None when it is not there."""
         try:
-            with self._file(name).open("rb") as file:
+            with self.path(name).open("rb") as file:
                 return file.read(count), os.fstat(file.fileno()).st_size
-        except FileNotFoundError:
+        except (FileNotFoundError, UnknownBlob):
             return None
+
+    def remark(self, name: str, text: bytes) -> None:
+        """Write down what was seen of the blob's numbers."""
+        written = self.temporary / f"seen-{uuid.uuid4().hex}"
+        written.write_bytes(text)
+        written.rename(self._seen(name))
+
+    def remarked(self, name: str) -> bytes:
+        """What was written down; b"" where nothing was."""
+        try:
+            return self._seen(name).read_bytes()
+        except FileNotFoundError:
+            return b""
 
     def note(self, digest: str) -> dict[str, Any]:
         """What was noted beside a blob in the days when all owners shared it; {} where nothing was."""
@@ -109,6 +203,8 @@ class Folder:
         """Remove the blob; mapped copies live on until they are let go."""
         target = self._file(name)
         target.unlink(missing_ok=True)
+        (self._fresh / target.name).unlink(missing_ok=True)
+        self._seen(name).unlink(missing_ok=True)
         if target.suffix == "":
             target.with_suffix(".json").unlink(missing_ok=True)
 
@@ -118,14 +214,17 @@ class Folder:
         for path in self.temporary.iterdir():
             if path.stat().st_mtime < before:
                 path.unlink(missing_ok=True)
+        for folder in self.root.glob("fresh/*"):
+            if folder != self._fresh and folder.stat().st_mtime < before:
+                shutil.rmtree(folder, ignore_errors=True)
         for path in self.root.glob("??/*"):
             if path.suffix == ".json" or not path.is_file() or path.stat().st_mtime >= before:
                 continue
             found = FILE.fullmatch(path.name)
-            if found is None:
+            if found is None and not (path.suffix == SEEN and path.with_suffix("").exists()):
                 path.unlink(missing_ok=True)
-            else:
-                yield ":".join(["sha256", *(part for part in found.groups() if part)])
+            elif found is not None:
+                yield name_in(found)
 
     def check(self) -> None:
         """Raise OSError when nothing can be written here. A full disk still takes files, as long as they are empty."""
@@ -138,9 +237,35 @@ class Folder:
         finally:
             probe.unlink(missing_ok=True)
 
+    def _seen(self, name: str) -> Path:
+        file = self._file(name)
+        return file.with_name(f"{file.name}{SEEN}")
+
     def _file(self, name: str) -> Path:
         file = file_of(name)
         return self.root / file[:2] / file
+
+
+def _link(descriptor: int, name: Path) -> None:
+    """Give the bytes of an open file another name; a durable copy of them where the disk is another, or has no links.
+
+    Raises FileNotFoundError where the file has no name left.
+    """
+    try:
+        opened = f"/proc/self/fd/{descriptor}"
+        os.link(opened, name, src_dir_fd=descriptor, follow_symlinks=True)  # without src_dir_fd it does not follow
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copyfile(f"/proc/self/fd/{descriptor}", name)
+        _flush(name)
+
+
+def _size(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:  # it was settled
+        return 0
 
 
 def _flush(path: Path) -> None:

@@ -86,6 +86,16 @@ def npy_claims(file: IO[bytes]) -> tuple[np.dtype[Any], tuple[int, ...]]:
     return _number(dtype), shape
 
 
+def npy_place(start: bytes) -> tuple[np.dtype[Any], tuple[int, ...], int, bool]:
+    """Dtype, shape, where the numbers begin and whether columns come first, of an .npy file that starts so.
+
+    Raises BadLayout.
+    """
+    file = io.BytesIO(start[:NPY_START])
+    shape, fortran, dtype = _npy_header(file)
+    return _number(dtype), shape, file.tell(), fortran
+
+
 def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
     """Shape, whether columns come first, and dtype; `file` then stands at the numbers."""
     try:

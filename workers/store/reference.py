@@ -9,7 +9,6 @@ keeps its references as they were when it was submitted; nothing is remembered o
 tell the reference of an array or a file without a store, so that anybody can compare.
 """
 
-import hashlib
 import reprlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -19,6 +18,7 @@ from kernels import Array, Csr
 from workers.jobs.job import InputRef
 from workers.store import layouts
 from workers.store.codec import AS_FOUND, FORMATS, Form, InvalidUpload, Limits, Reading, describe, read, write_npy
+from workers.store.digests import Hashed, digest_of_file
 from workers.store.folder import name_of
 from workers.store.inline import is_inline
 
@@ -26,7 +26,6 @@ CSR_PARTS = ("indptr", "indices", "values")
 FIELDS = ("format", "member", "dtype", "shape")
 NOTES = ("digest", "size", "kind", "arrays", "links", "href")
 """What the service writes beside a reference for people to read; it may stay there when the reference is used."""
-CHUNK = 1 << 20
 UNLIMITED = Limits(max_bytes=1 << 62, max_elements=1 << 62)
 
 
@@ -67,32 +66,14 @@ def of_array(value: Array | Csr) -> InputRef:
     if isinstance(value, Csr):
         parts = {name: of_array(getattr(value, name)) for name in CSR_PARTS}
         return {"csr": {**parts, "shape": list(value.shape)}}
-    hashed = _Hashed()
+    hashed = Hashed()
     write_npy(hashed, value)
     return frozen(hashed.digest, Reading("npy", None, value))
 
 
 def of_file(path: Path, form: Form = AS_FOUND, field: str = "file", limits: Limits = UNLIMITED) -> InputRef:
     """The reference that an upload of this file is answered with. Raises InvalidUpload."""
-    hashed = _Hashed()
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK):
-            hashed.write(chunk)
-    return frozen(hashed.digest, read(path, form, field, limits))
-
-
-class _Hashed:
-    """Takes bytes and keeps their digest."""
-
-    def __init__(self) -> None:
-        self._hash = hashlib.sha256()
-
-    @property
-    def digest(self) -> str:
-        return f"sha256:{self._hash.hexdigest()}"
-
-    def write(self, data: Any) -> None:
-        self._hash.update(data)
+    return frozen(digest_of_file(path), read(path, form, field, limits))
 
 
 def blobs(reference: InputRef) -> Iterator[InputRef]:

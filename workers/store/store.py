@@ -7,7 +7,7 @@ answer and no time that one is given depends on what others have.
 """
 
 import shutil
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -27,12 +27,15 @@ from workers.store.disk import room
 from workers.store.folder import Folder, hexadecimal, name_of
 from workers.store.inline import unpack
 from workers.store.reference import CSR_PARTS, blobs, form_of, frozen, shown, written
+from workers.store.sight import Sight
 from workers.store.upload import Writer
 
 BRIEF_BYTES = 1 << 20
 SPARE_BYTES = 64 << 20
 """Uploads are refused while less than this is free on disk: Redis needs to append."""
 SWEEP_BATCH = 200
+LEFT_S = 60.0
+"""Who lays bytes settles them at once: what lies for longer was left behind."""
 BRIEF_S = 600.0  # from the writing of a job's arrays until the job holds them
 
 
@@ -62,10 +65,10 @@ class Store:
         self._redis = redis
         self._settings = settings
 
-    def writer(self) -> Writer:
-        """Begin an upload. Raises StoreFull when the disk nearly is."""
+    def writer(self, plain: bool = False, checksum: Callable[[], bool] = bool) -> Writer:
+        """Begin an upload; for the arguments see `Writer`. Raises StoreFull when the disk nearly is."""
         require_space(self.folder.temporary)
-        return Writer(self, self.limits.max_bytes, self.folder.temporary)
+        return Writer(self, self.limits.max_bytes, self.folder.temporary, plain, checksum, look=True)
 
     def write(self, chunks: Iterable[bytes]) -> Writer:
         """An upload of all `chunks`, still to be committed."""
@@ -87,6 +90,42 @@ class Store:
         self._records.keep(name, owner, self._redis.now() + keep_s)
         with room():
             self.folder.publish(name, writer.path, durable=not brief)
+            self._remark(name, writer)
+
+    @guarded
+    def lay(self, writer: Writer, owner: str) -> str:
+        """As `adopt`, without a wait for the disk; returns what is to be settled. Raises as `adopt`.
+
+        Until then, nobody may be told that the bytes are kept.
+        """
+        writer.flush()
+        name = name_of(writer.digest, owner)
+        self._records.keep(name, owner, self._redis.now() + self._settings.blob_ttl_s)
+        with room():
+            if not self.folder.lay(name, writer.path):
+                self.folder.publish(name, writer.path)
+            self._remark(name, writer)
+        return name
+
+    def settle(self, names: Iterable[str]) -> None:
+        """Make what was laid durable. Raises StoreFull, Unavailable."""
+        with room():
+            for name in names:
+                self.folder.settle(name)
+
+    @guarded
+    def settle_left(self) -> int:
+        """Settle what a process laid that has died since, unless nobody knows it any more; says how many."""
+        left = list(self.folder.left(LEFT_S))
+        known = [name for name in left if self._redis.exists(f"allot:blob:{name}", f"allot:refs:{name}")]
+        self.settle(known)
+        for name in set(left) - set(known):
+            self.folder.delete(name)
+        return len(known)
+
+    def _remark(self, name: str, writer: Writer) -> None:
+        if (sight := writer.sight) is not None:
+            self.folder.remark(name, sight.text())
 
     def put_array(self, array: Array, owner: str, brief: bool = False) -> InputRef:
         """Keep one array as .npy; returns its reference. `brief`: a job will hold it at once; no wait for the disk."""
@@ -119,10 +158,17 @@ class Store:
         return read(self.find(digest, owner), form, field or digest, self.limits)
 
     def find(self, digest: str, owner: str) -> Path:
-        """A local file with the owner's bytes. Raises UnknownBlob."""
+        """A local file with the owner's bytes, which are durable. Raises UnknownBlob, StoreFull."""
         if not self._is_known(digest, owner):
             raise UnknownBlob(f"there is no blob {digest}")
+        self.settle([name_of(digest, owner)])
         return self.path(digest, owner)
+
+    def recall(self, digest: str, owner: str, value: Any) -> None:
+        """Note for the checks of a problem what was seen of an array, mapped from the owner's blob, as it came."""
+        sight = Sight.read(self.folder.remarked(name_of(digest, owner)))
+        if sight is not None:
+            sight.tell(value)
 
     def open_array(self, entry: Mapping[str, Any], owner: str) -> Array:
         """An array of a result, mapped. Raises UnknownBlob, InvalidUpload."""
@@ -159,8 +205,12 @@ class Store:
     def _load(self, reference: InputRef, owner: str) -> Array | Csr:
         if "data" in reference:
             return unpack(reference)
-        digest = reference["blob"]
-        value = read(self.path(digest, owner), form_of(digest, reference), digest, self.limits).value
+        digest, form = reference["blob"], form_of(reference["blob"], reference)
+        try:
+            value = read(self.path(digest, owner), form, digest, self.limits).value
+        except FileNotFoundError:  # it was settled, and has another name now
+            value = read(self.path(digest, owner), form, digest, self.limits).value
+        self.recall(digest, owner, value)
         if isinstance(value, dict):
             raise InvalidUpload(f"{digest}.member", several(value))
         return value
@@ -243,12 +293,12 @@ def open_store(settings: Settings, redis: Any = None, client: Any = None) -> Sto
     url = urlsplit(settings.store_url or "file:")
     if url.scheme == "file":
         root = Path(url.path) if url.path else settings.data_dir / "blobs"
-        return Store(Folder(root), redis, settings)
+        return Store(Folder(root, settings.laid_bytes), redis, settings)
     if url.scheme == "s3":
         if client is None:
             import boto3  # extra `s3`
 
             client = boto3.client("s3", endpoint_url=settings.s3_endpoint_url or None)
-        bucket = Bucket(client, url.netloc, url.path, Folder(settings.data_dir / "cache"))
+        bucket = Bucket(client, url.netloc, url.path, Folder(settings.data_dir / "cache", settings.laid_bytes))
         return Store(bucket, redis, settings)
     raise ValueError(f"the store is {settings.store_url!r}; expected file:, file:///a/folder or s3://bucket/prefix")

@@ -1,17 +1,22 @@
-"""One upload on its way into the store: to disk as it comes, read once, then kept as its owner's."""
+"""One upload on its way into the store: to disk as it comes, hashed beside, read once, then kept as its owner's."""
 
 import contextlib
-import hashlib
+import os
 import tempfile
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
 
 from workers.jobs.job import DigestMismatch, InputRef, UploadTooLarge
+from workers.store.blocks import Blocks
 from workers.store.codec import AS_FOUND, Form, Limits, Reading, describe, read
+from workers.store.digests import PIECE, Hashed
 from workers.store.disk import room
+from workers.store.layouts import NPY_START
 from workers.store.reference import frozen
+from workers.store.sight import Sight, Watch
 
 
 class Keeper(Protocol):
@@ -38,21 +43,49 @@ class Upload:
 
 
 class Writer:
-    """One upload on its way to disk: `write` chunks, then `commit`. Leaving the `with` block drops the rest."""
+    """One upload on its way to disk: `write` chunks, then `commit`. Leaving the `with` block drops the rest.
 
-    def __init__(self, keeper: Keeper, max_bytes: int, folder: Path) -> None:
+    What is longer than a piece of the digest goes through blocks of memory, which threads write and hash while the
+    next bytes come. Without a free block it is written and hashed here.
+
+    Args:
+        plain: its digest is to be that of all bytes, in one thread.
+        look: it comes from outside and will be kept: see the range of its numbers, where it is one array, and begin
+            early to write it to the disk.
+        checksum: asked once of a long upload that is looked at: whether to take the checksum of its array, which a
+            GPU's certificate compares.
+    """
+
+    def __init__(
+        self,
+        keeper: Keeper,
+        max_bytes: int,
+        folder: Path,
+        plain: bool = False,
+        checksum: Callable[[], bool] = bool,
+        look: bool = False,
+    ) -> None:
         self._keeper = keeper
         self._max_bytes = max_bytes
         with room():
-            self._file = tempfile.NamedTemporaryFile(dir=folder, delete=False)  # noqa: SIM115
-        self._hash = hashlib.sha256()
-        self.path = Path(self._file.name)
+            descriptor, path = tempfile.mkstemp(dir=folder)
+        self._descriptor = descriptor
+        self._hash = Hashed(plain)
+        self._plain, self._checksum, self._look = plain, checksum, look
+        self._blocks: Blocks | None = None
+        self._head = b""
+        self.path = Path(path)
         self.size = 0
 
     @property
     def digest(self) -> str:
         """Of what has been written so far."""
-        return f"sha256:{self._hash.hexdigest()}"
+        return self._hash.digest if self._blocks is None else self._blocks.digest()
+
+    @property
+    def sight(self) -> Sight | None:
+        """What was seen of the numbers of a long upload; None where it was not looked at or is no one array."""
+        return None if self._blocks is None else self._blocks.sight()
 
     def write(self, chunk: bytes | memoryview) -> int:
         """Append to the upload.
@@ -61,17 +94,43 @@ class Writer:
             UploadTooLarge: past the limit.
             StoreFull: the disk is.
         """
-        self.size += len(chunk)
-        if self.size > self._max_bytes:
+        view = memoryview(chunk).cast("B")
+        if self.size + len(view) > self._max_bytes:
+            self.size += len(view)
             raise UploadTooLarge(f"the upload is larger than {self._max_bytes} bytes")
-        self._hash.update(chunk)
         with room():
-            return self._file.write(chunk)
+            if self._blocks is None:
+                first = view if self._plain else view[: PIECE - self.size]
+                self._write_here(first)
+                view = view[len(first) :]
+                if not view:
+                    return len(chunk)
+                start = os.pread(self._descriptor, NPY_START, 0) if self._look else b""
+                watch = Watch.of(start, self._checksum) if self._look else None
+                self._blocks = Blocks(self._descriptor, self._hash, watch, self._start, early=self._look)
+            self._blocks.write(view)
+            self.size += len(view)
+        return len(chunk)
+
+    def writelines(self, chunks: Iterable[bytes | memoryview]) -> None:
+        """Append several. Raises as `write`."""
+        for chunk in chunks:
+            self.write(chunk)
+
+    def _write_here(self, view: memoryview) -> None:
+        self._hash.write(view)
+        self.size += len(view)
+        while view:
+            view = view[os.write(self._descriptor, view) :]
+
+    def _start(self) -> bytes:
+        return os.pread(self._descriptor, PIECE, 0)
 
     def flush(self) -> Path:
         """Everything written so far is in `path`. Raises StoreFull."""
         with room():
-            self._file.flush()
+            if self._blocks is not None:
+                self._blocks.flush()
         return self.path
 
     def commit(self, owner: str, form: Form = AS_FOUND, field: str = "file", expected: str | None = None) -> Upload:
@@ -99,8 +158,12 @@ class Writer:
 
     def close(self) -> None:
         """Drop the bytes, unless they were kept."""
-        with contextlib.suppress(OSError):  # what is left in its buffer may not fit any more, and is not wanted
-            self._file.close()
+        if self._descriptor >= 0:
+            if self._blocks is not None:
+                self._blocks.close()
+            with contextlib.suppress(OSError):
+                os.close(self._descriptor)
+            self._descriptor = -1
         self.path.unlink(missing_ok=True)
 
     def __enter__(self) -> "Writer":

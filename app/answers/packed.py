@@ -1,0 +1,94 @@
+"""The arrays of an answer as one file, npz or safetensors, sent straight from where they are mapped.
+
+Nothing is written aside and nothing is copied: a file is headers, and slices of the arrays' own memory between them. A
+safetensors file also brings the answer's document along, as JSON in the metadata `document`.
+"""
+
+import json
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+from fastapi.responses import StreamingResponse
+
+from app.http.media import NPZ, PACKED
+from kernels import Array
+from workers.store.codec import write_npy
+from workers.store.layouts import TENSORS
+
+SLICE = 1 << 20
+NAMES = {np.dtype(code): name for name, code in reversed(TENSORS.items()) if name != "BF16"}
+
+
+def packed(
+    arrays: Mapping[str, Array], media: str, name: str, headers: Mapping[str, str], told: bytes
+) -> StreamingResponse:
+    """The response. `told` is the answer's document, `name` that of the file without its suffix."""
+    suffix = PACKED[media]
+    said = {**headers, "Content-Disposition": f'attachment; filename="{name}.{suffix}"'}
+    if media == NPZ:
+        return StreamingResponse(npz(arrays), 200, headers=said, media_type=media)
+    head = safetensors_head(arrays, {"document": told.decode()})
+    said["Content-Length"] = str(len(head) + sum(array.nbytes for array in arrays.values()))
+    return StreamingResponse(safetensors(head, arrays.values()), 200, headers=said, media_type=media)
+
+
+def safetensors_head(arrays: Mapping[str, Array], metadata: Mapping[str, str]) -> bytes:
+    """What stands before the arrays: where each lies, as JSON behind its length."""
+    told: dict[str, Any] = {"__metadata__": dict(metadata)}
+    at = 0
+    for name, array in arrays.items():
+        little = array.dtype.newbyteorder("<")
+        told[name] = {"dtype": NAMES[little], "shape": list(array.shape), "data_offsets": [at, at + array.nbytes]}
+        at += array.nbytes
+    text = json.dumps(told).encode()
+    text += b" " * (-len(text) % 8)
+    return len(text).to_bytes(8, "little") + text
+
+
+def safetensors(head: bytes, arrays: Iterable[Array]) -> Iterator[bytes | memoryview]:
+    """The file in slices."""
+    yield head
+    for array in arrays:
+        yield from _slices(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data)
+
+
+def npz(arrays: Mapping[str, Array]) -> Iterator[bytes | memoryview]:
+    """A zip file of .npy files, not compressed, in slices."""
+    out = _Out()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_STORED) as archive:  # type: ignore[call-overload]
+        for name, array in arrays.items():
+            pieces = _Out()
+            write_npy(pieces, np.ascontiguousarray(array))
+            with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=True) as member:
+                for piece in pieces.taken():
+                    for part in _slices(piece):
+                        member.write(part)
+                        yield from out.taken()
+    yield from out.taken()
+
+
+class _Out:
+    """Takes pieces as a file does, which cannot be sought in, and keeps them until they are taken."""
+
+    def __init__(self) -> None:
+        self._held: list[bytes | memoryview] = []
+
+    def write(self, data: bytes | memoryview) -> int:
+        self._held.append(data)
+        return len(data)
+
+    def flush(self) -> None:
+        """There is nothing to flush."""
+
+    def taken(self) -> list[bytes | memoryview]:
+        """All that came since the last time."""
+        held, self._held = self._held, []
+        return held
+
+
+def _slices(data: bytes | memoryview) -> Iterator[memoryview]:
+    view = memoryview(data)
+    for start in range(0, len(view), SLICE):
+        yield view[start : start + SLICE]

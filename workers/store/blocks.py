@@ -1,0 +1,170 @@
+"""The bytes of a long upload, a block at a time: threads write, hash and look at one while the next one fills.
+
+A block is a piece of the tree digest. Blocks are shared by all uploads of a process, so that their memory is bounded
+and has been touched before. An upload that finds none free does the work of that piece by itself, in its own thread:
+slower, as it was before there were blocks, and without looking. So a client that sends a byte a minute keeps a block
+from others, and no more.
+"""
+
+import functools
+import hashlib
+import os
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass
+from typing import Any
+
+from kernels import Glance
+from workers.store.digests import PIECE, Hashed, tree_of
+from workers.store.disk import hasten
+from workers.store.sight import Sight, Watch
+
+THREADS = max(1, min(8, os.cpu_count() or 1))
+MOST_BLOCKS = 3 * THREADS + 2
+LEAD = 2 * THREADS
+"""Blocks of one upload that may be under way: a client that is faster than the disk waits."""
+
+
+@dataclass(frozen=True)
+class Done:
+    """A piece that was written."""
+
+    digest: bytes
+    glance: Glance | None
+
+
+class _Pool:
+    """Blocks that are free, and threads that work on others."""
+
+    def __init__(self) -> None:
+        self.threads = ThreadPoolExecutor(THREADS, "blocks")
+        self._free: deque[bytearray] = deque()
+        self._made = 0
+
+    def take(self) -> bytearray | None:
+        """A block, None where all are taken."""
+        try:
+            return self._free.pop()
+        except IndexError:
+            if self._made >= MOST_BLOCKS:  # two threads may both pass: one block more
+                return None
+            self._made += 1
+            return bytearray(PIECE)
+
+    def give(self, block: bytearray) -> None:
+        """Give a block back."""
+        self._free.append(block)
+
+
+@functools.cache
+def pool() -> _Pool:
+    """Of this process, made when first needed."""
+    return _Pool()
+
+
+class Blocks:
+    """What comes of an upload behind its first piece, which has been written to `descriptor` and hashed as `first`.
+
+    Args:
+        watch: looks at the pieces; None where nobody wants to know.
+        start: the first piece.
+        early: the bytes will be forced to the disk: begin with it at once.
+    """
+
+    def __init__(
+        self, descriptor: int, first: Hashed, watch: Watch | None, start: Callable[[], bytes], early: bool
+    ) -> None:
+        self._descriptor, self._first, self._watch, self._early = descriptor, first, watch, early
+        if early:
+            hasten(descriptor, 0, first.size)
+        self._size = first.size
+        self._block: bytearray | None = None
+        self._alone: Any = None  # the hash of a piece for which there was no block
+        self._parts: list[Future[Done] | Done] = []
+        self._glance: Future[Glance | None] | None = None
+        if watch is not None:
+            self._glance = pool().threads.submit(lambda: watch.look(memoryview(start()), 0))
+
+    def write(self, view: memoryview) -> None:
+        """Take the next bytes. Raises OSError where those before them could not be written."""
+        while view:
+            inside = self._size % PIECE
+            if inside == 0:
+                self._begin()
+            part, view = view[: PIECE - inside], view[PIECE - inside :]
+            if self._block is not None:
+                self._block[inside : inside + len(part)] = part
+            else:
+                self._alone.update(part)
+                _put(self._descriptor, part, self._size)
+            self._size += len(part)
+            if self._size % PIECE == 0:
+                self._end()
+
+    def _begin(self) -> None:
+        self._block = pool().take()
+        if self._block is None:
+            self._alone = hashlib.sha256()
+        under_way = [part for part in self._parts[-LEAD:] if isinstance(part, Future)]
+        if len(under_way) >= LEAD:
+            under_way[0].result()
+
+    def _end(self) -> None:
+        """The piece is whole, or the last."""
+        count = (self._size - 1) % PIECE + 1
+        block, self._block = self._block, None
+        if block is None:
+            self._parts.append(Done(self._alone.digest(), None))
+            self._watch = None
+        else:
+            self._parts.append(pool().threads.submit(self._work, block, count, self._size - count))
+
+    def _work(self, block: bytearray, count: int, at: int) -> Done:
+        try:
+            view = memoryview(block)[:count]
+            _put(self._descriptor, view, at)
+            if self._early:
+                hasten(self._descriptor, at, count)
+            watch = self._watch  # which another piece may end meanwhile
+            seen = None if watch is None else watch.look(view, at)
+            return Done(hashlib.sha256(view).digest(), seen)
+        finally:
+            pool().give(block)
+
+    def flush(self) -> None:
+        """Wait until all that came is written. Nothing may come after that. Raises OSError."""
+        if self._size % PIECE and (self._block is not None or self._alone is not None):
+            self._end()
+            self._alone = None
+        self._parts = [part.result() if isinstance(part, Future) else part for part in self._parts]
+
+    def digest(self) -> str:
+        """Of all."""
+        self.flush()
+        first = bytes.fromhex(self._first.digest.partition(":")[2])
+        return tree_of([first, *(part.digest for part in self._done())], self._size)
+
+    def sight(self) -> Sight | None:
+        """What was seen of the array."""
+        self.flush()
+        if self._watch is None or self._glance is None:
+            return None
+        return self._watch.sight([self._glance.result(), *(part.glance for part in self._done())], self._size)
+
+    def _done(self) -> list[Done]:
+        return [part for part in self._parts if isinstance(part, Done)]
+
+    def close(self) -> None:
+        """Wait for the threads, which use the file, and give back what is left."""
+        futures: list[Future[Any]] = [part for part in self._parts if isinstance(part, Future)]
+        wait([*futures, *([self._glance] if self._glance else [])])
+        if self._block is not None:
+            pool().give(self._block)
+            self._block = None
+
+
+def _put(descriptor: int, view: memoryview, at: int) -> None:
+    while view:
+        written = os.pwrite(descriptor, view, at)
+        view, at = view[written:], at + written

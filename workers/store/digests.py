@@ -1,0 +1,80 @@
+"""What bytes are called: by a digest whose first letters say how it is worked out.
+
+    sha256:<hex>     the SHA-256 of all bytes
+    sha256t:<hex>    of a tree, which several threads can work out: the SHA-256 of a line that says so, of how many
+                     bytes there are (8 bytes, little-endian), and of the SHA-256 of each piece of 4 MiB in their order
+
+Bytes that fit into one piece are called by the first, and more than that by the second, unless whoever sends them
+names the first. The count and the line keep a list of digests from being taken for bytes, and the other way round. A
+digest says which bytes these are. It says nothing of how they are to be read.
+"""
+
+import hashlib
+import re
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+PIECE = 4 << 20
+PLAIN, TREE = "sha256", "sha256t"
+DIGEST = re.compile(r"sha256t?:[0-9a-f]{64}")
+HEADING = b"allot sha256t 4194304\n"
+
+
+def tree_of(pieces: Iterable[bytes], size: int) -> str:
+    """The digest of `size` bytes of whose pieces these are the SHA-256."""
+    whole = hashlib.sha256(HEADING + size.to_bytes(8, "little"))
+    for piece in pieces:
+        whole.update(piece)
+    return f"{TREE}:{whole.hexdigest()}"
+
+
+class Hashed:
+    """Takes bytes in any portions and works out their digest, in one thread.
+
+    Args:
+        plain: call them by the SHA-256 of all, however many they are.
+    """
+
+    def __init__(self, plain: bool = False) -> None:
+        self._all = hashlib.sha256() if plain else None
+        self._piece = hashlib.sha256()
+        self._done: list[bytes] = []
+        self.size = 0
+
+    def write(self, data: Any) -> int:
+        """Take the next bytes."""
+        view = memoryview(data).cast("B")
+        start = 0
+        while start < len(view):
+            if self.size and self.size % PIECE == 0:
+                self._done.append(self._piece.digest())
+                self._piece = hashlib.sha256()
+            part = view[start : start + PIECE - self.size % PIECE]
+            (self._all or self._piece).update(part)
+            self.size += len(part)
+            start += len(part)
+        return len(view)
+
+    @property
+    def digest(self) -> str:
+        """Of what came so far."""
+        if self._all is not None or self.size <= PIECE:
+            return f"{PLAIN}:{(self._all or self._piece).hexdigest()}"
+        return tree_of([*self._done, self._piece.digest()], self.size)
+
+
+def digest_of(data: Any, like: str | None = None) -> str:
+    """The digest of bytes; by the scheme of the digest `like`, where one is given."""
+    hashed = Hashed(plain=like is not None and like.startswith(f"{PLAIN}:"))
+    hashed.write(data)
+    return hashed.digest
+
+
+def digest_of_file(path: Path, like: str | None = None) -> str:
+    """The same of a file."""
+    hashed = Hashed(plain=like is not None and like.startswith(f"{PLAIN}:"))
+    with path.open("rb") as file:
+        while chunk := file.read(1 << 20):
+            hashed.write(chunk)
+    return hashed.digest

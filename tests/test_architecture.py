@@ -19,6 +19,7 @@ NEIGHBOURS = {("qap", "lap"), ("auction", "lap")}
 PUBLIC_KERNELS = {"kernels", "kernels.qap.qaplib", "kernels.auction.files"}
 """What the floors above may import of kernels: its public names, and the readers of two file formats."""
 PUBLIC_WORKERS = {
+    "jobs.entry",
     "jobs.queue",
     "jobs.job",
     "jobs.form",

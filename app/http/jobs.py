@@ -12,7 +12,7 @@ from fastapi.responses import FileResponse, StreamingResponse
 from starlette.background import BackgroundTask
 from starlette.concurrency import run_in_threadpool
 
-from app.answers.answer import document_of, json_response, links_of, responded, shown
+from app.answers.answer import document_of, json_response, links_of, responded, shown, travels
 from app.http.auth import owner as owner_of
 from app.http.errors import Invalid, Refusal, fault
 from app.http.media import JSON, NPZ, SAFETENSORS, choose, matches_etag, prefer_wait_s
@@ -32,7 +32,7 @@ FORMATS = {NPZ: "npz", SAFETENSORS: "safetensors", "application/vnd.safetensors"
 Owner = Annotated[str, Depends(owner_of)]
 
 
-def valid_id(job_id: str) -> str:
+async def valid_id(job_id: str) -> str:
     """Dependency: the job id in the path, which is used in keys and must be one of ours."""
     if not ID.fullmatch(job_id):
         raise UnknownJob(f"there is no job {job_id[:40]!r}")
@@ -73,13 +73,14 @@ async def post(request: Request, owner: Owner) -> Response:
         headers["Idempotency-Replayed"] = "true"
     if wait_s is not None and state.limits.may_wait("waiters", owner):
         with state.limits.hold("waiters", owner):
-            seen = await state.waiting.for_result(request, state.jobs, job, wait_s)
+            seen = await state.waiting.for_result(request, state.jobs, job, wait_s, placed.made)
         job, headers["Preference-Applied"] = seen.job, f"wait={wait_s:g}"
         if job.state in (State.FAILED, State.CANCELLED) and seen.result is None:
             raise JobFailed.of(job)
         with suppress(JobError, OSError):  # the job is there, whatever keeps its result from being read now
             if seen.result is not None:
-                document = await run_in_threadpool(shown, state.store, job, seen.result, state.http.inline_elements)
+                told = (state.store, job, seen.result, state.http.inline_elements)
+                document = shown(*told) if travels(seen.result) else await run_in_threadpool(shown, *told)
                 headers["Server-Timing"] = responded(document, job)
                 return json_response(document, 200, headers)
     return json_response(view(job), 202, {**headers, "Retry-After": "1"})

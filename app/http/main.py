@@ -20,6 +20,7 @@ from app.intake.linger import Linger
 from app.intake.room import Room
 from app.intake.visit import Desk
 from app.web import routes as workbench
+from workers.jobs.entry import Entry
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
 from workers.store.store import open_store
@@ -53,7 +54,8 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     app.state.jobs, app.state.store = Jobs(settings), open_store(settings)
     clerks = Clerks(http.clerks, http.clerk_bytes, http.clerk_s)
     room = Room(app.state.store.folder.temporary, http.all_bytes, http.owner_bytes)
-    app.state.desk = Desk(app.state.store, app.state.jobs, settings, http.max_json_bytes, clerks, room)
+    entry = Entry(settings)
+    app.state.desk = Desk(app.state.store, app.state.jobs, entry, settings, http.max_json_bytes, clerks, room)
     app.state.waiting = Waiting(settings.redis_url)
     app.state.limits, app.state.lame = Limits(http), False
     app.state.checks = CapacityLimiter(8)
@@ -76,4 +78,5 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     prepared.cancel()
     app.state.waiting.end()  # long polls and event streams answer now, so that the server can stop
     app.state.desk.clerks.close()
+    app.state.desk.entry.close()
     await app.state.waiting.stop()

@@ -50,7 +50,7 @@ def _quality(media: str, ranges: Sequence[tuple[str, float]]) -> float:
     return 0.0
 
 
-def wants_json(request: Request) -> None:
+async def wants_json(request: Request) -> None:  # a plain function would be run in a thread
     """Dependency of every route that answers in JSON: 406 for a client that could not read the answer."""
     choose(request.headers.get("accept", ""), (JSON, "application/problem+json"))
 

@@ -171,7 +171,7 @@ def test_a_job_that_was_made_is_told_though_redis_went_away(idle: Idle, monkeypa
 def test_a_job_that_was_made_is_told_though_its_answer_cannot_be_read(
     idle: Idle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def for_result(request: Any, jobs: Jobs, job: Job, timeout_s: float) -> Seen:
+    async def for_result(request: Any, jobs: Jobs, job: Job, timeout_s: float, made: bool) -> Seen:
         return Seen(replace(job, state=State.SUCCEEDED), {"objective": 1, "arrays": {"u": job.inputs["cost"]}})
 
     def full(*_: Any) -> None:

@@ -90,22 +90,7 @@ class Records:
             ("created", job id, its position), ("seen" | "conflict", job id, 0), ("full", "", 0), or ("blob", the
             digest that is not there, 0).
         """
-        key = record.get("idempotency_key") or ""
-        answer = self._run(
-            "submit",
-            job_id,
-            record["created_at"],
-            _flat(record),
-            json.dumps(names),
-            record["queue"],
-            limits.most_queued,
-            f"allot:idem:{len(record['owner'])}:{record['owner']}:{key}" if key else "",
-            record.get("fingerprint", ""),
-            limits.idempotency_s,
-            data,
-            stamp(),
-            limits.keep_failed_s,
-        )
+        answer = self._run("submit", *submitting(job_id, record, names, data, limits))
         return answer[0], answer[1], answer[2] if len(answer) > 2 else 0
 
     def count(self, what: str, solver: str) -> None:
@@ -243,6 +228,27 @@ class Records:
         """True once the job is cancelled or belongs to another execution."""
         cancelled, owner = self._redis.hmget(f"allot:job:{job_id}", "cancel", "execution")
         return cancelled is not None or owner != execution
+
+
+def submitting(
+    job_id: str, record: Mapping[str, Any], names: list[str], data: str, limits: Limits
+) -> tuple[str | int | float, ...]:
+    """What the script `submit` is told."""
+    key = record.get("idempotency_key") or ""
+    return (
+        job_id,
+        record["created_at"],
+        _flat(record),
+        json.dumps(names),
+        record["queue"],
+        limits.most_queued,
+        f"allot:idem:{len(record['owner'])}:{record['owner']}:{key}" if key else "",
+        record.get("fingerprint", ""),
+        limits.idempotency_s,
+        data,
+        stamp(),
+        limits.keep_failed_s,
+    )
 
 
 def to_job(job_id: str, record: Mapping[str, str], position: int | None) -> Job:

@@ -19,6 +19,7 @@ from kernels.outline import stand_in
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.proving import solve_and_prove
 from kernels.registry import SOLVERS
+from kernels.shelf import keep_cubins
 from kernels.solution import Certificate, Number, Solution, Termination
 from kernels.warming import solve_each_form
 
@@ -50,6 +51,7 @@ __all__ = [
     "Termination",
     "WrongAnswer",
     "disagreement",
+    "keep_cubins",
     "recheck",
     "solve_and_prove",
     "solve_each_form",

@@ -15,9 +15,10 @@ import signal
 import socket
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
-from kernels import SOLVERS, Device, Solver, solve_each_form
+from kernels import SOLVERS, Device, Solver, keep_cubins, solve_each_form
 from workers.jobs.records import Order, Records
 from workers.runtime import gpu_memory, logs
 from workers.runtime.audit import Auditor
@@ -41,6 +42,7 @@ def main(arguments: list[str]) -> None:
     logs.configure(logging.WARNING)
     with socket.socket(fileno=descriptor) as channel, channel.makefile("rw") as lines:
         settings = Settings.from_env()
+        keep_cubins(settings.data_dir / "cubins", [Path(folder) for folder in (settings.cubins_dir,) if folder])
         bench = _bench("gpu" if device == "gpu" else "cpu", settings)
         wanted = settings.warm_solvers.split(",") if settings.warm_solvers else list(SOLVERS)
         broken = _warm_up(bench.device, wanted)

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic_core import to_json
+
 from workers.jobs.job import Job, State, iso
 from workers.jobs.scripts import Scripts
 from workers.rq import stamp
@@ -279,7 +281,7 @@ def to_job(job_id: str, record: Mapping[str, str], position: int | None) -> Job:
 
 
 def _flat(fields: Mapping[str, Any]) -> str:
-    return json.dumps([str(part) for pair in fields.items() for part in pair])
+    return to_json([str(part) for pair in fields.items() for part in pair]).decode()
 
 
 def _pairs(flat: Sequence[str]) -> dict[str, str]:

@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from pydantic_core import to_json
 
 from kernels import Array, Csr
 from workers.jobs.job import InputRef
@@ -55,7 +56,7 @@ def apart(inputs: Mapping[str, InputRef]) -> tuple[dict[str, InputRef], str]:
     """The references without their data, and the data as JSON; "" when there are none."""
     bare = {name: _copy(reference) for name, reference in inputs.items()}
     data = [entry.pop("data") for entry in _entries(bare) if "data" in entry]
-    return bare, json.dumps(data) if data else ""
+    return bare, to_json(data).decode() if data else ""
 
 
 def _copy(reference: InputRef) -> InputRef:

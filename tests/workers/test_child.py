@@ -25,5 +25,7 @@ def test_only_a_solver_that_fails_its_own_warm_up_is_broken(monkeypatch: pytest.
 
     monkeypatch.setattr(child, "SOLVERS", {name: warm(name) for name in ("bad", "good")})
     monkeypatch.setattr(child, "solve_each_form", fails)
-    assert child._warm_up("gpu", ["bad", "good"]) == {"bad": "RuntimeError: no kernel image"}
+    told: list[str] = []
+    assert child._warm_up("gpu", ["bad", "good"], told.append) == {"bad": "RuntimeError: no kernel image"}
     assert met == ["good"]
+    assert told == ["0 of 4", "2 of 4", "3 of 4", "4 of 4"]

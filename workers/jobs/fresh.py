@@ -25,6 +25,8 @@ from workers.store.reference import names
 
 DEFAULT_SECONDS = 1.0
 """What a job is charged of which nobody has an estimate."""
+WARMING = "warming"
+"""How the state of a worker begins that cannot solve yet; behind it, how far it is."""
 SILENT_S = 10.0
 """A worker that has not been heard of for so long counts as gone."""
 
@@ -92,12 +94,12 @@ def _record(submission: Submission, references: dict[str, InputRef], settings: S
     }
 
 
-def workers_of(told: Mapping[str, str], now: float) -> list[WorkerInfo]:
-    """The workers that are alive, of what each has written of itself."""
+def workers_of(told: Mapping[str, str], now: float, starting: bool = False) -> list[WorkerInfo]:
+    """The workers that are alive, of what each has written of itself; those that still warm up if `starting`."""
     found = []
     for name, text in told.items():
         said = json.loads(text)
         age = now - said.pop("heartbeat")
-        if age < SILENT_S:
+        if age < SILENT_S and (starting or not said["state"].startswith(WARMING)):
             found.append(WorkerInfo(name=name, heartbeat_age_s=max(0.0, age), **said))
     return sorted(found, key=lambda worker: worker.name)

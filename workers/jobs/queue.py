@@ -215,9 +215,9 @@ class Jobs:
             yield told
 
     @guarded
-    def workers(self) -> Workers:
-        """The workers that are alive now."""
-        return workers_of(self._redis.hgetall("allot:workers"), self._redis.now())
+    def workers(self, starting: bool = False) -> Workers:
+        """The workers that are alive now; with `starting` also those that are not ready yet."""
+        return workers_of(self._redis.hgetall("allot:workers"), self._redis.now(), starting)
 
     @guarded
     def ping(self) -> None:

@@ -255,8 +255,9 @@ class PinnedWorker:
         }
 
     def _state(self) -> str:
-        if "warming" in self.link.told:
-            return f"{WARMING} {self.link.told['warming']}"
+        """A worker whose child is replaced stays what it was: jobs may wait for it."""
+        if not self._listed:
+            return f"{WARMING} {self.link.told.get('warming', '')}".rstrip()
         return "busy" if self._held else "idle"
 
 

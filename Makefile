@@ -21,13 +21,14 @@ $(BIN)/allot: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.$(GPU)'
 	$(BIN)/allot warm
+	$(if $(CUBINS),$(BIN)/allot warm --cubins --for $(CUBINS))
 	@touch $@
 
 $(VENV)/dev: $(BIN)/allot
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-install: $(BIN)/allot ## make .venv with the service (and CUDA where nvidia-smi shows a GPU)
+install: $(BIN)/allot ## make .venv with the service (and CUDA where nvidia-smi shows a GPU; CUBINS=90 compiles its kernels for sm_90)
 
 demo: install ## start everything on a free port, solve all four problems over HTTP, stop
 	$(BIN)/allot demo

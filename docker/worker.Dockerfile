@@ -8,6 +8,7 @@ ENV PYTHONDONTWRITEBYTECODE=1 \
     ALLOT_DATA_DIR=/data \
     NUMBA_CACHE_DIR=/var/cache/allot/numba \
     CUPY_CACHE_DIR=/var/cache/allot/cupy \
+    ALLOT_CUBINS_DIR=/opt/allot/cubins \
     NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
 
@@ -17,7 +18,9 @@ COPY app app
 COPY workers workers
 COPY kernels kernels
 COPY client client
+# CUDA kernels are compiled here, without a GPU, in a layer that no volume hides
 RUN python -m pip install --constraint constraints.txt ".[cuda,s3,otel]" \
+    && allot warm --cubins \
     && useradd --uid 10001 --create-home allot \
     && install --directory --owner allot --group allot /data /var/cache/allot
 

@@ -21,6 +21,7 @@ from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidP
 from kernels.problems.seen import Seen, note, seen_of
 from kernels.proving import solve_and_prove
 from kernels.registry import SOLVERS
+from kernels.shelf import keep_cubins
 from kernels.solution import Certificate, Number, Solution, Termination
 from kernels.warming import solve_each_form
 
@@ -56,6 +57,7 @@ __all__ = [
     "WrongAnswer",
     "disagreement",
     "glance",
+    "keep_cubins",
     "note",
     "recheck",
     "seen_of",

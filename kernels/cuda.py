@@ -1,49 +1,30 @@
 """From a `.cu` text to a loaded module, once per device, and to a bare cubin where there is no GPU.
 
-`common.cuh` is pasted in front of every source, because CuPy's compile cache hashes the source text and not
-what it includes. CuPy itself caches the cubins on disk (CUPY_CACHE_DIR).
+A module is loaded from its cubin (cubins.py), which was compiled ahead or is compiled now and kept.
 """
 
 import functools
-from pathlib import Path
 from typing import Any
 
 import cupy
 
-HERE = Path(__file__).parent
-ARCHITECTURES = ("80", "90", "100")
-FLAGS = ("--std=c++17", "--extra-device-vectorization")
-
-
-def source(path: str) -> str:
-    """The text of `path` (relative to kernels/, as "lap/forest.cu") behind the common header.
-
-    A line `#include "uot/barriers.cuh"` (relative to kernels/ too) is replaced by that file's text, once. Certificates
-    stand alone, without the common header: they share no line with a solver.
-    """
-    common = "" if path.startswith("certificates/") else (HERE / "common.cuh").read_text()
-    return f"{common}\n{_expand(path, set())}"
-
-
-def _expand(path: str, seen: set[str]) -> str:
-    seen.add(path)
-    lines = (HERE / path).read_text().splitlines()
-    for k, line in enumerate(lines):
-        if line.startswith('#include "'):
-            header = line.split('"')[1]
-            lines[k] = "" if header in seen else f'{_expand(header, seen)}\n#line {k + 2} "{path}"'
-    return "\n".join([f'#line 1 "{path}"', *lines, ""])
-
-
-def sources() -> list[str]:
-    """Every `.cu` file under kernels/, as `source` takes them."""
-    return sorted(str(p.relative_to(HERE)) for p in HERE.rglob("*.cu"))
+from kernels import cubins
+from kernels.shelf import ARCHITECTURES as ARCHITECTURES
+from kernels.shelf import Form
+from kernels.sources import source as source
+from kernels.sources import sources as sources
 
 
 @functools.cache
 def _module(device: int, path: str, defines: tuple[str, ...], cooperative: bool) -> Any:
     with cupy.cuda.Device(device):
-        return cupy.RawModule(code=source(path), options=(*FLAGS, *defines), enable_cooperative_groups=cooperative)
+        architecture = cupy.cuda.Device().compute_capability
+        if cubins.can_compile_for(architecture):
+            file = cubins.get(Form(path, defines), architecture)
+            return cupy.RawModule(path=str(file), enable_cooperative_groups=cooperative)
+        # A GPU that is newer than this NVRTC: CuPy compiles for the newest that both know.
+        options = (*cubins.OWN_FLAGS, *defines)
+        return cupy.RawModule(code=source(path), options=options, enable_cooperative_groups=cooperative)
 
 
 @functools.cache
@@ -76,26 +57,4 @@ def compile_only(path: str, architecture: str, defines: tuple[str, ...] = ()) ->
     Raises:
         RuntimeError: with NVRTC's log.
     """
-    # CuPy's own compile path asks the driver for its version; this binding does not.
-    from cupy_backends.cuda.libs import nvrtc
-
-    options = (*FLAGS, *defines, *(f"-I{folder}" for folder in _include_folders()), f"-arch=sm_{architecture}")
-    program = nvrtc.createProgram(source(path), path, (), ())
-    try:
-        nvrtc.compileProgram(program, options)
-        cubin: bytes = nvrtc.getCUBIN(program)
-        return cubin
-    except nvrtc.NVRTCError as error:
-        raise RuntimeError(f"{path} for sm_{architecture}:\n{nvrtc.getProgramLog(program)}") from error
-    finally:
-        nvrtc.destroyProgram(program)
-
-
-def _include_folders() -> list[str]:
-    import nvidia  # a namespace package: where the CUDA wheels keep their headers
-
-    cccl = Path(cupy.__file__).parent / "_core" / "include" / "cupy" / "_cccl"
-    folders = [cccl / part for part in ("cub", "thrust", "libcudacxx")]
-    return [str(found) for base in nvidia.__path__ for found in Path(base).glob("*/include")] + [
-        str(f) for f in folders
-    ]
+    return cubins.compiled(Form(path, defines), architecture)

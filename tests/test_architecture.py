@@ -16,9 +16,10 @@ ROOT = Path(__file__).parent.parent
 KERNEL_ROOMS = {"lap", "auction", "uot", "qap"}
 NEIGHBOURS = {("qap", "lap"), ("auction", "lap")}
 """Bounds of qap and the finish of auction are linear assignments."""
-PUBLIC_KERNELS = {"kernels", "kernels.qap.qaplib", "kernels.auction.files"}
-"""What the floors above may import of kernels: its public names, and the readers of two file formats."""
+PUBLIC_KERNELS = {"kernels", "kernels.shelf", "kernels.cubins", "kernels.qap.qaplib", "kernels.auction.files"}
+"""What the floors above may import of kernels: its public names, compiled kernels, and readers of two file formats."""
 PUBLIC_WORKERS = {
+    "jobs.entry",
     "jobs.queue",
     "jobs.job",
     "jobs.form",
@@ -64,7 +65,7 @@ NEVER = {
     "workers": {"fastapi", "starlette", "uvicorn", "app", "numba"},
     "kernels": {"redis", "rq", "fastapi", "starlette", "app", "workers"},
 }
-CUPY_MAY = {"kernels/cuda.py", "workers/runtime/gpu_memory.py"}
+CUPY_MAY = {"kernels/cuda.py", "kernels/cubins.py", "workers/runtime/gpu_memory.py"}
 
 
 def files(floor: str) -> list[Path]:

@@ -62,6 +62,11 @@ def shown(store: Store, job: Job, stored: Mapping[str, Any], inline_elements: in
     }
 
 
+def travels(stored: Mapping[str, Any]) -> bool:
+    """Whether the arrays of a stored result are in it, so that nothing is read to show them."""
+    return all(is_inline(entry) for entry in stored["arrays"].values())
+
+
 def responded(document: dict[str, Any], job: Job) -> str:
     """Count the way back, from the job's end to now, in the document's times; they then add up to what the client saw.
 

@@ -67,24 +67,33 @@ class Waiting:
         """
         return (await self._until(request, job, timeout_s, version, with_result=False)).job
 
-    async def for_result(self, request: Request, jobs: Jobs, job: Job, timeout_s: float) -> Seen:
-        """A job that was just submitted, with its result if there is one by then.
+    async def for_result(self, request: Request, jobs: Jobs, job: Job, timeout_s: float, made: bool) -> Seen:
+        """A job that was just submitted, with its result if there is one by then; `made`: its answer comes here.
 
         It never raises: the job is there, whatever goes wrong with the waiting.
         """
         with suppress(JobError):
-            seen = await self._until(request, job, timeout_s, None, with_result=True)
+            seen = await self._until(request, job, timeout_s, None, with_result=True, made=made)
             if seen.job.state != State.QUEUED:
                 return seen
             job = await run_in_threadpool(jobs.get, job.id, job.owner)
         return Seen(job)
 
     async def _until(
-        self, request: Request, job: Job, timeout_s: float, version: int | None, with_result: bool
+        self,
+        request: Request,
+        job: Job,
+        timeout_s: float,
+        version: int | None,
+        with_result: bool,
+        made: bool = False,
     ) -> Seen:
         self.start()
         until, told = time.monotonic() + timeout_s, self.told
         with told.follow(job.id, until_ended=version is None) as follower:
+            if made and not told.has(job.id):  # what is lost on the way is read with all others that wait
+                follower.version = job.version
+                await follower.news(min(SLICE_S, timeout_s))
             while True:
                 if (replied := told.reply(job.id, job.owner)) is not None:
                     return replied

@@ -61,7 +61,10 @@ def parser() -> argparse.ArgumentParser:
     demo = commands.add_parser("demo", help="start everything, solve all four problems over HTTP, stop")
     demo.add_argument("--workers", type=int, metavar="N")
 
-    commands.add_parser("warm", help="compile every solver now, so that no first job waits for it")
+    warm = commands.add_parser("warm", help="compile every solver now, so that no first job waits for it")
+    warm.add_argument("--cubins", action="store_true", help="CUDA kernels instead, for GPUs that need not be here")
+    warm.add_argument("--for", dest="architectures", metavar="80,90", help="the GPUs' compute capabilities")
+    warm.add_argument("--record", action="store_true", help="note which kernels the solvers ask for, on a GPU")
 
     key = commands.add_parser("key", help="make, list, rotate and revoke API keys").add_subparsers(
         dest="verb", required=True, metavar="VERB"

@@ -1,38 +1,79 @@
 """`allot warm`: compile everything once, after an install, so that no first job waits for a compiler.
 
-numba keeps what it compiles beside the source and CuPy in its cache folder; each worker then starts in seconds.
+numba keeps what it compiles beside the source, and CUDA kernels are kept as cubins; each worker then starts in seconds.
 Solvers are compiled side by side, each in a process of its own, for the CPU and, where there is one, for the GPU.
+`--cubins` compiles CUDA kernels alone, for GPUs that need not be here: an image is made where there are none.
 """
 
+import os
 import time
 from argparse import Namespace
 from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
+from pathlib import Path
 
-from kernels import SOLVERS, Device, solve_each_form
+from kernels import SOLVERS, Device, keep_cubins, shelf, solve_each_form
 from workers.runtime import devices
+
+FOLDER = "ALLOT_CUBINS_DIR"
 
 
 def warm(args: Namespace) -> int:
     """Compile everything; 0 when every solver could be on the CPU. What a GPU cannot is told, and no more than that."""
+    if args.cubins:
+        return compile_ahead(args.architectures.split(",") if args.architectures else list(shelf.ARCHITECTURES))
     begun = time.perf_counter()
     there: list[Device] = ["cpu", "gpu"] if devices.visible_gpus() else ["cpu"]
     pairs = [(name, device) for device in there for name, card in SOLVERS.items() if device in card.modules]
     print(f"Compiling the solvers for {' and '.join(there)} (once; a minute or so) ...", flush=True)
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
         told = list(zip(pairs, pool.map(warm_one, *zip(*pairs, strict=True)), strict=True))
-    for (name, device), wrong in told:
+    for (name, device), (wrong, _) in told:
         if wrong:
             print(f"{name} on {device}: {wrong}")
+    if args.record:
+        asked = {form for _, (_, forms) in told for form in forms}
+        print(f"{shelf.record(asked)} forms of {len(asked)} are new in {shelf.FORMS}")
     print(f"{time.perf_counter() - begun:.0f} s.")
-    return int(any(wrong and device == "cpu" for (_, device), wrong in told))
+    return int(any(wrong and device == "cpu" for (_, device), (wrong, _) in told))
 
 
-def warm_one(name: str, device: Device) -> str:
-    """Compile one solver for one device; "" or what went wrong."""
+def warm_one(name: str, device: Device) -> tuple[str, list[shelf.Form]]:
+    """Compile one solver for one device; "" or what went wrong, and the CUDA kernels that it asked for."""
+    choose_folder()
     try:
         SOLVERS[name].warm_up(device)
         solve_each_form(SOLVERS[name], device)
     except Exception as error:
-        return f"{type(error).__name__}: {error}"
-    return ""
+        return f"{type(error).__name__}: {error}", sorted(shelf.used)
+    return "", sorted(shelf.used)
+
+
+def compile_ahead(architectures: list[str]) -> int:
+    """Put every form on the shelf, for each architecture that this NVRTC knows; 0 when all are there."""
+    try:
+        from kernels import cubins
+    except ImportError as missing:
+        print(f"allot: CUDA kernels need CuPy: {missing}")
+        return 1
+    begun = time.perf_counter()
+    choose_folder()
+    known = [one for one in architectures if cubins.can_compile_for(one)]
+    for one in sorted(set(architectures) - set(known)):
+        print(f"sm_{one} is left out: this NVRTC does not know it.")
+    wanted = [(form, one) for one in known for form in shelf.forms()]
+    folder, failed = shelf.cubin_folders()[0], 0
+    print(f"Compiling {len(wanted)} CUDA kernels for sm_{', sm_'.join(known)} into {folder} ...", flush=True)
+    for count, (form, one, wrong) in enumerate(cubins.compile_all(wanted), 1):
+        failed += bool(wrong)
+        if wrong:
+            print(f"{form.path} for sm_{one}: {wrong}")
+        if count % 50 == 0:
+            print(f"{count} of {len(wanted)}", flush=True)
+    print(f"{time.perf_counter() - begun:.0f} s.")
+    return int(failed > 0)
+
+
+def choose_folder() -> None:
+    """Keep cubins where the environment says, or in the user's cache."""
+    keep_cubins(Path(os.environ.get(FOLDER) or shelf.OF_USER).expanduser())

@@ -10,7 +10,7 @@ from fastapi import Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from starlette.concurrency import run_in_threadpool
 
-from app.answers.answer import document_of, json_bytes, json_response, links_of, responded, shown
+from app.answers.answer import document_of, json_bytes, json_response, links_of, responded, shown, travels
 from app.answers.packed import packed
 from app.http.auth import owner as owner_of
 from app.http.errors import Invalid, Refusal, fault
@@ -29,7 +29,7 @@ EVENT_ID = re.compile(r"\d{1,19}-\d{1,19}")
 Owner = Annotated[str, Depends(owner_of)]
 
 
-def valid_id(job_id: str) -> str:
+async def valid_id(job_id: str) -> str:
     """Dependency: the job id in the path, which is used in keys and must be one of ours."""
     if not ID.fullmatch(job_id):
         raise UnknownJob(f"there is no job {job_id[:40]!r}")
@@ -75,7 +75,7 @@ async def post(request: Request, owner: Owner) -> Response:
         headers["Idempotency-Replayed"] = "true"
     if wait_s is not None and state.limits.may_wait("waiters", owner):
         with state.limits.hold("waiters", owner):
-            seen = await state.waiting.for_result(request, state.jobs, job, wait_s)
+            seen = await state.waiting.for_result(request, state.jobs, job, wait_s, placed.made)
         job, headers["Preference-Applied"] = seen.job, f"wait={wait_s:g}"
         if job.state in (State.FAILED, State.CANCELLED) and seen.result is None:
             raise JobFailed.of(job)
@@ -85,7 +85,8 @@ async def post(request: Request, owner: Owner) -> Response:
                 headers |= {"Server-Timing": responded(told, job), "Vary": "Accept"}
                 return packed(arrays, media, job.id, headers, json_bytes(told))
             if seen.result is not None:
-                document = await run_in_threadpool(shown, state.store, job, seen.result, state.http.inline_elements)
+                kept = (state.store, job, seen.result, state.http.inline_elements)
+                document = shown(*kept) if travels(seen.result) else await run_in_threadpool(shown, *kept)
                 headers["Server-Timing"] = responded(document, job)
                 return json_response(document, 200, headers)
     try:

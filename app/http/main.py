@@ -21,6 +21,7 @@ from app.intake.room import Room
 from app.intake.settling import Settling
 from app.intake.visit import Desk
 from app.web import routes as workbench
+from workers.jobs.entry import Entry
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
 from workers.store.doors import doors_of
@@ -56,7 +57,8 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     clerks = Clerks(http.clerks, http.clerk_bytes, http.clerk_s)
     room = Room(app.state.store.folder.temporary, http.all_bytes, http.owner_bytes)
     doors = doors_of(settings, http.file_dirs, http.url_prefixes)
-    app.state.desk = Desk(app.state.store, app.state.jobs, settings, http.max_json_bytes, clerks, room, doors)
+    entry = Entry(settings)
+    app.state.desk = Desk(app.state.store, app.state.jobs, entry, settings, http.max_json_bytes, clerks, room, doors)
     app.state.settling = Settling(app.state.store)
     app.state.waiting = Waiting(settings.redis_url)
     app.state.limits, app.state.lame = Limits(http), False
@@ -81,4 +83,5 @@ async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.waiting.end()  # long polls and event streams answer now, so that the server can stop
     app.state.desk.clerks.close()
     await app.state.settling.finish()
+    app.state.desk.entry.close()
     await app.state.waiting.stop()

@@ -52,12 +52,12 @@ def _quality(media: str, ranges: Sequence[tuple[str, float]]) -> float:
     return 0.0
 
 
-def wants_json(request: Request) -> None:
+async def wants_json(request: Request) -> None:  # a plain function would be run in a thread
     """Dependency of every route that answers in JSON: 406 for a client that could not read the answer."""
     choose(request.headers.get("accept", ""), (JSON, "application/problem+json"))
 
 
-def wants_answer(request: Request) -> None:
+async def wants_answer(request: Request) -> None:
     """Dependency of a route that answers in JSON, or with an answer's arrays where the client waits for the answer."""
     waits = prefer_wait_s(request, LONGEST_WAIT_S) is not None
     choose(request.headers.get("accept", ""), (JSON, "application/problem+json", *(PACKED if waits else ())))

@@ -9,6 +9,7 @@ from app.http.auth import may
 from app.http.limits import counted, taking
 from app.http.media import wants_answer, wants_json
 from app.http.schemas import BlobView, JobPage, JobView, Problem, ResultView, UploadView
+from app.http.short import Short
 
 EVENTS = "text/event-stream"
 PROBLEM: dict[str, Any] = {"model": Problem, "content": {"application/problem+json": {}}}
@@ -66,11 +67,12 @@ def install(app: FastAPI) -> None:
         noun = handler.__module__.rpartition(".")[2]
         docs |= {"summary": (handler.__doc__ or "").split("\n")[0].rstrip("."), "tags": [noun]}
         docs["operation_id"] = f"{noun}_{handler.__name__}"
-        app.add_api_route(path, handler, methods=[verb], dependencies=guards, status_code=status,
-                          response_model=None, **docs)  # fmt: skip
+        app.router.add_api_route(path, handler, methods=[verb], dependencies=guards, status_code=status,
+                                 response_model=None, **docs)  # fmt: skip
 
     submitted = {200: {"model": ResultView, "description": "With `Prefer: wait=N`: the answer."}, 202: {"model": view}}
-    route("POST", "/v1/jobs", jobs.post, place, 202, responses={**submitted, **IN, **problems(409, 410)})
+    route("POST", "/v1/jobs", jobs.post, place, 202, responses={**submitted, **IN, **problems(409, 410)},
+          route_class_override=Short)  # fmt: skip
     route("GET", "/v1/jobs", jobs.page, json, responses={200: {"model": JobPage}, **OUT})
     route("GET", "/v1/jobs/{job_id}", jobs.get, json, responses={200: {"model": view}, **SAME, **OUT})
     route(

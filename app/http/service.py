@@ -65,7 +65,7 @@ async def devices(request: Request, found: Annotated[Caller, Depends(caller)]) -
     What a worker does just now, and how much memory is left to it, tells of all owners' work: `state` and the figures
     that move are shown to keys of the scope `metrics` only.
     """
-    workers = [asdict(one) for one in await run_in_threadpool(request.app.state.jobs.workers)]
+    workers = [asdict(one) for one in await run_in_threadpool(request.app.state.jobs.workers, True)]
     if "metrics" not in found.scopes:
         for worker in workers:
             for name in MOVING:
@@ -122,7 +122,7 @@ async def _check_redis(state: Any, told: dict[str, str]) -> None:
     try:
         async with asyncio.timeout(READY_S):
             await run_sync(state.jobs.ping, **_aside(state))
-            states = [worker.state for worker in await run_sync(state.jobs.workers, **_aside(state))]
+            states = [worker.state for worker in await run_sync(state.jobs.workers, True, **_aside(state))]
     except (Unavailable, StoreFull) as wrong:
         told |= {"redis": str(wrong), "worker": "not known without Redis"}
         return

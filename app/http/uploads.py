@@ -69,7 +69,7 @@ async def put(
         if not progress.whole:
             return json_response(view(name, progress), 202, {"Location": f"/v1/uploads/{name}"})
         upload = await _finish(visit, ranges, form, expected)
-    headers = {"Location": f"/v1/blobs/{upload.digest}", "Repr-Digest": repr_digest(upload.digest)}
+    headers = {"Location": f"/v1/blobs/{upload.digest}", **repr_digest(upload.digest)}
     return json_response(blobs.view(upload), 201, headers)
 
 

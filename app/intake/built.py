@@ -15,11 +15,14 @@ from app.intake.visit import Visit
 from app.intake.weighing import Question, Weighed, elements, weigh
 from kernels import Solver
 from workers.jobs.form import Placed
+from workers.jobs.job import WorkerInfo
 from workers.store import handles
 from workers.store.disk import room
 from workers.store.unpack import Scratch
 
 IN_PLACE_ELEMENTS = 1 << 19
+AT_ONCE_ELEMENTS = 1 << 12
+"""So few are looked through in less time than another thread takes to begin."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,9 @@ async def weigh_up(gathered: Gathered, limit_s: float | None) -> tuple[Weighed, 
     with visit.timed("build"):
         sources, card = gathered.sources, gathered.card
         count = sum(elements(one.value) for name, one in sources.items() if card.reads(name, one.value))
-        if count <= IN_PLACE_ELEMENTS or gathered.outlined:
+        if count <= AT_ONCE_ELEMENTS and not gathered.texts and limit_s is None:
+            weighed = await visit.desk.entry.placed(lambda workers: _taken(weigh(_question(gathered, None, workers))))
+        elif count <= IN_PLACE_ELEMENTS or gathered.outlined:
             weighed = await run_in_threadpool(lambda: weigh(_question(gathered, limit_s)))
         else:
             weighed = await _by_a_clerk(gathered, limit_s)
@@ -62,14 +67,20 @@ async def weigh_up(gathered: Gathered, limit_s: float | None) -> tuple[Weighed, 
     return weighed, options
 
 
-def _question(gathered: Gathered, limit_s: float | None) -> Question:
+def _taken(weighed: Weighed) -> Weighed:
+    if weighed.refusal is not None:
+        raise weighed.refusal
+    return weighed
+
+
+def _question(gathered: Gathered, limit_s: float | None, workers: list[WorkerInfo] | None = None) -> Question:
     return Question(
         card=gathered.card,
         inputs={name: source.value for name, source in gathered.sources.items()},
         options=gathered.request.options,
         texts=gathered.texts,
         asked=gathered.request.device,
-        workers=gathered.visit.desk.jobs.workers(),
+        workers=gathered.visit.desk.jobs.workers() if workers is None else workers,
         limit_s=limit_s,
         outlined=gathered.outlined,
     )

@@ -29,18 +29,26 @@ async def place(built: Built, reply: str | None = None) -> Placed:
         Expired: the Idempotency-Key made a job that is gone.
         what Jobs.submit raises.
     """
-    return await run_in_threadpool(_place, built, reply)
-
-
-def _place(built: Built, reply: str | None) -> Placed:
-    jobs, request = built.visit.desk.jobs, built.request
+    desk, owner = built.visit.desk, built.visit.owner
     built.visit.laid.wanted = reply is not None
     with built.visit.timed("keep"):
-        inputs, named = _kept(built)
+        inputs, named = _kept(built) if _travels(built) else await run_in_threadpool(_kept, built)
+    job, job_id = await desk.entry.submit(_submission(built, inputs, named, reply))
+    if job is not None:
+        return Placed(job, True)
+    try:
+        return Placed(await run_in_threadpool(desk.jobs.get, job_id, owner), False)
+    except UnknownJob:  # only the job of an earlier request can be unknown
+        gone = "the job that this Idempotency-Key made has been deleted; another job takes another key"
+        raise Expired(gone) from None
+
+
+def _submission(built: Built, inputs: dict[str, InputRef], named: dict[str, InputRef], reply: str | None) -> Submission:
+    request = built.request
     options = built.options.model_dump(mode="json", exclude_unset=True)
     around = request.model_dump(mode="json", exclude={"inputs", "options", "keep_inputs", "priority"})
     fingerprint = hashlib.sha256(json.dumps([around, options, named], sort_keys=True).encode()).hexdigest()
-    submission = Submission(
+    return Submission(
         owner=built.visit.owner,
         solver=built.card.name,
         inputs=inputs,
@@ -57,11 +65,13 @@ def _place(built: Built, reply: str | None) -> Placed:
         reply=reply,
         spent_ms={station: round(spent, 3) for station, spent in built.visit.spent_ms.items()},
     )
-    try:
-        return Placed(*jobs.submit(submission))
-    except UnknownJob:  # only the job of an earlier request can be unknown
-        gone = "the job that this Idempotency-Key made has been deleted; another job takes another key"
-        raise Expired(gone) from None
+
+
+def _travels(built: Built) -> bool:
+    """Whether all inputs go along in the job's record, so that nothing is written."""
+    sources = built.sources.values()
+    small = sum(size_of(source.value) for source in sources) <= MOST_BYTES
+    return small and not built.request.keep_inputs and all(source.name is not None for source in sources)
 
 
 def _kept(built: Built) -> tuple[dict[str, InputRef], dict[str, InputRef]]:

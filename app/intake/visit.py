@@ -10,6 +10,7 @@ from typing import Any
 
 from app.intake.clerks import Clerks
 from app.intake.room import Held, Room
+from workers.jobs.entry import Entry
 from workers.jobs.job import Unavailable
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
@@ -23,6 +24,7 @@ class Desk:
 
     Attributes:
         max_json_bytes: of a JSON body, and of the `job` part of a multipart one.
+        entry: where small work of a job is done without a thread.
         clerks: who read what is not small or plain.
         room: for bytes on their way.
         doors: files and objects that inputs may name.
@@ -30,6 +32,7 @@ class Desk:
 
     store: Store
     jobs: Jobs
+    entry: Entry
     settings: Settings
     max_json_bytes: int
     clerks: Clerks

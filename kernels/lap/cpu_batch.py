@@ -1,5 +1,6 @@
 """Batches of assignment problems on the CPU: small ones whole, in threads without the GIL; large ones in turn."""
 
+import contextlib
 import math
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,8 @@ LARGE = 512 * 512
 """Entries from which a problem of a batch is solved by itself, with the deadline polled inside."""
 CHUNK = 1 << 19
 """Entries solved by a thread between two looks at the deadline."""
+FEW = 1 << 17
+"""Entries that are solved in less time than threads take to begin."""
 
 SolveOne = Callable[[Array, bool, Array | None, Array | None, int, Deadline], Solution]
 
@@ -113,8 +116,10 @@ def _solve_small(members: Members, deadline: Deadline, solve_one: SolveOne) -> S
         return None
 
     done = 0
-    with ThreadPoolExecutor(threads) as pool:
-        for ended in pool.map(run, range(0, batch, step)):
+    with contextlib.ExitStack() as stack:
+        few = costs.size <= FEW
+        each = map if few else stack.enter_context(ThreadPoolExecutor(threads)).map
+        for ended in each(run, range(0, batch, step)):
             done += step if ended is None else 0
             deadline.report(min(batch, done), fraction=min(batch, done) / batch)
     for k in np.flatnonzero(~solved).tolist():

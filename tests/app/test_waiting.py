@@ -69,6 +69,23 @@ async def ask(port: int, verb: str, path: str, headers: str = "") -> tuple[int, 
     return int(told[9:12]), told
 
 
+def test_a_worker_that_warms_up_is_shown_and_gets_no_jobs(idle: Idle) -> None:
+    worker = {"device": "cpu", "queue": "cpu", "heartbeat": time.time() + 1000, "host_bytes": 1 << 30}
+    ready = httpx.get(f"{idle.url}/readyz")
+    assert ready.status_code == 200
+    told = worker | {"state": "warming 3 of 8"}
+    idle.jobs._redis.hset("allot:workers", "cpu-1-1", json.dumps(told))
+    idle.jobs._redis.hset("allot:workers", "gpu-1-2", json.dumps(told | {"device": "gpu", "queue": "gpu"}))
+    assert idle.jobs.workers() == []
+    answer = httpx.get(f"{idle.url}/readyz")
+    assert answer.status_code == 503
+    assert answer.json()["checks"]["worker"] == "none can solve yet: warming 3 of 8, warming 3 of 8"
+    states = [one["state"] for one in httpx.get(f"{idle.url}/v1/devices").json()["workers"]]
+    assert states == ["warming 3 of 8"] * 2
+    refused = httpx.post(f"{idle.url}/v1/jobs", json={**LAP, "device": "gpu"})
+    assert "no gpu worker is alive" in refused.json()["detail"]
+
+
 def test_hundreds_wait_and_all_are_answered(idle: Idle) -> None:
     job, count = idle.job(), 300
 
@@ -171,7 +188,7 @@ def test_a_job_that_was_made_is_told_though_redis_went_away(idle: Idle, monkeypa
 def test_a_job_that_was_made_is_told_though_its_answer_cannot_be_read(
     idle: Idle, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def for_result(request: Any, jobs: Jobs, job: Job, timeout_s: float) -> Seen:
+    async def for_result(request: Any, jobs: Jobs, job: Job, timeout_s: float, made: bool) -> Seen:
         return Seen(replace(job, state=State.SUCCEEDED), {"objective": 1, "arrays": {"u": job.inputs["cost"]}})
 
     def full(*_: Any) -> None:

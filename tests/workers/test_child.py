@@ -1,12 +1,19 @@
 """What a child tells of the solvers that it cannot warm up."""
 
+import os
+import subprocess
+import sys
+import time
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from kernels import Device
+from workers.jobs.queue import Jobs
 from workers.runtime import child
+from workers.runtime.config import Settings
 
 
 def test_only_a_solver_that_fails_its_own_warm_up_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -25,5 +32,26 @@ def test_only_a_solver_that_fails_its_own_warm_up_is_broken(monkeypatch: pytest.
 
     monkeypatch.setattr(child, "SOLVERS", {name: warm(name) for name in ("bad", "good")})
     monkeypatch.setattr(child, "solve_each_form", fails)
-    assert child._warm_up("gpu", ["bad", "good"]) == {"bad": "RuntimeError: no kernel image"}
+    told: list[str] = []
+    assert child._warm_up("gpu", ["bad", "good"], told.append) == {"bad": "RuntimeError: no kernel image"}
     assert met == ["good"]
+    assert told == ["0 of 4", "2 of 4", "3 of 4", "4 of 4"]
+
+
+def test_a_worker_says_that_it_warms_up_until_it_can_solve(jobs: Jobs, settings: Settings) -> None:
+    jobs._redis.delete("allot:workers")
+    environ = os.environ | replace(settings, warm_solvers="lap", heartbeat_s=0.2).to_env()
+    states: list[str] = []
+    with subprocess.Popen([sys.executable, "-m", "workers.runtime.worker", "--threads", "1"], env=environ) as worker:
+        try:
+            give_up = time.monotonic() + 50
+            while not jobs.workers() and time.monotonic() < give_up:
+                states += [one.state for one in jobs.workers(starting=True)]
+                time.sleep(0.02)
+            assert [one.state for one in jobs.workers()] == ["idle"]
+        finally:
+            worker.terminate()
+            status = worker.wait()
+    assert status == 0
+    assert states
+    assert all(state.startswith("warming") for state in states[:-1])

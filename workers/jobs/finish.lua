@@ -1,32 +1,62 @@
 -- now, worker, queue, then of each job: id, execution, state, fields to set (flat JSON list), result document or '',
 -- names of its arrays' blobs. Answers 1 for each that ended so, 0 for one that another execution has by now.
+--
+-- What the jobs of a batch share is written once for all of them: most of a script's time goes into calls of Redis.
 local now, worker, queue = tonumber(ARGV[1]), ARGV[2], ARGV[3]
+local over = {}  -- {id, execution, record} of each that ends here
 
-local function finish_one(id, execution, state, fields, document, digests)
-  if not mine(id, execution) then
-    local seen = redis.call('HMGET', key(id), 'state', 'execution')
-    return (seen[1] == state and seen[2] == execution) and 1 or 0  -- asked again after a lost answer
+local function finish_one(id, execution, state, said, document, digests)
+  local record = record_of(id)
+  if record.state ~= 'running' or record.execution ~= execution then
+    return (record.state == state and record.execution == execution) and 1 or 0  -- asked again after a lost answer
   end
-  fields, digests = cjson.decode(fields), cjson.decode(digests)
-  if #fields > 0 then redis.call('HSET', key(id), unpack(fields)) end
+  said, digests = cjson.decode(said), cjson.decode(digests)
+  local function set(name, value) said[#said + 1], said[#said + 2] = name, value end
+  set('state', state)
+  set('ended_at', exactly(now))
+  set('expires_at', exactly(now + tonumber(record.result_ttl_s)))
+  set('version', exactly((tonumber(record.version) or 0) + 1))
   if document ~= '' then
-    local held = cjson.decode(redis.call('HGET', key(id), 'digests') or '[]')
-    for _, digest in ipairs(digests) do held[#held + 1] = digest end
-    if #held > 0 then redis.call('HSET', key(id), 'digests', cjson.encode(held)) end
-    hold(id, digests)
+    if #digests > 0 then
+      local held = cjson.decode(record.digests or '[]')
+      for _, digest in ipairs(digests) do held[#held + 1] = digest end
+      set('digests', cjson.encode(held))
+      hold(id, digests)
+    end
     redis.call('SET', 'allot:result:' .. id, document)
   end
-  finish(id, state, now)
-  rq_end(queue, id, execution, worker)
-  reply(id, document ~= '' and document)
-  settle(id, now)
+  redis.call('HSET', key(id), unpack(said))
+  for i = 1, #said, 2 do record[said[i]] = said[i + 1] end
+  note_state(id, record)
+  reply(id, record, document ~= '' and document)
+  over[#over + 1] = {id, execution, record}
   return 1
 end
 
-local answers, done = {}, 0
-for i = 4, #ARGV, 6 do
-  local one = finish_one(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5])
-  answers[#answers + 1], done = one, done + one
+-- One call with the arguments of all jobs, if there are any.
+local function of_all(command, name, list)
+  if #list > 0 then redis.call(command, name, unpack(list)) end
 end
-rq_state(worker, 'idle', done)
+
+local answers = {}
+for i = 4, #ARGV, 6 do
+  answers[#answers + 1] = finish_one(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5])
+end
+
+local expiry, ids, executions, events, spent = {}, {}, {}, {}, {}
+for k, one in ipairs(over) do
+  local id, execution, record = unpack(one)
+  expiry[2 * k - 1], expiry[2 * k] = record.expires_at, id
+  ids[k], executions[k] = id, {id, execution}
+  events[record.state .. ':' .. record.solver] = (events[record.state .. ':' .. record.solver] or 0) + 1
+  add_seconds(spent, record)
+end
+of_all('ZADD', 'allot:expiry', expiry)
+of_all('ZREM', 'allot:active', ids)
+for name, times in pairs(events) do redis.call('HINCRBY', 'allot:counts', name, times) end
+keep_seconds(spent)
+rq_end(queue, worker, executions)
+tell_all(over)
+for _, one in ipairs(over) do settle(one[1], one[3], now) end
+rq_state(worker, 'idle', #over)
 return answers

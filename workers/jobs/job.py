@@ -23,14 +23,12 @@ Redis keys (all ours start with allot:, RQ's with rq:):
     allot:result:{id}      string  the result document as JSON, expires with the job
     allot:events:{id}      stream  state changes, progress, incumbents of a job that runs for a while
     allot:line:... and others      who is served next: drawn in lines.lua
-    allot:told, allot:told:{id}    channels: "id state version" of every change, the version of one job's
-    allot:reply:{name}             channel: jobs that ended, whole, for the process that `reply` names
     allot:jobs:{owner}     zset    ids by time of creation
     allot:idem:{n}:{owner}:{key} hash  fingerprint and id of the job that an Idempotency-Key made; n = len(owner)
     allot:tomb:{id}        string  owner of an expired job
     allot:expiry           zset    ids of ended jobs by the time they expire
     allot:active           zset    ids of jobs that have not ended
-    allot:told             channel "id state version" at every change; state is "gone" once the record is
+    allot:told             channel "id state version" at every change, a line a job; state is "gone" once it is deleted
     allot:reply:{process}  channel {"id", "job", "result"} of an ended job, to the API process that waits for it
     allot:workers          hash    worker name -> JSON, allot:counts hash of counters
     allot:seconds          hash    histograms of how long jobs take: seconds.py

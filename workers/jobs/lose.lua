@@ -11,9 +11,7 @@ elseif alive(id, seen[2], now) then
 end
 if seen[3] then
   unqueue(id)
-  finish(id, 'cancelled', now)
-  reply(id)
-  settle(id, now)
+  close(id, 'cancelled', now)
   return 'cancelled'
 end
 local spared = seen[1] == 'running' and seen[4] and not seen[5]
@@ -33,7 +31,5 @@ if ARGV[4] == 'again' or (spared and ARGV[4] == 'fail') then
   return spared and 'spared' or 'queued'
 end
 redis.call('HSET', key(id), 'error', ARGV[5])
-finish(id, 'failed', now)
-reply(id)
-settle(id, now)
+close(id, 'failed', now)
 return 'failed'

@@ -3,7 +3,6 @@
 import itertools
 import json
 import time
-import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -11,21 +10,18 @@ from typing import Any
 
 from kernels import SOLVERS, Solver
 from workers.jobs.events import follows, of_record
-from workers.jobs.form import LEAST_LIMIT_S, Placed, placed
+from workers.jobs.form import Placed, placed
+from workers.jobs.fresh import fresh, workers_of
 from workers.jobs.job import (
     AskedDevice,
     Device,
     Event,
     Expired,
-    IdempotencyConflict,
-    InputRef,
     Job,
     JobFailed,
     NotEnded,
-    QueueFull,
     State,
     Submission,
-    UnknownBlob,
     UnknownJob,
     WorkerInfo,
 )
@@ -33,24 +29,17 @@ from workers.jobs.records import Limits, Records, to_job
 from workers.jobs.room import Room
 from workers.jobs.seconds import KEY, Seconds, histograms
 from workers.rq import Line
-from workers.runtime import logs
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect, guarded
-from workers.store.inline import apart
-from workers.store.reference import names
 from workers.store.store import Store, open_store
 
 QUEUES: tuple[Device, ...] = ("cpu", "gpu")
 LONGEST_WAIT_S = 20.0
 """Of one blocking read; below the socket's timeout."""
-SILENT_S = 10.0
-"""A worker that has not been heard of for so long counts as gone."""
 PROBE_S = 0.5
 """Of the look at whether Redis is well; whoever asks for it wants to know within a second."""
 EVENTS_AT_ONCE = 500
 BATCH = 100
-DEFAULT_SECONDS = 1.0
-"""What a job is charged of which nobody has an estimate."""
 MOST_LOOKED_AT = 5000
 """Jobs that one page's filter may pass over; the page then ends short, with a cursor."""
 
@@ -94,28 +83,16 @@ class Jobs:
             IdempotencyConflict, QueueFull, UnknownBlob, NoSuchDevice, DoesNotFit, Unavailable.
         """
         self._room.check()
-        card = SOLVERS[submission.solver]
         if submission.queue is None:
+            card = SOLVERS[submission.solver]
             options = card.options(**submission.options)
             inputs = {name: self.store.resolve(given, submission.owner) for name, given in submission.inputs.items()}
             place = self.assess(card, card.build(inputs, options), options, submission.device)
             submission = replace(submission, queue=place.queue, form=place.form, seconds=place.seconds)
-        queue = submission.queue
-        job_id = uuid.uuid4().hex
-        references, data = apart(submission.inputs)
-        record = self._record(submission, references)
-        held = names(references, submission.owner)
-        outcome, told, position = self._records.submit(job_id, record, held, data, self._limits)
-        if outcome == "seen":
-            return self.get(told, submission.owner), told == job_id
-        if outcome == "conflict":
-            raise IdempotencyConflict("this Idempotency-Key came before with another body")
-        if outcome == "full":
-            raise QueueFull(f"{self.settings.max_queued} jobs are waiting for a {queue} already")
-        if outcome == "blob":
-            raise UnknownBlob(f"there is no blob {told}")
-        written = {name: str(value) for name, value in record.items()} | {"version": "1"}
-        return to_job(job_id, written, position), True
+        one = fresh(submission, self.settings, self._redis.now())
+        outcome, told, position = self._records.submit(one.job_id, one.record, one.held, one.data, self._limits)
+        job = one.job(outcome, told, position, self.settings.max_queued)
+        return (self.get(told, submission.owner), told == one.job_id) if job is None else (job, True)
 
     @guarded
     def get(self, job_id: str, owner: str) -> Job:
@@ -222,24 +199,25 @@ class Jobs:
         return [] if told and self._redis.exists(f"allot:events:{job_id}") else told
 
     @contextmanager
-    def _told_of(self, job_id: str) -> Iterator[Callable[[float], object]]:
+    def _told_of(self, job_id: str) -> Iterator[Callable[[float], None]]:
         """Listens for changes of one job; what is yielded waits for the next, for so many seconds at most."""
         with self._redis.pubsub(ignore_subscribe_messages=True) as channel:
-            channel.subscribe(f"allot:told:{job_id}")
+            channel.subscribe("allot:told")
             channel.get_message(ignore_subscribe_messages=False, timeout=LONGEST_WAIT_S)  # it listens from here on
-            yield lambda left: channel.get_message(timeout=min(left, LONGEST_WAIT_S))
+
+            def told(left: float) -> None:
+                give_up = time.monotonic() + min(left, LONGEST_WAIT_S)
+                while (left := give_up - time.monotonic()) > 0:
+                    message = channel.get_message(timeout=left)
+                    if message is not None and job_id in message["data"]:
+                        return
+
+            yield told
 
     @guarded
-    def workers(self) -> Workers:
-        """The workers that are alive now."""
-        now = self._redis.now()
-        found = []
-        for name, text in self._redis.hgetall("allot:workers").items():
-            told = json.loads(text)
-            age = now - told.pop("heartbeat")
-            if age < SILENT_S:
-                found.append(WorkerInfo(name=name, heartbeat_age_s=max(0.0, age), **told))
-        return sorted(found, key=lambda worker: worker.name)
+    def workers(self, starting: bool = False) -> Workers:
+        """The workers that are alive now; with `starting` also those that are not ready yet."""
+        return workers_of(self._redis.hgetall("allot:workers"), self._redis.now(), starting)
 
     @guarded
     def ping(self) -> None:
@@ -262,34 +240,6 @@ class Jobs:
     def seconds(self) -> Histograms:
         """How long jobs took, by phase, solver and device."""
         return histograms(self._redis.hgetall(KEY))
-
-    def _record(self, submission: Submission, references: dict[str, InputRef]) -> dict[str, Any]:
-        limit, ttl = submission.time_limit_s, submission.result_ttl_s
-        limit = self.settings.default_time_limit_s if limit is None else limit
-        limit = min(limit, self.settings.max_time_limit_s)
-        seconds = DEFAULT_SECONDS if submission.seconds is None else submission.seconds
-        return {
-            "owner": submission.owner,
-            "solver": submission.solver,
-            "state": State.QUEUED.value,
-            "device": submission.device,
-            "queue": submission.queue,
-            "attempt": 0,
-            "inputs": json.dumps(references),
-            "options": json.dumps(submission.options),
-            "time_limit_s": limit,
-            "result_ttl_s": min(ttl, self.settings.result_ttl_s) if ttl else self.settings.result_ttl_s,
-            "created_at": self._redis.now(),
-            "idempotency_key": submission.idempotency_key or "",
-            "fingerprint": submission.fingerprint,
-            "form": submission.form if limit >= LEAST_LIMIT_S and submission.form else "-",
-            "priority": max(-9, min(9, submission.priority)),
-            "seconds": min(seconds, limit),
-            "retries": max(1, self.settings.attempts - 1),  # RQ runs only those again that have one left
-            "reply": submission.reply or "",
-            **logs.carried(),
-            "timings_ms": json.dumps(submission.spent_ms),
-        }
 
     def _show(self, job_id: str, record: dict[str, str]) -> Job:
         queued = record["state"] == State.QUEUED

@@ -7,6 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pydantic_core import to_json
+
 from workers.jobs.job import Job, State, iso
 from workers.jobs.scripts import Scripts
 from workers.rq import stamp
@@ -90,22 +92,7 @@ class Records:
             ("created", job id, its position), ("seen" | "conflict", job id, 0), ("full", "", 0), or ("blob", the
             digest that is not there, 0).
         """
-        key = record.get("idempotency_key") or ""
-        answer = self._run(
-            "submit",
-            job_id,
-            record["created_at"],
-            _flat(record),
-            json.dumps(names),
-            record["queue"],
-            limits.most_queued,
-            f"allot:idem:{len(record['owner'])}:{record['owner']}:{key}" if key else "",
-            record.get("fingerprint", ""),
-            limits.idempotency_s,
-            data,
-            stamp(),
-            limits.keep_failed_s,
-        )
+        answer = self._run("submit", *submitting(job_id, record, names, data, limits))
         return answer[0], answer[1], answer[2] if len(answer) > 2 else 0
 
     def count(self, what: str, solver: str) -> None:
@@ -245,6 +232,27 @@ class Records:
         return cancelled is not None or owner != execution
 
 
+def submitting(
+    job_id: str, record: Mapping[str, Any], names: list[str], data: str, limits: Limits
+) -> tuple[str | int | float, ...]:
+    """What the script `submit` is told."""
+    key = record.get("idempotency_key") or ""
+    return (
+        job_id,
+        record["created_at"],
+        _flat(record),
+        json.dumps(names),
+        record["queue"],
+        limits.most_queued,
+        f"allot:idem:{len(record['owner'])}:{record['owner']}:{key}" if key else "",
+        record.get("fingerprint", ""),
+        limits.idempotency_s,
+        data,
+        stamp(),
+        limits.keep_failed_s,
+    )
+
+
 def to_job(job_id: str, record: Mapping[str, str], position: int | None) -> Job:
     """The job that its owner sees."""
     return Job(
@@ -273,7 +281,7 @@ def to_job(job_id: str, record: Mapping[str, str], position: int | None) -> Job:
 
 
 def _flat(fields: Mapping[str, Any]) -> str:
-    return json.dumps([str(part) for pair in fields.items() for part in pair])
+    return to_json([str(part) for pair in fields.items() for part in pair]).decode()
 
 
 def _pairs(flat: Sequence[str]) -> dict[str, str]:

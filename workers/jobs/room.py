@@ -2,6 +2,7 @@
 
 import threading
 import time
+from collections.abc import Mapping
 from typing import Any
 
 from workers.jobs.job import StoreFull
@@ -24,11 +25,20 @@ class Room:
         """Raise StoreFull when new jobs have to wait."""
         with self._lock:
             if time.monotonic() - self._looked >= LOOK_S:
-                told = self._redis.info("memory")
-                most = float(told.get("maxmemory") or 0)
-                self._taken = told["used_memory"] / most if most else 0.0
+                self._taken = share_taken(self._redis.info("memory"))
                 self._looked = time.monotonic()
             taken = self._taken
-        if taken > FULL:
-            used, allowed = f"{100 * taken:.0f} %", f"{100 * FULL:.0f} %"
-            raise StoreFull(f"Redis is nearly out of memory: {used} of maxmemory; new jobs are taken below {allowed}")
+        require_room(taken)
+
+
+def share_taken(told: Mapping[str, Any]) -> float:
+    """How much of its memory Redis has taken, of what INFO tells; 0 where it has no limit."""
+    most = float(told.get("maxmemory") or 0)
+    return float(told["used_memory"]) / most if most else 0.0
+
+
+def require_room(taken: float) -> None:
+    """Raise StoreFull when new jobs have to wait: `taken` is a share of all."""
+    if taken > FULL:
+        used, allowed = f"{100 * taken:.0f} %", f"{100 * FULL:.0f} %"
+        raise StoreFull(f"Redis is nearly out of memory: {used} of maxmemory; new jobs are taken below {allowed}")

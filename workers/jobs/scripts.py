@@ -6,6 +6,8 @@ are drawn in workers/jobs/job.py; they are built inside the scripts, which rules
 """
 
 import functools
+import hashlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -31,6 +33,21 @@ def text(name: str) -> str:
 
 def _file(name: str) -> str:
     return Path(__file__).with_name(f"{name}.lua").read_text()
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script's text, and the digest by which Redis knows it."""
+
+    text: str
+    digest: str
+
+
+@functools.cache
+def script(name: str) -> Script:
+    """A script, for a connection that runs it by itself."""
+    whole = text(name)
+    return Script(whole, hashlib.sha1(whole.encode(), usedforsecurity=False).hexdigest())
 
 
 class Scripts:

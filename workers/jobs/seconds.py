@@ -1,7 +1,8 @@
 """How long jobs take, as histograms by phase, solver and device, which Redis keeps for all processes and restarts.
 
-`observe(id)` is run by the script that ends a job. It counts what the job's `timings_ms` say in the hash
-`allot:seconds`: field "phase:solver:device:i" is the number of jobs in bucket i, "...:sum" their milliseconds.
+The scripts that end jobs count what each job's `timings_ms` say: `add_seconds` adds those of one record to a table,
+`keep_seconds` the table to the hash `allot:seconds`, whose field "phase:solver:device:i" is the number of jobs in
+bucket i, and "...:sum" their milliseconds.
 """
 
 from collections.abc import Iterator, Mapping
@@ -12,19 +13,25 @@ BOUNDS_S = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 
 KEY = "allot:seconds"
 
 OBSERVE = f"""
-local function observe(id)
+local function add_seconds(sums, record)
   local bounds = {{{", ".join(f"{1000 * bound:g}" for bound in BOUNDS_S)}}}
-  local seen = redis.call('HMGET', 'allot:job:' .. id, 'solver', 'queue', 'timings_ms')
-  local readable, spent = pcall(cjson.decode, seen[3] or '')
+  local readable, spent = pcall(cjson.decode, record.timings_ms or '')
   if not readable or type(spent) ~= 'table' then return end
   for _, phase in ipairs({{{", ".join(map(repr, PHASES))}}}) do
     local ms, bucket = spent[phase], 1
     if type(ms) == 'number' then
       while bounds[bucket] and ms > bounds[bucket] do bucket = bucket + 1 end
-      local name = phase .. ':' .. seen[1] .. ':' .. seen[2] .. ':'
-      redis.call('HINCRBY', '{KEY}', name .. bucket, 1)
-      redis.call('HINCRBYFLOAT', '{KEY}', name .. 'sum', ms)
+      local name = phase .. ':' .. record.solver .. ':' .. record.queue .. ':'
+      sums[name .. bucket] = (sums[name .. bucket] or 0) + 1
+      sums[name .. 'sum'] = (sums[name .. 'sum'] or 0) + ms
     end
+  end
+end
+
+local function keep_seconds(sums)
+  for name, value in pairs(sums) do
+    local kind = string.sub(name, -4) == ':sum' and 'HINCRBYFLOAT' or 'HINCRBY'
+    redis.call(kind, '{KEY}', name, value)
   end
 end
 """

@@ -7,10 +7,26 @@ local function event(id, at, kind, data)
   redis.call('XADD', events_key(id), at, 'kind', kind, 'data', data)
 end
 
--- Somebody may wait for this job, or follow all of them. `seen`: its state and version.
+-- A number as text from which the same number is read.
+local function exactly(number) return string.format('%.17g', number) end
+
+-- All fields of a job's record by name; none when there is no such job.
+local function record_of(id)
+  local flat, record = redis.call('HGETALL', key(id)), {}
+  for i = 1, #flat, 2 do record[flat[i]] = flat[i + 1] end
+  return record
+end
+
+-- Somebody may wait for this job.
 local function publish(id, state, version)
   redis.call('PUBLISH', 'allot:told', id .. ' ' .. state .. ' ' .. version)
-  redis.call('PUBLISH', 'allot:told:' .. id, version)
+end
+
+-- The same for several, {id, anything, record} each, in one message.
+local function tell_all(jobs)
+  local lines = {}
+  for k, one in ipairs(jobs) do lines[k] = one[1] .. ' ' .. one[3].state .. ' ' .. one[3].version end
+  if #lines > 0 then redis.call('PUBLISH', 'allot:told', table.concat(lines, '\n')) end
 end
 
 -- Something has changed. Events are kept for those jobs alone that have a stream, see open_stream.
@@ -20,16 +36,20 @@ local function tell(id, kind, data)
   publish(id, redis.call('HGET', key(id), 'state'), version)
 end
 
+-- The record's state as an event, where the job has a stream.
+local function note_state(id, record)
+  if redis.call('EXISTS', events_key(id)) == 0 then return end
+  local data = {state = record.state, attempt = tonumber(record.attempt)}
+  if record.termination and record.termination ~= '' then data.termination = record.termination end
+  if record.verified == 'true' or record.verified == 'false' then data.verified = record.verified == 'true' end
+  event(id, '*', 'state', cjson.encode(data))
+end
+
 local function tell_state(id)
-  local version = redis.call('HINCRBY', key(id), 'version', 1)
-  local seen = redis.call('HMGET', key(id), 'state', 'attempt', 'termination', 'verified')
-  if redis.call('EXISTS', events_key(id)) == 1 then
-    local data = {state = seen[1], attempt = tonumber(seen[2])}
-    if seen[3] and seen[3] ~= '' then data.termination = seen[3] end
-    if seen[4] == 'true' or seen[4] == 'false' then data.verified = seen[4] == 'true' end
-    event(id, '*', 'state', cjson.encode(data))
-  end
-  publish(id, seen[1], version)
+  redis.call('HINCRBY', key(id), 'version', 1)
+  local record = record_of(id)
+  note_state(id, record)
+  publish(id, record.state, record.version)
 end
 
 -- A job gets a stream of events when it has run for a while, or something happened to it that its record does not
@@ -79,28 +99,37 @@ local function finish(id, state, now)
   redis.call('HSET', key(id), 'state', state, 'ended_at', now, 'expires_at', now + ttl)
   redis.call('ZADD', 'allot:expiry', now + ttl, id)
   redis.call('ZREM', 'allot:active', id)
-  redis.call('DEL', 'allot:arrays:' .. id)
   count(id, state)
-  observe(id)
+  local spent = {}
+  add_seconds(spent, record_of(id))
+  keep_seconds(spent)
   tell_state(id)
 end
 
 -- Whoever submitted the job may wait for its answer: they are sent the whole of it, when it is not large.
-local function reply(id, result)
-  local record = redis.call('HGETALL', key(id))
+local function reply(id, record, result)
+  if not record.reply or record.reply == '' then return end
   local fields = {}
-  for i = 1, #record, 2 do fields[record[i]] = record[i + 1] end
-  if not fields.reply or fields.reply == '' then return end
+  for name, value in pairs(record) do fields[name] = value end
   fields.digests, fields.fingerprint, fields.idempotency_key = nil, nil, nil
   local whole = '{"id":"' .. id .. '","job":' .. cjson.encode(fields) .. ',"result":' .. (result or 'null') .. '}'
   if #whole < 65536 then redis.call('PUBLISH', 'allot:reply:' .. fields.reply, whole) end
 end
 
 -- The last step of every end: what nobody asks of a job that has ended goes, or all of it.
-local function settle(id, now)
+local function settle(id, record, now)
+  if record.discard then return purge(id, now) end
   redis.call('HDEL', key(id), 'form', 'priority', 'seconds', 'retries', 'reply', 'needs', 'fingerprint',
     'idempotency_key')
-  if redis.call('HGET', key(id), 'discard') then purge(id, now) end
+  redis.call('DEL', 'allot:arrays:' .. id)
+end
+
+-- The end of a job that nobody solved, and of all that belongs to it.
+local function close(id, state, now)
+  finish(id, state, now)
+  local record = record_of(id)
+  reply(id, record)
+  settle(id, record, now)
 end
 
 -- An execution is alive while its worker renews it.

@@ -20,8 +20,8 @@ for i, name in ipairs(digests) do
   end
 end
 hold(id, digests)
-redis.call('HSET', key(id), unpack(record))
-if #digests > 0 then redis.call('HSET', key(id), 'digests', cjson.encode(digests)) end
+if #digests > 0 then record[#record + 1], record[#record + 2] = 'digests', cjson.encode(digests) end
+redis.call('HSET', key(id), 'version', 1, unpack(record))  -- nobody can have heard of it yet, so nobody is told
 if ARGV[10] ~= '' then redis.call('SET', 'allot:arrays:' .. id, ARGV[10]) end
 redis.call('ZADD', 'allot:jobs:' .. fields.owner, now, id)
 redis.call('ZADD', 'allot:active', now, id)
@@ -29,8 +29,8 @@ if idem ~= '' then
   redis.call('HSET', idem, 'fingerprint', ARGV[8], 'id', id)
   redis.call('EXPIRE', idem, ARGV[9])
 end
-count(id, 'submitted')
+redis.call('HINCRBY', 'allot:counts', 'submitted:' .. fields.solver, 1)
 join_line(queue, id, fields.owner, fields.form, tonumber(fields.priority), tonumber(fields.seconds))
 feed(queue, now, ARGV[11], ARGV[12])
-tell_state(id)
+if fields.reply and fields.reply ~= '' then return {'created', id, 0} end  -- who waits asks for no position
 return {'created', id, position(queue, id) or 1}

@@ -3,46 +3,66 @@
 -- waits if there is nothing. Answers {id, execution, runs left, record (flat), arrays or ''} of each job.
 local queue, worker, got, most, now = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local stamp, ttl, token, device, keep_s = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9], ARGV[10]
-local taken = {}
+local taken, claimed = {}, {}
 
--- Mark the job running under an execution of its own, unless it is not there any more or another that lives has it.
-local function start(id)
-  local seen = redis.call('HMGET', key(id), 'state', 'execution', 'retries')
-  if (seen[1] ~= 'queued' and seen[1] ~= 'running') or (seen[1] == 'running' and alive(id, seen[2], now)) then
-    if seen[1] ~= 'running' then redis.call('DEL', RQ_JOB .. id) end
+-- Claim the job for an execution of its own, unless it is not there any more or another that lives has it.
+local function claim(id)
+  if claimed[id] then return false end
+  local record = record_of(id)
+  if record.state ~= 'queued' and record.state ~= 'running' then
+    redis.call('DEL', RQ_JOB .. id)
     return false
   end
-  local execution = token .. '-' .. (#taken + 1)
-  if redis.call('EXISTS', RQ_JOB .. id) == 0 then rq_write(queue, id, 'queued', stamp, seen[3] or 0, keep_s) end
-  local left = rq_start(queue, id, execution, worker, now, stamp, ttl)
-  redis.call('HSETNX', key(id), 'started_at', now)
-  redis.call('HSET', key(id), 'state', 'running', 'execution', execution, 'begun_at', now, 'ran_on', device)
-  redis.call('HINCRBY', key(id), 'attempt', 1)
-  tell_state(id)
-  taken[#taken + 1] = {id, execution, left, redis.call('HGETALL', key(id)), redis.call('GET', 'allot:arrays:' .. id) or ''}
-  return true
+  if record.state == 'running' and alive(id, record.execution, now) then return false end
+  claimed[id] = true
+  taken[#taken + 1] = {id, token .. '-' .. (#taken + 1), record}
+  return record
+end
+
+-- Mark what was claimed as running; answers what the worker is told of each job.
+local function start_all()
+  local told = {}
+  local left = rq_start(queue, worker, taken, now, stamp, ttl, keep_s)
+  for k, one in ipairs(taken) do
+    local id, execution, record = unpack(one)
+    local changes = {
+      state = 'running', execution = execution, begun_at = now, ran_on = device, started_at = record.started_at or now,
+      attempt = exactly(tonumber(record.attempt) + 1), version = exactly((tonumber(record.version) or 0) + 1),
+      among = #taken > 1 and tostring(#taken) or nil,
+    }
+    local flat, whole = {}, {}
+    for name, value in pairs(changes) do
+      flat[#flat + 1], flat[#flat + 2] = name, value
+      record[name] = value
+    end
+    redis.call('HSET', key(id), unpack(flat))
+    note_state(id, record)
+    for name, value in pairs(record) do whole[#whole + 1], whole[#whole + 2] = name, value end
+    told[k] = {id, execution, left[k], whole, redis.call('GET', 'allot:arrays:' .. id) or ''}
+  end
+  tell_all(taken)
+  return told
 end
 
 local function first()
   if got ~= '' then
     redis.call('LREM', rq_line(queue) .. ':intermediate', 1, got)
-    if start(got) then return got end
+    local record = claim(got)
+    if record then return record end
   end
   while true do
     local id = redis.call('LPOP', rq_line(queue)) or next_in_line(queue)
     if not id then return false end
-    if start(id) then return id end
+    local record = claim(id)
+    if record then return record end
   end
 end
 
 -- The form of a job that may have company.
-local function form_of(id)
-  local seen = redis.call('HMGET', key(id), 'form', 'alone')
-  return seen[1] and seen[1] ~= '-' and not seen[2] and seen[1]
-end
+local function form_of(form, alone) return form and form ~= '-' and not alone and form end
 
-local id = first()
-if not id then
+local record = first()
+if not record then
   redis.call('ZREMRANGEBYSCORE', 'allot:idle:' .. queue, '-inf', '(' .. now)
   redis.call('ZADD', 'allot:idle:' .. queue, ARGV[11], worker)
   rq_state(worker, 'idle', 0)
@@ -50,17 +70,14 @@ if not id then
 end
 redis.call('ZREM', 'allot:idle:' .. queue, worker)
 rq_state(worker, 'busy', 0)
-local form = most > 1 and form_of(id)
+local form = most > 1 and form_of(record.form, record.alone)
 if form then
   for _, other in ipairs(redis.call('LRANGE', rq_line(queue), 0, 63)) do
-    if #taken < most and form_of(other) == form then
+    if #taken < most and form_of(unpack(redis.call('HMGET', key(other), 'form', 'alone'))) == form then
       redis.call('LREM', rq_line(queue), 1, other)
-      start(other)
+      claim(other)
     end
   end
-  for _, other in ipairs(fellows_in_line(queue, form, most - #taken)) do start(other) end
-  if #taken > 1 then
-    for _, one in ipairs(taken) do redis.call('HSET', key(one[1]), 'among', #taken) end
-  end
+  for _, other in ipairs(fellows_in_line(queue, form, most - #taken)) do claim(other) end
 end
-return taken
+return start_all()

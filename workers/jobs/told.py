@@ -1,6 +1,7 @@
 """Who waits for jobs in this process, and how they hear of them: one subscription for all, one connection to read on.
 
-Every change of a job is published on `allot:told` as "id state version", by the script that makes the change. A
+Every change of a job is published on `allot:told` as "id state version", by the script that makes the change; a
+script that changes several jobs says it of each on a line. A
 publish is heard by who listens just then and by nobody else, so what is waited for is also read again after each
 (re)connection and every two seconds, all of it in one go. What a change was is read from the job's record and events.
 
@@ -146,6 +147,10 @@ class Told:
         for follower in self._followers.get(job_id, ()):
             follower.tell(state, version)
 
+    def has(self, job_id: str) -> bool:
+        """Whether `reply` has an answer."""
+        return job_id in self._replies
+
     def reply(self, job_id: str, owner: str) -> Seen | None:
         """The ended job that was published to this process, once."""
         _, seen = self._replies.pop(job_id, (0.0, None))
@@ -236,8 +241,10 @@ class Told:
             return
         try:
             if message[1] == TOLD.encode():
-                job_id, state, version = message[2].decode().split(" ")
-                self._tell(job_id, state, int(version))
+                for line in message[2].decode().split("\n"):
+                    job_id, state, version = line.split(" ")
+                    if job_id in self._followers:
+                        self._tell(job_id, state, int(version))
             else:
                 self._hear_reply(json.loads(message[2]))
         except (ValueError, KeyError, TypeError, AttributeError) as wrong:

@@ -13,11 +13,17 @@ import hiredis
 import redis
 
 from workers.jobs.job import StoreFull, Unavailable
-from workers.runtime.connection import address_of
+from workers.jobs.scripts import Script
+from workers.runtime.connection import ACKNOWLEDGE_S, REFUSED, address_of, replicas_of
 
 CONNECT_S = 1.0
 NOTHING_YET = object()
+OUT_OF_MEMORY = "Redis is out of memory and evicts nothing; wait for results to expire"
 Command = tuple[str | bytes | int | float, ...]
+
+
+class Cut(Unavailable):
+    """There is no connection, or it broke: what was asked may have been done. Whatever may be asked twice, may be."""
 
 
 @dataclass
@@ -40,12 +46,13 @@ class Wire(asyncio.Protocol):
     """
 
     def __init__(self, url: str, timeout_s: float = 1.0, on_message: Callable[[list[Any]], None] | None = None) -> None:
-        self._url = url
+        self._url, self._replicas = url, replicas_of(url)
         self._timeout_s, self._on_message = timeout_s, on_message
         self._transport: asyncio.Transport | None = None
         self._opening: asyncio.Task[None] | None = None
         self._batches: deque[_Batch] = deque()
         self._clock: asyncio.TimerHandle | None = None
+        self._out: list[bytes] = []
         self.closed = asyncio.Event()
 
     async def ask(self, *commands: Command) -> list[Any]:
@@ -60,8 +67,43 @@ class Wire(asyncio.Protocol):
         replies = await self._send(commands)
         for reply in replies:
             if isinstance(reply, hiredis.ReplyError):
-                raise _domain(reply)
+                raise self._meant(reply)
         return replies
+
+    async def run(self, script: Script, *arguments: str | bytes | int | float) -> Any:
+        """What a script answers, once as many replicas have its changes as the connection is asked for.
+
+        Raises:
+            Unavailable, StoreFull: as `ask`.
+        """
+        while self._transport is None or self._opening is not None:
+            await self.open()
+        (answer,) = await self._acknowledged("EVALSHA", script.digest, 0, *arguments)
+        if isinstance(answer, hiredis.ReplyError) and str(answer).startswith("NOSCRIPT"):
+            (answer,) = await self._acknowledged("EVAL", script.text, 0, *arguments)
+        if isinstance(answer, hiredis.ReplyError):
+            raise self._meant(answer)
+        return answer
+
+    async def _acknowledged(self, *command: str | bytes | int | float) -> list[Any]:
+        if not self._replicas:
+            return await self._send((command,))
+        answer, reached = await self._send((command, ("WAIT", self._replicas, int(1000 * ACKNOWLEDGE_S))))
+        if isinstance(reached, int) and reached < self._replicas and not isinstance(answer, hiredis.ReplyError):
+            raise Unavailable(f"Redis takes no writes now: {reached} of {self._replicas} replicas have it; "
+                              "it may yet count")  # fmt: skip
+        return [answer]
+
+    def _meant(self, reply: Exception) -> Exception:
+        """What an error of Redis means. One that is no primary any more is left, so that the next is looked for."""
+        text = str(reply)
+        if text.startswith("OOM") or "OOM command not allowed" in text:
+            return StoreFull(OUT_OF_MEMORY)
+        if not REFUSED.search(text):
+            return Unavailable(f"Redis does not take a command: {text}")
+        if "READONLY" in text:
+            asyncio.get_running_loop().call_soon(self._drop, "it is no primary any more")
+        return Unavailable(f"Redis takes no writes now: {text}")
 
     async def open(self) -> None:
         """Connect; callers that come meanwhile share the attempt. Raises Unavailable."""
@@ -81,7 +123,7 @@ class Wire(asyncio.Protocol):
         try:
             address = await loop.run_in_executor(None, address_of, self._url)  # sentinels may have to be asked
         except redis.RedisError as wrong:
-            raise Unavailable("Redis does not answer: no sentinel knows where it is") from wrong
+            raise Cut("Redis does not answer: no sentinel knows where it is") from wrong
         try:
             async with asyncio.timeout(CONNECT_S):
                 if "path" in address:
@@ -90,7 +132,7 @@ class Wire(asyncio.Protocol):
                     where = address.get("host", "localhost"), address.get("port", 6379)
                     await loop.create_connection(lambda: self, *where, ssl=_tls(address))
         except (OSError, TimeoutError) as wrong:
-            raise Unavailable("Redis does not answer: no connection") from wrong  # nobody need know where it was
+            raise Cut("Redis does not answer: no connection") from wrong  # nobody need know where it was
         greeting: list[Command] = []
         if address.get("password"):
             greeting.append(("AUTH", *filter(None, (address.get("username"), address["password"]))))
@@ -109,14 +151,21 @@ class Wire(asyncio.Protocol):
 
     async def _send(self, commands: Sequence[Command]) -> list[Any]:
         if self._transport is None:
-            raise Unavailable("Redis does not answer: the connection is closed")
+            raise Cut("Redis does not answer: the connection is closed")
         loop = asyncio.get_running_loop()
         batch = _Batch(len(commands), loop.time(), loop.create_future())
         self._batches.append(batch)
-        self._transport.write(b"".join(_packed(command) for command in commands))
+        if not self._out:  # what else is asked before the loop comes round goes out in the same write
+            loop.call_soon(self._flush)
+        self._out.extend(map(_packed, commands))
         if self._clock is None:
             self._clock = loop.call_later(self._timeout_s, self._look_at_the_clock)
         return await batch.done
+
+    def _flush(self) -> None:
+        out, self._out = self._out, []
+        if out and self._transport is not None:
+            self._transport.write(b"".join(out))
 
     def _look_at_the_clock(self) -> None:
         self._clock = None
@@ -124,7 +173,7 @@ class Wire(asyncio.Protocol):
             loop = asyncio.get_running_loop()
             left_s = max(self._batches[0].sent_at, self._heard_at) + self._timeout_s - loop.time()
             if left_s <= 0:
-                self._drop(f"no reply within {self._timeout_s:g} s")
+                self._drop(f"no reply within {self._timeout_s:g} s", Unavailable)
             else:
                 self._clock = loop.call_later(left_s, self._look_at_the_clock)
 
@@ -162,7 +211,7 @@ class Wire(asyncio.Protocol):
         """Hang up."""
         self._drop("the connection is closed")
 
-    def _drop(self, why: str) -> None:
+    def _drop(self, why: str, kind: type[Unavailable] = Cut) -> None:
         transport, self._transport = self._transport, None
         if transport is not None:
             transport.set_protocol(asyncio.Protocol())  # what it still has to say is not of the next connection
@@ -170,10 +219,11 @@ class Wire(asyncio.Protocol):
         if self._clock is not None:
             self._clock.cancel()
             self._clock = None
+        self._out = []
         batches, self._batches = self._batches, deque()
         for batch in batches:
             if not batch.done.done():
-                batch.done.set_exception(Unavailable(f"Redis does not answer: {why}"))
+                batch.done.set_exception(kind(f"Redis does not answer: {why}"))
         self.closed.set()
 
 
@@ -191,9 +241,3 @@ def _tls(address: dict[str, Any]) -> ssl.SSLContext | None:
         context.check_hostname = False
         context.verify_mode = ssl.CERT_NONE
     return context
-
-
-def _domain(reply: Exception) -> Exception:
-    if str(reply).startswith("OOM"):
-        return StoreFull("Redis is out of memory and evicts nothing; wait for results to expire")
-    return Unavailable(f"Redis does not take a command: {reply}")

@@ -22,27 +22,45 @@ local function rq_forget(queue, id)
   redis.call('DEL', RQ_JOB .. id)
 end
 
--- Enter an execution: it counts as lost `ttl` seconds after its last renewal. Answers the runs that are left.
-local function rq_start(queue, id, execution, worker, now, stamp, ttl)
-  local of_job, held = RQ_EXECUTION .. id .. ':' .. execution, RQ_WORKER .. worker .. ':executions'
-  redis.call('HSET', RQ_JOB .. id, 'status', 'started', 'started_at', stamp, 'last_heartbeat', stamp,
-    'worker_name', worker)
-  redis.call('HSET', of_job, 'id', execution, 'job_id', id, 'created_at', now, 'last_heartbeat', now,
-    'worker_name', worker)
-  redis.call('EXPIRE', of_job, ttl)
-  redis.call('ZADD', RQ_EXECUTIONS .. id, math.floor(now) + ttl + 60, execution)
-  redis.call('EXPIRE', RQ_EXECUTIONS .. id, ttl + 60)
-  redis.call('ZADD', RQ_STARTED .. queue, math.floor(now) + ttl, id .. ':' .. execution)
-  redis.call('SADD', held, id .. ':' .. execution)
+-- Enter executions, {id, execution, record} each: they count as lost `ttl` seconds after their last renewal. Answers
+-- the runs that are left of each.
+local function rq_start(queue, worker, jobs, now, stamp, ttl, keep_s)
+  local held, until_, started, names, left = RQ_WORKER .. worker .. ':executions', math.floor(now) + ttl, {}, {}, {}
+  for k, one in ipairs(jobs) do
+    local id, execution, record = unpack(one)
+    local of_job, retries = RQ_EXECUTION .. id .. ':' .. execution, redis.call('HGET', RQ_JOB .. id, 'retries_left')
+    if not retries then
+      retries = record.retries or 0
+      rq_write(queue, id, 'queued', stamp, retries, keep_s)
+    end
+    redis.call('HSET', RQ_JOB .. id, 'status', 'started', 'started_at', stamp, 'last_heartbeat', stamp,
+      'worker_name', worker)
+    redis.call('HSET', of_job, 'id', execution, 'job_id', id, 'created_at', now, 'last_heartbeat', now,
+      'worker_name', worker)
+    redis.call('EXPIRE', of_job, ttl)
+    redis.call('ZADD', RQ_EXECUTIONS .. id, until_ + 60, execution)
+    redis.call('EXPIRE', RQ_EXECUTIONS .. id, ttl + 60)
+    started[2 * k - 1], started[2 * k] = until_, id .. ':' .. execution
+    names[k], left[k] = id .. ':' .. execution, tonumber(retries) or 0
+  end
+  redis.call('ZADD', RQ_STARTED .. queue, unpack(started))
+  redis.call('SADD', held, unpack(names))
   redis.call('EXPIRE', held, ttl + 60)
-  return tonumber(redis.call('HGET', RQ_JOB .. id, 'retries_left')) or 0
+  return left
 end
 
--- Close the books on a job that has an outcome.
-local function rq_end(queue, id, execution, worker)
-  redis.call('ZREM', RQ_STARTED .. queue, id .. ':' .. execution)
-  redis.call('SREM', RQ_WORKER .. worker .. ':executions', id .. ':' .. execution)
-  redis.call('DEL', RQ_EXECUTION .. id .. ':' .. execution, RQ_EXECUTIONS .. id, RQ_JOB .. id)
+-- Close the books on jobs that have an outcome, {id, execution} each.
+local function rq_end(queue, worker, jobs)
+  if #jobs == 0 then return end
+  local names, keys = {}, {}
+  for k, one in ipairs(jobs) do
+    local id, execution = unpack(one)
+    names[k] = id .. ':' .. execution
+    keys[3 * k - 2], keys[3 * k - 1], keys[3 * k] = RQ_EXECUTION .. names[k], RQ_EXECUTIONS .. id, RQ_JOB .. id
+  end
+  redis.call('ZREM', RQ_STARTED .. queue, unpack(names))
+  redis.call('SREM', RQ_WORKER .. worker .. ':executions', unpack(names))
+  redis.call('DEL', unpack(keys))
 end
 
 local function rq_state(worker, state, done)

@@ -2,8 +2,8 @@
 
 Started by a worker as `python -m workers.runtime.child FD DEVICE PARENT`, with its GPU and its thread counts already in
 its environment. It reads lines from the socket FD, {"worker", "orders"} with the jobs to be solved in one go, and
-answers each with {"begun": true} and then {"done": outcomes by job}; before the first it says {"ready": true}. It never
-talks to RQ.
+answers each with {"begun": true} and then {"done": outcomes by job}. Before the first it says {"warming": "3 of 8"} and
+so on, and then {"ready": true}. It never talks to RQ.
 """
 
 import gc
@@ -14,10 +14,11 @@ import platform
 import signal
 import socket
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
-from kernels import SOLVERS, Device, Solver, solve_each_form
+from kernels import SOLVERS, Device, Solver, keep_cubins, solve_each_form
 from workers.jobs.records import Order, Records
 from workers.runtime import gpu_memory, logs
 from workers.runtime.audit import Auditor
@@ -41,9 +42,10 @@ def main(arguments: list[str]) -> None:
     logs.configure(logging.WARNING)
     with socket.socket(fileno=descriptor) as channel, channel.makefile("rw") as lines:
         settings = Settings.from_env()
+        keep_cubins(settings.data_dir / "cubins", [Path(folder) for folder in (settings.cubins_dir,) if folder])
         bench = _bench("gpu" if device == "gpu" else "cpu", settings)
         wanted = settings.warm_solvers.split(",") if settings.warm_solvers else list(SOLVERS)
-        broken = _warm_up(bench.device, wanted)
+        broken = _warm_up(bench.device, wanted, lambda far: _say(lines, {"warming": far}))
         gc.collect()
         gc.freeze()  # what has been loaded by now stays: no collection need look at it again
         _say(lines, {"ready": True, "broken": broken, **_told(bench)})
@@ -77,19 +79,27 @@ def _bench(device: Device, settings: Settings) -> Bench:
     return Bench(records, store, device, name, staging, auditor)
 
 
-def _warm_up(device: Device, wanted: list[str]) -> dict[str, str]:
-    """Compile and run every kernel once; returns what is wrong with the solvers that cannot."""
+def _warm_up(device: Device, wanted: list[str], told: Callable[[str], None]) -> dict[str, str]:
+    """Compile and run every kernel once; returns what is wrong with the solvers that cannot.
+
+    `told` hears how far this is, as "3 of 8".
+    """
     broken = {}
-    for card in SOLVERS.values():
-        if card.name in wanted and device in card.modules:
-            try:
-                card.warm_up(device)
-            except Exception as error:
-                log.exception("%s cannot be warmed up on %s", card.name, device)
-                broken[card.name] = f"{type(error).__name__}: {error}"[:500]
-                continue
-            if device == "gpu":  # on a CPU the other types are loaded when first met, in a tenth of a second
-                _compile_ahead(card)
+    cards = [card for card in SOLVERS.values() if card.name in wanted and device in card.modules]
+    ahead = device == "gpu"  # on a CPU the other types are loaded when first met, in a tenth of a second
+    steps = (1 + ahead) * len(cards)
+    for number, card in enumerate(cards):
+        told(f"{(1 + ahead) * number} of {steps}")
+        try:
+            card.warm_up(device)
+        except Exception as error:
+            log.exception("%s cannot be warmed up on %s", card.name, device)
+            broken[card.name] = f"{type(error).__name__}: {error}"[:500]
+            continue
+        if ahead:
+            told(f"{2 * number + 1} of {steps}")
+            _compile_ahead(card)
+    told(f"{steps} of {steps}")
     return broken
 
 

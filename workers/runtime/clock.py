@@ -33,10 +33,25 @@ class Clock:
 
     def now(self) -> float:
         """Seconds since 1970. Raises redis.RedisError where Redis has never told, and does not now."""
-        if time.monotonic() >= self._due:
+        if self.due:
             self._measure()
         assert self._ahead_s is not None
         return time.monotonic() + self._ahead_s
+
+    @property
+    def due(self) -> bool:
+        """Whether `now` would ask Redis."""
+        return time.monotonic() >= self._due
+
+    def learn(self, told: tuple[int, int], start: float, end: float) -> None:
+        """Take Redis's answer, which was asked for at `start` and came at `end`, by this process's monotonic clock."""
+        self._ahead_s = told[0] + 1e-6 * told[1] - 0.5 * (start + end)
+        self._due = end + ASK_S
+        skew_s = time.time() - end - self._ahead_s
+        if abs(skew_s) > WARN_S and end - self._warned >= WARN_EVERY_S:
+            self._warned = end
+            side = "ahead of" if skew_s > 0 else "behind"
+            log.warning("this host's clock is %.0f s %s Redis's; all times of jobs are Redis's", abs(skew_s), side)
 
     def skew_s(self) -> float:
         """How far this host's clock is ahead of Redis's. Raises redis.RedisError."""
@@ -48,18 +63,11 @@ class Clock:
             if start < self._due:
                 return
             try:
-                seconds, microseconds = self._ask()
+                told = self._ask()
             except redis.RedisError:
                 self._due = start + AGAIN_S
                 if self._ahead_s is None:
                     self._due = start
                     raise
                 return
-            end = time.monotonic()
-            self._ahead_s = seconds + 1e-6 * microseconds - 0.5 * (start + end)
-            self._due = end + ASK_S
-            skew_s = time.time() - end - self._ahead_s
-        if abs(skew_s) > WARN_S and end - self._warned >= WARN_EVERY_S:
-            self._warned = end
-            side = "ahead of" if skew_s > 0 else "behind"
-            log.warning("this host's clock is %.0f s %s Redis's; all times of jobs are Redis's", abs(skew_s), side)
+            self.learn(told, start, time.monotonic())

@@ -41,6 +41,8 @@ class Settings:
         drain_s: how long running jobs may go on when the supervisor stops.
         pinned_bytes: page-locked memory of a GPU child for staging inputs.
         gpus_per_worker: GPUs that one worker owns; solvers that can spread a problem over several take them all.
+        cubins_dir: of compiled CUDA kernels that came with an image, which are read; what is compiled here is kept
+            under data_dir. Empty when there are none.
         audit_share: of the answers that a GPU certified, how many the CPU certifies again after they were answered.
     """
 
@@ -70,6 +72,7 @@ class Settings:
     drain_s: float = 10.0
     pinned_bytes: int = 2048 * MIB
     gpus_per_worker: int = 1
+    cubins_dir: str = ""
     audit_share: float = 0.01
 
     @classmethod

@@ -41,12 +41,15 @@ class Link:
         return self._process is not None and self._process.poll() is None
 
     def start(self, within_s: float, meanwhile: Callable[[], None], every_s: float) -> None:
-        """Start a child and wait until it is ready, calling `meanwhile` about every `every_s`.
+        """Start a child and wait until it is ready, calling `meanwhile` about every `every_s` and when it has news.
+
+        Until then `told["warming"]` says how far it is.
 
         Raises:
             ChildFailed: it ended, or was not ready in time.
         """
         self.end()
+        self.told.pop("warming", None)
         ours, theirs = socket.socketpair()
         with theirs:
             self._process = subprocess.Popen(
@@ -63,7 +66,8 @@ class Link:
                 message = self.hear(every_s)
             except EOFError:
                 raise ChildFailed(f"the {self._device} child ended with {self.reap()} before it was ready") from None
-            if message is not None:
+            if message is not None and "ready" in message:
+                self.told.pop("warming", None)
                 return
             meanwhile()
         self.end()

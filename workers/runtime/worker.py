@@ -24,6 +24,7 @@ from typing import Any
 import redis
 
 from workers.jobs.failure import SHUTDOWN, STOPPED, Failure, device_lost, died
+from workers.jobs.fresh import WARMING
 from workers.jobs.janitor import Janitor
 from workers.jobs.job import Device
 from workers.jobs.records import Limits, Order, Records
@@ -62,6 +63,7 @@ class PinnedWorker:
         self._host_bytes = host_bytes()
         self._stop_requested = False
         self._published = 0.0
+        self._listed = False
         self._held: list[Held] = []
         self._why_killed: Failure | None = None
         self._begun = False
@@ -82,6 +84,7 @@ class PinnedWorker:
         janitor.start()
         try:
             with self._hands:
+                self._listed = True
                 while not self._stop_requested:
                     self._turn()
         finally:
@@ -114,9 +117,11 @@ class PinnedWorker:
             self.link.kill()
         elif self._held:
             self._renew()
-        elif self._published:
+        else:
             with contextlib.suppress(redis.RedisError):
-                self._beat()
+                if self._listed:
+                    self._beat()
+                self._publish()
 
     def _turn(self) -> None:
         """Wait for a job, and see it through. What Redis does not hear of counts as lost, and the janitor finds it."""
@@ -242,12 +247,18 @@ class PinnedWorker:
         return {
             "device": self.device,
             "queue": self.device,
-            "state": "busy" if self._held else "idle",
+            "state": self._state(),
             "heartbeat": self._redis.now(),
             "host_bytes": self._host_bytes,
             "gpu": gpu,
             "broken": self.link.told.get("broken", {}),
         }
+
+    def _state(self) -> str:
+        """A worker whose child is replaced stays what it was: jobs may wait for it."""
+        if not self._listed:
+            return f"{WARMING} {self.link.told.get('warming', '')}".rstrip()
+        return "busy" if self._held else "idle"
 
 
 def main() -> None:

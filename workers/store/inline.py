@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+from pydantic_core import to_json
 
 from kernels import Array, Csr
 from workers.jobs.job import InputRef
@@ -53,9 +54,16 @@ def carried(reference: InputRef, value: Array | Csr) -> InputRef:
 
 def apart(inputs: Mapping[str, InputRef]) -> tuple[dict[str, InputRef], str]:
     """The references without their data, and the data as JSON; "" when there are none."""
-    bare: dict[str, InputRef] = json.loads(json.dumps(dict(inputs)))
+    bare = {name: _copy(reference) for name, reference in inputs.items()}
     data = [entry.pop("data") for entry in _entries(bare) if "data" in entry]
-    return bare, json.dumps(data) if data else ""
+    return bare, to_json(data).decode() if data else ""
+
+
+def _copy(reference: InputRef) -> InputRef:
+    if "csr" not in reference:
+        return dict(reference)
+    parts = {name: dict(part) if isinstance(part, dict) else part for name, part in reference["csr"].items()}
+    return {**reference, "csr": parts}
 
 
 def together(inputs: Mapping[str, InputRef], data: str) -> dict[str, InputRef]:

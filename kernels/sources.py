@@ -1,0 +1,30 @@
+"""The texts of CUDA kernels, each whole: with everything of ours that it includes."""
+
+from pathlib import Path
+
+HERE = Path(__file__).parent
+
+
+def source(path: str) -> str:
+    """The text of `path` (relative to kernels/, as "lap/forest.cu") behind the common header.
+
+    A line `#include "uot/barriers.cuh"` (relative to kernels/ too) is replaced by that file's text, once. Certificates
+    stand alone, without the common header: they share no line with a solver.
+    """
+    common = "" if path.startswith("certificates/") else (HERE / "common.cuh").read_text()
+    return f"{common}\n{_expand(path, set())}"
+
+
+def _expand(path: str, seen: set[str]) -> str:
+    seen.add(path)
+    lines = (HERE / path).read_text().splitlines()
+    for k, line in enumerate(lines):
+        if line.startswith('#include "'):
+            header = line.split('"')[1]
+            lines[k] = "" if header in seen else f'{_expand(header, seen)}\n#line {k + 2} "{path}"'
+    return "\n".join([f'#line 1 "{path}"', *lines, ""])
+
+
+def sources() -> list[str]:
+    """Every `.cu` file under kernels/, as `source` takes them."""
+    return sorted(str(p.relative_to(HERE)) for p in HERE.rglob("*.cu"))

@@ -1,0 +1,159 @@
+"""Jobs that are put in line from an event loop, on a real Redis and without workers."""
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Coroutine
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import SOLVERS
+from workers.jobs.entry import STALE_S, Entry
+from workers.jobs.form import placed
+from workers.jobs.job import (
+    IdempotencyConflict,
+    Job,
+    NoSuchDevice,
+    QueueFull,
+    StoreFull,
+    Submission,
+    Unavailable,
+    UnknownBlob,
+)
+from workers.jobs.queue import Jobs
+from workers.runtime.config import Settings
+from workers.store.inline import carried
+from workers.store.reference import of_array
+
+COST = np.array([[4.0, 1.0], [2.0, 0.0]])
+
+
+def submission(**more: Any) -> Submission:
+    return Submission("ann", "lap", {"cost": carried(of_array(COST), COST)}, queue="cpu", **more)
+
+
+def run(settings: Settings, *work: Any) -> list[Any]:
+    """What coroutines answer that share an entry, all at once; exceptions as values."""
+
+    async def all_of_it() -> list[Any]:
+        entry = Entry(settings)
+        try:
+            return await asyncio.gather(*(one(entry) for one in work), return_exceptions=True)
+        finally:
+            entry.close()
+
+    return asyncio.run(all_of_it())
+
+
+def submit(one: Submission) -> Any:
+    def begin(entry: Entry) -> Coroutine[Any, Any, tuple[Job | None, str]]:
+        return entry.submit(one)
+
+    return begin
+
+
+def test_many_at_once_are_all_there(jobs: Jobs, settings: Settings) -> None:
+    made = run(settings, *[submit(submission()) for _ in range(200)])
+    ids = {job_id for _, job_id in made}
+    assert len(ids) == 200
+    assert jobs._records.in_line("cpu") == ids
+    for job, job_id in made:
+        assert job == replace(jobs.get(job_id, "ann"), queue_position=job.queue_position)
+    assert sorted(job.queue_position for job, _ in made) == list(range(1, 201))
+
+
+def test_who_waits_is_not_told_a_position(jobs: Jobs, settings: Settings) -> None:
+    ((job, job_id),) = run(settings, submit(submission(reply="somebody")))
+    assert job.queue_position is None
+    assert jobs.get(job_id, "ann").queue_position == 1
+
+
+def test_a_key_makes_one_job(jobs: Jobs, settings: Settings) -> None:
+    one = submission(idempotency_key="k", fingerprint="a")
+    made = run(settings, *[submit(one) for _ in range(20)])
+    assert len({job_id for _, job_id in made}) == 1
+    assert len([job for job, _ in made if job is not None]) == 1
+    (other,) = run(settings, submit(replace(one, fingerprint="b")))
+    assert isinstance(other, IdempotencyConflict)
+
+
+def test_what_cannot_be_taken_is_told_as_it_is_elsewhere(jobs: Jobs, settings: Settings) -> None:
+    unknown = replace(submission(), inputs={"cost": of_array(COST)})
+    few = replace(settings, max_queued=1)
+    wrong = run(few, submit(unknown))
+    assert isinstance(wrong[0], UnknownBlob)
+    made = run(few, submit(submission()), submit(submission()))
+    assert sorted(isinstance(one, QueueFull) for one in made) == [False, True]
+
+
+def test_a_redis_that_has_forgotten_the_script_is_sent_it_again(jobs: Jobs, settings: Settings) -> None:
+    run(settings, submit(submission()))
+    jobs._redis.script_flush()
+    ((job, _),) = run(settings, submit(submission()))
+    assert job is not None
+
+
+def test_a_redis_without_memory_takes_nothing_new(jobs: Jobs, settings: Settings) -> None:
+    before = jobs._redis.config_get("maxmemory")["maxmemory"]
+    jobs._redis.config_set("maxmemory", 1 << 20)
+    try:
+        (wrong,) = run(settings, submit(submission()))
+    finally:
+        jobs._redis.config_set("maxmemory", before)
+    assert isinstance(wrong, StoreFull)
+
+
+def test_a_connection_that_is_cut_is_opened_anew_and_nothing_is_made_twice(jobs: Jobs, settings: Settings) -> None:
+    async def cut(entry: Entry) -> list[tuple[Job | None, str]]:
+        await entry.submit(submission())
+        asked = [asyncio.create_task(entry.submit(submission())) for _ in range(30)]
+        await asyncio.sleep(0)
+        assert jobs._redis.client_kill_filter(_type="normal", skipme=True) > 0
+        return await asyncio.gather(*asked)
+
+    (made,) = run(settings, cut)
+    assert not isinstance(made, Exception), made
+    assert len({job_id for _, job_id in made}) == 30
+    assert len(jobs._records.in_line("cpu")) == 31
+
+
+def test_nobody_waits_for_a_redis_that_is_not_there(settings: Settings) -> None:
+    begun = time.monotonic()
+    (wrong,) = run(replace(settings, redis_url="unix:///nowhere/redis.sock"), submit(submission()))
+    assert isinstance(wrong, Unavailable)
+    assert time.monotonic() - begun < STALE_S
+
+
+def test_a_worker_that_has_just_come_is_found(jobs: Jobs, settings: Settings) -> None:
+    card = SOLVERS["lap"]
+    options = card.options()
+    problem = card.build({"cost": COST}, options)
+
+    async def place(entry: Entry) -> tuple[bool, str]:
+        try:
+            await entry.placed(lambda workers: placed(card, problem, options, "gpu", workers))
+            refused = False
+        except NoSuchDevice:
+            refused = True
+        now = jobs._redis.now()
+        told = {"device": "gpu", "queue": "gpu", "state": "idle", "heartbeat": now, "host_bytes": 1 << 40}
+        gpu = {"uuid": "GPU-1", "name": "a", "driver": "1", "bytes_total": 1 << 40, "bytes_free": 1 << 40, "count": 1}
+        jobs._redis.hset("allot:workers", "gpu-1-a", json.dumps(told | {"gpu": gpu, "broken": {}}))
+        found = await entry.placed(lambda workers: placed(card, problem, options, "gpu", workers))
+        return refused, found.queue
+
+    assert run(settings, place) == [(True, "gpu")]
+
+
+@pytest.mark.parametrize("shape", [(0,), (3,), (2, 3), (2, 2, 2)])
+@pytest.mark.parametrize("dtype", ["<f8", "<i8", "<f4", "<i4"])
+def test_a_small_array_is_called_what_its_file_is(shape: tuple[int, ...], dtype: str, tmp_path: Any) -> None:
+    array = np.arange(int(np.prod(shape)), dtype=dtype).reshape(shape)
+    for one in (array, np.asfortranarray(array), array[..., ::-1]):
+        np.save(tmp_path / "a.npy", one)
+        digest = hashlib.sha256((tmp_path / "a.npy").read_bytes()).hexdigest()
+        assert of_array(one)["blob"] == f"sha256:{digest}"

@@ -1,0 +1,119 @@
+"""How a process of the API puts jobs in line: on one connection that all its requests share, and without a thread.
+
+What is asked of Redis in a moment goes out together, and each answer finds its own request. What does not change with
+every job (who works, how much memory is left, what time it is) is looked at now and then beside the requests.
+"""
+
+import asyncio
+import random
+import time
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from workers.jobs.fresh import Fresh, fresh, workers_of
+from workers.jobs.job import Job, NoSuchDevice, Submission, WorkerInfo
+from workers.jobs.records import Limits, submitting
+from workers.jobs.room import require_room, share_taken
+from workers.jobs.scripts import script
+from workers.jobs.wire import Cut, Wire
+from workers.runtime.clock import Clock
+from workers.runtime.config import Settings
+from workers.runtime.connection import WRITE_S
+
+FRESH_S = 0.25
+"""What is younger than this needs no other look."""
+STALE_S = 2.0
+"""What is older is waited for; in between it is used while another look is under way."""
+PAUSES_S = (0.02, 0.25)
+"""Before SUBMIT is sent again over a new connection: a Redis that restarts under a supervisor is missed by few."""
+T = TypeVar("T")
+
+
+class Entry:
+    """Of one process, in one event loop."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings, self._limits = settings, Limits.of(settings)
+        self._wire = Wire(settings.redis_url, WRITE_S)
+        self._clock = Clock(_nobody)
+        self._workers: list[WorkerInfo] = []
+        self._taken, self._looked, self._asked = 0.0, -STALE_S, -STALE_S
+        self._looking: asyncio.Task[None] | None = None
+
+    async def submit(self, submission: Submission) -> tuple[Job | None, str]:
+        """Record a job that has a queue, and put it in line.
+
+        Returns:
+            the job and its id; or None and the id of the job that its Idempotency-Key had made before.
+
+        Raises:
+            IdempotencyConflict, QueueFull, UnknownBlob, StoreFull, Unavailable.
+        """
+        await self._look()
+        require_room(self._taken)
+        one = fresh(submission, self._settings, self._clock.now())
+        outcome, told, position = await self._submitted(one)
+        job = one.job(outcome, told, position, self._settings.max_queued)
+        if job is None and told == one.job_id:  # sent again after a lost answer
+            job = one.job("created", told, None, 0)
+        return job, told
+
+    async def _submitted(self, one: Fresh) -> tuple[str, str, int]:
+        """SUBMIT's answer. It may be sent again: a second one finds the job of the first."""
+        told = submitting(one.job_id, one.record, one.held, one.data, self._limits)
+        for pause_s in PAUSES_S:
+            try:
+                return _read(await self._wire.run(script("submit"), *told))
+            except Cut:
+                await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
+        return _read(await self._wire.run(script("submit"), *told))
+
+    async def placed(self, place: Callable[[list[WorkerInfo]], T]) -> T:
+        """What `place` says, given the workers; if there was none for it, once more with those of this moment.
+
+        Raises:
+            NoSuchDevice, and whatever else `place` raises; Unavailable.
+        """
+        await self._look()
+        seen = self._looked
+        try:
+            return place(self._workers)
+        except NoSuchDevice:
+            await self._look(seen)
+            return place(self._workers)
+
+    async def _look(self, since: float | None = None) -> None:
+        """See to it that what is known is not stale; or, with `since`, that it is of a later look than that."""
+        now = time.monotonic()
+        stale = now - self._looked >= STALE_S
+        if self._looking is None and (stale or since is not None or now - self._asked >= FRESH_S):
+            self._asked = now
+            self._looking = asyncio.create_task(self._look_once())
+            self._looking.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody may wait
+        if self._looking is not None and (stale or since is not None):
+            await asyncio.shield(self._looking)
+
+    async def _look_once(self) -> None:
+        try:
+            start = time.monotonic()
+            told, memory, now = await self._wire.ask(("HGETALL", "allot:workers"), ("INFO", "memory"), ("TIME",))
+            self._looked = time.monotonic()
+            self._clock.learn((int(now[0]), int(now[1])), start, self._looked)
+            texts = zip(map(bytes.decode, told[::2]), map(bytes.decode, told[1::2]), strict=True)
+            self._workers = workers_of(dict(texts), self._clock.now())
+            lines = (line.partition(":") for line in memory.decode().splitlines())
+            self._taken = share_taken({name: value for name, _, value in lines})
+        finally:
+            self._looking = None
+
+    def close(self) -> None:
+        """Hang up."""
+        self._wire.close()
+
+
+def _read(answer: list[Any]) -> tuple[str, str, int]:
+    return answer[0].decode(), answer[1].decode(), int(answer[2]) if len(answer) > 2 else 0
+
+
+def _nobody() -> tuple[int, int]:
+    raise AssertionError("the clock is told the time, and never asks")

@@ -1,0 +1,105 @@
+"""A job that is about to be: its id, its record, what it holds, and what is made of SUBMIT's answer."""
+
+import json
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workers.jobs.form import LEAST_LIMIT_S
+from workers.jobs.job import (
+    IdempotencyConflict,
+    InputRef,
+    Job,
+    QueueFull,
+    State,
+    Submission,
+    UnknownBlob,
+    WorkerInfo,
+)
+from workers.jobs.records import to_job
+from workers.runtime import logs
+from workers.runtime.config import Settings
+from workers.store.inline import apart
+from workers.store.reference import names
+
+DEFAULT_SECONDS = 1.0
+"""What a job is charged of which nobody has an estimate."""
+WARMING = "warming"
+"""How the state of a worker begins that cannot solve yet; behind it, how far it is."""
+SILENT_S = 10.0
+"""A worker that has not been heard of for so long counts as gone."""
+
+
+@dataclass(frozen=True)
+class Fresh:
+    """What SUBMIT needs: `held` are the names of the blobs that the job holds, `data` the arrays that it brings."""
+
+    job_id: str
+    record: dict[str, Any]
+    held: list[str]
+    data: str
+
+    def job(self, outcome: str, told: str, position: int | None, most_queued: int) -> Job | None:
+        """The job as SUBMIT has left it; None where another, `told`, was made by this Idempotency-Key before.
+
+        Raises:
+            IdempotencyConflict, QueueFull, UnknownBlob: it was not made.
+        """
+        if outcome == "seen":
+            return None
+        if outcome == "conflict":
+            raise IdempotencyConflict("this Idempotency-Key came before with another body")
+        if outcome == "full":
+            raise QueueFull(f"{most_queued} jobs are waiting for a {self.record['queue']} already")
+        if outcome == "blob":
+            raise UnknownBlob(f"there is no blob {told}")
+        written = {name: str(value) for name, value in self.record.items()} | {"version": "1"}
+        return to_job(self.job_id, written, position or None)
+
+
+def fresh(submission: Submission, settings: Settings, now: float) -> Fresh:
+    """The job of a submission that says its queue."""
+    references, data = apart(submission.inputs)
+    record = _record(submission, references, settings, now)
+    return Fresh(uuid.uuid4().hex, record, names(references, submission.owner), data)
+
+
+def _record(submission: Submission, references: dict[str, InputRef], settings: Settings, now: float) -> dict[str, Any]:
+    limit, ttl = submission.time_limit_s, submission.result_ttl_s
+    limit = settings.default_time_limit_s if limit is None else limit
+    limit = min(limit, settings.max_time_limit_s)
+    seconds = DEFAULT_SECONDS if submission.seconds is None else submission.seconds
+    return {
+        "owner": submission.owner,
+        "solver": submission.solver,
+        "state": State.QUEUED.value,
+        "device": submission.device,
+        "queue": submission.queue,
+        "attempt": 0,
+        "inputs": json.dumps(references),
+        "options": json.dumps(submission.options),
+        "time_limit_s": limit,
+        "result_ttl_s": min(ttl, settings.result_ttl_s) if ttl else settings.result_ttl_s,
+        "created_at": now,
+        "idempotency_key": submission.idempotency_key or "",
+        "fingerprint": submission.fingerprint,
+        "form": submission.form if limit >= LEAST_LIMIT_S and submission.form else "-",
+        "priority": max(-9, min(9, submission.priority)),
+        "seconds": min(seconds, limit),
+        "retries": max(1, settings.attempts - 1),  # RQ runs only those again that have one left
+        "reply": submission.reply or "",
+        **logs.carried(),
+        "timings_ms": json.dumps(submission.spent_ms),
+    }
+
+
+def workers_of(told: Mapping[str, str], now: float, starting: bool = False) -> list[WorkerInfo]:
+    """The workers that are alive, of what each has written of itself; those that still warm up if `starting`."""
+    found = []
+    for name, text in told.items():
+        said = json.loads(text)
+        age = now - said.pop("heartbeat")
+        if age < SILENT_S and (starting or not said["state"].startswith(WARMING)):
+            found.append(WorkerInfo(name=name, heartbeat_age_s=max(0.0, age), **said))
+    return sorted(found, key=lambda worker: worker.name)

@@ -22,6 +22,7 @@ from starlette.concurrency import run_in_threadpool
 
 from app.http.config import HttpSettings
 from app.http.errors import Refusal
+from workers.jobs.job import LOCAL
 from workers.runtime.keyring import (
     OWNER,
     SCOPES,
@@ -34,7 +35,6 @@ from workers.runtime.keyring import (
     new_secret,
 )
 
-LOCAL = "local"
 ENTRY = re.compile(rf"(?P<owner>{OWNER.pattern})=sha256:(?P<digest>[0-9a-f]{{64}})(;(?P<scopes>[a-z,]+))?")
 FRESH_S = 0.5
 """How long an answer of Redis or a look at the file counts: half of the second within which a revoked key is dead."""

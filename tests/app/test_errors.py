@@ -30,6 +30,8 @@ RAISED = [
     (job.UploadTooLarge("too large"), 413),
     (job.DigestMismatch("differs"), 422),
     (job.QueueFull("many wait"), 429),
+    (job.OverQuota("yours wait", "queued", 5, 3.0), 429),
+    (job.QuotaFull("yours are many"), 507),
     (job.NoSuchDevice("no gpu"), 503),
     (job.Unavailable("away"), 503),
     (job.StoreFull("full"), 507),

@@ -15,6 +15,7 @@ local function finish_one(id, execution, state, fields, document, digests)
     if #held > 0 then redis.call('HSET', key(id), 'digests', cjson.encode(held)) end
     hold(id, digests)
     redis.call('SET', 'allot:result:' .. id, document)
+    keep_bytes(id, redis.call('HGET', key(id), 'owner'), #document)
   end
   finish(id, state, now)
   rq_end(queue, id, execution, worker)

@@ -76,9 +76,19 @@ local function leave_line(queue, id)
   return true
 end
 
--- The job whose turn it is, out of its line; false when nobody waits.
+-- The owner whose turn it is, of those whose jobs hold fewer workers than they may.
+local function owner_in_turn(queue)
+  local place = 0
+  while true do
+    local owner = redis.call('ZRANGE', 'allot:fair:' .. queue, place, place)[1]
+    if not owner or not holds_all(owner) then return owner end
+    place = place + 1
+  end
+end
+
+-- The job whose turn it is, out of its line; false when nobody waits who may have a worker.
 local function next_in_line(queue)
-  local owner = redis.call('ZRANGE', 'allot:fair:' .. queue, 0, 0)[1]
+  local owner = owner_in_turn(queue)
   if not owner then return false end
   local form = redis.call('ZRANGE', forms_key(queue, owner), 0, 0)[1]
   local id = redis.call('ZPOPMIN', line_key(queue, form, owner))[1]
@@ -115,6 +125,7 @@ local function feed(queue, now, stamp, keep_s)
     local id = next_in_line(queue)
     if not id then return end
     rq_push(queue, id, stamp, redis.call('HGET', 'allot:job:' .. id, 'retries') or 0, keep_s)
+    hold_worker(id)
   end
 end
 

@@ -29,6 +29,7 @@ from workers.jobs.job import (
     UnknownJob,
     WorkerInfo,
 )
+from workers.jobs.quotas import Quota, Quotas, refused
 from workers.jobs.records import Limits, Records, to_job
 from workers.jobs.room import Room
 from workers.jobs.seconds import KEY, Seconds, histograms
@@ -69,7 +70,7 @@ class Jobs:
         self._redis = connect(settings.redis_url, most=settings.max_redis_connections)
         self.store = store if store is not None else open_store(settings, self._redis)
         self._records = Records(self._redis)
-        self._room = Room(self._redis)
+        self._room, self.quotas = Room(self._redis), Quotas(self._redis, settings)
         self._probe = connect(settings.redis_url, limit_s=PROBE_S)
         self._limits = Limits.of(settings)
         raw = connect(settings.redis_url, text=False, most=settings.max_redis_connections)
@@ -91,9 +92,9 @@ class Jobs:
 
         Raises:
             InvalidProblem, InvalidUpload: the inputs are not a problem (only looked at when `queue` is not set).
-            IdempotencyConflict, QueueFull, UnknownBlob, NoSuchDevice, DoesNotFit, Unavailable.
+            IdempotencyConflict, QueueFull, OverQuota, QuotaFull, UnknownBlob, NoSuchDevice, DoesNotFit, Unavailable.
         """
-        self._room.check()
+        room, quota = self._room.check(), self.quotas.of(submission.owner)
         card = SOLVERS[submission.solver]
         if submission.queue is None:
             options = card.options(**submission.options)
@@ -101,17 +102,22 @@ class Jobs:
             place = self.assess(card, card.build(inputs, options), options, submission.device)
             submission = replace(submission, queue=place.queue, form=place.form, seconds=place.seconds)
         queue = submission.queue
+        assert queue is not None
         job_id = uuid.uuid4().hex
         references, data = apart(submission.inputs)
-        record = self._record(submission, references)
+        record = self._record(submission, references, quota)
+        here = room * quota.share if quota.share < 1 else 0
+        most = (quota.queued, quota.seconds_a_day(queue), quota.bytes, here)
         held = names(references, submission.owner)
-        outcome, told, position = self._records.submit(job_id, record, held, data, self._limits)
+        outcome, told, position = self._records.submit(job_id, record, held, data, self._limits, most)
         if outcome == "seen":
             return self.get(told, submission.owner), told == job_id
         if outcome == "conflict":
             raise IdempotencyConflict("this Idempotency-Key came before with another body")
         if outcome == "full":
             raise QueueFull(f"{self.settings.max_queued} jobs are waiting for a {queue} already")
+        if outcome == "quota":
+            raise refused(told, quota, queue, record["created_at"])
         if outcome == "blob":
             raise UnknownBlob(f"there is no blob {told}")
         written = {name: str(value) for name, value in record.items()} | {"version": "1"}
@@ -245,6 +251,7 @@ class Jobs:
     def ping(self) -> None:
         """Raise Unavailable when Redis does not answer or cannot write, StoreFull when it has no room. Soon."""
         self._probe.set("allot:probe", 1, px=10_000)
+        self._room.check()
 
     @guarded
     def counts(self) -> dict[str, dict[str, float]]:
@@ -263,10 +270,10 @@ class Jobs:
         """How long jobs took, by phase, solver and device."""
         return histograms(self._redis.hgetall(KEY))
 
-    def _record(self, submission: Submission, references: dict[str, InputRef]) -> dict[str, Any]:
+    def _record(self, submission: Submission, references: dict[str, InputRef], quota: Quota) -> dict[str, Any]:
         limit, ttl = submission.time_limit_s, submission.result_ttl_s
         limit = self.settings.default_time_limit_s if limit is None else limit
-        limit = min(limit, self.settings.max_time_limit_s)
+        limit = quota.time_limit(min(limit, self.settings.max_time_limit_s))
         seconds = DEFAULT_SECONDS if submission.seconds is None else submission.seconds
         return {
             "owner": submission.owner,
@@ -283,7 +290,7 @@ class Jobs:
             "idempotency_key": submission.idempotency_key or "",
             "fingerprint": submission.fingerprint,
             "form": submission.form if limit >= LEAST_LIMIT_S and submission.form else "-",
-            "priority": max(-9, min(9, submission.priority)),
+            "priority": quota.priority(submission.priority),
             "seconds": min(seconds, limit),
             "retries": max(1, self.settings.attempts - 1),  # RQ runs only those again that have one left
             "reply": submission.reply or "",

@@ -18,17 +18,18 @@ class Room:
         self._redis = redis
         self._lock = threading.Lock()
         self._looked = -LOOK_S
-        self._taken = 0.0
+        self._taken = self._most = 0.0
 
-    def check(self) -> None:
-        """Raise StoreFull when new jobs have to wait."""
+    def check(self) -> float:
+        """Bytes of Redis that jobs may take, 0 for any number. Raises StoreFull when new jobs have to wait."""
         with self._lock:
             if time.monotonic() - self._looked >= LOOK_S:
                 told = self._redis.info("memory")
-                most = float(told.get("maxmemory") or 0)
+                self._most = most = float(told.get("maxmemory") or 0)
                 self._taken = told["used_memory"] / most if most else 0.0
                 self._looked = time.monotonic()
-            taken = self._taken
+            taken, most = self._taken, self._most
         if taken > FULL:
             used, allowed = f"{100 * taken:.0f} %", f"{100 * FULL:.0f} %"
             raise StoreFull(f"Redis is nearly out of memory: {used} of maxmemory; new jobs are taken below {allowed}")
+        return FULL * most

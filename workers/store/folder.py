@@ -4,6 +4,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import time
 import uuid
 from collections.abc import Iterator
@@ -126,6 +127,10 @@ class Folder:
                 path.unlink(missing_ok=True)
             else:
                 yield ":".join(["sha256", *(part for part in found.groups() if part)])
+
+    def free(self) -> int | None:
+        """Bytes that the disk still takes."""
+        return shutil.disk_usage(self.temporary).free
 
     def check(self) -> None:
         """Raise OSError when nothing can be written here. A full disk still takes files, as long as they are empty."""

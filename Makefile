@@ -84,7 +84,7 @@ $(TOOLS)/ready:
 
 update: $(TOOLS)/ready ## pin the newest versions that pyproject.toml allows: constraints.txt, requirements.lock
 	$(RESOLVE) --upgrade --all-extras --output-file constraints.txt
-	$(RESOLVE) --upgrade --extra dev --extra cuda --extra s3 --extra tables --extra otel --constraint constraints.txt --generate-hashes \
+	$(RESOLVE) --upgrade --extra dev --extra cuda --extra s3 --extra tables --extra otel --extra oidc --constraint constraints.txt --generate-hashes \
 		--output-file requirements.lock
 
 release: $(TOOLS)/ready ## wheels and sdists of service and client, and an SBOM, into dist/

@@ -12,7 +12,7 @@ COPY app app
 COPY workers workers
 COPY kernels kernels
 COPY client client
-RUN python -m pip install --constraint constraints.txt ".[s3,tables,otel]" \
+RUN python -m pip install --constraint constraints.txt ".[s3,tables,otel,oidc]" \
     && useradd --uid 10001 --create-home allot \
     && install --directory --owner allot --group allot /data
 

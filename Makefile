@@ -51,6 +51,9 @@ fuzz: $(VENV)/dev ## ten minutes of random cases against exact oracles on every 
 soak: $(VENV)/dev ## mixed load with random kills, then everything must be flat (MINUTES=30)
 	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),30)
 
+fair: $(VENV)/dev ## two owners of unequal weight against each other: their shares of the workers (MINUTES=60)
+	$(BIN)/python -m benchmarks.fair --minutes $(or $(MINUTES),60)
+
 attack: $(VENV)/dev ## a quarter of an hour of requests of every kind against a live service (SECONDS=60 for others)
 	$(BIN)/python -m tests.attack --seconds $(or $(SECONDS),900)
 
@@ -94,4 +97,4 @@ release: $(TOOLS)/ready ## wheels and sdists of service and client, and an SBOM,
 	$(TOOLS)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
 		--output-file dist/allot.cdx.json
 
-.PHONY: help install demo serve test check wheel fuzz soak attack sanitize bench coverage update release web test-web
+.PHONY: help install demo serve test check wheel fuzz soak fair attack sanitize bench coverage update release web test-web

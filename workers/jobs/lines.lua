@@ -9,8 +9,9 @@
 --   allot:idle:{queue}                 zset  workers that wait for a job, by when that has to be said again
 --   allot:weights                      hash  owner -> weight, 1 unless it is set; allot:arrivals counts them
 --
--- Service is estimated seconds over weight. Whoever has had least is next (start-time fair queueing: a deficit round
--- robin whose quantum is one job). Who comes back starts where the others are, so that nobody saves service up.
+-- Service is seconds over weight: the estimate at first, and what the job really took once it has ended (quotas.lua).
+-- Whoever has had least is next (start-time fair queueing: a deficit round robin whose quantum is one job). Who comes
+-- back starts where the others are, so that nobody saves service up.
 
 local PRIORITY = 1099511627776  -- 2^40 arrivals
 
@@ -19,11 +20,6 @@ local function forms_key(queue, owner) return 'allot:forms:' .. queue .. ':' .. 
 
 local function waiting(queue)
   return redis.call('LLEN', rq_line(queue)) + tonumber(redis.call('HGET', 'allot:backlog:' .. queue, 'n') or 0)
-end
-
-local function weight_of(owner)
-  local weight = tonumber(redis.call('HGET', 'allot:weights', owner) or 1) or 1
-  return weight > 0 and weight or 1
 end
 
 local function clock_of(queue) return tonumber(redis.call('GET', 'allot:clock:' .. queue) or 0) end

@@ -10,6 +10,11 @@
 local DAY_S = 86400
 
 local function record_key(id) return 'allot:job:' .. id end
+local function weight_of(owner)
+  local weight = tonumber(redis.call('HGET', 'allot:weights', owner) or 1) or 1
+  return weight > 0 and weight or 1
+end
+
 local function held_key(owner) return 'allot:held:' .. owner end
 local function spent_key(queue, now) return 'allot:spent:' .. queue .. ':' .. math.floor(now / DAY_S) end
 
@@ -36,14 +41,21 @@ local function keep_bytes(id, owner, count)
   redis.call('HINCRBY', 'allot:kept:' .. owner, 'redis', count)
 end
 
--- A job ends: the time of its worker is its owner's. Jobs that ran together share it.
+-- A job ends: the time of its worker is its owner's. Jobs that ran together share it. Its owner's turn was charged with
+-- the estimate (lines.lua); what that was wrong by follows, so that nobody gains by jobs that are hard to estimate.
 local function charge_time(id, now)
-  local seen = redis.call('HMGET', record_key(id), 'owner', 'queue', 'state', 'begun_at', 'among', 'alone')
+  local seen = redis.call('HMGET', record_key(id), 'owner', 'queue', 'state', 'begun_at', 'among', 'alone', 'seconds')
   if not seen[1] then return end
   redis.call('SREM', held_key(seen[1]), id)
   if seen[3] ~= 'running' or not seen[4] then return end
   local among = not seen[6] and tonumber(seen[5]) or 1
   local spent = math.max(0, tonumber(now) - tonumber(seen[4])) / among
+  local more = string.format('%.17g', (spent - (tonumber(seen[7]) or 0)) / weight_of(seen[1]))
+  if redis.call('ZSCORE', 'allot:fair:' .. seen[2], seen[1]) then
+    redis.call('ZINCRBY', 'allot:fair:' .. seen[2], more, seen[1])
+  else
+    redis.call('HINCRBYFLOAT', 'allot:had:' .. seen[2], seen[1], more)
+  end
   redis.call('HINCRBYFLOAT', spent_key(seen[2], now), seen[1], string.format('%.6f', spent))
   redis.call('EXPIRE', spent_key(seen[2], now), 2 * DAY_S)
 end

@@ -7,6 +7,8 @@ GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L >/dev/null
 
 TOOLS := .venv-tools
 RESOLVE := $(TOOLS)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --no-header --no-annotate
+IMAGE := $(TOOLS)/bin/uv pip compile pyproject.toml docker/build.in --quiet --universal --python-version 3.12 --no-header \
+	--no-annotate --constraint constraints.txt --generate-hashes
 TYPED := app workers kernels client/allot_client tests benchmarks examples
 
 # with their arguments behind commas
@@ -89,12 +91,17 @@ update: $(TOOLS)/ready ## pin the newest versions that pyproject.toml allows: co
 	$(RESOLVE) --upgrade --all-extras --output-file constraints.txt
 	$(RESOLVE) --upgrade --extra dev --extra cuda --extra s3 --extra tables --extra otel --extra oidc --constraint constraints.txt --generate-hashes \
 		--output-file requirements.lock
+	$(IMAGE) --extra s3 --extra tables --extra otel --extra oidc --output-file docker/api.lock
+	$(IMAGE) --extra cuda --extra s3 --extra otel --output-file docker/worker.lock
 
-release: $(TOOLS)/ready ## wheels and sdists of service and client, and an SBOM, into dist/
+release: $(TOOLS)/ready ## wheels and sdists of service and client, SBOMs, and images by digest, into dist/
 	rm -rf dist
 	$(TOOLS)/bin/python -m build --outdir dist .
 	$(TOOLS)/bin/python -m build --outdir dist client
 	$(TOOLS)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
 		--output-file dist/allot.cdx.json
+	for image in api worker; do $(TOOLS)/bin/cyclonedx-py requirements docker/$$image.lock --output-reproducible \
+		--output-file dist/allot-$$image.cdx.json || exit 1; done
+	$(TOOLS)/bin/python deploy/pins.py dist/compose.pinned.yml || echo "images are named by tag alone"
 
 .PHONY: help install demo serve test check wheel fuzz soak fair attack sanitize bench coverage update release web test-web

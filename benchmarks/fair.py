@@ -25,7 +25,7 @@ from workers.runtime.config import Settings
 from workers.runtime.keyring import Keyring
 
 WEIGHTS = {"ann": 1, "bob": 3}
-WAITING = 6
+WAITING = 20
 WITHIN = 0.1
 
 
@@ -48,7 +48,7 @@ def keep_busy(client: httpx.Client, seed: int, until: float) -> None:
             answer.raise_for_status()
             open_jobs.append(answer.json()["id"])
         told = client.get(f"/v1/jobs/{open_jobs[0]}", params={"wait": 5})
-        if told.status_code == 410 or told.json()["state"] not in ("queued", "running"):
+        if told.status_code in (404, 410) or told.json()["state"] not in ("queued", "running"):
             open_jobs.pop(0)
 
 

@@ -16,7 +16,9 @@ WORKERS = 3
 WITHIN = 0.1
 
 
-def compete(office: Office, weights: Mapping[str, float], hours: float, scale: float, seed: int = 0) -> Counter[str]:
+def compete(
+    office: Office, weights: Mapping[str, float], hours: float, scale: float, seed: int = 0
+) -> dict[str, float]:
     """Seconds of workers that each owner had, while each has some jobs waiting all the time.
 
     Owners differ in how long their jobs are, and in how wrong the estimates of these are.
@@ -37,7 +39,7 @@ def compete(office: Office, weights: Mapping[str, float], hours: float, scale: f
     for owner in weights:
         for _ in range(4):
             more(owner)
-    begun, had = office.now, Counter[str]()
+    begun, had = office.now, dict.fromkeys(weights, 0.0)
     running: list[tuple[float, str, Order]] = []
     while office.now < begun + 3600 * hours:
         while len(running) < WORKERS:

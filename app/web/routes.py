@@ -22,7 +22,7 @@ def install(app: FastAPI) -> None:
     submit: list[Any] = [Depends(counted), Depends(taking), Depends(may("submit")), Depends(wants_json)]
     read: list[Any] = [Depends(counted), Depends(may("read")), Depends(wants_json)]
     _api(app, "POST", "/v1/previews", previews.post, submit, {**IN, **problems(429)})
-    _api(app, "GET", "/v1/samples/{name}", previews.sample, submit, OUT)
+    _api(app, "GET", "/v1/samples/{name}", previews.sample, submit, {**OUT, **problems(507)})
     _api(app, "GET", "/v1/jobs/{job_id}/picture", pictures.picture, read, {**OUT, **problems(409)})
 
 

@@ -7,6 +7,8 @@ GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L >/dev/null
 
 TOOLS := .venv-tools
 RESOLVE := $(TOOLS)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --no-header --no-annotate
+IMAGE := $(TOOLS)/bin/uv pip compile pyproject.toml docker/build.in --quiet --universal --python-version 3.12 --no-header \
+	--no-annotate --constraint constraints.txt --generate-hashes
 TYPED := app workers kernels client/allot_client tests benchmarks examples
 
 # with their arguments behind commas
@@ -52,6 +54,9 @@ fuzz: $(VENV)/dev ## ten minutes of random cases against exact oracles on every 
 soak: $(VENV)/dev ## mixed load with random kills, then everything must be flat (MINUTES=30)
 	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),30)
 
+fair: $(VENV)/dev ## two owners of unequal weight against each other: their shares of the workers (MINUTES=60)
+	$(BIN)/python -m benchmarks.fair --minutes $(or $(MINUTES),60)
+
 attack: $(VENV)/dev ## a quarter of an hour of requests of every kind against a live service (SECONDS=60 for others)
 	$(BIN)/python -m tests.attack --seconds $(or $(SECONDS),900)
 
@@ -85,14 +90,19 @@ $(TOOLS)/ready:
 
 update: $(TOOLS)/ready ## pin the newest versions that pyproject.toml allows: constraints.txt, requirements.lock
 	$(RESOLVE) --upgrade --all-extras --output-file constraints.txt
-	$(RESOLVE) --upgrade --extra dev --extra cuda --extra s3 --extra tables --extra otel --constraint constraints.txt --generate-hashes \
+	$(RESOLVE) --upgrade --extra dev --extra cuda --extra s3 --extra tables --extra otel --extra oidc --constraint constraints.txt --generate-hashes \
 		--output-file requirements.lock
+	$(IMAGE) --extra s3 --extra tables --extra otel --extra oidc --output-file docker/api.lock
+	$(IMAGE) --extra cuda --extra s3 --extra otel --output-file docker/worker.lock
 
-release: $(TOOLS)/ready ## wheels and sdists of service and client, and an SBOM, into dist/
+release: $(TOOLS)/ready ## wheels and sdists of service and client, SBOMs, and images by digest, into dist/
 	rm -rf dist
 	$(TOOLS)/bin/python -m build --outdir dist .
 	$(TOOLS)/bin/python -m build --outdir dist client
 	$(TOOLS)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
 		--output-file dist/allot.cdx.json
+	for image in api worker; do $(TOOLS)/bin/cyclonedx-py requirements docker/$$image.lock --output-reproducible \
+		--output-file dist/allot-$$image.cdx.json || exit 1; done
+	$(TOOLS)/bin/python deploy/pins.py dist/compose.pinned.yml || echo "images are named by tag alone"
 
-.PHONY: help install demo serve test check wheel fuzz soak attack sanitize bench coverage update release web test-web
+.PHONY: help install demo serve test check wheel fuzz soak fair attack sanitize bench coverage update release web test-web

@@ -21,6 +21,7 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -57,10 +58,11 @@ class Told:
 class Service:
     """`allot serve` with its own Redis, in a folder of its own."""
 
-    def __init__(self, folder: Path, workers: int) -> None:
+    def __init__(self, folder: Path, workers: int, environ: Mapping[str, str] = ENVIRON) -> None:
         self.folder = folder
-        env = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")} | ENVIRON
+        env = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")}
         command = [sys.executable, "-m", "app.cli.main", "serve", "--port", "0", "--workers", str(workers)]
+        env |= environ
         self.log = (folder / "log").open("w")
         self.process = subprocess.Popen(
             [*command, "--data-dir", str(folder / "data")], stdout=subprocess.PIPE, stderr=self.log, text=True, env=env

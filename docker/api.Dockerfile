@@ -1,5 +1,6 @@
 # The HTTP API alone: no CUDA, no compiler, no root. Workers run from docker/worker.Dockerfile.
-FROM python:3.12-slim
+ARG PYTHON=python:3.12-slim
+FROM ${PYTHON}
 
 ENV PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
@@ -7,12 +8,14 @@ ENV PYTHONDONTWRITEBYTECODE=1 \
     ALLOT_DATA_DIR=/data
 
 WORKDIR /opt/allot
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE docker/api.lock ./
 COPY app app
 COPY workers workers
 COPY kernels kernels
 COPY client client
-RUN python -m pip install --constraint constraints.txt ".[s3,tables,otel]" \
+# every file of every package has the hash that it had when it was pinned
+RUN python -m pip install --require-hashes --no-deps --requirement api.lock \
+    && python -m pip install --no-deps --no-build-isolation . \
     && useradd --uid 10001 --create-home allot \
     && install --directory --owner allot --group allot /data
 

@@ -1,6 +1,7 @@
 # Workers, one per visible GPU and as many on the CPU as are asked for. CUDA's libraries and headers come from wheels;
 # the driver comes from the host through the NVIDIA container runtime.
-FROM python:3.12-slim
+ARG PYTHON=python:3.12-slim
+FROM ${PYTHON}
 
 ENV PYTHONDONTWRITEBYTECODE=1 \
     PYTHONUNBUFFERED=1 \
@@ -13,13 +14,15 @@ ENV PYTHONDONTWRITEBYTECODE=1 \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
 
 WORKDIR /opt/allot
-COPY pyproject.toml constraints.txt README.md LICENSE ./
+COPY pyproject.toml README.md LICENSE docker/worker.lock ./
 COPY app app
 COPY workers workers
 COPY kernels kernels
 COPY client client
-# CUDA kernels are compiled here, without a GPU, in a layer that no volume hides
-RUN python -m pip install --constraint constraints.txt ".[cuda,s3,otel]" \
+# every file of every package has the hash that it had when it was pinned; CUDA kernels are compiled here, without a GPU,
+# in a layer that no volume hides
+RUN python -m pip install --require-hashes --no-deps --requirement worker.lock \
+    && python -m pip install --no-deps --no-build-isolation . \
     && allot warm --cubins \
     && useradd --uid 10001 --create-home allot \
     && install --directory --owner allot --group allot /data /var/cache/allot

@@ -2,13 +2,15 @@
 
 import sys
 from argparse import Namespace
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from app.http.auth import BadKeys, new_key
 from workers.jobs.job import Unavailable
+from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
-from workers.runtime.keyring import BadKey, Key, Keyring
+from workers.runtime.keyring import BadKey, Key, Keyring, check_owner
 from workers.runtime.redis_server import running_url
 
 DAY_S = 86400.0
@@ -18,7 +20,7 @@ def key(args: Namespace) -> int:
     """Run one of the verbs; 2 for wrong input or when Redis does not answer."""
     try:
         return _entry(args.owner) if args.verb == "entry" else _in_redis(args)
-    except (BadKeys, BadKey, Unavailable) as wrong:
+    except (BadKeys, BadKey, Unavailable, ValueError) as wrong:
         print(f"allot: {wrong}", file=sys.stderr)
         return 2
 
@@ -39,6 +41,8 @@ def _in_redis(args: Namespace) -> int:
     elif args.verb == "revoke":
         ring.revoke(args.id)
         print(f"{args.id} is revoked; every API process refuses it within a second")
+    elif args.verb == "limit":
+        _limit(args)
     else:
         print(
             "\n".join(
@@ -46,6 +50,20 @@ def _in_redis(args: Namespace) -> int:
             )
         )
     return 0
+
+
+def _limit(args: Namespace) -> None:
+    """Set what was named, and show all limits of the owner and what they have."""
+    jobs = Jobs(replace(Settings.from_env(), redis_url=_redis_url(args.data_dir)))
+    given = dict(text.partition("=")[::2] for text in args.limits)
+    if wrong := [text for text in args.limits if "=" not in text]:
+        raise BadKey(f"{wrong[0]!r} is no limit; expected NAME=VALUE, as weight=3")
+    owner = check_owner(args.owner)
+    if given:
+        jobs.quotas.set(owner, given)
+    for name, value in asdict(jobs.quotas.of(owner)).items():
+        print(f"{name:<16}{'the setting of the API' if value is None else f'{value:g}'}")
+    print("has now: " + ", ".join(f"{name} {value:g}" for name, value in jobs.quotas.used(owner).items()))
 
 
 def _redis_url(data_dir: Path | None) -> str:

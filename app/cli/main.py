@@ -11,7 +11,7 @@ from pathlib import Path
 
 from allot_client.cli import add_output, add_problem, add_progress, add_remote, guarded, run_remote
 
-KEY_VERBS = ("create", "list", "rotate", "revoke", "entry", "-h", "--help")
+KEY_VERBS = ("create", "list", "rotate", "revoke", "entry", "limit", "-h", "--help")
 
 
 def parser() -> argparse.ArgumentParser:
@@ -80,7 +80,11 @@ def parser() -> argparse.ArgumentParser:
     rotate.add_argument("id")
     rotate.add_argument("--grace-hours", type=float, default=0.0, help="how long the old one stays good (default 0)")
     key.add_parser("revoke", help="take a key back").add_argument("id")
-    for verb in (create, rotate, key.choices["revoke"], key.add_parser("list", help="every key, without its secret")):
+    limit = key.add_parser("limit", help="show or set what an owner may have, within a second")
+    limit.add_argument("owner")
+    limit.add_argument("limits", nargs="*", metavar="NAME=VALUE", help="as weight=3; NAME= takes one back")
+    listed = key.add_parser("list", help="every key, without its secret")
+    for verb in (create, rotate, limit, key.choices["revoke"], listed):
         verb.add_argument("--data-dir", type=Path, help="of a service with its own Redis")
     key.add_parser("entry", help="make a key for ALLOT_API_KEYS_FILE").add_argument("owner")
     return root

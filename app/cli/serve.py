@@ -22,8 +22,9 @@ from types import FrameType
 import psutil
 
 from app.cli.api import Front
-from app.http.auth import BadKeys, is_loopback, load_keys
+from app.http.auth import BadKeys, load_keys
 from app.http.config import HttpSettings
+from app.http.loopback import is_loopback
 from app.http.main import create_app
 from app.http.metrics import FOLDER, Exporter, Metrics
 from app.http.server import BACKLOG, Server

@@ -1,12 +1,11 @@
 """Who is asking, and what they may: bearer API keys, of which only SHA-256 hashes are kept.
 
 Keys come from ALLOT_API_KEYS, from a file that is watched, and from Redis (`allot key create`); what is taken back
-there is refused within a second. Without keys everybody is `local`, which is why the server then binds to loopback
-only, and why a browser page of another site is refused.
+there is refused within a second. Tokens of an issuer are taken beside them (oidc.py). Without any of these everybody
+is `local`, which is why the server then binds to loopback only, and why a browser page of another site is refused.
 """
 
 import hmac
-import ipaddress
 import logging
 import re
 import threading
@@ -22,6 +21,10 @@ from starlette.concurrency import run_in_threadpool
 
 from app.http.config import HttpSettings
 from app.http.errors import Refusal
+from app.http.loopback import is_loopback
+from app.http.oidc import LONGEST as LONGEST_TOKEN
+from app.http.oidc import BadIssuer, Issuer, Tokens
+from workers.jobs.job import LOCAL
 from workers.runtime.keyring import (
     OWNER,
     SCOPES,
@@ -34,7 +37,6 @@ from workers.runtime.keyring import (
     new_secret,
 )
 
-LOCAL = "local"
 ENTRY = re.compile(rf"(?P<owner>{OWNER.pattern})=sha256:(?P<digest>[0-9a-f]{{64}})(;(?P<scopes>[a-z,]+))?")
 FRESH_S = 0.5
 """How long an answer of Redis or a look at the file counts: half of the second within which a revoked key is dead."""
@@ -74,27 +76,39 @@ class Keys:
         file: more of them, one a line; read again when it changes. A file that cannot be read any more, or holds
             nonsense, changes nothing and is logged.
         ring: the keys in Redis.
+        tokens: those of an issuer.
 
     Raises:
         BadKeys, OSError: at the start.
     """
 
-    def __init__(self, entries: tuple[str, ...] = (), file: Path | None = None, ring: Keyring | None = None) -> None:
-        self._fixed, self._file, self._ring = _parse(entries), file, ring
+    def __init__(
+        self,
+        entries: tuple[str, ...] = (),
+        file: Path | None = None,
+        ring: Keyring | None = None,
+        tokens: Tokens | None = None,
+    ) -> None:
+        self._fixed, self._file, self._ring, self._tokens = _parse(entries), file, ring, tokens
+        self.longest = LONGEST if tokens is None else LONGEST_TOKEN
         self._seen, self._looked = None if file is None else _stamp(file), time.monotonic()
         self._filed = {} if file is None else _read_file(file)
         self._found: dict[str, tuple[float, Caller | None]] = {}
         self._lock = threading.Lock()
 
     def __bool__(self) -> bool:
-        return bool(self._fixed or self._file or self._ring)
+        return bool(self._fixed or self._file or self._ring or self._tokens)
 
     def caller(self, secret: str) -> Caller | None:
         """Whose `secret` is, or None; takes the same time whichever entry matches. Raises Unavailable."""
         digest = digest_of(secret)
         self._look_at_the_file()
         found = self._at_hand(digest)
-        return found if found is not None or self._ring is None else self._in_redis(digest)
+        if found is not None:
+            return found
+        if self._tokens is not None and secret.count(".") == 2:
+            return self._asked(digest, lambda: self._of_token(secret))
+        return None if self._ring is None else self._asked(digest, lambda: self._in_redis(digest))
 
     def _at_hand(self, digest: str) -> Caller | None:
         found = None
@@ -117,19 +131,28 @@ class Keys:
         found = self.caller(secret)
         return None if found is None else found.owner
 
-    def _in_redis(self, digest: str) -> Caller | None:
+    def _asked(self, digest: str, ask: Callable[[], Caller | None]) -> Caller | None:
+        """What `ask` says, remembered for FRESH_S."""
         now = time.monotonic()
         until, caller = self._found.get(digest, (0.0, None))
         if now < until:
             return caller
-        assert self._ring is not None
-        key: Key | None = self._ring.find(digest)
-        caller = None if key is None else Caller(key.owner, key.scopes)
+        caller = ask()
         with self._lock:
             if len(self._found) >= MOST_REMEMBERED:
                 self._found.clear()
             self._found[digest] = (now + FRESH_S, caller)
         return caller
+
+    def _in_redis(self, digest: str) -> Caller | None:
+        assert self._ring is not None
+        key: Key | None = self._ring.find(digest)
+        return None if key is None else Caller(key.owner, key.scopes)
+
+    def _of_token(self, token: str) -> Caller | None:
+        assert self._tokens is not None
+        claims = self._tokens.claims(token)
+        return None if claims is None else Caller(*claims)
 
     def _look_at_the_file(self) -> None:
         if self._file is None or time.monotonic() - self._looked < FRESH_S:
@@ -173,17 +196,12 @@ def _parse(entries: tuple[str, ...]) -> dict[str, Caller]:
 
 def load_keys(http: HttpSettings, redis_url: str = "") -> Keys:
     """The keys that the settings name. Raises BadKeys, OSError."""
-    return Keys(http.api_keys, http.api_keys_file, Keyring(redis_url) if http.api_keys_in_redis and redis_url else None)
-
-
-def is_loopback(host: str) -> bool:
-    """True for localhost and for addresses that only this machine can reach."""
-    if host == "localhost" or host.endswith(".localhost"):
-        return True
+    ring = Keyring(redis_url) if http.api_keys_in_redis and redis_url else None
     try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
+        tokens = Tokens(Issuer.of(http)) if http.oidc_issuer else None
+    except BadIssuer as wrong:
+        raise BadKeys(str(wrong)) from None
+    return Keys(http.api_keys, http.api_keys_file, ring, tokens)
 
 
 async def caller(request: Request) -> Caller:
@@ -195,7 +213,7 @@ async def caller(request: Request) -> Caller:
         return Caller(LOCAL, frozenset(SCOPES))
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     found = None
-    if scheme.lower() == "bearer" and len(secret) < LONGEST:
+    if scheme.lower() == "bearer" and len(secret) < keys.longest:
         found = keys.remembered(secret.strip())
         if found is None:  # Redis or a file has to be asked
             found = await run_in_threadpool(keys.caller, secret.strip())

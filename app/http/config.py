@@ -4,6 +4,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 MIB = 1 << 20
 
@@ -16,6 +17,7 @@ class HttpSettings:
         api_keys: "owner=sha256:<64 hex>" entries, from the environment (space or comma separated).
         api_keys_file: a file with one such entry a line; `#` starts a comment. It is read again when it changes.
         api_keys_in_redis: ask for a key, and know those that `allot key create` made.
+        oidc_issuer: whose bearer tokens are taken too; empty for nobody's. The others are drawn in oidc.py.
         insecure: serve any address without keys.
         max_json_bytes: largest JSON body, and largest `job` part of a multipart body.
         max_wait_s: longest long poll, `Prefer: wait` and pause between two reads of an event stream.
@@ -46,6 +48,13 @@ class HttpSettings:
     api_keys: tuple[str, ...] = ()
     api_keys_file: Path | None = None
     api_keys_in_redis: bool = False
+    oidc_issuer: str = ""
+    oidc_audience: str = ""
+    oidc_jwks_url: str = ""
+    oidc_algorithms: str = "RS256,ES256"
+    oidc_owner_claim: str = "sub"
+    oidc_scopes_claim: str = "scope"
+    oidc_scopes: str = ""
     insecure: bool = False
     max_json_bytes: int = 256 * MIB
     max_wait_s: float = 60.0
@@ -80,23 +89,28 @@ class HttpSettings:
     def from_env(cls, env: Mapping[str, str] = os.environ) -> "HttpSettings":
         """Read ALLOT_<FIELD IN CAPITALS>. Raises ValueError, which names the variable that does not parse."""
         keys_file = env.get("ALLOT_API_KEYS_FILE")
-        numbers = {}
+        numbers: dict[str, Any] = {}
         for spec in fields(cls):
             if spec.type in (int, float) and (text := env.get(f"ALLOT_{spec.name.upper()}")):
                 try:
                     numbers[spec.name] = spec.type(text)
                 except ValueError:
                     raise ValueError(f"ALLOT_{spec.name.upper()} is {text!r}; expected a number") from None
+        texts: dict[str, Any] = {
+            spec.name: text for spec in fields(cls) if spec.type is str and (text := env.get(_variable(spec.name)))
+        }
         return cls(
             api_keys=tuple(env.get("ALLOT_API_KEYS", "").replace(",", " ").split()),
             api_keys_file=Path(keys_file) if keys_file else None,
             api_keys_in_redis=_is_true(env.get("ALLOT_API_KEYS_IN_REDIS", "")),
             insecure=_is_true(env.get("ALLOT_INSECURE", "")),
-            metrics_host=env.get("ALLOT_METRICS_HOST", cls.metrics_host),
-            url_prefixes=env.get("ALLOT_URL_PREFIXES", ""),
-            file_dirs=env.get("ALLOT_FILE_DIRS", ""),
+            **texts,
             **numbers,
         )
+
+
+def _variable(name: str) -> str:
+    return f"ALLOT_{name.upper()}"
 
 
 def _is_true(text: str) -> bool:

@@ -6,6 +6,7 @@ is at fault, `errors`: a list of {"field", "message"} and, for small values, "fo
 
 import json
 import logging
+import math
 import reprlib
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
@@ -74,6 +75,7 @@ TABLE: dict[type[Exception], int] = {
     job.Expired: 410,
     job.NoSuchDevice: 503,
     job.QueueFull: 429,
+    job.OverQuota: 429,
     job.Unavailable: 503,
     job.StoreFull: 507,
     job.DoesNotFit: 507,
@@ -106,6 +108,17 @@ class _Document(JSONResponse):
         return text.encode("utf-8", "backslashreplace")
 
 
+def over(policy: str, why: str, most: int, wait_s: float, window_s: int | None = None) -> Refusal:
+    """429 with Retry-After, and RateLimit headers as draft-ietf-httpapi-ratelimit-headers has them."""
+    retry_s = max(1, math.ceil(wait_s))
+    headers = {
+        "Retry-After": str(retry_s),
+        "RateLimit-Policy": f'"{policy}";q={most}' + (f";w={window_s}" if window_s else ""),
+        "RateLimit": f'"{policy}";r=0;t={retry_s}',
+    }
+    return Refusal(429, f"Too much at once: {why}. Come back in {retry_s} s.", headers=headers)
+
+
 def _refused(request: Request, refusal: Refusal) -> JSONResponse:
     return problem(refusal.status, refusal.detail, refusal.headers, **refusal.extra)
 
@@ -125,6 +138,8 @@ def _domain(request: Request, error: Exception) -> JSONResponse:
         extra |= {"state": str(error.state), "error": error.error}
     if isinstance(error, job.DoesNotFit):
         extra |= {"bytes_needed": error.bytes_needed, "bytes_available": error.bytes_available}
+    if isinstance(error, job.OverQuota):
+        return _refused(request, over(error.policy, str(error), error.most, error.retry_after_s, error.window_s))
     retry_after_s = getattr(error, "retry_after_s", 1.0 if isinstance(error, job.NotEnded) else None)
     headers = {"Retry-After": str(max(1, round(retry_after_s)))} if retry_after_s is not None else None
     return problem(status, str(error), headers, **extra)

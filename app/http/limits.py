@@ -3,17 +3,18 @@
 A process counts for itself: with N of them (`--api-workers N`) an owner may have up to N times as much.
 """
 
-import math
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
-from typing import Annotated
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Annotated, Any
 
 from fastapi import Depends, Request
+from starlette.concurrency import run_in_threadpool
 
 from app.http.auth import Caller, caller
 from app.http.config import HttpSettings
-from app.http.errors import Refusal
+from app.http.errors import Refusal, over
+from workers.jobs.job import JobError
 
 FORGET_S = 60.0
 STOPPING_RETRY_S = 5
@@ -39,30 +40,30 @@ class Bucket:
 
 
 class Limits:
-    """Counts by owner."""
+    """Counts by owner. `quota_of` tells the limits that are set for one, None where they are not known now."""
 
-    def __init__(self, http: HttpSettings) -> None:
-        self._http = http
+    def __init__(self, http: HttpSettings, quota_of: Callable[[str], Any] | None = None) -> None:
+        self._http, self._quota_of = http, quota_of
         self._buckets: dict[str, Bucket] = {}
         self._held: dict[tuple[str, str], int] = {}
         self._swept = time.monotonic()
 
     def request(self, owner: str) -> None:
         """Count a request. Raises 429."""
-        rate = self._http.requests_per_s
+        rate = self._of(owner, "requests_per_s", self._http.requests_per_s)
         if rate <= 0:
             return
         self._forget()
         bucket = self._buckets.get(owner)
-        if bucket is None:
+        if bucket is None or bucket.rate != rate:
             bucket = self._buckets[owner] = Bucket(rate)
         wait_s = bucket.take()
         if wait_s > 0:
-            raise too_many("requests", f"more than {rate:g} requests a second", int(bucket.most), wait_s)
+            raise over("requests", f"more than {rate:g} requests a second", int(bucket.most), wait_s)
 
     def may_wait(self, what: str, owner: str) -> bool:
         """True while another of the owner's streams or waiters ("streams", "waiters") can be held."""
-        return self._held.get((what, owner), 0) < self._most(what) and self.held(what) < self._http.max_waiters
+        return self._held.get((what, owner), 0) < self._most(what, owner) and self.held(what) < self._http.max_waiters
 
     def held(self, what: str) -> int:
         """How many of all owners' are held."""
@@ -71,7 +72,7 @@ class Limits:
     def room_for(self, what: str, owner: str) -> None:
         """Raise 429 where `may_wait` is False."""
         if not self.may_wait(what, owner):
-            raise too_many(what, f"{self._held.get((what, owner), 0)} {what} are open", self._most(what), 1.0)
+            raise over(what, f"{self._held.get((what, owner), 0)} {what} are open", self._most(what, owner), 1.0)
 
     @contextmanager
     def hold(self, what: str, owner: str) -> Iterator[None]:
@@ -92,8 +93,15 @@ class Limits:
             async for piece in stream:
                 yield piece
 
-    def _most(self, what: str) -> int:
-        return self._http.max_streams_per_owner if what == "streams" else self._http.max_waiters_per_owner
+    def _most(self, what: str, owner: str) -> int:
+        streams = what == "streams"
+        most = self._http.max_streams_per_owner if streams else self._http.max_waiters_per_owner
+        return int(self._of(owner, what, most))
+
+    def _of(self, owner: str, name: str, default: float) -> float:
+        quota = None if self._quota_of is None else self._quota_of(owner)
+        said = None if quota is None else getattr(quota, name)
+        return default if said is None else said
 
     def _forget(self) -> None:
         """Drop the buckets that are full again."""
@@ -103,21 +111,15 @@ class Limits:
             self._buckets = {owner: one for owner, one in self._buckets.items() if now - one.at < FORGET_S}
 
 
-def too_many(policy: str, why: str, most: int, wait_s: float) -> Refusal:
-    """429 with Retry-After, and RateLimit headers as draft-ietf-httpapi-ratelimit-headers has them."""
-    retry_s = max(1, math.ceil(wait_s))
-    headers = {
-        "Retry-After": str(retry_s),
-        "RateLimit-Policy": f'"{policy}";q={most}',
-        "RateLimit": f'"{policy}";r=0;t={retry_s}',
-    }
-    return Refusal(429, f"Too much at once: {why}. Come back in {retry_s} s.", headers=headers)
-
-
 async def counted(request: Request, found: Annotated[Caller, Depends(caller)]) -> None:
     """Dependency: one request of its owner."""
-    if request.app.state.keys:  # without keys everybody is the same owner, on the same machine
-        request.app.state.limits.request(found.owner)
+    state = request.app.state
+    if not state.keys:  # then everybody is the same owner, on the same machine
+        return
+    if state.jobs.quotas.fresh(found.owner) is None:  # now and then, of each owner, Redis is asked
+        with suppress(JobError):
+            await run_in_threadpool(state.jobs.quotas.of, found.owner)
+    state.limits.request(found.owner)
 
 
 async def taking(request: Request) -> None:

@@ -54,14 +54,15 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
                   lifespan=_lifespan)  # fmt: skip
     app.state.settings, app.state.http, app.state.keys = settings, http, keys
     app.state.jobs, app.state.store = Jobs(settings), open_store(settings)
+    app.state.store.quota_of = app.state.jobs.quotas.of
     clerks = Clerks(http.clerks, http.clerk_bytes, http.clerk_s)
     room = Room(app.state.store.folder.temporary, http.all_bytes, http.owner_bytes)
     doors = doors_of(settings, http.file_dirs, http.url_prefixes)
-    entry = Entry(settings)
+    entry = Entry(settings, app.state.jobs.quotas)
     app.state.desk = Desk(app.state.store, app.state.jobs, entry, settings, http.max_json_bytes, clerks, room, doors)
     app.state.settling = Settling(app.state.store)
     app.state.waiting = Waiting(settings.redis_url)
-    app.state.limits, app.state.lame = Limits(http), False
+    app.state.limits, app.state.lame = Limits(http, app.state.jobs.quotas.last), False
     app.state.checks = CapacityLimiter(8)
     app.state.metrics = Metrics()
     app.add_middleware(Linger)

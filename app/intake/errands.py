@@ -4,20 +4,24 @@ document   text of a job           -> its fields, and arrays for its lists
 read       an upload               -> what it holds
 outline    an upload               -> dtype and shape where its first bytes say them
 weigh      inputs and options      -> device, and estimates where they are wanted
+preview    a file                  -> what it holds, as a file of JSON with marks in the place of arrays
 """
 
 import json
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from pydantic_core import to_json
 
 from app.http.errors import Refusal
 from app.intake.document import read_document
 from app.intake.weighing import Question, weigh
-from kernels import SOLVERS
+from app.web.shown import arrays, is_written, written
+from kernels import SOLVERS, Array, Csr
 from workers.jobs.job import WorkerInfo
 from workers.store import codec, handles
 from workers.store.outline import outline
@@ -103,4 +107,26 @@ def _weigh(errand: Mapping[str, Any], folder: Path, scratch: Scratch) -> dict[st
     return weigh(question).told()
 
 
-KINDS = {"document": _document, "read": _read, "outline": _outline, "weigh": _weigh}
+def _preview(errand: Mapping[str, Any], folder: Path, scratch: Scratch) -> dict[str, Any]:
+    path, filename, kept = Path(errand["path"]), errand["filename"], list[handles.Handle]()
+
+    def keep(array: Array | Csr) -> str:
+        kept.append(handles.hand(array, folder, scratch))
+        return f"{errand['mark']}:{len(kept) - 1}"
+
+    if is_written(filename):
+        missing = {"zero": 0.0, "inf": math.inf, "-inf": -math.inf}[errand["missing"]]
+        sheets = written(keep, path, filename, missing, scratch.charge)
+    else:
+        limits = codec.Limits(errand["max_bytes"], errand["max_elements"])
+        form = codec.Form(filename=filename)
+        sheets = arrays(keep, codec.read(path, form, "file", limits, scratch).value, filename)
+    told = {"filename": filename, "bytes": path.stat().st_size, "sheets": sheets}
+    text = to_json(told, inf_nan_mode="null", fallback=lambda numpy: numpy.tolist())
+    scratch.charge(len(text))
+    shown = Path(f"{errand['scratch']}shown")
+    shown.write_bytes(text)
+    return {"shown": str(shown), "arrays": kept}
+
+
+KINDS = {"preview": _preview, "document": _document, "read": _read, "outline": _outline, "weigh": _weigh}

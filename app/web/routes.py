@@ -5,6 +5,7 @@ from typing import Any
 from fastapi import Depends, FastAPI
 
 from app.http.auth import may
+from app.http.limits import counted, taking
 from app.http.media import wants_json
 from app.http.routes import IN, OUT, problems
 from app.web import pages, pictures, previews
@@ -18,10 +19,10 @@ def install(app: FastAPI) -> None:
         app.add_api_route(path, pages.page, methods=["GET", "HEAD"], include_in_schema=False)
     app.add_api_route("/assets/{name}", pages.asset, methods=["GET", "HEAD"], include_in_schema=False)
     app.add_api_route("/favicon.ico", pages.icon, methods=["GET", "HEAD"], include_in_schema=False)
-    submit: list[Any] = [Depends(may("submit")), Depends(wants_json)]
-    read: list[Any] = [Depends(may("read")), Depends(wants_json)]
+    submit: list[Any] = [Depends(counted), Depends(taking), Depends(may("submit")), Depends(wants_json)]
+    read: list[Any] = [Depends(counted), Depends(may("read")), Depends(wants_json)]
     _api(app, "POST", "/v1/previews", previews.post, submit, {**IN, **problems(429)})
-    _api(app, "GET", "/v1/samples/{name}", previews.sample, submit, OUT)
+    _api(app, "GET", "/v1/samples/{name}", previews.sample, submit, {**OUT, **problems(507)})
     _api(app, "GET", "/v1/jobs/{job_id}/picture", pictures.picture, read, {**OUT, **problems(409)})
 
 

@@ -9,7 +9,7 @@ import io
 import math
 import re
 import zipfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -47,14 +47,14 @@ def is_table(filename: str) -> bool:
     return filename.lower().endswith((".csv", ".tsv", ".txt", ".xlsx", ".xlsm"))
 
 
-def read_tables(path: Path, filename: str) -> list[Sheet]:
-    """Every sheet of a file.
+def read_tables(path: Path, filename: str, charge: Callable[[int], object]) -> list[Sheet]:
+    """Every sheet of a file. `charge` is asked for the bytes that a workbook inflates to, before it does.
 
     Raises:
         InvalidUpload: says what is wrong with it.
     """
     if filename.lower().endswith((".xlsx", ".xlsm")):
-        return read_workbook(path)
+        return read_workbook(path, charge)
     if path.stat().st_size > MAX_TEXT:
         raise InvalidUpload("file", f"is larger than {MAX_TEXT // MIB} MiB of text; send it as .npy or .npz")
     return [read_text(path.read_bytes(), Path(filename).stem)]
@@ -66,10 +66,13 @@ def read_text(data: bytes, name: str) -> Sheet:
     delimiter = _delimiter(text)
     rows: list[list[Cell]] = []
     count = 0
-    for line in csv.reader(io.StringIO(text), delimiter=delimiter):
-        rows.append([number(cell, delimiter != ",") for cell in line])
-        count += len(line)
-        _check_size(len(rows), count, name)
+    try:
+        for line in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter):
+            rows.append([number(cell, delimiter != ",") for cell in line])
+            count += len(line)
+            _check_size(len(rows), count, name)
+    except csv.Error as wrong:
+        raise InvalidUpload("file", f"is no table of text: {wrong}") from None
     if not any(cell is not None for row in rows for cell in row):
         raise InvalidUpload("file", "holds no cells; expected a table of numbers")
     return Sheet(name or "Table", rows)
@@ -107,9 +110,9 @@ def number(text: str, decimal_comma: bool = False) -> Cell:
     return int(plain) if plain.lstrip("+-").isdigit() and len(plain) < 19 else float(plain)
 
 
-def read_workbook(path: Path) -> list[Sheet]:
+def read_workbook(path: Path, charge: Callable[[int], object] = lambda count: None) -> list[Sheet]:
     """Every sheet of an .xlsx that holds anything, values only."""
-    _check_archive(path)
+    charge(_inflated(path))
     try:
         import openpyxl
     except ImportError:
@@ -130,8 +133,8 @@ def read_workbook(path: Path) -> list[Sheet]:
     return filled
 
 
-def _check_archive(path: Path) -> None:
-    """A workbook is a zip: what it says that it inflates to, before anything is. zipfile stops at what it says."""
+def _inflated(path: Path) -> int:
+    """A workbook is a zip: the bytes that it says it inflates to, before anything is. zipfile stops at what it says."""
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
@@ -142,6 +145,7 @@ def _check_archive(path: Path) -> None:
         raise InvalidUpload("file", f"inflates to {inflated} bytes; at most {MAX_INFLATED} are taken")
     if inflated > MAX_RATIO * max(path.stat().st_size, MIB // 4):
         raise InvalidUpload("file", f"inflates to more than {MAX_RATIO} times its size, which no spreadsheet does")
+    return inflated
 
 
 def _rows(sheet: Any) -> Iterator[list[Cell]]:
@@ -161,6 +165,11 @@ def _cell(value: object) -> Cell:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return str(value)[:LONGEST_CELL]
     return value if isinstance(value, int) or not value.is_integer() or abs(value) > 2**53 else int(value)
+
+
+def check_extent(rows: int, width: int, name: str) -> None:
+    """Raise InvalidUpload where a few long rows among many short ones would make a huge table."""
+    _check_size(rows, rows * width, name)
 
 
 def _check_size(rows: int, cells: int, name: str) -> None:

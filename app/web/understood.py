@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from app.web.tables import Cell, Sheet, letters
+from app.web.tables import Cell, Sheet, check_extent, letters
 from kernels import Array
 
 MOST_FAULTS = 20
@@ -48,6 +48,7 @@ def understand(sheet: Sheet, missing: float) -> Understood:
     while rows and all(cell is None for cell in rows[-1]):
         rows = rows[:-1]
     width = max(j + 1 for row in rows for j, cell in enumerate(row) if cell is not None)
+    check_extent(len(rows), width, sheet.name)
     cells = [(row + [None] * (width - len(row)))[:width] for row in rows]
     header = len(cells) > 1 and _mostly_text(cells[0][1:] or cells[0])
     names = width > 1 and _mostly_text([row[0] for row in cells[header:]])

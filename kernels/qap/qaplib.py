@@ -17,7 +17,7 @@ NOT_A_NUMBER = re.compile(rb"(?:^|(?<=[\s,]))(?![+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][
 INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
 BLANKS = b" \t\n\r\v\f,"
 FIRST = re.compile(rb"[ \t\n\r\v\f,]*+([^ \t\n\r\v\f,]++)")
-BLOCK = 1 << 20
+BLOCK = 1 << 18
 """Bytes that are looked at in one go."""
 OF_NUMBERS = b"0123456789+-.eE"
 SAFE_DIGITS = 18
@@ -28,7 +28,7 @@ FIELD = "qaplib"
 class _Numbers:
     """The numbers of a text, counted and read by compiled code; a token's line is looked for only to blame it.
 
-    A text of 4 million numbers takes 0.2 s and 16 bytes a number beside it. Numbers beyond the first `most(n)` and one
+    A text of 4 million numbers takes 0.2 s and 8 bytes a number beside it. Numbers beyond the first `most(n)` and one
     more are not looked for.
     """
 
@@ -42,19 +42,20 @@ class _Numbers:
         starts, ends = [], []
         found, blank = 0, np.zeros(256, bool)
         blank[list(BLANKS)] = True
-        before = True
+        before, kind = True, np.int32 if len(self._bytes) < 2**31 else np.int64
         for at in range(0, len(self._bytes), BLOCK):
             block = blank[np.frombuffer(self._bytes, np.uint8, min(BLOCK, len(self._bytes) - at), at)]
             edges = np.flatnonzero(np.diff(block, prepend=before))
             opening = edges[~block[edges]]
-            starts.append(at + opening)
-            ends.append(at + edges[block[edges]])
+            starts.append((at + opening).astype(kind))
+            ends.append((at + edges[block[edges]]).astype(kind))
             before, found = bool(block[-1]), found + opening.size
             if found > enough:
                 break
         if not before and found <= enough:
-            ends.append(np.array([len(self._bytes)]))
-        self._starts, self._ends = np.concatenate(starts)[:enough], np.concatenate(ends)[:enough]
+            ends.append(np.array([len(self._bytes)], kind))
+        self._starts = _joined(starts)[:enough]
+        self._ends = _joined(ends)[:enough]
         self._starts = self._starts[: self._ends.size]
 
     def __len__(self) -> int:
@@ -66,18 +67,18 @@ class _Numbers:
 
     def line(self, k: int) -> int:
         """The line of token k, from 1."""
-        return len((self._bytes[: self._starts[k]] + b"x").splitlines())
+        ends = [self._bytes.count(end, 0, self._starts[k]) for end in (b"\n", b"\r", b"\r\n")]
+        return 1 + ends[0] + ends[1] - ends[2]
 
     def where(self, k: int) -> str:
         """The line of token k and its place there, from 1."""
-        before = self._bytes[: self._starts[k]] + b"x"
-        last = before.splitlines()[-1].replace(b",", b" ")
-        return f"line {self.line(k)}, token {len(last.split())}"
+        begin = 1 + max(self._bytes.rfind(end, 0, self._starts[k]) for end in (b"\n", b"\r"))
+        return f"line {self.line(k)}, token {1 + k - int(np.searchsorted(self._starts, begin))}"
 
     def on_the_first_line(self) -> int:
         """Tokens on the line of the first one."""
-        line = self._bytes[self._starts[0] :].splitlines()[0]
-        return len(line.replace(b",", b" ").split())
+        ends = [at for end in (b"\n", b"\r") if (at := self._bytes.find(end, self._starts[0])) >= 0]
+        return int(np.searchsorted(self._starts, min(ends, default=len(self._bytes))))
 
     def size(self) -> int:
         """The first number: n."""
@@ -121,6 +122,17 @@ class _Numbers:
         raise InvalidProblem(FIELD, f"holds {self.text(k)[:40]!r} at {self.where(k)}; expected a number")
 
 
+def _joined(parts: list[Array]) -> Array:
+    """All parts behind each other; each is let go of as soon as it is copied."""
+    whole, at = np.empty(sum(part.size for part in parts), parts[0].dtype), 0
+    parts.reverse()
+    while parts:
+        part = parts.pop()
+        whole[at : at + part.size] = part
+        at += part.size
+    return whole
+
+
 def parse_dat(text: str) -> tuple[Array, Array]:
     """Read a QAPLIB instance.
 
@@ -131,6 +143,7 @@ def parse_dat(text: str) -> tuple[Array, Array]:
         InvalidProblem: names the line and token, what was found and what was expected.
     """
     tokens = _Numbers(text, lambda n: 2 * n * n + 2)
+    del text  # it can be long, and the tokens hold its bytes
     n = tokens.size()
     wanted, first = 2 * n * n, 1
     if len(tokens) == wanted + 2 and tokens.on_the_first_line() == 2:
@@ -150,7 +163,7 @@ def parse_dat(text: str) -> tuple[Array, Array]:
             "matrices; expected the end of the file",
         )
     values = tokens.values(first, len(tokens)).reshape(2, n, n)
-    return values[0].copy(), values[1].copy()
+    return values[0], values[1]
 
 
 def parse_sln(text: str, flow: Array, distance: Array) -> tuple[Array, int | float]:

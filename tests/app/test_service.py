@@ -98,6 +98,10 @@ def test_a_large_matrix_as_json(client: httpx.Client) -> None:
 def test_openapi_says_what_is_answered(client: httpx.Client) -> None:
     paths = client.get("/openapi.json").json()["paths"]
     assert {"304"} <= paths["/v1/jobs/{job_id}"]["get"]["responses"].keys()
+    for path, verbs in paths.items():  # whatever asks for a key says so, and that one can ask too often
+        for verb, told in verbs.items():
+            asks = path not in ("/livez", "/readyz")
+            assert not asks or {"401", "403", "429"} <= told["responses"].keys(), (verb, path)
     assert {"304"} <= paths["/v1/blobs/{digest}"]["get"]["responses"].keys()
     events = paths["/v1/jobs/{job_id}/events"]["get"]["responses"]
     assert "400" in events

@@ -182,3 +182,18 @@ def test_a_sample_is_always_the_same_and_has_no_bad_cell(name: str) -> None:
     assert sheets == SAMPLES[name]()
     assert all(understand(sheet, 0.0).fault_count == 0 for sheet in sheets)
     assert io.StringIO(sheets[0].name).read()
+
+
+def test_one_long_row_among_many_short_ones_makes_no_huge_table() -> None:
+    sheet = read_text(b"1\n" * 100_000 + b"1," * 100_000, "t")
+    with pytest.raises(InvalidUpload, match="more than"):
+        understand(sheet, 0.0)
+
+
+def test_a_cell_without_an_end_is_refused() -> None:
+    with pytest.raises(InvalidUpload, match="is no table of text"):
+        read_text(b'"' + b"x" * 200_000, "t")
+
+
+def test_lines_end_in_any_way() -> None:
+    assert read_text(b"1,2\r3,4\r\n5,6\n", "t").rows == [[1, 2], [3, 4], [5, 6]]

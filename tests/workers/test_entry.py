@@ -25,7 +25,9 @@ from workers.jobs.job import (
     UnknownBlob,
 )
 from workers.jobs.queue import Jobs
+from workers.jobs.quotas import Quotas
 from workers.runtime.config import Settings
+from workers.runtime.connection import connect
 from workers.store.inline import carried
 from workers.store.reference import of_array
 
@@ -40,7 +42,7 @@ def run(settings: Settings, *work: Any) -> list[Any]:
     """What coroutines answer that share an entry, all at once; exceptions as values."""
 
     async def all_of_it() -> list[Any]:
-        entry = Entry(settings)
+        entry = Entry(settings, Quotas(connect(settings.redis_url), settings))
         try:
             return await asyncio.gather(*(one(entry) for one in work), return_exceptions=True)
         finally:

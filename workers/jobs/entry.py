@@ -10,10 +10,11 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from workers.jobs.fresh import Fresh, fresh, workers_of
+from workers.jobs.fresh import Fresh, Granted, fresh, workers_of
 from workers.jobs.job import Job, NoSuchDevice, Submission, WorkerInfo
+from workers.jobs.quotas import Quotas
 from workers.jobs.records import Limits, submitting
-from workers.jobs.room import require_room, share_taken
+from workers.jobs.room import FULL, require_room, share_taken
 from workers.jobs.scripts import script
 from workers.jobs.wire import Cut, Wire
 from workers.runtime.clock import Clock
@@ -32,12 +33,12 @@ T = TypeVar("T")
 class Entry:
     """Of one process, in one event loop."""
 
-    def __init__(self, settings: Settings) -> None:
-        self._settings, self._limits = settings, Limits.of(settings)
+    def __init__(self, settings: Settings, quotas: Quotas) -> None:
+        self._settings, self._limits, self._quotas = settings, Limits.of(settings), quotas
         self._wire = Wire(settings.redis_url, WRITE_S)
         self._clock = Clock(_nobody)
         self._workers: list[WorkerInfo] = []
-        self._taken, self._looked, self._asked = 0.0, -STALE_S, -STALE_S
+        self._taken, self._most, self._looked, self._asked = 0.0, 0.0, -STALE_S, -STALE_S
         self._looking: asyncio.Task[None] | None = None
 
     async def submit(self, submission: Submission) -> tuple[Job | None, str]:
@@ -47,11 +48,14 @@ class Entry:
             the job and its id; or None and the id of the job that its Idempotency-Key had made before.
 
         Raises:
-            IdempotencyConflict, QueueFull, UnknownBlob, StoreFull, Unavailable.
+            IdempotencyConflict, QueueFull, OverQuota, QuotaFull, UnknownBlob, StoreFull, Unavailable.
         """
         await self._look()
         require_room(self._taken)
-        one = fresh(submission, self._settings, self._clock.now())
+        quota = self._quotas.fresh(submission.owner)
+        if quota is None:
+            quota = await asyncio.to_thread(self._quotas.of, submission.owner)
+        one = fresh(submission, self._settings, Granted(quota, FULL * self._most), self._clock.now())
         outcome, told, position = await self._submitted(one)
         job = one.job(outcome, told, position, self._settings.max_queued)
         if job is None and told == one.job_id:  # sent again after a lost answer
@@ -60,7 +64,7 @@ class Entry:
 
     async def _submitted(self, one: Fresh) -> tuple[str, str, int]:
         """SUBMIT's answer. It may be sent again: a second one finds the job of the first."""
-        told = submitting(one.job_id, one.record, one.held, one.data, self._limits)
+        told = submitting(one.job_id, one.record, one.held, one.data, self._limits, one.most)
         for pause_s in PAUSES_S:
             try:
                 return _read(await self._wire.run(script("submit"), *told))
@@ -102,7 +106,8 @@ class Entry:
             texts = zip(map(bytes.decode, told[::2]), map(bytes.decode, told[1::2]), strict=True)
             self._workers = workers_of(dict(texts), self._clock.now())
             lines = (line.partition(":") for line in memory.decode().splitlines())
-            self._taken = share_taken({name: value for name, _, value in lines})
+            memory_told = {name: value for name, _, value in lines}
+            self._taken, self._most = share_taken(memory_told), float(memory_told.get("maxmemory") or 0)
         finally:
             self._looking = None
 

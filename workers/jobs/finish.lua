@@ -24,7 +24,10 @@ local function finish_one(id, execution, state, said, document, digests)
       hold(id, digests)
     end
     redis.call('SET', 'allot:result:' .. id, document)
+    keep_bytes(id, redis.call('HGET', key(id), 'owner'), #document)
   end
+  charge_time(id, now)
+  keep_after(id)
   redis.call('HSET', key(id), unpack(said))
   for i = 1, #said, 2 do record[said[i]] = said[i + 1] end
   note_state(id, record)

@@ -17,6 +17,7 @@ from workers.jobs.job import (
     UnknownBlob,
     WorkerInfo,
 )
+from workers.jobs.quotas import Quota, refused
 from workers.jobs.records import to_job
 from workers.runtime import logs
 from workers.runtime.config import Settings
@@ -32,6 +33,19 @@ SILENT_S = 10.0
 
 
 @dataclass(frozen=True)
+class Granted:
+    """What an owner may have, and how many bytes of Redis all jobs may take together; 0 is any number."""
+
+    quota: Quota
+    room: float
+
+    def most(self, queue: str) -> tuple[float, ...]:
+        """Jobs that wait, seconds a day, bytes, bytes in Redis; 0 is any amount."""
+        here = self.room * self.quota.share if self.quota.share < 1 else 0
+        return self.quota.queued, self.quota.seconds_a_day(queue), self.quota.bytes, here
+
+
+@dataclass(frozen=True)
 class Fresh:
     """What SUBMIT needs: `held` are the names of the blobs that the job holds, `data` the arrays that it brings."""
 
@@ -39,12 +53,18 @@ class Fresh:
     record: dict[str, Any]
     held: list[str]
     data: str
+    granted: Granted
+
+    @property
+    def most(self) -> tuple[float, ...]:
+        """See `Granted.most`."""
+        return self.granted.most(self.record["queue"])
 
     def job(self, outcome: str, told: str, position: int | None, most_queued: int) -> Job | None:
         """The job as SUBMIT has left it; None where another, `told`, was made by this Idempotency-Key before.
 
         Raises:
-            IdempotencyConflict, QueueFull, UnknownBlob: it was not made.
+            IdempotencyConflict, QueueFull, OverQuota, QuotaFull, UnknownBlob: it was not made.
         """
         if outcome == "seen":
             return None
@@ -52,23 +72,27 @@ class Fresh:
             raise IdempotencyConflict("this Idempotency-Key came before with another body")
         if outcome == "full":
             raise QueueFull(f"{most_queued} jobs are waiting for a {self.record['queue']} already")
+        if outcome == "quota":
+            raise refused(told, self.granted.quota, self.record["queue"], self.record["created_at"])
         if outcome == "blob":
             raise UnknownBlob(f"there is no blob {told}")
         written = {name: str(value) for name, value in self.record.items()} | {"version": "1"}
         return to_job(self.job_id, written, position or None)
 
 
-def fresh(submission: Submission, settings: Settings, now: float) -> Fresh:
-    """The job of a submission that says its queue."""
+def fresh(submission: Submission, settings: Settings, granted: Granted, now: float) -> Fresh:
+    """The job of a submission that says its queue, within what its owner is granted."""
     references, data = apart(submission.inputs)
-    record = _record(submission, references, settings, now)
-    return Fresh(uuid.uuid4().hex, record, names(references, submission.owner), data)
+    record = _record(submission, references, settings, granted.quota, now)
+    return Fresh(uuid.uuid4().hex, record, names(references, submission.owner), data, granted)
 
 
-def _record(submission: Submission, references: dict[str, InputRef], settings: Settings, now: float) -> dict[str, Any]:
+def _record(
+    submission: Submission, references: dict[str, InputRef], settings: Settings, quota: Quota, now: float
+) -> dict[str, Any]:
     limit, ttl = submission.time_limit_s, submission.result_ttl_s
     limit = settings.default_time_limit_s if limit is None else limit
-    limit = min(limit, settings.max_time_limit_s)
+    limit = quota.time_limit(min(limit, settings.max_time_limit_s))
     seconds = DEFAULT_SECONDS if submission.seconds is None else submission.seconds
     return {
         "owner": submission.owner,
@@ -85,7 +109,7 @@ def _record(submission: Submission, references: dict[str, InputRef], settings: S
         "idempotency_key": submission.idempotency_key or "",
         "fingerprint": submission.fingerprint,
         "form": submission.form if limit >= LEAST_LIMIT_S and submission.form else "-",
-        "priority": max(-9, min(9, submission.priority)),
+        "priority": quota.priority(submission.priority),
         "seconds": min(seconds, limit),
         "retries": max(1, settings.attempts - 1),  # RQ runs only those again that have one left
         "reply": submission.reply or "",

@@ -34,12 +34,16 @@ Redis keys (all ours start with allot:, RQ's with rq:):
     allot:seconds          hash    histograms of how long jobs take: seconds.py
     allot:blob:{name}      hash    owner -> until when they keep it; folder.name_of makes a name of digest and owner
     allot:refs:{name}      set     ids of the jobs that hold it; allot:blobs zset of names by next look
+    allot:quota:{owner} and others limits of owners, and what they have: drawn in quotas.lua
 """
 
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Literal
+
+LOCAL = "local"
+"""Whose everything is where there are no keys."""
 
 
 class State(StrEnum):
@@ -197,8 +201,20 @@ class QueueFull(JobError):
     retry_after_s = 5.0
 
 
+class OverQuota(JobError):
+    """The owner has as much as one may: `policy` names the limit, `most` is it, in `window_s` if that is given."""
+
+    def __init__(self, message: str, policy: str, most: int, retry_after_s: float, window_s: int | None = None) -> None:
+        super().__init__(message)
+        self.policy, self.most, self.retry_after_s, self.window_s = policy, most, retry_after_s, window_s
+
+
 class StoreFull(JobError):
     """There is no room on disk or in Redis."""
+
+
+class QuotaFull(StoreFull):
+    """There is none for this owner, who has filled what one may."""
 
 
 class UploadTooLarge(JobError):

@@ -9,8 +9,9 @@
 --   allot:idle:{queue}                 zset  workers that wait for a job, by when that has to be said again
 --   allot:weights                      hash  owner -> weight, 1 unless it is set; allot:arrivals counts them
 --
--- Service is estimated seconds over weight. Whoever has had least is next (start-time fair queueing: a deficit round
--- robin whose quantum is one job). Who comes back starts where the others are, so that nobody saves service up.
+-- Service is seconds over weight: the estimate at first, and what the job really took once it has ended (quotas.lua).
+-- Whoever has had least is next (start-time fair queueing: a deficit round robin whose quantum is one job). Who comes
+-- back starts where the others are, so that nobody saves service up.
 
 local PRIORITY = 1099511627776  -- 2^40 arrivals
 
@@ -19,11 +20,6 @@ local function forms_key(queue, owner) return 'allot:forms:' .. queue .. ':' .. 
 
 local function waiting(queue)
   return redis.call('LLEN', rq_line(queue)) + tonumber(redis.call('HGET', 'allot:backlog:' .. queue, 'n') or 0)
-end
-
-local function weight_of(owner)
-  local weight = tonumber(redis.call('HGET', 'allot:weights', owner) or 1) or 1
-  return weight > 0 and weight or 1
 end
 
 local function clock_of(queue) return tonumber(redis.call('GET', 'allot:clock:' .. queue) or 0) end
@@ -76,9 +72,19 @@ local function leave_line(queue, id)
   return true
 end
 
--- The job whose turn it is, out of its line; false when nobody waits.
+-- The owner whose turn it is, of those whose jobs hold fewer workers than they may.
+local function owner_in_turn(queue)
+  local place = 0
+  while true do
+    local owner = redis.call('ZRANGE', 'allot:fair:' .. queue, place, place)[1]
+    if not owner or not holds_all(owner) then return owner end
+    place = place + 1
+  end
+end
+
+-- The job whose turn it is, out of its line; false when nobody waits who may have a worker.
 local function next_in_line(queue)
-  local owner = redis.call('ZRANGE', 'allot:fair:' .. queue, 0, 0)[1]
+  local owner = owner_in_turn(queue)
   if not owner then return false end
   local form = redis.call('ZRANGE', forms_key(queue, owner), 0, 0)[1]
   local id = redis.call('ZPOPMIN', line_key(queue, form, owner))[1]
@@ -115,6 +121,7 @@ local function feed(queue, now, stamp, keep_s)
     local id = next_in_line(queue)
     if not id then return end
     rq_push(queue, id, stamp, redis.call('HGET', 'allot:job:' .. id, 'retries') or 0, keep_s)
+    hold_worker(id)
   end
 end
 

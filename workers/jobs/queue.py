@@ -11,7 +11,7 @@ from typing import Any
 from kernels import SOLVERS, Solver
 from workers.jobs.events import follows, of_record
 from workers.jobs.form import Placed, placed
-from workers.jobs.fresh import fresh, workers_of
+from workers.jobs.fresh import Granted, fresh, workers_of
 from workers.jobs.job import (
     AskedDevice,
     Device,
@@ -25,6 +25,7 @@ from workers.jobs.job import (
     UnknownJob,
     WorkerInfo,
 )
+from workers.jobs.quotas import Quotas
 from workers.jobs.records import Limits, Records, to_job
 from workers.jobs.room import Room
 from workers.jobs.seconds import KEY, Seconds, histograms
@@ -58,7 +59,7 @@ class Jobs:
         self._redis = connect(settings.redis_url, most=settings.max_redis_connections)
         self.store = store if store is not None else open_store(settings, self._redis)
         self._records = Records(self._redis)
-        self._room = Room(self._redis)
+        self._room, self.quotas = Room(self._redis), Quotas(self._redis, settings)
         self._probe = connect(settings.redis_url, limit_s=PROBE_S)
         self._limits = Limits.of(settings)
         raw = connect(settings.redis_url, text=False, most=settings.max_redis_connections)
@@ -80,19 +81,19 @@ class Jobs:
 
         Raises:
             InvalidProblem, InvalidUpload: the inputs are not a problem (only looked at when `queue` is not set).
-            IdempotencyConflict, QueueFull, UnknownBlob, NoSuchDevice, DoesNotFit, Unavailable.
+            IdempotencyConflict, QueueFull, OverQuota, QuotaFull, UnknownBlob, NoSuchDevice, DoesNotFit, Unavailable.
         """
-        self._room.check()
+        room, quota = self._room.check(), self.quotas.of(submission.owner)
         if submission.queue is None:
             card = SOLVERS[submission.solver]
             options = card.options(**submission.options)
             inputs = {name: self.store.resolve(given, submission.owner) for name, given in submission.inputs.items()}
             place = self.assess(card, card.build(inputs, options), options, submission.device)
             submission = replace(submission, queue=place.queue, form=place.form, seconds=place.seconds)
-        one = fresh(submission, self.settings, self._redis.now())
-        outcome, told, position = self._records.submit(one.job_id, one.record, one.held, one.data, self._limits)
-        job = one.job(outcome, told, position, self.settings.max_queued)
-        return (self.get(told, submission.owner), told == one.job_id) if job is None else (job, True)
+        one = fresh(submission, self.settings, Granted(quota, room), self._redis.now())
+        told = self._records.submit(one.job_id, one.record, one.held, one.data, self._limits, one.most)
+        job = one.job(*told, self.settings.max_queued)
+        return (self.get(told[1], submission.owner), told[1] == one.job_id) if job is None else (job, True)
 
     @guarded
     def get(self, job_id: str, owner: str) -> Job:
@@ -223,6 +224,7 @@ class Jobs:
     def ping(self) -> None:
         """Raise Unavailable when Redis does not answer or cannot write, StoreFull when it has no room. Soon."""
         self._probe.set("allot:probe", 1, px=10_000)
+        self._room.check()
 
     @guarded
     def counts(self) -> dict[str, dict[str, float]]:

@@ -28,18 +28,20 @@ class Limits:
         idempotency_s: for which an Idempotency-Key is remembered.
         keep_failed_s: for which RQ lists a failed job.
         lost_after_s: silence after which an execution counts as lost.
+        most_workers: that the jobs of one owner hold at once, where nothing else is set for them; 0 is any number.
     """
 
     most_queued: int
     idempotency_s: int
     keep_failed_s: int
     lost_after_s: int
+    most_workers: int = 0
 
     @classmethod
     def of(cls, settings: Any) -> "Limits":
         """From the settings of a service."""
         kept = max(1, int(settings.result_ttl_s))
-        return cls(settings.max_queued, kept, kept + 1, max(2, int(settings.lost_after_s)))
+        return cls(settings.max_queued, kept, kept + 1, max(2, int(settings.lost_after_s)), settings.quota_workers)
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,13 @@ class Records:
         return float(self._redis.now())
 
     def submit(
-        self, job_id: str, record: Mapping[str, Any], names: list[str], data: str, limits: Limits
+        self,
+        job_id: str,
+        record: Mapping[str, Any],
+        names: list[str],
+        data: str,
+        limits: Limits,
+        most: Sequence[float] = (0, 0, 0, 0),
     ) -> tuple[str, str, int]:
         """Record a new job, hold its blobs and put it in line, unless its key was seen or there is no room.
 
@@ -87,12 +95,13 @@ class Records:
             names: of the blobs that it holds.
             data: of its small inputs, "" when it brings none along.
             limits: see there.
+            most: of the owner: jobs that wait, seconds a day, bytes, bytes in Redis; 0 is any amount.
 
         Returns:
-            ("created", job id, its position), ("seen" | "conflict", job id, 0), ("full", "", 0), or ("blob", the
-            digest that is not there, 0).
+            ("created", job id, its position), ("seen" | "conflict", job id, 0), ("full", "", 0), ("quota", which limit
+            of the owner, 0), or ("blob", the digest that is not there, 0).
         """
-        answer = self._run("submit", *submitting(job_id, record, names, data, limits))
+        answer = self._run("submit", *submitting(job_id, record, names, data, limits, most))
         return answer[0], answer[1], answer[2] if len(answer) > 2 else 0
 
     def count(self, what: str, solver: str) -> None:
@@ -123,7 +132,7 @@ class Records:
         """
         now = self.now()
         told = (queue, worker, got, most, now, stamp(), limits.lost_after_s, token, device, limits.keep_failed_s)
-        found = self._run("take", *told, now + idle_s)
+        found = self._run("take", *told, now + idle_s, limits.most_workers)
         return [Order(job_id, execution, left, _pairs(flat), data) for job_id, execution, left, flat, data in found]
 
     def report(self, job_id: str, execution: str, reports: Sequence[Report]) -> bool:
@@ -182,7 +191,7 @@ class Records:
 
     def rejoin(self, job_id: str, limits: Limits) -> bool:
         """Put a queued job that is in no line back into its own."""
-        return bool(self._run("rejoin", job_id, self.now(), stamp(), limits.keep_failed_s))
+        return bool(self._run("rejoin", job_id, self.now(), stamp(), limits.keep_failed_s, limits.most_workers))
 
     def position(self, queue: str, job_id: str) -> int | None:
         """1 for the job that is taken next, None for one that does not wait."""
@@ -217,10 +226,17 @@ class Records:
         """The bytes of condemned blobs are gone: they may be uploaded anew."""
         self._redis.delete(*(f"allot:condemned:{digest}" for digest in digests))
 
-    def keep(self, digest: str, owner: str, until: float) -> None:
-        """`owner` keeps the blob until then. Waits while its old bytes are being deleted."""
-        while not self._run("keep", digest, owner, until):
+    def keep(
+        self, digest: str, owner: str, until: float, size: int = 0, most: int = 0, share: float = 1.0, free: int = 0
+    ) -> str:
+        """`owner` keeps the blob of `size` bytes until then. Waits while its old bytes are being deleted.
+
+        "" when they do; "bytes" when they would have more than `most`, "store" when they would have more than `share`
+        of a store in which so many bytes are `free`.
+        """
+        while not (kept := int(self._run("keep", digest, owner, until, size, most, share, free))):
             time.sleep(0.01)
+        return {-1: "bytes", -2: "store"}.get(kept, "")
 
     def read(self, job_id: str) -> dict[str, str]:
         """The raw record, empty when there is none."""
@@ -233,7 +249,7 @@ class Records:
 
 
 def submitting(
-    job_id: str, record: Mapping[str, Any], names: list[str], data: str, limits: Limits
+    job_id: str, record: Mapping[str, Any], names: list[str], data: str, limits: Limits, most: Sequence[float]
 ) -> tuple[str | int | float, ...]:
     """What the script `submit` is told."""
     key = record.get("idempotency_key") or ""
@@ -250,6 +266,8 @@ def submitting(
         data,
         stamp(),
         limits.keep_failed_s,
+        *most,
+        limits.most_workers,
     )
 
 

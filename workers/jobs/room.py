@@ -19,16 +19,18 @@ class Room:
         self._redis = redis
         self._lock = threading.Lock()
         self._looked = -LOOK_S
-        self._taken = 0.0
+        self._taken = self._most = 0.0
 
-    def check(self) -> None:
-        """Raise StoreFull when new jobs have to wait."""
+    def check(self) -> float:
+        """Bytes of Redis that jobs may take, 0 for any number. Raises StoreFull when new jobs have to wait."""
         with self._lock:
             if time.monotonic() - self._looked >= LOOK_S:
-                self._taken = share_taken(self._redis.info("memory"))
+                told = self._redis.info("memory")
+                self._taken, self._most = share_taken(told), float(told.get("maxmemory") or 0)
                 self._looked = time.monotonic()
-            taken = self._taken
+            taken, most = self._taken, self._most
         require_room(taken)
+        return FULL * most
 
 
 def share_taken(told: Mapping[str, Any]) -> float:

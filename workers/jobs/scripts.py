@@ -27,7 +27,7 @@ accepted can end, and what ended can go, when there is no memory for anything el
 def text(name: str) -> str:
     """A script whole: what all share in front of its own lines."""
     own = _file(name)
-    whole = own if name in PLAIN else "\n".join([LUA, OBSERVE, _file("lines"), _file("shared"), own])
+    whole = own if name in PLAIN else "\n".join([LUA, OBSERVE, _file("quotas"), _file("lines"), _file("shared"), own])
     return whole if name in REFUSED else RESERVE + whole
 
 

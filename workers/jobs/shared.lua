@@ -80,22 +80,36 @@ end
 
 -- Forget the job and let go of its blobs; the sweep looks at them from now on.
 local function purge(id, now)
-  local seen = redis.call('HMGET', key(id), 'owner', 'digests')
+  local seen = redis.call('HMGET', key(id), 'owner', 'digests', 'kept')
   if seen[2] then
     for _, digest in ipairs(cjson.decode(seen[2])) do
       redis.call('SREM', 'allot:refs:' .. digest, id)
       redis.call('ZADD', 'allot:blobs', 'LT', now, digest)
     end
   end
-  if seen[1] then redis.call('ZREM', 'allot:jobs:' .. seen[1], id) end
+  if seen[1] then
+    redis.call('ZREM', 'allot:jobs:' .. seen[1], id)
+    redis.call('SREM', held_key(seen[1]), id)
+    keep_bytes(id, seen[1], -(tonumber(seen[3] or 0)))
+  end
   redis.call('ZREM', 'allot:expiry', id)
   redis.call('ZREM', 'allot:active', id)
   redis.call('DEL', key(id), 'allot:arrays:' .. id, 'allot:result:' .. id, events_key(id))
   publish(id, 'gone', 0)
 end
 
+-- Its arrays go, and its events stay.
+local function keep_after(id)
+  local owner = redis.call('HGET', key(id), 'owner')
+  if not owner then return end
+  local events = redis.call('EXISTS', events_key(id)) == 1 and redis.call('MEMORY', 'USAGE', events_key(id)) or 0
+  keep_bytes(id, owner, events - redis.call('STRLEN', 'allot:arrays:' .. id))
+end
+
 local function finish(id, state, now)
   local ttl = tonumber(redis.call('HGET', key(id), 'result_ttl_s'))
+  charge_time(id, now)
+  keep_after(id)
   redis.call('HSET', key(id), 'state', state, 'ended_at', now, 'expires_at', now + ttl)
   redis.call('ZADD', 'allot:expiry', now + ttl, id)
   redis.call('ZREM', 'allot:active', id)

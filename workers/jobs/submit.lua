@@ -1,5 +1,6 @@
 -- id, now, record (flat JSON list), names of the blobs, queue, most queued, idempotency key, fingerprint, its ttl,
--- the arrays that the record brings along (JSON) or '', stamp, seconds for which RQ lists a failed job
+-- the arrays that the record brings along (JSON) or '', stamp, seconds for which RQ lists a failed job, limits of the
+-- owner: jobs that wait, seconds a day, bytes, bytes in Redis; most workers of one owner
 local id, now, record, digests, queue = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[3]), cjson.decode(ARGV[4]), ARGV[5]
 local idem = ARGV[7]
 if idem ~= '' then
@@ -13,6 +14,10 @@ if redis.call('EXISTS', key(id)) == 1 then return {'seen', id} end  -- asked aga
 if waiting(queue) >= tonumber(ARGV[6]) then return {'full', ''} end
 local fields = {}
 for i = 1, #record, 2 do fields[record[i]] = record[i + 1] end
+local limits, bytes = {}, #ARGV[3] + #ARGV[10]
+for i = 1, 4 do limits[i] = tonumber(ARGV[12 + i]) end
+local over = over_quota(fields.owner, queue, now, bytes, limits)
+if over then return {'quota', over} end
 for i, name in ipairs(digests) do
   if redis.call('HEXISTS', 'allot:blob:' .. name, fields.owner) == 0 then
     digests[i] = string.match(name, "^[^:]*:[^:]*")  -- sha256:... alone: uploaded in the days when all owners shared their blobs
@@ -23,6 +28,7 @@ hold(id, digests)
 if #digests > 0 then record[#record + 1], record[#record + 2] = 'digests', cjson.encode(digests) end
 redis.call('HSET', key(id), 'version', 1, unpack(record))  -- nobody can have heard of it yet, so nobody is told
 if ARGV[10] ~= '' then redis.call('SET', 'allot:arrays:' .. id, ARGV[10]) end
+keep_bytes(id, fields.owner, bytes)
 redis.call('ZADD', 'allot:jobs:' .. fields.owner, now, id)
 redis.call('ZADD', 'allot:active', now, id)
 if idem ~= '' then

@@ -1,6 +1,6 @@
 -- queue, worker, id that it has from RQ's list or '', at most so many, now, stamp, seconds until an execution counts as
 -- lost, first part of the executions' ids, device name, seconds for which a failed job is listed, until when the worker
--- waits if there is nothing. Answers {id, execution, runs left, record (flat), arrays or ''} of each job.
+-- waits if there is nothing, most workers of one owner. Answers {id, execution, runs left, record (flat), arrays or ''} of each job.
 local queue, worker, got, most, now = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local stamp, ttl, token, device, keep_s = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9], ARGV[10]
 local taken, claimed = {}, {}
@@ -48,13 +48,19 @@ local function first()
   if got ~= '' then
     redis.call('LREM', rq_line(queue) .. ':intermediate', 1, got)
     local record = claim(got)
-    if record then return record end
+    if record then
+      hold_worker(got)
+      return record
+    end
   end
   while true do
     local id = redis.call('LPOP', rq_line(queue)) or next_in_line(queue)
     if not id then return false end
     local record = claim(id)
-    if record then return record end
+    if record then
+      hold_worker(id)
+      return record
+    end
   end
 end
 

@@ -43,6 +43,8 @@ class Settings:
         gpus_per_worker: GPUs that one worker owns; solvers that can spread a problem over several take them all.
         cubins_dir: of compiled CUDA kernels that came with an image, which are read; what is compiled here is kept
             under data_dir. Empty when there are none.
+        quota_queued, quota_workers, quota_longest_s, quota_bytes, quota_gpu_s, quota_cpu_s, quota_share: of each owner
+            for whom `allot key limit` sets nothing else; see workers/jobs/quotas.py.
         audit_share: of the answers that a GPU certified, how many the CPU certifies again after they were answered.
     """
 
@@ -73,6 +75,13 @@ class Settings:
     pinned_bytes: int = 2048 * MIB
     gpus_per_worker: int = 1
     cubins_dir: str = ""
+    quota_queued: int = 0
+    quota_workers: int = 0
+    quota_longest_s: float = 0.0
+    quota_bytes: int = 0
+    quota_gpu_s: float = 0.0
+    quota_cpu_s: float = 0.0
+    quota_share: float = 0.5
     audit_share: float = 0.01
 
     @classmethod
@@ -106,12 +115,15 @@ class Settings:
         return {f"ALLOT_{spec.name.upper()}": str(getattr(self, spec.name)) for spec in fields(self)}
 
 
+WHOLE = ("attempts", "gpus_per_worker", "quota_queued", "quota_workers")
+
+
 def _parse(name: str, text: str) -> object:
     if name == "data_dir":
         return Path(text).expanduser().absolute()
     if name.endswith(("_s", "_share")):
         return float(text)
-    if name.startswith("max_") or name.endswith("_bytes") or name in ("attempts", "gpus_per_worker"):
+    if name.startswith("max_") or name.endswith("_bytes") or name in WHOLE:
         return int(text)
     return text
 

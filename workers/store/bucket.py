@@ -98,6 +98,10 @@ class Bucket:
             self._cache.delete(name)
         yield from ()
 
+    def free(self) -> int | None:
+        """None: a bucket has no size."""
+        return None
+
     def check(self) -> None:
         """Raise Unavailable when the bucket does not answer."""
         self._ask("head_bucket", Bucket=self._bucket)

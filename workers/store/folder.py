@@ -226,6 +226,10 @@ class Folder:
             elif found is not None:
                 yield name_in(found)
 
+    def free(self) -> int | None:
+        """Bytes that the disk still takes."""
+        return shutil.disk_usage(self.temporary).free
+
     def check(self) -> None:
         """Raise OSError when nothing can be written here. A full disk still takes files, as long as they are empty."""
         probe = self.temporary / f"probe-{uuid.uuid4().hex}"

@@ -17,6 +17,7 @@ import numpy as np
 
 from kernels import Array, Csr
 from workers.jobs.job import InputRef, StoreFull, UnknownBlob
+from workers.jobs.quotas import Quota, too_much_kept
 from workers.jobs.records import Records
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect, guarded
@@ -64,6 +65,8 @@ class Store:
         self._records = Records(redis)
         self._redis = redis
         self._settings = settings
+        self.quota_of: Callable[[str], Quota] | None = None
+        """Limits of an owner, for a process that takes uploads; what a job leaves is kept without."""
 
     def writer(self, plain: bool = False, checksum: Callable[[], bool] = bool) -> Writer:
         """Begin an upload; for the arguments see `Writer`. Raises StoreFull when the disk nearly is."""
@@ -87,7 +90,7 @@ class Store:
         writer.flush()
         keep_s = min(BRIEF_S, self._settings.blob_ttl_s) if brief else self._settings.blob_ttl_s
         name = name_of(writer.digest, owner)
-        self._records.keep(name, owner, self._redis.now() + keep_s)
+        self._keep(name, owner, self._redis.now() + keep_s, writer.size)
         with room():
             self.folder.publish(name, writer.path, durable=not brief)
             self._remark(name, writer)
@@ -126,6 +129,14 @@ class Store:
     def _remark(self, name: str, writer: Writer) -> None:
         if (sight := writer.sight) is not None:
             self.folder.remark(name, sight.text())
+
+    def _keep(self, name: str, owner: str, until: float, size: int) -> None:
+        quota = Quota() if self.quota_of is None else self.quota_of(owner)
+        free = self.folder.free()
+        share = 1.0 if free is None else quota.share
+        over = self._records.keep(name, owner, until, size, quota.bytes, share, max(0, (free or 0) - SPARE_BYTES))
+        if over:
+            raise too_much_kept(over, quota)
 
     def put_array(self, array: Array, owner: str, brief: bool = False) -> InputRef:
         """Keep one array as .npy; returns its reference. `brief`: a job will hold it at once; no wait for the disk."""

@@ -1,0 +1,13 @@
+"""Which hosts are this very machine."""
+
+import ipaddress
+
+
+def is_loopback(host: str) -> bool:
+    """True for localhost and for addresses that only this machine can reach."""
+    if host == "localhost" or host.endswith(".localhost"):
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False

@@ -57,9 +57,9 @@ class Told:
 class Service:
     """`allot serve` with its own Redis, in a folder of its own."""
 
-    def __init__(self, folder: Path, workers: int) -> None:
+    def __init__(self, folder: Path, workers: int, environ: dict[str, str] = ENVIRON) -> None:
         self.folder = folder
-        env = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")} | ENVIRON
+        env = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")} | environ
         command = [sys.executable, "-m", "app.cli.main", "serve", "--port", "0", "--workers", str(workers)]
         self.log = (folder / "log").open("w")
         self.process = subprocess.Popen(

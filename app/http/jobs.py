@@ -9,7 +9,7 @@ from typing import Annotated, Any, BinaryIO
 
 from fastapi import Depends, Query, Request, Response
 from fastapi.responses import FileResponse, StreamingResponse
-from starlette.background import BackgroundTask
+from starlette.background import BackgroundTask, BackgroundTasks
 from starlette.concurrency import run_in_threadpool
 
 from app.answers.answer import document_of, json_response, links_of, responded, shown
@@ -81,7 +81,7 @@ async def post(request: Request, owner: Owner) -> Response:
             if seen.result is not None:
                 document = await run_in_threadpool(shown, state.store, job, seen.result, state.http.inline_elements)
                 headers["Server-Timing"] = responded(document, job)
-                return json_response(document, 200, headers)
+                return _sent(state, job, json_response(document, 200, headers))
     return json_response(view(job), 202, {**headers, "Retry-After": "1"})
 
 
@@ -138,12 +138,26 @@ async def result(request: Request, owner: Owner, job_id: JobId) -> Response:
     headers = {"Vary": "Accept", "Cache-Control": "private, no-cache"}
     if media == JSON:
         document = await run_in_threadpool(document_of, state.jobs, state.store, job, state.http.inline_elements)
-        return json_response(document, 200, headers)
+        return _sent(state, job, json_response(document, 200, headers))
     file = await run_in_threadpool(_packed, state, job, FORMATS[media])
     name = f"{job_id}.{FORMATS[media]}"
-    return FileResponse(
-        file.name, headers=headers, media_type=media, filename=name, background=BackgroundTask(file.close)
-    )
+    gone = BackgroundTasks([BackgroundTask(file.close)])
+    packed = FileResponse(file.name, headers=headers, media_type=media, filename=name, background=gone)
+    return _sent(state, job, packed)
+
+
+def _sent(state: Any, job: Job, answer: Response) -> Response:
+    """`answer`, after which the job's result counts as fetched."""
+    if state.settings.fetched_ttl_s > 0:
+        tasks = answer.background if isinstance(answer.background, BackgroundTasks) else BackgroundTasks()
+        tasks.add_task(_fetched, state, job.id)
+        answer.background = tasks
+    return answer
+
+
+def _fetched(state: Any, job_id: str) -> None:
+    with suppress(JobError):  # then it is kept for longer
+        state.jobs.fetched(job_id)
 
 
 def _packed(state: Any, job: Job, format: str) -> Any:

@@ -22,6 +22,7 @@ class Settings:
         store_url: "file:" (under data_dir), "file:///somewhere" or "s3://bucket/prefix".
         s3_endpoint_url: for stores that speak S3 but are not Amazon's; empty for Amazon's.
         result_ttl_s: how long a job and its result are kept after it ended, unless the job asks otherwise.
+        fetched_ttl_s: how long it is kept after its answer was first fetched; 0 as long as any other.
         tombstone_ttl_s: how long an expired job is still answered with "gone" and not "unknown".
         blob_ttl_s: how long an uploaded blob lives that no job holds.
         max_upload_bytes: of one body or file, before and after decompression.
@@ -49,6 +50,7 @@ class Settings:
     store_url: str = "file:"
     s3_endpoint_url: str = ""
     result_ttl_s: float = 24 * 3600.0
+    fetched_ttl_s: float = 0.0
     tombstone_ttl_s: float = 7 * 24 * 3600.0
     blob_ttl_s: float = 24 * 3600.0
     max_upload_bytes: int = 4096 * MIB

@@ -244,7 +244,7 @@ class Jobs:
             told = json.loads(text)
             age = now - told.pop("heartbeat")
             if age < SILENT_S:
-                found.append(WorkerInfo(name=name, heartbeat_age_s=max(0.0, age), **told))
+                found.append(WorkerInfo.of(name, age, told))
         return sorted(found, key=lambda worker: worker.name)
 
     @guarded

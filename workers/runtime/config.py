@@ -39,6 +39,7 @@ class Settings:
         warm_up_s: how long a new child may take to be ready.
         warm_solvers: those whose kernels are compiled before a worker takes jobs, as "lap,qap"; empty for all.
         drain_s: how long running jobs may go on when the supervisor stops.
+        slow_s: a job that took longer from its submission to its answer has a line in its worker's log.
         pinned_bytes: page-locked memory of a GPU child for staging inputs.
         gpus_per_worker: GPUs that one worker owns; solvers that can spread a problem over several take them all.
         audit_share: of the answers that a GPU certified, how many the CPU certifies again after they were answered.
@@ -68,6 +69,7 @@ class Settings:
     warm_up_s: float = 600.0
     warm_solvers: str = ""
     drain_s: float = 10.0
+    slow_s: float = 10.0
     pinned_bytes: int = 2048 * MIB
     gpus_per_worker: int = 1
     audit_share: float = 0.01

@@ -129,6 +129,19 @@ def test_a_file_that_was_cut_short_costs_its_end_and_nothing_else(tmp_path: Path
         assert client.exists("key00", "after") == 2  # and it goes on behind the cut
 
 
+def test_a_file_that_is_broken_in_the_middle_is_not_guessed_at(tmp_path: Path) -> None:
+    with EmbeddedRedis(tmp_path) as url, redis.Redis.from_url(url) as client:
+        for k in range(20):
+            client.set(f"key{k:02}", "x" * 30)
+    file = tmp_path / "redis/appendonly.aof"
+    told = file.read_bytes()
+    command = told.index(b"*3", len(told) // 2)
+    file.write_bytes(told[:command] + b"?9" + told[command + 2 :])
+    with pytest.raises(Unavailable, match=r"redis\.log"):
+        EmbeddedRedis(tmp_path).start()
+    assert "redis-check-aof" in (tmp_path / "redis/redis.log").read_text()
+
+
 def test_always_has_each_write_in_the_file_before_its_answer(tmp_path: Path) -> None:
     settings = Settings.from_env({"ALLOT_FSYNC": "always"})
     with (

@@ -1,12 +1,11 @@
 """The tables of docs/operations/sizing.md, from rows that were measured and from the solvers' own estimates.
 
 python -m benchmarks.sizing            writes them into the page
-python -m benchmarks.sizing --redis    measures what a job takes in Redis and on disk, with a server of its own
+python -m benchmarks.footprint         measures what a job takes in Redis and on disk
+python -m benchmarks.housekeeping      measures whether housekeeping keeps up
 """
 
-import argparse
 import json
-import tempfile
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -65,48 +64,41 @@ def gib(count: int) -> str:
     return f"{count / 2**30:.3g} GiB" if count >= 2**30 else f"{count / 2**20:.3g} MiB"
 
 
-def redis_row(jobs: int = 500) -> dict[str, Any]:
-    """What a tiny job takes while it waits and when it has ended (cancelled), and its files."""
-    from workers.jobs.job import Submission
-    from workers.jobs.queue import Jobs
-    from workers.runtime.config import Settings
-    from workers.runtime.redis_server import EmbeddedRedis
+def redis_table() -> str:
+    """What a tiny job takes in each stage of its life, of the latest rows."""
+    latest = {row["redis"]: row for row in rows("footprint")}
+    stages = {"waiting": "while it waits", "ended": "when it has its answer", "expired": "when it has expired"}
+    lines = ["| a tiny job, with its arrays of 128 bytes | bytes of Redis | of a Redis with its own defaults | files |"]
+    lines += ["|---|---:|---:|---:|"]
+    for stage, told in stages.items():
+        cells = [str(max(0, latest[name][stage])) for name in ("as the service starts it", "with its defaults")]
+        files = latest["as the service starts it"].get(f"files_{stage}", 0)
+        lines.append(f"| {told} | {' | '.join(cells)} | {files} |")
+    return "\n".join(lines)
 
-    with tempfile.TemporaryDirectory() as folder, EmbeddedRedis(Path(folder)) as url:
-        made = Jobs(Settings(redis_url=url, data_dir=Path(folder)))
-        cost = np.arange(16.0).reshape(4, 4)
 
-        def submit() -> str:
-            reference = made.store.put(cost, "ann")
-            return made.submit(Submission("ann", "lap", {"cost": reference}, queue="cpu"))[0].id
-
-        submit()
-        before = made._redis.info("memory")["used_memory"]
-        ids = [submit() for _ in range(jobs)]
-        waiting = made._redis.info("memory")["used_memory"]
-        for job_id in ids:
-            made.cancel(job_id, "ann")
-        ended = made._redis.info("memory")["used_memory"]
-        files = sum(1 for path in made.store.folder.temporary.parent.rglob("*") if path.is_file())
-    return {"jobs": jobs, "waiting": (waiting - before) / jobs, "ended": (ended - before) / jobs, "files": files}
+def housekeeping_table() -> str:
+    """Whether anything stayed behind at the rates that the service takes."""
+    latest = {row["what"]: row for row in rows("housekeeping")}
+    lines = ["| what is taken, for 20 s | a second | most that was overdue by a second | in the last 5 s |"]
+    lines += ["|---|---:|---:|---:|"]
+    for what, row in latest.items():
+        lines.append(f"| {what} | {row['a_second']} | {row['most_overdue']} | {row['overdue_in_last_quarter']} |")
+    return "\n".join(lines)
 
 
 def page(text: str) -> str:
     """The page with its tables as they are now."""
-    for name, table in (("seconds", seconds_table()), ("bytes", bytes_table())):
+    tables = {"seconds": seconds_table, "bytes": bytes_table, "redis": redis_table, "housekeeping": housekeeping_table}
+    for name, table in tables.items():
         before, mark, rest = text.partition(f"<!-- {name} -->\n")
-        text = before + mark + table + "\n" + rest[rest.index("<!-- end -->") :]
+        text = before + mark + table() + "\n" + rest[rest.index("<!-- end -->") :]
     return text
 
 
 def main() -> None:
-    """Write the page, or measure."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--redis", action="store_true")
-    if parser.parse_args().redis:
-        print(json.dumps(redis_row()))
-    else:
-        PAGE.write_text(page(PAGE.read_text()))
+    """Write the page."""
+    PAGE.write_text(page(PAGE.read_text()))
 
 
 if __name__ == "__main__":

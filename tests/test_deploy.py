@@ -13,6 +13,7 @@ import yaml
 from app.cli.main import parser
 from benchmarks import sizing
 from workers.runtime.config import Settings
+from workers.runtime.redis_server import COMPACT
 
 ROOT = Path(__file__).parent.parent
 DEPLOY = ROOT / "deploy"
@@ -87,6 +88,12 @@ def test_a_password_comes_from_a_file(tmp_path: Path) -> None:
     assert Settings.from_env(given).redis_url == "redis://:mine@redis:6379/0"
     with pytest.raises(ValueError, match="ALLOT_REDIS_PASSWORD_FILE"):
         Settings.from_env(environ | {"ALLOT_REDIS_PASSWORD_FILE": "/nowhere"})
+
+
+@pytest.mark.parametrize("file", ["docker-compose.yml", "deploy/helm/allot/templates/redis.yaml"])
+def test_a_redis_of_its_own_host_is_as_compact_as_the_embedded_one(file: str) -> None:
+    text = (ROOT / file).read_text()
+    assert all(f"--{name} {value}" in text for name, value in COMPACT.items())
 
 
 def test_log_formats_are_taken_by_the_command_line() -> None:

@@ -32,7 +32,7 @@ from workers.jobs.job import Unavailable
 from workers.jobs.queue import Jobs
 from workers.runtime import logs
 from workers.runtime.config import Settings
-from workers.runtime.redis_server import EmbeddedRedis
+from workers.runtime.redis_server import EmbeddedRedis, running_url
 from workers.runtime.supervisor import Supervisor
 
 WORKER = "workers.runtime.worker"
@@ -216,6 +216,8 @@ def work(args: Namespace) -> int:
     """Run workers alone, for an API elsewhere on the same Redis and store."""
     logs_as(args)
     settings = settings_from(args)
+    if args.check and not settings.redis_url:  # of a service with its own Redis
+        settings = settings.with_redis(running_url(settings.data_dir) or "")
     if not settings.redis_url:
         print("allot: ALLOT_REDIS_URL is not set; workers alone need the API's Redis", file=sys.stderr)
         return 2

@@ -227,7 +227,10 @@ class Guarded(HttpToolsProtocol):
 
 
 class Sparse(logging.Filter):
-    """Lets so many records of one kind pass a second, and says how many it left out."""
+    """Lets so many complaints of one kind pass a second, and says how many it left out.
+
+    The access log and the audit log are records of what happened, and all of them pass.
+    """
 
     def __init__(self, per_s: int = 10) -> None:
         super().__init__()
@@ -236,6 +239,8 @@ class Sparse(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         """True for a record that is to be written."""
+        if record.levelno < logging.WARNING:
+            return True
         second, kind = int(record.created), (record.name, str(record.msg))
         if second != self._second:
             left_out = sum(max(0, count - self._per_s) for count in self._seen.values())

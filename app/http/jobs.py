@@ -8,6 +8,7 @@ from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
 from fastapi.responses import StreamingResponse
+from starlette.background import BackgroundTasks
 from starlette.concurrency import run_in_threadpool
 
 from app.answers.answer import document_of, json_bytes, json_response, links_of, responded, shown, travels
@@ -83,12 +84,12 @@ async def post(request: Request, owner: Owner) -> Response:
             if seen.result is not None and media in PACKED:
                 arrays, told = await run_in_threadpool(_opened, state, job, seen.result)
                 headers |= {"Server-Timing": responded(told, job), "Vary": "Accept"}
-                return packed(arrays, media, job.id, headers, json_bytes(told))
+                return _sent(state, job, packed(arrays, media, job.id, headers, json_bytes(told)))
             if seen.result is not None:
                 kept = (state.store, job, seen.result, state.http.inline_elements)
                 document = shown(*kept) if travels(seen.result) else await run_in_threadpool(shown, *kept)
                 headers["Server-Timing"] = responded(document, job)
-                return json_response(document, 200, headers)
+                return _sent(state, job, json_response(document, 200, headers))
     try:
         await settled.wait()
     except JobError:  # what cannot be kept must not look as if it was
@@ -152,9 +153,23 @@ async def result(request: Request, owner: Owner, job_id: JobId) -> Response:
     headers = {"Vary": "Accept", "Cache-Control": "private, no-cache"}
     if media == JSON:
         document = await run_in_threadpool(document_of, state.jobs, state.store, job, state.http.inline_elements)
-        return json_response(document, 200, headers)
+        return _sent(state, job, json_response(document, 200, headers))
     arrays, told = await run_in_threadpool(lambda: _opened(state, job, state.jobs.result(job.id, job.owner)))
-    return packed(arrays, media, job_id, headers, json_bytes(told))
+    return _sent(state, job, packed(arrays, media, job_id, headers, json_bytes(told)))
+
+
+def _sent(state: Any, job: Job, answer: Response) -> Response:
+    """`answer`, after which the job's result counts as fetched."""
+    if state.settings.fetched_ttl_s > 0:
+        tasks = BackgroundTasks([answer.background] if answer.background else [])
+        tasks.add_task(_fetched, state, job.id)
+        answer.background = tasks
+    return answer
+
+
+def _fetched(state: Any, job_id: str) -> None:
+    with suppress(JobError):  # then it is kept for longer
+        state.jobs.fetched(job_id)
 
 
 def _opened(state: Any, job: Job, stored: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, Any]]:

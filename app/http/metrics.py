@@ -24,6 +24,11 @@ MEDIA_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 FOLDER = "PROMETHEUS_MULTIPROC_DIR"
 """Environment variable: where processes that answer on one port keep what each has counted."""
 BUCKETS = (0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60)
+READINGS = {
+    "utilisation": ("allot_gpu_utilization_ratio", "Share of the last second in which a kernel ran"),
+    "bytes_used": ("allot_gpu_used_bytes", "Memory of a GPU that is in use, by whomever"),
+    "celsius": ("allot_gpu_temperature_celsius", "Temperature of the chip"),
+}
 NOW = ("waiting", "running")
 PHASES = {
     "queued": ("allot_job_queue_seconds", "From submission until a worker took the job"),
@@ -47,10 +52,17 @@ class Metrics:
         )
 
     def render(self, jobs: Jobs) -> bytes:
-        """The text format. Raises Unavailable."""
-        registry, counts = CollectorRegistry(), jobs.counts()
-        registry.register(_Jobs(counts, jobs.seconds()))
-        _gauges(registry, counts, jobs.workers())
+        """The text format. While Redis is away it has what this process counted, and says so."""
+        registry = CollectorRegistry()
+        up = Gauge("allot_redis_up", "1 while Redis answers", registry=registry)
+        try:
+            counts, seconds, workers = jobs.counts(), jobs.seconds(), jobs.workers()
+        except Unavailable:
+            up.set(0)
+        else:
+            up.set(1)
+            registry.register(_Jobs(counts, seconds))
+            _gauges(registry, counts, workers)
         return generate_latest(self._counted()) + generate_latest(registry)
 
     def _counted(self) -> CollectorRegistry:
@@ -120,10 +132,14 @@ def _gauges(
             gauge.labels(queue).set(value)
     alive = Gauge("allot_workers", "Workers alive", ["device", "state"], registry=registry)
     free = Gauge("allot_gpu_free_bytes", "Free memory of a GPU", ["worker"], registry=registry)
+    moving = {name: Gauge(*about, ["worker", "gpu"], registry=registry) for name, about in READINGS.items()}
     for worker in workers:
         alive.labels(worker.device, worker.state).inc()
         if worker.gpu:
             free.labels(worker.name).set(worker.gpu["bytes_free"])
+            for reading in worker.gpu.get("readings", ()):
+                for name in moving.keys() & reading.keys():
+                    moving[name].labels(worker.name, reading["uuid"]).set(reading[name])
 
 
 class Exporter:
@@ -138,10 +154,7 @@ class Exporter:
             timeout = 10
 
             def do_GET(self) -> None:
-                try:
-                    status, text = (200, metrics.render(jobs)) if self.path == "/metrics" else (404, b"see /metrics\n")
-                except Unavailable as wrong:
-                    status, text = 503, f"{wrong}\n".encode()
+                status, text = (200, metrics.render(jobs)) if self.path == "/metrics" else (404, b"see /metrics\n")
                 self.send_response(status)
                 self.send_header("Content-Type", MEDIA_TYPE if status == 200 else "text/plain")
                 self.send_header("Content-Length", str(len(text)))

@@ -28,6 +28,7 @@ from workers.jobs.job import DoesNotFit, StoreFull, Unavailable
 DOCS = Path(__file__).with_name("docs.html")
 CONTENT_POLICY = "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 MOVING = ("state", "heartbeat_age_s", "host_bytes")
+MOVING_OF_GPUS = ("bytes_free", "readings")
 READY_S = 0.8
 """Of a check; /readyz answers within a second, whatever hangs."""
 LOG = logging.getLogger("allot.http")
@@ -71,7 +72,7 @@ async def devices(request: Request, found: Annotated[Caller, Depends(caller)]) -
             for name in MOVING:
                 del worker[name]
             if worker["gpu"]:
-                worker["gpu"] = {name: value for name, value in worker["gpu"].items() if name != "bytes_free"}
+                worker["gpu"] = {name: value for name, value in worker["gpu"].items() if name not in MOVING_OF_GPUS}
     return json_response({"devices": sorted({worker["device"] for worker in workers}), "workers": workers})
 
 

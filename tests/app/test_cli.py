@@ -131,6 +131,15 @@ def test_doctor(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
         assert subject in out
 
 
+def test_a_worker_is_found_by_its_data_folder(
+    service: Service, capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ALLOT_REDIS_URL", raising=False)
+    assert main(["worker", "--check", "--data-dir", str(service.settings.data_dir)]) == 0
+    assert "alive: cpu-" in capsys.readouterr().out
+    assert main(["worker", "--check", "--data-dir", str(tmp_path)]) == 2
+
+
 def test_key(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["key", "alice"]) == 0
     assert "alice=sha256:" in capsys.readouterr().out

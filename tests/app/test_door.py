@@ -224,6 +224,8 @@ def test_the_log_is_not_flooded(caplog: pytest.LogCaptureFixture) -> None:
     later.created = 101.0
     assert sparse.filter(later)
     assert later.getMessage() == "y turned away (2 more lines were left out)"
+    served = log.makeRecord("allot.audit", logging.INFO, "f", 1, "%s", ("job.submit",), None)
+    assert all(sparse.filter(served) for _ in range(100))  # what was done is written down, however much it is
 
 
 def test_a_pipelined_second_request_is_answered(guarded: Guarded) -> None:

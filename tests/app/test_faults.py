@@ -20,7 +20,7 @@ from app.http.config import HttpSettings
 from app.http.main import create_app
 from tests.app.conftest import serve
 from tests.disks import fill, small_disk
-from tests.workers.service import eventually
+from tests.workers.service import allowed, eventually
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
 from workers.runtime.redis_server import EmbeddedRedis
@@ -110,14 +110,15 @@ def test_a_redis_that_cannot_write_is_told_and_mends(service: Service) -> None:
 
 
 def test_a_frozen_redis_is_told_within_a_second(service: Service) -> None:
+    assert service.post().status_code == 202  # and a clerk is there, whose start takes a busy machine seconds
     service.signal(signal.SIGSTOP)
     try:
         status, why, took_s = service.ready()
         assert (status, "does not answer" in why) == (503, True)
-        assert took_s < 1
+        assert took_s < allowed(1)
         start = time.monotonic()
         assert service.post().status_code == 503
-        assert time.monotonic() - start < 4
+        assert time.monotonic() - start < allowed(4)
     finally:
         service.signal(signal.SIGCONT)
     assert service.ready()[0] == 200
@@ -128,7 +129,7 @@ def test_a_redis_that_dies_is_back_within_two_seconds(service: Service) -> None:
     job = service.post().json()["id"]
     time.sleep(1.1)  # its file is written every second
     service.signal(signal.SIGKILL)
-    assert eventually(lambda: service.ready()[0] == 200, 10) < 2
+    assert eventually(lambda: service.ready()[0] == 200, 10) < allowed(2)
     assert service.client.get(f"/v1/jobs/{job}").status_code == 200
 
 

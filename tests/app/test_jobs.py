@@ -3,6 +3,7 @@ import json
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import httpx
@@ -10,7 +11,9 @@ import numpy as np
 import pytest
 import safetensors.numpy
 
-from tests.app.conftest import LAP, Service, long_job
+from app.http.config import HttpSettings
+from app.http.main import create_app
+from tests.app.conftest import LAP, Service, long_job, serve
 from tests.app.test_bad_input import check, npy, npz
 
 Post = Callable[..., httpx.Response]
@@ -259,6 +262,25 @@ def test_expired_results_are_gone(client: httpx.Client, post: Post) -> None:
     while client.get(links["result"]).status_code == 200 and time.monotonic() < give_up:
         time.sleep(0.1)
     check(client.get(links["result"]), 410)
+
+
+@pytest.mark.parametrize("accept", ["application/json", "application/x-npz", None])
+def test_a_result_that_was_fetched_is_kept_for_less(service: Service, accept: str | None) -> None:
+    url, stop = serve(create_app(replace(service.settings, fetched_ttl_s=1.0), HttpSettings()))
+    try:
+        with httpx.Client(base_url=url, timeout=40) as client:
+            answer = client.post("/v1/jobs", json=LAP, headers={} if accept else {"Prefer": "wait=30"})
+            links = answer.json()["links"]
+            if accept:  # else the answer to the POST was the result
+                assert client.get(links["self"], params={"wait": 30}).json()["state"] == "succeeded"
+                time.sleep(2)
+                assert client.get(links["result"], headers={"Accept": accept}).status_code == 200
+            give_up = time.monotonic() + 15
+            while (last := client.get(links["self"])).status_code == 200 and time.monotonic() < give_up:
+                time.sleep(0.1)
+            assert last.status_code == 410
+    finally:
+        stop()
 
 
 def test_pages(client: httpx.Client, post: Post) -> None:

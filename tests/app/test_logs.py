@@ -1,26 +1,17 @@
-"""Log lines that machines read, the audit of what changed, and traces that arrive at a collector."""
+"""Log lines that machines read, and the audit of what changed."""
 
 import io
 import json
 import logging
-import threading
-import time
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, HTTPServer
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from app.http.config import HttpSettings
-from app.http.main import create_app
-from tests.app.conftest import LAP, serve, wait_until_ready
-from workers.runtime import logs, traces
-from workers.runtime.config import Settings
+from tests.app.conftest import LAP
+from workers.runtime import logs
 from workers.runtime.keyring import Keyring
-from workers.runtime.redis_server import EmbeddedRedis
-from workers.runtime.supervisor import Supervisor
 
 TRACE = "0af7651916cd43dd8448eb211c80319c"
 
@@ -116,71 +107,3 @@ def test_text_is_for_people_and_one_line_each() -> None:
 def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(ValueError, match="expected one of text, json"):
         logs.configure(form="xml")
-
-
-class Collector(HTTPServer):
-    """Takes what an exporter sends."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.spans: list[Any] = []
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-
-    def names(self, trace: str) -> set[str]:
-        return {span.name for span in self.spans if span.trace_id.hex() == trace}
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: Collector
-
-    def do_POST(self) -> None:
-        from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
-
-        body = self.rfile.read(int(self.headers["Content-Length"]))
-        if self.headers.get("Content-Encoding") == "gzip":
-            import gzip
-
-            body = gzip.decompress(body)
-        for resource in ExportTraceServiceRequest.FromString(body).resource_spans:
-            for scope in resource.scope_spans:
-                self.server.spans.extend(scope.spans)
-        self.send_response(200)
-        self.end_headers()
-
-    def log_message(self, *_: Any) -> None:
-        pass
-
-
-def test_a_job_is_one_trace_from_the_request_to_its_certificate(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    pytest.importorskip("opentelemetry.exporter.otlp.proto.http", reason="the extra `otel` is not installed")
-    collector = Collector()
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", f"http://127.0.0.1:{collector.server_port}")
-    traces._tracer.cache_clear()
-    problem = {"flow": [[0, 1], [1, 0]], "distance": [[0, 2], [2, 0]]}
-    with EmbeddedRedis(tmp_path) as url:
-        settings = Settings(redis_url=url, data_dir=tmp_path, warm_solvers="qap")
-        supervisor = Supervisor(settings, cpu_workers=1, gpus=[])
-        supervisor.start()
-        address, stop = serve(create_app(settings, HttpSettings()))
-        try:
-            wait_until_ready(address)
-            headers = {"traceparent": f"00-{TRACE}-b7ad6b7169203331-01", "Prefer": "wait=30"}
-            answer = httpx.post(
-                f"{address}/v1/jobs", json={"solver": "qap", "inputs": problem}, headers=headers, timeout=60
-            )
-            assert answer.status_code == 200, answer.text
-            wanted = {"POST /v1/jobs", "queue", "run", "load", "solve", "certify"}
-            give_up = time.monotonic() + 15
-            while not wanted <= collector.names(TRACE) and time.monotonic() < give_up:
-                time.sleep(0.1)
-            assert wanted <= collector.names(TRACE)
-            run = next(span for span in collector.spans if span.name == "run")
-            solve = next(span for span in collector.spans if span.name == "solve")
-            assert solve.parent_span_id == run.span_id
-        finally:
-            stop()
-            supervisor.stop(drain=False)
-            collector.shutdown()
-            traces._tracer.cache_clear()

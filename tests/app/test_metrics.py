@@ -97,7 +97,9 @@ def test_metrics_have_a_port_of_their_own(service: Service) -> None:
     away = Exporter("127.0.0.1", 0, Metrics(), Jobs(Settings(redis_url="unix:///nowhere", data_dir=Path("/tmp"))))
     try:
         told = httpx.get(f"http://127.0.0.1:{away.port}/metrics", timeout=20)
-        assert (told.status_code, "nowhere" in told.text) == (503, False)
+        assert (told.status_code, "\nallot_redis_up 0.0\n" in told.text, "nowhere" in told.text) == (200, True, False)
+        assert "allot_http_requests_total" in told.text  # what this process has counted outlives Redis
+        assert "allot_jobs_waiting" not in told.text
     finally:
         away.stop()
 
@@ -106,7 +108,7 @@ def test_devices_tell_what_others_do_to_the_scope_alone(tmp_path: Path) -> None:
     plain, entry = new_key("ann")
     scoped, more = new_key("ops")
     keys = (entry, f"{more};read,metrics")
-    gpu = {"uuid": "GPU-1", "name": "H100", "bytes_total": 80, "bytes_free": 7}
+    gpu = {"uuid": "GPU-1", "name": "H100", "bytes_total": 80, "bytes_free": 7, "readings": [{"celsius": 61}]}
     worker = {"device": "gpu", "queue": "gpu", "state": "busy", "heartbeat": time.time() + 1000, "host_bytes": 1}
     with EmbeddedRedis(tmp_path) as url:
         app = create_app(Settings(redis_url=url, data_dir=tmp_path), HttpSettings(api_keys=keys))
@@ -120,5 +122,5 @@ def test_devices_tell_what_others_do_to_the_scope_alone(tmp_path: Path) -> None:
 
         everybody, whoever_may = asyncio.run(shown(plain)), asyncio.run(shown(scoped))
     assert whoever_may.keys() - everybody.keys() == {"state", "heartbeat_age_s", "host_bytes"}
-    assert whoever_may["gpu"].keys() - everybody["gpu"].keys() == {"bytes_free"}
+    assert whoever_may["gpu"].keys() - everybody["gpu"].keys() == {"bytes_free", "readings"}
     assert everybody["gpu"]["name"] == "H100"

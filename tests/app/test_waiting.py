@@ -17,6 +17,7 @@ from fastapi import FastAPI
 from app.http.config import HttpSettings
 from app.http.main import create_app
 from tests.app.conftest import LAP, serve
+from tests.workers.service import allowed
 from workers.jobs.job import Job, State, Submission, Unavailable
 from workers.jobs.queue import Jobs
 from workers.jobs.told import Seen
@@ -104,7 +105,7 @@ def test_hundreds_wait_and_all_are_answered(idle: Idle) -> None:
     answers, took_s = asyncio.run(run())
     assert {status for status, _ in answers} == {200}
     assert all(b'"state":"cancelled"' in told for _, told in answers)
-    assert took_s < 15
+    assert took_s < allowed(15)
     assert idle.app.state.waiting.told.waiting == 0
 
 
@@ -114,7 +115,7 @@ def test_the_next_change_answers_a_poll_that_names_a_version(idle: Idle) -> None
     known = {"If-None-Match": etag}
     begun = time.monotonic()
     assert httpx.get(f"{idle.url}/v1/jobs/{job.id}?wait=0.3", headers=known).status_code == 304
-    assert 0.3 <= time.monotonic() - begun < 3
+    assert 0.3 <= time.monotonic() - begun < allowed(3)
     idle.jobs._records.cancel(job.id)
     assert httpx.get(f"{idle.url}/v1/jobs/{job.id}?wait=9", headers=known).json()["state"] == "cancelled"
 
@@ -125,7 +126,7 @@ def test_an_ended_stream_ends_at_once(idle: Idle) -> None:
     ids = re.findall(r"id: (\S+)", httpx.get(f"{idle.url}/v1/jobs/{job.id}/events").text)
     begun = time.monotonic()
     again = httpx.get(f"{idle.url}/v1/jobs/{job.id}/events", headers={"Last-Event-ID": ids[-1]}, timeout=20)
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < allowed(3)
     assert "data:" not in again.text
 
 

@@ -151,3 +151,22 @@ def test_a_full_store_is_waited_for(outcome: Any, monkeypatch: pytest.MonkeyPatc
     flaky(monkeypatch, *(StoreFull("no room") for _ in range(5)))
     job = outcome()
     assert (job.state, job.attempt) == (State.SUCCEEDED, 1)
+
+
+@pytest.mark.parametrize("slow_s", [0.0, 60.0])
+def test_a_slow_job_has_a_line_that_names_its_trace(
+    jobs: Jobs, caplog: pytest.LogCaptureFixture, slow_s: float
+) -> None:
+    held = Held(jobs)
+    trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"
+    jobs._redis.hset(f"allot:job:{held.id}", "traceparent", trace)
+    order = held.take("one")
+    assert order is not None
+    bench = Bench(held.records, jobs.store, "cpu", "a device", slow_s=slow_s)
+    assert child.work([order], "a worker", bench) == {held.id: "done"}
+    lines = [one for one in caplog.records if one.name == "allot.slow"]
+    assert len(lines) == (slow_s == 0.0)
+    for line in lines:
+        fields = line.fields  # type: ignore[attr-defined]
+        assert (fields["traceparent"], fields["solver"]) == (trace, "lap")
+        assert {"queued", "load", "solve", "certify", "total"} <= fields["ms"].keys()

@@ -4,18 +4,15 @@ import asyncio
 import dataclasses
 import os
 import signal
-import socket
-import subprocess
 import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
-import redis
 
+from tests.workers.cluster import Cluster
 from tests.workers.service import OWNER, eventually, settings_for
 from workers.jobs.job import Job, JobError, State, Submission, Unavailable
 from workers.jobs.queue import Jobs
@@ -25,54 +22,6 @@ from workers.runtime.redis_server import find_server
 from workers.runtime.supervisor import Supervisor
 
 JOBS = 150
-
-
-class Cluster:
-    """A primary, two replicas and three sentinels."""
-
-    def __init__(self, folder: Path, program: str) -> None:
-        self.ports = [_free_port() for _ in range(6)]
-        self.servers: list[subprocess.Popen[bytes]] = []
-        for k, port in enumerate(self.ports):
-            (folder / str(k)).mkdir()
-            common = ["--port", str(port), "--bind", "127.0.0.1", "--dir", str(folder / str(k))]
-            data = ["--appendonly", "yes", "--min-replicas-to-write", "1", "--min-replicas-max-lag", "2"]
-            follow = ["--replicaof", "127.0.0.1", str(self.ports[0])] if k else []
-            command = [program, *common, *data, *follow]
-            if k >= 3:
-                config = folder / str(k) / "sentinel.conf"
-                config.write_text(
-                    f"port {port}\nbind 127.0.0.1\ndir {folder / str(k)}\n"
-                    f"sentinel monitor allot 127.0.0.1 {self.ports[0]} 2\n"
-                    "sentinel down-after-milliseconds allot 1000\nsentinel failover-timeout allot 5000\n"
-                )
-                command = [program, str(config), "--sentinel"]
-            log = (folder / str(k) / "log").open("wb")
-            self.servers.append(subprocess.Popen(command, stdout=log, stderr=log, stdin=subprocess.DEVNULL))
-        hosts = ",".join(f"127.0.0.1:{port}" for port in self.ports[3:])
-        self.url = f"sentinel://{hosts}/allot?min_replicas=1"
-
-    def in_step(self) -> bool:
-        """Both replicas follow, and every sentinel knows of them and of the others."""
-        try:
-            primary = redis.Redis(port=self.ports[0]).info("replication")
-            watched: list[Any] = [redis.Redis(port=port).sentinel_masters() for port in self.ports[3:]]
-        except redis.RedisError:
-            return False
-        told = [masters["allot"] for masters in watched]
-        known = all(one["num-slaves"] == 2 and one["num-other-sentinels"] == 2 for one in told)
-        return known and sum(primary.get(f"slave{k}", {}).get("state") == "online" for k in range(2)) == 2
-
-    def stop(self) -> None:
-        for server in self.servers:
-            server.kill()
-            server.wait()
-
-
-def _free_port() -> int:
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        return int(found.getsockname()[1])
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from tests.workers.service import OWNER, READY_S, Service, eventually, settings_for
+from tests.workers.service import OWNER, READY_S, Service, allowed, eventually, settings_for
 from workers.jobs.job import State
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
@@ -54,7 +54,7 @@ def test_sigterm_stops_everything_in_time(foreground: Foreground) -> None:
     start = time.monotonic()
     foreground.process.send_signal(signal.SIGTERM)
     assert foreground.process.wait(15) == 0
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < allowed(10)
     assert gone(foreground.family)
 
 
@@ -66,7 +66,7 @@ def test_a_job_that_outlasts_the_drain_goes_back_and_loses_no_attempt(tmp_path: 
         service.running(job)
         start = time.monotonic()
         service.supervisor.stop()
-        assert time.monotonic() - start < 5
+        assert time.monotonic() - start < allowed(5)
         assert service.ended(quick).state is State.SUCCEEDED
         assert service.jobs.get(job.id, OWNER).state is State.QUEUED
         assert service.jobs._redis.hget(f"rq:job:{job.id}", "retries_left") == "2"
@@ -89,5 +89,5 @@ def test_a_worker_that_cannot_start_is_tried_ever_more_slowly(tmp_path: Path) ->
     assert place.delay_s >= 0.4
     start = time.monotonic()
     supervisor.stop()
-    assert time.monotonic() - start < 15
+    assert time.monotonic() - start < allowed(15)
     assert supervisor.alive() == []

@@ -125,5 +125,5 @@ def workers_of(told: Mapping[str, str], now: float, starting: bool = False) -> l
         said = json.loads(text)
         age = now - said.pop("heartbeat")
         if age < SILENT_S and (starting or not said["state"].startswith(WARMING)):
-            found.append(WorkerInfo(name=name, heartbeat_age_s=max(0.0, age), **said))
+            found.append(WorkerInfo.of(name, age, said))
     return sorted(found, key=lambda worker: worker.name)

@@ -37,7 +37,7 @@ Redis keys (all ours start with allot:, RQ's with rq:):
     allot:quota:{owner} and others limits of owners, and what they have: drawn in quotas.lua
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Literal
@@ -135,8 +135,9 @@ class Event:
 class WorkerInfo:
     """A worker that is alive.
 
-    `gpu` holds uuid, name, driver, bytes_total and bytes_free of the first GPU of a GPU worker, and how many it owns
-    as count; `broken` the solvers whose kernels could not be warmed up on it, and why: they get no jobs here.
+    `gpu` holds uuid, name, driver, bytes_total and bytes_free of the first GPU of a GPU worker, how many it owns as
+    count, and what each of them tells of itself as readings (see nvml.py). `broken` are the solvers whose kernels could
+    not be warmed up on it, and why: they get no jobs here.
     """
 
     name: str
@@ -147,6 +148,12 @@ class WorkerInfo:
     host_bytes: int
     gpu: dict[str, Any] | None = None
     broken: dict[str, str] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, name: str, age_s: float, told: dict[str, Any]) -> "WorkerInfo":
+        """What a worker told of itself; one of a later release may tell more than is known here."""
+        known = {spec.name for spec in fields(cls)}
+        return cls(name=name, heartbeat_age_s=max(0.0, age_s), **{k: v for k, v in told.items() if k in known})
 
 
 def iso(timestamp: float | str | None) -> str | None:

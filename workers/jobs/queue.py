@@ -170,6 +170,12 @@ class Jobs:
         return dict(json.loads(document))
 
     @guarded
+    def fetched(self, job_id: str) -> None:
+        """Its answer has been sent to its owner: where `fetched_ttl_s` is set, it is kept for that long at most."""
+        if self.settings.fetched_ttl_s > 0:
+            self._records.shorten(job_id, self.settings.fetched_ttl_s)
+
+    @guarded
     def events(self, job_id: str, owner: str, after: str | None = None, timeout_s: float = 0.0) -> Events:
         """What happened since the event `after` (None: ever), waiting up to `timeout_s` for the first.
 

@@ -218,6 +218,10 @@ class Records:
         """Replace jobs whose time has come by tombstones; returns how many."""
         return int(self._run("expire", self.now(), max(1, int(tombstone_ttl_s)), EXPIRE_BATCH))
 
+    def shorten(self, job_id: str, keep_s: float) -> None:
+        """Keep an ended job for so much longer at most."""
+        self._run("shorten", job_id, self.now() + keep_s)
+
     def condemn(self, *digests: str) -> list[str]:
         """Forget blobs that nobody holds; answers those whose bytes may be deleted (say `buried` afterwards)."""
         return list(self._run("condemn", self.now(), *digests))

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from kernels import SOLVERS, Certificate, Deadline, Solution
 from workers.jobs.records import Ending, Order
+from workers.runtime import traces
 from workers.runtime.document import Bench, Solved
 from workers.runtime.outlast import outlast
 from workers.runtime.run import concluded, ending_of, loaded, until_begun
@@ -43,20 +44,28 @@ def _together(orders: Sequence[Order], bench: Bench) -> dict[str, Ending]:
     begun = time.perf_counter()
     now = outlast(bench.records.now)
     waited = {order.job_id: until_begun(order.record, now) for order in orders}
+    batch = traces.Batch({order.job_id: order.record for order in orders}, now)
+    ended: dict[str, Ending] = {}
     try:
         members = [(order, *loaded(card, order, bench)) for order in orders]
         load_ms = 1e3 * (time.perf_counter() - begun) / len(members)
         options = members[0][2]
         limit_s = min(float(order.record["time_limit_s"]) for order in orders)
+        batch.enter("solve")
         solved = card.joint([problem for _, problem, _ in members], options, Deadline(limit_s), bench.device)
-        return {
+        batch.enter("certify", sum(one[0].timings_ms["certify"] for one in solved if one) / 1e3)
+        batch.enter("store")
+        ended = {
             order.job_id: _ended(order, waited[order.job_id] | {"load": load_ms}, one, bench)
             for (order, _, _), one in zip(members, solved, strict=True)
             if one is not None
         }
+        return ended
     except Exception as error:  # whose fault it is shows when each is solved by itself
         log.warning("a batch of %d jobs of %s is solved one by one: %r", len(orders), card.name, error)
         return {}
+    finally:
+        batch.end(ended)
 
 
 def _ended(order: Order, spent: dict[str, float], one: tuple[Solution, Certificate], bench: Bench) -> Ending:

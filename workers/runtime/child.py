@@ -76,7 +76,7 @@ def _bench(device: Device, settings: Settings) -> Bench:
         name, staging = cpu_name(), None
     records, store = Records(redis), open_store(settings, redis)
     auditor = Auditor(settings.audit_share, records, store) if device == "gpu" else None
-    return Bench(records, store, device, name, staging, auditor)
+    return Bench(records, store, device, name, staging, auditor, settings.slow_s)
 
 
 def _warm_up(device: Device, wanted: list[str], told: Callable[[str], None]) -> dict[str, str]:

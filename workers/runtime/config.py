@@ -22,6 +22,7 @@ class Settings:
         store_url: "file:" (under data_dir), "file:///somewhere" or "s3://bucket/prefix".
         s3_endpoint_url: for stores that speak S3 but are not Amazon's; empty for Amazon's.
         result_ttl_s: how long a job and its result are kept after it ended, unless the job asks otherwise.
+        fetched_ttl_s: how long it is kept after its answer was first fetched; 0 as long as any other.
         tombstone_ttl_s: how long an expired job is still answered with "gone" and not "unknown".
         blob_ttl_s: how long an uploaded blob lives that no job holds.
         max_upload_bytes: of one body or file, before and after decompression.
@@ -39,6 +40,7 @@ class Settings:
         warm_up_s: how long a new child may take to be ready.
         warm_solvers: those whose kernels are compiled before a worker takes jobs, as "lap,qap"; empty for all.
         drain_s: how long running jobs may go on when the supervisor stops.
+        slow_s: a job that took longer from its submission to its answer has a line in its worker's log.
         pinned_bytes: page-locked memory of a GPU child for staging inputs.
         gpus_per_worker: GPUs that one worker owns; solvers that can spread a problem over several take them all.
         cubins_dir: of compiled CUDA kernels that came with an image, which are read; what is compiled here is kept
@@ -54,6 +56,7 @@ class Settings:
     store_url: str = "file:"
     s3_endpoint_url: str = ""
     result_ttl_s: float = 24 * 3600.0
+    fetched_ttl_s: float = 0.0
     tombstone_ttl_s: float = 7 * 24 * 3600.0
     blob_ttl_s: float = 24 * 3600.0
     max_upload_bytes: int = 4096 * MIB
@@ -72,6 +75,7 @@ class Settings:
     warm_up_s: float = 600.0
     warm_solvers: str = ""
     drain_s: float = 10.0
+    slow_s: float = 10.0
     pinned_bytes: int = 2048 * MIB
     gpus_per_worker: int = 1
     cubins_dir: str = ""

@@ -35,6 +35,7 @@ class Bench:
     device_name: str
     staging: gpu_memory.Staging | None = None
     auditor: Auditor | None = None
+    slow_s: float = 10.0
 
     @functools.cached_property
     def aside(self) -> Any:

@@ -22,6 +22,7 @@ TEXT = "%(asctime)s %(name)s %(message)s"
 TRACEPARENT = re.compile(r"00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}")
 REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,64}")
 AUDIT = logging.getLogger("allot.audit")
+SLOW = logging.getLogger("allot.slow")
 _about: contextvars.ContextVar[Mapping[str, str]] = contextvars.ContextVar("about", default={})  # noqa: B039
 
 
@@ -61,6 +62,16 @@ def new_traceparent(given: str | None = None) -> str:
 def audit(action: str, **fields: Any) -> None:
     """Write down who did what; secrets never."""
     AUDIT.info("%s", action, extra={"fields": {"action": action, **fields}})
+
+
+def slow(solver: str, timings_ms: Mapping[str, float]) -> None:
+    """Write down where the time of a job went that took long: its trace is named in the same line."""
+    fields = {
+        "traceparent": told().get("traceparent"),
+        "solver": solver,
+        "ms": {name: round(ms, 1) for name, ms in timings_ms.items()},
+    }
+    SLOW.warning("a slow job: %.1f s", timings_ms["total"] / 1e3, extra={"fields": fields})
 
 
 def configure(level: int = logging.INFO, form: str = "", stream: IO[str] | None = None) -> None:

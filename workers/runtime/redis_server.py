@@ -38,6 +38,8 @@ MOST_DEATHS = 5
 """In STEADY_S; one more and the service is given up."""
 STEADY_S = 60.0
 LONGEST_DELAY_S = 5.0
+COMPACT = {"hash-max-ziplist-value": "2048", "stream-node-max-bytes": "512"}
+"""A record with its inputs' shapes and its options stays one block: a small job takes half of the memory."""
 EXEC = """
 import ctypes, os, sys
 ctypes.CDLL(None).prctl(1, 15)  # PR_SET_PDEATHSIG, SIGTERM: kept across exec
@@ -267,8 +269,7 @@ def _arguments(folder: Path, socket: Path, fsync: str) -> list[str]:
         "appendfsync": fsync,
         "save": "",
         "maxmemory-policy": "noeviction",
-        "hash-max-ziplist-value": "2048",  # a record with its inputs' shapes and its options stays one block
-        "stream-node-max-bytes": "512",
+        **COMPACT,
         "daemonize": "no",
         "loglevel": "warning",
     }

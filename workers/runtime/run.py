@@ -115,6 +115,9 @@ def concluded(order: Order, solved: Solved, bench: Bench, deadline: Deadline | N
         bench.auditor.note(order.job_id, record, solution, certificate)
     since = 1e3 * (outlast(bench.records.now) - float(record["created_at"]))
     solved.timings_ms["total"] = since + sum(before(record).values())
+    if solved.timings_ms["total"] > 1e3 * bench.slow_s:
+        with logs.of_record(order.job_id, record):
+            logs.slow(record["solver"], solved.timings_ms)
     document = document_of(order, solved, references, bench)
     fields = {
         "timings_ms": json.dumps(document["timings_ms"]),

@@ -9,7 +9,8 @@ import functools
 import importlib.util
 import logging
 import os
-from collections.abc import Callable, Iterator, Mapping
+import time
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 ENDPOINT = ("OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
@@ -72,21 +73,43 @@ def _tracer() -> Any:
     return provider.get_tracer("allot")
 
 
-def begin(name: str, parent: str = "", kind: str = "internal", at: float | None = None, **attributes: Any) -> Span:
-    """A span that its caller ends. `parent` is a traceparent; `at` is its begin, in seconds since 1970."""
+def begin(
+    name: str,
+    parent: str = "",
+    kind: str = "internal",
+    at: float | None = None,
+    links: Sequence[str] = (),
+    **attributes: Any,
+) -> Span:
+    """A span that its caller ends.
+
+    Args:
+        name: of the span.
+        parent: a traceparent; "" begins a trace.
+        kind: of OpenTelemetry's, in small letters.
+        at: its begin, in seconds since 1970; now when left out.
+        links: traceparents of other spans that it has to do with.
+        attributes: None is none.
+    """
     tracer = _tracer()
     if tracer is None:
         return Span(parent)
-    from opentelemetry.trace import SpanKind
+    from opentelemetry.trace import Link, SpanKind, get_current_span
+
+    others = [Link(get_current_span(_context(one)).get_span_context()) for one in links if one]
+    started = None if at is None else int(1e9 * at)
+    made = tracer.start_span(name, _context(parent), SpanKind[kind.upper()], links=others, start_time=started)
+    span = _Recorded(made)
+    span.set(**attributes)
+    return span
+
+
+def _context(parent: str) -> Any:
     from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
     if parent.endswith("-00"):  # nobody before us has sampled it: we decide, and keep its id
         parent = parent[:-2] + "01"
-    context = TraceContextTextMapPropagator().extract({"traceparent": parent})
-    started = None if at is None else int(1e9 * at)
-    span = _Recorded(tracer.start_span(name, context, kind=SpanKind[kind.upper()], start_time=started))
-    span.set(**attributes)
-    return span
+    return TraceContextTextMapPropagator().extract({"traceparent": parent})
 
 
 @contextlib.contextmanager
@@ -108,8 +131,7 @@ def job(job_id: str, record: Mapping[str, str], waited_until: float) -> Iterator
         record: its record.
         waited_until: Redis's time at which it was taken.
     """
-    parent = record.get("traceparent", "")
-    attributes = {"allot.job_id": job_id, "allot.solver": record.get("solver"), "allot.owner": record.get("owner")}
+    parent, attributes = record.get("traceparent", ""), _facts(job_id, record)
     begin("queue", parent, "consumer", float(record.get("created_at") or 0), **attributes).end(waited_until)
     with span("run", parent, "consumer", **attributes) as run:
         phases = Phases(run)
@@ -117,6 +139,50 @@ def job(job_id: str, record: Mapping[str, str], waited_until: float) -> Iterator
             yield phases
         finally:
             phases.end()
+
+
+class Batch:
+    """The spans of several jobs that are solved in one go.
+
+    The batch has a trace of its own, in which its span links to each request. Each job has in its own trace what one
+    that is solved alone has: its wait, its run with a link to the batch, and the phases in it, which are the batch's.
+    """
+
+    def __init__(self, records: Mapping[str, Mapping[str, str]], waited_until: float) -> None:
+        self._records, self._waited_until = records, waited_until
+        self._phases = [("load", time.time())]
+        parents = [record.get("traceparent", "") for record in records.values()]
+        self._span = begin("batch", links=parents) if _tracer() else Span("")
+        self._span.set(**{"allot.jobs": len(records)})
+
+    def enter(self, phase: str, since_s: float = 0.0) -> None:
+        """All are in their next phase, and have been for so long."""
+        self._phases.append((phase, time.time() - since_s))
+
+    def end(self, answered: Collection[str] = ()) -> None:
+        """The batch is over, and these jobs are answered; the others are solved again by themselves."""
+        if not isinstance(self._span, _Recorded):
+            return
+        now, link = time.time(), [self._span.traceparent]
+        self._tell_phases(self._span, now)
+        self._span.end(now)
+        for job_id in answered:
+            record = self._records[job_id]
+            facts = _facts(job_id, record) | {"allot.solved_together": len(answered)}
+            parent, made_at = record.get("traceparent", ""), float(record.get("created_at") or 0)
+            begin("queue", parent, "consumer", made_at, **facts).end(self._waited_until)
+            run = begin("run", parent, "consumer", self._phases[0][1], link, **facts)
+            self._tell_phases(run, now)
+            run.end(now)
+
+    def _tell_phases(self, span: Span, now: float) -> None:
+        ends = [at for _, at in self._phases[1:]] + [now]
+        for (phase, at), until in zip(self._phases, ends, strict=True):
+            begin(phase, span.traceparent, at=at).end(until)
+
+
+def _facts(job_id: str, record: Mapping[str, str]) -> dict[str, Any]:
+    return {"allot.job_id": job_id, "allot.solver": record.get("solver"), "allot.owner": record.get("owner")}
 
 
 class Phases:

@@ -308,8 +308,10 @@ def open_store(settings: Settings, redis: Any = None, client: Any = None) -> Sto
     if url.scheme == "s3":
         if client is None:
             import boto3  # extra `s3`
+            from botocore.config import Config
 
-            client = boto3.client("s3", endpoint_url=settings.s3_endpoint_url or None)
+            patience = Config(connect_timeout=3, read_timeout=15, retries={"max_attempts": 2}, max_pool_connections=50)
+            client = boto3.client("s3", endpoint_url=settings.s3_endpoint_url or None, config=patience)
         bucket = Bucket(client, url.netloc, url.path, Folder(settings.data_dir / "cache", settings.laid_bytes))
         return Store(bucket, redis, settings)
     raise ValueError(f"the store is {settings.store_url!r}; expected file:, file:///a/folder or s3://bucket/prefix")

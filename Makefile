@@ -7,7 +7,7 @@ GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L >/dev/null
 
 TOOLS := .venv-tools
 RESOLVE := $(TOOLS)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --no-header --no-annotate
-TYPED := app workers kernels client/allot_client tests benchmarks examples
+TYPED := app workers kernels client/allot_client tests benchmarks examples docs
 
 # with their arguments behind commas
 GPU_BENCHES := lap_gpu,--large lap_systems lap_crossover auction,--device,gpu \
@@ -66,9 +66,12 @@ bench: $(VENV)/dev ## every benchmark beside its peers, on the GPU too where the
 web: ## build the workbench's pages into app/web/assets (needs Node; users never do)
 	cd web && npm ci && npm run check && npm run build
 
+docs: $(VENV)/dev ## build the documentation's pages into app/web/site; a link that leads nowhere fails
+	$(BIN)/python -m docs.builder
+
 test-web: $(VENV)/dev ## the workbench: types, unit tests, and every page in the system's Chromium
 	cd web && npm ci && npm run check && npm test
-	$(BIN)/python -m pytest tests/web
+	$(BIN)/python -m pytest tests/web tests/docs
 
 coverage: $(VENV)/dev ## every test under coverage: the figure in percent, and htmlcov/
 	$(BIN)/python -m coverage erase
@@ -84,7 +87,7 @@ $(TOOLS)/ready:
 
 update: $(TOOLS)/ready ## pin the newest versions that pyproject.toml allows: constraints.txt, requirements.lock
 	$(RESOLVE) --upgrade --all-extras --output-file constraints.txt
-	$(RESOLVE) --upgrade --extra dev --extra cuda --extra s3 --extra tables --extra otel --constraint constraints.txt --generate-hashes \
+	$(RESOLVE) --upgrade --extra dev --extra cuda --extra s3 --extra tables --extra otel --extra mcp --extra annotated --constraint constraints.txt --generate-hashes \
 		--output-file requirements.lock
 
 release: $(TOOLS)/ready ## wheels and sdists of service and client, and an SBOM, into dist/
@@ -94,4 +97,4 @@ release: $(TOOLS)/ready ## wheels and sdists of service and client, and an SBOM,
 	$(TOOLS)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
 		--output-file dist/allot.cdx.json
 
-.PHONY: help install demo serve test check wheel fuzz soak attack sanitize bench coverage update release web test-web
+.PHONY: help install demo serve test check wheel fuzz soak attack sanitize bench coverage update release web docs test-web

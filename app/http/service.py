@@ -1,15 +1,13 @@
-"""What the service says of itself: solvers, devices, estimates, health, metrics, documentation."""
+"""What the service says of itself: solvers, devices, estimates, health, metrics."""
 
 import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request, Response
-from fastapi.responses import HTMLResponse
 from starlette.concurrency import run_in_threadpool
 
 from app.answers.answer import json_response
@@ -25,18 +23,11 @@ from app.intake.received import receive
 from kernels import SOLVERS, Solver
 from workers.jobs.job import DoesNotFit, StoreFull, Unavailable
 
-DOCS = Path(__file__).with_name("docs.html")
-CONTENT_POLICY = "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 MOVING = ("state", "heartbeat_age_s", "host_bytes")
 READY_S = 0.8
 """Of a check; /readyz answers within a second, whatever hangs."""
 LOG = logging.getLogger("allot.http")
 Owner = Annotated[str, Depends(owner_of)]
-
-
-async def docs() -> Response:
-    """The API's documentation; it loads nothing from elsewhere."""
-    return HTMLResponse(DOCS.read_text(), headers={"Content-Security-Policy": CONTENT_POLICY})
 
 
 async def solvers(owner: Owner) -> Response:

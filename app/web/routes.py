@@ -7,7 +7,7 @@ from fastapi import Depends, FastAPI
 from app.http.auth import may
 from app.http.media import wants_json
 from app.http.routes import IN, OUT, problems
-from app.web import pages, pictures, previews
+from app.web import manual, pages, pictures, previews
 
 PAGES = ("/", "/solve", "/solve/{problem}", "/jobs", "/jobs/{job_id}", "/compare", "/workers")
 
@@ -18,6 +18,9 @@ def install(app: FastAPI) -> None:
         app.add_api_route(path, pages.page, methods=["GET", "HEAD"], include_in_schema=False)
     app.add_api_route("/assets/{name}", pages.asset, methods=["GET", "HEAD"], include_in_schema=False)
     app.add_api_route("/favicon.ico", pages.icon, methods=["GET", "HEAD"], include_in_schema=False)
+    for path in ("/docs", "/docs/{path:path}"):
+        app.add_api_route(path, manual.page, methods=["GET", "HEAD"], include_in_schema=False)
+    app.add_api_route("/llms.txt", manual.for_models, methods=["GET", "HEAD"], include_in_schema=False)
     submit: list[Any] = [Depends(may("submit")), Depends(wants_json)]
     read: list[Any] = [Depends(may("read")), Depends(wants_json)]
     _api(app, "POST", "/v1/previews", previews.post, submit, {**IN, **problems(429)})

@@ -38,6 +38,7 @@ class HttpSettings:
         clerk_s: processor time that it may take, beside a second for each 8 MiB of that.
         owner_bytes: that requests of one owner may have on their way at once, inflated ones among them; 429 above.
         all_bytes: the same of all owners; 503 above.
+        share_days: how long a link to a job may be good at most; 0 for no links.
         keep_alive_s: seconds of silence after which an event stream sends a comment.
     """
 
@@ -49,6 +50,7 @@ class HttpSettings:
     max_wait_s: float = 60.0
     inline_elements: int = 100_000
     keep_alive_s: float = 15.0
+    share_days: float = 30.0
     clerks: int = 2
     clerk_bytes: int = 1024 * MIB
     clerk_s: float = 10.0

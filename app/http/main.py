@@ -20,7 +20,9 @@ from app.intake.linger import Linger
 from app.intake.room import Room
 from app.intake.visit import Desk
 from app.web import routes as workbench
+from workers.jobs.notes import Notes
 from workers.jobs.queue import Jobs
+from workers.jobs.shares import Shares
 from workers.runtime.config import Settings
 from workers.store.store import open_store
 
@@ -51,6 +53,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
                   lifespan=_lifespan)  # fmt: skip
     app.state.settings, app.state.http, app.state.keys = settings, http, keys
     app.state.jobs, app.state.store = Jobs(settings), open_store(settings)
+    app.state.notes, app.state.shares = Notes(settings, app.state.jobs), Shares(settings, app.state.jobs)
     clerks = Clerks(http.clerks, http.clerk_bytes, http.clerk_s)
     room = Room(app.state.store.folder.temporary, http.all_bytes, http.owner_bytes)
     app.state.desk = Desk(app.state.store, app.state.jobs, settings, http.max_json_bytes, clerks, room)

@@ -15,6 +15,7 @@ COST = [[4, 1, 3], [2, 0, 5], [3, 2, 2]]
 LAP = {"solver": "lap", "inputs": {"cost": COST}}
 JOB = "{job_id}"
 DIGEST = "{digest}"
+SHARE, SECRET = "{share_id}", "{secret}"
 MADE = "client = Client()\n"
 
 
@@ -47,6 +48,12 @@ CALLS: dict[str, Shown] = {
                          python=f'{MADE}for event in client.job("{JOB}").events():\n    print(event.kind, event.data)'),
     "jobs_cancel": Shown("POST", f"/v1/jobs/{JOB}/cancel", python=by_job("cancel()")),
     "jobs_delete": Shown("DELETE", f"/v1/jobs/{JOB}", python=f'{MADE}client.job("{JOB}").delete()'),
+    "workbench_put_note": Shown("PUT", f"/v1/jobs/{JOB}/note", {"title": "Monday", "rows": ["Ann", "Ben", "Cy"]}),
+    "workbench_get_note": Shown("GET", f"/v1/jobs/{JOB}/note"),
+    "workbench_share": Shown("POST", f"/v1/jobs/{JOB}/shares", {"expires_in_s": 86400, "inputs": False}),
+    "workbench_share_list": Shown("GET", f"/v1/jobs/{JOB}/shares"),
+    "workbench_unshare": Shown("DELETE", f"/v1/jobs/{JOB}/shares/{SHARE}"),
+    "workbench_shared": Shown("GET", "/v1/shared", headers={"Allot-Share": SECRET}),
     "blobs_post": Shown("POST", "/v1/blobs?filename=costs.npy", binary="examples/costs.npy",
                         python=f'{MADE}cost = client.upload(np.load("examples/costs.npy"))\n'
                                "print(client.lap(cost).objective)"),

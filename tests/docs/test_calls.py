@@ -14,7 +14,7 @@ from typing import Any
 import httpx
 import pytest
 
-from docs.builder.calls import BASE, CALLS, DIGEST, JOB, LANGUAGES, RECORDED, Shown
+from docs.builder.calls import BASE, CALLS, DIGEST, JOB, LANGUAGES, RECORDED, SECRET, SHARE, Shown
 from docs.builder.contents import ROOT
 from docs.builder.reference import openapi, operations
 from tests.app.conftest import Service, client, long_job, service
@@ -49,8 +49,12 @@ class Asked:
 
     def send(self, name: str, call: Shown) -> httpx.Response:
         content = (ROOT / call.binary).read_bytes() if call.binary else None
-        path = self.fill(name, call.path)
-        return self.http.request(call.method, path, json=call.body, headers=call.headers, content=content)
+        path, headers = self.fill(name, call.path), dict(call.headers)
+        if SHARE in path or SECRET in headers.values():
+            made = self.http.post(f"/v1/jobs/{self.job}/shares", json={}).json()
+            path = path.replace(SHARE, made["id"])
+            headers = {"Allot-Share": made["secret"]} if headers else {}
+        return self.http.request(call.method, path, json=call.body, headers=headers, content=content)
 
 
 def in_order() -> list[str]:

@@ -18,9 +18,11 @@ Delivery is at least once. `execution` is the fencing token: each run of a job h
 Redis keys (all ours start with allot:, RQ's with rq:):
 
     allot:job:{id}         hash    the record; fields of `Job` and owner, execution, cancel, discard, queue, form,
-                                   priority, seconds (estimated), retries, reply, among and alone (see lose.lua)
+                                   priority, seconds (estimated), retries, reply, among and alone (see lose.lua),
+                                   note (see notes.py)
     allot:arrays:{id}      string  data of small inputs (store/inline.py) as JSON, until the job ends
     allot:result:{id}      string  the result document as JSON, expires with the job
+    allot:shares:{id}      hash    links that show the job: shares.py
     allot:events:{id}      stream  state changes, progress, incumbents of a job that runs for a while
     allot:line:... and others      who is served next: drawn in lines.lua
     allot:told, allot:told:{id}    channels: "id state version" of every change, the version of one job's
@@ -118,6 +120,7 @@ class Job:
     options: dict[str, Any]
     time_limit_s: float
     version: int
+    noted: bool = False
 
 
 @dataclass(frozen=True)

@@ -70,7 +70,7 @@ local function purge(id, now)
   if seen[1] then redis.call('ZREM', 'allot:jobs:' .. seen[1], id) end
   redis.call('ZREM', 'allot:expiry', id)
   redis.call('ZREM', 'allot:active', id)
-  redis.call('DEL', key(id), 'allot:arrays:' .. id, 'allot:result:' .. id, events_key(id))
+  redis.call('DEL', key(id), 'allot:arrays:' .. id, 'allot:result:' .. id, events_key(id), 'allot:shares:' .. id)
   publish(id, 'gone', 0)
 end
 

@@ -48,6 +48,7 @@ export interface Job {
   started_at: string | null;
   ended_at: string | null;
   expires_at: string | null;
+  noted?: boolean;
 }
 
 export interface Certificate {

@@ -22,7 +22,7 @@ export default function Workers() {
           await Promise.all(
             lists
               .flatMap(({ jobs }) => jobs)
-              .map(async (job) => ({ job, title: (await noteOf(job.id))?.title ?? job.id.slice(0, 8) })),
+              .map(async (job) => ({ job, title: (await noteOf(job.id, job.noted))?.title ?? job.id.slice(0, 8) })),
           ),
         );
         setWrong("");

@@ -3,6 +3,7 @@
 import { computed, signal } from "@preact/signals";
 import { get, keyWanted } from "../api/http";
 import type { Job, Worker } from "../api/types";
+import { path } from "./router";
 
 export const workers = signal<Worker[] | null>(null);
 export const running = signal(0);
@@ -26,7 +27,7 @@ let timer = 0;
 
 export async function look(): Promise<void> {
   clearTimeout(timer);
-  if (document.visibilityState === "visible" && !keyWanted.value) {
+  if (document.visibilityState === "visible" && !keyWanted.value && path.value !== "/shared") {
     try {
       const [devices, jobs] = await Promise.all([
         get<{ workers: Worker[] }>("/v1/devices"),

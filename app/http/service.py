@@ -24,6 +24,7 @@ from kernels import SOLVERS, Solver
 from workers.jobs.job import DoesNotFit, StoreFull, Unavailable
 
 MOVING = ("state", "heartbeat_age_s", "host_bytes")
+MOVING_OF_GPU = {"bytes_free", "bytes_used", "utilisation", "use_per_minute"}
 READY_S = 0.8
 """Of a check; /readyz answers within a second, whatever hangs."""
 LOG = logging.getLogger("allot.http")
@@ -62,7 +63,7 @@ async def devices(request: Request, found: Annotated[Caller, Depends(caller)]) -
             for name in MOVING:
                 del worker[name]
             if worker["gpu"]:
-                worker["gpu"] = {name: value for name, value in worker["gpu"].items() if name != "bytes_free"}
+                worker["gpu"] = {name: value for name, value in worker["gpu"].items() if name not in MOVING_OF_GPU}
     return json_response({"devices": sorted({worker["device"] for worker in workers}), "workers": workers})
 
 

@@ -230,3 +230,34 @@ def test_a_line_that_breaks_in_the_middle_of_a_job(browser: Any, service: Servic
         page.wait_for_selector("text=The certificate, line by line", timeout=40_000)
         assert "Stopped by you" in page.inner_text(".lede")
         heard.errors.clear()  # the browser reports the requests that were cut
+
+
+def gpu(name: str, **told: Any) -> dict[str, Any]:
+    card = {"uuid": f"GPU-{name}", "name": "NVIDIA H100", "driver": "580", "bytes_total": 80 << 30, "count": 1} | told
+    return {"name": name, "device": "gpu", "queue": "gpu", "broken": {}, "gpu": card}
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_what_gpus_do_and_what_a_key_may_not_see(browser: Any, service: Service, width: int) -> None:
+    moving = {"bytes_free": 70 << 30, "bytes_used": 20 << 30, "utilisation": 93, "use_per_minute": [5, 80, 95, 93]}
+    beat = {"state": "busy", "heartbeat_age_s": 0.2, "host_bytes": 64 << 30}
+    told = {
+        "devices": ["gpu"],
+        "workers": [gpu("one", **moving) | beat, gpu("two", **moving) | beat | {"state": "idle"}],
+    }
+    with opened(browser, service.url, width) as (page, _):
+        page.route("**/v1/devices", lambda route: route.fulfill(json=told))
+        page.goto("/workers")
+        page.wait_for_selector("text=1 of 2 workers is busy")
+        assert page.get_by_role("img", name="25% of the memory is taken").count() == 2
+        assert page.get_by_role("img", name="Use of the last 4 minutes, in percent: 5, 80, 95, 93").count() == 2
+        assert faults_of(page) == []
+        assert not is_too_wide(page)
+        keep_picture(page, f"workers-{width}")
+        page.unroute("**/v1/devices")
+        page.route("**/v1/devices", lambda route: route.fulfill(json=told | {"workers": [gpu("one"), gpu("two")]}))
+        page.reload()
+        page.wait_for_selector("text=2 workers are there")
+        assert "NaN" not in page.inner_text("body")
+        assert "warming" not in page.inner_text("body")
+        assert faults_of(page) == []

@@ -137,7 +137,8 @@ class WorkerInfo:
     """A worker that is alive.
 
     `gpu` holds uuid, name, driver, bytes_total and bytes_free of the first GPU of a GPU worker, and how many it owns
-    as count; `broken` the solvers whose kernels could not be warmed up on it, and why: they get no jobs here.
+    as count. Where the driver tells, it also holds bytes_used, utilisation in percent, and use_per_minute of the last
+    hour. `broken` holds the solvers whose kernels could not be warmed up on it, and why: they get no jobs here.
     """
 
     name: str

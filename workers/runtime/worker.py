@@ -32,6 +32,7 @@ from workers.runtime import devices, logs
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
 from workers.runtime.link import ChildFailed, Link
+from workers.runtime.nvml import Meter
 from workers.runtime.patience import Patience
 from workers.runtime.process import cpus, die_with, host_bytes, with_threads
 
@@ -56,6 +57,7 @@ class PinnedWorker:
         self.settings = settings
         self.device: Device = device
         self._gpus = gpus
+        self._meter = Meter(gpus[0].uuid if gpus else "")
         self._redis = connect(settings.redis_url)
         self._records = Records(self._redis)
         self._limits = Limits.of(settings)
@@ -238,7 +240,7 @@ class PinnedWorker:
         if self._gpus:  # the first is the one on which all solve; few can use the others
             known = ("bytes_free", "bytes_total", "name")
             told = {name: self.link.told[name] for name in known if name in self.link.told}
-            gpu = self._gpus[0].to_json() | told | {"count": len(self._gpus)}
+            gpu = self._gpus[0].to_json() | told | self._meter.read() | {"count": len(self._gpus)}
         return {
             "device": self.device,
             "queue": self.device,

@@ -85,16 +85,20 @@ export interface Worker {
   name: string;
   device: "cpu" | "gpu";
   queue: string;
-  state: string;
-  heartbeat_age_s: number;
-  host_bytes: number;
+  /** These three are not told to keys that may not see what others do. */
+  state?: string;
+  heartbeat_age_s?: number;
+  host_bytes?: number;
   gpu: {
     uuid: string;
     name: string;
     bytes_total: number;
-    bytes_free: number;
+    /** Not told to keys that may not see what others do. */
+    bytes_free?: number;
+    bytes_used?: number;
     count?: number;
     utilisation?: number;
+    use_per_minute?: number[];
   } | null;
   broken: Record<string, string>;
 }

@@ -16,7 +16,9 @@ export const busyWords = computed(() => {
   const shown = gpus.length ? gpus : all;
   const word = gpus.length ? "GPU" : "CPU worker";
   if (!shown.length) return "no worker yet";
-  const warming = shown.filter((worker) => !["idle", "busy"].includes(worker.state)).length;
+  const open = shown.filter((worker) => worker.state);
+  if (!open.length) return `${shown.length} ${word}${shown.length > 1 ? "s" : ""}`;
+  const warming = shown.filter((worker) => !["idle", "busy"].includes(worker.state ?? "idle")).length;
   if (warming === shown.length) return `${word}${shown.length > 1 ? "s" : ""} warming up`;
   const busy = shown.filter((worker) => worker.state === "busy").length;
   if (shown.length === 1) return `${word} ${busy ? "busy" : "free"}`;

@@ -66,7 +66,7 @@ bench: $(VENV)/dev ## every benchmark beside its peers, on the GPU too where the
 web: ## build the workbench's pages into app/web/assets (needs Node; users never do)
 	cd web && npm ci && npm run check && npm run build
 
-docs: $(VENV)/dev ## build the documentation's pages into app/web/site; a link that leads nowhere fails
+docs: $(VENV)/dev ## build the documentation's pages into app/web/site.zip; a link that leads nowhere fails
 	$(BIN)/python -m docs.builder
 
 test-web: $(VENV)/dev ## the workbench: types, unit tests, and every page in the system's Chromium

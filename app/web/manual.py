@@ -1,7 +1,8 @@
-"""The documentation at /docs: pages that were built from docs/*.md, from memory, under the same strict policy."""
+"""The documentation at /docs: built from docs/*.md and packed, served from memory under the same strict policy."""
 
 import gzip
 import hashlib
+import zipfile
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -11,7 +12,7 @@ from fastapi import Request, Response
 from app.http.errors import Refusal
 from app.web.pages import CONTENT_POLICY, HEADERS
 
-SITE = Path(__file__).with_name("site")
+SITE = Path(__file__).with_name("site.zip")
 TYPES = {
     ".html": "text/html; charset=utf-8",
     ".js": "text/javascript; charset=utf-8",
@@ -38,14 +39,15 @@ class Leaf:
 @lru_cache(maxsize=1)
 def leaves() -> dict[str, Leaf]:
     """Every file of the site by its address below /docs; a page's has no suffix."""
-    found = {}
-    for path in sorted(SITE.rglob("*")):
-        if path.suffix in TYPES:
-            name = path.relative_to(SITE).as_posix()
-            plain = path.read_bytes()
-            packed = gzip.compress(plain, 6, mtime=0) if path.suffix in PACKED else None
+    found: dict[str, Leaf] = {}
+    if not SITE.exists():
+        return found
+    with zipfile.ZipFile(SITE) as archive:
+        for name in archive.namelist():
+            plain, suffix = archive.read(name), Path(name).suffix
+            packed = gzip.compress(plain, 6, mtime=0) if suffix in PACKED else None
             tag = f'"{hashlib.sha256(plain).hexdigest()[:16]}"'
-            found[name.removesuffix(".html")] = Leaf(TYPES[path.suffix], plain, packed, tag)
+            found[name.removesuffix(".html")] = Leaf(TYPES[suffix], plain, packed, tag)
     return found
 
 

@@ -1,8 +1,9 @@
 """Write the site; a link that leads nowhere ends it with the page's name."""
 
 import json
-import shutil
 import sys
+import tempfile
+import zipfile
 from pathlib import Path
 
 from docs.builder.contents import ROOT, Page, pages
@@ -11,21 +12,15 @@ from docs.builder.gallery import gallery
 from docs.builder.markdown import BrokenLink, Heading, Made, Writer
 from docs.builder.reference import reference
 
-SITE = ROOT / "app/web/site"
+SITE = ROOT / "app/web/site.zip"
 STATIC = Path(__file__).parent / "static"
 TOKENS = ROOT / "web/src/styles/tokens.css"
 LONGEST_TEXT = 600
 """Characters of a section that the search looks through."""
 
 
-def build(out: Path = SITE) -> None:
-    """Write every page, the search's index, the styles and the images into `out`, which is emptied first.
-
-    Raises:
-        BrokenLink: a link that leads nowhere.
-    """
-    shutil.rmtree(out, ignore_errors=True)
-    (out / "images").mkdir(parents=True)
+def site() -> dict[str, bytes]:
+    """Every page, the search's index, the styles and the images, by their addresses. Raises BrokenLink."""
     sections = pages()
     sections["Reference"].insert(0, API)
     sections["Start"].insert(1, GALLERY)
@@ -35,18 +30,28 @@ def build(out: Path = SITE) -> None:
     made[API] = Made(*reference(), {}, [])
     made[GALLERY] = Made(*gallery(), [])
     _check_links(made)
+    found: dict[str, bytes] = {}
     for page, one in made.items():
         scripts = ("try.js",) if page is API else ()
-        path = out / f"{page.address or 'index'}.html"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(document(page, one.html, one.headings, sections, scripts))
-        for name, image in one.images.items():
-            shutil.copyfile(image, out / "images" / name)
-    (out / "search.json").write_text(json.dumps(_index(made), ensure_ascii=False, separators=(",", ":")))
-    (out / "docs.css").write_text(TOKENS.read_text() + (STATIC / "docs.css").read_text())
-    for script in STATIC.glob("*.js"):
-        shutil.copyfile(script, out / script.name)
-    (out / "llms.txt").write_text(_for_models(sections))
+        text = document(page, one.html, one.headings, sections, scripts)
+        found[f"{page.address or 'index'}.html"] = text.encode()
+        found |= {f"images/{name}": image.read_bytes() for name, image in one.images.items()}
+    found["search.json"] = json.dumps(_index(made), ensure_ascii=False, separators=(",", ":")).encode()
+    found["docs.css"] = (TOKENS.read_text() + (STATIC / "docs.css").read_text()).encode()
+    found |= {script.name: script.read_bytes() for script in STATIC.glob("*.js")}
+    found["llms.txt"] = _for_models(sections).encode()
+    return found
+
+
+def build(out: Path = SITE) -> None:
+    """Pack the site into `out`; nothing in it says when or where. Raises BrokenLink."""
+    found = site()
+    with tempfile.TemporaryDirectory(dir=out.parent) as folder:
+        packed = Path(folder) / out.name
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
+            for name in sorted(found):
+                archive.writestr(zipfile.ZipInfo(name), found[name], zipfile.ZIP_DEFLATED)
+        packed.replace(out)
 
 
 def _check_links(made: dict[Page, Made]) -> None:

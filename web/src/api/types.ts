@@ -180,8 +180,12 @@ export interface OptionSchema {
   description?: string;
   default?: unknown;
   type?: string;
-  enum?: string[];
-  anyOf?: { type?: string; enum?: string[]; const?: unknown }[];
+  enum?: unknown[];
+  const?: unknown;
+  minimum?: number;
+  maximum?: number;
+  anyOf?: OptionSchema[];
+  oneOf?: OptionSchema[];
 }
 
 export interface Solver {

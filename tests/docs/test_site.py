@@ -2,7 +2,6 @@
 
 import re
 import zipfile
-from collections.abc import Iterator
 from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
@@ -15,9 +14,10 @@ from docs.builder.__main__ import SITE, build
 from docs.builder.contents import ROOT, Page, pages
 from docs.builder.markdown import BrokenLink, Writer
 from tests.app.conftest import Service, client, service
-from tests.web.browser import chromium, faults_of, is_too_wide, keep_picture, opened
+from tests.web.browser import faults_of, is_too_wide, keep_picture, opened
+from tests.web.conftest import browser
 
-__all__ = ["Service", "client", "service"]
+__all__ = ["Service", "browser", "client", "service"]
 
 
 class Seen(HTMLParser):
@@ -41,12 +41,6 @@ class Seen(HTMLParser):
     def handle_data(self, data: str) -> None:
         if self._inline and data.strip():
             self.refused.append(f"<{self._inline}>")
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
 
 
 def html() -> dict[str, Seen]:

@@ -1,7 +1,6 @@
 """What people do beside solving: share an answer, open a job on another machine, work by key, wait on a slow line."""
 
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from app.http.auth import new_key
 from app.http.config import HttpSettings
 from app.http.main import create_app
 from tests.app.conftest import Service, long_job, serve
-from tests.web.browser import chromium, faults_of, is_too_wide, keep_picture, opened
+from tests.web.browser import dropped, faults_of, is_too_wide, keep_picture, opened, solved, write_workbook
 
 PLANNER_S = 180.0
 """How long a planner may need from a workbook to a layout; reading anything is not part of it."""
@@ -26,40 +25,20 @@ TRIPS = {
     ("Legal", "Desk"): 5,
     ("Lab", "Desk"): 8,
 }
-ABSENT = "document.querySelector('.bones') === null"
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
 
 
 @pytest.fixture
 def office(tmp_path: Path) -> Path:
     """What a planner has: trips, distances, where rooms are, and who sits where today."""
-    book = openpyxl.Workbook()
-    trips = book.active
-    assert trips is not None
-    trips.title = "Trips"
-    trips.append(["trips a day", *TEAMS])
-    for one in TEAMS:
-        trips.append([one, *(TRIPS.get((one, other)) or TRIPS.get((other, one)) or 0 for other in TEAMS)])
-    metres = book.create_sheet("Metres")
-    metres.append(["metres", *(name for name, _, _ in ROOMS)])
-    for name, x, y in ROOMS:
-        metres.append([name, *(abs(x - a) + abs(y - b) for _, a, b in ROOMS)])
-    rooms = book.create_sheet("Rooms")
-    rooms.append(["room", "x", "y", "w", "h"])
-    for name, x, y in ROOMS:
-        rooms.append([name, x, y, 9, 11])
-    today = book.create_sheet("Today")
-    today.append(["team", "room"])
-    for team, (name, _, _) in zip(TEAMS, ROOMS, strict=True):
-        today.append([team, name])
-    path = tmp_path / "office.xlsx"
-    book.save(path)
-    return path
+    trips = [[one, *(TRIPS.get((one, other)) or TRIPS.get((other, one)) or 0 for other in TEAMS)] for one in TEAMS]
+    metres = [[name, *(abs(x - a) + abs(y - b) for _, a, b in ROOMS)] for name, x, y in ROOMS]
+    sheets: dict[str, list[list[Any]]] = {
+        "Trips": [["trips a day", *TEAMS], *trips],
+        "Metres": [["metres", *(name for name, _, _ in ROOMS)], *metres],
+        "Rooms": [["room", "x", "y", "w", "h"], *([name, x, y, 9, 11] for name, x, y in ROOMS)],
+        "Today": [["team", "room"], *([team, name] for team, (name, _, _) in zip(TEAMS, ROOMS, strict=True))],
+    }
+    return write_workbook(tmp_path / "office.xlsx", sheets)
 
 
 def walked(seats: dict[str, str]) -> float:
@@ -80,7 +59,7 @@ def test_a_planner_goes_from_a_workbook_to_a_floor_plan(
         page.wait_for_selector("text=puts all 6 departments into rooms")
         keep_picture(page, "planner-understood")
         page.get_by_role("button", name="Find a better layout").click()
-        page.wait_for_selector("text=The certificate, line by line", timeout=60_000)
+        solved(page, 60_000)
         assert "less than today" in page.inner_text("h1")
         assert "The best possible" in page.inner_text(".lede")
         assert page.locator(".seat").count() == 6
@@ -155,10 +134,9 @@ def test_names_come_along_to_another_browser(browser: Any, service: Service, tmp
     path = tmp_path / "minutes.csv"
     path.write_text("minutes,<b>A</b>,B\nAnn,4,1\nBen,2,0\n")
     with opened(browser, service.url) as (page, _):
-        page.goto("/solve/assign")
-        page.locator("input[type=file]").set_input_files(path)
+        dropped(page, "assign", path)
         page.get_by_role("button", name="Find the best assignment").click()
-        page.wait_for_selector("text=The certificate, line by line")
+        solved(page)
         address = page.url
     with opened(browser, service.url) as (page, _):  # another context: nothing of the first is there
         page.goto(address)
@@ -182,7 +160,7 @@ def test_all_by_key(browser: Any, service: Service) -> None:
         page.keyboard.press("Enter")
         page.wait_for_selector("text=Starts at once")
         page.keyboard.press("Control+Enter")
-        page.wait_for_selector("text=The certificate, line by line")
+        solved(page)
         page.keyboard.press("l")
         assert page.locator("input[name=scale][value=linear]").is_checked()
         page.keyboard.press("?")
@@ -210,7 +188,7 @@ def test_a_slow_line_shows_the_shape_of_what_comes(browser: Any, service: Servic
         page.wait_for_selector("text=What I understood", timeout=30_000)
         page.get_by_role("button", name="Find the best assignment").click()
         assert page.get_by_role("button", name="On its way").is_disabled()  # a second press sends no second job
-        page.wait_for_selector("text=The certificate, line by line", timeout=40_000)
+        solved(page, 40_000)
 
 
 def test_a_line_that_breaks_in_the_middle_of_a_job(browser: Any, service: Service) -> None:
@@ -227,7 +205,7 @@ def test_a_line_that_breaks_in_the_middle_of_a_job(browser: Any, service: Servic
         assert page.locator(".clock.lost").count() == 1
         httpx.post(f"{service.url}/v1/jobs/{job}/cancel")
         wire.send("Network.emulateNetworkConditions", off | {"offline": False})
-        page.wait_for_selector("text=The certificate, line by line", timeout=40_000)
+        solved(page, 40_000)
         assert "Stopped by you" in page.inner_text(".lede")
         heard.errors.clear()  # the browser reports the requests that were cut
 
@@ -261,3 +239,23 @@ def test_what_gpus_do_and_what_a_key_may_not_see(browser: Any, service: Service,
         assert "NaN" not in page.inner_text("body")
         assert "warming" not in page.inner_text("body")
         assert faults_of(page) == []
+
+
+def test_an_option_that_nobody_knew_is_asked_for_and_sent(browser: Any, service: Service) -> None:
+    with opened(browser, service.url) as (page, _):
+        page.goto("/solve/layout")
+        page.get_by_role("button", name="Outpatient clinic").click()
+        page.wait_for_selector("text=Starts at once")
+        page.get_by_text("More options").click()
+        page.get_by_label("tenure").fill("5, 30")  # a pair of numbers, or nothing
+        page.get_by_label("tenure").press("Tab")
+        page.get_by_label("bounds", exact=False).first.fill("gilmore-lawler, rlt1")
+        page.get_by_label("bounds", exact=False).first.press("Tab")
+        assert faults_of(page) == []
+        keep_picture(page, "options")
+        page.get_by_role("button", name="Find a better layout").click()
+        page.get_by_role("button", name="Stop and keep best").click()
+        solved(page)
+        job = httpx.get(f"{service.url}/v1/jobs/{page.url.rsplit('/', 1)[1]}").json()
+    assert job["options"]["tenure"] == [5, 30]
+    assert job["options"]["bounds"] == ["gilmore-lawler", "rlt1"]

@@ -73,6 +73,11 @@ test-web: $(VENV)/dev ## the workbench: types, unit tests, and every page in the
 	cd web && npm ci && npm run check && npm test
 	$(BIN)/python -m pytest tests/web tests/docs
 
+pictures: $(VENV)/dev ## walk through the workbench and keep what it shows in docs/images
+	rm -rf build/pictures && mkdir -p build/pictures
+	ALLOT_PICTURES=$$PWD/build/pictures REQUIRE_BROWSER=1 $(BIN)/python -m pytest tests/web
+	$(BIN)/python -m tests.web.moving build/pictures
+
 coverage: $(VENV)/dev ## every test under coverage: the figure in percent, and htmlcov/
 	$(BIN)/python -m coverage erase
 	$(BIN)/python -m coverage run -m pytest
@@ -97,4 +102,4 @@ release: $(TOOLS)/ready ## wheels and sdists of service and client, and an SBOM,
 	$(TOOLS)/bin/cyclonedx-py requirements requirements.lock --pyproject pyproject.toml --output-reproducible \
 		--output-file dist/allot.cdx.json
 
-.PHONY: help install demo serve test check wheel fuzz soak attack sanitize bench coverage update release web docs test-web
+.PHONY: help install demo serve test check wheel fuzz soak attack sanitize bench coverage update release web docs pictures test-web

@@ -17,6 +17,7 @@ class HttpSettings:
         api_keys_file: a file with one such entry a line; `#` starts a comment. It is read again when it changes.
         api_keys_in_redis: ask for a key, and know those that `allot key create` made.
         insecure: serve any address without keys.
+        mcp: open /mcp for agents.
         max_json_bytes: largest JSON body, and largest `job` part of a multipart body.
         max_wait_s: longest long poll, `Prefer: wait` and pause between two reads of an event stream.
         api_workers: processes that answer HTTP on the one port.
@@ -46,6 +47,7 @@ class HttpSettings:
     api_keys_file: Path | None = None
     api_keys_in_redis: bool = False
     insecure: bool = False
+    mcp: bool = False
     max_json_bytes: int = 256 * MIB
     max_wait_s: float = 60.0
     inline_elements: int = 100_000
@@ -90,6 +92,7 @@ class HttpSettings:
             api_keys_file=Path(keys_file) if keys_file else None,
             api_keys_in_redis=_is_true(env.get("ALLOT_API_KEYS_IN_REDIS", "")),
             insecure=_is_true(env.get("ALLOT_INSECURE", "")),
+            mcp=_is_true(env.get("ALLOT_MCP", "")),
             metrics_host=env.get("ALLOT_METRICS_HOST", cls.metrics_host),
             **numbers,
         )

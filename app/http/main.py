@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from importlib.metadata import PackageNotFoundError, version
 
 from anyio import CapacityLimiter
 from fastapi import FastAPI
 
+from app.agents import mounted
 from app.answers.waiting import Waiting
 from app.http import errors, openapi, routes
 from app.http.auth import load_keys
@@ -67,6 +68,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     errors.install(app)
     routes.install(app)
     workbench.install(app)
+    mounted.install(app)
     openapi.install(app)
     return app
 
@@ -75,7 +77,8 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.waiting.start()
     prepared = asyncio.create_task(app.state.desk.clerks.prepare())
-    yield
+    async with app.state.agents.running() if app.state.agents else nullcontext():
+        yield
     prepared.cancel()
     app.state.waiting.end()  # long polls and event streams answer now, so that the server can stop
     app.state.desk.clerks.close()

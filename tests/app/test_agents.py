@@ -20,6 +20,7 @@ from app.http.main import create_app
 from tests.app.conftest import Service, long_job, serve
 
 mcp = pytest.importorskip("mcp")
+httpx2 = pytest.importorskip("httpx2")
 COST = [[4, 1, 3], [2, 0, 5], [3, 2, 2]]
 
 
@@ -159,3 +160,42 @@ def test_a_certificate_in_words(objective: float, bound: float | None, words: st
     certificate: dict[str, Any] = {"bound": bound, "proved": "x", "holds": True, "facts": {}}
     told = {"solver": "qap", "termination": "time_limit", "objective": objective, "certificate": certificate}
     assert words in explained(told)
+
+
+def test_the_same_tools_over_http_with_the_rights_of_a_key(service: Service) -> None:
+    (secret, entry), (reader, other) = new_key("ann"), new_key("bob")
+    keys = HttpSettings(api_keys=(entry, f"{other};read"), mcp=True)
+    address, stop = serve(create_app(service.settings, keys))
+
+    async def work(key: str) -> tuple[Any, Any]:
+        from mcp.client.streamable_http import streamable_http_client
+
+        headers = {"Authorization": f"Bearer {key}"}
+        async with (
+            httpx2.AsyncClient(headers=headers, timeout=60) as http,
+            mcp.Client(streamable_http_client(f"{address}/mcp", http_client=http)) as client,
+        ):
+            solved = await client.call_tool("solve", {"solver": "lap", "inputs": {"cost": COST}})
+            path = await client.call_tool("solve", {"solver": "lap", "inputs": {"cost": {"path": "/etc/x.npy"}}})
+            return solved, path
+
+    try:
+        solved, path = asyncio.run(asyncio.wait_for(work(secret), 60))
+        assert solved.structured_content["objective"] == 5
+        assert path.is_error
+        solved, _ = asyncio.run(asyncio.wait_for(work(reader), 60))
+        assert solved.is_error
+        assert "scope submit" in solved.content[0].text
+        assert httpx.post(f"{address}/mcp", json={}).status_code == 401
+    finally:
+        stop()
+
+
+def test_a_foreign_page_finds_no_agents_door(service: Service) -> None:
+    address, stop = serve(create_app(service.settings, HttpSettings(mcp=True)))
+    try:
+        assert httpx.post(f"{address}/mcp", json={}, headers={"Origin": "https://else.where"}).status_code == 403
+        assert httpx.post(f"{address}/mcp", json={}, headers={"Host": "else.where"}).status_code == 403
+    finally:
+        stop()
+    assert httpx.post(f"{service.url}/mcp", json={}).status_code == 404  # closed where nobody has opened it

@@ -9,7 +9,7 @@ TOOLS := .venv-tools
 RESOLVE := $(TOOLS)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --no-header --no-annotate
 IMAGE := $(TOOLS)/bin/uv pip compile pyproject.toml docker/build.in --quiet --universal --python-version 3.12 --no-header \
 	--no-annotate --constraint constraints.txt --generate-hashes
-TYPED := app workers kernels client/allot_client tests benchmarks examples
+TYPED := app workers kernels client/allot_client tests benchmarks examples docs
 
 # with their arguments behind commas
 GPU_BENCHES := lap_gpu,--large lap_systems lap_crossover auction,--device,gpu \
@@ -72,9 +72,17 @@ bench: $(VENV)/dev ## every benchmark beside its peers, on the GPU too where the
 web: ## build the workbench's pages into app/web/assets (needs Node; users never do)
 	cd web && npm ci && npm run check && npm run build
 
+docs: $(VENV)/dev ## build the documentation's pages into app/web/site.zip; a link that leads nowhere fails
+	$(BIN)/python -m docs.builder
+
 test-web: $(VENV)/dev ## the workbench: types, unit tests, and every page in the system's Chromium
 	cd web && npm ci && npm run check && npm test
-	$(BIN)/python -m pytest tests/web
+	$(BIN)/python -m pytest tests/web tests/docs
+
+pictures: $(VENV)/dev ## walk through the workbench and keep what it shows in docs/images
+	rm -rf build/pictures && mkdir -p build/pictures
+	ALLOT_PICTURES=$$PWD/build/pictures REQUIRE_BROWSER=1 $(BIN)/python -m pytest tests/web
+	$(BIN)/python -m tests.web.moving build/pictures
 
 coverage: $(VENV)/dev ## every test under coverage: the figure in percent, and htmlcov/
 	$(BIN)/python -m coverage erase
@@ -90,7 +98,7 @@ $(TOOLS)/ready:
 
 update: $(TOOLS)/ready ## pin the newest versions that pyproject.toml allows: constraints.txt, requirements.lock
 	$(RESOLVE) --upgrade --all-extras --output-file constraints.txt
-	$(RESOLVE) --upgrade --extra dev --extra cuda --extra s3 --extra tables --extra otel --extra oidc --constraint constraints.txt --generate-hashes \
+	$(RESOLVE) --upgrade --extra dev --extra cuda --extra s3 --extra tables --extra otel --extra oidc --extra mcp --extra annotated --constraint constraints.txt --generate-hashes \
 		--output-file requirements.lock
 	$(IMAGE) --extra s3 --extra tables --extra otel --extra oidc --output-file docker/api.lock
 	$(IMAGE) --extra cuda --extra s3 --extra otel --output-file docker/worker.lock
@@ -105,4 +113,4 @@ release: $(TOOLS)/ready ## wheels and sdists of service and client, SBOMs, and i
 		--output-file dist/allot-$$image.cdx.json || exit 1; done
 	$(TOOLS)/bin/python deploy/pins.py dist/compose.pinned.yml || echo "images are named by tag alone"
 
-.PHONY: help install demo serve test check wheel fuzz soak fair attack sanitize bench coverage update release web test-web
+.PHONY: help install demo serve test check wheel fuzz soak fair attack sanitize bench coverage update release web docs pictures test-web

@@ -23,6 +23,8 @@ PUBLIC_WORKERS = {
     "jobs.queue",
     "jobs.job",
     "jobs.form",
+    "jobs.notes",
+    "jobs.shares",
     "jobs.told",
     "jobs.seconds",
     "store.store",

@@ -1,4 +1,4 @@
-"""`allot`: serve, worker, solve, verify, doctor, demo, warm, key; each is a function of the file of its name.
+"""`allot`: serve, worker, solve, verify, doctor, demo, warm, mcp, key; each is a function of the file of its name.
 
 submit, watch, get, jobs and cancel talk to a service and are those of `allot_client.commands`.
 """
@@ -66,6 +66,10 @@ def parser() -> argparse.ArgumentParser:
     warm.add_argument("--for", dest="architectures", metavar="80,90", help="the GPUs' compute capabilities")
     warm.add_argument("--record", action="store_true", help="note which kernels the solvers ask for, on a GPU")
 
+    mcp = commands.add_parser("mcp", help="serve agents over the Model Context Protocol on standard input and output")
+    mcp.add_argument("--url", help="the service (default ALLOT_URL, else http://127.0.0.1:8000)")
+    mcp.add_argument("--files", type=Path, metavar="FOLDER", help="let tools read .npy files below this folder")
+
     key = commands.add_parser("key", help="make, list, rotate and revoke API keys").add_subparsers(
         dest="verb", required=True, metavar="VERB"
     )
@@ -126,6 +130,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         from app.cli.warm import warm
 
         return warm(args)
+    if args.command == "mcp":
+        from app.cli.mcp import mcp
+
+        return mcp(args)
     from app.cli.key import key
 
     return key(args)

@@ -19,6 +19,7 @@ class HttpSettings:
         api_keys_in_redis: ask for a key, and know those that `allot key create` made.
         oidc_issuer: whose bearer tokens are taken too; empty for nobody's. The others are drawn in oidc.py.
         insecure: serve any address without keys.
+        mcp: open /mcp for agents.
         max_json_bytes: largest JSON body, and largest `job` part of a multipart body.
         max_wait_s: longest long poll, `Prefer: wait` and pause between two reads of an event stream.
         api_workers: processes that answer HTTP on the one port.
@@ -40,6 +41,7 @@ class HttpSettings:
         clerk_s: processor time that it may take, beside a second for each 8 MiB of that.
         owner_bytes: that requests of one owner may have on their way at once, inflated ones among them; 429 above.
         all_bytes: the same of all owners; 503 above.
+        share_days: how long a link to a job may be good at most; 0 for no links.
         keep_alive_s: seconds of silence after which an event stream sends a comment.
         url_prefixes: "owner=s3://bucket/prefix/" entries: objects that inputs may name. None: no input names one.
         file_dirs: "owner=/a/folder" entries: folders whose files inputs may name. "*" is every owner.
@@ -56,10 +58,12 @@ class HttpSettings:
     oidc_scopes_claim: str = "scope"
     oidc_scopes: str = ""
     insecure: bool = False
+    mcp: bool = False
     max_json_bytes: int = 256 * MIB
     max_wait_s: float = 60.0
     inline_elements: int = 100_000
     keep_alive_s: float = 15.0
+    share_days: float = 30.0
     clerks: int = 2
     clerk_bytes: int = 1024 * MIB
     clerk_s: float = 10.0
@@ -104,6 +108,7 @@ class HttpSettings:
             api_keys_file=Path(keys_file) if keys_file else None,
             api_keys_in_redis=_is_true(env.get("ALLOT_API_KEYS_IN_REDIS", "")),
             insecure=_is_true(env.get("ALLOT_INSECURE", "")),
+            mcp=_is_true(env.get("ALLOT_MCP", "")),
             **texts,
             **numbers,
         )

@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
 from importlib.metadata import PackageNotFoundError, version
 
 from anyio import CapacityLimiter
 from fastapi import FastAPI
 
+from app.agents import mounted
 from app.answers.waiting import Waiting
 from app.http import errors, openapi, routes
 from app.http.auth import load_keys
@@ -22,7 +23,9 @@ from app.intake.settling import Settling
 from app.intake.visit import Desk
 from app.web import routes as workbench
 from workers.jobs.entry import Entry
+from workers.jobs.notes import Notes
 from workers.jobs.queue import Jobs
+from workers.jobs.shares import Shares
 from workers.runtime.config import Settings
 from workers.store.doors import doors_of
 from workers.store.store import open_store
@@ -55,6 +58,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     app.state.settings, app.state.http, app.state.keys = settings, http, keys
     app.state.jobs, app.state.store = Jobs(settings), open_store(settings)
     app.state.store.quota_of = app.state.jobs.quotas.of
+    app.state.notes, app.state.shares = Notes(settings, app.state.jobs), Shares(settings, app.state.jobs)
     clerks = Clerks(http.clerks, http.clerk_bytes, http.clerk_s)
     room = Room(app.state.store.folder.temporary, http.all_bytes, http.owner_bytes)
     doors = doors_of(settings, http.file_dirs, http.url_prefixes)
@@ -71,6 +75,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     errors.install(app)
     routes.install(app)
     workbench.install(app)
+    mounted.install(app)
     openapi.install(app)
     return app
 
@@ -79,7 +84,8 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
     app.state.waiting.start()
     prepared = asyncio.create_task(app.state.desk.clerks.prepare())
-    yield
+    async with app.state.agents.running() if app.state.agents else nullcontext():
+        yield
     prepared.cancel()
     app.state.waiting.end()  # long polls and event streams answer now, so that the server can stop
     app.state.desk.clerks.close()

@@ -103,4 +103,3 @@ def install(app: FastAPI) -> None:
     route("GET", "/livez", service.livez, [])
     route("GET", "/readyz", service.readyz, [], responses=problems(503))
     route("GET", "/metrics", service.metrics, watch, responses={**TEXT, **problems(401, 403, 429, 503)})
-    route("GET", "/docs", service.docs, [], include_in_schema=False)

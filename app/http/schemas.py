@@ -264,6 +264,7 @@ class JobView(BaseModel):
     started_at: str | None
     ended_at: str | None
     expires_at: str | None
+    noted: bool = Field(False, description="whether names are kept beside it")
     links: dict[str, str]
 
 

@@ -1,15 +1,13 @@
-"""What the service says of itself: solvers, devices, estimates, health, metrics, documentation."""
+"""What the service says of itself: solvers, devices, estimates, health, metrics."""
 
 import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import asdict
-from pathlib import Path
 from typing import Annotated, Any
 
 from anyio.to_thread import run_sync
 from fastapi import Depends, Request, Response
-from fastapi.responses import HTMLResponse
 from starlette.concurrency import run_in_threadpool
 
 from app.answers.answer import json_response
@@ -25,19 +23,12 @@ from app.intake.received import receive
 from kernels import SOLVERS, Solver
 from workers.jobs.job import DoesNotFit, StoreFull, Unavailable
 
-DOCS = Path(__file__).with_name("docs.html")
-CONTENT_POLICY = "default-src 'self'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; frame-ancestors 'none'"
 MOVING = ("state", "heartbeat_age_s", "host_bytes")
-MOVING_OF_GPUS = ("bytes_free", "readings")
+MOVING_OF_GPU = {"bytes_free", "bytes_used", "utilisation", "use_per_minute", "readings"}
 READY_S = 0.8
 """Of a check; /readyz answers within a second, whatever hangs."""
 LOG = logging.getLogger("allot.http")
 Owner = Annotated[str, Depends(owner_of)]
-
-
-async def docs() -> Response:
-    """The API's documentation; it loads nothing from elsewhere."""
-    return HTMLResponse(DOCS.read_text(), headers={"Content-Security-Policy": CONTENT_POLICY})
 
 
 async def solvers(owner: Owner) -> Response:
@@ -72,7 +63,7 @@ async def devices(request: Request, found: Annotated[Caller, Depends(caller)]) -
             for name in MOVING:
                 del worker[name]
             if worker["gpu"]:
-                worker["gpu"] = {name: value for name, value in worker["gpu"].items() if name not in MOVING_OF_GPUS}
+                worker["gpu"] = {name: value for name, value in worker["gpu"].items() if name not in MOVING_OF_GPU}
     return json_response({"devices": sorted({worker["device"] for worker in workers}), "workers": workers})
 
 

@@ -58,7 +58,7 @@ async def page(request: Request) -> Response:
     """Give the workbench; which of its pages is shown follows from the address."""
     found = assets().get("index.html")
     if found is None:
-        raise Refusal(404, "The workbench was not built into this installation; /docs describes the API.")
+        raise Refusal(404, "The workbench was not built into this installation; see /docs/api.")
     return _answer(request, found, "no-cache", **{"Content-Security-Policy": CONTENT_POLICY})
 
 

@@ -8,9 +8,9 @@ from app.http.auth import may
 from app.http.limits import counted, taking
 from app.http.media import wants_json
 from app.http.routes import IN, OUT, problems
-from app.web import pages, pictures, previews
+from app.web import manual, notes, pages, pictures, previews, shares
 
-PAGES = ("/", "/solve", "/solve/{problem}", "/jobs", "/jobs/{job_id}", "/compare", "/workers")
+PAGES = ("/", "/solve", "/solve/{problem}", "/jobs", "/jobs/{job_id}", "/compare", "/workers", "/shared")
 
 
 def install(app: FastAPI) -> None:
@@ -19,15 +19,28 @@ def install(app: FastAPI) -> None:
         app.add_api_route(path, pages.page, methods=["GET", "HEAD"], include_in_schema=False)
     app.add_api_route("/assets/{name}", pages.asset, methods=["GET", "HEAD"], include_in_schema=False)
     app.add_api_route("/favicon.ico", pages.icon, methods=["GET", "HEAD"], include_in_schema=False)
+    for path in ("/docs", "/docs/{path:path}"):
+        app.add_api_route(path, manual.page, methods=["GET", "HEAD"], include_in_schema=False)
+    app.add_api_route("/llms.txt", manual.for_models, methods=["GET", "HEAD"], include_in_schema=False)
     submit: list[Any] = [Depends(counted), Depends(taking), Depends(may("submit")), Depends(wants_json)]
     read: list[Any] = [Depends(counted), Depends(may("read")), Depends(wants_json)]
+    change: list[Any] = [Depends(counted), Depends(may("submit"))]
+    here = "/v1/jobs/{job_id}"
+    _api(app, "PUT", f"{here}/note", notes.put_note, change, {**OUT, **problems(400, 413)}, 204)
+    _api(app, "GET", f"{here}/note", notes.get_note, read, OUT)
+    _api(app, "POST", f"{here}/shares", shares.share, submit, {**OUT, **problems(409)}, 201)
+    _api(app, "GET", f"{here}/shares", shares.share_list, submit, OUT)
+    _api(app, "DELETE", f"{here}/shares/{{share_id}}", shares.unshare, change, OUT, 204)
+    _api(app, "GET", "/v1/shared", shares.shared, [Depends(wants_json)], {**OUT, **problems(409)})
     _api(app, "POST", "/v1/previews", previews.post, submit, {**IN, **problems(429)})
     _api(app, "GET", "/v1/samples/{name}", previews.sample, submit, {**OUT, **problems(507)})
     _api(app, "GET", "/v1/jobs/{job_id}/picture", pictures.picture, read, {**OUT, **problems(409)})
 
 
-def _api(app: FastAPI, verb: str, path: str, handler: Any, guards: list[Any], responses: Any) -> None:
+def _api(
+    app: FastAPI, verb: str, path: str, handler: Any, guards: list[Any], responses: Any, status: int = 200
+) -> None:
     summary = (handler.__doc__ or "").split("\n")[0].rstrip(".")
     name = f"workbench_{handler.__name__}"
     app.add_api_route(path, handler, methods=[verb], dependencies=guards, response_model=None, summary=summary,
-                      responses=responses, tags=["workbench"], operation_id=name)  # fmt: skip
+                      status_code=status, responses=responses, tags=["workbench"], operation_id=name)  # fmt: skip

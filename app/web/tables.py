@@ -1,4 +1,4 @@
-"""Spreadsheets as cells: CSV, TSV and XLSX, read as if their writer meant harm.
+"""Spreadsheets as cells: CSV, TSV, XLSX and (annotated.py) AnnData, read as if their writer meant harm.
 
 A cell is None (empty), a number or a text. What a workbook inflates to is checked before it is inflated, and how many
 rows and cells it holds while it is read.
@@ -44,7 +44,7 @@ class Sheet:
 
 def is_table(filename: str) -> bool:
     """True for the names of files that are read here."""
-    return filename.lower().endswith((".csv", ".tsv", ".txt", ".xlsx", ".xlsm"))
+    return filename.lower().endswith((".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".h5ad"))
 
 
 def read_tables(path: Path, filename: str, charge: Callable[[int], object]) -> list[Sheet]:
@@ -55,6 +55,10 @@ def read_tables(path: Path, filename: str, charge: Callable[[int], object]) -> l
     """
     if filename.lower().endswith((".xlsx", ".xlsm")):
         return read_workbook(path, charge)
+    if filename.lower().endswith(".h5ad"):
+        from app.web.annotated import read_annotated
+
+        return read_annotated(path)
     if path.stat().st_size > MAX_TEXT:
         raise InvalidUpload("file", f"is larger than {MAX_TEXT // MIB} MiB of text; send it as .npy or .npz")
     return [read_text(path.read_bytes(), Path(filename).stem)]

@@ -11,9 +11,8 @@ import httpx
 
 from allot_client import body as bodies
 from allot_client import flows, tasks
-from allot_client.arrays import Sparse, given
 from allot_client.client import LIMITS, _answer, broken, headers_of, settings
-from allot_client.errors import Unreachable, refusal
+from allot_client.errors import refusal
 from allot_client.events import Event, Lines
 from allot_client.results import AuctionResult, Home, LapResult, QuadraticResult, Result, TransportResult
 from allot_client.watching import open_bar
@@ -54,9 +53,10 @@ class AsyncJob:
         """State changes, progress and incumbents as they come; see `Job.events`."""
         lines, attempt = Lines(), 0
         while True:
-            headers = {"Accept": "text/event-stream", **({"Last-Event-ID": lines.last_id} if lines.last_id else {})}
             try:
-                async with self._client._http.stream("GET", f"/v1/jobs/{self.id}/events", headers=headers) as stream:
+                async with self._client._http.stream(
+                    "GET", f"/v1/jobs/{self.id}/events", headers=lines.headers()
+                ) as stream:
                     if stream.status_code >= 400:
                         await stream.aread()
                         raise refusal(stream.status_code, flows.problem(_answer(stream)))
@@ -67,9 +67,7 @@ class AsyncJob:
                     return
             except httpx.TransportError as error:
                 attempt += 1
-                if attempt >= self._client.retry.attempts:
-                    raise Unreachable(f"the events of job {self.id} broke off: {error}") from error
-                await asyncio.sleep(min(self._client.retry.longest_s, self._client.retry.first_s * 2**attempt))
+                await asyncio.sleep(flows.after_break(self.id, attempt, self._client.retry, error))
 
 
 class AsyncClient:
@@ -93,18 +91,9 @@ class AsyncClient:
         await self._http.aclose()
 
     async def lap(
-        self,
-        cost: Any = None,
-        *,
-        x: Any = None,
-        y: Any = None,
-        u0: Any = None,
-        v0: Any = None,
-        reject_rows: Any = None,
-        reject_cols: Any = None,
-        timeout_s: float | None = None,
-        **options: Any,
-    ) -> LapResult:
+        self, cost: Any = None, *, x: Any = None, y: Any = None, u0: Any = None, v0: Any = None,
+        reject_rows: Any = None, reject_cols: Any = None, timeout_s: float | None = None, **options: Any,
+    ) -> LapResult:  # fmt: skip
         """Linear assignment; see `Client.lap`."""
         others = {"x": x, "y": y, "u0": u0, "v0": v0, "reject_rows": reject_rows, "reject_cols": reject_cols}
         return cast(LapResult, await self._solve(tasks.lap(cost, options, others), timeout_s))
@@ -147,10 +136,7 @@ class AsyncClient:
 
     async def upload(self, array: Any) -> bodies.Blob:
         """Send an array once; the blob stands for it in any number of jobs."""
-        value = given(array).value
-        if isinstance(value, Sparse):
-            raise TypeError("sparse matrices are sent with their job; upload indptr, indices and values one by one")
-        return await self._run(flows.upload(bodies.npy_pieces(value), {}, self.retry))
+        return await self._run(flows.upload(tasks.to_upload(array), {}, self.retry))
 
     async def map(
         self, solve: Callable[[Any], Awaitable[T]], problems: Iterable[Any], concurrency: int = 16,

@@ -21,8 +21,7 @@ import httpx
 
 from allot_client import body as bodies
 from allot_client import flows, tasks
-from allot_client.arrays import Sparse, given
-from allot_client.errors import Unreachable, refusal
+from allot_client.errors import refusal
 from allot_client.events import Event, Lines
 from allot_client.results import AuctionResult, Home, LapResult, QuadraticResult, Result, TransportResult
 from allot_client.watching import open_bar
@@ -81,9 +80,8 @@ class Job:
         """
         lines, attempt = Lines(), 0
         while True:
-            headers = {"Accept": "text/event-stream", **({"Last-Event-ID": lines.last_id} if lines.last_id else {})}
             try:
-                with self._client._http.stream("GET", f"/v1/jobs/{self.id}/events", headers=headers) as stream:
+                with self._client._http.stream("GET", f"/v1/jobs/{self.id}/events", headers=lines.headers()) as stream:
                     if stream.status_code >= 400:
                         stream.read()
                         raise refusal(stream.status_code, flows.problem(_answer(stream)))
@@ -94,9 +92,7 @@ class Job:
                     return
             except httpx.TransportError as error:
                 attempt += 1
-                if attempt >= self._client.retry.attempts:
-                    raise Unreachable(f"the events of job {self.id} broke off: {error}") from error
-                time.sleep(min(self._client.retry.longest_s, self._client.retry.first_s * 2**attempt))
+                time.sleep(flows.after_break(self.id, attempt, self._client.retry, error))
 
 
 class Client:
@@ -142,18 +138,9 @@ class Client:
             self._on_close.pop()()
 
     def lap(
-        self,
-        cost: Any = None,
-        *,
-        x: Any = None,
-        y: Any = None,
-        u0: Any = None,
-        v0: Any = None,
-        reject_rows: Any = None,
-        reject_cols: Any = None,
-        timeout_s: float | None = None,
-        **options: Any,
-    ) -> LapResult:
+        self, cost: Any = None, *, x: Any = None, y: Any = None, u0: Any = None, v0: Any = None,
+        reject_rows: Any = None, reject_cols: Any = None, timeout_s: float | None = None, **options: Any,
+    ) -> LapResult:  # fmt: skip
         """Linear assignment of a matrix (n_rows, n_cols), a batch, or a list of matrices of different sizes.
 
         Or of points x and y, whose costs the service works out: `metric` is sqeuclidean, euclidean, cityblock, cosine,
@@ -221,10 +208,7 @@ class Client:
 
         It is named by the digest of its bytes, and nothing is sent when the service has them.
         """
-        value = given(array).value
-        if isinstance(value, Sparse):
-            raise TypeError("sparse matrices are sent with their job; upload indptr, indices and values one by one")
-        return self._run(flows.upload(bodies.npy_pieces(value), {}, self.retry))
+        return self._run(flows.upload(tasks.to_upload(array), {}, self.retry))
 
     def solvers(self) -> Any:
         """Every solver's inputs and options."""

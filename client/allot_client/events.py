@@ -24,6 +24,10 @@ class Lines:
         self._kind, self._data = "message", list[str]()
         self.last_id: str | None = None
 
+    def headers(self) -> dict[str, str]:
+        """Of a request that goes on behind the last event that came."""
+        return {"Accept": "text/event-stream", **({"Last-Event-ID": self.last_id} if self.last_id else {})}
+
     def feed(self, line: str) -> Event | None:
         """Take one line without its end; an empty one completes an event."""
         if not line:

@@ -86,6 +86,13 @@ class Retry:
         return max(backoff, min(float(asked), self.longest_s)) if asked.isdigit() else float(backoff)
 
 
+def after_break(job_id: str, attempt: int, retry: Retry, error: Exception) -> float:
+    """Seconds before the events of a job, which broke off, are asked for again. Raises Unreachable after the last."""
+    if attempt >= retry.attempts:
+        raise Unreachable(f"the events of job {job_id} broke off: {error}") from error
+    return float(min(retry.longest_s, retry.first_s * 2**attempt))
+
+
 def send(call: Call, retry: Retry) -> Flow[Answer]:
     """Send until there is an answer that counts.
 

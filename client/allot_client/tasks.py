@@ -165,3 +165,11 @@ def quadratic(flow: Any, distance: Any, linear: Any, options: Mapping[str, Any])
         path = Path(os.fspath(flow))
         return task("qap", {"qaplib": bodies.File(path.name, path.read_bytes())}, options)
     return task("qap", {"flow": flow, "distance": distance, "linear": linear}, options)
+
+
+def to_upload(array: Any) -> list[bodies.Piece]:
+    """The bytes of one array that is sent before its job. Raises TypeError."""
+    value = given(array).value
+    if isinstance(value, Sparse):
+        raise TypeError("sparse matrices are sent with their job; upload indptr, indices and values one by one")
+    return bodies.npy_pieces(value)

@@ -12,7 +12,10 @@ from tests.app.conftest import Service
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
 
 
-@pytest.mark.parametrize("name", sorted(path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".sh")))
+PROGRAMS = sorted(path.name for path in EXAMPLES.iterdir() if path.suffix in (".py", ".sh") and path.stem != "__init__")
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
 def test_example_runs(service: Service, tmp_path: Path, name: str) -> None:
     command = [sys.executable if name.endswith(".py") else "bash", str(EXAMPLES / name)]
     if name == "colour_transfer.py":

@@ -108,7 +108,8 @@ def test_devices_tell_what_others_do_to_the_scope_alone(tmp_path: Path) -> None:
     plain, entry = new_key("ann")
     scoped, more = new_key("ops")
     keys = (entry, f"{more};read,metrics")
-    gpu = {"uuid": "GPU-1", "name": "H100", "bytes_total": 80, "bytes_free": 7, "readings": [{"celsius": 61}]}
+    gpu = {"uuid": "GPU-1", "name": "H100", "bytes_total": 80, "bytes_free": 7, "bytes_used": 9, "utilisation": 5}
+    gpu |= {"readings": [{"celsius": 61}]}
     worker = {"device": "gpu", "queue": "gpu", "state": "busy", "heartbeat": time.time() + 1000, "host_bytes": 1}
     with EmbeddedRedis(tmp_path) as url:
         app = create_app(Settings(redis_url=url, data_dir=tmp_path), HttpSettings(api_keys=keys))
@@ -122,5 +123,6 @@ def test_devices_tell_what_others_do_to_the_scope_alone(tmp_path: Path) -> None:
 
         everybody, whoever_may = asyncio.run(shown(plain)), asyncio.run(shown(scoped))
     assert whoever_may.keys() - everybody.keys() == {"state", "heartbeat_age_s", "host_bytes"}
-    assert whoever_may["gpu"].keys() - everybody["gpu"].keys() == {"bytes_free", "readings"}
+    moving = {"bytes_free", "bytes_used", "utilisation", "readings"}
+    assert whoever_may["gpu"].keys() - everybody["gpu"].keys() == moving
     assert everybody["gpu"]["name"] == "H100"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import openpyxl
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
@@ -106,3 +107,28 @@ def is_too_wide(page: Any) -> bool:
     """True when a page scrolls sideways."""
     wide: bool = page.evaluate("document.documentElement.scrollWidth > document.documentElement.clientWidth + 1")
     return wide
+
+
+def dropped(page: Any, tab: str, path: Path) -> None:
+    """Open a problem's tab and give it a file."""
+    page.goto(f"/solve/{tab}")
+    page.locator("input[type=file]").set_input_files(path)
+
+
+def solved(page: Any, timeout_ms: float = 20_000) -> None:
+    """Wait for the whole answer."""
+    page.wait_for_selector("text=The certificate, line by line", timeout=timeout_ms)
+
+
+def write_workbook(path: Path, sheets: dict[str, list[list[Any]]]) -> Path:
+    """An .xlsx; a text that begins with = is a text in it, not a formula."""
+    book = openpyxl.Workbook()
+    book.remove(book.worksheets[0])
+    for title, rows in sheets.items():
+        sheet = book.create_sheet(title)
+        for row in rows:
+            sheet.append(row)
+        for cell in sheet["A"]:
+            cell.data_type = "s" if isinstance(cell.value, str) else cell.data_type
+    book.save(path)
+    return path

@@ -4,7 +4,6 @@ import csv
 import io
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,37 +14,17 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from tests.app.conftest import Service, long_job
-from tests.web.browser import chromium, faults_of, is_too_wide, keep_picture, opened
+from tests.web.browser import dropped, faults_of, is_too_wide, keep_picture, opened, solved, write_workbook
 
 RIDERS = ["Ann", "=SUM(A1)", "Çelik, Ö.", "Dora"]
 TAXIS = ["T1", "T2", "T3", "T4", "T5"]
 MINUTES = [[4, 1, 3, 9, 2], [2, 0, 5, 1, 7], [3, 2, 2, 8, 6], [5, 5, 1, 4, 3]]
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as found:
-        yield found
-
-
 @pytest.fixture
 def workbook(tmp_path: Path) -> Path:
-    book = openpyxl.Workbook()
-    sheet = book.active
-    assert sheet is not None
-    sheet.title = "Minutes"
-    sheet.append(["minutes", *TAXIS])
-    for name, line in zip(RIDERS, MINUTES, strict=True):
-        sheet.append([name, *line])
-    for cell in sheet["A"]:
-        cell.data_type = "s"  # a name that begins with = is text here, not a formula
-    path = tmp_path / "riders.xlsx"
-    book.save(path)
-    return path
-
-
-def solved(page: Any) -> None:
-    page.wait_for_selector("text=The certificate, line by line")
+    rows: list[list[Any]] = [["minutes", *TAXIS], *([name, *line] for name, line in zip(RIDERS, MINUTES, strict=True))]
+    return write_workbook(tmp_path / "riders.xlsx", {"Minutes": rows})
 
 
 def downloaded(page: Any, name: str, folder: Path) -> Path:
@@ -59,8 +38,7 @@ def downloaded(page: Any, name: str, folder: Path) -> Path:
 def test_from_a_workbook_to_files_with_names(browser: Any, service: Service, workbook: Path, tmp_path: Path) -> None:
     best = int(np.array(MINUTES)[linear_sum_assignment(MINUTES)].sum())
     with opened(browser, service.url) as (page, _):
-        page.goto("/solve/assign")
-        page.locator("input[type=file]").set_input_files(workbook)
+        dropped(page, "assign", workbook)
         page.wait_for_selector("text=What I understood")
         assert "4 × 5" in page.inner_text(".facts")
         page.get_by_role("button", name="Find the best assignment").click()
@@ -141,8 +119,7 @@ def test_a_bad_cell_is_shown_and_mended(browser: Any, service: Service, tmp_path
     path = tmp_path / "costs.csv"
     path.write_text("cost,J1,J2\nAnn,4,n/a\nBen,2,3\n")
     with opened(browser, service.url) as (page, _):
-        page.goto("/solve/assign")
-        page.locator("input[type=file]").set_input_files(path)
+        dropped(page, "assign", path)
         page.wait_for_selector("text=costs, cell C2 is text: “n/a”")
         page.get_by_role("button", name="Type a number").click()
         page.wait_for_selector(".grid input:focus")
@@ -158,8 +135,7 @@ def test_a_file_that_cannot_be_read_says_why(browser: Any, service: Service, tmp
     path = tmp_path / "bad.xlsx"
     path.write_text("hello")
     with opened(browser, service.url) as (page, heard):
-        page.goto("/solve/assign")
-        page.locator("input[type=file]").set_input_files(path)
+        dropped(page, "assign", path)
         page.wait_for_selector("text=not a workbook")
         assert all("422" in error for error in heard.errors)
         heard.errors.clear()  # the browser reports every answer that is no success
@@ -265,8 +241,7 @@ def test_a_lost_connection_is_told_and_mended(browser: Any, service: Service) ->
 
 def test_a_pair_is_excluded_and_the_next_answer_does_without(browser: Any, service: Service, workbook: Path) -> None:
     with opened(browser, service.url) as (page, _):
-        page.goto("/solve/assign")
-        page.locator("input[type=file]").set_input_files(workbook)
+        dropped(page, "assign", workbook)
         page.get_by_role("button", name="Find the best assignment").click()
         solved(page)
         first = page.url.rsplit("/", 1)[1]
@@ -292,8 +267,7 @@ def test_what_is_impossible_is_an_answer_with_names(browser: Any, service: Servi
     path = tmp_path / "nurses.csv"
     path.write_text("nurse,Early,Late,Night\nAda,1,,\nBen,2,,\nCy,3,4,5\n")
     with opened(browser, service.url) as (page, _):
-        page.goto("/solve/assign")
-        page.locator("input[type=file]").set_input_files(path)
+        dropped(page, "assign", path)
         page.get_by_role("button", name="Find the best assignment").click()
         solved(page)
         assert page.inner_text("h1") == "No answer exists"

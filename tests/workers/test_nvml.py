@@ -10,7 +10,8 @@ import pytest
 
 from app.http.metrics import Metrics
 from workers.jobs.queue import Jobs
-from workers.runtime.nvml import Nvml
+from workers.runtime import nvml
+from workers.runtime.nvml import LastHour, Nvml
 
 SOURCE = """
 #include <string.h>
@@ -74,3 +75,18 @@ def test_metrics_of_gpus(library: str, jobs: Jobs) -> None:
     assert float(used) == 30 << 30
     assert 'allot_gpu_temperature_celsius{gpu="GPU-1",worker="gpu-1-1"} 61.0' in text
     assert "GPU-lost" not in text
+
+
+def test_the_last_hour_is_told_by_the_minute(monkeypatch: pytest.MonkeyPatch) -> None:
+    hour = LastHour()
+    assert hour.of([]) == {}
+    assert hour.of([{"utilisation": 0.5, "bytes_used": 7}, {"utilisation": 1.0}]) == {
+        "bytes_used": 7,
+        "utilisation": 50,
+        "use_per_minute": [],
+    }
+    monkeypatch.setattr(nvml, "MINUTE_S", 0.0)
+    assert hour.of([{"utilisation": 0.7}])["use_per_minute"] == [60]  # the mean of the two readings
+    for _ in range(100):
+        told = hour.of([{"utilisation": 0.2}])
+    assert len(told["use_per_minute"]) == 60

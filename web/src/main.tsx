@@ -15,6 +15,7 @@ const PAGES: [RegExp, () => Promise<{ default: Page }>, string][] = [
   [/^\/jobs$/, () => import("./pages/Jobs"), "Jobs"],
   [/^\/jobs\/([0-9a-f]+)$/, () => import("./pages/Job"), "Job"],
   [/^\/compare$/, () => import("./pages/Compare"), "Compare"],
+  [/^\/shared$/, () => import("./pages/Shared"), "Shared"],
   [/^\/workers$/, () => import("./pages/Workers"), "Workers"],
 ];
 const loaded = new Map<string, Page>();

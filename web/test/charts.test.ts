@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { proofPlace, strips } from "../src/charts/bars";
 import { curve, type Moment, staircase, steps } from "../src/charts/curve";
-import { levels, NONE, scaleLabels, ZERO } from "../src/charts/heat";
+import { heatOf, levels, NONE, scaleLabels, ZERO } from "../src/charts/heat";
 import { bow, exchanges, flows, fromDistances, layOut, shares, tiles, turned, walked } from "../src/charts/plan";
 import { fit, longest, sortedRows } from "../src/charts/points";
 import { ramp } from "../src/charts/ramp";
@@ -234,4 +234,15 @@ test("points fit into their box", () => {
     ),
   ).toBe(1);
   expect(sortedRows([2, -1, 0])).toEqual([1, 2, 0]);
+});
+
+test("a matrix that is here is drawn in blocks", () => {
+  const matrix = Array.from({ length: 200 }, (_, i) => Array.from({ length: 50 }, (_, j) => (i === j ? 1 : 0)));
+  const heat = heatOf(matrix, null);
+  expect([heat.shape, heat.height, heat.width]).toEqual([[200, 50], 67, 50]);
+  expect(heat.columns.every((sum) => sum === 1)).toBe(true);
+  expect(heat.rows.reduce((sum, one) => sum + one, 0)).toBe(50);
+  expect(heat.values[0]).toBeCloseTo(1 / 3);
+  const part = heatOf(matrix, { top: 10, bottom: 20, left: 10, right: 20 });
+  expect([part.height, part.width, part.values[0]]).toEqual([10, 10, 1]);
 });

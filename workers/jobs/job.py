@@ -18,9 +18,11 @@ Delivery is at least once. `execution` is the fencing token: each run of a job h
 Redis keys (all ours start with allot:, RQ's with rq:):
 
     allot:job:{id}         hash    the record; fields of `Job` and owner, execution, cancel, discard, queue, form,
-                                   priority, seconds (estimated), retries, reply, among and alone (see lose.lua)
+                                   priority, seconds (estimated), retries, reply, among and alone (see lose.lua),
+                                   note (see notes.py)
     allot:arrays:{id}      string  data of small inputs (store/inline.py) as JSON, until the job ends
     allot:result:{id}      string  the result document as JSON, expires with the job
+    allot:shares:{id}      hash    links that show the job: shares.py
     allot:events:{id}      stream  state changes, progress, incumbents of a job that runs for a while
     allot:line:... and others      who is served next: drawn in lines.lua
     allot:jobs:{owner}     zset    ids by time of creation
@@ -120,6 +122,7 @@ class Job:
     options: dict[str, Any]
     time_limit_s: float
     version: int
+    noted: bool = False
 
 
 @dataclass(frozen=True)
@@ -136,8 +139,9 @@ class WorkerInfo:
     """A worker that is alive.
 
     `gpu` holds uuid, name, driver, bytes_total and bytes_free of the first GPU of a GPU worker, how many it owns as
-    count, and what each of them tells of itself as readings (see nvml.py). `broken` are the solvers whose kernels could
-    not be warmed up on it, and why: they get no jobs here.
+    count, and what each of them tells of itself as readings (see nvml.py). Where the driver tells, it also holds
+    bytes_used, utilisation in percent, and use_per_minute of the last hour, of the first. `broken` are the solvers
+    whose kernels could not be warmed up on it, and why: they get no jobs here.
     """
 
     name: str

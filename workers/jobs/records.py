@@ -299,6 +299,7 @@ def to_job(job_id: str, record: Mapping[str, str], position: int | None) -> Job:
         options=json.loads(record["options"]),
         time_limit_s=float(record["time_limit_s"]),
         version=int(record["version"]),
+        noted="note" in record,
     )
 
 

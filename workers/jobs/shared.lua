@@ -94,7 +94,7 @@ local function purge(id, now)
   end
   redis.call('ZREM', 'allot:expiry', id)
   redis.call('ZREM', 'allot:active', id)
-  redis.call('DEL', key(id), 'allot:arrays:' .. id, 'allot:result:' .. id, events_key(id))
+  redis.call('DEL', key(id), 'allot:arrays:' .. id, 'allot:result:' .. id, events_key(id), 'allot:shares:' .. id)
   publish(id, 'gone', 0)
 end
 

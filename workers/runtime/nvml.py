@@ -5,12 +5,17 @@ The library comes with the driver. Where it is missing, or does not know a GPU, 
 
 import ctypes
 import logging
+import time
+from collections import deque
 from collections.abc import Sequence
 from typing import Any
 
 LIBRARY = "libnvidia-ml.so.1"
 CORE = 0
 """Of the sensors of temperature, the one on the chip."""
+MINUTE_S = 60.0
+MINUTES = 60
+"""Of use that is remembered."""
 log = logging.getLogger(__name__)
 
 
@@ -54,3 +59,28 @@ class Nvml:
         if self._library.nvmlDeviceGetTemperature(handle, CORE, ctypes.byref(celsius)) == 0:
             found["celsius"] = celsius.value
         return found
+
+
+class LastHour:
+    """How busy the first of some GPUs was, by minute."""
+
+    def __init__(self) -> None:
+        self._minutes: deque[int] = deque(maxlen=MINUTES)
+        self._minute: list[float] = []
+        self._begun = time.monotonic()
+
+    def of(self, readings: Sequence[dict[str, Any]]) -> dict[str, Any]:
+        """`bytes_used`, `utilisation` in percent, `use_per_minute`; of each what the first reading tells."""
+        first = readings[0] if readings else {}
+        told = {"bytes_used": first["bytes_used"]} if "bytes_used" in first else {}
+        if "utilisation" in first:
+            self._note(100 * first["utilisation"])
+            told |= {"utilisation": round(100 * first["utilisation"]), "use_per_minute": [*self._minutes]}
+        return told
+
+    def _note(self, percent: float) -> None:
+        """Add a reading to its minute; a minute that is over becomes its mean."""
+        self._minute.append(percent)
+        if time.monotonic() - self._begun >= MINUTE_S:
+            self._minutes.append(round(sum(self._minute) / len(self._minute)))
+            self._minute, self._begun = [], time.monotonic()

@@ -33,7 +33,7 @@ from workers.runtime import devices, logs
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
 from workers.runtime.link import ChildFailed, Link
-from workers.runtime.nvml import Nvml
+from workers.runtime.nvml import LastHour, Nvml
 from workers.runtime.patience import Patience
 from workers.runtime.process import cpus, die_with, host_bytes, with_threads
 
@@ -58,6 +58,7 @@ class PinnedWorker:
         self.settings = settings
         self.device: Device = device
         self._gpus, self._nvml = gpus, Nvml([gpu.uuid for gpu in gpus])
+        self._hour = LastHour()
         self._redis = connect(settings.redis_url)
         self._records = Records(self._redis)
         self._limits = Limits.of(settings)
@@ -244,7 +245,13 @@ class PinnedWorker:
         if self._gpus:  # the first is the one on which all solve; few can use the others
             known = ("bytes_free", "bytes_total", "name")
             told = {name: self.link.told[name] for name in known if name in self.link.told}
-            gpu = self._gpus[0].to_json() | told | {"count": len(self._gpus), "readings": self._nvml.readings()}
+            readings = self._nvml.readings()
+            gpu = (
+                self._gpus[0].to_json()
+                | told
+                | self._hour.of(readings)
+                | {"count": len(self._gpus), "readings": readings}
+            )
         return {
             "device": self.device,
             "queue": self.device,

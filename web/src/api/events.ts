@@ -42,6 +42,9 @@ export interface Listener {
   back(): void;
 }
 
+/** The service says something every 15 seconds; a line that is silent for so long is dead, though nobody has said so. */
+const SILENT_MS = 40_000;
+
 /** Follow a stream until `done` says so. Returns how to stop, and how to try again at once. */
 export function follow(path: string, listener: Listener, done: () => boolean): { stop(): void; now(): void } {
   const stopped = new AbortController();
@@ -49,15 +52,34 @@ export function follow(path: string, listener: Listener, done: () => boolean): {
   let wake: (() => void) | null = null;
 
   async function once(): Promise<void> {
+    const cut = new AbortController();
+    const end = () => cut.abort();
+    let silent = setTimeout(end, SILENT_MS);
+    stopped.signal.addEventListener("abort", end);
+    addEventListener("offline", end);
+    try {
+      await listen(cut.signal, () => {
+        clearTimeout(silent);
+        silent = setTimeout(end, SILENT_MS);
+      });
+    } finally {
+      clearTimeout(silent);
+      stopped.signal.removeEventListener("abort", end);
+      removeEventListener("offline", end);
+    }
+  }
+
+  async function listen(signal: AbortSignal, heard: () => void): Promise<void> {
     const headers: Record<string, string> = { Accept: "text/event-stream" };
     if (last) headers["Last-Event-ID"] = last;
-    const answer = await send(path, { headers, signal: stopped.signal });
+    const answer = await send(path, { headers, signal });
     listener.back();
     const reader = answer.body!.pipeThrough(new TextDecoderStream()).getReader();
     const cut = new EventReader();
     for (;;) {
       const { value, done: ended } = await reader.read();
       if (ended) return;
+      heard();
       for (const event of cut.feed(value)) {
         last = event.id || last;
         listener.event(event);
@@ -79,6 +101,7 @@ export function follow(path: string, listener: Listener, done: () => boolean): {
       listener.lost(waitS);
       await new Promise<void>((resolve) => {
         wake = resolve;
+        addEventListener("online", () => resolve(), { once: true });
         setTimeout(resolve, waitS * 1000);
       });
       waitS = Math.min(15, waitS * 2);

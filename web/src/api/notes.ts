@@ -1,4 +1,6 @@
-/** What a person calls things. The service solves numbers; names stay in this browser, beside the job's id. */
+/** What a person calls things. The service solves numbers; names are kept beside the job, there and in this browser. */
+
+import { get, send } from "./http";
 
 export interface Note {
   title: string;
@@ -47,11 +49,55 @@ async function ask<T>(mode: IDBTransactionMode, work: (store: IDBObjectStore) =>
   }
 }
 
-export async function noteOf(id: string): Promise<Note | null> {
-  return (await ask<Note>("readonly", (store) => store.get(id))) ?? null;
+/** The names of a job: those of this browser, else those that the service has, where it has any. */
+export async function noteOf(id: string, noted = true): Promise<Note | null> {
+  const here = await ask<Note>("readonly", (store) => store.get(id));
+  if (here || !noted) return here ?? null;
+  const told = asNote(await get<unknown>(`/v1/jobs/${id}/note`).catch(() => null));
+  if (told) await keepHere(id, told);
+  return told;
 }
 
+const texts = (value: unknown): string[] | null =>
+  Array.isArray(value) && value.every((one) => typeof one === "string") ? value : null;
+const numbers = (value: unknown): number[] | undefined =>
+  Array.isArray(value) && value.every((one) => typeof one === "number") ? value : undefined;
+const lines = (value: unknown): number[][] | undefined =>
+  Array.isArray(value) && value.every((one) => numbers(one)) ? value : undefined;
+const text = (value: unknown): string => (typeof value === "string" ? value.slice(0, 200) : "");
+
+/** What came from elsewhere, as far as it is a note: another person may have written it. */
+export function asNote(value: unknown): Note | null {
+  if (!value || typeof value !== "object") return null;
+  const told = value as Record<string, unknown>;
+  return {
+    title: text(told.title),
+    rows: texts(told.rows),
+    columns: texts(told.columns),
+    rowWord: text(told.rowWord) || "row",
+    columnWord: text(told.columnWord) || "column",
+    factor: typeof told.factor === "number" && Number.isFinite(told.factor) ? told.factor : 1,
+    unit: text(told.unit),
+    measure: text(told.measure) || "in all",
+    rooms: lines(told.rooms),
+    from: lines(told.from),
+    to: lines(told.to),
+    colours: told.colours === true,
+    today: numbers(told.today),
+    saved: Date.now(),
+  };
+}
+
+const MOST_BYTES = 1 << 20;
+
 export async function keepNote(id: string, note: Note): Promise<void> {
+  await keepHere(id, note);
+  const body = JSON.stringify(note);
+  if (new Blob([body]).size > MOST_BYTES) return; // longer than the service keeps: the names stay in this browser
+  await send(`/v1/jobs/${id}/note`, { method: "PUT", body }).catch(() => undefined);
+}
+
+async function keepHere(id: string, note: Note): Promise<void> {
   await ask("readwrite", (store) => store.put(note, id));
   const count = await ask<number>("readonly", (store) => store.count());
   if (count !== null && count > LIMIT) await forgetOldest(count - LIMIT);

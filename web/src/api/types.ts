@@ -48,6 +48,7 @@ export interface Job {
   started_at: string | null;
   ended_at: string | null;
   expires_at: string | null;
+  noted?: boolean;
 }
 
 export interface Certificate {
@@ -84,16 +85,20 @@ export interface Worker {
   name: string;
   device: "cpu" | "gpu";
   queue: string;
-  state: string;
-  heartbeat_age_s: number;
-  host_bytes: number;
+  /** These three are not told to keys that may not see what others do. */
+  state?: string;
+  heartbeat_age_s?: number;
+  host_bytes?: number;
   gpu: {
     uuid: string;
     name: string;
     bytes_total: number;
-    bytes_free: number;
+    /** Not told to keys that may not see what others do. */
+    bytes_free?: number;
+    bytes_used?: number;
     count?: number;
     utilisation?: number;
+    use_per_minute?: number[];
   } | null;
   broken: Record<string, string>;
 }
@@ -175,8 +180,12 @@ export interface OptionSchema {
   description?: string;
   default?: unknown;
   type?: string;
-  enum?: string[];
-  anyOf?: { type?: string; enum?: string[]; const?: unknown }[];
+  enum?: unknown[];
+  const?: unknown;
+  minimum?: number;
+  maximum?: number;
+  anyOf?: OptionSchema[];
+  oneOf?: OptionSchema[];
 }
 
 export interface Solver {

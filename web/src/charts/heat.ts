@@ -1,5 +1,7 @@
 /** Which of sixteen colours a cell gets. */
 
+import type { Heat } from "../api/types";
+
 export const STEPS = 16;
 export const ZERO = -1;
 export const NONE = -2;
@@ -37,4 +39,31 @@ export function scaleLabels(values: (number | null)[], counts: boolean): [number
   const [low, high] = [finite.reduce((a, b) => Math.min(a, b)), finite.reduce((a, b) => Math.max(a, b))];
   const middle = counts && low >= 0 ? ((Math.sqrt(low) + Math.sqrt(high)) / 2) ** 2 : (low + high) / 2;
   return [low, middle, high];
+}
+
+const MOST = 96;
+
+/** A matrix that is here, or a part of it, as the service would draw it: means over blocks, and the sums at the edges. */
+export function heatOf(
+  matrix: number[][],
+  part: { top: number; bottom: number; left: number; right: number } | null,
+): Heat & { shape: [number, number] } {
+  const shape: [number, number] = [matrix.length, matrix[0]?.length ?? 0];
+  const { top, bottom, left, right } = part ?? { top: 0, bottom: shape[0], left: 0, right: shape[1] };
+  const [high, wide] = [Math.ceil((bottom - top) / MOST), Math.ceil((right - left) / MOST)];
+  const [height, width] = [Math.ceil((bottom - top) / high), Math.ceil((right - left) / wide)];
+  const sums = new Array<number>(height * width).fill(0);
+  const counts = new Array<number>(height * width).fill(0);
+  const rows = new Array<number>(height).fill(0);
+  const columns = new Array<number>(width).fill(0);
+  for (let i = top; i < bottom; i++)
+    for (let j = left; j < right; j++) {
+      const [a, b] = [Math.floor((i - top) / high), Math.floor((j - left) / wide)];
+      const value = matrix[i]![j]!;
+      sums[a * width + b]! += value;
+      counts[a * width + b]! += 1;
+      rows[a]! += value;
+      columns[b]! += value;
+    }
+  return { shape, height, width, values: sums.map((sum, at) => sum / counts[at]!), rows, columns };
 }

@@ -68,11 +68,8 @@ function Compared({ ids }: { ids: string[] }) {
 }
 
 async function scenario(id: string): Promise<Scenario> {
-  const [job, result, note] = await Promise.all([
-    get<Job>(`/v1/jobs/${id}`),
-    get<Result>(`/v1/jobs/${id}/result`),
-    noteOf(id),
-  ]);
+  const [job, result] = await Promise.all([get<Job>(`/v1/jobs/${id}`), get<Result>(`/v1/jobs/${id}/result`)]);
+  const note = await noteOf(id, job.noted);
   const answer = result.permutation ?? (Array.isArray(result.assignment) ? result.assignment : null);
   return { job, result, note, name: "", answer };
 }

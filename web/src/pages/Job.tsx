@@ -14,6 +14,7 @@ import { Improvements, Phases, Proof } from "./job/Proof";
 import { tell } from "./job/told";
 import { Answer } from "./job/Answer";
 import { runAgain } from "./job/again";
+import { Share } from "./job/Share";
 
 export default function Job({ id }: { id: string }) {
   const live = useLive(id);
@@ -112,6 +113,7 @@ export default function Job({ id }: { id: string }) {
           <button class="btn" type="button" onClick={() => void rerun(false)}>
             Run a copy
           </button>
+          {job.state === "succeeded" && <Share id={id} />}
           {over && <Delete id={id} />}
         </div>
       </div>

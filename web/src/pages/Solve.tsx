@@ -22,7 +22,7 @@ import {
 
 const KINDS = ["lap", "auction", "uot", "qap"];
 const SLUGS: Record<string, string> = { lap: "assign", auction: "match", uot: "transport", qap: "layout" };
-const ACCEPT = ".csv,.tsv,.txt,.xlsx,.npy,.npz,.safetensors,.dat,.sln,.mtx,.gz,.zst";
+const ACCEPT = ".csv,.tsv,.txt,.xlsx,.h5ad,.npy,.npz,.safetensors,.dat,.sln,.mtx,.gz,.zst";
 
 export const SAMPLES: [string, string, string, string][] = [
   ["office", "qap", "24 departments, 24 rooms", "Layout"],
@@ -187,7 +187,7 @@ function Start() {
       >
         <h2>Drop a spreadsheet</h2>
         <p class="note small">
-          {WANTED[problem.value]} CSV, Excel, NumPy, QAPLIB, Matrix Market. Or paste cells with Ctrl V.
+          {WANTED[problem.value]} CSV, Excel, NumPy, AnnData, QAPLIB, Matrix Market. Or paste cells with Ctrl V.
         </p>
         <div class="row">
           <button class="btn go" type="button" onClick={() => picker.current?.click()}>

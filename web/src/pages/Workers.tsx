@@ -8,6 +8,15 @@ import { bytes, clock, plural, sizeWords } from "../words";
 
 const STATES: Record<string, string> = { idle: "free", busy: "busy", warming: "warming up", starting: "warming up" };
 
+function headline(all: Worker[]): string {
+  const busy = all.filter((worker) => worker.state === "busy").length;
+  if (!all.length) return "There is no worker";
+  if (!all.some((worker) => worker.state))
+    return `${plural(all.length, "worker")} ${all.length > 1 ? "are" : "is"} there`;
+  if (busy) return `${busy} of ${plural(all.length, "worker")} ${busy === 1 ? "is" : "are"} busy`;
+  return all.length === 1 ? "The worker is free" : `All ${all.length} workers are free`;
+}
+
 /** What there is to solve on, and what runs there. */
 export default function Workers() {
   const [open, setOpen] = useState<{ job: Job; title: string }[] | null>(null);
@@ -22,7 +31,7 @@ export default function Workers() {
           await Promise.all(
             lists
               .flatMap(({ jobs }) => jobs)
-              .map(async (job) => ({ job, title: (await noteOf(job.id))?.title ?? job.id.slice(0, 8) })),
+              .map(async (job) => ({ job, title: (await noteOf(job.id, job.noted))?.title ?? job.id.slice(0, 8) })),
           ),
         );
         setWrong("");
@@ -37,18 +46,9 @@ export default function Workers() {
   const all = workers.value;
   if (!all) return wrong ? <Notice kind="bad">{wrong}</Notice> : <Bones />;
   const queued = (open ?? []).filter(({ job }) => job.state === "queued");
-  const busy = all.filter((worker) => worker.state === "busy").length;
   return (
     <>
-      <h1>
-        {!all.length
-          ? "There is no worker"
-          : busy === 0
-            ? all.length === 1
-              ? "The worker is free"
-              : `All ${all.length} workers are free`
-            : `${busy} of ${plural(all.length, "worker")} ${busy === 1 ? "is" : "are"} busy`}
-      </h1>
+      <h1>{headline(all)}</h1>
       <p class="lede">
         {all.length
           ? `${["gpu", "cpu"]
@@ -105,7 +105,6 @@ export default function Workers() {
 
 function One({ worker, runs }: { worker: Worker; runs: { job: Job; title: string }[] }) {
   const gpu = worker.gpu;
-  const used = gpu ? gpu.bytes_total - gpu.bytes_free : 0;
   const broken = Object.entries(worker.broken ?? {});
   return (
     <li>
@@ -115,23 +114,9 @@ function One({ worker, runs }: { worker: Worker; runs: { job: Job; title: string
       </div>
       <div class="gap8">
         {gpu ? (
-          <>
-            <svg
-              viewBox="0 0 100 8"
-              preserveAspectRatio="none"
-              role="img"
-              aria-label={`${Math.round((100 * used) / gpu.bytes_total)}% of the memory is taken`}
-            >
-              <rect class="f-line" width="100" height="8" />
-              <rect class="f-accent" width={(100 * used) / gpu.bytes_total} height="8" />
-            </svg>
-            <p class="note fine">
-              {bytes(used)} of {bytes(gpu.bytes_total)} taken
-              {gpu.utilisation != null ? `; ${Math.round(gpu.utilisation)}% in use` : ""}
-            </p>
-          </>
+          <Gpu gpu={gpu} />
         ) : (
-          <p class="note small">{bytes(worker.host_bytes)} of memory</p>
+          <p class="note small">{worker.host_bytes ? `${bytes(worker.host_bytes)} of memory` : ""}</p>
         )}
         {broken.map(([solver, why]) => (
           <p class="small">
@@ -142,7 +127,9 @@ function One({ worker, runs }: { worker: Worker; runs: { job: Job; title: string
       <div class="small">
         <p class="row">
           {worker.state === "busy" && <i class="dot live" />}
-          <span class={worker.state === "busy" ? "strong" : "soft"}>{STATES[worker.state] ?? worker.state}</span>
+          <span class={worker.state === "busy" ? "strong" : "soft"}>
+            {worker.state ? (STATES[worker.state] ?? worker.state) : "Your key does not show what it does"}
+          </span>
         </p>
         {runs.map(({ job, title }) => (
           <p>
@@ -152,8 +139,60 @@ function One({ worker, runs }: { worker: Worker; runs: { job: Job; title: string
             <span class="note">{job.started_at ? clock((Date.now() - Date.parse(job.started_at)) / 1000) : ""}</span>
           </p>
         ))}
-        {worker.heartbeat_age_s > 5 && <p class="note">not heard of for {Math.round(worker.heartbeat_age_s)} s</p>}
+        {(worker.heartbeat_age_s ?? 0) > 5 && (
+          <p class="note">not heard of for {Math.round(worker.heartbeat_age_s!)} s</p>
+        )}
       </div>
     </li>
+  );
+}
+
+/** Memory as a bar, and the use of the last hour as one, a minute each. */
+function Gpu({ gpu }: { gpu: NonNullable<Worker["gpu"]> }) {
+  const used = gpu.bytes_used ?? (gpu.bytes_free === undefined ? undefined : gpu.bytes_total - gpu.bytes_free);
+  const minutes = gpu.use_per_minute ?? [];
+  if (used === undefined) return <p class="note fine">{bytes(gpu.bytes_total)} of memory</p>;
+  return (
+    <>
+      <Bar
+        label={`${Math.round((100 * used) / gpu.bytes_total)}% of the memory is taken`}
+        share={used / gpu.bytes_total}
+      />
+      <p class="note fine">
+        {bytes(used)} of {bytes(gpu.bytes_total)} taken
+        {gpu.count && gpu.count > 1 ? ` on the first of ${gpu.count}` : ""}
+      </p>
+      {gpu.utilisation != null && (
+        <>
+          <svg
+            viewBox="0 0 60 16"
+            preserveAspectRatio="none"
+            role="img"
+            aria-label={`Use of the last ${plural(minutes.length, "minute")}, in percent: ${minutes.join(", ") || "none yet"}`}
+          >
+            <rect class="f-line" width="60" height="16" />
+            {minutes.map((percent, at) => (
+              <rect
+                class="f-accent"
+                x={60 - minutes.length + at}
+                y={16 - 0.16 * percent}
+                width="0.8"
+                height={0.16 * percent}
+              />
+            ))}
+          </svg>
+          <p class="note fine">{Math.round(gpu.utilisation)}% in use now; above, the last hour</p>
+        </>
+      )}
+    </>
+  );
+}
+
+function Bar({ label, share }: { label: string; share: number }) {
+  return (
+    <svg viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label={label}>
+      <rect class="f-line" width="100" height="8" />
+      <rect class="f-accent" width={100 * share} height="8" />
+    </svg>
   );
 }

@@ -32,6 +32,31 @@ export function Seg<T extends string>(props: {
   );
 }
 
+/** A question with a few answers, and a sentence on what the answer means. */
+export function Question<T extends string>(props: {
+  name: string;
+  asks: string;
+  value: T;
+  options: [T, string][];
+  change: (value: T) => void;
+  under?: string;
+}) {
+  return (
+    <fieldset>
+      <legend>{props.asks}</legend>
+      <Seg
+        name={props.name}
+        legend={props.asks}
+        full
+        value={props.value}
+        options={props.options}
+        change={props.change}
+      />
+      {props.under && <p class="note">{props.under}</p>}
+    </fieldset>
+  );
+}
+
 export function Notice({
   kind = "warn",
   icon = "warn",

@@ -18,7 +18,8 @@ const PAGES = [
 const here = (to: string): boolean => path.value.startsWith(to) || (to === "/solve" && path.value === "/");
 
 export function Shell({ children }: { children: ComponentChildren }) {
-  useEffect(() => void look(), [apiKey.value]);
+  const guest = path.value === "/shared";
+  useEffect(() => void (guest || look()), [apiKey.value, guest]);
   return (
     <>
       <a class="skip" href="#main">
@@ -30,7 +31,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
             <Mark />
             Allot
           </a>
-          <nav class="pages" aria-label="Pages">
+          <nav class="pages" aria-label="Pages" hidden={guest}>
             {PAGES.map(([to, name]) => (
               <a href={to} aria-current={here(to) ? "page" : undefined}>
                 {name}
@@ -44,8 +45,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
             ))}
           </nav>
           <div class="top-end">
-            <Find />
-            <Busy />
+            {!guest && <Find />}
+            {!guest && <Busy />}
             <Menu />
           </div>
         </div>
@@ -65,7 +66,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
         )}
         {children}
       </main>
-      <nav class="bar5" aria-label="Pages, below">
+      <nav class="bar5" aria-label="Pages, below" hidden={guest}>
         {PAGES.map(([to, name, icon]) => (
           <a href={to} aria-current={here(to) ? "page" : undefined}>
             <Icon name={icon} />
@@ -171,7 +172,7 @@ function Menu() {
   );
 }
 
-function Dialog({ label, close, children }: { label: string; close: () => void; children: ComponentChildren }) {
+export function Dialog({ label, close, children }: { label: string; close: () => void; children: ComponentChildren }) {
   const box = useRef<HTMLDialogElement>(null);
   useEffect(() => box.current?.showModal(), []);
   return (

@@ -3,6 +3,7 @@
 import { computed, signal } from "@preact/signals";
 import { get, keyWanted } from "../api/http";
 import type { Job, Worker } from "../api/types";
+import { path } from "./router";
 
 export const workers = signal<Worker[] | null>(null);
 export const running = signal(0);
@@ -15,7 +16,9 @@ export const busyWords = computed(() => {
   const shown = gpus.length ? gpus : all;
   const word = gpus.length ? "GPU" : "CPU worker";
   if (!shown.length) return "no worker yet";
-  const warming = shown.filter((worker) => !["idle", "busy"].includes(worker.state)).length;
+  const open = shown.filter((worker) => worker.state);
+  if (!open.length) return `${shown.length} ${word}${shown.length > 1 ? "s" : ""}`;
+  const warming = shown.filter((worker) => !["idle", "busy"].includes(worker.state ?? "idle")).length;
   if (warming === shown.length) return `${word}${shown.length > 1 ? "s" : ""} warming up`;
   const busy = shown.filter((worker) => worker.state === "busy").length;
   if (shown.length === 1) return `${word} ${busy ? "busy" : "free"}`;
@@ -26,7 +29,7 @@ let timer = 0;
 
 export async function look(): Promise<void> {
   clearTimeout(timer);
-  if (document.visibilityState === "visible" && !keyWanted.value) {
+  if (document.visibilityState === "visible" && !keyWanted.value && path.value !== "/shared") {
     try {
       const [devices, jobs] = await Promise.all([
         get<{ workers: Worker[] }>("/v1/devices"),

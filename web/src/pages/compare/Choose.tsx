@@ -13,7 +13,7 @@ export function Choose({ chosen }: { chosen: string[] }) {
   useEffect(() => {
     const load = async () => {
       const { jobs: found } = await get<{ jobs: Job[] }>("/v1/jobs?limit=100&state=succeeded");
-      setJobs(await Promise.all(found.map(async (job) => ({ job, note: await noteOf(job.id) }))));
+      setJobs(await Promise.all(found.map(async (job) => ({ job, note: await noteOf(job.id, job.noted) }))));
     };
     load().catch((error) => setWrong(words(error)));
   }, []);

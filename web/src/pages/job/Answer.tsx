@@ -22,7 +22,7 @@ interface Props {
 export function Answer({ live, told, excluded, exclude }: Props) {
   const table = useMemo(() => tableOf(live), [live.result, live.inputs, live.note, live.sparse]);
   const today = live.note?.today;
-  const may = table?.pairs && canExclude(live);
+  const may = table?.pairs && !live.shared && canExclude(live);
   const toggle = (row: number) => {
     const [i, j] = table!.pairs![row] ?? [0, -1];
     const key = `${i},${j}`;
@@ -108,8 +108,15 @@ function Downloads({ live, told }: { live: Live; told: Told }) {
         ),
       table() !== null,
     ],
-    ["npz", () => saveFrom(`/v1/jobs/${id}/result`, "application/x-npz", `${name}.npz`), true],
-    ["JSON", () => saveFrom(`/v1/jobs/${id}/result`, "application/json", `${name}.json`), true],
+    ["npz", () => saveFrom(`/v1/jobs/${id}/result`, "application/x-npz", `${name}.npz`), !live.shared],
+    [
+      "JSON",
+      () =>
+        live.shared
+          ? save(JSON.stringify(live.result), `${name}.json`, "application/json")
+          : saveFrom(`/v1/jobs/${id}/result`, "application/json", `${name}.json`),
+      true,
+    ],
     [
       "SVG",
       () => save(svgText(picture() as SVGSVGElement), `${name}.svg`, "image/svg+xml"),

@@ -1,6 +1,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get } from "../../api/http";
 import type { Heat } from "../../api/types";
+import { heatOf } from "../../charts/heat";
 import { flows, fromDistances, tiles } from "../../charts/plan";
 import { FloorPlan } from "../../parts/FloorPlan";
 import { HeatMap } from "../../parts/HeatMap";
@@ -20,7 +21,12 @@ export function Picture(props: Props) {
   const { job, result } = props.live;
   if (!job) return null;
   if (job.solver === "qap") return <Layout {...props} />;
-  if (job.solver === "uot") return result?.plan ? <Transport {...props} /> : <Nothing live={props.live} />;
+  if (job.solver === "uot")
+    return result?.plan && !(props.live.shared && !Array.isArray(result.plan)) ? (
+      <Transport {...props} />
+    ) : (
+      <Nothing live={props.live} />
+    );
   if (!result || result.termination === "infeasible" || !Array.isArray(result.assignment))
     return <Nothing live={props.live} />;
   return <Assignment live={props.live} assignment={result.assignment as number[]} />;
@@ -51,7 +57,10 @@ function Layout({ live, fixed, toggle }: Props) {
   );
   const trips = useMemo(() => (flow ? flows(flow.values, n, n > 60 ? 300 : 500) : []), [flow]);
   const permutation = present(live);
-  if (!flow || !distance) return <p class="note">Loading the problem…</p>;
+  if (!flow || !distance)
+    return (
+      <p class="note">{live.shared ? "What was given is not shown, so there is no plan." : "Loading the problem…"}</p>
+    );
   if (!positions || !permutation)
     return <p class="note">A layout of {n} places is too large to be drawn here; the table below has all of it.</p>;
   const before = live.note?.today ?? null;
@@ -94,7 +103,7 @@ function Layout({ live, fixed, toggle }: Props) {
         <span>Line width is trips: less ink, less way</span>
         {!live.note?.rooms && <span>Places are drawn by their distances</span>}
         {!found && <span>Shown: where the search began</span>}
-        <span>Click a department to fix it</span>
+        {!live.shared && <span>Click a department to fix it</span>}
       </figcaption>
     </figure>
   );
@@ -183,6 +192,7 @@ function Transport({ live }: Props) {
   const [part, setPart] = useState<Part>(null);
   const id = live.job!.id;
   useEffect(() => {
+    if (live.shared) return setHeat(heatOf(live.result!.plan as number[][], part));
     const asked = new URLSearchParams({
       array: "plan",
       most: "96",

@@ -27,6 +27,8 @@ export interface Live {
   wrong: string;
   expired: boolean;
   again: () => void;
+  /** Shown through a link: what would ask the service for more is left out. */
+  shared?: boolean;
 }
 
 const ended = (job: Job | null): boolean => job !== null && !["queued", "running"].includes(job.state);
@@ -112,15 +114,15 @@ export function useLive(id: string): Live {
       () => closed || ended(known),
     );
     setAgain(() => stream.now);
-    void noteOf(id).then((found) => !over && setNote(found));
     void look()
-      .then((first) =>
-        load(
+      .then((first) => {
+        void noteOf(id, first.noted).then((found) => !over && setNote(found));
+        return load(
           first,
           (some) => !over && setInputs(some),
           (csr) => !over && setSparse(csr),
-        ),
-      )
+        );
+      })
       .catch(fail);
     return () => {
       over = true;

@@ -18,7 +18,7 @@ const ends = new Map<string, Ends>();
 export const notes = new Map<string, Note | null>();
 
 export async function learn(job: Job): Promise<void> {
-  if (!notes.has(job.id)) notes.set(job.id, await noteOf(job.id));
+  if (!notes.has(job.id)) notes.set(job.id, await noteOf(job.id, job.noted));
   if (job.state !== "succeeded" || ends.has(job.id)) return;
   const small = Object.values(job.input_digests).every((input) =>
     (("csr" in input ? input.csr.shape : input.shape) ?? []).every((extent) => extent <= 500),

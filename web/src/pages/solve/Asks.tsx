@@ -1,24 +1,20 @@
-import { Seg, Switch } from "../../parts/forms";
+import { Question, Switch } from "../../parts/forms";
 import { Icon } from "../../parts/Icon";
 import { measure, todayOf } from "./request";
 import { type Choice, choice, readAgain, sheetFor } from "./state";
 
 export const ASKS: Record<string, () => preact.JSX.Element | null> = {
   lap: () => (
-    <fieldset>
-      <legend>Which is best?</legend>
-      <Seg
-        name="maximize"
-        legend="Which is best?"
-        full
-        value={String(choice.value.maximize)}
-        options={[
-          ["false", "Smallest sum"],
-          ["true", "Largest sum"],
-        ]}
-        change={(value) => (change({ maximize: value === "true" }), void readAgain())}
-      />
-    </fieldset>
+    <Question
+      name="maximize"
+      asks="Which is best?"
+      value={String(choice.value.maximize)}
+      options={[
+        ["false", "Smallest sum"],
+        ["true", "Largest sum"],
+      ]}
+      change={(value) => (change({ maximize: value === "true" }), void readAgain())}
+    />
   ),
   auction: () => {
     const reject = sheetFor("reject");
@@ -37,42 +33,34 @@ export const ASKS: Record<string, () => preact.JSX.Element | null> = {
   },
   uot: () => (
     <>
-      <fieldset>
-        <legend>How sharp is the plan?</legend>
-        <Seg
-          name="spread"
-          legend="How sharp is the plan?"
-          full
-          value={String(choice.value.spread)}
-          options={[
-            ["0.01", "Sharp"],
-            ["0.05", "Medium"],
-            ["0.3", "Soft"],
-          ]}
-          change={(value) => change({ spread: Number(value) })}
-        />
-        <p class="note">Sharp sends each amount to few places and takes longer; soft spreads it out.</p>
-      </fieldset>
-      <fieldset>
-        <legend>May amounts appear or vanish?</legend>
-        <Seg
-          name="loss"
-          legend="May amounts appear or vanish?"
-          full
-          value={String(choice.value.loss)}
-          options={[
-            ["null", "No"],
-            ["1", "A little"],
-            ["0.1", "Freely"],
-          ]}
-          change={(value) => change({ loss: value === "null" ? null : Number(value) })}
-        />
-        <p class="note">
-          {choice.value.loss === null
+      <Question
+        name="spread"
+        asks="How sharp is the plan?"
+        value={String(choice.value.spread)}
+        options={[
+          ["0.01", "Sharp"],
+          ["0.05", "Medium"],
+          ["0.3", "Soft"],
+        ]}
+        change={(value) => change({ spread: Number(value) })}
+        under="Sharp sends each amount to few places and takes longer; soft spreads it out."
+      />
+      <Question
+        name="loss"
+        asks="May amounts appear or vanish?"
+        value={String(choice.value.loss)}
+        options={[
+          ["null", "No"],
+          ["1", "A little"],
+          ["0.1", "Freely"],
+        ]}
+        change={(value) => change({ loss: value === "null" ? null : Number(value) })}
+        under={
+          choice.value.loss === null
             ? "Both sides must then add up to the same."
-            : "Where moving costs more than losing, an amount is lost."}
-        </p>
-      </fieldset>
+            : "Where moving costs more than losing, an amount is lost."
+        }
+      />
     </>
   ),
   qap: () => (todayOf() ? <Layout today={todayOf()!} /> : null),

@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { keepNote } from "../../api/notes";
 import { post, words } from "../../api/http";
 import type { Estimates, Job } from "../../api/types";
-import { Notice, Seg } from "../../parts/forms";
+import { Notice, Question } from "../../parts/forms";
 import { useKeys } from "../../shell/keys";
 import { go } from "../../shell/router";
 import { workers } from "../../shell/service";
@@ -47,27 +47,23 @@ export function Form() {
   return (
     <form class="form" aria-label={action} onSubmit={(event) => (event.preventDefault(), void submit())}>
       <h2 class="flat">{action}</h2>
-      <fieldset class="flat">
-        <legend>How long may it look?</legend>
-        <Seg
-          name="limit"
-          legend="How long may it look?"
-          full
-          value={String(choice.value.limitS)}
-          options={[
-            ["10", "10 s"],
-            ["60", "1 min"],
-            ["600", "10 min"],
-            ["3600", "1 hour"],
-          ]}
-          change={(value) => change({ limitS: Number(value) })}
-        />
-        <p class="note">
-          {problem.value === "qap"
+      <Question
+        name="limit"
+        asks="How long may it look?"
+        value={String(choice.value.limitS)}
+        options={[
+          ["10", "10 s"],
+          ["60", "1 min"],
+          ["600", "10 min"],
+          ["3600", "1 hour"],
+        ]}
+        change={(value) => change({ limitS: Number(value) })}
+        under={
+          problem.value === "qap"
             ? "A good layout is usually there within a second. The rest of the time proves how good it is, and it ends early once that is proved."
-            : "It ends as soon as the best is proved, most often within a second."}
-        </p>
-      </fieldset>
+            : "It ends as soon as the best is proved, most often within a second."
+        }
+      />
       {ASKS[problem.value]!()}
       <More />
       <div class="gap8">

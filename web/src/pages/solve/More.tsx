@@ -3,22 +3,23 @@ import { get } from "../../api/http";
 import type { OptionSchema, Solver } from "../../api/types";
 import { plural } from "../../words";
 import { change } from "./Asks";
+import { type Control, controlOf, shownOf, valueOf } from "./options";
 import { choice, problem } from "./state";
+
+/** These follow from an answer above, unless a person says them here. */
+const DECIDED = new Set(["reg", "reg_m"]);
 
 const ASKED = new Set([
   "maximize",
   "allow_unassigned",
   "fixed",
   "best_known",
-  "metric_",
   "output",
   "top_k",
   "trace",
   "population",
   "threads_per_block",
   "launch",
-  "tenure",
-  "bounds",
 ]);
 
 /** The solver's own options, by name, for those who know them. */
@@ -49,56 +50,70 @@ export function More() {
 }
 
 function Option({ name, schema }: { name: string; schema: OptionSchema }) {
-  const kinds = [schema, ...(schema.anyOf ?? [])];
+  const control = controlOf(schema);
+  const decided = DECIDED.has(name);
   const set = (value: unknown) => {
     const { [name]: _, ...rest } = choice.value.options;
-    change({
-      options: value === "" || value === undefined || value === schema.default ? rest : { ...rest, [name]: value },
-    });
+    const same = value === undefined || (!decided && JSON.stringify(value) === JSON.stringify(schema.default));
+    change({ options: same ? rest : { ...rest, [name]: value } });
   };
-  const value = choice.value.options[name] ?? schema.default ?? "";
-  const label = name.replaceAll("_", " ");
-  const choices = kinds.find((kind) => kind.enum)?.enum;
-  const numeric = kinds.find((kind) => kind.type === "number" || kind.type === "integer");
-  if (kinds.some((kind) => kind.type === "boolean"))
-    return (
-      <label>
-        {label}
-        <input
-          class="switch"
-          type="checkbox"
-          role="switch"
-          checked={value === true}
-          onChange={(event) => set(event.currentTarget.checked)}
-        />
-        <span>{schema.description}</span>
-      </label>
-    );
-  if (choices)
-    return (
-      <label>
-        {label}
-        <select class="field" value={String(value)} onChange={(event) => set(event.currentTarget.value)}>
-          {choices.map((one) => (
-            <option selected={one === value}>{one}</option>
-          ))}
-        </select>
-        <span>{schema.description}</span>
-      </label>
-    );
-  if (!numeric) return null;
+  const value = choice.value.options[name] ?? (decided ? undefined : schema.default);
   return (
     <label>
-      {label}
+      {name.replaceAll("_", " ")}
+      <Field control={control} value={value} set={set} placeholder={decided ? "decided above" : "decided for you"} />
+      <span>
+        {schema.description}
+        {control.kind === "text" && control.under && ` (${control.under})`}
+      </span>
+    </label>
+  );
+}
+
+function Field(props: { control: Control; value: unknown; set: (value: unknown) => void; placeholder: string }) {
+  const { control, value, set, placeholder } = props;
+  if (control.kind === "switch")
+    return (
+      <input
+        class="switch"
+        type="checkbox"
+        role="switch"
+        checked={value === true}
+        onChange={(event) => set(event.currentTarget.checked)}
+      />
+    );
+  if (control.kind === "choice")
+    return (
+      <select
+        class="field"
+        value={shownOf(value)}
+        onChange={(event) => set(event.currentTarget.value === "" ? undefined : event.currentTarget.value)}
+      >
+        {control.none && <option value="">{placeholder}</option>}
+        {control.choices.map((one) => (
+          <option selected={one === value}>{one}</option>
+        ))}
+      </select>
+    );
+  if (control.kind === "number")
+    return (
       <input
         class="field"
         type="number"
-        step={numeric.type === "integer" ? 1 : "any"}
-        placeholder="decided for you"
-        value={value as string}
+        step={control.whole ? 1 : "any"}
+        min={control.min}
+        max={control.max}
+        placeholder={placeholder}
+        value={shownOf(value)}
         onChange={(event) => set(event.currentTarget.value === "" ? undefined : Number(event.currentTarget.value))}
       />
-      <span>{schema.description}</span>
-    </label>
+    );
+  return (
+    <input
+      class="field"
+      placeholder={placeholder}
+      value={shownOf(value)}
+      onChange={(event) => set(valueOf(event.currentTarget.value))}
+    />
   );
 }

@@ -100,7 +100,7 @@ update: $(TOOLS)/ready ## pin the newest versions that pyproject.toml allows: co
 	$(RESOLVE) --upgrade --all-extras --output-file constraints.txt
 	$(RESOLVE) --upgrade --extra dev --extra cuda --extra s3 --extra tables --extra otel --extra oidc --extra mcp --extra annotated --constraint constraints.txt --generate-hashes \
 		--output-file requirements.lock
-	$(IMAGE) --extra s3 --extra tables --extra otel --extra oidc --output-file docker/api.lock
+	$(IMAGE) --extra s3 --extra tables --extra otel --extra oidc --extra mcp --extra annotated --output-file docker/api.lock
 	$(IMAGE) --extra cuda --extra s3 --extra otel --output-file docker/worker.lock
 
 release: $(TOOLS)/ready ## wheels and sdists of service and client, SBOMs, and images by digest, into dist/

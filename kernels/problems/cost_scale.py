@@ -14,7 +14,8 @@ from kernels.problems.transport import UnbalancedTransport
 
 KINDS = ("mean", "median")
 MOST = 1 << 22
-"""Entries looked at where not all are: of points, and for a median; rows and columns are drawn with a fixed seed."""
+"""Entries looked at where there are more; rows and columns are drawn with a fixed seed. The mean is then that of the
+drawn ones, and the share of mass above holds as far as they are like all."""
 BLOCK = 1 << 20
 
 
@@ -28,7 +29,7 @@ def cost_scale(problem: UnbalancedTransport, kind: str) -> float:
     if kind == "mean" and problem.cost is None and problem.metric == "sqeuclidean":
         found = _mean_square(problem)
     else:
-        whole = kind == "mean" and problem.cost is not None
+        whole = kind == "mean" and problem.cost is not None and rows.size * columns.size <= MOST
         i, j = (rows, columns) if whole else _drawn(rows, columns)
         found = top * (_mean(problem, i, j, top) if kind == "mean" else _median(problem, i, j, top))
     return found if 0 < found < np.inf else 1.0

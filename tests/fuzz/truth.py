@@ -209,6 +209,11 @@ def is_priced(case: Case) -> bool:
     return case.solver == "lap" and exact_rejecting.is_priced(case.inputs, case.options)
 
 
+def _least_duals(problem: exact_rejecting.Priced) -> Fraction:
+    """Sizes that the duals of columns have at least: no dual is above its line's price, which may be below 0."""
+    return sum((max(Fraction(0), -price) for price in problem.prices[1] if price is not None), Fraction(0))
+
+
 def _priced(case: Case, claim: Claim) -> Found:
     """Each problem against its optimum, by the square of all lines with a private place for each that may be left."""
     maximize = bool(case.options.get("maximize"))
@@ -221,7 +226,7 @@ def _priced(case: Case, claim: Claim) -> Found:
         return
     for k, (problem, one) in enumerate(zip(problems, claims, strict=True)):
         best, integer = least_priced(problem, -1 if maximize else 1)
-        for kind, why in _compare(one, best, Fraction(0), integer, maximize):
+        for kind, why in _compare(one, best, EARNED * _least_duals(problem), integer, maximize):
             yield kind, why if single else f"problem {k}: {why}"
         if best is not None and one.objective is None and one.termination not in PARTIAL:
             yield "refused", f"problem {k} has answers and no objective"

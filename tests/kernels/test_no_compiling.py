@@ -11,6 +11,7 @@ from kernels import SOLVERS
 ROOT = Path(__file__).parents[2]
 WARMED_WORKER = """
 import sys
+import threading
 from pathlib import Path
 from kernels import SOLVERS, keep_cubins, shelf, solve_each_form
 from numba.core import event
@@ -24,6 +25,9 @@ before = len(shelf.compiled)
 with event.install_recorder("numba:compile") as compiled:
     solve_each_form(card, device)
 names = [data["dispatcher"].py_func.__qualname__ for _, one in compiled.buffer if (data := one.data) and one.is_start]
+for thread in threading.enumerate():  # bounds of a search that has ended; CUDA does not outlive the interpreter
+    if thread.daemon:
+        thread.join(120)
 print(len(shelf.compiled) - before, before, *names)
 """
 

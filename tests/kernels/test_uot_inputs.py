@@ -55,7 +55,7 @@ def test_bad_input_is_named(inputs: dict[str, Array], options: dict[str, Any], f
         {"reg_m": "infinite"},
         {"tolerance": -1e-3},
         {"iterations": 0},
-        {"metric": "cosine"},
+        {"metric": "chebyshev"},
         {"unknown": 1},
     ],
     ids=str,

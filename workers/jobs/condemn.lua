@@ -15,7 +15,7 @@ for i = 2, #ARGV do
   elseif redis.call('EXISTS', condemned) == 0 then  -- else another is deleting them, and it alone may say that it has
     redis.call('DEL', blob)
     local size, owner = string.match(redis.call('HGET', 'allot:sizes', name) or '', '^(%d+) (.+)$')
-    if size then redis.call('HINCRBY', 'allot:kept:' .. owner, 'store', -tonumber(size)) end
+    if size and size ~= '0' then redis.call('HINCRBY', 'allot:kept:' .. owner, 'store', '-' .. size) end
     redis.call('HDEL', 'allot:sizes', name)
     redis.call('ZREM', 'allot:blobs', name)
     redis.call('SET', condemned, 1, 'EX', 60)

@@ -44,7 +44,10 @@ class Hashed:
 
     def write(self, data: Any) -> int:
         """Take the next bytes."""
-        view = memoryview(data).cast("B")
+        view = memoryview(data)
+        if not view.nbytes:  # an array without entries cannot be looked at as bytes
+            return 0
+        view = view.cast("B")
         start = 0
         while start < len(view):
             if self.size and self.size % PIECE == 0:

@@ -103,7 +103,7 @@ class Store:
         """
         writer.flush()
         name = name_of(writer.digest, owner)
-        self._records.keep(name, owner, self._redis.now() + self._settings.blob_ttl_s)
+        self._keep(name, owner, self._redis.now() + self._settings.blob_ttl_s, writer.size)
         with room():
             if not self.folder.lay(name, writer.path):
                 self.folder.publish(name, writer.path)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernels.certificates.metrics.exactly import DIRECTIONS, Cloud, Exactly, Known
+from kernels.certificates.metrics.exactly import DIRECTIONS, LARGE, TOO_SMALL, Cloud, Exactly, Known
 from kernels.problems.arrays import Array
 
 UNIT, TINIEST = 2.0**-53, 2.0**-1060
@@ -145,6 +145,5 @@ class Costs:
         union = np.add.outer(*areas) - inside
         known = (inside > 0) & (union >= TINIEST)
         values = 1 - np.where(known, inside / np.where(known, union, 1.0), 0.0)
-        tiny = (sides[0] > 0) & (sides[1] > 0) & (inside < 2.0**-900)
-        whole = np.logical_and.outer(self._exactly.x.whole[rows], self._exactly.y.whole)
-        return values, np.where(tiny | ~whole, 1.0, 32 * UNIT)
+        tiny = (sides[0] > 0) & (sides[1] > 0) & (inside < TOO_SMALL) & (union < LARGE)
+        return values, np.where(tiny, 1.0, 32 * UNIT)

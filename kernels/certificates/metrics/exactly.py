@@ -34,8 +34,9 @@ from kernels.problems.arrays import Array
 DIRECTIONS = ("cosine", "correlation")
 SMALL_FACTOR, LOST = 2.0**-450, 2.0**-1060
 """Products of two such numbers may lose so much each by underflow."""
-TOO_SMALL = 2.0**-900
-"""Intersections of boxes below this, where the largest coordinate is 1, are not told apart from nothing."""
+TOO_SMALL, LARGE = 2.0**-900, 2.0**-300
+"""Intersections of boxes below the first, where the wider box is 1 wide, are not told apart from nothing; beside a
+union above the second they are nothing."""
 BOX_LOST = 2.0**-150
 """More than what underflows of such a share."""
 AT_ONCE = 1 << 15
@@ -56,14 +57,11 @@ class Known(NamedTuple):
 class Cloud:
     """Points (k, d) in two words, with what each of them is off by as a vector."""
 
-    def __init__(self, points: Array, metric: str, power: int) -> None:
+    def __init__(self, points: Array, metric: str) -> None:
         given = points.astype(np.float64)
         self.d = given.shape[1]
         self.points, self.off = Words(given, np.zeros_like(given)), np.zeros(len(given))
         self.same, self.whole = given, np.ones(len(given), bool)
-        if metric == "iou":
-            self.points = Words(np.ldexp(given, -power), np.zeros_like(given))
-            self.whole = (np.ldexp(self.points.high, power) == given).all(axis=1)
         if metric in DIRECTIONS:
             _, own = np.frexp(np.abs(given).max(axis=1, keepdims=True))
             self.same = np.ldexp(given, -own)
@@ -102,8 +100,7 @@ class Exactly:
 
     def __init__(self, x: Array, y: Array, metric: str) -> None:
         self.metric, self.d = metric, int(x.shape[1])
-        _, power = np.frexp(max(float(np.abs(x).max()), float(np.abs(y).max())))
-        self.x, self.y = (Cloud(points, metric, int(power)) for points in (x, y))
+        self.x, self.y = (Cloud(points, metric) for points in (x, y))
 
     def of(self, rows: Array, columns: Array) -> Known:
         """Of the pairs (rows, columns), both (k,)."""
@@ -118,8 +115,7 @@ class Exactly:
     def _some(self, i: Array, j: Array) -> Known:
         with np.errstate(under="ignore"):
             if self.metric == "iou":
-                whole = self.x.whole[i] & self.y.whole[j]
-                return _overlaps(self.x.points.high[i], self.y.points.high[j], whole)
+                return _overlaps(self.x.points.high[i], self.y.points.high[j])
             if self.metric == "inner":
                 return self._products(i, j)
             found = self._distances(i, j)
@@ -160,30 +156,41 @@ class Exactly:
         return Known(total.high, total.low, ROUND_UP * error)
 
 
-def _overlaps(a: Array, b: Array, whole: Array) -> Known:
-    """1 - intersection / union of boxes (k, 4); anything from 0 to 1 where coordinates are not `whole`."""
+def _overlaps(a: Array, b: Array) -> Known:
+    """1 - intersection / union of boxes (k, 4); from 0 to 1 where areas are too small to tell.
+
+    Each axis of each pair has a unit of its own, in which the wider box is 1/2 to 1 wide: that changes no share.
+    """
     shared: list[Words] = []
     alone_a: list[Words] = []
     alone_b: list[Words] = []
     sides: list[tuple[Words, Words]] = []
     for from_, to in ((0, 2), (1, 3)):
         start, end = np.maximum(a[:, from_], b[:, from_]), np.minimum(a[:, to], b[:, to])
-        shared.append(_difference(end, start))
+        both = _difference(a[:, to], a[:, from_]), _difference(b[:, to], b[:, from_])
+        _, power = np.frexp(np.maximum(both[0].high, both[1].high))
+        shared.append(_times_power(_difference(end, start), -power))
         for box, alone in ((a, alone_a), (b, alone_b)):
-            alone.append(words.plus(_difference(box[:, to], end), _difference(start, box[:, from_])))
-        sides.append((_difference(a[:, to], a[:, from_]), _difference(b[:, to], b[:, from_])))
+            more = words.plus(_difference(box[:, to], end), _difference(start, box[:, from_]))
+            alone.append(_times_power(more, -power))
+        sides.append((_times_power(both[0], -power), _times_power(both[1], -power)))
     inside = words.times(shared[0], shared[1])
     only_a = words.plus(words.times(alone_a[0], sides[1][0]), words.times(shared[0], alone_a[1]))
     only_b = words.plus(words.times(alone_b[0], sides[1][1]), words.times(shared[0], alone_b[1]))
     outside = words.plus(only_a, only_b)
-    apart = whole & ((shared[0].high <= 0) | (shared[1].high <= 0))
-    known = whole & ~apart & (inside.high >= TOO_SMALL)
+    apart = (shared[0].high <= 0) | (shared[1].high <= 0)
+    known = ~apart & (inside.high >= TOO_SMALL)
     same = known & np.logical_and.reduce([part.high == 0 for part in (*alone_a, *alone_b)])
     union = words.plus(outside, inside)
+    hardly = ~apart & ~known & (union.high >= LARGE)  # a share below TOO_SMALL over LARGE
     share = words.over(outside, Words(np.where(known, union.high, 1.0), np.where(known, union.low, 0.0)))
-    off = np.where(known, 64 * OFF * share.high + BOX_LOST, 0.5)
-    high = np.where(known, share.high, np.where(apart, 1.0, 0.5))
+    off = np.where(known, 64 * OFF * share.high + BOX_LOST, np.where(hardly, BOX_LOST, 0.5))
+    high = np.where(known, share.high, np.where(apart | hardly, 1.0, 0.5))
     return Known(high, np.where(known, share.low, 0.0), np.where(apart | same, 0.0, off))
+
+
+def _times_power(x: Words, power: Array) -> Words:
+    return Words(np.ldexp(x.high, power), np.ldexp(x.low, power))
 
 
 def _difference(x: Array, y: Array) -> Words:

@@ -8,6 +8,7 @@ import numpy as np
 
 from kernels.certificates import flow, transport
 from kernels.certificates.several.divergence import debiased
+from kernels.certificates.several.stated import misstated
 from kernels.problems.arrays import Array
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.several import SeveralTransports, taken_apart
@@ -23,6 +24,8 @@ def certify(
     """Recompute primal, dual and marginals of one problem, of each of a batch, or of each of several."""
     if isinstance(problem, ExactTransport):
         return flow.certify(problem, solution, progress)
+    if wrong := misstated(problem, solution.facts):
+        return Certificate(None, None, None, None, float("inf"), False, f"nothing: {wrong}")
     if isinstance(problem, UnbalancedTransport):
         return transport.certify(problem, solution, progress)
     apart = taken_apart(problem, solution.arrays)

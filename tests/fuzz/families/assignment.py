@@ -30,7 +30,7 @@ def draw(draw: Draw, device: str) -> Case:
     shape = _shape(draw)
     maximize = chance(draw, 30)
     if len(shape) == 2 and chance(draw, 15):
-        return _points(draw, shape, maximize)
+        return _points(draw, shape, maximize, device)
     family, cost = _cost(draw, shape, maximize)
     inputs: dict[str, Any] = {"cost": cost}
     if len(shape) == 3 and chance(draw, 50):
@@ -45,8 +45,10 @@ def draw(draw: Draw, device: str) -> Case:
     return Case("lap", family, inputs, options, time_limit(draw), polls=polls(draw))
 
 
-def _points(draw: Draw, shape: tuple[int, ...], maximize: bool) -> Case:
+def _points(draw: Draw, shape: tuple[int, ...], maximize: bool, device: str) -> Case:
     options = _options(draw, maximize, "cpu")
+    if device == "gpu":
+        options.pop("method", None)  # `sap` is the CPU's, and the others take no points
     family, inputs = draw_points(draw, shape[0], shape[1], options)
     if chance(draw, 20):
         family += ", started"

@@ -28,7 +28,7 @@ def install(app: FastAPI) -> None:
     here = "/v1/jobs/{job_id}"
     _api(app, "PUT", f"{here}/note", notes.put_note, change, {**OUT, **problems(400, 413)}, 204)
     _api(app, "GET", f"{here}/note", notes.get_note, read, OUT)
-    _api(app, "POST", f"{here}/shares", shares.share, submit, {**OUT, **problems(409)}, 201)
+    _api(app, "POST", f"{here}/shares", shares.share, submit, {**OUT, **problems(400, 409, 413)}, 201)
     _api(app, "GET", f"{here}/shares", shares.share_list, submit, OUT)
     _api(app, "DELETE", f"{here}/shares/{{share_id}}", shares.unshare, change, OUT, 204)
     _api(app, "GET", "/v1/shared", shares.shared, [Depends(wants_json)], {**OUT, **problems(409)})

@@ -27,7 +27,7 @@ from pathlib import Path
 import uvicorn
 from app.http.config import HttpSettings
 from app.http.main import create_app
-from workers.jobs.queue import Jobs
+from workers.jobs.entry import Entry
 from workers.runtime.config import Settings
 from workers.store.blocks import Blocks
 from workers.store.folder import Folder
@@ -46,7 +46,7 @@ POINTS = {
     "while receiving": "Blocks._end",
     "before it is checked": "Blocks.flush",
     "before its bytes have a name": "Folder.lay",
-    "before the job is there": "Jobs.submit",
+    "before the job is there": "Entry.submit",
     "before the disk has the bytes": "Folder.settle",
 }
 

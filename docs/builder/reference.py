@@ -13,8 +13,8 @@ from docs.builder.calls import CALLS, LANGUAGES, RECORDED, Shown
 from docs.builder.markdown import Heading, listing
 from workers.runtime.config import Settings
 
-NOUNS = {"jobs": "Jobs", "blobs": "Blobs", "service": "The service", "workbench": "For the workbench's pages",
-         "shares": "Share links"}  # fmt: skip
+NOUNS = {"jobs": "Jobs", "blobs": "Blobs", "uploads": "Uploads in ranges", "service": "The service",
+         "workbench": "For the workbench's pages", "shares": "Share links"}  # fmt: skip
 TRY = """<section class="try" aria-labelledby="try-it"><h2 id="try-it">Try it here</h2>
 <p>Choose a solver, change the job, and send it to this service.</p>
 <p class="row" id="examples"></p>

@@ -40,7 +40,7 @@ serve: install ## run API, workers and (unless ALLOT_REDIS_URL is set) Redis in 
 
 test: $(VENV)/dev ## lint, type-check and run every test that this machine can
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(TYPED)
-	$(BIN)/python -m pytest -n 2 --dist loadfile
+	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long"
 
 check: $(VENV)/dev ## lint and types only
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(TYPED)
@@ -53,6 +53,9 @@ fuzz: $(VENV)/dev ## ten minutes of random cases against exact oracles on every 
 
 soak: $(VENV)/dev ## mixed load with random kills, then everything must be flat (MINUTES=30)
 	$(BIN)/python -m benchmarks.soak --minutes $(or $(MINUTES),30)
+
+long: $(VENV)/dev ## thousands of waiting clients, and five hosts whose every process dies in turn: minutes of a whole machine
+	$(BIN)/python -m pytest -m long
 
 fair: $(VENV)/dev ## two owners of unequal weight against each other: their shares of the workers (MINUTES=60)
 	$(BIN)/python -m benchmarks.fair --minutes $(or $(MINUTES),60)
@@ -113,4 +116,4 @@ release: $(TOOLS)/ready ## wheels and sdists of service and client, SBOMs, and i
 		--output-file dist/allot-$$image.cdx.json || exit 1; done
 	$(TOOLS)/bin/python deploy/pins.py dist/compose.pinned.yml || echo "images are named by tag alone"
 
-.PHONY: help install demo serve test check wheel fuzz soak fair attack sanitize bench coverage update release web docs pictures test-web
+.PHONY: help install demo serve test check wheel fuzz long soak fair attack sanitize bench coverage update release web docs pictures test-web

@@ -156,6 +156,7 @@ def parts(tmp_path: Path) -> Iterator[tuple[Hosts, Cluster, S3]]:
         yield hosts, cluster, s3
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
 def test_nothing_is_lost_while_everything_dies_in_turn(parts: tuple[Hosts, Cluster, S3]) -> None:
     hosts, cluster, s3 = parts

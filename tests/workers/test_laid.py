@@ -273,3 +273,15 @@ def test_a_worker_elsewhere_waits_for_bytes_that_are_settling(
         _found(reference, record, bench)
     store.settle([name])
     assert isinstance(_found(reference, record, bench), np.ndarray)
+
+
+def test_bytes_that_are_settled_while_they_are_opened_are_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    array = long_array()
+    digest, name = laid(store, array)
+    found = store.path(digest, OWNER)
+    store.settle([name])
+    assert not found.exists()
+    places = iter((found, store.path(digest, OWNER)))
+    monkeypatch.setattr(store, "path", lambda *_: next(places))
+    reference = {"blob": digest, "format": "npy", "dtype": "float64", "shape": [3, PIECE // 8]}
+    np.testing.assert_array_equal(np.asarray(store.resolve(reference, OWNER)), array)

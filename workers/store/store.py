@@ -213,14 +213,24 @@ class Store:
         except InvalidUpload:  # a member was let pass then where there is only one matrix
             return frozen(digest, read(path, replace(form, member=None), digest, self.limits))
 
+    def _read_where_it_lies(self, digest: str, owner: str, form: Form) -> Array | Csr:
+        """The value. Bytes that were laid get another place when they are durable, which may be just now."""
+        path = self.path(digest, owner)
+        try:
+            return read(path, form, digest, self.limits).value
+        except (InvalidUpload, FileNotFoundError):
+            if path.exists():
+                raise
+            return read(self.path(digest, owner), form, digest, self.limits).value
+
     def _load(self, reference: InputRef, owner: str) -> Array | Csr:
         if "data" in reference:
             return unpack(reference)
         digest, form = reference["blob"], form_of(reference["blob"], reference)
         try:
-            value = read(self.path(digest, owner), form, digest, self.limits).value
+            value = self._read_where_it_lies(digest, owner, form)
         except FileNotFoundError:  # it was settled, and has another name now
-            value = read(self.path(digest, owner), form, digest, self.limits).value
+            value = self._read_where_it_lies(digest, owner, form)
         self.recall(digest, owner, value)
         if isinstance(value, dict):
             raise InvalidUpload(f"{digest}.member", several(value))

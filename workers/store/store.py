@@ -213,12 +213,12 @@ class Store:
         except InvalidUpload:  # a member was let pass then where there is only one matrix
             return frozen(digest, read(path, replace(form, member=None), digest, self.limits))
 
-    def _read_where_it_lies(self, digest: str, owner: str, form: Form) -> Array | Csr:
+    def _read_where_it_lies(self, digest: str, owner: str, form: Form) -> Array | Csr | dict[str, Array]:
         """The value. Bytes that were laid get another place when they are durable, which may be just now."""
         path = self.path(digest, owner)
         try:
             return read(path, form, digest, self.limits).value
-        except (InvalidUpload, FileNotFoundError):
+        except (InvalidUpload, FileNotFoundError):  # an archive says so in its own words
             if path.exists():
                 raise
             return read(self.path(digest, owner), form, digest, self.limits).value

@@ -227,10 +227,7 @@ class Store:
         if "data" in reference:
             return unpack(reference)
         digest, form = reference["blob"], form_of(reference["blob"], reference)
-        try:
-            value = self._read_where_it_lies(digest, owner, form)
-        except FileNotFoundError:  # it was settled, and has another name now
-            value = self._read_where_it_lies(digest, owner, form)
+        value = self._read_where_it_lies(digest, owner, form)
         self.recall(digest, owner, value)
         if isinstance(value, dict):
             raise InvalidUpload(f"{digest}.member", several(value))

@@ -18,7 +18,7 @@ import psutil
 import redis as redis_py
 
 from tests.app.conftest import LAP
-from tests.workers.service import allowed
+from tests.workers.service import allowed, eventually
 from workers.runtime.redis_server import running_url
 
 API = "app.cli.api"
@@ -48,7 +48,7 @@ def served(folder: Path, *more: str, **environ: str) -> Iterator[Served]:
             client = redis_py.Redis.from_url(running_url(folder) or "")
             worker = {"device": "cpu", "queue": "cpu", "state": "idle", "heartbeat": time.time() + 1000}
             client.hset("allot:workers", "cpu-1-1", json.dumps(worker | {"host_bytes": 1 << 30}))
-            assert httpx.get(f"{address[0]}/readyz", timeout=30).status_code == 200
+            eventually(lambda: httpx.get(f"{address[0]}/readyz", timeout=30).status_code == 200, 30)
             yield Served(address[0], process)
         finally:
             process.kill()

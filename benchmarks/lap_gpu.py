@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks import instances
 from benchmarks.bandwidth import read_bytes_per_s
-from benchmarks.lap_report import PARTS
+from benchmarks.report.lap import PARTS
 from benchmarks.rows import Rows, on_gpu
 from kernels.lap import gpu_monge, monge
 from kernels.lap.gpu_forest import Forest

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.qap_report import thinned
+from benchmarks.report.__main__ import pages, stale
+from benchmarks.report.page import Table, filled
+from benchmarks.report.qap import thinned
 from benchmarks.rows import tag_of
 
 ROOT = Path(__file__).parent.parent
@@ -46,3 +48,20 @@ def test_plots_are_small(path: Path) -> None:
 def test_a_thinned_curve_keeps_its_end_and_what_can_be_seen() -> None:
     curve = [[0.001, 9.0], [1.0, 5.0], [1.001, 4.0], [1.002, 3.0], [10.0, 0.0]]
     assert thinned(curve) == [[0.001, 9.0], [1.002, 3.0], [10.0, 0.0]]
+
+
+def test_every_table_of_the_pages_is_what_its_rows_say() -> None:
+    assert len(pages()) >= 5
+    assert stale() == [], "python -m benchmarks.report writes them"
+
+
+def test_a_table_fills_the_place_of_its_name() -> None:
+    text = "a\n<!-- rows: one -->\nold\n<!-- end -->\nb\n"
+    tables = {"one": lambda: Table(["x", "y"], [["z", 1234.5], [None, 0.0123]])}
+    wanted = "| x | y |\n| --- | --- |\n| z | 1,234 |\n| - | 0.0123 |\n"
+    assert filled(text, tables) == f"a\n<!-- rows: one -->\n{wanted}<!-- end -->\nb\n"
+    assert filled(filled(text, tables), tables) == filled(text, tables)
+    with pytest.raises(KeyError):
+        filled(text, {})
+    with pytest.raises(ValueError, match="another length"):
+        Table(["x"], [[1, 2]]).markdown()

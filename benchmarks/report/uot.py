@@ -1,20 +1,19 @@
-"""Tables and plots of the transport measurements: python -m benchmarks.uot_report.
+"""Transport: sweeps, gaps, batches, points and several GPUs, beside the peers; the last row of each case counts."""
 
-Reads benchmarks/results/uot_h200.jsonl (the last row of each case counts), uot.jsonl, uot_peers_h200.jsonl and
-uot_error.jsonl, writes the tables between the `rows` marks of docs/benchmarks/uot.md, and draws docs/images/uot_*.svg.
-"""
-
-import re
-from collections.abc import Callable
 from typing import Any
 
-from benchmarks.pages import IMAGES, save
+from benchmarks.report.page import Plots, Table, Tables
 from benchmarks.rows import read
 
-PAGE = IMAGES.parent / "benchmarks" / "uot.md"
+KINDS = (("fused", "float32"), ("fused", "float16"), ("log", "float32"))
+SHORT_N = 10240
+"""Of the gaps that the overview shows."""
+CACHED_N = 8192
+"""From here on a matrix is larger than the second-level cache."""
 
 
 def rows(bench: str, name: str = "uot_h200") -> list[dict[str, Any]]:
+    """The rows of one bench."""
     return [row for row in read(name) if row["bench"] == bench]
 
 
@@ -28,55 +27,55 @@ def _number(value: float | None, digits: int = 3) -> str:
     return "" if value is None else f"{value:.{digits}g}" if value < 1000 else f"{value:.0f}"
 
 
-def _table(head: list[str], lines: list[list[str]]) -> str:
-    return "\n".join("| " + " | ".join(line) + " |" for line in (head, ["---"] * len(head), *lines))
-
-
-def sweeps_table() -> str:
+def sweeps() -> Table:
+    """Microseconds of an iteration and its share of a bare read."""
     found = last("sweeps", "method", "storage", "n")
-    kinds = [("fused", "float32"), ("fused", "float16"), ("log", "float32")]
     lines = []
     for n in sorted({case[2] for case in found}):
         line = [str(n)]
-        for kind in kinds:
+        for kind in KINDS:
             row = found.get((*kind, n), {})
             share, more = row.get("bandwidth_share"), row.get("us_accelerated")
             line += [_number(row.get("us_per_sweep")), "" if share is None else f"{100 * share:.0f}", _number(more)]
         memory = found.get(("fused", "float32", n), {}).get("memory_over_input")
         lines.append([*line, "" if memory is None or memory < 0 else f"{100 * memory:.2f}"])
-    head = [f"{m} {s}, {what}" for m, s in kinds for what in ("us", "% of read", "us accelerated")]
-    return _table(["n", *head, "% memory"], lines)
+    head = [f"{m} {s}, {what}" for m, s in KINDS for what in ("us", "% of read", "us accelerated")]
+    return Table(["n", *head, "% memory"], lines)
 
 
-def gap_table() -> str:
+def gaps() -> Table:
+    """Milliseconds to a certified gap, beside POT."""
     lines = []
     for (n, reg, reg_m), row in last("gap", "n", "reg", "reg_m").items():
         pot = f"{row['pot_sweeps']} x {row['pot_ms_per_sweep']:.2f}"
         ours = [str(row["sweeps"]), _number(row["ms"]), f"{row['gap_float64']:.1e}", pot, _number(row["times_faster"])]
         lines.append([str(n), f"{reg:g}, {reg_m:g}", *ours])
-    return _table(["n", "reg, reg_m", "sweeps", "ms", "gap", "POT: iterations x ms", "times faster"], lines)
+    return Table(["n", "reg, reg_m", "sweeps", "ms", "gap", "POT: iterations x ms", "times faster"], lines)
 
 
-def batch_table() -> str:
+def batch() -> Table:
+    """Batches: 100 sweeps, and to a gap."""
     lines = []
     for (n, size), row in last("batch", "n", "batch").items():
         fixed = [r for r in rows("batch") if (r["n"], r["batch"]) == (n, size) and r["tolerance"] < 0][-1]
         lines.append([f"{size} x {n} x {n}", _number(fixed["ms"]), f"{row['sweeps']:.1f}, {_number(row['ms'])}"])
-    return _table(["batch", "100 sweeps, ms", "to a gap of 1e-6, each by itself: sweeps, ms"], lines)
+    return Table(["batch", "100 sweeps, ms", "to a gap of 1e-6, each by itself: sweeps, ms"], lines)
 
 
-def points_table() -> str:
+def points() -> Table:
+    """Milliseconds of a sweep over point clouds."""
     found = last("points", "n", "d").items()
     lines = [[str(n), str(d), _number(row["us_per_sweep"] and row["us_per_sweep"] / 1e3)] for (n, d), row in found]
-    return _table(["n", "d", "ms a sweep"], lines)
+    return Table(["n", "d", "ms a sweep"], lines)
 
 
-def gpus_table() -> str:
+def gpus() -> Table:
+    """Milliseconds of a sweep over several GPUs."""
     lines = []
     for (n, gpus), row in last("multi-gpu", "n", "gpus").items():
         ms, efficiency = row["ms_per_sweep"], row["efficiency"]
         lines.append([str(n), str(gpus), _number(ms), "" if efficiency is None else f"{100 * efficiency:.0f}"])
-    return _table(["n", "GPUs", "ms a sweep", "efficiency, %"], lines) if lines else "Not measured yet."
+    return Table(["n", "GPUs", "ms a sweep", "efficiency, %"], lines)
 
 
 def _beside(kind: str, name: str) -> dict[str, dict[tuple[Any, ...], dict[str, Any]]]:
@@ -94,7 +93,7 @@ def _cases(methods: dict[str, dict[tuple[Any, ...], dict[str, Any]]]) -> list[tu
     return sorted({case for of in methods.values() for case in of}, key=lambda case: (case[1:] != (None, None), case))
 
 
-def peer_iterations_table(name: str) -> str:
+def peer_iterations(name: str) -> Table:
     """Milliseconds of one iteration and, of a peer, how many of ours that is."""
     methods = _beside("iteration", name)
     cases = _cases(methods)
@@ -107,10 +106,10 @@ def peer_iterations_table(name: str) -> str:
             line += [_number(row.get("ms")), ", ".join(times) if "compared" in row else ""]
         lines.append([*line, f"{max(row['plan_error'] for row in of.values()):.1e}"])
     head = [cell for n, *_ in cases for cell in (f"{n}: ms", "times fused, log")]
-    return _table(["method", *head, "plan error"], lines) if lines else "Not measured yet."
+    return Table(["method", *head, "plan error"], lines)
 
 
-def peer_gaps_table(name: str) -> str:
+def peer_gaps(name: str) -> Table:
     """Milliseconds to a gap of 1e-6 and how many times ours that is, or the gap that was left."""
     methods = _beside("gap", name)
     cases = _cases(methods)
@@ -127,58 +126,77 @@ def peer_gaps_table(name: str) -> str:
                 line.append(f"{_number(row['ms'])} ({_number(row['times_allot'])})")
         lines.append(line)
     head = [f"{n}: {reg:g}, {reg_m:g}" for n, reg, reg_m in cases]
-    return _table(["method", *head], lines) if lines else "Not measured yet."
+    return Table(["method", *head], lines)
 
 
-TABLES: dict[str, Callable[[], str]] = {
-    "sweeps": sweeps_table,
-    "gap": gap_table,
-    "batch": batch_table,
-    "points": points_table,
-    "multi-gpu": gpus_table,
-    "peers, iteration": lambda: peer_iterations_table("uot"),
-    "peers, gap": lambda: peer_gaps_table("uot"),
-    "peers, iteration, GPU": lambda: peer_iterations_table("uot_peers_h200"),
-    "peers, gap, GPU": lambda: peer_gaps_table("uot_peers_h200"),
-}
+def sweeps_in_short() -> Table:
+    """Microseconds of an iteration, and its share of a bare read where the matrix is larger than the cache."""
+    found = last("sweeps", "method", "storage", "n")
+    sizes = sorted({case[2] for case in found})
+    lines = []
+    for kind in KINDS:
+        line: list[Any] = [", ".join(kind)]
+        for n in sizes:
+            row = found.get((*kind, n))
+            share = row.get("bandwidth_share") if row and n >= CACHED_N else None
+            line.append(
+                "" if row is None else _number(row["us_per_sweep"]) + (f", {100 * share:.0f}%" if share else "")
+            )
+        lines.append(line)
+    return Table(["n", *map(str, sizes)], lines)
 
 
-def write_tables() -> None:
-    text = PAGE.read_text()
-    for name, table in TABLES.items():
-        mark = re.compile(rf"(<!-- rows: {name} -->\n).*?(<!-- end -->)", re.DOTALL)
-        for found in reversed(list(mark.finditer(text))):
-            text = f"{text[: found.end(1)]}{table()}\n{text[found.start(2) :]}"
-    PAGE.write_text(text)
+def gaps_in_short() -> Table:
+    """How many times faster than POT at one size."""
+    found = {case[1:]: row for case, row in last("gap", "n", "reg", "reg_m").items() if case[0] == SHORT_N}
+    ordered = sorted(found, key=lambda case: (-case[0], case[1]))
+    lines = [["times faster", *(f"{found[case]['times_faster']:.0f}" for case in ordered)]]
+    return Table(["reg, reg_m", *(f"{reg:g}, {reg_m:g}" for reg, reg_m in ordered)], lines)
 
 
-def bandwidth(pyplot: Any) -> None:
+def of_the_paper() -> Table:
+    """MAP-UOT by both rules beside our sweeps, one and two threads."""
+    found = {(row["method"], row["threads"]): row for row in read("uot_map") if row["n"] == SHORT_N}
+    lines = []
+    for method in dict.fromkeys(method for method, _ in found):
+        one, two = found[method, 1], found[method, 2]
+        line = [method, _number(one["ms"]), _number(two["ms"]), f"{one['ms'] / two['ms']:.2f}"]
+        line += [f"{row['times_pot']:.2f}" for row in (one, two)] + [f"{two['gflops']:.0f}"]
+        lines.append([*line, f"{100 * two['peak_over_input']:.1f}", f"{two['plan_error']:.1e}"])
+    head = "method|ms, 1 thread|ms, 2 threads|speedup|times POT, 1 thread|times POT, 2 threads|Gflop/s, 2 threads"
+    return Table([*head.split("|"), "% memory", "plan error"], lines)
+
+
+def bandwidth(pyplot: Any) -> Any:
+    """Share of the bandwidth against n."""
     figure, axes = pyplot.subplots(figsize=(6, 3.5))
-    for method, storage in (("fused", "float32"), ("fused", "float16"), ("log", "float32")):
+    for method, storage in KINDS:
         of = {r["n"]: r["bandwidth_share"] for r in rows("sweeps") if (r["method"], r["storage"]) == (method, storage)}
         axes.plot(sorted(of), [100 * of[n] for n in sorted(of)], marker="o", label=f"{method} {storage}")
     axes.set(xlabel="n", ylabel="% of 4.6 TB/s, one read an iteration", ylim=(0, 100), xscale="log")
     axes.set_xticks([1024, 2048, 4096, 8192, 20480], ["1024", "2048", "4096", "8192", "20480"])
     axes.legend()
     figure.tight_layout()
-    save(figure, "uot_bandwidth")
+    return figure
 
 
-def gap(pyplot: Any) -> None:
+def gap(pyplot: Any) -> Any:
+    """Time to a gap, beside POT."""
     found = {(r["n"], r["reg"], r["reg_m"]): r for r in rows("gap")}
     cases = sorted(found)
-    figure, axes = pyplot.subplots(figsize=(6, 3.5))
+    figure, axes = pyplot.subplots(figsize=(8, 3.5))
     places = range(len(cases))
     axes.bar([p - 0.2 for p in places], [found[c]["pot_ms_per_sweep"] * found[c]["pot_sweeps"] for c in cases], 0.4)
     axes.bar([p + 0.2 for p in places], [found[c]["ms"] for c in cases], 0.4)
     axes.set(yscale="log", ylabel="ms to a relative gap of 1e-6")
-    axes.set_xticks(list(places), [f"n {n}\nreg {reg}, reg_m {reg_m:g}" for n, reg, reg_m in cases])
+    axes.set_xticks(list(places), [f"n {n}\nreg {reg:g}\nreg_m {reg_m:g}" for n, reg, reg_m in cases])
     axes.legend(["POT, torch", "allot, log"])
     figure.tight_layout()
-    save(figure, "uot_gap")
+    return figure
 
 
-def error(pyplot: Any) -> None:
+def error(pyplot: Any) -> Any:
+    """Error of the plan against reg."""
     figure, axes = pyplot.subplots(figsize=(6, 3.5))
     found = rows("error", "uot_error")
     for method in dict.fromkeys(row["method"] for row in found):
@@ -187,20 +205,21 @@ def error(pyplot: Any) -> None:
     axes.set(xscale="log", yscale="log", xlabel="reg", ylabel="L1 error of the plan / mass", ylim=(1e-11, 20))
     axes.legend(fontsize=8)
     figure.tight_layout()
-    save(figure, "uot_error")
+    return figure
 
 
-def main() -> None:
-    import matplotlib
-
-    matplotlib.use("svg")
-    from matplotlib import pyplot
-
-    write_tables()
-    bandwidth(pyplot)
-    gap(pyplot)
-    error(pyplot)
-
-
-if __name__ == "__main__":
-    main()
+TABLES: Tables = {
+    "uot, sweeps in short": sweeps_in_short,
+    "uot, gaps in short": gaps_in_short,
+    "uot, sweeps": sweeps,
+    "uot, gap": gaps,
+    "uot, batch": batch,
+    "uot, points": points,
+    "uot, several GPUs": gpus,
+    "uot, the paper's": of_the_paper,
+    "uot, peers, iteration": lambda: peer_iterations("uot"),
+    "uot, peers, gap": lambda: peer_gaps("uot"),
+    "uot, peers, iteration, GPU": lambda: peer_iterations("uot_peers_h200"),
+    "uot, peers, gap, GPU": lambda: peer_gaps("uot_peers_h200"),
+}
+PLOTS: Plots = {"uot_bandwidth": bandwidth, "uot_gap": gap, "uot_error": error}

@@ -14,7 +14,7 @@ and 1e-9 of max(|objective|, S), S from lower ends of |cost|.
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,11 +46,12 @@ class Least(NamedTuple):
 
 
 def certify_assignment(
-    problem: PointAssignment, solution: Solution, progress: Callable[[float], None] = unheard
+    problem: PointAssignment, solution: Solution, progress: Callable[[float], None] = unheard, xp: Any = np
 ) -> Certificate:
     """Recompute objective, bound and violation from the points, the assignment and the duals.
 
     `holds` is False where the answer is none. Duals that are no numbers count as 0, and the gap says what that costs.
+    `xp` is the module of the arrays that costs are worked out with, CuPy on a device; all that follows is the host's.
     """
     wrong = _misshapen(problem, solution)
     if wrong:
@@ -61,7 +62,7 @@ def certify_assignment(
     u, v = (sign * solution.arrays[name].astype(np.float64) for name in "uv")
     given, claimed = (u, v) if turned else (v, u)
     lines, others = (points.y, points.x) if turned else (points.x, points.y)
-    costs = Costs(lines, others, points.metric)
+    costs = Costs(xp.asarray(lines), xp.asarray(others), points.metric)
     proof, pairs = _pairs(costs, solution, sign, turned, min(m, n))
     if proof.why:
         return Certificate(None, None, None, None, 0, False, proof.why)
@@ -114,18 +115,29 @@ def _pairs(costs: Costs, solution: Solution, sign: int, turned: bool, wanted: in
         proof.why = f"called optimal with {proof.unassigned} pairs missing"
         return proof, nothing
     lines, others = (columns, rows) if turned else (rows, columns)
-    known = costs.exact(lines, others)
+    known = _exactly(costs, costs.xp.asarray(lines), costs.xp.asarray(others))
     if not proof.unassigned:
         proof.objective = sum_up(np.concatenate([sign * known.high, sign * known.low, known.error]))
     return proof, _Pairs(lines, others, known)
 
 
+def _host(array: Any) -> Array:
+    """An array, copied from the device where it is on one."""
+    return array if isinstance(array, np.ndarray) else np.asarray(array.get())
+
+
+def _exactly(costs: Costs, lines: Any, others: Any, values: Any = None) -> Known:
+    """Costs of pairs worked out where the points are, on the host."""
+    return Known(*map(_host, costs.exact(lines, others, values)))
+
+
 def _least(costs: Costs, sign: int, price: Array, heard: Callable[[float], None]) -> Least:
     """Of every line the lower end of its smallest cost less price."""
     found = [np.zeros(costs.shape[0]) for _ in range(2)]
-    starts = costs.starts()
-    with ThreadPoolExecutor(1 if len(starts) == 1 else THREADS) as pool:
-        each = pool.map(lambda first: _of_block(costs, costs.block(first), sign, price), starts)
+    starts, there = costs.starts(), costs.xp.asarray(price)
+    threads = THREADS if costs.xp is np and len(starts) > 1 else 1
+    with ThreadPoolExecutor(threads) as pool:
+        each = pool.map(lambda first: _of_block(costs, costs.block(first), sign, there, price), starts)
         for done, (first, part) in enumerate(zip(starts, each, strict=True), 1):
             for whole, own in zip(found, part, strict=True):
                 whole[first : first + len(own)] = own
@@ -133,26 +145,30 @@ def _least(costs: Costs, sign: int, price: Array, heard: Callable[[float], None]
     return Least(*found)
 
 
-def _of_block(costs: Costs, block: Block, sign: int, price: Array) -> Least:
-    """A pair is left out where its lower end lies above the upper end of another, by more than rounding explains."""
-    values, error = block.values, block.error
-    nets = np.multiply(values, sign)
-    nets -= price
+def _of_block(costs: Costs, block: Block, sign: int, there: Any, price: Array) -> Least:
+    """A pair is left out where its lower end lies above the upper end of another, by more than rounding explains.
+
+    `there` are the prices where the costs are, `price` those on the host.
+    """
+    xp, values, error = costs.xp, block.values, block.error
+    nets = xp.multiply(values, sign)
+    nets -= there
     widest = error.max(axis=1)
     best = nets.min(axis=1) + widest if error.shape[1] == 1 else (nets + error).min(axis=1)
     if error.shape[1] > 1:
         nets -= error
-    off = WIDER * (np.abs(best) + 2 * widest + LEAST)
+    off = WIDER * (xp.abs(best) + 2 * widest + LEAST)
     mask = nets <= (best + off + (error[:, 0] if error.shape[1] == 1 else 0.0))[:, None]
-    few = np.count_nonzero(mask, axis=1) <= MOST
+    few = _host(xp.count_nonzero(mask, axis=1)) <= MOST
     high, low = np.zeros(len(few)), np.zeros(len(few))
     if costs.shape[0] * costs.shape[1] * costs.d > SMALL and not few.all():
-        rough = nets[~few].min(axis=1) - (error[~few, 0] if error.shape[1] == 1 else 0.0)
-        high[~few] = sub_down(rough, WIDER * (np.abs(rough) + 2 * widest[~few] + LEAST))
-        mask[~few] = False
-    lines, others = np.nonzero(mask)
-    known = costs.exact(block.first + lines, others, values[lines, others])
-    _smallest_of(lines, *_nets(known, sign, price[others]), high, low)
+        many = xp.asarray(~few)
+        rough = _host(nets[many].min(axis=1) - (error[:, 0][many] if error.shape[1] == 1 else 0.0))
+        high[~few] = sub_down(rough, WIDER * (np.abs(rough) + 2 * _host(widest[many]) + LEAST))
+        mask[many] = False
+    lines, others = xp.nonzero(mask)
+    known = _exactly(costs, block.first + lines, others, values[lines, others])
+    _smallest_of(_host(lines), *_nets(known, sign, price[_host(others)]), high, low)
     return Least(high, low)
 
 
@@ -197,14 +213,16 @@ def _natural_scale(costs: Costs) -> float:
 
     Lower ends of sizes stand for them. A cost that the sweep cannot tell from 0 is worked out, unless there are many.
     """
-    of_lines, of_others = [], np.full(costs.shape[1], np.inf)
+    xp = costs.xp
+    of_lines, of_others = [], xp.full(costs.shape[1], np.inf)
     for first, values, error in costs.blocks():
-        sizes = np.maximum(np.abs(values) - error, 0)
-        lines, others = np.nonzero(sizes == 0)
+        sizes = xp.maximum(xp.abs(values) - error, 0)
+        lines, others = xp.nonzero(sizes == 0)
         if len(lines) <= MOST * len(values):
             known = costs.exact(first + lines, others, values[lines, others])
-            least = np.maximum(np.abs(known.high) - np.abs(known.low) - known.error, 0)
-            sizes[lines, others] = np.where((known.high == 0) & (known.error == 0), np.inf, least)
+            least = xp.maximum(xp.abs(known.high) - xp.abs(known.low) - known.error, 0)
+            sizes[lines, others] = xp.where((known.high == 0) & (known.error == 0), np.inf, least)
         of_lines.append(sizes.min(axis=1))
-        np.minimum(of_others, sizes.min(axis=0), out=of_others)
-    return min(sum_down(side[np.isfinite(side)]) for side in (np.concatenate(of_lines), of_others))
+        xp.minimum(of_others, sizes.min(axis=0), out=of_others)
+    sides = (_host(xp.concatenate(of_lines)), _host(of_others))
+    return min(sum_down(side[np.isfinite(side)]) for side in sides)

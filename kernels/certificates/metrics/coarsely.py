@@ -16,11 +16,12 @@ squares stay below 2^53 leave no error at all, in any order of summation. All bo
 """
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernels.certificates.metrics.exactly import DIRECTIONS, LARGE, TOO_SMALL, Cloud, Exactly, Known
+from kernels.certificates.metrics.exactly import DIRECTIONS, LARGE, TOO_SMALL, Exactly, Known
+from kernels.certificates.metrics.words import module_of
 from kernels.problems.arrays import Array
 
 UNIT, TINIEST = 2.0**-53, 2.0**-1060
@@ -28,7 +29,8 @@ UNIT, TINIEST = 2.0**-53, 2.0**-1060
 DIRECT = 6
 """Dimension up to which differences cost no more than products."""
 SLACK = 1 + 2.0**-20
-ENTRIES = 1 << 18
+ENTRIES = {"numpy": 1 << 18, "cupy": 1 << 25}
+"""Costs of a block."""
 WHOLE = 2.0**53
 
 
@@ -41,38 +43,39 @@ class Block(NamedTuple):
 
 
 class Costs:
-    """The costs of the points x (m, d) and y (n, d): all of them coarsely, single ones exactly."""
+    """The costs of the points x (m, d) and y (n, d), all of them coarsely, single ones exactly, where the points are.
+
+    On a device that is CuPy. Its products of matrices are cuBLAS's, sums of d products of float64 in some order.
+    """
 
     def __init__(self, x: Array, y: Array, metric: str) -> None:
         self.metric, self.shape, self.d = metric, (len(x), len(y)), int(x.shape[1])
+        self.xp: Any = module_of(x)
         self._exactly = Exactly(x, y, metric)
-        self.x, self.y = (self._floats(cloud) for cloud in (self._exactly.x, self._exactly.y))
+        self.x, self.y = (cloud.points.high for cloud in (self._exactly.x, self._exactly.y))
         self.is_exact = self._is_whole()
         by_products = ("sqeuclidean", "euclidean", *DIRECTIONS) if self.d > DIRECT else ()
         self.products = metric in by_products
         if self.products:
-            middle = np.zeros(self.d) if metric in DIRECTIONS or self.is_exact else self.y.mean(axis=0)
+            middle = self.xp.zeros(self.d) if metric in DIRECTIONS or self.is_exact else self.y.mean(axis=0)
             self.x, self.y = self.x - middle, self.y - middle
         if self.products or metric == "inner":
-            self._squares = [np.square(cloud).sum(axis=1) for cloud in (self.x, self.y)]
+            self._squares = [self.xp.square(cloud).sum(axis=1) for cloud in (self.x, self.y)]
             up = SLACK * (1 + self.d * UNIT)
-            self._lengths = [np.sqrt(squares + self.d * TINIEST) * up for squares in self._squares]
-
-    def _floats(self, cloud: Cloud) -> Array:
-        return np.asarray(cloud.points.high)
+            self._lengths = [self.xp.sqrt(squares + self.d * TINIEST) * up for squares in self._squares]
 
     def _is_whole(self) -> bool:
         """Whether float64 leaves no error in any order of sums."""
         if self.metric not in ("sqeuclidean", "cityblock", "inner"):
             return False
-        if not all((np.rint(cloud) == cloud).all() for cloud in (self.x, self.y)):
+        if not all((self.xp.rint(cloud) == cloud).all() for cloud in (self.x, self.y)):
             return False
-        largest = max(float(np.abs(cloud).max()) for cloud in (self.x, self.y))
+        largest = max(float(self.xp.abs(cloud).max()) for cloud in (self.x, self.y))
         return bool(8 * self.d * max(largest, largest * largest) < WHOLE)
 
     def exact(self, rows: Array, columns: Array, values: Array | None = None) -> Known:
         """Costs of the pairs; `values` are theirs as `blocks` gave them, where they are at hand."""
-        nothing = np.zeros(len(rows))
+        nothing = self.xp.zeros(len(rows))
         if self.is_exact and values is not None:
             return Known(values, nothing, nothing)
         known = self._exactly.of(rows, columns)
@@ -80,7 +83,7 @@ class Costs:
 
     def starts(self) -> range:
         """The first rows of the blocks."""
-        return range(0, self.shape[0], max(1, ENTRIES // self.shape[1]))
+        return range(0, self.shape[0], max(1, ENTRIES[self.xp.__name__] // self.shape[1]))
 
     def blocks(self) -> Iterator[Block]:
         """All rows."""
@@ -92,7 +95,7 @@ class Costs:
         rows = slice(first, min(self.shape[0], first + self.starts().step))
         with np.errstate(under="ignore"):
             values, error = self._costs(rows)
-        return Block(first, values, np.zeros((len(values), 1)) if self.is_exact else error)
+        return Block(first, values, self.xp.zeros((len(values), 1)) if self.is_exact else error)
 
     def _costs(self, rows: slice) -> tuple[Array, Array]:
         if self.metric == "iou":
@@ -105,9 +108,9 @@ class Costs:
             moved = self._exactly.x.off[rows, None] + self._exactly.y.off.max()
             return values / 2, SLACK * (error + 4 * moved + 4 * moved * moved + 16 * UNIT)
         if self.metric == "euclidean":
-            np.sqrt(values, out=values)
-            floor = np.sqrt(error)
-            error = SLACK * (error / np.maximum(values, np.maximum(floor, TINIEST)) + 2 * UNIT * values)
+            self.xp.sqrt(values, out=values)
+            floor = self.xp.sqrt(error)
+            error = SLACK * (error / self.xp.maximum(values, self.xp.maximum(floor, TINIEST)) + 2 * UNIT * values)
         return values, error
 
     def _by_products(self, rows: slice) -> tuple[Array, Array]:
@@ -115,19 +118,19 @@ class Costs:
         values *= -2
         values += self._squares[0][rows, None]
         values += self._squares[1]
-        np.maximum(values, 0, out=values)
+        self.xp.maximum(values, 0, out=values)
         reach = self._lengths[0][rows, None] + self._lengths[1].max()
         return values, SLACK * ((self.d + 6) * UNIT * reach * reach + self.d * TINIEST)
 
     def _by_differences(self, rows: slice) -> tuple[Array, Array]:
-        x, y = self.x[rows], self.y
-        values, away = np.zeros((len(x), len(y))), np.empty((len(x), len(y)))
+        xp, x, y = self.xp, self.x[rows], self.y
+        values, away = xp.zeros((len(x), len(y))), xp.empty((len(x), len(y)))
         for k in range(self.d):
-            np.subtract.outer(x[:, k], y[:, k], out=away)
+            xp.subtract(x[:, k, None], y[:, k], out=away)
             if self.metric == "cityblock":
-                np.abs(away, out=away)
+                xp.abs(away, out=away)
             else:
-                np.multiply(away, away, out=away)
+                xp.multiply(away, away, out=away)
             values += away
         largest = values.max(axis=1, keepdims=True)
         if self.metric == "cityblock":
@@ -135,15 +138,15 @@ class Costs:
         return values, SLACK * ((self.d + 3) * UNIT * largest + self.d * TINIEST)
 
     def _boxes(self, rows: slice) -> tuple[Array, Array]:
-        a, b = self.x[rows], self.y
+        xp, a, b = self.xp, self.x[rows], self.y
         sides = []
         for low, high in ((0, 2), (1, 3)):
-            start = np.maximum.outer(a[:, low], b[:, low])
-            sides.append(np.maximum(np.minimum.outer(a[:, high], b[:, high]) - start, 0))
+            start = xp.maximum(a[:, low, None], b[:, low])
+            sides.append(xp.maximum(xp.minimum(a[:, high, None], b[:, high]) - start, 0))
         inside = sides[0] * sides[1]
         areas = [(boxes[:, 2] - boxes[:, 0]) * (boxes[:, 3] - boxes[:, 1]) for boxes in (a, b)]
-        union = np.add.outer(*areas) - inside
+        union = areas[0][:, None] + areas[1] - inside
         known = (inside > 0) & (union >= TINIEST)
-        values = 1 - np.where(known, inside / np.where(known, union, 1.0), 0.0)
+        values = 1 - xp.where(known, inside / xp.where(known, union, 1.0), 0.0)
         tiny = (sides[0] > 0) & (sides[1] > 0) & (inside < TOO_SMALL) & (union < LARGE)
-        return values, np.where(tiny, 1.0, 32 * UNIT)
+        return values, xp.where(tiny, 1.0, 32 * UNIT)

@@ -22,13 +22,12 @@ Differences of two float64 are exact as two words. A point that equals the other
 `inner`. What underflows: a product below 2^-960 loses at most 2^-1060 of itself, which is added.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernels.certificates.metrics import words
-from kernels.certificates.metrics.words import OFF, Words
-from kernels.certificates.rounded import two_sum
+from kernels.certificates.metrics.words import OFF, Words, module_of, two_sum
 from kernels.problems.arrays import Array
 
 DIRECTIONS = ("cosine", "correlation")
@@ -39,8 +38,8 @@ TOO_SMALL, LARGE = 2.0**-900, 2.0**-300
 union above the second they are nothing."""
 BOX_LOST = 2.0**-150
 """More than what underflows of such a share."""
-AT_ONCE = 1 << 15
-"""Pairs worked out together."""
+AT_ONCE = {"numpy": 1 << 16, "cupy": 1 << 24}
+"""Coordinates worked out together: what a core's cache holds, and what fills a device."""
 ROUND_UP = 1 + 2.0**-40
 FAR_OFF, ANYWHERE = 2.0**-10, 4.0
 """Errors of a direction beyond the first are not followed up: any two directions are at most 2 apart."""
@@ -58,59 +57,54 @@ class Cloud:
     """Points (k, d) in two words, with what each of them is off by as a vector."""
 
     def __init__(self, points: Array, metric: str) -> None:
+        xp = module_of(points)
         given = points.astype(np.float64)
         self.d = given.shape[1]
-        self.points, self.off = Words(given, np.zeros_like(given)), np.zeros(len(given))
-        self.same, self.whole = given, np.ones(len(given), bool)
+        self.points, self.off = Words(given, xp.zeros_like(given)), xp.zeros(len(given))
+        self.same, self.whole = given, xp.ones(len(given), bool)
         if metric in DIRECTIONS:
-            _, own = np.frexp(np.abs(given).max(axis=1, keepdims=True))
-            self.same = np.ldexp(given, -own)
-            self.whole = (np.ldexp(self.same, own) == given).all(axis=1)  # nothing underflowed
-            self.points = Words(self.same, np.zeros_like(given))
-            self._centre(metric == "correlation")
+            _, own = xp.frexp(xp.abs(given).max(axis=1, keepdims=True))
+            self.same = xp.ldexp(given, -own)
+            self.whole = (xp.ldexp(self.same, own) == given).all(axis=1)  # nothing underflowed
+            self.points = Words(self.same, xp.zeros_like(given))
+            self._centre(metric == "correlation", xp)
 
-    def _centre(self, is_moved: bool) -> None:
+    def _centre(self, is_moved: bool, xp: Any) -> None:
         """Subtract the mean where asked, and divide by the length."""
         d, points = self.d, self.points
-        sizes = np.zeros(len(points.high))
+        sizes = xp.zeros(len(points.high))
         if is_moved:
             points = words.minus(points, Words(points.high[:, :1], points.low[:, :1]))  # without error
-            sizes = np.abs(points.high).sum(axis=1)
-            mean = _sum(points)
-            mean = words.over(mean, Words(np.full(len(sizes), float(d)), np.zeros(len(sizes))))
+            sizes = xp.abs(points.high).sum(axis=1)
+            mean = words.over(words.total(points), Words(xp.full(len(sizes), float(d)), xp.zeros(len(sizes))))
             points = words.minus(points, Words(mean.high[:, None], mean.low[:, None]))
-        length = words.root(_sum(words.times(points, points)))
+        length = words.root(words.total(words.times(points, points)))
         some = length.high > 0
-        length = Words(np.where(some, length.high, 1.0), np.where(some, length.low, 0.0))
+        length = Words(xp.where(some, length.high, 1.0), xp.where(some, length.low, 0.0))
         self.points = words.over(points, Words(length.high[:, None], length.low[:, None]))
-        moved = 2 * np.sqrt(d) * OFF * sizes / length.high
+        moved = 2 * float(np.sqrt(d)) * OFF * sizes / length.high
         off = 2 * (moved + 4 * (d + 16) * OFF)
-        self.off = np.where(some & (off < FAR_OFF), off, ANYWHERE)
-
-
-def _sum(terms: Words) -> Words:
-    total = words.zeros(len(terms.high))
-    for k in range(terms.high.shape[1]):
-        total = words.plus(total, Words(terms.high[:, k], terms.low[:, k]))
-    return total
+        self.off = xp.where(some & (off < FAR_OFF), off, ANYWHERE)
 
 
 class Exactly:
-    """The costs of pairs of points x (m, d), y (n, d)."""
+    """The costs of pairs of points x (m, d), y (n, d), which are all on the host or all on a device."""
 
     def __init__(self, x: Array, y: Array, metric: str) -> None:
         self.metric, self.d = metric, int(x.shape[1])
         self.x, self.y = (Cloud(points, metric) for points in (x, y))
+        self._xp = module_of(x)
 
     def of(self, rows: Array, columns: Array) -> Known:
         """Of the pairs (rows, columns), both (k,)."""
         parts = []
-        for first in range(0, len(rows), AT_ONCE):
-            here = slice(first, first + AT_ONCE)
+        step = max(1, AT_ONCE[self._xp.__name__] // self.d)
+        for first in range(0, len(rows), step):
+            here = slice(first, first + step)
             parts.append(self._some(rows[here], columns[here]))
         if not parts:
-            return Known(np.zeros(0), np.zeros(0), np.zeros(0))
-        return Known(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+            return Known(*(self._xp.zeros(0) for _ in range(3)))
+        return Known(*(self._xp.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
     def _some(self, i: Array, j: Array) -> Known:
         with np.errstate(under="ignore"):
@@ -120,38 +114,34 @@ class Exactly:
                 return self._products(i, j)
             found = self._distances(i, j)
         same = (self.x.same[i] == self.y.same[j]).all(axis=1) & self.x.whole[i] & self.y.whole[j]
-        return Known(*(np.where(same, 0.0, array) for array in found))
+        return Known(*(self._xp.where(same, 0.0, array) for array in found))
 
     def _products(self, i: Array, j: Array) -> Known:
-        x, y = self.x.points.high[i], self.y.points.high[j]
-        total, sizes, lost = words.zeros(len(i)), np.zeros(len(i)), np.zeros(len(i))
-        for k in range(self.d):
-            high, low = words.product(x[:, k], y[:, k])
-            total = words.plus(total, Words(high, low))
-            sizes += np.abs(high)
-            lost += np.where((np.abs(high) < 2.0**-900) & (x[:, k] != 0) & (y[:, k] != 0), LOST, 0.0)
+        xp, x, y = self._xp, self.x.points.high[i], self.y.points.high[j]
+        high, low = words.product(x, y)
+        total, sizes = words.total(Words(high, low)), xp.abs(high).sum(axis=1)
+        lost = xp.where((xp.abs(high) < 2.0**-900) & (x != 0) & (y != 0), LOST, 0.0).sum(axis=1)
         return Known(-total.high, -total.low, ROUND_UP * 4 * (self.d + 4) * OFF * sizes + 2 * lost)
 
     def _distances(self, i: Array, j: Array) -> Known:
-        x, y = self.x.points.at(i), self.y.points.at(j)
-        total, lost = words.zeros(len(i)), np.zeros(len(i))
-        for k in range(self.d):
-            away = words.minus(Words(x.high[:, k], x.low[:, k]), Words(y.high[:, k], y.low[:, k]))
-            if self.metric == "cityblock":
-                sign = np.where(away.high < 0, -1.0, 1.0)
-                total = words.plus(total, Words(sign * away.high, sign * away.low))
-                continue
-            lost += np.where((away.high != 0) & (np.abs(away.high) < SMALL_FACTOR), LOST, 0.0)
-            total = words.plus(total, words.times(away, away))
+        xp = self._xp
+        away = words.minus(self.x.points.at(i), self.y.points.at(j))
+        lost = xp.zeros(len(i))
+        if self.metric == "cityblock":
+            sign = xp.where(away.high < 0, -1.0, 1.0)
+            total = words.total(Words(sign * away.high, sign * away.low))
+        else:
+            lost = xp.where((away.high != 0) & (xp.abs(away.high) < SMALL_FACTOR), LOST, 0.0).sum(axis=1)
+            total = words.total(words.times(away, away))
         error = 4 * (self.d + 4) * OFF * total.high + 2 * lost
         if self.metric in DIRECTIONS:
             off = self.x.off[i] + self.y.off[j]
-            error += 2 * np.sqrt(total.high) * off + off * off
+            error += 2 * xp.sqrt(total.high) * off + off * off
             return Known(total.high / 2, total.low / 2, ROUND_UP * error)  # halving is exact: nothing here is tiny
         if self.metric == "euclidean":
             far = words.root(total)
-            known = np.where(far.high > 0, far.high, 1.0)
-            error = np.where(far.high > 0, error / known + 4 * OFF * far.high, np.sqrt(error))
+            known = xp.where(far.high > 0, far.high, 1.0)
+            error = xp.where(far.high > 0, error / known + 4 * OFF * far.high, xp.sqrt(error))
             total = far
         return Known(total.high, total.low, ROUND_UP * error)
 
@@ -161,14 +151,15 @@ def _overlaps(a: Array, b: Array) -> Known:
 
     Each axis of each pair has a unit of its own, in which the wider box is 1/2 to 1 wide: that changes no share.
     """
+    xp = module_of(a)
     shared: list[Words] = []
     alone_a: list[Words] = []
     alone_b: list[Words] = []
     sides: list[tuple[Words, Words]] = []
     for from_, to in ((0, 2), (1, 3)):
-        start, end = np.maximum(a[:, from_], b[:, from_]), np.minimum(a[:, to], b[:, to])
+        start, end = xp.maximum(a[:, from_], b[:, from_]), xp.minimum(a[:, to], b[:, to])
         both = _difference(a[:, to], a[:, from_]), _difference(b[:, to], b[:, from_])
-        _, power = np.frexp(np.maximum(both[0].high, both[1].high))
+        _, power = xp.frexp(xp.maximum(both[0].high, both[1].high))
         shared.append(_times_power(_difference(end, start), -power))
         for box, alone in ((a, alone_a), (b, alone_b)):
             more = words.plus(_difference(box[:, to], end), _difference(start, box[:, from_]))
@@ -180,17 +171,18 @@ def _overlaps(a: Array, b: Array) -> Known:
     outside = words.plus(only_a, only_b)
     apart = (shared[0].high <= 0) | (shared[1].high <= 0)
     known = ~apart & (inside.high >= TOO_SMALL)
-    same = known & np.logical_and.reduce([part.high == 0 for part in (*alone_a, *alone_b)])
+    same = known & xp.stack([part.high == 0 for part in (*alone_a, *alone_b)]).all(axis=0)
     union = words.plus(outside, inside)
     hardly = ~apart & ~known & (union.high >= LARGE)  # a share below TOO_SMALL over LARGE
-    share = words.over(outside, Words(np.where(known, union.high, 1.0), np.where(known, union.low, 0.0)))
-    off = np.where(known, 64 * OFF * share.high + BOX_LOST, np.where(hardly, BOX_LOST, 0.5))
-    high = np.where(known, share.high, np.where(apart | hardly, 1.0, 0.5))
-    return Known(high, np.where(known, share.low, 0.0), np.where(apart | same, 0.0, off))
+    share = words.over(outside, Words(xp.where(known, union.high, 1.0), xp.where(known, union.low, 0.0)))
+    off = xp.where(known, 64 * OFF * share.high + BOX_LOST, xp.where(hardly, BOX_LOST, 0.5))
+    high = xp.where(known, share.high, xp.where(apart | hardly, 1.0, 0.5))
+    return Known(high, xp.where(known, share.low, 0.0), xp.where(apart | same, 0.0, off))
 
 
 def _times_power(x: Words, power: Array) -> Words:
-    return Words(np.ldexp(x.high, power), np.ldexp(x.low, power))
+    xp = module_of(x.high)
+    return Words(xp.ldexp(x.high, power), xp.ldexp(x.low, power))
 
 
 def _difference(x: Array, y: Array) -> Words:

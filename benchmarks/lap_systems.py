@@ -19,8 +19,10 @@ import numpy as np
 from benchmarks import instances
 from benchmarks.rows import Rows, on_gpu, published
 from kernels import Deadline
-from kernels.lap import gpu_batched, gpu_hungarian, gpu_tree
+from kernels.lap import gpu_batched
 from kernels.lap.gpu_proof import named, prove_batch
+from kernels.papers.hungarian import gpu as hungarian
+from kernels.papers.tree import gpu as tree
 
 SYSTEMS = (
     *(("u", n) for n in (1024, 2048, 4096, 8192)),
@@ -64,11 +66,11 @@ def check(cost: Any, answer: dict[str, Any]) -> tuple[bool, float]:
 
 def system(method: str, cost: Any, opt: int) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     if method == "tree":
-        return gpu_tree.solve_on_device(cost, False, Deadline(60))
-    return gpu_hungarian.solve_on_device(cost, False, Deadline(60), opt=opt)
+        return tree.solve_on_device(cost, False, Deadline(60))
+    return hungarian.solve_on_device(cost, False, Deadline(60), opt=opt)
 
 
-def single(rows: Rows, method: str, family: str, n: int, repeats: int, opt: int = gpu_hungarian.OURS) -> None:
+def single(rows: Rows, method: str, family: str, n: int, repeats: int, opt: int = hungarian.OURS) -> None:
     cost = cupy.asarray(instances.lap(family, n))
     system(method, cost[:64, :64].copy(), opt)  # compiles
     ms, first, (ended, answer, facts) = timed(lambda: system(method, cost, opt), repeats)

@@ -23,8 +23,9 @@ from benchmarks import instances, uot_peers
 from benchmarks.instances import Array
 from benchmarks.rows import Rows, alternate
 from kernels import SOLVERS, Deadline, Solution, Termination
+from kernels.papers.map_uot import cpu as published
 from kernels.problems import UnbalancedTransport
-from kernels.uot import TransportOptions, cpu_map
+from kernels.uot import TransportOptions
 from kernels.uot.cpu_sweeps import FusedSweeps, LogSweeps
 from kernels.uot.cpu_threads import in_threads, summed
 
@@ -94,7 +95,7 @@ def iteration(rows: Rows, n: int, repeats: int, reg: float = 0.05, reg_m: float 
     kernel = fused.kernel
 
     def map_uot() -> None:
-        summed(n, n, lambda i, j, best, total: cpu_map.rescale(i, j, kernel, scale, ones, ones, 0.9, best, total))
+        summed(n, n, lambda i, j, best, total: published.rescale(i, j, kernel, scale, ones, ones, 0.9, best, total))
 
     scale = np.ones(n, np.float32)
     contestants: dict[str, Callable[[], Any]] = {

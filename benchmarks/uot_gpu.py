@@ -22,6 +22,7 @@ from benchmarks.rows import Rows, on_gpu
 from benchmarks.uot_checks import error, instance
 from kernels import cuda
 from kernels.deadline import Deadline
+from kernels.papers.map_uot.gpu import Plan
 from kernels.problems import UnbalancedTransport
 from kernels.problems.arrays import Array
 from kernels.uot import TransportOptions, gpu_dense
@@ -30,7 +31,6 @@ from kernels.uot.course import Run
 from kernels.uot.gpu_batch import Batch
 from kernels.uot.gpu_exact import Exact
 from kernels.uot.gpu_geometry import STORAGE, Geometry, Matrix
-from kernels.uot.gpu_map import Plan
 from kernels.uot.marginals import Marginals
 from kernels.uot.outer import schedule
 

@@ -19,7 +19,7 @@ from benchmarks import instances
 from benchmarks.rows import Rows, alternate
 from benchmarks.uot import error, exact_plan, options, pot_per_iteration
 from kernels import SOLVERS, Deadline
-from kernels.uot import cpu_map
+from kernels.papers.map_uot import cpu as published
 from kernels.uot.cpu_sweeps import FusedSweeps, LogSweeps
 from kernels.uot.cpu_threads import summed
 
@@ -46,7 +46,7 @@ def measure(rows: Rows, n: int, threads: int, reg: float = 0.05, reg_m: float = 
     kernel = fused.kernel
 
     def rescale() -> None:
-        summed(n, n, lambda i, j, best, total: cpu_map.rescale(i, j, kernel, scale, ones, ones, 0.9, best, total))
+        summed(n, n, lambda i, j, best, total: published.rescale(i, j, kernel, scale, ones, ones, 0.9, best, total))
 
     ms = alternate({"fused": lambda: fused.sweep(g), "log": lambda: log.sweep(g)}, 9)
     rescale()

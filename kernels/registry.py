@@ -1,6 +1,7 @@
 """The one place to add a solver: a card in its folder's __init__.py and a line in SOLVERS.
 
-Everything that the service says of a solver (wire schema, docs, estimates, demo) is read from its card.
+Everything that the service says of a solver (wire schema, docs, estimates, demo) is read from its card. Systems of
+published papers are listed in kernels/papers.
 """
 
 from kernels import auction, lap, qap, uot

@@ -172,13 +172,13 @@ def level(number: int) -> None:
     """One level of the ablation, certified on the host as every answer is."""
     import cupy
 
-    from kernels.lap import gpu_hungarian
+    from kernels.papers.hungarian import gpu as hungarian
 
     card = SOLVERS["lap"]
     for cost in (costs(24, 24), rng.integers(0, 24, (24, 24))):
         begun = time.perf_counter()
         problem = card.build({"cost": cost}, card.options())
-        ended, answer, _ = gpu_hungarian.solve_on_device(
+        ended, answer, _ = hungarian.solve_on_device(
             cupy.asarray(problem.weights), False, Deadline(LIMIT_S), opt=number
         )
         arrays = {"assignment": answer["col_of"], "u": answer["u"], "v": answer["v"]}

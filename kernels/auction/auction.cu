@@ -1,4 +1,4 @@
-// Jacobi auction with epsilon scaling, one persistent cooperative kernel or one launch per step of a round.
+// Jacobi auction with epsilon scaling, one persistent cooperative kernel.
 //
 //   seat_rows                        rows that keep the column of an earlier answer
 //   find_alike                       rows with the same edges (alike.cuh)
@@ -27,53 +27,11 @@
 // References: Bertsekas 1979; Bertsekas and Castanon 1989; Macri 2022, algorithm 2 (queues, deterministic ties).
 // docs/notes/auction.md: what was tried, with its figures.
 #include "auction/thin.cuh"
+#include "auction/phases.cuh"
 namespace cg = cooperative_groups;
 
 #define CROWD 128     // up to so many bidders, one block does the steps of a round faster than the grid
 #define LONG 65536    // a row with so many edges is read by the whole grid, where there are few of them
-
-// The phase's queue stands; one thread.
-__device__ __forceinline__ void mark_open(const Auction& a) {
-    a.state->opened = a.state->rounds + 1;
-    a.state->readings += a.state->n_stale;
-    a.state->opened_readings = a.state->readings;
-    a.state->n_stale = a.state->squabbles = 0;
-}
-
-// On to the next epsilon; one thread. Who is still queued is queued again by keep_content, or left to paths.cu.
-__device__ __forceinline__ void next_phase(const Auction& a) {
-    if (++a.state->phase < a.n_phases) a.state->n_queue = 0;
-    a.state->opened = 0;
-}
-
-// Queue row i if it has no column or, by `best`, one that is better by more than epsilon. Lane 0 of a warp.
-__device__ __forceinline__ void keep_or_queue(const Auction& a, Int i, Int best, Int epsilon) {
-    const int j = a.column_of[i];
-    if (threadIdx.x % 32 || (j >= 0 && a.held[i] - a.prices[j] >= best - epsilon)) return;
-    if (j >= 0) a.row_of[j] = a.column_of[i] = -1;
-    a.queue[add(&a.state->n_queue, 1)] = (int)i;
-}
-
-__device__ void keep_content(const Auction& a, Int epsilon) {
-    for (Int i = grid_warp(); i < a.n_rows; i += grid_warps()) {
-        const bool sold = a.column_of[i] >= 0;
-        const Int best = sold ? look(a, i).net : 0;
-        __syncwarp();  // all lanes have read column_of before lane 0 clears it
-        if (sold && best < a.rest[i]) mark_stale(a, i);
-        else keep_or_queue(a, i, best, epsilon);
-    }
-}
-
-__device__ void keep_stale(const Auction& a, Int n_stale, Int epsilon, Scratch& s) {
-    for (Int k = blockIdx.x; k < n_stale; k += gridDim.x) {
-        const Int i = a.stale[k];
-        reveal(a, i, s);
-        if (threadIdx.x < 32) {
-            const Int best = look(a, i).net;
-            keep_or_queue(a, i, best, epsilon);
-        }
-    }
-}
 
 // Grid: any, cooperative.  Block: BLOCK.  Shared: Scratch, Thin (static).
 // Reads: everything.  Writes: lists, prices, matching, queue, state.
@@ -133,50 +91,6 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(
         // n_next is next touched two barriers on, phase and n_queue were written before this one
     }
 }
-
-// The steps of one round as launches of their own, for a CUDA graph of many rounds; empty once the queue is.
-// Grid: any.  Block: BLOCK.  Shared: Scratch in reread.  Requires: the steps in this order, epsilons[phase].
-// Work: as the steps above; `finish_round` by one thread.
-extern "C" __global__ void __launch_bounds__(BLOCK, 1) bid_round(const __grid_constant__ Auction a) {
-    bid(a, a.state->n_queue, a.epsilons[a.state->phase], whole_grid());
-}
-
-extern "C" __global__ void __launch_bounds__(BLOCK, 1) reread_round(const __grid_constant__ Auction a) {
-    __shared__ Scratch s;
-    reread(a, a.state->n_stale, a.epsilons[a.state->phase], whole_grid(), s);
-}
-
-extern "C" __global__ void __launch_bounds__(BLOCK, 1) settle_round(const __grid_constant__ Auction a) {
-    settle(a, a.state->n_queue, whole_grid());
-}
-
-extern "C" __global__ void __launch_bounds__(BLOCK, 1) award_round(const __grid_constant__ Auction a) {
-    award(a, a.state->n_queue, whole_grid());
-}
-
-extern "C" __global__ void __launch_bounds__(BLOCK, 1) tidy_round(const __grid_constant__ Auction a) {
-    tidy(a, a.state->n_queue, a.state->n_next, whole_grid());
-}
-
-// Grid: 1.  Block: 1.  Closes the round; an empty queue leaves the counters alone.
-extern "C" __global__ void finish_round(const __grid_constant__ Auction a) {
-    if (a.state->n_queue) count_round(a, a.state->n_queue);
-    a.state->n_next = 0;
-}
-
-// Grid: any.  Block: BLOCK.  Shared: Scratch.  Opens the phase state.phase for the launches above.
-extern "C" __global__ void __launch_bounds__(BLOCK, 1) open_phase(const __grid_constant__ Auction a) {
-    keep_content(a, a.epsilons[a.state->phase]);
-}
-
-extern "C" __global__ void __launch_bounds__(BLOCK, 1) open_stale(const __grid_constant__ Auction a) {
-    __shared__ Scratch s;
-    keep_stale(a, a.state->n_stale, a.epsilons[a.state->phase], s);
-}
-
-extern "C" __global__ void close_open(const __grid_constant__ Auction a) { mark_open(a); }
-
-extern "C" __global__ void close_phase(const __grid_constant__ Auction a) { next_phase(a); }
 
 // Grid: any.  Block: BLOCK.  Shared: Scratch.  Reads: graph.  Writes: kinds, kind_of, state.n_alike.
 // Work: every edge once, short rows by a warp each.

@@ -3,7 +3,10 @@
 Graphs whose prices spread too far for a label of the forest are handed to the CPU's solver.
 """
 
+import functools
+import importlib
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,6 +20,7 @@ from kernels.auction.gpu_start import arithmetic, from_points, keep_seats, sprea
 from kernels.auction.proportion import bring_near, take_back
 from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, epsilons, proves, war_bids, whole_prices
 from kernels.deadline import Deadline
+from kernels.papers import SYSTEMS
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import PointAuction, Points
 from kernels.problems.sparse import Auction, is_complete, with_private_columns
@@ -26,12 +30,8 @@ BATCH_BIDS = 80_000_000
 """Rows times rounds that a launch may run before the host looks at the clock: 5 to 50 ms."""
 BATCH_LABELS = 500_000
 """Rows times forests that a launch may grow before the host looks at the clock: some 40 ms."""
-GRAPH_ROUNDS = 64
-"""Rounds captured into one CUDA graph."""
 PATIENCE = 400
 """Rounds of a phase that paths follow; only graphs without an assignment come near it."""
-ROUND = ("bid", "reread", "settle", "award", "tidy", "finish")
-ALONE = {"blocks": 1, "block": 1}
 FINEST = 2.0**900
 """A fixed point so fine is near the end of float64: the benefits are made larger first. The other end is far off."""
 POLISHED = 1 << 24
@@ -149,7 +149,7 @@ def _rounds(run: Run, stop: int, patience: int) -> Termination | None:
     Rounds to the end stop before the one that could pass `war_bids`, as the CPU's do: no round has more bidders than
     the one before it in the same phase. Later phases then only part rows from columns that do not suit them.
     """
-    graph = _round_graph(run.device) if run.options.launch == "graph" else None
+    graph = _rounds_of_a_graph(run) if run.options.launch == "graph" else None
     limit = run.options.iteration_limit or FOREVER
     n_rows = int(run.device.struct["n_rows"])
     batch = min(20_000, max(200, BATCH_BIDS // n_rows))
@@ -167,7 +167,7 @@ def _rounds(run: Run, stop: int, patience: int) -> Termination | None:
         if graph is None:
             run.device.launch("auction.cu", "run_auction", np.int64(until), np.int64(stop), np.int64(patience))
         else:
-            _run_graph(run.device, graph, run.n_phases, until, stop, patience)
+            graph(until, stop, patience)
         state = run.device.state()
         run.deadline.report(state["rounds"])
         if state["phase"] == run.n_phases:
@@ -181,30 +181,10 @@ def _rounds(run: Run, stop: int, patience: int) -> Termination | None:
         probed = True
 
 
-def _round_graph(device: Device) -> Any:
-    """GRAPH_ROUNDS rounds, each step a launch of its own, captured once."""
-    stream = cupy.cuda.Stream(non_blocking=True)
-    device.load("auction.cu", *(f"{step}_round" for step in ROUND))
-    with stream:
-        stream.begin_capture()
-        for _ in range(GRAPH_ROUNDS):
-            for step in ROUND:
-                device.launch("auction.cu", f"{step}_round", **(ALONE if step == "finish" else {}))
-        return stream.end_capture()
-
-
-def _run_graph(device: Device, graph: Any, n_phases: int, until: int, stop: int, patience: int) -> None:
-    """The persistent kernel's work with the host in the loop: a graph of rounds, then a look at the queue."""
-    state = device.state()
-    while state["phase"] < n_phases and state["rounds"] < until:
-        if not state["opened"]:
-            for step in ("open_phase", "open_stale", "close_open"):
-                device.launch("auction.cu", step, **(ALONE if step == "close_open" else {}))
-        graph.launch(cupy.cuda.get_current_stream())
-        state = device.state()
-        if state["n_queue"] <= stop or state["rounds"] + 1 - state["opened"] >= patience:
-            device.launch("auction.cu", "close_phase", **ALONE)
-            state = device.state()
+def _rounds_of_a_graph(run: Run) -> Callable[[int, int, int], None]:
+    """What stands in for the persistent kernel: until, stop, patience -> the same rounds."""
+    module = importlib.import_module(SYSTEMS["graph", "gpu"])
+    return functools.partial(module.run_rounds, run.device, module.captured(run.device), run.n_phases)
 
 
 def _augment(run: Run, device: Device) -> Termination:

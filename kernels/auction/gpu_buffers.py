@@ -56,6 +56,10 @@ def _struct(dtype: np.dtype, buffers: dict[str, Any]) -> Array:
     return struct
 
 
+def _path(file: str) -> str:
+    return file if "/" in file else f"auction/{file}"
+
+
 @dataclass
 class Device:
     """One auction on the current device: its buffers by name, the struct over them, how its kernels are compiled."""
@@ -66,8 +70,8 @@ class Device:
     blocks: int
 
     def launch(self, file: str, name: str, *arguments: Any, blocks: int | None = None, block: int = BLOCK) -> None:
-        """Launch kernel `name` of auction/`file` over the grid, with this auction as first argument."""
-        kernel = cuda.kernel(f"auction/{file}", name, self.defines)
+        """Launch kernel `name` of `file` (of auction/, if it names no folder) over the grid, this auction first."""
+        kernel = cuda.kernel(_path(file), name, self.defines)
         kernel((blocks or self.blocks,), (block,), (self.struct, *arguments))
 
     def list_rows(self) -> None:
@@ -79,7 +83,7 @@ class Device:
     def load(self, file: str, *names: str) -> None:
         """Compile and load kernels before they are first launched."""
         for name in names:
-            cuda.kernel(f"auction/{file}", name, self.defines)
+            cuda.kernel(_path(file), name, self.defines)
 
     def state(self) -> dict[str, int]:
         """The auction's counters, once everything launched has run."""

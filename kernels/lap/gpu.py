@@ -1,4 +1,4 @@
-"""Dense linear assignment on the GPU: method `auto` here; `hungarian`, `tree` and batches in their own modules."""
+"""Dense linear assignment on the GPU: method `auto` here; batches and the papers' systems in their own modules."""
 
 import importlib
 import time
@@ -21,12 +21,12 @@ from kernels.lap.gpu_warm import WIDEST, cut_back, prices, squared
 from kernels.lap.masks import solve_priced
 from kernels.lap.pace import Pace
 from kernels.lap.warm import proportionate
+from kernels.papers import SYSTEMS
 from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem, Rejecting
 from kernels.problems.arrays import is_masked
 from kernels.problems.points import PointAssignment
 from kernels.solution import OnDevice, Solution, Termination
 
-METHODS = {"hungarian": "kernels.lap.gpu_hungarian", "tree": "kernels.lap.gpu_tree"}
 BATCHED = "kernels.lap.gpu_batched"
 SPIN_S = 0.002
 """Solves shorter than this are waited for without sleeping."""
@@ -70,7 +70,7 @@ def solve(problem: Assignment | Rejecting, options: Any, deadline: Deadline) -> 
         return _solve_points(problem, options, deadline)
     if is_masked(weights):
         return _solve_masked(problem, options, deadline)
-    module = METHODS.get(options.method) or (BATCHED if weights.ndim == 3 else None)
+    module = SYSTEMS.get((options.method, "gpu")) or (BATCHED if weights.ndim == 3 else None)
     if module is not None:
         answer: Solution = importlib.import_module(module).solve(problem, options, deadline)
         return answer

@@ -1,6 +1,7 @@
 """The course of a solve, the same on both devices: what carries no plan is taken out, potentials are found at falling
 reg, and the answer is put together; of a batch, one after the other."""
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,7 +13,7 @@ from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.outer import schedule
-from kernels.uot.support import Support, support
+from kernels.uot.support import support
 from kernels.uot.units import Translated, fits_float32, near_one
 
 BEST_TO_WORST = (
@@ -47,12 +48,12 @@ class Run:
 
 @dataclass(frozen=True)
 class Steps:
-    """What a device brings: the published system, potentials at the last of some regs, an answer from potentials.
+    """What a device brings: the published system's module, potentials at the last of some regs, an answer from them.
 
     `find` takes problem, options, deadline, the spread of the costs and the regs, and returns the method's name too.
     """
 
-    published: Callable[[Support, Any, Deadline], Solution]
+    published: str
     find: Callable[[UnbalancedTransport, Any, Deadline, float, list[float]], tuple[str, Run]]
     answer: Callable[..., Solution]
 
@@ -66,7 +67,8 @@ def follow(problem: UnbalancedTransport, options: Any, deadline: Deadline, steps
         nothing, facts = (np.empty(0), np.empty(0)), {"tolerance": options.tolerance}
         return steps.answer(part, options, nothing, Termination.GAP_REACHED, "support", facts, deadline)
     if options.method == "map-uot":
-        return steps.published(part, options, deadline)
+        published: Solution = importlib.import_module(steps.published).solve(part, options, deadline)
+        return published
     reduced, unit = near_one(in_proportion(part.reduced))
     low, high = reduced.cost_bounds
     stages = schedule(reduced.reg, high - low, reduced.g0 is not None) if options.acceleration else [reduced.reg]

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from kernels.deadline import Deadline
+from kernels.papers import SYSTEMS
 from kernels.problems.arrays import Array
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
-from kernels.uot import cpu_exact, cpu_map
+from kernels.uot import cpu_exact
 from kernels.uot.build import Transport
 from kernels.uot.course import Run, Steps, batched, follow, wants_float64
 from kernels.uot.cpu_answer import answer
@@ -75,7 +76,7 @@ def solve(problem: Transport, options: Any, deadline: Deadline) -> Solution:
 def _solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Solution:
     if problem.batch is not None:
         return batched(problem, options, deadline, _solve)
-    return follow(problem, options, deadline, Steps(cpu_map.solve, _find, answer))
+    return follow(problem, options, deadline, Steps(SYSTEMS["map-uot", "cpu"], _find, answer))
 
 
 def warm_up() -> None:

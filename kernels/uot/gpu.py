@@ -6,12 +6,12 @@ import cupy as cp
 import numpy as np
 
 from kernels.deadline import Deadline
+from kernels.papers import SYSTEMS
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.several import SeveralTransports
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot import gpu_launch as on
-from kernels.uot import gpu_map
 from kernels.uot.build import Transport
 from kernels.uot.course import Run, Steps, follow, wants_float64
 from kernels.uot.gpu_answer import answer
@@ -69,7 +69,7 @@ def _stack(problem: SeveralTransports, options: Any, deadline: Deadline) -> list
 def _solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Solution:
     if problem.batch is not None:
         return solve_batch(problem, options, deadline, _solve)
-    return follow(problem, options, deadline, Steps(gpu_map.solve, _find, answer))
+    return follow(problem, options, deadline, Steps(SYSTEMS["map-uot", "gpu"], _find, answer))
 
 
 def _find(

@@ -26,10 +26,10 @@ def run(inputs: dict[str, Any], deadline: Deadline | None = None, **options: Any
 @pytest.mark.parametrize(
     "form",
     [
-        ("lap/hungarian.cu", "-DOPT=-1"),
-        ("lap/hungarian.cu", "-DOPT=4", "-DCOST=int", "-DDUAL=long long"),
-        ("lap/tree.cu", "-DCOST=float"),
-        ("lap/tree.cu", "-DCOST=int", "-DDUAL=long long"),
+        ("papers/hungarian/v1_counter.cu", "-DCOST=float"),
+        ("papers/hungarian/v6_abreast.cu", "-DCOST=int", "-DDUAL=long long"),
+        ("papers/tree/tree.cu", "-DCOST=float"),
+        ("papers/tree/tree.cu", "-DCOST=int", "-DDUAL=long long"),
         ("lap/batched.cu", "-DTEAM=32", "-DSLOTS=1", "-DCOST=int", "-DVALUE=long long"),
         ("lap/batched.cu", "-DTEAM=128", "-DSLOTS=1"),
         ("lap/batched.cu", "-DTEAM=512", "-DSLOTS=2", "-DMATRIX_SHARED=0"),
@@ -72,7 +72,7 @@ class TestSystems:
     def test_every_level_of_tuning_is_exact(self, opt: int) -> None:
         import cupy
 
-        from kernels.lap.gpu_hungarian import solve_on_device
+        from kernels.papers.hungarian.gpu import solve_on_device
 
         for cost in (assignment.uniform_float(120, 120), assignment.uniform_int(150, 150, 1)):
             ended, answer, _ = solve_on_device(cupy.asarray(cost), False, Deadline(30), opt=opt)

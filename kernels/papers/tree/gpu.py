@@ -7,9 +7,9 @@ import numpy as np
 
 from kernels.cuda import attribute, kernel
 from kernels.deadline import Deadline
-from kernels.lap.gpu_hungarian import wait
 from kernels.lap.gpu_proof import CTYPES
-from kernels.lap.gpu_systems import solve_single
+from kernels.papers.gpu_systems import solve_single
+from kernels.papers.hungarian.gpu import wait
 from kernels.problems import Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
 
@@ -84,7 +84,7 @@ def _launch_tree(
     problem: Any, cost: Any, dual: Any, blocks: int, width: int, stop_flag: Any, deadline: Deadline
 ) -> None:
     """One cooperative launch; the host only watches the deadline."""
-    tree = kernel("lap/tree.cu", "tree", (f"-DCOST={CTYPES[cost.name]}", f"-DDUAL={CTYPES[dual.name]}"))
+    tree = kernel("papers/tree/tree.cu", "tree", (f"-DCOST={CTYPES[cost.name]}", f"-DDUAL={CTYPES[dual.name]}"))
     shared = width * (8 * (2 + WARPS) + 4 * (3 + WARPS)) + 12 * MAX_BLOCKS
     if shared > 48 * 1024:
         tree.max_dynamic_shared_size_bytes = shared

@@ -1,16 +1,25 @@
-// Steps 4 and 6 of hungarian.cu at OPT 5, our own level: no grid barrier while zeros are followed, and no entry touched
-// that does not change. Included by hungarian.cu, whose header tells the buffers and the invariant.
+// Version 7 of the Hungarian system, our own and the one that method "hungarian" runs: no grid barrier while zeros are
+// followed, and no entry touched that does not change.
 //
-// In use here besides those: row_min, row_arg (n_rows): the least slack of an open row over uncovered columns, and its
-// column; open (1, uint64): rows opened in the low word, rows scanned in the high word; `seen` (rows of the bin,
-// shared bytes).
+//   trace_zeros        step 4    runs to its end without grid barriers and finds as many paths as it can
+//   find_kept_minimum  step 6a   rows keep their least slack; only those that lost it are read
+//   shift_lines        step 6b   touches the entries that change; zeros are listed anew once per search
+//
+// Paper: after Lopes et al. (2019) and Kawtikwar et al.; the three steps above are not theirs.
+// CPU reference: kernels/lap/cpu.py. Run: python -m benchmarks.lap_systems --parts ablation; its rows of opt 5.
+//
+// In use here besides the buffers of system.cuh: row_min, row_arg (n_rows): the least slack of an open row over
+// uncovered columns, and its column; open (1, uint64): rows opened in the low word, rows scanned in the high word;
+// `seen` (rows of the bin, shared bytes).
 //
 // docs/notes/lap.md: what was tried, with its figures.
+enum : bool { COUNTS_EACH_ZERO = false, TRACES = true };
+#include "papers/hungarian/system.cuh"
 
-// Step 4 of OPT 5, without grid barriers and to the end, so that one search finds as many paths as it can. A block
-// scans the zeros of its rows as they open and counts: p.open holds rows opened (low word) and rows scanned (high
-// word), either with one token per block for the first pass. When they are equal nothing is under way anywhere. `seen`:
-// 0 covered, 1 open, 2 open and scanned.
+// Step 4, without grid barriers and to the end, so that one search finds as many paths as it can. A block scans the
+// zeros of its rows as they open and counts: p.open holds rows opened (low word) and rows scanned (high word), either
+// with one token per block for the first pass. When they are equal nothing is under way anywhere. `seen`: 0 covered, 1
+// open, 2 open and scanned.
 __device__ void trace_zeros(const Problem& p, unsigned char* seen) {
     const unsigned* zeros = bin_zeros(p);
     const int count = p.zeros_count[blockIdx.x], rows = (int)((p.n_rows - blockIdx.x + gridDim.x - 1) / gridDim.x);
@@ -67,7 +76,7 @@ __device__ dual_t rescan_row(const Problem& p, long long i) {
     return low;
 }
 
-// Step 6a of OPT 5. An open row's least slack is kept, and found anew only when the row has just opened or its column
+// Step 6a. An open row's least slack is kept, and found anew only when the row has just opened or its column
 // was covered since.
 __device__ void find_kept_minimum(const Problem& p, const unsigned char* seen) {
     __shared__ int stale[THREADS];
@@ -94,7 +103,7 @@ __device__ void find_kept_minimum(const Problem& p, const unsigned char* seen) {
     if (threadIdx.x == 0) p.block_min[blockIdx.x] = least;
 }
 
-// Step 6b of OPT 5: reads and writes only what changes, LINES rows at a time so that enough loads are under way. A
+// Step 6b. Reads and writes only what changes, LINES rows at a time so that enough loads are under way. A
 // thread keeps the covers of its columns as bits, 32 columns a strip. Appends the new zeros, which lie in rows whose
 // least slack is delta. Zeros that are covered twice stay listed: their rows open in this search only with their
 // columns covered, and the next search lists anew.
@@ -131,3 +140,21 @@ __device__ void shift_lines(const Problem& p, dual_t delta, const unsigned char*
         if (seen[k]) p.row_min[(long long)k * gridDim.x + blockIdx.x] -= delta;
     __syncthreads();  // the list is whole before the block reads it
 }
+
+// What one_launch.cuh asks of a version. `seen` of a free row is 1: every search begins there.
+__device__ __forceinline__ void open_rows(const Problem& p, unsigned char* seen) {
+    for (long long i = blockIdx.x + (long long)threadIdx.x * gridDim.x, k = threadIdx.x; i < p.n_rows;
+         i += (long long)THREADS * gridDim.x, k += THREADS)
+        seen[k] = p.star_of_row[i] < 0;
+    if (p.flags[STALE]) compress_zeros(p);
+}
+__device__ __forceinline__ bool search(const Problem& p, cg::grid_group&, int&, unsigned char* seen) {
+    trace_zeros(p, seen);
+    return p.flags[PATHS];
+}
+__device__ __forceinline__ void find_least(const Problem& p, unsigned char* seen) { find_kept_minimum(p, seen); }
+__device__ __forceinline__ void shift(const Problem& p, dual_t delta, unsigned char* seen) {
+    shift_lines(p, delta, seen);
+}
+
+#include "papers/hungarian/one_launch.cuh"

@@ -1,6 +1,10 @@
-// Steps 4 and 6 of hungarian.cu at OPT -1 to 4, as the papers have them: step 4 in rounds with a barrier over the grid
-// after each, step 6 by sweeps of the whole slack matrix. Included by hungarian.cu, whose header tells the buffers, the
-// levels and the invariant.
+// Steps 4 and 6 of versions 1 to 6, as the papers have them: step 4 in rounds with a barrier over the grid after each,
+// step 6 by sweeps of the whole slack matrix. system.cuh tells the buffers and the invariant. A version says first:
+//   COUNTS_EACH_ZERO      one global counter of zeros, an atomic addition each
+//   LISTS_WHILE_SHIFTING  step 6 lists the new zeros in the pass that makes them
+//   KEEPS_IN_REGISTER     it tests for a zero what it has just computed, and does not read it back
+//   ABREAST               the warps of a block stay abreast in that pass
+#include "papers/hungarian/system.cuh"
 
 // Step 4. Primes the bin's uncovered zeros until the block finds no more. A row is looked at before its column, and a
 // column is covered before the row of its star is uncovered: whoever sees the row uncovered sees the column covered, so
@@ -47,10 +51,10 @@ __device__ void find_minimum(const Problem& p) {
     if (threadIdx.x == 0) p.block_min[blockIdx.x] = least;
 }
 
-// Step 6b of OPT < 5: the whole matrix; from OPT 1 on the zeros are listed in the same pass.
+// Step 6b, over the whole matrix.
 __device__ void shift_slack(const Problem& p, dual_t delta) {
     unsigned* zeros = bin_zeros(p);
-    if (OPT >= 1 && threadIdx.x == 0) p.zeros_count[blockIdx.x] = 0;
+    if (LISTS_WHILE_SHIFTING && threadIdx.x == 0) p.zeros_count[blockIdx.x] = 0;
     __syncthreads();  // the count is 0 before anyone appends
     for (long long i = blockIdx.x; i < p.n_rows; i += gridDim.x) {
         const int row = p.row_covered[i];
@@ -63,17 +67,17 @@ __device__ void shift_slack(const Problem& p, dual_t delta) {
                 x = *at;
                 if (covers == 0) *at = x = x - delta;
                 if (covers == 2) *at = x = x + delta;
-                if (OPT < 3) x = *(volatile dual_t*)at;  // the second read that OPT 3 saves
+                if (!KEEPS_IN_REGISTER) x = *(volatile dual_t*)at;
             }
-            if (OPT >= 4) __syncthreads();  // keeps the warps abreast, nothing else
-            if (OPT >= 1 && x == 0) append_zero(p, zeros, i, j);
+            if (ABREAST) __syncthreads();  // keeps the warps abreast, nothing else
+            if (LISTS_WHILE_SHIFTING && x == 0) append_zero(p, zeros, i, j);
         }
     }
     __syncthreads();  // the list is whole before the block reads it
 }
 
-// Step 4 of OPT < 5: rounds of prime_zeros with a grid barrier after each, until a path is found (true) or nothing is
-// new. The flags of three rounds take turns: one is set, one is read, one is cleared.
+// Step 4 in one launch: rounds of prime_zeros with a grid barrier after each, until a path is found (true) or nothing
+// is new. The flags of three rounds take turns: one is set, one is read, one is cleared.
 __device__ bool prime_in_rounds(const Problem& p, cg::grid_group& grid, int& round) {
     for (;;) {
         if (grid.thread_rank() == 0)
@@ -85,3 +89,12 @@ __device__ bool prime_in_rounds(const Problem& p, cg::grid_group& grid, int& rou
         if (paths || !again) return paths;
     }
 }
+
+// What one_launch.cuh asks of a version.
+enum : bool { TRACES = false };
+__device__ __forceinline__ void open_rows(const Problem&, unsigned char*) {}
+__device__ __forceinline__ bool search(const Problem& p, cg::grid_group& grid, int& round, unsigned char*) {
+    return prime_in_rounds(p, grid, round);
+}
+__device__ __forceinline__ void find_least(const Problem& p, unsigned char*) { find_minimum(p); }
+__device__ __forceinline__ void shift(const Problem& p, dual_t delta, unsigned char*) { shift_slack(p, delta); }

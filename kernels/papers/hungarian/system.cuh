@@ -1,4 +1,4 @@
-// The classical Hungarian algorithm, its zeros distributed over the blocks, in one cooperative launch.
+// The classical Hungarian algorithm, its zeros distributed over the blocks: state, steps 1 to 3 and step 5.
 //
 //   reduce_rows, reduce_columns      step 1   slack = cost - u - v, at least one zero in every line
 //   compress_zeros                            each block lists the zeros of its rows
@@ -13,13 +13,8 @@
 // slack lies by rows, the search starts at unmatched rows, and rows and columns change places in every step. n_rows <=
 // n_cols; rows must all be matched, columns may stay free: then step 1 leaves the columns alone.
 //
-// OPT chooses how much of Kawtikwar, Chang and Govind's tuning is in (the ablation of benchmarks/lap_systems.py):
-//   -1 Lopes et al.: one global counter of zeros;      0 counts by reduction instead;
-//    1 shift_slack and compress_zeros in one pass;     2 one cooperative launch, no host round trips (`hungarian`);
-//    3 the slack held in a register;                   4 a barrier that keeps the block's warps abreast;
-//    5 ours: step 4 runs to its end without grid barriers and finds as many paths as it can (`trace_zeros`); rows keep
-//      their least slack; a dual update touches only entries that change, and the list of zeros is made anew once per
-//      search.
+// What the papers change one after the other stands in v1_counter.cu to v7_traced.cu, each a whole program: it includes
+// this file, then steps 4 and 6, then a kernel that runs the steps. README.md tells the versions.
 //
 // Invariant at a launch boundary or grid barrier: slack >= 0 wherever a row or column is uncovered, slack = 0 exactly
 // at stars; a star's row or its column is covered, never both; prime_of_col[j] is a row that was uncovered before j
@@ -42,10 +37,7 @@
 // References: P. Lopes, S. Yadav, A. Ilic, S. Patra, "Fast block distributed CUDA implementation of the Hungarian
 // algorithm", J. Parallel Distrib. Comput. 130 (2019), algorithms 1 to 4; S. Kawtikwar, Y. Chang, V. Govind,
 // "Improvements to the Hungarian LAP Solver", section IV.
-#include "lap/systems.cuh"
-#ifndef OPT
-#define OPT 5
-#endif
+#include "papers/systems.cuh"
 #define THREADS 1024
 #define COLUMN_BITS 20
 
@@ -89,7 +81,7 @@ __device__ __forceinline__ dual_t block_minimum(dual_t value) {
 
 // Appends (row i, column j) to the bin's list. The atomic settles the race for a place among the block's threads.
 __device__ __forceinline__ void append_zero(const Problem& p, unsigned* zeros, long long i, long long j) {
-    if (OPT < 0) atomicAdd((int*)p.flags + ZEROS, 1);
+    if (COUNTS_EACH_ZERO) atomicAdd((int*)p.flags + ZEROS, 1);
     zeros[atomicAdd(p.zeros_count + blockIdx.x, 1)] = (unsigned)(i / gridDim.x) << COLUMN_BITS | (unsigned)j;
 }
 
@@ -251,99 +243,5 @@ __device__ void flip_paths(const Problem& p) {
             p.star_of_col[col] = row;
             row = next;
         }
-    }
-}
-
-#include "lap/hungarian_lines.cuh"
-#include "lap/hungarian_sweeps.cuh"
-
-// Step 6, between two grid barriers of its own. False when the problem is infeasible or the caller wants to stop.
-__device__ bool update_duals(const Problem& p, cg::grid_group& grid, unsigned char* seen) {
-    const bool leader = grid.thread_rank() == 0;
-    if (leader && *p.stop) p.flags[OUTCOME] = STOPPED;
-    OPT >= 5 ? find_kept_minimum(p, seen) : find_minimum(p);
-    grid.sync();  // every block's minimum; every block has left step 4
-    const dual_t delta = grid_minimum(p);
-    if (p.flags[OUTCOME] == STOPPED) return false;
-    if (delta == TOP) {
-        if (leader) p.flags[OUTCOME] = INFEASIBLE;
-        return false;
-    }
-    shift_duals(p, delta);
-    OPT >= 5 ? shift_lines(p, delta, seen) : shift_slack(p, delta);
-    if (leader) p.flags[UPDATES]++, p.flags[STALE] = OPT >= 5, *p.open = gridDim.x;
-    grid.sync();  // the new slack and duals before zeros are primed
-    return true;
-}
-
-// All steps. Grid: one block per SM, cooperative. Block: 1024. Shared: 13 KB static, and a byte per row of a bin. Reads
-// cost; writes everything else. Requires: flags all 0. Work: three sweeps for step 1, then per dual update (OPT < 5)
-// two to three sweeps of slack, (OPT 5) one pass over what changes and over rows whose minimum is not known, and a
-// sweep per search.
-extern "C" __global__ void __launch_bounds__(THREADS, 1) hungarian(const Problem* problem) {
-    extern __shared__ unsigned char seen[];
-    __shared__ Problem p;  // twenty pointers would take forty registers
-    if (threadIdx.x == 0) p = *problem;
-    __syncthreads();  // p before anyone reads it
-    cg::grid_group grid = cg::this_grid();
-    const bool leader = grid.thread_rank() == 0;
-    reduce_rows(p);
-    grid.sync();  // slack by rows before it is read by columns
-    if (p.n_rows == p.n_cols) reduce_columns(p);
-    grid.sync();  // slack final before zeros are listed
-    compress_zeros(p);
-    star_zeros(p);
-    for (int round = 0;;) {
-        if (leader) *p.open = gridDim.x;
-        grid.sync();  // stars settled before they are counted
-        cover_stars(p);
-        if (OPT >= 5) {
-            for (long long i = blockIdx.x + (long long)threadIdx.x * gridDim.x, k = threadIdx.x; i < p.n_rows;
-                 i += (long long)THREADS * gridDim.x, k += THREADS)
-                seen[k] = p.star_of_row[i] < 0;
-            if (p.flags[STALE]) compress_zeros(p);
-        }
-        grid.sync();  // covers and the count before anyone decides
-        if (leader) p.flags[STALE] = 0;
-        const bool done = p.flags[STARS] == p.n_rows;
-        if (done || p.flags[SEARCHES] >= p.search_limit) {
-            if (leader) p.flags[OUTCOME] = done ? OPTIMAL : STOPPED;
-            return;
-        }
-        for (;;) {
-            if (OPT >= 5) trace_zeros(p, seen);
-            if (OPT >= 5 ? p.flags[PATHS] : prime_in_rounds(p, grid, round)) break;
-            if (!update_duals(p, grid, seen)) return;
-        }
-        mark_green(p);
-        grid.sync();  // all greens before a path is followed
-        if (leader) p.flags[STARS] = 0, p.flags[SEARCHES]++;
-        if (OPT >= 5 && leader) p.flags[PATHS] = 0;
-        flip_paths(p);
-    }
-}
-
-// The same steps as launches of their own, for the host loop of OPT -1, 0 and 1. `step` picks one.
-extern "C" __global__ void __launch_bounds__(THREADS, 1) hungarian_step(const Problem* problem, int step) {
-    const Problem p = *problem;
-    if (step == 0) reduce_rows(p);
-    if (step == 1 && p.n_rows == p.n_cols) reduce_columns(p);
-    if (step == 2) compress_zeros(p);
-    if (step == 3) star_zeros(p);
-    if (step == 4) cover_stars(p);
-    if (step == 5) prime_zeros(p, 0);
-    if (step == 6) find_minimum(p);
-    if (step == 7) {
-        const dual_t delta = grid_minimum(p);
-        if (delta == TOP) p.flags[OUTCOME] = INFEASIBLE;
-        if (delta != TOP) shift_duals(p, delta), shift_slack(p, delta);
-    }
-    if (step == 8) mark_green(p);
-    if (step == 9) flip_paths(p);
-    if (step == 10 && blockIdx.x == 0) {  // count the zeros by reduction (OPT 0 and up)
-        int count = 0;
-        for (int k = threadIdx.x; k < gridDim.x; k += THREADS) count += p.zeros_count[k];
-        count = __reduce_add_sync(FULL_WARP, count);
-        if ((threadIdx.x & 31) == 0) atomicAdd((int*)p.flags + ZEROS, count);
     }
 }

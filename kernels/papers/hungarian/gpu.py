@@ -1,4 +1,4 @@
-"""Launcher of the block-distributed classical Hungarian algorithm (`hungarian.cu`)."""
+"""Launchers of the block-distributed classical Hungarian algorithm: versions v1_counter.cu to v7_traced.cu."""
 
 import time
 from typing import Any
@@ -9,7 +9,7 @@ import numpy as np
 from kernels.cuda import attribute, kernel
 from kernels.deadline import Deadline
 from kernels.lap.gpu_proof import CTYPES
-from kernels.lap.gpu_systems import solve_single
+from kernels.papers.gpu_systems import solve_single
 from kernels.problems import Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
 
@@ -21,6 +21,18 @@ MOST_ROWS_PER_BLOCK = 1 << 12
 """A listed zero is packed into 32 bits: 12 for the row within its bin, 20 for the column."""
 OURS = 5
 """The last level of tuning; -1 to 4 are those of the papers, for the ablation."""
+VERSIONS = {
+    -1: "v1_counter",
+    0: "v2_reduction",
+    1: "v3_one_pass",
+    2: "v4_one_launch",
+    3: "v5_register",
+    4: "v6_abreast",
+    OURS: "v7_traced",
+}
+"""The source of each level of tuning."""
+ONE_LAUNCH = 2
+"""The first level without the host."""
 
 
 def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
@@ -33,7 +45,7 @@ def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
     Errors: InvalidProblem for a batch, too little device memory, more than 2^20 columns or 4096 rows per
         multiprocessor.
     Differs: rows and columns are exchanged; step 2 runs on all blocks; at the last level of tuning step 4 finds all
-        paths it can without grid barriers, and rows keep their least slack (hungarian.cu says more).
+        paths it can without grid barriers, and rows keep their least slack (v7_traced.cu says more).
     Source: P. Lopes, S. Yadav, A. Ilic, S. Patra, "Fast block distributed CUDA implementation of the Hungarian
         algorithm", J. Parallel Distrib. Comput. 130 (2019), algorithms 1 to 4; S. Kawtikwar, Y. Chang, V. Govind,
         "Improvements to the Hungarian LAP Solver", section IV.
@@ -55,13 +67,14 @@ def solve_on_device(
         cost: cupy array (n_rows, n_cols), float32, float64, int32 or int64; +inf (-inf with `negate`) forbids.
         negate: maximise; duals come back for the minimisation of -cost.
         search_limit: searches (step 3 to 5) at most.
+        opt: a level of tuning, one of VERSIONS.
     Returns:
         Termination; device arrays `col_of` (n_rows,) int32 with -1 for free, `u`, `v`, and, when infeasible, `rows`,
         `cols` (a Hall violator); facts (dual updates, searches, rounds of step 4).
     """
     n_rows, n_cols = cost.shape
     run = _Run(cost, negate, n_rows * n_cols if search_limit is None else search_limit, opt)
-    if opt >= 2:
+    if opt >= ONE_LAUNCH:
         _launch_hungarian(run, deadline)
     else:
         _drive_from_host(run, deadline)
@@ -83,8 +96,8 @@ class _Run:
         self.defines = (
             f"-DCOST={CTYPES[cost.dtype.name]}",
             f"-DDUAL={CTYPES[np.dtype(dual).name]}",
-            f"-DOPT={opt}",
         )
+        self.opt, self.source = opt, f"papers/hungarian/{VERSIONS[opt]}.cu"
         self.n_rows = n_rows
         self.blocks = min(attribute("MultiProcessorCount"), n_rows)
         rows_per_bin = -(-n_rows // self.blocks)
@@ -113,7 +126,7 @@ class _Run:
 def _launch_hungarian(run: _Run, deadline: Deadline) -> None:
     """One cooperative launch; the host only watches the deadline."""
     ended = cupy.cuda.Event()
-    solve = kernel("lap/hungarian.cu", "hungarian", run.defines)
+    solve = kernel(run.source, "hungarian", run.defines)
     solve((run.blocks,), (THREADS,), (run.problem,), shared_mem=run.shared)
     ended.record()
     wait(ended, run.stop_flag, deadline)
@@ -130,10 +143,10 @@ def wait(ended: Any, stop_flag: Any, deadline: Deadline) -> None:
 
 
 def _drive_from_host(run: _Run, deadline: Deadline) -> None:
-    """The launches of OPT -1, 0 and 1: the host reads the flags after every step that sets one."""
-    step_kernel = kernel("lap/hungarian.cu", "hungarian_step", run.defines)
-    recount = "-DOPT=-1" not in run.defines
-    fused = "-DOPT=1" in run.defines
+    """The launches of versions 1 to 3: the host reads the flags after every step that sets one."""
+    step_kernel = kernel(run.source, "hungarian_step", run.defines)
+    recount = run.opt >= 0
+    fused = run.opt == 1
 
     def launch(*steps: int) -> None:
         for step in steps:

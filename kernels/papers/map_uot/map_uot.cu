@@ -17,6 +17,7 @@
 // Overflow: entries are at most max(a, b) once a row or column was scaled; sums below 1e-30 count as 1e-30.
 // Not deterministic: partial sums meet in atomicAdd, as published.
 // Source: Sun, Hu, Jiang, MAP-UOT, 2024, section 4.2, algorithms 2 and 3.
+// CPU reference: cpu.py beside this file. Run: method "map-uot" of solver uot; python -m benchmarks.uot_gpu.
 
 constexpr int TX = 32;  // threads along a row, four columns each
 constexpr int TY = 8;   // rows of threads in scale_rows

@@ -47,17 +47,17 @@ class Plan:
         self._launch_scale_rows()
 
     def _launch_factors(self, mass: Any, sums: Any, scaling: Any, factor: Any, power: float, corrected: bool) -> None:
-        kernel = cuda.kernel("uot/map_uot.cu", "factors", cooperative=False)
+        kernel = cuda.kernel("papers/map_uot/map_uot.cu", "factors", cooperative=False)
         numbers = (np.int32(mass.size), np.float32(power), np.int32(corrected))
         kernel((-(-mass.size // 256),), (256,), (mass, sums, scaling, factor, *numbers))
 
     def _launch_scale_rows(self) -> None:
-        kernel = cuda.kernel("uot/map_uot.cu", "scale_rows", cooperative=False)
+        kernel = cuda.kernel("papers/map_uot/map_uot.cu", "scale_rows", cooperative=False)
         grid = (-(-self.ld // 128), -(-self.m // 64))
         kernel(grid, (32, 8), (self.plan, self.row_factor, self.column_sum, np.int32(self.m), np.int32(self.ld)))
 
     def _launch_scale_columns(self) -> None:
-        kernel = cuda.kernel("uot/map_uot.cu", "scale_columns", cooperative=False)
+        kernel = cuda.kernel("papers/map_uot/map_uot.cu", "scale_columns", cooperative=False)
         grid = (-(-self.ld // 1024), -(-self.m // 8))
         kernel(grid, (256,), (self.plan, self.column_factor, self.row_sum, np.int32(self.m), np.int32(self.ld)))
 
@@ -66,7 +66,7 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
     """Run MAP-UOT for the given number of iterations, by the published or the corrected rule.
 
     Problem:
-        as `kernels.uot.cpu_map.solve`, which says what the published rule converges to.
+        as `kernels.papers.map_uot.cpu.solve`, which says what the published rule converges to.
     Args:
         part: the problem on rows and columns that carry mass. options: `rule`, `iterations`, `tolerance`, `reference`.
     Returns:

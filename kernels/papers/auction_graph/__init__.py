@@ -1,0 +1,1 @@
+"""The auction with a launch per step, many rounds in a CUDA graph."""

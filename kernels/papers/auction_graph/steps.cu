@@ -1,0 +1,54 @@
+// The auction of auction.cu with a launch for each step of a round, and many rounds captured in one CUDA graph.
+//
+//   open_phase, open_stale, close_open                  the phase's queue, as keep_content of auction.cu
+//   a graph of rounds: bid, reread, settle, award, tidy, finish
+//   close_phase                                         the next epsilon, once the host saw few rows queued
+//
+// Paper: Macri (2022), algorithm 2, as auction.cu.
+// What differs from auction.cu: a step ends where its launch ends, and the host looks at the queue between two graphs.
+// CPU reference: kernels/auction/cpu.py. Run: option launch "graph" of solver auction; python -m benchmarks.auction.
+// Steps after the queue is empty do nothing.
+#include "auction/phases.cuh"
+
+// Grid: any.  Block: BLOCK.  Shared: Scratch in reread.  Requires: the steps in this order, epsilons[phase].
+// Work: as the steps above; `finish_round` by one thread.
+extern "C" __global__ void __launch_bounds__(BLOCK, 1) bid_round(const __grid_constant__ Auction a) {
+    bid(a, a.state->n_queue, a.epsilons[a.state->phase], whole_grid());
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK, 1) reread_round(const __grid_constant__ Auction a) {
+    __shared__ Scratch s;
+    reread(a, a.state->n_stale, a.epsilons[a.state->phase], whole_grid(), s);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK, 1) settle_round(const __grid_constant__ Auction a) {
+    settle(a, a.state->n_queue, whole_grid());
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK, 1) award_round(const __grid_constant__ Auction a) {
+    award(a, a.state->n_queue, whole_grid());
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK, 1) tidy_round(const __grid_constant__ Auction a) {
+    tidy(a, a.state->n_queue, a.state->n_next, whole_grid());
+}
+
+// Grid: 1.  Block: 1.  Closes the round; an empty queue leaves the counters alone.
+extern "C" __global__ void finish_round(const __grid_constant__ Auction a) {
+    if (a.state->n_queue) count_round(a, a.state->n_queue);
+    a.state->n_next = 0;
+}
+
+// Grid: any.  Block: BLOCK.  Shared: Scratch.  Opens the phase state.phase for the launches above.
+extern "C" __global__ void __launch_bounds__(BLOCK, 1) open_phase(const __grid_constant__ Auction a) {
+    keep_content(a, a.epsilons[a.state->phase]);
+}
+
+extern "C" __global__ void __launch_bounds__(BLOCK, 1) open_stale(const __grid_constant__ Auction a) {
+    __shared__ Scratch s;
+    keep_stale(a, a.state->n_stale, a.epsilons[a.state->phase], s);
+}
+
+extern "C" __global__ void close_open(const __grid_constant__ Auction a) { mark_open(a); }
+
+extern "C" __global__ void close_phase(const __grid_constant__ Auction a) { next_phase(a); }

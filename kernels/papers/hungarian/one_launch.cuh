@@ -1,0 +1,64 @@
+// All steps in one cooperative launch, from version 4 on: the host takes no part.
+//
+// A version brings open_rows (what it prepares for a search), search (step 4: true when it found a path), find_least
+// (step 6a), shift (step 6b), and TRACES: whether its search runs to the end without grid barriers. A search that does
+// counts the rows under way in p.open, clears its own flag of paths, and wants zeros listed anew after dual updates.
+
+// Step 6, between two grid barriers of its own. False when the problem is infeasible or the caller wants to stop.
+__device__ bool update_duals(const Problem& p, cg::grid_group& grid, unsigned char* seen) {
+    const bool leader = grid.thread_rank() == 0;
+    if (leader && *p.stop) p.flags[OUTCOME] = STOPPED;
+    find_least(p, seen);
+    grid.sync();  // every block's minimum; every block has left step 4
+    const dual_t delta = grid_minimum(p);
+    if (p.flags[OUTCOME] == STOPPED) return false;
+    if (delta == TOP) {
+        if (leader) p.flags[OUTCOME] = INFEASIBLE;
+        return false;
+    }
+    shift_duals(p, delta);
+    shift(p, delta, seen);
+    if (leader) p.flags[UPDATES]++, p.flags[STALE] = TRACES, *p.open = gridDim.x;
+    grid.sync();  // the new slack and duals before zeros are primed
+    return true;
+}
+
+// All steps. Grid: one block per SM, cooperative. Block: 1024. Shared: 13 KB static, and a byte per row of a bin. Reads
+// cost; writes everything else. Requires: flags all 0. Work: three sweeps for step 1. Per dual update two to three
+// sweeps of slack; with TRACES only what changes and rows whose minimum is not known, and a sweep per search.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) hungarian(const Problem* problem) {
+    extern __shared__ unsigned char seen[];
+    __shared__ Problem p;  // twenty pointers would take forty registers
+    if (threadIdx.x == 0) p = *problem;
+    __syncthreads();  // p before anyone reads it
+    cg::grid_group grid = cg::this_grid();
+    const bool leader = grid.thread_rank() == 0;
+    reduce_rows(p);
+    grid.sync();  // slack by rows before it is read by columns
+    if (p.n_rows == p.n_cols) reduce_columns(p);
+    grid.sync();  // slack final before zeros are listed
+    compress_zeros(p);
+    star_zeros(p);
+    for (int round = 0;;) {
+        if (leader) *p.open = gridDim.x;
+        grid.sync();  // stars settled before they are counted
+        cover_stars(p);
+        open_rows(p, seen);
+        grid.sync();  // covers and the count before anyone decides
+        if (leader) p.flags[STALE] = 0;
+        const bool done = p.flags[STARS] == p.n_rows;
+        if (done || p.flags[SEARCHES] >= p.search_limit) {
+            if (leader) p.flags[OUTCOME] = done ? OPTIMAL : STOPPED;
+            return;
+        }
+        for (;;) {
+            if (search(p, grid, round, seen)) break;
+            if (!update_duals(p, grid, seen)) return;
+        }
+        mark_green(p);
+        grid.sync();  // all greens before a path is followed
+        if (leader) p.flags[STARS] = 0, p.flags[SEARCHES]++;
+        if (TRACES && leader) p.flags[PATHS] = 0;
+        flip_paths(p);
+    }
+}

@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.last_mile import ROWS as ROWS_OF_THE_LAST_MILE
+from benchmarks.last_mile import chosen
+from benchmarks.loopback import bare_ms
 from benchmarks.qap_report import thinned
 from benchmarks.rows import tag_of
 
@@ -46,3 +49,15 @@ def test_plots_are_small(path: Path) -> None:
 def test_a_thinned_curve_keeps_its_end_and_what_can_be_seen() -> None:
     curve = [[0.001, 9.0], [1.0, 5.0], [1.001, 4.0], [1.002, 3.0], [10.0, 0.0]]
     assert thinned(curve) == [[0.001, 9.0], [1.002, 3.0], [10.0, 0.0]]
+
+
+def test_the_last_mile_asks_for_every_row_on_a_gpu_and_what_a_cpu_can_take_on_a_cpu() -> None:
+    on_cpu, on_gpu = chosen("", "cpu", 1), chosen("", "gpu", 1)
+    assert set(on_cpu) < set(on_gpu)
+    assert [row.name for row in chosen("", "gpu", 2) if row not in on_gpu] == ["uot 30,000 x 30,000 float32, plan"]
+    assert len({row.name for row in ROWS_OF_THE_LAST_MILE}) == len(ROWS_OF_THE_LAST_MILE)
+    assert all(row.goal < row.must for row in ROWS_OF_THE_LAST_MILE)
+
+
+def test_a_bare_copy_sends_all_bytes() -> None:
+    assert 0 < bare_ms(3 << 20) < 60_000

@@ -83,6 +83,11 @@ class Writer:
         return self._hash.digest if self._blocks is None else self._blocks.digest()
 
     @property
+    def is_long(self) -> bool:
+        """Whether threads work on it, which `flush` waits for."""
+        return self._blocks is not None
+
+    @property
     def sight(self) -> Sight | None:
         """What was seen of the numbers of a long upload; None where it was not looked at or is no one array."""
         return None if self._blocks is None else self._blocks.sight()

@@ -159,7 +159,8 @@ class Writer:
     def keep(self, owner: str, reading: Reading) -> Upload:
         """Make the bytes, which were read so, the owner's blob. Raises StoreFull, Unavailable."""
         self._keeper.adopt(self, owner)
-        return Upload(frozen(self.digest, reading), self.size, describe(reading.value))
+        named = {} if reading.dtype is None else {"dtype": reading.dtype}
+        return Upload(frozen(self.digest, reading), self.size, describe(reading.value) | named)
 
     def close(self) -> None:
         """Drop the bytes, unless they were kept."""

@@ -2,8 +2,13 @@
 
 A service of its own on this machine: one API process, the embedded Redis, one worker. Each case is asked `repeats`
 times with fresh numbers, so that nothing is found by its digest; `first` is the first of them, of a form that is cold
-there. The service's own timings of the median run say where each millisecond went; what they leave out of the caller's
-time is the way there and back. Peers run in this process, on the CPU, on the same problem.
+there. Of the median run the row says where each millisecond went. The service tells its own stations. `preparing` is
+the client's time before it sends, `reading` that from the answer's first byte to its last. `missing` is what is in none
+of them. `bare` is the time of a copy of as many bytes through a socket of this machine, just before. CPU milliseconds
+are those of each process, a request, over all runs: they say something where other work slows the clock down.
+
+Rows of two GPUs take --gpus 2. 5000 waiting clients are measured by `python -m benchmarks.waiters`. A tree without git
+tells its commit by ALLOT_COMMIT. Peers run in this process, on the CPU, on the same problem.
 """
 
 import argparse
@@ -13,127 +18,169 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
+import psutil
 from allot_client import Client
 from scipy.optimize import linear_sum_assignment
 
+from benchmarks import CLIENT
+from benchmarks.loopback import bare_ms
 from benchmarks.rows import Rows, on_gpu
-from benchmarks.small_jobs import wait_until_ready
+from benchmarks.small_jobs import bodies, cpu_ms, hammer, roles, wait_until_ready
 
-Ask = Callable[[Client, np.random.Generator], Any]
+Draw = Callable[[np.random.Generator], dict[str, Any]]
+Peer = Callable[[Mapping[str, Any]], Any]
 SMALL_JOBS = 200
 """Of 32 x 32, one after the other."""
+CLIENTS = 64
+CLIENTS_S = 10.0
+SERVICE = {"ALLOT_WARM_SOLVERS": "lap,uot"}
 
 
 @dataclass(frozen=True)
 class Row:
-    """One row of the table: what is asked, the milliseconds aimed at (`goal` of `must`), and a peer in this process."""
+    """One row of the table.
+
+    Attributes:
+        solver: the client's method that is asked.
+        draw: what it is asked: arrays and options.
+        must, goal: milliseconds aimed at.
+        peer: who solves the same in this process.
+        on_cpu: whether it is worth a CPU's time.
+        gpus: that it takes.
+    """
 
     name: str
-    ask: Ask
+    solver: str
+    draw: Draw
     must: float
     goal: float
-    peer: tuple[str, Callable[[np.random.Generator], Any]] | None = None
-    largest_cpu: bool = True
+    peer: tuple[str, Peer] | None = None
+    on_cpu: bool = False
+    gpus: int = 1
 
 
-def _lap(n: int) -> Ask:
-    return lambda client, rng: client.lap(rng.random((n, n)))
+def _lap(n: int) -> Draw:
+    return lambda rng: {"cost": rng.random((n, n))}
 
 
-def _batch(client: Client, rng: np.random.Generator) -> Any:
-    return client.lap(rng.random((1000, 64, 64), np.float32))
+def _batch(rng: np.random.Generator) -> dict[str, Any]:
+    return {"cost": rng.random((1000, 64, 64), np.float32)}
 
 
-def _lap_points(client: Client, rng: np.random.Generator) -> Any:
+def _lap_points(rng: np.random.Generator) -> dict[str, Any]:
     x, y = rng.random((2, 8192, 50))
-    return client.lap(x=x, y=y, metric="sqeuclidean")
+    return {"x": x, "y": y, "metric": "sqeuclidean"}
 
 
-def _points(n: int) -> Ask:
-    def ask(client: Client, rng: np.random.Generator) -> Any:
+def _points(n: int) -> Draw:
+    def draw(rng: np.random.Generator) -> dict[str, Any]:
         x, y = rng.random((2, n, 3), np.float32)
-        return client.uot(x=x, y=y, output="potentials")
+        return {"x": x, "y": y, "output": "potentials"}
 
-    return ask
-
-
-def _transport(n: int) -> Ask:
-    return lambda client, rng: client.uot(rng.random((n, n), np.float32))
+    return draw
 
 
-def _scipy(n: int) -> Callable[[np.random.Generator], Any]:
-    return lambda rng: linear_sum_assignment(rng.random((n, n)))
+def _transport(n: int) -> Draw:
+    return lambda rng: {"cost": rng.random((n, n), np.float32)}
 
 
-def _lapx(n: int) -> Callable[[np.random.Generator], Any]:
-    def run(rng: np.random.Generator) -> Any:
-        from lap import lapjv
-
-        return lapjv(rng.random((n, n)))
-
-    return run
+def _scipy(given: Mapping[str, Any]) -> Any:
+    return linear_sum_assignment(given["cost"])
 
 
-def _peer(n: int) -> tuple[str, Callable[[np.random.Generator], Any]]:
-    return ("lapx", _lapx(n)) if find_spec("lap") else ("SciPy", _scipy(n))
+def _lapx(given: Mapping[str, Any]) -> Any:
+    from lap import lapjv
+
+    return lapjv(given["cost"])
 
 
+PEER = ("lapx", _lapx) if find_spec("lap") else ("SciPy", _scipy)
 ROWS = (
-    Row("lap 1024 x 1024 float64", _lap(1024), 15, 8, _peer(1024)),
-    Row("lap 4096 x 4096 float64", _lap(4096), 180, 80, _peer(4096)),
-    Row("lap 8192 x 8192 float64", _lap(8192), 500, 260, None, largest_cpu=False),
-    Row("lap 1000 of 64 x 64 float32", _batch, 40, 20),
-    Row("lap 8192 x 8192 from points of 50", _lap_points, 60, 30, None, largest_cpu=False),
-    Row("uot 4096 x 4096 points of 3, potentials", _points(4096), 30, 18, None, largest_cpu=False),
-    Row("uot 20,000 x 20,000 points of 3, potentials", _points(20_000), 150, 95, None, largest_cpu=False),
-    Row("uot 10,240 x 10,240 float32, plan", _transport(10_240), 1400, 650, None, largest_cpu=False),
+    Row("lap 1024 x 1024 float64", "lap", _lap(1024), 15, 8, PEER, on_cpu=True),
+    Row("lap 4096 x 4096 float64", "lap", _lap(4096), 180, 80, PEER, on_cpu=True),
+    Row("lap 8192 x 8192 float64", "lap", _lap(8192), 500, 260),
+    Row("lap 1000 of 64 x 64 float32", "lap", _batch, 40, 20, on_cpu=True),
+    Row("lap 8192 x 8192 from points of 50", "lap", _lap_points, 60, 30),
+    Row("uot 4096 x 4096 points of 3, potentials", "uot", _points(4096), 30, 18, on_cpu=True),
+    Row("uot 20,000 x 20,000 points of 3, potentials", "uot", _points(20_000), 150, 95),
+    Row("uot 4096 x 4096 float32, plan", "uot", _transport(4096), 224, 104, on_cpu=True),
+    Row("uot 10,240 x 10,240 float32, plan", "uot", _transport(10_240), 1400, 650),
+    Row("uot 30,000 x 30,000 float32, plan", "uot", _transport(30_000), 5000, 2200, gpus=2),
 )
 
 
-def measure(row: Row, client: Client, repeats: int, rows: Rows, device: str) -> None:
+class Asked:
+    """A client, and when the answer of its last request began to come."""
+
+    def __init__(self, client: Client) -> None:
+        self._client = client
+        self._begun = 0.0
+        self._sent = 0.0
+        client._http.event_hooks = {"request": [self._goes], "response": [self._came]}
+
+    def _goes(self, request: Any) -> None:
+        self._sent = time.perf_counter()
+
+    def _came(self, response: Any) -> None:
+        self._begun = time.perf_counter()
+
+    def __call__(self, solver: str, given: Mapping[str, Any]) -> tuple[Any, float, float, float]:
+        """The answer, the milliseconds until it was there, and those before its request and after its first byte."""
+        started = time.perf_counter()
+        answer = getattr(self._client, solver)(**given)
+        ended = time.perf_counter()
+        return answer, 1e3 * (ended - started), 1e3 * (self._sent - started), 1e3 * (ended - self._begun)
+
+
+def measure(row: Row, ask: Asked, repeats: int, rows: Rows, device: str, serve: psutil.Process) -> None:
     """Ask, and write down what it took."""
-    taken, answers = [], []
+    processes = roles(serve)
+    told, spent = [], dict.fromkeys(processes, 0.0)
     for k in range(repeats):
-        rng = np.random.default_rng([7, k])
-        started = time.perf_counter()
-        answers.append(row.ask(client, rng))
-        taken.append(1e3 * (time.perf_counter() - started))
-    drawn = [_drawing(row, k) for k in range(repeats)]
-    net = [total - draw for total, draw in zip(taken, drawn, strict=True)]
-    middle = sorted(range(len(net)), key=net.__getitem__)[(len(net) - 1) // 2]
-    answer = answers[middle]
-    parts = {f"{name}_ms": value for name, value in answer.timings_ms.items()}
-    peer = {}
-    if row.peer is not None:
-        name, run = row.peer
-        started = time.perf_counter()
-        run(np.random.default_rng(7))
-        peer = {"peer": name, "peer_ms": 1e3 * (time.perf_counter() - started)}
+        given = row.draw(np.random.default_rng([7, k]))
+        bare = bare_ms(_nbytes(given))
+        before = cpu_ms(processes)
+        answer, taken, preparing, reading = ask(row.solver, given)
+        for role, cpu in cpu_ms(processes).items():
+            spent[role] += (cpu - before[role]) / repeats
+        told.append((taken, preparing, reading, bare, answer.timings_ms, answer.termination, _certified(answer)))
+    times = [one[0] for one in told]
+    middle = sorted(told, key=lambda one: one[0])[(repeats - 1) // 2]
+    taken, preparing, reading, bare, stations, termination, certified = middle
+    parts = {name: ms for name, ms in stations.items() if name != "total"}
+    parts |= {"preparing": preparing, "reading": reading}
     rows.add(
-        what=row.name, device=device, first_ms=net[0], median_ms=statistics.median(net), best_ms=min(net),
-        must_ms=row.must, goal_ms=row.goal, termination=answer.termination,
-        certified_on=answer.certificate.facts.get("certified_on", "cpu"), **peer, **parts,
+        what=row.name, device=device, mib=round(_nbytes(given) / 2**20, 1), first_ms=times[0],
+        median_ms=statistics.median(times), best_ms=min(times), must_ms=row.must, goal_ms=row.goal,
+        termination=termination, certified_on=certified, **_peer(row, given), bare_ms=bare,
+        **{f"{name}_ms": ms for name, ms in parts.items()}, of_ms=taken, missing_ms=taken - sum(parts.values()),
+        **{f"cpu_{role}_ms": round(ms, 1) for role, ms in spent.items()},
     )  # fmt: skip
 
 
-class _Nobody:
-    """Takes a call and does nothing: what is left is the drawing of the problem."""
-
-    def lap(self, *args: Any, **options: Any) -> None: ...
-    def uot(self, *args: Any, **options: Any) -> None: ...
+def _certified(answer: Any) -> Any:
+    return answer.certificate.facts.get("certified_on", "cpu")
 
 
-def _drawing(row: Row, k: int) -> float:
+def _nbytes(given: Mapping[str, Any]) -> int:
+    return sum(value.nbytes for value in given.values() if isinstance(value, np.ndarray))
+
+
+def _peer(row: Row, given: Mapping[str, Any]) -> dict[str, Any]:
+    if row.peer is None:
+        return {}
+    name, run = row.peer
     started = time.perf_counter()
-    row.ask(_Nobody(), np.random.default_rng([7, k]))  # type: ignore[arg-type]
-    return 1e3 * (time.perf_counter() - started)
+    run(given)
+    return {"peer": name, "peer_ms": 1e3 * (time.perf_counter() - started)}
 
 
 def _is_warm(client: Client, device: str) -> bool:
@@ -156,29 +203,59 @@ def small(client: Client, rows: Rows, device: str) -> None:
     )
 
 
+def many(port: int, rows: Rows, device: str) -> None:
+    """Many clients, each posting its next small job when the last was answered; all of them in this process."""
+    taken: list[float] = []
+    wrong: list[str] = []
+    jobs, begun = bodies(CLIENTS), time.monotonic()
+    threads = [
+        threading.Thread(target=hammer, args=(port, jobs[k:] + jobs[:k], begun + CLIENTS_S, taken, wrong))
+        for k in range(CLIENTS)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    p50, p99 = np.percentile(taken or [0], [50, 99])
+    rows.add(
+        what=f"lap 32 x 32, {CLIENTS} clients", device=device, jobs_per_s=len(taken) / (time.monotonic() - begun),
+        p50_ms=float(p50), p99_ms=float(p99), refused=len(wrong), must_per_s=1500, goal_per_s=5000,
+    )  # fmt: skip
+
+
+def chosen(only: str, device: str, gpus: int) -> list[Row]:
+    """The rows that are asked."""
+    fits = [row for row in ROWS if row.name.startswith(only) and row.gpus <= gpus]
+    return [row for row in fits if device == "gpu" or row.on_cpu]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--only", default="", help="rows whose name begins so")
     parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--gpus", type=int, default=1, help="that one worker has")
     arguments = parser.parse_args()
     folder = tempfile.mkdtemp(prefix="allot-bench-")
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
     command = [sys.executable, "-m", "app.cli.main", "serve", "--port", str(port), "--workers", "1"]
     command += ["--data-dir", folder]
-    service = subprocess.Popen(command, env=os.environ | {"ALLOT_WARM_SOLVERS": "lap,uot"}, stdout=subprocess.DEVNULL)
+    there = os.pathsep.join(filter(None, [str(CLIENT.parent), str(CLIENT), os.environ.get("PYTHONPATH")]))
+    around = os.environ | SERVICE | {"PYTHONPATH": there, "ALLOT_GPUS_PER_WORKER": str(arguments.gpus)}
+    service = subprocess.Popen(command, env=around, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     rows = Rows(on_gpu("last_mile") if arguments.device == "gpu" else "last_mile_cpu")
     try:
         wait_until_ready(port)
         with Client(f"http://127.0.0.1:{port}") as client:
             while not _is_warm(client, arguments.device):
                 time.sleep(0.2)
-            for row in ROWS:
-                if row.name.startswith(arguments.only) and (arguments.device == "gpu" or row.largest_cpu):
-                    measure(row, client, arguments.repeats, rows, arguments.device)
+            ask, serve = Asked(client), psutil.Process(service.pid)
+            for row in chosen(arguments.only, arguments.device, arguments.gpus):
+                measure(row, ask, arguments.repeats, rows, arguments.device, serve)
             if "lap 32".startswith(arguments.only):
                 small(client, rows, arguments.device)
+                many(port, rows, arguments.device)
     finally:
         service.terminate()
         service.wait()

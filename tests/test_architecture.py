@@ -46,6 +46,7 @@ PUBLIC_WORKERS = {
     "runtime.keyring",
     "runtime.logs",
     "runtime.traces",
+    "runtime.version",
 }
 WIRING = {
     "main.py": {"runtime.config"},

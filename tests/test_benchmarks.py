@@ -6,6 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.last_mile import ROWS as ROWS_OF_THE_LAST_MILE
+from benchmarks.last_mile import chosen
+from benchmarks.loopback import bare_ms
 from benchmarks.report.__main__ import pages, stale
 from benchmarks.report.page import Table, filled
 from benchmarks.report.qap import thinned
@@ -65,3 +68,15 @@ def test_a_table_fills_the_place_of_its_name() -> None:
         filled(text, {})
     with pytest.raises(ValueError, match="another length"):
         Table(["x"], [[1, 2]]).markdown()
+
+
+def test_the_last_mile_asks_for_every_row_on_a_gpu_and_what_a_cpu_can_take_on_a_cpu() -> None:
+    on_cpu, on_gpu = chosen("", "cpu", 1), chosen("", "gpu", 1)
+    assert set(on_cpu) < set(on_gpu)
+    assert [row.name for row in chosen("", "gpu", 2) if row not in on_gpu] == ["uot 30,000 x 30,000 float32, plan"]
+    assert len({row.name for row in ROWS_OF_THE_LAST_MILE}) == len(ROWS_OF_THE_LAST_MILE)
+    assert all(row.goal < row.must for row in ROWS_OF_THE_LAST_MILE)
+
+
+def test_a_bare_copy_sends_all_bytes() -> None:
+    assert 0 < bare_ms(3 << 20) < 60_000

@@ -6,10 +6,11 @@ submit, watch, get, jobs and cancel talk to a service and are those of `allot_cl
 import argparse
 import sys
 from collections.abc import Sequence
-from importlib.metadata import version
 from pathlib import Path
 
 from allot_client.cli import add_output, add_problem, add_progress, add_remote, guarded, run_remote
+
+from workers.runtime.version import allot_version
 
 KEY_VERBS = ("create", "list", "rotate", "revoke", "entry", "limit", "-h", "--help")
 
@@ -17,7 +18,7 @@ KEY_VERBS = ("create", "list", "rotate", "revoke", "entry", "limit", "-h", "--he
 def parser() -> argparse.ArgumentParser:
     """Every command and option on one screen."""
     root = argparse.ArgumentParser(prog="allot", description="Assignment problems, answered with a proof.")
-    root.add_argument("--version", action="version", version=f"allot {version('allot')}")
+    root.add_argument("--version", action="version", version=f"allot {allot_version()}")
     commands = root.add_subparsers(dest="command", required=True, metavar="COMMAND")
 
     serve = commands.add_parser("serve", help="run API, workers and (unless ALLOT_REDIS_URL is set) Redis")

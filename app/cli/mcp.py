@@ -3,9 +3,10 @@
 import os
 import sys
 from argparse import Namespace
-from importlib.metadata import version
 
 import httpx
+
+from workers.runtime.version import allot_version
 
 
 def mcp(args: Namespace) -> int:
@@ -21,5 +22,5 @@ def mcp(args: Namespace) -> int:
     headers = {"Authorization": f"Bearer {key}"} if key else {}
     url = (args.url or os.environ.get("ALLOT_URL") or "http://127.0.0.1:8000").rstrip("/")
     http = httpx.AsyncClient(base_url=url, headers=headers)
-    make_server(Doors(http, args.files), version("allot")).run("stdio")
+    make_server(Doors(http, args.files), allot_version()).run("stdio")
     return 0

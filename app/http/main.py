@@ -3,7 +3,6 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, nullcontext
-from importlib.metadata import PackageNotFoundError, version
 
 from anyio import CapacityLimiter
 from fastapi import FastAPI
@@ -27,6 +26,7 @@ from workers.jobs.notes import Notes
 from workers.jobs.queue import Jobs
 from workers.jobs.shares import Shares
 from workers.runtime.config import Settings
+from workers.runtime.version import allot_version
 from workers.store.doors import doors_of
 from workers.store.store import open_store
 
@@ -34,14 +34,6 @@ ABOUT = (
     "Assignment and transport problems over HTTP: dense and sparse linear assignment, unbalanced optimal transport, "
     "quadratic assignment. Every answer comes with a certificate that other code has checked."
 )
-
-
-def allot_version() -> str:
-    """The installed version, "0" in a bare checkout."""
-    try:
-        return version("allot")
-    except PackageNotFoundError:
-        return "0"
 
 
 def create_app(settings: Settings | None = None, http: HttpSettings | None = None) -> FastAPI:

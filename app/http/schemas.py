@@ -24,6 +24,11 @@ FORM: dict[str, Any] = {
     "member": {"type": "string", "description": "which array of several"},
     "dtype": {"type": "string", "description": "as float32: needed for raw bytes, checked for others"},
     "shape": {"type": "array", "items": {"type": "integer", "minimum": 0}, "maxItems": 8, "description": "likewise"},
+    "scale": {
+        "type": "number",
+        "exclusiveMinimum": 0,
+        "description": "what integers of 16 bits at most are multiplied by; 37 significant bits at most",
+    },
 }
 """How a reference says that its bytes are to be read."""
 NOTE: dict[str, Any] = {name: {"description": "as the service wrote it; not looked at"} for name in NOTES}

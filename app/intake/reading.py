@@ -11,6 +11,7 @@ from app.intake.visit import Visit
 from kernels import Array, stand_in
 from workers.store.codec import Form, Reading, read
 from workers.store.handles import reading_of
+from workers.store.layouts import BRAIN
 from workers.store.sniff import is_plain
 
 
@@ -22,7 +23,8 @@ async def read_upload(visit: Visit, path: Path, form: Form, field: str) -> Readi
         Refusal: it takes more than one upload may have.
     """
     limits = visit.desk.store.limits
-    if is_plain(path, form.format):
+    widens = form.scale is not None or form.dtype == BRAIN  # into memory, which a clerk has limits of
+    if is_plain(path, form.format) and not widens:
         return await run_in_threadpool(read, path, form, field, limits)
     errand: dict[str, Any] = {"do": "read", "path": str(path), "form": form_told(form), "field": field}
     errand |= {"max_bytes": limits.max_bytes, "max_elements": limits.max_elements}

@@ -6,11 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fastapi import Request
+from starlette.concurrency import run_in_threadpool
 
 from app.http.errors import Invalid, Refusal, fault
 from app.intake.body import Text, content_type, read_json
 from app.intake.multipart import Part, Reader, read_multipart
 from app.intake.visit import Desk, Visit
+from workers.store.upload import Writer
 
 LONGEST_KEY = 255
 AS_JSON = ("application/json", "", "application/x-www-form-urlencoded")  # the last is what `curl -d` says
@@ -53,6 +55,7 @@ async def receive(request: Request, owner: str) -> AsyncIterator[Received]:
         try:
             with visit.timed("receive"):
                 parts = await _read_parts(request, visit, readers)
+            await _hashed(visit, parts)
             job = parts.pop("job", None)
             if job is None:
                 raise Invalid(fault("job", 'is missing; a multipart body needs a part "job" with the JSON of the job'))
@@ -73,6 +76,18 @@ async def _read_parts(request: Request, visit: Visit, readers: list[Reader]) -> 
         ),
         readers.append,
     )
+
+
+async def _hashed(visit: Visit, parts: Mapping[str, Part]) -> None:
+    """What came is written, hashed and looked at: of a long body the last blocks still are, when its last byte comes.
+
+    Raises:
+        StoreFull.
+    """
+    long = [part.sink for part in parts.values() if isinstance(part.sink, Writer) and part.sink.is_long]
+    if long:
+        with visit.timed("hash"):
+            await run_in_threadpool(lambda: [sink.flush() for sink in long])
 
 
 def idempotency_key(request: Request) -> str | None:

@@ -210,7 +210,9 @@ def upload(pieces: list[bodies.Piece], params: Mapping[str, str], retry: Retry) 
     headers = {"Content-Type": body.media_type}
     call = Call("POST", "/v1/blobs", headers, {**params, "digest": digest}, body, timeout_s=600.0)
     document = (yield from send(call, retry)).json()
-    known = {name: document[name] for name in ("blob", "format", "member", "dtype", "shape") if document.get(name)}
+    known = {
+        name: document[name] for name in ("blob", "format", "member", "dtype", "shape", "scale") if document.get(name)
+    }
     return bodies.Blob({"blob": digest, **known})
 
 

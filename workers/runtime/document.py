@@ -18,11 +18,12 @@ from workers.runtime import gpu_memory
 from workers.runtime.aside import Aside
 from workers.runtime.audit import Auditor
 from workers.runtime.outlast import outlast
+from workers.runtime.version import allot_version
 from workers.store import inline
 from workers.store.reference import names
 from workers.store.store import Store
 
-PACKAGES = ("allot", "numpy", "numba", "scipy", "cupy-cuda13x")
+PACKAGES = ("numpy", "numba", "scipy", "cupy-cuda13x")
 
 
 @dataclass(frozen=True)
@@ -109,7 +110,7 @@ def _plainly(value: Any) -> Any:
 @functools.cache
 def versions() -> dict[str, str]:
     """Of everything that can change an answer."""
-    found = {"python": platform.python_version()}
+    found = {"python": platform.python_version(), "allot": allot_version()}
     for package in PACKAGES:
         try:
             found[package] = importlib.metadata.version(package)

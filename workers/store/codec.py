@@ -6,6 +6,8 @@
     mtx, auction                one sparse matrix (MatrixMarket text; the auction paper's binary file)
     gzip, zstd                  around any of them
 
+bfloat16 and small integers with a scale are widened as they are read (narrow.py).
+
 How bytes are read follows from the bytes and a `Form` alone; what a form leaves open, the bytes must say themselves.
 Nothing is ever unpickled. What a file inflates to, and how many numbers it holds, is checked before memory is
 taken for it.
@@ -24,7 +26,7 @@ import numpy as np
 from kernels import Array, Csr, InvalidProblem
 from kernels.auction import files as auction_files
 from kernels.qap import qaplib
-from workers.store import layouts, npz, unpack
+from workers.store import layouts, narrow, npz, unpack
 from workers.store.sniff import sniff
 
 Decoded = Array | Csr | dict[str, Array]
@@ -61,7 +63,8 @@ class Form:
     """How to read an upload.
 
     `format` None is found out, if need be by `filename` and `content_type`. `member` picks one array of several.
-    `dtype` and `shape` say what raw bytes are; of everything else they are claims, which are checked.
+    `dtype` and `shape` say what raw bytes are; of everything else they are claims, which are checked. Integers of 16
+    bits at most are multiplied by `scale`, where it is given (narrow.py).
     """
 
     format: str | None = None
@@ -70,6 +73,7 @@ class Form:
     shape: tuple[int, ...] | None = None
     filename: str = ""
     content_type: str = ""
+    scale: float | None = None
 
 
 AS_FOUND = Form()
@@ -77,11 +81,16 @@ AS_FOUND = Form()
 
 @dataclass(frozen=True)
 class Reading:
-    """What an upload was read as: never None where it matters, so that reading it so again gives the same."""
+    """What an upload was read as: never None where it matters, so that reading it so again gives the same.
+
+    `dtype` is the type of the bytes, where `value` has another.
+    """
 
     format: str
     member: str | None
     value: Decoded
+    dtype: str | None = None
+    scale: float | None = None
 
 
 def decode(source: Path | bytes, form: Form = AS_FOUND, field: str = "file", limits: Limits = Limits()) -> Decoded:
@@ -109,7 +118,7 @@ def read(
             path = stack.enter_context(_spilled(source)) if isinstance(source, bytes) else source
             found = _read(path, form, limits, scratch)
             _check_claims(form, found)
-            return found
+            return found if form.scale is None else _scaled(found, form.scale)
     except layouts.BadLayout as error:
         raise InvalidUpload(f"{field}.{error.part}" if error.part else field, str(error)) from error
     except (unpack.TooLarge, unpack.Damaged) as error:
@@ -164,15 +173,33 @@ def describe(decoded: Decoded) -> dict[str, Any]:
 
 def _read(path: Path, form: Form, limits: Limits, scratch: unpack.Scratch) -> Reading:
     if form.format == "raw":
-        return Reading("raw", None, _raw(path, form, limits, scratch))
+        return _one("raw", None, _raw(path, form, limits, scratch))
     with _inflated(path, limits, scratch) as inflated:
         format = form.format or sniff(inflated, form.filename, form.content_type)
         if format is not None:
-            return _parsed(inflated, format, form.member, limits, scratch)
+            return _parsed(inflated, format, form, limits, scratch)
     if form.dtype is None and form.shape is None:
         known = ", ".join(name for name in FORMATS if name != "raw")
         raise layouts.BadLayout(f"is missing: the bytes are no {known}; raw bytes need dtype and shape", "dtype")
-    return Reading("raw", None, _raw(path, form, limits, scratch))
+    return _one("raw", None, _raw(path, form, limits, scratch))
+
+
+def _one(format: str, member: str | None, value: Array | Csr) -> Reading:
+    """A reading of one matrix."""
+    if isinstance(value, Csr) or not isinstance(value, layouts.Brain):
+        return Reading(format, member, value)
+    return Reading(format, member, narrow.whole(value), narrow.name_of(value))
+
+
+def _scaled(found: Reading, scale: float) -> Reading:
+    if isinstance(found.value, dict):
+        raise layouts.BadLayout(several(found.value), "member")
+    if isinstance(found.value, Csr):
+        raise layouts.BadLayout("is given for a sparse matrix; it goes with the entries of a dense one", "scale")
+    if found.dtype is not None:
+        raise layouts.BadLayout(f"is given for {found.dtype}; it goes with {', '.join(narrow.NARROW)}", "scale")
+    value = narrow.scaled(found.value, scale)
+    return Reading(found.format, found.member, value, str(found.value.dtype), scale)
 
 
 def _raw(path: Path, form: Form, limits: Limits, scratch: unpack.Scratch) -> Array:
@@ -192,16 +219,17 @@ def _raw(path: Path, form: Form, limits: Limits, scratch: unpack.Scratch) -> Arr
             return layouts.raw(inflated, form.dtype, form.shape, limits.max_elements)
 
 
-def _parsed(path: Path, format: str, member: str | None, limits: Limits, scratch: unpack.Scratch) -> Reading:
+def _parsed(path: Path, format: str, form: Form, limits: Limits, scratch: unpack.Scratch) -> Reading:
     value: Decoded
+    member, brain = form.member, form.dtype == layouts.BRAIN
     if format in ("npz", "csr"):
-        format, value = "npz", npz.arrays(path, limits.max_bytes, limits.max_elements, member, scratch)
+        format, value = "npz", npz.arrays(path, limits.max_bytes, limits.max_elements, member, scratch, brain)
     elif format == "safetensors":
         value = layouts.safetensors(path, limits.max_elements, member)
     elif format == "qaplib":
         value = dict(zip(("flow", "distance"), qaplib.parse_dat(_text(_bytes(path, LONGEST_TEXT))), strict=True))
     elif format == "npy":
-        value = layouts.npy(path, limits.max_elements)
+        value = layouts.npy(path, limits.max_elements, brain=brain)
     elif format in ("mtx", "auction"):
         value = _graph_file(path, format, limits)
     else:
@@ -214,15 +242,15 @@ def _pick(format: str, value: Decoded, member: str | None) -> Reading:
     if not isinstance(value, dict):
         if member is not None:
             raise layouts.BadLayout(f"is {member[:50]!r}; there is one matrix only, which has no name", "member")
-        return Reading(format, None, value)
+        return _one(format, None, value)
     if not value:
         raise layouts.BadLayout("holds no array")
     if member is None and len(value) > 1:
-        return Reading(format, None, value)
+        return Reading(format, None, {name: narrow.whole(array) for name, array in value.items()})
     member = member if member is not None else next(iter(value))
     if member not in value:
         raise layouts.BadLayout(f"is {member[:50]!r}; expected one of {', '.join(value)[:200]}", "member")
-    return Reading(format, member, value[member])
+    return _one(format, member, value[member])
 
 
 def _check_claims(form: Form, found: Reading) -> None:
@@ -232,8 +260,10 @@ def _check_claims(form: Form, found: Reading) -> None:
     told = describe(found.value)
     if isinstance(found.value, dict):
         raise layouts.BadLayout(several(found.value), "member")
-    if form.dtype is not None and str(layouts.named(form.dtype)) != told["dtype"]:
-        raise layouts.BadLayout(f"is {form.dtype}; the {found.format} bytes hold {told['dtype']}", "dtype")
+    dtypes = [told["dtype"], *([found.dtype] if found.dtype else [])]  # older references name what bfloat16 became
+    claimed = form.dtype if form.dtype in (None, layouts.BRAIN) else str(layouts.named(form.dtype))
+    if claimed is not None and claimed not in dtypes:
+        raise layouts.BadLayout(f"is {form.dtype}; the {found.format} bytes hold {dtypes[-1]}", "dtype")
     if form.shape is not None and list(form.shape) != told["shape"]:
         raise layouts.BadLayout(f"is {list(form.shape)}; the {found.format} bytes hold {told['shape']}", "shape")
 

@@ -66,9 +66,10 @@ def _array(handle: Mapping[str, Any], max_elements: int) -> Array:
 
 def reading_of(told: Mapping[str, Any], max_elements: int) -> Reading:
     """What another process has read. Raises layouts.BadLayout."""
-    return Reading(told["format"], told["member"], take(told["value"], max_elements))
+    return Reading(told["format"], told["member"], take(told["value"], max_elements), told["dtype"], told["scale"])
 
 
 def told_of(reading: Reading, folder: Path, scratch: Scratch) -> dict[str, Any]:
     """The other way round."""
-    return {"format": reading.format, "member": reading.member, "value": hand(reading.value, folder, scratch)}
+    said = {"format": reading.format, "member": reading.member, "dtype": reading.dtype, "scale": reading.scale}
+    return {**said, "value": hand(reading.value, folder, scratch)}

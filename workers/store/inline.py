@@ -39,7 +39,8 @@ def pack(array: Array) -> InputRef:
 
 def unpack(entry: Mapping[str, Any]) -> Array:
     """The array; it cannot be written to."""
-    flat = np.frombuffer(base64.b64decode(entry["data"]), np.dtype(entry["dtype"]))
+    dtype, _, data = entry["data"].rpartition(":")
+    flat = np.frombuffer(base64.b64decode(data), np.dtype(dtype or entry["dtype"]))
     return flat.reshape(entry["shape"])
 
 
@@ -49,7 +50,10 @@ def carried(reference: InputRef, value: Array | Csr) -> InputRef:
         parts = {name: carried(reference["csr"][name], getattr(value, name)) for name in CSR_PARTS}
         return {"csr": {**parts, "shape": reference["csr"]["shape"]}}
     told = {name: said for name, said in reference.items() if name != "blob"}
-    return {"digest": reference["blob"], **told, "data": pack(value)["data"]}
+    packed = pack(value)
+    narrow = told["dtype"] != str(value.dtype)  # the bytes that came had another type: the data say theirs
+    data = f"{packed['dtype']}:{packed['data']}" if narrow else packed["data"]
+    return {"digest": reference["blob"], **told, "data": data}
 
 
 def apart(inputs: Mapping[str, InputRef]) -> tuple[dict[str, InputRef], str]:

@@ -29,6 +29,7 @@ MOST_TENSORS = 4096
 LONGEST_NPY_HEADER = 10_000
 NPY_START = 12 + LONGEST_NPY_HEADER
 """So many bytes hold any header of an .npy file that is read here."""
+VOID = np.dtype("V2")
 DTYPE = re.compile(r"[<>=|]?[a-zA-Z]{1,12}[0-9]{0,4}")
 TENSORS = {
     "F64": "<f8",
@@ -45,7 +46,12 @@ TENSORS = {
     "BOOL": "|b1",
     "BF16": "<u2",
 }
-BRAIN = "BF16"
+BRAIN = "bfloat16"
+BRAIN_TENSOR = "BF16"
+
+
+class Brain(np.memmap):
+    """bfloat16, which NumPy does not have, as its bits in uint16; narrow.py makes numbers of them."""
 
 
 class BadLayout(ValueError):
@@ -59,13 +65,18 @@ class BadLayout(ValueError):
         self.part = part
 
 
-def npy(path: Path, max_elements: int, *, text: bool = False) -> Array:
-    """Map an .npy file; `text` allows a short string too (SciPy's npz holds one)."""
+def npy(path: Path, max_elements: int, *, text: bool = False, brain: bool = False) -> Array:
+    """Map an .npy file; `text` allows a short string too (SciPy's npz holds one).
+
+    `brain`: two bytes of which NumPy does not know what they are, as it writes them of an array of bfloat16, are that.
+    """
     with path.open("rb") as file:
         shape, fortran, dtype = _npy_header(file)
         offset = file.tell()
-    dtype = _number(dtype, allow="US" if text else "")
-    return _map(path, dtype, shape, offset, path.stat().st_size - offset, max_elements, "F" if fortran else "C")
+    is_brain = brain and dtype == VOID
+    dtype = np.dtype("<u2") if is_brain else _number(dtype, allow="US" if text else "")
+    array = _map(path, dtype, shape, offset, path.stat().st_size - offset, max_elements, "F" if fortran else "C")
+    return array.view(Brain) if is_brain else array
 
 
 def npy_start(start: bytes, size: int) -> tuple[np.dtype[Any], tuple[int, ...]] | None:
@@ -112,6 +123,8 @@ def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
 
 def raw(path: Path, dtype: str, shape: tuple[int, ...], max_elements: int) -> Array:
     """Map bare bytes, whose dtype and shape came beside them."""
+    if dtype == BRAIN:
+        return _map(path, np.dtype("<u2"), shape, 0, path.stat().st_size, max_elements, "C").view(Brain)
     return _map(path, _number(named(dtype)), shape, 0, path.stat().st_size, max_elements, "C")
 
 
@@ -124,7 +137,7 @@ def named(dtype: str) -> np.dtype[Any]:
 
 
 def safetensors(path: Path, max_elements: int, member: str | None = None) -> dict[str, Array]:
-    """Map every tensor of a safetensors file, or the one of that name; bfloat16 becomes float32, which holds it."""
+    """Map every tensor of a safetensors file, or the one of that name."""
     size = path.stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -140,17 +153,11 @@ def safetensors(path: Path, max_elements: int, member: str | None = None) -> dic
         raise BadLayout(f"holds {len(header)} tensors; the limit is {MOST_TENSORS}")
     header = {member: header[member]} if member in header else header
     return {
-        name: _widened(_map(path, *entry, max_elements, "C"))
-        if header[name]["dtype"] == BRAIN
+        name: _map(path, *entry, max_elements, "C").view(Brain)
+        if header[name]["dtype"] == BRAIN_TENSOR
         else _map(path, *entry, max_elements, "C")
         for name, entry in _tensors(header, 8 + length, size)
     }
-
-
-def _widened(brain: Array) -> Array:
-    """bfloat16, given as its bits, in float32: the upper half of each."""
-    wide: Array = (brain.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    return wide
 
 
 def _tensors(
@@ -177,7 +184,8 @@ def _number(dtype: np.dtype[Any], allow: str = "") -> np.dtype[Any]:
     if dtype.hasobject:
         raise BadLayout("holds Python objects; expected numbers (nothing is unpickled here)")
     if dtype.names is not None or dtype.kind not in NUMBERS + allow or dtype.itemsize == 0:
-        raise BadLayout(f"has dtype {str(dtype)[:80]}; expected integers or floats")
+        known = f" (or that its dtype is said to be {BRAIN})" if dtype == VOID else ""
+        raise BadLayout(f"has dtype {str(dtype)[:80]}; expected integers or floats{known}")
     if dtype.byteorder == ">" or (dtype.byteorder == "=" and sys.byteorder == "big"):
         native = dtype.newbyteorder("<").str
         raise BadLayout(f"is big-endian ({dtype.str}); expected little-endian, as array.astype({native!r}) makes it")

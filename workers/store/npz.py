@@ -15,9 +15,16 @@ LONGEST_TEXT_MEMBER = 1024
 
 
 def arrays(
-    path: Path, max_bytes: int, max_elements: int, member: str | None = None, scratch: unpack.Scratch = unpack.PASSING
+    path: Path,
+    max_bytes: int,
+    max_elements: int,
+    member: str | None = None,
+    scratch: unpack.Scratch = unpack.PASSING,
+    brain: bool = False,
 ) -> dict[str, Array] | Csr:
     """The arrays by name; one only when `member` names it, and one matrix where the layout is SciPy's.
+
+    `brain`: as `layouts.npy` takes it.
 
     Raises:
         layouts.BadLayout, unpack.TooLarge, unpack.Damaged.
@@ -34,14 +41,16 @@ def arrays(
     if sum(names[name].file_size for name in wanted) > max_bytes:
         raise unpack.TooLarge(f"says that it inflates to more than {max_bytes} bytes")
     text = len(wanted) > 1  # an array that is picked must be of numbers
-    found = {name: _member(path, names[name], max_bytes, max_elements, text, scratch) for name in wanted}
+    found = {name: _member(path, names[name], max_bytes, max_elements, text, scratch, brain) for name in wanted}
     return _sparse(found) if member is None and set(names) >= SPARSE_LAYOUT else found
 
 
-def _member(path: Path, info: Any, max_bytes: int, max_elements: int, text: bool, scratch: unpack.Scratch) -> Array:
+def _member(
+    path: Path, info: Any, max_bytes: int, max_elements: int, text: bool, scratch: unpack.Scratch, brain: bool
+) -> Array:
     unpacked = unpack.unpack_member(path, info, max_bytes, scratch)
     try:
-        return layouts.npy(unpacked, max_elements, text=text and info.file_size < LONGEST_TEXT_MEMBER)
+        return layouts.npy(unpacked, max_elements, text=text and info.file_size < LONGEST_TEXT_MEMBER, brain=brain)
     except layouts.BadLayout as error:
         raise layouts.BadLayout(f"member {info.filename[:50]} {error}") from error
     finally:

@@ -26,6 +26,8 @@ def outline(path: Path, form: Form, max_elements: int) -> Outline | None:
         found = _told(path, form)
     except (layouts.BadLayout, unpack.Damaged, unpack.TooLarge, *FAULTS):
         return None  # whoever reads it whole says what is wrong
+    if found is not None and form.scale is not None:
+        found = np.dtype(np.float64), found[1]
     return found if found is not None and _plausible(found, path.stat().st_size, max_elements) else None
 
 
@@ -44,7 +46,7 @@ def _plausible(found: Outline, size: int, max_elements: int) -> bool:
 
 def _told(path: Path, form: Form) -> Outline | None:
     if form.format == "raw" and form.dtype is not None and form.shape is not None:
-        return layouts.named(form.dtype), form.shape
+        return np.dtype(np.float32) if form.dtype == layouts.BRAIN else layouts.named(form.dtype), form.shape
     with path.open("rb") as file:
         how = unpack.packing(file.read(4))
         file.seek(0)

@@ -26,9 +26,10 @@ from workers.store.codec import AS_FOUND, FORMATS, Form, InvalidUpload, Limits, 
 from workers.store.digests import Hashed, digest_of_file
 from workers.store.folder import name_of
 from workers.store.inline import MOST_BYTES, is_inline
+from workers.store.narrow import checked_scale
 
 CSR_PARTS = ("indptr", "indices", "values")
-FIELDS = ("format", "member", "dtype", "shape")
+FIELDS = ("format", "member", "dtype", "shape", "scale")
 NOTES = ("digest", "size", "kind", "arrays", "links", "href")
 """What the service writes beside a reference for people to read; it may stay there when the reference is used."""
 UNLIMITED = Limits(max_bytes=1 << 62, max_elements=1 << 62)
@@ -37,7 +38,7 @@ UNLIMITED = Limits(max_bytes=1 << 62, max_elements=1 << 62)
 def frozen(digest: str, reading: Reading) -> InputRef:
     """The reference that says all of how these bytes were read."""
     told = describe(reading.value)
-    said = (reading.format, reading.member, told.get("dtype"), told.get("shape"))
+    said = (reading.format, reading.member, reading.dtype or told.get("dtype"), told.get("shape"), reading.scale)
     return {"blob": digest, **{name: value for name, value in zip(FIELDS, said, strict=True) if value is not None}}
 
 
@@ -47,19 +48,23 @@ def form_of(field: str, reference: Mapping[str, Any]) -> Form:
     Raises:
         InvalidUpload: names the part of `field` that is no form.
     """
-    format, member, dtype, shape = (reference.get(name) for name in FIELDS)
+    format, member, dtype, shape, scale = (reference.get(name) for name in FIELDS)
     if format is not None and format not in FORMATS:
         raise InvalidUpload(f"{field}.format", f"is {reprlib.repr(format)}; expected one of {', '.join(FORMATS)}")
     if not isinstance(member, str | None):
         raise InvalidUpload(f"{field}.member", f"is {reprlib.repr(member)}; expected a name")
-    if dtype is not None:
+    if dtype is not None and dtype != layouts.BRAIN:
         try:
             layouts.named(dtype if isinstance(dtype, str) else repr(dtype))
         except layouts.BadLayout as wrong:
             raise InvalidUpload(f"{field}.dtype", str(wrong)) from None
     if shape is not None and not _is_shape(shape):
         raise InvalidUpload(f"{field}.shape", f"is {reprlib.repr(shape)}; expected up to 8 extents, as [3, 4]")
-    return Form(format, member, dtype, None if shape is None else tuple(shape))
+    try:
+        factor = None if scale is None else checked_scale(scale)
+    except layouts.BadLayout as wrong:
+        raise InvalidUpload(f"{field}.scale", str(wrong)) from None
+    return Form(format, member, dtype, None if shape is None else tuple(shape), scale=factor)
 
 
 def _is_shape(given: Any) -> bool:

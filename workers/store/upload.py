@@ -83,6 +83,11 @@ class Writer:
         return self._hash.digest if self._blocks is None else self._blocks.digest()
 
     @property
+    def is_long(self) -> bool:
+        """Whether threads work on it, which `flush` waits for."""
+        return self._blocks is not None
+
+    @property
     def sight(self) -> Sight | None:
         """What was seen of the numbers of a long upload; None where it was not looked at or is no one array."""
         return None if self._blocks is None else self._blocks.sight()
@@ -154,7 +159,8 @@ class Writer:
     def keep(self, owner: str, reading: Reading) -> Upload:
         """Make the bytes, which were read so, the owner's blob. Raises StoreFull, Unavailable."""
         self._keeper.adopt(self, owner)
-        return Upload(frozen(self.digest, reading), self.size, describe(reading.value))
+        named = {} if reading.dtype is None else {"dtype": reading.dtype}
+        return Upload(frozen(self.digest, reading), self.size, describe(reading.value) | named)
 
     def close(self) -> None:
         """Drop the bytes, unless they were kept."""

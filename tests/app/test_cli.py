@@ -140,6 +140,16 @@ def test_a_worker_is_found_by_its_data_folder(
     assert main(["worker", "--check", "--data-dir", str(tmp_path)]) == 2
 
 
+def test_a_worker_is_not_given_up_while_redis_is_away(
+    service: Service, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ALLOT_REDIS_URL", "redis://127.0.0.1:1/0")
+    assert main(["worker", "--check"]) == 0
+    assert "processes of workers here: " in capsys.readouterr().err
+    monkeypatch.setattr("app.cli.serve.WORKER", "no process runs this")
+    assert main(["worker", "--check"]) == 1
+
+
 def test_key(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["key", "alice"]) == 0
     assert "alice=sha256:" in capsys.readouterr().out

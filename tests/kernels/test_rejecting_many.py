@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Array, Deadline, Solution
+from kernels import SOLVERS, Array, Deadline, InvalidProblem, Solution
 from kernels.certificates.rejecting import certify, many
 from kernels.certificates.rejecting.many import judged_together
 from kernels.certificates.rejecting.proof import judged
@@ -134,3 +134,21 @@ def test_further_words_of_duals_are_read_problem_by_problem() -> None:
     together, alone = both(problem, solution)
     assert together == alone
     assert any(proof["bound"] is not None for proof in together)
+
+
+def test_costs_that_were_seen_as_they_came_are_not_read_to_be_checked() -> None:
+    """A thousand frames are built between two requests; their numbers were looked at piece by piece."""
+    from kernels.problems.seen import Seen, note
+
+    inputs = flat(frames(1, 20))
+    cost = inputs["cost"]
+    cost.flags.writeable = True
+    note(cost, Seen(0.0, 1.0))
+    cost[5] = np.nan  # what is not read is not noticed
+    assert isinstance(CARD.build(inputs, CARD.options(cost_limit=0.8)), Rejecting)
+    note(cost, Seen(0.0, 1e308))
+    with pytest.raises(InvalidProblem, match="overflow"):
+        CARD.build(inputs, CARD.options(cost_limit=0.8))
+    note(cost, None)
+    with pytest.raises(InvalidProblem, match=r"nan at \[5\]"):
+        CARD.build(inputs, CARD.options(cost_limit=0.8))

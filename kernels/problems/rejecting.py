@@ -224,7 +224,8 @@ def _largest(array: Array, allow: float | None = None) -> int | float:
         return seen.largest
     if array.size == 0:
         return 0
-    low, high = array.min().item(), array.max().item()
+    low: int | float = array.min().item()
+    high: int | float = array.max().item()
     if not (np.isfinite(low) and np.isfinite(high)) or low == FORBIDDEN:
         if allow is not None:
             finite("cost", array, allow=allow)

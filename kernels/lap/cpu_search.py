@@ -1,4 +1,4 @@
-"""One search for a shortest augmenting path, and the exchange along it: for lists of assignments, and for so many pairs.
+"""One search for a shortest augmenting path, and the exchange along it: for lists of assignments and for so many pairs.
 
 Dijkstra's search over the columns. A column that is taken leads on to its row's entries, at reduced costs that are not
 negative. The caller says where the paths begin, by the first distances and their rows.

@@ -143,6 +143,7 @@ class Solver(Generic[Problem, OptionsOf]):
         spreads: True when the GPU solver can divide this problem among several GPUs of one worker.
         modules: dotted module per device; each has `solve(problem, options, deadline) -> Solution` and
             `warm_up() -> None`. Imported when first used, so that a machine without CUDA never imports cupy.
+        compiled_proofs: dotted modules of certificates that compile; their `warm_up()` goes with that of any device.
         runs_on: the devices that can solve this problem with these options; None: all of `modules`.
         joint: solves small problems of one shape, with the same options, in one go; of each its solution and its
             certificate, those of a solve by itself, or None where it is to be solved by itself. None: nothing is
@@ -178,6 +179,7 @@ class Solver(Generic[Problem, OptionsOf]):
         Callable[[Sequence[Problem], OptionsOf, Deadline, Device], Sequence[tuple[Solution, Certificate] | None]] | None
     ) = None
     device_certificate: str = ""
+    compiled_proofs: tuple[str, ...] = ()
     bundles: tuple[Bundle, ...] = ()
     companions: tuple[Companion, ...] = ()
     groups: Mapping[str, str] = field(default_factory=dict)
@@ -225,4 +227,5 @@ class Solver(Generic[Problem, OptionsOf]):
 
     def warm_up(self, device: Device) -> None:
         """Compile and run every kernel of `device` once on a tiny problem."""
-        importlib.import_module(self.modules[device]).warm_up()
+        for module in (self.modules[device], *self.compiled_proofs):
+            importlib.import_module(module).warm_up()

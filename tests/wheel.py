@@ -22,7 +22,7 @@ import venv
 from pathlib import Path
 from typing import Any
 
-from tests.wheel_commands import try_allot, try_client
+from tests.wheel_commands import client_wheel, try_allot, try_client, try_tools
 
 ROOT = Path(__file__).parent.parent
 PARTS = ("app", "workers", "kernels", "client", "pyproject.toml", "README.md", "LICENSE")
@@ -45,7 +45,9 @@ def main() -> int:
             wheel = build(folder)
             python = install(folder, wheel)
             print(f"{wheel.name} in a bare environment: {versions(python)}", flush=True)
-            solve_over_http(folder, python)
+            client = client_wheel(folder, clean_environ())
+            solve_over_http(folder, python, client)
+            try_tools(folder, {"allot": wheel, "allot-client": client}, clean_environ())
             try_rq(folder, python)
         except (DoesNotWork, subprocess.CalledProcessError, OSError) as wrong:
             print(f"A plain install does not work: {wrong}", file=sys.stderr)
@@ -95,7 +97,7 @@ def versions(python: Path) -> str:
     return ", ".join(f"{name} {version}" for name, version in ast.literal_eval(done.stdout).items())
 
 
-def solve_over_http(folder: Path, python: Path) -> None:
+def solve_over_http(folder: Path, python: Path, client: Path) -> None:
     """`allot serve`, one job, the commands of both wheels, and out again."""
     allot, data = str(python.parent / "allot"), str(folder / "data")
     command = [allot, "serve", "--port", "0", "--data-dir", data, "--workers", "1"]
@@ -110,9 +112,8 @@ def solve_over_http(folder: Path, python: Path) -> None:
         wait_until_ready(found[0], service)
         check(ask(found[0] + "/v1/jobs", {"solver": "auction", "inputs": {"benefit": BENEFIT}}))
         try_allot(folder, python, environ)
-        print(
-            f"the client alone works on Python {', '.join(try_client(folder, found[0], clean_environ()))}", flush=True
-        )
+        tried = try_client(folder, client, found[0], clean_environ())
+        print(f"the client alone works on Python {', '.join(tried)}", flush=True)
         service.send_signal(signal.SIGTERM)
         if service.wait(STOP_S) != 0:
             raise DoesNotWork(f"`allot serve` stopped with {service.returncode}")

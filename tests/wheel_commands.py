@@ -32,12 +32,17 @@ def try_allot(folder: Path, python: Path, environ: dict[str, str]) -> None:
     _require(missing.stderr == "allot: there is no file nothing.csv\n", missing.stderr)
 
 
-def try_client(folder: Path, url: str, environ: dict[str, str]) -> list[str]:
-    """`allot-client` in a bare environment of each Python: the same commands, without the solvers."""
+def client_wheel(folder: Path, environ: dict[str, str]) -> Path:
+    """The wheel of `allot-client`, made from a copy."""
     build = folder / "client-wheel"
     shutil.copytree(ROOT / "client", folder / "client", ignore=shutil.ignore_patterns("__pycache__", "*.egg-info"))
     _pip(Path(sys.executable), environ, "wheel", "--no-deps", "--wheel-dir", str(build), str(folder / "client"))
     (wheel,) = build.glob("*.whl")
+    return wheel
+
+
+def try_client(folder: Path, wheel: Path, url: str, environ: dict[str, str]) -> list[str]:
+    """`allot-client` in a bare environment of each Python: the same commands, without the solvers."""
     tried = []
     for version, python in pythons().items():
         home = folder / f"client-{version}"
@@ -53,6 +58,19 @@ def try_client(folder: Path, url: str, environ: dict[str, str]) -> list[str]:
         _run([str(home / "bin/python"), "-W", "error", "-c", every], home, there)
         tried.append(version)
     return tried
+
+
+def try_tools(folder: Path, wheels: dict[str, Path], environ: dict[str, str]) -> None:
+    """`uv tool install` of each wheel, by the name of its script, which is then on the PATH and says its version."""
+    home = folder / "uv"
+    _run([sys.executable, "-m", "venv", str(home)], folder, environ)
+    _pip(home / "bin/python", environ, "install", "uv")
+    tools = environ | {"UV_TOOL_DIR": str(home / "tools"), "UV_TOOL_BIN_DIR": str(home / "linked")}
+    for script, wheel in wheels.items():
+        _run([str(home / "bin/uv"), "tool", "install", "--python", sys.executable, str(wheel)], folder, tools)
+        there = environ | {"PATH": str(home / "linked")}
+        told = _run([script, "--version"], folder, there).stdout
+        _require(told.startswith(f"{script} "), f"`{script} --version` says {told!r} after `uv tool install`")
 
 
 def pythons() -> dict[str, Path]:

@@ -230,6 +230,7 @@ CARD = Solver[Problem, LapOptions](
     runs_on=_runs_on,
     modules={"cpu": "kernels.lap.cpu", "gpu": "kernels.lap.gpu"},
     device_certificate="kernels.certificates.rejecting.on_device",
+    compiled_proofs=("kernels.certificates.rejecting.many",),
     mend=_mend,
     joint=_joint,
     warm_start={"u": "u0", "v": "v0"},

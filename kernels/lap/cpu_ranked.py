@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from kernels.deadline import Deadline
+from kernels.lap.cpu_search import exchange, nearest_free
 from kernels.lap.cpu_shortlist import jit
 from kernels.lap.masks import infinity, opened
 from kernels.problems import UNASSIGNED, Array
@@ -35,43 +36,16 @@ def shortest_path(
     """
     m = len(v)
     distance, parent, seen = np.empty(m, v.dtype), np.full(m, source), kept.copy()
-    order, scanned, end = np.empty(m, np.int64), 0, -1
+    order = np.empty(m, np.int64)
     for j in range(m):
         entry = cost[source, j]
         distance[j] = entry - v[j] if entry < inf and not kept[j] and not barred[j] else inf
-    while True:
-        nearest, near = inf, -1
-        for j in range(m):
-            if not seen[j] and distance[j] < nearest:
-                nearest, near = distance[j], j
-        if near < 0:
-            for t in range(scanned):
-                v[order[t]] -= much
-            return False
-        if row_of[near] < 0:
-            end = near
-            break
-        seen[near] = True
-        order[scanned] = near
-        scanned += 1
-        i = row_of[near]
-        own = cost[i, near] - v[near]
-        for j in range(m):
-            if not seen[j] and cost[i, j] < inf:
-                length = max(nearest, nearest + ((cost[i, j] - v[j]) - own))
-                if length < distance[j]:
-                    distance[j], parent[j] = length, i
+    end, scanned = nearest_free(cost, inf, v, row_of, distance, parent, order, seen)
     for t in range(scanned):
-        v[order[t]] -= distance[end] - distance[order[t]]
-    j = end
-    while True:
-        i = parent[j]
-        row_of[j] = i
-        before = col_of[i]
-        col_of[i] = j
-        if i == source:
-            return True
-        j = before
+        v[order[t]] -= much if end < 0 else distance[end] - distance[order[t]]
+    if end >= 0:
+        exchange(parent, col_of, row_of, end)
+    return bool(end >= 0)
 
 
 @jit

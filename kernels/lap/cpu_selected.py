@@ -14,6 +14,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from kernels.deadline import Deadline
 from kernels.lap.complete import complete
+from kernels.lap.cpu_search import exchange, nearest_free
 from kernels.lap.cpu_shortlist import jit
 from kernels.lap.masks import infinity, opened
 from kernels.problems import UNASSIGNED, Array
@@ -27,7 +28,7 @@ STUCK = -1
 
 
 @jit
-def least_free(cost: Array, sign: Any, inf: Any, row_free: Array, low: Array, who: Array, gone: int) -> None:
+def least_free(cost: Array, inf: Any, row_free: Array, low: Array, who: Array, gone: int) -> None:
     """The least entry of each column among free rows; only columns whose row is `gone` are looked at (-1: all)."""
     n, m = cost.shape
     for j in range(m):
@@ -35,13 +36,13 @@ def least_free(cost: Array, sign: Any, inf: Any, row_free: Array, low: Array, wh
             continue
         low[j], who[j] = inf, -1
         for i in range(n):
-            if row_free[i] and cost[i, j] * sign < low[j]:
-                low[j], who[j] = cost[i, j] * sign, i
+            if row_free[i] and cost[i, j] < low[j]:
+                low[j], who[j] = cost[i, j], i
 
 
 @jit
 def add_pairs(
-    cost: Array, sign: Any, inf: Any, v: Array, level: Array, col_of: Array, row_of: Array, low: Array, who: Array,
+    cost: Array, inf: Any, v: Array, level: Array, col_of: Array, row_of: Array, low: Array, who: Array,
     row_free: Array, count: int, work: int, seen: Array,
 ) -> int:  # fmt: skip
     """Add up to `count` pairs, one shortest path each, until about `work` entries were read; how many, or STUCK.
@@ -55,43 +56,16 @@ def add_pairs(
         for j in range(m):
             distance[j] = low[j] - v[j] if low[j] < inf else inf
             parent[j], seen[j] = who[j], False
-        scanned, end = 0, -1
-        while True:
-            nearest, near = inf, -1
-            for j in range(m):
-                if not seen[j] and (distance[j] < nearest or (distance[j] == nearest and near >= 0 and row_of[j] < 0)):
-                    nearest, near = distance[j], j
-            if near < 0:
-                return STUCK
-            if row_of[near] < 0:
-                end = near
-                break
-            seen[near] = True
-            order[scanned] = near
-            scanned += 1
-            i = row_of[near]
-            own = cost[i, near] * sign - v[near]
-            for j in range(m):
-                entry = cost[i, j] * sign
-                if not seen[j] and entry < inf:
-                    length = max(nearest, nearest + ((entry - v[j]) - own))
-                    if length < distance[j]:
-                        distance[j], parent[j] = length, i
+        end, scanned = nearest_free(cost, inf, v, row_of, distance, parent, order, seen)
+        if end < 0:
+            return STUCK
         work -= (scanned + 2) * m
         level[0] = max(level[0], distance[end]) if added or (col_of >= 0).any() else distance[end]
         for t in range(scanned):
             v[order[t]] -= level[0] - distance[order[t]]
-        j = end
-        while True:
-            i = parent[j]
-            row_of[j] = i
-            before = col_of[i]
-            col_of[i] = j
-            if before < 0:
-                break
-            j = before
+        i = exchange(parent, col_of, row_of, end)
         row_free[i] = False
-        least_free(cost, sign, inf, row_free, low, who, i)
+        least_free(cost, inf, row_free, low, who, i)
         added += 1
     return added
 
@@ -124,12 +98,13 @@ def _sum(problem: Selected, deadline: Deadline) -> Solution:
     cost, masked = opened(weights, problem.maximize)
     exact = cost.dtype.kind == "i"
     sign: Any = np.int64(-1 if problem.maximize else 1) if exact else np.float64(-1 if problem.maximize else 1)
+    cost = -cost if problem.maximize else cost
     inf, (n, m) = infinity(exact, masked), cost.shape
     v, level = np.zeros(m, sign.dtype), np.zeros(1, sign.dtype)
     col_of, row_of = np.full(n, UNASSIGNED), np.full(m, UNASSIGNED)
     low, who, row_free = np.empty(m, sign.dtype), np.empty(m, np.int64), np.ones(n, bool)
     seen = np.zeros(m, bool)
-    least_free(cost, sign, inf, row_free, low, who, -1)
+    least_free(cost, inf, row_free, low, who, -1)
     if low.min() < inf:
         level[0] = low.min()
     done, ended = 0, Termination.OPTIMAL
@@ -137,9 +112,7 @@ def _sum(problem: Selected, deadline: Deadline) -> Solution:
         if late := deadline.expired():
             ended = late
             break
-        added = add_pairs(
-            cost, sign, inf, v, level, col_of, row_of, low, who, row_free, problem.pairs - done, WORK, seen
-        )
+        added = add_pairs(cost, inf, v, level, col_of, row_of, low, who, row_free, problem.pairs - done, WORK, seen)
         if added == STUCK:
             cols = np.flatnonzero(seen)
             rows = np.sort(np.concatenate([np.flatnonzero(row_free), row_of[cols]]))
@@ -150,7 +123,7 @@ def _sum(problem: Selected, deadline: Deadline) -> Solution:
         _first_answer(problem, col_of)
     u = np.full(n, level[0])
     paired = np.flatnonzero(col_of != UNASSIGNED)
-    u[paired] = np.minimum(cost[paired, col_of[paired]] * sign - v[col_of[paired]], level[0])
+    u[paired] = np.minimum(cost[paired, col_of[paired]] - v[col_of[paired]], level[0])
     arrays = {"assignment": col_of, "u": sign * u, "v": sign * v, "level": sign * level}
     return Solution(ended, "paths", arrays, done)
 

@@ -7,6 +7,7 @@ import numpy as np
 
 from kernels.problems.arrays import FORBIDDEN, Array, Csr, Inputs, InvalidProblem, finite, is_masked, numeric, permitted
 from kernels.problems.assignment import check_range
+from kernels.problems.seen import seen_of
 
 Form = Literal["one", "batch", "ragged"]
 EXACT_FLOAT = 1 << 53
@@ -201,8 +202,7 @@ def _of_one_kind(costs: Array, prices: list[Array], forbidden: float) -> tuple[A
     if all(array.dtype.kind == "i" for array in (costs, *prices)):
         return costs.astype(np.int64, copy=False), [price.astype(np.int64, copy=False) for price in prices]
     for field, array in (("cost", costs), ("reject_rows", prices[0]), ("reject_cols", prices[1])):
-        known = array[permitted(array)]
-        if array.dtype.kind == "i" and known.size and max(-int(known.min()), int(known.max())) > EXACT_FLOAT:
+        if array.dtype.kind == "i" and _largest(array) > EXACT_FLOAT:
             raise InvalidProblem(field, "holds integers beyond 2^53 beside floats; expected all in integers or floats")
     if costs.dtype.kind == "i":
         costs = np.where(permitted(costs), costs, forbidden).astype(np.float64)
@@ -211,12 +211,24 @@ def _of_one_kind(costs: Array, prices: list[Array], forbidden: float) -> tuple[A
 
 def _check(costs: Array, prices: list[Array], sizes: Array, maximize: bool) -> None:
     """Refuse what is no number, and numbers whose sums could overflow."""
-    finite("cost", costs, allow=-np.inf if maximize else np.inf)
-    largest: int | float = 0
-    for array in (costs, *prices):
-        known = array[permitted(array)]
-        if known.size:
-            largest = max(largest, -known.min().item(), known.max().item())
+    largest = max(_largest(costs, -np.inf if maximize else np.inf), *(_largest(array) for array in prices))
     lines = max(1, int(sizes.sum(axis=1).max(initial=0)))
     kind = np.dtype(np.int64) if costs.dtype.kind == "i" else costs.dtype
     check_range("cost", largest, kind, lines, masked=is_masked(costs) or any(is_masked(price) for price in prices))
+
+
+def _largest(array: Array, allow: float | None = None) -> int | float:
+    """The largest permitted magnitude; costs must be finite numbers, or `allow`. What was seen before is not read."""
+    seen = seen_of(array)
+    if seen is not None and (allow is None or seen.allows(allow)):
+        return seen.largest
+    if array.size == 0:
+        return 0
+    low: int | float = array.min().item()
+    high: int | float = array.max().item()
+    if not (np.isfinite(low) and np.isfinite(high)) or low == FORBIDDEN:
+        if allow is not None:
+            finite("cost", array, allow=allow)
+        known = array[permitted(array)]
+        low, high = (known.min().item(), known.max().item()) if known.size else (0, 0)
+    return max(0, -low, high)

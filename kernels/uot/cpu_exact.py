@@ -133,11 +133,14 @@ def _potentials(problem: ExactTransport, tree: Tree, power: int) -> dict[str, Ar
 def _integers(problem: ExactTransport, tree: Tree) -> tuple[dict[int, int], int]:
     """The costs of the tree's arcs, by their lower node, as integers over one power of two."""
     m, n = problem.shape
-    nodes = [node for node in range(m + n) if tree.parent[node] < m + n]
-    pairs = [(min(node, int(tree.parent[node])), max(node, int(tree.parent[node])) - m) for node in nodes]
-    ratios = [(0, 1) if tree.forbidden[i, j] else _ratio(problem.cost[i, j]) for i, j in pairs]
-    shift = max((below.bit_length() - 1 for _, below in ratios), default=0)
-    return {node: above * ((1 << shift) // below) for node, (above, below) in zip(nodes, ratios, strict=True)}, shift
+    nodes = np.flatnonzero(tree.parent[: m + n] < m + n)
+    above = tree.parent[nodes]
+    rows, columns = np.minimum(nodes, above), np.maximum(nodes, above) - m
+    costs = np.where(tree.forbidden[rows, columns], problem.cost.dtype.type(0), problem.cost[rows, columns])
+    ratios = [cost.as_integer_ratio() for cost in costs.tolist()]
+    shift = max((under.bit_length() - 1 for _, under in ratios), default=0)
+    wholes = (over * ((1 << shift) // under) for over, under in ratios)
+    return dict(zip(nodes.tolist(), wholes, strict=True)), shift
 
 
 def _ratio(cost: Any) -> tuple[int, int]:
@@ -149,12 +152,12 @@ def _down_the_tree(tree: Tree, whole: dict[int, int], power: int) -> list[int]:
     """Potentials of all nodes: what a subtree's top has by the search, and arcs' costs from there."""
     size = tree.parent.size - 1
     found = [0] * size
+    tops, parents = tree.potential[:size].tolist(), tree.parent[:size].tolist()
     for node in np.argsort(tree.depth[:size], kind="stable").tolist():
         if node not in whole:
-            top = int(tree.potential[node])
-            found[node] = top << power if power >= 0 else top >> -power
+            found[node] = tops[node] << power if power >= 0 else tops[node] >> -power
         else:
-            found[node] = whole[node] - found[int(tree.parent[node])]
+            found[node] = whole[node] - found[parents[node]]
     return found
 
 

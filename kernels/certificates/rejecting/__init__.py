@@ -15,7 +15,8 @@ from collections.abc import Callable
 import numpy as np
 
 from kernels.certificates.assignment_hall import check
-from kernels.certificates.rejecting.proof import Answer, Proof, judged
+from kernels.certificates.rejecting.many import judged_together
+from kernels.certificates.rejecting.proof import Answer, Proof
 from kernels.certificates.rejecting.reading import answer_of, endings
 from kernels.certificates.rejecting.whole import certificate, refused
 from kernels.problems import Rejecting
@@ -38,7 +39,7 @@ def certify(problem: Rejecting, solution: Solution, progress: Callable[[float], 
     found = answer_of(problem, solution)
     if isinstance(found, str):
         return refused(found)
-    proofs = judged(problem, found, ended, progress)
+    proofs = judged_together(problem, found, ended, progress)
     for k, word in enumerate(ended):
         if word is Termination.INFEASIBLE:
             proofs[k] = _infeasible(problem, solution, k, found)

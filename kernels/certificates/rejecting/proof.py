@@ -15,6 +15,8 @@ from kernels.solution import Number, Termination
 
 OF_PAIRS, OF_DATA = 50, 1e-9
 """The gap of an optimum in floats is at most 2^-OF_PAIRS of its pairs' sizes, and OF_DATA of the data's."""
+SHORT_OF = 1 - 2.0**-20
+"""A sum of fewer than 2^32 sizes in working precision, times this, is not above the exact one (Higham, section 4.2)."""
 TOO_MUCH = 2.0**970
 """2^50 times this is beyond float64, and so beyond what any pairs' sizes add up to."""
 
@@ -51,7 +53,7 @@ class Proof:
 def judged(problem: Rejecting, answer: Answer, ended: list[Termination], heard: Callable[[float], None]) -> list[Proof]:
     """The proof of each problem."""
     sign, starts = -1 if problem.maximize else 1, problem.starts
-    prices = [_min_form(array, sign) for array in (problem.row_prices, problem.col_prices)]
+    prices = [min_form(array, sign) for array in (problem.row_prices, problem.col_prices)]
     usable = [dual.usable(sign * given, cap) for given, cap in zip((answer.u, answer.v), prices, strict=True)]
     sides = _sides(problem, starts, prices, usable)
     high, low = dual.smallest(sides, sign)
@@ -71,7 +73,7 @@ def judged(problem: Rejecting, answer: Answer, ended: list[Termination], heard: 
     return proofs
 
 
-def _min_form(prices: Array, sign: int) -> Array:
+def min_form(prices: Array, sign: int) -> Array:
     """Prices in min form; TOP or inf where a line must be paired."""
     if prices.dtype.kind == "i":
         return np.where(prices == FORBIDDEN, dual.TOP, sign * prices)
@@ -242,7 +244,7 @@ def _below(sizes: Array) -> float:
 
     A sum of k numbers that are not negative is off by (k - 1) 2^-53 of itself in any order (Higham, section 4.2).
     """
-    return float(sizes.sum()) * (1 - 2.0**-20)
+    return float(sizes.sum()) * SHORT_OF
 
 
 def _share(size: float) -> float:

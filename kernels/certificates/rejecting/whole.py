@@ -63,14 +63,10 @@ def _claim(proofs: list[Proof], exact: bool, batch: bool) -> str:
 
 
 def _facts(proofs: list[Proof], batch: bool) -> dict[str, Any]:
-    facts: dict[str, Any] = {"unassigned": sum(p.unassigned for p in proofs), "left": sum(p.left for p in proofs)}
+    facts: dict[str, Any] = {name: sum(getattr(proof, name) for proof in proofs) for name in ("unassigned", "left")}
     if batch:
-        facts["problems"] = {
-            "terminations": [proof.ended.value for proof in proofs],
-            "objectives": [proof.objective for proof in proofs],
-            "bounds": [proof.bound for proof in proofs],
-            "gaps": [proof.gap for proof in proofs],
-        }
+        numbers = {f"{name}s": [getattr(proof, name) for proof in proofs] for name in ("objective", "bound", "gap")}
+        facts["problems"] = {"terminations": [proof.ended.value for proof in proofs], **numbers}
     return facts
 
 

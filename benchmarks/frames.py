@@ -1,0 +1,116 @@
+"""A tracker's frames: python -m benchmarks.frames [--frames 1000] [--repeats 15].
+
+Boxes of 10 to 60 detections a frame, 1 - intersection over union, a limit of 0.8. One batch as a call of the kernels
+beside lapx frame by frame, in turn; then the same batch by `allot_client` from POST to answer, at a service of its own
+with one worker; then frame by frame through `map`. Every answer is lapx's, or the run ends.
+"""
+
+import argparse
+import statistics
+import time
+from collections.abc import Callable
+from typing import Any
+
+import lap
+import numpy as np
+from allot_client import Client
+
+from benchmarks.rows import Rows
+from kernels import SOLVERS, Array, Deadline, solve_and_prove
+
+CARD = SOLVERS["lap"]
+LIMIT = 0.8
+CONCURRENCY = 4
+
+
+def boxes(rng: np.random.Generator, count: int) -> Array:
+    """Corners (count, 4) of boxes in a picture of 110 x 110."""
+    corner = rng.uniform(0, 80, (count, 2))
+    return np.concatenate([corner, corner + rng.uniform(10, 30, (count, 2))], axis=1)
+
+
+def distances(left: Array, right: Array) -> Array:
+    """1 - intersection over union of each pair."""
+    low, high = np.maximum(left[:, None, :2], right[:, :2]), np.minimum(left[:, None, 2:], right[:, 2:])
+    common = np.clip(high - low, 0, None).prod(axis=2)
+    areas = [(side[:, 2:] - side[:, :2]).prod(axis=1) for side in (left, right)]
+    return np.asarray(1 - common / (areas[0][:, None] + areas[1] - common))
+
+
+def frames(count: int) -> list[Array]:
+    """Costs of `count` frames."""
+    rng = np.random.default_rng(0)
+    return [distances(*(boxes(rng, int(n)) for n in rng.integers(10, 61, 2))) for _ in range(count)]
+
+
+def lapx(costs: list[Array]) -> list[list[int]]:
+    """The peer's columns of each frame's rows."""
+    return [lap.lapjv(cost, extend_cost=True, cost_limit=LIMIT, return_cost=False)[0].tolist() for cost in costs]
+
+
+def timed(run: Callable[[], Any]) -> tuple[float, Any]:
+    """(milliseconds, what it returned)."""
+    start = time.perf_counter()
+    found = run()
+    return 1e3 * (time.perf_counter() - start), found
+
+
+def spread(times: list[float], name: str = "ms") -> dict[str, float]:
+    """The median and the least."""
+    return {name: statistics.median(times), f"least_{name}": min(times)}
+
+
+def in_process(rows: Rows, costs: list[Array], expected: list[list[int]], repeats: int) -> None:
+    """The batch as one call of the kernels, and lapx, in turn."""
+    options = CARD.options.model_validate({"cost_limit": LIMIT})
+    inputs = {"cost": np.concatenate([one.reshape(-1) for one in costs]), "sizes": np.array([c.shape for c in costs])}
+    taken: dict[str, list[float]] = {"build": [], "solve": [], "certify": [], "lapx": []}
+    for _ in range(repeats + 1):
+        built_ms, problem = timed(lambda: CARD.build(inputs, options))
+        solution, certificate = solve_and_prove(CARD, problem, options, Deadline(), "cpu")
+        assert certificate.holds
+        assert solution.termination == "optimal"
+        assert np.concatenate(expected).tolist() == solution.arrays["assignment"].tolist()
+        taken["build"].append(built_ms)
+        for name in ("solve", "certify"):
+            taken[name].append(solution.timings_ms[name])
+        taken["lapx"].append(timed(lambda: lapx(costs))[0])
+    for name, times in taken.items():
+        rows.add(what=name, frames=len(costs), **spread(times[1:]))
+
+
+def by_the_service(rows: Rows, client: Client, costs: list[Array], expected: list[list[int]], repeats: int) -> None:
+    """From POST to answer, in one call and frame by frame."""
+    taken, parts = [], dict[str, list[float]]()
+    for number in range(repeats + 3):
+        spent, answer = timed(lambda: client.lap(costs, cost_limit=LIMIT))
+        assert [one.assignment.tolist() for one in answer.each()] == expected
+        assert answer.optimal
+        if number >= 3:
+            taken.append(spent)
+            for name, value in answer.timings_ms.items():
+                parts.setdefault(name, []).append(value)
+    rows.add(what="POST to answer", frames=len(costs), **spread(taken))
+    rows.add(what="of which", **{f"{name}_ms": statistics.median(values) for name, values in parts.items()})
+    spent, answers = timed(
+        lambda: list(client.map(lambda cost: client.lap(cost, cost_limit=LIMIT), costs, concurrency=CONCURRENCY))
+    )
+    assert [one.assignment.tolist() for one in answers] == expected
+    rows.add(what="map", frames=len(costs), concurrency=CONCURRENCY, frames_per_s=1e3 * len(costs) / spent)
+
+
+def main() -> None:
+    """Measure all three."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--frames", type=int, default=1000)
+    parser.add_argument("--repeats", type=int, default=15)
+    arguments = parser.parse_args()
+    rows, costs = Rows("frames"), frames(arguments.frames)
+    expected = lapx(costs)
+    in_process(rows, costs, expected, arguments.repeats)
+    with Client.local(workers=1) as client:
+        by_the_service(rows, client, costs, expected, arguments.repeats)
+
+
+if __name__ == "__main__":
+    main()

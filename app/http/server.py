@@ -5,6 +5,7 @@ import ctypes
 import gc
 import logging
 import socket
+import sys
 from collections.abc import Iterator
 
 import uvicorn
@@ -20,6 +21,9 @@ KEPT_BYTES = 64 << 20
 LARGEST_PIECE = 32 << 20
 GC_THRESHOLDS = (100_000, 50, 1000)
 """With a thousand waiters the collector's default would cost half of the throughput."""
+SWITCH_S = 0.0005
+"""How long a thread may compute while the event loop wants to go on. The loop asks anew after each answer that it writes.
+With Python's 5 ms, 300 event streams that ended beside a busy thread held everybody else up for 1.2 s."""
 
 
 def keep_memory() -> None:
@@ -69,6 +73,7 @@ class Server(uvicorn.Server):
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
+        sys.setswitchinterval(SWITCH_S)
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:

@@ -11,14 +11,16 @@ from contextvars import ContextVar
 import httpx
 from fastapi import FastAPI, Request
 from starlette.routing import Route
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
-from app.agents.doors import Doors
+from app.agents.doors import MOST_NUMBERS, Doors
 from app.http.auth import caller
 from app.http.errors import Refusal, problem
+from app.http.limits import counted
 
 PASSED_ON = ("authorization", "host", "origin", "sec-fetch-site")
 """What the API's doors look at to know who asks, and from which page."""
+MOST_BYTES, MOST_VALUES = 1 << 20, 2 * MOST_NUMBERS
 _asked: ContextVar[Mapping[str, str]] = ContextVar("headers of the agent's request")
 
 
@@ -40,14 +42,15 @@ class Agents:
         """Pass a request on, once it is known who asks."""
         request = Request(scope, receive)
         try:
-            await caller(request)
+            await counted(request, await caller(request))
+            body = await _body(request)
         except Refusal as refused:
             await problem(refused.status, refused.detail, refused.headers)(scope, receive, send)
             return
         carried = {name: request.headers[name] for name in PASSED_ON if name in request.headers}
         token = _asked.set(carried)
         try:
-            await self._inner(scope, receive, send)
+            await self._inner(scope, _again(body, receive), send)
         finally:
             _asked.reset(token)
 
@@ -56,6 +59,36 @@ class Agents:
         """As long as the application runs."""
         async with self._server.session_manager.run():
             yield
+
+
+async def _body(request: Request) -> bytes:
+    """All of the body, which the package mcp would read without a limit and take apart in the event loop."""
+    body = bytearray()
+    async for piece in request.stream():
+        body += piece
+        if len(body) > MOST_BYTES:
+            raise Refusal(
+                413, f"A message of an agent is at most {MOST_BYTES} bytes. Upload arrays with POST /v1/blobs."
+            )
+    if sum(map(body.count, b",[{")) > MOST_VALUES:
+        raise Refusal(
+            413, f"A message of an agent holds at most {MOST_VALUES} values. Upload arrays with POST /v1/blobs."
+        )
+    return bytes(body)
+
+
+def _again(body: bytes, receive: Receive) -> Receive:
+    """What gives `body`, which was read already, and then whatever comes behind it."""
+    given = False
+
+    async def read() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return read
 
 
 def install(app: FastAPI) -> None:

@@ -5,6 +5,7 @@ import ctypes
 import gc
 import logging
 import socket
+import sys
 import time
 from collections.abc import Callable, Iterator
 
@@ -24,6 +25,9 @@ GC_THRESHOLDS = (100_000, 50, 1000)
 COLLECT_EVERY_S = 60.0
 LEAST_PAUSES = 200
 """Of a collection's own length, until the next: at most half a percent of the time."""
+SWITCH_S = 0.0005
+"""How long a thread may compute while the event loop wants to go on. The loop asks anew after each answer that it writes.
+With Python's 5 ms, 300 event streams that ended beside a busy thread held everybody else up for 1.2 s."""
 
 
 def keep_memory() -> None:
@@ -95,6 +99,7 @@ class Server(uvicorn.Server):
         gc.collect()
         gc.freeze()
         gc.set_threshold(*GC_THRESHOLDS)
+        sys.setswitchinterval(SWITCH_S)
 
     async def on_tick(self, counter: int) -> bool:
         """Ten times a second."""

@@ -199,3 +199,30 @@ def test_a_foreign_page_finds_no_agents_door(service: Service) -> None:
     finally:
         stop()
     assert httpx.post(f"{service.url}/mcp", json={}).status_code == 404  # closed where nobody has opened it
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b'{"jsonrpc":"2.0","x":[' + b"[1]," * 200_000 + b"1]}", b'{"jsonrpc":"2.0","x":"' + b"x" * (2 << 20) + b'"}'],
+    ids=["many values", "many bytes"],
+)
+def test_a_message_of_an_agent_has_a_limit(service: Service, body: bytes) -> None:
+    address, stop = serve(create_app(service.settings, HttpSettings(mcp=True)))
+    kinds = {"Content-Type": "application/json", "Accept": "application/json, text/event-stream"}
+    try:
+        answer = httpx.post(f"{address}/mcp", content=body, headers=kinds, timeout=60)
+        assert (answer.status_code, "/v1/blobs" in answer.json()["detail"]) == (413, True)
+    finally:
+        stop()
+
+
+def test_messages_of_an_agent_count_as_requests(service: Service) -> None:
+    secret, entry = new_key("ann")
+    few = HttpSettings(api_keys=(entry,), mcp=True, requests_per_s=1.0)
+    address, stop = serve(create_app(service.settings, few))
+    try:
+        headers = {"Authorization": f"Bearer {secret}"}
+        answers = [httpx.post(f"{address}/mcp", json={}, headers=headers).status_code for _ in range(8)]
+        assert answers[-1] == 429
+    finally:
+        stop()

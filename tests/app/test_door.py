@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import socket
+import sys
 import threading
 import time
 from collections.abc import Iterator
@@ -232,6 +233,32 @@ def test_a_pipelined_second_request_is_answered(guarded: Guarded) -> None:
     request = b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n"
     told = guarded.told(request + request + request.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
     assert told.count(b"HTTP/1.1 200") == 3
+
+
+def test_a_thread_that_computes_keeps_the_loop_from_little(guarded: Guarded) -> None:
+    """Each answer that is written lets other threads in. With Python's own interval that costs 5 ms an answer."""
+    ended, usual = threading.Event(), sys.getswitchinterval()
+
+    def compute() -> None:
+        while not ended.is_set():
+            sum(range(1000))
+
+    def took() -> float:
+        begun = time.monotonic()
+        for _ in range(20):
+            assert guarded.told(3 * b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n").count(b"HTTP/1.1 200") == 3
+        return time.monotonic() - begun
+
+    thread = threading.Thread(target=compute)
+    thread.start()
+    try:
+        here = took()
+        sys.setswitchinterval(0.02)
+        assert here < took() / 2
+    finally:
+        ended.set()
+        thread.join()
+        sys.setswitchinterval(usual)
 
 
 def test_answers_name_no_address(guarded: Guarded) -> None:

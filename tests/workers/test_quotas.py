@@ -10,7 +10,7 @@ import pytest
 
 from tests.workers.test_fair import Office
 from workers.jobs import quotas
-from workers.jobs.job import OverQuota, QuotaFull, StoreFull, Submission
+from workers.jobs.job import OverQuota, QueueFull, QuotaFull, StoreFull, Submission
 from workers.jobs.queue import Jobs
 from workers.jobs.quotas import DAY_S, Quota, checked
 from workers.runtime.config import Settings
@@ -40,6 +40,23 @@ def test_so_many_jobs_of_one_wait(jobs: Jobs) -> None:
     submit(jobs, "bob")
     jobs.cancel(first, "ann")
     assert submit(jobs, "ann")
+
+
+def test_one_owner_leaves_places_in_the_queue(jobs: Jobs) -> None:
+    few = Jobs(dataclasses.replace(jobs.settings, max_queued=8), jobs.store)
+    with pytest.raises(OverQuota, match="50 % of the places") as refused:
+        flood(few, "ann")
+    assert (refused.value.policy, refused.value.most) == ("queued", 4)
+    assert few.quotas.used("ann")["queued"] == 4
+    for other in ("bob", "cid", "dan", "eve"):
+        submit(few, other)
+
+
+def test_an_owner_who_is_alone_may_fill_the_queue(jobs: Jobs) -> None:
+    few = Jobs(dataclasses.replace(jobs.settings, max_queued=8), jobs.store)
+    with pytest.raises(QueueFull):
+        flood(few, "local")
+    assert few.quotas.used("local")["queued"] == 8
 
 
 def test_a_change_is_in_force_within_a_second(jobs: Jobs, settings: Settings) -> None:

@@ -40,9 +40,9 @@ class Granted:
     room: float
 
     def most(self, queue: str) -> tuple[float, ...]:
-        """Jobs that wait, seconds a day, bytes, bytes in Redis; 0 is any amount."""
+        """Jobs that wait, seconds a day, bytes, bytes in Redis (0 is any amount); the share of a queue."""
         here = self.room * self.quota.share if self.quota.share < 1 else 0
-        return self.quota.queued, self.quota.seconds_a_day(queue), self.quota.bytes, here
+        return self.quota.queued, self.quota.seconds_a_day(queue), self.quota.bytes, here, self.quota.share
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class Fresh:
         if outcome == "full":
             raise QueueFull(f"{most_queued} jobs are waiting for a {self.record['queue']} already")
         if outcome == "quota":
-            raise refused(told, self.granted.quota, self.record["queue"], self.record["created_at"])
+            raise refused(told, self.granted.quota, self.record["queue"], self.record["created_at"], most_queued)
         if outcome == "blob":
             raise UnknownBlob(f"there is no blob {told}")
         written = {name: str(value) for name, value in self.record.items()} | {"version": "1"}

@@ -61,10 +61,13 @@ local function charge_time(id, now)
 end
 
 -- Which limit one more job of `count` bytes and no estimate would break; nothing when it may come. `most`: jobs that
--- wait, seconds a day, bytes in all, bytes in Redis.
-local function over_quota(owner, queue, now, count, most)
+-- wait, seconds a day, bytes in all, bytes in Redis, share of a queue that has `free` places left. An owner at their share
+-- leaves others as much again, so however many they are, a place is left for one more.
+local function over_quota(owner, queue, now, count, most, free)
   local function waits(at, what) return tonumber(redis.call('HGET', 'allot:backlog:' .. at, what .. ':' .. owner) or 0) end
   if most[1] > 0 and waits('cpu', 'n') + waits('gpu', 'n') >= most[1] then return 'queued' end
+  local own = waits(queue, 'n')
+  if most[5] < 1 and own > 0 and own + 1 > most[5] * (own + free) then return 'line' end
   if most[2] > 0 then
     local spent = tonumber(redis.call('HGET', spent_key(queue, now), owner) or 0)
     if spent >= most[2] then return 'spent' end

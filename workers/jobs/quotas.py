@@ -31,7 +31,8 @@ class Quota:
         workers: that their jobs hold at once; a job beyond waits, and others go before it.
         longest_s: time limit of a job; a longer one is cut to it.
         bytes: that are kept for them, in the store and in Redis.
-        share: of the store and of Redis that they may fill; 1 is all. Without keys there is one owner, who may.
+        share: of the store, of Redis and of the places of a queue that they may fill; 1 is all. Without keys there is
+            one owner, who may.
         gpu_s, cpu_s: seconds of workers a day, from midnight UTC.
         requests_per_s, streams, waiters: at each API process.
         lowest, highest: priorities that their jobs may have; others are cut to these.
@@ -176,10 +177,13 @@ class Quotas:
         }
 
 
-def refused(which: str, quota: Quota, queue: str, now: float) -> Exception:
-    """Why submit.lua refused a job."""
+def refused(which: str, quota: Quota, queue: str, now: float, places: int) -> Exception:
+    """Why submit.lua refused a job. `places`: of a queue."""
     if which == "queued":
         return OverQuota(f"{quota.queued} of your jobs wait already", "queued", quota.queued, BUSY_RETRY_S)
+    if which == "line":
+        why = f"one owner may fill {100 * quota.share:g} % of the places of a queue that others leave"
+        return OverQuota(why, "queued", int(quota.share * places), BUSY_RETRY_S)
     if which in ("spent", "booked"):
         most = quota.seconds_a_day(queue)
         turn_s = DAY_S - now % DAY_S

@@ -85,7 +85,7 @@ class Records:
         names: list[str],
         data: str,
         limits: Limits,
-        most: Sequence[float] = (0, 0, 0, 0),
+        most: Sequence[float] = (0, 0, 0, 0, 1),
     ) -> tuple[str, str, int]:
         """Record a new job, hold its blobs and put it in line, unless its key was seen or there is no room.
 
@@ -95,7 +95,7 @@ class Records:
             names: of the blobs that it holds.
             data: of its small inputs, "" when it brings none along.
             limits: see there.
-            most: of the owner: jobs that wait, seconds a day, bytes, bytes in Redis; 0 is any amount.
+            most: of the owner: jobs that wait, seconds a day, bytes, bytes in Redis (0 is any amount), share of the queue.
 
         Returns:
             ("created", job id, its position), ("seen" | "conflict", job id, 0), ("full", "", 0), ("quota", which limit

@@ -1,6 +1,6 @@
 -- id, now, record (flat JSON list), names of the blobs, queue, most queued, idempotency key, fingerprint, its ttl,
 -- the arrays that the record brings along (JSON) or '', stamp, seconds for which RQ lists a failed job, limits of the
--- owner: jobs that wait, seconds a day, bytes, bytes in Redis; most workers of one owner
+-- owner: jobs that wait, seconds a day, bytes, bytes in Redis, share of the queue; most workers of one owner
 local id, now, record, digests, queue = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[3]), cjson.decode(ARGV[4]), ARGV[5]
 local idem = ARGV[7]
 if idem ~= '' then
@@ -11,12 +11,13 @@ if idem ~= '' then
   end
 end
 if redis.call('EXISTS', key(id)) == 1 then return {'seen', id} end  -- asked again after a lost answer
-if waiting(queue) >= tonumber(ARGV[6]) then return {'full', ''} end
+local free = tonumber(ARGV[6]) - waiting(queue)
+if free <= 0 then return {'full', ''} end
 local fields = {}
 for i = 1, #record, 2 do fields[record[i]] = record[i + 1] end
 local limits, bytes = {}, #ARGV[3] + #ARGV[10]
-for i = 1, 4 do limits[i] = tonumber(ARGV[12 + i]) end
-local over = over_quota(fields.owner, queue, now, bytes, limits)
+for i = 1, 5 do limits[i] = tonumber(ARGV[12 + i]) end
+local over = over_quota(fields.owner, queue, now, bytes, limits, free)
 if over then return {'quota', over} end
 for i, name in ipairs(digests) do
   if redis.call('HEXISTS', 'allot:blob:' .. name, fields.owner) == 0 then

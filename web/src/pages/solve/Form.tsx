@@ -42,7 +42,7 @@ export function Form() {
       setSending(false);
     }
   };
-  useKeys({ "Ctrl Enter": () => void submit() }, [sending, blocked, sheets.value, choice.value]);
+  useKeys(blocked ? {} : { "Ctrl Enter": () => void submit() }, [sending, blocked, sheets.value, choice.value]);
   const action = problem.value === "qap" && !todayOf() ? "Find the best layout" : PROBLEMS[problem.value]!.action;
   return (
     <form class="form" aria-label={action} onSubmit={(event) => (event.preventDefault(), void submit())}>

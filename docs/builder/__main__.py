@@ -10,6 +10,7 @@ from docs.builder.contents import ROOT, Page, pages
 from docs.builder.frame import API, GALLERY, document
 from docs.builder.gallery import gallery
 from docs.builder.markdown import BrokenLink, Heading, Made, Writer
+from docs.builder.plots import plots, with_plots
 from docs.builder.reference import reference
 
 SITE = ROOT / "app/web/site.zip"
@@ -32,11 +33,13 @@ def site() -> dict[str, bytes]:
     _check_links(made)
     found: dict[str, bytes] = {}
     for page, one in made.items():
-        scripts = ("try.js",) if page is API else ()
-        text = document(page, one.html, one.headings, sections, scripts)
+        html = with_plots(one.html)
+        scripts = ("try.js",) if page is API else ("plots.js",) if 'data-plot="' in html else ()
+        text = document(page, html, one.headings, sections, scripts)
         found[f"{page.address or 'index'}.html"] = text.encode()
         found |= {f"images/{name}": image.read_bytes() for name, image in one.images.items()}
     found["search.json"] = json.dumps(_index(made), ensure_ascii=False, separators=(",", ":")).encode()
+    found["plots.json"] = json.dumps(plots(), separators=(",", ":")).encode()
     found["docs.css"] = (TOKENS.read_text() + (STATIC / "docs.css").read_text()).encode()
     found |= {script.name: script.read_bytes() for script in STATIC.glob("*.js")}
     found["llms.txt"] = _for_models(sections).encode()

@@ -36,7 +36,7 @@ export default function Job({ id }: { id: string }) {
     return () => clearInterval(timer);
   }, [job?.started_at, job?.ended_at]);
   const stop = () => void post(`/v1/jobs/${id}/cancel`, {}).catch((error) => setWrong(words(error)));
-  useKeys({ ".": () => !over && stop() }, [over]);
+  useKeys(over ? {} : { ".": stop }, [over]);
   if (live.expired) return <Expired id={id} />;
   if (live.wrong)
     return (

@@ -1,6 +1,7 @@
 import { useMemo, useState } from "preact/hooks";
-import { bow, type Flow, layOut, strokeWidth, turned } from "../charts/plan";
-
+import { corridors, type Segment } from "../charts/corridors";
+import { round } from "../charts/curve";
+import { bow, type Flow, layOut, type Plan, strokeWidth, turned } from "../charts/plan";
 import { useNarrow } from "../shell/theme";
 
 interface Props {
@@ -18,24 +19,25 @@ interface Props {
   mostTrips?: number;
   toggle?: (facility: number) => void;
   id?: string;
+  /** Straight between rooms, even where the floor has corridors. */
+  straight?: boolean;
+  /** Told which department is looked at. */
+  looked?: (facility: number | null) => void;
 }
 
 /** A floor with who is where. The other flows fade while one department is under the pointer or has the focus. */
 export function FloorPlan(props: Props) {
   const { positions, permutation, flows, width, mini = false } = props;
-  const [near, setNear] = useState<number | null>(null);
+  const [near, look] = useState<number | null>(null);
+  const setNear = (facility: number | null) => (look(facility), props.looked?.(facility));
+  const sketch = positions.some((row) => row.length < 4);
   const phone = useNarrow() && !mini;
   const plan = useMemo(
     () => (phone ? turned(layOut(positions, 640, 356)) : layOut(positions, width - 2, mini ? 300 : 620)),
     [positions, width, mini, phone],
   );
+  const ways = useMemo(() => (sketch || props.straight ? null : corridors(plan)), [plan, props.straight]);
   const most = props.mostTrips ?? flows[0]?.count ?? 1;
-  const sketch = positions.some((row) => row.length < 4);
-  const drawn = flows.map((flow) => ({
-    flow,
-    path: bow(plan.doors[permutation[flow.from]!]!, plan.doors[permutation[flow.to]!]!),
-    width: strokeWidth(flow.count, most, mini ? 4 : 11),
-  }));
   const seats = permutation.map((place, facility) => ({ place, facility, room: plan.rooms[place]! }));
   return (
     <svg
@@ -75,13 +77,28 @@ export function FloorPlan(props: Props) {
         );
       })}
       <g pointer-events="none">
-        {drawn.map(({ flow, path, width: thick }) => (
-          <path
-            class={`flow${near !== null ? (near === flow.from || near === flow.to ? " far" : " off") : ""}`}
-            d={path}
-            stroke-width={Math.round(thick * 10) / 10}
+        {ways ? (
+          <Bands
+            all={ways.segments(flows, permutation)}
+            own={
+              near === null
+                ? null
+                : ways.segments(
+                    flows.filter((one) => one.from === near || one.to === near),
+                    permutation,
+                  )
+            }
+            unit={bandUnit(plan, flows)}
           />
-        ))}
+        ) : (
+          flows.map((flow) => (
+            <path
+              class={`flow${near !== null ? (near === flow.from || near === flow.to ? " far" : " off") : ""}`}
+              d={bow(plan.doors[permutation[flow.from]!]!, plan.doors[permutation[flow.to]!]!)}
+              stroke-width={Math.round(strokeWidth(flow.count, most, mini ? 4 : 11) * 10) / 10}
+            />
+          ))
+        )}
         {!mini &&
           seats.map(({ facility, place, room }) => (
             <g key={facility} transform={`translate(${room.x} ${room.y})`}>
@@ -104,6 +121,29 @@ export function FloorPlan(props: Props) {
     </svg>
   );
 }
+
+/** How many pixels wide one trip is. It follows from the floor and the trips alone: plans of one floor can be compared. */
+function bandUnit(plan: Plan, flows: Flow[]): number {
+  const all = flows.reduce((sum, flow) => sum + flow.count, 0);
+  return (0.24 * Math.min(plan.width, plan.height)) / (all || 1);
+}
+
+/** Trips along corridors. While one department is looked at, its own ways are drawn over the others. */
+function Bands({ all, own, unit }: { all: Segment[]; own: Segment[] | null; unit: number }) {
+  return (
+    <>
+      <g class={own ? "ways off" : "ways"}>{all.map((part) => band(part, unit))}</g>
+      {own && <g class="ways far">{own.map((part) => band(part, unit))}</g>}
+    </>
+  );
+}
+
+const band = ({ x0, y0, x1, y1, count, clear }: Segment, unit: number) => (
+  <path
+    d={`M${round(x0)} ${round(y0)}L${round(x1)} ${round(y1)}`}
+    stroke-width={round(Math.max(0.6, Math.min(count * unit, 0.9 * clear)))}
+  />
+);
 
 function Name({
   text,

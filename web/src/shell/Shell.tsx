@@ -1,9 +1,9 @@
-import type { ComponentChildren } from "preact";
+import type { ComponentChildren, ComponentType } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { apiKey, dismissKey, keyWanted, useKey } from "../api/http";
 import { Notice, Seg } from "../parts/forms";
 import { Icon, Mark } from "../parts/Icon";
-import { helpShown, KEYS } from "./keys";
+import { commandsShown, helpShown, KEYS } from "./keys";
 import { address, go, path } from "./router";
 import { busyWords, look, reachable, running, workers } from "./service";
 import { type Theme, theme } from "./theme";
@@ -76,6 +76,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
       </nav>
       {keyWanted.value && <KeyDialog />}
       {helpShown.value && <Help />}
+      {commandsShown.value && <CommandBar />}
     </>
   );
 }
@@ -163,6 +164,9 @@ function Menu() {
               Forget the key
             </button>
           )}
+          <button class="btn small" type="button" onClick={() => (commandsShown.value = true)}>
+            Commands
+          </button>
           <button class="btn small" type="button" onClick={() => (helpShown.value = true)}>
             Keys
           </button>
@@ -172,12 +176,12 @@ function Menu() {
   );
 }
 
-export function Dialog({ label, close, children }: { label: string; close: () => void; children: ComponentChildren }) {
+export function Dialog(props: { label: string; close: () => void; children: ComponentChildren; class?: string }) {
   const box = useRef<HTMLDialogElement>(null);
   useEffect(() => box.current?.showModal(), []);
   return (
-    <dialog ref={box} aria-label={label} onClose={close}>
-      {children}
+    <dialog ref={box} class={props.class} aria-label={props.label} onClose={props.close}>
+      {props.children}
     </dialog>
   );
 }
@@ -203,6 +207,13 @@ function KeyDialog() {
       </form>
     </Dialog>
   );
+}
+
+/** Fetched when it is first asked for. */
+function CommandBar() {
+  const [Bar, setBar] = useState<ComponentType | null>(null);
+  useEffect(() => void import("./Commands").then((module) => setBar(() => module.default)), []);
+  return Bar && <Bar />;
 }
 
 function Help() {

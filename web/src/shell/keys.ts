@@ -2,14 +2,22 @@
 
 import { signal } from "@preact/signals";
 import { useLayoutEffect } from "preact/hooks";
-import { go } from "./router";
+import { go, path } from "./router";
 
 export const helpShown = signal(false);
+export const commandsShown = signal(false);
 export type Bindings = Record<string, () => void>;
 
 const stack: Bindings[] = [];
 let leader = 0;
-const PAGES: Record<string, string> = { s: "/solve", j: "/jobs", c: "/compare", w: "/workers", d: "/docs" };
+export const PAGE_KEYS: [string, string, string][] = [
+  ["g s", "Solve", "/solve"],
+  ["g j", "Jobs", "/jobs"],
+  ["g c", "Compare", "/compare"],
+  ["g w", "Workers", "/workers"],
+  ["g d", "Docs", "/docs"],
+];
+const PAGES = Object.fromEntries(PAGE_KEYS.map(([keys, , address]) => [keys.slice(2), address]));
 
 const typing = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
@@ -45,18 +53,15 @@ addEventListener("keydown", (event) => {
 const focusFind = () => document.getElementById("find")?.focus();
 const GLOBAL: Bindings = {
   "/": focusFind,
-  "Ctrl k": focusFind,
+  "Ctrl k": () => path.value !== "/shared" && (commandsShown.value = !commandsShown.value),
   n: () => go("/solve"),
   "?": () => (helpShown.value = !helpShown.value),
 };
 
 export const KEYS: [string, string][] = [
   ["/", "find a job"],
-  ["g s", "Solve"],
-  ["g j", "Jobs"],
-  ["g c", "Compare"],
-  ["g w", "Workers"],
-  ["g d", "Docs"],
+  ["Ctrl k", "commands"],
+  ...PAGE_KEYS.map(([keys, page]): [string, string] => [keys, page]),
   ["n", "new"],
   ["j k", "next row, row before"],
   ["x", "choose a row"],
@@ -68,3 +73,12 @@ export const KEYS: [string, string][] = [
   ["f", "fix a department"],
   ["?", "these keys"],
 ];
+
+/** What the page that is shown can do, by its own keys; moving from row to row has no name of its own. */
+export function offered(): { keys: string; what: string; run: () => void }[] {
+  const found = new Map(stack.flatMap((bindings) => Object.entries(bindings)));
+  const named = new Map(KEYS);
+  return [...found].flatMap(([keys, run]) =>
+    named.has(keys) && keys !== "Enter" ? [{ keys, what: named.get(keys)!, run }] : [],
+  );
+}

@@ -8,7 +8,7 @@ import { Rows } from "../../parts/Rows";
 import { plural } from "../../words";
 import type { Live } from "./live";
 import { canExclude } from "./again";
-import { PICTURE } from "./Picture";
+import { PICTURE } from "./picture-id";
 import { tableOf } from "./table";
 import type { Told } from "./told";
 

@@ -1,15 +1,11 @@
-import { useEffect, useMemo, useState } from "preact/hooks";
-import { get } from "../../api/http";
-import type { Heat } from "../../api/types";
-import { heatOf } from "../../charts/heat";
-import { flows, fromDistances, tiles } from "../../charts/plan";
+import { useMemo, useState } from "preact/hooks";
+import { type Flow, flows, fromDistances, tiles } from "../../charts/plan";
 import { FloorPlan } from "../../parts/FloorPlan";
-import { HeatMap } from "../../parts/HeatMap";
-import { Arcs, Sorted, Swatches } from "../../parts/PointsPicture";
-import { number } from "../../words";
+import { Arcs, Sorted } from "../../parts/PointsPicture";
+import { number, plural } from "../../words";
 import type { Live } from "./live";
-
-export const PICTURE = "picture";
+import { PICTURE } from "./picture-id";
+import { Transport } from "./Transport";
 
 interface Props {
   live: Live;
@@ -23,7 +19,7 @@ export function Picture(props: Props) {
   if (job.solver === "qap") return <Layout {...props} />;
   if (job.solver === "uot")
     return result?.plan && !(props.live.shared && !Array.isArray(result.plan)) ? (
-      <Transport {...props} />
+      <Transport live={props.live} />
     ) : (
       <Nothing live={props.live} />
     );
@@ -57,6 +53,8 @@ function Layout({ live, fixed, toggle }: Props) {
   );
   const trips = useMemo(() => (flow ? flows(flow.values, n, n > 60 ? 300 : 500) : []), [flow]);
   const permutation = present(live);
+  const [straight, setStraight] = useState(false);
+  const [looked, setLooked] = useState<number | null>(null);
   if (!flow || !distance)
     return (
       <p class="note">{live.shared ? "What was given is not shown, so there is no plan." : "Loading the problem…"}</p>
@@ -79,6 +77,8 @@ function Layout({ live, fixed, toggle }: Props) {
         fixed={fixed}
         width={832}
         toggle={toggle}
+        straight={straight}
+        looked={setLooked}
         label={`${found ? "The best layout so far" : "The layout at the beginning"} of ${n} departments; arrows go from room to room, f fixes a department`}
       />
       <figcaption class="legend">
@@ -101,12 +101,32 @@ function Layout({ live, fixed, toggle }: Props) {
           </span>
         )}
         <span>Line width is trips: less ink, less way</span>
+        {live.note?.rooms?.every((row) => row.length > 3) && (
+          <button class="link fine no-print" type="button" onClick={() => setStraight(!straight)}>
+            {straight ? "Draw ways along corridors" : "Draw straight lines"}
+          </button>
+        )}
         {!live.note?.rooms && <span>Places are drawn by their distances</span>}
         {!found && <span>Shown: where the search began</span>}
-        {!live.shared && <span>Click a department to fix it</span>}
       </figcaption>
+      <p class="note fine no-print">
+        {looked === null
+          ? `Point at a department to see its ways alone${live.shared ? "." : "; click it to fix it."}`
+          : tripWords(trips, looked, live.note?.rows ?? null)}
+      </p>
     </figure>
   );
+}
+
+/** "Reception: 818 trips, most with Emergency (261)". */
+function tripWords(trips: Flow[], facility: number, names: string[] | null): string {
+  const own = trips.filter((one) => one.from === facility || one.to === facility);
+  const name = (at: number) => names?.[at] ?? `${at + 1}`;
+  const most = own
+    .slice(0, 3)
+    .map((one) => `${name(one.from === facility ? one.to : one.from)} (${number(one.count)})`);
+  const sum = own.reduce((total, one) => total + one.count, 0);
+  return `${name(facility)}: ${plural(sum, "trip")}${most.length ? `, most with ${most.join(", ")}` : ""}.`;
 }
 
 function Assignment({ live, assignment }: { live: Live; assignment: number[] }) {
@@ -184,120 +204,3 @@ const points = (matrix: Live["inputs"][string] | undefined): number[][] | null =
   const d = matrix.shape[1]!;
   return Array.from({ length: matrix.shape[0]! }, (_, i) => [matrix.values[i * d]!, matrix.values[i * d + 1]!]);
 };
-
-type Part = { top: number; bottom: number; left: number; right: number } | null;
-
-function Transport({ live }: Props) {
-  const [heat, setHeat] = useState<(Heat & { shape: [number, number] }) | null>(null);
-  const [part, setPart] = useState<Part>(null);
-  const id = live.job!.id;
-  useEffect(() => {
-    if (live.shared) return setHeat(heatOf(live.result!.plan as number[][], part));
-    const asked = new URLSearchParams({
-      array: "plan",
-      most: "96",
-      ...(part ? Object.fromEntries(Object.entries(part).map(([name, at]) => [name, String(at)])) : {}),
-    });
-    void get<Heat & { shape: [number, number] }>(`/v1/jobs/${id}/picture?${asked}`).then(setHeat, () => setHeat(null));
-  }, [id, part]);
-  const mapped = useMemo(() => recoloured(live), [live.result, live.note]);
-  if (!heat) return <p class="note">Drawing the plan…</p>;
-  const [m, n] = heat.shape;
-  const shown = part ?? { top: 0, bottom: m, left: 0, right: n };
-  const given = part
-    ? undefined
-    : { rows: edge(live.inputs.a, m, heat.height), columns: edge(live.inputs.b, n, heat.width) };
-  const area =
-    (heat.height &&
-      heat.width &&
-      ((shown.bottom - shown.top) / heat.height) * ((shown.right - shown.left) / heat.width)) ||
-    1;
-  const scaled = { ...heat, values: heat.values.map((one) => (one === null ? null : one * area)) };
-  const zoom = (event: MouseEvent) => {
-    const box = (event.currentTarget as Element).querySelector("canvas")!.getBoundingClientRect();
-    const scale = box.width / Number((event.currentTarget as Element).querySelector("canvas")!.dataset.width);
-    const size = 560 / Math.max(heat.width, heat.height);
-    const [j, i] = [
-      (event.clientX - box.left) / scale / size / heat.width,
-      (event.clientY - box.top) / scale / size / heat.height,
-    ];
-    if (i > 1 || j > 1) return;
-    const [h, w] = [
-      Math.max(8, Math.ceil((shown.bottom - shown.top) / 3)),
-      Math.max(8, Math.ceil((shown.right - shown.left) / 3)),
-    ];
-    const top = Math.round(Math.min(Math.max(0, shown.top + i * (shown.bottom - shown.top) - h / 2), m - h));
-    const left = Math.round(Math.min(Math.max(0, shown.left + j * (shown.right - shown.left) - w / 2), n - w));
-    setPart({
-      top: Math.max(0, top),
-      bottom: Math.min(m, Math.max(0, top) + h),
-      left: Math.max(0, left),
-      right: Math.min(n, Math.max(0, left) + w),
-    });
-  };
-  return (
-    <figure class="gap16">
-      {mapped && (
-        <Swatches
-          id={PICTURE}
-          from={live.note!.from!}
-          to={live.note!.to!}
-          mapped={mapped}
-          label="Colours before, after, and those they are taken from"
-        />
-      )}
-      <div onClick={zoom}>
-        <HeatMap
-          id={mapped ? undefined : PICTURE}
-          heat={scaled}
-          size={560}
-          counts
-          sums
-          given={given}
-          label={`What goes from ${m} rows to ${n} columns, darkest where most goes`}
-        />
-      </div>
-      <figcaption class="legend">
-        <span>
-          <i class="swatch ink" />
-          moved
-        </span>
-        {given?.rows && <span>the line: given</span>}
-        <span>
-          {part
-            ? `Rows ${number(shown.top + 1)} to ${number(shown.bottom)}, columns ${number(shown.left + 1)} to ${number(shown.right)}`
-            : "Click to look closer"}
-        </span>
-        {part && (
-          <button class="link fine" type="button" onClick={() => setPart(null)}>
-            Show all of it
-          </button>
-        )}
-      </figcaption>
-    </figure>
-  );
-}
-
-/** Amounts that were given, added up over the blocks of the picture; every point has the same where none were. */
-function edge(given: Live["inputs"][string] | undefined, count: number, blocks: number): number[] {
-  const sums = new Array<number>(blocks).fill(0);
-  const step = Math.ceil(count / blocks);
-  for (let i = 0; i < count; i++) {
-    sums[Math.min(blocks - 1, Math.floor(i / step))]! += given ? given.values[i]! : 1 / count;
-  }
-  return sums;
-}
-
-/** Each colour of the first picture, as the mean of those that its plan sends it to. */
-function recoloured(live: Live): number[][] | null {
-  const { note, result } = live;
-  const plan = result?.plan;
-  if (!note?.colours || !note.from || !note.to || !Array.isArray(plan)) return null;
-  return note.from.map((own, i) => {
-    const row = plan[i] ?? [];
-    const sum = row.reduce((total, one) => total + one, 0);
-    return sum > 0
-      ? [0, 1, 2].map((d) => row.reduce((total, one, j) => total + one * (note.to![j]?.[d] ?? 0), 0) / sum)
-      : own;
-  });
-}

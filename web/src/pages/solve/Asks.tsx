@@ -1,70 +1,119 @@
 import { Question, Switch } from "../../parts/forms";
 import { Icon } from "../../parts/Icon";
 import { measure, todayOf } from "./request";
-import { type Choice, choice, readAgain, sheetFor } from "./state";
+import { type Choice, choice, problem, readAgain, sheetFor } from "./state";
 
-export const ASKS: Record<string, () => preact.JSX.Element | null> = {
-  lap: () => (
-    <Question
-      name="maximize"
-      asks="Which is best?"
-      value={String(choice.value.maximize)}
-      options={[
-        ["false", "Smallest sum"],
-        ["true", "Largest sum"],
-      ]}
-      change={(value) => (change({ maximize: value === "true" }), void readAgain())}
-    />
-  ),
-  auction: () => {
-    const reject = sheetFor("reject");
-    return reject ? (
-      <p class="soft small">
-        A row stays free where that is worth more: <b class="strong">{reject.name}</b> says how much.
-      </p>
-    ) : (
-      <Switch
-        label="Rows may stay free"
-        under="Else every row must get a column, and there may be no such answer."
-        checked={choice.value.mayStayFree}
-        change={(on) => change({ mayStayFree: on })}
-      />
-    );
-  },
-  uot: () => (
-    <>
-      <Question
-        name="spread"
-        asks="How sharp is the plan?"
-        value={String(choice.value.spread)}
-        options={[
-          ["0.01", "Sharp"],
-          ["0.05", "Medium"],
-          ["0.3", "Soft"],
-        ]}
-        change={(value) => change({ spread: Number(value) })}
-        under="Sharp sends each amount to few places and takes longer; soft spreads it out."
-      />
-      <Question
-        name="loss"
-        asks="May amounts appear or vanish?"
-        value={String(choice.value.loss)}
-        options={[
-          ["null", "No"],
-          ["1", "A little"],
-          ["0.1", "Freely"],
-        ]}
-        change={(value) => change({ loss: value === "null" ? null : Number(value) })}
-        under={
-          choice.value.loss === null
-            ? "Both sides must then add up to the same."
-            : "Where moving costs more than losing, an amount is lost."
-        }
-      />
-    </>
-  ),
-  qap: () => (todayOf() ? <Layout today={todayOf()!} /> : null),
+/** A question with a few answers: the words, what is chosen now, and what an answer changes. */
+interface Asked {
+  name: string;
+  asks: string;
+  options: [string, string][];
+  chosen: () => unknown;
+  choose: (value: string) => void;
+  under?: () => string;
+}
+
+const LIMIT: Asked = {
+  name: "limit",
+  asks: "How long may it look?",
+  options: [
+    ["10", "10 s"],
+    ["60", "1 min"],
+    ["600", "10 min"],
+    ["3600", "1 hour"],
+  ],
+  chosen: () => choice.value.limitS,
+  choose: (value) => change({ limitS: Number(value) }),
+  under: () =>
+    problem.value === "qap"
+      ? "A good layout is usually there within a second. The rest of the time proves how good it is, and it ends early once that is proved."
+      : "It ends as soon as the best is proved, most often within a second.",
 };
+
+const BEST: Asked = {
+  name: "maximize",
+  asks: "Which is best?",
+  options: [
+    ["false", "Smallest sum"],
+    ["true", "Largest sum"],
+  ],
+  chosen: () => choice.value.maximize,
+  choose: (value) => (change({ maximize: value === "true" }), void readAgain()),
+};
+
+const SPREAD: Asked = {
+  name: "spread",
+  asks: "How sharp is the plan?",
+  options: [
+    ["0.01", "Sharp"],
+    ["0.05", "Medium"],
+    ["0.3", "Soft"],
+  ],
+  chosen: () => choice.value.spread,
+  choose: (value) => change({ spread: Number(value) }),
+  under: () => "Sharp sends each amount to few places and takes longer; soft spreads it out.",
+};
+
+const LOSS: Asked = {
+  name: "loss",
+  asks: "May amounts appear or vanish?",
+  options: [
+    ["null", "No"],
+    ["1", "A little"],
+    ["0.1", "Freely"],
+  ],
+  chosen: () => choice.value.loss,
+  choose: (value) => change({ loss: value === "null" ? null : Number(value) }),
+  under: () =>
+    choice.value.loss === null
+      ? "Both sides must then add up to the same."
+      : "Where moving costs more than losing, an amount is lost.",
+};
+
+const ASKED: Record<string, Asked[]> = {
+  lap: [LIMIT, BEST],
+  auction: [LIMIT],
+  uot: [LIMIT, SPREAD, LOSS],
+  qap: [LIMIT],
+};
+
+/** Everything that is asked about a problem, in plain words, each with an answer to begin with. */
+export function Asks() {
+  const today = problem.value === "qap" ? todayOf() : null;
+  return (
+    <>
+      {ASKED[problem.value]!.map((one) => (
+        <Question
+          key={one.name}
+          name={one.name}
+          asks={one.asks}
+          value={String(one.chosen())}
+          options={one.options}
+          change={one.choose}
+          under={one.under?.()}
+        />
+      ))}
+      {problem.value === "auction" && <Free />}
+      {today && <Layout today={today} />}
+    </>
+  );
+}
+
+function Free() {
+  const reject = sheetFor("reject");
+  return reject ? (
+    <p class="soft small">
+      A row stays free where that is worth more: <b class="strong">{reject.name}</b> says how much.
+    </p>
+  ) : (
+    <Switch
+      label="Rows may stay free"
+      under="Else every row must get a column, and there may be no such answer."
+      checked={choice.value.mayStayFree}
+      change={(on) => change({ mayStayFree: on })}
+    />
+  );
+}
 
 function Layout({ today }: { today: number[] }) {
   const names = sheetFor("flow")?.row_names ?? today.map((_, at) => `${at + 1}`);

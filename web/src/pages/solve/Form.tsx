@@ -2,7 +2,7 @@ import { useEffect, useState } from "preact/hooks";
 import { keepNote } from "../../api/notes";
 import { post, words } from "../../api/http";
 import type { Estimates, Job } from "../../api/types";
-import { Notice, Question } from "../../parts/forms";
+import { Notice } from "../../parts/forms";
 import { useKeys } from "../../shell/keys";
 import { go } from "../../shell/router";
 import { workers } from "../../shell/service";
@@ -10,7 +10,7 @@ import { bytes, PROBLEMS, seconds } from "../../words";
 import { Programs } from "./Programs";
 import { note, obstacle, request, todayOf } from "./request";
 import { choice, problem, reading, sheets } from "./state";
-import { ASKS, change } from "./Asks";
+import { Asks } from "./Asks";
 import { More } from "./More";
 
 /** How to solve, in plain words; what it will take; and the button. */
@@ -42,29 +42,12 @@ export function Form() {
       setSending(false);
     }
   };
-  useKeys({ "Ctrl Enter": () => void submit() }, [sending, blocked, sheets.value, choice.value]);
+  useKeys(blocked ? {} : { "Ctrl Enter": () => void submit() }, [sending, blocked, sheets.value, choice.value]);
   const action = problem.value === "qap" && !todayOf() ? "Find the best layout" : PROBLEMS[problem.value]!.action;
   return (
     <form class="form" aria-label={action} onSubmit={(event) => (event.preventDefault(), void submit())}>
       <h2 class="flat">{action}</h2>
-      <Question
-        name="limit"
-        asks="How long may it look?"
-        value={String(choice.value.limitS)}
-        options={[
-          ["10", "10 s"],
-          ["60", "1 min"],
-          ["600", "10 min"],
-          ["3600", "1 hour"],
-        ]}
-        change={(value) => change({ limitS: Number(value) })}
-        under={
-          problem.value === "qap"
-            ? "A good layout is usually there within a second. The rest of the time proves how good it is, and it ends early once that is proved."
-            : "It ends as soon as the best is proved, most often within a second."
-        }
-      />
-      {ASKS[problem.value]!()}
+      <Asks />
       <More />
       <div class="gap8">
         {blocked && sheets.value.length > 0 && <Notice kind="bad">{blocked}</Notice>}

@@ -2,6 +2,7 @@
 
 import type { Note } from "../../api/notes";
 import type { Sheet } from "../../api/types";
+import { titleOf } from "../../samples";
 import { plural } from "../../words";
 import { type Choice, choice, problem, sheetFor, sources } from "./state";
 
@@ -170,7 +171,7 @@ const one = (name: string | undefined, fallback: string): string => {
 export function note(): Note {
   const kind = problem.value;
   const title = sources.value
-    .map((source) => (source.sample ? SAMPLE_TITLES[source.sample] : source.filename.replace(/\.\w+$/, "")))
+    .map((source) => (source.sample ? titleOf(source.sample) : source.filename.replace(/\.\w+$/, "")))
     .join(", ");
   const main = sheetFor("cost") ?? sheetFor("benefit");
   const [from, to] = [sheetFor("from") ?? sheetFor("x"), sheetFor("to") ?? sheetFor("y")];
@@ -230,11 +231,3 @@ function inOrder(rooms: Sheet | undefined, distance: Sheet | undefined): number[
   const ordered = distance.row_names.map((name) => rows[at.get(name) ?? -1]);
   return ordered.every((row) => row !== undefined) ? (ordered as number[][]) : null;
 }
-
-export const SAMPLE_TITLES: Record<string, string> = {
-  office: "Outpatient clinic",
-  taxis: "Taxi dispatch",
-  tracks: "Track matching",
-  cells: "Cell alignment",
-  colours: "Colour transfer",
-};

@@ -1,0 +1,2 @@
+/** Where downloads find the picture of an answer. */
+export const PICTURE = "picture";

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from kernels.card import Bundle, Companion, InputSpec, Options, Solver
-from kernels.certificates.quadratic import certify
+from kernels.certificates.relaxed import certify
 from kernels.problems import Inputs, InvalidProblem, QuadraticAssignment
 from kernels.problems.quadratic import quadratic_assignment
 from kernels.qap import qaplib

@@ -1,0 +1,97 @@
+"""Projections onto the positive semidefinite matrices of a given trace.
+
+The nearest such matrix to A = sum d_i u_i u_i' is sum max(d_i - s, 0) u_i u_i' with the one shift s that gives the
+trace. `BySpectrum` finds it from eigenvalues (LAPACK). `ByProducts` needs products of matrices alone, which is what a
+GPU does best: (A - s)+ is half of (A - s) plus (A - s) sign(A - s), and the sign is a limit of odd polynomials. It is
+not exact, and its shift is corrected from one call to the next. The bounds that are made of it are proved apart.
+"""
+
+from types import ModuleType
+from typing import Any, Protocol
+
+import numpy as np
+from scipy.linalg import eigh
+
+
+class Projection(Protocol):
+    """What projects."""
+
+    shift: float
+
+    def __call__(self, matrix: Any, trace: float) -> Any:
+        """The nearest positive semidefinite matrix of that trace; `matrix` may be overwritten."""
+
+
+class BySpectrum:
+    """Exact but for rounding, on the host: 4/3 m^3 operations for the reduction, 4 m^2 k for k positive eigenvalues."""
+
+    def __init__(self) -> None:
+        self.shift = 0.0
+
+    def __call__(self, matrix: Any, trace: float) -> Any:
+        """Project, and keep the shift."""
+        values, vectors = eigh(matrix, overwrite_a=True, check_finite=False, driver="evd")
+        descending = values[::-1].astype(np.float64)
+        shifts = (np.cumsum(descending) - trace) / np.arange(1, len(values) + 1)
+        kept = int(np.flatnonzero(descending > shifts)[-1]) + 1
+        self.shift = float(shifts[kept - 1])
+        chosen = vectors[:, len(values) - kept :]
+        return (chosen * (values[len(values) - kept :] - values.dtype.type(self.shift))) @ chosen.T
+
+
+class ByProducts:
+    """By the matrix sign: about 20 products of order m, on whichever device the arrays of `xp` are.
+
+    Attributes:
+        smallest: eigenvalues below this share of the largest are not told apart from 0.
+    """
+
+    def __init__(self, xp: ModuleType, smallest: float = 1e-3) -> None:
+        self.shift, self.smallest, self._xp = 0.0, smallest, xp
+        self._warm: Any = None
+
+    def __call__(self, matrix: Any, trace: float) -> Any:
+        """Project about the last shift, correct it once, and keep it."""
+        xp, order = self._xp, len(matrix)
+        at = xp.arange(order)
+        matrix[at, at] -= matrix.dtype.type(self.shift)
+        sign = self._sign(matrix)
+        positive = 0.5 * (matrix + xp.matmul(matrix, sign))
+        sign[at, at] += matrix.dtype.type(1.0)
+        rank = max(1.0, 0.5 * float(xp.trace(sign)))
+        more = (float(xp.trace(positive)) - trace) / rank
+        self.shift += more
+        positive -= matrix.dtype.type(0.5 * more) * sign
+        return 0.5 * (positive + positive.T)
+
+    def _sign(self, matrix: Any) -> Any:
+        """Newton and Schulz's iteration, each step scaled so that the smallest eigenvalue of interest grows the most.
+
+        Of the odd cubics that keep [low, 1] below 1, a x (3 - (a x)^2) / 2 with a^2 = 3 / (1 + low + low^2) lifts the
+        lower end furthest, to its value at 1, where it is the same (Chen and Chow 2014).
+        """
+        xp = self._xp
+        found = matrix / matrix.dtype.type(self._size(matrix))
+        low = self.smallest
+        while low < 1 - 1e-5:  # what is short of 1 is short of the trace, for each of m eigenvalues
+            scale = (3.0 / (1.0 + low + low * low)) ** 0.5
+            square = xp.matmul(found, found)
+            square *= matrix.dtype.type(-0.5 * scale**3)
+            at = xp.arange(len(found))
+            square[at, at] += matrix.dtype.type(1.5 * scale)
+            found = xp.matmul(found, square)
+            low = 0.5 * scale * low * (3.0 - (scale * low) ** 2)
+        return found
+
+    def _size(self, matrix: Any) -> float:
+        """A little more than the largest eigenvalue in absolute value, as far as a few products with vectors tell."""
+        xp = self._xp
+        if self._warm is None or self._warm.shape[0] != len(matrix):
+            begin = np.random.default_rng(0).standard_normal((len(matrix), 8)).astype(np.float32)
+            self._warm = xp.asarray(begin.astype(matrix.dtype))
+        grown = 1.0
+        for _ in range(6):
+            self._warm = self._warm / xp.linalg.norm(self._warm, axis=0)
+            self._warm = xp.matmul(matrix, self._warm)
+            grown = float(xp.linalg.norm(self._warm, axis=0).max())
+        return max(1.15 * grown, 1e-30)

@@ -26,8 +26,11 @@ COLLECT_EVERY_S = 60.0
 LEAST_PAUSES = 200
 """Of a collection's own length, until the next: at most half a percent of the time."""
 SWITCH_S = 0.0005
-"""How long a thread may compute while the event loop wants to go on. The loop asks anew after each answer that it writes.
-With Python's 5 ms, 300 event streams that ended beside a busy thread held everybody else up for 1.2 s."""
+"""How long a thread may compute while the event loop wants to go on.
+
+The loop asks anew after each answer that it writes. With Python's 5 ms, 300 event streams that ended beside a busy
+thread held everybody else up for 1.2 s.
+"""
 
 
 def keep_memory() -> None:

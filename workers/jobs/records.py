@@ -95,7 +95,8 @@ class Records:
             names: of the blobs that it holds.
             data: of its small inputs, "" when it brings none along.
             limits: see there.
-            most: of the owner: jobs that wait, seconds a day, bytes, bytes in Redis (0 is any amount), share of the queue.
+            most: of the owner: jobs that wait, seconds a day, bytes, bytes in Redis (0 is any amount), and share of
+                the queue.
 
         Returns:
             ("created", job id, its position), ("seen" | "conflict", job id, 0), ("full", "", 0), ("quota", which limit

@@ -7,7 +7,6 @@ assignments of a few milliseconds. What each had is what the service itself coun
 """
 
 import argparse
-import json
 import sys
 import tempfile
 import threading
@@ -19,6 +18,7 @@ import httpx
 import numpy as np
 import redis
 
+from benchmarks.rows import Rows
 from benchmarks.soak import ENVIRON, Service
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
@@ -74,7 +74,7 @@ def measure(service: Service, minutes: float) -> dict[str, float]:
 
 
 def main() -> int:
-    """Print each owner's share over what it was to be; 1 when one is off by more than 10 %."""
+    """Record each owner's share over what it was to be; 1 when one is off by more than 10 %."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("--minutes", type=float, default=60.0)
     parser.add_argument("--workers", type=int, default=2)
@@ -89,7 +89,7 @@ def main() -> int:
             service.stop()
     total, weights = sum(had.values()), sum(WEIGHTS.values())
     shares = {owner: had[owner] / total / (weight / weights) for owner, weight in WEIGHTS.items()}
-    print(json.dumps({"minutes": args.minutes, "seconds": had, "share_over_weight": shares}))
+    Rows("fair").add(minutes=args.minutes, weights=WEIGHTS, seconds=had, share_over_weight=shares)
     return int(any(abs(share - 1) > WITHIN for share in shares.values()))
 
 

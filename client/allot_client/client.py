@@ -164,16 +164,17 @@ class Client:
     def uot(
         self, cost: Any = None, *, x: Any = None, y: Any = None, a: Any = None, b: Any = None, f0: Any = None,
         g0: Any = None, sizes: Any = None, regs: Any = None, regs_m: Any = None, cost_xx: Any = None,
-        cost_yy: Any = None, timeout_s: float | None = None, **options: Any,
+        cost_yy: Any = None, labels: Any = None, timeout_s: float | None = None, **options: Any,
     ) -> TransportResult:  # fmt: skip
         """Optimal transport, entropic or exact, unbalanced or balanced, from costs or from points.
 
         `x` and `y` may be lists of clouds of different sizes, and then `a`, `b`, `f0` and `g0` lists of vectors: one
-        job solves them all, and `TransportResult.each` gives the answers one by one.
+        job solves them all, and `TransportResult.each` gives the answers one by one. With `labels`, a whole number for
+        each column, the answer holds `label` and `label_share` of each row, certified.
         """
         inputs = {
             "cost": cost, "x": x, "y": y, "a": a, "b": b, "f0": f0, "g0": g0, "sizes": sizes, "regs": regs,
-            "regs_m": regs_m, "cost_xx": cost_xx, "cost_yy": cost_yy,
+            "regs_m": regs_m, "cost_xx": cost_xx, "cost_yy": cost_yy, "labels": labels,
         }  # fmt: skip
         return cast(TransportResult, self._solve(tasks.transport(inputs, options), timeout_s))
 

@@ -143,7 +143,7 @@ class Client:
     ) -> LapResult:  # fmt: skip
         """Linear assignment of a matrix (n_rows, n_cols), a batch, or a list of matrices of different sizes.
 
-        Or of points x and y, whose costs the service works out: `metric` is sqeuclidean, euclidean, cityblock, cosine,
+        Or of points x and y, or lists of such, a problem each: `metric` is sqeuclidean, euclidean, cityblock, cosine,
         correlation, inner, or iou of boxes (x1, y1, x2, y2), which is 1 - intersection over union. With `cost_limit` a
         pair is formed only where that is cheaper than the limit; the objective then counts the limit for each line of
         the shorter side that stays alone. `reject_rows` and `reject_cols` are prices of leaving each row and column;

@@ -77,3 +77,5 @@ def test_labels_and_places_come_certified(allot: Client) -> None:
     assert answer.certificate.holds
     assert answer.certificate.facts["label_share_within"] < 1e-6
     assert answer.certificate.facts["barycentric_within"] < 1e-6
+    with pytest.raises(ValueError, match="transfer_labels"):
+        allot.uot(x=x, y=y, labels=["a", "b", "c"] * 4)

@@ -109,12 +109,12 @@ class AsyncClient:
     async def uot(
         self, cost: Any = None, *, x: Any = None, y: Any = None, a: Any = None, b: Any = None, f0: Any = None,
         g0: Any = None, sizes: Any = None, regs: Any = None, regs_m: Any = None, cost_xx: Any = None,
-        cost_yy: Any = None, timeout_s: float | None = None, **options: Any,
+        cost_yy: Any = None, labels: Any = None, timeout_s: float | None = None, **options: Any,
     ) -> TransportResult:  # fmt: skip
         """Entropic optimal transport; see `Client.uot`."""
         inputs = {
             "cost": cost, "x": x, "y": y, "a": a, "b": b, "f0": f0, "g0": g0, "sizes": sizes, "regs": regs,
-            "regs_m": regs_m, "cost_xx": cost_xx, "cost_yy": cost_yy,
+            "regs_m": regs_m, "cost_xx": cost_xx, "cost_yy": cost_yy, "labels": labels,
         }  # fmt: skip
         return cast(TransportResult, await self._solve(tasks.transport(inputs, options), timeout_s))
 

@@ -143,7 +143,7 @@ class Client:
     ) -> LapResult:  # fmt: skip
         """Linear assignment of a matrix (n_rows, n_cols), a batch, or a list of matrices of different sizes.
 
-        Or of points x and y, whose costs the service works out: `metric` is sqeuclidean, euclidean, cityblock, cosine,
+        Or of points x and y, or lists of such, a problem each: `metric` is sqeuclidean, euclidean, cityblock, cosine,
         correlation, inner, or iou of boxes (x1, y1, x2, y2), which is 1 - intersection over union. With `cost_limit` a
         pair is formed only where that is cheaper than the limit; the objective then counts the limit for each line of
         the shorter side that stays alone. `reject_rows` and `reject_cols` are prices of leaving each row and column;
@@ -164,16 +164,17 @@ class Client:
     def uot(
         self, cost: Any = None, *, x: Any = None, y: Any = None, a: Any = None, b: Any = None, f0: Any = None,
         g0: Any = None, sizes: Any = None, regs: Any = None, regs_m: Any = None, cost_xx: Any = None,
-        cost_yy: Any = None, timeout_s: float | None = None, **options: Any,
+        cost_yy: Any = None, labels: Any = None, timeout_s: float | None = None, **options: Any,
     ) -> TransportResult:  # fmt: skip
         """Optimal transport, entropic or exact, unbalanced or balanced, from costs or from points.
 
         `x` and `y` may be lists of clouds of different sizes, and then `a`, `b`, `f0` and `g0` lists of vectors: one
-        job solves them all, and `TransportResult.each` gives the answers one by one.
+        job solves them all, and `TransportResult.each` gives the answers one by one. With `labels`, a whole number for
+        each column, the answer holds `label` and `label_share` of each row, certified.
         """
         inputs = {
             "cost": cost, "x": x, "y": y, "a": a, "b": b, "f0": f0, "g0": g0, "sizes": sizes, "regs": regs,
-            "regs_m": regs_m, "cost_xx": cost_xx, "cost_yy": cost_yy,
+            "regs_m": regs_m, "cost_xx": cost_xx, "cost_yy": cost_yy, "labels": labels,
         }  # fmt: skip
         return cast(TransportResult, self._solve(tasks.transport(inputs, options), timeout_s))
 

@@ -42,13 +42,15 @@ def as_points(points: Array, metric: str) -> Array:
 
 def cost_matrix(x: Any, y: Any, metric: str = "sqeuclidean") -> Array:
     """Costs (m, n) between points x (m, d) and y (n, d). Raises: ValueError."""
-    if metric not in METRICS:
-        raise ValueError(f"metric {metric!r} is unknown; expected one of {', '.join(METRICS)}")
+    if metric not in NAMES:
+        raise ValueError(f"metric {metric!r} is unknown; expected one of {', '.join(NAMES)}")
     if metric in AS_POINTS:
         return cost_matrix(as_points(x, metric), as_points(y, metric))
     left, right = np.asarray(x, np.float64), np.asarray(y, np.float64)
     if left.ndim != 2 or right.ndim != 2 or left.shape[1] != right.shape[1]:
         raise ValueError(f"points have shapes {left.shape} and {right.shape}; expected (m, d) and (n, d)")
+    if metric == "iou":
+        return _of_boxes(left, right)
     if metric == "inner":
         return np.asarray(-(left @ right.T))
     costs = np.empty((len(left), len(right)))
@@ -57,3 +59,15 @@ def cost_matrix(x: Any, y: Any, metric: str = "sqeuclidean") -> Array:
         apart = left[start : start + step, None] - right[None]
         costs[start : start + step] = np.abs(apart).sum(-1) if metric == "cityblock" else (apart**2).sum(-1)
     return np.asarray(np.sqrt(costs)) if metric == "euclidean" else costs
+
+
+def _of_boxes(left: Array, right: Array) -> Array:
+    """1 - intersection over union of boxes x1, y1, x2, y2; 1 where they share no area."""
+    for name, side in (("x", left), ("y", right)):
+        if side.shape[1] != 4 or (side[:, 2:] < side[:, :2]).any():
+            raise ValueError(f"{name} holds no boxes; expected rows x1, y1, x2, y2 with x1 <= x2 and y1 <= y2")
+    low, high = np.maximum(left[:, None, :2], right[:, :2]), np.minimum(left[:, None, 2:], right[:, 2:])
+    common = np.maximum(high - low, 0.0).prod(axis=2)
+    areas = [(side[:, 2:] - side[:, :2]).prod(axis=1) for side in (left, right)]
+    union = areas[0][:, None] + areas[1] - common
+    return np.asarray(1.0 - np.divide(common, union, out=np.zeros_like(common), where=common > 0))

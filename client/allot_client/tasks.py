@@ -86,6 +86,9 @@ def _points_by_metric(solver: str, taken: dict[str, bodies.Input], chosen: dict[
 
 def transport(inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
     """A transport job; clouds given as lists follow one another, and their sizes are sent beside them."""
+    labels = inputs.get("labels")
+    if labels is not None and np.asarray(given(labels).value).dtype.kind not in "iu":
+        raise ValueError("labels are whole numbers from 0 on here; for words use answer.transfer_labels(labels)")
     if not (_is_ragged(inputs.get("x")) and _is_ragged(inputs.get("y"))):
         return task("uot", inputs, options)
     left, right = inputs["x"], inputs["y"]
@@ -112,6 +115,8 @@ def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Tas
         raise ValueError("cost_limit is for costs, and maximize is set; give the negative of the benefits")
     if limit is not None and not -math.inf < limit < math.inf:
         raise ValueError(f"cost_limit is {limit}; expected a finite number")
+    if cost is None and _is_ragged(others.get("x")) and _is_ragged(others.get("y")):
+        cost, options, others = _between(options, others)
     if not _is_ragged(cost):
         made = task("lap", {"cost": cost, **others}, options)
         beside = any(others.get(name) is not None for name in PRICES)
@@ -122,6 +127,17 @@ def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Tas
     prices = {name: _joined(others[name]) for name in PRICES if others.get(name) is not None}
     made = task("lap", {"cost": entries, "sizes": sizes, **others, **prices}, options)
     return replace(made, home=Home(given(cost[0]).bring, sizes=tuple((int(n), int(m)) for n, m in sizes.tolist())))
+
+
+def _between(options: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+    """Lists of points as a list of their costs, and what is left of options and inputs. Raises ValueError."""
+    left, right, rest = others["x"], others["y"], dict(options)
+    if len(left) != len(right):
+        raise ValueError(f"x has {len(left)} clouds and y has {len(right)}; expected as many")
+    metric = rest.pop("metric", "sqeuclidean")
+    sides = ([np.asarray(given(one).value) for one in side] for side in (left, right))
+    costs = [points.cost_matrix(x, y, metric) for x, y in zip(*sides, strict=True)]
+    return costs, rest, {name: value for name, value in others.items() if name not in ("x", "y")}
 
 
 def _joined(prices: Any) -> Any:

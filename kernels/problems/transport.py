@@ -36,7 +36,8 @@ class UnbalancedTransport:
     With a batch, `cost` is (batch, m, n), `a` (batch, m), `b` (batch, n); zeros at the end of a and b pad ragged
     problems. `f0`, `g0` are potentials to start from (float64, shapes of a and b). `mass_factor` is what b was
     multiplied with, once, so that two balanced sides have one mass; one factor for each problem of a batch. `told` is
-    what the answer says of how the problem came to be: the scale of its costs, and how they were worked out.
+    what the answer says of how the problem came to be: the scale of its costs, and how they were worked out. `labels`
+    (n,) int64, from 0 on, are what the columns are known as; they change nothing of the plan.
     """
 
     a: Array
@@ -52,6 +53,7 @@ class UnbalancedTransport:
     g0: Array | None = None
     mass_factor: float | tuple[float, ...] = 1.0
     told: Mapping[str, Any] = field(default_factory=dict)
+    labels: Array | None = None
 
     @functools.cached_property
     def cost_bounds(self) -> tuple[float, float]:

@@ -146,6 +146,12 @@ CARD = Solver[Transport, TransportOptions](
         ),
         InputSpec("cost_xx", "(m, m) or (batch, m, m) costs of the rows among themselves: divergence", required=False),
         InputSpec("cost_yy", "(n, n) or (batch, n, n) costs of the columns among themselves", required=False),
+        InputSpec(
+            "labels",
+            "(n,) what the columns are known as, whole numbers from 0 on: the answer then has label and label_share,"
+            " the label of most of each row's mass and its share of it; of one problem",
+            required=False,
+        ),
         InputSpec("f0", "(m,) potentials to start from", required=False),
         InputSpec("g0", "(n,) potentials to start from", required=False),
     ),

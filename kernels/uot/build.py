@@ -25,6 +25,7 @@ SHARES = (0.05, 1.0)
 """Of the scale of the costs: reg and reg_m where they are left to us."""
 OF_DIVERGENCE = ("cost_xx", "cost_yy")
 """Inputs: the costs of each side with itself."""
+MOST_LABELS = 1 << 14
 SIDE = 64
 """Rows and columns of the corner from which a stand-in takes its scale."""
 AT_ONCE = ("x", "y", "a", "b", "f0", "g0")
@@ -43,8 +44,24 @@ def build(inputs: Inputs, options: "TransportOptions") -> Transport:
     if options.barycentric and (options.metric in WORKED_OUT or "x" not in inputs):
         raise InvalidProblem("barycentric", f"needs points of a metric among {', '.join(METRICS)}; expected x and y")
     if options.metric in WORKED_OUT and "x" in inputs and "y" in inputs:
-        return _within(_of_costs(inputs, options), options)
-    return _within(_built(inputs, options), options)
+        return _labelled(_within(_of_costs(inputs, options), options), inputs)
+    return _labelled(_within(_built(inputs, options), options), inputs)
+
+
+def _labelled(problem: Entropic, inputs: Inputs) -> Entropic:
+    """The problem with what its columns are known as."""
+    if "labels" not in inputs:
+        return problem
+    if not isinstance(problem, UnbalancedTransport) or problem.batch is not None:
+        raise InvalidProblem("labels", "are given for several problems, or a divergence; expected one problem")
+    given, n = inputs["labels"], problem.shape[1]
+    if not isinstance(given, np.ndarray) or given.dtype.kind not in "iu" or given.shape != (n,):
+        shape = given.shape if isinstance(given, np.ndarray) else "a sparse matrix"
+        raise InvalidProblem("labels", f"is {shape}; expected a whole number for each column, ({n},)")
+    if int(given.min()) < 0 or int(given.max()) >= min(n, MOST_LABELS):
+        most = min(n, MOST_LABELS) - 1
+        raise InvalidProblem("labels", f"has {given.min()} to {given.max()}; expected whole numbers from 0 to {most}")
+    return replace(problem, labels=given.astype(np.int64))
 
 
 def _within(problem: Entropic, options: "TransportOptions") -> Entropic:

@@ -22,9 +22,13 @@ class Derived:
     def __init__(self, problem: UnbalancedTransport, options: Any, xp: Any) -> None:
         self.problem, self.xp = problem, xp
         self.gradients, self.barycentric = bool(options.gradients), bool(options.barycentric)
-        self.there = self.gradients or self.barycentric
+        self.there = self.gradients or self.barycentric or problem.labels is not None
         m, n = problem.shape
         self.rows, self.columns = np.zeros(m), xp.zeros(n)
+        if problem.labels is not None:
+            known = xp.asarray(problem.labels)
+            self.of_label = (known[:, None] == xp.arange(int(problem.labels.max()) + 1)).astype(np.float64)
+            self.label, self.label_mass = np.full(m, -1), np.zeros(m)
         if problem.x is not None and problem.y is not None and self.there:
             self.x, self.y = (xp.asarray(points, np.float64) for points in (problem.x, problem.y))
             self.to, self.by_x, self.by_y = (np.zeros(problem.x.shape) for _ in range(3))
@@ -38,6 +42,9 @@ class Derived:
         rows = block.sum(axis=1)
         self.rows[some] = self._host(rows)
         self.columns += block.sum(axis=0)
+        if self.problem.labels is not None:
+            each = block @ self.of_label
+            self.label[some], self.label_mass[some] = self._host(each.argmax(axis=1)), self._host(each.max(axis=1))
         if self.problem.x is None:
             return
         if self.barycentric:
@@ -68,7 +75,10 @@ class Derived:
         return np.asarray(array if self.xp is np else array.get())
 
     def arrays(self, f: Array, g: Array) -> dict[str, Array]:
-        """By their names in an answer: grad_x, grad_y, grad_a, grad_b; barycentric, NaN for a row without mass."""
+        """By their names in an answer: grad_x, grad_y, grad_a, grad_b; barycentric, NaN for a row without mass.
+
+        With labels also label, that of most of a row's mass (-1 without mass), and label_share, how much of it.
+        """
         problem, found = self.problem, {}
         if self.gradients:
             columns = self._host(self.columns)
@@ -81,6 +91,11 @@ class Derived:
         if self.barycentric:
             mass = self.rows[:, None]
             found["barycentric"] = np.divide(self.to, mass, out=np.full(self.to.shape, np.nan), where=mass > 0)
+        if problem.labels is not None:
+            found["label"] = np.where(self.rows > 0, self.label, -1)
+            found["label_share"] = np.divide(
+                self.label_mass, self.rows, out=np.zeros(len(self.rows)), where=self.rows > 0
+            )
         return found
 
 

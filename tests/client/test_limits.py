@@ -6,6 +6,7 @@ import lap
 import numpy as np
 import pytest
 from allot_client import Client
+from allot_client.points import cost_matrix
 
 random = np.random.default_rng(11)
 SHAPES = [(5, 5), (3, 8), (8, 3), (1, 1), (1, 6), (12, 20)]
@@ -89,3 +90,27 @@ def test_ten_thousand_entries_in_frames_of_all_sizes_are_sent_without_padding(al
     assert answer.document["input_digests"]["cost"]["shape"] == [sum(frame.size for frame in frames)]
     for one, frame in zip(answer.each(), frames, strict=True):
         assert one.assignment.tolist() == (lapx(frame, 0.3) if frame.size else [-1] * len(frame))
+
+
+def some_boxes(count: int) -> Any:
+    corner = random.uniform(0, 80, (count, 2))
+    return np.concatenate([corner, corner + random.uniform(10, 30, (count, 2))], axis=1)
+
+
+def test_boxes_with_a_limit_and_frames_of_boxes(allot: Client) -> None:
+    """A tracker has boxes, and a limit for them; whole frames of boxes go as lists."""
+    before, after = [some_boxes(n) for n in (6, 9, 1)], [some_boxes(n) for n in (8, 5, 1)]
+    single = [allot.lap(x=x, y=y, metric="iou", cost_limit=0.9) for x, y in zip(before, after, strict=True)]
+    for one, x, y in zip(single, before, after, strict=True):
+        whole = allot.lap(x=x, y=y, metric="iou")
+        assert whole.objective == pytest.approx(allot.lap(cost_matrix(x, y, "iou")).objective)
+        assert one.assignment.tolist() == lapx(cost_matrix(x, y, "iou"), 0.9)
+    together = list(allot.lap(x=before, y=after, metric="iou", cost_limit=0.9).each())
+    assert [one.assignment.tolist() for one in together] == [one.assignment.tolist() for one in single]
+    every = list(allot.lap(x=before, y=after, metric="iou").each())
+    for free, x, y in zip(every, before, after, strict=True):
+        assert free.objective == pytest.approx(allot.lap(x=x, y=y, metric="iou").objective)
+    with pytest.raises(ValueError, match="as many"):
+        allot.lap(x=before, y=after[:2], metric="iou")
+    with pytest.raises(ValueError, match="holds no boxes"):
+        allot.lap(x=before[0][:, ::-1], y=after[0], metric="iou", cost_limit=0.5)

@@ -62,3 +62,20 @@ def test_rows_of_a_plan_follow_from_potentials_at_the_default_reg(allot: Client)
 def test_clouds_without_a_partner_are_named(allot: Client) -> None:
     with pytest.raises(ValueError, match="as many"):
         allot.uot(x=[np.ones((2, 1))], y=[np.ones((2, 1)), np.ones((1, 1))])
+
+
+def test_labels_and_places_come_certified(allot: Client) -> None:
+    rng = np.random.default_rng(4)
+    labels, middles = np.arange(12) % 3, np.array([[0.0, 0], [9, 0], [0, 9]])
+    x, y = (middles[labels] + rng.normal(size=(12, 2)) for _ in range(2))
+    answer = allot.uot(x=x, y=y, labels=labels, reg=0.5, reg_m=5.0, barycentric=True)
+    assert answer.arrays["label"].tolist() == labels.tolist()
+    here, sure = answer.transfer_labels(labels.tolist())
+    assert here.tolist() == labels.tolist()
+    assert answer.arrays["label_share"] == pytest.approx(np.asarray(sure), abs=1e-6)
+    assert answer.arrays["barycentric"] == pytest.approx(answer.barycentric(y), abs=1e-6)
+    assert answer.certificate.holds
+    assert answer.certificate.facts["label_share_within"] < 1e-6
+    assert answer.certificate.facts["barycentric_within"] < 1e-6
+    with pytest.raises(ValueError, match="transfer_labels"):
+        allot.uot(x=x, y=y, labels=["a", "b", "c"] * 4)

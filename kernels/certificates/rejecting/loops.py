@@ -34,8 +34,8 @@ def least_of_lines(
 ) -> None:  # fmt: skip
     """min(top, min c - price) of each line of the shorter side, as high + low without error (bound.smallest).
 
-    Pairs of arrays are those of all rows and of all columns. `barred` marks a forbidden integer; `worst` is what a line
-    without an entry has. Of the longer side nothing is written.
+    Pairs of arrays are those of all rows and of all columns. `barred` marks a forbidden integer, None where there is no
+    such; `worst` is what a line without an entry has. Of the longer side nothing is written.
     """
     for k in range(len(starts) - 1):
         entry, row, col = starts[k, 0], starts[k, 1], starts[k, 2]
@@ -51,21 +51,33 @@ def least_of_lines(
 
 
 @jit
+def _less(best: Any, c: Any, price: Any, sign: Any, barred: Any) -> Any:
+    """The lesser of `best` and a reduced cost that is permitted."""
+    if barred is None or c != barred:
+        reduced = sign * c - price
+        return reduced if reduced < best else best
+    return best
+
+
+@jit
 def _least_of_a_row(
     costs: Array, entry: int, col: int, m: int, sign: Any, barred: Any, worst: Any, top: Array, price: Array,
     high: Array, low: Array, i: int,
 ) -> None:  # fmt: skip
-    best = worst
-    for j in range(m):
-        c = costs[entry + j]
-        if c != barred:
-            reduced = sign * c - price[col + j]
-            best = reduced if reduced < best else best
+    best, second, third, fourth = worst, worst, worst, worst
+    for j in range(0, m - 3, 4):  # four minima do not wait for each other
+        best = _less(best, costs[entry + j], price[col + j], sign, barred)
+        second = _less(second, costs[entry + j + 1], price[col + j + 1], sign, barred)
+        third = _less(third, costs[entry + j + 2], price[col + j + 2], sign, barred)
+        fourth = _less(fourth, costs[entry + j + 3], price[col + j + 3], sign, barred)
+    for j in range(m - m % 4, m):
+        best = _less(best, costs[entry + j], price[col + j], sign, barred)
+    best = min(min(best, second), min(third, fourth))
     high[i], low[i] = best, worst
     if best < worst and best <= top[i]:
         for j in range(m):
             c = costs[entry + j]
-            if c != barred and sign * c - price[col + j] == best:
+            if (barred is None or c != barred) and sign * c - price[col + j] == best:
                 error = two_sum(sign * c, -price[col + j])[1]
                 low[i] = error if error < low[i] else low[i]
     _leave(top, high, low, worst, i)
@@ -82,13 +94,11 @@ def _least_of_columns(
     for i in range(n):
         for j in range(m):
             c = costs[entry + i * m + j]
-            if c != barred:
-                reduced = sign * c - price[row + i]
-                high[col + j] = reduced if reduced < high[col + j] else high[col + j]
+            high[col + j] = _less(high[col + j], c, price[row + i], sign, barred)
     for i in range(n):
         for j in range(m):
             c = costs[entry + i * m + j]
-            if c != barred and sign * c - price[row + i] == high[col + j] and high[col + j] < worst:
+            if (barred is None or c != barred) and sign * c - price[row + i] == high[col + j] and high[col + j] < worst:
                 error = two_sum(sign * c, -price[row + i])[1]
                 low[col + j] = error if error < low[col + j] else low[col + j]
 

@@ -69,10 +69,9 @@ def _flat(problem: Rejecting, answer: Answer, starts: Array, sign: int) -> Flat:
     highs, lows = ((np.zeros(len(tops[0]), kind), np.zeros(len(tops[1]), kind)) for _ in range(2))
     chosen, used, alone = _pairing(problem, answer, starts)
     costs = np.ascontiguousarray(problem.costs, dtype=kind)
-    barred, worst = (FORBIDDEN, dual.TOP) if kind.kind == "i" else (np.nan, np.inf)
-    loops.least_of_lines(
-        costs, starts, kind.type(sign), kind.type(barred), kind.type(worst), tops, prices, highs, lows
-    )  # fmt: skip
+    worst = kind.type(dual.TOP if kind.kind == "i" else np.inf)
+    barred = kind.type(FORBIDDEN) if kind.kind == "i" else None  # among floats that is an infinity
+    loops.least_of_lines(costs, starts, kind.type(sign), barred, worst, tops, prices, highs, lows)
     for words, side in ((answer.u_finer, 0), (answer.v_finer, 1)):
         if words is not None:
             alone |= _any(np.asarray((words != 0).any(axis=0)), starts[:, side + 1])

@@ -54,7 +54,7 @@ def _claim(proofs: list[Proof], exact: bool, batch: bool) -> str:
         return f"problem 0: {refuted[0][1]}{more}" if batch else refuted[0][1]
     arithmetic = "in exact integers" if exact else "without rounding but of the last sums, outward"
     optimal = {proof.ended for proof in proofs} <= {Termination.OPTIMAL}
-    left, missing = (sum(getattr(proof, name) for proof in proofs) for name in ("left", "unassigned"))
+    left, missing = sum(proof.left for proof in proofs), sum(proof.unassigned for proof in proofs)
     claim = "optimal by duals" if optimal else "a valid pairing and a dual bound"
     claim = f"a valid pairing with {missing} pairs missing, and a dual bound" if missing else claim
     also = "".join(f"; problem {k}: {words}" for k, words in refuted[:1])
@@ -63,10 +63,11 @@ def _claim(proofs: list[Proof], exact: bool, batch: bool) -> str:
 
 
 def _facts(proofs: list[Proof], batch: bool) -> dict[str, Any]:
-    facts: dict[str, Any] = {name: sum(getattr(proof, name) for proof in proofs) for name in ("unassigned", "left")}
+    told = [(p.objective, p.bound, p.gap, str(p.ended), p.unassigned, p.left) for p in proofs]
+    objectives, bounds, gaps, words, unassigned, left = map(list, zip(*told, strict=True)) if told else ([],) * 6
+    facts: dict[str, Any] = {"unassigned": sum(unassigned), "left": sum(left)}
     if batch:
-        numbers = {f"{name}s": [getattr(proof, name) for proof in proofs] for name in ("objective", "bound", "gap")}
-        facts["problems"] = {"terminations": [proof.ended.value for proof in proofs], **numbers}
+        facts["problems"] = {"terminations": words, "objectives": objectives, "bounds": bounds, "gaps": gaps}
     return facts
 
 

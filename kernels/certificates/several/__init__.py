@@ -8,6 +8,7 @@ import numpy as np
 
 from kernels.certificates import flow, transport
 from kernels.certificates.several.divergence import debiased
+from kernels.certificates.several.places import checked
 from kernels.certificates.several.stated import misstated
 from kernels.problems.arrays import Array
 from kernels.problems.exact_transport import ExactTransport
@@ -27,7 +28,7 @@ def certify(
     if wrong := misstated(problem, solution.facts):
         return Certificate(None, None, None, None, float("inf"), False, f"nothing: {wrong}")
     if isinstance(problem, UnbalancedTransport):
-        return transport.certify(problem, solution, progress)
+        return checked(problem, solution, transport.certify(problem, solution, progress))
     apart = taken_apart(problem, solution.arrays)
     if apart is None or any(not isinstance(a, np.ndarray) for arrays in apart for a in arrays.values()):
         return Certificate(None, None, None, None, float("inf"), False, "nothing: these arrays are not of the problems")

@@ -4,6 +4,7 @@ from typing import Any
 
 from kernels.certificates.gpu import gpu_transport
 from kernels.certificates.gpu.checksum import Pending
+from kernels.certificates.several.places import shows
 from kernels.certificates.several.stated import misstated
 from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
@@ -31,5 +32,7 @@ def seconds(problem: UnbalancedTransport) -> float:
 
 
 def certify(problem: UnbalancedTransport, solution: Solution, checksums: Pending) -> Certificate | None:
-    """As `gpu_transport.certify`; None as well where the answer says another reg than the problem has."""
-    return None if misstated(problem, solution.facts) else gpu_transport.certify(problem, solution, checksums)
+    """As `gpu_transport.certify`; None as well where the answer says another reg, or where its rows go."""
+    if misstated(problem, solution.facts) or shows(solution.arrays):
+        return None
+    return gpu_transport.certify(problem, solution, checksums)

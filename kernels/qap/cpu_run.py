@@ -16,6 +16,7 @@ from kernels.qap.bounds import Bound
 from kernels.qap.form import SearchForm, search_form
 from kernels.qap.population import Number, Population
 from kernels.qap.proof import Proof, provable
+from kernels.qap.relaxed.floor import WAIT_S, Floor, begin_floor
 from kernels.qap.whole import Rounded, rounded
 from kernels.solution import Solution, Termination
 
@@ -29,6 +30,8 @@ EASY_N = 16
 ROUNDS_BEFORE_PROOF = 6
 PROOF_WITHOUT_LIMIT_S = 20.0
 SEARCH_ALONE_S = 3.0
+TREE_FIRST_N, TREE_ALONE_S = 22, 4.0
+"""Up to here the tree begins, and has so many seconds before the semidefinite bound does; beyond, it waits for that."""
 
 
 @dataclass
@@ -49,6 +52,8 @@ class Run:
     proof: Proof | None = None
     rounded: Rounded | None = None
     taken: Bound | None = None
+    floor: Floor | None = None
+    tree_begun_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.form = search_form(self.problem)
@@ -107,9 +112,19 @@ class Run:
             return
         self.proofs = outcome.first_bounds(self.problem, self.options, self.deadline)
         self.report()
+        if self.deadline.expired() is None and not outcome.meets(self.problem, self.record, self.proofs):
+            self.raise_floor(first=True)
+
+    def raise_floor(self, first: bool) -> None:
+        """Start the semidefinite bound: first where it is named or no tree ends, else once a tree has had its time."""
+        early = self.options.bounds != "auto" or self.problem.n > TREE_FIRST_N
+        if self.floor is None and early == first:
+            self.floor = begin_floor(self.problem, self.options, self.deadline.remaining_s)
 
     def prove(self) -> None:
         """Start the proof once the search has settled; exchange incumbents and bounds with it."""
+        if self.take_floor():
+            self.report()
         if self.problem.n <= EASY_N:
             settled = self.rounds >= ROUNDS_BEFORE_PROOF and self.population.stagnant > 2
         else:
@@ -117,10 +132,13 @@ class Run:
             searched = self.deadline.elapsed_s >= min(SEARCH_ALONE_S, self.deadline.remaining_s)
             settled = self.population.restarts > 0 and searched
         allowed = self.options.method == "auto" and self.options.rounds is None and self.options.wants("rlt1")
-        if self.proof is None and allowed and settled:
+        risen = self.floor is None or self.floor.finished or self.problem.n <= TREE_FIRST_N
+        if self.proof is None and allowed and settled and risen:
             self.begin_proof()
         if self.proof is None:
             return
+        if self.deadline.elapsed_s > self.tree_begun_s + TREE_ALONE_S and not self.proof.finished:
+            self.raise_floor(first=False)
         if self.proof.best is not None:
             met = self.proof.best[1]
             if self.evaluate(met) < self.cost:
@@ -137,7 +155,10 @@ class Run:
         if provable(problem):
             slack = 0 if self.rounded is None else self.rounded.error
             start = problem.objective(self.record)
-            self.proof = Proof(problem, int(start), self.threads, slack=slack)
+            self.proof, self.tree_begun_s = (
+                Proof(problem, int(start), self.threads, slack=slack),
+                self.deadline.elapsed_s,
+            )
 
     def incumbent(self, proof: Proof) -> int:
         """The record's objective in the proof's problem."""
@@ -152,8 +173,21 @@ class Run:
         self.proofs = [bound for bound in self.proofs if bound.name != "rlt1"] + [bound]
         return True
 
+    def take_floor(self) -> bool:
+        """Put the semidefinite bound in the place of its last one; True when it is new."""
+        found = None if self.floor is None else self.floor.bound
+        if found is None or any(bound is found for bound in self.proofs):
+            return False
+        self.proofs = [bound for bound in self.proofs if bound.name != found.name] + [found]
+        return True
+
     def close(self) -> None:
         """Stop whatever still runs; a bound that came last still counts."""
+        if self.floor is not None:
+            if self.options.bounds != "auto" and not self.deadline.expired():
+                self.floor.wait(min(WAIT_S, self.deadline.remaining_s))
+            self.floor.stop()
+            self.take_floor()
         if self.proof is not None:
             self.proof.stop()
             self.take_bound(self.proof)

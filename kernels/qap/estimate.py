@@ -24,19 +24,32 @@ GPU_CALL_S, GPU_PROOF = 1e-2, 0.22
 TASKS, OPEN_BYTES = 64, 1 << 29
 """Nodes to which a tree is widened before they are dealt out, and their bytes at most (proof.py)."""
 FIXED = 16 * MIB
+RELAXED_N = {"cpu": (16, 48), "gpu": (16, 100)}
+"""Above the first and up to the second `auto` works out the semidefinite bound (relaxed/floor.py, gpu_relaxed.py)."""
+RELAXED_S, LIFTED_BYTES = 2e-10, 120
+"""Of its certificate: a factorisation's seconds, divided by n^6; and bytes on the host, divided by n^4."""
 
 
 def estimate(problem: QuadraticAssignment, options: "QapOptions", device: Device) -> Estimate:
     """Seconds where a number of rounds or a proof ends the search; else only a time limit does."""
     n = problem.n
     host, held = _host_bytes(n, options), _device_bytes(n, options, device)
-    certify_s = pace() * _certify_s(problem, options)
+    certify_s = pace() * (_certify_s(problem, options) + _relaxed(n, options, device) * RELAXED_S * n**6)
+    host += _relaxed(n, options, device) * LIFTED_BYTES * n**4
     if n <= ENUMERATED_N:
         exact_s = 0.0 if problem.integer else EXACT_S * n * n
         seconds = pace() * (CALL_S + exact_s + math.factorial(n) * ORDER_S)
         return Estimate(host, held, seconds, certify_s, seconds)
     first_s = pace() * (CALLED_S + n * 1.5e-6)
     return Estimate(host, held, first_s + _search_s(problem, options, device), certify_s, first_s)
+
+
+def _relaxed(n: int, options: "QapOptions", device: Device) -> bool:
+    """Whether the semidefinite bound may be part of the answer."""
+    if options.bounds != "auto":
+        return options.wants("sdp")
+    above, most = RELAXED_N[device]
+    return options.method == "auto" and options.rounds is None and above < n <= most
 
 
 def _search_s(problem: QuadraticAssignment, options: "QapOptions", device: Device) -> float:

@@ -23,19 +23,24 @@ GPU_CALL_S, GPU_PROOF = 1e-2, 0.22
 """Of a search on a GPU, however short; and what a proof takes with one, beside the CPU alone."""
 TASKS, OPEN_BYTES = 64, 1 << 29
 """Nodes to which a tree is widened before they are dealt out, and their bytes at most (proof.py)."""
+DEVICE_BYTES = 96
+"""On a device, divided by n^4."""
 FIXED = 16 * MIB
 RELAXED_N = {"cpu": (16, 48), "gpu": (16, 100)}
-"""Above the first and up to the second `auto` works out the semidefinite bound (relaxed/floor.py, gpu_relaxed.py)."""
-RELAXED_S, LIFTED_BYTES = 2e-10, 120
-"""Of its certificate: a factorisation's seconds, divided by n^6; and bytes on the host, divided by n^4."""
+"""Above the first and up to the second `auto` works out the semidefinite bound (floor.py, gpu_floor.py)."""
+RELAXED_S, FACTORED_S, LIFTED_BYTES = 1.5e-7, 1.2e-11, 100
+"""Seconds of its certificate, divided by n^4, and of the factorisation in it, divided by n^6; bytes by n^4."""
 
 
 def estimate(problem: QuadraticAssignment, options: "QapOptions", device: Device) -> Estimate:
     """Seconds where a number of rounds or a proof ends the search; else only a time limit does."""
     n = problem.n
     host, held = _host_bytes(n, options), _device_bytes(n, options, device)
-    certify_s = pace() * (_certify_s(problem, options) + _relaxed(n, options, device) * RELAXED_S * n**6)
-    host += _relaxed(n, options, device) * LIFTED_BYTES * n**4
+    certify_s = pace() * _certify_s(problem, options)
+    if n > ENUMERATED_N and _relaxed(n, options, device):
+        certify_s += pace() * (RELAXED_S * n**4 + FACTORED_S * n**6)
+        host += LIFTED_BYTES * n**4
+        held += DEVICE_BYTES * n**4 if device == "gpu" else 0
     if n <= ENUMERATED_N:
         exact_s = 0.0 if problem.integer else EXACT_S * n * n
         seconds = pace() * (CALL_S + exact_s + math.factorial(n) * ORDER_S)

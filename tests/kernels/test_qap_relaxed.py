@@ -18,6 +18,7 @@ from kernels.qap.relaxed.floor import worthwhile
 from kernels.qap.relaxed.lifted import Frame, inner_indices, open_entries, pair_costs, reflection
 from kernels.qap.whole import rounded
 from kernels.solution import Solution, Termination
+from tests.kernels.strict_arrays import STRICT
 
 
 def instance(rng: np.random.Generator, n: int, kind: str) -> QuadraticAssignment:
@@ -273,3 +274,21 @@ def test_one_thread_is_given_back() -> None:
     with blas.one_thread(), blas.one_thread():
         assert all(get() == 1 for get, _ in blas._libraries())
     assert [get() for get, _ in blas._libraries()] == before
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "forbidden"])
+def test_the_same_code_runs_on_arrays_of_a_device(kind: str) -> None:
+    """Every function that it calls is one of CuPy's, no host array meets one of the device; the bound is as good."""
+    problem = instance(np.random.default_rng(4), 7, kind)
+    there = Ascent(problem, xp=STRICT, project=ByProducts(STRICT), dtype=np.float64)
+    here = Ascent(problem, dtype=np.float64)
+    for _ in range(60):
+        there.step()
+        here.step()
+    found, twin = there.measure(), here.measure()
+    assert found is not None
+    assert twin is not None
+    assert found.raw == pytest.approx(twin.raw, rel=0.03)
+    proved = proved_bound(problem, found.evidence)
+    assert proved is not None
+    assert found.value <= proved <= optimum(problem)

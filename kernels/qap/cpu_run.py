@@ -219,8 +219,10 @@ class Run:
         return Termination.ITERATION_LIMIT if limit is not None and self.rounds >= limit else None
 
     def round(self) -> None:
-        """One search per member of the population, in parallel; one alone once a proof of small n has the threads."""
+        """One search per member of the population, in parallel; fewer once a proof or a floor has its own threads."""
         count = 1 if self.proof is not None and self.problem.n <= EASY_N else self.size
+        if self.floor is not None and not self.floor.finished and self.population.restarts > 0:
+            count = max(1, self.threads - 1)  # the search has settled, and the floor works on one core
         starts = list(self.bred(count))
         seeds = self.population.rng.integers(1, 2**63, count, dtype=np.uint64)
         tasks = list(zip(starts, seeds, strict=False))

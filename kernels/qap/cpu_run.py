@@ -119,7 +119,7 @@ class Run:
         """Start the semidefinite bound: first where it is named or no tree ends, else once a tree has had its time."""
         early = self.options.bounds != "auto" or self.problem.n > TREE_FIRST_N
         if self.floor is None and early == first:
-            self.floor = begin_floor(self.problem, self.options, self.deadline.remaining_s)
+            self.floor = begin_floor(self.problem, self.options, self.deadline.remaining_s, self.proofs)
 
     def prove(self) -> None:
         """Start the proof once the search has settled; exchange incumbents and bounds with it."""
@@ -131,9 +131,9 @@ class Run:
             # the first seconds, or half of a short limit, are the search's alone
             searched = self.deadline.elapsed_s >= min(SEARCH_ALONE_S, self.deadline.remaining_s)
             settled = self.population.restarts > 0 and searched
+        small = self.problem.n <= TREE_FIRST_N
         allowed = self.options.method == "auto" and self.options.rounds is None and self.options.wants("rlt1")
-        risen = self.floor is None or self.floor.finished or self.problem.n <= TREE_FIRST_N
-        if self.proof is None and allowed and settled and risen:
+        if self.proof is None and allowed and settled and (self.floor is None or self.floor.finished or small):
             self.begin_proof()
         if self.proof is None:
             return
@@ -155,10 +155,8 @@ class Run:
         if provable(problem):
             slack = 0 if self.rounded is None else self.rounded.error
             start = problem.objective(self.record)
-            self.proof, self.tree_begun_s = (
-                Proof(problem, int(start), self.threads, slack=slack),
-                self.deadline.elapsed_s,
-            )
+            self.tree_begun_s = self.deadline.elapsed_s
+            self.proof = Proof(problem, int(start), self.threads, slack=slack)
 
     def incumbent(self, proof: Proof) -> int:
         """The record's objective in the proof's problem."""
@@ -169,16 +167,18 @@ class Run:
         if proof.bound is None or proof.bound is self.taken:
             return False
         self.taken = proof.bound
-        bound = proof.bound if self.rounded is None else self.rounded.bound(proof.bound)
-        self.proofs = [bound for bound in self.proofs if bound.name != "rlt1"] + [bound]
-        return True
+        return self.replace_bound(proof.bound if self.rounded is None else self.rounded.bound(proof.bound))
 
     def take_floor(self) -> bool:
-        """Put the semidefinite bound in the place of its last one; True when it is new."""
-        found = None if self.floor is None else self.floor.bound
-        if found is None or any(bound is found for bound in self.proofs):
+        """Put the floor's bounds in the place of its last ones; True when one is new."""
+        found = {} if self.floor is None else self.floor.bounds
+        return sum(map(self.replace_bound, found.values())) > 0
+
+    def replace_bound(self, bound: Bound) -> bool:
+        """Put it in the place of one with its name, unless that is as good; True when it was taken."""
+        if any(known.name == bound.name and known.value >= bound.value for known in self.proofs):
             return False
-        self.proofs = [bound for bound in self.proofs if bound.name != found.name] + [found]
+        self.proofs = [known for known in self.proofs if known.name != bound.name] + [bound]
         return True
 
     def close(self) -> None:
@@ -222,7 +222,7 @@ class Run:
         """One search per member of the population, in parallel; fewer once a proof or a floor has its own threads."""
         count = 1 if self.proof is not None and self.problem.n <= EASY_N else self.size
         if self.floor is not None and not self.floor.finished and self.population.restarts > 0:
-            count = max(1, self.threads - 1)  # the search has settled, and the floor works on one core
+            count = max(1, self.threads - 1)  # it has settled, and the floor works on one core
         starts = list(self.bred(count))
         seeds = self.population.rng.integers(1, 2**63, count, dtype=np.uint64)
         tasks = list(zip(starts, seeds, strict=False))

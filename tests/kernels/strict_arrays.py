@@ -62,7 +62,7 @@ def wrapped(call: Callable[..., Any]) -> Callable[..., Any]:
 
     def strict(*arguments: Any, **named: Any) -> Any:
         found = call(*map(inner, arguments), **{name: inner(value) for name, value in named.items()})
-        return Strict(found) if isinstance(found, np.ndarray | np.generic) else found
+        return Strict(np.asarray(found)) if isinstance(found, np.ndarray | np.generic) else found
 
     return strict
 

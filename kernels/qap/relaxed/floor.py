@@ -1,4 +1,7 @@
-"""The semidefinite bound beside a search on the CPU: a thread that raises it for as long as it pays."""
+"""The semidefinite bound beside a search on the CPU: a thread that raises it for as long as it pays.
+
+Where the flow is sparse, the level-1 ascent is given its share of the time first: it is cheap, and best there.
+"""
 
 import math
 import threading
@@ -6,6 +9,7 @@ import time
 from typing import TYPE_CHECKING
 
 from kernels.problems import QuadraticAssignment
+from kernels.qap import rlt1
 from kernels.qap.bounds import Bound
 from kernels.qap.relaxed.ascent import Ascent, fits
 from kernels.qap.relaxed.blas import one_thread
@@ -25,6 +29,8 @@ SHARE = 0.15
 """Of the time that steps take, at most so much goes into measuring what they have come to."""
 PATIENCE, LEAST_RISE = 60, 2.0**-13
 """It ends once so many steps have raised the bound by less than this share of itself."""
+LEVEL_1_SHARE, SPARSE = 0.35, 0.2
+"""Of the time for the level-1 ascent, where one bound is above the other by more than such a share of itself."""
 WAIT_S = 20.0
 """For a bound that is named, where there is no time limit."""
 
@@ -33,14 +39,14 @@ class Floor:
     """The bound under way.
 
     Attributes:
-        bound: the best so far, on the problem as it was given; None while there is none.
+        bounds: the best so far by name, on the problem as it was given.
         finished: no more is to be expected.
         steps: iterations so far.
     """
 
-    def __init__(self, problem: QuadraticAssignment, near: Rounded | None = None) -> None:
-        self._problem, self._near = problem, near
-        self.bound: Bound | None = None
+    def __init__(self, problem: QuadraticAssignment, near: Rounded | None = None, level_1_s: float = 0.0) -> None:
+        self._problem, self._near, self._level_1_s = problem, near, level_1_s
+        self.bounds: dict[str, Bound] = {}
         self.finished, self.steps = False, 0
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)
@@ -57,10 +63,25 @@ class Floor:
     def _run(self) -> None:
         try:
             with one_thread():
+                if self._level_1_s > 0 and rlt1.fits(self._problem):
+                    self._sweep(rlt1.Ascent(self._problem))
                 self._ascend(Ascent(self._problem))
         except MemoryError:  # there are other bounds
             pass
         self.finished = True
+
+    def _tell(self, bound: Bound) -> None:
+        self.bounds = self.bounds | {bound.name: bound if self._near is None else self._near.bound(bound)}
+
+    def _sweep(self, ascent: rlt1.Ascent) -> None:
+        until = time.perf_counter() + self._level_1_s
+
+        def ended() -> bool:
+            return self._stopped.is_set() or time.perf_counter() > until
+
+        while not ascent.stalled() and not ended():
+            ascent.step(ended)
+        self._tell(ascent.bound())
 
     def _ascend(self, ascent: Ascent) -> None:
         stepping = measuring = 0.0
@@ -78,14 +99,16 @@ class Floor:
             best = ascent.best
             if best is None:
                 continue
-            self.bound = best if self._near is None else self._near.bound(best)
+            self._tell(best)
             if best.raw > kept + LEAST_RISE * abs(best.raw):
                 kept, kept_at = best.raw, ascent.steps
             elif ascent.steps - kept_at >= PATIENCE:
                 return
 
 
-def begin_floor(problem: QuadraticAssignment, options: "QapOptions", seconds: float) -> Floor | None:
+def begin_floor(
+    problem: QuadraticAssignment, options: "QapOptions", seconds: float, known: list[Bound]
+) -> Floor | None:
     """A floor where it is asked for and can be had; without being named, where `seconds` are enough for it."""
     if not options.wants("sdp"):
         return None
@@ -95,7 +118,15 @@ def begin_floor(problem: QuadraticAssignment, options: "QapOptions", seconds: fl
             return None
     near = None if problem.integer else rounded(problem)
     whole = problem if near is None else near.problem
-    return Floor(whole, near) if fits(whole) else None
+    level_1_s = LEVEL_1_SHARE * min(seconds, WAIT_S * 10) if _sparse(known) and options.wants("rlt1") else 0.0
+    return Floor(whole, near, level_1_s) if fits(whole) else None
+
+
+def _sparse(known: list[Bound]) -> bool:
+    """Whether the bound by rows is far above that of eigenvalues, as with sparse flows."""
+    by_rows = max((bound.raw for bound in known if bound.name.startswith("gilmore")), default=-math.inf)
+    by_values = max((bound.raw for bound in known if bound.name == "projection"), default=math.inf)
+    return by_rows - by_values > SPARSE * abs(by_rows)
 
 
 def worthwhile(n: int, seconds: float) -> bool:

@@ -25,8 +25,8 @@ STEP_S = 1.5e-10
 STEPS_AT_LEAST = 25
 """Steps below which the bound is no better than the cheap ones."""
 MOST_STEPS = 1500
-SHARE = 0.15
-"""Of the time that steps take, at most so much goes into measuring what they have come to."""
+FIRST_MEASURED, SHARE = 15, 0.25
+"""Earlier steps prove less than the cheap bounds. Then measuring takes at most such a share of the time of steps."""
 PATIENCE, LEAST_RISE = 60, 2.0**-13
 """It ends once so many steps have raised the bound by less than this share of itself."""
 LEVEL_1_SHARE, SPARSE = 0.35, 0.2
@@ -91,7 +91,12 @@ class Floor:
             ascent.step()
             self.steps = ascent.steps
             stepping += time.perf_counter() - begun
-            if ascent.steps % 5 or measuring > SHARE * stepping or self._stopped.is_set():
+            if (
+                ascent.steps < FIRST_MEASURED
+                or ascent.steps % 5
+                or measuring > SHARE * stepping
+                or self._stopped.is_set()
+            ):
                 continue
             begun = time.perf_counter()
             ascent.measure()

@@ -11,7 +11,7 @@ from kernels.problems.quadratic import quadratic_assignment
 from kernels.qap import qaplib
 from kernels.qap.estimate import estimate
 
-BoundName = Literal["gilmore-lawler", "projection", "rlt1"]
+BoundName = Literal["gilmore-lawler", "projection", "rlt1", "sdp"]
 
 
 class QapOptions(Options):

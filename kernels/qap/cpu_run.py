@@ -16,6 +16,7 @@ from kernels.qap.bounds import Bound
 from kernels.qap.form import SearchForm, search_form
 from kernels.qap.population import Number, Population
 from kernels.qap.proof import Proof, provable
+from kernels.qap.relaxed.floor import WAIT_S, Floor, begin_floor
 from kernels.qap.whole import Rounded, rounded
 from kernels.solution import Solution, Termination
 
@@ -29,6 +30,8 @@ EASY_N = 16
 ROUNDS_BEFORE_PROOF = 6
 PROOF_WITHOUT_LIMIT_S = 20.0
 SEARCH_ALONE_S = 3.0
+TREE_FIRST_N, TREE_ALONE_S = 22, 4.0
+"""Up to here the tree begins, and has so many seconds before the semidefinite bound does; beyond, it waits for that."""
 
 
 @dataclass
@@ -49,6 +52,8 @@ class Run:
     proof: Proof | None = None
     rounded: Rounded | None = None
     taken: Bound | None = None
+    floor: Floor | None = None
+    tree_begun_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.form = search_form(self.problem)
@@ -107,20 +112,33 @@ class Run:
             return
         self.proofs = outcome.first_bounds(self.problem, self.options, self.deadline)
         self.report()
+        if self.deadline.expired() is None and not outcome.meets(self.problem, self.record, self.proofs):
+            self.raise_floor(first=True)
+
+    def raise_floor(self, first: bool) -> None:
+        """Start the semidefinite bound: first where it is named or no tree ends, else once a tree has had its time."""
+        early = self.options.bounds != "auto" or self.problem.n > TREE_FIRST_N
+        if self.floor is None and early == first:
+            self.floor = begin_floor(self.problem, self.options, self.deadline.remaining_s, self.proofs)
 
     def prove(self) -> None:
         """Start the proof once the search has settled; exchange incumbents and bounds with it."""
+        if self.take_floor():
+            self.report()
         if self.problem.n <= EASY_N:
             settled = self.rounds >= ROUNDS_BEFORE_PROOF and self.population.stagnant > 2
         else:
             # the first seconds, or half of a short limit, are the search's alone
             searched = self.deadline.elapsed_s >= min(SEARCH_ALONE_S, self.deadline.remaining_s)
             settled = self.population.restarts > 0 and searched
+        small = self.problem.n <= TREE_FIRST_N
         allowed = self.options.method == "auto" and self.options.rounds is None and self.options.wants("rlt1")
-        if self.proof is None and allowed and settled:
+        if self.proof is None and allowed and settled and (self.floor is None or self.floor.finished or small):
             self.begin_proof()
         if self.proof is None:
             return
+        if self.deadline.elapsed_s > self.tree_begun_s + TREE_ALONE_S and not self.proof.finished:
+            self.raise_floor(first=False)
         if self.proof.best is not None:
             met = self.proof.best[1]
             if self.evaluate(met) < self.cost:
@@ -137,6 +155,7 @@ class Run:
         if provable(problem):
             slack = 0 if self.rounded is None else self.rounded.error
             start = problem.objective(self.record)
+            self.tree_begun_s = self.deadline.elapsed_s
             self.proof = Proof(problem, int(start), self.threads, slack=slack)
 
     def incumbent(self, proof: Proof) -> int:
@@ -148,12 +167,27 @@ class Run:
         if proof.bound is None or proof.bound is self.taken:
             return False
         self.taken = proof.bound
-        bound = proof.bound if self.rounded is None else self.rounded.bound(proof.bound)
-        self.proofs = [bound for bound in self.proofs if bound.name != "rlt1"] + [bound]
+        return self.replace_bound(proof.bound if self.rounded is None else self.rounded.bound(proof.bound))
+
+    def take_floor(self) -> bool:
+        """Put the floor's bounds in the place of its last ones; True when one is new."""
+        found = {} if self.floor is None else self.floor.bounds
+        return sum(map(self.replace_bound, found.values())) > 0
+
+    def replace_bound(self, bound: Bound) -> bool:
+        """Put it in the place of one with its name, unless that is as good; True when it was taken."""
+        if any(known.name == bound.name and known.value >= bound.value for known in self.proofs):
+            return False
+        self.proofs = [known for known in self.proofs if known.name != bound.name] + [bound]
         return True
 
     def close(self) -> None:
         """Stop whatever still runs; a bound that came last still counts."""
+        if self.floor is not None:
+            if self.options.bounds != "auto" and not self.deadline.expired():
+                self.floor.wait(min(WAIT_S, self.deadline.remaining_s))
+            self.floor.stop()
+            self.take_floor()
         if self.proof is not None:
             self.proof.stop()
             self.take_bound(self.proof)
@@ -185,8 +219,10 @@ class Run:
         return Termination.ITERATION_LIMIT if limit is not None and self.rounds >= limit else None
 
     def round(self) -> None:
-        """One search per member of the population, in parallel; one alone once a proof of small n has the threads."""
+        """One search per member of the population, in parallel; fewer once a proof or a floor has its own threads."""
         count = 1 if self.proof is not None and self.problem.n <= EASY_N else self.size
+        if self.floor is not None and not self.floor.finished and self.population.restarts > 0:
+            count = max(1, self.threads - 1)  # it has settled, and the floor works on one core
         starts = list(self.bred(count))
         seeds = self.population.rng.integers(1, 2**63, count, dtype=np.uint64)
         tasks = list(zip(starts, seeds, strict=False))

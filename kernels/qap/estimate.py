@@ -23,7 +23,13 @@ GPU_CALL_S, GPU_PROOF = 1e-2, 0.22
 """Of a search on a GPU, however short; and what a proof takes with one, beside the CPU alone."""
 TASKS, OPEN_BYTES = 64, 1 << 29
 """Nodes to which a tree is widened before they are dealt out, and their bytes at most (proof.py)."""
+DEVICE_BYTES = 96
+"""On a device, divided by n^4."""
 FIXED = 16 * MIB
+RELAXED_N = {"cpu": (16, 48), "gpu": (16, 100)}
+"""Above the first and up to the second `auto` works out the semidefinite bound (floor.py, gpu_floor.py)."""
+RELAXED_S, FACTORED_S, LIFTED_BYTES = 1.5e-7, 1.2e-11, 100
+"""Seconds of its certificate, divided by n^4, and of the factorisation in it, divided by n^6; bytes by n^4."""
 
 
 def estimate(problem: QuadraticAssignment, options: "QapOptions", device: Device) -> Estimate:
@@ -31,12 +37,24 @@ def estimate(problem: QuadraticAssignment, options: "QapOptions", device: Device
     n = problem.n
     host, held = _host_bytes(n, options), _device_bytes(n, options, device)
     certify_s = pace() * _certify_s(problem, options)
+    if n > ENUMERATED_N and _relaxed(n, options, device):
+        certify_s += pace() * (RELAXED_S * n**4 + FACTORED_S * n**6)
+        host += LIFTED_BYTES * n**4
+        held += DEVICE_BYTES * n**4 if device == "gpu" else 0
     if n <= ENUMERATED_N:
         exact_s = 0.0 if problem.integer else EXACT_S * n * n
         seconds = pace() * (CALL_S + exact_s + math.factorial(n) * ORDER_S)
         return Estimate(host, held, seconds, certify_s, seconds)
     first_s = pace() * (CALLED_S + n * 1.5e-6)
     return Estimate(host, held, first_s + _search_s(problem, options, device), certify_s, first_s)
+
+
+def _relaxed(n: int, options: "QapOptions", device: Device) -> bool:
+    """Whether the semidefinite bound may be part of the answer."""
+    if options.bounds != "auto":
+        return options.wants("sdp")
+    above, most = RELAXED_N[device]
+    return options.method == "auto" and options.rounds is None and above < n <= most
 
 
 def _search_s(problem: QuadraticAssignment, options: "QapOptions", device: Device) -> float:

@@ -15,6 +15,7 @@ from kernels.qap import gpu_bounds, gpu_memetic, gpu_multistart, gpu_tree, gpu_w
 from kernels.qap.bounds import Bound
 from kernels.qap.form import penalised
 from kernels.qap.proof import Proof, provable
+from kernels.qap.relaxed import gpu_floor
 from kernels.qap.whole import solve_as_integers
 from kernels.solution import Number, Solution, Termination
 
@@ -77,6 +78,9 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
     else:  # out of time: the start is the answer
         ended, seconds = deadline.expired() or Termination.TIME_LIMIT, time.perf_counter() - began
         return outcome.solution(options, ended, start, proofs, 0, seconds, {"rounds": 0, "moves": 0})
+    start, bound = _raised(problem, options, deadline, start, proofs, search, target)
+    if problem.integer and bound is not None:
+        target = bound if target is None else max(target, bound)
     watched = outcome.Watched(deadline, bound, known=problem.objective(start))
     found = search(problem, options, watched, start, target)
     permutation, termination, facts = found.permutation, found.termination, found.facts
@@ -94,12 +98,36 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
     return outcome.solution(options, termination, permutation, proofs, found.iterations, seconds, facts, members)
 
 
+def _raised(
+    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Array, proofs: list[Bound],
+    search: Any, target: Number | None,
+) -> tuple[Array, Number | None]:  # fmt: skip
+    """A short search, then the semidefinite bound, which is put beside `proofs`: the best so far of both kinds."""
+    bound = outcome.best_bound(proofs)
+    if not gpu_floor.wanted(problem, options):
+        return start, bound
+    watched = outcome.Watched(deadline, bound, known=problem.objective(start))
+    short = options.model_copy(update={"rounds": options.rounds or GENERATIONS_BEFORE_PROOF})
+    found = search(problem, short, watched, start, target).permutation
+    if problem.allows(found) and problem.objective(found) < problem.objective(start):
+        start = found
+    known = None if bound is None else int(bound)
+    try:
+        raised = gpu_floor.raise_floor(problem, options, deadline, int(problem.objective(start)), known)
+    except MemoryError:  # of the device: there are other bounds
+        raised = None
+    if raised is not None:
+        proofs.append(raised)
+    return start, outcome.best_bound(proofs)
+
+
 def warm_up() -> None:
     """Compile for one size, and the tree; bring up the CPU twin, which takes the small ones."""
     from kernels.qap import QapOptions, cpu
 
     cpu.warm_up()
     gpu_tree.warm_up()
+    gpu_floor.warm_up()
     rng = np.random.default_rng(0)
     problem = QuadraticAssignment(rng.integers(0, 9, (12, 12)), rng.integers(0, 9, (12, 12)))
     solve(problem, QapOptions(rounds=1), Deadline())

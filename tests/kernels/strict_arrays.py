@@ -5,7 +5,7 @@ it, and only `get` brings one back. So code that would copy unawares, or mix the
 """
 
 from collections.abc import Callable
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -114,8 +114,18 @@ def _wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
     return call
 
 
+FUNCTIONS = set(
+    "abs arange ascontiguousarray concatenate count_nonzero diagonal empty frexp full ldexp matmul maximum minimum multiply "
+    "nonzero ones outer rint sqrt square stack subtract trace where zeros zeros_like".split()
+)
+"""What CuPy has and somebody here uses: another name is looked up in its manual before it is added."""
+
+
 class StrictModule(ModuleType):
-    """The module's functions, found by their names in NumPy."""
+    """The module's functions, those of NumPy with the same names."""
+
+    float64, int64, inf = np.float64, np.int64, np.inf
+    linalg = SimpleNamespace(norm=_wrapped(np.linalg.norm), eigvalsh=_wrapped(np.linalg.eigvalsh))
 
     def __init__(self) -> None:
         super().__init__("cupy")
@@ -123,9 +133,13 @@ class StrictModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if name == "asarray":
             return lambda value, *more, **named: StrictArray(np.asarray(_held(value), *more, **named))
-        found = getattr(np, name)
-        return found if isinstance(found, type | float | int) or not callable(found) else _wrapped(found)
+        if name not in FUNCTIONS:
+            raise AttributeError(name)
+        return _wrapped(getattr(np, name))
 
 
 def _held(value: Any) -> Any:
     return value.held if isinstance(value, StrictArray) else value
+
+
+STRICT: Any = StrictModule()

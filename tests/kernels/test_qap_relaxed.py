@@ -5,15 +5,20 @@ from itertools import permutations
 import numpy as np
 import pytest
 
+from kernels import SOLVERS, Deadline
 from kernels.certificates.relaxed import certify
 from kernels.certificates.relaxed.bound import proved_bound
 from kernels.problems import Array, QuadraticAssignment
+from kernels.qap import QapOptions
 from kernels.qap.bounds import gilmore_lawler, projection
+from kernels.qap.relaxed import blas
 from kernels.qap.relaxed.ascent import Ascent, fits
 from kernels.qap.relaxed.cone import ByProducts, BySpectrum
+from kernels.qap.relaxed.floor import worthwhile
 from kernels.qap.relaxed.lifted import Frame, inner_indices, open_entries, pair_costs, reflection
 from kernels.qap.whole import rounded
 from kernels.solution import Solution, Termination
+from tests.kernels.strict_arrays import STRICT
 
 
 def instance(rng: np.random.Generator, n: int, kind: str) -> QuadraticAssignment:
@@ -222,3 +227,68 @@ def test_large_and_empty_data_have_no_bound() -> None:
     large = np.full((6, 6), 2**25)
     assert not fits(QuadraticAssignment(large, large))
     assert not fits(QuadraticAssignment(empty[:3, :3] + 1, empty[:3, :3] + 1))
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "linear", "forbidden"])
+def test_a_solve_raises_its_floor_while_it_searches(kind: str) -> None:
+    """Named, at a size where `auto` leaves it out: the bound rises, and the certificate has it."""
+    problem = instance(np.random.default_rng(5), 11, kind)
+    told: list[int | float | None] = []
+    deadline = Deadline(20, on_progress=lambda progress: told.append(progress.bound))
+    options = QapOptions(bounds=("gilmore-lawler", "sdp"), rounds=3)
+    solution = SOLVERS["qap"].solve(problem, options, deadline, "cpu")
+    certificate = SOLVERS["qap"].certify(problem, solution)
+    checked = certificate.facts["bounds_checked"]
+    assert isinstance(checked, dict)
+    others = [value for name, value in checked.items() if name.startswith("gilmore-lawler")]
+    assert checked["sdp"] == solution.facts["bounds"]["sdp"] > max(others)
+    assert certificate.bound == checked["sdp"]
+    bounds = [bound for bound in told if bound is not None]
+    assert bounds == sorted(bounds)
+
+
+def test_floats_of_a_solve_are_bounded_too() -> None:
+    rng = np.random.default_rng(8)
+    for scale in (1.0, 2.0**-3):
+        flow, distance = rng.random((2, 9, 9)) if scale == 1 else rng.integers(0, 9, (2, 9, 9)) * scale
+        problem = QuadraticAssignment(flow, distance)
+        solution = SOLVERS["qap"].solve(problem, QapOptions(bounds=("sdp",), rounds=2), Deadline(20), "cpu")
+        certificate = SOLVERS["qap"].certify(problem, solution)
+        assert isinstance(certificate.facts["bounds_checked"], dict)
+        assert "sdp" in certificate.facts["bounds_checked"]
+        assert "claimed_bound" not in certificate.facts
+        assert certificate.bound is not None
+        assert certificate.objective is not None
+        assert certificate.bound <= certificate.objective
+
+
+def test_auto_leaves_it_out_where_a_tree_ends_or_time_is_short() -> None:
+    assert not worthwhile(12, 1e9)
+    assert worthwhile(30, 40.0)
+    assert not worthwhile(30, 1.0)
+    assert not worthwhile(60, 40.0)
+
+
+def test_one_thread_is_given_back() -> None:
+    before = [get() for get, _ in blas._libraries()]
+    with blas.one_thread(), blas.one_thread():
+        assert all(get() == 1 for get, _ in blas._libraries())
+    assert [get() for get, _ in blas._libraries()] == before
+
+
+@pytest.mark.parametrize("kind", ["symmetric", "forbidden"])
+def test_the_same_code_runs_on_arrays_of_a_device(kind: str) -> None:
+    """Every function that it calls is one of CuPy's, no host array meets one of the device; the bound is as good."""
+    problem = instance(np.random.default_rng(4), 7, kind)
+    there = Ascent(problem, xp=STRICT, project=ByProducts(STRICT), dtype=np.float64)
+    here = Ascent(problem, dtype=np.float64)
+    for _ in range(60):
+        there.step()
+        here.step()
+    found, twin = there.measure(), here.measure()
+    assert found is not None
+    assert twin is not None
+    assert found.raw == pytest.approx(twin.raw, rel=0.03)
+    proved = proved_bound(problem, found.evidence)
+    assert proved is not None
+    assert found.value <= proved <= optimum(problem)

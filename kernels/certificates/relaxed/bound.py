@@ -76,7 +76,7 @@ def _bound(problem: QuadraticAssignment, data: Whole, evidence: Mapping[str, Arr
     assigned = _assigned(costs, permitted, *(_clipped(evidence[k]) for k in ("prices", "leaders")))
     guess = evidence.get("eigenvalue", np.zeros(()))
     most = _most(costs, data, shift, float(guess) if guess.shape == () and guess.dtype.kind == "f" else 0.0)
-    bound: Fraction = (Fraction(assigned) - most) / 2**shift
+    bound: Fraction = (Fraction(assigned) - most) * _power(-shift)
     return bound
 
 

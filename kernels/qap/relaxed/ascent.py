@@ -57,6 +57,7 @@ class Ascent:
 
     Attributes:
         steps: iterations so far.
+        measured: how often a bound was made of one.
         best: the best bound so far, None before the first `measure`.
     """
 
@@ -88,7 +89,7 @@ class Ascent:
         self._y[at, at] *= self._number(n - 1)
         self._z = xp.zeros_like(costs)
         self._half: Any = None
-        self._beta, self.steps = 0.0, 0
+        self._beta, self.steps, self.measured = 0.0, 0, 0
         self.best: Bound | None = None
 
     def _number(self, value: float) -> Any:
@@ -101,15 +102,16 @@ class Ascent:
         beta = self._beta = max(PENALTY_LAST, falls) * n / 3
         inside = self._frame.inside(self._y + self._z * number(1 / beta))
         lifted = self._frame.outside(self._project(inside, n))
-        self._half = self._z + number(beta) * (self._y - lifted)
+        self._half = self._z + (self._y - lifted) * number(beta)
         self._y = lifted - (self._costs + self._z) * number(1 / beta)
         xp.maximum(self._y, number(0), out=self._y)
         xp.minimum(self._y, self._top, out=self._y)
-        self._z += number(STEP * beta) * (self._y - lifted)
+        self._z += (self._y - lifted) * number(STEP * beta)
         self.steps += 1
 
     def measure(self, threads: int = 1) -> Bound | None:
         """The bound of the present iterate, with the evidence of it; `best` keeps the better one."""
+        self.measured += 1
         left, exponent = self._rounded_costs()
         largest, size = self._largest(left, exponent)
         # x' x = n: a multiple of the identity moves from the eigenvalue to the costs, and leaves it just above 0

@@ -10,11 +10,12 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+import cupy
 import numpy as np
 
 from kernels import shelf
-from kernels.auction import gpu_buffers
 from kernels.lap import gpu_batched, gpu_forest, gpu_hungarian
+from kernels.problems.points import METRICS
 from kernels.qap import gpu_multistart
 from kernels.shelf import Form
 from kernels.uot import gpu_batch, gpu_launch
@@ -100,7 +101,7 @@ def _auction() -> Iterator[tuple[str, dict[str, Any]]]:
             fixed = {"VALUE": value, "FIXED_POINT": int(value in ("double", "float"))}
             yield path, fixed
             if fixed["FIXED_POINT"]:
-                yield from ((path, {**fixed, "METRIC": k + 1}) for k in range(len(gpu_buffers.METRICS)))
+                yield from ((path, {**fixed, "METRIC": k + 1}) for k in range(len(METRICS)))
 
 
 def _certificates() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -142,7 +143,7 @@ def _searches() -> Iterator[tuple[list[str], str, dict[str, Any]]]:
         alike = [one for one, limits in SHARED_KIB.items() if limits == (most, all_of_it)]
         limits = {"MaxSharedMemoryPerBlockOptin": most << 10, "MaxSharedMemoryPerMultiprocessor": all_of_it << 10}
         device = mock.Mock(Device=lambda limits=limits: SimpleNamespace(attributes=limits))
-        with mock.patch.object(gpu_multistart.cupy, "cuda", device):
+        with mock.patch.object(cupy, "cuda", device):
             for n in QAPLIB:
                 for symmetric in (True, False):
                     form: Any = SimpleNamespace(n=n, dtype=np.dtype(np.int32), symmetric=symmetric)

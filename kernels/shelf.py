@@ -1,16 +1,18 @@
 """Where compiled CUDA kernels are kept, and which are worth compiling ahead. Needs no CUDA.
 
 forms.txt lists what the solvers ask for in each type and form of input, one a line: a source and its -D options, with
-tabs between them. `allot warm --record` adds to it, on a machine with a GPU.
+tabs between them. "for=90,100" at the end names the architectures that ask for it, where the geometry of a launch
+follows from the device; without it all do. `allot warm --record` adds to the list, on a machine with a GPU.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 FORMS = Path(__file__).with_name("forms.txt")
 ARCHITECTURES = ("80", "86", "89", "90", "100", "120")
 """A100; A10 and RTX 30; L4 and RTX 40; H100 and H200; B200; RTX 50."""
+ASKING = "for="
 OF_USER = Path("~/.cache/allot/cubins")
 _folders: list[Path] = [OF_USER.expanduser()]
 
@@ -48,16 +50,36 @@ def cubin_folders() -> list[Path]:
     return list(_folders)
 
 
-def forms() -> Iterator[Form]:
-    """What is worth compiling ahead."""
+def listed() -> dict[Form, frozenset[str]]:
+    """What is worth compiling ahead, each form with the architectures that ask for it: none are all."""
+    found = {}
     for line in FORMS.read_text().splitlines():
         if line and not line.startswith("#"):
-            yield Form.read(line)
+            told, _, asking = line.partition(f"\t{ASKING}")
+            found[Form.read(told)] = frozenset(filter(None, asking.split(",")))
+    return found
 
 
-def record(found: Iterable[Form]) -> int:
-    """Add forms to the list; how many are new."""
+def forms(architecture: str) -> Iterator[Form]:
+    """What is worth compiling ahead for an architecture."""
+    return (form for form, asking in listed().items() if not asking or architecture in asking)
+
+
+def record(found: Iterable[Form], asking: Mapping[Form, Iterable[str]] | None = None) -> int:
+    """Add forms to the list, which `asking` architectures want where it names some; how many are new.
+
+    Of a form that is known already, and of which `asking` says nothing, nothing changes.
+    """
     head = [line for line in FORMS.read_text().splitlines() if line.startswith("#")]
-    known = set(forms())
-    FORMS.write_text("\n".join([*head, *map(str, sorted(known | set(found))), ""]))
-    return len(set(found) - known)
+    known, told = listed(), dict(asking or {})
+    together: dict[Form, frozenset[str]] = dict(known)
+    for form in set(found) - (known.keys() - told.keys()):
+        wanted, before = frozenset(told.get(form, ())), known.get(form)
+        together[form] = wanted if before is None else before | wanted if before and wanted else frozenset()
+    lines = [str(form) + _asking(together[form]) for form in sorted(together)]
+    FORMS.write_text("\n".join([*head, *lines, ""]))
+    return len(together) - len(known)
+
+
+def _asking(architectures: frozenset[str]) -> str:
+    return f"\t{ASKING}{','.join(sorted(architectures, key=int))}" if architectures else ""

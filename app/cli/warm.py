@@ -61,7 +61,7 @@ def compile_ahead(architectures: list[str]) -> int:
     known = [one for one in architectures if cubins.can_compile_for(one)]
     for one in sorted(set(architectures) - set(known)):
         print(f"sm_{one} is left out: this NVRTC does not know it.")
-    wanted = [(form, one) for one in known for form in shelf.forms()]
+    wanted = [(form, one) for one in known for form in shelf.forms(one)]
     folder, failed = shelf.cubin_folders()[0], 0
     print(f"Compiling {len(wanted)} CUDA kernels for sm_{', sm_'.join(known)} into {folder} ...", flush=True)
     for count, (form, one, wrong) in enumerate(cubins.compile_all(wanted), 1):

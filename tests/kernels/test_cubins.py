@@ -83,7 +83,7 @@ def test_a_name_changes_with_a_header_that_is_included(tmp_path: Path, monkeypat
 def test_every_listed_form_names_a_source() -> None:
     from kernels.sources import sources
 
-    listed = list(shelf.forms())
+    listed = list(shelf.listed())
     assert len(listed) == len(set(listed)) > 100
     assert {form.path for form in listed} <= set(sources())
 
@@ -93,7 +93,7 @@ def test_forms_are_recorded_beside_those_that_are_known(tmp_path: Path, monkeypa
     monkeypatch.setattr(shelf, "FORMS", tmp_path / "forms.txt")
     known, other = Form("lap/bid.cu", ("-DCOST=int",)), Form("lap/bid.cu", ("-DCOST=long long",))
     assert shelf.record([known, other]) == 1
-    assert list(shelf.forms()) == [known, other]
+    assert list(shelf.listed()) == [known, other]
     assert (tmp_path / "forms.txt").read_text().startswith("# about\n")
 
 

@@ -1,0 +1,58 @@
+"""What a job on a GPU asks for was compiled ahead: the list holds every form that the solvers' own code chooses."""
+
+from pathlib import Path
+
+import pytest
+
+from kernels import shelf
+from kernels.shelf import Form
+
+pytest.importorskip("kernels.cuda", reason="cupy is not installed")
+
+from kernels.sources import sources
+from tests.kernels.asked_forms import asked, form_of
+
+OF_A_SIZE = {"uot/fused.cu"}
+"""Asked for by an option alone, in another form for each size."""
+
+
+def test_everything_that_a_job_asks_for_is_on_the_list() -> None:
+    listed = shelf.listed()
+    missing = {form for form, asking in asked().items() if form not in listed or not _covers(listed[form], asking)}
+    assert not missing, f"python -m tests.kernels.asked_forms adds {sorted(map(str, missing))[:5]}"
+
+
+def _covers(listed: frozenset[str], asking: frozenset[str]) -> bool:
+    return not listed or (bool(asking) and asking <= listed)
+
+
+def test_every_source_is_on_the_list() -> None:
+    assert set(sources()) - {form.path for form in shelf.listed()} == OF_A_SIZE
+
+
+def test_what_is_asked_for_is_what_the_host_code_says() -> None:
+    """Forms that a GPU was seen to ask for, of each solver."""
+    wanted = asked()
+    for form in (
+        form_of("lap/batched.cu", {"COST": "float", "VALUE": "double", "TEAM": 32, "SLOTS": 2, "MATRIX_SHARED": 1}),
+        form_of("lap/forest.cu", {"COST": "double", "VALUE": "double", "STRIPS": 4, "RESIDENT": 0}),
+        form_of("auction/auction.cu", {"VALUE": "int", "FIXED_POINT": 0}),
+        form_of("uot/batch.cu", {"WARPS": 17, "ROWS": 12, "COLS": 7, "IN_REGISTERS": 0, "BLOCKS": 1}),
+    ):
+        assert form in wanted
+
+
+def test_a_list_is_read_as_it_was_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(shelf, "FORMS", tmp_path / "forms.txt")
+    shelf.FORMS.write_text("# head\na.cu\t-DX=1\n")
+    one, two = Form("a.cu", ("-DX=1",)), Form("b.cu", ("-DT=long long",))
+    assert shelf.record([one, two], {one: ["90"], two: ["100", "90"]}) == 1
+    assert shelf.listed() == {one: frozenset(), two: frozenset({"90", "100"})}
+    assert shelf.FORMS.read_text() == "# head\na.cu\t-DX=1\nb.cu\t-DT=long long\tfor=90,100\n"
+    assert (list(shelf.forms("80")), list(shelf.forms("90"))) == ([one], [one, two])
+    assert shelf.record([two], {two: ["80"]}) == 0
+    assert shelf.listed()[two] == frozenset({"80", "90", "100"})
+    assert shelf.record([two]) == 0
+    assert shelf.listed()[two] == frozenset({"80", "90", "100"})
+    shelf.record([two], {two: []})
+    assert shelf.listed()[two] == frozenset()

@@ -20,7 +20,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from tests.app.conftest import Service
-from tests.web.browser import keep_picture, opened, solved
+from tests.web.browser import faults_of, keep_picture, opened, solved
 from tests.web.test_people import PLANNER_S, office
 
 __all__ = ["office"]
@@ -99,8 +99,8 @@ def test_tracking_which_detection_is_which_track(browser: Any, service: Service,
     lines += [",".join([f"T{i}", *(str(v) if v else "" for v in row)]) for i, row in enumerate(likeness)]
     path.write_text("\n".join(lines))
     with someone(browser, service, "tracking") as person:
-        person.press("Match sparse only some pairs are allowed", "link")
-        person.give(path)
+        person.give(path)  # most of its cells are empty
+        person.page.wait_for_url("**/solve/match")
         person.press("Find the best matching")
         solved(person.page)
         rows = table(person.save("CSV", tmp_path))
@@ -121,8 +121,8 @@ def test_single_cell_which_cells_become_which(browser: Any, service: Service, tm
         path.write_text("\n".join([f"day {day},PC 1,PC 2,PC 3", *lines]))
         days.append(path)
     with someone(browser, service, "single cell") as person:
-        person.press("Transport amounts from here to there", "link")
         person.give(*days)
+        person.page.wait_for_url("**/solve/transport")
         person.press("Find the cheapest plan")
         solved(person.page)
         plan = np.load(person.save("npz", tmp_path))["plan"]
@@ -140,7 +140,7 @@ def test_machine_learning_an_array_in_an_array_out(browser: Any, service: Servic
         person.step()
         person.page.get_by_text("The same from a program").click()
         person.step()
-        person.page.get_by_label("Python", exact=True).check(force=True)
+        person.page.locator("label:has-text('Python')").click()
         assert "import httpx" in person.page.get_by_label("The job in Python").inner_text()
         person.press("Find the best assignment")
         solved(person.page)
@@ -153,8 +153,8 @@ def test_machine_learning_an_array_in_an_array_out(browser: Any, service: Servic
 def test_facility_planning_from_a_workbook_to_paper(browser: Any, service: Service, office: Path) -> None:
     """Trips, distances, rooms and today's seats in a workbook; the layout on a page of A4."""
     with someone(browser, service, "facility planning") as person:
-        person.press("Layout departments into rooms", "link")
         person.give(office)
+        person.page.wait_for_url("**/solve/layout")
         person.press("Find a better layout")
         solved(person.page, 60_000)
         person.page.wait_for_selector("h1:has-text('less than today')")
@@ -170,6 +170,19 @@ def test_facility_planning_from_a_workbook_to_paper(browser: Any, service: Servi
         paper = person.page.pdf(landscape=True, format="A4")
         person.page.emulate_media(media="screen")
     assert paper.count(b"/Type /Page\n") + paper.count(b"/Type /Page ") <= 3
+
+
+def test_a_file_on_the_wrong_tab_is_told_where_it_belongs(browser: Any, service: Service, office: Path) -> None:
+    """Whoever chose a problem keeps it; the other is one press away."""
+    with opened(browser, service.url) as (page, _):
+        page.goto("/solve/transport")
+        page.locator("input[type=file]").set_input_files(office)
+        page.wait_for_selector("text=This looks like a layout")
+        assert page.url.endswith("/solve/transport")
+        assert faults_of(page) == []
+        page.locator(".notice").get_by_role("link", name="Layout").click()
+        page.wait_for_selector("text=puts all 6 departments into rooms")
+        assert page.get_by_text("This looks like").count() == 0
 
 
 def test_operations_who_takes_which_shift(browser: Any, service: Service, tmp_path: Path) -> None:

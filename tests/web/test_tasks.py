@@ -77,7 +77,12 @@ def someone(browser: Any, service: Service, task: str) -> Iterator[Person]:
         person.look()
         machine_s = time.monotonic() - begun
         keep_picture(page, f"task-{task}")
-    told = {"task": task, "machine_s": round(machine_s, 1), "steps": person.steps, "words": person.words}
+    told: dict[str, Any] = {
+        "task": task,
+        "machine_s": round(machine_s, 1),
+        "steps": person.steps,
+        "words": person.words,
+    }
     told["person_s"] = round(machine_s + person.steps * STEP_S + person.words / WORDS_A_SECOND)
     if out := os.environ.get("ALLOT_TASKS"):
         with Path(out).open("a") as file:

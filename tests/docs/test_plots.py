@@ -1,12 +1,14 @@
 """Live plots: every point is a measured row; a page draws them, reads them out and tabulates them."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from app.web.manual import leaves
 from benchmarks.rows import read
+from docs.builder.contents import ROOT
 from docs.builder.plots import PLOTS, View, plots, with_plots
 from tests.app.conftest import Service, client, service
 from tests.web.browser import faults_of, is_too_wide, keep_picture, opened
@@ -47,6 +49,15 @@ def test_the_last_row_of_a_place_counts() -> None:
     for ms in (3.0, 2.0):
         view.add("Allot", 8, ms, {})
     assert [point[:2] for point in view.series["Allot"]] == [(8, 2.0)]
+
+
+@pytest.mark.parametrize(("line", "view"), [("one H200", "u, on an H200"), ("two cores", "u, on two cores")])
+def test_the_figures_of_the_readme_were_measured(line: str, view: str) -> None:
+    found = re.search(rf"^\| {line}[^|]*\| ([\d.]+) ms \| (\d+) ms \|$", (ROOT / "README.md").read_text(), re.MULTILINE)
+    assert found
+    told = plots()["lap_time"]
+    assert float(found[1]) == float(f"{series(told, view, 'Allot')[4096]:.2g}")
+    assert float(found[2]) == round(series(told, view, "scipy")[4096])
 
 
 def test_only_pictures_that_have_rows_become_figures() -> None:

@@ -19,6 +19,8 @@ export interface Segment {
 }
 
 export interface Ways {
+  /** The narrowest open ground that anybody steps on first. */
+  narrowest: number;
   /** The parts of all ways that these trips take, each with how many trips share it. */
   segments(flows: Flow[], permutation: number[]): Segment[];
 }
@@ -55,7 +57,10 @@ export function corridors(plan: Plan): Ways | null {
   if (gates.some((list) => !list.length)) return null;
   const trees = gates.map((list) => search(grid, list, 0.02 * (plan.width + plan.height)));
   if (gates.some((list) => !list.some((gate) => reached(trees[0]!, gate.cell)))) return null;
-  return { segments: (flows, permutation) => collect(plan, grid, gates, trees, flows, permutation) };
+  const steps = gates.flat().flatMap(({ cell }) => [cell, cell + grid.wide, cell - grid.wide, cell + 1, cell - 1]);
+  const clear = steps.map((cell) => Math.min(grid.clear[0][cell] || Infinity, grid.clear[1][cell] || Infinity));
+  const narrowest = Math.min(plan.width, plan.height, ...clear);
+  return { narrowest, segments: (flows, permutation) => collect(plan, grid, gates, trees, flows, permutation) };
 }
 
 function cut(plan: Plan, thin: number, most: number): Grid | null {

@@ -6,6 +6,7 @@ import { Bones, Notice } from "../parts/forms";
 import { Icon } from "../parts/Icon";
 import { useKeys } from "../shell/keys";
 import { go } from "../shell/router";
+import { SLUGS } from "../samples";
 import { clock, seconds, sizeWords } from "../words";
 import { CertificateLines } from "./job/Certificate";
 import { type Live, useLive } from "./job/live";
@@ -14,6 +15,7 @@ import { Improvements, Phases, Proof } from "./job/Proof";
 import { tell } from "./job/told";
 import { Answer } from "./job/Answer";
 import { runAgain } from "./job/again";
+import { layOnBench, sheetsOf } from "./job/numbers";
 import { Share } from "./job/Share";
 
 export default function Job({ id }: { id: string }) {
@@ -56,6 +58,11 @@ export default function Job({ id }: { id: string }) {
     const next = new Set(stays);
     if (!next.delete(facility)) next.add(facility);
     setFixed(next);
+  };
+  const sheets = over ? sheetsOf(live) : null;
+  const change = async () => {
+    await layOnBench(live, sheets!);
+    go(`/solve/${SLUGS[job.solver]}`);
   };
   const rerun = async (warm: boolean) => {
     try {
@@ -113,6 +120,11 @@ export default function Job({ id }: { id: string }) {
           <button class="btn" type="button" onClick={() => void rerun(false)}>
             Run a copy
           </button>
+          {sheets && (
+            <button class="btn" type="button" onClick={() => void change()}>
+              Change numbers
+            </button>
+          )}
           {job.state === "succeeded" && <Share id={id} />}
           {over && <Delete id={id} />}
         </div>

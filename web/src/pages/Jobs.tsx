@@ -49,8 +49,7 @@ export default function Jobs() {
       setJobs(found);
       setNext(after);
       setWrong("");
-      await Promise.all(found.map(learn));
-      redrawn((count) => count + 1);
+      await Promise.all(found.map((job) => learn(job).then(() => redrawn((count) => count + 1))));
     } catch (error) {
       if (!keyWanted.peek()) setWrong(words(error));
     }

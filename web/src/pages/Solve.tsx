@@ -20,6 +20,7 @@ import {
   sources,
   wrong,
 } from "./solve/state";
+import { likeliest } from "./solve/uses";
 
 export default function Solve({ id }: { id: string }) {
   const asked = KINDS.find((kind) => SLUGS[kind] === id) ?? problem.value;
@@ -28,6 +29,11 @@ export default function Solve({ id }: { id: string }) {
     problem.value = asked;
     if (sources.value.length && !reading.value) void readAgain();
   }, [asked]);
+  const likely = likeliest(sheets.value);
+  useEffect(() => {
+    // nobody has said which problem it is: the sheets may
+    if (!id && likely && likely !== problem.value) go(`/solve/${SLUGS[likely]}`, true);
+  }, [id, likely]);
   const sample = query.value.get("sample") ?? "";
   useEffect(() => {
     if (!sample) return;

@@ -88,7 +88,7 @@ export function FloorPlan(props: Props) {
                     permutation,
                   )
             }
-            unit={bandUnit(plan, flows)}
+            unit={bandUnit(plan, flows, ways.narrowest)}
           />
         ) : (
           flows.map((flow) => (
@@ -122,10 +122,18 @@ export function FloorPlan(props: Props) {
   );
 }
 
-/** How many pixels wide one trip is. It follows from the floor and the trips alone: plans of one floor can be compared. */
-function bandUnit(plan: Plan, flows: Flow[]): number {
-  const all = flows.reduce((sum, flow) => sum + flow.count, 0);
-  return (0.24 * Math.min(plan.width, plan.height)) / (all || 1);
+/**
+ * How many pixels wide one trip is.
+ *
+ * It follows from the floor and the trips alone, so that plans of one floor can be compared. All ways of the busiest
+ * department fit its room, and a quarter of all trips fits the narrowest corridor.
+ */
+function bandUnit(plan: Plan, flows: Flow[], narrowest: number): number {
+  const own = new Map<number, number>();
+  for (const { from, to, count } of flows) for (const one of [from, to]) own.set(one, (own.get(one) ?? 0) + count);
+  const all = flows.reduce((sum, flow) => sum + flow.count, 0) || 1;
+  const side = Math.min(...plan.rooms.map((room) => Math.min(room.w, room.h)));
+  return Math.min((0.16 * side) / Math.max(1e-9, ...own.values()), (0.9 * narrowest) / (0.25 * all));
 }
 
 /** Trips along corridors. While one department is looked at, its own ways are drawn over the others. */

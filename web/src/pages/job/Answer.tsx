@@ -37,7 +37,10 @@ export function Answer({ live, told, excluded, exclude }: Props) {
         aria-label={`${out ? "allow it" : "not this"}: ${table!.rows[row]!.slice(0, 2).join(" and ")}`}
         onClick={() => exclude(next)}
       >
-        {out ? "allow it" : "not this"}
+        <span class="wide">{out ? "allow it" : "not this"}</span>
+        <span class="narrow">
+          <Icon name={out ? "plus" : "cross"} />
+        </span>
       </button>
     );
   };

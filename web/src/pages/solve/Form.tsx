@@ -68,7 +68,7 @@ export function Form() {
 }
 
 function Cost({ estimates }: { estimates: Estimates | null }) {
-  if (!estimates) return <p class="note">Working out what this takes…</p>;
+  if (!estimates) return <p class="note cost-wait">Working out what this takes…</p>;
   if (!estimates.fits) return <Notice kind="bad">{estimates.reason}</Notice>;
   const device = estimates.device ?? "cpu";
   const needs = estimates.estimates[device] ?? Object.values(estimates.estimates)[0];

@@ -2,10 +2,11 @@ import type { Sheet } from "../../api/types";
 import { HeatMap } from "../../parts/HeatMap";
 import { Scatter } from "../../parts/PointsPicture";
 import { Notice } from "../../parts/forms";
-import { number, plural } from "../../words";
+import { SLUGS } from "../../samples";
+import { number, plural, PROBLEMS } from "../../words";
 import { measure, todayOf } from "./request";
 import { active, kept, missing, missingWords, overrides, problem, sheetFor, sheets, uses } from "./state";
-import { SLOTS } from "./uses";
+import { likeliest, SLOTS } from "./uses";
 import { Icon } from "../../parts/Icon";
 
 /** What the service read, before anything runs. */
@@ -20,6 +21,7 @@ export function Seen() {
   return (
     <section aria-labelledby="seen">
       <h2 id="seen">What I understood</h2>
+      <Suggestion />
       <div class="seen">
         {large.map(({ sheet, at }) => (
           <Matrix key={at} sheet={sheet} index={at} />
@@ -31,6 +33,32 @@ export function Seen() {
       <Today />
       <Faults />
     </section>
+  );
+}
+
+const LOOKS: Record<string, string> = {
+  qap: "This looks like a layout: trips between departments, and distances between rooms.",
+  uot: "This looks like transport: two lists of points, and no costs of pairs.",
+  auction:
+    "Most cells are empty here, so that only some pairs are allowed. If the numbers say what a pair is worth, match them.",
+};
+
+/** Another problem that the sheets look like; one press away, and never more than that. */
+function Suggestion() {
+  const likely = likeliest(sheets.value);
+  if (!likely || likely === problem.value || !LOOKS[likely]) return null;
+  return (
+    <Notice
+      kind="calm"
+      icon="solve"
+      action={
+        <a class="btn small" href={`/solve/${SLUGS[likely]}`}>
+          {PROBLEMS[likely]!.tab}
+        </a>
+      }
+    >
+      {LOOKS[likely]}
+    </Notice>
   );
 }
 

@@ -4,13 +4,14 @@ import type { Note } from "../../api/notes";
 import type { Sheet } from "../../api/types";
 import { titleOf } from "../../samples";
 import { plural } from "../../words";
-import { type Choice, choice, problem, sheetFor, sources } from "./state";
+import { type Choice, choice, follows, problem, sheetFor, sources } from "./state";
 
 export interface Request {
   solver: string;
   inputs: Record<string, unknown>;
   options: Record<string, unknown>;
   time_limit_s: number;
+  warm_start?: string;
 }
 
 /** What keeps a job from being made, in words; "" when nothing does. */
@@ -63,7 +64,9 @@ export function request(): Request {
   const picked = choice.value;
   const options: Record<string, unknown> = { ...picked.options };
   const inputs = INPUTS[problem.value]!(picked, options);
-  return { solver: problem.value, inputs, options, time_limit_s: picked.limitS };
+  const before = follows.value?.job;
+  const start = before && !("permutation0" in inputs) ? { warm_start: before } : {};
+  return { solver: problem.value, inputs, options, time_limit_s: picked.limitS, ...start };
 }
 
 const INPUTS: Record<string, (picked: Choice, options: Record<string, unknown>) => Record<string, unknown>> = {
@@ -170,9 +173,10 @@ const one = (name: string | undefined, fallback: string): string => {
 
 export function note(): Note {
   const kind = problem.value;
-  const title = sources.value
+  const told = sources.value
     .map((source) => (source.sample ? titleOf(source.sample) : source.filename.replace(/\.\w+$/, "")))
     .join(", ");
+  const title = follows.value?.title ?? told;
   const main = sheetFor("cost") ?? sheetFor("benefit");
   const [from, to] = [sheetFor("from") ?? sheetFor("x"), sheetFor("to") ?? sheetFor("y")];
   const asked =

@@ -47,6 +47,9 @@ export const wrong = signal("");
 export const active = signal(0);
 export const kept = signal<Set<string>>(new Set());
 
+/** The job whose numbers are being changed: the next one begins with its answer, and is named after it. */
+export const follows = signal<{ job: string | null; title: string } | null>(null);
+
 export const sheets = computed(() => sources.value.flatMap((source) => source.sheets));
 export const uses = computed<Use[]>(() => assignUses(problem.value, sheets.value, overrides.value));
 export const sheetFor = (name: string): Sheet | undefined => sheets.value[uses.value.findIndex((use) => use === name)];
@@ -81,6 +84,7 @@ async function guarded(work: () => Promise<void>): Promise<void> {
 }
 
 const clear = (): void => {
+  follows.value = null;
   overrides.value = {};
   kept.value = new Set();
   active.value = 0;

@@ -73,3 +73,30 @@ export function assignUses(problem: string, sheets: Sheet[], overrides: Record<n
   }
   return uses;
 }
+
+const EMPTY_SHARE = 0.5;
+
+/** Many rows of few numbers: coordinates of something, more likely than costs of pairs. */
+const isList = ({ shape }: Sheet): boolean => shape?.length === 2 && shape[1]! * 3 <= shape[0]!;
+
+/** The problem that the sheets look like; null where they could be anything. */
+export function likeliest(sheets: Sheet[]): string | null {
+  const matrices = sheets.filter((sheet) => ["matrix", "sparse", "stack"].includes(sheet.role));
+  const square = matrices.filter(({ shape }) => shape && shape.length === 2 && shape[0] === shape[1]);
+  const called = (name: string) => {
+    const hint = SLOTS.qap!.find((slot) => slot.name === name)!.hint!;
+    return square.find((sheet) => hint.test(sheet.name) || hint.test(sheet.corner));
+  };
+  const [flow, distance] = [called("flow"), called("distance")];
+  if (flow && distance && flow !== distance && flow.shape![0] === distance.shape![0]) return "qap";
+  const lists = sheets.filter((sheet) => sheet.role === "points" || (sheet.role === "matrix" && isList(sheet)));
+  if (lists.length === 2 && matrices.every((sheet) => lists.includes(sheet))) {
+    const [one, other] = lists.map(({ column_names }) => (column_names ?? []).join());
+    if (!matrices.length || one === other) return "uot";
+  }
+  if (!matrices.length) return null;
+  const [only] = matrices;
+  const cells = (only!.shape?.[0] ?? 0) * (only!.shape?.[1] ?? 0);
+  if (matrices.length === 1 && (only!.role === "sparse" || only!.missing > EMPTY_SHARE * cells)) return "auction";
+  return null;
+}

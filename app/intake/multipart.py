@@ -66,7 +66,7 @@ class Reader:
         """The parts by name, once the body has ended; 400 when it ends early."""
         if not self._ended:
             raise Refusal(400, "The multipart body ends before its closing boundary.")
-        self._parser.callbacks.clear()  # they hold on to this object, which holds on to its files
+        self._parser.callbacks = {}  # they hold on to this object, which holds on to its files
         return self.parts
 
     def _begin(self) -> None:

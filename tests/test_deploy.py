@@ -202,4 +202,12 @@ def test_nothing_is_summed_that_every_process_tells() -> None:
 def test_the_sizing_page_is_what_was_measured() -> None:
     text = sizing.PAGE.read_text()
     assert sizing.page(text) == text
-    assert "<!-- seconds -->\n| n |" in text
+    assert all(f"<!-- {name} -->\n" in text for name in sizing.TABLES.keys() - {"soak"})
+
+
+def test_the_soak_page_is_what_was_counted() -> None:
+    text = sizing.README.read_text()
+    assert sizing.page(text) == text
+    assert "<!-- soak -->\n" in text
+    longest = max(sizing.rows("soak"), key=lambda row: row["minutes"])
+    assert longest["grown"] == longest["wrong"] == []

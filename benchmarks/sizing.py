@@ -1,12 +1,15 @@
 """The tables of docs/operations/sizing.md, from rows that were measured and from the solvers' own estimates.
 
 python -m benchmarks.sizing            writes them into the page
+python -m benchmarks.loads             measures what a job of each solver takes of a worker (--device gpu on a GPU)
 python -m benchmarks.footprint         measures what a job takes in Redis and on disk
 python -m benchmarks.housekeeping      measures whether housekeeping keeps up
+python -m benchmarks.soak              counts what a service holds after a first part of its load, and at the end
 """
 
 import json
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +20,16 @@ from kernels import SOLVERS
 ROOT = Path(__file__).parent.parent
 PAGE = ROOT / "docs/operations/sizing.md"
 RESULTS = ROOT / "benchmarks/results"
+README = ROOT / "docs/operations/README.md"
+SOAK = {
+    "rss_mib": "memory of the API's process, MiB",
+    "all_rss_mib": "memory of all processes, MiB",
+    "files": "open files of the API's process",
+    "all_files": "open files of all processes",
+    "keys": "keys of Redis",
+    "redis_mib": "memory of Redis, MiB",
+    "disk_mib": "arrays on disk, MiB",
+}
 SIZES = (1024, 2048, 4096, 8192, 16384, 32768, 65536)
 
 
@@ -60,6 +73,36 @@ def bytes_table() -> str:
     return "\n".join(lines)
 
 
+def loads_table(device: str) -> str:
+    """What one job of each solver took, of the latest rows of each size."""
+    latest = {(row["solver"], row["n"]): row for row in rows("loads") if row["device"] == device}
+    cores = device == "cpu"
+    heads = ["solver", "n", "seconds of a core" if cores else "seconds", "input", "at the peak", "estimated"]
+    lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1)]
+    for (solver, n), row in sorted(latest.items()):
+        spent = f"{row['core_seconds' if cores else 'seconds']:.2g}"
+        spent = "its limit" if row["termination"] == "time_limit" else spent
+        memory = [gib(row[f"{what}_bytes"]) for what in ("input", "peak", "estimated")]
+        lines.append(f"| {solver} | {n} | {spent} | {' | '.join(memory)} |")
+    return "\n".join(lines) if latest else "Not measured yet: `python -m benchmarks.loads --device gpu`."
+
+
+def soak_table() -> str:
+    """What the longest soak counted, the latest of these."""
+    row = max(enumerate(rows("soak")), key=lambda one: (one[1]["minutes"], one[0]))[1]
+    solved, killed, wrong = row["counts"]["solved"], sum(row["kills"].values()), len(row["wrong"])
+    lines = [
+        f"{row['minutes']:g} minutes: {solved} jobs, {killed} kills, {wrong} wrong answers, "
+        f"{', '.join(row['grown']) or 'nothing'} grew.",
+        "",
+        f"| counted | after {0.3 * row['minutes']:.0f} minutes | after {row['minutes']:g} |",
+        "|---|---:|---:|",
+    ]
+    return "\n".join(
+        lines + [f"| {told} | {row['first'][name]:g} | {row['last'][name]:g} |" for name, told in SOAK.items()]
+    )
+
+
 def gib(count: int) -> str:
     return f"{count / 2**30:.3g} GiB" if count >= 2**30 else f"{count / 2**20:.3g} MiB"
 
@@ -87,18 +130,30 @@ def housekeeping_table() -> str:
     return "\n".join(lines)
 
 
+TABLES: dict[str, Callable[[], str]] = {
+    "seconds": seconds_table,
+    "bytes": bytes_table,
+    "loads": partial(loads_table, "cpu"),
+    "loads-gpu": partial(loads_table, "gpu"),
+    "redis": redis_table,
+    "housekeeping": housekeeping_table,
+    "soak": soak_table,
+}
+
+
 def page(text: str) -> str:
     """The page with its tables as they are now."""
-    tables = {"seconds": seconds_table, "bytes": bytes_table, "redis": redis_table, "housekeeping": housekeeping_table}
-    for name, table in tables.items():
+    for name, table in TABLES.items():
         before, mark, rest = text.partition(f"<!-- {name} -->\n")
-        text = before + mark + table() + "\n" + rest[rest.index("<!-- end -->") :]
+        if mark:
+            text = before + mark + table() + "\n" + rest[rest.index("<!-- end -->") :]
     return text
 
 
 def main() -> None:
-    """Write the page."""
-    PAGE.write_text(page(PAGE.read_text()))
+    """Write the pages."""
+    for path in (PAGE, README):
+        path.write_text(page(path.read_text()))
 
 
 if __name__ == "__main__":

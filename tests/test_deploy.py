@@ -50,11 +50,92 @@ def test_every_alert_says_what_to_do(rule: dict[str, Any]) -> None:
     assert f"## {rule['alert']}\n" in (ROOT / page).read_text()
 
 
+@pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule["alert"])
+def test_every_alert_has_a_time_to_fire_and_a_time_to_be_silent(rule: dict[str, Any]) -> None:
+    tests = yaml.safe_load((DEPLOY / "prometheus/alerts_test.yml").read_text())["tests"]
+    mine = [one for test in tests for one in test["alert_rule_test"] if one["alertname"] == rule["alert"]]
+    assert {bool(one["exp_alerts"]) for one in mine} == {True, False}
+
+
+def test_every_page_of_the_runbooks_is_an_alert() -> None:
+    pages = re.findall(r"^## (\w+)$", (ROOT / "docs/operations/runbooks.md").read_text(), re.M)
+    assert pages == [rule["alert"] for rule in RULES]
+
+
+def test_every_query_of_the_dashboard_parses(tmp_path: Path) -> None:
+    shown = [one["expr"].replace("$__rate_interval", "1m") for panel in DASHBOARD["panels"] for one in panel["targets"]]
+    rules = [{"record": f"panel:{k}", "expr": expression} for k, expression in enumerate(shown)]
+    (tmp_path / "panels.yml").write_text(yaml.safe_dump({"groups": [{"name": "panels", "rules": rules}]}))
+    assert f"{len(shown)} rules found" in run("promtool", "check", "rules", str(tmp_path / "panels.yml"))
+
+
 def test_promtool_finds_no_fault(tmp_path: Path) -> None:
     config = (DEPLOY / "prometheus/prometheus.yml").read_text()
     (tmp_path / "prometheus.yml").write_text(config.replace("/etc/prometheus", str(DEPLOY / "prometheus")))
     run("promtool", "check", "config", str(tmp_path / "prometheus.yml"))
     assert "SUCCESS" in run("promtool", "test", "rules", str(DEPLOY / "prometheus/alerts_test.yml"))
+
+
+PANEL: dict[str, Any] = {
+    "type": "object",
+    "required": ["id", "title", "type", "datasource", "gridPos", "targets", "fieldConfig"],
+    "properties": {
+        "id": {"type": "integer", "minimum": 1},
+        "title": {"type": "string", "minLength": 1},
+        "type": {"enum": ["timeseries", "stat"]},
+        "datasource": {"const": {"type": "prometheus", "uid": "prometheus"}},
+        "gridPos": {
+            "type": "object",
+            "required": ["x", "y", "w", "h"],
+            "additionalProperties": False,
+            "properties": {
+                "x": {"type": "integer", "minimum": 0, "maximum": 23},
+                "y": {"type": "integer", "minimum": 0},
+                "w": {"type": "integer", "minimum": 1, "maximum": 24},
+                "h": {"type": "integer", "minimum": 1},
+            },
+        },
+        "targets": {
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "object",
+                "required": ["refId", "expr"],
+                "properties": {
+                    "refId": {"type": "string", "pattern": "^[A-Z]$"},
+                    "expr": {"type": "string", "minLength": 1},
+                    "legendFormat": {"type": "string"},
+                },
+            },
+        },
+        "fieldConfig": {
+            "type": "object",
+            "required": ["defaults", "overrides"],
+            "properties": {"overrides": {"type": "array"}, "defaults": {"type": "object"}},
+        },
+    },
+}
+SCHEMA = {
+    "type": "object",
+    "required": ["uid", "title", "schemaVersion", "version", "time", "templating", "annotations", "panels"],
+    "properties": {
+        "uid": {"type": "string", "pattern": "^[A-Za-z0-9_-]{1,40}$"},
+        "title": {"type": "string"},
+        "schemaVersion": {"type": "integer", "minimum": 36},
+        "time": {"type": "object", "required": ["from", "to"]},
+        "refresh": {"type": "string", "pattern": "^[0-9]+[smh]$"},
+        "panels": {"type": "array", "minItems": 1, "items": PANEL},
+    },
+}
+"""What Grafana's model of a dashboard asks of the parts that are used here."""
+
+
+def test_the_dashboard_is_what_grafana_reads() -> None:
+    jsonschema = pytest.importorskip("jsonschema")
+    jsonschema.validate(DASHBOARD, SCHEMA)
+    for one in DASHBOARD["panels"]:
+        assert one["gridPos"]["x"] + one["gridPos"]["w"] <= 24
+        assert len({target["refId"] for target in one["targets"]}) == len(one["targets"])
 
 
 def test_the_dashboard_is_one() -> None:
@@ -121,4 +202,12 @@ def test_nothing_is_summed_that_every_process_tells() -> None:
 def test_the_sizing_page_is_what_was_measured() -> None:
     text = sizing.PAGE.read_text()
     assert sizing.page(text) == text
-    assert "<!-- seconds -->\n| n |" in text
+    assert all(f"<!-- {name} -->\n" in text for name in sizing.TABLES.keys() - {"soak"})
+
+
+def test_the_soak_page_is_what_was_counted() -> None:
+    text = sizing.README.read_text()
+    assert sizing.page(text) == text
+    assert "<!-- soak -->\n" in text
+    longest = max(sizing.rows("soak"), key=lambda row: row["minutes"])
+    assert longest["grown"] == longest["wrong"] == []

@@ -22,8 +22,8 @@ LARGEST_PIECE = 32 << 20
 GC_THRESHOLDS = (100_000, 50, 1000)
 """With a thousand waiters the collector's default would cost half of the throughput."""
 SWITCH_S = 0.0005
-"""How long a thread may compute while the event loop wants to go on. The loop asks anew after each answer that it writes.
-With Python's 5 ms, 300 event streams that ended beside a busy thread held everybody else up for 1.2 s."""
+"""How long a thread may compute while the event loop wants to go on. The loop asks anew after each answer
+that it writes. With Python's 5 ms, 300 event streams that ended beside a busy thread held all others up for 1.2 s."""
 
 
 def keep_memory() -> None:

@@ -11,7 +11,6 @@ import asyncio
 import contextlib
 import json
 import os
-import sys
 import time
 from collections import Counter
 from urllib.parse import urlsplit
@@ -176,4 +175,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main()

@@ -15,7 +15,7 @@ from workers.jobs.queue import Jobs
 from workers.jobs.shares import Shares
 from workers.runtime.config import Settings
 
-JUNK: dict[str, dict[str, Any]] = {
+JUNK: dict[str, Any] = {
     "attempt": {"attempt": "many"}, "version": {"version": ""}, "created_at": {"created_at": "noon"},
     "time_limit_s": {"time_limit_s": "long"}, "inputs": {"inputs": "{"}, "options": {"options": "[1"},
     "bytes": {"options": b"\xff\xfe"}, "no solver": {"solver": None}, "no device": {"device": None},

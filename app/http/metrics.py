@@ -30,6 +30,7 @@ READINGS = {
     "celsius": ("allot_gpu_temperature_celsius", "Temperature of the chip"),
 }
 NOW = ("waiting", "running")
+DAMAGED = "damaged"
 PHASES = {
     "queued": ("allot_job_queue_seconds", "From submission until a worker took the job"),
     "solve": ("allot_job_solve_seconds", "In the solver"),
@@ -112,9 +113,13 @@ class _Jobs(Collector):
         """The families of metrics."""
         total = CounterMetricFamily("allot_jobs", "Jobs by what happened to them", labels=["event", "solver"])
         for event, by_solver in self._counts.items():
-            for solver, value in by_solver.items() if event not in NOW else ():
+            for solver, value in by_solver.items() if event not in (*NOW, DAMAGED) else ():
                 total.add_metric([event, solver], value)
         yield total
+        damaged = CounterMetricFamily("allot_damaged", "What stood in Redis and could not be read", labels=["what"])
+        for what in ("record", "blob"):
+            damaged.add_metric([what], self._counts.get(DAMAGED, {}).get(what, 0.0))
+        yield damaged
         for phase, (name, about) in PHASES.items():
             family = HistogramMetricFamily(name, about, labels=["solver", "device"])
             for one in self._seconds:

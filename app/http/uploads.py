@@ -16,7 +16,7 @@ from app.intake.body import slices
 from app.intake.reading import read_upload
 from app.intake.visit import Desk, Visit
 from workers.store.codec import FORMATS, Form, InvalidUpload
-from workers.store.ranges import NoUpload, OtherLength, Progress, Ranges, TooMany
+from workers.store.ranges import NoUpload, OtherLength, Progress, Ranges, TooMany, require_share
 from workers.store.store import Store
 from workers.store.upload import Upload
 
@@ -57,6 +57,7 @@ async def put(
     desk: Desk = request.app.state.desk
     with desk.visit(owner) as visit:
         try:
+            await run_in_threadpool(lambda: require_share(store, owner, ranges.announced() + total))
             await run_in_threadpool(ranges.begin, total)
             await _receive(request, visit, ranges, first, end)
             progress = await run_in_threadpool(ranges.add, (first, end))

@@ -8,6 +8,8 @@ import numpy as np
 from kernels import Array, Csr
 
 MOST = 64
+PIECE = 1 << 20
+"""Entries that are looked at together."""
 
 
 def edges(count: int, most: int) -> Array:
@@ -18,21 +20,38 @@ def edges(count: int, most: int) -> Array:
 def heat_of(matrix: Array, most: int = MOST) -> dict[str, Any]:
     """A picture of at most `most` x `most` blocks. A block without a finite entry is None.
 
-    Rows are read a block at a time, so a large matrix that is mapped from a file is never held whole.
+    It is read in pieces, so a large matrix that is mapped from a file is never held whole, and no piece becomes large
+    where its entries are widened.
     """
     rows, columns = edges(matrix.shape[0], most), edges(matrix.shape[1], most)
     picture: list[float | None] = []
     row_sums, column_sums = [], np.zeros(len(columns) - 1)
     for begin, end in pairwise(rows.tolist()):
-        block = np.asarray(matrix[begin:end], dtype=np.float64)
-        finite = np.isfinite(block)
-        block = np.where(finite, block, 0)
-        sums = np.add.reduceat(block.sum(axis=0), columns[:-1])
-        counts = np.add.reduceat(finite.sum(axis=0), columns[:-1])
+        sums, counts = _blocks(matrix[begin:end], columns)
         picture += [_short(total / count) if count else None for total, count in zip(sums, counts, strict=True)]
         row_sums.append(_short(sums.sum()))
         column_sums += sums
     return _picture(picture, row_sums, column_sums)
+
+
+def _blocks(lines: Array, columns: Array) -> tuple[Array, Array]:
+    """Sums and numbers of the finite entries between the edges in `columns`."""
+    cuts = np.union1d(columns[:-1], np.arange(0, columns[-1], PIECE))
+    block_of = np.searchsorted(columns, cuts, "right") - 1
+    sums, counts = np.zeros(len(columns) - 1), np.zeros(len(columns) - 1, np.int64)
+    per_piece = max(1, int(PIECE // (columns[1] - columns[0])))  # blocks of one line that are looked at together
+    for first in range(0, len(cuts), per_piece):
+        mine = cuts[first : first + per_piece]
+        end = cuts[first + per_piece] if first + per_piece < len(cuts) else columns[-1]
+        height = max(1, int(PIECE // (end - mine[0])))
+        for at in range(0, len(lines), height):
+            piece = np.asarray(lines[at : at + height, mine[0] : end], dtype=np.float64)
+            finite = np.isfinite(piece)
+            found = np.where(finite, piece, 0).sum(axis=0)
+            np.add.at(sums, block_of[first : first + per_piece], np.add.reduceat(found, mine - mine[0]))
+            there = np.add.reduceat(finite.sum(axis=0), mine - mine[0])
+            np.add.at(counts, block_of[first : first + per_piece], there)
+    return sums, counts
 
 
 def heat_of_sparse(matrix: Csr, most: int = MOST) -> dict[str, Any]:

@@ -96,6 +96,7 @@ def _array(keep: Keep, name: str, value: Array | Csr) -> dict[str, Any]:
     found = Understood(name, "matrix")
     shown = _described(found) | {"cells": [], "cells_whole": False, "cells_shape": [0, 0]}
     if isinstance(value, Csr):
+        _check_sparse(name, value)
         facts = facts_of(value.values) | {"stored": len(value.values), "symmetric": None}
         heat = heat_of_sparse(value)
         shown |= {"role": "sparse", "shape": list(value.shape), "facts": facts, "heat": heat}
@@ -108,6 +109,19 @@ def _array(keep: Keep, name: str, value: Array | Csr) -> dict[str, Any]:
     return shown | {"role": "list" if value.ndim == 1 else "stack"}
 
 
+def _check_sparse(name: str, matrix: Csr) -> None:
+    """Files say shape, lines and places apart from each other. Raises InvalidUpload where these contradict."""
+    rows, columns = matrix.shape
+    indptr, indices, stored = matrix.indptr, matrix.indices, len(matrix.values)
+    lines = len(indptr) == rows + 1 and indptr[0] == 0 and indptr[-1] == stored == len(indices)
+    if not lines or (np.diff(indptr) < 0).any():
+        raise InvalidUpload(
+            "file", f"{name} is no sparse matrix: indptr does not count {stored} entries in {rows} rows"
+        )
+    if stored and not 0 <= indices.min() <= indices.max() < columns:
+        raise InvalidUpload("file", f"{name} is no sparse matrix: indices are not all in [0, {columns})")
+
+
 def _order(keep: Keep, path: Path, filename: str) -> dict[str, Any]:
     """A QAPLIB solution: n, its value, and where each facility goes, from 1."""
     try:
@@ -115,7 +129,7 @@ def _order(keep: Keep, path: Path, filename: str) -> dict[str, Any]:
     except (ValueError, UnicodeDecodeError):
         raise InvalidUpload("file", "is not a QAPLIB solution; expected n, a value and a permutation") from None
     places = numbers[2:]
-    if not places or sorted(places) != list(range(1, numbers[0] + 1)):
+    if not places or numbers[0] != len(places) or sorted(places) != list(range(1, len(places) + 1)):
         raise InvalidUpload("file", "is not a QAPLIB solution; expected n, a value and a permutation from 1 to n")
     found = Understood(Path(filename).stem, "order")
     array = np.array(places, dtype=np.int64) - 1

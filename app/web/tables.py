@@ -8,6 +8,7 @@ import csv
 import io
 import math
 import re
+import struct
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -142,7 +143,7 @@ def _inflated(path: Path) -> int:
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, OSError):
+    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, struct.error, ValueError, OSError):
         raise InvalidUpload("file", "is not a workbook (.xlsx); it may be damaged or of an older form") from None
     inflated = sum(member.file_size for member in members)
     if len(members) > MAX_MEMBERS or inflated > MAX_INFLATED:

@@ -16,6 +16,8 @@ from app.web.tables import Cell, Sheet, check_extent, letters
 from kernels import Array
 
 MOST_FAULTS = 20
+PIECE, TILE = 1 << 20, 1024
+"""Entries, and lines of a square, that are looked at together."""
 PLACE, COLOUR = list("xy"), list("rgb")
 COORDINATES = (set(PLACE), set(COLOUR), {"red", "green", "blue"})
 """Names of columns, by which a table is one of points."""
@@ -129,16 +131,38 @@ def _shown(cell: Cell) -> str:
 
 
 def facts_of(values: Array) -> dict[str, Any]:
-    """Range, sum and the like of an array, of what is finite in it."""
-    finite = np.isfinite(values)
-    there = values[finite]
-    square = values.ndim == 2 and values.shape[0] == values.shape[1]
+    """Range, sum and the like of an array, of what is finite in it.
+
+    It is looked at in pieces: few bytes inflate to an array whose copy in a wider type would take a gigabyte.
+    """
+    low, high, total, count, zeros, whole = None, None, 0, 0, 0, True
+    flat = values.ravel(order="K")
+    for at in range(0, flat.size, PIECE):
+        there = np.asarray(flat[at : at + PIECE])
+        if there.dtype.kind == "f":
+            there = there[np.isfinite(there)].astype(np.float64, copy=False)
+            whole = whole and bool((there == np.rint(there)).all())
+        if there.size:
+            low = there.min().item() if low is None else min(low, there.min().item())
+            high = there.max().item() if high is None else max(high, there.max().item())
+            total += there.sum().item()
+            zeros += there.size - int(np.count_nonzero(there))
+            count += there.size
     return {
-        "min": there.min().item() if there.size else None,
-        "max": there.max().item() if there.size else None,
-        "sum": there.sum().item() if there.size else None,
-        "zero_share": float((there == 0).mean()) if there.size else 0.0,
-        "whole_numbers": bool(there.size and (there == np.rint(there)).all()),
-        "symmetric": bool(np.array_equal(values, values.T)) if square else None,
-        "infinite": int((~finite).sum()),
+        "min": low,
+        "max": high,
+        "sum": total if count else None,
+        "zero_share": zeros / count if count else 0.0,
+        "whole_numbers": bool(count) and whole,
+        "symmetric": _symmetric(values) if values.ndim == 2 and values.shape[0] == values.shape[1] else None,
+        "infinite": int(flat.size) - count,
     }
+
+
+def _symmetric(square: Array) -> bool:
+    """Whether it is its own transpose, a tile beside its mirror image at a time."""
+    starts = range(0, len(square), TILE)
+    pairs = ((row, column) for row in starts for column in starts if column >= row)
+    return all(
+        np.array_equal(square[r : r + TILE, c : c + TILE], square[c : c + TILE, r : r + TILE].T) for r, c in pairs
+    )

@@ -353,6 +353,7 @@ PREVIEWS: dict[str, tuple[str, bytes]] = {
     "one cell of a megabyte": ("t.csv", b'"' + b"x" * 1_000_000 + b'"'),
     "a workbook of a million cells": ("t.xlsx", workbook(1000, 1000)),
     "an order of 300,000 places": ("t.sln", b"150000 1 " + b"1 " * 300_000),
+    "64 million bytes": ("t.npy.gz", gzip.compress(header("(8000, 8000)").replace(b"<f8", b"|u1") + bytes(8000**2))),
     "zeros": ("t.npy.gz", gzip.compress(header("(4000, 4000)") + bytes(8 * 4000 * 4000))),
 }
 

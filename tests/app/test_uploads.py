@@ -2,6 +2,7 @@
 
 import hashlib
 import io
+import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -11,7 +12,9 @@ import httpx
 import numpy as np
 import pytest
 
+from tests.app.conftest import Service
 from tests.app.test_bad_input import check, npy
+from workers.jobs.queue import Jobs
 from workers.store.ranges import NoUpload, OtherLength, Ranges, TooMany, merged
 
 DATA = npy(np.arange(40_000, dtype=np.float64).reshape(200, 200))
@@ -189,3 +192,25 @@ def test_many_at_once_lose_no_range(tmp_path: Path) -> None:
     ranges = Ranges(tmp_path, "ann", "name")
     assert ranges.progress().whole
     assert io.BytesIO(ranges.data.read_bytes()).read() == b"".join(bytes([k] * 4) for k in range(100))
+
+
+def test_uploads_under_way_count_for_the_quota(service: Service, ann: httpx.Client, bob: httpx.Client) -> None:
+    """They are no blobs yet, and lie on the disk for days all the same."""
+    quotas = Jobs(service.settings).quotas
+    quotas.set("ann", {"bytes": "1000"})
+    time.sleep(1.0)
+    try:
+        answers = [
+            one.put(f"/v1/uploads/quota-{k:04}", content=b"abcd", headers={"Content-Range": "bytes 0-3/400"})
+            for one in (ann, bob)
+            for k in range(3)
+        ]
+        assert [answer.status_code for answer in answers] == [202, 202, 507, 202, 202, 202]
+        again = ann.put("/v1/uploads/quota-0001", content=b"abcd", headers={"Content-Range": "bytes 4-7/400"})
+        assert again.status_code == 202  # its bytes are counted once
+    finally:
+        quotas.set("ann", {"bytes": ""})
+        for one in (ann, bob):
+            for k in range(3):
+                one.delete(f"/v1/uploads/quota-{k:04}")
+        time.sleep(0.6)

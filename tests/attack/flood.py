@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from tests.attack.hostile import Hostile, Shot
 
-CONNECTIONS, HALF_OPEN, STREAMS, BUSY = 32, 400, 300, 8
+CONNECTIONS, HALF_OPEN, STREAMS, BUSY = 96, 400, 300, 8
 HOLD_S = 1.0
 """Time limit of the jobs that keep the workers busy."""
 PATIENCE_S = 60.0
@@ -27,7 +27,7 @@ HALVES = (
     b"POST /v1/jobs HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\n{",
     b"\x16\x03\x01\x00",
 )
-GENTLER = 10
+GENTLER = 5
 """The attack's own work runs on the machine of the service; it must not take its cores."""
 
 

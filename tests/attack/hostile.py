@@ -104,17 +104,17 @@ class Hostile:
         self.rng, self.targets = random.Random(seed), Targets()
         self._files = [path.read_bytes() for path in sorted(CORPUS.iterdir()) if path.stat().st_size < MIB]
         self._makers: list[tuple[Callable[[], Shot], int]] = [
-            (self._document, 20),
-            (self._file, 20),
-            (self._form, 12),
+            (self._document, 100),
+            (self._file, 100),
+            (self._form, 60),
             (self._costly, 1),
             (self._text, 1),
-            (self._look, 20),
-            (self._change, 8),
-            (self._odd, 10),
-            (self._range, 5),
-            (self._beside, 6),
-            (self._flood, 12),
+            (self._look, 120),
+            (self._change, 40),
+            (self._odd, 60),
+            (self._range, 30),
+            (self._beside, 40),
+            (self._flood, 80),
         ]
 
     def shot(self) -> Shot:

@@ -192,10 +192,12 @@ def measure(folder: Path, requests: int, seconds: float, quiet_s: float = QUIET_
         ready = httpx.get(f"{service.url}/readyz", timeout=10).status_code
     usual = {what: statistics.median(taken) for what, taken in alone.taken.items()}
     slowest = {what: max(taken) for what, taken in beside.taken.items()}
+    log = (folder / "log").read_text()
     return {
         "requests": told["sent"], "seconds": round(took, 1), "statuses": told["statuses"],
         "faults": told["statuses"].get("500", 0), "shown": told["faults"],
-        "tracebacks": (folder / "log").read_text().count("Traceback"),
+        "tracebacks": log.count("Traceback"),
+        "first_traceback": log[log.index("Traceback") :][:3000] if "Traceback" in log else "",
         "neighbour_requests": sum(map(len, beside.taken.values())), "neighbour_wrong": alone.wrong + beside.wrong,
         "quiet_median_s": _rounded(usual), "quiet_slowest_s": _rounded({k: max(v) for k, v in alone.taken.items()}),
         "slowest_s": _rounded(slowest),

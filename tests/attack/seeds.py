@@ -42,7 +42,7 @@ def header(shape: str, dtype: str = "<f8", data: bytes = b"") -> bytes:
     return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode() + data
 
 
-def _graph(**changes: Any) -> bytes:
+def graph(**changes: Any) -> bytes:
     stream = io.BytesIO()
     scipy.sparse.save_npz(stream, scipy.sparse.csr_array(np.eye(3)))
     if not changes:
@@ -74,11 +74,11 @@ SEEDS: dict[str, bytes] = {
     "truth.npy": header("(True, 0)"),
     "one.npz": npz(cost=MATRIX),
     "two.npz": npz(pack=True, one=MATRIX, two=MATRIX),
-    "graph.npz": _graph(),
-    "graph-of-scalars.npz": _graph(indptr=np.array(1), indices=np.array(2)),
-    "graph-of-text.npz": _graph(data=np.array(["a", "b", "c"])),
-    "graph-without-format.npz": _graph(format=np.array([], "S3")),
-    "graph-of-a-huge-shape.npz": _graph(shape=np.array([2**62, 2**62])),
+    "graph.npz": graph(),
+    "graph-of-scalars.npz": graph(indptr=np.array(1), indices=np.array(2)),
+    "graph-of-text.npz": graph(data=np.array(["a", "b", "c"])),
+    "graph-without-format.npz": graph(format=np.array([], "S3")),
+    "graph-of-a-huge-shape.npz": graph(shape=np.array([2**62, 2**62])),
     "stored.npz": _stored(),
     "matrix.safetensors": tensors({"x": {"dtype": "F32", "shape": [2], "data_offsets": [0, 8]}}, bytes(8)),
     "brain.safetensors": tensors({"x": {"dtype": "BF16", "shape": [2], "data_offsets": [0, 4]}}, b"\x80\x3f\x00\xc0"),

@@ -1,5 +1,6 @@
 """Bytes near those of the corpus, and of none, into every decoder: an array, or a sentence, and nothing else."""
 
+import contextlib
 import random
 import resource
 import tempfile
@@ -11,8 +12,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from app.intake import errands
 from kernels import Csr
-from tests.attack.seeds import CORPUS, SEEDS
+from tests.attack.seeds import CORPUS, SEEDS, graph
 from workers.store.codec import FORMATS, Form, InvalidUpload, Limits, Reading, describe, read
 from workers.store.handles import reading_of, told_of
 from workers.store.outline import outline
@@ -120,6 +122,48 @@ def test_damaged_files_in_odd_forms(made: tuple[str, bytes], form: Form) -> None
 @given(st.binary(max_size=400), forms())
 def test_bytes_of_nothing(data: bytes, form: Form) -> None:
     check(data, form)
+
+
+NAMES = "x.npz x.npy x.sln x.csv x.xlsx x.mtx x.dat x.safetensors x.npy.gz \ud800.h5ad"
+PREVIEWED = ["", *NAMES.split()]
+
+
+def previewed(data: bytes, filename: str) -> None:
+    """Show the bytes as a clerk does: sheets, or a sentence."""
+    with tempfile.TemporaryDirectory() as name:
+        path = Path(name) / "upload"
+        path.write_bytes(data)
+        errand = {"do": "preview", "path": str(path), "filename": filename, "missing": "zero", "mark": "m"}
+        errand |= {"max_bytes": 1 << 24, "max_elements": 1 << 20, "scratch": f"{name}/aside-"}
+        with contextlib.suppress(InvalidUpload):
+            assert errands.run(errand, lambda count: None)["shown"]
+
+
+@SOME
+@given(damaged(), st.sampled_from(PREVIEWED))
+def test_previews_of_damaged_files(made: tuple[str, bytes], filename: str) -> None:
+    previewed(made[1], filename)
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_a_preview_of_every_file_of_the_corpus(path: Path) -> None:
+    for filename in PREVIEWED:
+        previewed(path.read_bytes(), filename)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"indptr": np.array([0, 2, 1, 3])}, {"indptr": np.array([0, 1])}, {"indices": np.array([0, 1, 7])},
+        {"indices": np.array([0, -1, 2])}, {"shape": np.array([2**62, 2**62])}, {"indptr": np.array([1, 1, 2, 3])},
+    ],
+)  # fmt: skip
+def test_a_preview_of_a_graph_that_contradicts_itself(parts: dict[str, np.ndarray]) -> None:
+    previewed(graph(**parts), "x.npz")
+
+
+def test_a_preview_of_an_order_of_very_many_places_takes_no_memory() -> None:
+    previewed(b"999999999999999999 1 1 2 3", "x.sln")
 
 
 def many(count: int, seed: int) -> int:

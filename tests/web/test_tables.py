@@ -9,11 +9,11 @@ import numpy as np
 import openpyxl
 import pytest
 
-from app.web import tables
+from app.web import heat, tables, understood
 from app.web.heat import heat_of, heat_of_sparse
 from app.web.samples import SAMPLES
 from app.web.tables import Sheet, letters, number, read_text, read_workbook
-from app.web.understood import understand
+from app.web.understood import facts_of, understand
 from kernels import Csr
 from workers.store.codec import InvalidUpload
 
@@ -197,3 +197,33 @@ def test_a_cell_without_an_end_is_refused() -> None:
 
 def test_lines_end_in_any_way() -> None:
     assert read_text(b"1,2\r3,4\r\n5,6\n", "t").rows == [[1, 2], [3, 4], [5, 6]]
+
+
+@pytest.mark.parametrize("shape", [(7, 7), (1, 500), (500, 1), (130, 129), (65, 3), (3, 200)])
+@pytest.mark.parametrize("dtype", ["float64", "float32", "uint8", "int64"])
+def test_pieces_make_what_the_whole_makes(shape: tuple[int, int], dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(0)
+    values = rng.integers(0, 50, shape).astype(dtype)
+    if values.dtype.kind == "f":
+        values[rng.random(shape) < 0.1] = np.inf
+        values[0, 0] = 0.5
+    whole = heat_of(values), facts_of(values)
+    for module in (heat, understood):
+        monkeypatch.setattr(module, "PIECE", 11)
+    monkeypatch.setattr(understood, "TILE", 3)
+    pieces = heat_of(values), facts_of(values)
+    assert pieces == whole
+    there = values[np.isfinite(values)]
+    assert whole[1]["sum"] == there.sum()
+    assert whole[1]["infinite"] == values.size - there.size
+    assert sum(whole[0]["columns"]) == pytest.approx(there.sum(), rel=1e-3)
+
+
+@pytest.mark.parametrize("n", [1, 2, 3, 4, 10])
+def test_what_is_symmetric(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(understood, "TILE", 3)
+    square = np.add.outer(np.arange(n), np.arange(n))
+    assert facts_of(square)["symmetric"]
+    if n > 1:
+        square[0, -1] += 1
+        assert not facts_of(square)["symmetric"]

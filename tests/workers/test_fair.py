@@ -28,7 +28,13 @@ class Office:
         job_id = f"{owner}-{self._count}"
         record = {"owner": owner, "solver": "lap", "state": "queued", "queue": "cpu", "attempt": 0, "retries": 2}
         record |= {"form": form, "priority": priority, "seconds": seconds, "result_ttl_s": 60}
-        record |= {"created_at": time.time(), "inputs": "{}", "options": "{}", **more}
+        record |= {
+            "created_at": time.time(),
+            "inputs": "{}",
+            "options": "{}",
+            "device": "cpu",
+            "time_limit_s": 1,
+        } | more
         assert self.records.submit(job_id, record, [], "", self.limits)[0] == "created"
         return job_id
 

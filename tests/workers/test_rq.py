@@ -48,6 +48,7 @@ class Taker:
     def send(self, *job_ids: str, **more: Any) -> None:
         record = {"owner": "ann", "solver": "lap", "state": "queued", "queue": "cpu", "attempt": 0, "retries": 2}
         record |= {"form": "-", "priority": 0, "seconds": 1, "result_ttl_s": 60, "created_at": time.time(), **more}
+        record |= {"inputs": "{}", "options": "{}", "device": "cpu", "time_limit_s": 1}
         for job_id in job_ids:
             assert self.records.submit(job_id, record, [], "", self.limits)[0] == "created"
 

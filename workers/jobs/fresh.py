@@ -3,6 +3,7 @@
 import json
 import uuid
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +19,7 @@ from workers.jobs.job import (
     WorkerInfo,
 )
 from workers.jobs.quotas import Quota, refused
-from workers.jobs.records import to_job
+from workers.jobs.shown import to_job
 from workers.runtime import logs
 from workers.runtime.config import Settings
 from workers.store.inline import apart
@@ -122,8 +123,9 @@ def workers_of(told: Mapping[str, str], now: float, starting: bool = False) -> l
     """The workers that are alive, of what each has written of itself; those that still warm up if `starting`."""
     found = []
     for name, text in told.items():
-        said = json.loads(text)
-        age = now - said.pop("heartbeat")
-        if age < SILENT_S and (starting or not said["state"].startswith(WARMING)):
-            found.append(WorkerInfo.of(name, age, said))
+        with suppress(KeyError, ValueError, TypeError, AttributeError):  # junk is no worker; the janitor forgets it
+            said = json.loads(text)
+            age = now - said.pop("heartbeat")
+            if age < SILENT_S and (starting or not said["state"].startswith(WARMING)):
+                found.append(WorkerInfo.of(name, age, said))
     return sorted(found, key=lambda worker: worker.name)

@@ -16,9 +16,10 @@ from collections.abc import Callable
 import redis
 
 from workers.jobs.failure import SILENT
-from workers.jobs.job import JobError
+from workers.jobs.job import Damaged, JobError
 from workers.jobs.queue import QUEUES, Jobs
 from workers.jobs.records import EXPIRE_BATCH, Limits, Records
+from workers.jobs.shown import to_job
 from workers.rq import Lost
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
@@ -69,6 +70,7 @@ class Janitor:
     def clean(self) -> bool:
         """One round; False when another janitor is at work. What makes room comes first, and needs none itself."""
         self._make_room()
+        self._tell_damaged()
         asked = time.monotonic()
         if not self._redis.set("allot:janitor", self._token, nx=True, px=LOCK_MS):
             return False
@@ -122,7 +124,11 @@ class Janitor:
         missing = active - self._places()
         for job_id in missing & self._missing:
             record = self._records.read(job_id)
-            again = bool(record) and int(record["attempt"]) < self._settings.attempts
+            try:
+                again = bool(record) and to_job(job_id, record, None).attempt < self._settings.attempts
+            except Damaged:
+                self._records.set_aside(job_id)
+                continue
             if self._records.lose(job_id, "", "again" if again else "fail", SILENT) in ("queued", "spared"):
                 log.warning("job %s was lost and is queued", job_id)
                 self._records.rejoin(job_id, self._limits)
@@ -135,5 +141,17 @@ class Janitor:
 
     def _forget_workers(self) -> None:
         for name, text in self._redis.hgetall("allot:workers").items():
-            if self._redis.now() - json.loads(text)["heartbeat"] > FORGET_WORKER_S:
+            if self._redis.now() - _heartbeat(text) > FORGET_WORKER_S:
                 self._redis.hdel("allot:workers", name)
+
+    def _tell_damaged(self) -> None:
+        for what in self._records.told_aside():
+            log.error("%s could not be read and is set aside", what)
+
+
+def _heartbeat(text: str) -> float:
+    """When a worker was last heard of; never, where junk says so."""
+    try:
+        return float(json.loads(text)["heartbeat"])
+    except (KeyError, ValueError, TypeError):
+        return 0.0

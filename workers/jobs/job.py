@@ -175,6 +175,10 @@ class UnknownJob(JobError):
     """No such job, or another owner's."""
 
 
+class Damaged(UnknownJob):
+    """What stands where a job's record should cannot be read."""
+
+
 class UnknownBlob(JobError):
     """No such blob, or another owner's."""
 

@@ -62,7 +62,10 @@ local function left_line(queue, owner, form, count, seconds, served)
   redis.call('HDEL', backlog, 'n:' .. owner, 's:' .. owner)
 end
 
-local function seconds_of(id) return tonumber(redis.call('HGET', 'allot:job:' .. id, 'seconds') or 0) or 0 end
+local function seconds_of(id)
+  local seconds = redis.pcall('HGET', 'allot:job:' .. id, 'seconds')
+  return type(seconds) == 'string' and tonumber(seconds) or 0
+end
 
 -- Take a job out of its line unserved; true when it was in one.
 local function leave_line(queue, id)

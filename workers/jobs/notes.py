@@ -4,16 +4,19 @@ Its bytes lie in the store, held by the job; the record has the reference in `no
 """
 
 import json
+import logging
 from typing import Any
 
 import numpy as np
 
-from workers.jobs.job import UnknownJob
+from workers.jobs.job import JobError, Unavailable, UnknownJob
 from workers.jobs.queue import Jobs
 from workers.jobs.scripts import Scripts
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect, guarded
 from workers.store.reference import names
+
+LOG = logging.getLogger(__name__)
 
 
 class NoNote(UnknownJob):
@@ -44,4 +47,11 @@ class Notes:
         reference = self._redis.hget(f"allot:job:{job_id}", "note")
         if reference is None:
             raise NoNote(f"job {job_id} has no note")
-        return self._jobs.store.open_array(json.loads(reference), owner).tobytes()
+        try:
+            told = json.loads(reference)
+            return self._jobs.store.open_array(told, owner).tobytes()
+        except (ValueError, TypeError, KeyError, JobError) as wrong:
+            if isinstance(wrong, Unavailable):
+                raise
+            LOG.error("the note of job %s cannot be read: %s", job_id, wrong)
+            raise NoNote(f"job {job_id} has no note that can be read") from None

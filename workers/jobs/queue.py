@@ -4,7 +4,7 @@ import itertools
 import json
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
@@ -14,6 +14,7 @@ from workers.jobs.form import Placed, placed
 from workers.jobs.fresh import Granted, fresh, workers_of
 from workers.jobs.job import (
     AskedDevice,
+    Damaged,
     Device,
     Event,
     Expired,
@@ -26,9 +27,10 @@ from workers.jobs.job import (
     WorkerInfo,
 )
 from workers.jobs.quotas import Quotas
-from workers.jobs.records import Limits, Records, to_job
+from workers.jobs.records import Limits, Records
 from workers.jobs.room import Room
 from workers.jobs.seconds import KEY, Seconds, histograms
+from workers.jobs.shown import to_job
 from workers.rq import Line
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect, guarded
@@ -105,7 +107,7 @@ class Jobs:
         record = self._records.read(job_id)
         if not record and self._redis.get(f"allot:tomb:{job_id}") == owner:
             raise Expired(f"job {job_id[:40]} ended and its result has been dropped")
-        if not record or record["owner"] != owner or "discard" in record:
+        if not record or record.get("owner") != owner or "discard" in record:
             raise UnknownJob(f"there is no job {job_id[:40]}")
         return record
 
@@ -125,8 +127,10 @@ class Jobs:
             if len(page) == limit or looked_at == MOST_LOOKED_AT:
                 return page, last
             last, looked_at = f"{created!r}:{job_id}", looked_at + 1
-            if record and (not state or record["state"] == state) and (not solver or record["solver"] == solver):
-                page.append(self._show(job_id, record))
+            wanted = (not state or record.get("state") == state) and (not solver or record.get("solver") == solver)
+            if record and wanted:
+                with suppress(Damaged):  # one that cannot be read keeps no other from being seen
+                    page.append(self._show(job_id, record))
         return page, None
 
     @guarded
@@ -250,8 +254,12 @@ class Jobs:
         return histograms(self._redis.hgetall(KEY))
 
     def _show(self, job_id: str, record: dict[str, str]) -> Job:
-        queued = record["state"] == State.QUEUED
-        return to_job(job_id, record, self._records.position(record["queue"], job_id) if queued else None)
+        try:
+            queued = record.get("state") == State.QUEUED and "queue" in record
+            return to_job(job_id, record, self._records.position(record["queue"], job_id) if queued else None)
+        except Damaged:
+            self._records.set_aside(job_id)
+            raise
 
     def _newest(self, owner: str, cursor: str | None) -> Iterator[tuple[float, str, dict[str, str]]]:
         """Time of creation, id and record of the owner's jobs, newest first, behind the cursor."""
@@ -266,10 +274,10 @@ class Jobs:
             with self._redis.pipeline(transaction=False) as pipeline:
                 for job_id, _ in rows:
                     pipeline.hgetall(f"allot:job:{job_id}")
-                records = pipeline.execute()
+                records = pipeline.execute(raise_on_error=False)
             for (job_id, created_at), record in zip(rows, records, strict=True):
                 if (created_at, job_id) < behind:
-                    yield created_at, job_id, record
+                    yield created_at, job_id, record if isinstance(record, dict) else self._records.read(job_id)
             if len(rows) < BATCH:
                 return
 

@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import redis
 from pydantic_core import to_json
 
-from workers.jobs.job import Job, State, iso
+from workers.jobs.job import State
 from workers.jobs.scripts import Scripts
 from workers.rq import stamp
 from workers.runtime.patience import Awaited
@@ -68,11 +69,11 @@ class Ending:
 
 
 class Records:
-    """Runs the scripts. `redis` is a client that decodes text."""
+    """Runs the scripts. `client` is one of Redis that decodes text."""
 
-    def __init__(self, redis: Any) -> None:
-        self._redis = redis
-        self._run = Scripts(redis).run
+    def __init__(self, client: Any) -> None:
+        self._redis = client
+        self._run = Scripts(client).run
 
     def now(self) -> float:
         """Redis's time, in seconds since 1970: the only one that stands in Redis."""
@@ -95,7 +96,7 @@ class Records:
             names: of the blobs that it holds.
             data: of its small inputs, "" when it brings none along.
             limits: see there.
-            most: of the owner: jobs that wait, seconds a day, bytes, bytes in Redis (0 is any amount), and share of
+            most: of the owner: jobs that wait, seconds a day, bytes, bytes in Redis (0 is any amount); share of
                 the queue.
 
         Returns:
@@ -244,8 +245,29 @@ class Records:
         return {-1: "bytes", -2: "store"}.get(kept, "")
 
     def read(self, job_id: str) -> dict[str, str]:
-        """The raw record, empty when there is none."""
-        return dict(self._redis.hgetall(f"allot:job:{job_id}"))
+        """The raw record, empty when there is none. What stands in its place and is none is set aside."""
+        try:
+            return dict(self._redis.hgetall(f"allot:job:{job_id}"))
+        except redis.ResponseError as wrong:
+            if not str(wrong).startswith("WRONGTYPE"):
+                raise
+            self.set_aside(job_id)
+            return {}
+
+    def set_aside(self, job_id: str) -> None:
+        """Have all forget a job whose record cannot be read; `told_aside` tells of it."""
+        self._run("aside", job_id)
+
+    def told_aside(self) -> list[str]:
+        """What was set aside since this was asked last, once: "record ID", "blob NAME"."""
+        return list(self._redis.lpop("allot:damaged", 100) or ())
+
+    def drop_blob(self, name: str) -> None:
+        """Forget a blob whose name no file can have."""
+        with self._redis.pipeline() as pipe:
+            pipe.zrem("allot:blobs", name).hdel("allot:sizes", name)
+            pipe.delete(f"allot:blob:{name}", f"allot:refs:{name}", f"allot:condemned:{name}")
+            pipe.hincrby("allot:counts", "damaged:blob", 1).rpush("allot:damaged", f"blob {name[:200]}").execute()
 
     def stop_requested(self, job_id: str, execution: str) -> bool:
         """True once the job is cancelled or belongs to another execution."""
@@ -273,34 +295,6 @@ def submitting(
         limits.keep_failed_s,
         *most,
         limits.most_workers,
-    )
-
-
-def to_job(job_id: str, record: Mapping[str, str], position: int | None) -> Job:
-    """The job that its owner sees."""
-    return Job(
-        id=job_id,
-        owner=record["owner"],
-        solver=record["solver"],
-        state=State(record["state"]),
-        attempt=int(record["attempt"]),
-        device=record["device"],
-        ran_on=record.get("ran_on") or None,
-        queue_position=position,
-        progress=json.loads(record["progress"]) if record.get("progress") else None,
-        timings_ms=json.loads(record.get("timings_ms") or "{}"),
-        termination=record.get("termination") or None,
-        verified=json.loads(record.get("verified") or "null"),
-        error=json.loads(record["error"]) if record.get("error") else None,
-        created_at=iso(record["created_at"]) or "",
-        started_at=iso(record.get("started_at")),
-        ended_at=iso(record.get("ended_at")),
-        expires_at=iso(record.get("expires_at")),
-        inputs=json.loads(record["inputs"]),
-        options=json.loads(record["options"]),
-        time_limit_s=float(record["time_limit_s"]),
-        version=int(record["version"]),
-        noted="note" in record,
     )
 
 

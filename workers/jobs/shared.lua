@@ -10,9 +10,9 @@ end
 -- A number as text from which the same number is read.
 local function exactly(number) return string.format('%.17g', number) end
 
--- All fields of a job's record by name; none when there is no such job.
+-- All fields of a job's record by name; none when there is no such job, or no record in its place.
 local function record_of(id)
-  local flat, record = redis.call('HGETALL', key(id)), {}
+  local flat, record = redis.pcall('HGETALL', key(id)), {}
   for i = 1, #flat, 2 do record[flat[i]] = flat[i + 1] end
   return record
 end
@@ -20,6 +20,37 @@ end
 -- Somebody may wait for this job.
 local function publish(id, state, version)
   redis.call('PUBLISH', 'allot:told', id .. ' ' .. state .. ' ' .. version)
+end
+
+-- Whether a record is one that can be worked with: what a script or a worker takes for a number or for JSON is that.
+local function sound(record)
+  for _, name in ipairs({'attempt', 'version', 'created_at', 'time_limit_s', 'result_ttl_s'}) do
+    if not tonumber(record[name]) then return false end
+  end
+  for _, name in ipairs({'inputs', 'options'}) do
+    if not record[name] or not pcall(cjson.decode, record[name]) then return false end
+  end
+  return (record.owner and record.solver and record.device and record.queue) and true or false
+end
+
+-- Junk stands where a job's record should. All forget the job, and the junk is kept for a week, for who wants to look at
+-- it. The janitor tells the log.
+local function set_aside(id)
+  local owner = redis.pcall('HGET', key(id), 'owner')
+  if type(owner) == 'string' then
+    redis.call('ZREM', 'allot:jobs:' .. owner, id)
+    redis.call('SREM', held_key(owner), id)
+  end
+  if redis.call('EXISTS', key(id)) == 1 then
+    redis.call('RENAME', key(id), 'allot:aside:' .. id)
+    redis.call('EXPIRE', 'allot:aside:' .. id, 604800)
+  end
+  redis.call('ZREM', 'allot:active', id)
+  redis.call('ZREM', 'allot:expiry', id)
+  redis.call('DEL', RQ_JOB .. id, 'allot:arrays:' .. id, 'allot:result:' .. id, events_key(id), 'allot:shares:' .. id)
+  redis.call('HINCRBY', 'allot:counts', 'damaged:record', 1)
+  redis.call('RPUSH', 'allot:damaged', 'record ' .. id)
+  publish(id, 'gone', 0)
 end
 
 -- The same for several, {id, anything, record} each, in one message.

@@ -6,6 +6,7 @@ A link's secret is 32 random bytes, of which only the SHA-256 is kept. Redis hol
     allot:shares:<job>     hash: id -> sha256, gone with the job
 """
 
+import logging
 import secrets
 from dataclasses import dataclass
 from typing import Any
@@ -17,6 +18,7 @@ from workers.runtime.connection import connect, guarded
 from workers.runtime.keyring import digest_of
 from workers.runtime.logs import audit
 
+LOG = logging.getLogger(__name__)
 MOST = 20
 """Links of one job at a time."""
 
@@ -101,7 +103,7 @@ class Shares:
         found = {}
         for share_id, digest in self._redis.hgetall(f"allot:shares:{job_id}").items():
             share = _read(self._redis.hgetall(f"allot:share:{digest}"))
-            if share is None:  # expired
+            if share is None:  # expired, or junk
                 self._redis.hdel(f"allot:shares:{job_id}", share_id)
             else:
                 found[share_id] = share
@@ -109,7 +111,11 @@ class Shares:
 
 
 def _read(fields: dict[str, str]) -> Share | None:
-    if not fields:
+    """The link of a record; None where there is none, or junk."""
+    try:
+        times = float(fields["created_at"]), float(fields["expires_at"])
+        return Share(fields["id"], fields["job"], fields["owner"], fields["inputs"] == "1", *times)
+    except (KeyError, ValueError):
+        if fields:
+            LOG.error("the record of a link cannot be read; the link shows nothing")
         return None
-    times = float(fields["created_at"]), float(fields["expires_at"])
-    return Share(fields["id"], fields["job"], fields["owner"], fields["inputs"] == "1", *times)

@@ -10,7 +10,12 @@ local function claim(id)
   if claimed[id] then return false end
   local record = record_of(id)
   if record.state ~= 'queued' and record.state ~= 'running' then
+    if not next(record) and redis.call('EXISTS', key(id)) == 1 then set_aside(id) end
     redis.call('DEL', RQ_JOB .. id)
+    return false
+  end
+  if not sound(record) then
+    set_aside(id)
     return false
   end
   if record.state == 'running' and alive(id, record.execution, now) then return false end

@@ -23,7 +23,7 @@ from typing import Any
 
 from workers.jobs.events import follows, of_record
 from workers.jobs.job import Event, Expired, Job, State, Unavailable, UnknownJob
-from workers.jobs.records import to_job
+from workers.jobs.shown import to_job
 from workers.jobs.wire import Command, Wire
 
 TOLD = "allot:told"
@@ -167,7 +167,7 @@ class Told:
             (tomb,) = await self._wire.ask(("GET", f"allot:tomb:{job_id}"))
             if tomb == owner.encode():
                 raise Expired(f"job {job_id[:40]} ended and its result has been dropped")
-        if not record or record["owner"] != owner or "discard" in record:
+        if not record or record.get("owner") != owner or "discard" in record:
             raise UnknownJob(f"there is no job {job_id[:40]}")
         return Seen(to_job(job_id, record, None), json.loads(results[0]) if results and results[0] else None)
 
@@ -183,8 +183,9 @@ class Told:
             ("EXISTS", stream),
         )
         record = _record(pairs)
-        if not record or record["owner"] != owner or "discard" in record:
+        if not record or record.get("owner") != owner or "discard" in record:
             raise UnknownJob(f"there is no job {job_id[:40]}")
+        to_job(job_id, record, None)  # or it is damaged
         follower.version = max(follower.version, int(record["version"]))
         if kept:
             events = [_event(*entry) for entry in found]
@@ -267,7 +268,8 @@ class Told:
 
 
 def _record(pairs: list[bytes]) -> dict[str, str]:
-    return dict(zip(map(bytes.decode, pairs[::2]), map(bytes.decode, pairs[1::2]), strict=True))
+    texts = [part.decode(errors="replace") for part in pairs]
+    return dict(zip(texts[::2], texts[1::2], strict=True))
 
 
 def _event(event_id: bytes, pairs: list[bytes]) -> Event:

@@ -135,7 +135,12 @@ def connect(url: str, *, text: bool = True, most: int = MOST_CONNECTIONS, limit_
         most: connections of each of the three pools.
         limit_s: for every command, in place of the usual patiences.
     """
-    options = {"decode_responses": text, "socket_connect_timeout": CONNECT_S, "max_connections": most}
+    options = {
+        "decode_responses": text,
+        "encoding_errors": "replace",
+        "socket_connect_timeout": CONNECT_S,
+        "max_connections": most,
+    }
     pools = [
         _pool(url, options | {"socket_timeout": limit_s or timeout_s, "retry": _retry(0 if limit_s else 2)})
         for timeout_s in (WRITE_S, READ_S, BLOCK_S)

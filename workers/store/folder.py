@@ -73,6 +73,11 @@ def file_of(name: str) -> str:
     return f"{found[2]}{found[1]}" + (f".{found[3]}" if found[3] else "")
 
 
+def is_name(name: str) -> bool:
+    """Whether a file may have this name of a blob; junk in Redis may say another."""
+    return NAME.fullmatch(name) is not None
+
+
 def name_in(file: re.Match[str]) -> str:
     """The blob's name that a file name (FILE) was made of."""
     return ":".join([f"sha256{file[2]}", *(part for part in (file[1], file[3]) if part)])

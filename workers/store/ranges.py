@@ -10,13 +10,16 @@ import fcntl
 import hashlib
 import json
 import os
+import shutil
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 from workers.jobs.job import StoreFull
+from workers.jobs.quotas import Quota, too_much_kept
 from workers.store.disk import room
+from workers.store.store import SPARE_BYTES, Store
 
 PREFIX = ".ranges-"
 MOST_UPLOADS = 64
@@ -76,6 +79,14 @@ class Ranges:
                 with room():
                     self.data.touch(mode=0o600)
                 self._write(Progress(total, ()))
+
+    def announced(self) -> int:
+        """Bytes that the owner's other uploads under way are to have."""
+        texts = []
+        for path in self._folder.glob(f"{self._all}*.json"):
+            with suppress(OSError):  # finished just now
+                texts.append(path.read_bytes() if path != self._list else b"")
+        return sum(found.total for text in texts if (found := _listed(text)) is not None)
 
     @contextmanager
     def writing(self, at: int) -> Iterator["Hole"]:
@@ -177,6 +188,16 @@ class Hole:
         """All of it is on the disk when this returns. Raises StoreFull."""
         with room():
             os.fsync(self._descriptor)
+
+
+def require_share(store: Store, owner: str, count: int) -> None:
+    """Raise QuotaFull where `count` bytes on their way over days are more than the owner may have."""
+    quota = Quota() if store.quota_of is None else store.quota_of(owner)
+    if 0 < quota.bytes < count:
+        raise too_much_kept("bytes", quota)
+    free = shutil.disk_usage(store.folder.temporary).free - SPARE_BYTES
+    if quota.share < 1 and count > quota.share * max(0, free):
+        raise too_much_kept("store", quota)
 
 
 def merged(spans: Sequence[Span]) -> tuple[Span, ...]:

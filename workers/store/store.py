@@ -25,7 +25,7 @@ from workers.store import layouts
 from workers.store.bucket import Bucket
 from workers.store.codec import AS_FOUND, Form, InvalidUpload, Limits, Reading, read, several, sparse, write_npy
 from workers.store.disk import room
-from workers.store.folder import Folder, hexadecimal, name_of
+from workers.store.folder import Folder, hexadecimal, is_name, name_of
 from workers.store.inline import unpack
 from workers.store.reference import CSR_PARTS, blobs, form_of, frozen, shown, written
 from workers.store.sight import Sight
@@ -293,7 +293,10 @@ class Store:
         return gone
 
     def _bury(self, names: Sequence[str]) -> int:
-        condemned = self._records.condemn(*names) if names else []
+        sound = [name for name in names if is_name(name)]
+        for name in set(names).difference(sound):
+            self._records.drop_blob(name)
+        condemned = self._records.condemn(*sound) if sound else []
         for name in condemned:
             self.folder.delete(name)
         if condemned:

@@ -21,10 +21,11 @@ from kernels.lap import cpu_ranked, cpu_rejecting, cpu_selected, monge
 from kernels.lap.complete import complete
 from kernels.lap.cpu_batch import solve_batch
 from kernels.lap.cpu_progress import Watch
-from kernels.lap.cpu_shortlist import State, list_rows, new_state, untouched
+from kernels.lap.cpu_shortlist import State, list_rows, new_state
 from kernels.lap.masks import infinity, opened
 from kernels.lap.warm import cut, largest, proportionate
 from kernels.problems import Array, Assignment, InvalidProblem, Rejecting
+from kernels.problems.arrays import untouched
 from kernels.problems.points import PointAssignment
 from kernels.problems.ranked import Ranked
 from kernels.problems.selected import Selected

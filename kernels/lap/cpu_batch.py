@@ -11,10 +11,11 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.lap.cpu_path import augment, close, forget, reduce_columns, reduce_rows, settle_prices
-from kernels.lap.cpu_shortlist import State, jit, list_rows, new_state, untouched
+from kernels.lap.cpu_shortlist import State, jit, list_rows, new_state
 from kernels.lap.masks import infinity, opened
 from kernels.lap.members import Members, PartOf
 from kernels.problems import Array, Assignment
+from kernels.problems.arrays import untouched
 from kernels.solution import Solution, Termination
 
 LARGE = 512 * 512

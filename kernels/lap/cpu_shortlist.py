@@ -34,16 +34,6 @@ def jit(function: F) -> F:
     return cast(F, compiled)
 
 
-def untouched(cost: Array) -> Array:
-    """The same numbers, not to be written to: one type for what is mapped and for what is in memory of our own.
-
-    The steps are compiled for each type that they meet, and each takes seconds.
-    """
-    view = cost.view()
-    view.flags.writeable = False
-    return view
-
-
 class State(NamedTuple):
     """One problem with n_rows <= n_cols, everything that its solve reads and writes.
 

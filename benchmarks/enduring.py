@@ -119,7 +119,7 @@ def main() -> None:
     rows, over, killed = Rows("enduring"), threading.Event(), Counter[str]()
     with service(arguments.workers) as there:
         crowd, begun = Crowd(there.port, arguments.jobs), time.monotonic()
-        clients = [threading.Thread(target=crowd.work) for _ in range(arguments.connections)]
+        clients = [threading.Thread(target=crowd.work, daemon=True) for _ in range(arguments.connections)]
         killer = threading.Thread(target=kill_now_and_then, args=(there, arguments.kill_every, over, killed))
         for thread in (*clients, killer):
             thread.start()

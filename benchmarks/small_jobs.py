@@ -70,10 +70,11 @@ def roles(serve: psutil.Process) -> dict[str, list[psutil.Process]]:
     """Who does what among the service's processes."""
     found: dict[str, list[psutil.Process]] = {"api": [serve], "redis": [], "worker": [], "child": []}
     for process in serve.children(recursive=True):
-        words = " ".join(process.cmdline())
-        role = next((role for mark, role in MARKS if mark in words), None)
-        if role:
-            found[role].append(process)
+        with contextlib.suppress(psutil.Error):  # it may have just died
+            words = " ".join(process.cmdline())
+            role = next((role for mark, role in MARKS if mark in words), None)
+            if role:
+                found[role].append(process)
     return found
 
 

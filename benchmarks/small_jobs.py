@@ -2,11 +2,13 @@
 
 A service of its own on this machine: one API process, the embedded Redis, one CPU worker. Clients on keep-alive
 connections post a 32 x 32 assignment as JSON with `Prefer: wait`, each its next when the last was answered. Printed are
-jobs per second, latency, and CPU milliseconds a job of each process; then the same for one connection. The client runs
-beside the service, so that its own CPU counts against the rate: compare CPU a job.
+jobs per second, latency, and CPU milliseconds a job of each process; then the same for one connection, and lapx on the
+same matrices in this process. The client runs beside the service, so that its own CPU counts against the rate: compare
+CPU a job. Rows go to benchmarks/results/small_jobs.jsonl, each with the load of the machine at that time.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import socket
@@ -15,12 +17,16 @@ import sys
 import tempfile
 import threading
 import time
+from collections.abc import Iterator
+from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import psutil
 
+from benchmarks.rows import Rows
 from workers.runtime.connection import connect
 
 READY_S = 300.0
@@ -64,14 +70,15 @@ def roles(serve: psutil.Process) -> dict[str, list[psutil.Process]]:
     """Who does what among the service's processes."""
     found: dict[str, list[psutil.Process]] = {"api": [serve], "redis": [], "worker": [], "child": []}
     for process in serve.children(recursive=True):
-        words = " ".join(process.cmdline())
-        role = next((role for mark, role in MARKS if mark in words), None)
-        if role:
-            found[role].append(process)
+        with contextlib.suppress(psutil.Error):  # it may have just died
+            words = " ".join(process.cmdline())
+            role = next((role for mark, role in MARKS if mark in words), None)
+            if role:
+                found[role].append(process)
     return found
 
 
-def measure(port: int, serve: psutil.Process, connections: int, seconds: float) -> str:
+def measure(port: int, serve: psutil.Process, connections: int, seconds: float) -> dict[str, Any]:
     """One row."""
     taken: list[float] = []
     wrong: list[str] = []
@@ -87,14 +94,28 @@ def measure(port: int, serve: psutil.Process, connections: int, seconds: float) 
         thread.join()
     lasted, after, count = time.monotonic() - begun, cpu_ms(processes), max(1, len(taken))
     p50, p99 = np.percentile(taken or [0], [50, 99])
-    costs = "  ".join(f"{role} {(after[role] - before[role]) / count:.2f}" for role in before)
-    total = sum(after.values()) - sum(before.values())
-    errors = f"  {len(wrong)} wrong, as {wrong[0]}" if wrong else ""
-    return (f"{connections} connections: {len(taken) / lasted:.0f} jobs/s, p50 {p50:.1f} ms, p99 {p99:.1f} ms; "
-            f"CPU ms a job: {costs}  all {total / count:.2f}{errors}")  # fmt: skip
+    costs = {role: round((after[role] - before[role]) / count, 3) for role in before}
+    return {
+        "what": "small jobs over HTTP", "connections": connections, "n": N, "jobs_per_s": len(taken) / lasted,
+        "p50_ms": float(p50), "p99_ms": float(p99), "cpu_ms_a_job": costs | {"all": round(sum(costs.values()), 3)},
+        "load": os.getloadavg()[0], "wrong": wrong[:3],
+    }  # fmt: skip
 
 
-def memory(folder: Path, port: int) -> str:
+def peer(jobs: list[bytes]) -> dict[str, Any]:
+    """lapx on the same matrices, in this process and without a service around it."""
+    import lap
+
+    costs = [np.array(json.loads(body)["inputs"]["cost"]) for body in jobs]
+    taken = []
+    for cost in costs * 4:
+        begun = time.perf_counter()
+        lap.lapjv(cost)
+        taken.append(1e3 * (time.perf_counter() - begun))
+    return {"what": "lapx in process", "n": N, "p50_ms": float(np.median(taken)), "load": os.getloadavg()[0]}
+
+
+def memory(folder: Path, port: int) -> dict[str, Any]:
     """What a tiny job leaves in Redis when it has ended."""
     redis = connect(f"unix://{next(folder.rglob('redis.sock'))}")
     before, count = int(redis.info("memory")["used_memory"]), 500
@@ -106,7 +127,7 @@ def memory(folder: Path, port: int) -> str:
         line.getresponse().read()
     del taken, wrong
     kib = (int(redis.info("memory")["used_memory"]) - before) / count / 1024
-    return f"an ended job holds {kib:.2f} KiB of Redis"
+    return {"what": "an ended job in Redis", "kib": kib}
 
 
 def main() -> None:
@@ -114,21 +135,40 @@ def main() -> None:
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=10)
     arguments = parser.parse_args()
+    rows = Rows("small_jobs")
+    with service(workers=1) as there:
+        measure(there.port, there.process, arguments.connections, 2)
+        rows.add(**measure(there.port, there.process, arguments.connections, arguments.seconds))
+        rows.add(**measure(there.port, there.process, 1, arguments.seconds / 2))
+        rows.add(**memory(there.folder, there.port))
+    rows.add(**peer(bodies(64)))
+
+
+@dataclass(frozen=True)
+class Service:
+    """A service that runs: where it answers, its first process, and its folder."""
+
+    port: int
+    process: psutil.Process
+    folder: Path
+
+
+@contextlib.contextmanager
+def service(workers: int) -> Iterator[Service]:
+    """`allot serve` on this machine, ready; its lines go to a file in its folder. It is stopped with the block."""
     folder = Path(tempfile.mkdtemp(prefix="allot-bench-"))
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
-    command = [sys.executable, "-m", "app.cli.main", "serve", "--port", str(port), "--workers", "1"]
-    service = subprocess.Popen([*command, "--data-dir", str(folder)], env=os.environ | {"ALLOT_WARM_SOLVERS": "lap"},
-                               stdout=subprocess.DEVNULL)  # fmt: skip
-    try:
-        wait_until_ready(port)
-        measure(port, psutil.Process(service.pid), arguments.connections, 2)
-        print(measure(port, psutil.Process(service.pid), arguments.connections, arguments.seconds))
-        print(measure(port, psutil.Process(service.pid), 1, arguments.seconds / 2))
-        print(memory(folder, port))
-    finally:
-        service.terminate()
-        service.wait()
+    command = [sys.executable, "-m", "app.cli.main", "serve", "--port", str(port), "--workers", str(workers)]
+    with (folder / "lines").open("w") as lines:
+        process = subprocess.Popen([*command, "--data-dir", str(folder)], stdout=subprocess.DEVNULL, stderr=lines,
+                                   env=os.environ | {"ALLOT_WARM_SOLVERS": "lap"})  # fmt: skip
+        try:
+            wait_until_ready(port)
+            yield Service(port, psutil.Process(process.pid), folder)
+        finally:
+            process.terminate()
+            process.wait()
 
 
 def wait_until_ready(port: int) -> None:

@@ -13,7 +13,7 @@ from app.http.media import JSON
 from kernels import SOLVERS, Solver
 from workers.jobs.job import InputRef, Job
 from workers.jobs.queue import Jobs
-from workers.store.inline import is_inline
+from workers.store.inline import is_inline, unpack
 from workers.store.reference import written
 from workers.store.store import Store
 
@@ -83,6 +83,8 @@ def responded(document: dict[str, Any], job: Job) -> str:
 
 def _shown(store: Store, job: Job, reference: InputRef, inline_elements: int) -> Any:
     """One array: nested lists, or a reference to it and where to get it."""
+    if "data" in reference:
+        return unpack(reference).tolist()
     if is_inline(reference) or math.prod(reference["shape"]) <= inline_elements:
         return store.open_array(reference, job.owner).tolist()
     return {**reference, "href": f"/v1/blobs/{reference['blob']}"}

@@ -5,6 +5,7 @@ there is refused within a second. Tokens of an issuer are taken beside them (oid
 is `local`, which is why the server then binds to loopback only, and why a browser page of another site is refused.
 """
 
+import functools
 import hmac
 import logging
 import re
@@ -18,6 +19,7 @@ from urllib.parse import urlsplit
 
 from fastapi import Depends, Request
 from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import URL
 
 from app.http.config import HttpSettings
 from app.http.errors import Refusal
@@ -251,12 +253,24 @@ def _refuse_foreign_pages(request: Request) -> None:
         raise Refusal(403, "A page of another site may not use a service without API keys.")
     if http.insecure:
         return
-    host = request.url.hostname or ""
+    host = _asked(request)
     if not is_loopback(host):
         raise Refusal(403, f"Without API keys only localhost is answered, not {host[:100]!r}.")
     origin = request.headers.get("origin")
     if origin is not None and not _is_ours(origin, request):
         raise Refusal(403, f"A page of {origin[:100]!r} may not use a service without API keys.")
+
+
+def _asked(request: Request) -> str:
+    """The host that the request is for."""
+    said = request.headers.get("host")
+    return (_host_in(said) if said else "") or request.url.hostname or ""
+
+
+@functools.lru_cache(64)
+def _host_in(said: str) -> str:
+    """The host of a Host header, as a URL with it has it."""
+    return URL(scope={"type": "http", "path": "/", "headers": [(b"host", said.encode("latin-1"))]}).hostname or ""
 
 
 def _is_ours(origin: str, request: Request) -> bool:

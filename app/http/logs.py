@@ -6,7 +6,6 @@ import uuid
 from collections.abc import MutableMapping
 from typing import Any
 
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from workers.runtime import logs, traces
@@ -34,8 +33,7 @@ class Logs:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        headers = Headers(scope=scope)
-        given = headers.get("x-request-id", "")
+        given, caller = _named(scope)
         request_id = given if logs.REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
         answer = _Answer(request_id)
 
@@ -43,7 +41,7 @@ class Logs:
             answer.see(message)
             await send(message)
 
-        parent = logs.new_traceparent(headers.get("traceparent"))
+        parent = logs.new_traceparent(caller)
         begun = time.perf_counter()
         span = traces.begin(f"{scope['method']} request", parent, kind="server")
         with logs.about(request_id=request_id, traceparent=span.traceparent):
@@ -52,6 +50,17 @@ class Logs:
             finally:
                 _write(scope, answer, time.perf_counter() - begun, span)
                 span.end()
+
+
+def _named(scope: Scope) -> tuple[str, str]:
+    """The request's id and trace, as its caller names them; "" where they do not."""
+    given, trace = "", ""
+    for name, value in scope["headers"]:
+        if name == b"x-request-id":
+            given = value.decode("latin-1")
+        elif name == b"traceparent":
+            trace = value.decode("latin-1")
+    return given, trace
 
 
 class _Answer:
@@ -64,9 +73,9 @@ class _Answer:
         """Note a message of ASGI, and put the request's id on its headers."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-            headers = MutableHeaders(scope=message)
-            headers["X-Request-Id"] = self.request_id
-            self.location = headers.get("location", "")
+            headers = message["headers"]
+            message["headers"] = [*headers, (b"x-request-id", self.request_id.encode())]
+            self.location = next((value.decode("latin-1") for name, value in headers if name == b"location"), "")
         elif message["type"] == "http.response.body":
             self.size += len(message.get("body", b""))
 
@@ -76,9 +85,10 @@ def _write(scope: Scope, answer: _Answer, seconds: float, span: "traces.Span") -
     owner = scope.get("state", {}).get("owner")
     parameters = scope.get("path_params", {})
     job_id = parameters.get("job_id") or (answer.location.split("/")[3] if "/v1/jobs/" in answer.location else None)
-    span.name(f"{scope['method']} {route}")
-    span.set(**{"http.request.method": scope["method"], "http.route": route})
-    span.set(**{"http.response.status_code": answer.status, "allot.owner": owner, "allot.job_id": job_id})
+    if span.recorded:
+        span.name(f"{scope['method']} {route}")
+        span.set(**{"http.request.method": scope["method"], "http.route": route})
+        span.set(**{"http.response.status_code": answer.status, "allot.owner": owner, "allot.job_id": job_id})
     with logs.about(owner=owner, job_id=job_id):
         if not (route in QUIET and answer.status < 400):
             fields = {"method": scope["method"], "route": route, "status": answer.status, "ms": round(1e3 * seconds, 1)}

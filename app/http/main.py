@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, nullcontext
 
 from anyio import CapacityLimiter
 from fastapi import FastAPI
+from fastapi.telemetry import TelemetryConfig
 
 from app.agents import mounted
 from app.answers.waiting import Waiting
@@ -15,6 +16,7 @@ from app.http.config import HttpSettings
 from app.http.limits import Limits
 from app.http.logs import Logs
 from app.http.metrics import Metrics
+from app.http.short import Straight
 from app.intake.clerks import Clerks
 from app.intake.linger import Linger
 from app.intake.room import Room
@@ -35,6 +37,9 @@ ABOUT = (
     "quadratic assignment. Every answer comes with a certificate that other code has checked."
 )
 
+UNUSED: TelemetryConfig = {"tracing": False, "metrics": False, "logs": False}
+"""FastAPI's own telemetry, which asks for its settings at every request; requests are traced and counted here."""
+
 
 def create_app(settings: Settings | None = None, http: HttpSettings | None = None) -> FastAPI:
     """The API over the Redis and the store that `settings` name. Both default to the environment's.
@@ -46,7 +51,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     http = http or HttpSettings.from_env()
     keys = load_keys(http, settings.redis_url)
     app = FastAPI(title="Allot", version=allot_version(), description=ABOUT, docs_url=None, redoc_url=None,
-                  lifespan=_lifespan)  # fmt: skip
+                  lifespan=_lifespan, telemetry=UNUSED)  # fmt: skip
     app.state.settings, app.state.http, app.state.keys = settings, http, keys
     app.state.jobs, app.state.store = Jobs(settings), open_store(settings)
     app.state.store.quota_of = app.state.jobs.quotas.of
@@ -61,6 +66,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     app.state.limits, app.state.lame = Limits(http, app.state.jobs.quotas.last), False
     app.state.checks = CapacityLimiter(8)
     app.state.metrics = Metrics()
+    app.add_middleware(Straight, service=app)
     app.add_middleware(Linger)
     app.add_middleware(Metrics.Middleware, metrics=app.state.metrics)
     app.add_middleware(Logs)

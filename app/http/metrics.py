@@ -3,6 +3,7 @@
 Names are listed in docs/deploying.md; alert rules and dashboards read them.
 """
 
+import functools
 import os
 import threading
 import time
@@ -79,6 +80,8 @@ class Metrics:
 
         def __init__(self, app: ASGIApp, metrics: "Metrics") -> None:
             self.app, self.metrics = app, metrics
+            self._requests = functools.cache(metrics.requests.labels)
+            self._seconds = functools.cache(metrics.seconds.labels)
 
         async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
             """Pass the request on."""
@@ -99,8 +102,8 @@ class Metrics:
             finally:
                 route = getattr(scope.get("route"), "path", "none")
                 method = scope["method"] if scope["method"] in ("GET", "HEAD", "POST", "DELETE") else "other"
-                self.metrics.requests.labels(method, route, str(status)).inc()
-                self.metrics.seconds.labels(method, route).observe(time.perf_counter() - begun)
+                self._requests(method, route, str(status)).inc()
+                self._seconds(method, route).observe(time.perf_counter() - begun)
 
 
 class _Jobs(Collector):

@@ -2,15 +2,17 @@
 
 FastAPI walks the tree of a route's dependencies for every request, which takes longer than all the guards of a small
 job. Here the tree is walked when the route is made: what each guard is given is the request, or the answer of another.
+`Straight` takes a request to such a route by its path, past the router and the layers around it.
 """
 
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, get_args
 
-from fastapi import Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.params import Depends
 from fastapi.routing import APIRoute
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 Function = Callable[..., Awaitable[Any]]
 Step = tuple[Function, Mapping[str, int | None]]
@@ -19,6 +21,8 @@ Step = tuple[Function, Mapping[str, int | None]]
 
 class Short(APIRoute):
     """Takes coroutines alone, whose parameters are the request or such dependencies."""
+
+    handler: Callable[[Request], Coroutine[Any, Any, Response]]
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Called by FastAPI once: what answers a request.
@@ -38,7 +42,43 @@ class Short(APIRoute):
             answer: Response = answers[-1]
             return answer
 
+        self.handler = handle
         return handle
+
+
+class Straight:
+    """Middleware, the last before the router: whatever goes to a short route has no need of it.
+
+    An exception is answered by the handler that the application has for it, as everywhere else. What has no handler of
+    its own goes on to whoever is around.
+    """
+
+    def __init__(self, app: ASGIApp, service: FastAPI) -> None:
+        self._app, self._handlers = app, service.exception_handlers
+        self._routes = {
+            (verb, route.path): route
+            for route in service.routes
+            if isinstance(route, Short)
+            for verb in route.methods or ()
+        }
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request of a short route; pass all others on."""
+        route = self._routes.get((scope["method"], scope["path"])) if scope["type"] == "http" else None
+        if route is None or scope.get("root_path"):
+            await self._app(scope, receive, send)
+            return
+        scope["route"], scope["endpoint"], scope["path_params"] = route, route.endpoint, {}
+        request = Request(scope, receive, send)
+        try:
+            answer = await route.handler(request)
+        except Exception as wrong:
+            known = next((kind for kind in type(wrong).__mro__ if kind in self._handlers), Exception)
+            if known is Exception:
+                raise
+            found = self._handlers[known](request, wrong)
+            answer = found if isinstance(found, Response) else await found
+        await answer(scope, receive, send)
 
 
 def _settle(function: Any, steps: list[Step]) -> int:

@@ -70,16 +70,22 @@ def _shape(field: str, data: list[Any]) -> tuple[int, ...]:
     level: list[Any] = data
     while level and isinstance(level[0], list) and len(shape) < DEEPEST + 1:
         extent = len(level[0])
-        for i, row in enumerate(level):
-            if not isinstance(row, list) or len(row) != extent:
-                index = ", ".join(str(int(k)) for k in np.unravel_index(i, shape))
-                what = f"{len(row)} entries" if isinstance(row, list) else _kind(row)
-                raise InvalidProblem(field, f"is ragged: row [{index}] holds {what}; expected {extent} like the first")
+        if set(map(type, level)) != {list} or set(map(len, level)) != {extent}:
+            _blame_ragged(field, level, extent, shape)
         shape.append(extent)
         level = [entry for row in level for entry in row] if extent and isinstance(level[0][0], list) else []
     if len(shape) > DEEPEST:
         raise InvalidProblem(field, f"is nested {len(shape)} deep or more; expected at most {DEEPEST}")
     return tuple(shape)
+
+
+def _blame_ragged(field: str, level: list[Any], extent: int, shape: list[int]) -> None:
+    """Raise for the first of `level` that is no list of `extent` entries."""
+    for i, row in enumerate(level):
+        if not isinstance(row, list) or len(row) != extent:
+            index = ", ".join(str(int(k)) for k in np.unravel_index(i, shape))
+            what = f"{len(row)} entries" if isinstance(row, list) else _kind(row)
+            raise InvalidProblem(field, f"is ragged: row [{index}] holds {what}; expected {extent} like the first")
 
 
 def _rows(data: list[Any], depth: int) -> Sequence[list[Any]]:

@@ -12,11 +12,11 @@ from kernels import Array, InvalidProblem
 
 def is_ragged(data: Any, of: str) -> bool:
     """Whether nested lists hold matrices (`of` is "matrices"), or lines ("lines"), that are not all of one size."""
-    if not of or not isinstance(data, list) or not data or not all(isinstance(one, list) for one in data):
+    if not of or not isinstance(data, list) or not data or set(map(type, data)) != {list}:
         return False
     if of == "lines":
-        return len({len(one) for one in data}) > 1
-    if not any(one and isinstance(one[0], list) for one in data):
+        return len(set(map(len, data))) > 1
+    if list not in {type(one[0]) for one in data if one}:
         return False
     return len({_size(one) for one in data}) > 1
 

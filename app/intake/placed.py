@@ -3,6 +3,7 @@
 import hashlib
 import json
 from dataclasses import dataclass
+from typing import Any
 
 from starlette.concurrency import run_in_threadpool
 
@@ -45,9 +46,8 @@ async def place(built: Built, reply: str | None = None) -> Placed:
 
 def _submission(built: Built, inputs: dict[str, InputRef], named: dict[str, InputRef], reply: str | None) -> Submission:
     request = built.request
-    options = built.options.model_dump(mode="json", exclude_unset=True)
-    around = request.model_dump(mode="json", exclude={"inputs", "options", "keep_inputs", "priority"})
-    fingerprint = hashlib.sha256(json.dumps([around, options, named], sort_keys=True).encode()).hexdigest()
+    said = built.options.model_fields_set
+    options = built.options.model_dump(mode="json", exclude_unset=True) if said else {}
     return Submission(
         owner=built.visit.owner,
         solver=built.card.name,
@@ -56,7 +56,7 @@ def _submission(built: Built, inputs: dict[str, InputRef], named: dict[str, Inpu
         device=request.device,
         time_limit_s=request.time_limit_s,
         idempotency_key=built.visit.key,
-        fingerprint=fingerprint,
+        fingerprint=_fingerprint(request, options, named) if built.visit.key else "",
         result_ttl_s=request.result_ttl_s,
         queue=built.place.queue,
         form=built.place.form,
@@ -65,6 +65,12 @@ def _submission(built: Built, inputs: dict[str, InputRef], named: dict[str, Inpu
         reply=reply,
         spent_ms={station: round(spent, 3) for station, spent in built.visit.spent_ms.items()},
     )
+
+
+def _fingerprint(request: Any, options: dict[str, Any], named: dict[str, InputRef]) -> str:
+    """Of all that must be the same where an Idempotency-Key comes again."""
+    around = request.model_dump(mode="json", exclude={"inputs", "options", "keep_inputs", "priority"})
+    return hashlib.sha256(json.dumps([around, options, named], sort_keys=True).encode()).hexdigest()
 
 
 def _travels(built: Built) -> bool:

@@ -3,16 +3,20 @@
 What a request sends, and what its files inflate to, is taken before it is written, and given back when it ends.
 """
 
+import shutil
+import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from threading import Lock
+from typing import Self
 
 from app.http.errors import Refusal
-from workers.store.store import require_space
+from workers.store import store
 
 RETRY = {"Retry-After": "5"}
+SMALL_BYTES = 1 << 16
+"""They stay in memory: for these the disk need not be looked at anew each time."""
+FRESH_S = 0.1
 
 
 class Room:
@@ -27,16 +31,21 @@ class Room:
     def __init__(self, folder: Path, most: int, each: int) -> None:
         self._folder, self._most, self._each = folder, most, each
         self._taken: Counter[str] = Counter()
+        self._total = 0
+        self._looked, self._free = -FRESH_S, 0
         self._lock = Lock()
 
-    @contextmanager
-    def held(self, owner: str) -> Iterator["Held"]:
+    def held(self, owner: str) -> "Held":
         """Room for one request; all of it is given back with the block."""
-        held = Held(self, owner)
-        try:
-            yield held
-        finally:
-            self._change(owner, -held.bytes)
+        return Held(self, owner)
+
+    def give_back(self, owner: str, count: int) -> None:
+        """The owner has so many bytes less on their way."""
+        with self._lock:
+            self._taken[owner] -= count
+            self._total -= count
+            if not self._taken[owner]:
+                del self._taken[owner]
 
     def take(self, owner: str, count: int) -> None:
         """Take so many bytes more.
@@ -45,22 +54,21 @@ class Room:
             Refusal: 429 when the owner has too many on the way, 503 when all have.
             StoreFull: the disk nearly is.
         """
-        require_space(self._folder, count)
+        now = time.monotonic()
+        if count > SMALL_BYTES or now - self._looked > FRESH_S:
+            self._looked, self._free = now, shutil.disk_usage(self._folder).free
+        if count > SMALL_BYTES or self._free - count < store.SPARE_BYTES:
+            store.require_space(self._folder, count)
         with self._lock:
             if self._taken[owner] + count > self._each:
                 detail = (
                     f"Your requests on the way hold {self._taken[owner]} bytes; at most {self._each} are taken at once."
                 )
                 raise Refusal(429, detail, headers=RETRY)
-            if self._taken.total() + count > self._most:
+            if self._total + count > self._most:
                 raise Refusal(503, "Too many bytes are on their way here now.", headers=RETRY)
             self._taken[owner] += count
-
-    def _change(self, owner: str, count: int) -> None:
-        with self._lock:
-            self._taken[owner] += count
-            if not self._taken[owner]:
-                del self._taken[owner]
+            self._total += count
 
 
 class Held:
@@ -71,6 +79,12 @@ class Held:
         self.bytes = 0
         self.aside = False
         """Whether files were laid aside for the request."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._room.give_back(self._owner, self.bytes)
 
     def take(self, count: int) -> None:
         """Take so many bytes more. Raises as `Room.take`."""

@@ -1,5 +1,6 @@
 """What goes along with a request through all stations: whose it is, what they work with, and where the time went."""
 
+import functools
 import time
 import uuid
 from collections.abc import Iterator, Mapping
@@ -49,12 +50,12 @@ class Desk:
     @contextmanager
     def visit(self, owner: str, key: str | None = None) -> Iterator["Visit"]:
         """One request; what was laid aside for it goes with the block, and its bytes are given back."""
-        scratch = self.store.folder.temporary / f".aside-{uuid.uuid4().hex}-"
         with self.room.held(owner) as held:
+            visit = Visit(self, owner, held, key)
             try:
-                yield Visit(self, owner, held, scratch, key)
+                yield visit
             finally:
-                for path in scratch.parent.glob(f"{scratch.name}*") if held.aside else ():
+                for path in visit.scratch.parent.glob(f"{visit.scratch.name}*") if held.aside else ():
                     path.unlink(missing_ok=True)
 
 
@@ -71,14 +72,29 @@ class Laid:
     names: list[str] = field(default_factory=list)
 
 
-@dataclass(frozen=True)
+class Timed:
+    """A block whose time is added to a station's."""
+
+    __slots__ = ("_begun", "_spent_ms", "_station")
+
+    def __init__(self, spent_ms: dict[str, float], station: str) -> None:
+        self._spent_ms, self._station = spent_ms, station
+
+    def __enter__(self) -> None:
+        self._begun = time.perf_counter()
+
+    def __exit__(self, *_: object) -> None:
+        spent = 1e3 * (time.perf_counter() - self._begun)
+        self._spent_ms[self._station] = self._spent_ms.get(self._station, 0.0) + spent
+
+
+@dataclass
 class Visit:
     """One request.
 
     Attributes:
         owner: whose it is.
         held: the bytes that it has on their way.
-        scratch: how the names of files begin that are laid aside for it.
         key: its Idempotency-Key.
         spent_ms: by station.
         laid: what of its bytes is still to be settled.
@@ -87,19 +103,18 @@ class Visit:
     desk: Desk
     owner: str
     held: Held
-    scratch: Path
     key: str | None = None
     spent_ms: dict[str, float] = field(default_factory=dict)
     laid: Laid = field(default_factory=Laid)
 
-    @contextmanager
-    def timed(self, station: str) -> Iterator[None]:
+    @functools.cached_property
+    def scratch(self) -> Path:
+        """How the names of files begin that are laid aside for it."""
+        return self.desk.store.folder.temporary / f".aside-{uuid.uuid4().hex}-"
+
+    def timed(self, station: str) -> "Timed":
         """Count the time of a block as that station's."""
-        begun = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.spent_ms[station] = self.spent_ms.get(station, 0.0) + 1e3 * (time.perf_counter() - begun)
+        return Timed(self.spent_ms, station)
 
     async def errand(self, errand: Mapping[str, Any], given_bytes: int) -> dict[str, Any]:
         """Have a clerk do something with `given_bytes` that came. Raises as `Clerk.ask`."""

@@ -20,6 +20,7 @@ from kernels.auction.proportion import bring_near, take_back
 from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, arithmetic_of, epsilons, proves, war_bids, whole_prices
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
+from kernels.problems.arrays import untouched
 from kernels.problems.sparse import Auction, is_complete, with_private_columns
 from kernels.solution import Solution, Termination
 
@@ -177,7 +178,7 @@ def _to_integers(state: State) -> None:
     lists.benefits[:] //= scale
     some = lists.rest > graph.lowest
     lists.rest[some] = lists.rest[some] // scale + 1
-    state.graph = graph._replace(values=graph.values // scale)
+    state.graph = graph._replace(values=untouched(graph.values // scale))
     state.unit = Arithmetic(1, state.unit.span // scale)
 
 

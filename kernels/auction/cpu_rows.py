@@ -11,6 +11,7 @@ import numba
 import numpy as np
 
 from kernels.problems import Array, Csr
+from kernels.problems.arrays import untouched
 
 INT_LOWEST = -(2**62)
 """Benefit of a forbidden entry in int64 arithmetic; in float64 it is -inf."""
@@ -55,9 +56,9 @@ def graph_of(weights: Array | Csr, scale: int = 1) -> Graph:
         values = values * values.dtype.type(scale)
     lowest = INT_LOWEST if exact else -np.inf
     return Graph(
-        indptr.astype(np.int64, copy=False),
-        indices.astype(np.int32, copy=False),
-        values,
+        untouched(np.ascontiguousarray(indptr, np.int64)),
+        untouched(np.ascontiguousarray(indices, np.int32)),
+        untouched(np.ascontiguousarray(values)),
         not isinstance(weights, Csr),
         n_cols,
         values.dtype.type(lowest),

@@ -25,6 +25,7 @@ from kernels.lap.cpu_shortlist import State, list_rows, new_state
 from kernels.lap.masks import infinity, opened
 from kernels.lap.warm import cut, largest, proportionate
 from kernels.problems import Array, Assignment, InvalidProblem, Rejecting
+from kernels.problems.arrays import untouched
 from kernels.problems.points import PointAssignment
 from kernels.problems.ranked import Ranked
 from kernels.problems.selected import Selected
@@ -113,7 +114,7 @@ def solve_one(
     inf = infinity(exact, masked)
     warm = _prices(cost, sign, cut(u0, most, exact), cut(v0, most, exact), most)
     v = np.zeros(cost.shape[1], sign.dtype) if warm is None else warm
-    state = new_state(cost, cost.shape[0], cost.shape[1], sign, inf, v)
+    state = new_state(untouched(cost), cost.shape[0], cost.shape[1], sign, inf, v)
     ended = _run(state, warm is not None, path_limit, deadline)
     facts = {name: int(count) for name, count in zip(COUNTS, state.counts, strict=False)}
     facts["rows_read_whole"] = int(state.counts[steps.BY_ROWS])

@@ -15,6 +15,7 @@ from kernels.lap.cpu_shortlist import State, jit, list_rows, new_state
 from kernels.lap.masks import infinity, opened
 from kernels.lap.members import Members, PartOf
 from kernels.problems import Array, Assignment
+from kernels.problems.arrays import untouched
 from kernels.solution import Solution, Termination
 
 LARGE = 512 * 512
@@ -29,28 +30,33 @@ SolveOne = Callable[[Array, bool, Array | None, Array | None, int, Deadline], So
 
 @jit
 def solve_whole(s: State, warm: bool) -> bool:
-    """All steps of cpu.py without a look at the clock; False when the problem is infeasible."""
+    """All steps of cpu.py without a look at the clock; False when the problem is infeasible.
+
+    A literal would be a type of its own, and each step would be compiled once more for it: so there is none.
+    """
     square = s.n_rows == s.n_cols
+    first: Any = np.int64(0)
+    paths: Any = np.int64(1 << 62)
     if square and not warm:
-        reduce_columns(s, 0, s.n_rows)
-    list_rows(s, 0, s.n_rows)
+        reduce_columns(s, first, s.n_rows)
+    list_rows(s, first, s.n_rows)
     n_free = s.n_rows
     for _ in range(2):
-        reduce_rows(s, 0, 0, n_free, 20 * s.n_rows)
-        n_free = 0
+        reduce_rows(s, first, first, n_free, 20 * s.n_rows)
+        n_free = first
         for i in range(s.n_rows):
             if s.col_of[i] < 0:
                 s.free[n_free] = i
                 n_free += 1
     if warm and not square and not settle_prices(s):
         forget(s)
-        list_rows(s, 0, s.n_rows)
-    n_free = 0
+        list_rows(s, first, s.n_rows)
+    n_free = first
     for i in range(s.n_rows):
         if s.col_of[i] < 0:
             s.free[n_free] = i
             n_free += 1
-    return bool(augment(s, 0, n_free, 1 << 62) >= 0)
+    return bool(augment(s, first, n_free, paths) >= 0)
 
 
 @jit
@@ -110,9 +116,11 @@ def _solve_small(members: Members, deadline: Deadline, solve_one: SolveOne) -> S
         if ended := deadline.expired():
             return ended
         part, masked = opened(costs[first:last], maximize)
-        part = part.astype(sign.dtype, copy=False)  # one compiled form for both widths of a kind
+        part = np.ascontiguousarray(part, sign.dtype)  # one compiled form for both widths of a kind
         assignment, u, v = (members.arrays[name][first:last] for name in ("assignment", "u", "v"))
-        solve_range(part, sizes[first:last], sign, infinity(exact, masked), assignment, u, v, solved[first:last])
+        extents = sizes[first:last].astype(np.int64)
+        inf = infinity(exact, masked)
+        solve_range(untouched(part), extents, sign, inf, assignment, u, v, solved[first:last])
         return None
 
     done = 0

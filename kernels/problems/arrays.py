@@ -122,3 +122,13 @@ def finite(field: str, array: Array, *, allow: float | None = None) -> Array:
         index = ", ".join(str(int(i)) for i in where)
         raise InvalidProblem(field, f"holds {array[where]} at [{index}]; expected {expected}")
     return array
+
+
+def untouched(array: Array) -> Array:
+    """The same numbers, not to be written to: one type for what is mapped and for what is in memory of our own.
+
+    Compiled loops are compiled for each type that they meet, and each takes seconds.
+    """
+    view = array.view()
+    view.flags.writeable = False
+    return view

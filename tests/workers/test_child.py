@@ -5,6 +5,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -16,7 +17,7 @@ from workers.runtime import child
 from workers.runtime.config import Settings
 
 
-def test_only_a_solver_that_fails_its_own_warm_up_is_broken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_a_solver_that_fails_its_own_warm_up_is_broken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def warm(name: str) -> Any:
         def warm_up(device: Device) -> None:
             if name == "bad":
@@ -33,7 +34,7 @@ def test_only_a_solver_that_fails_its_own_warm_up_is_broken(monkeypatch: pytest.
     monkeypatch.setattr(child, "SOLVERS", {name: warm(name) for name in ("bad", "good")})
     monkeypatch.setattr(child, "solve_each_form", fails)
     told: list[str] = []
-    assert child._warm_up("gpu", ["bad", "good"], told.append) == {"bad": "RuntimeError: no kernel image"}
+    assert child._warm_up("gpu", ["bad", "good"], tmp_path, told.append) == {"bad": "RuntimeError: no kernel image"}
     assert met == ["good"]
     assert told == ["0 of 4", "2 of 4", "3 of 4", "4 of 4"]
 

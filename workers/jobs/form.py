@@ -5,6 +5,7 @@ order of its work, depends: solver, options, kinds and shapes of the arrays, and
 is short, so that none waits long for the others, and starts from nothing.
 """
 
+import functools
 import hashlib
 import json
 from dataclasses import dataclass, fields
@@ -42,19 +43,35 @@ def form_of(card: Solver, problem: Any, options: Any, queue: Device, needs: Esti
     if not needs.seconds + needs.certify_seconds < SHORT_S:
         return ""
     shapes = []
-    for spec in fields(problem):
-        value = getattr(problem, spec.name)
-        if spec.name in card.warm_start.values() and value is not None:
+    starts = card.warm_start.values()
+    kind: Any = type(problem)
+    for name in _names(kind):
+        value = getattr(problem, name)
+        if value is not None and name in starts:
             return ""
-        shapes.append([spec.name, _shape(value)])
-    said = [card.name, queue, options.model_dump(mode="json"), shapes]
-    return hashlib.sha256(json.dumps(said, sort_keys=True, default=str).encode()).hexdigest()[:12]
+        shapes.append((name, _shape(value)))
+    return _hashed(card.name, queue, options.model_dump_json(), tuple(shapes))
+
+
+@functools.lru_cache(4096)
+def _hashed(solver: str, queue: str, options: str, shapes: tuple[Any, ...]) -> str:
+    said = json.dumps([solver, queue, options, shapes], default=str)
+    return hashlib.sha256(said.encode()).hexdigest()[:12]
+
+
+@functools.cache
+def _names(kind: Any) -> tuple[str, ...]:
+    return tuple(spec.name for spec in fields(kind))
 
 
 def _shape(value: Any) -> Any:
-    """What of an array matters: its type and its shape; sparse ones count as alike by their shape alone."""
+    """What of an array matters: its type and its shape; sparse ones count as alike by their shape alone.
+
+    A number's type is said too: 1, 1.0 and True are one and the same to whoever looks for a form that was seen.
+    """
     if isinstance(value, np.ndarray):
-        return [value.dtype.str, value.shape]
+        return value.dtype.str, value.shape
     if isinstance(value, Csr):
-        return ["csr", value.values.dtype.str, value.shape]
-    return value if isinstance(value, str | int | float | bool | None) else type(value).__name__
+        return "csr", value.values.dtype.str, value.shape
+    plain = value is None or isinstance(value, str | int | float)
+    return type(value).__name__, value if plain else ""

@@ -7,6 +7,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic_core import to_json
+
 from workers.jobs.form import LEAST_LIMIT_S
 from workers.jobs.job import (
     IdempotencyConflict,
@@ -17,9 +19,9 @@ from workers.jobs.job import (
     Submission,
     UnknownBlob,
     WorkerInfo,
+    iso,
 )
 from workers.jobs.quotas import Quota, refused
-from workers.jobs.shown import to_job
 from workers.runtime import logs
 from workers.runtime.config import Settings
 from workers.store.inline import apart
@@ -51,6 +53,8 @@ class Fresh:
     """What SUBMIT needs: `held` are the names of the blobs that the job holds, `data` the arrays that it brings."""
 
     job_id: str
+    submission: Submission
+    references: dict[str, InputRef]
     record: dict[str, Any]
     held: list[str]
     data: str
@@ -77,15 +81,42 @@ class Fresh:
             raise refused(told, self.granted.quota, self.record["queue"], self.record["created_at"], most_queued)
         if outcome == "blob":
             raise UnknownBlob(f"there is no blob {told}")
-        written = {name: str(value) for name, value in self.record.items()} | {"version": "1"}
-        return to_job(self.job_id, written, position or None)
+        return self._as_it_is_now(position or None)
+
+    def _as_it_is_now(self, position: int | None) -> Job:
+        """What `to_job` would read back: nothing that was just written need be read for it."""
+        record = self.record
+        return Job(
+            id=self.job_id,
+            owner=record["owner"],
+            solver=record["solver"],
+            state=State.QUEUED,
+            attempt=0,
+            device=record["device"],
+            ran_on=None,
+            queue_position=position,
+            progress=None,
+            timings_ms=self.submission.spent_ms,
+            termination=None,
+            verified=None,
+            error=None,
+            created_at=iso(record["created_at"]) or "",
+            started_at=None,
+            ended_at=None,
+            expires_at=None,
+            inputs=self.references,
+            options=self.submission.options,
+            time_limit_s=float(record["time_limit_s"]),
+            version=1,
+        )
 
 
 def fresh(submission: Submission, settings: Settings, granted: Granted, now: float) -> Fresh:
     """The job of a submission that says its queue, within what its owner is granted."""
     references, data = apart(submission.inputs)
     record = _record(submission, references, settings, granted.quota, now)
-    return Fresh(uuid.uuid4().hex, record, names(references, submission.owner), data, granted)
+    held = names(references, submission.owner)
+    return Fresh(uuid.uuid4().hex, submission, references, record, held, data, granted)
 
 
 def _record(
@@ -95,28 +126,30 @@ def _record(
     limit = settings.default_time_limit_s if limit is None else limit
     limit = quota.time_limit(min(limit, settings.max_time_limit_s))
     seconds = DEFAULT_SECONDS if submission.seconds is None else submission.seconds
-    return {
+    record = {
         "owner": submission.owner,
         "solver": submission.solver,
         "state": State.QUEUED.value,
         "device": submission.device,
         "queue": submission.queue,
         "attempt": 0,
-        "inputs": json.dumps(references),
-        "options": json.dumps(submission.options),
+        "inputs": to_json(references).decode(),
+        "options": to_json(submission.options).decode(),
         "time_limit_s": limit,
         "result_ttl_s": min(ttl, settings.result_ttl_s) if ttl else settings.result_ttl_s,
         "created_at": now,
-        "idempotency_key": submission.idempotency_key or "",
-        "fingerprint": submission.fingerprint,
         "form": submission.form if limit >= LEAST_LIMIT_S and submission.form else "-",
         "priority": quota.priority(submission.priority),
         "seconds": min(seconds, limit),
         "retries": max(1, settings.attempts - 1),  # RQ runs only those again that have one left
-        "reply": submission.reply or "",
         **logs.carried(),
-        "timings_ms": json.dumps(submission.spent_ms),
+        "timings_ms": to_json(submission.spent_ms).decode(),
     }
+    if submission.idempotency_key:
+        record |= {"idempotency_key": submission.idempotency_key, "fingerprint": submission.fingerprint}
+    if submission.reply:
+        record["reply"] = submission.reply
+    return record
 
 
 def workers_of(told: Mapping[str, str], now: float, starting: bool = False) -> list[WorkerInfo]:

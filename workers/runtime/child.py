@@ -26,6 +26,7 @@ from workers.runtime.batch import endings
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
 from workers.runtime.document import Bench
+from workers.runtime.in_turn import in_turn
 from workers.runtime.process import die_with
 from workers.runtime.run import DeviceLost, told
 from workers.store.store import open_store
@@ -45,7 +46,8 @@ def main(arguments: list[str]) -> None:
         keep_cubins(settings.data_dir / "cubins", [Path(folder) for folder in (settings.cubins_dir,) if folder])
         bench = _bench("gpu" if device == "gpu" else "cpu", settings)
         wanted = settings.warm_solvers.split(",") if settings.warm_solvers else list(SOLVERS)
-        broken = _warm_up(bench.device, wanted, lambda far: _say(lines, {"warming": far}))
+        locks = settings.data_dir / "warming"
+        broken = _warm_up(bench.device, wanted, locks, lambda far: _say(lines, {"warming": far}))
         gc.collect()
         gc.freeze()  # what has been loaded by now stays: no collection need look at it again
         _say(lines, {"ready": True, "broken": broken, **_told(bench)})
@@ -79,7 +81,7 @@ def _bench(device: Device, settings: Settings) -> Bench:
     return Bench(records, store, device, name, staging, auditor, settings.slow_s)
 
 
-def _warm_up(device: Device, wanted: list[str], told: Callable[[str], None]) -> dict[str, str]:
+def _warm_up(device: Device, wanted: list[str], locks: Path, told: Callable[[str], None]) -> dict[str, str]:
     """Compile and run every kernel once; returns what is wrong with the solvers that cannot.
 
     `told` hears how far this is, as "3 of 8".
@@ -88,7 +90,7 @@ def _warm_up(device: Device, wanted: list[str], told: Callable[[str], None]) -> 
     cards = [card for card in SOLVERS.values() if card.name in wanted and device in card.modules]
     ahead = device == "gpu"  # on a CPU the other types are loaded when first met, in a tenth of a second
     steps = (1 + ahead) * len(cards)
-    for number, card in enumerate(cards):
+    for number, card in enumerate(in_turn(cards, locks, device)):
         told(f"{(1 + ahead) * number} of {steps}")
         try:
             card.warm_up(device)

@@ -6,6 +6,7 @@ has to be handed it. A job carries it in its record from the API to the worker (
 
 import contextlib
 import contextvars
+import functools
 import json
 import logging
 import os
@@ -82,8 +83,20 @@ def configure(level: int = logging.INFO, form: str = "", stream: IO[str] | None 
     handler = logging.StreamHandler(stream or sys.stderr)
     handler.setFormatter(JsonLines() if form == "json" else Text(TEXT))
     logging.basicConfig(level=level, handlers=[handler], force=True)
+    logging._srcfile = None  # no line tells where in the source it was written: nobody need look for it
+    logging.logThreads = logging.logMultiprocessing = False
     for name in ("allot.access", "allot.audit"):
         logging.getLogger(name).setLevel(logging.INFO)
+
+
+@functools.lru_cache(4)
+def _utc(second: int) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(second))
+
+
+@functools.lru_cache(4)
+def _here(second: int) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second))
 
 
 class JsonLines(logging.Formatter):
@@ -92,7 +105,7 @@ class JsonLines(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
         line: dict[str, Any] = {
-            "time": f"{time.strftime('%Y-%m-%dT%H:%M:%S', time.gmtime(record.created))}.{int(record.msecs):03d}Z",
+            "time": f"{_utc(int(record.created))}.{int(record.msecs):03d}Z",
             "level": record.levelname.lower(),
             "logger": record.name,
             "message": record.getMessage(),
@@ -107,6 +120,10 @@ class JsonLines(logging.Formatter):
 
 class Text(logging.Formatter):
     """The same for people: the message, and behind it what it belongs to."""
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        """The time of this place, to the millisecond."""
+        return f"{_here(int(record.created))},{int(record.msecs):03d}"
 
     def format(self, record: logging.LogRecord) -> str:
         """The line; newlines of strangers' text cannot begin another one."""

@@ -22,6 +22,8 @@ log = logging.getLogger(__name__)
 class Span:
     """One stretch of work. This one is not recorded."""
 
+    recorded = False
+
     def __init__(self, traceparent: str) -> None:
         self.traceparent = traceparent
 
@@ -36,6 +38,8 @@ class Span:
 
 
 class _Recorded(Span):
+    recorded = True
+
     def __init__(self, span: Any) -> None:
         context = span.get_span_context()
         flags = int(context.trace_flags)

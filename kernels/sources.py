@@ -1,6 +1,8 @@
 """The texts of CUDA kernels, each whole: with everything of ours that it includes."""
 
+import importlib
 from pathlib import Path
+from typing import Any
 
 HERE = Path(__file__).parent
 
@@ -9,7 +11,7 @@ def source(path: str) -> str:
     """The text of `path` (relative to kernels/, as "lap/forest.cu") behind the common header.
 
     A line `#include "uot/barriers.cuh"` (relative to kernels/ too) is replaced by that file's text, once. Certificates
-    stand alone, without the common header: they share no line with a solver.
+    stand alone, without the common header: they share no line with a solver. A layout.py stands for its `CUDA`.
     """
     common = "" if path.startswith("certificates/") else (HERE / "common.cuh").read_text()
     return f"{common}\n{_expand(path, set())}"
@@ -17,12 +19,19 @@ def source(path: str) -> str:
 
 def _expand(path: str, seen: set[str]) -> str:
     seen.add(path)
+    if path.endswith("/layout.py"):
+        return f'#line 1 "{path}"\n{layout_of(path).CUDA}\n'
     lines = (HERE / path).read_text().splitlines()
     for k, line in enumerate(lines):
         if line.startswith('#include "'):
             header = line.split('"')[1]
             lines[k] = "" if header in seen else f'{_expand(header, seen)}\n#line {k + 2} "{path}"'
     return "\n".join([f'#line 1 "{path}"', *lines, ""])
+
+
+def layout_of(path: str) -> Any:
+    """The module of a room's structs, from its path relative to kernels/."""
+    return importlib.import_module("kernels." + path.removesuffix(".py").replace("/", "."))
 
 
 def sources() -> list[str]:

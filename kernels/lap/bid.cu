@@ -127,11 +127,7 @@ __device__ __forceinline__ int settle(const Book& b, int n_free, const ulonglong
 // Shared: 18 n_cols + 2 n_rows bytes. Reads: cost, v_first, state. Writes: v_out, col_row, free_rows, free_u,
 // proposal (reset), boards, beats, state. Requires: for scale, state->mode[stage] == SCALE, or it does nothing.
 // Work: n_cols entries per free row and round; every block reads all bids.
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-bid_shared(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, const value_t* v_first,
-           value_t* v_out, int* col_row, u64* proposal, ulonglong2* boards, ulonglong2* beats, int* free_rows,
-           value_t* free_u, State* state, const volatile int* mailbox, int stage, int scale, int first, int end,
-           int levels, double theta, int stop, int extra, int most_rounds) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_shared(BID_SHARED_ARGS) {
     extern __shared__ __align__(16) unsigned char shared[];
     const int tid = threadIdx.x, n_blocks = gridDim.x;
     if (scale && state->mode[stage] != SCALE) {

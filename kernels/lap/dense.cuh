@@ -55,16 +55,8 @@ struct Limits<long long> {
 typedef Limits<value_t> Value;
 #define TOP (Value::top())
 
-// What a launch leaves for the next one to decide by; mode[k] is written by stage k - 1. Zeroed by reset.
-enum Mode { GROW = 0, SCALE = 1, SOLVED = 2, INFEASIBLE = 3, STOPPED = 4, PHASE_LIMIT = 5 };
-struct State {
-    int mode[8];
-    int n_free;             // rows in free_rows
-    u32 bid_tag, grow_tag;  // last tags used on the boards
-    int phases, rounds, bid_rounds, n_begun, halted;  // halted: the caller stopped an auction
-    long long scans, bid_scans;  // rows read
-    u64 highest, lowest;         // of cost - v in the first round, as ranks (the lowest negated); 0 before
-};
+// What a launch leaves for the next one to decide by (State, zeroed by reduce_columns), and the arguments of each kernel.
+#include "lap/layout.py"
 
 // How far the values cost - v of the first round lay apart.
 __device__ __forceinline__ double spread_of(const State* state) {

@@ -252,11 +252,7 @@ __device__ __forceinline__ int search(const Matrix& a, const Slice& s, int n_liv
 // Reads: cost, v, col_row, free_rows, free_u. Writes: v, u, col_row, row_col, reached, state; board, live, proposal.
 // Requires: state->mode[stage] == GROW, or it does nothing; board and proposal as reduce_columns or bid left them.
 // Work: per round one entry of a column's slice per listed row; per phase n_live more, and the walks of the paths.
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-grow(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, int width, int habits, value_t* v,
-     value_t* u, int* col_row, int* row_col, const int* free_rows, const value_t* free_u, u32* live_all,
-     u64* proposal, u32* reached, ulonglong2* board, State* state, volatile int* mailbox, int stage, int give_up,
-     int phase_limit, double share) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(GROW_ARGS) {
     extern __shared__ __align__(16) unsigned char shared[];
     if (state->mode[stage] != GROW) {
         if (blockIdx.x == 0 && threadIdx.x == 0) state->mode[stage + 1] = state->mode[stage];

@@ -13,11 +13,12 @@ from kernels.deadline import Deadline, Retold
 from kernels.lap import gpu_memory, gpu_monge, monge
 from kernels.lap.complete import complete
 from kernels.lap.extended import solve_extended
-from kernels.lap.gpu_forest import INFEASIBLE, MOST_ROWS, PHASE_LIMIT, SOLVED, Forest, Tuning, device_bytes
+from kernels.lap.gpu_forest import MOST_ROWS, Forest, Tuning, device_bytes
 from kernels.lap.gpu_points import costs_on_device, uploaded
 from kernels.lap.gpu_progress import Watch
 from kernels.lap.gpu_proof import named, prove
 from kernels.lap.gpu_warm import WIDEST, cut_back, prices, squared
+from kernels.lap.layout import INFEASIBLE, PHASE_LIMIT, SOLVED
 from kernels.lap.masks import solve_priced
 from kernels.lap.pace import Pace
 from kernels.lap.warm import proportionate

@@ -10,6 +10,7 @@ import numpy as np
 
 from kernels.cuda import attribute, kernel
 from kernels.lap.gpu_proof import CTYPES
+from kernels.lap.layout import BID_SHARED_ARGS, BID_WIDE_ARGS, GROW_ARGS, REDUCE_COLUMNS_ARGS, SCALE, STATE
 from kernels.problems import Array
 
 BID_BLOCK, GROW_BLOCK = 1024, 512
@@ -21,13 +22,6 @@ MOST_ROWS = 65536
 """A row or column is 16 bits wide on the boards."""
 LEVELS, THETA = 10, 4.0
 """Scaling: epsilon starts at spread / THETA, falls by THETA from level to level, and is 0 in the last."""
-GROW, SCALE, SOLVED, INFEASIBLE, STOPPED, PHASE_LIMIT = range(6)
-STATE = np.dtype(
-    [("mode", "i4", 8), ("n_free", "i4"), ("bid_tag", "u4"), ("grow_tag", "u4")]
-    + [(name, "i4") for name in ("phases", "rounds", "bid_rounds", "n_begun", "halted")]
-    + [(name, "i8") for name in ("scans", "bid_scans")]
-    + [(name, "u8") for name in ("highest", "lowest")]
-)
 
 
 @dataclass(frozen=True)
@@ -102,7 +96,7 @@ class Forest:
         self.live = cupy.empty((self.blocks, n_rows), cupy.uint32)
         self.words = cupy.empty((4 * self.blocks + 2 * n_rows + 2 * self.processors, 2), cupy.uint64)
         self.bids, self.beats = self.words[4 * self.blocks :], self.words[4 * self.blocks + 2 * n_rows :]
-        self.state = cupy.zeros(STATE.itemsize, cupy.uint8)
+        self.state = cupy.zeros(STATE.dtype.itemsize, cupy.uint8)
         if not self.replicated:
             self.key, self.raised = cupy.empty(n_cols, cupy.uint64), cupy.empty(n_rows, self.value)
             self.target, self.list = cupy.empty(n_rows, cupy.int32), cupy.empty(2 * n_rows, cupy.int32)
@@ -118,7 +112,7 @@ class Forest:
         started again with epsilon scaling. Wide ones are not scaled: a free column's dual must stay 0.
         """
         square, tuning = self.n_rows == self.n_cols, self.tuning
-        matrix = (cost, np.int32(self.n_rows), np.int32(self.n_cols), np.int32(negate))
+        matrix = {"cost": cost, "n_rows": self.n_rows, "n_cols": self.n_cols, "negate": negate}
         minima = 2 if v0 is not None else int(square)
         if v0 is not None:
             self.v_first[:] = v0
@@ -132,7 +126,7 @@ class Forest:
         if square:
             self._launch_scaled(matrix, phase_limit, mark)
 
-    def _launch_scaled(self, matrix: tuple[Any, ...], phase_limit: int, mark: Callable[[], None]) -> None:
+    def _launch_scaled(self, matrix: dict[str, Any], phase_limit: int, mark: Callable[[], None]) -> None:
         """Auctions with epsilon, a search among the levels for many rows, and the search that ends it."""
         levels, coarse = self.tuning.levels, self.coarse
         if coarse:
@@ -147,36 +141,46 @@ class Forest:
         self._launch_grow(matrix, stage + 1, False, phase_limit)
         mark()
 
-    def _launch_reduce_columns(self, matrix: tuple[Any, ...], minima: int) -> None:
+    def _launch_reduce_columns(self, matrix: dict[str, Any], minima: int) -> None:
         run = kernel("lap/start.cu", "reduce_columns", self.defines)
-        arguments = (*matrix, self.v_first, self.proposal, self.words, np.int32(len(self.words)), self.state)
-        run((self.processors,), (BID_BLOCK,), (*arguments, np.int32(minima)))
+        buffers = {"v_first": self.v_first, "proposal": self.proposal, "boards": self.words, "state": self.state}
+        arguments = REDUCE_COLUMNS_ARGS.packed(**matrix, **buffers, n_words=len(self.words), minima=minima)
+        run((self.processors,), (BID_BLOCK,), arguments)
 
     def _launch_bid(
-        self, matrix: tuple[Any, ...], v_first: Any, stage: int, scale: bool, levels: tuple[int, int, int]
+        self, matrix: dict[str, Any], v_first: Any, stage: int, scale: bool, levels: tuple[int, int, int]
     ) -> None:
         """`levels`: the first, the one after the last, and the one with epsilon 0."""
         tuning = self.tuning
-        stop = self.n_rows // (tuning.scale_stop if scale else tuning.stop)
-        rounds = tuning.scale_rounds if scale else tuning.rounds
-        flag = np.uint64(self.mailbox.ctypes.data)
-        extra = self.n_rows // tuning.extra if self.deep else 0
-        counts = map(np.int32, (stop, extra, rounds))
-        rule = (flag, *map(np.int32, (stage, scale, *levels)), np.float64(tuning.theta), *counts)
+        first, end, last = levels
+        rule = {
+            "mailbox": self.mailbox.ctypes.data,
+            "stage": stage,
+            "scale": scale,
+            "first": first,
+            "end": end,
+            "levels": last,
+            "theta": tuning.theta,
+            "stop": self.n_rows // (tuning.scale_stop if scale else tuning.stop),
+            "extra": self.n_rows // tuning.extra if self.deep else 0,
+            "most_rounds": tuning.scale_rounds if scale else tuning.rounds,
+        }
+        shared = {"v_first": v_first, "col_row": self.col_row, "proposal": self.proposal, "state": self.state}
+        shared |= {"free_rows": self.free_rows, "free_u": self.free_u}
         if self.replicated:
             run = kernel("lap/bid.cu", "bid_shared", self.defines)
             run.max_dynamic_shared_size_bytes = self.bid_bytes
-            buffers = (v_first, self.v, self.col_row, self.proposal, self.bids, self.beats)
-            tail = (self.free_rows, self.free_u, self.state, *rule)
-            run((self.processors,), (BID_BLOCK,), (*matrix, *buffers, *tail), shared_mem=self.bid_bytes)
+            boards = {"v_out": self.v, "boards": self.bids, "beats": self.beats}
+            arguments = BID_SHARED_ARGS.packed(**matrix, **shared, **boards, **rule)
+            run((self.processors,), (BID_BLOCK,), arguments, shared_mem=self.bid_bytes)
             return
         run = kernel("lap/start.cu", "bid_wide", self.defines)
-        prices = (v_first, self.v, self.col_row, self.row_col, self.proposal, self.key, self.raised, self.target)
-        lists = (self.list, self.counters, self.free_rows, self.free_u, self.state)
-        run((self.processors,), (BID_BLOCK,), (*matrix, *prices, *lists, *rule))
+        books = {"v": self.v, "row_col": self.row_col, "key": self.key, "raise": self.raised, "target": self.target}
+        books |= {"list": self.list, "counters": self.counters}
+        run((self.processors,), (BID_BLOCK,), BID_WIDE_ARGS.packed(**matrix, **shared, **books, **rule))
 
     def _launch_grow(
-        self, matrix: tuple[Any, ...], stage: int, give_up: bool, phase_limit: int, share: float = 0.0
+        self, matrix: dict[str, Any], stage: int, give_up: bool, phase_limit: int, share: float = 0.0
     ) -> None:
         """`share`: of the spread, which lengths are rounded down to; 0 for exact ones."""
         strips = 1
@@ -190,15 +194,16 @@ class Forest:
         options = (f"-DSTRIPS={strips}", f"-DRESIDENT={int(resident)}")
         run = kernel("lap/forest.cu", "grow", (*self.defines, *options))
         run.max_dynamic_shared_size_bytes = shared
-        geometry = (np.int32(self.width), np.int32(self.habits))
-        answer = (self.v, self.u, self.col_row, self.row_col)
-        search = (self.free_rows, self.free_u, self.live, self.proposal, self.reached, self.words, self.state)
-        rule = (np.uint64(self.mailbox.ctypes.data), *map(np.int32, (stage, give_up, phase_limit)), np.float64(share))
-        run((self.blocks,), (GROW_BLOCK,), (*matrix, *geometry, *answer, *search, *rule), shared_mem=shared)
+        answer = {"v": self.v, "u": self.u, "col_row": self.col_row, "row_col": self.row_col}
+        search = {"free_rows": self.free_rows, "free_u": self.free_u, "live_all": self.live, "state": self.state}
+        search |= {"proposal": self.proposal, "reached": self.reached, "board": self.words}
+        rule = {"stage": stage, "give_up": give_up, "phase_limit": phase_limit, "share": share}
+        rule |= {"width": self.width, "habits": self.habits, "mailbox": self.mailbox.ctypes.data}
+        run((self.blocks,), (GROW_BLOCK,), GROW_ARGS.packed(**matrix, **answer, **search, **rule), shared_mem=shared)
 
     def facts(self) -> dict[str, int]:
         """Counters of the launches so far, after they have ended; `mode` is the last one."""
-        state = self.state.get().view(STATE)[0]
+        state = self.state.get().view(STATE.dtype)[0]
         names = ("phases", "rounds", "bid_rounds", "n_begun", "scans", "bid_scans")
         mode = int(state["mode"][(6 if self.coarse else 4) if self.n_rows == self.n_cols else 2])
         return {"mode": mode, "scaled": int(state["mode"][2] == SCALE)} | {name: int(state[name]) for name in names}

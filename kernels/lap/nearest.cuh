@@ -1,8 +1,9 @@
 // The nearest of a team's columns, and the second nearest. Part of batched.cu.
+#include "device/limits.cuh"
+#include "device/ordered.cuh"
+
 #define NO_CODE 0xffffffffu
 
-__device__ __forceinline__ double top(double) { return __longlong_as_double(0x7ff0000000000000ll); }
-__device__ __forceinline__ long long top(long long) { return 1ll << 62; }
 #define TOP top(value_t())
 
 struct Nearest {
@@ -11,15 +12,8 @@ struct Nearest {
     int row;               // the column's row, or -1
 };
 
-// Order-preserving map onto unsigned integers; that -0 comes before +0 only decides a tie.
-__device__ __forceinline__ u64 ordered(double x) {
-    const long long bits = __double_as_longlong(x);
-    return (u64)(bits ^ (bits >> 63 | (long long)(1ull << 63)));
-}
-__device__ __forceinline__ u64 ordered(long long x) { return (u64)x ^ 1ull << 63; }
-
-// A coarser one onto 32 bits: x < y gives lead(x) <= lead(y). Integers below 2^31 keep their order whole.
-__device__ __forceinline__ u32 lead(double x) { return (u32)(ordered(x) >> 32); }
+// A coarser rank_of onto 32 bits: x < y gives lead(x) <= lead(y). Integers below 2^31 keep their order whole.
+__device__ __forceinline__ u32 lead(double x) { return (u32)(rank_of(x) >> 32); }
 __device__ __forceinline__ u32 lead(long long x) {
     const long long most = 0x7fffffffll;
     return (u32)(x > most ? most : x < -most ? -most : x) ^ 0x80000000u;
@@ -31,7 +25,7 @@ __device__ __forceinline__ long long from_lane(long long x, int lane) { return _
 // Of the lanes in `who`, which agree in the leading bits: those with the least value.
 __device__ __forceinline__ u32 least_among(value_t value, u32 who) {
     const bool in = who >> (threadIdx.x & 31) & 1;
-    const u64 key = ordered(value);
+    const u64 key = rank_of(value);
     const u32 high = __reduce_min_sync(FULL_WARP, in ? (u32)(key >> 32) : 0xffffffffu);
     const bool level = in && (u32)(key >> 32) == high;
     const u32 low = __reduce_min_sync(FULL_WARP, level ? (u32)key : 0xffffffffu);

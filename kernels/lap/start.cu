@@ -20,9 +20,7 @@ namespace cg = cooperative_groups;
 // Grid: one block per multiprocessor, all resident (cooperative launch). Block: 1024. Shared: none.
 // Reads: cost. Writes: v_first, proposal, boards, state. Requires: nothing. Work: the matrix once.
 // Zero the state and the boards; v_first = column minima (minima == 1), 0 (0) or left alone (2).
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-reduce_columns(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, value_t* v_first, u64* proposal,
-               ulonglong2* boards, int n_words, State* state, int minima) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) reduce_columns(REDUCE_COLUMNS_ARGS) {
     const int tid = threadIdx.x, n_blocks = gridDim.x;
     const long long all = (long long)n_blocks * THREADS, me = (long long)blockIdx.x * THREADS + tid;
     long long* v_key = (long long*)v_first;
@@ -128,11 +126,7 @@ __device__ __forceinline__ void settle(const WideBook& b, const int* now, int* n
 // raise, target, list, counters. Requires: for scale, state->mode[stage] == SCALE, or it does nothing.
 // Work: n_cols entries per free row and round, two grid barriers a round.
 // The auction with prices in device memory, for matrices too wide for bid_shared.
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
-bid_wide(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, const value_t* v_first, value_t* v,
-         int* col_row, int* row_col, u64* proposal, u64* key, value_t* raise, int* target, int* list, int* counters,
-         int* free_rows, value_t* free_u, State* state, const volatile int* mailbox, int stage, int scale, int first,
-         int end, int levels, double theta, int stop, int extra, int most_rounds) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_wide(BID_WIDE_ARGS) {
     cg::grid_group grid = cg::this_grid();
     if (scale && state->mode[stage] != SCALE) {
         if (in_grid() == 0) state->mode[stage + 1] = state->mode[stage];

@@ -6,6 +6,7 @@
 // off partial.
 //
 // Compile with -D VALUE (int, long long, double), SYMMETRIC, TU, TD (tile), THREADS, BLOCKS (per SM), MATRICES.
+#include "device/random.cuh"
 #include "qap/incumbent.cuh"
 
 #ifndef VALUE
@@ -69,17 +70,6 @@ struct Shared {
 __device__ __forceinline__ value_t huge_value() {
     if (FLOATING) return value_t(1e308);
     return sizeof(value_t) == 4 ? value_t(0x7fffffff) : value_t(0x7fffffffffffffffLL);
-}
-
-// splitmix64: the k-th draw of (seed, round, slot), 32 bits.
-__device__ __forceinline__ unsigned draw(unsigned long long &state) {
-    unsigned long long z = (state += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return unsigned((z ^ (z >> 31)) >> 32);
-}
-__device__ __forceinline__ int below(unsigned long long &state, int n) {
-    return int(__umulhi(draw(state), unsigned(n)));
 }
 
 __device__ __forceinline__ int least_of_warp(int x) { return __reduce_min_sync(FULL_WARP, x); }

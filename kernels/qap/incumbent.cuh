@@ -8,6 +8,7 @@
 // A read of the mailbox crosses the bus, which carries about a million of them a second whoever asks: with one from
 // every block each 256 moves, that was all that n <= 60 could do (1.8e11 moves a second at n = 40). So one block at a
 // time asks the host, and leaves the answer where the others look.
+#include "device/ordered.cuh"
 
 constexpr int RING = 64;
 constexpr long long ASK_NS = 100000;
@@ -17,12 +18,6 @@ struct News {
     long long *relay;              // on the device: least cost, entries told, when the host was asked, its answer
     volatile long long *mailbox;   // of the host: the word to stop, then RING times (number from 1, cost)
 };
-
-__device__ __forceinline__ long long ordered(long long cost) { return cost; }
-__device__ __forceinline__ long long ordered(double cost) {
-    const long long bits = __double_as_longlong(cost);
-    return bits ^ ((bits >> 63) & 0x7fffffffffffffffLL);
-}
 
 // One thread: tell the host if this is the least cost so far.
 __device__ __forceinline__ void tell(long long cost, const News &news) {

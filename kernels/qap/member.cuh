@@ -22,6 +22,8 @@
 // or double), SKEW, LINEAR, BLOCKS (per SM), STREAMED: what lies in global memory (and L1, L2) for want of room,
 // 0 nothing, 1 T, 2 H too, 3 D and until too.
 
+#include "device/random.cuh"
+
 #ifndef SIZE
 #define SIZE 100
 #define THREADS 256
@@ -68,16 +70,6 @@ __device__ __forceinline__ float redux_min(float value) {
 }
 __device__ __forceinline__ long long redux_min(long long value) { return warp_min(value); }
 __device__ __forceinline__ double redux_min(double value) { return warp_min(value); }
-
-struct Random {
-    unsigned long long state;
-    __device__ __forceinline__ unsigned next() {  // PCG-XSH-RR, O'Neill 2014
-        state = state * 6364136223846793005ULL + 1442695040888963407ULL;
-        const unsigned word = (unsigned)(((state >> 18) ^ state) >> 27), turn = (unsigned)(state >> 59);
-        return (word >> turn) | (word << ((32 - turn) & 31));
-    }
-    __device__ __forceinline__ int below(int n) { return (int)__umulhi(next(), (unsigned)n); }
-};
 
 struct alignas(2 * sizeof(T)) Pair { T x, y; };
 struct alignas(16) Quad { T of[4]; };

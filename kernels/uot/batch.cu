@@ -32,12 +32,6 @@ constexpr int THREADS = WARPS * 32;
 constexpr int WIDTH = COLS * 32;
 constexpr float STRAYED = 40.f;  // a row sum that strays from its reference by 2^40 asks for a new one
 
-struct Item {
-    long long cost, row, column;  // offsets of its first entry, row and column
-    int m, n;
-    double mass_a, mass_b, mass_reference, spread;
-};
-
 // Costs in log2 units plus the row's reference, so that a term is 2^(value - cost); +inf outside of the problem.
 __device__ __forceinline__ void refer(const float* cost, const Item& item, float scale, const float* value,
                                       float (&c)[IN_REGISTERS ? ROWS * COLS : 1], float* shared_cost,
@@ -140,10 +134,7 @@ __device__ __forceinline__ float quick_value(const Problem& p, float inverse, fl
 // STATUS doubles, zero before the first launch; a problem that has ended is left alone.
 // Grid: problems. Block: 32 WARPS. Shared: costs unless they fit registers.
 // Work: one exponential and four float32 operations an entry and sweep.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-    solve_batch(const float* cost, const float* log_a, const float* log_b, const Item* items, double* potential,
-                float* g, double* status, int product, double eps, double rho_a, double rho_b, double tolerance,
-                int iterations, int every) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve_batch(SOLVE_BATCH_ARGS) {
     __shared__ float value[WIDTH], part[WARPS][WIDTH], mass_row[WARPS * ROWS], reference[WARPS * ROWS], sums[2][WARPS];
     __shared__ float scratch[WARPS][SUMS];
     __shared__ double total[SUMS];

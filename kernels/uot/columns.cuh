@@ -18,7 +18,6 @@ struct Exchange {
 
 // Several devices share a problem by rows: each sweeps its own (SWEEP_ONLY), the column sums are added up between them,
 // and each updates all columns alike (COLUMNS_ONLY, with those sums instead of the teams').
-enum { WHOLE = 0, SWEEP_ONLY = 1, COLUMNS_ONLY = 2 };
 
 // Leaves the sums of this thread's columns in b.fold, one line for each group of threads that shares columns.
 __device__ __forceinline__ void fold_columns(const Block& b, float (&total)[COLUMNS]) {

@@ -17,7 +17,8 @@ from kernels.uot import gpu_launch as on
 from kernels.uot.course import Run, batched, collect, in_proportion
 from kernels.uot.gpu_answer import answer
 from kernels.uot.gpu_dense import SAFE, float32_noise
-from kernels.uot.gpu_launch import CONVERGED, LOG2E, REASON, RUNNING, STATUS
+from kernels.uot.gpu_launch import LOG2E
+from kernels.uot.layout import CONVERGED, ITEM, REASON, RUNNING, SOLVE_BATCH_ARGS, STATUS
 from kernels.uot.support import Support
 from kernels.uot.units import fits_float32, near_one
 
@@ -26,11 +27,6 @@ SHAPES = ((64, 64, 4, 16, 2, 1, 8), (128, 128, 8, 16, 4, 1, 2), (204, 224, 17, 1
 FIRST_SWEEPS, LAUNCH_SWEEPS = 32, 256  # between two looks at the deadline, doubling
 STALLED = 256  # sweeps without a gap smaller by a tenth, after which a problem goes on in float64
 EVERY = 8  # sweeps between two looks at the gap, inside the launch
-ITEM = np.dtype(
-    [(name, "i8") for name in ("cost", "row", "column")]
-    + [(name, "i4") for name in ("m", "n")]
-    + [(name, "f8") for name in ("mass_a", "mass_b", "mass_reference", "spread")]
-)
 SAME_RATIO = 1e-12
 """Of strengths over reg: what a sum of roundings may make of one ratio."""
 Solve = Callable[[UnbalancedTransport, Any, Deadline], Solution]
@@ -64,7 +60,7 @@ class Batch:
         p = self.problem
         assert p.cost is not None
         size, (m, n) = p.batch or 0, p.shape
-        items, k = np.zeros(size, ITEM), np.arange(size)
+        items, k = np.zeros(size, ITEM.dtype), np.arange(size)
         items["cost"], items["row"], items["column"], items["m"], items["n"] = k * m * n, k * m, k * n, m, n
         items["mass_a"], items["mass_b"] = p.a.sum(1), p.b.sum(1)
         if p.reference == "product":
@@ -75,9 +71,23 @@ class Batch:
     def launch(self, iterations: int, tolerance: float, every: int = EVERY) -> None:
         """Up to `iterations` sweeps of every problem that has not ended."""
         p = self.problem
-        arrays = (self.cost, self.log_a, self.log_b, self.items, self.potential, self.g, self.status)
-        reals = map(np.float64, (p.reg, *p.reg_m, tolerance))
-        arguments = (*arrays, np.int32(p.reference == "product"), *reals, np.int32(iterations), np.int32(every))
+        rho_a, rho_b = p.reg_m
+        arguments = SOLVE_BATCH_ARGS.packed(
+            cost=self.cost,
+            log_a=self.log_a,
+            log_b=self.log_b,
+            items=self.items,
+            potential=self.potential,
+            g=self.g,
+            status=self.status,
+            product=p.reference == "product",
+            eps=p.reg,
+            rho_a=rho_a,
+            rho_b=rho_b,
+            tolerance=tolerance,
+            iterations=iterations,
+            every=every,
+        )
         self.kernel((p.batch or 0,), (self.threads,), arguments, shared_mem=self.shared)
 
     def pairs(self, status: Array) -> tuple[Array, Array]:

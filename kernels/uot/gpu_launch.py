@@ -11,6 +11,22 @@ from kernels.problems.arrays import Array
 from kernels.problems.transport import METRICS, UnbalancedTransport
 from kernels.uot.gpu_geometry import LINES, MEMORY, SHARED_BYTES, Geometry, NoGeometry, geometry, points_geometry
 from kernels.uot.gpu_upload import upload
+from kernels.uot.layout import COLUMNS_ONLY as COLUMNS_ONLY
+from kernels.uot.layout import CONVERGED as CONVERGED
+from kernels.uot.layout import DUAL as DUAL
+from kernels.uot.layout import EMPTY_COLUMN as EMPTY_COLUMN
+from kernels.uot.layout import GAP as GAP
+from kernels.uot.layout import ITERATE_ARGS
+from kernels.uot.layout import ITERATIONS as ITERATIONS
+from kernels.uot.layout import JUMPED as JUMPED
+from kernels.uot.layout import PRIMAL as PRIMAL
+from kernels.uot.layout import REASON as REASON
+from kernels.uot.layout import REJECTED as REJECTED
+from kernels.uot.layout import RUNNING as RUNNING
+from kernels.uot.layout import STATUS as STATUS
+from kernels.uot.layout import SWEEP_ONLY as SWEEP_ONLY
+from kernels.uot.layout import TRANSLATION as TRANSLATION
+from kernels.uot.layout import WHOLE as WHOLE
 
 LOG2E = float(np.log2(np.e))
 CHUNK_BYTES = 1 << 20  # of rows on the device on their way into panels, at least; else a 128th of the matrix
@@ -18,11 +34,6 @@ CLUSTERS = (16, 8, 4, 2, 1)  # blocks that share a row: the largest that the dev
 NON_PORTABLE = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 MIXING_DOUBLES = 2 * MEMORY * MEMORY + 3 * MEMORY + 4 + 2  # of struct Mixing in anderson.cuh
 BEST, MASS = MIXING_DOUBLES - 4, MIXING_DOUBLES - 3  # in it
-
-# status[] and reasons, as in marginals.cuh
-ITERATIONS, GAP, PRIMAL, DUAL, REASON, TRANSLATION, REJECTED, STATUS = range(8)
-RUNNING, CONVERGED, JUMPED, EMPTY_COLUMN = range(4)
-WHOLE, SWEEP_ONLY, COLUMNS_ONLY = range(3)  # as in columns.cuh
 
 
 class Dense:
@@ -195,14 +206,15 @@ class Dense:
         """What `iterate` is given; to put it together takes longer than a launch."""
         p, g = self.problem, self.cut
         mass_a, mass_b = self.masses
-        arrays = (self.matrix, self.log_a, self.log_b, self.potential, self.values, self.history)
-        scratch = (self.mixing, self.words, self.partial, self.status)
-        sizes = (self.m, self.n, g.ld, self.product, self.dimension)
-        reals = (self.reg, *p.reg_m, mass_a, mass_b, mass_a * mass_b if self.product else 0.0)
-        aims = (self.spread, tolerance, enough)
-        counts = (iterations, every, mixes, part, g.slots, g.flight, g.own_history)
-        numbers = (*map(np.int32, sizes), *map(np.float64, (*reals, *aims)), *map(np.int32, counts))
-        return (*arrays, *scratch, *numbers)
+        vectors = {"log_a": self.log_a, "log_b": self.log_b, "potential": self.potential, "g": self.values}
+        buffers = {"matrix": self.matrix, "history": self.history, "memory": self.mixing, "words": self.words}
+        buffers |= {"partial": self.partial, "status": self.status}
+        sizes = {"m": self.m, "n": self.n, "ld": g.ld, "product": self.product, "dimension": self.dimension}
+        sizes |= {"slots": g.slots, "flight": g.flight, "own_history": g.own_history}
+        reals = {"eps": self.reg, "rho_a": p.reg_m[0], "rho_b": p.reg_m[1], "mass_a": mass_a, "mass_b": mass_b}
+        reals |= {"mass_reference": mass_a * mass_b if self.product else 0.0, "spread": self.spread}
+        aims = {"tolerance": tolerance, "enough": enough, "iterations": iterations, "every": every}
+        return ITERATE_ARGS.packed(**vectors, **buffers, **sizes, **reals, **aims, mixes=mixes, part=part)
 
     def pair(self, status: Array) -> tuple[Any, Any]:
         """The certified potentials f (m,), g (n,) in the units of the cost, on the device."""

@@ -165,12 +165,7 @@ extern "C" __global__ void add_teams(const float* partial, float* sums, int team
 // Grid: teams * CS, all at once. Block: THREADS + WEIGHERS + 32. Shared: lay_out, then the history.
 // Reads: matrix, log_a, log_b. Writes: potential, g, history, memory, words or partial, status.
 // Requires: words without the numbers of later sweeps; status[REASON] RUNNING. Work: iterations reads of the matrix.
-extern "C" __global__ void CLUSTER __launch_bounds__(THREADS + WEIGHERS + 32, 1)
-    iterate(const unsigned char* matrix, const float* log_a, const float* log_b, double* potential, float* g,
-            float* history, Mixing* memory, unsigned long long* words, float* partial, double* status, int m, int n,
-            int ld, int product, int dimension, double eps, double rho_a, double rho_b, double mass_a, double mass_b,
-            double mass_reference, double spread, double tolerance, double enough, int iterations, int every, int mixes,
-            int part, int slots, int flight, int own_history) {
+extern "C" __global__ void CLUSTER __launch_bounds__(THREADS + WEIGHERS + 32, 1) iterate(ITERATE_ARGS) {
     extern __shared__ __align__(128) unsigned char shared[];
     __shared__ Mixing mixing;
     __shared__ Marginals w;

@@ -29,9 +29,9 @@ __device__ __forceinline__ double kappa(double rho_a, double rho_b) {
     return isinf(rho_b) ? rho_a : rho_a * rho_b / (rho_a + rho_b);
 }
 
-// status[]: what the host reads and a later launch goes on from.
-enum { ITERATIONS, GAP, PRIMAL, DUAL, REASON, TRANSLATION, REJECTED, STATUS };
-enum { RUNNING = 0, CONVERGED = 1, JUMPED = 2, EMPTY_COLUMN = 3 };
+// The words of status[], which the host reads and a later launch goes on from; arguments of kernels.
+#include "uot/layout.py"
+
 // Sums over columns. The first four every iteration needs: of masses t, of b e^(-g / rho_b), and how many columns'
 // values moved too far or have no mass at all. The other four are for the gap.
 enum { MASS, COLUMN_SIDE, FAR, EMPTY, DIVERGENCE, DEFECT, VIOLATION, EXACT, SUMS };

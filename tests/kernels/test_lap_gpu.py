@@ -75,8 +75,9 @@ def test_types_and_shapes(dtype: str, shape: tuple[int, int]) -> None:
 def test_every_path_through_the_kernels(family: str, tuning: dict[str, Any]) -> None:
     import cupy
 
-    from kernels.lap.gpu_forest import SOLVED, Forest, Tuning
+    from kernels.lap.gpu_forest import Forest, Tuning
     from kernels.lap.gpu_proof import prove
+    from kernels.lap.layout import SOLVED
 
     cost = instances.lap(family, 300)
     forest = Forest(300, 300, cost.dtype, Tuning(**tuning))
@@ -144,8 +145,9 @@ def test_the_flag_stops_an_auction(family: str, replicate: bool) -> None:
     """Raised before the launch: the auction sees it in its 16th round, and what it leaves gives feasible duals."""
     import cupy
 
-    from kernels.lap.gpu_forest import STOPPED, Forest, Tuning
+    from kernels.lap.gpu_forest import Forest, Tuning
     from kernels.lap.gpu_proof import named, prove
+    from kernels.lap.layout import STOPPED
 
     host = instances.lap(family, 400)
     cost = cupy.asarray(host)
@@ -164,8 +166,9 @@ def test_an_auction_with_scaling_gives_up_loose_pairs_when_stopped() -> None:
     """Stopped inside a level whose epsilon is not 0, where pairs are not tight."""
     import cupy
 
-    from kernels.lap.gpu_forest import STOPPED, Forest
+    from kernels.lap.gpu_forest import Forest
     from kernels.lap.gpu_proof import named, prove
+    from kernels.lap.layout import STOPPED
 
     host = instances.lap("clustered", 2100)
     cost = cupy.asarray(host)

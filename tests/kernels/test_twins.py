@@ -7,8 +7,7 @@ import pytest
 
 pytest.importorskip("cupy", reason="cupy is not installed")
 from kernels.auction import gpu_buffers
-from kernels.lap import gpu_forest
-from kernels.uot import gpu_geometry, gpu_launch
+from kernels.uot import gpu_geometry
 
 KERNELS = Path(__file__).parent.parent.parent / "kernels"
 TYPED = re.compile(r"(?:const |struct )*((?:unsigned )?\w+(?: long\b)*)\s*(.*)", re.DOTALL)
@@ -70,25 +69,6 @@ def test_the_auctions_forest() -> None:
     assert ["active_0", "active_1", "active_2", *growth[1:]] == gpu_buffers.GROWTH
 
 
-def test_the_state_of_method_auto() -> None:
-    declared = fields("lap/dense.cuh", "State")
-    assert tuple(name for _, name, _ in declared) == gpu_forest.STATE.names
-    offsets = gpu_forest.STATE.fields
-    assert offsets is not None
-    at = 0
-    for kind, name, count in declared:
-        size = 8 if "long" in kind else BYTES[kind]
-        at = -(-at // size) * size
-        assert offsets[name][1] == at, name
-        at += size * count
-    assert gpu_forest.STATE.itemsize == -(-at // 8) * 8
-    modes = enumerators("lap/dense.cuh", "GROW")
-    assert [getattr(gpu_forest, mode) for mode in modes] == list(range(len(modes)))
-
-
-def test_what_a_sweep_reports() -> None:
-    for path, first in (("marginals", "ITERATIONS"), ("marginals", "RUNNING"), ("columns", "WHOLE")):
-        found = enumerators(f"uot/{path}.cuh", first)
-        assert [getattr(gpu_launch, name) for name in found] == list(range(len(found)))
+def test_the_memory_of_mixing() -> None:
     assert constant("uot/marginals.cuh", "MEMORY") == gpu_geometry.MEMORY
     assert len(enumerators("uot/marginals.cuh", "MASS")) - 1 + 2 + 2 * gpu_geometry.MEMORY == gpu_geometry.ALL_SUMS

@@ -1,0 +1,96 @@
+"""What the kernels of this room and their launches share: the words of `status`, and arguments of kernels."""
+
+from kernels.layout import arguments, enumeration, struct
+
+STATUS_WORDS = ("ITERATIONS", "GAP", "PRIMAL", "DUAL", "REASON", "TRANSLATION", "REJECTED", "STATUS")
+"""Places in status[], which the host reads and a later launch goes on from; the last one is their number."""
+ITERATIONS, GAP, PRIMAL, DUAL, REASON, TRANSLATION, REJECTED, STATUS = range(len(STATUS_WORDS))
+REASONS = ("RUNNING", "CONVERGED", "JUMPED", "EMPTY_COLUMN")
+"""Why a launch ended."""
+RUNNING, CONVERGED, JUMPED, EMPTY_COLUMN = range(len(REASONS))
+PARTS = ("WHOLE", "SWEEP_ONLY", "COLUMNS_ONLY")
+"""What of an iteration a launch does."""
+WHOLE, SWEEP_ONLY, COLUMNS_ONLY = range(len(PARTS))
+
+ITERATE_ARGS = arguments(
+    "ITERATE_ARGS",
+    """
+    const unsigned char* matrix      // panels [CS, m, width], or points
+    const float* log_a               // [m]
+    const float* log_b               // [ld]
+    double* potential                // [m]
+    float* g                         // [2, ld]
+    float* history                   // lines of Anderson's vectors, a set for each team
+    Mixing* memory
+    unsigned long long* words        // messages between the teams
+    float* partial                   // [teams, ld]
+    double* status                   // [STATUS]
+    int m
+    int n
+    int ld                           // columns with padding
+    int product                      // reference a x b
+    int dimension                    // of points, padded
+    double eps
+    double rho_a
+    double rho_b
+    double mass_a
+    double mass_b
+    double mass_reference
+    double spread
+    double tolerance
+    double enough
+    int iterations
+    int every                        // sweeps between two looks at the gap, when nothing is mixed
+    int mixes
+    int part                         // PARTS
+    int slots
+    int flight
+    int own_history                  // 1: the history lies in shared memory
+    """,
+)
+
+SOLVE_BATCH_ARGS = arguments(
+    "SOLVE_BATCH_ARGS",
+    """
+    const float* cost                // [batch, m, n]
+    const float* log_a               // [batch, m]
+    const float* log_b               // [batch, n]
+    const Item* items                // [batch]
+    double* potential                // [batch, m]
+    float* g                         // [batch, n]
+    double* status                   // [batch, STATUS]
+    int product
+    double eps
+    double rho_a
+    double rho_b
+    double tolerance
+    int iterations
+    int every
+    """,
+)
+
+ITEM = struct(
+    "Item",
+    """
+    long long cost                   // offset of the problem's first entry
+    long long row                    // of its first row
+    long long column                 // and of its first column
+    int m
+    int n
+    double mass_a
+    double mass_b
+    double mass_reference
+    double spread
+    """,
+)
+
+KERNELS = {"iterate": ITERATE_ARGS, "solve_batch": SOLVE_BATCH_ARGS}
+CUDA = "\n".join(
+    [
+        enumeration("Status", STATUS_WORDS),
+        enumeration("Reason", REASONS),
+        enumeration("Part", PARTS),
+        ITEM.text,
+        *(kernel.text for kernel in KERNELS.values()),
+    ]
+)

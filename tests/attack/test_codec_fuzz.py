@@ -6,6 +6,7 @@ import resource
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,7 +134,13 @@ def previewed(data: bytes, filename: str) -> None:
     with tempfile.TemporaryDirectory() as name:
         path = Path(name) / "upload"
         path.write_bytes(data)
-        errand = {"do": "preview", "path": str(path), "filename": filename, "missing": "zero", "mark": "m"}
+        errand: dict[str, Any] = {
+            "do": "preview",
+            "path": str(path),
+            "filename": filename,
+            "missing": "zero",
+            "mark": "m",
+        }
         errand |= {"max_bytes": 1 << 24, "max_elements": 1 << 20, "scratch": f"{name}/aside-"}
         with contextlib.suppress(InvalidUpload):
             assert errands.run(errand, lambda count: None)["shown"]

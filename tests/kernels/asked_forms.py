@@ -14,7 +14,8 @@ import cupy
 import numpy as np
 
 from kernels import shelf
-from kernels.lap import gpu_batched, gpu_forest, gpu_hungarian
+from kernels.lap import gpu_batched, gpu_forest
+from kernels.papers.hungarian.gpu import OURS, VERSIONS
 from kernels.problems.points import METRICS
 from kernels.qap import gpu_multistart
 from kernels.shelf import Form
@@ -58,10 +59,10 @@ def form_of(path: str, defines: dict[str, Any]) -> Form:
 
 def _everywhere() -> Iterator[tuple[str, dict[str, Any]]]:
     for path, told in (("lap/bid.cu", "VALUE"), ("lap/certify.cu", "VALUE"), ("lap/start.cu", "VALUE"),
-                       ("lap/tree.cu", "DUAL")):  # fmt: skip
+                       ("papers/tree/tree.cu", "DUAL")):  # fmt: skip
         yield from ((path, {"COST": cost, told: dual}) for cost, dual in PAIRS.items())
     yield "lap/distances.cu", {}
-    yield from (("lap/hungarian.cu", {"COST": c, "DUAL": d, "OPT": gpu_hungarian.OURS}) for c, d in PAIRS.items())
+    yield from ((f"papers/hungarian/{VERSIONS[OURS]}.cu", {"COST": c, "DUAL": d}) for c, d in PAIRS.items())
     yield from _batched()
     yield from _forest()
     yield from _auction()
@@ -96,7 +97,7 @@ def _forest() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _auction() -> Iterator[tuple[str, dict[str, Any]]]:
-    for path in ("auction/auction.cu", "auction/paths.cu"):
+    for path in ("auction/auction.cu", "auction/paths.cu", "papers/auction_graph/steps.cu"):
         for value in PAIRS:
             fixed = {"VALUE": value, "FIXED_POINT": int(value in ("double", "float"))}
             yield path, fixed
@@ -116,7 +117,7 @@ def _transport() -> Iterator[tuple[str, dict[str, Any]]]:
     yield from (("uot/clusters.cu", {"CS": cluster}) for cluster in gpu_launch.CLUSTERS)
     names = ("WARPS", "ROWS", "COLS", "IN_REGISTERS", "BLOCKS")
     yield from (("uot/batch.cu", dict(zip(names, shape[2:], strict=True))) for shape in gpu_batch.SHAPES)
-    yield "uot/map_uot.cu", {}
+    yield "papers/map_uot/map_uot.cu", {}
 
 
 def _large_transport() -> Iterator[tuple[list[str], str, dict[str, Any]]]:

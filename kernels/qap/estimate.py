@@ -26,8 +26,8 @@ TASKS, OPEN_BYTES = 64, 1 << 29
 DEVICE_BYTES = 96
 """On a device, divided by n^4."""
 FIXED = 16 * MIB
-RELAXED_N = {"cpu": (16, 48), "gpu": (16, 100)}
-"""Above the first and up to the second `auto` works out the semidefinite bound (floor.py, gpu_floor.py)."""
+RELAXED_N = (16, 48)
+"""Above the first and up to the second `auto` works out the semidefinite bound on a CPU (floor.py)."""
 RELAXED_S, FACTORED_S, LIFTED_BYTES = 1.5e-7, 1.2e-11, 100
 """Seconds of its certificate, divided by n^4, and of the factorisation in it, divided by n^6; bytes by n^4."""
 
@@ -53,8 +53,8 @@ def _relaxed(n: int, options: "QapOptions", device: Device) -> bool:
     """Whether the semidefinite bound may be part of the answer."""
     if options.bounds != "auto":
         return options.wants("sdp")
-    above, most = RELAXED_N[device]
-    return options.method == "auto" and options.rounds is None and above < n <= most
+    above, most = RELAXED_N
+    return device == "cpu" and options.method == "auto" and options.rounds is None and above < n <= most
 
 
 def _search_s(problem: QuadraticAssignment, options: "QapOptions", device: Device) -> float:

@@ -127,7 +127,6 @@ def warm_up() -> None:
 
     cpu.warm_up()
     gpu_tree.warm_up()
-    gpu_floor.warm_up()
     rng = np.random.default_rng(0)
     problem = QuadraticAssignment(rng.integers(0, 9, (12, 12)), rng.integers(0, 9, (12, 12)))
     solve(problem, QapOptions(rounds=1), Deadline())

@@ -71,6 +71,10 @@ class Deadline:
         """Keep so many seconds of the limit for what comes after the solver: `expired` says so that much earlier."""
         self._reserved_s = max(0.0, seconds)
 
+    def reserve_more(self, seconds: float) -> None:
+        """Keep so many seconds besides, for a proof that nobody expected when the solver began."""
+        self._reserved_s += seconds
+
     def enter(self, phase: Phase) -> None:
         """Begin another part of the job, and say so."""
         fraction = None if phase == "solve" else 0.0  # only the solver knows whether it can tell

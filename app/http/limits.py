@@ -112,7 +112,7 @@ class Limits:
 
 
 async def counted(request: Request, found: Annotated[Caller, Depends(caller)]) -> None:
-    """Dependency: one request of its owner."""
+    """Dependency: one request of its owner, which begins when it is their turn."""
     state = request.app.state
     if not state.keys:  # then everybody is the same owner, on the same machine
         return
@@ -120,6 +120,7 @@ async def counted(request: Request, found: Annotated[Caller, Depends(caller)]) -
         with suppress(JobError):
             await run_in_threadpool(state.jobs.quotas.of, found.owner)
     state.limits.request(found.owner)
+    await state.turns.take(found.owner)
 
 
 async def taking(request: Request) -> None:

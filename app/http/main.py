@@ -17,6 +17,7 @@ from app.http.limits import Limits
 from app.http.logs import Logs
 from app.http.metrics import Metrics
 from app.http.short import Straight
+from app.http.turns import Turns
 from app.intake.clerks import Clerks
 from app.intake.linger import Linger
 from app.intake.room import Room
@@ -64,7 +65,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     app.state.settling = Settling(app.state.store)
     app.state.waiting = Waiting(settings.redis_url)
     app.state.limits, app.state.lame = Limits(http, app.state.jobs.quotas.last), False
-    app.state.checks = CapacityLimiter(8)
+    app.state.turns, app.state.checks = Turns(), CapacityLimiter(8)
     app.state.metrics = Metrics()
     app.add_middleware(Straight, service=app)
     app.add_middleware(Linger)

@@ -119,7 +119,7 @@ class Run:
         """Start the semidefinite bound: first where it is named or no tree ends, else once a tree has had its time."""
         early = self.options.bounds != "auto" or self.problem.n > TREE_FIRST_N
         if self.floor is None and early == first:
-            self.floor = begin_floor(self.problem, self.options, self.deadline.remaining_s, self.proofs)
+            self.floor = begin_floor(self.problem, self.options, self.deadline, self.proofs)
 
     def prove(self) -> None:
         """Start the proof once the search has settled; exchange incumbents and bounds with it."""

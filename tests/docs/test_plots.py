@@ -102,7 +102,7 @@ def test_a_plot_is_chosen_pointed_at_and_read_as_a_table(browser: Any, service: 
         plot.locator("svg").hover(position={"x": 60, "y": 280})
         assert ", n 256: " in plot.get_by_role("status").inner_text()
         plot.get_by_text("The numbers").click()
-        assert plot.locator("tbody tr").count() > 20
+        plot.locator("tbody tr").nth(20).wait_for()
         page.evaluate("scrollTo(0, 0)")  # what the head of the page half covers is too small a target
         assert faults_of(page) == []
         assert not is_too_wide(page)

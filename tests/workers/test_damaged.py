@@ -133,3 +133,17 @@ def test_junk_for_a_link_or_a_note_shows_nothing(jobs: Jobs, settings: Settings)
         jobs._redis.hset(f"allot:job:{job_id}", "note", junk_note)
         with pytest.raises(NoNote):
             notes.get(job_id, "ann")
+
+
+@pytest.mark.parametrize("kind", ["attempt", "digests"])
+def test_what_was_set_aside_holds_no_bytes(jobs: Jobs, kind: str) -> None:
+    bad, blob = submitted(jobs), f"sha256:{7:064x}"
+    jobs._redis.hset(f"allot:job:{bad}", "digests", json.dumps([blob]))
+    jobs._redis.sadd(f"allot:refs:{blob}", bad)
+    jobs._redis.hset(f"allot:job:{bad}", "attempt", "many")
+    if kind == "digests":  # then nobody can tell what it held, and everything else goes all the same
+        jobs._redis.hset(f"allot:job:{bad}", "digests", '{"')
+    with pytest.raises(UnknownJob):
+        jobs.get(bad, "ann")
+    assert bool(jobs._redis.exists(f"allot:refs:{blob}")) == (kind == "digests")
+    assert jobs._redis.zscore("allot:active", bad) is None

@@ -33,26 +33,6 @@ local function sound(record)
   return (record.owner and record.solver and record.device and record.queue) and true or false
 end
 
--- Junk stands where a job's record should. All forget the job, and the junk is kept for a week, for who wants to look at
--- it. The janitor tells the log.
-local function set_aside(id)
-  local owner = redis.pcall('HGET', key(id), 'owner')
-  if type(owner) == 'string' then
-    redis.call('ZREM', 'allot:jobs:' .. owner, id)
-    redis.call('SREM', held_key(owner), id)
-  end
-  if redis.call('EXISTS', key(id)) == 1 then
-    redis.call('RENAME', key(id), 'allot:aside:' .. id)
-    redis.call('EXPIRE', 'allot:aside:' .. id, 604800)
-  end
-  redis.call('ZREM', 'allot:active', id)
-  redis.call('ZREM', 'allot:expiry', id)
-  redis.call('DEL', RQ_JOB .. id, 'allot:arrays:' .. id, 'allot:result:' .. id, events_key(id), 'allot:shares:' .. id)
-  redis.call('HINCRBY', 'allot:counts', 'damaged:record', 1)
-  redis.call('RPUSH', 'allot:damaged', 'record ' .. id)
-  publish(id, 'gone', 0)
-end
-
 -- The same for several, {id, anything, record} each, in one message.
 local function tell_all(jobs)
   local lines = {}
@@ -110,10 +90,13 @@ local function hold(id, digests)
 end
 
 -- Forget the job and let go of its blobs; the sweep looks at them from now on.
-local function purge(id, now)
-  local seen = redis.call('HMGET', key(id), 'owner', 'digests', 'kept')
-  if seen[2] then
-    for _, digest in ipairs(cjson.decode(seen[2])) do
+-- What a job holds is no longer held: blobs, its owner's places and bytes. Its record may be junk.
+local function let_go(id, now)
+  local seen = redis.pcall('HMGET', key(id), 'owner', 'digests', 'kept')
+  if seen.err then return end
+  local readable, digests = pcall(cjson.decode, seen[2] or '[]')
+  for _, digest in ipairs(readable and type(digests) == 'table' and digests or {}) do
+    if type(digest) == 'string' then
       redis.call('SREM', 'allot:refs:' .. digest, id)
       redis.call('ZADD', 'allot:blobs', 'LT', now, digest)
     end
@@ -121,12 +104,36 @@ local function purge(id, now)
   if seen[1] then
     redis.call('ZREM', 'allot:jobs:' .. seen[1], id)
     redis.call('SREM', held_key(seen[1]), id)
-    keep_bytes(id, seen[1], -(tonumber(seen[3] or 0)))
+    keep_bytes(id, seen[1], -(tonumber(seen[3] or 0) or 0))
   end
+end
+
+-- Nobody has the job any more.
+local function forget(id)
   redis.call('ZREM', 'allot:expiry', id)
   redis.call('ZREM', 'allot:active', id)
-  redis.call('DEL', key(id), 'allot:arrays:' .. id, 'allot:result:' .. id, events_key(id), 'allot:shares:' .. id)
+  redis.call('DEL', 'allot:arrays:' .. id, 'allot:result:' .. id, events_key(id), 'allot:shares:' .. id)
   publish(id, 'gone', 0)
+end
+
+local function purge(id, now)
+  let_go(id, now)
+  redis.call('DEL', key(id))
+  forget(id)
+end
+
+-- Junk stands where a job's record should. All forget the job, and the junk is kept for a week, for who wants to look at
+-- it. The janitor tells the log.
+local function set_aside(id)
+  let_go(id, tonumber(redis.call('TIME')[1]))
+  if redis.call('EXISTS', key(id)) == 1 then
+    redis.call('RENAME', key(id), 'allot:aside:' .. id)
+    redis.call('EXPIRE', 'allot:aside:' .. id, 604800)
+  end
+  redis.call('DEL', RQ_JOB .. id)
+  forget(id)
+  redis.call('HINCRBY', 'allot:counts', 'damaged:record', 1)
+  redis.call('RPUSH', 'allot:damaged', 'record ' .. id)
 end
 
 -- Its arrays go, and its events stay.

@@ -32,6 +32,8 @@ from workers.runtime.run import DeviceLost, told
 from workers.store.store import open_store
 
 EXIT_DEVICE_LOST = 70
+NICENESS = 5
+"""Of what solves on cores that the API and Redis may share: a solve of minutes must not hold up a request."""
 log = logging.getLogger(__name__)
 
 
@@ -41,6 +43,8 @@ def main(arguments: list[str]) -> None:
     die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logs.configure(logging.WARNING)
+    if device != "gpu":
+        os.nice(NICENESS)
     with socket.socket(fileno=descriptor) as channel, channel.makefile("rw") as lines:
         settings = Settings.from_env()
         keep_cubins(settings.data_dir / "cubins", [Path(folder) for folder in (settings.cubins_dir,) if folder])

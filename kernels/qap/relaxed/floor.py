@@ -8,9 +8,11 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
+from kernels.deadline import Deadline
 from kernels.problems import QuadraticAssignment
 from kernels.qap import rlt1
 from kernels.qap.bounds import Bound
+from kernels.qap.estimate import relaxed_s
 from kernels.qap.relaxed.ascent import Ascent, fits
 from kernels.qap.relaxed.blas import one_thread
 from kernels.qap.whole import Rounded, rounded
@@ -112,15 +114,17 @@ class Floor:
 
 
 def begin_floor(
-    problem: QuadraticAssignment, options: "QapOptions", seconds: float, known: list[Bound]
+    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, known: list[Bound]
 ) -> Floor | None:
-    """A floor where it is asked for and can be had; without being named, where `seconds` are enough for it."""
+    """A floor where it is asked for and can be had; without being named, where the time is enough for it."""
     if not options.wants("sdp"):
         return None
+    seconds = deadline.remaining_s
     if options.bounds == "auto":
         searched_alone = options.method != "auto" or options.rounds is not None
         if searched_alone or not worthwhile(problem.n, seconds):
             return None
+        deadline.reserve_more(relaxed_s(problem.n))
     near = None if problem.integer else rounded(problem)
     whole = problem if near is None else near.problem
     level_1_s = LEVEL_1_SHARE * min(seconds, WAIT_S * 10) if _sparse(known) and options.wants("rlt1") else 0.0

@@ -4,14 +4,11 @@ Inputs may be huge, so pydantic never walks them: it validates everything around
 them into arrays. Their models exist for the OpenAPI document alone.
 """
 
-import json
-import reprlib
 from typing import Annotated, Any, Literal, Union
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, WithJsonSchema, create_model
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, WithJsonSchema, create_model
 from pydantic.json_schema import models_json_schema
 
-from app.http.errors import MOST_ERRORS, Invalid, fault
 from kernels import SOLVERS, InputSpec, Solver
 from workers.store.codec import FORMATS
 from workers.store.reference import NOTES
@@ -110,57 +107,6 @@ def _documented_model(card: Solver) -> Any:
 
 _requests: Any = Union[tuple(_request_model(card) for card in SOLVERS.values())]  # noqa: UP007
 REQUEST: TypeAdapter[Any] = TypeAdapter(Annotated[_requests, Field(discriminator="solver")])
-
-
-def parse_request(document: Any) -> Any:
-    """Validate everything of a request but its inputs; returns an instance of the solver's request model.
-
-    Raises:
-        Invalid: with one entry per field at fault.
-    """
-    if not isinstance(document, dict):
-        raise Invalid(fault("", f"is a JSON {type(document).__name__}; expected an object with solver and inputs"))
-    if _beyond_int64(document.get("options")):
-        raise Invalid(fault("options", "hold an integer that does not fit int64"))
-    around = {name: value for name, value in document.items() if name != "inputs"}
-    try:
-        return REQUEST.validate_json(json.dumps(around), strict=True)
-    except ValidationError as wrong:
-        first = wrong.errors(include_url=False)[:MOST_ERRORS]
-        told = (_fault_of(error, document) for error in first)
-        raise Invalid(*told, more=wrong.error_count() - len(first)) from None
-
-
-def _beyond_int64(value: Any) -> bool:
-    """True when an integer anywhere in the options is larger than any solver can count."""
-    if isinstance(value, dict | list):
-        return any(_beyond_int64(entry) for entry in (value.values() if isinstance(value, dict) else value))
-    return isinstance(value, int) and not -(2**63) <= value < 2**63
-
-
-def _fault_of(error: Any, document: dict[str, Any]) -> dict[str, Any]:
-    """One pydantic error as a field, what was found, and what was expected."""
-    location = [str(part) for part in error["loc"]]
-    if location and location[0] in SOLVERS:
-        location = location[1:]
-    kind = error["type"]
-    if kind == "union_tag_not_found":
-        return fault("solver", f"is missing; expected one of {', '.join(SOLVERS)}")
-    if kind == "union_tag_invalid":
-        found = document.get("solver")
-        return fault("solver", f"{reprlib.repr(found)} is unknown; expected one of {', '.join(SOLVERS)}", found)
-    field = ".".join(location)
-    if kind == "extra_forbidden":
-        return fault(field, f"is unknown; {_allowed(location, document)}", error.get("input"))
-    return fault(field, error["msg"][0].lower() + error["msg"][1:], error.get("input"))
-
-
-def _allowed(location: list[str], document: dict[str, Any]) -> str:
-    solver = document["solver"]
-    if location[0] == "options":
-        names = list(SOLVERS[solver].options.model_fields)
-        return f"the options of {solver} are {', '.join(names)}" if names else f"{solver} has no options"
-    return f"a job takes solver, inputs, options, {', '.join(JobRequest.model_fields)}"
 
 
 def components() -> tuple[dict[str, Any], dict[str, Any]]:

@@ -5,7 +5,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from app.http.schemas import parse_request
+from app.intake.asked import parse_request
 from app.intake.body import parse_json
 from app.intake.json_arrays import array_from_lists
 from app.intake.json_ragged import is_ragged, ragged_from_lists

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from app.http.errors import Invalid, fault
-from app.http.schemas import parse_request
+from app.intake.asked import parse_request
 from app.intake.document import Document, read_document
 from app.intake.errands import picked_up
 from app.intake.multipart import Part

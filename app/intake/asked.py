@@ -1,0 +1,81 @@
+"""Everything of a request but its inputs, checked against its solver's model."""
+
+import json
+import reprlib
+from itertools import islice
+from typing import Any
+
+from pydantic import ValidationError
+
+from app.http.errors import MOST_ERRORS, Invalid, fault
+from app.http.schemas import REQUEST, JobRequest
+from kernels import SOLVERS
+
+KNOWN = {"solver", *JobRequest.model_fields, *(name for card in SOLVERS.values() for name in card.options.model_fields)}
+"""Fields that some request has, around or in its options."""
+
+
+def _short(fields: dict[str, Any]) -> tuple[dict[str, Any], int]:
+    """Fields that are known, and as many others as an answer names; how many more there are.
+
+    A body of a megabyte may hold 90,000 unknown fields, and a model makes an error of 1 KB of each.
+    """
+    unknown = [name for name in fields if name not in KNOWN]
+    left_out = set(islice(unknown, MOST_ERRORS, None))
+    if not left_out:
+        return fields, 0
+    return {name: value for name, value in fields.items() if name not in left_out}, len(left_out)
+
+
+def parse_request(document: Any) -> Any:
+    """Validate everything of a request but its inputs; returns an instance of the solver's request model.
+
+    Raises:
+        Invalid: with one entry per field at fault.
+    """
+    if not isinstance(document, dict):
+        raise Invalid(fault("", f"is a JSON {type(document).__name__}; expected an object with solver and inputs"))
+    if _beyond_int64(document.get("options")):
+        raise Invalid(fault("options", "hold an integer that does not fit int64"))
+    around, left_out = _short({name: value for name, value in document.items() if name != "inputs"})
+    if isinstance(around.get("options"), dict):
+        around["options"], more = _short(around["options"])
+        left_out += more
+    try:
+        return REQUEST.validate_json(json.dumps(around), strict=True)
+    except ValidationError as wrong:
+        first = wrong.errors(include_url=False)[:MOST_ERRORS]
+        told = (_fault_of(error, document) for error in first)
+        raise Invalid(*told, more=wrong.error_count() + left_out - len(first)) from None
+
+
+def _beyond_int64(value: Any) -> bool:
+    """True when an integer anywhere in the options is larger than any solver can count."""
+    if isinstance(value, dict | list):
+        return any(_beyond_int64(entry) for entry in (value.values() if isinstance(value, dict) else value))
+    return isinstance(value, int) and not -(2**63) <= value < 2**63
+
+
+def _fault_of(error: Any, document: dict[str, Any]) -> dict[str, Any]:
+    """One pydantic error as a field, what was found, and what was expected."""
+    location = [str(part) for part in error["loc"]]
+    if location and location[0] in SOLVERS:
+        location = location[1:]
+    kind = error["type"]
+    if kind == "union_tag_not_found":
+        return fault("solver", f"is missing; expected one of {', '.join(SOLVERS)}")
+    if kind == "union_tag_invalid":
+        found = document.get("solver")
+        return fault("solver", f"{reprlib.repr(found)} is unknown; expected one of {', '.join(SOLVERS)}", found)
+    field = ".".join(location)
+    if kind == "extra_forbidden":
+        return fault(field, f"is unknown; {_allowed(location, document)}", error.get("input"))
+    return fault(field, error["msg"][0].lower() + error["msg"][1:], error.get("input"))
+
+
+def _allowed(location: list[str], document: dict[str, Any]) -> str:
+    solver = document["solver"]
+    if location[0] == "options":
+        names = list(SOLVERS[solver].options.model_fields)
+        return f"the options of {solver} are {', '.join(names)}" if names else f"{solver} has no options"
+    return f"a job takes solver, inputs, options, {', '.join(JobRequest.model_fields)}"

@@ -38,7 +38,7 @@ ADDRESS = "127.0.0.2"
 QUIET_S = 15.0
 MOST_LATER_S = 1.0
 MOST_GROWN_MIB = 200.0
-"""By all of the attack: hundreds of bodies, streams and connections at once. One body below 1 MiB may cost 100 MB, which
+"""By the whole attack: hundreds of bodies, streams and connections at once. One body below 1 MiB may cost 100 MB, which
 tests/app/test_costly_bytes.py holds each to."""
 ENVIRON = {"ALLOT_API_KEYS_IN_REDIS": "1", "ALLOT_WARM_SOLVERS": "lap,qap", "ALLOT_MCP": "1"}
 Taken = dict[str, list[float]]

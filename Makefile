@@ -63,6 +63,10 @@ fair: $(VENV)/dev ## two owners of unequal weight against each other: their shar
 attack: $(VENV)/dev ## a quarter of an hour of requests of every kind against a live service (SECONDS=60 for others)
 	$(BIN)/python -m tests.attack --seconds $(or $(SECONDS),900)
 
+guided: $(VENV)/dev ## the decoders of uploads under a fuzzer that looks which lines it reaches (SECONDS=600)
+	$(BIN)/python -m pip install --quiet atheris==3.0.0 || echo "Atheris has no wheel here: Hypothesis takes its place."
+	$(BIN)/python -m tests.attack.guided --seconds $(or $(SECONDS),600)
+
 sanitize: $(VENV)/dev ## every kernel under compute-sanitizer, on a machine with a GPU and the CUDA toolkit
 	for tool in memcheck racecheck synccheck; do \
 		compute-sanitizer --tool $$tool --error-exitcode 9 $(BIN)/python -m tests.sanitize || exit 1; done
@@ -120,4 +124,4 @@ release: $(TOOLS)/ready ## wheels and sdists of service and client, SBOMs, and i
 		--output-file dist/allot-$$image.cdx.json || exit 1; done
 	$(TOOLS)/bin/python deploy/pins.py dist/compose.pinned.yml || echo "images are named by tag alone"
 
-.PHONY: charttools help install demo serve test check wheel fuzz long soak fair attack sanitize bench coverage update release web docs pictures test-web
+.PHONY: guided charttools help install demo serve test check wheel fuzz long soak fair attack sanitize bench coverage update release web docs pictures test-web

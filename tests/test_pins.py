@@ -1,6 +1,7 @@
 """Pinned versions: constraints.txt, and requirements.lock with the hashes of their files."""
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -40,3 +41,15 @@ def test_every_dependency_is_pinned() -> None:
 def test_pins_name_no_index() -> None:
     for text in (LOCK, CONSTRAINTS):
         assert not re.search(r"index-url|find-links|trusted-host|://|file:|(^|\s)/", text)
+
+
+def test_a_release_tells_of_what_each_image_is_made() -> None:
+    """A bill of materials (CycloneDX) of the service and of both images, from the files that install them by hash."""
+    asked = subprocess.run(
+        ["make", "--dry-run", "release"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout
+    made = re.findall(r"cyclonedx-py requirements (\S+)", asked)
+    assert made == ["requirements.lock", "docker/$image.lock"]
+    assert "for image in api worker" in asked
+    for name in ("api", "worker"):
+        assert "--hash=sha256:" in (ROOT / f"docker/{name}.lock").read_text()

@@ -123,6 +123,15 @@ async def counted(request: Request, found: Annotated[Caller, Depends(caller)]) -
     await state.turns.take(found.owner)
 
 
+async def counted_by_address(request: Request) -> None:
+    """Dependency of what needs no key: one request of whoever asks from there. All of them take turns as one owner."""
+    state = request.app.state
+    if not state.keys:
+        return
+    state.limits.request(f"/{request.client.host if request.client else ''}")  # no owner's name begins so
+    await state.turns.take("/")
+
+
 async def taking(request: Request) -> None:
     """Dependency of all that begins something: 503 once the service is stopping."""
     if request.app.state.lame:

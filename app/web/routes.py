@@ -5,7 +5,7 @@ from typing import Any
 from fastapi import Depends, FastAPI
 
 from app.http.auth import may
-from app.http.limits import counted, taking
+from app.http.limits import counted, counted_by_address, taking
 from app.http.media import wants_json
 from app.http.routes import IN, OUT, problems
 from app.web import manual, notes, pages, pictures, previews, shares
@@ -31,7 +31,14 @@ def install(app: FastAPI) -> None:
     _api(app, "POST", f"{here}/shares", shares.share, submit, {**OUT, **problems(400, 409, 413)}, 201)
     _api(app, "GET", f"{here}/shares", shares.share_list, submit, OUT)
     _api(app, "DELETE", f"{here}/shares/{{share_id}}", shares.unshare, change, OUT, 204)
-    _api(app, "GET", "/v1/shared", shares.shared, [Depends(wants_json)], {**OUT, **problems(409)})
+    _api(
+        app,
+        "GET",
+        "/v1/shared",
+        shares.shared,
+        [Depends(counted_by_address), Depends(wants_json)],
+        {**OUT, **problems(409)},
+    )
     _api(app, "POST", "/v1/previews", previews.post, submit, {**IN, **problems(429)})
     _api(app, "GET", "/v1/samples/{name}", previews.sample, submit, {**OUT, **problems(507)})
     _api(app, "GET", "/v1/jobs/{job_id}/picture", pictures.picture, read, {**OUT, **problems(409)})

@@ -71,6 +71,23 @@ def test_requests_of_a_key_are_counted(tmp_path: Path) -> None:
     check(answers[-1], 429)
 
 
+def test_requests_with_a_link_are_counted_by_address(tmp_path: Path) -> None:
+    with EmbeddedRedis(tmp_path) as url:
+        http = HttpSettings(api_keys=(new_key("ann")[1],), requests_per_s=0.02, share_days=7)
+        app = create_app(Settings(redis_url=url, data_dir=tmp_path), http)
+
+        async def run(*addresses: str) -> list[int]:
+            found = []
+            for address in addresses:
+                transport = httpx.ASGITransport(app, client=(address, 1))
+                link = {"Allot-Share": "no such link"}
+                async with httpx.AsyncClient(transport=transport, base_url="http://localhost", headers=link) as client:
+                    found.append((await client.get("/v1/shared")).status_code)
+            return found
+
+        assert asyncio.run(run("192.0.2.1", "192.0.2.1", "192.0.2.2")) == [404, 429, 404]
+
+
 def test_so_many_may_wait_for_one_owner(idle: Idle, monkeypatch: pytest.MonkeyPatch) -> None:  # noqa: F811
     limits = Limits(HttpSettings(max_waiters_per_owner=3, max_streams_per_owner=2))
     monkeypatch.setattr(idle.app.state, "limits", limits)

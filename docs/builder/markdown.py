@@ -88,7 +88,7 @@ class Writer:
             _no_style(token)
             self._follow(token.children or [], page, made)
         html = self._markdown.renderer.render(tokens, self._markdown.options, {})
-        html = html.replace("<table>", '<div class="wide" tabindex="0" role="group" aria-label="Table"><table>')
+        html = html.replace("<table>", '<div class="scrolls" tabindex="0" role="group" aria-label="Table"><table>')
         made.html = re.sub(r"<th[^>]*></th>", "<td></td>", html.replace("</table>", "</table></div>"))
         return made
 

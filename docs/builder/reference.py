@@ -93,7 +93,7 @@ def _parameters(parameters: list[dict[str, Any]]) -> str:
         for one in parameters
     ).replace("'", '"')
     head = '<tr><th scope="col">Parameter</th><th scope="col">In</th><th scope="col">Meaning</th></tr>'
-    box = '<div class="wide" tabindex="0" role="group" aria-label="Parameters">'
+    box = '<div class="scrolls" tabindex="0" role="group" aria-label="Parameters">'
     return f"{box}<table><thead>{head}</thead><tbody>{rows}</tbody></table></div>\n"
 
 

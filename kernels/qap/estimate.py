@@ -25,7 +25,7 @@ TASKS, OPEN_BYTES = 64, 1 << 29
 """Nodes to which a tree is widened before they are dealt out, and their bytes at most (proof.py)."""
 DEVICE_BYTES = 96
 """On a device, divided by n^4."""
-FIXED = 16 * MIB
+FIXED = 20 * MIB
 RELAXED_N = (16, 48)
 """Above the first and up to the second `auto` works out the semidefinite bound on a CPU (floor.py)."""
 RELAXED_S, FACTORED_S, LIFTED_BYTES = 1.5e-7, 1.2e-11, 100

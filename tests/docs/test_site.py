@@ -118,6 +118,8 @@ def test_pages_are_clean_and_fit(browser: Any, service: Service, width: int) -> 
                 page.wait_for_selector("#examples button")
             assert faults_of(page) == [], path
             assert not is_too_wide(page), path
+            tables = page.locator("article table")
+            assert all(tables.nth(k).is_visible() for k in range(min(3, tables.count()))), path
             keep_picture(page, f"docs{path.replace('/', '-')}-{width}")
 
 

@@ -82,7 +82,7 @@ class Plot {
     this.said = element(figure, "p", { class: "plot-said", role: "status", id: `plot-${name}` });
     const rows = element(figure, "details");
     element(rows, "summary", {}, "The numbers");
-    this.rows = element(rows, "div", { class: "wide", tabindex: 0, role: "group", "aria-label": "The numbers" });
+    this.rows = element(rows, "div", { class: "scrolls", tabindex: 0, role: "group", "aria-label": "The numbers" });
     rows.addEventListener("toggle", () => rows.open && this.table());
     this.open = rows;
     this.take();

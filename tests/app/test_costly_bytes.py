@@ -1,6 +1,5 @@
 """Few bytes that ask for much: refused with a sentence, soon, in little memory, and nobody else waits for it."""
 
-import contextlib
 import gzip
 import io
 import json
@@ -19,7 +18,6 @@ from typing import Any
 
 import httpx
 import numpy as np
-import psutil
 import pytest
 
 from tests.app.conftest import LAP, Service
@@ -375,54 +373,3 @@ def test_a_preview_of_few_bytes_takes_little_memory_and_stops_nobody(alone: Alon
     assert alone.memory("VmHWM") - before < GROWS
     assert sorted(worst)[len(worst) // 2] < 0.5
     pool.shutdown()
-
-
-class Watch:
-    """Looks all the time at what the API and its clerks hold of memory that is not a file's: `grown` is the most."""
-
-    def __init__(self, alone: Alone) -> None:
-        self._api, self._ended = psutil.Process(alone.process.pid), threading.Event()
-        self._first = self._held()
-        self.grown = 0
-        self._thread = threading.Thread(target=self._run)
-
-    def _held(self) -> dict[int, int]:
-        found = {}
-        for one in (self._api, *self._api.children()):
-            with contextlib.suppress(OSError, StopIteration, psutil.Error):
-                text = Path(f"/proc/{one.pid}/status").read_text().splitlines()
-                found[one.pid] = next(int(line.split()[1]) << 10 for line in text if line.startswith("RssAnon:"))
-        return found
-
-    def _run(self) -> None:
-        fresh = max(self._first.values())  # what a clerk has that was started meanwhile
-        while not self._ended.wait(0.01):
-            more = sum(held - self._first.get(pid, fresh) for pid, held in self._held().items())
-            self.grown = max(self.grown, more)
-
-    def __enter__(self) -> "Watch":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._ended.set()
-        self._thread.join()
-
-
-SMALL = UPLOADS | {f"{name}: {body[0]}": body[1] for name, body in PREVIEWS.items()}
-
-
-@pytest.mark.parametrize("name", SMALL)
-def test_neither_the_api_nor_its_clerks_grow_by_much(alone: Alone, name: str) -> None:
-    with Watch(alone) as watch:
-        if name in UPLOADS:
-            httpx.post(f"{alone.url}/v1/blobs", content=UPLOADS[name], timeout=60)
-            job = {"job": json.dumps({"solver": "lap"})}
-            httpx.post(f"{alone.url}/v1/jobs", data=job, files={"cost": ("c", UPLOADS[name])}, timeout=60)
-            httpx.post(f"{alone.url}/v1/estimates", data=job, files={"cost": ("c", UPLOADS[name])}, timeout=60)
-        else:
-            filename, body = PREVIEWS[name.partition(":")[0]]
-            httpx.post(f"{alone.url}/v1/previews?filename={filename}", content=body, timeout=120)
-        time.sleep(0.05)
-    print(f"grown {watch.grown >> 20} MiB", name)
-    assert watch.grown < GROWS, watch.grown >> 20

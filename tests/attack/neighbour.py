@@ -24,12 +24,12 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import redis
 
 from benchmarks.rows import Rows
 from benchmarks.soak import Service
 from tests.attack.hostile import SMALL
+from tests.weight import Weight
 from workers.runtime.keyring import Keyring
 
 ATTACKER, NEIGHBOUR = "eve", "bob"
@@ -39,7 +39,7 @@ QUIET_S = 15.0
 MOST_LATER_S = 1.0
 MOST_GROWN_MIB = 200.0
 """By the whole attack: hundreds of bodies, streams and connections at once. One body below 1 MiB may cost 100 MB, which
-tests/app/test_costly_bytes.py holds each to."""
+tests/app/test_growth.py holds each to."""
 ENVIRON = {"ALLOT_API_KEYS_IN_REDIS": "1", "ALLOT_WARM_SOLVERS": "lap,qap", "ALLOT_MCP": "1"}
 Taken = dict[str, list[float]]
 
@@ -102,43 +102,6 @@ class Neighbour:
         if answer.status_code >= 400:
             raise ValueError(f"{answer.status_code} {verb} {path}: {answer.text[:200]}")
         return answer
-
-
-class Weight:
-    """What the API and each of its clerks have in memory that is no file's: the most that each has grown by."""
-
-    def __init__(self, pid: int) -> None:
-        self._api, self._ended = psutil.Process(pid), threading.Event()
-        self._first = self._now()
-        self.grown = dict.fromkeys(("api", "clerk"), 0.0)
-        self._thread = threading.Thread(target=self._watch)
-
-    def _now(self) -> dict[int, tuple[str, float]]:
-        found = {}
-        for one in (self._api, *self._api.children()):
-            try:
-                kind = "api" if one.pid == self._api.pid else "clerk" if "app.intake.clerk" in one.cmdline() else ""
-                status = Path(f"/proc/{one.pid}/status").read_text().splitlines()
-            except (psutil.Error, OSError):
-                continue
-            anonymous = [int(line.split()[1]) / 1024 for line in status if line.startswith("RssAnon:")]
-            if kind and anonymous:
-                found[one.pid] = kind, anonymous[0]
-        return found
-
-    def _watch(self) -> None:
-        usual = min(held for kind, held in self._first.values() if kind == "clerk")
-        while not self._ended.wait(0.05):
-            for pid, (kind, held) in self._now().items():
-                self.grown[kind] = max(self.grown[kind], held - self._first.get(pid, (kind, usual))[1])
-
-    def __enter__(self) -> "Weight":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._ended.set()
-        self._thread.join()
 
 
 @contextmanager
@@ -206,7 +169,7 @@ def measure(folder: Path, requests: int, seconds: float, quiet_s: float = QUIET_
         "slowest_s": _rounded(slowest),
         "later_s": round(max(slowest[what] - usual[what] for what in usual), 3),
         "next_job_waited_s": round(waited, 3), "next_job_late_s": round(late, 3),
-        "api_grown_mib": round(weight.grown["api"], 1), "clerk_grown_mib": round(weight.grown["clerk"], 1),
+        **{f"{kind}_grown_mib": round(grown / 2**20, 1) for kind, grown in weight.grown.items()},
         "ready_afterwards": ready == 200,
     }  # fmt: skip
 

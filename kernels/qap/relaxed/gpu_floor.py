@@ -36,15 +36,13 @@ def wanted(problem: QuadraticAssignment, options: "QapOptions") -> bool:
 
 
 def raise_floor(
-    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, objective: int, known: int | None,
-    begun_at: int = 0,
-) -> Bound | None:  # fmt: skip
+    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, objective: int, known: int | None
+) -> Bound | None:
     """The best bound of as many steps as `bound_share` of the time allows, each told as it rises.
 
     Args:
         objective: of the incumbent, which the reports repeat; the bound that meets it ends the ascent.
         known: the best of the other bounds.
-        begun_at: iterations that were reported already.
     """
     remaining = deadline.remaining_s
     until_s = deadline.elapsed_s + (WITHOUT_LIMIT_S if remaining == float("inf") else options.bound_share * remaining)
@@ -68,7 +66,7 @@ def raise_floor(
         if best is None:
             continue
         floor = int(best.value) if known is None else max(int(best.value), known)
-        deadline.report(begun_at, objective, floor)
+        deadline.report(0, objective, floor)
         if best.value >= objective:
             break
         if best.raw > kept + LEAST_RISE * abs(best.raw):

@@ -96,10 +96,20 @@ def rlt1(problem: QuadraticAssignment, data: Whole, evidence: Mapping[str, Array
 def rlt1_rounded(problem: QuadraticAssignment, evidence: Mapping[str, Array]) -> Fraction | None:
     """The same for floats: the bound of the data rounded to integers, less what rounding may have added to it.
 
-    Evidence names a and b: flow is multiplied by 2^a, distance by 2^b, linear costs by 2^(a + b), and rounded. Each
-    entry is off by 1/2 at most, so a product of integers f d by (|f| + |d|) / 2 + 1/4.
+    Evidence names the exponents of `nearest`.
     """
-    exponents = evidence["exponents"]
+    near = nearest(problem, evidence["exponents"])
+    bound = None if near is None else rlt1(problem, near[0], evidence)
+    return None if near is None or bound is None else (Fraction(bound) - near[1]) / Fraction(2) ** near[2]
+
+
+def nearest(problem: QuadraticAssignment, exponents: Array) -> tuple[Whole, Fraction, int] | None:
+    """Floats rounded to integers; what that may have added to an objective; the exponent of its units.
+
+    With the exponents a and b flow is multiplied by 2^a, distance by 2^b, linear costs by 2^(a + b), and rounded. Each
+    entry is off by 1/2 at most, so a product of integers f d by (|f| + |d|) / 2 + 1/4. None where `exponents` are none,
+    or sums of the integers leave int64.
+    """
     if exponents.shape != (2,) or exponents.dtype.kind != "i" or int(np.abs(exponents.astype(float)).max()) > 4000:
         return None
     a, b = exponents.tolist()
@@ -111,12 +121,8 @@ def rlt1_rounded(problem: QuadraticAssignment, evidence: Mapping[str, Array]) ->
     if not all(size * (1 + 2.0**-12) <= LARGEST for size in largest):
         return None
     flow, distance, linear = (m.astype(np.int64) for m in parts)
-    bound = rlt1(problem, Whole(flow, distance, linear, 0), evidence)
-    if bound is None:
-        return None
     n, magnitudes = problem.n, int(np.abs(flow).sum()) + int(np.abs(distance).sum())
-    error = Fraction(magnitudes + n, 2) + Fraction(n * n, 4)
-    return (Fraction(bound) - error) / Fraction(2) ** int(a + b)
+    return Whole(flow, distance, linear, 0), Fraction(magnitudes + n, 2) + Fraction(n * n, 4), int(a + b)
 
 
 def whole_prices(prices: Array | None, data: Whole) -> Array | None:

@@ -20,6 +20,13 @@ HANGS_S = 90.0
 BATCH = 50
 LOST = 70
 """Exit status of a process whose GPU answers no more."""
+ON_THE_DEVICE = (
+    "kernels.certificates.gpu.gpu_assignment",
+    "kernels.certificates.gpu.gpu_auction",
+    "kernels.certificates.gpu.gpu_transport",
+    "kernels.certificates.metrics.gpu_points",
+)
+"""The certificates that leave small problems to the CPU's, unless their FEWEST is 0."""
 KEPT = 400
 """Failing cases of which more than a count is sent."""
 
@@ -63,6 +70,8 @@ class Tally:
     failures: list[Failure] = field(default_factory=list)
     mutations: Counter[tuple[str, str]] = field(default_factory=Counter)
     scaled: Counter[tuple[str, bool]] = field(default_factory=Counter)
+    certified: Counter[tuple[str, str]] = field(default_factory=Counter)
+    """By solver, and by where the certificate was worked out."""
     seconds: float = 0.0
 
     def add(self, other: "Tally") -> None:
@@ -70,6 +79,7 @@ class Tally:
         self.counts.update(other.counts)
         self.mutations.update(other.mutations)
         self.scaled.update(other.scaled)
+        self.certified.update(other.certified)
         self.failures += other.failures[: max(0, KEPT * 10 - len(self.failures))]
 
     @property
@@ -136,9 +146,14 @@ def warm_up(plan: Plan) -> None:
     """Compile before anything is timed."""
     for solver in () if plan.url else plan.solvers:
         SOLVERS[solver].warm_up(plan.device)  # type: ignore[arg-type]
-        if plan.device == "gpu" and (module := SOLVERS[solver].device_certificate):
-            # However small a problem is, the device's certificate is asked first.
-            importlib.import_module(module).FEWEST = 0  # type: ignore[attr-defined]
+    if plan.device == "gpu" and not plan.url:
+        certify_small_ones_on_the_device()
+
+
+def certify_small_ones_on_the_device() -> None:
+    """However small a problem is, the device's certificate is asked first."""
+    for name in ON_THE_DEVICE:
+        importlib.import_module(name).FEWEST = 0  # type: ignore[attr-defined]
 
 
 class Pool:

@@ -19,38 +19,36 @@ from tests.fuzz.shrink import as_python, shrunk, sort_of
 from tests.fuzz.trial import verdicts
 
 ROOT = Path(__file__).parents[2]
-ENTRIES = ("assignment", "auction", "transport", "quadratic")
+ENTRIES = (
+    "assignment.py",
+    "auction.py",
+    "transport.py",
+    "quadratic.py",
+    "flow/__init__.py",
+    "metrics/__init__.py",
+    "ranked/__init__.py",
+    "rejecting/__init__.py",
+    "relaxed/__init__.py",
+    "selected/__init__.py",
+    "several/__init__.py",
+)
 """Where the certificates begin, in kernels/certificates/."""
-ON_DEVICE = ("assignment", "auction", "transport")
+ON_DEVICE = ("rejecting/on_device.py", "gpu/gpu_auction.py", "several/gpu.py")
+"""And those of a device."""
 OUTCOMES = ("right", "turned away", "wrong", "misleading", "refused", "unshown", "slow")
-
-
-POINTS = "metrics"
-"""The folder of the certificates of metrics, which has a version of its own: no other certificate imports it."""
-
-
-def points_version() -> str:
-    """A hash of the files that certify costs of points."""
-    import kernels
-
-    whole = hashlib.sha256()
-    for path in sorted((Path(kernels.__file__).parent / "certificates" / POINTS).glob("*.py")):
-        whole.update(path.name.encode() + b"\0" + path.read_bytes())
-    return whole.hexdigest()[:12]
 
 
 def certificate_version(device: str = "cpu") -> str:
     """A hash of the files that certify answers of a device: counts may be added up over runs of one version.
 
-    Those are the four solvers' certificates and all that they import; on a device its own, and their sources, as well.
-    A kind of certificate that these do not use has counts of its own.
+    Those are all kinds of certificates that cases are drawn for; on a device its own, and their sources, as well.
     """
     import kernels
 
     folder = Path(kernels.__file__).parent / "certificates"
-    files = _reached(folder, [folder / f"{name}.py" for name in ENTRIES])
+    files = _reached(folder, [folder / name for name in ENTRIES])
     if device.startswith("gpu"):
-        files |= _reached(folder, [folder / "gpu" / f"gpu_{name}.py" for name in ON_DEVICE])
+        files |= _reached(folder, [folder / name for name in ON_DEVICE])
         files |= {path for suffix in ("*.cu", "*.cuh") for path in (folder / "gpu").glob(suffix)}
     whole = hashlib.sha256()
     for path in sorted(files):
@@ -71,8 +69,11 @@ def _reached(folder: Path, entries: list[Path]) -> set[Path]:
             names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
             if isinstance(node, ast.ImportFrom) and node.module:
                 names = [node.module, *(f"{node.module}.{alias.name}" for alias in node.names)]
-            modules = [name.split(".")[2:] for name in names if name.startswith("kernels.certificates.")]
-            waiting += [module for parts in modules if (module := folder.joinpath(*parts).with_suffix(".py")).exists()]
+            places = [
+                folder.joinpath(*name.split(".")[2:]) for name in names if name.startswith("kernels.certificates.")
+            ]
+            files = [file for at in places for file in (at.with_suffix(".py"), at / "__init__.py")]
+            waiting += [file for file in files if file.is_file()]
     return found
 
 
@@ -88,7 +89,6 @@ def row(plan: Plan, tally: Tally) -> dict[str, Any]:
         "when": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
         "commit": _commit(),
         "certificates": certificate_version(plan.device),
-        "certificates_of_points": points_version(),
         "device": plan.device + (" over http" if plan.url else ""),
         "machine": _machine(plan.device),
         "numpy": np.__version__,
@@ -102,9 +102,15 @@ def row(plan: Plan, tally: Tally) -> dict[str, Any]:
         "mutations_fooled": sum(n for (_, kind), n in tally.mutations.items() if kind != "covered"),
         "scaled": sum(tally.scaled.values()),
         "scaled_otherwise": sum(n for (_, other), n in tally.scaled.items() if other),
+        "certified_on_the_device": sum(n for (_, where), n in tally.certified.items() if where == "gpu"),
+        "certified": {name: _by_place(tally, name) for name in plan.solvers},
         "by_solver": {name: dict(sorted(counts.items())) for name, counts in by_solver.items()},
         "families": {name: dict(sorted(counts.items())) for name, counts in families.items()},
     }
+
+
+def _by_place(tally: Tally, solver: str) -> dict[str, int]:
+    return {where: count for (name, where), count in sorted(tally.certified.items()) if name == solver}
 
 
 def table(tally: Tally) -> str:

@@ -12,8 +12,8 @@ MUTATED, SCALED = 4, 4
 """Every so many cases the answer is corrupted as well, or the problem asked again in other units."""
 
 
-def verdicts(plan: Plan, case: Any) -> tuple[str, list[Verdict]]:
-    """How a case came out, and what is wrong with it."""
+def verdicts(plan: Plan, case: Any, tally: Tally | None = None) -> tuple[str, list[Verdict]]:
+    """How a case came out, and what is wrong with it; `tally` counts where it was certified."""
     if plan.url:
         from tests.fuzz.over_http import ask
 
@@ -21,6 +21,8 @@ def verdicts(plan: Plan, case: Any) -> tuple[str, list[Verdict]]:
     outcome = run(case, plan.device, plan.limit_s)  # type: ignore[arg-type]
     if outcome.turned_away:
         return "turned away", []
+    if tally is not None and outcome.certificate is not None:
+        tally.certified[case.solver, outcome.certificate.facts.get("certified_on", "cpu")] += 1
     found = judge(case, outcome)
     return (found[0].kind if found else "right"), found
 
@@ -29,7 +31,7 @@ def try_case(plan: Plan, k: int, tally: Tally) -> None:
     """Run case k and count it."""
     case = case_of(plan, k)
     try:
-        kind, found = verdicts(plan, case)
+        kind, found = verdicts(plan, case, tally)
     except Exception as error:  # an answer that no check foresaw
         kind, found = "refused", [Verdict("refused", f"cannot be judged: {type(error).__name__}: {error}")]
     worst = next((v for severe in SEVERE for v in found if v.kind == severe), found[0] if found else None)

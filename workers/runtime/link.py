@@ -13,6 +13,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 RECEIVE = 1 << 16
+NOT_PASSED_ON = ("CUBLAS_EMULATE_DOUBLE_PRECISION", "CUBLAS_EMULATION_STRATEGY")
+"""Certificates count with the error of float64 products as IEEE 754 rounds them, which emulated ones do not have."""
 
 
 class ChildFailed(Exception):
@@ -24,7 +26,7 @@ class Link:
 
     def __init__(self, device: str, environ: Mapping[str, str]) -> None:
         self._device = device
-        self._environ = dict(environ)
+        self._environ = {name: value for name, value in environ.items() if name not in NOT_PASSED_ON}
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._heard = b""

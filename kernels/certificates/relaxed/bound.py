@@ -30,7 +30,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from kernels.certificates.quadratic_exact import LARGEST, Whole, whole
+from kernels.certificates.quadratic_bounds import nearest
+from kernels.certificates.quadratic_exact import Whole, whole
 from kernels.problems import Array, QuadraticAssignment
 
 MOST, WIDEST_N = 2**50, 256
@@ -54,7 +55,7 @@ def proved_bound(problem: QuadraticAssignment, evidence: Mapping[str, Array]) ->
         data = whole(problem)
         found = None if data is None else _bound(problem, data, evidence)
         return None if data is None or found is None else data.number(data.rounded_up(-(-found // 1)))
-    near = _nearest(problem, rounding)
+    near = nearest(problem, rounding)
     found = None if near is None else _bound(problem, near[0], evidence)
     return None if near is None or found is None else (found - near[1]) * _power(-near[2])
 
@@ -171,23 +172,3 @@ def _largest(scaled: Array, divisor: float, guess: float) -> Fraction:
         backward = gamma * (abs(trace) + 2 * order * UNIT * float(np.abs(shifted[at, at]).sum()))
         return Fraction(value) + Fraction(changed) + Fraction(backward) + Fraction(order * TINY)
     return Fraction(size) * 2
-
-
-def _nearest(problem: QuadraticAssignment, exponents: Array) -> tuple[Whole, Fraction, int] | None:
-    """Floats rounded to integers: flow times 2^a, distance times 2^b; what that may add to an objective; a + b.
-
-    Each entry is off by 1/2 at most, so a product of integers f d by (|f| + |d|) / 2 + 1/4.
-    """
-    if exponents.shape != (2,) or exponents.dtype.kind != "i" or int(np.abs(exponents.astype(float)).max()) > 4000:
-        return None
-    a, b = exponents.tolist()
-    linear = np.zeros_like(problem.flow) if problem.linear is None else problem.linear
-    with np.errstate(over="ignore", invalid="ignore"):
-        parts = [np.rint(np.ldexp(m, e)) for m, e in ((problem.flow, a), (problem.distance, b), (linear, a + b))]
-        sizes = [np.abs(m) for m in parts]
-        largest = [sizes[0].sum() * sizes[1].max() + sizes[2].max(axis=1).sum(), sizes[0].sum(), sizes[1].sum()]
-    if not all(size * (1 + 2.0**-12) <= LARGEST for size in largest):
-        return None
-    flow, distance, linear = (m.astype(np.int64) for m in parts)
-    magnitudes = int(np.abs(flow).sum()) + int(np.abs(distance).sum())
-    return Whole(flow, distance, linear, 0), Fraction(magnitudes + problem.n, 2) + Fraction(problem.n**2, 4), a + b

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 
 from kernels import FORBIDDEN, Array
+from kernels.certificates.quadratic_exact import ENUMERATED
 from tests.fuzz.case import Case
 from tests.fuzz.draw import (
     Draw,
@@ -25,7 +26,7 @@ MOST = 2**61
 
 def draw(draw: Draw, device: str) -> Case:
     """One case."""
-    n = draw.whole(7, 13) if chance(draw, 3) else one_of(draw, (4, 3, 5, 2, 1, 4, 5, 6, 3))
+    n = draw.whole(7, 13) if chance(draw, 4) else one_of(draw, (4, 3, 5, 2, 1, 4, 5, 6, 3))
     family, inputs = _whole(draw, n) if chance(draw, 55) else _real(draw, n)
     options: dict[str, Any] = {"seed": draw.whole(0, 9)}
     if chance(draw, 30):
@@ -37,7 +38,10 @@ def draw(draw: Draw, device: str) -> Case:
     if chance(draw, 15):
         inputs["permutation0"] = np.argsort(draw.wholes(0, 10**6, (n,)), kind="stable")
     _options(draw, options)
-    return Case("qap", family, inputs, options, time_limit(draw), polls=polls(draw))
+    limit = time_limit(draw)
+    if n > ENUMERATED and chance(draw, 40):  # a bound that no search may be expected to meet
+        options["bounds"], limit = ("sdp",), 0.4
+    return Case("qap", family, inputs, options, limit, polls=polls(draw))
 
 
 def _whole(draw: Draw, n: int) -> tuple[str, dict[str, Any]]:
@@ -100,7 +104,7 @@ def _options(draw: Draw, options: dict[str, Any]) -> None:
     if chance(draw, 10):
         options["iterations"] = draw.whole(1, 50)
     if chance(draw, 15):
-        every = ("gilmore-lawler", "projection", "rlt1")
+        every = ("gilmore-lawler", "projection", "rlt1", "sdp")
         options["bounds"] = tuple(name for name in every if chance(draw, 50))
     if chance(draw, 5):
         options["population"] = True

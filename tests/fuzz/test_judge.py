@@ -3,6 +3,7 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import numpy as np
 import pytest
 
 from kernels import Certificate, Solution, Termination
-from tests.fuzz import report, tally
+from kernels.certificates.exact import Claim
+from tests.fuzz import report, tally, truth
 from tests.fuzz.case import Case
 from tests.fuzz.command import main
 from tests.fuzz.draw import Seeded, barred
@@ -100,6 +102,12 @@ def test_an_objective_to_stop_at_has_a_unit() -> None:
     assert k != 0
     assert scaled.options == {"target": 40.0 * 2.0**k, "best_known": 3 * 2.0**k}
     assert differs(case, "cpu", 5) == ""
+
+
+def test_a_dual_that_is_no_number_takes_nothing_from_what_rounding_may_leave() -> None:
+    claim = Claim("optimal", 1e-54, -2e-17, 2e-17, 1.0, 0.0, {"u": np.array([1.0, np.nan]), "v": np.array([0.5])})
+    finite = replace(claim, arrays={"u": np.array([1.0]), "v": np.array([0.5])})
+    assert truth.limit(claim, Fraction(0)) == truth.limit(finite, Fraction(0)) > 1e-54
 
 
 def test_lines_and_everything_are_forbidden_at_times() -> None:

@@ -125,8 +125,10 @@ def limit(claim: Claim, best: Fraction) -> Fraction:
 
 def _magnitude(claim: Claim) -> Fraction:
     names = ("u", "v", "profits", "prices")
-    sizes = [abs(claim.arrays[name].astype(float)).sum() for name in names if name in claim.arrays]
-    return Fraction(float(sum(sizes))) if np.isfinite(sum(sizes)) else Fraction(0)
+    given = [abs(claim.arrays[name].astype(float)) for name in names if name in claim.arrays]
+    with np.errstate(over="ignore"):
+        size = sum(float(one[np.isfinite(one)].sum()) for one in given)  # a dual that is no number counts as 0
+    return Fraction(size) if np.isfinite(size) else Fraction(0)
 
 
 def _lap(cost: Array, maximize: bool) -> Fraction | None:

@@ -25,6 +25,7 @@ from kernels.certificates.transport_divergence import of_marginal
 from kernels.certificates.transport_elementary import UNIT, expm1_up
 from kernels.certificates.transport_sums import Sums
 from kernels.problems.arrays import Array
+from kernels.problems.transport import UnbalancedTransport
 
 LOST = 2.0**-43  # of its size: from there on a value by potentials is worked out without them as well
 
@@ -127,12 +128,13 @@ def residual(answer: Answer, sums: Sums) -> float:
 def settled(answer: Answer, sums: Sums) -> bool:
     """True where the plan meets its balanced sides but for rounding, as far as its sums are known.
 
-    That is one of each entry and of the masses: 8 u of the mass for each line.
+    That is one of each entry and of the masses: 8 u of the mass for each line. Potentials are rounded themselves, and
+    so are the logarithms of masses that they are made of; exp makes more of both.
     """
     rounding = 8 * UNIT * sum(answer.problem.shape)
-    if answer.implicit:  # potentials are rounded themselves, and exp makes more of it
+    if answer.implicit:
         size = min(float(abs(answer.f).max()) + answer.reach, _needed(answer))
-        rounding += 8 * UNIT * size / answer.problem.reg
+        rounding += 8 * UNIT * (size / answer.problem.reg + _logs(answer.problem))
     for (low, high), masses in _balanced(answer, sums):
         apart = np.maximum(np.maximum(low - masses, masses - high), 0.0)
         if not apart.sum() <= rounding * masses.sum():
@@ -149,10 +151,15 @@ def _needed(answer: Answer) -> float:
     problem = answer.problem
     cost = max(map(abs, problem.cost_bounds))
     cost = cost if math.isfinite(cost) else 0.0
-    logs = 50 + sum(float(abs(np.log(masses[masses > 0])).max(initial=0.0)) for masses in (problem.a, problem.b))
+    logs = 50 + _logs(problem)
     steps = sum(problem.shape) if answer.forbids else 4
     relaxed = sum(strength for strength in problem.reg_m if math.isfinite(strength))
     return steps * (cost + problem.reg * logs) + relaxed * logs
+
+
+def _logs(problem: UnbalancedTransport) -> float:
+    """The largest logarithms of masses, one of each side."""
+    return sum(float(abs(np.log(masses[masses > 0])).max(initial=0.0)) for masses in (problem.a, problem.b))
 
 
 def _balanced(answer: Answer, sums: Sums) -> list[tuple[tuple[Array, Array], Array]]:

@@ -1,6 +1,6 @@
 """The claims of an answer against the true optimum of its problem, which oracles.py works out."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from fractions import Fraction
 from math import lcm
 from typing import Any
@@ -216,6 +216,17 @@ def _least_duals(problem: exact_rejecting.Priced) -> Fraction:
     return sum((max(Fraction(0), -price) for price in problem.prices[1] if price is not None), Fraction(0))
 
 
+def _returned_duals(claim: Claim, problems: Sequence[exact_rejecting.Priced]) -> list[Fraction]:
+    """The sizes of each problem's own duals, which come one problem after the other."""
+    found = [Fraction(0)] * len(problems)
+    for axis, name in enumerate("uv"):
+        given = claim.arrays[name].reshape(-1).astype(float)
+        ends = np.cumsum([problem.cost.shape[axis] for problem in problems])
+        for k, own in enumerate(np.split(np.abs(given[: ends[-1]]), ends[:-1])):
+            found[k] += Fraction(float(own[np.isfinite(own)].sum()))
+    return found
+
+
 def _priced(case: Case, claim: Claim) -> Found:
     """Each problem against its optimum, by the square of all lines with a private place for each that may be left."""
     maximize = bool(case.options.get("maximize"))
@@ -226,9 +237,10 @@ def _priced(case: Case, claim: Claim) -> Found:
     except KeyError as error:
         yield "wrong", str(error)
         return
+    returned = [Fraction(0)] if single else _returned_duals(claim, problems)  # `limit` counts those of a single one
     for k, (problem, one) in enumerate(zip(problems, claims, strict=True)):
         best, integer = least_priced(problem, -1 if maximize else 1)
-        for kind, why in _compare(one, best, EARNED * _least_duals(problem), integer, maximize):
+        for kind, why in _compare(one, best, EARNED * (_least_duals(problem) + returned[k]), integer, maximize):
             yield kind, why if single else f"problem {k}: {why}"
         if best is not None and one.objective is None and one.termination not in PARTIAL:
             yield "refused", f"problem {k} has answers and no objective"

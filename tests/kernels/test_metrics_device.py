@@ -87,3 +87,14 @@ def test_the_stand_in_is_strict() -> None:
         with pytest.raises(TypeError):
             wrong()
     assert (there + there).get().tolist() == [2.0, 2.0, 2.0]
+
+
+@pytest.mark.parametrize("metric", ["inner", "cityblock"])
+def test_float32_below_the_normal_numbers_are_no_zeros(xp: Any, metric: str) -> None:
+    """Halves of 2^-126 and less, which CuPy's kernels flush to 0 in float32."""
+    x = np.array([[1.0, 2.0], [3.0, 4.0], [0.0, 5.0]], np.float32)
+    y = (np.array([[1.0, 3.0], [2.0, 0.0], [5.0, 1.0]]) * 2.0**-140).astype(np.float32)
+    problem, solution, here = solved({"x": x, "y": y}, metric=metric)
+    there = certify_assignment(problem, solution, xp=xp)
+    assert (there.objective, there.termination) == (here.objective, here.termination)
+    assert there.bound == pytest.approx(here.bound, rel=2.0**-50)

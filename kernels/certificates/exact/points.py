@@ -94,9 +94,15 @@ def table(inputs: Inputs, options: dict[str, Any]) -> tuple[list[list[Fraction]]
 def allowed(inputs: Inputs, options: dict[str, Any], size: Fraction) -> Fraction:
     """By how much a sum of costs may be stated too large, before it is rounded.
 
-    Each is known to some 100 bits of itself, of inner products and directions to as many of the terms they are made of.
+    Each is known to some 100 bits of itself, of inner products and directions to as many of the terms they are made of,
+    and no better than products near the smallest float64 are.
     """
     x, y, metric = clouds(inputs, options)
+    underflow = Fraction(min(len(x), len(y)) * (len(x[0]) + 16), 2**1058)
+    return _share_of(x, y, metric, size) + underflow
+
+
+def _share_of(x: list[Point], y: list[Point], metric: str, size: Fraction) -> Fraction:
     share = Fraction((len(x[0]) + 16) ** 2, 2**92)
     if metric in DIRECTIONS:
         return share * (min(len(x), len(y)) + size)

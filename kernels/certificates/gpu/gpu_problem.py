@@ -21,13 +21,14 @@ CLAIMS = (Termination.GAP_REACHED, Termination.OPTIMAL)
 class Asked:
     """What all problems of a batch share: `problem` and `reach` are in `units`.
 
-    No potential has to be larger than `reach` (0: not asked).
+    No potential has to be larger than `reach`, whose masses have logarithms of `logs` (0: not asked).
     """
 
     problem: UnbalancedTransport
     units: Units
     tolerance: float
     reach: float
+    logs: float
 
 
 @dataclass(frozen=True)
@@ -74,21 +75,27 @@ def reach_of(problem: UnbalancedTransport) -> float:
     by r log(marginal / mass); 50 stands for the logarithm of a line's length and of what is left out of it.
     """
     cost = max(map(abs, problem.cost_bounds))
-    logs = 50 + sum(float(abs(np.log(masses[masses > 0])).max(initial=0.0)) for masses in (problem.a, problem.b))
+    logs = 50 + logs_of(problem)
     relaxed = sum(strength for strength in problem.reg_m if math.isfinite(strength))
     return 4 * (cost + problem.reg * logs) + relaxed * logs
+
+
+def logs_of(problem: UnbalancedTransport) -> float:
+    """The largest logarithms of masses, one of each side."""
+    return sum(float(abs(np.log(masses[masses > 0])).max(initial=0.0)) for masses in (problem.a, problem.b))
 
 
 def _settled(asked: Asked, facts: dict[str, float], implicit: bool) -> bool:
     """Whether the plan meets its balanced sides but for rounding: one of each entry and of the masses of a line.
 
-    Potentials are rounded themselves, and exp makes more of it where the plan follows from them; not more than for
-    potentials as large as they can have to be.
+    Potentials are rounded themselves, as are the logarithms of masses that they are made of, and exp makes more of it
+    where the plan follows from them; not more than for potentials as large as they can have to be.
     """
     problem = asked.problem
     rounding = 8 * UNIT * sum(problem.shape)
     if implicit:
-        rounding += 8 * UNIT * min(facts["largest_f"] + facts["largest_g"], asked.reach) / problem.reg
+        size = min(facts["largest_f"] + facts["largest_g"], asked.reach)
+        rounding += 8 * UNIT * (size / problem.reg + asked.logs)
     balanced = [side for side, strength in zip("ab", problem.reg_m, strict=True) if math.isinf(strength)]
     return all(facts[f"apart_{side}"] <= rounding * facts[f"mass_{side}"] for side in balanced)
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from kernels.certificates.gpu.checksum import Pending
 from kernels.certificates.gpu.gpu_arrays import compare, copied, on_device
-from kernels.certificates.gpu.gpu_problem import Asked, Part, part_of, reach_of, together
+from kernels.certificates.gpu.gpu_problem import Asked, Part, logs_of, part_of, reach_of, together
 from kernels.certificates.gpu.gpu_sums import FACTS, Sides, Swept, sweep
 from kernels.certificates.gpu.gpu_units import Units, units_of
 from kernels.problems import Array, UnbalancedTransport
@@ -96,7 +96,8 @@ def certify(problem: UnbalancedTransport, solution: Solution, checksums: Pending
         return None
     told = solution.facts.get("tolerance")
     tolerance = float(told) if isinstance(told, int | float) and math.isfinite(told) else 0.0
-    asked = Asked(scaled, units, tolerance, reach_of(problem) * units.of_costs if implicit and balanced else 0.0)
+    reach, logs = (reach_of(problem) * units.of_costs, logs_of(problem)) if implicit and balanced else (0.0, 0.0)
+    asked = Asked(scaled, units, tolerance, reach, logs)
     parts = [part_of(asked, row, claim, implicit) for row, claim in zip(swept.facts, claims, strict=True)]
     return _certificate(problem, solution, swept, [part for part in parts if part is not None])
 

@@ -52,6 +52,7 @@ def certify_assignment(
 
     `holds` is False where the answer is none. Duals that are no numbers count as 0, and the gap says what that costs.
     `xp` is the module of the arrays that costs are worked out with, CuPy on a device; all that follows is the host's.
+    Coordinates become float64 on the host: CuPy takes float32 below 2^-126 for 0.
     """
     wrong = _misshapen(problem, solution)
     if wrong:
@@ -62,7 +63,8 @@ def certify_assignment(
     u, v = (sign * solution.arrays[name].astype(np.float64) for name in "uv")
     given, claimed = (u, v) if turned else (v, u)
     lines, others = (points.y, points.x) if turned else (points.x, points.y)
-    costs = Costs(xp.asarray(lines), xp.asarray(others), points.metric)
+    there = [xp.asarray(side.astype(np.float64)) for side in (lines, others)]
+    costs = Costs(there[0], there[1], points.metric)
     proof, pairs = _pairs(costs, solution, sign, turned, min(m, n))
     if proof.why:
         return Certificate(None, None, None, None, 0, False, proof.why)

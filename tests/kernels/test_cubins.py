@@ -54,9 +54,9 @@ def test_what_is_no_cubin_is_replaced(folder: Path) -> None:
 
 
 def test_a_name_changes_with_all_that_a_cubin_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    form = Form("lap/forest.cu", ("-DCOST=float", "-DVALUE=double"))
-    names = {cubins.name_of(form, "90"), cubins.name_of(form, "100"), cubins.name_of(Form("lap/bid.cu"), "90")}
-    names.add(cubins.name_of(Form("lap/forest.cu", ("-DCOST=double", "-DVALUE=double")), "90"))
+    form = Form("lap/auto/forest.cu", ("-DCOST=float", "-DVALUE=double"))
+    names = {cubins.name_of(form, "90"), cubins.name_of(form, "100"), cubins.name_of(Form("lap/auto/bid.cu"), "90")}
+    names.add(cubins.name_of(Form("lap/auto/forest.cu", ("-DCOST=double", "-DVALUE=double")), "90"))
     assert len(names) == 4
     assert cubins.name_of(form, "90") in names  # and with nothing else
     with monkeypatch.context() as patch:
@@ -89,9 +89,9 @@ def test_every_listed_form_names_a_source() -> None:
 
 
 def test_forms_are_recorded_beside_those_that_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "forms.txt").write_text("# about\nlap/bid.cu\t-DCOST=int\n")
+    (tmp_path / "forms.txt").write_text("# about\nlap/auto/bid.cu\t-DCOST=int\n")
     monkeypatch.setattr(shelf, "FORMS", tmp_path / "forms.txt")
-    known, other = Form("lap/bid.cu", ("-DCOST=int",)), Form("lap/bid.cu", ("-DCOST=long long",))
+    known, other = Form("lap/auto/bid.cu", ("-DCOST=int",)), Form("lap/auto/bid.cu", ("-DCOST=long long",))
     assert shelf.record([known, other]) == 1
     assert list(shelf.listed()) == [known, other]
     assert (tmp_path / "forms.txt").read_text().startswith("# about\n")

@@ -65,7 +65,7 @@ def test_types_and_shapes(dtype: str, shape: tuple[int, int]) -> None:
         {"stop": 1},
         {"levels": 3},
         {"resident": False},
-        {"habits": 3},
+        {"prefetches": True},
         {"deep_from": 0},
         {"deep_from": 0, "coarse": 3, "replicate": False},
         {"deep_from": 0, "extra": 4, "levels": 2},

@@ -44,6 +44,12 @@ struct Book {
     u64* key;     // [n_cols] best bid of the round, 0 for none
     u16* owner;   // [n_cols] row, 0xffff for none
     u16* list;    // [n_rows] free rows
+
+    __device__ __forceinline__ int owner_of(int j) const { return owner[j] == 0xffff ? -1 : owner[j]; }
+    __device__ __forceinline__ void take(int j, int i, int, value_t up) const {
+        owner[j] = (u16)i;
+        v[j] -= up;
+    }
 };
 
 __device__ __forceinline__ void open_level(const Book& b, int n_rows, int n_cols) {
@@ -69,26 +75,9 @@ __device__ __forceinline__ void place_bids(const cost_t* __restrict__ cost, cons
     }
 }
 
-// Award the bid of list position k; returns the row that is left without a column, or -1.
-__device__ __forceinline__ int award(const Book& b, int k, ulonglong2 word, bool* tied) {
-    const u32 j = (u32)word.y;
-    const int i = b.list[k];
-    if (j == NONE) return i;
-    const value_t up = Value::from(word.x);
-    *tied = up <= 0;
-    // the exchange settles who looks first, the winner or a loser: 0 is equal to no bid
-    if (atomicCAS(b.key + j, bid_key(up, i), 0ull) != bid_key(up, i)) return i;
-    const int old = b.owner[j];
-    if (old != 0xffff && up <= 0) return i;
-    b.owner[j] = (u16)i;
-    b.v[j] -= up;
-    return old == 0xffff ? -1 : old;
-}
-
 // Wait for all bids of the round and award them. Returns the new number of free rows.
 __device__ __forceinline__ int settle(const Book& b, int n_free, const ulonglong2* board, const ulonglong2* beats,
                                       u32 tag, int* ties, bool* halted) {
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     ulonglong2 w = make_ulonglong2(0, 0);
     for (int k = threadIdx.x; k < n_free; k += THREADS) {
         w = await_word(board + k, 0xffffffff00000000ull, (u64)tag << 32);
@@ -108,16 +97,12 @@ __device__ __forceinline__ int settle(const Book& b, int n_free, const ulonglong
         const int k = at + threadIdx.x;
         int keep = -1;
         bool tied = false;
-        if (k < n_free) keep = award(b, k, n_free > THREADS ? load_word(board + k) : w, &tied);
-        const u32 votes = __ballot_sync(FULL_WARP, keep >= 0), tie_votes = __ballot_sync(FULL_WARP, tied);
-        if (lane == 0) team_count[warp] = __popc(votes) | __popc(tie_votes) << 16;
-        __syncthreads();  // counts, and list[at ..] read, before list is compacted
-        const int mine = lane < WARPS ? team_count[lane] : 0;
-        const int before = __reduce_add_sync(FULL_WARP, lane < warp ? mine & 0xffff : 0),
-                  sum = __reduce_add_sync(FULL_WARP, mine);
-        if (keep >= 0) b.list[kept + before + __popc(votes & ((1u << lane) - 1))] = (u16)keep;
-        kept += sum & 0xffff;
-        *ties += sum >> 16;
+        if (k < n_free) {
+            const ulonglong2 bid = n_free > THREADS ? load_word(board + k) : w;
+            keep = award(b, b.list[k], (int)(u32)bid.y, Value::from(bid.x), &tied);
+        }
+        const int place = place_in_order<WARPS>(keep >= 0, tied, team_count, &kept, ties);
+        if (keep >= 0) b.list[place] = (u16)keep;
         __syncthreads();  // counts read before they are written again; owners, prices and list before the next bids
     }
     return kept;

@@ -1,4 +1,7 @@
 // Pieces of the Jacobi auction that start.cu and bid.cu share.
+#define ROW_BITS 16
+#include "lap/award.cuh"
+
 #define THREADS 1024
 #define WARPS 32
 #define LAST_ROUNDS 60
@@ -18,17 +21,14 @@ struct Range {
 __shared__ Best team_best[WARPS];
 __shared__ int team_count[WARPS], team_ties[WARPS];
 
-// Order-preserving map to unsigned, for the warp's unsigned minimum.
-__device__ __forceinline__ u64 rank_of(value_t x) { return (u64)Value::ordered(x) ^ 0x8000000000000000ull; }
-
 // The best of the lanes' bests, in every lane. Ties go to the lower position.
 __device__ __forceinline__ Best warp_best(Best b) {
     const u64 mine = rank_of(b.first), least = warp_min_bits(mine);
     const u32 at = __reduce_min_sync(FULL_WARP, mine == least ? b.at : NONE);
     const bool won = mine == least && b.at == at;
     const u64 second = warp_min_bits(rank_of(won ? b.second : b.first));
-    b.first = Value::unordered((long long)(least ^ 0x8000000000000000ull));
-    b.second = Value::unordered((long long)(second ^ 0x8000000000000000ull));
+    b.first = unordered<value_t>((long long)(least ^ 0x8000000000000000ull));
+    b.second = unordered<value_t>((long long)(second ^ 0x8000000000000000ull));
     b.at = at;
     return b;
 }
@@ -105,11 +105,6 @@ __device__ __forceinline__ value_t rise(const Best& b, value_t v, value_t eps) {
     if (b.second < TOP) return b.second - b.first + eps;
     const value_t c = b.first + v, far = b.first < 0 ? -b.first : b.first;
     return far / 8 <= (c < 0 ? -c : c) ? far + eps : 0;
-}
-
-// Bids compare by their rise (its leading 47 bits), then by the lower row: any of them may win. Never 0.
-__device__ __forceinline__ u64 bid_key(value_t up, int row) {
-    return ((u64)__double_as_longlong((double)up) & ~0x1ffffull) | (u64)(0x10000 - row);
 }
 
 // Warps per row that keep every block busy, each with at least 256 entries (one entry per thread was 20% slower).

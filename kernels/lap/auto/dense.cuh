@@ -1,4 +1,8 @@
-// What the kernels of method `auto` share: types, the state of a solve, 16-byte words that carry their own tag.
+// What the kernels of method `auto` share: types, and the state of a solve.
+#include "device/ordered.cuh"
+#include "device/warp.cuh"
+#include "device/words.cuh"
+
 #ifndef COST
 #define COST double  // storage of the matrix: double, float, long long or int
 #endif
@@ -22,14 +26,6 @@ struct Limits<double> {
     static __device__ __forceinline__ double top() { return __longlong_as_double(0x7ff0000000000000ll); }
     static __device__ __forceinline__ u64 bits(double x) { return (u64)__double_as_longlong(x); }
     static __device__ __forceinline__ double from(u64 x) { return __longlong_as_double((long long)x); }
-    // Order-preserving map to a signed integer and back, for atomicMin.
-    static __device__ __forceinline__ long long ordered(double x) {
-        const long long b = __double_as_longlong(x);
-        return b < 0 ? b ^ 0x7fffffffffffffffll : b;
-    }
-    static __device__ __forceinline__ double unordered(long long b) {
-        return __longlong_as_double(b < 0 ? b ^ 0x7fffffffffffffffll : b);
-    }
     // `grain` stands for the power of two q at or below `about`, and `floored` rounds x >= 0 down to a multiple of q:
     // near 2^52 q numbers lie q apart.
     static __device__ __forceinline__ double least_epsilon() { return 0; }
@@ -44,8 +40,6 @@ struct Limits<long long> {
     static __device__ __forceinline__ long long top() { return 0x3fffffffffffffffll; }
     static __device__ __forceinline__ u64 bits(long long x) { return (u64)x; }
     static __device__ __forceinline__ long long from(u64 x) { return (long long)x; }
-    static __device__ __forceinline__ long long ordered(long long x) { return x; }
-    static __device__ __forceinline__ long long unordered(long long b) { return b; }
     static __device__ __forceinline__ double least_epsilon() { return 1; }
     static __device__ __forceinline__ long long grain(double about) {
         return about < 2 ? 0 : (1ll << (min(61, ilogb(about)))) - 1;
@@ -61,8 +55,8 @@ typedef Limits<value_t> Value;
 // How far the values cost - v of the first round lay apart.
 __device__ __forceinline__ double spread_of(const State* state) {
     const u64 high = state->highest, low = ~state->lowest;
-    const value_t a = Value::unordered((long long)(high ^ 0x8000000000000000ull)),
-                  b = Value::unordered((long long)(low ^ 0x8000000000000000ull));
+    const value_t a = unordered<value_t>((long long)(high ^ 0x8000000000000000ull)),
+                  b = unordered<value_t>((long long)(low ^ 0x8000000000000000ull));
     return a > b ? (double)a - (double)b : 0;
 }
 
@@ -71,48 +65,10 @@ __device__ __forceinline__ value_t read_cost(const cost_t* __restrict__ cost, lo
     return negate ? -c : c;
 }
 
-// A 16-byte word is written and read whole: whoever sees its tag sees its value.
-__device__ __forceinline__ void store_word(ulonglong2* at, u64 a, u64 b) {
-    asm volatile("{ .reg .b128 t; mov.b128 t, {%1, %2}; st.relaxed.gpu.global.b128 [%0], t; }" ::"l"(at), "l"(a), "l"(b)
-                 : "memory");
-}
-__device__ __forceinline__ ulonglong2 load_word(const ulonglong2* at) {
-    ulonglong2 w;
-    asm volatile("{ .reg .b128 t; ld.relaxed.gpu.global.b128 t, [%2]; mov.b128 {%0, %1}, t; }"
-                 : "=l"(w.x), "=l"(w.y)
-                 : "l"(at)
-                 : "memory");
-    return w;
-}
-
-// Wait for a word whose masked second half is `tag`. The nap keeps the waiting blocks' reads from delaying the writes
-// that they wait for.
-#ifndef NAP_NS
-#define NAP_NS 300
-#endif
-__device__ __forceinline__ ulonglong2 await_word(const ulonglong2* at, u64 mask, u64 tag) {
-    ulonglong2 w = load_word(at);
-    while ((w.y & mask) != tag) {
-        __nanosleep(NAP_NS);
-        w = load_word(at);
-    }
-    return w;
-}
-
 // Ask for a row before anyone reads it; a hint, so that the alignment may cut a few bytes off.
 __device__ __forceinline__ void prefetch_row(const cost_t* row, int n_cols) {
 #if __CUDA_ARCH__ >= 900
     const u64 from = ((u64)row + 15) & ~15ull, bytes = ((u64)(row + n_cols) - from) & ~15ull;
     if (bytes) asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"((u32)bytes) : "memory");
 #endif
-}
-
-// Minimum of non-negative values by their bits, the same in every lane of the warp.
-__device__ __forceinline__ u64 warp_min_bits(u64 x) {
-    const u32 high = __reduce_min_sync(FULL_WARP, (u32)(x >> 32));
-    const u32 low = __reduce_min_sync(FULL_WARP, (u32)(x >> 32) == high ? (u32)x : 0xffffffffu);
-    return (u64)high << 32 | low;
-}
-__device__ __forceinline__ u64 warp_or(u64 x) {
-    return (u64)__reduce_or_sync(FULL_WARP, (u32)(x >> 32)) << 32 | __reduce_or_sync(FULL_WARP, (u32)x);
 }

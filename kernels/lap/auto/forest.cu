@@ -185,8 +185,7 @@ __device__ __forceinline__ void nearest(const Matrix& a, const Slice& s, value_t
             const int i = s.row[at];
             publish(board, tag, least, Value::bits(s.pair[at] - s.v[at]), i, s.pred[at], s.root[at], mask);
             s.active[at] = 0;
-            published = at;
-            if (a.habits & PREFETCH) prefetch_row(a.cost + (long long)i * a.n_cols, a.n_cols);
+            if (a.prefetches) prefetch_row(a.cost + (long long)i * a.n_cols, a.n_cols);
         }
     }
 }
@@ -231,7 +230,7 @@ __device__ __forceinline__ int search(const Matrix& a, const Slice& s, int n_liv
         const bool halt = blockIdx.x == 0 && (*tag & 63) == 0 && threadIdx.x < 32 && *flag;
         nearest(a, s, m, shift, board, *tag, halt);
         u64 least, mask;
-        collect(board, *tag, s, true, a.habits & NEARER, &least, &mask, n_entries);
+        collect(board, *tag, s, true, &least, &mask, n_entries);
         *T = m;
         if (mask & HALT) return STOPPED;
         m = Value::from(least);
@@ -258,7 +257,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(GROW_ARGS) {
         if (blockIdx.x == 0 && threadIdx.x == 0) state->mode[stage + 1] = state->mode[stage];
         return;
     }
-    Matrix a = {cost, n_rows, n_cols, negate, (int)blockIdx.x * width, 0, 1, habits};
+    Matrix a = {cost, n_rows, n_cols, negate, (int)blockIdx.x * width, 0, 1, prefetches != 0};
     a.grain = share > 0 ? Value::grain(share * spread_of(state)) : 0;
     a.width = min(width, n_cols - a.first);
     while (a.lanes < a.width && a.lanes < 32) a.lanes <<= 1;

@@ -49,7 +49,7 @@ class Tuning:
     theta: float = THETA
     blocks: int | None = None
     replicate: bool = True
-    habits: int | None = None
+    prefetches: bool | None = None
     resident: bool = True
 
 
@@ -85,7 +85,7 @@ class Forest:
         self.width = slice_width(n_cols, self.tuning.blocks or self.processors)
         self.blocks = -(-n_cols // self.width)
         beyond = n_rows * n_cols * kind.itemsize > L2_BYTES
-        self.habits = int(beyond) if self.tuning.habits is None else self.tuning.habits
+        self.prefetches = beyond if self.tuning.prefetches is None else self.tuning.prefetches
         self.bid_bytes = 18 * n_cols + 2 * n_rows
         self.replicated = self.tuning.replicate and self.bid_bytes <= SHARED_BYTES
         self.u, self.v = cupy.zeros(n_rows, self.value), cupy.zeros(n_cols, self.value)
@@ -198,7 +198,7 @@ class Forest:
         search = {"free_rows": self.free_rows, "free_u": self.free_u, "live_all": self.live, "state": self.state}
         search |= {"proposal": self.proposal, "reached": self.reached, "board": self.words}
         rule = {"stage": stage, "give_up": give_up, "phase_limit": phase_limit, "share": share}
-        rule |= {"width": self.width, "habits": self.habits, "mailbox": self.mailbox.ctypes.data}
+        rule |= {"width": self.width, "prefetches": self.prefetches, "mailbox": self.mailbox.ctypes.data}
         run((self.blocks,), (GROW_BLOCK,), GROW_ARGS.packed(**matrix, **answer, **search, **rule), shared_mem=shared)
 
     def facts(self) -> dict[str, int]:

@@ -104,7 +104,7 @@ GROW_ARGS = arguments(
     MATRIX
     + """
     int width                  // columns per block
-    int habits                 // PREFETCH
+    int prefetches             // whether a row is fetched into L2 when it is published
     value_t* v                 // [n_cols]
     value_t* u                 // [n_rows]
     int* col_row               // [n_cols]

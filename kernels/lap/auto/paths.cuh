@@ -16,7 +16,7 @@ __device__ __forceinline__ value_t threshold(const Matrix& a, const Slice& s, ul
     }
     u64 least, mask;
     int unused = 0;
-    collect(board, tag, s, false, false, &least, &mask, &unused);
+    collect(board, tag, s, false, &least, &mask, &unused);
     if (least == ~0ull) return TOP;
     return Value::from(farthest ? ~least - 1 : least);
 }
@@ -35,7 +35,7 @@ __device__ __forceinline__ void propose(const Matrix& a, const Slice& s, value_t
     if (threadIdx.x == 0) publish(board, tag, ~0ull, 0, 0, 0, 0, 0);
     u64 least, mask;
     int unused = 0;
-    collect(board, tag, s, false, false, &least, &mask, &unused);
+    collect(board, tag, s, false, &least, &mask, &unused);
     __threadfence();
 }
 

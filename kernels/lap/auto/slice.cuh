@@ -14,14 +14,13 @@
 #define MOST_BLOCKS (THREADS / 2)
 #define FOLDED (STRIPS >= 16 ? WARPS / 2 : WARPS)  // wide slices: half the warps hand over first, to save shared memory
 #define SAMPLES 47  // sources watched for a reached free column
-#define PREFETCH 1  // habits: fetch a row into L2 when it is published
-#define NEARER 2    // habits: relax only the nearer half of what was published
 #define HALT (1ull << SAMPLES)
 
 // The matrix, and where a block's slice of its columns lies.
 struct Matrix {
     const cost_t* __restrict__ cost;
-    int n_rows, n_cols, negate, first, width, lanes, habits;
+    int n_rows, n_cols, negate, first, width, lanes;
+    bool prefetches;  // a row into L2 when it is published
     value_t grain;  // lengths are rounded down to its multiples (Value::floored); 0: they are exact
 };
 
@@ -47,7 +46,6 @@ __shared__ int list_row[MOST_BLOCKS];
 __shared__ u32 list_root[MOST_BLOCKS];
 __shared__ u64 near_bits[WARPS], near_mask[WARPS], got_bits[WARPS], got_mask[WARPS];
 __shared__ u32 near_at[WARPS], warp_count[WARPS];
-__shared__ int published;  // column of this block's last entry
 
 __device__ Slice carve(unsigned char* p, int width, int n_rows) {
     Slice s;
@@ -74,23 +72,11 @@ __device__ __forceinline__ void publish(ulonglong2* board, u32 tag, u64 D, u64 u
     store_word(at + 1, u, mask << 16 | (tag & 0xffffu));
 }
 
-// Of a warp's 16 entries: is this one among the 8 nearest? Odd lanes carry none and pass the largest key.
-__device__ __forceinline__ bool in_nearer_half(u32 key) {
-    int rank = 0;
-    const int lane = threadIdx.x & 31;
-#pragma unroll
-    for (int k = 0; k < 32; k += 2) {
-        const u32 other = __shfl_sync(FULL_WARP, key, k);
-        rank += other < key || (other == key && k < lane);
-    }
-    return rank < 8;
-}
-
 // Wait for every block's pair with this tag; lists the entries, returns the least D and all masks. The exchange is
 // also the barrier of the round: nobody passes before everybody published. The board has two sides: a block
 // writes side tag + 2 only after it has read side tag + 1 of all, and they wrote that after reading side tag.
-__device__ __forceinline__ void collect(const ulonglong2* board, u32 tag, const Slice& s, bool record, bool nearer,
-                                        u64* least, u64* mask, int* n_entries) {
+__device__ __forceinline__ void collect(const ulonglong2* board, u32 tag, const Slice& s, bool record, u64* least,
+                                        u64* mask, int* n_entries) {
     const int t = threadIdx.x, b = t >> 1, n_warps = (2 * gridDim.x + 31) / 32;
     if (t < 32 * n_warps) {
         u64 D = ~0ull, bits = 0;
@@ -110,10 +96,6 @@ __device__ __forceinline__ void collect(const ulonglong2* board, u32 tag, const 
                 list_root[b] = (u32)(w.y >> 16) & 0xffffu;
                 if (valid) s.parent[row] = (u16)(w.y >> 32);
             }
-        }
-        if (nearer && !in_nearer_half((u32)(D >> 32)) && valid) {  // its owner publishes it again
-            valid = false;
-            if (b == blockIdx.x) s.active[published] = 1;
         }
         if ((t & 1) == 0 && b < gridDim.x) list_row[b] = valid ? (int)row : -1;
         *n_entries += valid;

@@ -25,7 +25,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) reduce_columns(REDUCE_C
     const long long all = (long long)n_blocks * THREADS, me = (long long)blockIdx.x * THREADS + tid;
     long long* v_key = (long long*)v_first;
     for (long long j = me; j < n_cols; j += all) {
-        if (minima == 1) v_key[j] = Value::ordered(TOP);
+        if (minima == 1) v_key[j] = ordered(TOP);
         else if (minima == 0) v_first[j] = 0;
     }
     for (long long i = me; i < n_rows; i += all) proposal[i] = NO_PATH;
@@ -42,11 +42,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) reduce_columns(REDUCE_C
             const value_t c = read_cost(cost, (long long)i * n_cols + j, negate);
             least = c < least ? c : least;
         }
-        atomicMin(v_key + j, Value::ordered(least));  // blocks hold different rows of a column
+        atomicMin(v_key + j, ordered(least));  // blocks hold different rows of a column
     }
     cg::this_grid().sync();  // all rows are in
     for (long long j = me; j < n_cols; j += all) {
-        const value_t least = Value::unordered(__ldcg(v_key + j));
+        const value_t least = unordered<value_t>(__ldcg(v_key + j));
         v_first[j] = least < TOP ? least : 0;  // a column without a permitted entry
     }
 }
@@ -58,6 +58,13 @@ struct WideBook {
     u64* key;
     value_t* raise;
     int *target, *list, *counters;
+
+    __device__ __forceinline__ int owner_of(int j) const { return __ldcg(col_row + j); }
+    __device__ __forceinline__ void take(int j, int i, int old, value_t up) const {
+        if (old >= 0) row_col[old] = -1;
+        col_row[j] = i, row_col[i] = j;
+        v[j] = __ldcg(v + j) - up;
+    }
 };
 
 __device__ __forceinline__ long long in_grid() { return (long long)blockIdx.x * THREADS + threadIdx.x; }
@@ -89,27 +96,13 @@ __device__ __forceinline__ void place_bids(const cost_t* __restrict__ cost, cons
     }
 }
 
-// Award the bid of free row i; returns the row that is left without a column, or -1.
-__device__ __forceinline__ int award(const WideBook& b, int i, bool* tied) {
-    const int j = __ldcg(b.target + i);
-    const value_t up = __ldcg(b.raise + i);
-    *tied = j >= 0 && up <= 0;
-    // the exchange settles who looks first, the winner or a loser: 0 is equal to no bid
-    if (j < 0 || atomicCAS(b.key + j, bid_key(up, i), 0ull) != bid_key(up, i)) return i;
-    const int old = __ldcg(b.col_row + j);
-    if (old >= 0 && up <= 0) return i;
-    if (old >= 0) b.row_col[old] = -1;
-    b.col_row[j] = i, b.row_col[i] = j;
-    b.v[j] = __ldcg(b.v + j) - up;
-    return old;
-}
-
 // Award all bids; the rows left over go to `next`. counted: length of next, ties.
 __device__ __forceinline__ void settle(const WideBook& b, const int* now, int* next, int n_free, int* counted) {
     const int lane = threadIdx.x & 31;
     for (long long k = in_grid(); k - lane < n_free; k += grid_size()) {
         bool tied = false;
-        const int keep = k < n_free ? award(b, __ldcg(now + k), &tied) : -1;
+        const int i = k < n_free ? __ldcg(now + k) : -1;
+        const int keep = k < n_free ? award(b, i, __ldcg(b.target + i), __ldcg(b.raise + i), &tied) : -1;
         const u32 votes = __ballot_sync(FULL_WARP, keep >= 0), ties = __ballot_sync(FULL_WARP, tied);
         int base = 0;
         if (lane == 0) {

@@ -80,6 +80,11 @@ struct Shared {  // one team's
             MATRIX_SHARED ? (value_t)matrix[i * n_cols + j] : (value_t)__ldg(matrix + i * row_step + j * col_step);
         return negate ? -c : c;
     }
+    __device__ __forceinline__ int owner_of(int j) const { return row_of[j]; }
+    __device__ __forceinline__ void take(int j, int i, int, value_t up) const {
+        row_of[j] = i;
+        price[j] -= up;
+    }
 };
 
 struct Own {  // one thread's columns

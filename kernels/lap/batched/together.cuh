@@ -6,6 +6,9 @@
 //
 // Prices and rows lie in shared memory meanwhile. Every row looks at its columns from an offset of its own, so that
 // rows that tie choose different ones. Nothing depends on the order of threads: the list of free rows keeps its order.
+#define ROW_BITS 10
+#include "lap/award.cuh"
+
 #define MOST_ROUNDS 64
 
 // Of row i the best column, a free one if there is a choice, and the second best value; the same in every lane.
@@ -34,11 +37,6 @@ __device__ __forceinline__ Nearest weigh_row(const Shared& s, int i, value_t* se
     return of_lane(best, winner);  // its `row` is the column
 }
 
-// Bids compare by their leading bits, then by the lower row: any of them may win. Never 0.
-__device__ __forceinline__ u64 bid_key(value_t rise, int row) {
-    return ((u64)__double_as_longlong((double)rise) & ~0x7ffull) | (u64)(0x400 - row);
-}
-
 __device__ __forceinline__ void place_bids(const Shared& s, int n_free) {
     for (int k = threadIdx.x >> 5; k < n_free; k += TEAM / 32) {
         const int i = s.free[k];
@@ -52,40 +50,17 @@ __device__ __forceinline__ void place_bids(const Shared& s, int n_free) {
     }
 }
 
-// Award the bid of list position k; returns the row that is left without a column, or -1.
-__device__ __forceinline__ int award(const Shared& s, int k, bool* tied) {
-    const int i = s.free[k], j = s.target[k];
-    if (j < 0) return i;
-    const value_t rise = s.rise[k];
-    *tied = rise <= 0;
-    // the exchange settles who looks first, the winner or a loser: 0 is equal to no bid
-    if (atomicCAS(s.key + j, bid_key(rise, i), 0ull) != bid_key(rise, i)) return i;
-    const int old = s.row_of[j];
-    if (old >= 0 && rise <= 0) return i;
-    s.row_of[j] = i;
-    s.price[j] -= rise;
-    return old;
-}
-
 // Awards all bids and keeps the rows left over in the list, in order. Returns their number; `ties` counts bids of 0.
 __device__ __forceinline__ int settle(const Shared& s, int n_free, int* ties) {
     __shared__ int counts[32];
-    const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     int kept = 0;
     *ties = 0;
     for (int at = 0; at < n_free; at += TEAM) {
         const int k = at + (int)threadIdx.x;
         bool tied = false;
-        const int keep = k < n_free ? award(s, k, &tied) : -1;
-        const u32 votes = __ballot_sync(FULL_WARP, keep >= 0), tie_votes = __ballot_sync(FULL_WARP, tied);
-        if (lane == 0) counts[warp] = __popc(votes) | __popc(tie_votes) << 16;
-        __syncthreads();  // counts, and free[at ..] read, before the list is written
-        const int mine = lane < TEAM / 32 ? counts[lane] : 0;
-        const int before = __reduce_add_sync(FULL_WARP, lane < warp ? mine & 0xffff : 0);
-        const int sum = __reduce_add_sync(FULL_WARP, mine);
-        if (keep >= 0) s.free[kept + before + __popc(votes & ((1u << lane) - 1))] = keep;
-        kept += sum & 0xffff;
-        *ties += sum >> 16;
+        const int keep = k < n_free ? award(s, s.free[k], s.target[k], s.rise[k], &tied) : -1;
+        const int place = place_in_order<TEAM / 32>(keep >= 0, tied, counts, &kept, ties);
+        if (keep >= 0) s.free[place] = keep;
         __syncthreads();  // counts read before they are written again; prices, rows and the list before the next bids
     }
     return kept;

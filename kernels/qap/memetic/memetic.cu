@@ -41,10 +41,9 @@ struct Members {
     unsigned long long seed;
 };
 
-// Now and then: tell a better cost, and ask whether to stop.
-__device__ __noinline__ bool talk(T64 best, const News &news) {
-    if (threadIdx.x == 0) tell(ordered(best), news);
-    return __syncthreads_or(threadIdx.x == 0 && stopped(news));
+// The same answer for every thread. Not inlined: it is seldom called, and its registers are wanted elsewhere.
+__device__ __noinline__ bool talk_for_all(T64 best, const News &news) {
+    return __syncthreads_or(threadIdx.x == 0 && talk(ordered(best), news));
 }
 
 // Tabu search from s.p; leaves the best permutation in s.best, returns its moves. Two barriers an iteration.
@@ -54,7 +53,7 @@ __device__ __forceinline__ int search(Shared &s, const Board &board, const Matri
     bool improved = false;
     int iteration = 1, waiting = 0;
     for (; iteration <= iterations; ++iteration) {
-        if ((iteration & 255) == 0 && talk(best, news)) break;
+        if ((iteration & 255) == 0 && talk_for_all(best, news)) break;
         const unsigned draw = random.next();
         const T64 lead = best - cost;
         const T aspiration = lead < (T64)(-LEAST) && sizeof(T) == 4 ? (T)(-LEAST) : (T)lead;

@@ -106,12 +106,6 @@ __device__ void settle(
     tell(ordered(cost), found.news);
 }
 
-// Now and then, by thread 0: tell a better cost, and ask whether to stop.
-__device__ bool talk(wide_t best, const Found &found) {
-    tell(ordered(best), found.news);
-    return stopped(found.news);
-}
-
 // p, best, partial, until and the tile of one search, ready for its first sweep; returns the cost of p.
 __device__ __forceinline__ wide_t open(const Problem &q, const Shared &s, Tile &tile) {
     const int n = q.n, reach = n + n / 2 + TU + 2 * TD + 2;
@@ -168,7 +162,7 @@ __device__ void one_search(const Problem &q, const Shared &s, const Plan &plan, 
         __syncthreads();  // differences, until -> refresh; s.p read by all -> swapped
         refresh(q, s, r, t, from_t, from_r);
         // fresh deltas -> sweep; old partial read -> add_product
-        if (__syncthreads_or((it & 255) == 0 && threadIdx.x == 0 && talk(best, found))) break;
+        if (__syncthreads_or((it & 255) == 0 && threadIdx.x == 0 && talk(ordered(best), found.news))) break;
         if (threadIdx.x == 0) {
             s.p[r] = from_t;
             s.p[t] = from_r;

@@ -17,7 +17,7 @@
 // entry at most. -ftz: terms below 2^-126 vanish, which is below 2^-66 of a row sum even after a jump of 2^60.
 //
 // The arithmetic of exponents and the storing of terms bound it, not the copies. docs/notes/uot.md: what was tried.
-#include "uot/iteration/barriers.cuh"
+#include "device/barriers.cuh"
 #define ROWS_KEEP_REFERENCE 1
 #define JUMP_LIMIT 60.f  // a row sum moves by at most as much as the column values: terms stay in float32's range
 #ifndef STORES_TERMS

@@ -2,7 +2,7 @@
 //
 // Everything is in log2 units: F_i = f_i log2(e) / eps + [product] log2 a_i, G_j alike, so that P_ij = 2^(F_i + G_j -
 // C_ij log2(e) / eps).
-#include "uot/iteration/barriers.cuh"
+#include "device/barriers.cuh"
 
 struct Problem {
     int m, n, ld;            // rows, columns, columns with padding

@@ -11,7 +11,7 @@
 // Precision: |x|^2 + |y|^2 - 2 x y about the common centre: exponents are rounded at the size of |x|^2 log2(e) / eps.
 //
 // docs/notes/uot.md: what was tried, with its figures.
-#include "uot/iteration/barriers.cuh"
+#include "device/barriers.cuh"
 #ifndef METRIC
 #define METRIC 0  // 0 squared Euclidean, 1 Euclidean, 2 minus the inner product
 #endif

@@ -1,5 +1,7 @@
 """Compiled kernels on disk: what a cubin's name depends on, and that it is compiled once. NVRTC alone; no GPU."""
 
+import ast
+import re
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +10,7 @@ import pytest
 
 from kernels import shelf
 from kernels.shelf import Form
+from kernels.sources import sources
 from tests.conftest import need_gpu
 
 cubins = pytest.importorskip("kernels.cubins", reason="cupy is not installed")
@@ -86,6 +89,21 @@ def test_every_listed_form_names_a_source() -> None:
     listed = list(shelf.listed())
     assert len(listed) == len(set(listed)) > 100
     assert {form.path for form in listed} <= set(sources())
+
+
+def test_every_source_that_a_launch_names_is_there() -> None:
+    """Only a GPU would find out otherwise. A name put together from parts cannot be checked, so there is none."""
+    root = Path(__file__).parents[2]
+    named, built = set(), []
+    for path in [*(root / "kernels").rglob("*.py"), *(root / "benchmarks").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                named |= {node.value} if re.fullmatch(r"[\w/]+/\w+\.cu", node.value) else set()
+            elif isinstance(node, ast.JoinedStr) and ast.unparse(node).endswith(".cu'"):
+                built.append(ast.unparse(node))
+    assert len(named) > 10
+    assert named <= set(sources())
+    assert built == ["f'papers/hungarian/{VERSIONS[opt]}.cu'"]
 
 
 def test_forms_are_recorded_beside_those_that_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

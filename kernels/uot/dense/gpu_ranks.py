@@ -60,7 +60,7 @@ class Rank:
         self.column_sums = cp.zeros(self.dense.cut.ld, cp.float32)
         self.sizes = tuple(map(np.int32, (self.dense.cut.teams, self.dense.n, self.dense.cut.ld)))
         self.made: dict[tuple[int, float, int, float], tuple[Any, ...]] = {}
-        self.add_teams = cuda.kernel(f"uot/{method}.cu", "add_teams", self.dense._defines())
+        self.add_teams = cuda.kernel(on.SOURCES[method], "add_teams", self.dense._defines())
 
     def sweep(self, tolerance: float, every: int = LOOK) -> None:
         """One iteration, without waiting for it: sweep, add up here, add up everywhere, update the columns."""

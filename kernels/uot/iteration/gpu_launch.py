@@ -40,6 +40,8 @@ LOG2E = float(np.log2(np.e))
 CHUNK_BYTES = 1 << 20  # of rows on the device on their way into panels, at least; else a 128th of the matrix
 CLUSTERS = (16, 8, 4, 2, 1)  # blocks that share a row: the largest that the device can run
 NON_PORTABLE = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+SOURCES = {"fused": "uot/dense/fused.cu", "log": "uot/dense/log.cu", "points": "uot/points/points.cu"}
+"""What a term is, by method: the sources that the iteration is compiled with."""
 MIXING_DOUBLES = 2 * MEMORY * MEMORY + 3 * MEMORY + 4 + 2  # of struct Mixing in anderson.cuh
 BEST, MASS = MIXING_DOUBLES - 4, MIXING_DOUBLES - 3  # in it
 
@@ -69,8 +71,8 @@ class Dense:
         if cut:
             self._fits()
         g = self.cut
-        path = f"uot/{method}.cu"
-        self.row_reference = None if method == "fused" else cuda.kernel(path, "row_reference", self._defines())
+        source = SOURCES[method]
+        self.row_reference = None if method == "fused" else cuda.kernel(source, "row_reference", self._defines())
         self.masses = float(problem.a.sum()), float(problem.b.sum())
         self.matrix = self._matrix()
         self.log_a, self.log_b = cp.log2(cp.asarray(problem.a)), cp.full(g.ld, -cp.inf)
@@ -117,7 +119,7 @@ class Dense:
         g = self.cut
         if not _meet(cp.cuda.Device().id, g.cluster, g.teams):
             return False
-        self.iterate = cuda.kernel(f"uot/{self.method}.cu", "iterate", self._defines())
+        self.iterate = cuda.kernel(SOURCES[self.method], "iterate", self._defines())
         _allow(self.iterate, g.cluster, g.shared)
         return True
 

@@ -24,8 +24,8 @@ from benchmarks.bandwidth import read_bytes_per_s
 from benchmarks.report.lap import PARTS
 from benchmarks.rows import Rows, on_gpu
 from kernels.lap import gpu_monge, monge
-from kernels.lap.gpu_forest import Forest
-from kernels.lap.gpu_proof import prove
+from kernels.lap.auto.gpu_forest import Forest
+from kernels.lap.proof.gpu_proof import prove
 
 SLOW = {("product", "scipy"), ("product", "lapx"), ("lowrank8", "scipy"), ("lowrank8", "lapx")}
 """Peers that take more than ten seconds at n = 4096."""

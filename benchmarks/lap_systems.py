@@ -19,8 +19,8 @@ import numpy as np
 from benchmarks import instances
 from benchmarks.rows import Rows, on_gpu, published
 from kernels import Deadline
-from kernels.lap import gpu_batched
-from kernels.lap.gpu_proof import named, prove_batch
+from kernels.lap.batched import gpu_batched
+from kernels.lap.proof.gpu_proof import named, prove_batch
 from kernels.papers.hungarian import gpu as hungarian
 from kernels.papers.tree import gpu as tree
 

@@ -17,7 +17,9 @@ import numpy as np
 from benchmarks.rows import Rows
 from kernels import SOLVERS, Deadline, Progress
 from kernels.problems import QuadraticAssignment
-from kernels.qap import QapOptions, bounds, qaplib, tabu
+from kernels.qap import QapOptions, qaplib
+from kernels.qap.bounds import lower as bounds
+from kernels.qap.cpu import tabu
 from kernels.qap.form import search_form
 
 CARD = SOLVERS["qap"]
@@ -148,7 +150,7 @@ def lower_bounds(rows: Rows, instances: dict[str, Any], device: Any) -> None:
     """Value and milliseconds of each cheap bound, transfers included; on a GPU Gilmore-Lawler is the device's."""
     computes = [bounds.gilmore_lawler, bounds.projection]
     if device == "gpu":
-        from kernels.qap import gpu_bounds
+        from kernels.qap.bounds import gpu_bounds
 
         computes[0] = gpu_bounds.gilmore_lawler
     for name, (problem, best) in instances.items():
@@ -199,7 +201,7 @@ class Sensitivity:
     """Figures 5 to 9 of Novoa and Qasem (2019) for one instance, from the same 6144 starts."""
 
     def __init__(self, rows: Rows, name: str, problem: QuadraticAssignment, best: int) -> None:
-        from kernels.qap import gpu_multistart
+        from kernels.qap.multistart import gpu_multistart
 
         self.rows, self.name, self.problem, self.best = rows, name, problem, best
         self.multistart, self.form, n = gpu_multistart, search_form(problem), problem.n

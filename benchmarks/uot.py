@@ -26,8 +26,8 @@ from kernels import SOLVERS, Deadline, Solution, Termination
 from kernels.papers.map_uot import cpu as published
 from kernels.problems import UnbalancedTransport
 from kernels.uot import TransportOptions
-from kernels.uot.cpu_sweeps import FusedSweeps, LogSweeps
-from kernels.uot.cpu_threads import in_threads, summed
+from kernels.uot.cpu.sweeps import FusedSweeps, LogSweeps
+from kernels.uot.cpu.threads import in_threads, summed
 
 UOT = SOLVERS["uot"]
 CASES = ((0.05, 1.0), (0.01, 1.0), (0.01, 10.0), (0.01, 100.0))

@@ -3,8 +3,8 @@
 import cupy as cp
 
 from kernels.problems import UnbalancedTransport
-from kernels.uot import gpu_launch as on
-from kernels.uot.gpu_exact import Exact, distances
+from kernels.uot.dense.gpu_exact import Exact, distances
+from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.marginals import Marginals
 
 CHECKED = 8  # sweeps that are compared with float64

@@ -25,12 +25,13 @@ from kernels.deadline import Deadline
 from kernels.papers.map_uot.gpu import Plan
 from kernels.problems import UnbalancedTransport
 from kernels.problems.arrays import Array
-from kernels.uot import TransportOptions, gpu_dense
-from kernels.uot import gpu_launch as on
+from kernels.uot import TransportOptions
+from kernels.uot.batch.gpu_batch import Batch
 from kernels.uot.course import Run
-from kernels.uot.gpu_batch import Batch
-from kernels.uot.gpu_exact import Exact
-from kernels.uot.gpu_geometry import STORAGE, Geometry, Matrix
+from kernels.uot.dense import gpu_dense
+from kernels.uot.dense.gpu_exact import Exact
+from kernels.uot.iteration import gpu_launch as on
+from kernels.uot.iteration.gpu_geometry import STORAGE, Geometry, Matrix
 from kernels.uot.marginals import Marginals
 from kernels.uot.outer import schedule
 

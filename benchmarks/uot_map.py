@@ -20,8 +20,8 @@ from benchmarks.rows import Rows, alternate
 from benchmarks.uot import error, exact_plan, options, pot_per_iteration
 from kernels import SOLVERS, Deadline
 from kernels.papers.map_uot import cpu as published
-from kernels.uot.cpu_sweeps import FusedSweeps, LogSweeps
-from kernels.uot.cpu_threads import summed
+from kernels.uot.cpu.sweeps import FusedSweeps, LogSweeps
+from kernels.uot.cpu.threads import summed
 
 UOT = SOLVERS["uot"]
 METHODS: dict[str, dict[str, Any]] = {

@@ -16,8 +16,8 @@ from benchmarks.bandwidth import read_bytes_per_s
 from benchmarks.rows import Rows, on_gpu
 from kernels.deadline import Deadline
 from kernels.problems import UnbalancedTransport
-from kernels.uot import gpu_launch as on
-from kernels.uot.gpu_ranks import Rank, on_ranks, partition
+from kernels.uot.dense.gpu_ranks import Rank, on_ranks, partition
+from kernels.uot.iteration import gpu_launch as on
 
 REG = 0.05
 

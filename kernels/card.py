@@ -216,10 +216,11 @@ class Solver(Generic[Problem, OptionsOf]):
 
     def demonstrations(self) -> tuple[Demonstration, ...]:
         """Problems that show this solver, each with a check of the answer; none where its folder has no `shown`."""
-        room = next(iter(self.modules.values())).rpartition(".")[0]
-        if importlib.util.find_spec(f"{room}.shown") is None:
-            return ()
-        return tuple(importlib.import_module(f"{room}.shown").demonstrations())
+        room = next(iter(self.modules.values()))
+        while room := room.rpartition(".")[0]:
+            if importlib.util.find_spec(f"{room}.shown") is not None:
+                return tuple(importlib.import_module(f"{room}.shown").demonstrations())
+        return ()
 
     def solve(self, problem: Problem, options: OptionsOf, deadline: Deadline, device: Device = "cpu") -> Solution:
         """Run the solver of `device`. Raises KeyError when this solver has none for it."""

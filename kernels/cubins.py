@@ -48,7 +48,7 @@ def get(form: Form, architecture: str) -> Path:
 
 
 def name_of(form: Form, architecture: str) -> str:
-    """The name of a cubin's file, as lap-forest-sm_90-<32 hex digits>.cubin."""
+    """The name of a cubin's file, as lap-auto-forest-sm_90-<32 hex digits>.cubin."""
     said = [source(form.path), *FLAGS, *form.defines, architecture, str(nvrtc.getVersion()), cupy.__version__]
     digest = hashlib.sha256("\0".join(said).encode()).hexdigest()[:32]
     return f"{form.path.removesuffix('.cu').replace('/', '-')}-sm_{architecture}-{digest}.cubin"

@@ -8,10 +8,10 @@ HERE = Path(__file__).parent
 
 
 def source(path: str) -> str:
-    """The text of `path` (relative to kernels/, as "lap/forest.cu") behind the common header.
+    """The text of `path` (relative to kernels/, as "lap/auto/forest.cu") behind the common header.
 
-    A line `#include "uot/barriers.cuh"` (relative to kernels/ too) is replaced by that file's text, once. Certificates
-    stand alone, without the common header: they share no line with a solver. A layout.py stands for its `CUDA`.
+    A line `#include "uot/iteration/block.cuh"` (relative to kernels/ too) is replaced by that file's text, once.
+    A layout.py stands for its `CUDA`. Certificates have no common header: they share no line with a solver.
     """
     common = "" if path.startswith("certificates/") else (HERE / "common.cuh").read_text()
     return f"{common}\n{_expand(path, set())}"

@@ -52,7 +52,7 @@ def lap_auto() -> Iterator[Run]:
 def lap_coarse() -> Iterator[Run]:
     """With the search among the levels of epsilon, which only larger problems have."""
     from kernels.lap import gpu
-    from kernels.lap.gpu_forest import Tuning
+    from kernels.lap.auto.gpu_forest import Tuning
 
     setattr(gpu, "Tuning", partial(Tuning, deep_from=0))  # noqa: B010
     for cost in (distances(64, 64), (distances(64, 64) * 1e9).astype(np.int64)):

@@ -45,8 +45,8 @@ def multistart() -> None:
 
 
 def search(problem: QuadraticAssignment, tile: tuple[int, int], matrices: bool, count: int, steps: int) -> None:
-    from kernels.qap import gpu_multistart
     from kernels.qap.form import search_form
+    from kernels.qap.multistart import gpu_multistart
 
     form = search_form(problem)
     layout = gpu_multistart.layout(form, tile, matrices)
@@ -63,8 +63,8 @@ def search(problem: QuadraticAssignment, tile: tuple[int, int], matrices: bool, 
 
 def population() -> None:
     """Generations through several epochs; then with ever more of the state in global memory."""
-    from kernels.qap import gpu_memetic
-    from kernels.qap.gpu_geometry import Geometry, geometry
+    from kernels.qap.memetic import gpu_memetic
+    from kernels.qap.memetic.gpu_geometry import Geometry, geometry
 
     policy = gpu_memetic.Policy(moves=0.1, quiet=1, relink=0.4, cross=0.3)
     for problem in forms():
@@ -81,7 +81,7 @@ def population() -> None:
 
 def evolve(problem: QuadraticAssignment, policy: object, members: int, generations: int) -> int:
     """Returns the epochs that ended."""
-    from kernels.qap import gpu_memetic
+    from kernels.qap.memetic import gpu_memetic
     from kernels.qap.parts import split
 
     people = gpu_memetic.Population(split(problem), members, 1, policy)  # type: ignore[arg-type]
@@ -96,7 +96,8 @@ def evolve(problem: QuadraticAssignment, policy: object, members: int, generatio
 
 def tree() -> None:
     """Some seconds of branch and bound of every integer form, and the bound by assignment problems."""
-    from kernels.qap import gpu_bounds, gpu_tree, rlt1
+    from kernels.qap.bounds import gpu_bounds, rlt1
+    from kernels.qap.exact import gpu_tree
 
     for problem in forms():
         if not problem.integer or problem.flow.max() > 2**20:

@@ -150,7 +150,7 @@ def _mend(
     problem: Auction, options: AuctionOptions, solution: Solution, deadline: Deadline, device: Device
 ) -> Solution | None:
     """Rebuild the prices from the assignment, or solve again, on the CPU whichever device it was."""
-    found: Solution | None = import_module("kernels.auction.cpu_mend").mend(problem, options, solution, deadline)
+    found: Solution | None = import_module("kernels.auction.cpu.mend").mend(problem, options, solution, deadline)
     return found
 
 
@@ -189,7 +189,7 @@ CARD = Solver[Auction, AuctionOptions](
     mend=_mend,
     estimate=estimate,
     prefers_gpu=_prefers_gpu,
-    modules={"cpu": "kernels.auction.cpu", "gpu": "kernels.auction.gpu"},
+    modules={"cpu": "kernels.auction.cpu.solver", "gpu": "kernels.auction.gpu"},
     warm_start={"prices": "prices0", "assignment": "assignment0"},
     unread={"benefit": "fi"},
     groups=dict.fromkeys(("u", "v", "u_finer", "v_finer"), "duals"),

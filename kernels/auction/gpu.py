@@ -59,7 +59,7 @@ class Run:
 def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     """Assign every row its own column at the highest total benefit, by auction on the current GPU.
 
-    Problem, Args, Returns, Errors, Source: as the CPU twin `kernels.auction.cpu.solve`.
+    Problem, Args, Returns, Errors, Source: as the CPU twin `kernels.auction.cpu.solver.solve`.
     Guarantee:
         epsilon given: within n_rows * epsilon; deterministic rounds in integers are bid for bid the CPU twin's.
         epsilon None: exact in integers; floats within three steps of the fixed point a row (2**-46 spans at 10**4
@@ -81,7 +81,7 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     try:
         solution = _solve(problem, options, deadline)
     except TooFar:
-        from kernels.auction import cpu
+        from kernels.auction.cpu import solver as cpu
 
         solution = cpu.solve(problem, options, deadline)
         solution.method += " (cpu)"

@@ -3,10 +3,20 @@
 __device__ __forceinline__ long long ordered(long long x) { return x; }
 __device__ __forceinline__ long long ordered(double x) {
     const long long bits = __double_as_longlong(x);
-    return bits ^ ((bits >> 63) & 0x7fffffffffffffffll);
+    return bits < 0 ? bits ^ 0x7fffffffffffffffll : bits;
 }
 
-// The same, unsigned.
+// The number that an integer of `ordered` stands for.
+template <typename T>
+__device__ __forceinline__ T unordered(long long rank);
+template <>
+__device__ __forceinline__ long long unordered(long long rank) { return rank; }
+template <>
+__device__ __forceinline__ double unordered(long long rank) {
+    return __longlong_as_double(rank < 0 ? rank ^ 0x7fffffffffffffffll : rank);
+}
+
+// The same as `ordered`, unsigned.
 __device__ __forceinline__ unsigned long long rank_of(long long x) { return (unsigned long long)x ^ 1ull << 63; }
 __device__ __forceinline__ unsigned long long rank_of(double x) {
     const long long bits = __double_as_longlong(x);

@@ -15,8 +15,8 @@ from kernels.certificates.metrics import certify_assignment
 from kernels.deadline import Deadline
 from kernels.lap.estimate import estimate
 from kernels.lap.joint import solve_jointly
-from kernels.lap.mend import mend
-from kernels.lap.mend_rejecting import mend_rejecting, mend_selected
+from kernels.lap.mending.mend import mend
+from kernels.lap.mending.rejecting import mend_rejecting, mend_selected
 from kernels.outline import dense
 from kernels.problems import Array, Assignment, Inputs, InvalidProblem, Rejecting
 from kernels.problems.assignment import dense_assignment
@@ -166,7 +166,7 @@ def _prefers_gpu(problem: Problem, options: LapOptions) -> bool:
 def _mend(
     problem: Problem, options: LapOptions, solution: Solution, deadline: Deadline, device: Device
 ) -> Solution | None:
-    """See kernels.lap.mend; which problems of a batch came out loose is asked of the certificate."""
+    """See kernels.lap.mending.mend; which problems of a batch came out loose is asked of the certificate."""
     if isinstance(problem, Rejecting):
         return mend_rejecting(problem, solution, rejecting_proofs.certify(problem, solution), deadline)
     if isinstance(problem, Selected):
@@ -228,7 +228,7 @@ CARD = Solver[Problem, LapOptions](
     estimate=estimate,
     prefers_gpu=_prefers_gpu,
     runs_on=_runs_on,
-    modules={"cpu": "kernels.lap.cpu", "gpu": "kernels.lap.gpu"},
+    modules={"cpu": "kernels.lap.cpu.solver", "gpu": "kernels.lap.gpu"},
     device_certificate="kernels.certificates.rejecting.on_device",
     compiled_proofs=("kernels.certificates.rejecting.many",),
     mend=_mend,

@@ -11,16 +11,16 @@ import numpy as np
 
 from kernels.deadline import Deadline, Retold
 from kernels.lap import gpu_memory, gpu_monge, monge
+from kernels.lap.auto.gpu_forest import MOST_ROWS, Forest, Tuning, device_bytes
+from kernels.lap.auto.gpu_progress import Watch
+from kernels.lap.auto.gpu_warm import WIDEST, cut_back, prices, squared
+from kernels.lap.auto.layout import INFEASIBLE, PHASE_LIMIT, SOLVED
 from kernels.lap.complete import complete
 from kernels.lap.extended import solve_extended
-from kernels.lap.gpu_forest import MOST_ROWS, Forest, Tuning, device_bytes
-from kernels.lap.gpu_points import costs_on_device, uploaded
-from kernels.lap.gpu_progress import Watch
-from kernels.lap.gpu_proof import named, prove
-from kernels.lap.gpu_warm import WIDEST, cut_back, prices, squared
-from kernels.lap.layout import INFEASIBLE, PHASE_LIMIT, SOLVED
 from kernels.lap.masks import solve_priced
 from kernels.lap.pace import Pace
+from kernels.lap.points.gpu_points import costs_on_device, uploaded
+from kernels.lap.proof.gpu_proof import named, prove
 from kernels.lap.warm import proportionate
 from kernels.papers import SYSTEMS
 from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem, Rejecting
@@ -28,7 +28,7 @@ from kernels.problems.arrays import is_masked
 from kernels.problems.points import PointAssignment
 from kernels.solution import OnDevice, Solution, Termination
 
-BATCHED = "kernels.lap.gpu_batched"
+BATCHED = "kernels.lap.batched.gpu_batched"
 SPIN_S = 0.002
 """Solves shorter than this are waited for without sleeping."""
 
@@ -94,7 +94,7 @@ def _solve_masked(problem: Assignment, options: Any, deadline: Deadline) -> Solu
     watched = Retold(deadline, lambda objective, bound: (None, bound))  # pairs may be forbidden ones, at their price
     solution = solve_priced(problem, lambda priced: solve(priced, options, watched))
     if solution is None:
-        cpu = importlib.import_module("kernels.lap.cpu")
+        cpu = importlib.import_module("kernels.lap.cpu.solver")
         solution = cpu.solve(problem, options.model_copy(update={"method": "auto"}), deadline)
         solution.facts["device"] = "cpu"
     return solution

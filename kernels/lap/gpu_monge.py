@@ -6,7 +6,7 @@ import cupy
 import numpy as np
 
 from kernels.lap import monge
-from kernels.lap.gpu_proof import named, prove
+from kernels.lap.proof.gpu_proof import named, prove
 
 
 def solve_on_device(cost: Any, negate: bool, at: tuple[int, int]) -> tuple[monge.Guess, dict[str, int | float]] | None:

@@ -30,7 +30,7 @@ def solve_jointly(
 ) -> list[Answer | None]:
     """Solve cold dense problems of one shape and type together.
 
-    Problem: as `kernels.lap.cpu.solve` of each.
+    Problem: as `kernels.lap.cpu.solver.solve` of each.
     Args:
         problems: each (n_rows, n_cols), none with duals to start from.
         options: the same for all.

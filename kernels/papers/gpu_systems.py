@@ -10,7 +10,7 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.lap import gpu_memory
 from kernels.lap.gpu import finish, milliseconds
-from kernels.lap.gpu_proof import named, prove
+from kernels.lap.proof.gpu_proof import named, prove
 from kernels.problems import Array, Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
 

@@ -88,7 +88,7 @@ CARD = Solver[QuadraticAssignment, QapOptions](
     certify=certify,
     estimate=estimate,
     prefers_gpu=lambda problem, options: problem.n > 30,
-    modules={"cpu": "kernels.qap.cpu", "gpu": "kernels.qap.gpu"},
+    modules={"cpu": "kernels.qap.cpu.solver", "gpu": "kernels.qap.gpu"},
     warm_start={"permutation": "permutation0"},
     bundles=(
         Bundle(

@@ -11,11 +11,15 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.problems import Array, QuadraticAssignment
 from kernels.problems.quadratic import LARGEST_OBJECTIVE
-from kernels.qap import gpu_bounds, gpu_memetic, gpu_multistart, gpu_tree, gpu_wide, outcome
-from kernels.qap.bounds import Bound
+from kernels.qap import outcome
+from kernels.qap.bounds import gpu_bounds
+from kernels.qap.bounds.lower import Bound
+from kernels.qap.bounds.relaxed import gpu_floor
+from kernels.qap.exact import gpu_tree
+from kernels.qap.exact.proof import Proof, provable
 from kernels.qap.form import penalised
-from kernels.qap.proof import Proof, provable
-from kernels.qap.relaxed import gpu_floor
+from kernels.qap.memetic import gpu_memetic
+from kernels.qap.multistart import gpu_multistart, gpu_wide
 from kernels.qap.whole import solve_as_integers
 from kernels.solution import Number, Solution, Termination
 
@@ -55,7 +59,7 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
     Differs: from (Novoa and Qasem 2019) as listed in multistart.cu.
     Source: Taillard (1991); Benlic and Hao (2015); Novoa and Qasem (2019).
     """
-    from kernels.qap import cpu
+    from kernels.qap.cpu import solver as cpu
 
     start = outcome.first_start(problem)
     if not SMALLEST <= problem.n <= LARGEST_N or start is None or deadline.expired():
@@ -123,7 +127,8 @@ def _raised(
 
 def warm_up() -> None:
     """Compile for one size, and the tree; bring up the CPU twin, which takes the small ones."""
-    from kernels.qap import QapOptions, cpu
+    from kernels.qap import QapOptions
+    from kernels.qap.cpu import solver as cpu
 
     cpu.warm_up()
     gpu_tree.warm_up()

@@ -43,3 +43,9 @@ __device__ __forceinline__ bool stopped(const News &news) {
     }
     return relay[RELAY_STOP] != 0;
 }
+
+// One thread, now and then: tell the best cost so far, as `ordered` has it, and ask whether to stop.
+__device__ __forceinline__ bool talk(long long cost, const News &news) {
+    tell(cost, news);
+    return stopped(news);
+}

@@ -11,9 +11,10 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.problems import Array, QuadraticAssignment
-from kernels.qap import bounds, rlt1
-from kernels.qap.bounds import Bound
-from kernels.qap.proof import Proof
+from kernels.qap.bounds import lower as bounds
+from kernels.qap.bounds import rlt1
+from kernels.qap.bounds.lower import Bound
+from kernels.qap.exact.proof import Proof
 from kernels.qap.whole import rounded
 from kernels.solution import Number, Solution, Termination
 

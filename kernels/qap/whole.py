@@ -10,7 +10,7 @@ import numpy as np
 from kernels.deadline import Deadline, Retell, Retold
 from kernels.problems import Array, QuadraticAssignment
 from kernels.problems.quadratic import objective_bound
-from kernels.qap.bounds import Bound
+from kernels.qap.bounds.lower import Bound
 from kernels.solution import Number, Solution
 
 if TYPE_CHECKING:

@@ -11,14 +11,14 @@ from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.several import SeveralTransports
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
-from kernels.uot import gpu_launch as on
+from kernels.uot.batch.gpu_batch import solve_batch, solve_stack
 from kernels.uot.build import Transport
 from kernels.uot.course import Run, Steps, follow, wants_float64
+from kernels.uot.dense.gpu_dense import SAFE, exact, solve_dense
+from kernels.uot.dense.gpu_ranks import solve_ranks
 from kernels.uot.gpu_answer import answer
-from kernels.uot.gpu_batch import solve_batch, solve_stack
-from kernels.uot.gpu_dense import SAFE, exact, solve_dense
-from kernels.uot.gpu_geometry import NoGeometry
-from kernels.uot.gpu_ranks import solve_ranks
+from kernels.uot.iteration import gpu_launch as on
+from kernels.uot.iteration.gpu_geometry import NoGeometry
 from kernels.uot.several import told
 
 SMALL = 1 << 12  # entries below which float64 costs no time
@@ -28,7 +28,7 @@ def solve(problem: Transport, options: Any, deadline: Deadline) -> Solution:
     """Solve entropic unbalanced optimal transport on the GPU by accelerated Sinkhorn sweeps, to a certified gap.
 
     Problem:
-        as `kernels.uot.cpu.solve`.
+        as `kernels.uot.cpu.solver.solve`.
     Args:
         problem: as there; a batch of problems of up to 204 x 224 is solved at once, one block each.
         options: method "log" works the kernel out from the costs in every sweep and is what "auto" takes; "fused"
@@ -36,7 +36,7 @@ def solve(problem: Transport, options: Any, deadline: Deadline) -> Solution:
             "map-uot" is the published system. storage "float64" sweeps in float64 throughout.
         deadline: polled between launches of about 10 ms.
     Returns:
-        as `kernels.uot.cpu.solve`. f and g are also the gradient of the optimum: for the product reference, its
+        as `kernels.uot.cpu.solver.solve`. f and g are also the gradient of the optimum: for the product reference, its
         derivative in a_i is r1 (1 - exp(-f_i / r1)) + reg (sum b - (P 1)_i / a_i) (balanced: f_i in place of the first
         term), and the plan is its derivative in the costs.
     Guarantee:
@@ -54,9 +54,9 @@ def solve(problem: Transport, options: Any, deadline: Deadline) -> Solution:
         none; impossible problems end as "infeasible".
     Differs:
         1. from MAP-UOT: the matrix is read once and never written, and the iteration solves the relaxed problem.
-        2. from `kernels.uot.cpu`: Anderson acceleration remembers 5 sweeps, and the rule for undoing a step is simpler.
+        2. from `kernels.uot.cpu.solver`: Anderson acceleration remembers 5 sweeps; a step is undone by a simpler rule.
     Source:
-        as `kernels.uot.cpu.solve`.
+        as `kernels.uot.cpu.solver.solve`.
     """
     assert not isinstance(problem, ExactTransport)  # the card sends it to the CPU
     return told(problem, options, deadline, _solve, _stack)

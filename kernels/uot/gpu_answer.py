@@ -8,7 +8,7 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.problems.arrays import Array
 from kernels.solution import Solution, Termination
-from kernels.uot.gpu_exact import distances
+from kernels.uot.dense.gpu_exact import distances
 from kernels.uot.outcome import Writer, finish
 from kernels.uot.repair import Entries
 from kernels.uot.support import Support

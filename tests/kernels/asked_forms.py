@@ -14,13 +14,15 @@ import cupy
 import numpy as np
 
 from kernels import shelf
-from kernels.lap import gpu_batched, gpu_forest
+from kernels.lap.auto import gpu_forest
+from kernels.lap.batched import gpu_batched
 from kernels.papers.hungarian.gpu import OURS, VERSIONS
 from kernels.problems.points import METRICS
-from kernels.qap import gpu_multistart
+from kernels.qap.multistart import gpu_multistart
 from kernels.shelf import Form
-from kernels.uot import gpu_batch, gpu_launch
-from kernels.uot.gpu_geometry import Geometry, NoGeometry, geometry, points_geometry
+from kernels.uot.batch import gpu_batch
+from kernels.uot.iteration import gpu_launch
+from kernels.uot.iteration.gpu_geometry import Geometry, NoGeometry, geometry, points_geometry
 
 SHARED_KIB = {"80": (163, 164), "86": (99, 100), "89": (99, 100), "90": (227, 228), "100": (227, 228), "120": (99, 100)}
 """Of a block at most, and of a multiprocessor, by architecture."""
@@ -58,17 +60,17 @@ def form_of(path: str, defines: dict[str, Any]) -> Form:
 
 
 def _everywhere() -> Iterator[tuple[str, dict[str, Any]]]:
-    for path, told in (("lap/bid.cu", "VALUE"), ("lap/certify.cu", "VALUE"), ("lap/start.cu", "VALUE"),
+    for path, told in (("lap/auto/bid.cu", "VALUE"), ("lap/proof/certify.cu", "VALUE"), ("lap/auto/start.cu", "VALUE"),
                        ("papers/tree/tree.cu", "DUAL")):  # fmt: skip
         yield from ((path, {"COST": cost, told: dual}) for cost, dual in PAIRS.items())
-    yield "lap/distances.cu", {}
+    yield "lap/points/distances.cu", {}
     yield from ((f"papers/hungarian/{VERSIONS[OURS]}.cu", {"COST": c, "DUAL": d}) for c, d in PAIRS.items())
     yield from _batched()
     yield from _forest()
     yield from _auction()
     yield from _certificates()
     yield from _transport()
-    yield "qap/tree.cu", {}
+    yield "qap/exact/tree.cu", {}
 
 
 def _batched() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -78,8 +80,8 @@ def _batched() -> Iterator[tuple[str, dict[str, Any]]]:
                 for longer in range(1, gpu_batched.LONGEST + 1):
                     for shorter in {1, longer, *range(1, longer, 1 + longer // 16)}:
                         team, slots, fits, _ = gpu_batched.shape_of(shorter, longer, np.dtype(name).itemsize)
-                        yield "lap/batched.cu", {"COST": cost, "VALUE": PAIRS[cost], "TEAM": team, "SLOTS": slots,
-                                                 "MATRIX_SHARED": int(fits)}  # fmt: skip
+                        told = {"COST": cost, "VALUE": PAIRS[cost], "TEAM": team, "SLOTS": slots}
+                        yield "lap/batched/batched.cu", told | {"MATRIX_SHARED": int(fits)}
 
 
 def _forest() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -92,8 +94,8 @@ def _forest() -> Iterator[tuple[str, dict[str, Any]]]:
             strips.add(count)
     for cost, dual in PAIRS.items():
         for count in strips:
-            yield "lap/forest.cu", {"COST": cost, "VALUE": dual, "STRIPS": count, "RESIDENT": 0}
-        yield "lap/forest.cu", {"COST": cost, "VALUE": dual, "STRIPS": 1, "RESIDENT": 1}
+            yield "lap/auto/forest.cu", {"COST": cost, "VALUE": dual, "STRIPS": count, "RESIDENT": 0}
+        yield "lap/auto/forest.cu", {"COST": cost, "VALUE": dual, "STRIPS": 1, "RESIDENT": 1}
 
 
 def _auction() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -114,9 +116,9 @@ def _certificates() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _transport() -> Iterator[tuple[str, dict[str, Any]]]:
-    yield from (("uot/clusters.cu", {"CS": cluster}) for cluster in gpu_launch.CLUSTERS)
+    yield from (("uot/iteration/clusters.cu", {"CS": cluster}) for cluster in gpu_launch.CLUSTERS)
     names = ("WARPS", "ROWS", "COLS", "IN_REGISTERS", "BLOCKS")
-    yield from (("uot/batch.cu", dict(zip(names, shape[2:], strict=True))) for shape in gpu_batch.SHAPES)
+    yield from (("uot/batch/batch.cu", dict(zip(names, shape[2:], strict=True))) for shape in gpu_batch.SHAPES)
     yield "papers/map_uot/map_uot.cu", {}
 
 
@@ -128,11 +130,11 @@ def _large_transport() -> Iterator[tuple[list[str], str, dict[str, Any]]]:
             dense = [kept] if kept.keeps else [geometry(n, n, "float32", teams, CLUSTER, stores=True)]
             for cut in dense:
                 stores = {} if cut.keeps else {"STORES_TERMS": 1}
-                yield WITH_CLUSTERS, "uot/log.cu", _defines(cut) | stores
+                yield WITH_CLUSTERS, "uot/dense/log.cu", _defines(cut) | stores
             with suppress(NoGeometry):
                 cloud = _defines(points_geometry(n, n, teams, CLUSTER))
                 for flat in (0, 1):
-                    yield WITH_CLUSTERS, "uot/points.cu", cloud | {"METRIC": 0, "FLAT": flat}
+                    yield WITH_CLUSTERS, "uot/points/points.cu", cloud | {"METRIC": 0, "FLAT": flat}
 
 
 def _defines(cut: Geometry) -> dict[str, Any]:
@@ -150,7 +152,7 @@ def _searches() -> Iterator[tuple[list[str], str, dict[str, Any]]]:
                     form: Any = SimpleNamespace(n=n, dtype=np.dtype(np.int32), symmetric=symmetric)
                     found = [one for tile in gpu_multistart.TILES if (one := gpu_multistart.layout(form, tile))]
                     for one in found[:MEASURED]:
-                        yield alike, "qap/multistart.cu", {
+                        yield alike, "qap/multistart/multistart.cu", {
                             "VALUE": "int", "SYMMETRIC": int(symmetric), "MATRICES": 0, "TU": one.tile[0],
                             "TD": one.tile[1], "THREADS": one.threads, "BLOCKS": one.blocks, "RECENCY_PAIRS": 0,
                         }  # fmt: skip

@@ -21,7 +21,7 @@ from kernels import (
     solve_and_prove,
 )
 from kernels.auction.complete import complete
-from kernels.auction.cpu_rebuild import minus_down, minus_up
+from kernels.auction.cpu.rebuild import minus_down, minus_up
 from kernels.auction.proportion import cut_prices
 from kernels.auction.scaling import war_bids
 from kernels.certificates import auction_points

@@ -1,5 +1,7 @@
 """Compiled kernels on disk: what a cubin's name depends on, and that it is compiled once. NVRTC alone; no GPU."""
 
+import ast
+import re
 from argparse import Namespace
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,6 +10,7 @@ import pytest
 
 from kernels import shelf
 from kernels.shelf import Form
+from kernels.sources import sources
 from tests.conftest import need_gpu
 
 cubins = pytest.importorskip("kernels.cubins", reason="cupy is not installed")
@@ -54,9 +57,9 @@ def test_what_is_no_cubin_is_replaced(folder: Path) -> None:
 
 
 def test_a_name_changes_with_all_that_a_cubin_depends_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    form = Form("lap/forest.cu", ("-DCOST=float", "-DVALUE=double"))
-    names = {cubins.name_of(form, "90"), cubins.name_of(form, "100"), cubins.name_of(Form("lap/bid.cu"), "90")}
-    names.add(cubins.name_of(Form("lap/forest.cu", ("-DCOST=double", "-DVALUE=double")), "90"))
+    form = Form("lap/auto/forest.cu", ("-DCOST=float", "-DVALUE=double"))
+    names = {cubins.name_of(form, "90"), cubins.name_of(form, "100"), cubins.name_of(Form("lap/auto/bid.cu"), "90")}
+    names.add(cubins.name_of(Form("lap/auto/forest.cu", ("-DCOST=double", "-DVALUE=double")), "90"))
     assert len(names) == 4
     assert cubins.name_of(form, "90") in names  # and with nothing else
     with monkeypatch.context() as patch:
@@ -88,10 +91,25 @@ def test_every_listed_form_names_a_source() -> None:
     assert {form.path for form in listed} <= set(sources())
 
 
+def test_every_source_that_a_launch_names_is_there() -> None:
+    """Only a GPU would find out otherwise. A name put together from parts cannot be checked, so there is none."""
+    root = Path(__file__).parents[2]
+    named, built = set(), []
+    for path in [*(root / "kernels").rglob("*.py"), *(root / "benchmarks").rglob("*.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                named |= {node.value} if re.fullmatch(r"[\w/]+/\w+\.cu", node.value) else set()
+            elif isinstance(node, ast.JoinedStr) and ast.unparse(node).endswith(".cu'"):
+                built.append(ast.unparse(node))
+    assert len(named) > 10
+    assert named <= set(sources())
+    assert built == ["f'papers/hungarian/{VERSIONS[opt]}.cu'"]
+
+
 def test_forms_are_recorded_beside_those_that_are_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "forms.txt").write_text("# about\nlap/bid.cu\t-DCOST=int\n")
+    (tmp_path / "forms.txt").write_text("# about\nlap/auto/bid.cu\t-DCOST=int\n")
     monkeypatch.setattr(shelf, "FORMS", tmp_path / "forms.txt")
-    known, other = Form("lap/bid.cu", ("-DCOST=int",)), Form("lap/bid.cu", ("-DCOST=long long",))
+    known, other = Form("lap/auto/bid.cu", ("-DCOST=int",)), Form("lap/auto/bid.cu", ("-DCOST=long long",))
     assert shelf.record([known, other]) == 1
     assert list(shelf.listed()) == [known, other]
     assert (tmp_path / "forms.txt").read_text().startswith("# about\n")

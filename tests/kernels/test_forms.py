@@ -13,7 +13,7 @@ from kernels.papers.hungarian.gpu import OURS, VERSIONS
 from kernels.sources import sources
 from tests.kernels.asked_forms import asked, form_of
 
-OF_A_SIZE = {"uot/fused.cu"}
+OF_A_SIZE = {"uot/dense/fused.cu"}
 """Asked for by an option alone, in another form for each size."""
 
 
@@ -38,10 +38,12 @@ def test_what_is_asked_for_is_what_the_host_code_says() -> None:
     """Forms that a GPU was seen to ask for, of each solver."""
     wanted = asked()
     for form in (
-        form_of("lap/batched.cu", {"COST": "float", "VALUE": "double", "TEAM": 32, "SLOTS": 2, "MATRIX_SHARED": 1}),
-        form_of("lap/forest.cu", {"COST": "double", "VALUE": "double", "STRIPS": 4, "RESIDENT": 0}),
+        form_of(
+            "lap/batched/batched.cu", {"COST": "float", "VALUE": "double", "TEAM": 32, "SLOTS": 2, "MATRIX_SHARED": 1}
+        ),
+        form_of("lap/auto/forest.cu", {"COST": "double", "VALUE": "double", "STRIPS": 4, "RESIDENT": 0}),
         form_of("auction/auction.cu", {"VALUE": "int", "FIXED_POINT": 0}),
-        form_of("uot/batch.cu", {"WARPS": 17, "ROWS": 12, "COLS": 7, "IN_REGISTERS": 0, "BLOCKS": 1}),
+        form_of("uot/batch/batch.cu", {"WARPS": 17, "ROWS": 12, "COLS": 7, "IN_REGISTERS": 0, "BLOCKS": 1}),
     ):
         assert form in wanted
 

@@ -158,7 +158,7 @@ def test_a_running_search_says_what_it_has() -> None:
     cost = assignment.spatial(700, 700)
     options = LapOptions()
     problem = LAP.build({"cost": cost}, options)
-    with patch("kernels.lap.cpu.CHUNK", 1 << 14):
+    with patch("kernels.lap.cpu.solver.CHUNK", 1 << 14):
         _, certificate = solve_and_prove(LAP, problem, options, Deadline(on_progress=heard.append), "cpu")
     solving = [report for report in heard if report.phase == "solve" and report.objective is not None]
     assert len(solving) > 3

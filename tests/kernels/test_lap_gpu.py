@@ -65,7 +65,7 @@ def test_types_and_shapes(dtype: str, shape: tuple[int, int]) -> None:
         {"stop": 1},
         {"levels": 3},
         {"resident": False},
-        {"habits": 3},
+        {"prefetches": True},
         {"deep_from": 0},
         {"deep_from": 0, "coarse": 3, "replicate": False},
         {"deep_from": 0, "extra": 4, "levels": 2},
@@ -75,9 +75,9 @@ def test_types_and_shapes(dtype: str, shape: tuple[int, int]) -> None:
 def test_every_path_through_the_kernels(family: str, tuning: dict[str, Any]) -> None:
     import cupy
 
-    from kernels.lap.gpu_forest import Forest, Tuning
-    from kernels.lap.gpu_proof import prove
-    from kernels.lap.layout import SOLVED
+    from kernels.lap.auto.gpu_forest import Forest, Tuning
+    from kernels.lap.auto.layout import SOLVED
+    from kernels.lap.proof.gpu_proof import prove
 
     cost = instances.lap(family, 300)
     forest = Forest(300, 300, cost.dtype, Tuning(**tuning))
@@ -145,9 +145,9 @@ def test_the_flag_stops_an_auction(family: str, replicate: bool) -> None:
     """Raised before the launch: the auction sees it in its 16th round, and what it leaves gives feasible duals."""
     import cupy
 
-    from kernels.lap.gpu_forest import Forest, Tuning
-    from kernels.lap.gpu_proof import named, prove
-    from kernels.lap.layout import STOPPED
+    from kernels.lap.auto.gpu_forest import Forest, Tuning
+    from kernels.lap.auto.layout import STOPPED
+    from kernels.lap.proof.gpu_proof import named, prove
 
     host = instances.lap(family, 400)
     cost = cupy.asarray(host)
@@ -166,9 +166,9 @@ def test_an_auction_with_scaling_gives_up_loose_pairs_when_stopped() -> None:
     """Stopped inside a level whose epsilon is not 0, where pairs are not tight."""
     import cupy
 
-    from kernels.lap.gpu_forest import Forest
-    from kernels.lap.gpu_proof import named, prove
-    from kernels.lap.layout import STOPPED
+    from kernels.lap.auto.gpu_forest import Forest
+    from kernels.lap.auto.layout import STOPPED
+    from kernels.lap.proof.gpu_proof import named, prove
 
     host = instances.lap("clustered", 2100)
     cost = cupy.asarray(host)

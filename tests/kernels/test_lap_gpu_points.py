@@ -26,7 +26,7 @@ def built(metric: str, m: int, n: int, **options: Any) -> tuple[PointAssignment,
 @pytest.mark.parametrize("metric", METRICS)
 @pytest.mark.parametrize("shape", [(300, 300), (129, 517), (517, 129), (3, 1)])
 def test_the_matrix_is_that_of_the_cpu(metric: str, shape: tuple[int, int]) -> None:
-    from kernels.lap.gpu_points import costs_on_device
+    from kernels.lap.points.gpu_points import costs_on_device
 
     problem, _ = built(metric, *shape)
     matrix, _ = costs_on_device(problem)

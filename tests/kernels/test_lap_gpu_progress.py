@@ -11,7 +11,7 @@ from kernels.deadline import Retold
 from tests.conftest import gpu_is_here
 from tests.oracles import assignment as oracle
 
-progress = pytest.importorskip("kernels.lap.gpu_progress", reason="needs CuPy", exc_type=ImportError)
+progress = pytest.importorskip("kernels.lap.auto.gpu_progress", reason="needs CuPy", exc_type=ImportError)
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-160, 1e150])

@@ -30,9 +30,9 @@ def run(inputs: dict[str, Any], deadline: Deadline | None = None, **options: Any
         ("papers/hungarian/v6_abreast.cu", "-DCOST=int", "-DDUAL=long long"),
         ("papers/tree/tree.cu", "-DCOST=float"),
         ("papers/tree/tree.cu", "-DCOST=int", "-DDUAL=long long"),
-        ("lap/batched.cu", "-DTEAM=32", "-DSLOTS=1", "-DCOST=int", "-DVALUE=long long"),
-        ("lap/batched.cu", "-DTEAM=128", "-DSLOTS=1"),
-        ("lap/batched.cu", "-DTEAM=512", "-DSLOTS=2", "-DMATRIX_SHARED=0"),
+        ("lap/batched/batched.cu", "-DTEAM=32", "-DSLOTS=1", "-DCOST=int", "-DVALUE=long long"),
+        ("lap/batched/batched.cu", "-DTEAM=128", "-DSLOTS=1"),
+        ("lap/batched/batched.cu", "-DTEAM=512", "-DSLOTS=2", "-DMATRIX_SHARED=0"),
     ],
     ids=" ".join,
 )

@@ -7,23 +7,23 @@ import numpy as np
 import pytest
 
 from kernels import layout
-from kernels.lap import layout as lap
+from kernels.lap.auto import layout as lap
 from kernels.sources import source
-from kernels.uot import layout as uot
+from kernels.uot.iteration import layout as uot
 
 KERNELS = Path(__file__).parent.parent.parent / "kernels"
 ROOMS = {"lap": lap, "uot": uot}
 MOST_BY_HAND = 7
 BY_HAND = {
-    "lap/batched.cu": {"solve_each"},
-    "lap/certify.cu": {"weigh_rows", "weigh_problems"},
-    "lap/distances.cu": {"distances"},
-    "qap/tree.cu": {"ascend"},
-    "uot/log.cu": {"row_reference"},
-    "uot/points.cu": {"row_reference"},
+    "lap/batched/batched.cu": {"solve_each"},
+    "lap/proof/certify.cu": {"weigh_rows", "weigh_problems"},
+    "lap/points/distances.cu": {"distances"},
+    "qap/exact/tree.cu": {"ascend"},
+    "uot/dense/log.cu": {"row_reference"},
+    "uot/points/points.cu": {"row_reference"},
 }
 """Kernels whose many parameters a launch still repeats by position. A new one does not belong here."""
-OWN_NUMBERS = {"lap/gpu_batched.py"}
+OWN_NUMBERS = {"lap/batched/gpu_batched.py"}
 """Files with words of another kernel that sound the same: the status of a problem in a batch."""
 
 
@@ -45,7 +45,7 @@ def test_long_lists_of_parameters_come_from_a_layout() -> None:
 
 @pytest.mark.parametrize("room", ROOMS)
 def test_every_kernel_of_a_layout_takes_what_it_declares(room: str) -> None:
-    written = {name: parts for path in (KERNELS / room).glob("*.cu*") for name, parts in parameters(path).items()}
+    written = {name: parts for path in (KERNELS / room).rglob("*.cu*") for name, parts in parameters(path).items()}
     for name, arguments in ROOMS[room].KERNELS.items():
         assert written[name] == [arguments.name]
 
@@ -54,7 +54,7 @@ def test_every_kernel_of_a_layout_takes_what_it_declares(room: str) -> None:
 def test_no_source_declares_again_what_a_layout_does(room: str) -> None:
     names = re.findall(r"^(?:struct|enum) (\w+)", ROOMS[room].CUDA, re.MULTILINE)
     assert names
-    for path in (KERNELS / room).glob("*.cu*"):
+    for path in (KERNELS / room).rglob("*.cu*"):
         assert not [name for name in names if re.search(rf"\b(struct|enum) {name}\b", path.read_text())], path.name
 
 
@@ -62,7 +62,7 @@ def test_no_source_declares_again_what_a_layout_does(room: str) -> None:
 def test_no_python_numbers_again_what_a_layout_does(room: str) -> None:
     enumerators = set(re.findall(r"(\w+) = \d+", ROOMS[room].CUDA))
     assert enumerators
-    for path in (KERNELS / room).glob("*.py"):
+    for path in (KERNELS / room).rglob("*.py"):
         if path.name != "layout.py" and path.relative_to(KERNELS).as_posix() not in OWN_NUMBERS:
             assigned = re.findall(r"^([A-Z][A-Z_, ]*) = (?:\d|range)", path.read_text(), re.MULTILINE)
             again = enumerators & {name.strip() for line in assigned for name in line.split(",")}
@@ -70,8 +70,8 @@ def test_no_python_numbers_again_what_a_layout_does(room: str) -> None:
 
 
 def test_a_layout_stands_in_the_source_that_includes_it() -> None:
-    assert lap.CUDA in source("lap/forest.cu")
-    assert source("lap/forest.cu").count("struct State {") == 1
+    assert lap.CUDA in source("lap/auto/forest.cu")
+    assert source("lap/auto/forest.cu").count("struct State {") == 1
 
 
 def test_fields_lie_where_cuda_has_them() -> None:

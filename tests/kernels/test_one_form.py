@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Array, Deadline
-from kernels.auction import cpu_paths, cpu_rounds
-from kernels.lap import cpu_batch, cpu_path
+from kernels.auction.cpu import paths as cpu_paths
+from kernels.auction.cpu import rounds as cpu_rounds
+from kernels.lap.cpu import batch as cpu_batch
+from kernels.lap.cpu import path as cpu_path
 
 LOOPS: dict[str, tuple[Any, ...]] = {
     "lap": (cpu_batch.solve_range, cpu_path.augment, cpu_path.reduce_rows),

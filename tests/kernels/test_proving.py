@@ -196,7 +196,7 @@ def test_what_a_gpu_answers_wrongly_is_solved_again_on_the_cpu(cost: Any, monkey
     broken = types.ModuleType("broken")
     vars(broken)["solve"] = both_rows_take_column_0
     monkeypatch.setitem(sys.modules, "broken", broken)
-    card = dataclasses.replace(SOLVERS["lap"], modules={"cpu": "kernels.lap.cpu", "gpu": "broken"})
+    card = dataclasses.replace(SOLVERS["lap"], modules={"cpu": "kernels.lap.cpu.solver", "gpu": "broken"})
     options = card.options()
     problem = card.build({"cost": np.array(cost)}, options)
     solution, certificate = solve_and_prove(card, problem, options, Deadline(5), "gpu")
@@ -217,7 +217,7 @@ def test_a_problem_of_a_batch_without_an_objective_is_solved_again_on_the_cpu(mo
     broken = types.ModuleType("broken")
     vars(broken)["solve"] = off_in_the_second
     monkeypatch.setitem(sys.modules, "broken", broken)
-    card = dataclasses.replace(SOLVERS["uot"], modules={"cpu": "kernels.uot.cpu", "gpu": "broken"})
+    card = dataclasses.replace(SOLVERS["uot"], modules={"cpu": "kernels.uot.cpu.solver", "gpu": "broken"})
     options = card.options.model_validate({"reg": 0.5, "reg_m": (1.0, "inf"), "output": "potentials"})
     problem = card.build({"cost": np.array([[[4.0, 1.0], [2.0, 0.0]]] * 2)}, options)
     assert card.certify(problem, card.solve(problem, options, Deadline(5), "gpu")).objective is not None

@@ -9,9 +9,13 @@ import pytest
 
 from kernels import SOLVERS, Array, Deadline, InvalidProblem, Progress, Solution, Termination
 from kernels.problems import QuadraticAssignment
-from kernels.qap import QapOptions, bounds, branch, qaplib, rlt1, symmetry, tabu
+from kernels.qap import QapOptions, qaplib
+from kernels.qap.bounds import lower as bounds
+from kernels.qap.bounds import rlt1
+from kernels.qap.cpu import tabu
+from kernels.qap.exact import branch, symmetry
+from kernels.qap.exact.proof import Proof
 from kernels.qap.form import search_form
-from kernels.qap.proof import Proof
 from tests.instances import quadratic as instances
 from tests.oracles import quadratic as oracle
 

@@ -14,8 +14,8 @@ from kernels.certificates.quadratic_bounds import _product, _product_down, gilmo
 from kernels.certificates.quadratic_exact import Every, objective_up, whole
 from kernels.certificates.quadratic_spectrum import projection
 from kernels.problems import QuadraticAssignment
-from kernels.qap import bounds
-from kernels.qap.rlt1 import Ascent, fits
+from kernels.qap.bounds import lower as bounds
+from kernels.qap.bounds.rlt1 import Ascent, fits
 from kernels.qap.whole import rounded as rounded_data
 from tests.instances import quadratic as instances
 from tests.instances import quadratic_wild as wild

@@ -7,7 +7,9 @@ import pytest
 
 from kernels import SOLVERS, Array, Deadline, Progress, Termination
 from kernels.problems import QuadraticAssignment
-from kernels.qap import QapOptions, bounds, rlt1
+from kernels.qap import QapOptions
+from kernels.qap.bounds import lower as bounds
+from kernels.qap.bounds import rlt1
 from kernels.qap.form import penalised, search_form
 from tests.conftest import gpu_is_here
 from tests.instances import quadratic as instances
@@ -48,7 +50,7 @@ def test_every_form_ends_at_what_it_claims(label: str, method: Any) -> None:
 @pytest.mark.parametrize("tile", [(4, 5), (2, 5), (4, 3), (4, 10), (8, 16)])
 @pytest.mark.parametrize("matrices", [False, True])
 def test_every_layout_keeps_its_costs(tile: tuple[int, int], matrices: bool) -> None:
-    from kernels.qap import gpu_multistart
+    from kernels.qap.multistart import gpu_multistart
 
     problem = QuadraticAssignment(instances.symmetric(45, 40, 1), instances.symmetric(45, 40, 2))
     form = search_form(problem)
@@ -171,8 +173,8 @@ def test_the_mailbox_hears_every_cost_and_passes_on_those_that_were_the_least() 
 
 @pytest.mark.parametrize("streamed", [1, 2, 3])
 def test_what_lies_off_the_chip_changes_nothing(streamed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    from kernels.qap import gpu_memetic
-    from kernels.qap.gpu_geometry import Geometry
+    from kernels.qap.memetic import gpu_memetic
+    from kernels.qap.memetic.gpu_geometry import Geometry
 
     flow, distance, linear = (instances.asymmetric(16, -9, 40, seed) for seed in range(3))
     problem = QuadraticAssignment(flow, distance, linear)
@@ -209,7 +211,7 @@ def test_beyond_registers_the_population_goes_on() -> None:
 
 @pytest.mark.parametrize("label", ["int32", "one-sided", "asymmetric", "linear", "int64", "float64", "barred"])
 def test_gilmore_and_lawler_agree_on_both_devices(label: str) -> None:
-    from kernels.qap import gpu_bounds
+    from kernels.qap.bounds import gpu_bounds
 
     inputs = dict(forms()["int32" if label == "barred" else label])
     if label == "barred":
@@ -224,7 +226,7 @@ def test_gilmore_and_lawler_agree_on_both_devices(label: str) -> None:
 
 def tree_of(problem: QuadraticAssignment, incumbent: int, batch: int = 64) -> tuple[bool, tuple[int, Array] | None]:
     """The device's tree below a root of a few sweeps."""
-    from kernels.qap import gpu_tree
+    from kernels.qap.exact import gpu_tree
 
     ascent = rlt1.Ascent(problem)
     for _ in range(3):
@@ -257,7 +259,7 @@ def test_the_tree_finds_the_optimum_and_nothing_below_it(label: str, above: int)
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_tree_agrees_with_the_threads(seed: int) -> None:
-    from kernels.qap.proof import Proof
+    from kernels.qap.exact.proof import Proof
 
     problem = QuadraticAssignment(instances.symmetric(11, 30, seed), instances.symmetric(11, 30, seed + 50))
     start = int(problem.objective(np.arange(11)))
@@ -282,7 +284,7 @@ def test_a_small_problem_is_proved_on_the_device() -> None:
 
 
 def test_thread_counts_are_remembered_by_device_and_n() -> None:
-    from kernels.qap import gpu_multistart
+    from kernels.qap.multistart import gpu_multistart
 
     form = search_form(CARD.build(instances.middling(), QapOptions()))
     first = gpu_multistart.tuned(form)

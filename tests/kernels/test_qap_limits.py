@@ -7,10 +7,11 @@ import pytest
 
 from kernels import SOLVERS, Certificate, Deadline, InvalidProblem, Progress, Solution, Termination, solve_and_prove
 from kernels.problems import QuadraticAssignment
-from kernels.qap import QapOptions, bounds
+from kernels.qap import QapOptions
+from kernels.qap.bounds import lower as bounds
+from kernels.qap.bounds.rlt1 import Ascent
+from kernels.qap.cpu.population import Population
 from kernels.qap.form import penalised
-from kernels.qap.population import Population
-from kernels.qap.rlt1 import Ascent
 from tests.instances import quadratic as instances
 from tests.oracles import quadratic as oracle
 from tests.oracles import quadratic_exact as exactly

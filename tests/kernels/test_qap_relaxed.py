@@ -10,12 +10,12 @@ from kernels.certificates.relaxed import certify
 from kernels.certificates.relaxed.bound import proved_bound
 from kernels.problems import Array, QuadraticAssignment
 from kernels.qap import QapOptions
-from kernels.qap.bounds import gilmore_lawler, projection
-from kernels.qap.relaxed import blas
-from kernels.qap.relaxed.ascent import Ascent, fits
-from kernels.qap.relaxed.cone import ByProducts, BySpectrum
-from kernels.qap.relaxed.floor import worthwhile
-from kernels.qap.relaxed.lifted import Frame, inner_indices, open_entries, pair_costs, reflection
+from kernels.qap.bounds.lower import gilmore_lawler, projection
+from kernels.qap.bounds.relaxed import blas
+from kernels.qap.bounds.relaxed.ascent import Ascent, fits
+from kernels.qap.bounds.relaxed.cone import ByProducts, BySpectrum
+from kernels.qap.bounds.relaxed.floor import worthwhile
+from kernels.qap.bounds.relaxed.lifted import Frame, inner_indices, open_entries, pair_costs, reflection
 from kernels.qap.whole import rounded
 from kernels.solution import Solution, Termination
 from tests.kernels.strict_arrays import STRICT

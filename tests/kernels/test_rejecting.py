@@ -9,8 +9,9 @@ import pytest
 
 from kernels import SOLVERS, Array, Certificate, Deadline, Device, InvalidProblem, Solution, recheck, solve_and_prove
 from kernels.certificates.rejecting import certify
-from kernels.lap import cpu, extended
-from kernels.lap.mend_rejecting import mend_rejecting
+from kernels.lap import extended
+from kernels.lap.cpu import solver as cpu
+from kernels.lap.mending.rejecting import mend_rejecting
 from kernels.problems import FORBIDDEN, Rejecting
 from tests.fuzz.judge import claim_of
 

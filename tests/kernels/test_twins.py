@@ -7,7 +7,7 @@ import pytest
 
 pytest.importorskip("cupy", reason="cupy is not installed")
 from kernels.auction import gpu_buffers
-from kernels.uot import gpu_geometry
+from kernels.uot.iteration import gpu_geometry
 
 KERNELS = Path(__file__).parent.parent.parent / "kernels"
 TYPED = re.compile(r"(?:const |struct )*((?:unsigned )?\w+(?: long\b)*)\s*(.*)", re.DOTALL)
@@ -70,5 +70,8 @@ def test_the_auctions_forest() -> None:
 
 
 def test_the_memory_of_mixing() -> None:
-    assert constant("uot/marginals.cuh", "MEMORY") == gpu_geometry.MEMORY
-    assert len(enumerators("uot/marginals.cuh", "MASS")) - 1 + 2 + 2 * gpu_geometry.MEMORY == gpu_geometry.ALL_SUMS
+    assert constant("uot/iteration/marginals.cuh", "MEMORY") == gpu_geometry.MEMORY
+    assert (
+        len(enumerators("uot/iteration/marginals.cuh", "MASS")) - 1 + 2 + 2 * gpu_geometry.MEMORY
+        == gpu_geometry.ALL_SUMS
+    )

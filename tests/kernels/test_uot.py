@@ -112,7 +112,7 @@ def test_acceleration_saves_sweeps() -> None:
 
 
 def test_plan_does_not_depend_on_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kernels.uot import cpu_threads
+    from kernels.uot.cpu import threads as cpu_threads
 
     given = transport.matrix(400, 500, "float32")
     plans = []

@@ -8,7 +8,7 @@ import pytest
 
 from kernels import Deadline, Device, Termination
 from kernels.problems.transport import transport as build
-from kernels.uot.cpu_sweeps import make_sweeps
+from kernels.uot.cpu.sweeps import make_sweeps
 from kernels.uot.marginals import Marginals
 from tests.instances import transport
 from tests.kernels.test_uot import distance, optimum, run

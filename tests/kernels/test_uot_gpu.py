@@ -26,7 +26,7 @@ SIZES = [(1, 9), (9, 1), (3, 5), (300, 517), (1024, 1024), (10240, 10240), (2048
 @pytest.mark.parametrize(("m", "n"), SIZES)
 @pytest.mark.parametrize("cluster", [1, 16])
 def test_geometry_covers_the_matrix_and_fits_shared_memory(m: int, n: int, storage: str, cluster: int) -> None:
-    geometry = pytest.importorskip("kernels.uot.gpu_geometry")
+    geometry = pytest.importorskip("kernels.uot.iteration.gpu_geometry")
     if cluster == 1 and n > 10240:
         return  # such rows do not fit one block
     for stores in (False, True) if storage == "float32" else (False,):
@@ -45,7 +45,7 @@ def test_geometry_covers_the_matrix_and_fits_shared_memory(m: int, n: int, stora
 
 
 def test_rows_too_long_for_shared_memory_have_no_geometry() -> None:
-    geometry = pytest.importorskip("kernels.uot.gpu_geometry")
+    geometry = pytest.importorskip("kernels.uot.iteration.gpu_geometry")
     with pytest.raises(geometry.NoGeometry, match="do not fit"):
         geometry.geometry(1000, 400_000, "float32", 7, 16, stores=False)
 
@@ -95,9 +95,9 @@ def test_device_and_host_agree(m: int, n: int, options: dict[str, Any], gpu: Non
 def test_every_size_of_cluster_agrees_with_float64(cluster: int, stores: bool, gpu: None) -> None:
     import cupy as cp
 
-    from kernels.uot import gpu_geometry
-    from kernels.uot import gpu_launch as on
-    from kernels.uot.gpu_exact import Exact
+    from kernels.uot.dense.gpu_exact import Exact
+    from kernels.uot.iteration import gpu_geometry
+    from kernels.uot.iteration import gpu_launch as on
     from kernels.uot.marginals import Marginals
 
     problem = build(transport.matrix(700, 641, "float32"))
@@ -181,8 +181,8 @@ def test_what_memory_held_before_does_not_matter(inputs: dict[str, Array], gpu: 
 
 @pytest.mark.gpu
 def test_one_rank_agrees_with_the_whole(gpu: None) -> None:
-    from kernels.uot import gpu_launch as on
-    from kernels.uot.gpu_ranks import solve_ranks
+    from kernels.uot.dense.gpu_ranks import solve_ranks
+    from kernels.uot.iteration import gpu_launch as on
 
     problem = build(transport.matrix(700, 641, "float32"))
     f, g, status = solve_ranks(problem, 200, 1e-6, Deadline(60), 3.0, [0])
@@ -220,7 +220,7 @@ class Launches:
 def test_float32_sweeps_end_soon_after_they_find_nothing_more(
     floor: float, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dense = pytest.importorskip("kernels.uot.gpu_dense")
+    dense = pytest.importorskip("kernels.uot.dense.gpu_dense")
     monkeypatch.setattr(dense, "cp", np)
     launches = Launches(build(transport.balanced(200, 300), reg=1.0, reg_m="inf"), floor)
     chosen = TransportOptions.model_validate({"reg": 1.0, "reg_m": "inf"})

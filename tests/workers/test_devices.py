@@ -10,7 +10,7 @@ from kernels import SOLVERS, Estimate, InvalidProblem, Solver
 from workers.jobs.job import Device, DoesNotFit, NoSuchDevice, WorkerInfo
 from workers.runtime import devices
 
-BOTH = {"cpu": "kernels.lap.cpu", "gpu": "kernels.lap.gpu"}
+BOTH = {"cpu": "kernels.lap.cpu.solver", "gpu": "kernels.lap.gpu"}
 
 
 def card(
@@ -62,7 +62,7 @@ def test_choice(made: Solver, asked: Any, workers: list[WorkerInfo], expected: D
         (card(), "gpu", [CPU], NoSuchDevice),
         (card(), "gpu", [], NoSuchDevice),
         (card(), "cpu", [GPU], NoSuchDevice),
-        (card(modules={"cpu": "kernels.lap.cpu"}), "gpu", [CPU, GPU], InvalidProblem),
+        (card(modules={"cpu": "kernels.lap.cpu.solver"}), "gpu", [CPU, GPU], InvalidProblem),
         (card(runs_on=("cpu",)), "gpu", [CPU, GPU], InvalidProblem),
         (card(runs_on=("gpu",)), "cpu", [CPU, GPU], InvalidProblem),
         (card(runs_on=("gpu",)), "auto", [CPU], NoSuchDevice),

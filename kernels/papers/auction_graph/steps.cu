@@ -6,7 +6,7 @@
 //
 // Paper: Macri (2022), algorithm 2, as auction.cu.
 // What differs from auction.cu: a step ends where its launch ends, and the host looks at the queue between two graphs.
-// CPU reference: kernels/auction/cpu.py. Run: option launch "graph" of solver auction; python -m benchmarks.auction.
+// CPU reference: kernels/auction/cpu/solver.py. Run: option launch "graph" of solver auction; python -m benchmarks.auction.
 // Steps after the queue is empty do nothing.
 #include "auction/phases.cuh"
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels.cuda import attribute, kernel
 from kernels.deadline import Deadline
-from kernels.lap.gpu_proof import CTYPES
+from kernels.lap.proof.gpu_proof import CTYPES
 from kernels.papers.gpu_systems import solve_single
 from kernels.problems import Assignment, InvalidProblem
 from kernels.solution import Solution, Termination

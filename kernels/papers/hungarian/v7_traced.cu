@@ -6,7 +6,7 @@
 //   shift_lines        step 6b   touches the entries that change; zeros are listed anew once per search
 //
 // Paper: after Lopes et al. (2019) and Kawtikwar et al.; the three steps above are not theirs.
-// CPU reference: kernels/lap/cpu.py. Run: python -m benchmarks.lap_systems --parts ablation; its rows of opt 5.
+// CPU reference: kernels/lap/cpu/solver.py. Run: python -m benchmarks.lap_systems --parts ablation; its rows of opt 5.
 //
 // In use here besides the buffers of system.cuh: row_min, row_arg (n_rows): the least slack of an open row over
 // uncovered columns, and its column; open (1, uint64): rows opened in the low word, rows scanned in the high word;

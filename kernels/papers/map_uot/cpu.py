@@ -9,9 +9,9 @@ from kernels.deadline import Deadline
 from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
-from kernels.uot.cpu_answer import answer, plan_rows
-from kernels.uot.cpu_sweeps import make_sweeps
-from kernels.uot.cpu_threads import summed
+from kernels.uot.cpu.answer import answer, plan_rows
+from kernels.uot.cpu.sweeps import make_sweeps
+from kernels.uot.cpu.threads import summed
 from kernels.uot.marginals import Marginals, State
 from kernels.uot.outer import SMALLEST_GAP, STALLED, iterate
 from kernels.uot.support import Support
@@ -56,14 +56,14 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
     """Run Algorithm 1 of MAP-UOT for the given number of iterations, by the published or the corrected rule.
 
     Problem:
-        rule "corrected": the same as `kernels.uot.cpu.solve`, by plain Sinkhorn on the plan itself. rule "published":
-        plan rows times (a / row sum)^fi, which is u <- u^(1 - fi) (a / K v)^fi, a damped *balanced* Sinkhorn: its
-        fixed point has the marginals a and b exactly (none exists where the masses differ) and is not the plan of the
-        unbalanced problem. It is 11-20% away from it after 10 to 100 iterations.
+        rule "corrected": the same as `kernels.uot.cpu.solver.solve`, by plain Sinkhorn on the plan itself.
+        rule "published": plan rows times (a / row sum)^fi, which is u <- u^(1 - fi) (a / K v)^fi, a damped *balanced*
+        Sinkhorn: its fixed point has the marginals a and b exactly (none exists where the masses differ) and is not
+        the plan of the unbalanced problem. It is 11-20% away from it after 10 to 100 iterations.
     Args:
         part: the problem on rows and columns that carry mass. options: `rule`, `iterations`, `tolerance`, `reference`.
     Returns:
-        as `kernels.uot.cpu.solve`.
+        as `kernels.uot.cpu.solver.solve`.
     Guarantee:
         the published rule has none: it ends at iteration_limit with the gap that its plan has to the optimum of the
         unbalanced problem. The corrected rule stops at the certified gap.

@@ -9,10 +9,10 @@ import numpy as np
 from kernels import cuda
 from kernels.deadline import Deadline
 from kernels.solution import Solution, Termination
+from kernels.uot.dense.gpu_dense import exact
 from kernels.uot.gpu_answer import answer
-from kernels.uot.gpu_dense import exact
-from kernels.uot.gpu_launch import LOG2E
 from kernels.uot.gpu_upload import upload
+from kernels.uot.iteration.gpu_launch import LOG2E
 from kernels.uot.marginals import Marginals
 from kernels.uot.outer import SMALLEST_GAP, STALLED
 from kernels.uot.support import Support, costs

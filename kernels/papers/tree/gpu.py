@@ -7,7 +7,7 @@ import numpy as np
 
 from kernels.cuda import attribute, kernel
 from kernels.deadline import Deadline
-from kernels.lap.gpu_proof import CTYPES
+from kernels.lap.proof.gpu_proof import CTYPES
 from kernels.papers.gpu_systems import solve_single
 from kernels.papers.hungarian.gpu import wait
 from kernels.problems import Assignment, InvalidProblem

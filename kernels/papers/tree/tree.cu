@@ -35,7 +35,7 @@
 // Computing 57 (2016) 52-72, the alternating-tree variant; E. Lawler, Combinatorial Optimization (1976), section 5.
 //
 // What it changes against hungarian/: no slack matrix, and trees from all free rows at once.
-// CPU reference: kernels/lap/cpu.py. Run: method "tree" of solver lap; python -m benchmarks.lap_systems.
+// CPU reference: kernels/lap/cpu/solver.py. Run: method "tree" of solver lap; python -m benchmarks.lap_systems.
 #include "papers/systems.cuh"
 #define THREADS 512
 #define WARPS (THREADS / 32)

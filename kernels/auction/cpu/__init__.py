@@ -1,0 +1,1 @@
+"""The auction on CPUs; `solver.py` is read first."""

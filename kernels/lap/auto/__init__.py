@@ -1,0 +1,1 @@
+"""Method `auto` on a GPU, one problem: an auction, then a forest of shortest paths."""

@@ -1,0 +1,175 @@
+// Duals and a partial matching to start from: a Jacobi auction, each block with its own copy of the books.
+//
+//   repeat, while goes_on: until `stop` rows are free at most, and some rounds more where epsilon is not 0
+//     place_bids:  every free row finds the columns j, k of its least and second least cost - v (weigh) and bids
+//                  rise = second - first + epsilon on j; blocks share the rows and publish the bids on a board
+//     settle:      every block reads all bids and awards them by itself: the highest rise takes the column, v_j
+//                  falls by it, the former owner is free again
+//   plain (scale = 0): epsilon = 0. A rise of 0 evicts nobody. Ends early when most bids tie and few of them find
+//                  a column without an owner (integers with few values), and where it is_hopeless.
+//   scaled (scale = 1): from v_first, levels `first` to `end` - 1 of epsilon = spread / theta, spread / theta^2, ...,
+//                  0; every level keeps the prices and frees all rows
+//   The caller's flag stops either: block 0 looks at it now and then and tells with its beat, so that all blocks stop
+//   in the same round. Pairs that are tight to within an epsilon > 0 only are given up then.
+//
+// Holds after every round: u_i + v_j <= c_ij with u_i = min_j (c_ij - v_j), since v only falls; an awarded pair is
+// tight to within epsilon, and exactly when epsilon is 0: so the last level's matching and duals start forest.cu.
+// Every block computes the same awards from the same words, in the same order: the copies never differ.
+//
+// buffer     shape        type     owner
+// cost       n_rows, n_cols  cost_t  -
+// v_first    n_cols       value_t  prices to start from
+// v_out      n_cols       value_t  final prices; written in slices
+// col_row    n_cols       int32    owner or -1
+// boards     2, n_rows    2 x u64  rise | tag, column of the k-th free row, on the side of the round's parity
+// beats      2, blocks    2 x u64  tag: "I have left the previous round", and whether the caller wants to stop
+// free_rows, free_u       int32, value_t   rows left free and their tight u
+// Shared memory: 18 n_cols + 2 n_rows bytes: up to n = 11264.
+//
+// Overflow: v_j falls by at most the spread + epsilon a round, and rows stop bidding on columns dearer than their
+// alternatives; the problem's check keeps 32 (n_rows + n_cols) max |c| in range.
+//
+// After D. Bertsekas, "The auction algorithm: a distributed relaxation method for the assignment problem", Annals
+// of Operations Research 14 (1988).
+//
+// docs/notes/lap.md: what was tried, with its figures.
+#include "lap/auto/dense.cuh"
+#include "lap/auto/bid.cuh"
+
+__shared__ int told_to_stop;  // what block 0's beat said in this round
+
+// One block's copy of the auction, the same in every block.
+struct Book {
+    value_t* v;   // [n_cols] prices, as duals
+    u64* key;     // [n_cols] best bid of the round, 0 for none
+    u16* owner;   // [n_cols] row, 0xffff for none
+    u16* list;    // [n_rows] free rows
+
+    __device__ __forceinline__ int owner_of(int j) const { return owner[j] == 0xffff ? -1 : owner[j]; }
+    __device__ __forceinline__ void take(int j, int i, int, value_t up) const {
+        owner[j] = (u16)i;
+        v[j] -= up;
+    }
+};
+
+__device__ __forceinline__ void open_level(const Book& b, int n_rows, int n_cols) {
+    for (int j = threadIdx.x; j < n_cols; j += THREADS) b.owner[j] = 0xffff;
+    for (int i = threadIdx.x; i < n_rows; i += THREADS) b.list[i] = (u16)i;
+    __syncthreads();  // the level's list before the first bids
+}
+
+// Publish the bids of this block's share of the free rows.
+__device__ __forceinline__ void place_bids(const cost_t* __restrict__ cost, const Book& b, int n_cols, int negate,
+                                           int n_free, ulonglong2* board, u32 tag, value_t eps, bool track,
+                                           Range& range) {
+    const int warp = threadIdx.x >> 5, n_blocks = gridDim.x, team = team_for(n_free, n_blocks, n_cols),
+              per_block = WARPS / team;
+    for (int at = 0; at < n_free; at += n_blocks * per_block) {
+        const int k = at + (warp / team) * n_blocks + blockIdx.x;
+        const int i = k < n_free ? b.list[k] : -1;
+        const Best best = track ? weigh<true, true>(cost, b.v, b.owner, i, n_cols, negate, team, range)
+                                : weigh<true, false>(cost, b.v, b.owner, i, n_cols, negate, team, range);
+        if (k >= n_free || threadIdx.x % (32 * team)) continue;
+        const value_t up = rise(best, best.at == NONE ? 0 : b.v[best.at], eps);
+        store_word(board + k, Value::bits(up), (u64)tag << 32 | best.at);
+    }
+}
+
+// Wait for all bids of the round and award them. Returns the new number of free rows.
+__device__ __forceinline__ int settle(const Book& b, int n_free, const ulonglong2* board, const ulonglong2* beats,
+                                      u32 tag, int* ties, bool* halted) {
+    ulonglong2 w = make_ulonglong2(0, 0);
+    for (int k = threadIdx.x; k < n_free; k += THREADS) {
+        w = await_word(board + k, 0xffffffff00000000ull, (u64)tag << 32);
+        if ((u32)w.y != NONE)
+            atomicMax(b.key + (u32)w.y, bid_key(Value::from(w.x), b.list[k]));  // settles which row a column takes
+    }
+    // everyone has left the previous round, so that its side of the board may be written again
+    if (threadIdx.x < gridDim.x) {
+        const ulonglong2 beat = await_word(beats + threadIdx.x, 0xffffffffull, tag);
+        if (threadIdx.x == 0) told_to_stop = (int)beat.x;
+    }
+    __syncthreads();  // all keys, and told_to_stop, before awards
+    *halted = told_to_stop;
+    int kept = 0;
+    *ties = 0;
+    for (int at = 0; at < n_free; at += THREADS) {
+        const int k = at + threadIdx.x;
+        int keep = -1;
+        bool tied = false;
+        if (k < n_free) {
+            const ulonglong2 bid = n_free > THREADS ? load_word(board + k) : w;
+            keep = award(b, b.list[k], (int)(u32)bid.y, Value::from(bid.x), &tied);
+        }
+        const int place = place_in_order<WARPS>(keep >= 0, tied, team_count, &kept, ties);
+        if (keep >= 0) b.list[place] = (u16)keep;
+        __syncthreads();  // counts read before they are written again; owners, prices and list before the next bids
+    }
+    return kept;
+}
+
+// Grid: one block per multiprocessor, all resident (cooperative launch). Block: 1024.
+// Shared: 18 n_cols + 2 n_rows bytes. Reads: cost, v_first, state. Writes: v_out, col_row, free_rows, free_u,
+// proposal (reset), boards, beats, state. Requires: for scale, state->mode[stage] == SCALE, or it does nothing.
+// Work: n_cols entries per free row and round; every block reads all bids.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_shared(BID_SHARED_ARGS) {
+    extern __shared__ __align__(16) unsigned char shared[];
+    const int tid = threadIdx.x, n_blocks = gridDim.x;
+    if (scale && state->mode[stage] != SCALE) {
+        if (blockIdx.x == 0 && tid == 0) state->mode[stage + 1] = state->mode[stage];
+        return;
+    }
+    Book b;
+    b.v = (value_t*)shared;
+    b.key = (u64*)(b.v + n_cols);
+    b.owner = (u16*)(b.key + n_cols);
+    b.list = b.owner + n_cols;
+    const double spread = scale ? spread_of(state) : 0;
+    u32 tag = state->bid_tag;
+    for (int j = tid; j < n_cols; j += THREADS) b.v[j] = v_first[j], b.key[j] = 0;
+    if (blockIdx.x == 0)
+        for (int i = tid; i < n_rows; i += THREADS) proposal[i] = NO_PATH;
+    const Rule rule = {first, end, levels, theta, stop, extra, most_rounds};
+    Range range = {TOP, -TOP};
+    int n_free = n_rows, rounds = 0, ties;
+    bool tied_out = false, halted = false;
+    long long scans = 0;
+    double eps = 0;
+    for (int level = rule.first; level < rule.end && !halted; level++) {
+        eps = epsilon_of(rule, level, spread);
+        open_level(b, n_rows, n_cols);
+        n_free = n_rows;
+        for (int r = 0, late = 0; r < rule.most_rounds && goes_on(rule, level == rule.levels, n_free, &late); r++) {
+            tag++;
+            ulonglong2 *board = boards + (size_t)(tag & 1) * n_rows, *beat = beats + (size_t)(tag & 1) * n_blocks;
+            const bool look = blockIdx.x == 0 && tid == 0 && tag % POLLED == 0;
+            if (tid == 0) store_word(beat + blockIdx.x, look && *mailbox, tag);
+            place_bids(cost, b, n_cols, negate, n_free, board, tag, (value_t)eps, !scale && rounds == 0, range);
+            const int was = n_free;
+            n_free = settle(b, n_free, board, beat, tag, &ties, &halted);
+            scans += was;
+            rounds++;
+            if (halted) break;
+            if (eps == 0 && ties * 2 > was && (was - n_free) * 4 < was) { tied_out = true; break; }
+            if (!scale && is_hopeless(rule, rounds, n_free)) break;
+        }
+    }
+    if (halted && eps > 0) {
+        open_level(b, n_rows, n_cols);
+        n_free = n_rows;
+    }
+    for (int k = blockIdx.x; k < n_free; k += n_blocks) {
+        const int i = b.list[k];
+        const Best best = weigh<true, false>(cost, b.v, b.owner, i, n_cols, negate, WARPS, range);
+        if (tid == 0) free_rows[k] = i, free_u[k] = best.at != NONE ? best.first : value_t(0);
+    }
+    if (!scale) widen_spread(state, range);
+    for (int j = blockIdx.x * THREADS + tid; j < n_cols; j += n_blocks * THREADS) {
+        v_out[j] = b.v[j];
+        col_row[j] = b.owner[j] == 0xffff ? -1 : b.owner[j];
+    }
+    if (blockIdx.x == 0 && tid == 0) {
+        state->bid_tag = tag;
+        close_auction(state, stage, scale, rule, n_free, tied_out, halted, rounds, scans);
+    }
+}

@@ -1,0 +1,209 @@
+"""Method `auto` on the GPU: what its kernels need in device memory, their launches, and the answer in device memory."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import cupy
+import cupyx
+import numpy as np
+
+from kernels.cuda import attribute, kernel
+from kernels.lap.auto.layout import BID_SHARED_ARGS, BID_WIDE_ARGS, GROW_ARGS, REDUCE_COLUMNS_ARGS, SCALE, STATE
+from kernels.lap.proof.gpu_proof import CTYPES
+from kernels.problems import Array
+
+BID_BLOCK, GROW_BLOCK = 1024, 512
+SHARED_BYTES = 220 << 10
+"""Dynamic shared memory a block may ask for on Hopper, less what the kernels declare."""
+L2_BYTES = 24 << 20
+"""Matrices beyond this are worth prefetching row by row."""
+MOST_ROWS = 65536
+"""A row or column is 16 bits wide on the boards."""
+LEVELS, THETA = 10, 4.0
+"""Scaling: epsilon starts at spread / THETA, falls by THETA from level to level, and is 0 in the last."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """When the auction hands over to the forest; the counts behind the defaults are in forest.cu.
+
+    Attributes:
+        stop, scale_stop: an auction, or a level of a scaled one, hands over at n_rows over this free rows.
+        deep_from: rows from which a scaled auction takes the trouble that the next two say.
+        extra: levels with epsilon > 0 go on for n_rows over this rounds then.
+        coarse: levels after which a search with lengths in multiples of epsilon matches the rest; 0 for none.
+        scale_at_once: scale where the plain auction stalls; else only where the forest after it does. Good prices to
+            start from leave rows that want a path of ties, which no auction finds.
+    """
+
+    stop: int = 32
+    rounds: int = 60
+    scale_stop: int = 64
+    scale_rounds: int = 4000
+    extra: int = 128
+    levels: int = LEVELS
+    coarse: int = 7
+    deep_from: int = 2048
+    scale_at_once: bool = True
+    theta: float = THETA
+    blocks: int | None = None
+    replicate: bool = True
+    prefetches: bool | None = None
+    resident: bool = True
+
+
+def slice_width(n_cols: int, blocks: int) -> int:
+    """Columns per block: a multiple of 4, so that slices begin at a 32-byte sector, and at least 8."""
+    return -(-max(8, -(-n_cols // blocks)) // 4) * 4
+
+
+def device_bytes(n_rows: int, n_cols: int) -> int:
+    """Device memory beside the matrix."""
+    return 4 * 160 * n_rows + 96 * (n_rows + n_cols) + (1 << 16)
+
+
+class Forest:
+    """Buffers and launches of one problem, n_rows <= n_cols, on the current device.
+
+    Attributes:
+        v, u: duals of the minimisation, in float64 or int64.
+        col_row, row_col: the matching from both sides, -1 for none.
+        reached: columns that the last search reached; those of a Hall violator when infeasible.
+        mailbox: mapped host memory: [0] set to stop, [1] phases, [2] rows still free.
+    """
+
+    def __init__(self, n_rows: int, n_cols: int, dtype: Any, tuning: Tuning | None = None) -> None:
+        self.n_rows, self.n_cols, self.tuning = n_rows, n_cols, tuning or Tuning()
+        kind = np.dtype(dtype)
+        self.itemsize = kind.itemsize
+        self.value = np.dtype(np.int64 if kind.kind == "i" else np.float64)
+        self.defines = (f"-DCOST={CTYPES[kind.name]}", f"-DVALUE={CTYPES[self.value.name]}")
+        self.processors: int = attribute("MultiProcessorCount")
+        self.deep = n_rows >= self.tuning.deep_from
+        self.coarse = min(self.tuning.coarse, self.tuning.levels) if self.deep else 0
+        self.width = slice_width(n_cols, self.tuning.blocks or self.processors)
+        self.blocks = -(-n_cols // self.width)
+        beyond = n_rows * n_cols * kind.itemsize > L2_BYTES
+        self.prefetches = beyond if self.tuning.prefetches is None else self.tuning.prefetches
+        self.bid_bytes = 18 * n_cols + 2 * n_rows
+        self.replicated = self.tuning.replicate and self.bid_bytes <= SHARED_BYTES
+        self.u, self.v = cupy.zeros(n_rows, self.value), cupy.zeros(n_cols, self.value)
+        self.v_first, self.free_u = cupy.zeros(n_cols, self.value), cupy.zeros(n_rows, self.value)
+        self.row_col, self.free_rows = (cupy.full(n_rows, -1, cupy.int32) for _ in range(2))
+        self.col_row, self.reached = (cupy.full(n_cols, -1, cupy.int32) for _ in range(2))
+        self.proposal = cupy.empty(n_rows, cupy.uint64)
+        self.live = cupy.empty((self.blocks, n_rows), cupy.uint32)
+        self.words = cupy.empty((4 * self.blocks + 2 * n_rows + 2 * self.processors, 2), cupy.uint64)
+        self.bids, self.beats = self.words[4 * self.blocks :], self.words[4 * self.blocks + 2 * n_rows :]
+        self.state = cupy.zeros(STATE.dtype.itemsize, cupy.uint8)
+        if not self.replicated:
+            self.key, self.raised = cupy.empty(n_cols, cupy.uint64), cupy.empty(n_rows, self.value)
+            self.target, self.list = cupy.empty(n_rows, cupy.int32), cupy.empty(2 * n_rows, cupy.int32)
+            self.counters = cupy.empty(9, cupy.int32)
+        self.mailbox: Array = cupyx.zeros_pinned(4, np.int32)
+
+    def launch(
+        self, cost: Any, negate: bool, v0: Any = None, phase_limit: int = -1, mark: Callable[[], None] = lambda: None
+    ) -> None:
+        """Enqueue the whole solve; nothing waits for the host. `mark` is called after each launch. `v0`: square only.
+
+        A square problem that the plain auction does not nearly finish, or whose first phases match few rows, is
+        started again with epsilon scaling. Wide ones are not scaled: a free column's dual must stay 0.
+        """
+        square, tuning = self.n_rows == self.n_cols, self.tuning
+        matrix = {"cost": cost, "n_rows": self.n_rows, "n_cols": self.n_cols, "negate": negate}
+        minima = 2 if v0 is not None else int(square)
+        if v0 is not None:
+            self.v_first[:] = v0
+        self._launch_reduce_columns(matrix, minima)
+        mark()
+        levels = tuning.levels if square and tuning.scale_at_once else 0
+        self._launch_bid(matrix, self.v_first, 0, False, (levels, levels + 1, levels))
+        mark()
+        self._launch_grow(matrix, 1, square, phase_limit)
+        mark()
+        if square:
+            self._launch_scaled(matrix, phase_limit, mark)
+
+    def _launch_scaled(self, matrix: dict[str, Any], phase_limit: int, mark: Callable[[], None]) -> None:
+        """Auctions with epsilon, a search among the levels for many rows, and the search that ends it."""
+        levels, coarse = self.tuning.levels, self.coarse
+        if coarse:
+            self._launch_bid(matrix, self.v_first, 2, True, (0, coarse, levels))
+        mark()
+        if coarse:
+            self._launch_grow(matrix, 3, False, -1, self.tuning.theta**-coarse)
+        mark()
+        stage = 4 if coarse else 2
+        self._launch_bid(matrix, self.v if coarse else self.v_first, stage, True, (coarse, levels + 1, levels))
+        mark()
+        self._launch_grow(matrix, stage + 1, False, phase_limit)
+        mark()
+
+    def _launch_reduce_columns(self, matrix: dict[str, Any], minima: int) -> None:
+        run = kernel("lap/auto/start.cu", "reduce_columns", self.defines)
+        buffers = {"v_first": self.v_first, "proposal": self.proposal, "boards": self.words, "state": self.state}
+        arguments = REDUCE_COLUMNS_ARGS.packed(**matrix, **buffers, n_words=len(self.words), minima=minima)
+        run((self.processors,), (BID_BLOCK,), arguments)
+
+    def _launch_bid(
+        self, matrix: dict[str, Any], v_first: Any, stage: int, scale: bool, levels: tuple[int, int, int]
+    ) -> None:
+        """`levels`: the first, the one after the last, and the one with epsilon 0."""
+        tuning = self.tuning
+        first, end, last = levels
+        rule = {
+            "mailbox": self.mailbox.ctypes.data,
+            "stage": stage,
+            "scale": scale,
+            "first": first,
+            "end": end,
+            "levels": last,
+            "theta": tuning.theta,
+            "stop": self.n_rows // (tuning.scale_stop if scale else tuning.stop),
+            "extra": self.n_rows // tuning.extra if self.deep else 0,
+            "most_rounds": tuning.scale_rounds if scale else tuning.rounds,
+        }
+        shared = {"v_first": v_first, "col_row": self.col_row, "proposal": self.proposal, "state": self.state}
+        shared |= {"free_rows": self.free_rows, "free_u": self.free_u}
+        if self.replicated:
+            run = kernel("lap/auto/bid.cu", "bid_shared", self.defines)
+            run.max_dynamic_shared_size_bytes = self.bid_bytes
+            boards = {"v_out": self.v, "boards": self.bids, "beats": self.beats}
+            arguments = BID_SHARED_ARGS.packed(**matrix, **shared, **boards, **rule)
+            run((self.processors,), (BID_BLOCK,), arguments, shared_mem=self.bid_bytes)
+            return
+        run = kernel("lap/auto/start.cu", "bid_wide", self.defines)
+        books = {"v": self.v, "row_col": self.row_col, "key": self.key, "raise": self.raised, "target": self.target}
+        books |= {"list": self.list, "counters": self.counters}
+        run((self.processors,), (BID_BLOCK,), BID_WIDE_ARGS.packed(**matrix, **shared, **books, **rule))
+
+    def _launch_grow(
+        self, matrix: dict[str, Any], stage: int, give_up: bool, phase_limit: int, share: float = 0.0
+    ) -> None:
+        """`share`: of the spread, which lengths are rounded down to; 0 for exact ones."""
+        strips = 1
+        while 32 * strips < self.width:
+            strips *= 2
+        folded = GROW_BLOCK // 32 // (2 if strips >= 16 else 1)
+        shared = self.width * (40 + 12 * folded) + 4 * (-(-self.n_rows // 32)) + 2 * self.n_rows + 64
+        tile = self.n_rows * self.width * self.itemsize
+        resident = self.tuning.resident and strips == 1 and shared + tile <= SHARED_BYTES
+        shared += tile if resident else 0
+        options = (f"-DSTRIPS={strips}", f"-DRESIDENT={int(resident)}")
+        run = kernel("lap/auto/forest.cu", "grow", (*self.defines, *options))
+        run.max_dynamic_shared_size_bytes = shared
+        answer = {"v": self.v, "u": self.u, "col_row": self.col_row, "row_col": self.row_col}
+        search = {"free_rows": self.free_rows, "free_u": self.free_u, "live_all": self.live, "state": self.state}
+        search |= {"proposal": self.proposal, "reached": self.reached, "board": self.words}
+        rule = {"stage": stage, "give_up": give_up, "phase_limit": phase_limit, "share": share}
+        rule |= {"width": self.width, "prefetches": self.prefetches, "mailbox": self.mailbox.ctypes.data}
+        run((self.blocks,), (GROW_BLOCK,), GROW_ARGS.packed(**matrix, **answer, **search, **rule), shared_mem=shared)
+
+    def facts(self) -> dict[str, int]:
+        """Counters of the launches so far, after they have ended; `mode` is the last one."""
+        state = self.state.get().view(STATE.dtype)[0]
+        names = ("phases", "rounds", "bid_rounds", "n_begun", "scans", "bid_scans")
+        mode = int(state["mode"][(6 if self.coarse else 4) if self.n_rows == self.n_cols else 2])
+        return {"mode": mode, "scaled": int(state["mode"][2] == SCALE)} | {name: int(state[name]) for name in names}

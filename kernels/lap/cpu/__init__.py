@@ -1,0 +1,1 @@
+"""Assignment on CPUs: shortest augmenting paths over shortlists; `solver.py` is read first."""

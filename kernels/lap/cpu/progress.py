@@ -1,0 +1,86 @@
+"""What a search on the CPU can say of its answer while it runs: an objective that can be had, and a bound."""
+
+from typing import Any
+
+import numpy as np
+
+from kernels.deadline import Deadline
+from kernels.lap.cpu.path import PATHS
+from kernels.lap.cpu.shortlist import State, jit
+from kernels.lap.pace import Pace
+from kernels.problems import Array
+from kernels.solution import Number
+
+SHARE = 1.25
+"""The next look at the answer comes when the solve has taken so many times as long: it costs little beside it."""
+
+
+@jit
+def least_listed(s: State, i: int) -> Any:
+    """A lower bound on row i's reduced entries; it stays one, as prices only fall."""
+    low = s.list_bound[i]
+    for t in range(s.list_count[i]):
+        low = min(low, s.list_weights[i, t] - s.v[s.list_cols[i, t]])
+    return low
+
+
+class Watch:
+    """Reports of one search: `n_free` rows are to be paired by augmenting paths."""
+
+    def __init__(self, state: State, n_free: int, deadline: Deadline) -> None:
+        self._state, self._deadline = state, deadline
+        self._pace = Pace(n_free, deadline.elapsed_s)
+        self._next_s = 0.0
+        self._objective: Number | None = None
+        free = state.free[:n_free].tolist()
+        self._least = {i: least_listed(state, i) for i in free} if deadline.heard else {}
+
+    def report(self, n_left: int) -> None:
+        """Tell how far the search is; at times with the objective of its pairs, completed greedily, and the bound."""
+        elapsed, state, bound = self._deadline.elapsed_s, self._state, None
+        if not self._deadline.heard:
+            return
+        if elapsed >= self._next_s:
+            found = self._completed()
+            better = found is not None and (self._objective is None or state.sign * (found - self._objective) < 0)
+            self._objective = found if better else self._objective
+            self._next_s = SHARE * self._deadline.elapsed_s
+        bound = self._bound()
+        fraction = self._pace.fraction(n_left, elapsed)
+        self._deadline.report(int(state.counts[PATHS]), self._objective, bound, fraction)
+
+    def _bound(self) -> Number | None:
+        """What the present prices are worth, in the sense of the problem."""
+        state = self._state
+        rows = np.flatnonzero(state.col_of >= 0)
+        cols = state.col_of[rows]
+        free = [self._least.get(i, state.inf) for i in np.flatnonzero(state.col_of < 0).tolist()]
+        if any(least >= state.inf for least in free):
+            return None
+        own = state.cost[rows, cols] * state.sign
+        terms = np.concatenate([own, -state.v[cols], state.v, np.array(free, state.v.dtype)])
+        total = _sum(terms)
+        if terms.dtype.kind == "f":  # more than what the rounding of any order of summation adds up to
+            total -= 2.0**-51 * len(terms) * _sum(np.abs(terms))
+        return int(state.sign) * total
+
+    def _completed(self) -> Number | None:
+        """The objective once every free row has taken its cheapest free column; None where it could not."""
+        state = self._state
+        open_cols = state.row_of < 0
+        rows = np.flatnonzero(state.col_of >= 0)
+        total = _sum(state.cost[rows, state.col_of[rows]])
+        for i in np.flatnonzero(state.col_of < 0).tolist():
+            cols = np.flatnonzero(open_cols)
+            values = state.cost[i, cols] * state.sign
+            at = int(values.argmin())
+            if values[at] >= state.inf:
+                return None
+            total += state.cost[i, cols[at]].item()
+            open_cols[cols[at]] = False
+        return total
+
+
+def _sum(values: Array) -> Number:
+    total: Number = values.sum().item()
+    return total

@@ -1,0 +1,233 @@
+"""The compiled steps for assignments whose lines may be left at a price: row reductions, then shortest paths.
+
+Everything is in min form, with rows as the side that is placed one by one. Each row has a way out at its own price:
+nobody else can take it, so its own price never moves. A free column has v_j = s_j, the price of leaving it.
+
+Invariant between steps: v_j <= s_j; u_i + v_j <= c_ij for u_i = min(r_i, min_j c_ij - v_j); a paired row's entry, and
+a left row's price, is that minimum; prices v only fall; a column that was taken stays taken, a row that was left stays
+left or out of reach.
+"""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernels.lap.cpu.shortlist import jit
+from kernels.problems import Array
+
+WAITS, LEFT = -1, -2
+"""In `col_of`: not placed yet; left at its price."""
+REDUCTIONS_PER_ROW = 10
+STUCK = -1
+
+
+class Room(NamedTuple):
+    """Arrays of one search, large enough for the largest problem."""
+
+    distance: Array  # of each column from the source
+    parent: Array  # the row before each column
+    done: Array  # columns that were scanned
+    order: Array  # those columns, in order
+    waiting: Array  # rows
+
+
+@jit
+def new_room(rows: int, cols: int, like: Array) -> Room:
+    """Room for problems of at most so many rows and columns; `like` says the type."""
+    return Room(
+        np.empty(cols, like.dtype), np.empty(cols, np.int64), np.zeros(cols, np.bool_), np.empty(cols, np.int64),
+        np.empty(rows, np.int64),
+    )  # fmt: skip
+
+
+@jit
+def set_out(cost: Array, sign: Any, inf: Any, top: Array, v: Array) -> None:
+    """Prices to begin with: what leaving a column costs, or its least entry where it must not be left."""
+    n, m = cost.shape
+    for j in range(m):
+        v[j] = top[j]
+        if top[j] >= inf:
+            low = inf
+            for i in range(n):
+                low = min(low, cost[i, j] * sign)
+            v[j] = low if low < inf else v.dtype.type(0)
+
+
+@jit
+def reduce_rows(
+    cost: Array, sign: Any, inf: Any, way_out: Array, v: Array, col_of: Array, row_of: Array, steps: int, room: Room
+) -> None:
+    """Each row takes its best column, whose price falls to its second choice, or leaves where that is best.
+
+    The way out is one of the choices. Who is driven out comes next; who gains nothing waits for the paths.
+    """
+    n, m = cost.shape
+    size = n
+    for turn in range(n):
+        room.waiting[turn] = n - 1 - turn
+    while size > 0 and steps > 0:
+        steps -= 1
+        size -= 1
+        i = int(room.waiting[size])
+        best, second, j = inf, inf, -1
+        for t in range(m):
+            value = cost[i, t] * sign - v[t]
+            if value < second:
+                if value < best:
+                    second, best, j = best, value, t
+                else:
+                    second = value
+        if j < 0 or way_out[i] < best:  # at a tie the pair is formed
+            if way_out[i] < inf:
+                col_of[i] = LEFT
+            continue
+        second = min(second, way_out[i])
+        if second >= inf:
+            continue
+        price = cost[i, j] * sign - second
+        falls = price < v[j]
+        if not falls and row_of[j] >= 0:
+            continue
+        if falls:
+            v[j] = price
+        driven_out = row_of[j]
+        col_of[i], row_of[j] = j, i
+        if driven_out >= 0:
+            col_of[driven_out] = WAITS
+            room.waiting[size] = driven_out
+            size += 1
+
+
+@jit
+def place(
+    cost: Array, sign: Any, inf: Any, way_out: Array, v: Array, col_of: Array, row_of: Array, source: int, room: Room
+) -> bool:
+    """Dijkstra's search from a row that waits to the nearest free column or way out; then prices and pairs.
+
+    False where there is neither: the scanned columns are all that the tree's rows may take.
+    """
+    m = cost.shape[1]
+    distance, parent, done, order = room.distance, room.parent, room.done, room.order
+    for j in range(m):
+        distance[j], done[j] = inf, False
+    i, base, own = source, v.dtype.type(0), v.dtype.type(0)
+    shortest, end, leaver, scanned = inf, -1, -1, 0
+    while True:
+        if way_out[i] < inf:
+            length = base + (way_out[i] - own)
+            if length < shortest:
+                shortest, end, leaver = length, -1, i
+        nearest, near = inf, -1
+        for j in range(m):
+            if done[j]:
+                continue
+            entry = cost[i, j] * sign
+            if entry < inf:
+                length = max(base, base + ((entry - v[j]) - own)) if i != source else entry - v[j]
+                if length < distance[j]:
+                    distance[j], parent[j] = length, i
+            if distance[j] < nearest or (distance[j] == nearest and near >= 0 and row_of[j] < 0):
+                nearest, near = distance[j], j
+        if near < 0 or nearest > shortest or (nearest == shortest and row_of[near] >= 0):
+            break
+        if row_of[near] < 0:
+            shortest, end, leaver = nearest, near, -1
+            break
+        done[near] = True
+        order[scanned] = near
+        scanned += 1
+        i, base = int(row_of[near]), nearest
+        own = cost[i, near] * sign - v[near]
+    if end < 0 and leaver < 0:
+        return False
+    for t in range(scanned):
+        j = order[t]
+        v[j] -= shortest - distance[j]
+    j = end
+    if leaver >= 0:
+        j = int(col_of[leaver])
+        col_of[leaver] = LEFT
+        if leaver == source:
+            return True
+    i = -1
+    while i != source:
+        i = parent[j]
+        row_of[j] = i
+        col_of[i], j = j, col_of[i]
+    return True
+
+
+@jit
+def place_all(
+    cost: Array, sign: Any, inf: Any, way_out: Array, v: Array, col_of: Array, row_of: Array, first: int, work: int,
+    room: Room,
+) -> int:  # fmt: skip
+    """Place the rows that wait, from `first` on, until about `work` entries were read; the next row, or STUCK."""
+    n, m = len(cost), cost.shape[1]
+    for i in range(first, n):
+        if col_of[i] == WAITS:
+            if not place(cost, sign, inf, way_out, v, col_of, row_of, i, room):
+                return STUCK
+            work -= n * m // 4 + m
+            if work <= 0:
+                return i + 1
+    return n
+
+
+@jit
+def close(cost: Array, sign: Any, inf: Any, way_out: Array, v: Array, col_of: Array, u: Array) -> None:
+    """The duals of the rows: the best of each at the prices, its way out among its choices."""
+    n, m = cost.shape
+    for i in range(n):
+        low = way_out[i]
+        for j in range(m):
+            low = min(low, cost[i, j] * sign - v[j])
+        u[i] = low if low < inf else v.dtype.type(0)
+
+
+@jit
+def solve_range(
+    costs: Array, starts: Array, sizes: Array, turned: Array, sign: Any, inf: Any, first: Any, second: Any,
+    col_of: Array, u: Array, v: Array, solved: Array, begin: int, end: int,
+) -> None:  # fmt: skip
+    """Solve problems begin to end - 1; `first` and `second` are the prices of rows and columns in min form.
+
+    A turned problem is solved with its columns as rows. `solved` says which have an answer.
+    """
+    rows = cols = 0
+    for k in range(begin, end):
+        rows = cols = max(rows, sizes[k, 0], sizes[k, 1])
+    room = new_room(rows, cols, v)
+    row_of, other = np.empty(cols, np.int64), np.empty(rows, np.int64)
+    for k in range(begin, end):
+        n, m = sizes[k, 0], sizes[k, 1]
+        cost = costs[starts[k, 0] : starts[k + 1, 0]].reshape(n, m)
+        r, c = starts[k, 1], starts[k, 2]
+        if turned[k]:
+            tall, wide = second[c : c + m], first[r : r + n]
+            solved[k] = solve_one(
+                np.ascontiguousarray(cost.T), sign, inf, tall, wide, other[:m], row_of[:n], v[c : c + m], u[r : r + n],
+                room,
+            )  # fmt: skip
+            for i in range(n):
+                col_of[r + i] = row_of[i]
+        else:
+            tall, wide = first[r : r + n], second[c : c + m]
+            solved[k] = solve_one(
+                cost, sign, inf, tall, wide, col_of[r : r + n], row_of[:m], u[r : r + n], v[c : c + m], room
+            )
+
+
+@jit
+def solve_one(
+    cost: Array, sign: Any, inf: Any, way_out: Array, top: Array, col_of: Array, row_of: Array, u: Array, v: Array,
+    room: Room,
+) -> bool:  # fmt: skip
+    """All steps, without a look at the clock; False where a row that must be paired finds no partner."""
+    col_of[:] = WAITS
+    row_of[:] = WAITS
+    set_out(cost, sign, inf, top, v)
+    reduce_rows(cost, sign, inf, way_out, v, col_of, row_of, REDUCTIONS_PER_ROW * len(cost), room)
+    found = place_all(cost, sign, inf, way_out, v, col_of, row_of, 0, 1 << 62, room) != STUCK
+    close(cost, sign, inf, way_out, v, col_of, u)
+    return found

@@ -1,0 +1,248 @@
+"""Assignments whose lines may be left at a price on the CPU, and batches of different sizes: one call, all threads.
+
+    set_out       v_j = the price of leaving column j
+    reduce_rows   each row takes its best column or its way out; its column's price falls to the second choice
+    place         Dijkstra's search from each row that waits, to a free column or to some row's way out
+    close         u_i = min(r_i, min_j c_ij - v_j)
+
+The steps are in `reject.py`. The longer side of a problem is its columns here: others are turned.
+"""
+
+import time
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numba
+import numpy as np
+
+from kernels.deadline import Deadline
+from kernels.lap.cpu import reject as steps
+from kernels.lap.masks import BEYOND, infinity
+from kernels.lap.members import BEST_TO_WORST, CODES
+from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Rejecting
+from kernels.problems.arrays import is_masked
+from kernels.solution import Solution, Termination
+
+LARGE = 512 * 512
+"""Entries from which a problem is solved by itself, with the deadline polled inside."""
+CHUNK = 1 << 18
+"""Entries solved by a thread between two looks at the deadline."""
+WORK = 1 << 22
+REDUCED = 1 << 27
+"""Entries that row reductions of a large problem read at most, beyond one look at each row."""
+
+SolveOne = Callable[[Array, bool, Array | None, Array | None, int, Deadline], Solution]
+
+
+@dataclass
+class Course:
+    """What a solve reads and writes, in min form but for the costs: flat arrays of all problems."""
+
+    problem: Rejecting
+    costs: Array
+    row_prices: Array
+    col_prices: Array
+    sign: Any
+    inf: Any
+    starts: Array
+    turned: Array
+    col_of: Array
+    u: Array
+    v: Array
+    ended: Array
+    violators: dict[int, tuple[Array, Array]]
+
+
+def solve(problem: Rejecting, options: Any, deadline: Deadline, solve_one: SolveOne) -> Solution:
+    """Solve assignments whose rows and columns may stay unassigned at a price, exactly, by shortest augmenting paths.
+
+    Problem: min sum of c[i, j] over the pairs + the prices of the rows and columns that are left (max with
+        `maximize`), of one problem or of many of any sizes.
+    Args:
+        problem: see `Rejecting`. Without prices of the caller it is the ordinary assignment.
+        options: `LapOptions`; `iteration_limit` counts nothing here.
+        deadline: polled between small problems, and between the paths of a large one.
+        solve_one: solves an ordinary assignment that is large, late or has no answer (`cpu.solve_one`).
+    Returns:
+        `assignment` (-1: left), `u`, `v` in the form of the problem; int64 or float64. Stopped early, rows that wait
+        are left at their price, and the duals still give a bound.
+    Guarantee: exact; deterministic.
+    Numerics: duals in float64, or in int64, where no sum passes 16 (n_rows + n_cols) max |c|.
+    Complexity: O(short^2 long) at worst for each problem; small ones side by side in threads without the GIL.
+    Source: R. Jonker, A. Volgenant, Computing 38 (1987), section 4, with a private column for each row.
+    """
+    start = time.perf_counter()
+    course = _course(problem)
+    small = np.flatnonzero(problem.sizes[:, 0] * problem.sizes[:, 1] < LARGE)
+    _solve_small(course, small, deadline, solve_one)
+    for k in np.setdiff1d(np.arange(len(problem.sizes)), small).tolist():
+        if problem.strict:
+            _ordinary(course, k, deadline, solve_one)
+        else:
+            _solve_large(course, k, deadline)
+        deadline.report(k + 1, fraction=(k + 1) / len(problem.sizes))
+    solution = _answer(course)
+    solution.seed = options.seed
+    solution.timings_ms["solve"] = (time.perf_counter() - start) * 1e3
+    return solution
+
+
+def _course(problem: Rejecting) -> Course:
+    exact = problem.row_prices.dtype.kind == "i"
+    sign = np.int64(-1 if problem.maximize else 1) if exact else np.float64(-1 if problem.maximize else 1)
+    costs, prices = problem.costs, [problem.row_prices, problem.col_prices]
+    masked = exact and (is_masked(costs) or any(is_masked(price) for price in prices))
+    opened = [sign * (np.where(p == FORBIDDEN, sign * BEYOND, p) if exact else p) for p in prices]
+    if masked:
+        costs = np.where(costs == FORBIDDEN, sign * BEYOND, costs)
+    sizes = problem.sizes
+    return Course(
+        problem, np.ascontiguousarray(costs, dtype=sign.dtype), opened[0], opened[1], sign, infinity(exact, masked),
+        problem.starts, sizes[:, 0] > sizes[:, 1], np.full(len(prices[0]), UNASSIGNED),
+        np.zeros(len(prices[0]), sign.dtype), np.zeros(len(prices[1]), sign.dtype),
+        np.full(len(sizes), CODES[Termination.OPTIMAL], np.int8), {},
+    )  # fmt: skip
+
+
+def _solve_small(course: Course, small: Array, deadline: Deadline, solve_one: SolveOne) -> None:
+    """Runs of small problems across threads."""
+    runs = _runs(course, small)
+    solved = np.ones(len(course.ended), bool)
+    late: list[tuple[int, int, Termination]] = []
+
+    def run(span: tuple[int, int]) -> None:
+        ended = deadline.expired()
+        if ended:
+            late.append((*span, ended))
+            return
+        steps.solve_range(
+            course.costs, course.starts, course.problem.sizes, course.turned, course.sign, course.inf,
+            course.row_prices, course.col_prices, course.col_of, course.u, course.v, solved, *span,
+        )  # fmt: skip
+
+    threads = min(numba.get_num_threads(), len(runs))
+    if threads > 1:
+        with ThreadPoolExecutor(threads) as pool:
+            list(pool.map(run, runs))
+    else:
+        for span in runs:
+            run(span)
+    course.col_of[course.col_of < 0] = UNASSIGNED
+    for begin, end, ended in late:
+        for k in range(begin, end):
+            if course.problem.strict:
+                _ordinary(course, k, deadline, solve_one)
+            else:
+                _greedily(course, k, ended)
+    for k in np.flatnonzero(~solved).tolist():
+        _ordinary(course, k, deadline, solve_one)
+
+
+def _runs(course: Course, small: Array) -> list[tuple[int, int]]:
+    """Spans of consecutive small problems of about CHUNK entries."""
+    entries = np.diff(course.starts[:, 0])
+    weight = np.cumsum(entries[small]) // CHUNK if len(small) else small
+    breaks = np.flatnonzero((np.diff(small) > 1) | (np.diff(weight) > 0)) + 1
+    parts = np.split(small, breaks)
+    return [(int(part[0]), int(part[-1]) + 1) for part in parts if len(part)]
+
+
+def _lines(course: Course, k: int) -> tuple[Array, Array, Array, Array, Array]:
+    """Problem k with its longer side as columns: costs, ways out, prices of columns, duals of both."""
+    at = course.starts
+    rows, cols = slice(at[k, 1], at[k + 1, 1]), slice(at[k, 2], at[k + 1, 2])
+    cost = course.costs[at[k, 0] : at[k + 1, 0]].reshape(course.problem.sizes[k])
+    if course.turned[k]:
+        turned = np.ascontiguousarray(cost.T)
+        return turned, course.col_prices[cols], course.row_prices[rows], course.v[cols], course.u[rows]
+    return cost, course.row_prices[rows], course.col_prices[cols], course.u[rows], course.v[cols]
+
+
+def _solve_large(course: Course, k: int, deadline: Deadline) -> None:
+    """One problem with a look at the deadline between its paths."""
+    cost, way_out, top, u, v = _lines(course, k)
+    n, m = cost.shape
+    col_of, row_of = np.full(n, steps.WAITS), np.full(m, steps.WAITS)
+    room = steps.new_room(m, m, v)
+    steps.set_out(cost, course.sign, course.inf, top, v)
+    most = min(steps.REDUCTIONS_PER_ROW * n, max(n, REDUCED // m))
+    steps.reduce_rows(cost, course.sign, course.inf, way_out, v, col_of, row_of, most, room)
+    at, ended = 0, None
+    while at < n:
+        ended = deadline.expired()
+        if ended:
+            course.ended[k] = CODES[ended]
+            break
+        at = steps.place_all(cost, course.sign, course.inf, way_out, v, col_of, row_of, at, WORK, room)
+        deadline.report(at, fraction=at / n)
+    steps.close(cost, course.sign, course.inf, way_out, v, col_of, u)
+    _write(course, k, col_of, row_of)
+
+
+def _greedily(course: Course, k: int, ended: Termination) -> None:
+    """A first answer: one look at each row."""
+    cost, way_out, top, u, v = _lines(course, k)
+    n, m = cost.shape
+    col_of, row_of = np.full(n, steps.WAITS), np.full(m, steps.WAITS)
+    steps.set_out(cost, course.sign, course.inf, top, v)
+    steps.reduce_rows(cost, course.sign, course.inf, way_out, v, col_of, row_of, n, steps.new_room(m, m, v))
+    steps.close(cost, course.sign, course.inf, way_out, v, col_of, u)
+    course.ended[k] = CODES[ended]
+    _write(course, k, col_of, row_of)
+
+
+def _write(course: Course, k: int, col_of: Array, row_of: Array) -> None:
+    found = row_of if course.turned[k] else col_of
+    course.col_of[course.starts[k, 1] : course.starts[k + 1, 1]] = np.where(found < 0, UNASSIGNED, found)
+
+
+def _ordinary(course: Course, k: int, deadline: Deadline, solve_one: SolveOne) -> None:
+    """A problem whose shorter side must be paired, by the solver of ordinary ones, which also says why it cannot."""
+    at = course.starts
+    matrix = course.problem.matrix(k, at)
+    rows, cols = slice(at[k, 1], at[k + 1, 1]), slice(at[k, 2], at[k + 1, 2])
+    if matrix.size == 0:
+        return
+    wide = np.int64 if matrix.dtype.kind == "i" else np.float64
+    one = solve_one(matrix.astype(wide, copy=False), course.problem.maximize, None, None, matrix.size, deadline)
+    course.ended[k] = CODES[one.termination]
+    if one.termination is Termination.INFEASIBLE:
+        course.violators[k] = (one.arrays["hall_rows"], one.arrays["hall_cols"])
+        course.col_of[rows], course.u[rows], course.v[cols] = UNASSIGNED, 0, 0
+        return
+    course.col_of[rows] = one.arrays["assignment"]
+    course.u[rows], course.v[cols] = course.sign * one.arrays["u"], course.sign * one.arrays["v"]
+
+
+def _answer(course: Course) -> Solution:
+    """The arrays in the form of the problem."""
+    problem, facts = course.problem, {"problems": len(course.ended)}
+    words = [tuple(Termination)[code] for code in np.unique(course.ended)] or [Termination.OPTIMAL]
+    worst = max(words, key=BEST_TO_WORST.index)
+    if problem.form == "one" and course.violators:
+        hall_rows, hall_cols = course.violators[0]
+        return Solution(worst, "sap", {"hall_rows": hall_rows, "hall_cols": hall_cols})
+    flat = {"assignment": course.col_of, "u": course.sign * course.u, "v": course.sign * course.v}
+    if course.violators:
+        facts["problem"] = min(course.violators)
+        flat |= {"hall_rows": np.zeros(len(course.u), bool), "hall_cols": np.zeros(len(course.v), bool)}
+        for k, sides in course.violators.items():
+            for side, name in enumerate(("hall_rows", "hall_cols"), 1):
+                flat[name][course.starts[k, side] + sides[side - 1]] = True
+    arrays = {name: problem.shaped(name, array) for name, array in flat.items()}
+    evidence = {} if problem.form == "one" else {"ended": course.ended}
+    return Solution(worst, "sap", arrays, len(course.ended), facts=facts, evidence=evidence)
+
+
+def warm_up() -> None:
+    """Compile the steps for float64 and int64, or load them from numba's cache."""
+    ties = np.random.default_rng(0).integers(0, 3, (8, 9))
+    for dtype in (np.float64, np.int64):
+        prices = [np.ones(8, dtype), np.zeros(9, dtype)]
+        problem = Rejecting(ties.astype(dtype).reshape(-1), np.array([[8, 9]]), prices[0], prices[1])
+        course = _course(problem)
+        _solve_small(course, np.array([0]), Deadline(), None)  # type: ignore[arg-type]
+        _greedily(course, 0, Termination.TIME_LIMIT)
+        _solve_large(course, 0, Deadline())

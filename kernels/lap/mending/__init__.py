@@ -1,0 +1,1 @@
+"""Answers whose proof came out loose, solved again in other arithmetic."""

@@ -1,0 +1,1 @@
+"""Costs of points, worked out on a GPU."""

@@ -1,0 +1,1 @@
+"""Bounds of an answer, summed where the answer is: on the GPU."""

@@ -1,0 +1,65 @@
+"""Launches of the certificate on the device (`certify.cu`): one sweep over the matrix, or over a whole batch."""
+
+from typing import Any
+
+import cupy
+import numpy as np
+
+from kernels.cuda import attribute, kernel
+
+CTYPES = {"float64": "double", "float32": "float", "int64": "long long", "int32": "int"}
+WEIGH_BLOCK = 256
+PARTS = ("primal", "dual", "violation", "slack", "unassigned")
+
+
+def prove(cost: Any, negate: bool, u: Any, v: Any, row_col: Any) -> Any:
+    """PARTS of one answer, as a device array of float64 or int64.
+
+    Args:
+        cost: (n_rows, n_cols) on the device, n_rows <= n_cols.
+        negate: the answer maximises; `u`, `v` are those of the minimisation of -cost all the same.
+        row_col: (n_rows,) int32, -1 for a row without a column.
+    """
+    defines = (f"-DCOST={CTYPES[cost.dtype.name]}", f"-DVALUE={CTYPES[u.dtype.name]}")
+    n_rows, n_cols = cost.shape
+    blocks = min(n_rows, 4 * attribute("MultiProcessorCount"))
+    partial, proof = cupy.empty((blocks, 4), u.dtype), cupy.empty(5, u.dtype)
+    matrix = (cost, *map(np.int32, (n_rows, n_cols, negate)))
+    weigh_rows = kernel("lap/proof/certify.cu", "weigh_rows", defines)
+    weigh_rows((blocks,), (WEIGH_BLOCK,), (*matrix, u, v, row_col, partial))
+    add_up = kernel("lap/proof/certify.cu", "add_up", defines)
+    add_up((1,), (WEIGH_BLOCK,), (*map(np.int32, (n_rows, n_cols, blocks)), v, row_col, partial, proof))
+    return proof
+
+
+def row_minima(cost: Any, negate: bool, u: Any, v: Any, row_col: Any) -> Any:
+    """min_j (s c_ij - v_j) of every row, as column 1 of (n_rows, 4): what `weigh_rows` sums up, a row to a block.
+
+    Args: as `prove`; `u` and `row_col` may be those of any moment.
+    """
+    defines = (f"-DCOST={CTYPES[cost.dtype.name]}", f"-DVALUE={CTYPES[v.dtype.name]}")
+    n_rows, n_cols = cost.shape
+    partial = cupy.empty((n_rows, 4), v.dtype)
+    weigh_rows = kernel("lap/proof/certify.cu", "weigh_rows", defines, cooperative=False)
+    matrix = (cost, *map(np.int32, (n_rows, n_cols, negate)))
+    weigh_rows((n_rows,), (WEIGH_BLOCK,), (*matrix, u, v, row_col, partial))
+    return partial
+
+
+def prove_batch(cost: Any, sizes: Any | None, negate: bool, out: dict[str, Any]) -> Any:
+    """PARTS of every problem of a batch, (batch, 5); `out` as `gpu_batched.solve_on_device` returns it."""
+    value = out["u"].dtype
+    defines = (f"-DCOST={CTYPES[cost.dtype.name]}", f"-DVALUE={CTYPES[value.name]}")
+    batch, max_rows, max_cols = cost.shape
+    proof = cupy.empty((batch, 5), value)
+    weigh = kernel("lap/proof/certify.cu", "weigh_problems", defines, cooperative=False)
+    shape = (np.uint64(0) if sizes is None else sizes, *map(np.int32, (max_rows, max_cols, negate)))
+    weigh((batch,), (WEIGH_BLOCK,), (cost, *shape, out["u"], out["v"], out["assignment"], proof))
+    return proof
+
+
+def named(proof: Any) -> dict[str, int | float]:
+    """A proof in host memory by name: sums over a batch of primal, dual and unassigned, the largest of the others."""
+    parts = proof.get().reshape(-1, len(PARTS))
+    joined = [parts[:, 0].sum(), parts[:, 1].sum(), parts[:, 2].max(), parts[:, 3].max(), parts[:, 4].sum()]
+    return dict(zip(PARTS, (part.item() for part in joined), strict=True))

@@ -1,0 +1,1 @@
+"""Lower bounds, each with the evidence that its certificate checks."""

@@ -1,0 +1,58 @@
+"""The bound of Gilmore and Lawler for any costs of pairs of pairs: n^2 assignments of size n - 1, and one of size n."""
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+from numba import njit
+
+from kernels.problems import Array
+from kernels.qap.bounds.lap import assign
+
+
+def priced(costs: Array, permitted: Array, threads: int = 1) -> tuple[Array, Array, int]:
+    """Prices that prove a lower bound on <costs, x x'> over permutations x, and the bound.
+
+    Args:
+        costs: (n^2, n^2) int64; those between pairs that share a facility or a location are not read.
+        permitted: (n, n) bool.
+
+    Returns:
+        prices (n^2, n) int64 of the locations beside each pair, prices (n,) of the locations, the bound.
+    """
+    n = len(permitted)
+    bar = 2 * n * (int(np.abs(costs).max()) + 1)
+    prices, leaders = np.zeros((n * n, n), np.int64), np.empty(n * n, np.int64)
+    pieces = np.linspace(0, n * n, threads + 1).astype(int)
+    with ThreadPoolExecutor(threads) as pool:
+        list(
+            pool.map(lambda k: _lead(costs, permitted, bar, prices, leaders, pieces[k], pieces[k + 1]), range(threads))
+        )
+    square = leaders.reshape(n, n)
+    top = 2 * n * (int(np.abs(square).max()) + 1)
+    barred = np.where(permitted, square, top)
+    u, v = np.empty(n, np.int64), np.empty(n, np.int64)
+    assign(barred, u, v, np.empty(n, np.int64))
+    least = np.where(permitted, square - v, np.iinfo(np.int64).max).min(axis=1)
+    return prices, v, int(sum(least.tolist()) + sum(v.tolist()))
+
+
+@njit(cache=True, nogil=True)
+def _lead(
+    costs: Array, permitted: Array, bar: int, prices: Array, leaders: Array, begin: int, end: int
+) -> Any:  # pragma: no cover - compiled
+    """Assignments beside the pairs from `begin` to `end`; a leader is what its prices prove."""
+    n = permitted.shape[0]
+    beside = np.empty((n - 1, n - 1), np.int64)
+    u, v = np.empty(n - 1, np.int64), np.empty(n - 1, np.int64)
+    row_of = np.empty(n - 1, np.int64)
+    for pair in range(begin, end):
+        i, j = pair // n, pair % n
+        for a in range(n - 1):
+            k = a + (a >= i)
+            for b in range(n - 1):
+                at = b + (b >= j)
+                beside[a, b] = costs[pair, k * n + at] if permitted[k, at] else bar
+        leaders[pair] = costs[pair, pair] + assign(beside, u, v, row_of)
+        for b in range(n - 1):
+            prices[pair, b + (b >= j)] = v[b]

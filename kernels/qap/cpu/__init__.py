@@ -1,0 +1,1 @@
+"""Searches on CPUs: tabu searches on threads, bred as a population; `solver.py` is read first."""

@@ -1,0 +1,1 @@
+"""Proofs of small problems: every permutation, or branch and bound."""

@@ -1,0 +1,1 @@
+"""A population that evolves on a GPU."""

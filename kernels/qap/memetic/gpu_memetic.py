@@ -1,0 +1,299 @@
+"""The memetic population of memetic.cu from the host: matrices, buffers, and a queue of generations."""
+
+import time
+from collections import deque
+from dataclasses import dataclass, field
+from typing import Any
+
+import cupy
+import numpy as np
+
+from kernels import cuda
+from kernels.deadline import Deadline
+from kernels.problems import Array, QuadraticAssignment
+from kernels.qap.gpu_mailbox import NOTHING, Mailbox
+from kernels.qap.memetic.gpu_geometry import CHIP, Geometry, geometry
+from kernels.qap.outcome import in_time
+from kernels.qap.parts import Matrices, split
+from kernels.solution import Number, Termination
+
+SOURCE = "qap/memetic/memetic.cu"
+LARGEST_N = 512
+"""Beyond this too little of the state lies on the chip."""
+LONGEST = 6_000_000
+"""Moves of a generation times n: about 0.2 s."""
+AHEAD = 3
+"""Generations queued on the device, so that it never waits for the host."""
+POLL_S = 0.0005
+
+
+def _record(**fields: Any) -> np.dtype:
+    return np.dtype(list(fields.items()), align=True)
+
+
+MATRICES = _record(**dict.fromkeys(("a", "b", "a_skew", "b_skew", "linear"), np.uint64))
+MEMBERS = _record(
+    **dict.fromkeys(("population", "record", "cost", "stale", "visits", "scratch"), np.uint64),
+    **dict.fromkeys(("parity", "tenure_low", "tenure_span"), np.int32), seed=np.uint64,
+)  # fmt: skip
+RECIPE = _record(**dict.fromkeys(("cross", "relink", "strength_low", "strength_span", "patience", "reach"), np.int32))
+NEWS = _record(relay=np.uint64, mailbox=np.uint64)
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How the population searches.
+
+    `moves`: tabu moves per generation in the first epoch, as a multiple of n; each later epoch takes `growth` times as
+    many. `tenure`: a random length between these multiples of n. `cross`, `relink`: shares of children bred from two
+    parents, the others are the own permutation with a cycle through `strength` (multiples of n, more the longer the
+    member has waited) positions. `reach`: how far away in the ring of members a partner may be. `patience`:
+    generations without a better child after which the child is taken anyway. `quiet`: generations without a new best
+    after which the epoch ends and all members start afresh; None: n^2 / 250, at least 8.
+
+    docs/notes/qap.md has the time that each choice takes.
+    """
+
+    moves: float = 20.0
+    growth: float = 1.2
+    tenure: tuple[float, float] = (0.1, 0.3)
+    cross: float = 0.15
+    relink: float = 0.1
+    strength: tuple[float, float] = (0.03, 0.15)
+    reach: int = 1 << 14
+    patience: int = 5
+    quiet: int | None = None
+
+
+class Population:
+    """`members` permutations on the current device, improved one generation (two launches) at a time."""
+
+    def __init__(
+        self,
+        matrices: Matrices,
+        members: int | None = None,
+        seed: int = 0,
+        policy: Policy = Policy(),
+        goal: int | float | None = None,
+    ) -> None:
+        """Upload; `goal` is in the device's objective (times scale): once met, further generations do nothing."""
+        self.n = len(matrices.a)
+        self.scale, self.policy = matrices.scale, policy
+        entry = matrices.delta
+        self.geometry = _geometry(matrices)
+        self._evolve, self._judge, layout = _kernels(matrices)
+        out = cupy.zeros(2, cupy.int64)
+        layout((1,), (1,), (out,))
+        self._shared, self._scratch = (int(word) for word in cupy.asnumpy(out))
+        self._evolve.max_dynamic_shared_size_bytes = self._shared
+        per_sm = max(1, min(self.geometry.blocks, CHIP // (self._shared + 1024)))
+        self.members = members or per_sm * cuda.attribute("MultiProcessorCount")
+        self._random = np.random.default_rng(seed)
+        self._number = {"float": np.float32, "int": np.int32, "long long": np.int64, "double": np.float64}[entry]
+        self._allocate(matrices, goal)
+        self.generations = 0
+
+    def _allocate(self, matrices: Matrices, goal: int | float | None) -> None:
+        n, count, number = self.n, self.members, self._number
+        self.total = total = np.dtype(np.float64 if number is np.float64 else np.int64)
+        worst = float(np.finfo(np.float64).max) if total.kind == "f" else NOTHING
+        names = MATRICES.names or ()
+        self._matrices, parts = np.zeros((), MATRICES), [getattr(matrices, name) for name in names]
+        self._arrays: dict[str, Any] = {
+            name: cupy.zeros(1, number) if part is None else cupy.asarray(np.ascontiguousarray(part, dtype=number))
+            for name, part in zip(names, parts, strict=True)
+        }
+        self._arrays |= {
+            "population": cupy.zeros((2, count, n), cupy.int16), "record": cupy.zeros(n, cupy.int16),
+            "cost": cupy.zeros((2, count), total), "stale": cupy.zeros((2, count), cupy.int32),
+            "visits": cupy.zeros((n, n), cupy.int32),
+            "scratch": cupy.empty(count * self._scratch, cupy.uint8),
+        }  # fmt: skip
+        self.mailbox = Mailbox(total.kind == "f")
+        self._members, self._news = np.zeros((), MEMBERS), np.zeros((), NEWS)
+        pointers = {name: array.data.ptr for name, array in self._arrays.items()} | self.mailbox.pointers
+        for record in (self._matrices, self._members, self._news):
+            for name in set(record.dtype.names or ()) & set(pointers):
+                record[name] = pointers[name]
+        policy, recipe = self.policy, np.zeros((), RECIPE)
+        low, high = max(1, int(policy.tenure[0] * n)), max(2, int(policy.tenure[1] * n))
+        self._members["tenure_low"], self._members["tenure_span"] = low, high - low + 1
+        weak, strong = max(3, int(policy.strength[0] * n)), max(4, int(policy.strength[1] * n))
+        recipe["cross"], recipe["relink"] = int(policy.cross * 256), int(policy.relink * 256)
+        recipe["strength_low"], recipe["strength_span"] = weak, strong - weak
+        recipe["patience"], recipe["reach"] = policy.patience, max(1, min(policy.reach, count - 1))
+        self._recipe = recipe
+        length = min(max(8, int(policy.moves * n)), LONGEST // n)
+        quiet = max(8, n * n // 250) if policy.quiet is None else policy.quiet
+        epoch = np.zeros((), _epoch(total))
+        epoch["best"], epoch["least"], epoch["growth"], epoch["fresh"] = worst, worst, policy.growth, 1
+        epoch["goal"] = -worst if goal is None else goal
+        epoch["length"], epoch["longest"], epoch["quiet_limit"] = length, LONGEST // n, quiet
+        self._epoch = cupy.asarray(epoch[None].view(np.uint8))
+
+    def open(self, permutations: Array) -> None:
+        """Start the first epoch from `permutations` (members, n)."""
+        self._arrays["population"][0] = cupy.asarray(permutations.astype(np.int16))
+
+    def generation(self) -> Any:
+        """Queue one generation; returns the event of its end."""
+        self._members["seed"] = np.uint64(self._random.integers(1 << 63))
+        self._members["parity"] = self.generations % 2
+        epoch, news = self._epoch, self._news
+        self._evolve(
+            (self.members,), (self.geometry.threads,), (self._matrices, self._members, self._recipe, epoch, news),
+            shared_mem=self._shared,
+        )  # fmt: skip
+        self.generations += 1
+        self._members["parity"] = self.generations % 2
+        self._judge((1,), (1024,), (self._members, epoch, news, np.int32(self.members)))
+        ended = cupy.cuda.Event(disable_timing=True)
+        ended.record()
+        return ended
+
+    def state(self) -> Any:
+        """`Epoch` of memetic.cu; waits for the device."""
+        return cupy.asnumpy(self._epoch).view(_epoch(self.total))[0]
+
+    def best(self) -> Array:
+        """The best permutation of all epochs, (n,) int64; waits for the device."""
+        best: Array = cupy.asnumpy(self._arrays["record"]).astype(np.int64)
+        return best
+
+    def elite(self) -> list[Array]:
+        """The members by cost, each (n,) int64; waits for the device."""
+        half = self.generations % 2
+        order = np.argsort(cupy.asnumpy(self._arrays["cost"][half]), kind="stable")
+        return list(cupy.asnumpy(self._arrays["population"][half]).astype(np.int64)[order])
+
+
+def _geometry(matrices: Matrices) -> Geometry:
+    return geometry(len(matrices.a), matrices.delta in ("long long", "double"))
+
+
+def _kernels(matrices: Matrices) -> list[Any]:
+    """`evolve`, `judge` and `layout` for this size and type."""
+    entry, shape = matrices.delta, _geometry(matrices)
+    defines = (
+        f"-DSIZE={len(matrices.a)}", f"-DTHREADS={shape.threads}", f"-DDELTA={entry}", f"-DENTRY={entry}",
+        f"-DTOTAL={'double' if entry == 'double' else 'long long'}", f"-DSKEW={int(matrices.a_skew is not None)}",
+        f"-DLINEAR={int(matrices.linear is not None)}", f"-DBLOCKS={shape.blocks}", f"-DSTREAMED={shape.streamed}",
+    )  # fmt: skip
+    return [cuda.kernel(SOURCE, name, defines, cooperative=False) for name in ("evolve", "judge", "layout")]
+
+
+def compiled(problem: QuadraticAssignment, deadline: Deadline) -> bool:
+    """Compile the kernels for this size, 5 s at its first time; False where the deadline expires meanwhile.
+
+    The compiler cannot be interrupted: it then goes on beside whatever comes next, and its work is kept.
+    """
+    matrices, device = split(problem), cupy.cuda.Device().id
+
+    def work() -> bool:
+        with cupy.cuda.Device(device):
+            _kernels(matrices)
+        return True
+
+    return bool(in_time(work, deadline))
+
+
+def _epoch(total: np.dtype) -> np.dtype:
+    numbers = ("length", "longest", "quiet", "quiet_limit", "number", "generation", "fresh", "done")
+    return _record(
+        **dict.fromkeys(("best", "least", "goal"), total), moves=np.uint64, growth=np.float32,
+        **dict.fromkeys(numbers, np.int32),
+    )  # fmt: skip
+
+
+@dataclass
+class Outcome:
+    """The best permutation (n,) int64, `objective` * scale as the device counted it, and what it took."""
+
+    permutation: Array
+    scaled: int | float
+    generations: int
+    moves: int
+    termination: Termination
+    members: list[Array] = field(default_factory=list)
+
+
+def evolve(
+    problem: QuadraticAssignment,
+    deadline: Deadline,
+    *,
+    seed: int = 0,
+    members: int | None = None,
+    target: int | float | None = None,
+    generation_limit: int | None = None,
+    start: Array | None = None,
+    policy: Policy = Policy(),
+    deterministic: bool = False,
+    share: float = 1.0,
+) -> Outcome:
+    """Run generations until the target, the limit or the deadline; every new least cost is reported as it is told.
+
+    The device decides what a generation does; the host keeps a few queued, listens, and stops it.
+    Deterministic for a seed as long as the generation limit ends it, or the target does and `deterministic` asks that
+    the generation that met it is finished. `share`: below 1 the population rests after each generation, so long that
+    this share of the time was its own.
+    """
+    matrices = split(problem)
+    goal = None if target is None else target * matrices.scale
+    population = Population(matrices, members, seed, policy, goal)
+    random = np.random.default_rng(seed)
+    first = random.permuted(np.tile(np.arange(population.n), (population.members, 1)), axis=1)
+    if start is not None:
+        first[0] = start
+    population.open(first)
+    termination = _follow(population, deadline, goal, generation_limit, deterministic, share)
+    state = population.state()
+    return Outcome(
+        population.best(), state["best"].item(), int(state["generation"]), int(state["moves"]), termination,
+        population.elite(),
+    )  # fmt: skip
+
+
+def _follow(
+    population: Population,
+    deadline: Deadline,
+    goal: int | float | None,
+    generation_limit: int | None,
+    deterministic: bool,
+    share: float,
+) -> Termination:
+    """Queue generations, and pass on what is told, until there is a reason to end; no search is left under way."""
+    queued: deque[Any] = deque()
+    termination: Termination | None = None
+    met, ahead, began, rests_until = False, AHEAD if share >= 1 else 1, 0.0, 0.0
+    while termination is None:
+        more = not met and population.generations != generation_limit and len(queued) < ahead
+        if more and time.perf_counter() >= rests_until:
+            began = time.perf_counter()
+            queued.append(population.generation())
+            continue
+        time.sleep(POLL_S)
+        while queued and queued[0].done:
+            queued.popleft()
+            ended = time.perf_counter()
+            rests_until = ended + (ended - began) * (1 / share - 1)
+        least = _tell(deadline, population)
+        met = goal is not None and least is not None and least <= goal
+        if met and not (deterministic and queued):
+            termination = Termination.GAP_REACHED
+        elif not queued and population.generations == generation_limit:
+            termination = Termination.ITERATION_LIMIT
+        else:
+            termination = deadline.expired()
+    if queued:
+        population.mailbox.stop()
+        queued[-1].synchronize()
+    _tell(deadline, population)
+    return termination
+
+
+def _tell(deadline: Deadline, population: Population) -> Number | None:
+    """Report what the device has told since; returns the least known."""
+    scale = population.scale
+    for cost in population.mailbox.news():
+        deadline.report(population.generations, cost / scale if isinstance(cost, float) else cost // scale)
+    return population.mailbox.least

@@ -1,0 +1,210 @@
+// A population of tabu searches that evolves on the device, one block per member; a generation is two launches.
+//
+//   evolve:  a fresh epoch: own <- the start given | the best so far | the least visited places | chance      (start)
+//            else           child <- own crossed with a partner | on the way to it | own, shaken             (child)
+//            H, D, cost <- from it                                                                          (open)
+//            repeat `length` times:                                                                         (search)
+//                D[u,v] -= (x_u - x_v)(y_u - y_v) of the move before                                        (advance_d)
+//                (r, q) <- the best move that is not tabu, or beats the best found                          (choose)
+//                x, y of this move; D and until of the 2n - 3 pairs that hold r or q, read off H            (touch)
+//                H[u][l] += x_u y_l, four moves at a time                                                   (advance_h)
+//            own <- child's best, if it is better (or own has waited long enough)
+//   judge:   record <- the best of all; the epoch ends after `quiet_limit` generations without a better one, or once
+//            few costs are left that differ: then visits += where everybody ended, and longer generations begin afresh
+//
+// The host only queues generations and reads the mailbox: neither waits for the other. Everything depends on the seed
+// alone: a launch reads one half of the population and writes the other, member by member; `stop` is the exception.
+//
+// Buffers: population [2][members][N] short, cost [2][members] T64, stale [2][members] int, epoch 1 Epoch, record [N]
+// short, visits [N][N] int, relay and mailbox as in incumbent.cuh.
+// Bound: T = float only where the host has shown that every |D| and |H| and every sum on the way is below 2^24, so that
+// it is an exact integer; T = int where they are below 2^30 (parts.py).
+//
+// docs/notes/qap.md: how fast it is for each n, and what was tried, with its figures.
+#include "qap/incumbent.cuh"
+#include "qap/memetic/breed.cuh"
+
+// How the whole population stands; written by `judge`, and at first by the host.
+struct Epoch {
+    T64 best, least, goal;  // of all epochs, of this one; the goal ends everything
+    unsigned long long moves;
+    float growth;
+    int length, longest, quiet, quiet_limit, number, generation, fresh, done;
+};
+
+struct Members {
+    short *population, *record;
+    T64 *cost;
+    int *stale, *visits;
+    unsigned char *scratch;
+    int parity, tenure_low, tenure_span;
+    unsigned long long seed;
+};
+
+// The same answer for every thread. Not inlined: it is seldom called, and its registers are wanted elsewhere.
+__device__ __noinline__ bool talk_for_all(T64 best, const News &news) {
+    return __syncthreads_or(threadIdx.x == 0 && talk(ordered(best), news));
+}
+
+// Tabu search from s.p; leaves the best permutation in s.best, returns its moves. Two barriers an iteration.
+__device__ __forceinline__ int search(Shared &s, const Board &board, const Matrices &m, int iterations,
+                                      int tenure_low, int tenure_span, const News &news, Random random) {
+    T64 cost = s.cost, best = s.best_cost;
+    bool improved = false;
+    int iteration = 1, waiting = 0;
+    for (; iteration <= iterations; ++iteration) {
+        if ((iteration & 255) == 0 && talk_for_all(best, news)) break;
+        const unsigned draw = random.next();
+        const T64 lead = best - cost;
+        const T aspiration = lead < (T64)(-LEAST) && sizeof(T) == 4 ? (T)(-LEAST) : (T)lead;
+        int r, q;
+        const T change = choose(s, board, iteration, aspiration, draw, r, q);
+        if (improved) keep_best(s);  // the state before this move
+        improved = false;
+        if (change == Limit<T>::top()) {  // all tabu: wait for the first to expire
+            still(s);
+            __syncthreads();  // pair -> advance_d
+            continue;
+        }
+        const int until_r = iteration + tenure_low + (int)__umulhi(draw * 747796405u, (unsigned)tenure_span);
+        const int until_q = iteration + tenure_low + (int)__umulhi(draw * 2891336453u, (unsigned)tenure_span);
+        touch(s, board, m, r, q, until_r, until_q, waiting);
+        const int a = s.p[r], b = s.p[q];
+        __syncthreads();  // pair, y, touched D -> advance; H, p and T were read by touch
+        if (threadIdx.x == 0) {
+            s.p[r] = b, s.p[q] = a;
+            board.tabu[r * N + a] = until_r, board.tabu[q * N + b] = until_q;
+        }
+        if (++waiting == BATCH) {
+            advance_h(s, board);
+            waiting = 0;
+        }
+        cost += (T64)change;
+        if (cost < best) { best = cost; improved = true; }
+    }
+    __syncthreads();  // the last exchange of s.p
+    if (improved) keep_best(s);
+    if (threadIdx.x == 0) s.best_cost = best;
+    __syncthreads();  // best -> all
+    return iteration - 1;
+}
+
+// s.p of this member for this generation, by the first warp.
+__device__ __noinline__ void begin(
+    Shared &s, const Matrices &m, const Recipe &recipe, const Members &all, const Epoch &epoch) {
+    const int member = blockIdx.x, members = gridDim.x;
+    const short *from = all.population + (long long)all.parity * members * N, *own = from + (long long)member * N;
+    const T64 *cost = all.cost + (long long)all.parity * members;
+    Random random = {all.seed * 0x9e3779b97f4a7c15ULL + (unsigned long long)member * 0xd1342543de82ef95ULL};
+    random.next();
+    if (epoch.fresh && epoch.number == 0) {
+        for (int i = threadIdx.x; i < N; i += 32) s.p[i] = own[i];
+    } else if (epoch.fresh) {
+        start(s, all.record, all.visits, member == 0 && (all.seed & 1), random);
+    } else {
+        const int away = 1 + random.below(recipe.reach);
+        const int partner = (member + (random.next() & 1 ? away : members - away % members)) % members;
+        const int waited = all.stale[(long long)all.parity * members + member];
+        child(s, m, recipe, own, from + (long long)partner * N, cost[partner] == cost[member], waited, random);
+    }
+}
+
+// Grid: members. Block: THREADS. Shared: sizeof(Shared), dynamic.
+// Reads: half `parity` of population, cost, stale; epoch, record, visits. Writes: the other half, own member only;
+// news.
+// Requires: members >= 1; population holds permutations.
+// Work: length * (N^2 + 3 N^2 / 2) multiply-adds per member.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+evolve(Matrices m, Members all, Recipe recipe, Epoch *state, News news) {
+    extern __shared__ __align__(16) unsigned char raw[];
+    Shared &s = *reinterpret_cast<Shared *>(raw);
+    const int member = blockIdx.x, members = gridDim.x, t = threadIdx.x;
+    const bool over = state->done;
+    if (!over) {
+        if (t < 32) begin(s, m, recipe, all, *state);
+        __syncthreads();  // begin -> open
+        const Board board = lay(s, all.scratch + member * SCRATCH);
+        open(s, board, m);
+        const Random random = {all.seed * 0x2545f4914f6cdd1dULL + (unsigned long long)member * 2 + 1};
+        const int done = search(s, board, m, state->length, all.tenure_low, all.tenure_span, news, random);
+        if (t == 0) atomicAdd(&state->moves, (unsigned long long)done);  // all blocks count
+    }
+    const long long here = (long long)all.parity * members + member, there = here + (1 - 2 * all.parity) * members;
+    const T64 own_cost = all.cost[here];
+    const int waited = all.stale[here];
+    const bool accept = !over && (state->fresh || s.best_cost < own_cost || waited >= recipe.patience);
+    for (int i = t; i < N; i += THREADS)
+        all.population[there * N + i] = accept ? s.best[i] : all.population[here * N + i];
+    if (t == 0) {
+        all.cost[there] = accept ? s.best_cost : own_cost;
+        all.stale[there] = accept ? 0 : waited + 1;
+    }
+}
+
+constexpr int JUDGES = 1024, MARKS = 65536;
+
+// The least cost, the first member that has it, and how many costs differ (up to collisions), to every thread.
+__device__ int survey(const T64 *cost, int members, unsigned *marks, T64 &least, int &different) {
+    __shared__ T64 of_warp[32];
+    __shared__ int first, count;
+    T64 mine = cost[0];
+    for (int k = threadIdx.x; k < MARKS / 32; k += JUDGES) marks[k] = 0;
+    for (int k = threadIdx.x; k < members; k += JUDGES) mine = cost[k] < mine ? cost[k] : mine;
+    mine = warp_min(mine);
+    if (threadIdx.x == 0) first = members, count = 0;
+    if (threadIdx.x % 32 == 0) of_warp[threadIdx.x / 32] = mine;
+    __syncthreads();  // of_warp, marks, first, count -> all
+    least = warp_min(of_warp[threadIdx.x % 32]);
+    for (int k = threadIdx.x; k < members; k += JUDGES) {
+        const unsigned slot = (unsigned)((unsigned long long)ordered(cost[k]) * 0x9e3779b97f4a7c15ULL >> 48);
+        // atomics: whose mark is first; how many marks; of several members the first
+        if (!(atomicOr(&marks[slot / 32], 1u << slot % 32) >> slot % 32 & 1)) atomicAdd(&count, 1);
+        if (cost[k] == least) atomicMin(&first, k);
+    }
+    __syncthreads();  // first, count -> all
+    different = count;
+    return first;
+}
+
+// Grid: 1. Block: JUDGES. Reads: half `parity` of population and cost. Writes: epoch, record, visits, mailbox.
+// Requires: runs alone, after `evolve`.
+// Work: members comparisons, members * N increments at the end of an epoch.
+extern "C" __global__ void __launch_bounds__(JUDGES)
+judge(Members all, Epoch *state, News news, int members) {
+    __shared__ unsigned marks[MARKS / 32];
+    __shared__ bool over;
+    Epoch epoch = *state;
+    if (epoch.done) return;
+    const short *here = all.population + (long long)all.parity * members * N;
+    T64 least;
+    int different;
+    const int first = survey(all.cost + (long long)all.parity * members, members, marks, least, different);
+    if (least < epoch.best)
+        for (int i = threadIdx.x; i < N; i += JUDGES) all.record[i] = here[(long long)first * N + i];
+    if (threadIdx.x == 0) {
+        const bool better = epoch.fresh || least < epoch.least;
+        epoch.quiet = better ? 0 : epoch.quiet + 1;
+        epoch.least = better ? least : epoch.least;
+        if (least < epoch.best) {
+            epoch.best = least;
+            tell(ordered(least), news);
+        }
+        over = epoch.quiet >= epoch.quiet_limit || different < min(members, max(2, min(members, MARKS) / 8));
+        epoch.fresh = over;
+        epoch.done = epoch.best <= epoch.goal;
+        epoch.number += over;
+        if (over) epoch.length = (int)fminf((float)epoch.longest, epoch.growth * (float)epoch.length);
+        ++epoch.generation;
+        *state = epoch;
+    }
+    __syncthreads();  // over -> all
+    if (!over) return;
+    for (long long k = threadIdx.x; k < (long long)members * N; k += JUDGES)
+        atomicAdd(&all.visits[k % N * N + here[k]], 1);  // many members end at one place
+}
+
+// Grid: 1. Block: 1. Writes: out[0] = bytes of Shared, out[1] = SCRATCH.
+extern "C" __global__ void layout(long long *out) {
+    out[0] = sizeof(Shared);
+    out[1] = SCRATCH;
+}

@@ -1,0 +1,190 @@
+// Independent searches for the quadratic assignment, one block each: 2-opt to a local optimum, or robust tabu search.
+// The two systems of Novoa and Qasem (2019), with O(1) deltas in the place of their O(n) ones.
+//
+//   search:                                             one launch, one block per start
+//     start               the host's permutation | in later rounds, the least visited places (frequency memory)
+//     fill_partial        partial[u, l] = linear[u, l] + sum_k flow[u, k] distance[l, p[k]] (+ transposed products)
+//     repeat:
+//       sweep             delta[u, v] += (a_u - a_v)(h_u - h_v) in registers; the least that is allowed
+//       post, choose      (r, t): least over the block; 2-opt ends when it is not below 0
+//       oldest            now and then (tabu): an exchange long unused instead, Taillard's second rule
+//       differences       vectors a, b, h of exchange (r, t)
+//       refresh           the 2n deltas and tabu limits of r and t, read off `partial`
+//       add_product       partial += a b'
+//     settle              the best permutation met, its cost, its visits
+//
+// Invariant at the head of an iteration: p and cost are exact for integers; delta and partial are up to the pending
+// product a b'. A thread owns a TU x TD tile of exchanges (u, u + d mod n), 1 <= d <= n / 2, for the whole search:
+// deltas and tabu limits never leave its registers. Exchanges beyond n / 2 repeat others and stay tabu.
+//
+// Recency is kept by facility and location (until[u, l]: u must not return to l before). That is stricter than the matrix
+// of exchanged pairs of Novoa and Qasem (2019), and finds better answers. Their matrix is RECENCY_PAIRS: recency above
+// the diagonal, frequency below it. They left the use of frequency for later; here, of the exchanges long unused, the
+// rarest is forced now and then.
+//
+// Buffers (per block): partial n x stride value_t, until n x n int32, ah 3n/2+ pairs, difference and fresh vectors,
+// p, best: shared memory; until, then partial, in global memory where they do not fit (`streamed` 1, 2).
+// Global: flow, distance and transposes, linear n x n value_t; starts, hall B x n int32; hall_costs B wide_t;
+// visits n x n int32; news: incumbent.cuh.
+//
+// Overflow: value_t is int only when form.py proved that every delta fits; sums wrap modulo 2^32 on the way.
+// Sources: Taillard 1991 (deltas, random tenure, aspiration); Novoa and Qasem 2019, sections 4.2 to 4.4, 5.1, 5.2.
+// docs/notes/qap.md: what was tried, with its figures.
+#include "qap/multistart/exchange.cuh"
+
+// Long-term memory: each facility, in the order of the problem from a random one on, goes to the location still free
+// where it was found least often; of equals to the first from a random one on.
+__device__ void unvisited(int *p, const int *visits, int *used, int n, unsigned long long &state) {
+    for (int i = 0; i < n; ++i) used[i] = 0;
+    const int from = below(state, n), step = 1;
+    for (int k = 0; k < n; ++k) {
+        const int i = (from + k * step) % n;
+        int at = -1, fewest = 0x7fffffff;
+        const int start = below(state, n);
+        for (int m = 0; m < n; ++m) {
+            const int l = (start + m) % n;
+            const int seen = visits[size_t(i) * n + l];
+            if (!used[l] && seen < fewest) { fewest = seen; at = l; }
+        }
+        p[i] = at;
+        used[at] = 1;
+    }
+}
+
+struct Plan {
+    int starts, iterations, tenure_least, tenure_span, age, every, tabu, round, given, streamed;  // tabu 0: 2-opt
+    unsigned long long seed;
+};
+
+struct Found {
+    const int *starts;
+    int *hall, *visits;  // the best permutation of each search; how often facility u was found at location l
+    wide_t *hall_costs;
+    News news;
+    unsigned char *stream;
+    size_t stream_bytes;
+    unsigned long long *iterations;
+};
+
+// The permutation that this block starts from, by thread 0.
+__device__ void start(
+    const Problem &q, const Shared &s, const Plan &plan, const Found &found, int slot, unsigned long long state) {
+    if (!plan.given) {
+        unvisited(s.p, found.visits, s.scratch, q.n, state);
+        return;
+    }
+    for (int i = 0; i < q.n; ++i) s.p[i] = found.starts[size_t(slot) * q.n + i];
+}
+
+// Flow, distance and their transposes into shared memory behind everything else (MATRICES).
+__device__ Problem near(Problem q, const Shared &s) {
+    value_t *at = reinterpret_cast<value_t *>((reinterpret_cast<size_t>(s.scratch + 2 * q.n) + 15) / 16 * 16);
+    const value_t **matrices[4] = {&q.flow, &q.distance, &q.flow_t, &q.distance_t};
+    const int cells = q.n * q.n, copies = SYMMETRIC ? 2 : 4;
+    for (int m = 0; m < copies; ++m) {
+        for (int i = threadIdx.x; i < cells; i += blockDim.x) at[m * cells + i] = (*matrices[m])[i];
+        *matrices[m] = at + m * cells;
+    }
+    if (SYMMETRIC) q.flow_t = q.flow, q.distance_t = q.distance;
+    __syncthreads();  // copied -> read by all
+    return q;
+}
+
+// Keep the search's best where it beats what this slot met in earlier rounds, and tell the host.
+__device__ void settle(
+    const Problem &q, const Shared &s, const Plan &plan, const Found &found, int slot, wide_t cost, int it) {
+    const int n = q.n;
+    const bool record = cost < found.hall_costs[slot];
+    __syncthreads();  // every thread has read hall_costs
+    for (int i = threadIdx.x; i < n; i += blockDim.x) {
+        if (record) found.hall[size_t(slot) * n + i] = s.best[i];
+        atomicAdd(&found.visits[size_t(i) * n + s.best[i]], 1);  // searches end at the same time
+    }
+    if (threadIdx.x != 0) return;
+    if (record) found.hall_costs[slot] = cost;
+    atomicAdd(found.iterations, (unsigned long long)it);
+    tell(ordered(cost), found.news);
+}
+
+// p, best, partial, until and the tile of one search, ready for its first sweep; returns the cost of p.
+__device__ __forceinline__ wide_t open(const Problem &q, const Shared &s, Tile &tile) {
+    const int n = q.n, reach = n + n / 2 + TU + 2 * TD + 2;
+    fill_partial(q, s);
+    for (int i = threadIdx.x; i < n; i += blockDim.x) s.best[i] = s.p[i];
+    for (int i = threadIdx.x; i < n * n; i += blockDim.x) s.until[i] = RECENCY_PAIRS ? 0 : -(i % n) - 1;
+    for (int i = threadIdx.x; i < reach; i += blockDim.x) {
+        s.ah[i] = Pair{0, 0};
+        if (!SYMMETRIC) s.ah2[i] = Pair{0, 0};
+    }
+    __syncthreads();  // partial -> cost, tile
+    open_tile(tile, q, s);
+    return block_cost(q, s);
+}
+
+// Search number `slot`, from its start to its end.
+__device__ void one_search(const Problem &q, const Shared &s, const Plan &plan, const Found &found, int slot) {
+    const int n = q.n;
+    // the same stream in every thread; thread 0 makes the start from another one
+    unsigned long long state = plan.seed ^ (0x632be59bd9b4e019ULL * (plan.round * 1048573ULL + slot + 1));
+    if (threadIdx.x == 0) start(q, s, plan, found, slot, ~state);
+    __syncthreads();  // p -> partial
+    Tile tile;
+    wide_t cost = open(q, s, tile), best = cost;
+    int r = -2 * n, t = -2 * n, it = 1;
+    for (; it <= plan.iterations; ++it) {
+        const wide_t room = best - cost;
+        const value_t aspire = !plan.tabu ? huge_value() : value_t(room < -wide_t(huge_value()) ? -huge_value() : room);
+        const unsigned turn = draw(state);
+        const value_t least = tile.live ? sweep(tile, s, n, it, aspire, r, t) : huge_value();
+        post(tile, s, n, least, it, aspire, turn);
+        __syncthreads();  // slots, partial -> choose
+        Slot move = choose(s, turn >> 8);
+        if (!plan.tabu && !(move.delta < 0)) break;
+        if (plan.age > 0 && it % plan.every == 0 && !(move.delta < aspire))
+            oldest(q, s, below(state, n), it - plan.age, turn, move);
+        if (move.delta == huge_value()) {  // everything is tabu: any exchange will do
+            move.r = below(state, n);
+            move.s = (move.r + 1 + below(state, n - 1)) % n;
+            move.delta = exchange(q, s, move.r, move.s);
+        }
+        r = move.r, t = move.s;
+        const int from_r = s.p[r], from_t = s.p[t];
+        cost += move.delta;
+        const int first = below(state, plan.tenure_span), second = below(state, plan.tenure_span);
+        differences(q, s, r, t, from_t, from_r);
+        if (cost < best) {
+            best = cost;
+            for (int i = threadIdx.x; i < n; i += blockDim.x)
+                s.best[i] = i == r ? from_t : i == t ? from_r : s.p[i];
+        }
+        if (threadIdx.x == 0)
+            forbid(s, n, r, t, from_r, from_t, it + plan.tenure_least + first, it + plan.tenure_least + second);
+        __syncthreads();  // differences, until -> refresh; s.p read by all -> swapped
+        refresh(q, s, r, t, from_t, from_r);
+        // fresh deltas -> sweep; old partial read -> add_product
+        if (__syncthreads_or((it & 255) == 0 && threadIdx.x == 0 && talk(ordered(best), found.news))) break;
+        if (threadIdx.x == 0) {
+            s.p[r] = from_t;
+            s.p[t] = from_r;
+        }
+        add_product(s, n);
+    }
+    __syncthreads();
+    settle(q, s, plan, found, slot, best, it);
+}
+
+// Grid: as many blocks as the device holds at once, each takes every gridDim.x-th start. Block: THREADS. Shared:
+// dynamic, carve(). Reads: problem, starts, visits. Writes: hall, hall_costs, visits, news. Requires: n >= 2 TD,
+// THREADS tiles cover n (n / 2) exchanges. Work: 2 n^2 products an iteration, n^3 to start.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) search(Problem q, Plan plan, Found found) {
+    extern __shared__ __align__(16) unsigned char memory[];
+    const Shared s = carve(memory, q.n, found.stream + blockIdx.x * found.stream_bytes, plan.streamed);
+#if MATRICES
+    q = near(q, s);
+#endif
+    for (int slot = blockIdx.x; slot < plan.starts; slot += gridDim.x) {
+        if (slot >= gridDim.x && __syncthreads_or(threadIdx.x == 0 && stopped(found.news))) break;
+        one_search(q, s, plan, found, slot);
+        __syncthreads();  // best, p -> the next start
+    }
+}

@@ -1,0 +1,1 @@
+"""Many small problems on a GPU: a block each."""

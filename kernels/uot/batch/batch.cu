@@ -1,0 +1,212 @@
+// Many small problems, ragged, one block each, each stopping by itself.
+//
+//   repeat
+//     sweep_rows      terms from costs in registers (or shared memory), row sums four at a time, weights, column sums
+//     quick_value     next column values, translation
+//     every few sweeps: judge, and end when the gap is small enough
+//     refer           when a row sum strayed from its reference by 2^40: new references into the costs
+//
+// Invariant: c holds cost * log2(e) / eps + reference of its row; a term is 2^(value_j - c_ij).
+//
+// buffer        shape          dtype   owner
+// cost          ragged         f32     the solve
+// log_a, log_b  ragged         f32     log2 of the masses
+// items         (problems,)    Item    where each problem's parts begin
+// potential, g  ragged         f64/f32 the block; certified pair when a problem has ended
+// status        (problems, STATUS) f64 the block
+//
+// Underflow: a lost row weighs nothing once and gets a new reference; a lost column is lifted by 2^20 a sweep; a
+// problem in such trouble does not end.
+// Counting: 4096 x 64^2 entries x 100 sweeps at 4.2e12 exponentials a second are 0.4 ms.
+//
+// docs/notes/uot.md: what was tried, with its figures.
+#include "uot/iteration/marginals.cuh"
+#ifndef WARPS
+#define WARPS 4         // of a block
+#define ROWS 16         // of a warp, a multiple of 4
+#define COLS 2          // of a lane
+#define IN_REGISTERS 1  // the costs; else in shared memory
+#define BLOCKS 6        // of a multiprocessor
+#endif
+constexpr int THREADS = WARPS * 32;
+constexpr int WIDTH = COLS * 32;
+constexpr float STRAYED = 40.f;  // a row sum that strays from its reference by 2^40 asks for a new one
+
+// Costs in log2 units plus the row's reference, so that a term is 2^(value - cost); +inf outside of the problem.
+__device__ __forceinline__ void refer(const float* cost, const Item& item, float scale, const float* value,
+                                      float (&c)[IN_REGISTERS ? ROWS * COLS : 1], float* shared_cost,
+                                      float* reference) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+#pragma unroll
+    for (int r = 0; r < ROWS; ++r) {
+        const int i = warp * ROWS + r;
+        float line[COLS], most = -INFINITY;
+#pragma unroll
+        for (int k = 0; k < COLS; ++k) {
+            const int j = k * 32 + lane;
+            line[k] = i < item.m && j < item.n ? cost[item.cost + (long long)i * item.n + j] * scale : INFINITY;
+            most = fmaxf(most, value[j] - line[k]);
+        }
+        most = -warp_min(-most);
+        if (most == -INFINITY) most = 0.f;
+        if (lane == 0) reference[i] = most;
+#pragma unroll
+        for (int k = 0; k < COLS; ++k) {
+            if (IN_REGISTERS)
+                c[r * COLS + k] = line[k] + most;
+            else
+                shared_cost[i * WIDTH + k * 32 + lane] = line[k] + most;
+        }
+    }
+    __syncwarp();  // references written above by lane 0, read by this warp alone
+}
+
+// Sums over the block's threads, into total[SUMS].
+__device__ __forceinline__ void add_threads(const float (&sums)[SUMS], float (*scratch)[SUMS], double* total) {
+#pragma unroll
+    for (int s = 0; s < SUMS; ++s) {
+        const float value = warp_sum(sums[s]);
+        if ((threadIdx.x & 31) == 0) scratch[threadIdx.x / 32][s] = value;
+    }
+    __syncthreads();  // scratch written above, read below
+    if (threadIdx.x < SUMS) {
+        double value = 0;
+        for (int k = 0; k < WARPS; ++k) value += scratch[k][threadIdx.x];
+        total[threadIdx.x] = value;
+    }
+    __syncthreads();  // total written above, read below
+}
+
+// The warp's rows: terms, row sums four at a time, weights, and their share of the column sums. Writes the rows'
+// potentials if `store`. True in the lanes whose row strayed from its reference.
+__device__ __forceinline__ bool sweep_rows(const Problem& p, const float (&c)[IN_REGISTERS ? ROWS * COLS : 1],
+                                           const float* shared_cost, const float* mass_row, const float* reference,
+                                           const float (&column)[COLS], float (&sum_column)[COLS], double* potential,
+                                           bool store) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
+    bool far = false;
+#pragma unroll
+    for (int r = 0; r < ROWS; r += 4) {
+        float e[4][COLS], row[4];
+#pragma unroll
+        for (int q = 0; q < 4; ++q) {
+            row[q] = 0.f;
+#pragma unroll
+            for (int k = 0; k < COLS; ++k) {
+                const float at =
+                    IN_REGISTERS ? c[(r + q) * COLS + k] : shared_cost[(warp * ROWS + r + q) * WIDTH + k * 32 + lane];
+                e[q][k] = fast_exp2(column[k] - at);
+                row[q] += e[q][k];
+            }
+        }
+        const float sum = four_sums(row);
+        const int i = warp * ROWS + r + (lane >> 3);
+        const float log_mass = mass_row[i], ref = reference[i], log_sum = __log2f(sum);
+        const bool empty = log_mass == -INFINITY;
+        far |= !empty && !(fabsf(log_sum) < STRAYED);
+        const float alpha = p.product ? 0.f : log_mass, beta = p.product ? log_mass : 0.f;
+        const float log_weight = (1.f - p.power_a) * ref + p.power_a * (alpha - log_sum) + beta;
+        const float weight = empty || !(sum > 0.f) ? 0.f : fast_exp2(log_weight);
+        if (store && (lane & 7) == 0 && i < p.m)
+            potential[i] = empty ? -INFINITY : (double)p.power_a * (alpha - ((double)ref + log_sum)) + beta;
+#pragma unroll
+        for (int q = 0; q < 4; ++q) {
+            const float u = __shfl_sync(FULL_WARP, weight, q * 8);
+#pragma unroll
+            for (int k = 0; k < COLS; ++k) sum_column[k] = fmaf(u, e[q][k], sum_column[k]);
+        }
+    }
+    return far;
+}
+
+// The next value of the thread's column from its mass, without the gap's sums.
+__device__ __forceinline__ float quick_value(const Problem& p, float inverse, float t, float at, float log_mass,
+                                             float& side) {
+    if (log_mass == -INFINITY) return -INFINITY;
+    const float alpha = p.product ? 0.f : log_mass, beta = p.product ? log_mass : 0.f;
+    const float next = t > 1e-34f ? p.power_b * (alpha - __log2f(t) + at) + beta : at + 20.f;  // lift what underflowed
+    side = fast_exp2(log_mass - inverse * (next - beta));
+    return next;
+}
+
+// One problem a block, for at most `iterations` sweeps or until its gap, looked at every `every` sweeps, is small
+// enough. g: column values (in: to start from; out: of the last sweep, or certified), potential: of the rows, status:
+// STATUS doubles, zero before the first launch; a problem that has ended is left alone.
+// Grid: problems. Block: 32 WARPS. Shared: costs unless they fit registers.
+// Work: one exponential and four float32 operations an entry and sweep.
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve_batch(SOLVE_BATCH_ARGS) {
+    __shared__ float value[WIDTH], part[WARPS][WIDTH], mass_row[WARPS * ROWS], reference[WARPS * ROWS], sums[2][WARPS];
+    __shared__ float scratch[WARPS][SUMS];
+    __shared__ double total[SUMS];
+    __shared__ int reason;
+    extern __shared__ float shared_cost[];
+    const Item item = items[blockIdx.x];
+    status += (size_t)blockIdx.x * STATUS;
+    if (status[REASON] != RUNNING) return;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x & 31, mine = threadIdx.x, before = (int)status[ITERATIONS];
+    const Problem p = {item.m,
+                       item.n,
+                       item.n,
+                       product,
+                       0,
+                       0,
+                       (float)(1.4426950408889634 / eps),
+                       (float)(isinf(rho_a) ? 1.0 : rho_a / (rho_a + eps)),
+                       (float)(isinf(rho_b) ? 1.0 : rho_b / (rho_b + eps))};
+    const Marginals w = marginals(eps, rho_a, rho_b, item.mass_a, item.mass_b, item.mass_reference, item.spread,
+                                  tolerance, 0.0, INFINITY);
+    for (int j = threadIdx.x; j < WIDTH; j += THREADS) value[j] = j < item.n ? g[item.column + j] : -INFINITY;
+    for (int i = threadIdx.x; i < WARPS * ROWS; i += THREADS)
+        mass_row[i] = i < item.m ? log_a[item.row + i] : -INFINITY;
+    __syncthreads();  // values and masses written above, read below
+    float c[IN_REGISTERS ? ROWS * COLS : 1];
+    refer(cost, item, p.scale, value, c, shared_cost, reference);
+    const float log_mass = mine < item.n ? log_b[item.column + mine] : -INFINITY;
+    const float inverse = (float)(eps / rho_b);
+    float shift = 0.f;
+    for (int it = 0; it < iterations; ++it) {
+        const bool full = (it + 1) % every == 0 || it + 1 == iterations;
+        float column[COLS], sum_column[COLS];
+#pragma unroll
+        for (int k = 0; k < COLS; ++k) column[k] = value[k * 32 + lane] - shift, sum_column[k] = 0.f;
+        const bool far =
+            sweep_rows(p, c, shared_cost, mass_row, reference, column, sum_column, potential + item.row, full);
+#pragma unroll
+        for (int k = 0; k < COLS; ++k) part[warp][k * 32 + lane] = sum_column[k];
+        const bool refer_again = __syncthreads_or(far);  // shares written above, read below
+        float mass = 0.f, side = 0.f, at = 0.f, many[SUMS] = {}, first[4] = {};
+        if (mine < item.n) {
+            for (int k = 0; k < WARPS; ++k) mass += part[k][mine];
+            at = value[mine] - shift;
+            value[mine] = quick_value(p, inverse, mass, at, log_mass, side);
+            if (full) {
+                column_value(p, w, mass, at, log_mass, first);
+                gap_terms(product, isinf(rho_b), inverse, mass, at, log_mass, many + DIVERGENCE);
+                many[MASS] = first[MASS], many[COLUMN_SIDE] = first[COLUMN_SIDE], many[EMPTY] = first[EMPTY];
+            }
+        }
+        mass = warp_sum(mass), side = warp_sum(side);
+        if (lane == 0) sums[0][warp] = mass, sums[1][warp] = side;
+        if (full) {
+            if (isinf(rho_a))
+                for (int i = mine; i < item.m; i += THREADS)
+                    if (mass_row[i] > -INFINITY)
+                        many[EXACT] +=
+                            exp2f(mass_row[i]) * (float)(potential[item.row + i] - (product ? mass_row[i] : 0.f));
+            add_threads(many, scratch, total);
+            if (mine == 0) reason = judge(w, total, status, before + it + 1).reason;
+        }
+        __syncthreads();  // values, sums and reason written above, read below
+        if (full && reason == CONVERGED && !refer_again) {
+            if (mine < item.n) g[item.column + mine] = at;
+            return;
+        }
+        float all_mass = 0.f, all_side = 0.f;
+#pragma unroll
+        for (int k = 0; k < WARPS; ++k) all_mass += sums[0][k], all_side += sums[1][k];
+        shift = translation(w, all_mass, all_side);
+        if (refer_again) refer(cost, item, p.scale, value, c, shared_cost, reference);
+        if (full && mine == 0) status[REASON] = RUNNING;
+        if (it + 1 == iterations && mine < item.n) g[item.column + mine] = at;
+    }
+}

@@ -1,0 +1,1 @@
+"""A cost matrix on one GPU or several."""

@@ -1,0 +1,1 @@
+"""The persistent iteration on a GPU, whatever a term is: its geometry, its launches, its steps."""

@@ -1,0 +1,207 @@
+// The persistent loop: sweep, add up columns, decide; no host and no barrier of the grid. Shared by fused.cu,
+// log.cu, points.cu.
+#include "uot/iteration/anderson.cuh"
+
+#if CS > 1 && (!defined(__CUDA_ARCH__) || __CUDA_ARCH__ >= 900)
+#define CLUSTER __cluster_dims__(CS, 1, 1)
+#else
+#define CLUSTER
+#endif
+
+#if !POINTS
+__device__ __forceinline__ Cloud load_cloud(const Block&, const Problem&, const unsigned char*) { return {}; }
+__device__ __forceinline__ float norm_of(const Block&, const Problem&, const unsigned char*, int) { return 0.f; }
+#endif
+
+// Barriers, columns and the rows' references, which come back from their potentials.
+__device__ __forceinline__ void begin(const Block& b, const Problem& p, const float* log_a, const float* g,
+                                      const double* potential, int slots) {
+    if (threadIdx.x == 0) {
+        for (int s = 0; s < slots; ++s) barrier_init(b.full + s, 1), barrier_init(b.empty + s, THREADS);
+        for (int s = 0; s < 4; ++s) barrier_init(b.shared + s, THREADS), barrier_init(b.weighed + s, RECEIVERS);
+        for (int s = 0; s < DEPTH; ++s) barrier_init(b.exchanged + s, SENDERS + (CS > 1));
+        for (int s = 0; s < 2; ++s) barrier_init(b.gathered + s, 1);
+        barrier_init(b.settled, 2);
+        fence_barrier_init();
+    }
+    uint4* slot = reinterpret_cast<uint4*>(b.slot);  // what no copy covers must be a number
+    for (size_t k = threadIdx.x; k < (size_t)slots * R * b.width * BYTES / 16; k += blockDim.x)
+        slot[k] = make_uint4(0, 0, 0, 0);
+    fence_async();
+    for (int j = threadIdx.x; j < b.width; j += blockDim.x) b.value[j] = g[b.rank * b.width + j];
+    for (int k = threadIdx.x; k < b.count * R; k += blockDim.x) {
+        const int i = first_row(b, k / R) + k % R;
+        const float log_mass = i < p.m ? log_a[i] : -INFINITY, beta = p.product ? log_mass : 0.f;
+        float reference = log_mass == -INFINITY ? INFINITY : 0.f;  // terms of no row: 0
+        if (!POINTS) b.row_mass[k] = log_mass;
+        if (ROWS_KEEP_REFERENCE && log_mass != -INFINITY && potential[i] > -INFINITY)
+            reference = (p.product ? 0.f : log_mass) - (float)((potential[i] - beta) / p.power_a);
+        b.reference[k] = reference;
+    }
+}
+
+// Copies history lines between the block's own memory and where they stay between launches; `out` says which way.
+__device__ __forceinline__ void keep_history(const Block& b, float* own, float* kept, bool out) {
+    for (int j = threadIdx.x; j < LINES * b.width; j += blockDim.x) {
+        if (out)
+            kept[j] = own[j];
+        else
+            own[j] = kept[j];
+    }
+}
+
+// With the gap: one thread of every block takes the sums in and says how to go on; that of block 0 also writes
+// the status.
+__device__ __forceinline__ Verdict conclude(const Marginals& w, const double* total, double* status, Mixing& mixing,
+                                            int done, bool mixes) {
+    double* place = blockIdx.x == 0 ? status : nullptr;
+    const Decision d = judge(w, total, place, done);
+    Verdict v = {d.shift, d.reason, false};
+    if (!mixes || d.reason == CONVERGED) return v;
+    v.rejected = reject(mixing, d);
+    if (v.rejected) v.reason = RUNNING;
+    if (place) place[REASON] = v.reason, place[REJECTED] = mixing.rejected;
+    return v;
+}
+
+// What happens between two sweeps, in the threads that compute and weigh.
+__device__ __forceinline__ Verdict settle(const Block& b, const Problem& p, const Marginals& w, const Exchange& x,
+                                          Mixing& mixing, float* history, double* status, int done, int it, bool full,
+                                          bool mixes) {
+    __shared__ Verdict verdict;
+    __shared__ double total[2][ALL_SUMS];
+    if (computes()) {
+        float first[4] = {}, more[MORE];
+        const int warp = threadIdx.x / 32, side = done & 1;
+        for (int s = 0; s < MORE && full; ++s) more[s] = 0.f;
+        update_columns(b, p, w, x, done, full, first, more);
+        send_first(b, first, done, full ? CS * MORE * 4 : 0);
+        if (mixes) difference(b.width, b.log_mass, b.value, b.next, mixing, history, more);
+        if (full) send_more(more, b.more + (side * CS + b.rank) * (MORE / 4), b.gathered + side, busy_warps(b));
+        if (CS == 1) compute_barrier();  // sums written above, read below
+        if (!full && warp == 0) {
+            const float4 sums = receive_first(b, done, it);
+            if (threadIdx.x == 0) verdict = glance(w, sums, blockIdx.x == 0 ? status : nullptr, done);
+        } else if (warp == 0 || (warp == 1 && mixes)) {
+            receive_totals(b, done, it, total[warp]);
+            if (threadIdx.x == 0) verdict = conclude(w, total[0], status, mixing, done, mixes);
+            if (threadIdx.x == 32) learn(mixing, total[1], translation(w, total[1][MASS], total[1][COLUMN_SIDE]));
+        }
+        if (threadIdx.x == 0 || threadIdx.x == 32) barrier_arrive(b.settled);
+    }
+    barrier_wait(b.settled, it & 1);  // verdict and mixing written above, read below
+    return verdict;
+}
+
+// Sets the columns' next values. `g`, where the launch ends: those that no row has seen yet, then those the last
+// sweep saw.
+__device__ __forceinline__ void set_columns(const Block& b, const Problem& p, const Mixing& mixing, float* history,
+                                            const Verdict& v, bool mixes, float* g) {
+#pragma unroll 1
+    for (int j = 2 * threadIdx.x; j < b.width; j += j & 1 ? 2 * THREADS - 1 : 1) {
+        const float seen = b.value[j],
+                    next = mixes ? mixed(b, mixing, history, v.rejected, v.shift, j) : b.next[j] - v.shift;
+        b.value[j] = next;
+        if (g) g[b.rank * b.width + j] = next, g[p.ld + b.rank * b.width + j] = seen;
+    }
+}
+
+// All sweeps of a launch, in the threads that compute and weigh.
+__device__ __forceinline__ void iterate_block(const Block& b, const Problem& p, const Marginals& w, const Exchange& x,
+                                              Mixing& mixing, float* history, const unsigned char* matrix,
+                                              const float* log_a, double* potential, float* g, double* status,
+                                              int before, int iterations, int every, bool mixes) {
+    Place now;
+    unsigned groups = 0;
+    int look = every;  // at the gap, after so many sweeps
+    const Cloud cloud = load_cloud(b, p, matrix);
+    for (int it = 0; it < iterations; ++it) {
+        const bool full = mixes || --look == 0 || it + 1 == iterations;
+        if (look == 0) look = every;
+        const bool back = it & 1;
+        if (x.part != COLUMNS_ONLY && !computes()) weigh_groups(b, p, log_a, potential, full, back, groups);
+        if (x.part != COLUMNS_ONLY && computes()) {
+            float column[COLUMNS], total[COLUMNS];
+#pragma unroll
+            for (int c = 0; c < COLUMNS; ++c) {
+                const int j = (c / VEC * LANES + threadIdx.x % LANES) * VEC + c % VEC;
+                const bool inside = FILLS || j < b.width;
+                column[c] = column_factor(inside ? b.value[j] : -INFINITY, inside ? norm_of(b, p, matrix, j) : 0.f);
+                total[c] = 0.f;
+            }
+            compute(b, p, cloud, column, total, groups, back, now);
+            fold_columns(b, total);
+        }
+        groups += b.count;
+        sweep_barrier();  // folds and the rows' side written above, read below
+        if (x.part == SWEEP_ONLY) {
+            float2* line = reinterpret_cast<float2*>(x.partial + (size_t)b.team * p.ld + (size_t)b.rank * b.width);
+            for (int k = threadIdx.x; computes() && 2 * k < b.width; k += THREADS) line[k] = own_sums(b, p, k);
+            return;
+        }
+        const Verdict v = settle(b, p, w, x, mixing, history, status, before + it + 1, it, full, mixes);
+        const bool last = v.reason != RUNNING || it + 1 == iterations;
+        if (computes())
+            set_columns(b, p, mixing, history, v, mixes && v.reason != CONVERGED, last && b.team == 0 ? g : nullptr);
+        if (mixes && threadIdx.x == 0) remember(mixing, v.rejected);
+        if (last) return;
+        if (computes()) compute_barrier();  // values written above, read below
+    }
+}
+
+// The sum over teams of each column, in the order of the teams. Grid: ceil(n / 256). Block: 256. Shared: none.
+// Reads: partial. Writes: sums. Requires: partial of all teams. Work: teams reads a column.
+extern "C" __global__ void add_teams(const float* partial, float* sums, int teams, int n, int ld) {
+    const int j = blockIdx.x * blockDim.x + threadIdx.x;
+    if (j >= n) return;
+    float sum = 0.f;
+#pragma unroll 8
+    for (int k = 0; k < teams; ++k) sum += partial[(size_t)k * ld + j];
+    sums[j] = sum;
+}
+
+// Up to `iterations` sweeps. `every`: how many of them between two looks at the gap when nothing is mixed; part: see
+// columns.cuh; own_history: lines of Anderson's vectors lie in shared memory (1) or in `history`, one set a team (0).
+// Grid: teams * CS, all at once. Block: THREADS + WEIGHERS + 32. Shared: lay_out, then the history.
+// Reads: matrix, log_a, log_b. Writes: potential, g, history, memory, words or partial, status.
+// Requires: words without the numbers of later sweeps; status[REASON] RUNNING. Work: iterations reads of the matrix.
+extern "C" __global__ void CLUSTER __launch_bounds__(THREADS + WEIGHERS + 32, 1) iterate(ITERATE_ARGS) {
+    extern __shared__ __align__(128) unsigned char shared[];
+    __shared__ Mixing mixing;
+    __shared__ Marginals w;
+    __shared__ unsigned long long stop;  // a barrier that completes when no sweep will follow
+    const Problem p = {m,
+                       n,
+                       ld,
+                       product,
+                       isinf(rho_a) ? 1 : 0,
+                       dimension,
+                       (float)(1.4426950408889634 / eps),
+                       (float)(isinf(rho_a) ? 1.0 : rho_a / (rho_a + eps)),
+                       (float)(isinf(rho_b) ? 1.0 : rho_b / (rho_b + eps))};
+    if (status[REASON] != RUNNING) return;  // a launch queued behind one that has ended the matter
+    Block b = lay_out(shared, p, slots, flight);
+    b.log_mass = log_b + b.rank * b.width;
+    const Exchange x = {words, partial, part};
+    const int before = (int)status[ITERATIONS];
+    if (part == COLUMNS_ONLY && b.team) return;  // one team is enough where nothing is exchanged
+    float* kept_history = history + (size_t)(own_history ? b.rank : blockIdx.x) * LINES * b.width;
+    float* lines = own_history ? b.reference + (POINTS ? 1 : 2) * b.count * R : kept_history;
+    if (threadIdx.x == 0) {
+        mixing = *memory;
+        barrier_init(&stop, 1);
+        w = marginals(eps, rho_a, rho_b, mass_a, mass_b, mass_reference, spread, tolerance, enough, JUMP_LIMIT / 2);
+    }
+    begin(b, p, log_a, g, potential, slots);
+    if (mixes && own_history) keep_history(b, lines, kept_history, false);
+    cluster_barrier(CS == 1);  // barriers and values are ready in all blocks of the team; potentials were read
+    if (threadIdx.x < THREADS + WEIGHERS) {
+        iterate_block(b, p, w, x, mixing, lines, matrix, log_a, potential, g, status, before, iterations, every, mixes);
+        if (threadIdx.x == 0) barrier_arrive(&stop);
+    } else if (!POINTS && part != COLUMNS_ONLY) {
+        feed(b, p, matrix, iterations, &stop);
+    }
+    cluster_barrier(CS == 1);  // no block of the team leaves before what was sent to it has landed
+    if (mixes && own_history && b.team == 0) keep_history(b, lines, kept_history, true);
+    if (mixes && blockIdx.x == 0 && threadIdx.x == 0) *memory = mixing;
+}

@@ -21,18 +21,23 @@ help: ## list the targets
 $(BIN)/allot: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or 3.12 with venv is needed: make PYTHON=/path/to/python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.$(GPU)'
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.$(GPU)'
+	$(BIN)/python -m compileall -q -j 0 -x '/tests/' $(VENV)/lib
+	@touch $@
+
+$(VENV)/warm: $(BIN)/allot
 	$(BIN)/allot warm
 	$(if $(CUBINS),$(BIN)/allot warm --cubins --for $(CUBINS))
 	@touch $@
 
-$(VENV)/dev: $(BIN)/allot
+$(VENV)/dev: $(VENV)/warm
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
-install: $(BIN)/allot ## make .venv with the service (and CUDA where nvidia-smi shows a GPU; CUBINS=90 compiles its kernels for sm_90)
+install: $(VENV)/warm ## make .venv with the service (and CUDA where nvidia-smi shows a GPU; CUBINS=90 compiles its kernels for sm_90)
 
-demo: install ## start everything on a free port, solve all four problems over HTTP, stop
+# without a GPU the demonstration compiles what it shows, and leaves the rest to `make install`
+demo: $(if $(GPU),install,$(BIN)/allot) ## start everything on a free port, solve all four problems over HTTP, stop
 	$(BIN)/allot demo
 
 serve: install ## run API, workers and (unless ALLOT_REDIS_URL is set) Redis in the foreground

@@ -31,6 +31,7 @@ class Demonstration:
         inputs: the inputs that are lists.
         options: of the solver.
         seconds: most time to solve.
+        ahead: compiles for a CPU what solving it on one might not wait for; None where a solve waits for all of it.
     """
 
     title: str
@@ -43,6 +44,7 @@ class Demonstration:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     options: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 20
+    ahead: Callable[[], None] | None = None
 
 
 def require(holds: bool, what: str, answer: Mapping[str, Any]) -> None:

@@ -60,6 +60,7 @@ def service(folder: Path, workers: int | None) -> Iterator[httpx.Client]:
     command = [sys.executable, "-m", "app.cli.main", "serve", "--port", "0", "--data-dir", str(folder / "data")]
     command += ["--workers", str(workers)] if workers is not None else []
     env = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")}
+    env["ALLOT_WARM_FORMS"] = "shown"
     log = (folder / "log").open("w+")
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, env=env, text=True)
     try:

@@ -1,23 +1,13 @@
 """What `allot demo` shows: the right answer stands up to its check, a wrong one does not."""
 
 import json
-from typing import Any
 
-import numpy as np
 import pytest
 
 from kernels import SOLVERS, Deadline, Demonstration, Solver, WrongAnswer
-from workers.store.codec import Form, decode
+from workers.runtime.shown import inputs_of
 
 ALL = [(card, one) for card in SOLVERS.values() for one in card.demonstrations()]
-
-
-def inputs_of(one: Demonstration) -> dict[str, Any]:
-    given: dict[str, Any] = {name: np.array(lists) for name, lists in one.inputs.items()}
-    if one.data:
-        decoded = decode(one.data, Form(filename=one.filename))
-        given |= decoded if isinstance(decoded, dict) else {one.name: decoded}
-    return given
 
 
 def test_every_solver_is_shown() -> None:

@@ -23,12 +23,13 @@ from workers.jobs.records import Order, Records
 from workers.runtime import gpu_memory, logs
 from workers.runtime.audit import Auditor
 from workers.runtime.batch import endings
-from workers.runtime.config import Settings
+from workers.runtime.config import SHOWN, Settings
 from workers.runtime.connection import connect
 from workers.runtime.document import Bench
 from workers.runtime.in_turn import in_turn
 from workers.runtime.process import die_with
 from workers.runtime.run import DeviceLost, told
+from workers.runtime.shown import solve_shown
 from workers.store.store import open_store
 
 EXIT_DEVICE_LOST = 70
@@ -51,7 +52,8 @@ def main(arguments: list[str]) -> None:
         bench = _bench("gpu" if device == "gpu" else "cpu", settings)
         wanted = settings.warm_solvers.split(",") if settings.warm_solvers else list(SOLVERS)
         locks = settings.data_dir / "warming"
-        broken = _warm_up(bench.device, wanted, locks, lambda far: _say(lines, {"warming": far}))
+        warm = solve_shown if settings.warm_forms == SHOWN and bench.device == "cpu" else None
+        broken = _warm_up(bench.device, wanted, locks, lambda far: _say(lines, {"warming": far}), warm)
         gc.collect()
         gc.freeze()  # what has been loaded by now stays: no collection need look at it again
         _say(lines, {"ready": True, "broken": broken, **_told(bench)})
@@ -85,8 +87,14 @@ def _bench(device: Device, settings: Settings) -> Bench:
     return Bench(records, store, device, name, staging, auditor, settings.slow_s)
 
 
-def _warm_up(device: Device, wanted: list[str], locks: Path, told: Callable[[str], None]) -> dict[str, str]:
-    """Compile and run every kernel once; returns what is wrong with the solvers that cannot.
+def _warm_up(
+    device: Device,
+    wanted: list[str],
+    locks: Path,
+    told: Callable[[str], None],
+    warm: Callable[[Solver, Device], None] | None = None,
+) -> dict[str, str]:
+    """Compile and run every kernel once, or what `warm` does; returns what is wrong with the solvers that cannot.
 
     `told` hears how far this is, as "3 of 8".
     """
@@ -97,7 +105,7 @@ def _warm_up(device: Device, wanted: list[str], locks: Path, told: Callable[[str
     for number, card in enumerate(in_turn(cards, locks, device)):
         told(f"{(1 + ahead) * number} of {steps}")
         try:
-            card.warm_up(device)
+            warm(card, device) if warm else card.warm_up(device)
         except Exception as error:
             log.exception("%s cannot be warmed up on %s", card.name, device)
             broken[card.name] = f"{type(error).__name__}: {error}"[:500]

@@ -8,6 +8,8 @@ from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
 MIB = 1 << 20
+SHOWN = "shown"
+"""The forms that `allot demo` shows, of `warm_forms`."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Settings:
         janitor_s: between two rounds of cleaning.
         warm_up_s: how long a new child may take to be ready.
         warm_solvers: those whose kernels are compiled before a worker takes jobs, as "lap,qap"; empty for all.
+        warm_forms: which forms of them are: "" for those that jobs usually need, "shown" for what `allot demo` shows.
         drain_s: how long running jobs may go on when the supervisor stops.
         slow_s: a job that took longer from its submission to its answer has a line in its worker's log.
         pinned_bytes: page-locked memory of a GPU child for staging inputs.
@@ -74,6 +77,7 @@ class Settings:
     janitor_s: float = 1.0
     warm_up_s: float = 600.0
     warm_solvers: str = ""
+    warm_forms: str = ""
     drain_s: float = 10.0
     slow_s: float = 10.0
     pinned_bytes: int = 2048 * MIB

@@ -1,7 +1,8 @@
 """Who of several workers compiles what: what two compile at the same time is compiled twice.
 
 A compiler keeps what it made on disk, where the next process finds it in a tenth of a second. So each worker begins
-with a solver that nobody else is at, and comes to the others when they are done.
+with a solver that nobody else is at, and comes to the others when they are done. Whoever meets a solver that another is
+at goes on from the other end: two meet in the middle, and not both before the longest.
 """
 
 import fcntl
@@ -20,13 +21,15 @@ def in_turn(cards: Iterable[Solver], locks: Path, device: Device) -> Iterator[So
         device: what is compiled for one has nothing to do with the other.
     """
     locks.mkdir(parents=True, exist_ok=True)
-    others = []
-    for card in cards:
+    left, others = list(cards), []
+    while left:
+        card = left.pop(0)
         with (locks / f"{card.name}-{device}").open("w") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 others.append(card)
+                left.reverse()
                 continue
             yield card
     for card in others:

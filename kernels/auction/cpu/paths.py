@@ -14,6 +14,7 @@ span of benefits.
 from typing import NamedTuple
 
 import numba
+from numba.extending import register_jitable
 
 from kernels.auction.cpu.rows import Graph, Lists, reveal, two_best
 from kernels.problems import UNASSIGNED, Array
@@ -68,7 +69,7 @@ def reduce_rows(graph: Graph, lists: Lists, matching: Matching, free: Array, mos
     return n_free, bids
 
 
-@numba.njit(cache=True)
+@register_jitable(no_cfunc_wrapper=True)
 def _push(keys: Array, codes: Array, size: int, key: float, code: int) -> None:
     at = size
     while at > 0:
@@ -80,7 +81,7 @@ def _push(keys: Array, codes: Array, size: int, key: float, code: int) -> None:
     keys[at], codes[at] = key, code
 
 
-@numba.njit(cache=True)
+@register_jitable(no_cfunc_wrapper=True)
 def _drop_root(keys: Array, codes: Array, size: int) -> None:
     key, code, at = keys[size], codes[size], 0
     while True:
@@ -108,7 +109,7 @@ class Search(NamedTuple):
     codes: Array
 
 
-@numba.njit(cache=True)
+@register_jitable(no_cfunc_wrapper=True)
 def _relax(
     i: int,
     here: float,
@@ -153,7 +154,7 @@ def _relax(
     return size, touched, nearest
 
 
-@numba.njit(cache=True)
+@register_jitable(no_cfunc_wrapper=True)
 def _compact(search: Search, size: int) -> int:
     """Rebuild a full heap without its stale entries; at most n_cols labels and n_rows readings are current."""
     kept = 0
@@ -165,7 +166,7 @@ def _compact(search: Search, size: int) -> int:
     return kept
 
 
-@numba.njit(cache=True)
+@register_jitable(no_cfunc_wrapper=True)
 def _search(root: int, graph: Graph, lists: Lists, matching: Matching, search: Search) -> tuple[int, int, int]:
     """Grow the tree of `root`. Returns the nearest free column (-1: none), labelled columns and rows scanned.
 
@@ -213,14 +214,14 @@ def _search(root: int, graph: Graph, lists: Lists, matching: Matching, search: S
                 break
 
 
-@numba.njit(cache=True)
+@register_jitable(no_cfunc_wrapper=True)
 def _row_distance(i: int, root: int, matching: Matching, search: Search) -> float:
     if i == root:
         return matching.prices.dtype.type(0)
     return search.distance[matching.column_of[i]]
 
 
-@numba.njit(cache=True)
+@register_jitable(no_cfunc_wrapper=True)
 def _best(i: int, graph: Graph, lists: Lists, prices: Array) -> float:
     return two_best(i, graph, prices, lists)[1]
 

@@ -14,12 +14,13 @@ certificate tells how far off the answer is.
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
 
 from kernels.auction.cpu.rows import Graph
 from kernels.problems import Array
 
 
-@numba.njit(cache=True)
+@register_jitable(no_cfunc_wrapper=True)
 def _sift_up(heap: Array, place: Array, keys: Array, at: int) -> None:
     j = heap[at]
     while at > 0:
@@ -33,7 +34,7 @@ def _sift_up(heap: Array, place: Array, keys: Array, at: int) -> None:
     place[j] = at
 
 
-@numba.njit(cache=True)
+@register_jitable(no_cfunc_wrapper=True)
 def _pop(heap: Array, place: Array, keys: Array, size: int) -> int:
     """Take the column of the smallest key out of a heap of `size`."""
     top, j, at = heap[0], heap[size - 1], 0

@@ -13,13 +13,14 @@ benefit; prices never fall; a column once sold stays sold.
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
 
 from kernels.auction.cpu.paths import Matching
 from kernels.auction.cpu.rows import Graph, Lists, two_best
 from kernels.problems import UNASSIGNED, Array
 
 
-@numba.njit(cache=True)
+@register_jitable(no_cfunc_wrapper=True)
 def bid(
     queue: Array, n_queue: int, epsilon: float, alone: float, graph: Graph, lists: Lists, prices: Array, offers: Array
 ) -> None:
@@ -35,7 +36,7 @@ def bid(
             offers[q].rise = (best - second if second_at >= 0 else alone) + epsilon
 
 
-@numba.njit(cache=True)
+@register_jitable(no_cfunc_wrapper=True)
 def award(queue: Array, n_queue: int, offers: Array, winner: Array, sold: Array, matching: Matching) -> int:
     """Sell every object that got a bid and rebuild the queue in place; returns its new length.
 

@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
 
 from kernels.problems import Array, Csr
 from kernels.problems.arrays import untouched
@@ -93,12 +94,12 @@ def seat_rows(graph: Graph, column_of: Array, held: Array, row_of: Array) -> Non
             column_of[i] = -1
 
 
-@numba.njit(cache=True)
+@register_jitable(no_cfunc_wrapper=True)
 def _worse(net: float, column: int, other_net: float, other_column: int) -> bool:
     return net < other_net or (net == other_net and column > other_column)
 
 
-@numba.njit(cache=True)
+@register_jitable(no_cfunc_wrapper=True)
 def reveal(i: int, graph: Graph, prices: Array, lists: Lists) -> None:
     """Read row i whole and list its best net benefits, of equals those with the lowest columns.
 
@@ -161,7 +162,7 @@ def bound_rows(first: int, last: int, graph: Graph, prices: Array, lists: Lists)
         lists.length[i], lists.rest[i] = 0, best
 
 
-@numba.njit(cache=True)
+@register_jitable(no_cfunc_wrapper=True)
 def _listed_two_best(i: int, graph: Graph, prices: Array, lists: Lists) -> tuple[int, float, int, float]:
     best_at, second_at = -1, -1
     best, second = graph.lowest, graph.lowest
@@ -177,7 +178,7 @@ def _listed_two_best(i: int, graph: Graph, prices: Array, lists: Lists) -> tuple
     return best_at, best, second_at, second
 
 
-@numba.njit(cache=True)
+@register_jitable(no_cfunc_wrapper=True)
 def two_best(i: int, graph: Graph, prices: Array, lists: Lists) -> tuple[int, float, int, float]:
     """Positions in row i's list, and net benefits, of its best and second best edge; -1 and `lowest` for none.
 

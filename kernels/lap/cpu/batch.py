@@ -10,8 +10,8 @@ import numba
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.lap.cpu.path import augment, close, forget, reduce_columns, reduce_rows, settle_prices
-from kernels.lap.cpu.shortlist import State, jit, list_rows, new_state
+from kernels.lap.cpu.path import augment, close, reduce_columns, reduce_rows
+from kernels.lap.cpu.shortlist import State, inner, jit, list_rows, new_state
 from kernels.lap.masks import infinity, opened
 from kernels.lap.members import Members, PartOf
 from kernels.problems import Array, Assignment
@@ -28,16 +28,16 @@ FEW = 1 << 17
 SolveOne = Callable[[Array, bool, Array | None, Array | None, int, Deadline], Solution]
 
 
-@jit
-def solve_whole(s: State, warm: bool) -> bool:
-    """All steps of solver.py without a look at the clock; False when the problem is infeasible.
+@inner
+def solve_whole(s: State) -> bool:
+    """All steps of solver.py from a cold start, without a look at the clock; False when the problem is infeasible.
 
     A literal would be a type of its own, and each step would be compiled once more for it: so there is none.
     """
     square = s.n_rows == s.n_cols
     first: Any = np.int64(0)
     paths: Any = np.int64(1 << 62)
-    if square and not warm:
+    if square:
         reduce_columns(s, first, s.n_rows)
     list_rows(s, first, s.n_rows)
     n_free = s.n_rows
@@ -48,9 +48,6 @@ def solve_whole(s: State, warm: bool) -> bool:
             if s.col_of[i] < 0:
                 s.free[n_free] = i
                 n_free += 1
-    if warm and not square and not settle_prices(s):
-        forget(s)
-        list_rows(s, first, s.n_rows)
     n_free = first
     for i in range(s.n_rows):
         if s.col_of[i] < 0:
@@ -64,6 +61,7 @@ def solve_range(
     costs: Array, sizes: Array, sign: Any, inf: Any, assignment: Array, u: Array, v: Array, solved: Array
 ) -> None:
     """Solve every problem from a cold start; `solved` says of each whether it has an answer (assignment, u, v)."""
+    partly: Any = np.bool_(False)  # no literal, as in `solve_whole`
     for k in range(len(costs)):
         n_rows, n_cols = sizes[k, 0], sizes[k, 1]
         cost = costs[k]
@@ -72,15 +70,24 @@ def solve_range(
             cost = np.ascontiguousarray(costs[k, :n_rows, :n_cols].T)
             n_rows, n_cols = n_cols, n_rows
         s = new_state(cost, n_rows, n_cols, sign, inf, np.zeros(n_cols, u.dtype))
-        solved[k] = solve_whole(s, False)
+        solved[k] = solve_whole(s)
         if not solved[k]:
             continue
         duals = np.zeros(n_rows, u.dtype)
-        close(s, duals, False)
+        close(s, duals, partly)
         if turned:
-            assignment[k, :n_cols], u[k, :n_cols], v[k, :n_rows] = s.row_of, sign * s.v, sign * duals
+            put(assignment[k], u[k], v[k], s.row_of, s.v, duals, sign)
         else:
-            assignment[k, :n_rows], u[k, :n_rows], v[k, :n_cols] = s.col_of, sign * duals, sign * s.v
+            put(assignment[k], u[k], v[k], s.col_of, duals, s.v, sign)
+
+
+@inner
+def put(assignment: Array, u: Array, v: Array, seats: Array, of_rows: Array, of_cols: Array, sign: Any) -> None:
+    """Write one answer. By entries: numba compiles an assignment of whole slices for seconds."""
+    for i in range(len(of_rows)):
+        assignment[i], u[i] = seats[i], sign * of_rows[i]
+    for j in range(len(of_cols)):
+        v[j] = sign * of_cols[j]
 
 
 def solve_batch(problem: Assignment, path_limit: int, deadline: Deadline, solve_one: SolveOne) -> Solution:

@@ -7,11 +7,11 @@ it was scanned that no length through it is below inf.
 
 from typing import Any
 
-from kernels.lap.cpu.shortlist import BLOCK, State, jit
+from kernels.lap.cpu.shortlist import BLOCK, State, inner
 from kernels.problems import Array
 
 
-@jit
+@inner
 def relax(s: State, i: int, floor: Any, base: Any, own: Any, open_price: Array) -> None:
     """Sweep row i and lower keys and parents. Written without branches and minima, so that it vectorises."""
     row, keys, parent, sign = s.cost[i], s.keys, s.parent, s.sign
@@ -23,7 +23,7 @@ def relax(s: State, i: int, floor: Any, base: Any, own: Any, open_price: Array) 
         keys[j] = length if length < key else key
 
 
-@jit
+@inner
 def least_key(s: State) -> Any:
     """Fill the block minima of the keys, and return the least of all. Sixteen minima side by side, then one."""
     keys, side, least = s.keys, s.scratch, s.inf
@@ -43,7 +43,7 @@ def least_key(s: State) -> Any:
     return min(least, low)
 
 
-@jit
+@inner
 def nearest(s: State) -> int:
     """The column with the least key, a free one if there is a choice; -1 when every key is inf."""
     low, found = least_key(s), -1
@@ -60,7 +60,7 @@ def nearest(s: State) -> int:
     return found
 
 
-@jit
+@inner
 def find_path_by_rows(s: State, source: int) -> tuple[int, int]:
     """Search from free row `source`; return (its free column or -1, n_scanned)."""
     open_price = s.reduced

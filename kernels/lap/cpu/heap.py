@@ -5,11 +5,11 @@
 
 from typing import Any
 
-from kernels.lap.cpu.shortlist import jit
+from kernels.lap.cpu.shortlist import inner
 from kernels.problems import Array
 
 
-@jit
+@inner
 def push(keys: Array, items: Array, place: Array, size: int, key: Any, item: int) -> int:
     """Insert `item`, or lower its key to `key`; return the new size."""
     at = place[item]
@@ -30,7 +30,7 @@ def push(keys: Array, items: Array, place: Array, size: int, key: Any, item: int
     return size
 
 
-@jit
+@inner
 def pop(keys: Array, items: Array, place: Array, size: int) -> tuple[int, int]:
     """Remove the item with the smallest key; return (item, new size)."""
     top = items[0]

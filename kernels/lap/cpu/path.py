@@ -9,7 +9,7 @@ from typing import Any
 
 from kernels.lap.cpu.dense import find_path_by_rows
 from kernels.lap.cpu.heap import pop, push
-from kernels.lap.cpu.shortlist import BLOCK, State, jit, list_reduced, list_rows, reduce_row
+from kernels.lap.cpu.shortlist import BLOCK, State, inner, jit, list_reduced, list_rows, reduce_row
 from kernels.problems import Array
 
 REBUILT, REDUCTIONS, SCANNED, SWEPT, PATHS, TREE, SOURCE, BY_ROWS, STREAK = range(9)
@@ -36,7 +36,7 @@ def reduce_columns(s: State, first: int, last: int) -> None:
                 v[j] = 0
 
 
-@jit
+@inner
 def two_best(s: State, i: int) -> tuple[Any, int, Any, int]:
     """The smallest and second smallest reduced entry of row i's shortlist, with their columns."""
     best, best_col, second, second_col = s.inf, -1, s.inf, -1
@@ -94,7 +94,7 @@ def reduce_rows(s: State, at: int, kept: int, n_free: int, steps: int) -> tuple[
     return at, kept
 
 
-@jit
+@inner
 def origin(s: State, i: int, source: int) -> tuple[Any, Any]:
     """(distance of row i, its own reduced entry): a path through i costs distance + reduced[j] - own."""
     if i == source:
@@ -103,7 +103,7 @@ def origin(s: State, i: int, source: int) -> tuple[Any, Any]:
     return s.distance[j], s.cost[i, j] * s.sign - s.v[j]
 
 
-@jit
+@inner
 def reach(s: State, i: int, j: int, length: Any, size: int, n_reached: int) -> tuple[int, int]:
     """Record a shorter way of `length` to column j through row i; return the heap's size and n_reached."""
     if s.distance[j] == s.inf:
@@ -116,7 +116,7 @@ def reach(s: State, i: int, j: int, length: Any, size: int, n_reached: int) -> t
     return size, n_reached
 
 
-@jit
+@inner
 def scan(s: State, i: int, source: int, floor: Any, end: int, size: int, n_reached: int) -> tuple[int, int, int]:
     """Reach columns through row i's shortlist; return the nearest free column (or -1), size, n_reached."""
     base, own = origin(s, i, source)
@@ -131,7 +131,7 @@ def scan(s: State, i: int, source: int, floor: Any, end: int, size: int, n_reach
     return end, size, n_reached
 
 
-@jit
+@inner
 def sweep(s: State, i: int, source: int, floor: Any, end: int, size: int, n_reached: int) -> tuple[int, int, int]:
     """Reach columns through all of row i; returns as `scan`.
 
@@ -155,7 +155,7 @@ def sweep(s: State, i: int, source: int, floor: Any, end: int, size: int, n_reac
     return end, size, n_reached
 
 
-@jit
+@inner
 def find_path(s: State, source: int) -> tuple[int, int, int]:
     """Dijkstra's search from free row `source`; return (its free column or -1, n_reached, n_scanned).
 

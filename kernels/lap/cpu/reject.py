@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernels.lap.cpu.shortlist import jit
+from kernels.lap.cpu.shortlist import inner, jit
 from kernels.problems import Array
 
 WAITS, LEFT = -1, -2
@@ -98,7 +98,7 @@ def reduce_rows(
             size += 1
 
 
-@jit
+@inner
 def place(
     cost: Array, sign: Any, inf: Any, way_out: Array, v: Array, col_of: Array, row_of: Array, source: int, room: Room
 ) -> bool:
@@ -218,7 +218,7 @@ def solve_range(
             )
 
 
-@jit
+@inner
 def solve_one(
     cost: Array, sign: Any, inf: Any, way_out: Array, top: Array, col_of: Array, row_of: Array, u: Array, v: Array,
     room: Room,

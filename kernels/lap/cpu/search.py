@@ -6,11 +6,11 @@ negative. The caller says where the paths begin, by the first distances and thei
 
 from typing import Any
 
-from kernels.lap.cpu.shortlist import jit
+from kernels.lap.cpu.shortlist import inner, jit
 from kernels.problems import Array
 
 
-@jit
+@inner
 def nearest_free(
     cost: Array, inf: Any, v: Array, row_of: Array, distance: Array, parent: Array, order: Array, seen: Array
 ) -> tuple[int, int]:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
 
 from kernels.problems import Array
 
@@ -22,6 +23,7 @@ CAPACITY = 64
 """Entries that a shortlist can hold."""
 
 F = TypeVar("F", bound=Callable[..., Any])
+LOOP: dict[str, Any] = {"fastmath": {"nnan", "nsz"}, "error_model": "numpy"}
 
 
 def jit(function: F) -> F:
@@ -30,8 +32,16 @@ def jit(function: F) -> F:
     No NaN reaches the loops and the sign of zero decides nothing, which lets LLVM vectorise a minimum. Sums are never
     reordered, so results do not depend on the machine's vector width.
     """
-    compiled = numba.njit(cache=True, nogil=True, fastmath={"nnan", "nsz"}, error_model="numpy")(function)
-    return cast(F, compiled)
+    return cast(F, numba.njit(cache=True, nogil=True, **LOOP)(function))
+
+
+def inner(function: F) -> F:
+    """Compile with whatever compiled function calls it. Called from Python it is plain Python, and slow.
+
+    A function that Python can call needs two more, one to take its arguments apart and one for C. With a `State` they
+    take as long to compile as the function itself.
+    """
+    return cast(F, register_jitable(no_cfunc_wrapper=True, **LOOP)(function))
 
 
 class State(NamedTuple):
@@ -88,7 +98,7 @@ def new_state(cost: Array, n_rows: int, n_cols: int, sign: Any, inf: Any, v: Arr
     )  # fmt: skip
 
 
-@jit
+@inner
 def reduce_row(s: State, i: int) -> int:
     """Fill `reduced` with row i minus prices, and its block minima; return the number of blocks."""
     row, v, reduced, sign = s.cost[i], s.v, s.reduced, s.sign
@@ -112,7 +122,7 @@ def reduce_row(s: State, i: int) -> int:
     return whole + 1
 
 
-@jit
+@inner
 def nth_smallest(values: Array, count: int, nth: int) -> Any:
     """The nth smallest (from 0) of values[:count], which it reorders (Hoare's selection)."""
     low, high = 0, count - 1
@@ -137,7 +147,7 @@ def nth_smallest(values: Array, count: int, nth: int) -> Any:
     return values[nth]
 
 
-@jit
+@inner
 def list_reduced(s: State, i: int, blocks: int) -> None:
     """Make row i's shortlist from `reduced` and `block_min`.
 
@@ -165,7 +175,7 @@ def list_reduced(s: State, i: int, blocks: int) -> None:
     s.list_bound[i] = bound
 
 
-@jit
+@inner
 def keep_cheapest(s: State, found: int) -> tuple[int, Any]:
     """Cut picks[:found] down to CAPACITY: all below the new bound, then ties at it; return (CAPACITY, bound)."""
     reduced, picks, scratch = s.reduced, s.picks, s.scratch

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from kernels.problems import Array
 
@@ -74,7 +75,7 @@ def _search(
                 before[j] = i
 
 
-@njit(cache=True, nogil=True)
+@register_jitable(no_cfunc_wrapper=True)
 def _reduce(cost: Array, u: Array, v: Array, row_of: Array, col_of: Array) -> None:
     """Row minima, then column minima; assign greedily along zeros."""
     n = cost.shape[0]

@@ -1,7 +1,7 @@
 """Quadratic assignment on the CPU: tabu searches on threads, bred as a population, with bounds and a proof."""
 
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -67,18 +67,22 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
 
 def warm_up() -> None:
     """Compile every specialisation on tiny problems: narrow and wide integers with their proofs, floats."""
-    rng = np.random.default_rng(0)
     for dtype, high in ((np.int64, 9), (np.int64, 2**20), (np.float64, 9)):
-        flow, distance = rng.integers(0, high, (2, 6, 6)).astype(dtype)
-        run = Run(QuadraticAssignment(flow, distance), _default_options(), Deadline(60))
-        run.first(np.arange(6))
-        run.round()
-        if dtype is np.int64:
-            run.proof = Proof(run.problem, 2 * int(run.cost), 1)  # a poor incumbent, so that there is a tree
-            while not run.proof.finished and not run.deadline.expired():
-                time.sleep(POLL_S)
-        run.close()
-        outcome.first_bounds(run.problem, run.options, run.deadline)
+        warm_up_for(dtype, high)
+
+
+def warm_up_for(dtype: Any, high: int) -> None:
+    """Compile what problems of this type need whose entries are below `high`, the proof of integers with it."""
+    flow, distance = np.random.default_rng(0).integers(0, high, (2, 6, 6)).astype(dtype)
+    run = Run(QuadraticAssignment(flow, distance), _default_options(), Deadline(60))
+    run.first(np.arange(6))
+    run.round()
+    if dtype is np.int64:
+        run.proof = Proof(run.problem, 2 * int(run.cost), 1)  # a poor incumbent, so that there is a tree
+        while not run.proof.finished and not run.deadline.expired():
+            time.sleep(POLL_S)
+    run.close()
+    outcome.first_bounds(run.problem, run.options, run.deadline)
 
 
 def _default_options() -> "QapOptions":

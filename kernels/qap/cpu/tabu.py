@@ -19,10 +19,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from kernels.problems import Array
 
 JIT = {"cache": True, "nogil": True, "boundscheck": False}
+INNER = {"no_cfunc_wrapper": True, "boundscheck": False}
+"""Of what compiled code alone calls: what Python needs to call it takes as long to compile as the function itself."""
 
 
 class Form(NamedTuple):
@@ -72,7 +75,7 @@ def cost_of(flow: Array, distance: Array, linear: Array, symmetric: bool, permut
     return total
 
 
-@njit(**JIT)
+@register_jitable(**INNER)
 def partial_costs(
     flow: Array, distance: Array, linear: Array, symmetric: bool, permutation: Array, partial: Array, stop: Array
 ) -> None:
@@ -105,7 +108,7 @@ def _exchange(flow: Array, distance: Array, symmetric: bool, p: Array, partial: 
     return partial[u, p[v]] + partial[v, p[u]] - partial[u, p[u]] - partial[v, p[v]] + w
 
 
-@njit(**JIT)
+@register_jitable(**INNER)
 def _sweep(
     row: Array, until: Array, a: Array, h: Array, au: float, hu: float, it: int, big: float
 ) -> tuple[float, float]:
@@ -121,7 +124,7 @@ def _sweep(
     return m_all, m_free
 
 
-@njit(**JIT)
+@register_jitable(**INNER)
 def _sweep_both(
     row: Array, until: Array, a1: Array, h1: Array, a2: Array, h2: Array,
     au1: float, hu1: float, au2: float, hu2: float, it: int, big: float,
@@ -138,7 +141,7 @@ def _sweep_both(
     return m_all, m_free
 
 
-@njit(**JIT)
+@register_jitable(**INNER)
 def _add_product(partial: Array, a: Array, b: Array) -> None:
     """partial += a b'."""
     cast = partial.dtype.type
@@ -147,6 +150,13 @@ def _add_product(partial: Array, a: Array, b: Array) -> None:
         if x != 0:
             for location in range(b.size):
                 row[location] += cast(x * b[location])
+
+
+@register_jitable(**INNER)
+def _copy(one: Array, other: Array) -> None:
+    """By entries: numba compiles an assignment of whole arrays for seconds."""
+    for i in range(one.size):
+        other[i] = one[i]
 
 
 @njit(**JIT)
@@ -167,7 +177,8 @@ def search(
         slot: (1,) best cost, visible to whoever watches. stop: (1,) uint8, polled each iteration.
         frequency: (n, n) counts facility u arriving at location l: the long-term memory."""
     matrices = Form(flow, flow.T.copy(), distance, distance.T.copy(), symmetric)
-    best_cost, best[:], slot[0] = cost, p, cost
+    best_cost, slot[0] = cost, cost
+    _copy(p, best)
     board, big = _open(matrices, linear, p, stop), flow.dtype.type(largest)
     if stop[0] != 0:
         return 0
@@ -182,7 +193,8 @@ def search(
         cost += board.delta[r, s]
         _swap(board.tabu, p, frequency, r, s, it, tenure, state)
         if cost < best_cost:
-            best_cost, best[:], slot[0] = cost, p, cost
+            best_cost, slot[0] = cost, cost
+            _copy(p, best)
             if cost <= target:
                 return it
         if stop[0] != 0:
@@ -191,7 +203,7 @@ def search(
     return iterations
 
 
-@njit(**JIT)
+@register_jitable(**INNER)
 def _open(form: Form, linear: Array, p: Array, stop: Array) -> Board:
     """Everything for `p` from nothing: O(n^3)."""
     n = p.size
@@ -269,7 +281,7 @@ def _advance(form: Form, board: Board, p: Array, r: int, s: int) -> None:
             board.until[i, j] = min(board.tabu[i, p[j]], board.tabu[j, p[i]])
 
 
-@njit(**JIT)
+@register_jitable(**INNER)
 def _pick(board: Board, wanted: float, it: int, use_all: bool, state: Array) -> tuple[int, int]:
     """An exchange whose delta is `wanted`; the row is drawn among the first few found, to break ties by chance."""
     n = board.delta.shape[0]
@@ -284,7 +296,7 @@ def _pick(board: Board, wanted: float, it: int, use_all: bool, state: Array) -> 
     return 0, 1
 
 
-@njit(**JIT)
+@register_jitable(**INNER)
 def _oldest(tabu: Array, p: Array, before: int, r: int, s: int, state: Array) -> tuple[int, int]:
     """An exchange of one random facility whose both arrivals were last forbidden before `before`, else (r, s)."""
     n = p.size

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from kernels.problems import Array
 from kernels.qap.bounds.lap import assign
@@ -53,7 +54,7 @@ def _pair(i: int, k: int, m: int) -> Any:
     return i * (2 * m - i - 1) // 2 + k - i - 1
 
 
-@njit(cache=True, nogil=True)
+@register_jitable(no_cfunc_wrapper=True)
 def _take(prices: Array, share: Array, rank: Array, i: int, j: int, cap: int, cost: Array) -> None:
     """What pair (i, j) may ask of the others: half of each price where the other's row comes later, else all of it."""
     m = share.shape[0]
@@ -68,7 +69,7 @@ def _take(prices: Array, share: Array, rank: Array, i: int, j: int, cap: int, co
             cost[a, b] = cap if x >= cap else (x + 1) // 2 if later else x
 
 
-@njit(cache=True, nogil=True)
+@register_jitable(no_cfunc_wrapper=True)
 def _give(prices: Array, rank: Array, i: int, j: int, cap: int, cost: Array, u: Array, v: Array, barred: bool) -> None:
     """Leave the reduced costs, and the halves not taken, as the prices."""
     m = rank.size
@@ -88,7 +89,7 @@ def _give(prices: Array, rank: Array, i: int, j: int, cap: int, cost: Array, u: 
                 prices[at, other, j] = x
 
 
-@njit(cache=True, nogil=True)
+@register_jitable(no_cfunc_wrapper=True)
 def sweep(leaders: Array, prices: Array, room: int, order: Array) -> Any:
     """One sweep over the rows of pairs in that order, as in tree.cu; returns what the bound gains."""
     m = leaders.shape[0]
@@ -171,7 +172,7 @@ def fix(leaders: Array, prices: Array, i: int, j: int) -> Any:
     return new, rest
 
 
-@njit(cache=True, nogil=True)
+@register_jitable(no_cfunc_wrapper=True)
 def _without(values: Array, at: int) -> Array:
     return np.concatenate((values[:at], values[at + 1 :]))
 
@@ -241,7 +242,8 @@ def finish(
                 cost += flow[i, k] * distance[p[i], p[k]]
         if cost < best[0]:
             best[0] = cost
-            best[1:] = p
+            for i in range(n):
+                best[1 + i] = p[i]
         incumbent[0] = min(incumbent[0], cost)
 
 

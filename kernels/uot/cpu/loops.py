@@ -15,6 +15,7 @@ and in float64 beyond, which keeps float32 sums good to about 1e-6.
 
 import numpy as np
 from numba import njit
+from numba.extending import register_jitable
 
 from kernels.problems.arrays import Array
 from kernels.uot.cpu.exp2 import exp2
@@ -24,7 +25,7 @@ FLUSH = 128
 FAR = 1e28  # a row sum outside [1 / FAR, FAR] may have lost terms: the row is done again from its own maximum
 
 
-@njit(fastmath=True, cache=True)
+@register_jitable(fastmath=True, no_cfunc_wrapper=True)
 def _exp_row(cost: Array, scale: float, row: float, g: Array, out: Array) -> float:
     """out_j = 2^(row + g_j - scale cost_j); returns the sum."""
     kind = out.dtype.type
@@ -36,7 +37,7 @@ def _exp_row(cost: Array, scale: float, row: float, g: Array, out: Array) -> flo
     return float(total)
 
 
-@njit(fastmath=True, cache=True)
+@register_jitable(fastmath=True, no_cfunc_wrapper=True)
 def _largest(cost: Array, scale: float, g: Array) -> float:
     """max_j g_j - scale cost_j."""
     kind = g.dtype.type
@@ -46,7 +47,7 @@ def _largest(cost: Array, scale: float, g: Array) -> float:
     return float(top)
 
 
-@njit(cache=True)
+@register_jitable(no_cfunc_wrapper=True)
 def _balance_row(
     cost: Array, scale: float, start: float, g: Array, target: float, phi: float, out: Array
 ) -> tuple[float, float]:
@@ -60,7 +61,7 @@ def _balance_row(
     return best, exp2(best - start)
 
 
-@njit(fastmath=True, cache=True)
+@register_jitable(fastmath=True, no_cfunc_wrapper=True)
 def _scale_row(row: Array, factor: float, out: Array) -> None:
     factor_ = out.dtype.type(factor)
     for j in range(row.size):
@@ -89,7 +90,7 @@ def _flush(sums: Array, into: Array) -> None:
         sums[j] = 0
 
 
-@njit(fastmath=True, cache=True)
+@register_jitable(fastmath=True, no_cfunc_wrapper=True)
 def _fill_costs(x: Array, columns: Array, metric: int, first: int, rows: int, block: Array) -> None:
     """Costs of `rows` points of x to all points (columns: (d, n)): 0 squared Euclidean, 1 Euclidean, 2 inner."""
     tile = 1024  # of columns, so that the sums over coordinates stay in L1

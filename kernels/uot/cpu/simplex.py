@@ -14,10 +14,12 @@ from typing import Any
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
 
 from kernels.problems.arrays import Array
 
 jit: Any = numba.njit(cache=True, nogil=True)
+inner: Any = register_jitable(no_cfunc_wrapper=True)
 NOTHING = -1
 
 
@@ -132,7 +134,7 @@ def _grow(
                 size += 1
 
 
-@jit
+@inner
 def _attach(node: Any, to: Any, parent: Any, first: Any, after: Any, before: Any) -> Any:
     parent[node] = to
     head = first[to]
@@ -142,7 +144,7 @@ def _attach(node: Any, to: Any, parent: Any, first: Any, after: Any, before: Any
     first[to] = node
 
 
-@jit
+@inner
 def _detach(node: Any, parent: Any, first: Any, after: Any, before: Any) -> Any:
     ahead, behind = before[node], after[node]
     if ahead >= 0:
@@ -153,7 +155,7 @@ def _detach(node: Any, parent: Any, first: Any, after: Any, before: Any) -> Any:
         before[behind] = ahead
 
 
-@jit
+@inner
 def _best_of_row(cost: Any, forbidden: Any, any_forbidden: Any, i: Any, potential: Any, high: Any) -> Any:
     """The column of the row's most negative reduced cost, or -1; and the two parts of that cost."""
     m, n = cost.shape
@@ -200,7 +202,7 @@ def _search(
     return done, next_row
 
 
-@jit
+@inner
 def _pivot(
     i: Any, j: Any, gain: Any, gain_high: Any, stack: Any, m: Any,
     parent: Any, first: Any, after: Any, before: Any, flow: Any, depth: Any, potential: Any, high: Any,
@@ -243,7 +245,7 @@ def _pivot(
     _lift(i if of_row else j, gain, gain_high, stack, m, parent, first, after, depth, potential, high)
 
 
-@jit
+@inner
 def _lift(
     start: Any, gain: Any, gain_high: Any, stack: Any, m: Any,
     parent: Any, first: Any, after: Any, depth: Any, potential: Any, high: Any,

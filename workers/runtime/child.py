@@ -2,8 +2,8 @@
 
 Started by a worker as `python -m workers.runtime.child FD DEVICE PARENT`, with its GPU and its thread counts already in
 its environment. It reads lines from the socket FD, {"worker", "orders"} with the jobs to be solved in one go, and
-answers each with {"begun": true} and then {"done": outcomes by job}. Before the first it says {"warming": "3 of 8"} and
-so on, and then {"ready": true}. It never talks to RQ.
+answers each with {"begun": true} and then {"done": outcomes by job, "waits": whether the worker is listed as waiting
+by now}. Before the first it says {"warming": "3 of 8"} and so on, and then {"ready": true}. It never talks to RQ.
 """
 
 import gc
@@ -59,19 +59,26 @@ def main(arguments: list[str]) -> None:
             _say(lines, {"begun": True})
             task = json.loads(line)
             try:
-                outcome = work([Order(**order) for order in task["orders"]], task["worker"], bench)
+                outcome, waits = work([Order(**order) for order in task["orders"]], task["worker"], bench)
             except DeviceLost as error:
                 _say(lines, {"lost": str(error)})
                 os._exit(EXIT_DEVICE_LOST)  # nothing of CUDA may be torn down in order any more
-            _say(lines, {"done": outcome, **_told(bench)})
+            _say(lines, {"done": outcome, "waits": waits, **_told(bench)})
 
 
-def work(orders: Sequence[Order], worker: str, bench: Bench) -> dict[str, str]:
-    """Solve jobs and write their results: "done" or "fenced" of each. Raises DeviceLost."""
+def work(orders: Sequence[Order], worker: str, bench: Bench) -> tuple[dict[str, str], bool]:
+    """Solve jobs and write their results: "done" or "fenced" of each, and whether the worker is listed as waiting.
+
+    Raises:
+        DeviceLost.
+    """
     outcome: dict[str, str] = {}
+    waits = False
     for part in endings(orders, bench):
-        outcome |= zip((one.job_id for one in part), told(part, bench.device, worker, bench), strict=True)
-    return outcome
+        last = len(outcome) + len(part) == len(orders)
+        words, waits = told(part, bench.device, worker, bench, last)
+        outcome |= zip((one.job_id for one in part), words, strict=True)
+    return outcome, waits
 
 
 def _bench(device: Device, settings: Settings) -> Bench:

@@ -27,7 +27,7 @@ from workers.jobs.failure import SHUTDOWN, STOPPED, Failure, device_lost, died
 from workers.jobs.fresh import WARMING
 from workers.jobs.janitor import Janitor
 from workers.jobs.job import Device
-from workers.jobs.records import Limits, Order, Records
+from workers.jobs.records import IDLE_S, Limits, Order, Records
 from workers.rq import Hands, Held
 from workers.runtime import devices, logs
 from workers.runtime.config import Settings
@@ -44,8 +44,6 @@ AWAY_S = 1.0
 AWAY = (redis.ConnectionError, redis.TimeoutError)
 MOST_AT_ONCE = 64
 """Small jobs of one form that are taken together: what queued up meanwhile, so that none waits for company."""
-IDLE_S = 2.5
-"""For so long a worker that waits is given jobs; it says so again every second."""
 FINAL = ("deadline", "cancelled", "stopped")
 """What ended the child would end the next one too, or was asked for."""
 log = logging.getLogger(__name__)
@@ -68,7 +66,7 @@ class PinnedWorker:
         self._listed = False
         self._held: list[Held] = []
         self._why_killed: Failure | None = None
-        self._begun = False
+        self._begun = self._waits = False
         environ = with_threads(os.environ | settings.to_env(), threads)
         if gpus:
             environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.uuid for gpu in gpus)
@@ -129,7 +127,8 @@ class PinnedWorker:
         """Wait for a job, and see it through. What Redis does not hear of counts as lost, and the janitor finds it."""
         try:
             self._beat()
-            orders = self._take() or self._take_next()
+            waits, self._waits = self._waits, False
+            orders = (not waits and self._take()) or self._take_next()
             if orders:
                 self._work(orders)
         except AWAY as error:
@@ -188,6 +187,7 @@ class PinnedWorker:
             elif self._renew():
                 for held in self._held:
                     self._kill_if_overdue(held, patience[held.job_id], time.monotonic() - begun)
+        self._waits = message["waits"]
         return dict(message["done"])
 
     def _renew(self) -> bool:

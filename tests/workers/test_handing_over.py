@@ -93,7 +93,8 @@ def test_nobody_is_woken_for_a_new_job_whose_submitter_waits_for_its_answer(offi
         heard.subscribe("allot:told")
         assert heard.get_message(timeout=5)["type"] == "subscribe"
         told = []
-        for more in ({"reply": "somebody"}, {}, {"reply": "somebody", "created_at": office.now - 1}):
+        mores: list[dict[str, Any]] = [{"reply": "somebody"}, {}, {"reply": "somebody", "created_at": office.now - 1}]
+        for more in mores:
             job_id = office.submit("ann", **{"created_at": office.now, **more})
             (order,) = office.take()
             assert office.finish([order]) == [True]

@@ -16,7 +16,7 @@ import random
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import IO, Any
 
 FORMATS = ("text", "json")
@@ -29,14 +29,19 @@ SLOW = logging.getLogger("allot.slow")
 _about: contextvars.ContextVar[Mapping[str, str]] = contextvars.ContextVar("about", default={})  # noqa: B039
 
 
-@contextlib.contextmanager
-def about(**fields: str | None) -> Iterator[None]:
-    """Every line that is written within belongs to these; None leaves one as it is."""
-    token = _about.set({**_about.get(), **{name: value for name, value in fields.items() if value}})
-    try:
-        yield
-    finally:
-        _about.reset(token)
+class about:
+    """A block: every line that is written within belongs to these fields; None leaves one as it is."""
+
+    __slots__ = ("_fields", "_token")
+
+    def __init__(self, **fields: str | None) -> None:
+        self._fields = {name: value for name, value in fields.items() if value}
+
+    def __enter__(self) -> None:
+        self._token = _about.set({**_about.get(), **self._fields})
+
+    def __exit__(self, *_: object) -> None:
+        _about.reset(self._token)
 
 
 def told() -> Mapping[str, str]:
@@ -231,4 +236,4 @@ def _time_here(at: float) -> str:
 def _shown(belongs: Mapping[str, str], fields: Mapping[str, Any]) -> str:
     """What a line for people says behind its message."""
     said = {name: belongs[name] for name in ("request_id", "job_id") if name in belongs} | dict(fields)
-    return "".join(f" {name}={value}" for name, value in said.items() if name != "action").replace("\n", " ")
+    return "".join([f" {name}={value}" for name, value in said.items() if name != "action"]).replace("\n", " ")

@@ -78,7 +78,7 @@ def responded(document: dict[str, Any], job: Job) -> str:
         respond = max(0.0, 1000 * (time.time() - datetime.fromisoformat(job.ended_at).timestamp()))
         spent["respond"] = round(respond, 3)
         spent["total"] = round(spent.get("total", 0.0) + respond, 3)
-    return ", ".join(f"{name};dur={ms:.1f}" for name, ms in spent.items())
+    return ", ".join([f"{name};dur={ms:.1f}" for name, ms in spent.items()])
 
 
 def _shown(store: Store, job: Job, reference: InputRef, inline_elements: int) -> Any:

@@ -4,8 +4,8 @@ A process counts for itself: with N of them (`--api-workers N`) an owner may hav
 """
 
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from typing import Annotated, Any
 
 from fastapi import Depends, Request
@@ -37,6 +37,25 @@ class Bucket:
             return (1 - self.tokens) / self.rate
         self.tokens -= 1
         return 0.0
+
+
+class Holding:
+    """A block that counts under some names."""
+
+    __slots__ = ("_counts", "_names")
+
+    def __init__(self, counts: dict[tuple[str, str], int], names: tuple[tuple[str, str], ...]) -> None:
+        self._counts, self._names = counts, names
+
+    def __enter__(self) -> None:
+        for name in self._names:
+            self._counts[name] = self._counts.get(name, 0) + 1
+
+    def __exit__(self, *_: object) -> None:
+        for name in self._names:
+            self._counts[name] -= 1
+            if not self._counts[name]:
+                del self._counts[name]
 
 
 class Limits:
@@ -74,18 +93,9 @@ class Limits:
         if not self.may_wait(what, owner):
             raise over(what, f"{self._held.get((what, owner), 0)} {what} are open", self._most(what, owner), 1.0)
 
-    @contextmanager
-    def hold(self, what: str, owner: str) -> Iterator[None]:
+    def hold(self, what: str, owner: str) -> "Holding":
         """Count one that waits for as long as the block lasts."""
-        for key in ((what, owner), (what, "")):
-            self._held[key] = self._held.get(key, 0) + 1
-        try:
-            yield
-        finally:
-            for key in ((what, owner), (what, "")):
-                self._held[key] -= 1
-                if not self._held[key]:
-                    del self._held[key]
+        return Holding(self._held, ((what, owner), (what, "")))
 
     async def held_stream(self, owner: str, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         """`stream`, counted for as long as somebody reads it."""

@@ -2,7 +2,6 @@
 
 import logging
 import time
-import uuid
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -34,7 +33,7 @@ class Logs:
             await self._app(scope, receive, send)
             return
         given, caller = _named(scope)
-        request_id = given if logs.REQUEST_ID.fullmatch(given) else uuid.uuid4().hex
+        request_id = given if logs.REQUEST_ID.fullmatch(given) else logs.new_request_id()
         answer = _Answer(request_id)
 
         async def watch(message: MutableMapping[str, Any]) -> None:
@@ -89,11 +88,13 @@ def _write(scope: Scope, answer: _Answer, seconds: float, span: "traces.Span") -
         span.name(f"{scope['method']} {route}")
         span.set(**{"http.request.method": scope["method"], "http.route": route})
         span.set(**{"http.response.status_code": answer.status, "allot.owner": owner, "allot.job_id": job_id})
-    with logs.about(owner=owner, job_id=job_id):
-        if not (route in QUIET and answer.status < 400):
-            fields = {"method": scope["method"], "route": route, "status": answer.status, "ms": round(1e3 * seconds, 1)}
-            fields |= {"bytes": answer.size, "client": (scope.get("client") or ("", 0))[0]}
-            ACCESS.info("%s %s %d", scope["method"], scope["path"][:200], answer.status, extra={"fields": fields})
-        action = AUDITED.get((scope["method"], route))
-        if action and answer.status < 400:
-            logs.audit(action, **({"digest": parameters["digest"]} if "digest" in parameters else {}))
+    belongs = {**logs.told(), **{name: said for name, said in (("owner", owner), ("job_id", job_id)) if said}}
+    if not (route in QUIET and answer.status < 400):
+        fields = {"method": scope["method"], "route": route, "status": answer.status, "ms": round(1e3 * seconds, 1)}
+        fields |= {"bytes": answer.size, "client": (scope.get("client") or ("", 0))[0]}
+        path = scope["path"][:200].replace("\n", " ")
+        logs.record(ACCESS, f"{scope['method']} {path} {answer.status}", fields, belongs)
+    action = AUDITED.get((scope["method"], route))
+    if action and answer.status < 400:
+        digest = {"digest": parameters["digest"]} if "digest" in parameters else {}
+        logs.record(logs.AUDIT, action, {"action": action, **digest}, belongs)

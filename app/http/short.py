@@ -12,11 +12,30 @@ from typing import Any, get_args
 from fastapi import FastAPI, Request, Response
 from fastapi.params import Depends
 from fastapi.routing import APIRoute
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 Function = Callable[..., Awaitable[Any]]
 Step = tuple[Function, Mapping[str, int | None]]
 """A function, and whose answer (by number of its step) each parameter is given; None for the request itself."""
+
+
+class Known(Headers):
+    """Headers of a request that are looked up by name again and again: of those of one name, the first counts."""
+
+    def __init__(self, scope: Scope) -> None:
+        super().__init__(scope=scope)
+        self._first = {name.decode("latin-1"): value.decode("latin-1") for name, value in reversed(self._list)}
+
+    def __getitem__(self, key: str) -> str:
+        return self._first[key.lower()]
+
+    def __contains__(self, key: object) -> bool:
+        return isinstance(key, str) and key.lower() in self._first
+
+    def get(self, key: str, default: Any = None) -> Any:
+        """The first value of that name."""
+        return self._first.get(key.lower(), default)
 
 
 class Short(APIRoute):
@@ -70,6 +89,7 @@ class Straight:
             return
         scope["route"], scope["endpoint"], scope["path_params"] = route, route.endpoint, {}
         request = Request(scope, receive, send)
+        request._headers = Known(scope)
         try:
             answer = await route.handler(request)
         except Exception as wrong:

@@ -1,11 +1,11 @@
 """Everything of a request but its inputs, checked against its solver's model."""
 
-import json
 import reprlib
 from itertools import islice
 from typing import Any
 
 from pydantic import ValidationError
+from pydantic_core import to_json
 
 from app.http.errors import MOST_ERRORS, Invalid, fault
 from app.http.schemas import REQUEST, JobRequest
@@ -42,7 +42,7 @@ def parse_request(document: Any) -> Any:
         around["options"], more = _short(around["options"])
         left_out += more
     try:
-        return REQUEST.validate_json(json.dumps(around), strict=True)
+        return REQUEST.validate_json(to_json(around), strict=True)
     except ValidationError as wrong:
         first = wrong.errors(include_url=False)[:MOST_ERRORS]
         told = (_fault_of(error, document) for error in first)

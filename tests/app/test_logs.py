@@ -1,8 +1,10 @@
 """Log lines that machines read, and the audit of what changed."""
 
+import asyncio
 import io
 import json
 import logging
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -102,6 +104,81 @@ def test_text_is_for_people_and_one_line_each() -> None:
     with logs.about(request_id="r1"):
         text = logs.Text(logs.TEXT).format(record)
     assert text.endswith("allot job one request_id=r1 owner=ann evil")
+
+
+class Counted(io.StringIO):
+    """Counts its writes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.writes = 0
+
+    def write(self, text: str) -> int:
+        self.writes += 1
+        return super().write(text)
+
+
+@pytest.fixture
+def stream() -> Iterator[Counted]:
+    root = logging.getLogger()
+    before, level = root.handlers[:], root.level
+    yield Counted()
+    logging.basicConfig(level=level, handlers=before, force=True)
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_lines_of_one_turn_of_the_loop_are_written_at_once_and_in_their_order(stream: Counted, form: str) -> None:
+    logs.configure(form=form, stream=stream)
+    logger = logging.getLogger("allot.access")
+
+    async def work() -> None:
+        for k in range(3):
+            logs.record(logger, f"GET /{k} 200", {"method": "GET"}, {"request_id": f"r{k}"})
+        assert not stream.getvalue()
+        logging.getLogger("other").warning("in between")
+        logs.record(logger, "GET /3 200", {"method": "GET"}, {})
+        await asyncio.sleep(0)
+        assert stream.getvalue().count("\n") == 5
+
+    asyncio.run(work())
+    said = stream.getvalue().splitlines()
+    words = [word[0] for line in said if (word := re.search("GET /[0-9] 200|in between", line))]
+    assert words == [
+        "GET /0 200",
+        "GET /1 200",
+        "GET /2 200",
+        "in between",
+        "GET /3 200",
+    ]
+    assert stream.writes <= 4
+    logs.record(logger, "without a loop", {}, {})
+    assert "without a loop" in stream.getvalue()
+
+
+@pytest.mark.parametrize("form", ["text", "json"])
+def test_the_short_way_says_what_the_long_one_says(stream: Counted, form: str) -> None:
+    logs.configure(form=form, stream=stream)
+    logger, fields = logging.getLogger("allot.audit"), {"action": "job.submit", "status": 200, "evil": "a\nb"}
+    with logs.about(request_id="r1", owner="ann"):
+        logs.record(logger, "job.submit", fields, logs.told())
+        logger.info("%s", "job.submit", extra={"fields": fields})
+    short, long = (re.sub(r"[0-9-]{10}[T ][0-9:,.]{12}", "", line) for line in stream.getvalue().splitlines())
+    assert short == long
+    assert "r1" in short
+
+
+def test_a_path_cannot_begin_a_line(stream: Counted) -> None:
+    logs.configure(form="text", stream=stream)
+    logs.record(logging.getLogger("allot.access"), "GET /a\nallot.audit key.create 200", {}, {})
+    assert stream.getvalue().count("\n") == 1
+
+
+def test_whoever_listens_besides_hears_it(stream: Counted, caplog: pytest.LogCaptureFixture) -> None:
+    logs.configure(form="text", stream=stream)
+    logging.getLogger().addHandler(caplog.handler)
+    logs.record(logging.getLogger("allot.access"), "GET / 200", {}, {"owner": "ann"})
+    assert "GET / 200" in caplog.messages
+    assert "GET / 200" in stream.getvalue()
 
 
 def test_an_unknown_format_is_refused() -> None:

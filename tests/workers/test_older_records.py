@@ -50,7 +50,7 @@ def answer(held: Held) -> dict[str, Any]:
     order = held.take("one")
     assert order is not None
     bench = Bench(held.records, held.jobs.store, "cpu", "a device")
-    assert child.work([order], "a worker", bench) == {held.id: "done"}
+    assert child.work([order], "a worker", bench)[0] == {held.id: "done"}
     job = held.jobs.get(held.id, "ann")
     assert job.state is State.SUCCEEDED, job.error
     return held.jobs.result(held.id, "ann")

@@ -50,7 +50,7 @@ def outcome(jobs: Jobs, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
         order = held.take("one")
         assert order is not None
         bench = Bench(held.records, jobs.store, device, "a device")
-        assert child.work([order], "a worker", bench) == {held.id: "done"}
+        assert child.work([order], "a worker", bench)[0] == {held.id: "done"}
         return jobs.get(held.id, "ann")
 
     return ask
@@ -163,7 +163,7 @@ def test_a_slow_job_has_a_line_that_names_its_trace(
     order = held.take("one")
     assert order is not None
     bench = Bench(held.records, jobs.store, "cpu", "a device", slow_s=slow_s)
-    assert child.work([order], "a worker", bench) == {held.id: "done"}
+    assert child.work([order], "a worker", bench)[0] == {held.id: "done"}
     lines = [one for one in caplog.records if one.name == "allot.slow"]
     assert len(lines) == (slow_s == 0.0)
     for line in lines:

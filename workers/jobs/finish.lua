@@ -1,9 +1,10 @@
--- now, worker, queue, then of each job: id, execution, state, fields to set (flat JSON list), result document or '',
--- names of its arrays' blobs. Answers 1 for each that ended so, 0 for one that another execution has by now.
+-- now, worker, queue, until when the worker waits if there is nothing or '' where it has more to finish; then of each job:
+-- id, execution, state, fields to set (flat JSON list), result document or '', names of its arrays' blobs. Answers 1 for
+-- each that ended so, 0 for one that another execution has by now; and at last 1 where the worker waits from now on.
 --
 -- What the jobs of a batch share is written once for all of them: most of a script's time goes into calls of Redis.
 local now, worker, queue = tonumber(ARGV[1]), ARGV[2], ARGV[3]
-local over = {}  -- {id, execution, record} of each that ends here
+local over, bills, kept = {}, {}, {}  -- {id, execution, record} of each that ends here; of owners: time, bytes
 
 local function finish_one(id, execution, state, said, document, digests)
   local record = record_of(id)
@@ -24,10 +25,11 @@ local function finish_one(id, execution, state, said, document, digests)
       hold(id, digests)
     end
     redis.call('SET', 'allot:result:' .. id, document)
-    keep_bytes(id, redis.call('HGET', key(id), 'owner'), #document)
   end
-  charge_time(id, now)
-  keep_after(id)
+  local more = #document + kept_after(id)
+  set('kept', string.format('%.0f', (tonumber(record.kept) or 0) + more))
+  kept[record.owner] = (kept[record.owner] or 0) + more
+  add_to_bill(bills, id, record, now)
   redis.call('HSET', key(id), unpack(said))
   for i = 1, #said, 2 do record[said[i]] = said[i + 1] end
   note_state(id, record)
@@ -42,10 +44,12 @@ local function of_all(command, name, list)
 end
 
 local answers = {}
-for i = 4, #ARGV, 6 do
+for i = 5, #ARGV, 6 do
   answers[#answers + 1] = finish_one(ARGV[i], ARGV[i + 1], ARGV[i + 2], ARGV[i + 3], ARGV[i + 4], ARGV[i + 5])
 end
 
+charge_all(bills, now)
+for owner, more in pairs(kept) do redis.call('HINCRBY', 'allot:kept:' .. owner, 'redis', more) end
 local expiry, ids, executions, events, spent = {}, {}, {}, {}, {}
 for k, one in ipairs(over) do
   local id, execution, record = unpack(one)
@@ -62,4 +66,7 @@ rq_end(queue, worker, executions)
 tell_all(over)
 for _, one in ipairs(over) do settle(one[1], one[3], now) end
 rq_state(worker, 'idle', #over)
+local waits = ARGV[4] ~= '' and nobody_waits(queue)
+if waits then redis.call('ZADD', 'allot:idle:' .. queue, ARGV[4], worker) end
+answers[#answers + 1] = waits and 1 or 0
 return answers

@@ -1,7 +1,7 @@
 """A job that is about to be: its id, its record, what it holds, and what is made of SUBMIT's answer."""
 
 import json
-import uuid
+import secrets
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -116,7 +116,7 @@ def fresh(submission: Submission, settings: Settings, granted: Granted, now: flo
     references, data = apart(submission.inputs)
     record = _record(submission, references, settings, granted.quota, now)
     held = names(references, submission.owner)
-    return Fresh(uuid.uuid4().hex, submission, references, record, held, data, granted)
+    return Fresh(secrets.token_hex(16), submission, references, record, held, data, granted)
 
 
 def _record(

@@ -117,14 +117,39 @@ local function fellows_in_line(queue, form, most)
   return found
 end
 
+local function nobody_waits(queue)
+  return redis.call('EXISTS', 'allot:fair:' .. queue) == 0 and redis.call('LLEN', rq_line(queue)) == 0
+end
+
+-- How many more jobs RQ's list may have: as many as workers wait.
+local function places(queue, now)
+  return redis.call('ZCOUNT', 'allot:idle:' .. queue, now, '+inf') - redis.call('LLEN', rq_line(queue))
+end
+
+-- A new job that finds a worker waiting and no other job goes to that worker past all lines; true if it does. The books
+-- are as if it had stood in one: its owner begins where the others are, and is charged.
+local function hand_over(queue, id, record, now, stamp, keep_s)
+  if redis.call('EXISTS', 'allot:fair:' .. queue) == 1 or places(queue, now) <= 0 or holds_all(record.owner) then
+    return false
+  end
+  local owner, books, clock = record.owner, 'allot:had:' .. queue, clock_of(queue)
+  local had = tonumber(redis.call('HGET', books, owner) or 0)
+  if had > clock then redis.call('SET', 'allot:clock:' .. queue, string.format('%.17g', had)) end
+  had = math.max(had, clock) + tonumber(record.seconds) / weight_of(owner)
+  redis.call('HSET', books, owner, string.format('%.17g', had))
+  rq_push(queue, id, stamp, record.retries or 0, keep_s)
+  hold_worker(id, owner)
+  return true
+end
+
 -- Give RQ's list what the workers that wait can take at once, and no more.
 local function feed(queue, now, stamp, keep_s)
-  local idle = redis.call('ZCOUNT', 'allot:idle:' .. queue, now, '+inf')
-  for _ = redis.call('LLEN', rq_line(queue)) + 1, idle do
+  for _ = 1, places(queue, now) do
     local id = next_in_line(queue)
     if not id then return end
-    rq_push(queue, id, stamp, redis.call('HGET', 'allot:job:' .. id, 'retries') or 0, keep_s)
-    hold_worker(id)
+    local seen = redis.call('HMGET', 'allot:job:' .. id, 'retries', 'owner')
+    rq_push(queue, id, stamp, seen[1] or 0, keep_s)
+    hold_worker(id, seen[2])
   end
 end
 

@@ -18,8 +18,7 @@ end
 local function held_key(owner) return 'allot:held:' .. owner end
 local function spent_key(queue, now) return 'allot:spent:' .. queue .. ':' .. math.floor(now / DAY_S) end
 
-local function hold_worker(id)
-  local owner = redis.call('HGET', record_key(id), 'owner')
+local function hold_worker(id, owner)
   if owner then redis.call('SADD', held_key(owner), id) end
 end
 
@@ -43,21 +42,39 @@ end
 
 -- A job ends: the time of its worker is its owner's. Jobs that ran together share it. Its owner's turn was charged with
 -- the estimate (lines.lua); what that was wrong by follows, so that nobody gains by jobs that are hard to estimate.
-local function charge_time(id, now)
-  local seen = redis.call('HMGET', record_key(id), 'owner', 'queue', 'state', 'begun_at', 'among', 'alone', 'seconds')
-  if not seen[1] then return end
-  redis.call('SREM', held_key(seen[1]), id)
-  if seen[3] ~= 'running' or not seen[4] then return end
-  local among = not seen[6] and tonumber(seen[5]) or 1
-  local spent = math.max(0, tonumber(now) - tonumber(seen[4])) / among
-  local more = string.format('%.17g', (spent - (tonumber(seen[7]) or 0)) / weight_of(seen[1]))
-  if redis.call('ZSCORE', 'allot:fair:' .. seen[2], seen[1]) then
-    redis.call('ZINCRBY', 'allot:fair:' .. seen[2], more, seen[1])
-  else
-    redis.call('HINCRBYFLOAT', 'allot:had:' .. seen[2], seen[1], more)
+-- `bills` gathers what each owner, on each kind of worker, is charged for the jobs that end in one step.
+local function add_to_bill(bills, id, record, now)
+  local name = record.owner .. ' ' .. record.queue
+  local bill = bills[name]
+  if not bill then
+    bill = {owner = record.owner, queue = record.queue, ids = {}, spent = 0, more = 0}
+    bills[name] = bill
   end
-  redis.call('HINCRBYFLOAT', spent_key(seen[2], now), seen[1], string.format('%.6f', spent))
-  redis.call('EXPIRE', spent_key(seen[2], now), 2 * DAY_S)
+  bill.ids[#bill.ids + 1] = id
+  if record.state ~= 'running' or not record.begun_at then return end
+  local among = not record.alone and tonumber(record.among) or 1
+  local spent = math.max(0, tonumber(now) - tonumber(record.begun_at)) / among
+  bill.ran, bill.spent, bill.more = true, bill.spent + spent, bill.more + spent - (tonumber(record.seconds) or 0)
+end
+
+local function charge_all(bills, now)
+  for _, bill in pairs(bills) do
+    local owner, fair = bill.owner, 'allot:fair:' .. bill.queue
+    redis.call('SREM', held_key(owner), unpack(bill.ids))
+    if bill.ran then
+      local more = string.format('%.17g', bill.more / weight_of(owner))
+      if redis.call('ZSCORE', fair, owner) then
+        redis.call('ZINCRBY', fair, more, owner)
+      else
+        redis.call('HINCRBYFLOAT', 'allot:had:' .. bill.queue, owner, more)
+      end
+      local spent = string.format('%.6f', bill.spent)
+      local sum = redis.call('HINCRBYFLOAT', spent_key(bill.queue, now), owner, spent)
+      if tonumber(sum) == tonumber(spent) then  -- their first of the day, which may be the first of all
+        redis.call('EXPIRE', spent_key(bill.queue, now), 2 * DAY_S)
+      end
+    end
+  end
 end
 
 -- Which limit one more job of `count` bytes and no estimate would break; nothing when it may come. `most`: jobs that

@@ -16,6 +16,8 @@ from workers.rq import stamp
 from workers.runtime.patience import Awaited
 
 EXPIRE_BATCH = 100
+IDLE_S = 2.5
+"""For so long a worker that waits is given jobs; it says so again every second."""
 Report = tuple[int, str, Mapping[str, Any]]
 """Milliseconds since 1970, "progress" or "incumbent", and what is said."""
 
@@ -162,18 +164,28 @@ class Records:
         )
 
     def finish(self, endings: Sequence[Ending], queue: str, worker: str = "") -> list[bool]:
-        """End jobs, in our records and in RQ's books; False where another execution has the job by now.
+        """As `finish_all`, of a worker that says by itself when it waits."""
+        return self.finish_all(endings, queue, worker, last=False)[0]
+
+    def finish_all(self, endings: Sequence[Ending], queue: str, worker: str, last: bool) -> tuple[list[bool], bool]:
+        """End jobs, in our records and in RQ's books.
 
         Args:
             endings: nothing changes of a job whose execution is not the one that has it.
             queue, worker: who took them.
+            last: the worker has no others. If no job waits either, it is listed as waiting, for IDLE_S.
+
+        Returns:
+            of each job, False where another execution has it by now; whether the worker waits.
         """
         told = (
             (one.job_id, one.execution, one.state.value, _flat(one.fields), one.result, json.dumps(list(one.names)))
             for one in endings
         )
-        answers = self._run("finish", self.now(), worker, queue, *itertools.chain(*told))
-        return [bool(answer) for answer in answers]
+        now = self.now()
+        idle_until = now + IDLE_S if last else ""
+        *answers, waits = self._run("finish", now, worker, queue, idle_until, *itertools.chain(*told))
+        return [bool(answer) for answer in answers], bool(waits)
 
     def lose(self, job_id: str, execution: str, fate: str, error: Mapping[str, Any]) -> str:
         """Its worker or its child is gone.

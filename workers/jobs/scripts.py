@@ -55,11 +55,8 @@ class Scripts:
 
     def __init__(self, redis: Any) -> None:
         self._redis = redis
-        self._known: dict[str, Any] = {}
 
     def run(self, name: str, *arguments: Any) -> Any:
         """What the script answers."""
-        script = self._known.get(name)
-        if script is None:
-            script = self._known[name] = self._redis.register_script(text(name))
-        return script(args=arguments)
+        one = script(name)
+        return self._redis.run(one.digest, one.text, arguments)

@@ -136,18 +136,20 @@ local function set_aside(id)
   redis.call('RPUSH', 'allot:damaged', 'record ' .. id)
 end
 
--- Its arrays go, and its events stay.
-local function keep_after(id)
-  local owner = redis.call('HGET', key(id), 'owner')
-  if not owner then return end
+-- What is kept of a job more, once it has ended: its arrays go, and its events stay.
+local function kept_after(id)
   local events = redis.call('EXISTS', events_key(id)) == 1 and redis.call('MEMORY', 'USAGE', events_key(id)) or 0
-  keep_bytes(id, owner, events - redis.call('STRLEN', 'allot:arrays:' .. id))
+  return events - redis.call('STRLEN', 'allot:arrays:' .. id)
 end
 
 local function finish(id, state, now)
-  local ttl = tonumber(redis.call('HGET', key(id), 'result_ttl_s'))
-  charge_time(id, now)
-  keep_after(id)
+  local before, bills = record_of(id), {}
+  local ttl = tonumber(before.result_ttl_s)
+  if before.owner and before.queue then
+    add_to_bill(bills, id, before, now)
+    charge_all(bills, now)
+    keep_bytes(id, before.owner, kept_after(id))
+  end
   redis.call('HSET', key(id), 'state', state, 'ended_at', now, 'expires_at', now + ttl)
   redis.call('ZADD', 'allot:expiry', now + ttl, id)
   redis.call('ZREM', 'allot:active', id)
@@ -158,21 +160,28 @@ local function finish(id, state, now)
   tell_state(id)
 end
 
+local SETTLED = {'form', 'priority', 'seconds', 'retries', 'reply', 'needs', 'fingerprint', 'idempotency_key'}
+local TOLD = {'owner', 'solver', 'state', 'attempt', 'device', 'ran_on', 'progress', 'timings_ms', 'termination',
+  'verified', 'error', 'created_at', 'started_at', 'ended_at', 'expires_at', 'inputs', 'options', 'time_limit_s',
+  'version', 'note'}
+
 -- Whoever submitted the job may wait for its answer: they are sent the whole of it, when it is not large.
 local function reply(id, record, result)
   if not record.reply or record.reply == '' then return end
   local fields = {}
-  for name, value in pairs(record) do fields[name] = value end
-  fields.digests, fields.fingerprint, fields.idempotency_key = nil, nil, nil
+  for _, name in ipairs(TOLD) do fields[name] = record[name] end
   local whole = '{"id":"' .. id .. '","job":' .. cjson.encode(fields) .. ',"result":' .. (result or 'null') .. '}'
-  if #whole < 65536 then redis.call('PUBLISH', 'allot:reply:' .. fields.reply, whole) end
+  if #whole < 65536 then redis.call('PUBLISH', 'allot:reply:' .. record.reply, whole) end
 end
 
 -- The last step of every end: what nobody asks of a job that has ended goes, or all of it.
 local function settle(id, record, now)
   if record.discard then return purge(id, now) end
-  redis.call('HDEL', key(id), 'form', 'priority', 'seconds', 'retries', 'reply', 'needs', 'fingerprint',
-    'idempotency_key')
+  local over = {}
+  for _, name in ipairs(SETTLED) do
+    if record[name] then over[#over + 1] = name end
+  end
+  if #over > 0 then redis.call('HDEL', key(id), unpack(over)) end
   redis.call('DEL', 'allot:arrays:' .. id)
 end
 

@@ -1,9 +1,12 @@
 """A job as its owner sees it, of the record in Redis."""
 
-import json
 from collections.abc import Mapping
 
+from pydantic_core import from_json
+
 from workers.jobs.job import Damaged, Job, State, iso
+
+VERIFIED = {"true": True, "false": False, "null": None}
 
 
 def to_job(job_id: str, record: Mapping[str, str], position: int | None) -> Job:
@@ -24,17 +27,17 @@ def _job(job_id: str, record: Mapping[str, str], position: int | None) -> Job:
         device=record["device"],
         ran_on=record.get("ran_on") or None,
         queue_position=position,
-        progress=json.loads(record["progress"]) if record.get("progress") else None,
-        timings_ms=json.loads(record.get("timings_ms") or "{}"),
+        progress=from_json(record["progress"]) if record.get("progress") else None,
+        timings_ms=from_json(record.get("timings_ms") or "{}"),
         termination=record.get("termination") or None,
-        verified=json.loads(record.get("verified") or "null"),
-        error=json.loads(record["error"]) if record.get("error") else None,
+        verified=VERIFIED[record.get("verified") or "null"],
+        error=from_json(record["error"]) if record.get("error") else None,
         created_at=iso(record["created_at"]) or "",
         started_at=iso(record.get("started_at")),
         ended_at=iso(record.get("ended_at")),
         expires_at=iso(record.get("expires_at")),
-        inputs=json.loads(record["inputs"]),
-        options=json.loads(record["options"]),
+        inputs=from_json(record["inputs"]),
+        options=from_json(record["options"]),
         time_limit_s=float(record["time_limit_s"]),
         version=int(record["version"]),
         noted="note" in record,

@@ -27,9 +27,9 @@ for i, name in ipairs(digests) do
 end
 hold(id, digests)
 if #digests > 0 then record[#record + 1], record[#record + 2] = 'digests', cjson.encode(digests) end
-redis.call('HSET', key(id), 'version', 1, unpack(record))  -- nobody can have heard of it yet, so nobody is told
+redis.call('HSET', key(id), 'version', 1, 'kept', bytes, unpack(record))  -- nobody can have heard of it yet, so nobody is told
 if ARGV[10] ~= '' then redis.call('SET', 'allot:arrays:' .. id, ARGV[10]) end
-keep_bytes(id, fields.owner, bytes)
+redis.call('HINCRBY', 'allot:kept:' .. fields.owner, 'redis', bytes)
 redis.call('ZADD', 'allot:jobs:' .. fields.owner, now, id)
 redis.call('ZADD', 'allot:active', now, id)
 if idem ~= '' then
@@ -37,7 +37,9 @@ if idem ~= '' then
   redis.call('EXPIRE', idem, ARGV[9])
 end
 redis.call('HINCRBY', 'allot:counts', 'submitted:' .. fields.solver, 1)
-join_line(queue, id, fields.owner, fields.form, tonumber(fields.priority), tonumber(fields.seconds))
-feed(queue, now, ARGV[11], ARGV[12])
+if not hand_over(queue, id, fields, now, ARGV[11], ARGV[12]) then
+  join_line(queue, id, fields.owner, fields.form, tonumber(fields.priority), tonumber(fields.seconds))
+  feed(queue, now, ARGV[11], ARGV[12])
+end
 if fields.reply and fields.reply ~= '' then return {'created', id, 0} end  -- who waits asks for no position
 return {'created', id, position(queue, id) or 1}

@@ -4,6 +4,7 @@
 local queue, worker, got, most, now = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
 local stamp, ttl, token, device, keep_s = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9], ARGV[10]
 local taken, claimed = {}, {}
+local SOON_S = 0.25
 
 -- Claim the job for an execution of its own, unless it is not there any more or another that lives has it.
 local function claim(id)
@@ -22,6 +23,18 @@ local function claim(id)
   claimed[id] = true
   taken[#taken + 1] = {id, token .. '-' .. (#taken + 1), record}
   return record
+end
+
+-- Those of which somebody else may know by now. Of a new job whose submitter waits for the answer nobody has been told,
+-- so that each message about it would wake the submitter for nothing.
+local function heard_of()
+  local some = {}
+  for _, one in ipairs(taken) do
+    local record = one[3]
+    local waited_for = record.reply and record.reply ~= '' and tonumber(now) - tonumber(record.created_at) < SOON_S
+    if not waited_for then some[#some + 1] = one end
+  end
+  return some
 end
 
 -- Mark what was claimed as running; answers what the worker is told of each job.
@@ -45,7 +58,7 @@ local function start_all()
     for name, value in pairs(record) do whole[#whole + 1], whole[#whole + 2] = name, value end
     told[k] = {id, execution, left[k], whole, redis.call('GET', 'allot:arrays:' .. id) or ''}
   end
-  tell_all(taken)
+  tell_all(heard_of())
   return told
 end
 
@@ -54,7 +67,7 @@ local function first()
     redis.call('LREM', rq_line(queue) .. ':intermediate', 1, got)
     local record = claim(got)
     if record then
-      hold_worker(got)
+      hold_worker(got, record.owner)
       return record
     end
   end
@@ -63,7 +76,7 @@ local function first()
     if not id then return false end
     local record = claim(id)
     if record then
-      hold_worker(id)
+      hold_worker(id, record.owner)
       return record
     end
   end

@@ -17,9 +17,10 @@ import os
 import secrets
 import socket
 import time
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+from pydantic_core import from_json
 
 from workers.jobs.events import follows, of_record
 from workers.jobs.job import Event, Expired, Job, State, Unavailable, UnknownJob
@@ -86,6 +87,25 @@ def _give_up(future: "asyncio.Future[None]") -> None:
         future.set_result(None)
 
 
+class Following:
+    """A block in which somebody is woken by what happens to a job."""
+
+    __slots__ = ("_all", "_follower", "_job_id")
+
+    def __init__(self, everybody: dict[str, set[Follower]], job_id: str, until_ended: bool) -> None:
+        self._all, self._job_id, self._follower = everybody, job_id, Follower(until_ended)
+
+    def __enter__(self) -> Follower:
+        self._all.setdefault(self._job_id, set()).add(self._follower)
+        return self._follower
+
+    def __exit__(self, *_: object) -> None:
+        followers = self._all[self._job_id]
+        followers.discard(self._follower)
+        if not followers:
+            del self._all[self._job_id]
+
+
 @dataclass(frozen=True)
 class Seen:
     """A job, and its result's document when it has ended with one and it was asked for."""
@@ -131,17 +151,9 @@ class Told:
             for follower in followers:
                 follower.wake()
 
-    @contextlib.contextmanager
-    def follow(self, job_id: str, until_ended: bool = False) -> Iterator[Follower]:
+    def follow(self, job_id: str, until_ended: bool = False) -> "Following":
         """Be woken by what happens to a job from here on; whoever looks at the job after that misses nothing."""
-        followers, follower = self._followers.setdefault(job_id, set()), Follower(until_ended)
-        followers.add(follower)
-        try:
-            yield follower
-        finally:
-            followers.discard(follower)
-            if not followers and self._followers.get(job_id) is followers:
-                del self._followers[job_id]
+        return Following(self._followers, job_id, until_ended)
 
     def _tell(self, job_id: str, state: str, version: int) -> None:
         for follower in self._followers.get(job_id, ()):
@@ -247,7 +259,7 @@ class Told:
                     if job_id in self._followers:
                         self._tell(job_id, state, int(version))
             else:
-                self._hear_reply(json.loads(message[2]))
+                self._hear_reply(from_json(message[2]))
         except (ValueError, KeyError, TypeError, AttributeError) as wrong:
             LOG.warning("a message on %s cannot be read: %r", message[1], wrong)
 
@@ -256,7 +268,7 @@ class Told:
         job, result = to_job(told["id"], told["job"], None), told["result"]
         while len(self._replies) >= MOST_REPLIES:
             del self._replies[next(iter(self._replies))]
-        result = json.loads(result) if isinstance(result, str) and result else result
+        result = from_json(result) if isinstance(result, str) and result else result
         self._replies[job.id] = time.monotonic(), Seen(job, result or None)
         for follower in self._followers.get(job.id, ()):
             follower.wake()

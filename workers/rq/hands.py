@@ -1,6 +1,7 @@
 """A worker's side of RQ: wait for a job, renew the claim on it, give it back."""
 
 import contextlib
+import functools
 import os
 import uuid
 from collections.abc import Callable
@@ -22,16 +23,16 @@ class Held:
     """One job in a worker's hands, and the one execution under which it has it."""
 
     def __init__(self, books: Books, queue: Queue, job_id: str, execution: str) -> None:
-        self._books, self._queue = books, queue
-        self._job = books.job_class(job_id, connection=books.connection, serializer=books.serializer)
-        self._job.origin = queue.name
+        self._books, self._queue, self.job_id = books, queue, job_id
         self._execution = Execution(execution, job_id, books.connection, books.name)
         books.executions[execution] = self._execution
 
-    @property
-    def job_id(self) -> str:
-        """Of the job."""
-        return str(self._job.id)
+    @functools.cached_property
+    def _job(self) -> Any:
+        """As RQ knows it; most jobs end without."""
+        job = self._books.job_class(self.job_id, connection=self._books.connection, serializer=self._books.serializer)
+        job.origin = self._queue.name
+        return job
 
     @property
     def execution(self) -> str:

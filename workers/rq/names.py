@@ -1,12 +1,12 @@
 """RQ's names in Redis, as RQ itself has them, and the Lua that keeps its books within the scripts of a job's record."""
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 from rq.executions import Execution, ExecutionRegistry
 from rq.job import Job
 from rq.queue import Queue
 from rq.registry import StartedJobRegistry
-from rq.utils import now, utcformat
 from rq.worker import Worker
 
 from workers.rq.allowed import JOB_FUNCTION
@@ -33,4 +33,4 @@ RENEW = LUA + "redis.call('DEL', 'allot:nothing')\n" + Path(__file__).with_name(
 
 def stamp() -> str:
     """This moment as RQ writes it."""
-    return str(utcformat(now()))
+    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

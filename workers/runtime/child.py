@@ -1,14 +1,16 @@
 """The process that solves: one job after another, with warm kernels and a warm CUDA context.
 
-Started by a worker as `python -m workers.runtime.child FD DEVICE PARENT`, with its GPU and its thread counts already in
-its environment. It reads lines from the socket FD, {"worker", "orders"} with the jobs to be solved in one go, and
-answers each with {"begun": true} and then {"done": outcomes by job}. Before the first it says {"warming": "3 of 8"} and
-so on, and then {"ready": true}. It never talks to RQ.
+Started by a worker as `python -m workers.runtime.child FD DEVICE PARENT BEGUN`, with its GPU and its thread counts
+already in its environment. It reads lines from the socket FD, {"worker", "orders"} with jobs to be solved together, and
+answers each with {"done": outcomes by job, "waits": whether the worker is listed as waiting by now}. Before the first
+it says {"warming": "3 of 8"} and so on, and then {"ready": true}. That it has begun with jobs it notes in the one byte
+of the file BEGUN, which the worker reads only when this process has died. It never talks to RQ.
 """
 
 import gc
 import json
 import logging
+import mmap
 import os
 import platform
 import signal
@@ -17,6 +19,8 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
+
+from pydantic_core import from_json
 
 from kernels import SOLVERS, Device, Solver, keep_cubins, solve_each_form
 from workers.jobs.records import Order, Records
@@ -41,6 +45,7 @@ log = logging.getLogger(__name__)
 def main(arguments: list[str]) -> None:
     """Serve the socket until it closes."""
     descriptor, device, parent = int(arguments[0]), arguments[1], int(arguments[2])
+    begun = mmap.mmap(int(arguments[3]), 1)
     die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logs.configure(logging.WARNING)
@@ -58,22 +63,29 @@ def main(arguments: list[str]) -> None:
         gc.freeze()  # what has been loaded by now stays: no collection need look at it again
         _say(lines, {"ready": True, "broken": broken, **_told(bench)})
         for line in lines:
-            _say(lines, {"begun": True})
-            task = json.loads(line)
+            begun[0] = 1
+            task = from_json(line)
             try:
-                outcome = work([Order(**order) for order in task["orders"]], task["worker"], bench)
+                outcome, waits = work([Order(**order) for order in task["orders"]], task["worker"], bench)
             except DeviceLost as error:
                 _say(lines, {"lost": str(error)})
                 os._exit(EXIT_DEVICE_LOST)  # nothing of CUDA may be torn down in order any more
-            _say(lines, {"done": outcome, **_told(bench)})
+            _say(lines, {"done": outcome, "waits": waits, **_told(bench)})
 
 
-def work(orders: Sequence[Order], worker: str, bench: Bench) -> dict[str, str]:
-    """Solve jobs and write their results: "done" or "fenced" of each. Raises DeviceLost."""
+def work(orders: Sequence[Order], worker: str, bench: Bench) -> tuple[dict[str, str], bool]:
+    """Solve jobs and write their results: "done" or "fenced" of each, and whether the worker is listed as waiting.
+
+    Raises:
+        DeviceLost.
+    """
     outcome: dict[str, str] = {}
+    waits = False
     for part in endings(orders, bench):
-        outcome |= zip((one.job_id for one in part), told(part, bench.device, worker, bench), strict=True)
-    return outcome
+        last = len(outcome) + len(part) == len(orders)
+        words, waits = told(part, bench.device, worker, bench, last)
+        outcome |= zip((one.job_id for one in part), words, strict=True)
+    return outcome, waits
 
 
 def _bench(device: Device, settings: Settings) -> Bench:

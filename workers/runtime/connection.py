@@ -7,7 +7,7 @@ which may meet a disk that is slow; and commands that are meant to block.
 import contextlib
 import functools
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ParamSpec, TypeVar
 from urllib.parse import parse_qs, urlsplit
 
@@ -20,6 +20,7 @@ from redis.sentinel import Sentinel, SentinelConnectionPool
 
 from workers.jobs.job import StoreFull, Unavailable
 from workers.runtime.clock import Clock
+from workers.runtime.kept import Kept
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -65,6 +66,7 @@ class Client(redis.Redis):
     def __init__(self, pool: Any, reading: Any, blocking: Any, replicas: int = 0) -> None:
         super().__init__(connection_pool=pool)
         self._reading, self._blocking, self._replicas = reading, blocking, replicas
+        self._scripts, self._moves = Kept(pool), Kept(blocking.connection_pool)
         self.clock = Clock(reading.time)
 
     def now(self) -> float:
@@ -78,6 +80,8 @@ class Client(redis.Redis):
             NoRoom, CannotWrite: besides what redis-py raises.
         """
         with meant():
+            if args[0] == "BLMOVE" and not options:
+                return self._moves.ask(self._blocking.execute_command, *args)
             if args[0] in BLOCKING or b"BLOCK" in args:
                 return self._blocking.execute_command(*args, **options)
             if args[0] in READS:
@@ -85,6 +89,18 @@ class Client(redis.Redis):
             if self._replicas and args[0] in ("EVAL", "EVALSHA"):
                 return self._acknowledged(*args)
             return super().execute_command(*args, **options)  # type: ignore[no-untyped-call]
+
+    def run(self, digest: str, text: str, arguments: Sequence[Any]) -> Any:
+        """What a script answers. Raises NoRoom, CannotWrite besides what redis-py raises."""
+        if self._replicas:
+            return self.register_script(text)(args=arguments)
+        try:
+            return self._scripts.ask(super().execute_command, "EVALSHA", digest, 0, *arguments)
+        except redis.exceptions.NoScriptError:
+            return self.execute_command("EVAL", text, 0, *arguments)
+        except redis.ResponseError:
+            with meant():
+                raise
 
     def _acknowledged(self, *args: Any) -> Any:
         """The answer of a script, once replicas have its changes. WAIT is for what its own connection wrote."""
@@ -106,6 +122,9 @@ class Client(redis.Redis):
 
     def close(self) -> None:
         """Close what is open."""
+        for kept in (getattr(self, "_scripts", None), getattr(self, "_moves", None)):
+            if kept is not None:
+                kept.close()
         super().close()
         for other in (getattr(self, "_reading", None), getattr(self, "_blocking", None)):
             if other is not None:

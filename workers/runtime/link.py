@@ -2,6 +2,7 @@
 
 import contextlib
 import json
+import mmap
 import os
 import select
 import signal
@@ -11,6 +12,8 @@ import sys
 import time
 from collections.abc import Callable, Mapping
 from typing import Any
+
+from pydantic_core import to_json
 
 RECEIVE = 1 << 16
 NOT_PASSED_ON = ("CUBLAS_EMULATE_DOUBLE_PRECISION", "CUBLAS_EMULATION_STRATEGY")
@@ -30,12 +33,18 @@ class Link:
         self._process: subprocess.Popen[bytes] | None = None
         self._socket: socket.socket | None = None
         self._heard = b""
+        self._begun: mmap.mmap | None = None
         self.told: dict[str, Any] = {}
 
     @property
     def pid(self) -> int:
         """Of the child, 0 when there is none."""
         return self._process.pid if self._process else 0
+
+    @property
+    def begun(self) -> bool:
+        """Whether the child has begun with what it was sent last."""
+        return self._begun is not None and self._begun[0] != 0
 
     @property
     def alive(self) -> bool:
@@ -53,11 +62,15 @@ class Link:
         self.end()
         self.told.pop("warming", None)
         ours, theirs = socket.socketpair()
-        with theirs:
+        with theirs, open(os.memfd_create("begun"), "r+b") as shared:
+            shared.truncate(1)
+            self._begun = mmap.mmap(shared.fileno(), 1)
+            passed = theirs.fileno(), shared.fileno()
+            told = (str(passed[0]), self._device, str(os.getpid()), str(passed[1]))
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "workers.runtime.child", str(theirs.fileno()), self._device, str(os.getpid())],
+                [sys.executable, "-m", "workers.runtime.child", *told],
                 env=self._environ,
-                pass_fds=(theirs.fileno(),),
+                pass_fds=passed,
                 stdin=subprocess.DEVNULL,
                 process_group=0,
             )
@@ -78,8 +91,10 @@ class Link:
     def send(self, order: Mapping[str, Any]) -> None:
         """Hand the child a job. A child that is gone is noticed by `hear`."""
         assert self._socket is not None
+        assert self._begun is not None
+        self._begun[0] = 0
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            self._socket.sendall(json.dumps(dict(order)).encode() + b"\n")
+            self._socket.sendall(to_json(order) + b"\n")
 
     def hear(self, timeout_s: float) -> dict[str, Any] | None:
         """The child's next message, None when there is none within `timeout_s`.

@@ -4,17 +4,19 @@ What a line belongs to is set around the work (`about`) and goes along into thre
 has to be handed it. A job carries it in its record from the API to the worker (`carried`, `of_record`).
 """
 
+import asyncio
+import collections
 import contextlib
 import contextvars
 import functools
 import json
 import logging
 import os
+import random
 import re
-import secrets
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import IO, Any
 
 FORMATS = ("text", "json")
@@ -27,14 +29,19 @@ SLOW = logging.getLogger("allot.slow")
 _about: contextvars.ContextVar[Mapping[str, str]] = contextvars.ContextVar("about", default={})  # noqa: B039
 
 
-@contextlib.contextmanager
-def about(**fields: str | None) -> Iterator[None]:
-    """Every line that is written within belongs to these; None leaves one as it is."""
-    token = _about.set({**_about.get(), **{name: value for name, value in fields.items() if value}})
-    try:
-        yield
-    finally:
-        _about.reset(token)
+class about:
+    """A block: every line that is written within belongs to these fields; None leaves one as it is."""
+
+    __slots__ = ("_fields", "_token")
+
+    def __init__(self, **fields: str | None) -> None:
+        self._fields = {name: value for name, value in fields.items() if value}
+
+    def __enter__(self) -> None:
+        self._token = _about.set({**_about.get(), **self._fields})
+
+    def __exit__(self, *_: object) -> None:
+        _about.reset(self._token)
 
 
 def told() -> Mapping[str, str]:
@@ -57,12 +64,43 @@ def new_traceparent(given: str | None = None) -> str:
     """The trace that a caller names, or a new one that nobody has sampled."""
     if given and TRACEPARENT.fullmatch(given):
         return given
-    return f"00-{secrets.token_hex(16)}-{secrets.token_hex(8)}-00"
+    return f"00-{1 + random.getrandbits(127):032x}-{1 + random.getrandbits(63):016x}-00"
+
+
+def new_request_id() -> str:
+    """One that nobody has. Neither this nor a trace's id is a secret, so the system's randomness is not asked."""
+    return f"{random.getrandbits(128):032x}"
 
 
 def audit(action: str, **fields: Any) -> None:
     """Write down who did what; secrets never."""
-    AUDIT.info("%s", action, extra={"fields": {"action": action, **fields}})
+    record(AUDIT, action, {"action": action, **fields}, told())
+
+
+def record(logger: logging.Logger, message: str, fields: Mapping[str, Any], belongs: Mapping[str, str]) -> None:
+    """Write a line of what happened, by a logger of the level INFO.
+
+    The way through `logging` is ten times as long. It is taken where somebody besides `configure` listens.
+    """
+    lines = _lines_alone(logger)
+    if lines is not None:
+        lines.put(lines.words.line(time.time(), "info", logger.name, message, belongs, fields))
+    else:
+        with about(**belongs):
+            logger.info("%s", message, extra={"fields": fields})
+
+
+def _lines_alone(logger: logging.Logger) -> "Lines | None":
+    """The handler of `configure`, if a record of this logger would come to it and to nobody else."""
+    node: logging.Logger | None = logger
+    if not logger.isEnabledFor(logging.INFO):
+        return None
+    while node is not None and node is not logging.root:
+        if node.handlers or node.filters or not node.propagate:
+            return None
+        node = node.parent
+    handlers = logging.root.handlers
+    return handlers[0] if len(handlers) == 1 and isinstance(handlers[0], Lines) else None
 
 
 def slow(solver: str, timings_ms: Mapping[str, float]) -> None:
@@ -80,8 +118,7 @@ def configure(level: int = logging.INFO, form: str = "", stream: IO[str] | None 
     form = form or os.environ.get("ALLOT_LOG_FORMAT", "") or "text"
     if form not in FORMATS:
         raise ValueError(f"the log format is {form!r}; expected one of {', '.join(FORMATS)}")
-    handler = logging.StreamHandler(stream or sys.stderr)
-    handler.setFormatter(JsonLines() if form == "json" else Text(TEXT))
+    handler = Lines(stream or sys.stderr, JsonLines() if form == "json" else Text(TEXT))
     logging.basicConfig(level=level, handlers=[handler], force=True)
     logging._srcfile = None  # no line tells where in the source it was written: nobody need look for it
     logging.logThreads = logging.logMultiprocessing = False
@@ -99,23 +136,76 @@ def _here(second: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(second))
 
 
+class Lines(logging.StreamHandler[IO[str]]):
+    """Writes lines; those that one turn of an event loop puts here go out in one write, at the end of the turn."""
+
+    def __init__(self, stream: IO[str], words: "JsonLines | Text") -> None:
+        super().__init__(stream)
+        self.words = words
+        self.setFormatter(words)
+        self._kept: collections.deque[str] = collections.deque()
+        self._loop: asyncio.AbstractEventLoop | None = None
+
+    def put(self, line: str) -> None:
+        """Write a line soon, or now where no event loop runs."""
+        kept = len(self._kept)
+        self._kept.append(line)
+        try:
+            loop = asyncio.get_running_loop()
+        except RuntimeError:
+            self.flush()
+            return
+        if not kept or loop is not self._loop:
+            self._loop = loop
+            loop.call_soon(self.flush)
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write a record, behind what came before it."""
+        if self._kept:
+            self.flush()
+        super().emit(record)
+
+    def flush(self) -> None:
+        """Write what was put."""
+        with self.lock or contextlib.nullcontext():
+            kept = []
+            while self._kept:
+                kept.append(self._kept.popleft())
+            if kept:
+                with contextlib.suppress(OSError, ValueError):  # nobody is left to tell
+                    self.stream.write("\n".join(kept) + "\n")
+        super().flush()
+
+
+ENCODER = json.JSONEncoder(default=str)
+
+
 class JsonLines(logging.Formatter):
     """One JSON object a line: time, level, logger, message, what it belongs to, and the fields of its own."""
 
     def format(self, record: logging.LogRecord) -> str:
         """The line."""
-        line: dict[str, Any] = {
-            "time": f"{_utc(int(record.created))}.{int(record.msecs):03d}Z",
-            "level": record.levelname.lower(),
-            "logger": record.name,
-            "message": record.getMessage(),
-            "pid": record.process,
-            **told(),
-            **getattr(record, "fields", {}),
-        }
+        fields: dict[str, Any] = getattr(record, "fields", {})
         if record.exc_info:
-            line["traceback"] = self.formatException(record.exc_info)
-        return json.dumps(line, default=str)
+            fields = {**fields, "traceback": self.formatException(record.exc_info)}
+        return self.line(record.created, record.levelname.lower(), record.name, record.getMessage(), told(), fields)
+
+    def line(
+        self, at: float, level: str, name: str, message: str, belongs: Mapping[str, str], fields: Mapping[str, Any]
+    ) -> str:
+        """The same of a record's parts."""
+        second = int(at)
+        return ENCODER.encode(
+            {
+                "time": f"{_utc(second)}.{int(1000 * (at - second)):03d}Z",
+                "level": level,
+                "logger": name,
+                "message": message,
+                "pid": os.getpid(),
+                **belongs,
+                **fields,
+            }
+        )
 
 
 class Text(logging.Formatter):
@@ -123,13 +213,27 @@ class Text(logging.Formatter):
 
     def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
         """The time of this place, to the millisecond."""
-        return f"{_here(int(record.created))},{int(record.msecs):03d}"
+        return _time_here(record.created)
 
     def format(self, record: logging.LogRecord) -> str:
         """The line; newlines of strangers' text cannot begin another one."""
-        fields = {name: value for name, value in told().items() if name in ("request_id", "job_id")}
-        fields |= getattr(record, "fields", {})
         record.message = record.getMessage()
         line = super().format(record).split("\n", 1)
-        shown = "".join(f" {name}={value}" for name, value in fields.items() if name != "action")
-        return "\n".join([line[0] + shown.replace("\n", " "), *line[1:]])
+        return "\n".join([line[0] + _shown(told(), getattr(record, "fields", {})), *line[1:]])
+
+    def line(
+        self, at: float, level: str, name: str, message: str, belongs: Mapping[str, str], fields: Mapping[str, Any]
+    ) -> str:
+        """The same of a record's parts."""
+        return f"{_time_here(at)} {name} {message}".replace("\n", " ") + _shown(belongs, fields)
+
+
+def _time_here(at: float) -> str:
+    second = int(at)
+    return f"{_here(second)},{int(1000 * (at - second)):03d}"
+
+
+def _shown(belongs: Mapping[str, str], fields: Mapping[str, Any]) -> str:
+    """What a line for people says behind its message."""
+    said = {name: belongs[name] for name in ("request_id", "job_id") if name in belongs} | dict(fields)
+    return "".join([f" {name}={value}" for name, value in said.items() if name != "action"]).replace("\n", " ")

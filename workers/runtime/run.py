@@ -85,13 +85,16 @@ def ending_of(order: Order, bench: Bench) -> Ending:
         return Ending(order.job_id, order.execution, State.FAILED, fields)
 
 
-def told(endings: Sequence[Ending], queue: str, worker: str, bench: Bench) -> list[str]:
-    """Write results; of each job "done", or "fenced" where another execution has it by now."""
-    answers = outlast(lambda: bench.records.finish(endings, queue, worker))
+def told(endings: Sequence[Ending], queue: str, worker: str, bench: Bench, last: bool) -> tuple[list[str], bool]:
+    """Write results: of each job "done", or "fenced" where another execution has it by now.
+
+    With the `last` ones, also whether the worker waits from then on, as there is no other job.
+    """
+    answers, waits = outlast(lambda: bench.records.finish_all(endings, queue, worker, last))
     if bench.auditor is not None:
         for ending, answer in zip(endings, answers, strict=True):
             bench.auditor.answered(ending.job_id, bool(answer))
-    return ["done" if answer else "fenced" for answer in answers]
+    return ["done" if answer else "fenced" for answer in answers], waits
 
 
 def concluded(order: Order, solved: Solved, bench: Bench, deadline: Deadline | None = None) -> Ending:

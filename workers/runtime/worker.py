@@ -13,10 +13,10 @@ import contextlib
 import json
 import logging
 import os
+import secrets
 import signal
 import threading
 import time
-import uuid
 from collections.abc import Sequence
 from types import FrameType
 from typing import Any
@@ -27,7 +27,7 @@ from workers.jobs.failure import SHUTDOWN, STOPPED, Failure, device_lost, died
 from workers.jobs.fresh import WARMING
 from workers.jobs.janitor import Janitor
 from workers.jobs.job import Device
-from workers.jobs.records import Limits, Order, Records
+from workers.jobs.records import IDLE_S, Limits, Order, Records
 from workers.rq import Hands, Held
 from workers.runtime import devices, logs
 from workers.runtime.config import Settings
@@ -44,8 +44,6 @@ AWAY_S = 1.0
 AWAY = (redis.ConnectionError, redis.TimeoutError)
 MOST_AT_ONCE = 64
 """Small jobs of one form that are taken together: what queued up meanwhile, so that none waits for company."""
-IDLE_S = 2.5
-"""For so long a worker that waits is given jobs; it says so again every second."""
 FINAL = ("deadline", "cancelled", "stopped")
 """What ended the child would end the next one too, or was asked for."""
 log = logging.getLogger(__name__)
@@ -68,7 +66,7 @@ class PinnedWorker:
         self._listed = False
         self._held: list[Held] = []
         self._why_killed: Failure | None = None
-        self._begun = False
+        self._waits = False
         environ = with_threads(os.environ | settings.to_env(), threads)
         if gpus:
             environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpu.uuid for gpu in gpus)
@@ -129,7 +127,8 @@ class PinnedWorker:
         """Wait for a job, and see it through. What Redis does not hear of counts as lost, and the janitor finds it."""
         try:
             self._beat()
-            orders = self._take() or self._take_next()
+            waits, self._waits = self._waits, False
+            orders = (not waits and self._take()) or self._take_next()
             if orders:
                 self._work(orders)
         except AWAY as error:
@@ -146,7 +145,7 @@ class PinnedWorker:
             self.device,
             self._hands.name,
             self.link.told.get("name", self.device),
-            uuid.uuid4().hex,
+            secrets.token_hex(16),
             self._limits,
             got=got,
             most=MOST_AT_ONCE,
@@ -161,9 +160,9 @@ class PinnedWorker:
 
     def _work(self, orders: list[Order]) -> None:
         """Hand jobs to the child and wait until it has written what came of them; the others are given back."""
-        self._why_killed, self._begun = None, False
+        self._why_killed = None
         self._ensure_child()
-        self.link.send({"worker": self._hands.name, "orders": [vars(order) for order in orders]})
+        self.link.send({"worker": self._hands.name, "orders": orders})
         try:
             outcomes = self._outcomes()
         except EOFError:
@@ -183,11 +182,10 @@ class PinnedWorker:
             if "lost" in message:
                 self._why_killed = device_lost(message["lost"])
                 raise EOFError
-            if message:
-                self._begun = True
-            elif self._renew():
+            if not message and self._renew():
                 for held in self._held:
                     self._kill_if_overdue(held, patience[held.job_id], time.monotonic() - begun)
+        self._waits = message["waits"]
         return dict(message["done"])
 
     def _renew(self) -> bool:
@@ -219,10 +217,10 @@ class PinnedWorker:
             why = STOPPED if held.stopped else killed or died(last)
             log.warning("job %s lost its child, which ended with %s (%s)", held.job_id, last, why["code"])
             again = why is SHUTDOWN or (order.runs_left > 0 and why["code"] not in FINAL)
-            wanted = "stop" if why is STOPPED else "return" if not self._begun else "again" if again else "fail"
+            wanted = "stop" if why is STOPPED else "return" if not self.link.begun else "again" if again else "fail"
             fate = self._records.lose(held.job_id, held.execution, wanted, why)
             if fate in ("queued", "spared"):
-                held.done("again", why["detail"], counts=fate == "queued" and self._begun and why is not SHUTDOWN)
+                held.done("again", why["detail"], counts=fate == "queued" and self.link.begun and why is not SHUTDOWN)
             else:
                 held.done("failed" if fate == "failed" else "dropped", why["detail"])
 

@@ -27,6 +27,7 @@ from kernels import Array, Csr, InvalidProblem
 from kernels.auction import files as auction_files
 from kernels.qap import qaplib
 from workers.store import layouts, narrow, npz, unpack
+from workers.store.inline import kind_of
 from workers.store.sniff import sniff
 
 Decoded = Array | Csr | dict[str, Array]
@@ -168,7 +169,7 @@ def describe(decoded: Decoded) -> dict[str, Any]:
         return {"kind": "csr", "dtype": str(decoded.values.dtype), "shape": list(decoded.shape)}
     if isinstance(decoded, dict):
         return {"kind": "arrays", "arrays": {name: describe(array) for name, array in decoded.items()}}
-    return {"kind": "array", "dtype": str(decoded.dtype), "shape": list(decoded.shape)}
+    return {"kind": "array", "dtype": kind_of(decoded.dtype), "shape": list(decoded.shape)}
 
 
 def _read(path: Path, form: Form, limits: Limits, scratch: unpack.Scratch) -> Reading:

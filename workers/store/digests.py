@@ -67,6 +67,14 @@ class Hashed:
         return tree_of([*self._done, self._piece.digest()], self.size)
 
 
+def digest_of_short(*parts: Any) -> str:
+    """The digest of bytes that are one piece at most, in parts."""
+    hashed = hashlib.sha256()
+    for part in parts:
+        hashed.update(part)
+    return f"{PLAIN}:{hashed.hexdigest()}"
+
+
 def digest_of(data: Any, like: str | None = None) -> str:
     """The digest of bytes; by the scheme of the digest `like`, where one is given."""
     hashed = Hashed(plain=like is not None and like.startswith(f"{PLAIN}:"))

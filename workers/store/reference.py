@@ -23,7 +23,7 @@ from kernels import Array, Csr
 from workers.jobs.job import InputRef
 from workers.store import layouts
 from workers.store.codec import AS_FOUND, FORMATS, Form, InvalidUpload, Limits, Reading, describe, read, write_npy
-from workers.store.digests import Hashed, digest_of_file
+from workers.store.digests import Hashed, digest_of_file, digest_of_short
 from workers.store.folder import name_of
 from workers.store.inline import MOST_BYTES, is_inline
 from workers.store.narrow import checked_scale
@@ -76,13 +76,13 @@ def of_array(value: Array | Csr) -> InputRef:
     if isinstance(value, Csr):
         parts = {name: of_array(getattr(value, name)) for name in CSR_PARTS}
         return {"csr": {**parts, "shape": list(value.shape)}}
-    hashed = Hashed()
-    if value.nbytes <= MOST_BYTES and value.flags.c_contiguous:
-        hashed.write(_header(value.dtype, value.shape))
-        hashed.write(value.data)
+    if 0 < value.nbytes <= MOST_BYTES and value.flags.c_contiguous:
+        digest = digest_of_short(_header(value.dtype, value.shape), value.data)
     else:
+        hashed = Hashed()
         write_npy(hashed, value)
-    return frozen(hashed.digest, Reading("npy", None, value))
+        digest = hashed.digest
+    return frozen(digest, Reading("npy", None, value))
 
 
 @functools.lru_cache(256)

@@ -12,7 +12,6 @@ from allot_client import plans
 from allot_client.arrays import Array, Bring, given, padded, stay
 from allot_client.points import cost_matrix
 
-"""The service's, where the options of an answer do not say."""
 GROUPS = ("duals", "potentials")
 """Members of the result document that hold arrays of their own."""
 
@@ -101,9 +100,20 @@ class Result:
             raise AttributeError(f"this answer ({self.termination}) has no {name}; its arrays: {there}") from None
 
 
+def relative(away: float | None, objective: float | None, bound: float | None) -> float | None:
+    """A gap divided by the larger of objective and bound, as in certificates; None where one of them is not known."""
+    if away is None or objective is None or bound is None:
+        return None
+    scale = max(abs(objective), abs(bound))
+    return float(away / scale) if scale else 0.0
+
+
 @dataclass(frozen=True)
 class Problem:
-    """One problem of a batch: the column of each of its rows (-1: none), and what is known of it alone."""
+    """One problem of a batch: the column of each of its rows (-1: none), and what is known of it alone.
+
+    `gap` is relative, as `Result.gap` is.
+    """
 
     assignment: Any
     objective: float | None
@@ -139,7 +149,7 @@ class _Pairs(Result):
             objective, bound, gap, ended = (
                 facts.get(name, {k: None})[k] for name in ("objectives", "bounds", "gaps", "terminations")
             )
-            yield Problem(own, objective, bound, gap, ended)
+            yield Problem(own, objective, bound, relative(gap, objective, bound), ended)
 
 
 @dataclass(frozen=True)

@@ -121,7 +121,9 @@ def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Tas
     if not _is_ragged(cost):
         made = task("lap", {"cost": cost, **others}, options)
         beside = any(others.get(name) is not None for name in PRICES)
-        return _written_out(made) if beside or any(options.get(name) is not None for name in OF_A_MATRIX) else made
+        sphere = options.get("metric") == "geodesic"
+        apart = beside or sphere or any(options.get(name) is not None for name in OF_A_MATRIX)
+        return _written_out(made) if apart else made
     forbidden = -math.inf if options.get("maximize") else math.inf
     problems = [without_holes(np.asanyarray(given(one).value), forbidden) for one in cost]
     entries, sizes = laid_flat(problems)

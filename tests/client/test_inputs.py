@@ -114,6 +114,24 @@ def test_points_of_a_metric(allot: Client) -> None:
         allot.lap(x=x, y=y, metric="colour")
 
 
+def test_places_on_the_earth(allot: Client) -> None:
+    """Angles by the haversine formula, as longitude and latitude or as directions."""
+    x, y = (np.column_stack([random.uniform(-180, 180, k), random.uniform(-89, 89, k)]) for k in (6, 7))
+    (a, b), (c, d) = np.radians(x).T, np.radians(y).T
+    half = np.sin((b[:, None] - d) / 2) ** 2 + np.cos(b)[:, None] * np.cos(d) * np.sin((a[:, None] - c) / 2) ** 2
+    costs = 2 * np.arcsin(np.sqrt(half))
+    np.testing.assert_allclose(cost_matrix(x, y, "geodesic"), costs, atol=1e-12)
+    axes = np.array([[2.0, 0, 0], [0, 3, 0], [-1, 0, 0]])
+    np.testing.assert_allclose(cost_matrix(axes[:1], axes, "geodesic"), [[0, np.pi / 2, np.pi]], atol=1e-12)
+    plan = allot.uot(x=x, y=y, metric="geodesic", reg=0.3)
+    np.testing.assert_allclose(plan.plan, allot.uot(costs, reg=0.3).plan, atol=1e-6)
+    lines = allot.uot(x=x, y=y, metric="geodesic", reg=0.3, output="potentials")
+    np.testing.assert_allclose(lines.barycentric(y, x=x, y=y), plan.barycentric(y), rtol=1e-3)
+    assert allot.lap(x=x, y=y, metric="geodesic").objective == pytest.approx(allot.lap(costs).objective)
+    with pytest.raises(ValueError, match="directions"):
+        cost_matrix(np.zeros((1, 3)), axes, "geodesic")
+
+
 def test_points_are_sent_as_points(allot: Client) -> None:
     boxes = random.random((9, 2))
     boxes = np.concatenate([boxes, boxes + 0.2], axis=1)

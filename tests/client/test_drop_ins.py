@@ -88,7 +88,8 @@ def test_pot(reg_type: str) -> None:
     ours = sinkhorn_unbalanced(a, b, cost, 0.3, 1.0, reg_type=reg_type, stopThr=1e-9)
     theirs = ot.unbalanced.sinkhorn_unbalanced(a, b, cost, 0.3, 1.0, reg_type=reg_type, stopThr=1e-12, numItermax=20000)
     np.testing.assert_allclose(ours, theirs, atol=1e-5)
-    small = sinkhorn_unbalanced(*(one.astype(np.float32) for one in (a, b, cost)), 0.3, 1.0, reg_type=reg_type)
+    halves = [one.astype(np.float32) for one in (a, b, cost)]
+    small = sinkhorn_unbalanced(halves[0], halves[1], halves[2], 0.3, 1.0, reg_type=reg_type)
     assert small.dtype == np.float32
     np.testing.assert_allclose(small, theirs, atol=1e-4)
 

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from allot_client.words import told_in_words
 
 MOST_NUMBERS = 40_000
 """In the inputs of one call; larger arrays are uploaded first, and named by their reference."""
@@ -98,13 +99,13 @@ def short(value: Any, source: str) -> Any:
 
 
 def explained(result: Mapping[str, Any]) -> str:
-    """What an answer's certificate says, a line each. The gap is divided by the bound, as the workbench divides it."""
+    """What an answer's certificate says, a line each, with the client's words for the gap."""
     certificate, objective = result["certificate"], result["objective"]
     lines = [f"{result['solver']} ended as {result['termination']}.", f"Proved: {certificate['proved']}."]
     bound = certificate["bound"]
     if objective is not None and bound is not None:
         lines.append(f"Objective {objective:.10g}, bound {bound:.10g}.")
-        lines.append(_gap_in_words(abs(objective - bound), abs(bound)))
+        lines.append(f"So it is {told_in_words(result, certificate)}.")
     else:
         lines.append("There is no bound, so nothing says how good this is.")
     lines.append(
@@ -113,11 +114,3 @@ def explained(result: Mapping[str, Any]) -> str:
     )
     lines += [f"{name}: {value}" for name, value in certificate.get("facts", {}).items() if not isinstance(value, list)]
     return "\n".join(lines)
-
-
-def _gap_in_words(gap: float, bound: float) -> str:
-    if gap == 0:
-        return "They are equal: nothing better exists."
-    if bound == 0:
-        return f"The best possible is at most {gap:.6g} away."
-    return f"The best possible is at most {100 * gap / bound:.4g}% of the bound away."

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence, Sized
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
 import httpx
 
 from allot_client import body as bodies
-from allot_client import flows, tasks
+from allot_client import flows, mapping, tasks
 from allot_client.client import LIMITS, _answer, broken, headers_of, settings
 from allot_client.errors import refusal
 from allot_client.events import Event, Lines
+from allot_client.gates import CALL, gate_here
 from allot_client.results import AuctionResult, Home, LapResult, QuadraticResult, Result, TransportResult
-from allot_client.watching import open_bar
+from allot_client.together import is_empty, likeness, solve_empty
 
 T = TypeVar("T")
 
@@ -138,37 +139,19 @@ class AsyncClient:
         """Send an array once; the blob stands for it in any number of jobs."""
         return await self._run(flows.upload(tasks.to_upload(array), {}, self.retry))
 
-    async def map(
+    def map(
         self, solve: Callable[[Any], Awaitable[T]], problems: Iterable[Any], concurrency: int = 16,
-        progress: bool = False,
+        progress: bool = False, return_exceptions: bool = False,
     ) -> AsyncIterator[T]:  # fmt: skip
-        """Apply `solve` (as `client.lap`) to each problem, `concurrency` at a time; see `Client.map`."""
-        step, close = open_bar(progress, len(problems) if isinstance(problems, Sized) else None)
-        gate = asyncio.Semaphore(concurrency)
-
-        async def one(problem: Any) -> T:
-            try:
-                return await solve(problem)
-            finally:
-                gate.release()
-                step()
-
-        waiting: list[asyncio.Task[T]] = []
-        try:
-            for problem in problems:
-                await gate.acquire()
-                waiting.append(asyncio.create_task(one(problem)))
-                while waiting and waiting[0].done():
-                    yield waiting.pop(0).result()
-            while waiting:
-                yield await waiting.pop(0)
-        finally:
-            for task in waiting:
-                task.cancel()
-            close()
+        """Apply `solve` to each problem, `concurrency` at a time; see `Client.map`."""
+        return mapping.in_tasks(self, solve, problems, concurrency, progress, return_exceptions)
 
     async def _solve(self, task: flows.Task, timeout_s: float | None) -> Result:
-        return await self._run(flows.solve(task, timeout_s, self.retry))
+        kind = None if timeout_s is not None or CALL.get() is None else likeness(task)
+        if kind is not None and (gate := gate_here(self._run)) is not None:
+            return cast(Result, await gate.solve(task, kind))
+        solve = solve_empty if is_empty(task) else flows.solve
+        return await self._run(solve(task, timeout_s, self.retry))
 
     async def _run(self, flow: flows.Flow[T]) -> T:
         sent: Any = None

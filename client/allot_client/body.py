@@ -95,7 +95,11 @@ def job_body(job: Mapping[str, Any], inputs: Mapping[str, Input]) -> Body:
 def _fits_json(value: Input) -> bool:
     if isinstance(value, Sparse):
         return all(_fits_json(part) for part in (value.indptr, value.indices, value.values))
-    return isinstance(value, np.ndarray) and value.dtype.kind in "iuf" and bool(np.isfinite(value).all())
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iuf":
+        return False
+    if value.size == 0 and value.ndim > 1:  # lists would not say how many columns there are
+        return False
+    return bool(np.isfinite(value).all())
 
 
 def _size(value: Input) -> int:

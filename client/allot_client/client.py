@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import os
 import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Sized
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from types import TracebackType
 from typing import Any, TypeVar, cast
 
 import httpx
 
 from allot_client import body as bodies
-from allot_client import flows, tasks
+from allot_client import flows, mapping, tasks
 from allot_client.errors import refusal
 from allot_client.events import Event, Lines
+from allot_client.gates import CALL, gate_here
 from allot_client.results import AuctionResult, Home, LapResult, QuadraticResult, Result, TransportResult
+from allot_client.together import is_empty, likeness, solve_empty
 from allot_client.watching import open_bar
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -220,31 +221,25 @@ class Client:
         return self._run(flows.document("/v1/devices", self.retry))
 
     def map(
-        self, solve: Callable[[Any], T], problems: Iterable[Any], concurrency: int = 16, progress: bool = False
-    ) -> Iterator[T]:
-        """Apply `solve` (as `client.lap`) to each problem, `concurrency` at a time; answers in the problems' order.
+        self, solve: Callable[[Any], T], problems: Iterable[Any], concurrency: int = 16, progress: bool = False,
+        return_exceptions: bool = False,
+    ) -> Iterator[T]:  # fmt: skip
+        """Apply `solve` to each problem, `concurrency` at a time; answers in the problems' order.
 
-        `progress` shows a bar, where tqdm or rich is installed. The first exception ends it; what waits is not sent.
+        Small assignments that wait at the same moment go in one job, where `solve` is `client.lap`, `partial` of it, or
+        calls it. Each has its own answer or error; `id` and `timings_ms` are those of the job that they share. At most
+        256 small problems are read ahead, or twice `concurrency` others. `progress` shows a bar, where tqdm or rich is
+        installed. The first exception ends it, and what waits is not sent; with `return_exceptions` it stands in its
+        problem's place, and the others go on.
         """
-        step, close = open_bar(progress, len(problems) if isinstance(problems, Sized) else None)
-        waiting: deque[Future[T]] = deque()
-        with ThreadPoolExecutor(concurrency) as pool:
-            try:
-                for problem in problems:
-                    waiting.append(pool.submit(solve, problem))
-                    if len(waiting) >= 2 * concurrency:
-                        yield waiting.popleft().result()
-                        step()
-                while waiting:
-                    yield waiting.popleft().result()
-                    step()
-            finally:
-                for future in waiting:
-                    future.cancel()
-                close()
+        return mapping.in_threads(self, solve, problems, concurrency, progress, return_exceptions)
 
     def _solve(self, task: flows.Task, timeout_s: float | None) -> Result:
-        return self._run(flows.solve(task, timeout_s, self.retry))
+        kind = None if timeout_s is not None or CALL.get() is None else likeness(task)
+        if kind is not None and (gate := gate_here(self._run)) is not None:
+            return cast(Result, gate.put(task, kind).result())
+        solve = solve_empty if is_empty(task) else flows.solve
+        return self._run(solve(task, timeout_s, self.retry))
 
     def _run(self, flow: flows.Flow[T]) -> T:
         sent: Any = None

@@ -18,7 +18,9 @@ def by_cost(plan: Array) -> Array:
     return plan
 
 
-def by_mass(potential: Array, mass: Array, marginal: Array, strength: float, reg: float, other_mass: float) -> Array:
+def by_mass(
+    potential: Array, mass: Array, marginal: Array, strength: float, reg: float, other_mass: float | Array
+) -> Array:
     """dW / da for one side.
 
     Args:
@@ -28,7 +30,7 @@ def by_mass(potential: Array, mass: Array, marginal: Array, strength: float, reg
         strength: reg_m of that side, inf where the marginal is exact; the value is then only defined for equal
             masses, and the derivative up to a constant.
         reg: strength of the entropic term.
-        other_mass: the sum of the other side's masses.
+        other_mass: the sum of the other side's masses; of a batch (batch, 1), beside (batch, n) for each side.
     """
     ratio = np.divide(marginal, mass, out=np.zeros_like(marginal), where=mass > 0)
     constraint = potential if math.isinf(strength) else -strength * np.expm1(-potential / strength)

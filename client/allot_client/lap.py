@@ -29,17 +29,17 @@ def lapjv(
         raise ValueError("2-dimensional array expected")
     n_rows, n_cols = matrix.shape
     limited = cost_limit < np.inf
+    if matrix.size == 0:
+        x, y = np.full(n_rows, -1, np.int32), np.full(n_cols, -1, np.int32)
+        return (0.0, x, y) if return_cost else (x, y)
     if n_rows != n_cols and not extend_cost and not limited:
         raise ValueError("Square cost array expected. If cost is intentionally non-square, pass extend_cost=True.")
-    if matrix.size == 0:
-        x, y = np.full(n_rows, -1), np.full(n_cols, -1)
-        return (0.0, x, y) if return_cost else (x, y)
     answer = default_client().lap(matrix, cost_limit=cost_limit if limited else None)
     if answer.termination == "infeasible":
         raise ValueError("cost matrix is infeasible")
-    x = answer.assignment
+    x = answer.assignment.astype(np.int32)
     rows = np.flatnonzero(x >= 0)
-    y = np.full(n_cols, -1)
+    y = np.full(n_cols, -1, np.int32)
     y[x[rows]] = rows
     total = float(matrix[rows, x[rows]].sum())
     return (total, x, y) if return_cost else (x, y)

@@ -15,8 +15,8 @@ from allot_client.arrays import Array
 
 AS_POINTS = ("cosine", "correlation")
 METRICS = ("sqeuclidean", "euclidean", "cityblock", "inner", *AS_POINTS)
-NAMES = (*METRICS, "iou")
-"""What the service knows; lap and auction take them all."""
+NAMES = (*METRICS, "iou", "geodesic")
+"""What the service knows: lap and auction take all but geodesic, uot all but iou."""
 BLOCK = 1 << 22
 """Entries of the largest intermediate array."""
 
@@ -51,6 +51,8 @@ def cost_matrix(x: Any, y: Any, metric: str = "sqeuclidean") -> Array:
         raise ValueError(f"points have shapes {left.shape} and {right.shape}; expected (m, d) and (n, d)")
     if metric == "iou":
         return _of_boxes(left, right)
+    if metric == "geodesic":
+        return _angles(_on_sphere(left), _on_sphere(right))
     if metric == "inner":
         return np.asarray(-(left @ right.T))
     costs = np.empty((len(left), len(right)))
@@ -71,3 +73,21 @@ def _of_boxes(left: Array, right: Array) -> Array:
     areas = [(side[:, 2:] - side[:, :2]).prod(axis=1) for side in (left, right)]
     union = areas[0][:, None] + areas[1] - common
     return np.asarray(1.0 - np.divide(common, union, out=np.zeros_like(common), where=common > 0))
+
+
+def _on_sphere(points: Array) -> Array:
+    """Unit vectors (n, 3) of such directions, or of longitudes and latitudes in degrees (n, 2)."""
+    if points.shape[1] == 2:
+        longitude, latitude = np.radians(points).T
+        level = np.cos(latitude)
+        return np.stack([level * np.cos(longitude), level * np.sin(longitude), np.sin(latitude)], axis=1)
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    if points.shape[1] != 3 or not (lengths > 0).all():
+        raise ValueError("geodesic takes directions (n, 3), none of them zero, or longitude and latitude (n, 2)")
+    return np.asarray(points / lengths)
+
+
+def _angles(left: Array, right: Array) -> Array:
+    """In radians, right at small and at large angles."""
+    apart, across = ((left[:, None] + sign * right) for sign in (-1, 1))
+    return np.asarray(2 * np.arctan2(np.linalg.norm(apart, axis=2), np.linalg.norm(across, axis=2)))

@@ -39,12 +39,20 @@ def sinkhorn_unbalanced(
         tolerance=min(1.0, float(stopThr)),
         iterations=int(numItermax),
     )
+    found = _in_type(answer.plan, M)
     if not log:
-        return answer.plan
-    plan = np.asarray(given(answer.plan).value)
-    total = float((plan * cost).sum())
+        return found
+    total = float((np.asarray(given(answer.plan).value) * cost).sum())
     facts = {"logu": answer.f, "logv": answer.g, "total_cost": answer.objective, "cost": total, "gap": answer.gap}
-    return answer.plan, facts
+    return found, facts
+
+
+def _in_type(plan: Any, costs: Any) -> Any:
+    """The plan in the floating type of the costs, as POT gives it."""
+    kind = getattr(costs, "dtype", None)
+    if kind is None or "float" not in str(kind):
+        return plan
+    return plan.astype(kind) if hasattr(plan, "astype") else plan.to(kind)
 
 
 def _spelled(strength: float) -> float | str:

@@ -12,7 +12,6 @@ from allot_client import plans
 from allot_client.arrays import Array, Bring, given, padded, stay
 from allot_client.points import cost_matrix
 
-"""The service's, where the options of an answer do not say."""
 GROUPS = ("duals", "potentials")
 """Members of the result document that hold arrays of their own."""
 
@@ -101,9 +100,20 @@ class Result:
             raise AttributeError(f"this answer ({self.termination}) has no {name}; its arrays: {there}") from None
 
 
+def relative(away: float | None, objective: float | None, bound: float | None) -> float | None:
+    """A gap divided by the larger of objective and bound, as in certificates; None where one of them is not known."""
+    if away is None or objective is None or bound is None:
+        return None
+    scale = max(abs(objective), abs(bound))
+    return float(away / scale) if scale else 0.0
+
+
 @dataclass(frozen=True)
 class Problem:
-    """One problem of a batch: the column of each of its rows (-1: none), and what is known of it alone."""
+    """One problem of a batch: the column of each of its rows (-1: none), and what is known of it alone.
+
+    `gap` is relative, as `Result.gap` is.
+    """
 
     assignment: Any
     objective: float | None
@@ -139,7 +149,7 @@ class _Pairs(Result):
             objective, bound, gap, ended = (
                 facts.get(name, {k: None})[k] for name in ("objectives", "bounds", "gaps", "terminations")
             )
-            yield Problem(own, objective, bound, gap, ended)
+            yield Problem(own, objective, bound, relative(gap, objective, bound), ended)
 
 
 @dataclass(frozen=True)
@@ -196,14 +206,13 @@ class TransportResult(Result):
 
         Beside them stand its `objective`, `bound` and `termination`.
         """
-        facts = self.certificate.facts.get("problems") or {}
         if self.home.sizes is None and np.ndim(_host(self.f)) == 1:
             yield {**self.arrays, "objective": self.objective, "bound": self.certificate.bound,
                    "termination": self.termination}  # fmt: skip
             return
-        starts = [0, 0, 0]
-        for k in range(len(self.home.sizes or self.f)):
-            told = {name: facts.get(f"{name}s", {k: None})[k] for name in ("objective", "bound", "termination")}
+        starts, count = [0, 0, 0], len(self.home.sizes or self.f)
+        for k in range(count):
+            told = self._told(k, count)
             if self.home.sizes is None:
                 yield {name: array[k] for name, array in self.arrays.items()} | told
                 continue
@@ -216,6 +225,29 @@ class TransportResult(Result):
                     found[name] = part.reshape(m, n) if name == "plan" else part
             starts = [start + length for start, length in zip(starts, (m, n, m * n), strict=True)]
             yield found | told
+
+    def _told(self, k: int, count: int) -> dict[str, Any]:
+        """Objective, bound and termination of problem k of `count`; without a certificate the solver's own words.
+
+        A divergence is made of three values, W(x, y) less half of W(x, x) and of W(y, y); the lists hold them in turn.
+        """
+        facts = self.certificate.facts.get("problems") or {}
+        told = facts or self.document.get("facts") or {}
+        values: Any = told.get("objectives")
+        known = {
+            "objective": None if values is None else values[k],
+            "bound": facts["bounds"][k] if "bounds" in facts else None,
+            "termination": told["terminations"][k] if "terminations" in told else None,
+        }
+        if "divergences" in self.certificate.facts:
+            low, high = self.certificate.facts["divergences"][k]
+            return {**known, "objective": high, "bound": low}
+        if (self.document.get("options") or {}).get("divergence") and values is not None:
+            if self.document.get("input_digests", {}).keys() & {"a", "b"}:  # unequal masses have one more term
+                return {**known, "objective": None, "bound": None}
+            own = values[k] - (values[k + count] + values[k + 2 * count]) / 2
+            return {**known, "objective": own, "bound": None}
+        return known
 
     def barycentric(self, points: Any, **source: Any) -> Any:
         """Where each row goes: the mean of `points` (n, d) of the columns, weighted by the row's mass.

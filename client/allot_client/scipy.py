@@ -25,14 +25,9 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Arr
 
     Raises:
         ValueError: not a matrix, an entry that is no number, or no feasible assignment.
+        TypeError: an array of what is no number: text, complex numbers, objects.
     """
-    cost = np.asarray(given(cost_matrix).value)
-    if cost.ndim != 2:
-        raise ValueError(f"expected a matrix (2-D array), got a {cost.ndim} array")
-    if cost.dtype == bool:
-        cost = cost.astype(np.int64)
-    if not (np.issubdtype(cost.dtype, np.number) and np.isrealobj(cost)):
-        raise ValueError(f"expected a matrix containing numerical entries, got {cost.dtype}")
+    cost = _numbers(cost_matrix)
     if cost.size == 0:
         return np.empty(0, np.int64), np.empty(0, np.int64)
     if cost.dtype.kind == "f":
@@ -44,3 +39,17 @@ def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Arr
         raise ValueError("cost matrix is infeasible")
     rows = np.flatnonzero(answer.assignment >= 0)
     return rows, answer.assignment[rows]
+
+
+def _numbers(cost_matrix: Any) -> Array:
+    """The costs in a type that the service knows. Raises: ValueError, TypeError; both as SciPy does."""
+    cost = np.asarray(given(cost_matrix).value)
+    if cost.ndim != 2:
+        raise ValueError(f"expected a matrix (2-D array), got a {cost.ndim} array")
+    if cost.dtype.kind not in "biuf" and not hasattr(cost_matrix, "dtype"):  # lists: None is then no number
+        cost = np.asarray(cost_matrix, np.float64)
+    if cost.dtype.kind not in "biuf":
+        raise TypeError(f"Cannot cast array data from {cost.dtype!r} to dtype('float64') according to the rule 'safe'")
+    if cost.dtype == np.uint64 and cost.size and cost.max() > np.iinfo(np.int64).max:
+        return cost.astype(np.float64)
+    return cost

@@ -15,7 +15,7 @@ from allot_client import body as bodies
 from allot_client import points
 from allot_client.arrays import Given, Sparse, given, laid_flat, without_holes
 from allot_client.flows import Task
-from allot_client.results import Home
+from allot_client.results import Home, LapResult
 
 JOB_FIELDS = ("device", "time_limit_s", "result_ttl_s", "warm_start", "keep_inputs", "priority")
 """Arguments that belong to the job; all others are options of its solver."""
@@ -115,18 +115,30 @@ def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Tas
         raise ValueError("cost_limit is for costs, and maximize is set; give the negative of the benefits")
     if limit is not None and not -math.inf < limit < math.inf:
         raise ValueError(f"cost_limit is {limit}; expected a finite number")
+    options, others = _started(options, others)
     if cost is None and _is_ragged(others.get("x")) and _is_ragged(others.get("y")):
         cost, options, others = _between(options, others)
     if not _is_ragged(cost):
         made = task("lap", {"cost": cost, **others}, options)
         beside = any(others.get(name) is not None for name in PRICES)
-        return _written_out(made) if beside or any(options.get(name) is not None for name in OF_A_MATRIX) else made
+        sphere = options.get("metric") == "geodesic"
+        apart = beside or sphere or any(options.get(name) is not None for name in OF_A_MATRIX)
+        return _written_out(made) if apart else made
     forbidden = -math.inf if options.get("maximize") else math.inf
     problems = [without_holes(np.asanyarray(given(one).value), forbidden) for one in cost]
     entries, sizes = laid_flat(problems)
     prices = {name: _joined(others[name]) for name in PRICES if others.get(name) is not None}
     made = task("lap", {"cost": entries, "sizes": sizes, **others, **prices}, options)
     return replace(made, home=Home(given(cost[0]).bring, sizes=tuple((int(n), int(m)) for n, m in sizes.tolist())))
+
+
+def _started(options: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """An answer to start from that came in one job with others, as its duals: the job is not about it alone."""
+    earlier = options.get("warm_start")
+    if not isinstance(earlier, LapResult) or "problem" not in earlier.certificate.facts:
+        return options, others
+    duals = {"u0": earlier.arrays.get("u"), "v0": earlier.arrays.get("v")}
+    return {**options, "warm_start": None}, {**others, **duals}
 
 
 def _between(options: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:

@@ -15,6 +15,7 @@ from allot_client.results import Result
 SMALLEST_SHARE = Fraction(1, 10_000)
 """In percent: smaller ones are rounded up to it."""
 SHOWN_PAIRS = 20
+BEST = "the best possible"
 
 
 def maximizes(solver: str, options: Mapping[str, Any]) -> bool:
@@ -36,7 +37,7 @@ def distance_to_best(objective: float | None, bound: float | None, maximize: boo
     if away < 0:
         return "beyond its own bound"
     if away == 0:
-        return "the best possible"
+        return BEST
     if found * limit <= 0:
         return f"within {_up(away)} of the best possible"
     return f"within {_up(max(SMALLEST_SHARE, 100 * away / abs(limit)))}% of the best possible"
@@ -51,17 +52,31 @@ def _up(value: Fraction) -> str:
 
 def gap_in_words(result: Result) -> str:
     """As "within 0.34% of the best possible; proved"."""
-    if result.termination == "infeasible":
+    certificate = result.certificate
+    told = {name: getattr(certificate, name) for name in ("bound", "holds", "verified")}
+    shown = {name: result.document.get(name) for name in ("solver", "options")}
+    return told_in_words({**shown, "termination": result.termination, "objective": result.objective}, told)
+
+
+def told_in_words(result: Mapping[str, Any], certificate: Mapping[str, Any]) -> str:
+    """The same of the members of a result document, and of its certificate.
+
+    Floats leave a gap that says nothing: where the word "optimal" was proved, the rest of it is the rounding of sums.
+    """
+    optimal = result["termination"] == "optimal" and certificate.get("verified")
+    if result["termination"] == "infeasible":
         words = "there is no answer that breaks no rule"
     else:
-        maximize = maximizes(str(result.document.get("solver")), result.document.get("options") or {})
-        words = distance_to_best(result.objective, result.certificate.bound, maximize)
-    if result.certificate.holds is None:
+        maximize = maximizes(str(result.get("solver")), result.get("options") or {})
+        words = distance_to_best(result["objective"], certificate["bound"], maximize)
+    if certificate["holds"] is None:
         return "nothing is proved: no certificate was asked for"
-    if not result.certificate.holds:
+    if not certificate["holds"]:
         return f"{words}; NOT proved"
     if words.startswith("how far"):
         return words
+    if optimal and words != BEST:
+        return f"{BEST}; proved, up to rounding"
     return f"{words}; proved"
 
 

@@ -61,7 +61,7 @@ def test_an_agent_solves_and_asks_what_was_proved(service: Service) -> None:
             assert answer["certificate"]["holds"], one["name"]
         answer = await called(client, "solve", solver="lap", inputs={"cost": COST})
         assert answer["objective"] == np.array(COST)[linear_sum_assignment(COST)].sum()
-        assert "nothing better exists" in answer["in_words"]
+        assert "it is the best possible; proved" in answer["in_words"]
         words = await called(client, "explain_certificate", job_id=answer["id"])
         assert "optimal by duals" in json.dumps(words)
         resource = await client.read_resource(f"allot://jobs/{answer['id']}/result")
@@ -154,7 +154,12 @@ def test_long_arrays_are_cut_and_named() -> None:
 
 @pytest.mark.parametrize(
     ("objective", "bound", "words"),
-    [(5, 5, "nothing better"), (110, 100, "10%"), (3, 0, "at most 3 away"), (7, None, "no bound")],
+    [
+        (5, 5, "it is the best possible; proved"),
+        (110, 100, "it is within 10% of the best possible; proved"),
+        (3, 0, "it is within 3 of the best possible; proved"),
+        (7, None, "no bound"),
+    ],
 )
 def test_a_certificate_in_words(objective: float, bound: float | None, words: str) -> None:
     certificate: dict[str, Any] = {"bound": bound, "proved": "x", "holds": True, "facts": {}}

@@ -28,3 +28,19 @@ def test_gradients_under_jit(place: tuple[int, tuple[int, ...]]) -> None:
             moved[which][index] += sign * 1e-2
             ends.append(float(loss(*moved)))
     assert slope == pytest.approx((ends[0] - ends[1]) / 2e-2, rel=2e-3, abs=1e-4)
+
+
+def test_many_under_vmap() -> None:
+    from allot_client.jax import sinkhorn_loss
+
+    jnp = jax.numpy
+    costs = jnp.asarray(np.random.default_rng(1).random((3, 4, 5)))
+    a, b = jnp.full(4, 0.25), jnp.full(5, 0.2)
+
+    def one(cost: Any) -> Any:
+        return sinkhorn_loss(cost, a, b, 0.2, (1.0, 1.0))
+
+    slopes = jax.jit(jax.vmap(jax.grad(one)))(costs)
+    for k in range(3):
+        assert float(jax.vmap(one)(costs)[k]) == pytest.approx(float(one(costs[k])), rel=1e-5)
+        np.testing.assert_allclose(slopes[k], jax.grad(one)(costs[k]), rtol=1e-4, atol=1e-6)

@@ -93,3 +93,75 @@ def test_the_divergence_is_that_of_three_losses_of_pot() -> None:
     expected = balanced(x, y) - balanced(x, x) / 2 - balanced(y, y) / 2
     found = sinkhorn_divergence(x, y, reg=reg, reg_m=float("inf"), **PRECISE)
     assert float(found.detach()) == pytest.approx(expected, abs=1e-7)
+
+
+def test_a_batch_of_losses_is_one_request_and_has_their_gradients(allot: Client) -> None:
+    from allot_client.torch import sinkhorn_divergence, sinkhorn_loss
+
+    torch.manual_seed(4)
+    costs, a, b = (torch.rand(*shape, dtype=torch.float64) + 0.2 for shape in ((3, 5, 4), (5,), (3, 4)))
+    shared = [one.requires_grad_() for one in (costs, a, b)]
+    losses = sinkhorn_loss(*shared, reg=0.2, reg_m=(1.0, 2.0), **PRECISE)
+    weights = torch.tensor([1.0, 2.0, -1.0], dtype=torch.float64)
+    (losses * weights).sum().backward()
+    alone = [one.detach().clone().requires_grad_() for one in shared]
+    for k, weight in enumerate(weights):
+        loss = sinkhorn_loss(alone[0][k], alone[1], alone[2][k], reg=0.2, reg_m=(1.0, 2.0), **PRECISE)
+        torch.testing.assert_close(losses[k], loss)
+        (weight * loss).backward()
+    for one, other in zip(shared, alone, strict=True):
+        torch.testing.assert_close(one.grad, other.grad)
+
+    x, y = (torch.randn(3, n, 2, dtype=torch.float64, requires_grad=True) for n in (6, 5))
+    values = sinkhorn_divergence(x, y, reg=0.3, **PRECISE)
+    values.sum().backward()
+    for k in range(3):
+        left, right = (side.detach()[k].clone().requires_grad_() for side in (x, y))
+        one = sinkhorn_divergence(left, right, reg=0.3, **PRECISE)
+        one.backward()
+        torch.testing.assert_close(values[k], one, rtol=1e-6, atol=1e-8)
+        torch.testing.assert_close(x.grad[k], left.grad, rtol=1e-5, atol=1e-7)
+        torch.testing.assert_close(y.grad[k], right.grad, rtol=1e-5, atol=1e-7)
+
+
+def test_a_scaled_reg_has_the_gradients_of_that_reg() -> None:
+    from allot_client.torch import sinkhorn_loss
+
+    torch.manual_seed(5)
+    cost = torch.rand(5, 4, dtype=torch.float64) * 30
+    masses, slopes = torch.rand(5, dtype=torch.float64), []
+    mean = float((masses @ cost).mean() / masses.sum())  # the mean counts each entry by its masses
+    for options in ({"reg": 0.1, "reg_scale": "mean"}, {"reg": 0.1 * mean, "reg_m": mean}):
+        a = masses.clone().requires_grad_()
+        sinkhorn_loss(cost, a, **options, **PRECISE).backward()
+        slopes.append(a.grad)
+    torch.testing.assert_close(*slopes, rtol=1e-5, atol=1e-8)
+
+
+def test_a_batch_of_matchings() -> None:
+    from allot_client.torch import linear_assignment
+
+    for costs in (torch.rand(3, 4, 6), [torch.rand(4, 6), torch.rand(3, 2), torch.rand(5, 5)]):
+        for (rows, columns), cost in zip(linear_assignment(costs), costs, strict=True):
+            expected = linear_sum_assignment(cost.numpy())
+            assert [rows.tolist(), columns.tolist()] == [part.tolist() for part in expected]
+
+
+def test_types_and_no_gradient() -> None:
+    from allot_client.torch import sinkhorn_divergence, sinkhorn_loss
+
+    for name in ("float16", "bfloat16", "float32"):
+        kind = getattr(torch, name)
+        cost = torch.rand(4, 5).to(kind).requires_grad_()
+        loss = sinkhorn_loss(cost)
+        loss.backward()
+        assert (loss.dtype, cost.grad.dtype) == (kind, kind)
+        points = torch.randn(4, 2).to(kind).requires_grad_()
+        sinkhorn_divergence(points, points.detach() + 1).backward()
+        assert points.grad.dtype == kind
+    with torch.no_grad():
+        assert not sinkhorn_loss(torch.rand(3, 3, requires_grad=True)).requires_grad
+    cost = torch.rand(3, 3, requires_grad=True)
+    (slope,) = torch.autograd.grad(sinkhorn_loss(cost), cost, create_graph=True)
+    with pytest.raises(RuntimeError):  # and not a second derivative of 0
+        slope.sum().backward()

@@ -1,5 +1,7 @@
 """`client.uot` with clouds of different sizes, strengths of its own, a divergence, derivatives, and without entropy."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from allot_client import Client
@@ -79,3 +81,22 @@ def test_labels_and_places_come_certified(allot: Client) -> None:
     assert answer.certificate.facts["barycentric_within"] < 1e-6
     with pytest.raises(ValueError, match="transfer_labels"):
         allot.uot(x=x, y=y, labels=["a", "b", "c"] * 4)
+
+
+def test_each_of_several_has_its_objective_without_a_certificate_too(allot: Client) -> None:
+    costs = np.random.default_rng(4).random((3, 5, 6))
+    for one, other in zip(
+        *(allot.uot(costs, reg=0.2, certificate=how).each() for how in ("none", "full")), strict=True
+    ):
+        assert one["objective"] == pytest.approx(other["objective"], rel=1e-5)
+
+
+@pytest.mark.parametrize("how", ["none", "full"])
+def test_each_divergence_is_that_of_its_clouds(allot: Client, how: str) -> None:
+    random = np.random.default_rng(5)
+    x, y = ([random.normal(size=(n, 2)) for n in sizes] for sizes in ((4, 6, 5), (5, 3, 5)))
+    options: dict[str, Any] = {"reg": 0.2, "reg_m": 1.0, "divergence": True, "tolerance": 1e-8, "certificate": how}
+    for left, right, found in zip(x, y, allot.uot(x=x, y=y, **options).each(), strict=True):
+        alone = allot.uot(x=left, y=right, **options)
+        assert found["objective"] == pytest.approx(alone.objective, rel=1e-5)
+        assert (found["bound"] is None) == (how == "none")

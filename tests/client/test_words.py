@@ -1,8 +1,11 @@
 import random
 import re
 from fractions import Fraction
+from pathlib import Path
 
+import numpy as np
 import pytest
+from allot_client import Client
 from allot_client.results import Home, read_result
 from allot_client.words import distance_to_best, gap_in_words, in_words
 
@@ -58,3 +61,17 @@ def test_an_answer_without_a_certificate_is_not_called_proved() -> None:
     assert gap_in_words(result) == "nothing is proved: no certificate was asked for"
     assert "converged (not verified)" in in_words(result)
     assert "HOLD" not in in_words(result)
+
+
+def test_a_gap_of_rounding_alone_is_no_percentage(allot: Client) -> None:
+    costs = np.random.default_rng(3).random((20, 9, 9))
+    answers = [allot.lap(cost) for cost in costs]
+    told = {gap_in_words(one) for one in answers}
+    assert any(one.gap for one in answers)
+    assert told == {"the best possible; proved", "the best possible; proved, up to rounding"}
+
+
+def test_the_pages_say_the_same_words() -> None:
+    pages = (Path(__file__).parents[2] / "web/src/words.ts").read_text()
+    for words in ("The best possible; proved.", "The best possible; proved, up to rounding.", "of the best possible; "):
+        assert words in pages

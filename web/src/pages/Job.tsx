@@ -52,7 +52,7 @@ export default function Job({ id }: { id: string }) {
         </p>
       </>
     );
-  if (!job) return <Bones />;
+  if (!job) return live.lostUntil === null ? <Bones /> : <Lost live={live} />;
   const told = tell(live);
   const toggle = (facility: number) => {
     const next = new Set(stays);

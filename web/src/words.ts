@@ -151,7 +151,7 @@ export function sizeWords(job: Job): string {
   if (job.solver === "qap") return `${kind}, ${plural(shapes[0]?.[0] ?? 0, "place")}`;
   const x = job.input_digests.x,
     y = job.input_digests.y;
-  if (x && y && "blob" in x && "blob" in y)
+  if (x && y && !("csr" in x) && !("csr" in y))
     return `${kind}, ${whole.format(x.shape?.[0] ?? 0)} × ${whole.format(y.shape?.[0] ?? 0)}`;
   const matrix = shapes.find((shape) => shape.length >= 2) ?? [];
   return `${kind}, ${matrix.map((extent) => whole.format(extent)).join(" × ")}`;

@@ -11,6 +11,7 @@ import {
   plural,
   runningWords,
   seconds,
+  sizeWords,
 } from "../src/words";
 
 const result = (objective: number, bound: number | null, termination = "time_limit"): Result =>
@@ -94,4 +95,12 @@ test("times and counts", () => {
     "3 boxes",
     "2 days",
   ]);
+});
+
+test("a transport between points is as large as its points are many, kept or not", () => {
+  const points = (count: number, how: object) => ({ ...how, shape: [count, 2] });
+  for (const how of [{ blob: "sha256:1" }, { digest: "sha256:1" }]) {
+    const job = { solver: "uot", input_digests: { x: points(20, how), y: points(30, how) } };
+    expect(sizeWords(job as unknown as Job)).toBe("Transport, 20 × 30");
+  }
 });

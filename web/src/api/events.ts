@@ -40,6 +40,8 @@ export interface Listener {
   /** The connection is lost; it is tried again after so many seconds. */
   lost(retryInS: number): void;
   back(): void;
+  /** The service will tell nothing of this: it is gone, or it is another's. */
+  refused?(error: unknown): void;
 }
 
 /** The service says something every 15 seconds; a line that is silent for so long is dead, though nobody has said so. */
@@ -96,7 +98,7 @@ export function follow(path: string, listener: Listener, done: () => boolean): {
         if (done()) return;
       } catch (error) {
         if (stopped.signal.aborted) return;
-        if (error instanceof Refused && error.status < 500 && error.status !== 429) return;
+        if (error instanceof Refused && error.status < 500 && error.status !== 429) return listener.refused?.(error);
       }
       listener.lost(waitS);
       await new Promise<void>((resolve) => {

@@ -62,8 +62,18 @@ async function refusal(answer: Response): Promise<Refused> {
   }
 }
 
+/** What an answer holds. A line that breaks while it comes is as if there had been no answer. */
+export async function whole<T>(answer: Response, read: (answer: Response) => Promise<T>): Promise<T> {
+  try {
+    return await read(answer);
+  } catch (error) {
+    if ((error as Error).name === "AbortError") throw error;
+    throw new Unreachable("The answer broke off.");
+  }
+}
+
 export async function get<T>(path: string, init: RequestInit = {}): Promise<T> {
-  return (await send(path, init)).json() as Promise<T>;
+  return whole(await send(path, init), (answer) => answer.json() as Promise<T>);
 }
 
 export async function post<T>(path: string, body: unknown, headers: Record<string, string> = {}): Promise<T> {
@@ -78,6 +88,6 @@ export async function post<T>(path: string, body: unknown, headers: Record<strin
 /** What to show a person of anything that was thrown. */
 export function words(error: unknown): string {
   return error instanceof Refused || error instanceof Unreachable
-    ? error.message
+    ? error.message.charAt(0).toUpperCase() + error.message.slice(1)
     : `Something broke here: ${String(error)}`;
 }

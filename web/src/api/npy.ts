@@ -1,6 +1,6 @@
 /** Arrays as the service keeps them: .npy, and the blobs that a job refers to. */
 
-import { send } from "./http";
+import { send, whole } from "./http";
 import type { Input, Reference } from "./types";
 
 export interface Matrix {
@@ -50,10 +50,10 @@ function transposed(values: Float64Array, shape: number[]): Float64Array {
   return out;
 }
 
-export async function fetchMatrix(input: Input | undefined): Promise<Matrix | null> {
+export async function fetchMatrix(input: Input | undefined, signal?: AbortSignal): Promise<Matrix | null> {
   if (!input || !("blob" in input) || (input as Reference).format !== "npy") return null;
-  const answer = await send(`/v1/blobs/${(input as Reference).blob}`);
-  return readNpy(await answer.arrayBuffer());
+  const answer = await send(`/v1/blobs/${(input as Reference).blob}`, { signal });
+  return readNpy(await whole(answer, (one) => one.arrayBuffer()));
 }
 
 export interface Sparse {
@@ -63,9 +63,9 @@ export interface Sparse {
   shape: number[];
 }
 
-export async function fetchSparse(input: Input | undefined): Promise<Sparse | null> {
+export async function fetchSparse(input: Input | undefined, signal?: AbortSignal): Promise<Sparse | null> {
   if (!input || !("csr" in input)) return null;
   const { indptr, indices, values, shape } = input.csr;
-  const [one, two, three] = await Promise.all([indptr, indices, values].map(fetchMatrix));
+  const [one, two, three] = await Promise.all([indptr, indices, values].map((one) => fetchMatrix(one, signal)));
   return one && two && three ? { indptr: one, indices: two, values: three, shape } : null;
 }

@@ -17,6 +17,8 @@ export interface Progress {
 
 export interface Reference {
   blob: string;
+  /** In place of the blob, where the numbers came in the request and were not kept. */
+  digest?: string;
   format?: string;
   member?: string;
   dtype?: string;

@@ -16,6 +16,9 @@ export interface StripShape {
   today: number | null;
 }
 
+/** Less than this share of the values themselves is no distance: it would fill the whole line with next to nothing. */
+const LEAST = 1e-3;
+
 /** Places of floor, found and today on one line that all strips of a table share. */
 export function strips(
   rows: { floor: number | null; found: number }[],
@@ -24,8 +27,10 @@ export function strips(
 ): { shapes: StripShape[]; low: number; high: number } {
   const values = rows.flatMap((row) => [row.found, ...(row.floor == null ? [] : [row.floor])]);
   if (today != null) values.push(today);
-  const [min, max] = [Math.min(...values), Math.max(...values)];
-  const pad = 0.06 * (max - min || Math.abs(max) || 1);
+  const known = values.filter(Number.isFinite); // what is impossible comes to no number
+  const [min, max] = known.length ? [Math.min(...known), Math.max(...known)] : [0, 0];
+  const spread = Math.max(max - min, LEAST * Math.max(Math.abs(min), Math.abs(max))) || 1;
+  const pad = 0.06 * spread + (spread - (max - min)) / 2;
   const [low, high] = [min - pad, max + pad];
   const x = linear([low, high], [0, width]);
   const shapes = rows.map((row) => ({

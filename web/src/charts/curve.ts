@@ -1,6 +1,6 @@
 /** Answer and proof against time: two staircases and what lies between them. */
 
-import { decades, linear, log, type Scale, ticks } from "./scale";
+import { apart, decades, linear, log, type Scale, ticks } from "./scale";
 
 export interface Moment {
   at: number;
@@ -26,6 +26,8 @@ export interface CurveShape {
 }
 
 export const FIRST_S = 0.001;
+/** Pixels that "10 ms" takes, and a little air. */
+const LABEL = 46;
 
 /** The changes of one series, in order of time, each value once. */
 export function steps(moments: Moment[], pick: "objective" | "bound"): Step[] {
@@ -85,7 +87,7 @@ export function curve(
     between: band(found, floor, tail, x, y),
     x,
     y,
-    xTicks: options.log ? decades(begin, until) : ticks(0, until, 4),
+    xTicks: apart(options.log ? decades(begin, until) : ticks(0, until, 4), x, LABEL),
     yTicks: ticks(low, high, 4),
     last: { found: found.at(-1) ?? null, floor: floor.at(-1) ?? null },
     bottom: low,

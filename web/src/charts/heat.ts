@@ -6,9 +6,14 @@ export const STEPS = 16;
 export const ZERO = -1;
 export const NONE = -2;
 
-/** -2: nothing there, -1: zero, else 0 to 15. Counts are shown by their square roots, or one large one hides the rest. */
-export function levels(values: (number | null)[], counts: boolean): Int8Array {
+/**
+ * -2: nothing there, -1: zero, else 0 to 15. Counts are shown by their square roots, or one large one hides the rest.
+ *
+ * `most` is the largest value of all pictures that share one scale; for counts their lowest colour then is zero's.
+ */
+export function levels(values: (number | null)[], counts: boolean, most = -Infinity): Int8Array {
   const finite = values.filter((value): value is number => value !== null && Number.isFinite(value));
+  if (Number.isFinite(most)) finite.push(most);
   let low = Infinity,
     high = -Infinity;
   const nothing = counts ? threshold(finite) : 0;
@@ -17,6 +22,7 @@ export function levels(values: (number | null)[], counts: boolean): Int8Array {
     low = Math.min(low, value);
     high = Math.max(high, value);
   }
+  if (counts && Number.isFinite(most)) low = Math.min(0, low);
   const bend = counts && low >= 0 ? Math.sqrt : (value: number) => value;
   const [from, to] = [bend(low), bend(high)];
   return Int8Array.from(values, (value) => {
@@ -31,8 +37,13 @@ export function levels(values: (number | null)[], counts: boolean): Int8Array {
 const threshold = (values: number[]): number => 1e-5 * values.reduce((a, b) => Math.max(a, b), 0);
 
 /** Values at the left, middle and right of the scale beside the picture. */
-export function scaleLabels(values: (number | null)[], counts: boolean): [number, number, number] | null {
+export function scaleLabels(
+  values: (number | null)[],
+  counts: boolean,
+  most = -Infinity,
+): [number, number, number] | null {
   const all = values.filter((value): value is number => value !== null && Number.isFinite(value));
+  if (Number.isFinite(most)) return [0, counts ? most / 4 : most / 2, most];
   const nothing = counts ? threshold(all) : 0;
   const finite = all.filter((value) => !(counts && value <= nothing && value >= 0));
   if (!finite.length) return null;

@@ -18,9 +18,10 @@ export function ticks(low: number, high: number, count = 4): number[] {
   const raw = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(raw));
   const step = [1, 2, 2.5, 5, 10].map((one) => one * power).find((one) => one >= raw)!;
+  const first = Math.ceil(low / step);
+  if (!(Math.abs(first) < 1e12)) return [low]; // the range is thinner than a number can be: no step ever leaves it
   const found: number[] = [];
-  for (let k = Math.ceil(low / step); k * step <= high * (1 + 1e-12); k++)
-    found.push(Number((k * step).toPrecision(12)));
+  for (let k = first; k * step <= high + 1e-12 * Math.abs(high); k++) found.push(Number((k * step).toPrecision(12)));
   return found;
 }
 
@@ -48,6 +49,13 @@ export function decades(low: number, high: number): number[] {
   for (let power = Math.ceil(Math.log10(low) - 1e-9); 10 ** power <= high * 1.0001; power++)
     found.push(Number((10 ** power).toPrecision(3)));
   return found;
+}
+
+/** Ticks whose labels have room: each so many pixels from the one before. */
+export function apart(values: number[], x: Scale, least: number): number[] {
+  const kept: number[] = [];
+  for (const value of values) if (!kept.length || x(value) - x(kept.at(-1)!) >= least) kept.push(value);
+  return kept;
 }
 
 export function timeTick(seconds: number): string {

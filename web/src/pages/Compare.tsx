@@ -10,7 +10,9 @@ import { query } from "../shell/router";
 import { doneWords, maximises, number, plural, sizeWords } from "../words";
 import { measureOf } from "./job/told";
 import { Choose } from "./compare/Choose";
+import { finding, judge, named, sameNumbers } from "./compare/judged";
 import { Axis, Strip } from "./compare/Strips";
+import { Amounts } from "./compare/Amounts";
 import { Plans, type Scenario, WhoChanges, WhoMoves } from "./compare/Plans";
 
 export default function Compare() {
@@ -29,7 +31,7 @@ function Compared({ ids }: { ids: string[] }) {
     const load = async () => {
       const found = await Promise.all(ids.map(scenario));
       named(found);
-      if (found[0]!.job.solver === "qap") {
+      if (found[0]!.job.solver === "qap" && sameNumbers(found, ["flow", "distance"])) {
         const [flow, distance] = await Promise.all(
           ["flow", "distance"].map((name) => fetchMatrix(found[0]!.job.input_digests[name])),
         );
@@ -52,7 +54,7 @@ function Compared({ ids }: { ids: string[] }) {
       </>
     );
   if (!scenarios) return <Bones />;
-  if (new Set(scenarios.map(({ job }) => sizeWords(job))).size > 1)
+  if (new Set(scenarios.map(({ job }) => `${sizeWords(job)} ${maximises(job)}`)).size > 1)
     return (
       <>
         <h1>These are different problems</h1>
@@ -74,27 +76,6 @@ async function scenario(id: string): Promise<Scenario> {
   return { job, result, note, name: "", answer };
 }
 
-/** Names that tell them apart: what each asked for. */
-function named(found: Scenario[]): void {
-  const seen = new Map<string, number>();
-  for (const one of found) {
-    const fixed = Object.keys((one.job.options.fixed as object) ?? {}).length;
-    const parts = [
-      fixed ? `${fixed} must stay` : "",
-      one.job.input_digests.linear ? "moves counted" : "",
-      one.job.time_limit_s ? `${one.job.time_limit_s} s` : "",
-    ].filter(Boolean);
-    const text = parts.slice(0, -1).join(", ") || "All free";
-    const name =
-      one.job.solver === "qap"
-        ? text.charAt(0).toUpperCase() + text.slice(1)
-        : (one.note?.title ?? one.job.id.slice(0, 8));
-    const count = (seen.get(name) ?? 0) + 1;
-    seen.set(name, count);
-    one.name = count > 1 ? `${name} (${count})` : name;
-  }
-}
-
 function Shown({
   scenarios,
   matrices,
@@ -112,8 +93,9 @@ function Shown({
       ? walked(matrices.flow.values, matrices.distance.values, one.answer)
       : (one.result.objective ?? NaN);
   const max = maximises(first);
-  const best = scenarios.reduce((a, b) => (max === own(a) > own(b) ? a : b));
-  const from = base ?? (max ? Math.min : Math.max)(...scenarios.map(own));
+  const judged = judge(scenarios, own, max);
+  const { best } = judged;
+  const from = base ?? (max ? Math.min : Math.max)(...scenarios.map(own).filter(Number.isFinite));
   const moves = (one: Scenario): number =>
     today && one.answer ? one.answer.filter((place, i) => today[i] !== place).length : 0;
   const shape = useMemo(
@@ -125,7 +107,7 @@ function Shown({
             ? null
             : one.result.certificate.bound == null
               ? null
-              : clipped(one.result.certificate.bound, own(one)) * factor,
+              : clipped(one.result.certificate.bound, own(one), max) * factor,
         })),
         base == null ? null : base * factor,
         472,
@@ -136,7 +118,7 @@ function Shown({
   const text =
     base != null
       ? `${plural(moves(best), "move")} save${moves(best) === 1 ? "s" : ""} ${number(saved)} ${unit} ${measure.replace(/^walked /, "")}`
-      : `${best.name} is best: ${number(own(best) * factor)} ${unit} ${measure}`;
+      : finding(judged, scenarios, own, (raw) => `${number(raw * factor)} ${unit} ${measure}`.replace("  ", " "));
   return (
     <>
       <p class="crumb">
@@ -151,7 +133,11 @@ function Shown({
         <div>
           <h1>{text}</h1>
           <p class="lede">
-            “{best.name}” comes to {number(own(best) * factor)} {unit} {measure}. {doneWords(best.result)}
+            {judged.level && base === null
+              ? ""
+              : `“${best.name}” comes to ${number(own(best) * factor)}${unit ? ` ${unit}` : ""} ${measure}. `}
+            {doneWords(best.result)}{" "}
+            {!sameNumbers(scenarios) && "They were not all given the same numbers, so read the difference with care."}
           </p>
         </div>
         <div class="acts no-print">
@@ -169,7 +155,7 @@ function Shown({
             <th scope="col">Scenario</th>
             <th scope="col">
               <Axis low={shape.low} high={shape.high} />
-              <span class="away">Floor, found and today on one line</span>
+              <span class="away">{max ? "Found and ceiling" : "Floor, found and today"} on one line</span>
             </th>
             <th scope="col" class="right">
               {unit || measure}
@@ -212,7 +198,7 @@ function Shown({
                 </span>
               </th>
               <td class="g">
-                <Strip shape={shape.shapes[at]!} />
+                <Strip shape={shape.shapes[at]!} ceiling={max} />
               </td>
               <td class="right">{number(own(one) * factor)}</td>
               <td class="right strong">{signed((own(one) - from) * factor)}</td>
@@ -227,7 +213,7 @@ function Shown({
           <svg width="30" height="10" aria-hidden="true">
             <rect class="f-line" width="30" height="10" />
           </svg>
-          below the floor: proved that nobody gets there
+          {max ? "above the ceiling" : "below the floor"}: proved that nobody gets there
         </span>
         <span>
           <svg width="30" height="10" aria-hidden="true">
@@ -262,12 +248,14 @@ function Shown({
       {matrices && (
         <WhoMoves scenarios={scenarios} matrices={matrices} note={note} today={today} factor={factor} unit={unit} />
       )}
-      {!matrices && <WhoChanges scenarios={scenarios} note={note} />}
+      {!matrices && first.solver !== "uot" && <WhoChanges scenarios={scenarios} note={note} />}
+      {first.solver === "uot" && <Amounts scenarios={scenarios} note={note} />}
     </>
   );
 }
 
 /** A floor far away is drawn at the edge: it would press everything else flat. */
-const clipped = (bound: number, found: number): number => (found > 0 ? Math.max(bound, found * 0.5) : bound);
+const clipped = (bound: number, found: number, max: boolean): number =>
+  found > 0 ? (max ? Math.min(bound, found * 2) : Math.max(bound, found * 0.5)) : bound;
 const signed = (value: number): string =>
-  Math.abs(value) < 1e-9 ? "0" : value > 0 ? `+${number(value)}` : number(value);
+  Number.isNaN(value) ? "" : Math.abs(value) < 1e-9 ? "0" : value > 0 ? `+${number(value)}` : number(value);

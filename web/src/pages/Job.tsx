@@ -1,5 +1,6 @@
 import { useEffect, useState } from "preact/hooks";
 import { forgetNote, keepNote } from "../api/notes";
+import { isKept, NOT_KEPT } from "../api/copies";
 import { post, send, words } from "../api/http";
 import type { Job as JobRecord } from "../api/types";
 import { Bones, Notice } from "../parts/forms";
@@ -52,8 +53,9 @@ export default function Job({ id }: { id: string }) {
         </p>
       </>
     );
-  if (!job) return <Bones />;
+  if (!job) return live.lostUntil === null ? <Bones /> : <Lost live={live} />;
   const told = tell(live);
+  const kept = isKept(job);
   const toggle = (facility: number) => {
     const next = new Set(stays);
     if (!next.delete(facility)) next.add(facility);
@@ -101,7 +103,7 @@ export default function Job({ id }: { id: string }) {
               {job.state === "queued" ? "Cancel" : "Stop and keep best"}
             </button>
           )}
-          {over && (
+          {over && kept && (
             <button class="btn go" type="button" onClick={() => void rerun(job.state === "succeeded")}>
               {excluded.size
                 ? "Run again without these"
@@ -112,14 +114,16 @@ export default function Job({ id }: { id: string }) {
                     : "Run again"}
             </button>
           )}
-          {!over && fixed && (
+          {!over && kept && fixed && (
             <button class="btn" type="button" onClick={() => void rerun(false)}>
               Run with these fixed
             </button>
           )}
-          <button class="btn" type="button" onClick={() => void rerun(false)}>
-            Run a copy
-          </button>
+          {kept && (
+            <button class="btn" type="button" onClick={() => void rerun(false)}>
+              Run a copy
+            </button>
+          )}
           {sheets && (
             <button class="btn" type="button" onClick={() => void change()}>
               Change numbers
@@ -132,6 +136,7 @@ export default function Job({ id }: { id: string }) {
       <Phases job={job} now={now} />
       <div class="gap16">
         {live.lostUntil !== null && !over && <Lost live={live} />}
+        {over && !kept && <p class="note">{NOT_KEPT}</p>}
         {wrong && <Notice kind="bad">{wrong}</Notice>}
         <div class="side">
           <div class="gap32">

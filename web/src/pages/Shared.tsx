@@ -8,6 +8,7 @@ import { Icon } from "../parts/Icon";
 import { maximises, seconds } from "../words";
 import { Answer } from "./job/Answer";
 import { CertificateLines } from "./job/Certificate";
+import { NOTHING } from "./job/history";
 import type { Live } from "./job/live";
 import { Picture } from "./job/Picture";
 import { Proof } from "./job/Proof";
@@ -113,8 +114,7 @@ function liveOf({ job, result, note, inputs }: Shown): Live {
     job: whole,
     result,
     note: asNote(note),
-    moments: [],
-    betters: [],
+    ...NOTHING,
     inputs: Object.fromEntries(Object.entries(inputs ?? {}).map(([name, value]) => [name, matrixOf(value, forbidden)])),
     sparse: null,
     lostUntil: null,

@@ -14,7 +14,9 @@ function headline(all: Worker[]): string {
   if (!all.some((worker) => worker.state))
     return `${plural(all.length, "worker")} ${all.length > 1 ? "are" : "is"} there`;
   if (busy) return `${busy} of ${plural(all.length, "worker")} ${busy === 1 ? "is" : "are"} busy`;
-  return all.length === 1 ? "The worker is free" : `All ${all.length} workers are free`;
+  if (all.some((worker) => worker.state !== "idle"))
+    return `${plural(all.length, "worker")} ${all.length > 1 ? "are" : "is"} there`;
+  return all.length === 1 ? "The worker is free" : all.length === 2 ? "Both workers are free" : "All workers are free";
 }
 
 /** What there is to solve on, and what runs there. */
@@ -46,6 +48,7 @@ export default function Workers() {
   const all = workers.value;
   if (!all) return wrong ? <Notice kind="bad">{wrong}</Notice> : <Bones />;
   const queued = (open ?? []).filter(({ job }) => job.state === "queued");
+  const running = (open ?? []).filter(({ job }) => job.state === "running");
   return (
     <>
       <h1>{headline(all)}</h1>
@@ -63,15 +66,45 @@ export default function Workers() {
       {wrong && <Notice kind="bad">{wrong}</Notice>}
       <ul class="gpus">
         {all.map((worker) => (
-          <One
-            key={worker.name}
-            worker={worker}
-            runs={(open ?? []).filter(({ job }) => job.state === "running" && job.ran_on === worker.name)}
-          />
+          <One key={worker.name} worker={worker} />
         ))}
       </ul>
+      {running.length > 0 && (
+        <section class="gap8 part">
+          <h2>Your jobs that run</h2>
+          <table class="data">
+            <thead>
+              <tr>
+                <th scope="col">Job</th>
+                <th scope="col">Problem</th>
+                <th scope="col">On</th>
+                <th scope="col" class="right">
+                  For
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {running.map(({ job, title }) => (
+                <tr key={job.id}>
+                  <th scope="row">
+                    <a class="link" href={`/jobs/${job.id}`}>
+                      {title}
+                    </a>
+                  </th>
+                  <td>{sizeWords(job)}</td>
+                  <td>{job.ran_on ?? ""}</td>
+                  <td class="right">
+                    {job.started_at ? clock((Date.now() - Date.parse(job.started_at)) / 1000) : ""}
+                    {job.time_limit_s ? ` of ${clock(job.time_limit_s)}` : ""}
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </section>
+      )}
       {queued.length > 0 && (
-        <section class="gap8">
+        <section class="gap8 part">
           <h2>Your queue</h2>
           <table class="data">
             <thead>
@@ -103,7 +136,7 @@ export default function Workers() {
   );
 }
 
-function One({ worker, runs }: { worker: Worker; runs: { job: Job; title: string }[] }) {
+function One({ worker }: { worker: Worker }) {
   const gpu = worker.gpu;
   const broken = Object.entries(worker.broken ?? {});
   return (
@@ -131,14 +164,6 @@ function One({ worker, runs }: { worker: Worker; runs: { job: Job; title: string
             {worker.state ? (STATES[worker.state] ?? worker.state) : "Your key does not show what it does"}
           </span>
         </p>
-        {runs.map(({ job, title }) => (
-          <p>
-            <a class="link" href={`/jobs/${job.id}`}>
-              {title}
-            </a>{" "}
-            <span class="note">{job.started_at ? clock((Date.now() - Date.parse(job.started_at)) / 1000) : ""}</span>
-          </p>
-        ))}
         {(worker.heartbeat_age_s ?? 0) > 5 && (
           <p class="note">not heard of for {Math.round(worker.heartbeat_age_s!)} s</p>
         )}

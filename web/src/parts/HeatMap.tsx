@@ -1,4 +1,4 @@
-import { useEffect, useRef } from "preact/hooks";
+import { useLayoutEffect, useRef } from "preact/hooks";
 import type { Heat } from "../api/types";
 import { levels, NONE, scaleLabels, ZERO } from "../charts/heat";
 import { ramp } from "../charts/ramp";
@@ -21,21 +21,23 @@ interface Props {
   given?: Given;
   unit?: string;
   id?: string;
+  /** The largest value of all pictures that share one scale of colours. */
+  most?: number;
 }
 
 const BAR = 22,
   GAP = 5;
 
-export function HeatMap({ heat, label, size, counts, sums = false, given, unit = "", id }: Props) {
+export function HeatMap({ heat, label, size, counts, sums = false, given, unit = "", id, most }: Props) {
   const canvas = useRef<HTMLCanvasElement>(null);
   const scale = size / Math.max(heat.width, heat.height, 1);
   const [width, height] = [Math.max(24, heat.width * scale), Math.max(24, heat.height * scale)];
   const edge = sums ? BAR + GAP : 0;
-  useEffect(() => {
+  useLayoutEffect(() => {
     const target = canvas.current;
-    if (target) draw(target, heat, { width, height, counts, sums, given });
-  }, [heat, width, height, counts, sums, given, colours.value]);
-  const marks = scaleLabels(heat.values, counts);
+    if (target) draw(target, heat, { width, height, counts, sums, given, most });
+  }, [heat, width, height, counts, sums, given, most, colours.value]);
+  const marks = scaleLabels(heat.values, counts, most);
   return (
     <div>
       <canvas
@@ -56,7 +58,7 @@ export function HeatMap({ heat, label, size, counts, sums = false, given, unit =
 function draw(
   canvas: HTMLCanvasElement,
   heat: Heat,
-  box: { width: number; height: number; counts: boolean; sums: boolean; given?: Given },
+  box: { width: number; height: number; counts: boolean; sums: boolean; given?: Given; most?: number },
 ): void {
   const edge = box.sums ? BAR + GAP : 0;
   canvas.style.width = `${box.width + edge}px`;
@@ -67,7 +69,7 @@ function draw(
   pen.setTransform(2, 0, 0, 2, 0, 0);
   pen.clearRect(0, 0, box.width + edge, box.height + edge);
   const shades = ramp(isDark());
-  const found = levels(heat.values, box.counts);
+  const found = levels(heat.values, box.counts, box.most);
   const [w, h] = [box.width / heat.width, box.height / heat.height];
   const wash = probe("--wash"),
     line = probe("--line");

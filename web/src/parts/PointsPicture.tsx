@@ -26,7 +26,7 @@ export function Arcs({
   const { one, other } = useMemo(() => fit(from, to, WIDTH, HEIGHT, 14), [from, to]);
   const far = longest(one, other, assignment);
   const used = new Set(assignment);
-  if (one.length > MOST_SVG) return <ManyArcs one={one} other={other} assignment={assignment} label={label} />;
+  if (one.length > MOST_SVG) return <ManyArcs id={id} one={one} other={other} assignment={assignment} label={label} />;
   return (
     <svg id={id} viewBox={`0 0 ${WIDTH} ${HEIGHT}`} width={WIDTH} role="img" aria-label={label}>
       <rect x="0.5" y="0.5" width={WIDTH - 1} height={HEIGHT - 1} class="rule" />
@@ -64,11 +64,13 @@ function ManyArcs({
   other,
   assignment,
   label,
+  id,
 }: {
   one: Place[];
   other: Place[];
   assignment: number[];
   label: string;
+  id?: string;
 }) {
   const canvas = useRef<HTMLCanvasElement>(null);
   useEffect(() => {
@@ -85,7 +87,9 @@ function ManyArcs({
     });
     pen.stroke();
   }, [one, other, assignment, colours.value]);
-  return <canvas ref={canvas} class="many" role="img" aria-label={label} width={WIDTH * 2} height={HEIGHT * 2} />;
+  return (
+    <canvas ref={canvas} id={id} class="many" role="img" aria-label={label} width={WIDTH * 2} height={HEIGHT * 2} />
+  );
 }
 
 /** Rows in the order of their columns: dots on a staircase, gaps where a column stays free. */
@@ -145,16 +149,23 @@ export function Swatches({
     Math.max(...lines.flatMap(([, list]) => list.map((row) => Math.max(...row.slice(0, 3))))) > 1.5 ? 1 : 255;
   const step = WIDTH / most;
   return (
-    <svg id={id} viewBox={`0 0 ${WIDTH} ${lines.length * 116}`} width={WIDTH} role="img" aria-label={label}>
+    <svg
+      id={id}
+      class="swatches"
+      viewBox={`0 0 ${WIDTH} ${lines.length * 120}`}
+      width={WIDTH}
+      role="img"
+      aria-label={label}
+    >
       {lines.map(([name, list], line) => (
-        <g transform={`translate(0 ${line * 116})`}>
-          <text class="label" x="0" y="12">
+        <g transform={`translate(0 ${line * 120})`}>
+          <text class="label" x="0" y="17">
             {name}
           </text>
           {list.map((row, at) => (
             <rect
               x={at * step}
-              y="20"
+              y="25"
               width={step + 0.4}
               height="80"
               fill={`rgb(${row

@@ -1,11 +1,13 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { Table } from "../files/cells";
+import { usePaper } from "../shell/theme";
 import { number } from "../words";
 
 const HEIGHT = 37,
   VIEW = 460,
-  SPARE = 8;
+  SPARE = 8,
+  ON_PAPER = 200;
 
 /** A table of any length: only the rows in view are in the document. */
 export function Rows({
@@ -37,9 +39,11 @@ export function Rows({
     element.addEventListener("scroll", moved, { passive: true });
     return () => element.removeEventListener("scroll", moved);
   }, []);
-  const long = rows.length > 200;
-  const first = long ? Math.max(0, Math.floor(top / HEIGHT) - SPARE) : 0;
-  const last = long ? Math.min(rows.length, first + Math.ceil(VIEW / HEIGHT) + 2 * SPARE) : rows.length;
+  const paper = usePaper();
+  const long = rows.length > ON_PAPER;
+  const first = long && !paper ? Math.max(0, Math.floor(top / HEIGHT) - SPARE) : 0;
+  const most = paper ? ON_PAPER : Math.ceil(VIEW / HEIGHT) + 2 * SPARE;
+  const last = long ? Math.min(rows.length, first + most) : rows.length;
   return (
     <div class="scroll" ref={box} tabIndex={0} role="region" aria-label={caption}>
       <table class="data" aria-rowcount={rows.length + 1}>
@@ -78,13 +82,18 @@ export function Rows({
               {action && <td class="right">{action(first + at)}</td>}
             </tr>
           ))}
-          {last < rows.length && (
+          {last < rows.length && !paper && (
             <tr aria-hidden="true">
               <td colSpan={head.length} height={(rows.length - last) * HEIGHT} />
             </tr>
           )}
         </tbody>
       </table>
+      {long && (
+        <p class="note on-paper">
+          Rows {number(first + 1)} to {number(last)} of {number(rows.length)}; a file holds all of them.
+        </p>
+      )}
     </div>
   );
 }

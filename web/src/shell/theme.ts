@@ -19,5 +19,15 @@ phone.addEventListener("change", () => (narrow.value = phone.matches));
 /** True on a screen as narrow as a phone's; a page that asks is drawn again when that changes. */
 export const useNarrow = (): boolean => narrow.value;
 
+const print = matchMedia("print");
+const paper = signal(print.matches);
+const printed = (on: boolean) => () => ((paper.value = on), colours.value++);
+print.addEventListener("change", () => printed(print.matches)());
+addEventListener("beforeprint", printed(true)); // it comes before the change, while there is still time to draw
+addEventListener("afterprint", printed(false));
+/** True while the page is printed: paper is white, and does not scroll. */
+export const usePaper = (): boolean => paper.value;
+
 export const isDark = (): boolean =>
-  theme.value === "dark" || (theme.value === "auto" && matchMedia("(prefers-color-scheme: dark)").matches);
+  !paper.value &&
+  (theme.value === "dark" || (theme.value === "auto" && matchMedia("(prefers-color-scheme: dark)").matches));

@@ -39,7 +39,7 @@ export function Choose({ chosen }: { chosen: string[] }) {
         </div>
       )}
       {several.map(([size, list]) => (
-        <fieldset class="gap8" key={size}>
+        <fieldset class="gap8 choices" key={size}>
           <legend class="strong">{size}</legend>
           <ul>
             {list.map(({ job, note }) => (

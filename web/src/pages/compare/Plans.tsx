@@ -126,6 +126,8 @@ export function WhoMoves({
   );
 }
 
+const titled = (word: string): string => word.charAt(0).toUpperCase() + word.slice(1);
+
 /** Rows that not all scenarios give the same. */
 export function WhoChanges({ scenarios, note }: { scenarios: Scenario[]; note: Note | null }) {
   const answers = scenarios.map((one) => one.answer);
@@ -138,10 +140,21 @@ export function WhoChanges({ scenarios, note }: { scenarios: Scenario[]; note: N
     <section class="gap8 part">
       <div class="head">
         <h2>What differs</h2>
-        <span class="note small">{plural(rows.length, "row")}</span>
+        {rows.length > 0 && (
+          <span class="note small">
+            {rows.length} of {plural(answers[0]!.length, note?.rowWord ?? "row")}
+          </span>
+        )}
       </div>
-      {rows.length > 0 && (
-        <Rows head={["Row", ...scenarios.map((one) => one.name)]} rows={rows} numeric={99} caption="What differs" />
+      {rows.length > 0 ? (
+        <Rows
+          head={[titled(note?.rowWord ?? "row"), ...scenarios.map((one) => one.name)]}
+          rows={rows}
+          numeric={99}
+          caption="What differs"
+        />
+      ) : (
+        <p class="note">Nothing: the answers are the same, row by row.</p>
       )}
     </section>
   );

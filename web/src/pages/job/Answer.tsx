@@ -71,6 +71,9 @@ export function Answer({ live, told, excluded, exclude }: Props) {
   );
 }
 
+/** A file that this answer has not. */
+class Unfit extends Error {}
+
 function Downloads({ live, told }: { live: Live; told: Told }) {
   const [wrong, setWrong] = useState("");
   const id = live.job!.id;
@@ -92,10 +95,19 @@ function Downloads({ live, told }: { live: Live; told: Told }) {
     try {
       await work();
     } catch (error) {
-      setWrong(words(error));
+      setWrong(error instanceof Unfit ? error.message : words(error));
     }
   };
-  const picture = () => document.getElementById(PICTURE) as unknown as SVGSVGElement | HTMLCanvasElement | null;
+  const picture = (): SVGSVGElement | HTMLCanvasElement => {
+    const found = document.getElementById(PICTURE) as unknown as SVGSVGElement | HTMLCanvasElement | null;
+    if (!found) throw new Unfit("There is no picture of this answer.");
+    return found;
+  };
+  const drawing = (): SVGSVGElement => {
+    const found = picture();
+    if (found instanceof HTMLCanvasElement) throw new Unfit("There are too many lines here for an SVG; take the PNG.");
+    return found;
+  };
   const files: [string, () => Promise<void> | void, boolean][] = [
     ["CSV", () => save(`\ufeff${csv(table()!)}`, `${name}.csv`, "text/csv"), table() !== null],
     [
@@ -122,10 +134,10 @@ function Downloads({ live, told }: { live: Live; told: Told }) {
     ],
     [
       "SVG",
-      () => save(svgText(picture() as SVGSVGElement), `${name}.svg`, "image/svg+xml"),
+      () => save(svgText(drawing()), `${name}.svg`, "image/svg+xml"),
       live.job!.solver !== "uot" || !!live.note?.colours,
     ],
-    ["PNG", async () => save(await png(picture()!), `${name}.png`, "image/png"), true],
+    ["PNG", async () => save(await png(picture()), `${name}.png`, "image/png"), true],
   ];
   return (
     <>

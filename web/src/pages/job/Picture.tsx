@@ -57,7 +57,13 @@ function Layout({ live, fixed, toggle }: Props) {
   const [looked, setLooked] = useState<number | null>(null);
   if (!flow || !distance)
     return (
-      <p class="note">{live.shared ? "What was given is not shown, so there is no plan." : "Loading the problem…"}</p>
+      <p class="note">
+        {live.shared
+          ? "What was given is not shown, so there is no plan."
+          : flow === null || distance === null
+            ? "There is no plan: what was given was not kept with the job, or is too large to be sent here."
+            : "Loading the problem…"}
+      </p>
     );
   if (!positions || !permutation)
     return <p class="note">A layout of {n} places is too large to be drawn here; the table below has all of it.</p>;

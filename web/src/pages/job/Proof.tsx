@@ -6,7 +6,8 @@ import { Curve } from "../../parts/Curve";
 import { Seg } from "../../parts/forms";
 import { useKeys } from "../../shell/keys";
 import { maximises, number, seconds } from "../../words";
-import type { Better, Live } from "./live";
+import type { Better } from "./history";
+import type { Live } from "./live";
 import type { Told } from "./told";
 
 export function Proof({ live, told, now }: { live: Live; told: Told; now: number }) {
@@ -69,7 +70,7 @@ export function Improvements({ live, told }: { live: Live; told: Told }) {
       <div class="head">
         <h2>Improvements</h2>
         <span class="note small">
-          {list.length}
+          {number(live.improved)}
           {live.result ? "" : " so far"}
         </span>
       </div>
@@ -103,6 +104,7 @@ export function Improvements({ live, told }: { live: Live; told: Told }) {
 /** By how much, unless that is next to nothing. */
 function better(now: number, before: number, factor: number): string {
   const by = Math.abs(now - before);
+  if (by === 0) return "where it began";
   return by < 1e-5 * Math.abs(now) ? "a little better" : `${number(by * factor)} better`;
 }
 

@@ -77,7 +77,7 @@ export function Transport({ live }: { live: Live }) {
           counts
           sums
           given={given}
-          label={`What goes from ${m} rows to ${n} columns, darkest where most goes`}
+          label={`What goes from ${m} rows to ${n} columns, the row and column of each cell from the top left`}
         />
       </div>
       <figcaption class="legend">

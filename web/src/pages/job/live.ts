@@ -3,23 +3,16 @@
 import { useEffect, useState } from "preact/hooks";
 import { follow } from "../../api/events";
 import { get, Refused, words } from "../../api/http";
+import { Persistent } from "../../api/persist";
 import { type Note, noteOf } from "../../api/notes";
 import { fetchMatrix, fetchSparse, type Matrix, type Sparse } from "../../api/npy";
 import type { Job, Progress, Reference, Result } from "../../api/types";
-import type { Moment } from "../../charts/curve";
+import { DRAWN_EVERY_MS, extended, type History, NOTHING } from "./history";
 
-export interface Better {
-  at: number;
-  objective: number;
-  permutation: number[] | null;
-}
-
-export interface Live {
+export interface Live extends History {
   job: Job | null;
   note: Note | null;
   result: Result | null;
-  moments: Moment[];
-  betters: Better[];
   inputs: Record<string, Matrix | null>;
   sparse: Sparse | null;
   /** Until when the next try waits, by performance.now(); null while connected. */
@@ -31,15 +24,13 @@ export interface Live {
   shared?: boolean;
 }
 
-const ended = (job: Job | null): boolean => job !== null && !["queued", "running"].includes(job.state);
 const FETCHED_MOST = 4_000_000;
 
 export function useLive(id: string): Live {
   const [job, setJob] = useState<Job | null>(null);
   const [note, setNote] = useState<Note | null>(null);
   const [result, setResult] = useState<Result | null>(null);
-  const [moments, setMoments] = useState<Moment[]>([]);
-  const [betters, setBetters] = useState<Better[]>([]);
+  const [history, setHistory] = useState<History>(NOTHING);
   const [inputs, setInputs] = useState<Record<string, Matrix | null>>({});
   const [sparse, setSparse] = useState<Sparse | null>(null);
   const [lostUntil, setLost] = useState<number | null>(null);
@@ -56,38 +47,35 @@ export function useLive(id: string): Live {
       if (error instanceof Refused && error.status === 410) setExpired(true);
       else setWrong(words(error));
     };
+    const line = {
+      lost: (retryInS: number) => !over && setLost(performance.now() + retryInS * 1000),
+      back: () => !over && setLost(null),
+    };
+    const asked = new Persistent(line);
     const look = async () => {
-      known = await get<Job>(`/v1/jobs/${id}`);
+      known = await asked.ask((signal) => get<Job>(`/v1/jobs/${id}`, { signal }));
       if (!over) setJob(known);
       return known;
     };
     const finish = async () => {
       const last = await look();
       if (last.state === "succeeded") {
-        const answer = await get<Result>(`/v1/jobs/${id}/result`);
-        await fill(answer);
-        if (answer.duals) await fill(answer.duals);
+        const answer = await asked.ask((signal) => get<Result>(`/v1/jobs/${id}/result`, { signal }));
+        await fill(answer, asked);
+        if (answer.duals) await fill(answer.duals, asked);
         if (!over) setResult(answer);
       }
     };
     const taken: Progress[] = [];
     let scheduled = 0;
+    let drawnAt = -Infinity;
     const drawn = () => {
       scheduled = 0;
+      drawnAt = performance.now();
       const reports = taken.splice(0);
       const last = reports.at(-1);
       if (over || !last) return;
-      setMoments((before) => [
-        ...before,
-        ...reports.map((one) => ({ at: one.elapsed_s, objective: one.objective, bound: one.bound })),
-      ]);
-      setBetters((before) => {
-        const list = [...before];
-        for (const one of reports)
-          if (one.objective != null && list.at(-1)?.objective !== one.objective)
-            list.push({ at: one.elapsed_s, objective: one.objective, permutation: one.permutation ?? null });
-        return list;
-      });
+      setHistory((before) => extended(before, reports));
       setJob(
         (before) =>
           before && { ...before, progress: last, state: before.state === "queued" ? "running" : before.state },
@@ -105,20 +93,21 @@ export function useLive(id: string): Live {
             else void look().catch(fail);
           } else {
             taken.push(event.data as Progress);
-            scheduled ||= window.setTimeout(drawn, 60);
+            scheduled ||= window.setTimeout(drawn, Math.max(60, drawnAt + DRAWN_EVERY_MS - performance.now()));
           }
         },
-        lost: (retryInS) => !over && setLost(performance.now() + retryInS * 1000),
-        back: () => !over && setLost(null),
+        ...line,
+        refused: fail,
       },
-      () => closed || ended(known),
+      () => closed, // not before the stream itself has said so: what it says then fetches the answer
     );
-    setAgain(() => stream.now);
+    setAgain(() => () => (stream.now(), asked.now()));
     void look()
       .then((first) => {
         void noteOf(id, first.noted).then((found) => !over && setNote(found));
         return load(
           first,
+          asked,
           (some) => !over && setInputs(some),
           (csr) => !over && setSparse(csr),
         );
@@ -128,18 +117,19 @@ export function useLive(id: string): Live {
       over = true;
       clearTimeout(scheduled);
       stream.stop();
+      asked.stop();
     };
   }, [id]);
-  return { job, note, result, moments, betters, inputs, sparse, lostUntil, wrong, expired, again };
+  return { job, note, result, ...history, inputs, sparse, lostUntil, wrong, expired, again };
 }
 
 /** Arrays that the answer only refers to, as long as they are not too large to be shown here. */
-async function fill(holder: object): Promise<void> {
+async function fill(holder: object, asked: Persistent): Promise<void> {
   for (const [name, value] of Object.entries(holder)) {
     if (!value || typeof value !== "object" || !("blob" in value)) continue;
     const reference = value as Reference;
     if ((reference.shape ?? []).reduce((size, extent) => size * extent, 1) > FETCHED_MOST) continue;
-    const found = await fetchMatrix(reference).catch(() => null);
+    const found = await asked.ask((signal) => fetchMatrix(reference, signal)).catch(() => null);
     if (found) Object.assign(holder, { [name]: nested(found) });
   }
 }
@@ -154,14 +144,15 @@ function nested({ values, shape }: Matrix): number[] | number[][] {
 /** What a picture or a check needs of the problem, if it is not too large to be sent here. */
 async function load(
   job: Job,
+  asked: Persistent,
   take: (inputs: Record<string, Matrix | null>) => void,
   takeSparse: (csr: Sparse | null) => void,
 ): Promise<void> {
   const found: Record<string, Matrix | null> = {};
   for (const [name, input] of Object.entries(job.input_digests)) {
-    if ("csr" in input) takeSparse(await fetchSparse(input).catch(() => null));
-    else if ((input.shape ?? []).reduce((size, extent) => size * extent, 1) <= FETCHED_MOST)
-      found[name] = await fetchMatrix(input).catch(() => null);
+    if ("csr" in input) takeSparse(await asked.ask((signal) => fetchSparse(input, signal)).catch(() => null));
+    else if ((input.shape ?? []).reduce((size, extent) => size * extent, 1) > FETCHED_MOST) found[name] = null;
+    else found[name] = await asked.ask((signal) => fetchMatrix(input, signal)).catch(() => null);
   }
   take(found);
 }

@@ -3,7 +3,7 @@
 import type { Result } from "../../api/types";
 import type { Table } from "../../files/cells";
 import { shares } from "../../charts/plan";
-import { plural } from "../../words";
+import { number, plural } from "../../words";
 import type { Live } from "./live";
 
 export interface Named {
@@ -27,10 +27,15 @@ export function tableOf(live: Live): Named | null {
   return pairs(live, result);
 }
 
-const rowName = (live: Live, i: number): string =>
-  live.note?.rows?.[i] ?? `${titled(live.note?.rowWord ?? "row")} ${i + 1}`;
+const WORDS: Record<string, [string, string]> = { qap: ["department", "room"] };
+const wordsOf = ({ job, note }: Live): [string, string] => {
+  const [row, column] = WORDS[job?.solver ?? ""] ?? ["row", "column"];
+  return [note?.rowWord ?? row, note?.columnWord ?? column];
+};
+
+const rowName = (live: Live, i: number): string => live.note?.rows?.[i] ?? `${titled(wordsOf(live)[0])} ${i + 1}`;
 const columnName = (live: Live, j: number): string =>
-  j < 0 ? "" : (live.note?.columns?.[j] ?? `${titled(live.note?.columnWord ?? "column")} ${j + 1}`);
+  j < 0 ? "" : (live.note?.columns?.[j] ?? `${titled(wordsOf(live)[1])} ${j + 1}`);
 
 function layout(live: Live, result: Result): Named | null {
   const permutation = result.permutation;
@@ -129,7 +134,9 @@ function transport(live: Live, result: Result): Named | null {
     short(amount),
     short((100 * amount) / total),
   ]);
-  return { head: ["From", "To", "Amount", "% of all"], numeric: 2, rows, caption: "What goes where, most first" };
+  const of = flows.length > kept.length ? ` (the largest of ${number(flows.length)})` : "";
+  const caption = `What goes where, most first${of}`;
+  return { head: ["From", "To", "Amount", "% of all"], numeric: 2, rows, caption };
 }
 
 const short = (value: number): number => Number(value.toPrecision(6));

@@ -1,5 +1,6 @@
 /** What a job comes to, in one sentence and in numbers of a person's unit. */
 
+import { isKept } from "../../api/copies";
 import type { Note } from "../../api/notes";
 import type { Job, Result } from "../../api/types";
 import { walked } from "../../charts/plan";
@@ -78,8 +79,9 @@ function headline(job: Job, result: Result | null, told: Told): string {
 }
 
 function lede(live: Live, job: Job, result: Result | null, told: Told): string {
-  if (job.state === "failed") return `${job.error?.detail ?? "Something broke."} Your file is kept: run it again.`;
-  if (job.state === "cancelled") return "Nothing was solved. Your file is kept: run it again.";
+  const again = isKept(job) ? " Your file is kept: run it again." : "";
+  if (job.state === "failed") return `${job.error?.detail ?? "Something broke."}${again}`;
+  if (job.state === "cancelled") return `Nothing was solved.${again}`;
   if (job.state === "queued")
     return job.queue_position
       ? `${job.queue_position} ${job.queue_position === 1 ? "job is" : "jobs are"} ahead of it.`

@@ -1,4 +1,5 @@
 import { useState } from "preact/hooks";
+import { copyJob, isKept } from "../../api/copies";
 import { post, send } from "../../api/http";
 import { forgetNote } from "../../api/notes";
 import type { Job } from "../../api/types";
@@ -26,6 +27,7 @@ export function Dock({
 }) {
   const [sure, setSure] = useState(false);
   const why = comparable(picked);
+  const kept = picked.every(isKept);
   const going = picked.filter((job) => ["queued", "running"].includes(job.state));
   const remove = async (job: Job) => {
     await send(`/v1/jobs/${job.id}`, { method: "DELETE" });
@@ -41,6 +43,15 @@ export function Dock({
         <kbd class="wide" aria-hidden="true">
           C
         </kbd>
+      </button>
+      <button
+        class="btn"
+        type="button"
+        disabled={!kept}
+        title={kept ? undefined : "What was given was not kept"}
+        onClick={() => void each(copyJob)}
+      >
+        Copy
       </button>
       {going.length > 0 && (
         <button

@@ -66,7 +66,8 @@ export function Start() {
       >
         <h2>Drop a spreadsheet</h2>
         <p class="note small">
-          {WANTED[problem.value]} CSV, Excel, NumPy, AnnData, QAPLIB, Matrix Market. Or paste cells with Ctrl V.
+          {WANTED[problem.value]} CSV, Excel, NumPy, safetensors, AnnData, QAPLIB, Matrix Market.{" "}
+          <span class="wide">Or paste cells with Ctrl V.</span>
         </p>
         <div class="row">
           <button class="btn go" type="button" onClick={() => picker.current?.click()}>

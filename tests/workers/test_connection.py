@@ -11,7 +11,8 @@ import pytest
 
 from tests.workers.service import allowed
 from workers.jobs.job import StoreFull, Unavailable
-from workers.runtime.connection import READ_S, CannotWrite, NoRoom, connect, guarded, replicas_of
+from workers.runtime.connection import READ_S, CannotWrite, NoRoom, connect, guarded
+from workers.runtime.primary import replicas_of
 from workers.runtime.redis_server import EmbeddedRedis
 
 GROW = "return redis.call('SET', ARGV[1], ARGV[2])"

@@ -48,7 +48,7 @@ IDLE_S = 2.5
 """For so long a worker that waits is given jobs; it says so again every second."""
 FINAL = ("deadline", "cancelled", "stopped")
 """What ended the child would end the next one too, or was asked for."""
-log = logging.getLogger(__name__)
+log = logging.getLogger("workers.runtime.worker")  # it is run as a program, and named __main__ then
 
 
 class PinnedWorker:

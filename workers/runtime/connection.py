@@ -18,6 +18,7 @@ from redis.retry import Retry
 
 from workers.jobs.job import StoreFull, Unavailable
 from workers.runtime.clock import Clock
+from workers.runtime.pool import Pool
 from workers.runtime.primary import login_of, pool_of, primary_of, replicas_of
 
 P = ParamSpec("P")
@@ -169,7 +170,7 @@ def _retry(times: int) -> Retry:
 def _pool(url: str, options: dict[str, Any]) -> Any:
     if url.startswith("sentinel://"):
         return pool_of(url, options)
-    return redis.ConnectionPool.from_url(url, health_check_interval=30, **options)
+    return Pool.from_url(url, health_check_interval=30, **options)
 
 
 @contextlib.contextmanager

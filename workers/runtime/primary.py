@@ -19,7 +19,9 @@ from urllib.parse import parse_qs, urlsplit
 import redis
 from redis.backoff import NoBackoff
 from redis.retry import Retry
-from redis.sentinel import MasterNotFoundError, SentinelConnectionPool, SentinelManagedConnection
+from redis.sentinel import MasterNotFoundError, SentinelManagedConnection
+
+from workers.runtime.pool import PrimaryPool
 
 LOOK_EVERY_S = 0.5
 ASK_S = 1.0
@@ -180,9 +182,8 @@ def replicas_of(url: str) -> int:
 
 def pool_of(url: str, options: dict[str, Any]) -> Any:
     """A pool of connections to the primary of a sentinel:// URL."""
-    primary, made = primary_of(url), SentinelConnectionPool  # redis-py has no types for it
-    login = {**login_of(url), **options}
-    return made(primary.name, primary, connection_class=PrimaryConnection, **login)  # type: ignore[no-untyped-call]
+    primary, login = primary_of(url), {**login_of(url), **options}
+    return PrimaryPool(primary.name, primary, connection_class=PrimaryConnection, **login)
 
 
 def _address(host: str) -> Address:

@@ -16,7 +16,8 @@ from app.http.config import HttpSettings
 from tests.chart import CHART, Chart
 from tests.test_compose import OTHERS, OURS
 from workers.runtime.config import Settings
-from workers.runtime.connection import connect, replicas_of
+from workers.runtime.connection import connect
+from workers.runtime.primary import replicas_of
 
 TOOLS = Path(__file__).parent.parent / ".venv-tools/bin"
 EXTERNAL = {"redis": {"external": {"address": "redis.example.com:6379"}}}

@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from app.http.config import HttpSettings
 from app.http.main import create_app
 from app.http.server import Server
+from workers.runtime import logs
 from workers.runtime.config import Settings
 from workers.runtime.process import die_with
 
@@ -107,7 +108,7 @@ def main() -> int:
     for early in (signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
         signal.signal(early, signal.SIG_IGN)
     die_with(parent)
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(name)s %(message)s", stream=sys.stderr)
+    logs.configure()
     http = HttpSettings.from_env()
     server = Server(create_app(Settings.from_env(), http), http)
     signal.signal(signal.SIGUSR1, lambda *_: server.lame_duck())

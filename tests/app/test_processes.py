@@ -40,7 +40,10 @@ def served(folder: Path, *more: str, **environ: str) -> Iterator[Served]:
     env = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")} | environ
     command = [sys.executable, "-m", "app.cli.main", "serve", "--port", "0", "--workers", "0"]
     command += ["--data-dir", str(folder), *more]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=env) as process:
+    with (
+        folder.with_name(f"{folder.name}.log").open("w") as log,
+        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=env) as process,
+    ):
         try:
             assert process.stdout is not None
             address = re.search(r"http://\S+", process.stdout.readline())
@@ -86,6 +89,19 @@ def answered(service: Served, route: str) -> int:
     text = httpx.get(f"{service.url}/metrics", timeout=30).text
     found = re.findall(rf'^allot_http_requests_total{{[^}}]*route="{re.escape(route)}"[^}}]*}} (\S+)', text, re.M)
     return int(sum(map(float, found)))
+
+
+def test_every_process_writes_the_lines_that_were_asked_for(tmp_path: Path) -> None:
+    for count in ("1", "2"):
+        with served(tmp_path / count, "--api-workers", count, "--log-format", "json") as service:
+            for _ in range(10):
+                assert httpx.post(f"{service.url}/v1/jobs", json=LAP, timeout=20).status_code == 202
+            assert leaves(service) == 0
+        lines = [json.loads(line) for line in (tmp_path / f"{count}.log").read_text().splitlines()]
+        asked = [line for line in lines if line["logger"] == "allot.access" and line["message"].startswith("POST")]
+        assert len(asked) == 10
+        assert all(line["job_id"] and line["request_id"] and line["traceparent"] for line in asked)
+        assert sum(line["logger"] == "allot.audit" for line in lines) == 10
 
 
 def leaves(service: Served) -> int:

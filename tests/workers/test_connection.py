@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,8 @@ import pytest
 
 from tests.workers.service import allowed
 from workers.jobs.job import StoreFull, Unavailable
-from workers.runtime.connection import READ_S, CannotWrite, NoRoom, connect, guarded, replicas_of
+from workers.runtime.connection import READ_S, CannotWrite, NoRoom, connect, guarded
+from workers.runtime.primary import replicas_of
 from workers.runtime.redis_server import EmbeddedRedis
 
 GROW = "return redis.call('SET', ARGV[1], ARGV[2])"
@@ -101,3 +103,10 @@ def test_what_is_meant_to_block_may(client: Any) -> None:
 )
 def test_urls(url: str, replicas: int) -> None:
     assert replicas_of(url) == replicas
+
+
+def test_whoever_finds_all_connections_taken_waits_for_one(server: EmbeddedRedis, tmp_path: Path) -> None:
+    client = connect((tmp_path / "redis" / "url").read_text(), most=2)
+    with ThreadPoolExecutor(20) as pool:
+        assert list(pool.map(lambda _: client.get("nothing"), range(400))) == [None] * 400
+    client.close()

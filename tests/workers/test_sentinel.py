@@ -11,13 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import redis
 
 from tests.workers.cluster import Cluster
 from tests.workers.service import OWNER, eventually, settings_for
 from workers.jobs.job import Job, JobError, State, Submission, Unavailable
 from workers.jobs.queue import Jobs
 from workers.jobs.wire import Wire
-from workers.runtime.connection import address_of
+from workers.runtime.connection import READ_S, address_of, connect
+from workers.runtime.primary import LOOK_EVERY_S
 from workers.runtime.redis_server import find_server
 from workers.runtime.supervisor import Supervisor
 
@@ -110,3 +112,67 @@ def test_an_api_process_finds_the_primary(cluster: Cluster) -> None:
     (told,) = asyncio.run(ask())
     assert isinstance(told, list)
     assert told[0] == b"master"
+
+
+@pytest.fixture
+def frozen(cluster: Cluster) -> Iterator[int]:
+    """The primary, once it can be stopped; it goes on at the end."""
+    yield cluster.servers[0].pid
+    os.kill(cluster.servers[0].pid, signal.SIGCONT)
+
+
+def test_nobody_stays_at_a_primary_that_was_deposed_while_it_was_frozen(cluster: Cluster, frozen: int) -> None:
+    """Awake again it still takes itself for the primary, and does not know what was written since."""
+
+    async def ask_twice() -> None:
+        wire = Wire(cluster.url)
+        try:
+            answers.extend(await wire.ask(("GET", "written")))
+            asked.set()
+            await asyncio.to_thread(thawed.wait)
+            answers.extend(await wire.ask(("GET", "written")))
+        finally:
+            wire.close()
+
+    old, answers, asked, thawed = connect(cluster.url), list[object](), threading.Event(), threading.Event()
+    process = threading.Thread(target=lambda: asyncio.run(ask_twice()))
+    process.start()
+    assert old.get("written") is None
+    assert asked.wait(10)
+    os.kill(frozen, signal.SIGSTOP)
+    eventually(lambda: cluster.primary() != 0, 30)
+    eventually(lambda: _written(cluster), 30)
+    time.sleep(2 * LOOK_EVERY_S)
+    os.kill(frozen, signal.SIGCONT)
+    thawed.set()
+    assert old.get("written") == "since"
+    process.join(10)
+    assert answers == [None, b"since"]
+
+
+def _written(cluster: Cluster) -> bool:
+    try:
+        return bool(redis.Redis(port=cluster.ports[cluster.primary()], socket_timeout=1).set("written", "since"))
+    except redis.RedisError:
+        return False
+
+
+def test_a_reply_that_came_too_late_answers_nothing_else(cluster: Cluster, frozen: int) -> None:
+    client = connect(cluster.url)
+    client.set("mine", "mine")
+    client.set("of another", "secret")
+    assert client.get("mine") == "mine"
+    for server in cluster.servers[3:]:  # nobody takes over while it is frozen
+        os.kill(server.pid, signal.SIGSTOP)
+    os.kill(frozen, signal.SIGSTOP)
+    with pytest.raises(redis.TimeoutError):
+        client.get("of another")
+    waiting: list[object] = []
+    reader = threading.Thread(target=lambda: waiting.append(client.get("mine")))
+    reader.start()
+    time.sleep(READ_S / 4)
+    for server in cluster.servers[3:]:
+        os.kill(server.pid, signal.SIGCONT)
+    os.kill(frozen, signal.SIGCONT)
+    reader.join(10)
+    assert waiting == ["mine"]

@@ -3,6 +3,7 @@ in their order. A server that is silent for longer than `timeout_s` while somebo
 """
 
 import asyncio
+import contextlib
 import ssl
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -14,7 +15,8 @@ import redis
 
 from workers.jobs.job import StoreFull, Unavailable
 from workers.jobs.scripts import Script
-from workers.runtime.connection import ACKNOWLEDGE_S, REFUSED, address_of, replicas_of
+from workers.runtime.connection import ACKNOWLEDGE_S, REFUSED, address_of
+from workers.runtime.primary import Address, primary_of, replicas_of
 
 CONNECT_S = 1.0
 NOTHING_YET = object()
@@ -53,6 +55,8 @@ class Wire(asyncio.Protocol):
         self._batches: deque[_Batch] = deque()
         self._clock: asyncio.TimerHandle | None = None
         self._out: list[bytes] = []
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._at: Address | None = None
         self.closed = asyncio.Event()
 
     async def ask(self, *commands: Command) -> list[Any]:
@@ -119,7 +123,7 @@ class Wire(asyncio.Protocol):
             self._opening = None  # not in a callback: whoever is woken by the end of this must find it so
 
     async def _open(self) -> None:
-        loop = asyncio.get_running_loop()
+        self._loop = loop = asyncio.get_running_loop()
         try:
             address = await loop.run_in_executor(None, address_of, self._url)  # sentinels may have to be asked
         except redis.RedisError as wrong:
@@ -129,10 +133,12 @@ class Wire(asyncio.Protocol):
                 if "path" in address:
                     await loop.create_unix_connection(lambda: self, address["path"])
                 else:
-                    where = address.get("host", "localhost"), address.get("port", 6379)
-                    await loop.create_connection(lambda: self, *where, ssl=_tls(address))
+                    self._at = address.get("host", "localhost"), address.get("port", 6379)
+                    await loop.create_connection(lambda: self, *self._at, ssl=_tls(address))
         except (OSError, TimeoutError) as wrong:
             raise Cut("Redis does not answer: no connection") from wrong  # nobody need know where it was
+        if self._url.startswith("sentinel://"):
+            primary_of(self._url).follow(self)
         greeting: list[Command] = []
         if address.get("password"):
             greeting.append(("AUTH", *filter(None, (address.get("username"), address["password"]))))
@@ -206,6 +212,16 @@ class Wire(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         """Called by the loop."""
         self._drop("the connection was cut")
+
+    def moved(self, address: Address) -> None:
+        """Leave a server that is not the primary any more; called in a thread."""
+        if self._loop is not None:
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and the connection with it
+                self._loop.call_soon_threadsafe(self._leave, address)
+
+    def _leave(self, address: Address) -> None:
+        if self._transport is not None and self._at != address:
+            self._drop("it is no primary any more")
 
     def close(self) -> None:
         """Hang up."""

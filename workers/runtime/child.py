@@ -39,7 +39,7 @@ from workers.store.store import open_store
 EXIT_DEVICE_LOST = 70
 NICENESS = 5
 """Of what solves on cores that the API and Redis may share: a solve of minutes must not hold up a request."""
-log = logging.getLogger(__name__)
+log = logging.getLogger("workers.runtime.child")  # it is run as a program, and named __main__ then
 
 
 def main(arguments: list[str]) -> None:

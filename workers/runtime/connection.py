@@ -9,18 +9,18 @@ import functools
 import re
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ParamSpec, TypeVar
-from urllib.parse import parse_qs, urlsplit
 
 import redis
 from redis.backoff import ExponentialWithJitterBackoff
 from redis.client import Pipeline
 from redis.connection import parse_url
 from redis.retry import Retry
-from redis.sentinel import Sentinel, SentinelConnectionPool
 
 from workers.jobs.job import StoreFull, Unavailable
 from workers.runtime.clock import Clock
 from workers.runtime.kept import Kept
+from workers.runtime.pool import Pool
+from workers.runtime.primary import login_of, pool_of, primary_of, replicas_of
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -178,19 +178,8 @@ def address_of(url: str) -> dict[str, Any]:
     """
     if not url.startswith("sentinel://"):
         return dict(parse_url(url))  # type: ignore[no-untyped-call]
-    pool = _pool(url, {})
-    known = {name: value for name, value in pool.connection_kwargs.items() if name in ("username", "password", "db")}
-    try:
-        host, port = pool.get_master_address()
-    finally:
-        pool.disconnect()
-    return {name: value for name, value in known.items() if value} | {"host": host, "port": port}
-
-
-def replicas_of(url: str) -> int:
-    """How many replicas a sentinel:// URL asks for, 0 for other URLs."""
-    parts = urlsplit(url)
-    return int(parse_qs(parts.query).get("min_replicas", ["0"])[0]) if parts.scheme == "sentinel" else 0
+    host, port = primary_of(url).find()
+    return {name: value for name, value in login_of(url).items() if value} | {"host": host, "port": port}
 
 
 def _retry(times: int) -> Retry:
@@ -198,25 +187,9 @@ def _retry(times: int) -> Retry:
 
 
 def _pool(url: str, options: dict[str, Any]) -> Any:
-    if not url.startswith("sentinel://"):
-        return redis.ConnectionPool.from_url(url, health_check_interval=30, **options)
-    parts = urlsplit(url)
-    asked = {name: values[0] for name, values in parse_qs(parts.query).items()}
-    login, _, hosts = parts.netloc.rpartition("@")
-    watched: dict[str, Any] = {"socket_timeout": CONNECT_S, "socket_connect_timeout": CONNECT_S}
-    if "sentinel_password" in asked:
-        watched["password"] = asked["sentinel_password"]
-    made: Any = Sentinel  # redis-py has no types for it
-    sentinel = made([_address(host) for host in hosts.split(",")], sentinel_kwargs=watched)
-    user, _, password = login.partition(":")
-    known = {"username": user or None, "password": password or None, "db": int(asked.get("db", 0))}
-    pool: Any = SentinelConnectionPool
-    return pool(parts.path.strip("/") or "allot", sentinel, **known, **options)
-
-
-def _address(host: str) -> tuple[str, int]:
-    name, _, port = host.rpartition(":")
-    return (name.strip("[]"), int(port)) if name and port.isdecimal() else (host, 26379)
+    if url.startswith("sentinel://"):
+        return pool_of(url, options)
+    return Pool.from_url(url, health_check_interval=30, **options)
 
 
 @contextlib.contextmanager

@@ -46,7 +46,7 @@ MOST_AT_ONCE = 64
 """Small jobs of one form that are taken together: what queued up meanwhile, so that none waits for company."""
 FINAL = ("deadline", "cancelled", "stopped")
 """What ended the child would end the next one too, or was asked for."""
-log = logging.getLogger(__name__)
+log = logging.getLogger("workers.runtime.worker")  # it is run as a program, and named __main__ then
 
 
 class PinnedWorker:

@@ -8,10 +8,10 @@ import pytest
 
 from kernels import SOLVERS, Array, Deadline
 from kernels.auction import cpu_paths, cpu_rounds
-from kernels.lap import cpu_batch, cpu_path
+from kernels.lap import cpu_batch, cpu_path, cpu_whole_path
 
 LOOPS: dict[str, tuple[Any, ...]] = {
-    "lap": (cpu_batch.solve_range, cpu_path.augment, cpu_path.reduce_rows),
+    "lap": (cpu_batch.solve_range, cpu_path.augment, cpu_path.reduce_rows, cpu_whole_path.solve_whole),
     "auction": (cpu_paths.augment_rows, cpu_paths.reduce_rows, cpu_rounds.run_rounds),
 }
 

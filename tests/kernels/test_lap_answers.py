@@ -15,6 +15,7 @@ from kernels import (
     solve_and_prove,
 )
 from kernels.lap import LapOptions
+from kernels.lap.cpu import by_rows as cpu_by_rows
 from kernels.lap.masks import solve_priced
 from tests.instances import assignment
 from tests.kernels.lap_cases import FAMILIES, LAP, prove
@@ -153,12 +154,17 @@ def test_row_reductions_have_a_budget() -> None:
         assert prove(cost)[1].facts.get("row_reductions", 0) <= 2 * 20 * 8
 
 
-def test_a_running_search_says_what_it_has() -> None:
+@pytest.mark.parametrize("longest", [cpu_by_rows.LONGEST, 0], ids=["whole rows", "shortlists"])
+def test_a_running_search_says_what_it_has(longest: int) -> None:
     heard: list[Progress] = []
     cost = assignment.spatial(700, 700)
     options = LapOptions()
     problem = LAP.build({"cost": cost}, options)
-    with patch("kernels.lap.cpu.solver.CHUNK", 1 << 14):
+    with (
+        patch("kernels.lap.cpu.solver.CHUNK", 1 << 14),
+        patch("kernels.lap.cpu.by_rows.CHUNK", 1 << 14),
+        patch("kernels.lap.cpu.by_rows.LONGEST", longest),
+    ):
         _, certificate = solve_and_prove(LAP, problem, options, Deadline(on_progress=heard.append), "cpu")
     solving = [report for report in heard if report.phase == "solve" and report.objective is not None]
     assert len(solving) > 3

@@ -11,9 +11,10 @@ from kernels.auction.cpu import paths as cpu_paths
 from kernels.auction.cpu import rounds as cpu_rounds
 from kernels.lap.cpu import batch as cpu_batch
 from kernels.lap.cpu import path as cpu_path
+from kernels.lap.cpu import whole_path as cpu_whole_path
 
 LOOPS: dict[str, tuple[Any, ...]] = {
-    "lap": (cpu_batch.solve_range, cpu_path.augment, cpu_path.reduce_rows),
+    "lap": (cpu_batch.solve_range, cpu_path.augment, cpu_path.reduce_rows, cpu_whole_path.solve_whole),
     "auction": (cpu_paths.augment_rows, cpu_paths.reduce_rows, cpu_rounds.run_rounds),
 }
 

@@ -5,7 +5,6 @@ from typing import Any
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.lap.cpu.path import PATHS
 from kernels.lap.cpu.shortlist import State, jit
 from kernels.lap.pace import Pace
 from kernels.problems import Array
@@ -27,15 +26,15 @@ def least_listed(s: State, i: int) -> Any:
 class Watch:
     """Reports of one search: `n_free` rows are to be paired by augmenting paths."""
 
-    def __init__(self, state: State, n_free: int, deadline: Deadline) -> None:
+    def __init__(self, state: Any, least: dict[int, Any], n_free: int, deadline: Deadline) -> None:
+        """`state` has cost, sign, inf, v, row_of, col_of; `least` bounds the reduced entries of each free row."""
         self._state, self._deadline = state, deadline
         self._pace = Pace(n_free, deadline.elapsed_s)
         self._next_s = 0.0
         self._objective: Number | None = None
-        free = state.free[:n_free].tolist()
-        self._least = {i: least_listed(state, i) for i in free} if deadline.heard else {}
+        self._least = least
 
-    def report(self, n_left: int) -> None:
+    def report(self, n_left: int, paths: int) -> None:
         """Tell how far the search is; at times with the objective of its pairs, completed greedily, and the bound."""
         elapsed, state, bound = self._deadline.elapsed_s, self._state, None
         if not self._deadline.heard:
@@ -47,7 +46,7 @@ class Watch:
             self._next_s = SHARE * self._deadline.elapsed_s
         bound = self._bound()
         fraction = self._pace.fraction(n_left, elapsed)
-        self._deadline.report(int(state.counts[PATHS]), self._objective, bound, fraction)
+        self._deadline.report(paths, self._objective, bound, fraction)
 
     def _bound(self) -> Number | None:
         """What the present prices are worth, in the sense of the problem."""

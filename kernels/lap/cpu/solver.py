@@ -6,11 +6,11 @@
     augment             Dijkstra's search from each row still free, then prices and pairs along the path
     close               u_i = c_ij - v_j
 
-The steps are in `path.py`, the shortlists in `shortlist.py`, batches in `batch.py`.
+Integers of 27 bits, rows of up to 1280 entries and warm starts are searched by whole rows (`by_rows.py`), without
+shortlists. The steps here are in `path.py`, the shortlists in `shortlist.py`, batches in `batch.py`.
 """
 
 import time
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,13 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.lap import monge
 from kernels.lap.complete import complete
+from kernels.lap.cpu import by_rows as cpu_by_rows
 from kernels.lap.cpu import path as steps
 from kernels.lap.cpu import ranked as cpu_ranked
 from kernels.lap.cpu import rejecting as cpu_rejecting
 from kernels.lap.cpu import selected as cpu_selected
 from kernels.lap.cpu.batch import solve_batch
-from kernels.lap.cpu.progress import Watch
+from kernels.lap.cpu.progress import Watch, least_listed
 from kernels.lap.cpu.shortlist import State, list_rows, new_state
 from kernels.lap.masks import infinity, opened
 from kernels.lap.warm import cut, largest, proportionate
@@ -40,6 +41,7 @@ REDUCTIONS_PER_ROW = 20
 """Bidding wars end here; the paths finish what is left."""
 COUNTS = ("lists_rebuilt", "row_reductions", "rows_scanned", "rows_swept", "paths")
 CPU_METHODS = ("auto", "sap")
+Duals = tuple[Array | None, Array | None]
 
 
 def solve(problem: Assignment | Rejecting | Selected | Ranked, options: Any, deadline: Deadline) -> Solution:
@@ -64,7 +66,7 @@ def solve(problem: Assignment | Rejecting | Selected | Ranked, options: Any, dea
     Numerics: duals in float64, for float32 weights too; integers in int64, where no sum passes
         16 (n_rows + n_cols) max |c| (checked by the problem).
     Complexity: O(n_rows^2 n_cols) at worst, two sweeps of the matrix and a few dozen reads per row scan in practice.
-        Beside the matrix 12 * 64 bytes a row; a transposed copy when n_rows > n_cols.
+        Beside the matrix 12 * 64 bytes a row; a copy when n_rows > n_cols, when maximising, and of narrow integers.
     Errors: InvalidProblem for a method that only the GPU has.
     Differs: (1) column reduction assigns nothing and reduction transfer is left out: row reductions on shortlists
         cost less than both; (2) Dijkstra's search scans shortlists and sweeps a row only when an unlisted entry could
@@ -86,9 +88,6 @@ def solve(problem: Assignment | Rejecting | Selected | Ranked, options: Any, dea
         problem = problem.written_out()
     weights = problem.weights
     assert isinstance(weights, np.ndarray)
-    if weights.dtype.itemsize < 8:  # one compiled set of steps per arithmetic: a third and fourth take 8 to 27 s
-        weights = weights.astype(np.int64 if weights.dtype.kind == "i" else np.float64)
-        problem = replace(problem, weights=weights)
     limit = options.iteration_limit if options.iteration_limit is not None else weights.size
     if weights.ndim == 3:
         solution = solve_batch(problem, limit, deadline, solve_one)
@@ -106,9 +105,25 @@ def solve_one(
     u0, v0 = proportionate(weights, u0, v0)
     cost, masked = opened(weights, maximize)
     cold = u0 is None and v0 is None
-    most = 0 if cold else 4 * largest(weights)
     if cold and not masked and not deadline.expired() and (sorted_out := monge.solve(cost, maximize)):
         return sorted_out
+    warm_square = not cold and cost.shape[0] == cost.shape[1]
+    if (cold or warm_square) and (form := cpu_by_rows.form_of(cost, masked, maximize, not cold)):
+        start = None if cold else _square_prices(form.cost, -1 if maximize else 1, (u0, v0), 4 * largest(weights))
+        by_rows = cpu_by_rows.solve(cost, form, maximize, start, path_limit, deadline)
+        if by_rows is not None:
+            return by_rows
+    return _by_shortlists(weights, cost, masked, maximize, (u0, v0), path_limit, deadline)
+
+
+def _by_shortlists(
+    weights: Array, cost: Array, masked: bool, maximize: bool, duals: Duals, path_limit: int, deadline: Deadline
+) -> Solution:
+    """`solve_one` of costs that whole rows are not for; `cost` are the weights with a number for what is forbidden."""
+    u0, v0 = duals
+    most = 0 if u0 is None and v0 is None else 4 * largest(weights)
+    if cost.dtype.itemsize < 8:  # one compiled set of steps per arithmetic: a third and fourth take 8 to 27 s
+        cost = cost.astype(np.int64 if cost.dtype.kind == "i" else np.float64)
     turned = cost.shape[0] > cost.shape[1]
     if turned:
         cost, u0, v0 = np.ascontiguousarray(cost.T), v0, u0
@@ -132,6 +147,14 @@ def solve_one(
     if ended is not Termination.OPTIMAL and (violator := complete(weights, maximize, arrays["assignment"])):
         return Solution(Termination.INFEASIBLE, "sap", violator, iterations, facts=facts)
     return Solution(ended, "sap", arrays, iterations, facts=facts)
+
+
+def _square_prices(cost: Array, sign: int, duals: Duals, most: int | float) -> Array | None:
+    """As `_prices`, for costs that are to be minimised already."""
+    exact = cost.dtype.kind == "i"
+    one = np.int64(1) if exact else np.float64(1)
+    u0, v0 = (None if side is None else cut(sign * side, most, exact) for side in duals)
+    return _prices(cost, one, u0, v0, most)
 
 
 def _prices(cost: Array, sign: Any, u0: Array | None, v0: Array | None, most: int | float) -> Array | None:
@@ -179,14 +202,15 @@ def _augment(state: State, path_limit: int, deadline: Deadline) -> Termination:
     free = np.flatnonzero(state.col_of < 0)
     state.free[: len(free)] = free
     at, last = 0, min(len(free), path_limit)
-    watch = Watch(state, len(free), deadline)
+    least = {i: least_listed(state, i) for i in free.tolist()} if deadline.heard else {}
+    watch = Watch(state, least, len(free), deadline)
     while at < last:
         if ended := deadline.expired():
             return ended
         at = steps.augment(state, at, last, CHUNK)
         if at < 0:
             return Termination.INFEASIBLE
-        watch.report(len(free) - at)
+        watch.report(len(free) - at, int(state.counts[steps.PATHS]))
     return Termination.OPTIMAL if last == len(free) else Termination.ITERATION_LIMIT
 
 
@@ -208,6 +232,10 @@ def warm_up() -> None:
     for dtype in (np.float64, np.int64):
         for cost in (ties.astype(dtype), ties[:3, :3].astype(dtype)[None]):
             solve(CARD.build({"cost": cost}, options), options, Deadline())
+        one = ties.astype(dtype)
+        for duals in ((None, None), (None, one[0])):
+            _by_shortlists(one, one, False, False, duals, one.size, Deadline())
+    cpu_by_rows.warm_up(ties)
     cpu_rejecting.warm_up()
     cpu_selected.warm_up()
     cpu_ranked.warm_up()

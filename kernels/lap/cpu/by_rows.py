@@ -1,0 +1,167 @@
+"""One problem by whole rows (`cpu_whole_path.py`): which problems, in which numbers, and the looks at the clock."""
+
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+
+from kernels.deadline import Deadline
+from kernels.lap.complete import complete
+from kernels.lap.cpu import whole
+from kernels.lap.cpu import whole_path as steps
+from kernels.lap.cpu.progress import Watch
+from kernels.lap.masks import infinity
+from kernels.problems import Array
+from kernels.problems.arrays import untouched
+from kernels.problems.seen import seen_of
+from kernels.solution import Solution, Termination
+
+LONGEST = 1280
+"""Columns up to which rows of 64-bit numbers are read whole from a cold start: beyond them shortlists cost less."""
+AT_ONCE = 1 << 16
+"""Entries of a problem that is solved between two looks at the clock: in 7 ms at most."""
+CHUNK = 1 << 23
+"""Entries read between two looks at the clock (1 to 3 ms)."""
+FLOAT_BITS = np.array([0x7FF << 52, np.iinfo(np.int64).max])
+"""What infinity is among the bits of float64, and what turns those of negative numbers round."""
+
+
+@dataclass(frozen=True)
+class Form:
+    """The costs of one problem to be minimised, with n_rows <= n_cols, and the constants of their arithmetic."""
+
+    cost: Array
+    inf: Any
+    bits: Array
+    floor: Any
+
+
+def form_of(weights: Array, masked: bool, maximize: bool, warm: bool) -> Form | None:
+    """The costs as whole rows read them; None where shortlists are to be read.
+
+    Args:
+        weights: (n_rows, n_cols) with 2^62 (-2^62 when maximising) for what is forbidden among integers, and +inf
+            (-inf) among floats; `masked` says whether integers have such.
+    """
+    if weights.dtype.kind == "i" and not masked and _is_narrow(weights):
+        cost, value = _turned(weights.astype(np.int32, copy=False), maximize), np.int32
+        top = np.int32(np.iinfo(np.int32).max)
+        return Form(cost, top, np.array([top, 0], np.int32), value(-4 * whole.NARROW))
+    if max(weights.shape) > LONGEST and not warm:
+        return None
+    if weights.dtype.kind == "i":
+        inf = infinity(True, masked)
+        cost = _turned(weights.astype(np.int64, copy=False), maximize)
+        return Form(cost, inf, np.array([inf, 0]), -inf)
+    cost = _turned(weights.astype(np.float64, copy=False), maximize)
+    return Form(cost, np.float64(np.inf), FLOAT_BITS, np.float64(-np.inf))
+
+
+def _is_narrow(weights: Array) -> bool:
+    seen = seen_of(weights)
+    if seen is not None:
+        return seen.largest <= whole.NARROW
+    return int(weights.max()) <= whole.NARROW and int(weights.min()) >= -whole.NARROW
+
+
+def _turned(weights: Array, maximize: bool) -> Array:
+    if weights.shape[0] > weights.shape[1]:
+        weights = weights.T
+    return np.ascontiguousarray(-weights if maximize else weights)
+
+
+def solve(
+    weights: Array,
+    form: Form,
+    maximize: bool,
+    prices: Array | None,
+    path_limit: int,
+    deadline: Deadline,
+    at_once: int | None = None,
+) -> Solution | None:
+    """As `cpu.solve_one`, of costs in their form, from `prices` of its columns where there are some.
+
+    Up to `at_once` entries (AT_ONCE) are solved without a look at the clock. None where int32 does not suffice, or
+    where there is no full assignment: the steps on shortlists tell why.
+    """
+    v = np.zeros(form.cost.shape[1], form.cost.dtype) if prices is None else prices.astype(form.cost.dtype)
+    s = whole.new_whole(untouched(form.cost), form.inf, form.bits, form.floor, v)
+    start = -1 if form.cost.shape[0] < form.cost.shape[1] else 0 if prices is None else 1
+    at_once = AT_ONCE if at_once is None else at_once
+    if form.cost.size <= at_once and path_limit >= form.cost.shape[0] and not deadline.expired():
+        ended = Termination.OPTIMAL if steps.solve_whole(s, start) else Termination.INFEASIBLE
+    else:
+        ended = _run(s, start, path_limit, deadline, _as_watched(s, weights, maximize))
+    if ended is Termination.INFEASIBLE:
+        return None
+    return _answer(s, weights, maximize, ended)
+
+
+def _as_watched(s: whole.Whole, weights: Array, maximize: bool) -> Any:
+    """What `Watch` looks at: the weights as they were given, and the state's arrays."""
+    cost = weights.T if weights.shape[0] > weights.shape[1] else weights
+    sign = -1 if maximize else 1
+    return SimpleNamespace(cost=cost, sign=sign, inf=s.inf, v=s.v, row_of=s.row_of, col_of=s.col_of)
+
+
+def _answer(s: whole.Whole, weights: Array, maximize: bool, ended: Termination) -> Solution:
+    wide = np.int64 if s.v.dtype.kind == "i" else np.float64
+    u, v = np.zeros(s.cost.shape[0], s.v.dtype), s.v
+    steps.close(s, u, ended is not Termination.OPTIMAL)
+    u, v = u.astype(wide, copy=False), v.astype(wide, copy=False)
+    if maximize:
+        u, v = -u, -v
+    if weights.shape[0] > weights.shape[1]:
+        arrays = {"assignment": s.row_of.astype(np.int64), "u": v, "v": u}
+    else:
+        arrays = {"assignment": s.col_of, "u": u, "v": v}
+    reductions, read, paths = s.counts.tolist()
+    facts = {"row_reductions": reductions, "rows_scanned": 0, "paths": paths, "rows_read_whole": read}
+    if ended is not Termination.OPTIMAL and (violator := complete(weights, maximize, arrays["assignment"])):
+        return Solution(Termination.INFEASIBLE, "sap", violator, reductions + paths, facts=facts)
+    return Solution(ended, "sap", arrays, reductions + paths, facts=facts)
+
+
+def _run(s: whole.Whole, start: int, path_limit: int, deadline: Deadline, view: Any) -> Termination:
+    """All steps, with looks at the clock between them; INFEASIBLE where they cannot go on here."""
+    n_rows, n_cols = s.cost.shape
+    rows_per_chunk = max(1, CHUNK // n_cols)
+    first_steps: list[Any] = {-1: [], 0: [steps.start_prices], 1: [steps.seat_rows]}[start]
+    for step in first_steps:
+        for first in range(0, n_rows, rows_per_chunk):
+            if ended := deadline.expired():
+                s.v[s.v >= s.inf] = 0
+                return ended
+            step(s, first, min(n_rows, first + rows_per_chunk))
+    for _ in range(2):
+        n_free, at, kept, done = steps.list_free(s), 0, 0, 0
+        while at < n_free and done < steps.REDUCTIONS_PER_ROW * n_rows:
+            if ended := deadline.expired():
+                return ended
+            budget = min(rows_per_chunk, steps.REDUCTIONS_PER_ROW * n_rows - done)
+            at, kept = steps.reduce_rows(s, at, kept, n_free, budget)
+            done += budget
+    n_free, at = steps.list_free(s), 0
+    last = min(n_free, path_limit)
+    watch = Watch(view, steps.least_of_free(s, n_free), n_free, deadline) if deadline.heard else None
+    while at < last:
+        if ended := deadline.expired():
+            return ended
+        at = steps.augment(s, at, last, CHUNK)
+        if at < 0:
+            return Termination.INFEASIBLE
+        if watch is not None:
+            watch.report(n_free - at, int(s.counts[steps.PATHS]))
+    return Termination.OPTIMAL if last == n_free else Termination.ITERATION_LIMIT
+
+
+def warm_up(ties: Array) -> None:
+    """Compile every step for int32, int64 and float64, from small integers that leave rows for the paths."""
+    wide = ties.astype(np.int64) << 40
+    for weights in (ties.astype(np.int32), wide, ties.astype(np.float64)):
+        form = form_of(weights, False, False, True)
+        assert form is not None
+        for prices in (None, np.zeros(ties.shape[1], form.cost.dtype)):
+            for at_once in (0, AT_ONCE):
+                solve(weights, form, False, prices, weights.size, Deadline(), at_once)

@@ -1,0 +1,258 @@
+"""Shortest augmenting paths by whole rows: for integers of 27 bits, for short rows, and for warm starts.
+
+    start_prices        v_j = min_i c_ij                         (square problems that start cold; else v as given)
+    seat_rows           warm starts: a row takes its best column where that is free; no price moves
+    reduce_rows  twice  a free row takes its best column, whose price falls to the second best
+    augment             Dijkstra's search from each row still free, then prices and pairs along the path
+
+A shortlist of a row (`cpu_shortlist.py`) costs as much as ten looks at the whole row, which vector instructions read 8
+to 16 entries at a time. So it pays only where rows are long and looked at often. Integers whose values tie make long
+lists; they are read whole here, in int32 (`cpu_whole.py`).
+"""
+
+from typing import Any
+
+import numpy as np
+
+from kernels.lap.cpu.shortlist import jit
+from kernels.lap.cpu.whole import STRIDE, Whole, free_low, inlined, order, second_least, value_of, where_low
+from kernels.problems import Array
+
+NO_PATH, TOO_WIDE = -2, -3
+REDUCTIONS_PER_ROW = 2
+"""In each of the two passes; the paths finish what is left."""
+REDUCTIONS, READ, PATHS = range(3)
+
+
+@jit
+def start_prices(s: Whole, first: int, last: int) -> None:
+    """Lower each price to the least entry of its column among rows first to last - 1 (row 0 sets it)."""
+    v = s.v
+    for i in range(first, last):
+        row = s.cost[i]
+        if i == 0:
+            for j in range(v.size):
+                v[j] = row[j]
+        else:
+            for j in range(v.size):
+                v[j] = row[j] if row[j] < v[j] else v[j]
+    if last == s.cost.shape[0]:
+        for j in range(v.size):
+            if v[j] == s.inf:  # nobody may take column j; any finite price will do
+                v[j] = 0
+
+
+@jit
+def seat_rows(s: Whole, first: int, last: int) -> None:
+    """Rows first to last - 1 take their best column where it is free."""
+    for i in range(first, last):
+        low = order(s, i)
+        j = free_low(s, low)
+        if low < s.shut and s.row_of[j] < 0:
+            s.row_of[j], s.col_of[i] = i, j
+
+
+@jit
+def reduce_rows(s: Whole, at: int, kept: int, n_free: int, steps: int) -> tuple[int, int]:
+    """Augmenting row reduction of free[at:n_free]; see `cpu_path.reduce_rows`, which does the same on shortlists."""
+    value, free = s.v.dtype.type, s.free
+    while at < n_free and steps > 0:
+        i = free[at]
+        at += 1
+        steps -= 1
+        s.counts[REDUCTIONS] += 1
+        low = order(s, i)
+        second, ties = second_least(s, low)
+        falls = ties == 1
+        j = where_low(s, low, 0) if falls else free_low(s, low)
+        price = s.v[j]
+        if falls:
+            margin = value(value_of(s, second) - value(s.cost[i, j] - price))
+            price = value(price - margin)
+        if low == s.shut or (falls and second == s.shut) or price < s.floor:
+            free[kept] = i
+            kept += 1
+            continue
+        falls = price < s.v[j]
+        s.v[j] = price
+        driven_out = s.row_of[j]
+        s.col_of[i], s.row_of[j] = j, i
+        if driven_out >= 0:
+            s.col_of[driven_out] = -1
+            if falls:
+                at -= 1
+                free[at] = driven_out
+            else:
+                free[kept] = driven_out
+                kept += 1
+    return at, kept
+
+
+@jit
+def list_free(s: Whole) -> int:
+    """Fill `free` with the rows that have no column; return how many."""
+    n_free = 0
+    for i in range(s.col_of.size):
+        if s.col_of[i] < 0:
+            s.free[n_free] = i
+            n_free += 1
+    return n_free
+
+
+@inlined
+def least_label(s: Whole) -> Any:
+    """Fill `block_min`; return the least label that is left to choose, as bits."""
+    bits, closed, low, whole = s.key_bits, s.closed, s.shut, s.v.size // STRIDE
+    for block in range(whole):
+        least, first = s.shut, block * STRIDE
+        for j in range(first, first + STRIDE):
+            least = min(least, max(bits[j], closed[j]))
+        s.block_min[block] = least
+        low = min(low, least)
+    least = s.shut
+    for j in range(whole * STRIDE, s.v.size):
+        least = min(least, max(bits[j], closed[j]))
+    s.block_min[whole] = least
+    return min(low, least)
+
+
+@inlined
+def begin(s: Whole, source: int) -> Any:
+    """Label every column from row `source`, the nearest with 0; return the bits of the least label."""
+    row, v, keys, parent, closed, here = s.cost[source], s.v, s.keys, s.parent, s.closed, np.int32(source)
+    value = v.dtype.type
+    low = order(s, source)
+    if low == s.shut:
+        return low
+    own = value_of(s, low)
+    for j in range(v.size):
+        keys[j] = value(value(row[j] - v[j]) - own)
+    for j in range(v.size):
+        parent[j] = here
+        closed[j] = 0
+    return least_label(s)
+
+
+@inlined
+def relax(s: Whole, i: int, base: Any, own: Any) -> Any:
+    """Offer labels from row i at distance `base`, whose pair is `own`; return the bits of the least label left."""
+    row, v, keys, parent, here, value = s.cost[i], s.v, s.keys, s.parent, np.int32(i), s.v.dtype.type
+    for j in range(v.size):
+        length = value(base + value(value(row[j] - v[j]) - own))
+        length = base if length < base else length
+        key, before = keys[j], parent[j]
+        parent[j] = here if length < key else before
+        keys[j] = length if length < key else key
+    return least_label(s)
+
+
+@inlined
+def gather(s: Whole, level: Any, n_ready: int) -> tuple[int, int]:
+    """Close all columns at `level` and line them up in `scanned`; or return one that is free, else -1; and n_ready."""
+    for block in range(s.block_min.size):
+        if s.block_min[block] == level:
+            for j in range(block * STRIDE, min(s.v.size, block * STRIDE + STRIDE)):
+                if max(s.key_bits[j], s.closed[j]) == level:
+                    if s.row_of[j] < 0:
+                        return j, n_ready
+                    s.closed[j] = s.shut
+                    s.scanned[n_ready] = j
+                    n_ready += 1
+    return -1, n_ready
+
+
+@jit
+def find_path(s: Whole, source: int) -> tuple[int, int]:
+    """Dijkstra's search from a free row: its nearest free column, or -1, and how many columns were scanned."""
+    value = s.v.dtype.type
+    level = low = begin(s, source)
+    at, n_ready = 0, 0
+    while True:
+        if at == n_ready or low == level:
+            level = low
+            if level == s.shut:
+                return -1, n_ready
+            end, n_ready = gather(s, level, n_ready)
+            if end >= 0:
+                s.counts[READ] += at + 1
+                return end, n_ready
+        j = s.scanned[at]
+        at += 1
+        i = s.row_of[j]
+        low = relax(s, i, s.keys[j], value(s.cost[i, j] - s.v[j]))
+
+
+@jit
+def augment(s: Whole, first: int, last: int, work: int) -> int:
+    """Assign free[first:last] along shortest paths until about `work` entries were read.
+
+    Returns the index of the next free row; NO_PATH or TOO_WIDE where the search cannot go on here.
+    """
+    for k in range(first, last):
+        source = s.free[k]
+        before = s.counts[READ]
+        end, n_scanned = find_path(s, source)
+        if end < 0:
+            return NO_PATH
+        for t in range(n_scanned):
+            j = s.scanned[t]
+            s.v[j] -= s.keys[end] - s.keys[j]
+            if s.v[j] < s.floor:
+                return TOO_WIDE
+        j, i = end, -1
+        while i != source:
+            i = s.parent[j]
+            s.row_of[j] = i
+            s.col_of[i], j = j, s.col_of[i]
+        s.counts[PATHS] += 1
+        work -= (s.counts[READ] - before) * s.v.size
+        if work <= 0:
+            return k + 1
+    return last
+
+
+@jit
+def solve_whole(s: Whole, start: int) -> bool:
+    """All steps without a look at the clock. `start`: -1 begins with row reductions, 0 with start_prices, 1 with seats.
+
+    False where there is no full assignment, or int32 does not suffice.
+    """
+    first: Any = np.int64(0)
+    every: Any = np.int64(1 << 62)
+    n_rows = s.cost.shape[0]
+    if start == 0:
+        start_prices(s, first, n_rows)
+    elif start == 1:
+        seat_rows(s, first, n_rows)
+    for _ in range(2):
+        n_free = list_free(s)
+        reduce_rows(s, first, first, n_free, REDUCTIONS_PER_ROW * n_rows)
+    return augment(s, first, list_free(s), every) >= 0
+
+
+def least_of_free(s: Whole, n_free: int) -> dict[int, Any]:
+    """The least entry minus its price of each row in free[:n_free]; it stays a bound, as prices only fall."""
+    return {i: (s.cost[i] - s.v).min().item() for i in s.free[:n_free].tolist()}
+
+
+@jit
+def close(s: Whole, u: Array, complete: bool) -> None:
+    """Fill the row duals: c - v where assigned (the row's minimum), the least of the row where not.
+
+    With `complete`, rows that have no column then take their cheapest free one: no longer the best choice, but
+    the duals stay feasible, so the answer has a bound.
+    """
+    for i in range(u.size):
+        if s.col_of[i] >= 0:
+            u[i] = s.cost[i, s.col_of[i]] - s.v[s.col_of[i]]
+            continue
+        low, found, best = s.inf, -1, s.inf
+        for j in range(s.v.size):
+            reduced = s.v.dtype.type(s.cost[i, j] - s.v[j])
+            low = min(low, reduced)
+            if s.row_of[j] < 0 and reduced < best:
+                found, best = j, reduced
+        if low < s.inf:
+            u[i] = low
+        if complete and found >= 0:
+            s.col_of[i], s.row_of[found] = found, i

@@ -1,0 +1,115 @@
+"""The two searches of the CPU beside each other: whole rows, and shortlists."""
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+
+from kernels import SOLVERS, Array, Certificate, Deadline, Solution, Termination
+from kernels.lap.cpu import by_rows as cpu_by_rows
+from kernels.lap.cpu import whole as cpu_whole
+from tests.instances import Case, assignment
+from tests.oracles.assignment import scipy_optimum
+
+LAP = SOLVERS["lap"]
+LISTED = "lists_rebuilt"
+"""A fact of answers that shortlists found."""
+CASES = [case for case in assignment.LAP_CASES if "batch" not in case.label and "ragged" not in case.label]
+
+
+def solve(cost: Array, maximize: bool = False, deadline: Deadline | None = None, **duals: Any) -> Solution:
+    options = LAP.options(maximize=maximize)
+    return LAP.solve(LAP.build({"cost": cost, **duals}, options), options, deadline or Deadline(), "cpu")
+
+
+def certified(cost: Array, solution: Solution, maximize: bool = False) -> Certificate:
+    return LAP.certify(LAP.build({"cost": cost}, LAP.options(maximize=maximize)), solution)
+
+
+@pytest.fixture
+def shortlists_alone() -> Iterator[None]:
+    with patch.object(cpu_by_rows, "LONGEST", 0), patch.object(cpu_whole, "NARROW", -1):
+        yield
+
+
+@pytest.mark.usefixtures("shortlists_alone")
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_shortlists_find_the_optimum_of_every_family(case: Case) -> None:
+    cost, maximize = np.asarray(case.inputs()["cost"]), case.options.get("maximize", False)
+    solution = solve(cost, maximize)
+    expected = scipy_optimum(cost, maximize)
+    if expected is None:
+        assert solution.termination is Termination.INFEASIBLE
+        return
+    assert LISTED in solution.facts or solution.method == "monge"
+    certificate = certified(cost, solution, maximize)
+    assert certificate.termination is None
+    assert certificate.objective == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("at_once", [cpu_by_rows.AT_ONCE, 0], ids=["at once", "in chunks"])
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.float32, np.float64])
+@pytest.mark.parametrize("high", [3, 1000, 2**25, 2**30])
+@pytest.mark.parametrize("shape", [(1, 1), (1, 70), (63, 64), (64, 64), (65, 65), (130, 130), (129, 90)])
+def test_whole_rows_find_the_optimum(shape: tuple[int, int], high: int, dtype: Any, at_once: int) -> None:
+    rng = np.random.default_rng([high, *shape])
+    for maximize in (False, True):
+        cost = rng.integers(-high, high + 1, shape).astype(dtype)
+        with patch.object(cpu_by_rows, "AT_ONCE", at_once), patch.object(cpu_by_rows, "CHUNK", 1 << 10):
+            solution = solve(cost, maximize)
+        assert LISTED not in solution.facts
+        certificate = certified(cost, solution, maximize)
+        assert certificate.termination is None
+        assert certificate.objective == pytest.approx(scipy_optimum(cost.astype(np.float64), maximize), rel=1e-12)
+
+
+def test_signs_of_zero_order_nothing() -> None:
+    rng = np.random.default_rng(3)
+    cost = rng.choice(np.array([-0.0, 0.0, -1.0, 1.0, 5e-324, -5e-324]), (80, 80))
+    solution = solve(cost)
+    assert certified(cost, solution).objective == pytest.approx(scipy_optimum(cost), abs=1e-300)
+
+
+def test_prices_that_leave_int32_begin_anew_in_int64() -> None:
+    lines = np.arange(1, 61)
+    cost = np.outer(lines, lines) * (cpu_whole.NARROW // 3600)
+    low = np.full(60, -4 * cpu_whole.NARROW)
+    form = cpu_by_rows.form_of(cost, False, False, True)
+    assert form is not None
+    assert form.cost.dtype == np.int32
+    assert cpu_by_rows.solve(cost, form, False, low, cost.size, Deadline()) is None
+    assert certified(cost, solve(cost, v0=low)).gap_abs == 0
+
+
+def test_int32_holds_what_its_bounds_allow() -> None:
+    """Costs at both ends of the range, where a sum that wraps round would make a wrong pair look cheap."""
+    rng = np.random.default_rng(5)
+    for n in (5, 40, 200):
+        cost = rng.choice([-cpu_whole.NARROW, cpu_whole.NARROW, cpu_whole.NARROW - 1], (n, n))
+        solution = solve(cost)
+        assert certified(cost, solution).gap_abs == 0
+    lines = np.arange(1, 61)
+    steep = np.outer(lines, lines) * (cpu_whole.NARROW // 3600)
+    assert certified(steep, solve(steep)).gap_abs == 0
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float64])
+def test_stopped_anywhere_it_has_an_answer_and_a_bound(dtype: Any) -> None:
+    cost = (assignment.spatial(150, 150) % 1e6).astype(dtype)
+    best = scipy_optimum(cost.astype(np.float64))
+    for looks in range(0, 200, 7):
+        left = partial(next, iter([False] * looks), True)
+        with patch.object(cpu_by_rows, "AT_ONCE", 0), patch.object(cpu_by_rows, "CHUNK", 1 << 11):
+            solution = solve(cost, deadline=Deadline(cancelled=left))
+        certificate = certified(cost, solution)
+        assert certificate.holds, certificate.proved
+        assert certificate.bound is not None
+        assert certificate.objective is not None
+        assert certificate.bound - 1e-6 <= (best or 0) <= certificate.objective + 1e-6
+        if solution.termination is Termination.OPTIMAL:
+            return
+        assert solution.termination is Termination.STOPPED
+    raise AssertionError("it never came to its end")

@@ -11,13 +11,13 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.problems import Array, QuadraticAssignment
 from kernels.problems.quadratic import objective_bound
-from kernels.qap import outcome, tabu
+from kernels.qap import kept, outcome, tabu
 from kernels.qap.bounds import Bound
 from kernels.qap.form import SearchForm, search_form
 from kernels.qap.population import Number, Population
-from kernels.qap.proof import Proof, provable
+from kernels.qap.proof import Proof
 from kernels.qap.relaxed.floor import WAIT_S, Floor, begin_floor
-from kernels.qap.whole import Rounded, rounded
+from kernels.qap.whole import Rounded
 from kernels.solution import Solution, Termination
 
 if TYPE_CHECKING:
@@ -150,13 +150,9 @@ class Run:
 
     def begin_proof(self) -> None:
         """A tree of the problem, or of its floats rounded to integers, where there is one to be grown."""
-        self.rounded = None if self.problem.integer else rounded(self.problem)
-        problem = self.problem if self.rounded is None else self.rounded.problem
-        if provable(problem):
-            slack = 0 if self.rounded is None else self.rounded.error
-            start = problem.objective(self.record)
-            self.tree_begun_s = self.deadline.elapsed_s
-            self.proof = Proof(problem, int(start), self.threads, slack=slack)
+        begun_s = self.deadline.elapsed_s
+        self.proof, self.rounded = kept.begun(self.problem, self.record, self.threads, self.options.log_bytes)
+        self.tree_begun_s = self.tree_begun_s if self.proof is None else begun_s
 
     def incumbent(self, proof: Proof) -> int:
         """The record's objective in the proof's problem."""
@@ -316,8 +312,8 @@ class Run:
             list(filter(self.problem.allows, self.population.members)),
         )  # fmt: skip
         if self.proof is not None and self.rounded is not None and self.exhausted:
-            ended = int(self.proof.incumbent[0]) - self.proof.step + 1
-            found.facts["bounds"]["branch and bound"] = self.rounded.value(ended)
+            found.facts["bounds"]["branch and bound"] = self.rounded.value(int(self.proof.incumbent[0]))
+        kept.keep_tree(found, self.problem, self.proof, self.rounded, self.options.log_bytes, self.deadline.remaining_s)
         return found
 
 

@@ -149,8 +149,9 @@ def test_what_is_left_below_a_node_costs_what_its_permutations_do() -> None:
     rng = np.random.default_rng(9)
     flow, distance, linear = rng.integers(-9, 10, (3, 6, 6))
     exact = Problem({"flow": flow, "distance": distance, "linear": linear}, {})
-    data, zeros = slow_bound.cut(exact), np.zeros((2, 6, 6, 6), np.int64)
-    part = slow_bound.Part(list(range(6)), list(range(6)), {}, *zeros, np.zeros((6, 6), bool))
+    data = slow_bound.cut(exact)
+    rows, columns = np.zeros((2, 6, 6, 6), np.int64)
+    part = slow_bound.Part(list(range(6)), list(range(6)), {}, rows, columns, np.zeros((6, 6), bool))
     below = part.below(2, 4).below(0, 1)
     left = slow_bound.Left(data, below)
     for order in permutations(range(4)):

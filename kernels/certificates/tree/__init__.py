@@ -22,7 +22,7 @@ from kernels.certificates import quadratic, relaxed
 from kernels.certificates.quadratic_exact import ENUMERATED, Whole, integers, lowest, whole
 from kernels.certificates.relaxed.bound import _nearest
 from kernels.certificates.tree.cover import Refused, Tree, read
-from kernels.certificates.tree.recheck import OutOfTime, Recheck, Unproved
+from kernels.certificates.tree.recheck import OutOfTime, Recheck, Unproved, prove_all
 from kernels.problems import Array, QuadraticAssignment
 from kernels.solution import Certificate, Solution, Termination, unheard
 
@@ -75,11 +75,15 @@ def _proved(
         Unproved, OutOfTime.
     """
     begun, seconds = time.monotonic(), _seconds(solution)
-    check = rechecker(problem, solution.arrays["permutation"], tree, begun + SHARE_OF_ALL * seconds, heard)
+    from kernels.certificates.tree import loops  # compiled code, loaded when first used
+
+    answer, ends_at = solution.arrays["permutation"], begun + SHARE_OF_ALL * seconds
+    checks = [rechecker(problem, answer, tree, ends_at) for _ in range(loops.threads())]
+    check = checks[0]
     try:
-        check.run(tree, tree.leaves)
+        prove_all(checks, tree, heard)
     except OutOfTime:
-        check.ends_at, check.heard = begun + seconds, lambda share: None
+        check.ends_at = begun + seconds
         told["sampled"] = 0
         for leaf in np.random.default_rng().permutation(tree.leaves)[:SAMPLE].tolist():
             check.run(tree, [leaf])  # one by one: a sample that is cut short is one still
@@ -89,9 +93,7 @@ def _proved(
     return check.answer
 
 
-def rechecker(
-    problem: QuadraticAssignment, permutation: Array, tree: Tree, ends_at: float, heard: Callable[[float], None]
-) -> Recheck:
+def rechecker(problem: QuadraticAssignment, permutation: Array, tree: Tree, ends_at: float) -> Recheck:
     """Ready to prove that nothing costs less than that permutation.
 
     Raises:
@@ -115,7 +117,7 @@ def rechecker(
         raise Unproved("the log's leaves were closed against another answer")
     if near is None and not _same_unit(own, tree.incumbent):
         raise Unproved("the log's leaves were closed against another answer")
-    return Recheck(problem, data, ceil(need), step, price, answer, ends_at, heard)
+    return Recheck(problem, data, ceil(need), step, price, answer, ends_at)
 
 
 def _same_unit(own: int, said: int) -> bool:

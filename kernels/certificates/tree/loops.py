@@ -35,6 +35,11 @@ def _compiled(function: F) -> F:
     return cast(F, numba.njit(cache=True, nogil=True)(function))
 
 
+def threads() -> int:
+    """How many threads this process may use."""
+    return int(numba.get_num_threads())
+
+
 @_compiled
 def assigned(cost: Array, u: Array, v: Array) -> None:
     """Prices of rows and columns that solve the assignment problem under `cost`, (n, n), by shortest paths."""

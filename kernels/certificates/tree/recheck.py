@@ -9,6 +9,7 @@ facilities left every permutation is priced.
 import time
 from bisect import bisect_left
 from collections.abc import Callable
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import dataclass, field
 from fractions import Fraction
 from itertools import permutations
@@ -24,6 +25,7 @@ SWEEPS_AT_ROOT, SWEEPS, SWEEPS_OF_LEAF = 150, 12, 120
 PATIENCE_AT_ROOT, PATIENCE, PATIENCE_OF_LEAF = 2000, 8, 60
 OWN_NODES = 2000
 """Nodes that are made below one leaf before it is given up."""
+PARTS_A_THREAD, POLL_S = 8, 0.05
 FEW, KEPT_DEPTH = 3, 1
 """Facilities left, below which all is priced; how many are placed where prices are kept for another run."""
 
@@ -65,8 +67,6 @@ class Recheck:
     price: Callable[[list[int]], Fraction]
     answer: Fraction
     ends_at: float
-    heard: Callable[[float], None]
-    proved: int = 0
     scale: int = field(init=False)
     _high: dict[int, Part] = field(default_factory=dict)
 
@@ -83,7 +83,7 @@ class Recheck:
         Raises:
             Unproved, OutOfTime.
         """
-        n, self.proved = tree.n, 0
+        n = tree.n
         closed = np.zeros((n, n), bool) if self.problem.forbidden is None else self.problem.forbidden.copy()
         zeros = np.zeros((n, n, n), np.int64)
         self._walk(tree, wanted, 0, Part(list(range(n)), list(range(n)), {}, zeros, zeros.copy(), closed))
@@ -102,13 +102,6 @@ class Recheck:
             if len(part.placed) <= KEPT_DEPTH:
                 self._high[at] = part
             self._children(tree, wanted, at, part)
-            return
-        self._count(wanted, at, end)
-
-    def _count(self, wanted: list[int], at: int, end: int) -> None:
-        """All that is wanted between these bytes is proved."""
-        self.proved += bisect_left(wanted, end) - bisect_left(wanted, at)
-        self.heard(self.proved / len(wanted))
 
     def _children(self, tree: Tree, wanted: list[int], at: int, part: Part) -> None:
         code, m, end = tree.codes[at], len(part.facilities), at + 1
@@ -117,12 +110,9 @@ class Recheck:
                 end += 3
                 continue
             i, k = (code, a) if code < m else (a, code - m)
-            after = tree.ends.get(end, end + 1)
-            if part.closed[i, k]:
-                self._count(wanted, end, after)
-            else:
+            if not part.closed[i, k]:
                 self._walk(tree, wanted, end, _below(part, i, k))
-            end = after
+            end = tree.ends.get(end, end + 1)
 
     def _effort(self, part: Part) -> tuple[int, int]:
         return (SWEEPS, PATIENCE) if part.placed else (SWEEPS_AT_ROOT, PATIENCE_AT_ROOT)
@@ -195,6 +185,34 @@ class Recheck:
             cost += int(self.data.linear[np.arange(len(p)), p].sum())
             if cost < self.need and self.price(p.tolist()) < self.answer:
                 raise Unproved("a better permutation was found")
+
+
+def prove_all(checks: list[Recheck], tree: Tree, heard: Callable[[float], None]) -> None:
+    """Prove every leaf, with a thread for each of these equal checks; `heard` is told from this thread.
+
+    Raises:
+        Unproved, OutOfTime: the first that a thread came upon.
+    """
+    parts = np.array_split(np.array(tree.leaves), len(checks) * PARTS_A_THREAD)
+    done = [0] * len(checks)
+
+    def work(own: int) -> None:
+        for part in parts[own :: len(checks)]:
+            if part.size:
+                checks[own].run(tree, part.tolist())
+                done[own] += part.size
+
+    with ThreadPoolExecutor(len(checks)) as pool:
+        left = {pool.submit(work, own) for own in range(len(checks))}
+        while left:
+            ended, left = wait(left, timeout=POLL_S, return_when=FIRST_EXCEPTION)
+            heard(sum(done) / len(tree.leaves))
+            wrong = next((one.exception() for one in ended if one.exception()), None)
+            if wrong is not None:
+                for check in checks:
+                    check.ends_at = 0.0
+                wait(left)
+                raise wrong
 
 
 def _below(part: Part, i: int, k: int) -> Part:

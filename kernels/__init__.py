@@ -11,8 +11,9 @@
 
 from kernels.arriving import TYPES, Glance, glance, together
 from kernels.card import Bundle, Companion, Device, Estimate, InputSpec, Options, Solver
-from kernels.certificates.exact import Claim, Statement, recheck
+from kernels.certificates.exact import Claim, Statement
 from kernels.certificates.gpu.checksum import InputChanged
+from kernels.certificates.tree.statements import recheck
 from kernels.deadline import Deadline, Phase, Progress
 from kernels.demonstration import Demonstration, WrongAnswer
 from kernels.on_device import disagreement

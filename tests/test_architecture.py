@@ -70,8 +70,12 @@ NEVER = {
     "workers": {"fastapi", "starlette", "uvicorn", "app", "numba"},
     "kernels": {"redis", "rq", "fastapi", "starlette", "app", "workers"},
 }
-NUMBA_MAY = {"kernels/certificates/rejecting/loops.py", "kernels/certificates/swept/loops.py"}
-"""Proofs of a thousand small problems are looped over by compiled code; loaded when first used."""
+NUMBA_MAY = {
+    "kernels/certificates/rejecting/loops.py",
+    "kernels/certificates/swept/loops.py",
+    "kernels/certificates/tree/loops.py",
+}
+"""Proofs of a thousand small problems or nodes are looped over by compiled code; loaded when first used."""
 CUPY_MAY = {"kernels/cuda.py", "kernels/cubins.py", "workers/runtime/gpu_memory.py"}
 
 

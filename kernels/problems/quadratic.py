@@ -18,6 +18,7 @@ class QuadraticAssignment:
     `flow`, `distance`, `linear`: (n, n), int64 when the input is integer, float64 otherwise.
     `forbidden`: (n, n) bool, True where facility i must not go to location k (+inf in the input's `linear`).
     `start`: (n,) int64, a permutation to begin with.
+    `log`: (bytes,) uint8, the log of a branch and bound to go on with; of another problem it is not used.
     `best_known`: an objective somebody claims, reported beside the answer and never used as a bound.
     """
 
@@ -27,6 +28,7 @@ class QuadraticAssignment:
     best_known: int | float | None = None
     forbidden: Array | None = None
     start: Array | None = None
+    log: Array | None = None
 
     @property
     def n(self) -> int:
@@ -70,7 +72,7 @@ def quadratic_assignment(
     fixed: dict[int, int] | None = None,
     best_known: int | float | None = None,
 ) -> QuadraticAssignment:
-    """Check `flow`, `distance`, optional `linear` and `permutation0`, and build the problem.
+    """Check `flow`, `distance`, optional `linear`, `permutation0` and `tree0`, and build the problem.
 
     Args:
         inputs: named arrays; +inf in `linear`, and `FORBIDDEN` in int64, forbids that pair.
@@ -96,7 +98,8 @@ def quadratic_assignment(
     linear = None if linear is None else linear.astype(dtype)
     _refuse_overflow(flow, distance, linear)
     start = _permutation(inputs["permutation0"], n) if "permutation0" in inputs else None
-    return QuadraticAssignment(flow, distance, linear, best_known, forbidden, start)
+    log = _bytes("tree0", inputs["tree0"]) if "tree0" in inputs else None
+    return QuadraticAssignment(flow, distance, linear, best_known, forbidden, start, log)
 
 
 def objective_bound(flow: Array, distance: Array, linear: Array | None) -> int | float:
@@ -196,3 +199,12 @@ def _permutation(array: Array | Csr, n: int) -> Array:
     if array.dtype.kind != "i" or array.shape != (n,) or sorted(array.tolist()) != list(range(n)):
         raise InvalidProblem("permutation0", f"expected each of 0 to {n - 1} once, as integers")
     return array.astype(np.int64)
+
+
+def _bytes(field: str, array: Array | Csr) -> Array:
+    if isinstance(array, Csr):
+        raise InvalidProblem(field, "is sparse; expected bytes")
+    array = numeric(field, array, ndim=(1,))
+    if array.dtype.kind not in "iu" or (array.size and not 0 <= int(array.min()) <= int(array.max()) <= 255):
+        raise InvalidProblem(field, "holds more than bytes; expected integers from 0 to 255")
+    return array.astype(np.uint8)

@@ -5,7 +5,7 @@ from typing import Literal
 from pydantic import Field, model_validator
 
 from kernels.card import Bundle, Companion, InputSpec, Options, Solver
-from kernels.certificates.relaxed import certify
+from kernels.certificates.tree import certify
 from kernels.problems import Inputs, InvalidProblem, QuadraticAssignment
 from kernels.problems.quadratic import quadratic_assignment
 from kernels.qap import qaplib
@@ -37,6 +37,9 @@ class QapOptions(Options):
     deterministic: bool = Field(default=False, description="the same answer from the same seed, given enough time")
     bounds: Literal["auto"] | tuple[BoundName, ...] = Field(default="auto", description="lower bounds to compute")
     bound_share: float = Field(default=0.3, ge=0, le=1, description="share of the time limit for the costly bounds")
+    log_bytes: int = Field(
+        default=1 << 22, ge=0, le=1 << 28, description="of the branch and bound's log, `tree`, at most; 0: keep none"
+    )
     population: bool = Field(default=False, description="return the final population as well")
     fixed: dict[int, int] = Field(default_factory=dict, description="facility -> location that it must take")
     best_known: int | float | None = Field(
@@ -82,14 +85,18 @@ CARD = Solver[QuadraticAssignment, QapOptions](
             masked=True,
         ),
         InputSpec("permutation0", "(n,) facility -> location to begin with, from 0", required=False),
+        InputSpec(
+            "tree0", "(bytes,) the `tree` of an earlier answer, a branch and bound to go on with", required=False
+        ),
     ),
     options=QapOptions,
     build=_build,
     certify=certify,
+    compiled_proofs=("kernels.certificates.tree.warm",),
     estimate=estimate,
     prefers_gpu=lambda problem, options: problem.n > 30,
     modules={"cpu": "kernels.qap.cpu.solver", "gpu": "kernels.qap.gpu"},
-    warm_start={"permutation": "permutation0"},
+    warm_start={"permutation": "permutation0", "tree": "tree0"},
     bundles=(
         Bundle(
             "qaplib",

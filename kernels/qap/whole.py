@@ -11,6 +11,7 @@ from kernels.deadline import Deadline, Retell, Retold
 from kernels.problems import Array, QuadraticAssignment
 from kernels.problems.quadratic import objective_bound
 from kernels.qap.bounds.lower import Bound
+from kernels.qap.exact.log import resealed
 from kernels.solution import Number, Solution
 
 if TYPE_CHECKING:
@@ -42,9 +43,13 @@ def solve_as_integers(
         with np.errstate(over="ignore"):
             target = float(np.floor(np.clip(np.ldexp(options.target, -exponent), -(2.0**61), 2.0**61)))
         options = options.model_copy(update={"target": target})
+    if problem.log is not None:
+        whole = replace(whole, log=resealed(problem.log, problem, whole))
     solution = solve(whole, options, Retold(deadline, _in_units(exponent)))
     bounds = solution.facts.get("bounds", {})
     solution.facts["bounds"] = {name: ldexp(value, exponent) for name, value in bounds.items()}
+    if "tree" in solution.arrays:
+        solution.arrays["tree"] = resealed(solution.arrays["tree"], whole, problem)
     for name in solution.evidence:
         if name.endswith(":v") and not name.startswith("rlt1:"):
             solution.evidence[name] = np.ldexp(solution.evidence[name].astype(np.float64), exponent)

@@ -31,6 +31,8 @@ ENTRIES = (
     "relaxed/__init__.py",
     "selected/__init__.py",
     "several/__init__.py",
+    "swept/__init__.py",
+    "tree/__init__.py",
 )
 """Where the certificates begin, in kernels/certificates/."""
 ON_DEVICE = ("rejecting/on_device.py", "gpu/gpu_auction.py", "several/gpu.py")

@@ -16,9 +16,10 @@ from kernels.qap.bounds.lower import Bound
 from kernels.qap.bounds.relaxed.floor import WAIT_S, Floor, begin_floor
 from kernels.qap.cpu import tabu
 from kernels.qap.cpu.population import Number, Population
-from kernels.qap.exact.proof import Proof, provable
+from kernels.qap.exact import kept
+from kernels.qap.exact.proof import Proof
 from kernels.qap.form import SearchForm, search_form
-from kernels.qap.whole import Rounded, rounded
+from kernels.qap.whole import Rounded
 from kernels.solution import Solution, Termination
 
 if TYPE_CHECKING:
@@ -151,13 +152,9 @@ class Run:
 
     def begin_proof(self) -> None:
         """A tree of the problem, or of its floats rounded to integers, where there is one to be grown."""
-        self.rounded = None if self.problem.integer else rounded(self.problem)
-        problem = self.problem if self.rounded is None else self.rounded.problem
-        if provable(problem):
-            slack = 0 if self.rounded is None else self.rounded.error
-            start = problem.objective(self.record)
-            self.tree_begun_s = self.deadline.elapsed_s
-            self.proof = Proof(problem, int(start), self.threads, slack=slack)
+        begun_s = self.deadline.elapsed_s
+        self.proof, self.rounded = kept.begun(self.problem, self.record, self.threads, self.options.log_bytes)
+        self.tree_begun_s = self.tree_begun_s if self.proof is None else begun_s
 
     def incumbent(self, proof: Proof) -> int:
         """The record's objective in the proof's problem."""
@@ -317,8 +314,8 @@ class Run:
             list(filter(self.problem.allows, self.population.members)),
         )  # fmt: skip
         if self.proof is not None and self.rounded is not None and self.exhausted:
-            ended = int(self.proof.incumbent[0]) - self.proof.step + 1
-            found.facts["bounds"]["branch and bound"] = self.rounded.value(ended)
+            found.facts["bounds"]["branch and bound"] = self.rounded.value(int(self.proof.incumbent[0]))
+        kept.keep_tree(found, self.problem, self.proof, self.rounded, self.options.log_bytes, self.deadline.remaining_s)
         return found
 
 

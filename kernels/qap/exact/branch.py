@@ -6,7 +6,7 @@ everywhere it still can go. Locations that an automorphism of the distances maps
 fixed ones in place, give equal subtrees: one of them is searched (likewise facilities and flows).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from kernels.problems import Array
 from kernels.qap.bounds.lap import assign
 from kernels.qap.bounds.rlt1 import Ascent
 from kernels.qap.exact import symmetry
+from kernels.qap.exact.log import LEAF, OPEN, TWIN, Record
 
 SWEEPS, PATIENCE = 30, 7
 """Of a node: the most sweeps, and how many sweeps like the last one it may still need for another to be made."""
@@ -37,6 +38,7 @@ class Node:
     facilities: Array
     locations: Array
     fixed: Array
+    record: Record = field(default_factory=Record)
 
 
 def root(ascent: Ascent) -> Node:
@@ -177,49 +179,60 @@ def _without(values: Array, at: int) -> Array:
     return np.concatenate((values[:at], values[at + 1 :]))
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _note(log: Array, at: Array, code: int) -> None:
+    if at[0] < log.size:
+        log[at[0]] = code
+    at[0] += 1
+
+
 @njit(nogil=True, cache=True)
 def explore(
     leaders: Array, prices: Array, bound: int, facilities: Array, locations: Array, fixed: Array,
     flow: Array, distance: Array, linear: Array, incumbent: Array, best: Array, step: int, scale: int,
-    counts: Array, stop: Array,
+    counts: Array, stop: Array, log: Array, at: Array,
 ) -> int:  # fmt: skip
     """Search one subtree to its end; 1 when it did, 0 when `stop` cut it short.
 
     Args:
         incumbent: (1,) int64 the best objective of all threads; best: (n + 1,) this thread's own, objective first.
         counts: (1,) nodes, for whoever watches.
+        log: uint8, takes the subtree in preorder (log.py) from `at` (1,) on, which goes on counting beyond its end.
     """
     size = leaders.shape[0]
     counts[0] += 1
     if stop[0] != 0:
+        _note(log, at, OPEN)
         return 0
+    limit = (incumbent[0] - step) * scale
     if size <= 3:
         finish(facilities, locations, fixed, flow, distance, linear, incumbent, best)
+        _note(log, at, LEAF)
         return 1
-    limit = (incumbent[0] - step) * scale
-    if bound > limit:
-        return 1
-    room = ascend(leaders, prices, limit - bound, SWEEPS, stop)
-    if room < 0:
-        return 1
-    if stop[0] != 0:
-        return 0
+    room = limit - bound if bound > limit else ascend(leaders, prices, limit - bound, SWEEPS, stop)
+    if room < 0 or stop[0] != 0:
+        _note(log, at, LEAF if room < 0 else OPEN)
+        return 1 if room < 0 else 0
     bound = limit - room
-    line = choose_line(leaders, room)
+    line, done = choose_line(leaders, room), 1
+    _note(log, at, line)
     for a in range(size):
         i, j = (line, a) if line < size else (a, line - size)
         if leaders[i, j] > (incumbent[0] - step) * scale - bound:
+            _note(log, at, LEAF)
+            continue
+        if stop[0] != 0:
+            _note(log, at, OPEN)
+            done = 0
             continue
         new, rest = fix(leaders, prices, i, j)
         down = fixed.copy()
         down[facilities[i]] = locations[j]
-        done = explore(
+        done &= explore(
             new, rest, bound + leaders[i, j], _without(facilities, i), _without(locations, j), down, flow, distance,
-            linear, incumbent, best, step, scale, counts, stop,
+            linear, incumbent, best, step, scale, counts, stop, log, at,
         )  # fmt: skip
-        if done == 0:
-            return 0
-    return 1
+    return done
 
 
 @njit(cache=True, nogil=True)
@@ -250,31 +263,69 @@ def finish(
 def split(node: Node, limit: int, alike: tuple[list[Array], list[Array]], stop: Array) -> list[Node]:
     """The children of a node that may hold something better than `limit`, one of each class of equals.
 
-    The node itself where `stop` came first.
+    The node itself where `stop` came first. Its record becomes what the log is to say of it.
     """
-    if node.bound > limit or stop[0]:
-        return [node] if stop[0] else []
-    leaders, prices = node.leaders.copy(), node.prices.copy()
-    size = len(node.facilities)
-    bound = limit - int(ascend(leaders, prices, limit - node.bound, SWEEPS, stop))
-    if bound > limit:
+    if node.bound <= limit and stop[0]:
+        return [node]
+    leaders, prices, room = node.leaders.copy(), node.prices.copy(), limit - node.bound
+    if room >= 0:
+        room = int(ascend(leaders, prices, room, SWEEPS, stop))
+    if room < 0:
+        node.record.code = LEAF
         return []
     if stop[0]:
         return [node]
-    line = int(choose_line(leaders, limit - bound))
+    line, size = int(choose_line(leaders, room)), len(node.facilities)
+    node.record.code = line
+    side = int(line < size)
     places = np.flatnonzero(node.fixed >= 0)
-    if line < size:
-        open_to = symmetry.representatives(node.locations, alike[1], node.fixed[places])
-        pairs = [(line, b) for b in range(size) if node.locations[b] in open_to]
-    else:
-        open_to = symmetry.representatives(node.facilities, alike[0], places)
-        pairs = [(a, line - size) for a in range(size) if node.facilities[a] in open_to]
+    candidates, still = (node.locations, node.fixed[places]) if side else (node.facilities, places)
+    open_to = symmetry.representatives(candidates, alike[side], still)
     children = []
-    for i, j in pairs:
-        if bound + leaders[i, j] <= limit:
-            new, rest = fix(leaders, prices, i, j)
-            fixed = node.fixed.copy()
-            fixed[node.facilities[i]] = node.locations[j]
-            left = np.delete(node.facilities, i), np.delete(node.locations, j)
-            children.append(Node(new, rest, bound + int(leaders[i, j]), *left, fixed))
+    for a in range(size):
+        record = Record(LEAF)
+        node.record.children.append(record)
+        i, j = (line, a) if side else (a, line - size)
+        if leaders[i, j] > room:
+            continue
+        g = None if candidates[a] in open_to else symmetry.mapping(open_to, int(candidates[a]), alike[side], still)
+        if g is not None:
+            record.code, record.twin = TWIN, (side, g.astype(np.uint8).tobytes())
+            continue
+        record.code = OPEN
+        children.append(child(node, leaders, prices, limit - room, i, j, record))
+    return children
+
+
+def child(node: Node, leaders: Array, prices: Array, bound: int, i: int, j: int, record: Record) -> Node:
+    """The node below with local facility i at local location j, from what an ascent left of the node's costs."""
+    new, rest = fix(leaders, prices, i, j)
+    fixed = node.fixed.copy()
+    fixed[node.facilities[i]] = node.locations[j]
+    left = np.delete(node.facilities, i), np.delete(node.locations, j)
+    return Node(new, rest, bound + int(leaders[i, j]), *left, fixed, record)
+
+
+def reopen(node: Node, limit: int, stop: Array) -> list[Node]:
+    """The children of a branched node below which a log left something open; the node itself where `stop` came first.
+
+    What the present limit closes is closed in the record.
+    """
+    leaders, prices, room = node.leaders.copy(), node.prices.copy(), limit - node.bound
+    if room >= 0:
+        room = int(ascend(leaders, prices, room, SWEEPS, stop))
+    if room < 0:
+        node.record.code, node.record.children = LEAF, []
+        return []
+    if stop[0]:
+        return [node]
+    line, size, children = node.record.code, len(node.facilities), []
+    for a, record in enumerate(node.record.children):
+        i, j = (line, a) if line < size else (a, line - size)
+        if not record.open:
+            continue
+        if leaders[i, j] > room:
+            record.code, record.children = LEAF, []
+            continue
+        children.append(child(node, leaders, prices, limit - room, i, j, record))
     return children

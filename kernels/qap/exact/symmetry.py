@@ -22,6 +22,14 @@ def representatives(candidates: Array, automorphisms: list[Array], fixed: Array)
     return set(least.values())
 
 
+def mapping(sources: set[int], target: int, automorphisms: list[Array], fixed: Array) -> Array | None:
+    """An automorphism that leaves every fixed index in place and maps a source to the target; None if none is known."""
+    for g in automorphisms:
+        if (g[fixed] == fixed).all() and any(g[source] == target for source in sources):
+            return g
+    return None
+
+
 def automorphisms(problem: QuadraticAssignment, stop: Array | None = None) -> tuple[list[Array], list[Array]]:
     """Permutations of facilities, and of locations, that change no objective; at most AUTOMORPHISMS of each.
 

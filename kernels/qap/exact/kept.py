@@ -1,0 +1,45 @@
+"""A branch and bound beside a search: how it begins, from an earlier log or anew, and what the answer keeps of it."""
+
+from kernels.problems import Array, QuadraticAssignment
+from kernels.qap.exact.log import is_of, resumable
+from kernels.qap.exact.proof import Proof, provable
+from kernels.qap.whole import Rounded, rounded
+from kernels.solution import Solution
+
+LEAST_CHECK_S, LONGEST_CHECK_S = 1.0, 120.0
+"""For the certificate of a tree: what is left of the limit, within these."""
+
+
+def begun(
+    problem: QuadraticAssignment, record: Array, threads: int, log_bytes: int
+) -> tuple[Proof | None, Rounded | None]:
+    """A tree of the problem, or of its floats rounded to integers; no tree where there is none to be grown."""
+    near = None if problem.integer else rounded(problem)
+    whole = problem if near is None else near.problem
+    if not provable(whole):
+        return None, near
+    start, slack = int(whole.objective(record)), 0 if near is None else near.error
+    resumed = resumable(problem, start - 2 * slack, _exponents(near))
+    return Proof(whole, start, threads, slack=slack, log_bytes=log_bytes, resumed=resumed), near
+
+
+def keep_tree(
+    found: Solution, problem: QuadraticAssignment, proof: Proof | None, near: Rounded | None, log_bytes: int,
+    remaining_s: float,
+) -> None:  # fmt: skip
+    """Put the log of an ended proof into the answer; a log that came with the problem, where no tree was grown."""
+    log = None if proof is None else proof.log
+    if not log_bytes:
+        return
+    if proof is None or log is None:
+        if problem.log is not None and is_of(problem.log, problem):
+            found.arrays["tree"] = problem.log
+        return
+    log.exponents = _exponents(near)
+    found.arrays["tree"] = log.sealed(problem)
+    seconds = min(max(remaining_s, LEAST_CHECK_S), LONGEST_CHECK_S)
+    found.facts["tree"] = {"check_s": seconds, "resumed": proof.resumed}
+
+
+def _exponents(near: Rounded | None) -> tuple[int, int]:
+    return (0, 0) if near is None else near.exponents

@@ -17,7 +17,10 @@ from tests.web.browser import dropped, opened, solved, write_workbook
 
 COST = np.random.default_rng(21).integers(1, 99, (7, 9))
 BEST = int(COST[linear_sum_assignment(COST)].sum())
-LINES = [["cost", *(f"J{j}" for j in range(9))], *([f"P{i}", *map(int, row)] for i, row in enumerate(COST))]
+LINES: list[list[Any]] = [
+    ["cost", *(f"J{j}" for j in range(9))],
+    *([f"P{i}", *map(int, row)] for i, row in enumerate(COST)),
+]
 
 
 def text(between: str) -> Callable[[Path], Any]:

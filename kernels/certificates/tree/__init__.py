@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from kernels.certificates import quadratic, relaxed
+from kernels.certificates.quadratic_bounds import nearest
 from kernels.certificates.quadratic_exact import ENUMERATED, Whole, integers, lowest, whole
-from kernels.certificates.relaxed.bound import _nearest
 from kernels.certificates.tree.cover import Refused, Tree, read
 from kernels.certificates.tree.recheck import OutOfTime, Recheck, Unproved, prove_all
 from kernels.problems import Array, QuadraticAssignment
@@ -102,7 +102,7 @@ def rechecker(problem: QuadraticAssignment, permutation: Array, tree: Tree, ends
     price = _pricer(problem)
     answer = price(permutation.tolist())
     rounding = tree.exponents != (0, 0)
-    near = _nearest(problem, np.array(tree.exponents)) if rounding and not problem.integer else None
+    near = nearest(problem, np.array(tree.exponents)) if rounding and not problem.integer else None
     data: Whole | None = whole(problem) if near is None else near[0]
     if data is None:
         raise Unproved("its numbers have too many bits to be checked in int64")

@@ -8,7 +8,7 @@ from unittest.mock import patch
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Array, Certificate, Deadline, Solution, Termination
+from kernels import FORBIDDEN, SOLVERS, Array, Certificate, Deadline, Solution, Termination
 from kernels.lap.cpu import by_rows as cpu_by_rows
 from kernels.lap.cpu import whole as cpu_whole
 from tests.instances import Case, assignment
@@ -113,3 +113,17 @@ def test_stopped_anywhere_it_has_an_answer_and_a_bound(dtype: Any) -> None:
             return
         assert solution.termination is Termination.STOPPED
     raise AssertionError("it never came to its end")
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+def test_stopped_at_once_it_pairs_no_forbidden_integers(maximize: bool) -> None:
+    rng = np.random.default_rng(6)
+    cost = rng.integers(-9, 9, (40, 50))
+    barred = rng.random(cost.shape) < 0.6
+    barred[np.arange(40), rng.permutation(50)[:40]] = False
+    cost[barred] = FORBIDDEN
+    solution = solve(cost, maximize, Deadline(0.0))
+    assert solution.termination is Termination.TIME_LIMIT
+    certificate = certified(cost, solution, maximize)
+    assert certificate.holds, certificate.proved
+    assert certificate.objective is not None

@@ -12,7 +12,6 @@ import numpy as np
 from kernels.certificates import assignment as dense
 from kernels.certificates import assignment_bound as dual
 from kernels.certificates.rounded import sum_down, sum_up
-from kernels.certificates.swept import loops
 from kernels.problems import Array, Assignment
 from kernels.problems.arrays import untouched
 from kernels.solution import Certificate, Solution, Termination, unheard
@@ -55,6 +54,8 @@ def _proof(problem: Assignment, solution: Solution) -> "dense._Proof | None":
 
 def _swept(weights: Array, maximize: bool, assignment: Array, u: Array, v: Array) -> "dense._Proof | None":
     """See `_proof`; u and v in the sense of the problem."""
+    from kernels.certificates.swept import loops  # numba, which a process that only takes jobs must not load
+
     (n_rows, n_cols), exact = weights.shape, weights.dtype.kind == "i"
     claimed, price = (-u, -v) if maximize else (u, v)
     highest, lowest = price.max(), price.min()

@@ -29,8 +29,12 @@ FLOAT_BITS = np.array([0x7FF << 52, np.iinfo(np.int64).max])
 
 @dataclass(frozen=True)
 class Form:
-    """The costs of one problem to be minimised, with n_rows <= n_cols, and the constants of their arithmetic."""
+    """The costs of one problem to be minimised, with n_rows <= n_cols, and the constants of their arithmetic.
 
+    `given` are the weights that it was made of.
+    """
+
+    given: Array
     cost: Array
     inf: Any
     bits: Array
@@ -47,15 +51,15 @@ def form_of(weights: Array, masked: bool, maximize: bool, warm: bool) -> Form | 
     if weights.dtype.kind == "i" and not masked and _is_narrow(weights):
         cost, value = _turned(weights.astype(np.int32, copy=False), maximize), np.int32
         top = np.int32(np.iinfo(np.int32).max)
-        return Form(cost, top, np.array([top, 0], np.int32), value(-4 * whole.NARROW))
+        return Form(weights, cost, top, np.array([top, 0], np.int32), value(-4 * whole.NARROW))
     if max(weights.shape) > LONGEST and not warm:
         return None
     if weights.dtype.kind == "i":
         inf = infinity(True, masked)
         cost = _turned(weights.astype(np.int64, copy=False), maximize)
-        return Form(cost, inf, np.array([inf, 0]), -inf)
+        return Form(weights, cost, inf, np.array([inf, 0]), -inf)
     cost = _turned(weights.astype(np.float64, copy=False), maximize)
-    return Form(cost, np.float64(np.inf), FLOAT_BITS, np.float64(-np.inf))
+    return Form(weights, cost, np.float64(np.inf), FLOAT_BITS, np.float64(-np.inf))
 
 
 def _is_narrow(weights: Array) -> bool:
@@ -92,15 +96,15 @@ def solve(
     if form.cost.size <= at_once and path_limit >= form.cost.shape[0] and not deadline.expired():
         ended = Termination.OPTIMAL if steps.solve_whole(s, start) else Termination.INFEASIBLE
     else:
-        ended = _run(s, start, path_limit, deadline, _as_watched(s, weights, maximize))
+        ended = _run(s, start, path_limit, deadline, _as_watched(s, form.given, maximize))
     if ended is Termination.INFEASIBLE:
         return None
     return _answer(s, weights, maximize, ended)
 
 
-def _as_watched(s: whole.Whole, weights: Array, maximize: bool) -> Any:
+def _as_watched(s: whole.Whole, given: Array, maximize: bool) -> Any:
     """What `Watch` looks at: the weights as they were given, and the state's arrays."""
-    cost = weights.T if weights.shape[0] > weights.shape[1] else weights
+    cost = given.T if given.shape[0] > given.shape[1] else given
     sign = -1 if maximize else 1
     return SimpleNamespace(cost=cost, sign=sign, inf=s.inf, v=s.v, row_of=s.row_of, col_of=s.col_of)
 

@@ -110,7 +110,7 @@ def solve_one(
     warm_square = not cold and cost.shape[0] == cost.shape[1]
     if (cold or warm_square) and (form := cpu_by_rows.form_of(cost, masked, maximize, not cold)):
         start = None if cold else _square_prices(form.cost, -1 if maximize else 1, (u0, v0), 4 * largest(weights))
-        by_rows = cpu_by_rows.solve(cost, form, maximize, start, path_limit, deadline)
+        by_rows = cpu_by_rows.solve(weights, form, maximize, start, path_limit, deadline)
         if by_rows is not None:
             return by_rows
     return _by_shortlists(weights, cost, masked, maximize, (u0, v0), path_limit, deadline)

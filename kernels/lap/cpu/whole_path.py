@@ -38,7 +38,7 @@ def start_prices(s: Whole, first: int, last: int) -> None:
                 v[j] = row[j] if row[j] < v[j] else v[j]
     if last == s.cost.shape[0]:
         for j in range(v.size):
-            if v[j] == s.inf:  # nobody may take column j; any finite price will do
+            if v[j] >= s.inf:  # nobody may take column j; any finite price will do
                 v[j] = 0
 
 

@@ -4,6 +4,7 @@ import dataclasses
 import os
 import struct
 import time
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -119,6 +120,19 @@ def test_floats_are_proved_without_slack(seed: int) -> None:
     assert found <= oracle.optimum(flow, distance) * (1 + 1e-14)
     other = solution.arrays["permutation"][::-1].copy()
     assert not judged(problem, other, solution.arrays["tree"]).facts["verified"]
+
+
+def test_a_placement_that_leaves_locations_free_is_proved() -> None:
+    rng = np.random.default_rng(3)
+    flow, distance = rng.integers(0, 20, (6, 6)), rng.integers(0, 20, (9, 9))
+    options = CARD.options(seed=1)
+    problem = CARD.build({"flow": flow, "distance": distance}, options)
+    solution, certificate = solve_and_prove(CARD, problem, options, Deadline(60), "cpu")
+    assert solution.termination is Termination.OPTIMAL
+    assert certificate.facts["verified"] is True
+    places = np.array(list(permutations(range(9), 6)))
+    costs = sum(flow[i, k] * distance[places[:, i], places[:, k]] for i in range(6) for k in range(6))
+    assert certificate.bound == certificate.objective == np.asarray(costs).min()
 
 
 def header(tree: Array, problem: QuadraticAssignment) -> int:
@@ -256,8 +270,6 @@ def test_a_check_of_a_large_problem_ends_in_its_time() -> None:
 
 def test_bounds_below_a_node_are_at_most_what_its_permutations_cost() -> None:
     """The part of the checker that is believed, against every permutation, with prices that are nonsense."""
-    from itertools import permutations
-
     from kernels.certificates.tree import loops
 
     rng = np.random.default_rng(5)

@@ -210,12 +210,12 @@ def _fix(forbidden: Array | None, fixed: dict[int, int], n: int) -> Array | None
 def _permutation(array: Array | Csr, facilities: int, n: int) -> Array:
     if isinstance(array, Csr):
         raise InvalidProblem("permutation0", "is sparse; expected n integers")
-    array = numeric("permutation0", array, ndim=(1,))
-    if array.dtype.kind == "i" and array.shape == (facilities,) and facilities < n:
-        array = np.r_[array, np.setdiff1d(np.arange(n), array)]
-    if array.dtype.kind != "i" or array.shape != (n,) or sorted(array.tolist()) != list(range(n)):
+    start = numeric("permutation0", array, ndim=(1,))
+    if start.dtype.kind == "i" and start.shape == (facilities,) and facilities < n:
+        start = np.concatenate((start, np.setdiff1d(np.arange(n), start)))
+    if start.dtype.kind != "i" or start.shape != (n,) or sorted(start.tolist()) != list(range(n)):
         raise InvalidProblem("permutation0", f"expected each of 0 to {n - 1} once, as integers")
-    return array.astype(np.int64)
+    return start.astype(np.int64)
 
 
 def _bytes(field: str, array: Array | Csr) -> Array:

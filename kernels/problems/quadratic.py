@@ -74,6 +74,8 @@ def quadratic_assignment(
 ) -> QuadraticAssignment:
     """Check `flow`, `distance`, optional `linear`, `permutation0` and `tree0`, and build the problem.
 
+    Fewer facilities than locations: facilities without flow or cost are added, and what gets those stays free.
+
     Args:
         inputs: named arrays; +inf in `linear`, and `FORBIDDEN` in int64, forbids that pair.
         fixed: facility -> location that it must take.
@@ -84,10 +86,13 @@ def quadratic_assignment(
             (floats), integers that floats beside them would round, no permutation.
     """
     flow, distance = _square("flow", inputs), _square("distance", inputs)
-    n = flow.shape[0]
-    if distance.shape != flow.shape:
-        raise InvalidProblem("distance", f"has shape {distance.shape}; expected {flow.shape}, the shape of flow")
-    linear, forbidden = _linear(inputs, n)
+    facilities, n = len(flow), len(distance)
+    if n < facilities:
+        raise InvalidProblem(
+            "distance", f"has shape {distance.shape}; expected {flow.shape}, the shape of flow, or more"
+        )
+    flow = _padded(flow, (n, n))
+    linear, forbidden = _linear(inputs, facilities, n)
     forbidden = _fix(forbidden, fixed or {}, n)
     matrices = [flow, distance] + ([] if linear is None else [linear])
     dtype = np.int64 if all(m.dtype.kind == "i" for m in matrices) else np.float64
@@ -97,7 +102,7 @@ def quadratic_assignment(
     flow, distance = flow.astype(dtype), distance.astype(dtype)
     linear = None if linear is None else linear.astype(dtype)
     _refuse_overflow(flow, distance, linear)
-    start = _permutation(inputs["permutation0"], n) if "permutation0" in inputs else None
+    start = _permutation(inputs["permutation0"], facilities, n) if "permutation0" in inputs else None
     log = _bytes("tree0", inputs["tree0"]) if "tree0" in inputs else None
     return QuadraticAssignment(flow, distance, linear, best_known, forbidden, start, log)
 
@@ -161,15 +166,25 @@ def _square(field: str, inputs: Inputs) -> Array:
     return matrix
 
 
-def _linear(inputs: Inputs, n: int) -> tuple[Array | None, Array | None]:
+def _padded(matrix: Array, shape: tuple[int, int]) -> Array:
+    """With rows and columns of zeros added to that shape."""
+    if matrix.shape == shape:
+        return matrix
+    found = np.zeros(shape, matrix.dtype)
+    found[: matrix.shape[0], : matrix.shape[1]] = matrix
+    return found
+
+
+def _linear(inputs: Inputs, facilities: int, n: int) -> tuple[Array | None, Array | None]:
     if "linear" not in inputs:
         return None, None
     matrix = inputs["linear"]
     if isinstance(matrix, Csr):
         raise InvalidProblem("linear", "is sparse; expected a dense (n, n) matrix")
     matrix = finite("linear", numeric("linear", matrix, ndim=(2,)), allow=np.inf)
-    if matrix.shape != (n, n):
-        raise InvalidProblem("linear", f"has shape {matrix.shape}; expected {(n, n)}, the shape of flow")
+    if matrix.shape != (facilities, n):
+        raise InvalidProblem("linear", f"has shape {matrix.shape}; expected {(facilities, n)}, facilities by locations")
+    matrix = _padded(matrix, (n, n))
     forbidden = ~permitted(matrix)
     if not forbidden.any():
         return matrix, None
@@ -192,13 +207,15 @@ def _fix(forbidden: Array | None, fixed: dict[int, int], n: int) -> Array | None
     return forbidden
 
 
-def _permutation(array: Array | Csr, n: int) -> Array:
+def _permutation(array: Array | Csr, facilities: int, n: int) -> Array:
     if isinstance(array, Csr):
         raise InvalidProblem("permutation0", "is sparse; expected n integers")
-    array = numeric("permutation0", array, ndim=(1,))
-    if array.dtype.kind != "i" or array.shape != (n,) or sorted(array.tolist()) != list(range(n)):
+    start = numeric("permutation0", array, ndim=(1,))
+    if start.dtype.kind == "i" and start.shape == (facilities,) and facilities < n:
+        start = np.concatenate((start, np.setdiff1d(np.arange(n), start)))
+    if start.dtype.kind != "i" or start.shape != (n,) or sorted(start.tolist()) != list(range(n)):
         raise InvalidProblem("permutation0", f"expected each of 0 to {n - 1} once, as integers")
-    return array.astype(np.int64)
+    return start.astype(np.int64)
 
 
 def _bytes(field: str, array: Array | Csr) -> Array:

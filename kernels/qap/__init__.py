@@ -76,15 +76,15 @@ CARD = Solver[QuadraticAssignment, QapOptions](
     name="qap",
     summary="Quadratic assignment with a lower bound.",
     inputs=(
-        InputSpec("flow", "(n, n) flow between facilities; any sign, symmetric or not"),
+        InputSpec("flow", "(m, m) flow between facilities; any sign, symmetric or not; m <= n"),
         InputSpec("distance", "(n, n) distance between locations"),
         InputSpec(
             "linear",
-            "(n, n) cost of facility i at location k; null or +inf forbids the pair",
+            "(m, n) cost of facility i at location k; null or +inf forbids the pair",
             required=False,
             masked=True,
         ),
-        InputSpec("permutation0", "(n,) facility -> location to begin with, from 0", required=False),
+        InputSpec("permutation0", "(n,) or (m,) facility -> location to begin with, from 0", required=False),
         InputSpec(
             "tree0", "(bytes,) the `tree` of an earlier answer, a branch and bound to go on with", required=False
         ),

@@ -1,13 +1,14 @@
 import dataclasses
 import os
 import time
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Array, Deadline, InvalidProblem, Progress, Solution, Termination
+from kernels import SOLVERS, Array, Claim, Deadline, InvalidProblem, Progress, Solution, Termination, recheck
 from kernels.problems import QuadraticAssignment
 from kernels.qap import QapOptions, qaplib
 from kernels.qap.bounds import lower as bounds
@@ -222,7 +223,11 @@ def test_a_forged_bound_is_not_believed_and_a_forged_permutation_does_not_hold()
 BIG = np.full((3, 3), 2**40)
 BAD: dict[str, tuple[dict[str, Array], str]] = {
     "not square": ({"flow": np.ones((2, 3)), "distance": np.ones((2, 2))}, "square"),
-    "different n": ({"flow": np.ones((2, 2)), "distance": np.ones((3, 3))}, "shape of flow"),
+    "fewer locations": ({"flow": np.ones((3, 3)), "distance": np.ones((2, 2))}, "shape of flow"),
+    "too short a start": (
+        {"flow": np.ones((2, 2)), "distance": np.ones((4, 4)), "permutation0": np.array([0])},
+        "once",
+    ),
     "NaN": ({"flow": np.array([[0, np.nan], [1, 0]]), "distance": np.ones((2, 2))}, "nan"),
     "infinite distance": ({"flow": np.ones((2, 2)), "distance": np.array([[0, np.inf], [1, 0]])}, "inf"),
     "minus infinity": ({"flow": np.ones((1, 1)), "distance": np.ones((1, 1)), "linear": np.array([[-np.inf]])}, "-inf"),
@@ -234,6 +239,30 @@ BAD: dict[str, tuple[dict[str, Array], str]] = {
     "no permutation": ({"flow": BIG * 0, "distance": BIG, "permutation0": np.array([0, 0, 1])}, "once"),
     "no distance": ({"flow": np.ones((2, 2))}, "missing"),
 }
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_fewer_facilities_than_locations(seed: int) -> None:
+    """The best of all ways to place five on seven locations, two of which stay free; verified twice."""
+    rng = np.random.default_rng(seed)
+    flow, distance = rng.integers(-3, 9, (5, 5)), rng.integers(0, 9, (7, 7))
+    inputs: dict[str, Array] = {"flow": flow, "distance": distance, "permutation0": np.array([6, 2, 0, 1, 3])}
+    if seed % 2:
+        inputs["linear"] = rng.integers(-9, 9, (5, 7)).astype(float)
+        inputs["linear"][0, :3] = np.inf
+        inputs["permutation0"] = np.array([6, 2, 0, 1, 3, 4, 5])
+    linear = inputs.get("linear", np.zeros((5, 7)))
+    _, solution, certificate = solve(inputs, rounds=1)
+    places = [p[:5] for p in permutations(range(7), 5)]
+    least = min(
+        (flow * distance[np.ix_(p, p)]).sum() + linear[np.arange(5), p].sum() for p in map(list, places)
+    )  # fmt: skip
+    found = solution.arrays["permutation"]
+    assert sorted(found.tolist()) == list(range(7))
+    assert certificate.objective == certificate.bound == least
+    assert (flow * distance[np.ix_(found[:5], found[:5])]).sum() + linear[np.arange(5), found[:5]].sum() == least
+    claim = Claim("optimal", certificate.objective, certificate.bound, 0, 0.0, 0, solution.arrays, {"verified": True})
+    assert all(one.holds for one in recheck("qap", inputs, {}, claim))
 
 
 @pytest.mark.parametrize("label", BAD)

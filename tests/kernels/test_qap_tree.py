@@ -3,6 +3,8 @@
 import dataclasses
 import os
 import struct
+import time
+from itertools import permutations
 from pathlib import Path
 from typing import Any
 
@@ -64,7 +66,7 @@ def logged(problem: QuadraticAssignment, permutation: Array, **options: Any) -> 
 
 
 def judged(problem: QuadraticAssignment, permutation: Array, tree: Array, **said: Any) -> Certificate:
-    facts = {"proved": True, "tree": {"check_s": 60.0, **said}}
+    facts = {"proved": True, "tree": {"check_s": 120.0, **said}}
     return certify(
         problem, Solution(Termination.OPTIMAL, "auto", {"permutation": permutation, "tree": tree}, facts=facts)
     )
@@ -119,6 +121,19 @@ def test_floats_are_proved_without_slack(seed: int) -> None:
     assert found <= oracle.optimum(flow, distance) * (1 + 1e-14)
     other = solution.arrays["permutation"][::-1].copy()
     assert not judged(problem, other, solution.arrays["tree"]).facts["verified"]
+
+
+def test_a_placement_that_leaves_locations_free_is_proved() -> None:
+    rng = np.random.default_rng(3)
+    flow, distance = rng.integers(0, 20, (6, 6)), rng.integers(0, 20, (9, 9))
+    options = CARD.options(seed=1)
+    problem = CARD.build({"flow": flow, "distance": distance}, options)
+    solution, certificate = solve_and_prove(CARD, problem, options, Deadline(60), "cpu")
+    assert solution.termination is Termination.OPTIMAL
+    assert certificate.facts["verified"] is True
+    places = np.array(list(permutations(range(9), 6)))
+    costs = sum(flow[i, k] * distance[places[:, i], places[:, k]] for i in range(6) for k in range(6))
+    assert certificate.bound == certificate.objective == np.asarray(costs).min()
 
 
 def header(tree: Array, problem: QuadraticAssignment) -> int:
@@ -241,10 +256,21 @@ def test_without_time_a_sample_is_drawn_and_nothing_is_verified(
     assert judged(problem, best, tree, resumed=True).termination is Termination.CONVERGED
 
 
+def test_a_check_of_a_large_problem_ends_in_its_time() -> None:
+    """At n = 30 the root alone takes many seconds: the clock is looked at between its sweeps."""
+    rng = np.random.default_rng(1)
+    problem = QuadraticAssignment(*rng.integers(0, 100, (2, 30, 30)))
+    p = np.arange(30)
+    tree = log.Log(log.Record(LEAF), int(problem.objective(p))).sealed(problem)
+    begun = time.monotonic()
+    certificate = judged(problem, p, tree, check_s=0.5)
+    assert certificate.facts["tree"]["whole"] is False
+    assert certificate.facts["verified"] is False
+    assert time.monotonic() - begun < 15
+
+
 def test_bounds_below_a_node_are_at_most_what_its_permutations_cost() -> None:
     """The part of the checker that is believed, against every permutation, with prices that are nonsense."""
-    from itertools import permutations
-
     from kernels.certificates.tree import loops
 
     rng = np.random.default_rng(5)

@@ -146,19 +146,21 @@ def close(total: int, need: int, reduced: Array, closed: Array) -> None:
 @_compiled
 def improve(
     flow: Array, distance: Array, single: Array, rows: Array, columns: Array, closed: Array, scale: int, need: int,
-    sweeps: int, patience: int,
+    sweeps: int, patience: int, seed: int,
 ) -> Any:  # fmt: skip
-    """Raise the bound by sweeps of better prices, closing pairs on the way; returns the bound that was reached.
+    """Raise the bound by sweeps of better prices, closing pairs on the way.
 
     Ends at `need`, after `sweeps`, or where `patience` sweeps like the last one would not lead there.
+
+    Returns the bound that was reached, and whether more sweeps may help.
     """
     m = flow.shape[0]
     reduced = np.empty((m, m), np.int64)
     total = bound(flow, distance, single, rows, columns, closed, scale, reduced)
-    order, state = np.arange(m), np.uint64(88172645463325252)
+    order, state = np.arange(m), np.uint64(88172645463325252) + np.uint64(seed)
     for _ in range(sweeps):
         if total >= need:
-            return total
+            return total, False
         close(total, need, reduced, closed)
         for at in range(m - 1, 0, -1):
             state ^= state << np.uint64(13)
@@ -170,10 +172,11 @@ def improve(
         before = total
         total = bound(flow, distance, single, rows, columns, closed, scale, reduced)
         if total < need and (total - before) * patience < need - total:
-            break
+            close(total, need, reduced, closed)
+            return total, False
     if total < need:
         close(total, need, reduced, closed)
-    return total
+    return total, total < need
 
 
 @_compiled

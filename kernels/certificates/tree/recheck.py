@@ -25,6 +25,8 @@ SWEEPS_AT_ROOT, SWEEPS, SWEEPS_OF_LEAF = 150, 12, 120
 PATIENCE_AT_ROOT, PATIENCE, PATIENCE_OF_LEAF = 2000, 8, 60
 OWN_NODES = 2000
 """Nodes that are made below one leaf before it is given up."""
+PIECE = 30_000_000
+"""Of sweeps between two looks at the clock, in m^5 each: about 0.2 s."""
 PARTS_A_THREAD, POLL_S = 8, 0.05
 FEW, KEPT_DEPTH = 3, 1
 """Facilities left, below which all is priced; how many are placed where prices are kept for another run."""
@@ -145,8 +147,7 @@ class Recheck:
         """Whether the bound of that part says that nothing below is better."""
         from kernels.certificates.tree import loops
 
-        if time.monotonic() > self.ends_at:
-            raise OutOfTime
+        self._look_at_the_clock()
         if len(part.facilities) <= FEW:
             return False
         f, d, data = part.facilities, part.locations, self.data
@@ -155,11 +156,19 @@ class Recheck:
         if abs(need) > 1 << 55:
             return False
         flow, distance = (np.ascontiguousarray(a[np.ix_(x, x)]) for a, x in ((data.flow, f), (data.distance, d)))
-        total = loops.improve(
-            flow, distance, single * self.scale, part.rows, part.columns, part.closed, self.scale, need, sweeps,
-            patience,
-        )  # fmt: skip
+        piece, done, more, total = max(1, PIECE // len(f) ** 5), 0, True, 0
+        while more and done < sweeps:
+            self._look_at_the_clock()
+            total, more = loops.improve(
+                flow, distance, single * self.scale, part.rows, part.columns, part.closed, self.scale, need,
+                min(piece, sweeps - done), patience, done,
+            )  # fmt: skip
+            done += piece
         return bool(total >= need)
+
+    def _look_at_the_clock(self) -> None:
+        if time.monotonic() > self.ends_at:
+            raise OutOfTime
 
     def _single(self, part: Part) -> tuple[Array, int]:
         """What each pair that is left pays alone and with those that are placed; and what the placed ones pay."""

@@ -3,6 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from kernels.certificates import exact
 from kernels.certificates.exact.quadratic import ENUMERATED, Problem
 from kernels.certificates.exact.statement import Claim, Inputs, Statement, plain, rational
@@ -11,6 +13,8 @@ from kernels.certificates.tree.slow import NotProved, Unfinished, prove
 
 def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
     """As exact.recheck; where a quadratic assignment comes with a log and claims an optimum, every leaf is proved."""
+    if solver == "qap":
+        inputs = _square(inputs)
     said = exact.recheck(solver, inputs, options, claim)
     if solver != "qap" or "tree" not in claim.arrays or not claim.optimal:
         return said
@@ -33,3 +37,15 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
         "optimal": Statement("optimal", True, "no permutation costs less"),
     }
     return [*(found.get(one.name, one) for one in said), Statement("tree", True, words)]
+
+
+def _square(inputs: Inputs) -> Inputs:
+    """Facilities without flow or cost are added where there are fewer than locations."""
+    flow, distance, linear = (inputs.get(name) for name in ("flow", "distance", "linear"))
+    if not isinstance(flow, np.ndarray) or not isinstance(distance, np.ndarray) or len(flow) >= len(distance):
+        return inputs
+    more = len(distance) - len(flow)
+    found = {**inputs, "flow": np.pad(flow, ((0, more), (0, more)))}
+    if isinstance(linear, np.ndarray) and len(linear) == len(flow):
+        found["linear"] = np.pad(linear, ((0, more), (0, 0)))
+    return found

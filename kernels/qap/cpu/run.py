@@ -133,6 +133,7 @@ class Run:
             # the first seconds, or half of a short limit, are the search's alone
             searched = self.deadline.elapsed_s >= min(SEARCH_ALONE_S, self.deadline.remaining_s)
             settled = self.population.restarts > 0 and searched
+        settled = settled or self.problem.log is not None  # a proof goes on, and began with a search
         small = self.problem.n <= TREE_FIRST_N
         allowed = self.options.method == "auto" and self.options.rounds is None and self.options.wants("rlt1")
         if self.proof is None and allowed and settled and (self.floor is None or self.floor.finished or small):

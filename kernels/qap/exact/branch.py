@@ -19,9 +19,8 @@ from kernels.qap.bounds.rlt1 import Ascent
 from kernels.qap.exact import symmetry
 from kernels.qap.exact.log import LEAF, OPEN, TWIN, Record
 
-SWEEPS, PATIENCE = 30, 7
+SWEEPS, PATIENCE, SHARP = 30, 7, 1.0
 """Of a node: the most sweeps, and how many sweeps like the last one it may still need for another to be made."""
-SHARP = 1.0
 
 
 @dataclass(frozen=True, eq=False)

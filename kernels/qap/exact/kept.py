@@ -6,7 +6,7 @@ from kernels.qap.exact.proof import Proof, provable
 from kernels.qap.whole import Rounded, rounded
 from kernels.solution import Solution
 
-LEAST_CHECK_S, LONGEST_CHECK_S = 1.0, 120.0
+LEAST_CHECK_S, LONGEST_CHECK_S = 0.1, 120.0
 """For the certificate of a tree: what is left of the limit, within these."""
 
 

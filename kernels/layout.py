@@ -4,17 +4,19 @@ A room declares its own in a file `layout.py`; `#include "<room>/layout.py"` sta
 states the sizes and alignments that give each field its place: a compiler that lays them out otherwise fails.
 
 Arguments stay parameters of their own and are not fields of one struct: as a struct, the same body compiles to other
-machine code (sm_90, float32 costs: `grow` 76 instead of 102 KB), whose speed nobody has measured.
+machine code (sm_90, float32 costs: `grow` 76 instead of 102 KB when it was tried). Nobody has measured its speed.
 """
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-NUMBERS = {"int": "i4", "u32": "u4", "long long": "i8", "u64": "u8", "double": "f8"}
-FIELD = re.compile(r"(?P<type>[^/]*[\w*])\s+(?P<name>\w+)(?:\[(?P<count>\d+)\])?\s*(?://\s*(?P<said>.*))?")
+NUMBERS = {"int": "i4", "u32": "u4", "long long": "i8", "Int": "i8", "u64": "u8", "float": "f4", "double": "f8"}
+NUMBERS |= {"unsigned long long": "u8", "size_t": "u8", "T64": "i8"}
+"""T64: a compile option chooses between 64-bit integers and floats."""
+FIELD = re.compile(r"(?P<type>[^/]*[\w*])\s+(?P<name>\w+)(?P<shape>(?:\[\d+\])*)\s*(?://\s*(?P<said>.*))?")
 
 
 @dataclass(frozen=True)
@@ -23,18 +25,21 @@ class Field:
 
     type: str
     name: str
-    count: int
+    shape: tuple[int, ...]
     said: str
+    inner: "Struct | None" = None
 
     @property
-    def kind(self) -> str:
-        """Its type in NumPy's letters; a pointer is a 64-bit word."""
-        return "u8" if "*" in self.type else NUMBERS[self.type]
+    def kind(self) -> Any:
+        """Its type for NumPy; a pointer is a 64-bit word."""
+        if "*" in self.type:
+            return "u8"
+        return self.inner.dtype if self.inner else NUMBERS[self.type]
 
     @property
     def text(self) -> str:
         """Its declaration."""
-        many = f"[{self.count}]" if self.count > 1 else ""
+        many = "".join(f"[{one}]" for one in self.shape)
         return f"{self.type} {self.name}{many};" + (f"  // {self.said}" if self.said else "")
 
 
@@ -46,10 +51,36 @@ class Struct:
     fields: tuple[Field, ...]
 
     @property
+    def names(self) -> tuple[str, ...]:
+        """Of its fields."""
+        return tuple(one.name for one in self.fields)
+
+    def filled(self, values: Mapping[str, Any]) -> Any:
+        """One struct with the values of its fields; a mapping stands for an inner struct, None for 0.
+
+        An array of a device stands for its address.
+
+        Raises:
+            KeyError: a value is missing.
+        """
+        struct = np.zeros((), self.dtype)
+        for one in self.fields:
+            value = values[one.name]
+            if one.inner is not None:
+                struct[one.name] = one.inner.filled(value)
+            elif value is not None:
+                struct[one.name] = value.data.ptr if "*" in one.type and not isinstance(value, int) else value
+        return struct
+
+    @property
     def dtype(self) -> np.dtype:
         """The same struct for NumPy."""
-        shapes = [(one.name, one.kind, (one.count,)) if one.count > 1 else (one.name, one.kind) for one in self.fields]
-        return np.dtype(shapes, align=True)
+        return self.dtype_where({})
+
+    def dtype_where(self, chosen: Mapping[str, str]) -> np.dtype:
+        """The same where a compile option has chosen types, as T64 to be f8."""
+        kinds = [(one, one.kind if "*" in one.type else chosen.get(one.type, one.kind)) for one in self.fields]
+        return np.dtype([(one.name, kind, one.shape) for one, kind in kinds], align=True)
 
     @property
     def text(self) -> str:
@@ -93,12 +124,14 @@ class Arguments:
     @staticmethod
     def _typed(field: Field, value: Any) -> Any:
         is_array = "*" in field.type and not isinstance(value, int)
-        return value if is_array else np.dtype(field.kind).type(value)
+        is_struct = "*" not in field.type and field.type not in NUMBERS
+        return value if is_array or is_struct else np.dtype(field.kind).type(value)
 
 
-def struct(name: str, declared: str) -> Struct:
-    """The struct that `declared` spells out: a field a line, as `int* col_row  // [n_cols]`."""
-    return Struct(name, _fields(declared))
+def struct(name: str, declared: str, *inner: Struct) -> Struct:
+    """The struct that `declared` spells out: a field a line, as `int* col_row  // [n_cols]`; `inner`: of its fields."""
+    known = {one.name: one for one in inner}
+    return Struct(name, tuple(replace(one, inner=known.get(one.type)) for one in _fields(declared)))
 
 
 def arguments(name: str, declared: str) -> Arguments:
@@ -111,8 +144,12 @@ def _fields(declared: str) -> tuple[Field, ...]:
     for line in filter(None, map(str.strip, declared.splitlines())):
         found = FIELD.fullmatch(line)
         assert found, line
-        fields.append(Field(found["type"], found["name"], int(found["count"] or 1), found["said"] or ""))
+        fields.append(Field(found["type"], found["name"], _shape(found["shape"]), found["said"] or ""))
     return tuple(fields)
+
+
+def _shape(said: str) -> tuple[int, ...]:
+    return tuple(map(int, re.findall(r"\d+", said)))
 
 
 def enumeration(name: str, names: tuple[str, ...]) -> str:

@@ -22,7 +22,7 @@
 // row need not be read again. Similar rows: alike.cuh. The deterministic rounds of a given epsilon do neither, as the
 // lowest column and the lowest row must win there.
 //
-// Buffers: struct Auction and struct State in rows.cuh.
+// Buffers: struct Auction and struct State in layout.py.
 // Overflow: the launcher keeps |scaled benefit| * (n_cols + 2) <= 2^61, prices stay below (n_cols + 1) spans.
 // References: Bertsekas 1979; Bertsekas and Castanon 1989; Macri 2022, algorithm 2 (queues, deterministic ties).
 // docs/notes/auction.md: what was tried, with its figures.
@@ -31,7 +31,6 @@
 namespace cg = cooperative_groups;
 
 #define CROWD 128     // up to so many bidders, one block does the steps of a round faster than the grid
-#define LONG 65536    // a row with so many edges is read by the whole grid, where there are few of them
 
 // Grid: any, cooperative.  Block: BLOCK.  Shared: Scratch, Thin (static).
 // Reads: everything.  Writes: lists, prices, matching, queue, state.
@@ -40,8 +39,7 @@ namespace cg = cooperative_groups;
 // `patience` rounds; rows that are read again and again, and squabbles, count as rounds too (spent). With epsilon 0 it
 // ends at once. Its last rows bid again in the next phase; those of the last phase stay queued for paths.cu.
 // Every barrier separates a step's writes from the next step's reads, in the order of the page header.
-extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(
-    const __grid_constant__ Auction a, Int limit, Int stop, Int patience) {
+extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(RUN_AUCTION_ARGS) {
     __shared__ Scratch s;
     __shared__ Thin t;
     cg::grid_group grid = cg::this_grid();

@@ -17,6 +17,7 @@ from kernels.auction import gpu_buffers as memory
 from kernels.auction.complete import complete
 from kernels.auction.gpu_buffers import Device
 from kernels.auction.gpu_start import arithmetic, from_points, keep_seats, spreads, start_from
+from kernels.auction.layout import COMPLETE, RUNNING, TOO_FAR
 from kernels.auction.proportion import bring_near, take_back
 from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, epsilons, proves, war_bids, whole_prices
 from kernels.deadline import Deadline
@@ -165,7 +166,7 @@ def _rounds(run: Run, stop: int, patience: int) -> Termination | None:
             patience, ahead = 0, batch
         until = min(limit, state["rounds"] + ahead)
         if graph is None:
-            run.device.launch("auction.cu", "run_auction", np.int64(until), np.int64(stop), np.int64(patience))
+            run.device.run_rounds(limit=until, stop=stop, patience=patience)
         else:
             graph(until, stop, patience)
         state = run.device.state()
@@ -194,7 +195,7 @@ def _augment(run: Run, device: Device) -> Termination:
     while True:
         device.launch("paths.cu", "augment_rows", forest.struct, np.int64(batch))
         growth = forest.growth()
-        if growth["outcome"] != memory.RUNNING:
+        if growth["outcome"] != RUNNING:
             break
         run.deadline.report(run.device.state()["rounds"])
         if ended := run.deadline.expired():
@@ -202,9 +203,9 @@ def _augment(run: Run, device: Device) -> Termination:
     if device is run.device:
         run.facts["forests"] += growth["phases"]
         run.facts["rows_scanned"] += growth["scans"]
-    if growth["outcome"] == memory.COMPLETE:
+    if growth["outcome"] == COMPLETE:
         return Termination.OPTIMAL
-    if growth["outcome"] == memory.TOO_FAR:
+    if growth["outcome"] == TOO_FAR:
         raise TooFar
     labelled = forest.buffers["label"] != np.uint64(memory.NO_ROW)
     roots = device.buffers["queue"][: device.state()["n_queue"]]

@@ -1,4 +1,4 @@
-"""What the auction's kernels see: buffers in device memory, and the structs of `rows.cuh` and `paths.cu` over them."""
+"""What the auction's kernels see: buffers in device memory, and the structs of `layout.py` over them."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,53 +7,15 @@ import cupy
 import numpy as np
 
 from kernels import cuda
+from kernels.auction.layout import AUCTION, BLOCK, FOREST, GROWTH, LIST, LONG, RUN_AUCTION_ARGS, STATE
 from kernels.auction.scaling import Arithmetic
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import METRICS, Points
 
-BLOCK = 1024
-LIST = 64
-LONG = 65536
-"""A row with so many edges is read by the whole grid, where there are few of them."""
 NO_ROW = 2**64 - 1
 TRACE = 1 << 22
 """Rounds whose bidders are recorded with `trace`."""
 CTYPES = {"i4": "int", "i8": "long long", "f4": "float", "f8": "double"}
-
-
-def _names(text: str) -> list[str]:
-    return text.split()
-
-
-AUCTION_POINTERS = _names(
-    "indptr indices values targets list_columns list_benefits rest prices column_of held row_of queue next_queue "
-    "offer_column offer_benefit offer_rise stale top_rise top_person kind_of kinds gathered depth place epsilons "
-    "bidders state"
-)
-AUCTION_NUMBERS = _names("n_rows n_cols n_phases trace_size alone deterministic spread longest kind_mask dimension")
-PIECE_POINTERS = _names("piece_rows piece_columns piece_benefits piece_rest")
-AUCTION = np.dtype(
-    [(name, np.uint64) for name in AUCTION_POINTERS]
-    + [(name, np.int64) for name in AUCTION_NUMBERS]
-    + [("scale", np.float64)]
-    + [(name, np.uint64) for name in PIECE_POINTERS]
-    + [("piece_count", np.int64)]
-)
-STATE = _names("phase opened rounds bids n_queue n_next n_stale readings opened_readings n_alike n_raised squabbles")
-
-FOREST_POINTERS = _names("label stamp active whole whole_at tree tree_distance tree_column growth")
-FOREST = np.dtype([(name, np.uint64) for name in FOREST_POINTERS] + [("row_bits", np.int64)])
-GROWTH = _names("active_0 active_1 active_2 n_whole nearest farthest hidden outcome phases rounds scans readings")
-RUNNING, COMPLETE, INFEASIBLE, TOO_FAR = range(4)
-
-
-def _struct(dtype: np.dtype, buffers: dict[str, Any]) -> Array:
-    """The struct `dtype`, its pointers set to the buffers of the same names (null where there is none)."""
-    struct = np.zeros((), dtype)
-    for name in dtype.names or ():
-        if buffers.get(name) is not None:
-            struct[name] = buffers[name].data.ptr
-    return struct
 
 
 def _path(file: str) -> str:
@@ -74,6 +36,11 @@ class Device:
         kernel = cuda.kernel(_path(file), name, self.defines)
         kernel((blocks or self.blocks,), (block,), (self.struct, *arguments))
 
+    def run_rounds(self, **limits: int) -> None:
+        """Rounds until one of the limits of RUN_AUCTION_ARGS."""
+        kernel = cuda.kernel(_path("auction.cu"), "run_auction", self.defines)
+        kernel((self.blocks,), (BLOCK,), RUN_AUCTION_ARGS.packed(a=self.struct, **limits))
+
     def list_rows(self) -> None:
         """Read every row and list its best edges."""
         self.launch("auction.cu", "list_rows")
@@ -87,11 +54,12 @@ class Device:
 
     def state(self) -> dict[str, int]:
         """The auction's counters, once everything launched has run."""
-        return dict(zip(STATE, map(int, self.buffers["state"].get()), strict=True))
+        return dict(zip(STATE.names, map(int, self.buffers["state"].get()), strict=True))
 
     def copy(self) -> "Device":
         """The same auction with its own lists, prices, matching and queue, to try something on."""
-        own = _names("list_columns list_benefits rest prices column_of held row_of queue next_queue state")
+        own = ["list_columns", "list_benefits", "rest", "prices", "column_of", "held", "row_of"]
+        own += ["queue", "next_queue", "state"]
         buffers = self.buffers | {name: self.buffers[name].copy() for name in own}
         struct = self.struct.copy()
         for name in own:
@@ -110,15 +78,14 @@ def upload(weights: Array | Csr | Points, unit: Arithmetic, options: Any, spread
     blocks = cuda.attribute("MultiProcessorCount")
     buffers = _graph(weights) | _matching(m, n) | _pieces(sparse, m, n, blocks) | (_kinds(m) if spread else {})
     buffers["bidders"] = cupy.zeros(TRACE, np.int32) if options.trace else None
-    struct = _struct(AUCTION, buffers)
-    struct["kind_mask"] = buffers["kinds"].size - 1 if spread else 0
-    struct["longest"] = int(np.diff(sparse.indptr).max()) if sparse else n
-    struct["piece_count"] = 0 if buffers["piece_rows"] is None else buffers["piece_rows"].size
-    struct["spread"] = spread
-    struct["n_rows"], struct["n_cols"], struct["trace_size"] = m, n, TRACE if options.trace else 0
-    struct["alone"], struct["scale"] = int(unit.span), unit.scale
-    struct["deterministic"] = options.deterministic
-    struct["dimension"] = points.x.shape[1] if points else 0
+    numbers = {"n_rows": m, "n_cols": n, "n_phases": 0, "trace_size": TRACE if options.trace else 0}
+    numbers |= {"alone": int(unit.span), "scale": unit.scale, "deterministic": options.deterministic, "spread": spread}
+    numbers |= {"longest": int(np.diff(sparse.indptr).max()) if sparse else n}
+    numbers |= {"kind_mask": buffers["kinds"].size - 1 if spread else 0}
+    numbers |= {"dimension": points.x.shape[1] if points else 0}
+    pieces = {name: buffers[f"piece_{name}"] for name in ("rows", "columns", "benefits", "rest")}
+    pieces["n_rows"] = 0 if pieces["rows"] is None else pieces["rows"].size
+    struct = AUCTION.filled(dict.fromkeys(AUCTION.names) | buffers | numbers | {"pieces": pieces})
     values = buffers["values"].dtype
     defines: tuple[str, ...] = (f"-DVALUE={CTYPES[values.str[1:]]}", f"-DFIXED_POINT={int(values.kind == 'f')}")
     if points:
@@ -155,7 +122,7 @@ def _matching(m: int, n: int) -> dict[str, Any]:
         "row_of": cupy.full(n, UNASSIGNED, i4),
         "top_rise": cupy.zeros(n, np.uint64),
         "top_person": cupy.full(n, 2**31 - 1, i4),
-        "state": cupy.zeros(len(STATE), i8),
+        "state": cupy.zeros(len(STATE.names), i8),
     }
     buffers |= {name: cupy.empty(m, i4) for name in ("queue", "next_queue", "offer_column", "stale")}
     return buffers | {name: cupy.empty(m, i8) for name in ("offer_benefit", "offer_rise")}
@@ -166,7 +133,7 @@ def _pieces(sparse: Csr | None, m: int, n: int, blocks: int) -> dict[str, Any]:
     degrees = np.diff(sparse.indptr) if sparse else np.full(min(m, blocks + 1), n)
     long_rows = np.flatnonzero(degrees >= LONG)
     if not 0 < long_rows.size <= blocks:
-        return dict.fromkeys(PIECE_POINTERS)
+        return dict.fromkeys(("piece_rows", "piece_columns", "piece_benefits", "piece_rest"))
     count = long_rows.size * blocks
     return {
         "piece_rows": cupy.asarray(long_rows.astype(np.int64)),
@@ -193,7 +160,7 @@ def schedule(device: Device, epsilons: list[float]) -> None:
     device.buffers["epsilons"] = cupy.asarray(np.array([int(e) for e in epsilons], np.int64))
     device.struct["epsilons"], device.struct["n_phases"] = device.buffers["epsilons"].data.ptr, len(epsilons)
     for name in ("phase", "opened", "n_queue"):
-        device.buffers["state"][STATE.index(name)] = 0
+        device.buffers["state"][STATE.names.index(name)] = 0
 
 
 def label_room(n_rows: int) -> int:
@@ -210,7 +177,8 @@ class Forest:
 
     def growth(self) -> dict[str, int]:
         """The forest's counters, once everything launched has run."""
-        return dict(zip(GROWTH, map(int, self.buffers["growth"].get()), strict=True))
+        found = self.buffers["growth"].get().view(GROWTH.dtype)[0]
+        return {one.name: int(found[one.name]) for one in GROWTH.fields if not one.shape}
 
 
 def forest_of(device: Device) -> Forest:
@@ -224,8 +192,6 @@ def forest_of(device: Device) -> Forest:
         "stamp": cupy.full(m, -1, i4),
         "active": cupy.empty((2, m), i4),
         "tree": cupy.empty(n, i4),
-        "growth": cupy.zeros(len(GROWTH), i8),
+        "growth": cupy.zeros(GROWTH.dtype.itemsize // 8, i8),
     }
-    struct = _struct(FOREST, buffers)
-    struct["row_bits"] = m.bit_length()
-    return Forest(buffers, struct)
+    return Forest(buffers, FOREST.filled(buffers | {"row_bits": m.bit_length()}))

@@ -31,27 +31,6 @@ namespace cg = cooperative_groups;
 #define NO_ROW 0xffffffffffffffffULL
 typedef unsigned long long Label;  // distance << row_bits | row it came from
 
-struct Forest {
-    Label* label;        // (n,) NO_ROW: none
-    int* stamp;          // (m,) the last round that a row was listed for, so that it stands there once
-    int* active;         // (2, m) rows to scan, by parity of the round
-    int* whole;          // (m,) rows to read whole
-    Int* whole_at;       // (m,) distance at which a row was last read whole in this phase, FAR: not
-    int* tree;           // (n,) root of a labelled column without a row
-    Int* tree_distance;  // (m,) by root: nearest column without a row
-    int* tree_column;    // (m,) and which
-    struct Growth* growth;
-    Int row_bits;
-};
-
-struct Growth {
-    Int n_active[3], n_whole, nearest, farthest, hidden, outcome, phases, rounds, scans, readings;
-};
-#define RUNNING 0
-#define COMPLETE 1
-#define INFEASIBLE 2
-#define TOO_FAR 3
-
 __device__ __forceinline__ Int distance_in(const Forest& f, Label label) {
     return label == NO_ROW ? FAR : (Int)(label >> f.row_bits);
 }

@@ -16,68 +16,15 @@
 #define METRIC 0  // not 0: the benefits are distances between points, worked out when read
 #endif
 
-#define LIST 64       // edges in a short list, two a lane
 #define WANTED 48     // edges a reading aims for; the space between is for threads that hold two of the best
-#define BLOCK 1024    // threads of every block; one warp bids for one person
-#define WARPS (BLOCK / 32)
+#define WARPS (BLOCK / 32)  // of every block; one bids for one person
 #define THIN WARPS    // up to so many bidders, one block runs the rounds alone
 #define LOWEST (-(1LL << 62))
 
 typedef long long Int;
 
-// The lists of the pieces of long rows, piece b of row rows[k] at k * gridDim.x + b.
-struct Pieces {
-    const Int* rows;        // (n_rows,) null: none
-    int* columns;           // (n_rows * gridDim.x, LIST)
-    Int* benefits;          // (n_rows * gridDim.x, LIST)
-    Int* rest;              // (n_rows * gridDim.x,)
-    Int n_rows;
-};
-
-// One auction, in device memory. Sizes: m rows, n columns.
-struct Auction {
-    const Int* indptr;      // (m + 1,) null when dense
-    const int* indices;     // (nnz,)   null when dense
-    const VALUE* values;    // (nnz,) or (m, n); points: x (m, dimension)
-    const VALUE* targets;   // points: y (n, dimension)
-    int* list_columns;      // (m, LIST) -1 where unused
-    Int* list_benefits;     // (m, LIST)
-    Int* rest;              // (m,) no edge outside the list has a higher net benefit
-    Int* prices;            // (n,)
-    int* column_of;         // (m,) -1: unassigned
-    Int* held;              // (m,) benefit of the assigned pair
-    int* row_of;            // (n,) -1: never sold
-    int* queue;             // (m,) persons without an object
-    int* next_queue;        // (m,)
-    int* offer_column;      // (m,) by position in the queue
-    Int* offer_benefit;     // (m,)
-    Int* offer_rise;        // (m,)
-    int* stale;             // (m,) positions, or rows, whose list must be read again
-    unsigned long long* top_rise;  // (n,) highest raise of the round; 0 between rounds
-    int* top_person;        // (n,) who made it; INT_MAX between rounds
-    int* kind_of;           // (m,) alike rows have the same (alike.cuh); these five null when not asked for
-    unsigned long long* kinds;  // (kind_mask + 1,) their hashes
-    int* gathered;          // (kind_mask + 1,) how many of a kind bid; 0 between rounds
-    int* depth;             // (kind_mask + 1,) how deep their lists agree; INT_MAX between rounds
-    int* place;             // (m,) by position in the queue, place among the kind
-    const Int* epsilons;    // (n_phases,)
-    int* bidders;           // (trace_size,) bidders by round, or null
-    struct State* state;
-    Int n_rows, n_cols, n_phases, trace_size;
-    Int alone;              // the raise of a person with one edge: the span of benefits
-    Int deterministic;
-    Int spread;             // of equals row i prefers the first column from i on, else the lowest
-    Int longest;            // most edges of a row
-    Int kind_mask;
-    Int dimension;          // of points
-    double scale;
-    Pieces pieces;
-};
-
-// What outlives a launch.
-struct State {
-    Int phase, opened, rounds, bids, n_queue, n_next, n_stale, readings, opened_readings, n_alike, n_raised, squabbles;
-};
+// Auction, State: what the host hands over, and what outlives a launch.
+#include "auction/layout.py"
 
 // What a warp finds in a list. The same in every lane: the best net benefit, the second best (LOWEST: none), the best
 // edge's column (-1: none) and the lane that lists it. In that lane alone: the edge's benefit, and who owns the column.

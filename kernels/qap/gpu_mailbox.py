@@ -7,10 +7,10 @@ import cupyx
 import numpy as np
 
 from kernels.problems import Array
+from kernels.qap.layout import RELAY, RING
 from kernels.solution import Number
 
 NOTHING = np.iinfo(np.int64).max
-RING = 64
 
 
 class Mailbox:
@@ -19,7 +19,7 @@ class Mailbox:
     def __init__(self, floating: bool) -> None:
         self._floating = floating
         self._words: Array = cupyx.zeros_pinned(1 + 2 * RING, np.int64)
-        self._relay: Any = cupy.asarray(np.array([NOTHING, 0, 0, 0]))
+        self._relay: Any = cupy.asarray(np.array([NOTHING] + [0] * (len(RELAY) - 1)))
         self._read = 0
         self.least: Number | None = None
         """The least cost heard so far."""

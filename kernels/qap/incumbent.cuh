@@ -9,15 +9,9 @@
 // every block each 256 moves, that was all that n <= 60 could do (1.8e11 moves a second at n = 40). So one block at a
 // time asks the host, and leaves the answer where the others look.
 #include "device/ordered.cuh"
+#include "qap/layout.py"
 
-constexpr int RING = 64;
 constexpr long long ASK_NS = 100000;
-enum Relay { RELAY_LEAST, RELAY_TOLD, RELAY_ASKED, RELAY_STOP };
-
-struct News {
-    long long *relay;              // on the device: least cost, entries told, when the host was asked, its answer
-    volatile long long *mailbox;   // of the host: the word to stop, then RING times (number from 1, cost)
-};
 
 // One thread: tell the host if this is the least cost so far.
 __device__ __forceinline__ void tell(long long cost, const News &news) {

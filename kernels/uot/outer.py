@@ -21,7 +21,7 @@ from kernels.deadline import Deadline
 from kernels.solution import Termination
 from kernels.uot.marginals import Marginals, State, Vector
 
-MEMORY = 10  # differences that Anderson keeps
+REMEMBERED = 10  # differences that Anderson keeps
 STAGE_GAP = 0.1  # of reg times the plan's mass, at which a stage of epsilon scaling hands over to the next
 STAGE_FACTOR = 2.5
 LOSS = 8  # roundings of the dual value: a step that lowers it by more is taken back
@@ -131,7 +131,7 @@ def iterate(
     limit: int,
     deadline: Deadline,
     noise: Callable[[State], float] = lambda state: SMALLEST_GAP,
-    memory: int = MEMORY,
+    memory: int = REMEMBERED,
     translate: bool = True,
     before: int = 0,
     doubted: bool = False,

@@ -2,29 +2,35 @@
 
 import re
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from kernels import layout
 from kernels.lap.auto import layout as lap
-from kernels.sources import source
-from kernels.uot.iteration import layout as uot
+from kernels.sources import layout_of, source
 
 KERNELS = Path(__file__).parent.parent.parent / "kernels"
-ROOMS = {"lap": lap, "uot": uot}
-MOST_BY_HAND = 7
-BY_HAND = {
-    "lap/batched/batched.cu": {"solve_each"},
-    "lap/proof/certify.cu": {"weigh_rows", "weigh_problems"},
-    "lap/points/distances.cu": {"distances"},
-    "qap/exact/tree.cu": {"ascend"},
-    "uot/dense/log.cu": {"row_reference"},
-    "uot/points/points.cu": {"row_reference"},
-}
-"""Kernels whose many parameters a launch still repeats by position. A new one does not belong here."""
+LAYOUTS = sorted(path for path in KERNELS.rglob("layout.py") if path.parent != KERNELS)
+MOST_BY_HAND = 3
+"""A buffer and its size, say, or one struct and a number."""
 OWN_NUMBERS = {"lap/batched/gpu_batched.py"}
 """Files with words of another kernel that sound the same: the status of a problem in a batch."""
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(KERNELS).as_posix()
+
+
+def declared(path: Path) -> Any:
+    return layout_of(name_of(path))
+
+
+def sources_beside(path: Path) -> list[Path]:
+    """Those of a layout's room: every source below the folder of its solver or system."""
+    room = KERNELS.joinpath(*path.relative_to(KERNELS).parts[:1])
+    return [one for one in room.rglob("*.cu*") if one.suffix in (".cu", ".cuh")]
 
 
 def parameters(path: Path) -> dict[str, list[str]]:
@@ -34,39 +40,51 @@ def parameters(path: Path) -> dict[str, list[str]]:
     return {one[1]: list(filter(None, map(str.strip, one[2].split(",")))) for one in found}
 
 
-def test_long_lists_of_parameters_come_from_a_layout() -> None:
-    long: dict[str, set[str]] = {}
+def test_lists_of_parameters_come_from_a_layout() -> None:
+    """Parameters go by position, and CuPy checks neither their number nor their type: a launch must not repeat them."""
+    by_hand: dict[str, set[str]] = {}
     for path in sorted(KERNELS.rglob("*.cu*")):
         if path.suffix in (".cu", ".cuh") and not path.is_relative_to(KERNELS / "certificates"):
             names = {name for name, parts in parameters(path).items() if len(parts) > MOST_BY_HAND}
-            long |= {path.relative_to(KERNELS).as_posix(): names} if names else {}
-    assert long == BY_HAND
+            by_hand |= {name_of(path): names} if names else {}
+    assert by_hand == {}
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_every_kernel_of_a_layout_takes_what_it_declares(room: str) -> None:
-    written = {name: parts for path in (KERNELS / room).rglob("*.cu*") for name, parts in parameters(path).items()}
-    for name, arguments in ROOMS[room].KERNELS.items():
-        assert written[name] == [arguments.name]
+@pytest.mark.parametrize("path", LAYOUTS, ids=name_of)
+def test_a_kernel_takes_the_arguments_that_a_layout_declares(path: Path) -> None:
+    module = declared(path)
+    lists = [one for one in vars(module).values() if isinstance(one, layout.Arguments)]
+    taken = [parts for one in sources_beside(path) for parts in parameters(one).values()]
+    for one in lists:
+        assert one.text in module.CUDA
+        assert [one.name] in taken, one.name
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_no_source_declares_again_what_a_layout_does(room: str) -> None:
-    names = re.findall(r"^(?:struct|enum) (\w+)", ROOMS[room].CUDA, re.MULTILINE)
-    assert names
-    for path in (KERNELS / room).rglob("*.cu*"):
-        assert not [name for name in names if re.search(rf"\b(struct|enum) {name}\b", path.read_text())], path.name
+@pytest.mark.parametrize("path", LAYOUTS, ids=name_of)
+def test_no_source_declares_again_what_a_layout_does(path: Path) -> None:
+    names = re.findall(r"^(?:struct|enum) (\w+)", declared(path).CUDA, re.MULTILINE)
+    for one in sources_beside(path):
+        if f'#include "{name_of(path)}"' in source_of(one):
+            assert not [name for name in names if re.search(rf"\b(struct|enum) {name}\s*\{{", one.read_text())], one
 
 
-@pytest.mark.parametrize("room", ROOMS)
-def test_no_python_numbers_again_what_a_layout_does(room: str) -> None:
-    enumerators = set(re.findall(r"(\w+) = \d+", ROOMS[room].CUDA))
-    assert enumerators
-    for path in (KERNELS / room).rglob("*.py"):
-        if path.name != "layout.py" and path.relative_to(KERNELS).as_posix() not in OWN_NUMBERS:
-            assigned = re.findall(r"^([A-Z][A-Z_, ]*) = (?:\d|range)", path.read_text(), re.MULTILINE)
+def source_of(path: Path) -> str:
+    """A source with all that it includes, as includes: those of its room."""
+    texts = [path.read_text()]
+    for text in texts:
+        for header in re.findall(r'#include "(.+\.cuh)"', text):
+            texts.append((KERNELS / header).read_text())
+    return "\n".join(texts)
+
+
+@pytest.mark.parametrize("path", LAYOUTS, ids=name_of)
+def test_no_python_numbers_again_what_a_layout_does(path: Path) -> None:
+    enumerators = set(re.findall(r"(\w+) = \d+", declared(path).CUDA))
+    for one in KERNELS.joinpath(*path.relative_to(KERNELS).parts[:1]).rglob("*.py"):
+        if one.name != "layout.py" and one.parent.name != "cpu" and name_of(one) not in OWN_NUMBERS:
+            assigned = re.findall(r"^([A-Z][A-Z_, ]*) = (?:\d|range)", one.read_text(), re.MULTILINE)
             again = enumerators & {name.strip() for line in assigned for name in line.split(",")}
-            assert not again, path.name
+            assert not again, one.name
 
 
 def test_a_layout_stands_in_the_source_that_includes_it() -> None:
@@ -80,6 +98,19 @@ def test_fields_lie_where_cuda_has_them() -> None:
     assert mixed.dtype.itemsize == 40
     assert "static_assert(sizeof(Mixed::c) == 12 && alignof(decltype(Mixed::c)) == 4);" in mixed.text
     assert "    double b;  // [n]" in mixed.text
+
+
+def test_a_struct_is_filled_by_name_down_to_inner_structs() -> None:
+    inner = layout.struct("Inner", "const int* at\n int n")
+    outer = layout.struct("Outer", "double gram[2][3]\n Inner inner\n T64 best\n int n", inner)
+    assert outer.dtype.fields is not None
+    assert [outer.dtype.fields[name][1] for name in outer.names] == [0, 48, 64, 72]
+    assert outer.dtype_where({"T64": "f8"})["best"] == np.float64
+    found = outer.filled({"gram": None, "inner": {"at": 2**40, "n": 7}, "best": -1, "n": 3})
+    assert (found["inner"]["at"], found["inner"]["n"], found["best"], found["n"]) == (2**40, 7, -1, 3)
+    assert "    double gram[2][3];" in outer.text
+    with pytest.raises(KeyError, match="best"):
+        outer.filled({"gram": None, "inner": {"at": 1, "n": 7}, "n": 3})
 
 
 def test_arguments_go_by_name_and_come_in_order_and_type() -> None:

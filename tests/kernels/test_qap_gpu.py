@@ -154,11 +154,12 @@ def test_incumbents_are_told_as_they_are_met(method: Any, floating: bool) -> Non
 
 def test_the_mailbox_hears_every_cost_and_passes_on_those_that_were_the_least() -> None:
     from kernels.qap import gpu_mailbox
+    from kernels.qap.layout import RING
 
     box = gpu_mailbox.Mailbox(floating=False)
 
     def told(number: int, cost: int) -> None:
-        at = 1 + (number - 1) % gpu_mailbox.RING * 2
+        at = 1 + (number - 1) % RING * 2
         box._words[at : at + 2] = number, cost
 
     assert box.news() == []
@@ -166,9 +167,9 @@ def test_the_mailbox_hears_every_cost_and_passes_on_those_that_were_the_least() 
         told(number, cost)
     assert box.news() == [90, 70, -5]
     assert box.news() == []
-    for number in range(5, 10 + gpu_mailbox.RING):  # once round and on: the first of them are lost
+    for number in range(5, 10 + RING):  # once round and on: the first of them are lost
         told(number, -number)
-    assert box.news()[-1] == box.least == -(9 + gpu_mailbox.RING)
+    assert box.news()[-1] == box.least == -(9 + RING)
 
 
 @pytest.mark.parametrize("streamed", [1, 2, 3])

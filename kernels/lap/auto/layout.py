@@ -124,10 +124,5 @@ GROW_ARGS = arguments(
     """,
 )
 
-KERNELS = {
-    "reduce_columns": REDUCE_COLUMNS_ARGS,
-    "bid_shared": BID_SHARED_ARGS,
-    "bid_wide": BID_WIDE_ARGS,
-    "grow": GROW_ARGS,
-}
-CUDA = "\n".join([enumeration("Mode", MODES), STATE.text, *(kernel.text for kernel in KERNELS.values())])
+KERNELS = (REDUCE_COLUMNS_ARGS, BID_SHARED_ARGS, BID_WIDE_ARGS, GROW_ARGS)
+CUDA = "\n".join([enumeration("Mode", MODES), STATE.text, *(kernel.text for kernel in KERNELS)])

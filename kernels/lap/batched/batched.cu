@@ -65,6 +65,7 @@ typedef unsigned long long u64;
 typedef unsigned int u32;
 
 #include "lap/batched/nearest.cuh"
+#include "lap/batched/layout.py"
 
 struct Shared {  // one team's
     const cost_t* __restrict__ matrix;  // shared or global
@@ -310,9 +311,7 @@ __device__ void store(const Shared& s, const Own& own, bool turned, int max_rows
 // Shared: 16 bytes a column, 8 a row (24 and 20 if TOGETHER), and the matrix.
 // Reads: cost, sizes. Writes: assignment, u, v, status of its problem.
 // Requires: n_cols <= TEAM * SLOTS after turning. Work: 4 n^2 to 8 n^2 entries on uniform costs, n^3 at worst.
-extern "C" __global__ void __launch_bounds__(TEAM)
-solve_each(const cost_t* cost, const int* sizes, int first, int max_rows, int max_cols, int negate,
-           long long* assignment, value_t* u, value_t* v, int* status) {
+extern "C" __global__ void __launch_bounds__(TEAM) solve_each(SOLVE_EACH_ARGS) {
     extern __shared__ __align__(16) char memory[];
     __shared__ Nearest partial[TEAM == 32 ? 1 : 64];
     const long long b = first + blockIdx.x;

@@ -9,6 +9,7 @@ import numpy as np
 from kernels.cuda import attribute, kernel
 from kernels.deadline import Deadline
 from kernels.lap import gpu, gpu_memory, is_few
+from kernels.lap.batched.layout import SOLVE_EACH_ARGS
 from kernels.lap.members import Members, PartOf
 from kernels.lap.proof.gpu_proof import CTYPES, named, prove_batch
 from kernels.problems import UNASSIGNED, Array, Assignment
@@ -164,10 +165,10 @@ def launch_solve_each(
     solve_each = kernel("lap/batched/batched.cu", "solve_each", defines, cooperative=False)
     if shared > 48 * 1024:
         solve_each.max_dynamic_shared_size_bytes = shared
-    sizes_pointer = np.uint64(0) if sizes is None else sizes
-    numbers = (np.int32(first), np.int32(max_rows), np.int32(max_cols), np.int32(negate))
-    arrays = (out["assignment"], out["u"], out["v"], status)
-    solve_each((count,), (team,), (cost, sizes_pointer, *numbers, *arrays), shared_mem=shared)
+    batch = {"cost": cost, "sizes": 0 if sizes is None else sizes, "max_rows": max_rows, "max_cols": max_cols}
+    answer = {name: out[name] for name in ("assignment", "u", "v")} | {"status": status}
+    arguments = SOLVE_EACH_ARGS.packed(**batch, **answer, first=first, negate=negate)
+    solve_each((count,), (team,), arguments, shared_mem=shared)
 
 
 def _trivial_duals(cost: Any, negate: bool, u: Any, v: Any) -> None:

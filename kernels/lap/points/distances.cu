@@ -12,6 +12,8 @@
 // cost      m, n    double   distances
 //
 // Overflow: coordinates are at most 1e100 in size, checked by the problem.
+#include "lap/points/layout.py"
+
 #define THREADS 256
 #define ROWS 8
 #define EUCLIDEAN 1
@@ -19,9 +21,7 @@
 
 // Grid: columns over THREADS, rows over ROWS. Block: THREADS, a column each. Shared: none. Reads: x, turned. Writes: cost.
 // Requires: kind as METRICS of problems/metrics.py counts them. Work: m * n * d differences; y is read m / ROWS times, from the cache.
-extern "C" __global__ void __launch_bounds__(THREADS)
-distances(const double* __restrict__ x, const double* __restrict__ turned, double* __restrict__ cost, long long m,
-          long long n, int d, int kind, int halved) {
+extern "C" __global__ void __launch_bounds__(THREADS) distances(DISTANCES_ARGS) {
     const long long j = (long long)blockIdx.x * THREADS + threadIdx.x, first = (long long)blockIdx.y * ROWS;
     if (j >= n) return;
     double total[ROWS] = {};
@@ -43,9 +43,7 @@ distances(const double* __restrict__ x, const double* __restrict__ turned, doubl
 
 // Grid, Block, Shared, Reads, Writes: as `distances`. Requires: d 4, x1 <= x2 and y1 <= y2.
 // Work: m * n overlaps. Boxes that share no area cost 1, also where neither has any.
-extern "C" __global__ void __launch_bounds__(THREADS)
-overlaps(const double* __restrict__ x, const double* __restrict__ turned, double* __restrict__ cost, long long m,
-         long long n) {
+extern "C" __global__ void __launch_bounds__(THREADS) overlaps(OVERLAPS_ARGS) {
     const long long j = (long long)blockIdx.x * THREADS + threadIdx.x, first = (long long)blockIdx.y * ROWS;
     if (j >= n) return;
     const double x1 = turned[j], y1 = turned[n + j], x2 = turned[2 * n + j], y2 = turned[3 * n + j];

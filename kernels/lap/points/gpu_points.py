@@ -14,6 +14,7 @@ import numpy as np
 from kernels.cuda import kernel
 from kernels.lap import gpu_memory
 from kernels.lap.auto.gpu_forest import MOST_ROWS
+from kernels.lap.points.layout import DISTANCES_ARGS, OVERLAPS_ARGS
 from kernels.problems import Array, InvalidProblem
 from kernels.problems.metrics import DIRECTIONS, METRICS, prepared
 from kernels.problems.points import PointAssignment
@@ -76,15 +77,17 @@ def costs_on_device(problem: PointAssignment) -> tuple[Array, float]:
 def _launch_distances(x: Any, turned: Any, metric: str, cost: Any) -> None:
     """One thread a column and ROWS rows: a coordinate of y is read once for all of them."""
     kind = METRICS.index("sqeuclidean" if metric in DIRECTIONS else metric)
-    numbers = (*map(np.int64, cost.shape), *map(np.int32, (x.shape[1], kind, metric in DIRECTIONS)))
     launch = kernel("lap/points/distances.cu", "distances", cooperative=False)
-    launch(_grid(cost), (THREADS,), (x, turned, cost, *numbers))
+    (m, n), halved = cost.shape, metric in DIRECTIONS
+    clouds = {"x": x, "turned": turned, "cost": cost, "m": m, "n": n}
+    launch(_grid(cost), (THREADS,), DISTANCES_ARGS.packed(**clouds, d=x.shape[1], kind=kind, halved=halved))
 
 
 def _launch_overlaps(x: Any, turned: Any, cost: Any) -> None:
     """The same for boxes."""
     launch = kernel("lap/points/distances.cu", "overlaps", cooperative=False)
-    launch(_grid(cost), (THREADS,), (x, turned, cost, *map(np.int64, cost.shape)))
+    m, n = cost.shape
+    launch(_grid(cost), (THREADS,), OVERLAPS_ARGS.packed(x=x, turned=turned, cost=cost, m=m, n=n))
 
 
 def _grid(cost: Any) -> tuple[int, int]:

@@ -20,15 +20,14 @@
 //                    them: in the sense asked for, dual = sum u + sum v, and rows without a column counted beyond
 //                    max(0, n_rows - n_cols)
 #include "lap/auto/dense.cuh"
+#include "lap/proof/layout.py"
 
 #define THREADS 256
 
 // Grid: any; a block takes every gridDim.x-th row. Block: 256.
 // Shared: 8 partial minima. Reads: cost, u, v, row_col. Writes: partial.
 // Requires: v finite. Work: n_rows * n_cols subtractions, the matrix read once.
-extern "C" __global__ void __launch_bounds__(THREADS)
-weigh_rows(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, const value_t* __restrict__ u,
-           const value_t* __restrict__ v, const int* __restrict__ row_col, value_t* partial) {
+extern "C" __global__ void __launch_bounds__(THREADS) weigh_rows(WEIGH_ROWS_ARGS) {
     __shared__ value_t warp_least[THREADS / 32];
     value_t primal = 0, dual = 0, violation = 0, slack = 0;
     for (int i = blockIdx.x; i < n_rows; i += gridDim.x) {
@@ -63,9 +62,7 @@ weigh_rows(const cost_t* __restrict__ cost, int n_rows, int n_cols, int negate, 
 
 // Grid: 1. Block: 256. Shared: 256 * 5 values. Reads: partial, v, row_col. Writes: proof.
 // Requires: weigh_rows has ended. Work: n_rows + n_cols + 4 * blocks.
-extern "C" __global__ void __launch_bounds__(THREADS)
-add_up(int n_rows, int n_cols, int n_partial, const value_t* v, const int* row_col, const value_t* partial,
-       value_t* proof) {
+extern "C" __global__ void __launch_bounds__(THREADS) add_up(ADD_UP_ARGS) {
     __shared__ value_t lane_sum[5][THREADS];
     value_t sum[5] = {0, 0, 0, 0, 0};
     for (int k = threadIdx.x; k < n_partial; k += THREADS) {
@@ -92,9 +89,7 @@ add_up(int n_rows, int n_cols, int n_partial, const value_t* v, const int* row_c
 
 // Grid: one block per problem. Block: 256. Shared: 6 values a warp. Reads: cost, sizes, u, v, assignment.
 // Writes: proof (batch, 5). Requires: v finite. Work: n_rows * n_cols subtractions, the matrix read once.
-extern "C" __global__ void __launch_bounds__(THREADS)
-weigh_problems(const cost_t* __restrict__ cost, const int* sizes, int max_rows, int max_cols, int negate,
-               const value_t* u, const value_t* v, const long long* assignment, value_t* proof) {
+extern "C" __global__ void __launch_bounds__(THREADS) weigh_problems(WEIGH_PROBLEMS_ARGS) {
     __shared__ value_t warp_part[5][THREADS / 32];
     const long long b = blockIdx.x;
     const int n_rows = sizes ? sizes[2 * b] : max_rows, n_cols = sizes ? sizes[2 * b + 1] : max_cols;

@@ -3,9 +3,9 @@
 from typing import Any
 
 import cupy
-import numpy as np
 
 from kernels.cuda import attribute, kernel
+from kernels.lap.proof.layout import ADD_UP_ARGS, WEIGH_PROBLEMS_ARGS, WEIGH_ROWS_ARGS
 
 CTYPES = {"float64": "double", "float32": "float", "int64": "long long", "int32": "int"}
 WEIGH_BLOCK = 256
@@ -24,11 +24,11 @@ def prove(cost: Any, negate: bool, u: Any, v: Any, row_col: Any) -> Any:
     n_rows, n_cols = cost.shape
     blocks = min(n_rows, 4 * attribute("MultiProcessorCount"))
     partial, proof = cupy.empty((blocks, 4), u.dtype), cupy.empty(5, u.dtype)
-    matrix = (cost, *map(np.int32, (n_rows, n_cols, negate)))
+    shared = {"n_rows": n_rows, "n_cols": n_cols, "v": v, "row_col": row_col, "partial": partial}
     weigh_rows = kernel("lap/proof/certify.cu", "weigh_rows", defines)
-    weigh_rows((blocks,), (WEIGH_BLOCK,), (*matrix, u, v, row_col, partial))
+    weigh_rows((blocks,), (WEIGH_BLOCK,), WEIGH_ROWS_ARGS.packed(**shared, cost=cost, negate=negate, u=u))
     add_up = kernel("lap/proof/certify.cu", "add_up", defines)
-    add_up((1,), (WEIGH_BLOCK,), (*map(np.int32, (n_rows, n_cols, blocks)), v, row_col, partial, proof))
+    add_up((1,), (WEIGH_BLOCK,), ADD_UP_ARGS.packed(**shared, n_partial=blocks, proof=proof))
     return proof
 
 
@@ -41,8 +41,9 @@ def row_minima(cost: Any, negate: bool, u: Any, v: Any, row_col: Any) -> Any:
     n_rows, n_cols = cost.shape
     partial = cupy.empty((n_rows, 4), v.dtype)
     weigh_rows = kernel("lap/proof/certify.cu", "weigh_rows", defines, cooperative=False)
-    matrix = (cost, *map(np.int32, (n_rows, n_cols, negate)))
-    weigh_rows((n_rows,), (WEIGH_BLOCK,), (*matrix, u, v, row_col, partial))
+    answer = {"u": u, "v": v, "row_col": row_col, "partial": partial}
+    arguments = WEIGH_ROWS_ARGS.packed(**answer, cost=cost, n_rows=n_rows, n_cols=n_cols, negate=negate)
+    weigh_rows((n_rows,), (WEIGH_BLOCK,), arguments)
     return partial
 
 
@@ -53,8 +54,9 @@ def prove_batch(cost: Any, sizes: Any | None, negate: bool, out: dict[str, Any])
     batch, max_rows, max_cols = cost.shape
     proof = cupy.empty((batch, 5), value)
     weigh = kernel("lap/proof/certify.cu", "weigh_problems", defines, cooperative=False)
-    shape = (np.uint64(0) if sizes is None else sizes, *map(np.int32, (max_rows, max_cols, negate)))
-    weigh((batch,), (WEIGH_BLOCK,), (cost, *shape, out["u"], out["v"], out["assignment"], proof))
+    problems = {"cost": cost, "sizes": 0 if sizes is None else sizes, "max_rows": max_rows, "max_cols": max_cols}
+    answers = {name: out[name] for name in ("u", "v", "assignment")}
+    weigh((batch,), (WEIGH_BLOCK,), WEIGH_PROBLEMS_ARGS.packed(**problems, **answers, negate=negate, proof=proof))
     return proof
 
 

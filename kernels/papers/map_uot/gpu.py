@@ -8,6 +8,7 @@ import numpy as np
 
 from kernels import cuda
 from kernels.deadline import Deadline
+from kernels.papers.map_uot.layout import FACTORS_ARGS, SCALE_COLUMNS_ARGS, SCALE_ROWS_ARGS
 from kernels.solution import Solution, Termination
 from kernels.uot.dense.gpu_dense import exact
 from kernels.uot.gpu_answer import answer
@@ -48,18 +49,20 @@ class Plan:
 
     def _launch_factors(self, mass: Any, sums: Any, scaling: Any, factor: Any, power: float, corrected: bool) -> None:
         kernel = cuda.kernel("papers/map_uot/map_uot.cu", "factors", cooperative=False)
-        numbers = (np.int32(mass.size), np.float32(power), np.int32(corrected))
-        kernel((-(-mass.size // 256),), (256,), (mass, sums, scaling, factor, *numbers))
+        side = {"mass": mass, "sum": sums, "scaling": scaling, "factor": factor, "count": mass.size}
+        kernel((-(-mass.size // 256),), (256,), FACTORS_ARGS.packed(**side, power=power, corrected=corrected))
 
     def _launch_scale_rows(self) -> None:
         kernel = cuda.kernel("papers/map_uot/map_uot.cu", "scale_rows", cooperative=False)
         grid = (-(-self.ld // 128), -(-self.m // 64))
-        kernel(grid, (32, 8), (self.plan, self.row_factor, self.column_sum, np.int32(self.m), np.int32(self.ld)))
+        vectors = {"row_factor": self.row_factor, "column_sum": self.column_sum}
+        kernel(grid, (32, 8), SCALE_ROWS_ARGS.packed(plan=self.plan, **vectors, m=self.m, ld=self.ld))
 
     def _launch_scale_columns(self) -> None:
         kernel = cuda.kernel("papers/map_uot/map_uot.cu", "scale_columns", cooperative=False)
         grid = (-(-self.ld // 1024), -(-self.m // 8))
-        kernel(grid, (256,), (self.plan, self.column_factor, self.row_sum, np.int32(self.m), np.int32(self.ld)))
+        vectors = {"column_factor": self.column_factor, "row_sum": self.row_sum}
+        kernel(grid, (256,), SCALE_COLUMNS_ARGS.packed(plan=self.plan, **vectors, m=self.m, ld=self.ld))
 
 
 def solve(part: Support, options: Any, deadline: Deadline) -> Solution:

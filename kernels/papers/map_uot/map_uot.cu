@@ -19,6 +19,8 @@
 // Source: Sun, Hu, Jiang, MAP-UOT, 2024, section 4.2, algorithms 2 and 3.
 // CPU reference: cpu.py beside this file. Run: method "map-uot" of solver uot; python -m benchmarks.uot_gpu.
 
+#include "papers/map_uot/layout.py"
+
 constexpr int TX = 32;  // threads along a row, four columns each
 constexpr int TY = 8;   // rows of threads in scale_rows
 constexpr int NY = 8;   // rows of one thread
@@ -27,8 +29,7 @@ constexpr float SMALLEST = 1e-30f;
 // Factors of one side. corrected: (mass old / sum)^power / old, else (mass / sum)^power; zeroes the sums it read.
 // Grid: ceil(count / 256). Block: 256. Shared: none. Reads: mass, sum, scaling. Writes: factor, scaling, sum = 0.
 // Requires: sum complete. Work: one element a thread.
-extern "C" __global__ void factors(const float* mass, float* sum, float* scaling, float* factor, int count, float power,
-                                   int corrected) {
+extern "C" __global__ void factors(FACTORS_ARGS) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
     if (i >= count) return;
     const float old = corrected ? scaling[i] : 1.f;
@@ -41,7 +42,7 @@ extern "C" __global__ void factors(const float* mass, float* sum, float* scaling
 
 // Part 2. Grid: (ceil(ld / 128), ceil(m / 64)). Block: (32, 8). Shared: 4 KiB. Reads: plan, row_factor.
 // Writes: plan, column_sum. Requires: column_sum zero before. Work: one read and one write of 64 x 128 entries.
-extern "C" __global__ void scale_rows(float* plan, const float* row_factor, float* column_sum, int m, int ld) {
+extern "C" __global__ void scale_rows(SCALE_ROWS_ARGS) {
     __shared__ float4 share[TY][TX];
     const int j = (blockIdx.x * TX + threadIdx.x) * 4, first = (blockIdx.y * TY + threadIdx.y) * NY;
     float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);
@@ -70,7 +71,7 @@ extern "C" __global__ void scale_rows(float* plan, const float* row_factor, floa
 
 // Part 4. Grid: (ceil(ld / 1024), ceil(m / 8)). Block: 256. Shared: 32 floats. Reads: plan, column_factor.
 // Writes: plan, row_sum. Requires: row_sum zero before. Work: one read and one write of 8 x 1024 entries.
-extern "C" __global__ void scale_columns(float* plan, const float* column_factor, float* row_sum, int m, int ld) {
+extern "C" __global__ void scale_columns(SCALE_COLUMNS_ARGS) {
     __shared__ float share[NY][8];
     const int j = (blockIdx.x * blockDim.x + threadIdx.x) * 4, first = blockIdx.y * NY, warp = threadIdx.x / 32;
     const float4 factor =

@@ -13,12 +13,12 @@ from kernels import cuda
 from kernels.problems import Array, QuadraticAssignment
 from kernels.qap.bounds.rlt1 import Ascent
 from kernels.qap.exact import branch, symmetry
+from kernels.qap.exact.layout import ASCEND_ARGS, FOUND, TASK, WIDEST
 
 SOURCE = "qap/exact/tree.cu"
 LARGEST_N = 32
 """A warp holds a row of pairs: a lane per location."""
 LEAF = 3
-WIDEST = 32
 ROOM = 1 << 25
 """Room and prices stay below this, so that a path of 32 of them fits int32."""
 BATCH = 8192
@@ -30,7 +30,6 @@ NODE = np.dtype(
     + [(name, np.int8, WIDEST) for name in ("facilities", "locations", "fixed")]
 )
 """`facilities`, `locations`: what is left, by local index; `fixed`: location by facility, -1 where left."""
-TASK = np.dtype([(name, np.int32) for name in ("parent", "slot", "i", "j", "room")])
 
 
 def warm_up() -> None:
@@ -225,7 +224,7 @@ class Tree:
 
     def _children(self, parents: Array, open_: Array, m: int, limit: int, below: Level) -> tuple[Array, Array]:
         at, place = np.nonzero(open_)
-        children, tasks = np.empty(at.size, NODE), np.empty(at.size, TASK)
+        children, tasks = np.empty(at.size, NODE), np.empty(at.size, TASK.dtype)
         line = parents["line"][at]
         of_row = line < m
         tasks["i"], tasks["j"] = np.where(of_row, line, place), np.where(of_row, place, line - m)
@@ -247,12 +246,11 @@ class Tree:
     def _ascend(self, level: Level, parents: list[int], children: Array, tasks: Array, limit: int) -> Flight:
         """Queue the launch and the way back of what it finds."""
         below, count = self._levels[level.size - 1], len(tasks)
-        found = cupy.empty((count, 2 + WIDEST), cupy.int32)
+        found = cupy.empty((count, FOUND), cupy.int32)
         device_tasks = cupy.asarray(tasks.view(np.int32))
-        arguments = (
-            level.arena, below.arena, device_tasks, found, np.int32(below.size), np.int32(self.sweeps),
-            np.int32(self.patience), np.float32(self.sharp),
-        )  # fmt: skip
+        buffers = {"parents": level.arena, "arena": below.arena, "tasks": device_tasks, "found": found}
+        rule = {"sweeps": self.sweeps, "patience": self.patience, "sharp": self.sharp}
+        arguments = ASCEND_ARGS.packed(**buffers, **rule, m=below.size)
         self._kernel((count,), (32 * below.size,), arguments, shared_mem=self._bytes(below.size))
         answer: Array = cupyx.empty_pinned(found.shape, np.int32)
         found.get(out=answer, blocking=False)

@@ -29,10 +29,9 @@
 //
 // docs/notes/qap.md: how fast it is, and what was tried, with its figures.
 
-constexpr int TOP = 0x3fffffff;
-constexpr int FOUND = 34;
+#include "qap/exact/layout.py"
 
-struct Task { int parent, slot, i, j, room; };
+constexpr int TOP = 0x3fffffff;
 
 __device__ __forceinline__ long long pair_of(int i, int k, int m) {  // i < k
     return (long long)i * (2 * m - i - 1) / 2 + (k - i - 1);
@@ -225,8 +224,7 @@ __device__ void choose(const Shared &s, int m, float sharp, int *found) {
 // Reads: tasks, slots of the level above. Writes: one slot of this level and one line of `found` per child.
 // Requires: 3 <= m <= 31, 0 <= room < 2^25; no two tasks write one slot.
 // Work: m^2 assignments of size m - 1 a sweep; 4 m^3 (m - 1) bytes moved each way.
-extern "C" __global__ void __launch_bounds__(1024, 2)
-ascend(const int *parents, int *arena, const Task *tasks, int *found, int m, int sweeps, int patience, float sharp) {
+extern "C" __global__ void __launch_bounds__(1024, 2) ascend(ASCEND_ARGS) {
     extern __shared__ __align__(16) unsigned char raw[];
     Shared &s = *reinterpret_cast<Shared *>(raw);
     int *tile = reinterpret_cast<int *>(raw + sizeof(Shared));

@@ -107,11 +107,6 @@ __device__ void unvisited(Shared &s, const int *visits, Random &random) {
     __syncwarp();
 }
 
-// How children come about; of 256.
-struct Recipe {
-    int cross, relink, strength_low, strength_span, patience, reach;
-};
-
 // A child of `own` and `partner` in s.p, by one warp. A perturbation grows with the generations that its member waited.
 __device__ void child(Shared &s, const Matrices &m, const Recipe &recipe, const short *own, const short *partner,
                       bool twin, int waited, Random &random) {

@@ -12,7 +12,9 @@ from kernels import cuda
 from kernels.deadline import Deadline
 from kernels.problems import Array, QuadraticAssignment
 from kernels.qap.gpu_mailbox import NOTHING, Mailbox
+from kernels.qap.layout import NEWS
 from kernels.qap.memetic.gpu_geometry import CHIP, Geometry, geometry
+from kernels.qap.memetic.layout import EPOCH, EVOLVE_ARGS, JUDGE_ARGS, MATRICES, MEMBERS, RECIPE
 from kernels.qap.outcome import in_time
 from kernels.qap.parts import Matrices, split
 from kernels.solution import Number, Termination
@@ -25,19 +27,6 @@ LONGEST = 6_000_000
 AHEAD = 3
 """Generations queued on the device, so that it never waits for the host."""
 POLL_S = 0.0005
-
-
-def _record(**fields: Any) -> np.dtype:
-    return np.dtype(list(fields.items()), align=True)
-
-
-MATRICES = _record(**dict.fromkeys(("a", "b", "a_skew", "b_skew", "linear"), np.uint64))
-MEMBERS = _record(
-    **dict.fromkeys(("population", "record", "cost", "stale", "visits", "scratch"), np.uint64),
-    **dict.fromkeys(("parity", "tenure_low", "tenure_span"), np.int32), seed=np.uint64,
-)  # fmt: skip
-RECIPE = _record(**dict.fromkeys(("cross", "relink", "strength_low", "strength_span", "patience", "reach"), np.int32))
-NEWS = _record(relay=np.uint64, mailbox=np.uint64)
 
 
 @dataclass(frozen=True)
@@ -97,11 +86,10 @@ class Population:
         n, count, number = self.n, self.members, self._number
         self.total = total = np.dtype(np.float64 if number is np.float64 else np.int64)
         worst = float(np.finfo(np.float64).max) if total.kind == "f" else NOTHING
-        names = MATRICES.names or ()
-        self._matrices, parts = np.zeros((), MATRICES), [getattr(matrices, name) for name in names]
+        parts = [getattr(matrices, name) for name in MATRICES.names]
         self._arrays: dict[str, Any] = {
             name: cupy.zeros(1, number) if part is None else cupy.asarray(np.ascontiguousarray(part, dtype=number))
-            for name, part in zip(names, parts, strict=True)
+            for name, part in zip(MATRICES.names, parts, strict=True)
         }
         self._arrays |= {
             "population": cupy.zeros((2, count, n), cupy.int16), "record": cupy.zeros(n, cupy.int16),
@@ -110,19 +98,15 @@ class Population:
             "scratch": cupy.empty(count * self._scratch, cupy.uint8),
         }  # fmt: skip
         self.mailbox = Mailbox(total.kind == "f")
-        self._members, self._news = np.zeros((), MEMBERS), np.zeros((), NEWS)
-        pointers = {name: array.data.ptr for name, array in self._arrays.items()} | self.mailbox.pointers
-        for record in (self._matrices, self._members, self._news):
-            for name in set(record.dtype.names or ()) & set(pointers):
-                record[name] = pointers[name]
-        policy, recipe = self.policy, np.zeros((), RECIPE)
+        policy = self.policy
         low, high = max(1, int(policy.tenure[0] * n)), max(2, int(policy.tenure[1] * n))
-        self._members["tenure_low"], self._members["tenure_span"] = low, high - low + 1
+        tenure = {"tenure_low": low, "tenure_span": high - low + 1}
+        self._matrices, self._news = MATRICES.filled(self._arrays), NEWS.filled(self.mailbox.pointers)
+        self._members = MEMBERS.filled(self._arrays | tenure | {"parity": 0, "seed": 0})
         weak, strong = max(3, int(policy.strength[0] * n)), max(4, int(policy.strength[1] * n))
-        recipe["cross"], recipe["relink"] = int(policy.cross * 256), int(policy.relink * 256)
-        recipe["strength_low"], recipe["strength_span"] = weak, strong - weak
-        recipe["patience"], recipe["reach"] = policy.patience, max(1, min(policy.reach, count - 1))
-        self._recipe = recipe
+        recipe = {"cross": int(policy.cross * 256), "relink": int(policy.relink * 256), "patience": policy.patience}
+        recipe |= {"strength_low": weak, "strength_span": strong - weak, "reach": max(1, min(policy.reach, count - 1))}
+        self._recipe = RECIPE.filled(recipe)
         length = min(max(8, int(policy.moves * n)), LONGEST // n)
         quiet = max(8, n * n // 250) if policy.quiet is None else policy.quiet
         epoch = np.zeros((), _epoch(total))
@@ -139,14 +123,12 @@ class Population:
         """Queue one generation; returns the event of its end."""
         self._members["seed"] = np.uint64(self._random.integers(1 << 63))
         self._members["parity"] = self.generations % 2
-        epoch, news = self._epoch, self._news
-        self._evolve(
-            (self.members,), (self.geometry.threads,), (self._matrices, self._members, self._recipe, epoch, news),
-            shared_mem=self._shared,
-        )  # fmt: skip
+        shared = {"state": self._epoch, "news": self._news}
+        arguments = EVOLVE_ARGS.packed(m=self._matrices, all=self._members, recipe=self._recipe, **shared)
+        self._evolve((self.members,), (self.geometry.threads,), arguments, shared_mem=self._shared)
         self.generations += 1
         self._members["parity"] = self.generations % 2
-        self._judge((1,), (1024,), (self._members, epoch, news, np.int32(self.members)))
+        self._judge((1,), (1024,), JUDGE_ARGS.packed(all=self._members, members=self.members, **shared))
         ended = cupy.cuda.Event(disable_timing=True)
         ended.record()
         return ended
@@ -198,11 +180,7 @@ def compiled(problem: QuadraticAssignment, deadline: Deadline) -> bool:
 
 
 def _epoch(total: np.dtype) -> np.dtype:
-    numbers = ("length", "longest", "quiet", "quiet_limit", "number", "generation", "fresh", "done")
-    return _record(
-        **dict.fromkeys(("best", "least", "goal"), total), moves=np.uint64, growth=np.float32,
-        **dict.fromkeys(numbers, np.int32),
-    )  # fmt: skip
+    return EPOCH.dtype_where({"T64": total.str[1:]})
 
 
 @dataclass

@@ -117,10 +117,8 @@ __device__ __forceinline__ Board lay(Shared &s, unsigned char *scratch) {
     return board;
 }
 
-struct Matrices {
-    const W *a, *b, *a_skew, *b_skew;
-    const T *linear;
-};
+// Matrices, Members, Recipe, Epoch: what the host hands over.
+#include "qap/memetic/layout.py"
 
 // The exchange value of (u, v) from scratch, O(N).
 __device__ T exchange(const Matrices &m, const short *p, int u, int v) {

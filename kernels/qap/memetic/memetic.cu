@@ -24,23 +24,6 @@
 #include "qap/incumbent.cuh"
 #include "qap/memetic/breed.cuh"
 
-// How the whole population stands; written by `judge`, and at first by the host.
-struct Epoch {
-    T64 best, least, goal;  // of all epochs, of this one; the goal ends everything
-    unsigned long long moves;
-    float growth;
-    int length, longest, quiet, quiet_limit, number, generation, fresh, done;
-};
-
-struct Members {
-    short *population, *record;
-    T64 *cost;
-    int *stale, *visits;
-    unsigned char *scratch;
-    int parity, tenure_low, tenure_span;
-    unsigned long long seed;
-};
-
 // The same answer for every thread. Not inlined: it is seldom called, and its registers are wanted elsewhere.
 __device__ __noinline__ bool talk_for_all(T64 best, const News &news) {
     return __syncthreads_or(threadIdx.x == 0 && talk(ordered(best), news));
@@ -114,8 +97,7 @@ __device__ __noinline__ void begin(
 // news.
 // Requires: members >= 1; population holds permutations.
 // Work: length * (N^2 + 3 N^2 / 2) multiply-adds per member.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
-evolve(Matrices m, Members all, Recipe recipe, Epoch *state, News news) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) evolve(EVOLVE_ARGS) {
     extern __shared__ __align__(16) unsigned char raw[];
     Shared &s = *reinterpret_cast<Shared *>(raw);
     const int member = blockIdx.x, members = gridDim.x, t = threadIdx.x;
@@ -169,8 +151,7 @@ __device__ int survey(const T64 *cost, int members, unsigned *marks, T64 &least,
 // Grid: 1. Block: JUDGES. Reads: half `parity` of population and cost. Writes: epoch, record, visits, mailbox.
 // Requires: runs alone, after `evolve`.
 // Work: members comparisons, members * N increments at the end of an epoch.
-extern "C" __global__ void __launch_bounds__(JUDGES)
-judge(Members all, Epoch *state, News news, int members) {
+extern "C" __global__ void __launch_bounds__(JUDGES) judge(JUDGE_ARGS) {
     __shared__ unsigned marks[MARKS / 32];
     __shared__ bool over;
     Epoch epoch = *state;

@@ -51,10 +51,8 @@ struct Pair { value_t a, h; };
 struct alignas(16) Quad { value_t x[VEC]; };
 struct Slot { value_t delta; int r, s; };
 
-struct Problem {
-    const value_t *flow, *flow_t, *distance, *distance_t, *linear;
-    int n;
-};
+// Problem, Plan, Found: what the host hands over.
+#include "qap/multistart/layout.py"
 
 struct Shared {
     value_t *partial;  // n x stride

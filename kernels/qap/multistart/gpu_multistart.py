@@ -15,6 +15,7 @@ from kernels.deadline import Deadline
 from kernels.problems import Array, QuadraticAssignment
 from kernels.qap.form import SearchForm, search_form
 from kernels.qap.gpu_mailbox import Mailbox
+from kernels.qap.multistart.layout import FOUND, PLAN, PROBLEM
 from kernels.qap.outcome import Searched
 from kernels.solution import Number, Termination
 
@@ -32,35 +33,6 @@ TILES = ((4, 5), (2, 5), (4, 3), (4, 10), (8, 16), (16, 32), (32, 64))
 POLL_S = 0.001
 SLICE = 50_000_000
 """Exchanges of one tabu search in one launch, so that a launch ends within a second even without a stop."""
-
-
-def _record(*fields: tuple[str, Any]) -> np.dtype:
-    return np.dtype(list(fields), align=True)
-
-
-PROBLEM = _record(*((k, np.uint64) for k in ("flow", "flow_t", "distance", "distance_t", "linear")), ("n", np.int32))
-PLAN = _record(
-    *(
-        (k, np.int32)
-        for k in (
-            "starts",
-            "iterations",
-            "tenure_least",
-            "tenure_span",
-            "age",
-            "every",
-            "tabu",
-            "round",
-            "given",
-            "streamed",
-        )
-    ),
-    ("seed", np.uint64),
-)
-FOUND = _record(
-    *((k, np.uint64) for k in ("starts", "hall", "visits", "hall_costs", "relay", "mailbox", "stream", "stream_bytes")),
-    ("iterations", np.uint64),
-)
 
 
 @dataclass(frozen=True)
@@ -137,12 +109,8 @@ class Searches:
         a["visits"], a["iterations"] = cupy.zeros((n, n), np.int32), cupy.zeros(1, np.uint64)
         a["stream"] = cupy.empty(max(1, self.grid * self.layout.stream_bytes), np.uint8)
         self.mailbox = Mailbox(not integer)
-        self.problem, self.found = np.zeros((), PROBLEM), np.zeros((), FOUND)
-        pointers = {name: array.data.ptr for name, array in a.items()} | self.mailbox.pointers
-        for record in (self.problem, self.found):
-            for name in set(record.dtype.names or ()) & set(pointers):
-                record[name] = pointers[name]
-        self.problem["n"], self.found["stream_bytes"] = n, self.layout.stream_bytes
+        self.problem = PROBLEM.filled(a | {"n": n})
+        self.found = FOUND.filled(a | {"news": self.mailbox.pointers, "stream_bytes": self.layout.stream_bytes})
 
     def launch(self, iterations: int, tenure: tuple[int, int] | None, starts: Array | None = None) -> None:
         """Queue one round: 2-opt when `tenure` is None, else that many tabu iterations.
@@ -152,15 +120,13 @@ class Searches:
         if starts is not None:
             self.arrays["starts"][:] = cupy.asarray(starts.astype(np.int32))
         n = self.form.n
-        plan = np.zeros((), PLAN)
         low, high = tenure or (1, 1)
-        plan["iterations"], plan["tenure_least"], plan["tenure_span"] = iterations, low, high - low + 1
-        plan["age"], plan["every"], plan["tabu"] = (5 * n * n, 16, 1) if tenure else (0, 1, 0)
-        plan["starts"] = len(self.starts)
-        plan["given"] = self.round == 0 or starts is not None
-        plan["round"], plan["streamed"] = self.round, self.layout.streamed
-        plan["seed"] = (self.seed + 1) * 0x9E3779B97F4A7C15 % 2**64
-        arguments = (self.problem, plan, self.found)
+        plan = {"iterations": iterations, "tenure_least": low, "tenure_span": high - low + 1}
+        plan |= {"age": 5 * n * n if tenure else 0, "every": 16 if tenure else 1, "tabu": tenure is not None}
+        plan |= {"starts": len(self.starts), "round": self.round, "streamed": self.layout.streamed}
+        plan |= {"given": self.round == 0 or starts is not None}
+        plan |= {"seed": (self.seed + 1) * 0x9E3779B97F4A7C15 % 2**64}
+        arguments = (self.problem, PLAN.filled(plan), self.found)
         self.kernel((self.grid,), (self.layout.threads,), arguments, shared_mem=self.layout.shared_bytes)
         self.round += 1
 

@@ -51,21 +51,6 @@ __device__ void unvisited(int *p, const int *visits, int *used, int n, unsigned 
     }
 }
 
-struct Plan {
-    int starts, iterations, tenure_least, tenure_span, age, every, tabu, round, given, streamed;  // tabu 0: 2-opt
-    unsigned long long seed;
-};
-
-struct Found {
-    const int *starts;
-    int *hall, *visits;  // the best permutation of each search; how often facility u was found at location l
-    wide_t *hall_costs;
-    News news;
-    unsigned char *stream;
-    size_t stream_bytes;
-    unsigned long long *iterations;
-};
-
 // The permutation that this block starts from, by thread 0.
 __device__ void start(
     const Problem &q, const Shared &s, const Plan &plan, const Found &found, int slot, unsigned long long state) {

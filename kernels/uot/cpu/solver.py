@@ -18,7 +18,7 @@ from kernels.uot.cpu import exact as cpu_exact
 from kernels.uot.cpu.answer import answer
 from kernels.uot.cpu.sweeps import LOG2E, make_sweeps
 from kernels.uot.marginals import Marginals, State
-from kernels.uot.outer import MEMORY, SMALLEST_GAP, Outcome, iterate
+from kernels.uot.outer import REMEMBERED, SMALLEST_GAP, Outcome, iterate
 from kernels.uot.several import told
 
 CHEAP = 1 << 20  # entries below which float64 costs nothing that one would notice
@@ -115,7 +115,7 @@ def _find(
         iterate,
         Marginals(np, problem, spread),
         deadline=deadline,
-        memory=MEMORY if options.acceleration else 0,
+        memory=REMEMBERED if options.acceleration else 0,
         translate=options.acceleration,
     )
     g = np.zeros_like(problem.b) if problem.g0 is None else problem.g0

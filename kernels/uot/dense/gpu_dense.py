@@ -15,7 +15,7 @@ from kernels.uot.course import Run
 from kernels.uot.dense.gpu_exact import Exact
 from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.marginals import Marginals
-from kernels.uot.outer import MEMORY, STAGE_GAP, STALLED, iterate
+from kernels.uot.outer import REMEMBERED, STAGE_GAP, STALLED, iterate
 
 LAUNCH_S = 0.01  # a launch should take no longer: then the deadline is looked at again
 FIRST_SWEEPS = 16  # of a first launch: most problems end in it
@@ -81,7 +81,7 @@ def exact(
         tolerance=SAFE * options.tolerance,
         limit=limit,
         deadline=deadline,
-        memory=MEMORY if options.acceleration else 0,
+        memory=REMEMBERED if options.acceleration else 0,
         translate=options.acceleration,
         before=before,
         doubted=problem.g0 is not None and not before,

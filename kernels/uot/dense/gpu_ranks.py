@@ -21,6 +21,7 @@ from kernels import cuda
 from kernels.deadline import Deadline
 from kernels.problems.transport import UnbalancedTransport
 from kernels.uot.iteration import gpu_launch as on
+from kernels.uot.iteration.layout import ADD_TEAMS_ARGS
 
 LOOK = 16  # sweeps between two looks at the status
 
@@ -58,7 +59,8 @@ class Rank:
         self.communicator = communicator
         self.team_sums = cp.zeros((self.dense.cut.teams, self.dense.cut.ld), cp.float32)
         self.column_sums = cp.zeros(self.dense.cut.ld, cp.float32)
-        self.sizes = tuple(map(np.int32, (self.dense.cut.teams, self.dense.n, self.dense.cut.ld)))
+        sizes = {"teams": self.dense.cut.teams, "n": self.dense.n, "ld": self.dense.cut.ld}
+        self.adds = ADD_TEAMS_ARGS.packed(partial=self.team_sums, sums=self.column_sums, **sizes)
         self.made: dict[tuple[int, float, int, float], tuple[Any, ...]] = {}
         self.add_teams = cuda.kernel(on.SOURCES[method], "add_teams", self.dense._defines())
 
@@ -66,7 +68,7 @@ class Rank:
         """One iteration, without waiting for it: sweep, add up here, add up everywhere, update the columns."""
         dense = self.dense
         dense.start(self._arguments(on.SWEEP_ONLY, tolerance, every))
-        self.add_teams((-(-dense.n // 256),), (256,), (self.team_sums, self.column_sums, *self.sizes))
+        self.add_teams((-(-dense.n // 256),), (256,), self.adds)
         self._add_up(self.column_sums, dense.n)
         dense.start(self._arguments(on.COLUMNS_ONLY, tolerance, every))
 

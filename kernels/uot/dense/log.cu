@@ -41,8 +41,7 @@ __device__ __forceinline__ float column_factor(float value, float) { return valu
 // F_i = power * (alpha - max_j (G_j - C_ij s)) + beta: a potential that makes every term of the first sweep at most 1.
 // Grid: any. Block: a multiple of 32. Shared: none. Reads: cost, g. Writes: potential. Requires: nothing.
 // Work: a row a warp, one read of the costs.
-extern "C" __global__ void row_reference(const float* cost, const float* log_a, const float* g, double* potential,
-                                         int m, int n, int width, int product, float scale, float power_a) {
+extern "C" __global__ void row_reference(REFERENCE_OF_COSTS_ARGS) {
     const int lane = threadIdx.x & 31;
     for (int i = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; i < m; i += gridDim.x * (blockDim.x / 32)) {
         float most = -INFINITY;

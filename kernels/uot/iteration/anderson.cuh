@@ -13,17 +13,7 @@
 // with rho.
 constexpr int FIRST = SUMS, FIRST_NEW = SUMS + 1, GRAM_NEW = SUMS + 2, RIGHT = GRAM_NEW + MEMORY;
 
-// Alike in every block; in global memory between launches (gpu_launch.py counts its doubles).
-struct Mixing {
-    double gram[MEMORY][MEMORY], first[MEMORY], delta[MEMORY];  // sums of drho drho, of drho, and ds
-    double gamma[MEMORY], normal[MEMORY][MEMORY];
-    double last_shift, shift_before, best, mass;
-    int count, has_last, has_fallback, rejected;
-};
-
-// The vectors, a line of `width` each: MEMORY steps, MEMORY residuals, the last residual, the last image. Thread j of
-// the columns' owners touches the same entries every time.
-constexpr int LINES = 2 * MEMORY + 2;
+// The LINES vectors are a line of `width` each. Thread j of the columns' owners touches the same entries every time.
 
 // Appends the newest difference and adds to the thread's products, in `more` (behind the sums of the gap).
 __device__ __noinline__ void difference(int width, const float* log_masses, const float* values, const float* images,

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from kernels.uot.iteration.layout import ALL_SUMS, LINES
+
 STORAGE = {"float32": (0, 4), "float16": (1, 2), "bfloat16": (2, 2)}  # ELEM and bytes of an entry
 SHARED_BYTES = 232448  # that one block may have on sm_90
 STATIC_BYTES = 2560  # of it, what the kernel declares by itself, rounded up
-MEMORY = 5  # differences that Anderson keeps, as in marginals.cuh
-ALL_SUMS = 8 + 2 + 2 * MEMORY  # as in marginals.cuh
-LINES = 2 * MEMORY + 2  # vectors of the acceleration, as in anderson.cuh
 SENDERS = 64  # threads that pass row sums on
 GROUP_BYTES = 29000  # of a row group, at most
 FLIGHT_BYTES = 98304  # of copies under way at a time: twice what the memory's latency asks for

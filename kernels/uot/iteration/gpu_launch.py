@@ -1,6 +1,7 @@
 """Launches of fused.cu, log.cu and points.cu: the buffers of a problem on the device, and what a launch says."""
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import cupy as cp
@@ -11,8 +12,6 @@ from kernels.problems.arrays import Array
 from kernels.problems.transport import METRICS, UnbalancedTransport
 from kernels.uot.gpu_upload import upload
 from kernels.uot.iteration.gpu_geometry import (
-    LINES,
-    MEMORY,
     SHARED_BYTES,
     Geometry,
     NoGeometry,
@@ -24,7 +23,7 @@ from kernels.uot.iteration.layout import CONVERGED as CONVERGED
 from kernels.uot.iteration.layout import DUAL as DUAL
 from kernels.uot.iteration.layout import EMPTY_COLUMN as EMPTY_COLUMN
 from kernels.uot.iteration.layout import GAP as GAP
-from kernels.uot.iteration.layout import ITERATE_ARGS
+from kernels.uot.iteration.layout import ITERATE_ARGS, LINES, MIXING, REFERENCE_OF_COSTS_ARGS, REFERENCE_OF_POINTS_ARGS
 from kernels.uot.iteration.layout import ITERATIONS as ITERATIONS
 from kernels.uot.iteration.layout import JUMPED as JUMPED
 from kernels.uot.iteration.layout import PRIMAL as PRIMAL
@@ -42,8 +41,6 @@ CLUSTERS = (16, 8, 4, 2, 1)  # blocks that share a row: the largest that the dev
 NON_PORTABLE = 14  # CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
 SOURCES = {"fused": "uot/dense/fused.cu", "log": "uot/dense/log.cu", "points": "uot/points/points.cu"}
 """What a term is, by method: the sources that the iteration is compiled with."""
-MIXING_DOUBLES = 2 * MEMORY * MEMORY + 3 * MEMORY + 4 + 2  # of struct Mixing in anderson.cuh
-BEST, MASS = MIXING_DOUBLES - 4, MIXING_DOUBLES - 3  # in it
 
 
 class Dense:
@@ -85,7 +82,7 @@ class Dense:
         self.values = cp.full((2, g.ld), -cp.inf, cp.float32)  # to be swept next, and swept last
         # Entries of the padding are read but never written: what lay there before could make them NaN.
         self.history = cp.zeros((1 if g.own_history else g.teams, LINES, g.ld), cp.float32)
-        self.mixing = cp.zeros(MIXING_DOUBLES)
+        self.mixing = cp.zeros(MIXING.dtype.itemsize // 8)
         self.words = cp.zeros((2, g.teams, g.cluster, g.width + 2), cp.uint64)
         self.partial = self.words  # where several devices share a problem: gpu_ranks.py
 
@@ -168,8 +165,8 @@ class Dense:
         self.status[:] = 0
         self.words[:] = 0
         self.mixing[:] = 0
-        self.mixing[BEST] = -1e300  # best dual value so far
-        self.mixing[MASS] = cp.exp2(self.log_b.astype(cp.float64)).sum()
+        self.mixing[_place_of("best")] = -1e300  # the best dual value so far
+        self.mixing[_place_of("mass")] = cp.exp2(self.log_b.astype(cp.float64)).sum()
         self.values[0, : self.n] = cp.asarray(g) * (LOG2E / reg) + self.beta_b
         if self.row_reference is not None:
             self.refer()
@@ -180,16 +177,14 @@ class Dense:
         r1 = self.problem.reg_m[0]
         power = 1.0 if np.isinf(r1) else r1 / (r1 + self.reg)
         self.status[REASON] = RUNNING
-        arguments = (self.matrix, self.log_a, self.values, self.potential)
-        numbers = (np.int32(self.m), np.int32(self.n), np.int32(self._line()), np.int32(self.product))
+        vectors = {"log_a": self.log_a, "g": self.values, "potential": self.potential}
+        shared = {"m": self.m, "n": self.n, "product": self.product, "power_a": power}
         blocks = min(self.cut.blocks, -(-self.m // 16))
-        self.row_reference((blocks,), (512,), (*arguments, *numbers, self._measure(), np.float32(power)))
+        self.row_reference((blocks,), (512,), self._refers(vectors | shared))
 
-    def _measure(self) -> Any:
-        return np.float32(LOG2E / self.reg)
-
-    def _line(self) -> int:
-        return self.cut.width
+    def _refers(self, shared: dict[str, Any]) -> tuple[Any, ...]:
+        own = {"cost": self.matrix, "width": self.cut.width, "scale": LOG2E / self.reg}
+        return REFERENCE_OF_COSTS_ARGS.packed(**shared, **own)
 
     def launch(
         self,
@@ -282,11 +277,9 @@ class Points(Dense):
         self.matrix[:] = cp.concatenate([columns.ravel(), column_norms, rows.ravel(), row_norms])
         super().begin(reg, g)
 
-    def _measure(self) -> Any:
-        return np.int32(self.dimension)
-
-    def _line(self) -> int:
-        return self.cut.ld
+    def _refers(self, shared: dict[str, Any]) -> tuple[Any, ...]:
+        own = {"points": self.matrix, "ld": self.cut.ld, "dimension": self.dimension}
+        return REFERENCE_OF_POINTS_ARGS.packed(**shared, **own)
 
 
 _gibbs = cp.ElementwiseKernel(
@@ -299,6 +292,12 @@ _gibbs = cp.ElementwiseKernel(
     """,
     "uot_gibbs",
 )
+
+
+def _place_of(field: str) -> int:
+    """Of a field of Mixing, in doubles."""
+    fields: Mapping[str, Any] = MIXING.dtype.fields or {}
+    return int(fields[field][1]) // 8
 
 
 def _allow(kernel: Any, cluster: int, shared: int) -> None:

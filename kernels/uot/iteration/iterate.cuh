@@ -151,7 +151,7 @@ __device__ __forceinline__ void iterate_block(const Block& b, const Problem& p, 
 
 // The sum over teams of each column, in the order of the teams. Grid: ceil(n / 256). Block: 256. Shared: none.
 // Reads: partial. Writes: sums. Requires: partial of all teams. Work: teams reads a column.
-extern "C" __global__ void add_teams(const float* partial, float* sums, int teams, int n, int ld) {
+extern "C" __global__ void add_teams(ADD_TEAMS_ARGS) {
     const int j = blockIdx.x * blockDim.x + threadIdx.x;
     if (j >= n) return;
     float sum = 0.f;

@@ -12,6 +12,35 @@ PARTS = ("WHOLE", "SWEEP_ONLY", "COLUMNS_ONLY")
 """What of an iteration a launch does."""
 WHOLE, SWEEP_ONLY, COLUMNS_ONLY = range(len(PARTS))
 
+SUM_WORDS = ("MASS", "COLUMN_SIDE", "FAR", "EMPTY", "DIVERGENCE", "DEFECT", "VIOLATION", "EXACT", "SUMS")
+"""Sums over columns; the last one is their number. The first four are for each iteration, the others for the gap."""
+MEMORY = 5
+"""Differences that Anderson acceleration keeps."""
+ALL_SUMS = len(SUM_WORDS) - 1 + 2 + 2 * MEMORY
+"""With the products of the acceleration."""
+LINES = 2 * MEMORY + 2
+"""Vectors of the acceleration: steps, residuals, the last residual, the last image."""
+
+MIXING = struct(
+    "Mixing",
+    f"""
+    double gram[{MEMORY}][{MEMORY}]  // sums of drho drho
+    double first[{MEMORY}]           // of drho
+    double delta[{MEMORY}]           // and ds
+    double gamma[{MEMORY}]
+    double normal[{MEMORY}][{MEMORY}]
+    double last_shift
+    double shift_before
+    double best
+    double mass
+    int count
+    int has_last
+    int has_fallback
+    int rejected
+    """,
+)
+"""Alike in every block; in global memory between launches."""
+
 ITERATE_ARGS = arguments(
     "ITERATE_ARGS",
     """
@@ -84,13 +113,60 @@ ITEM = struct(
     """,
 )
 
-KERNELS = {"iterate": ITERATE_ARGS, "solve_batch": SOLVE_BATCH_ARGS}
+ADD_TEAMS_ARGS = arguments(
+    "ADD_TEAMS_ARGS",
+    """
+    const float* partial             // [teams, ld]
+    float* sums                      // [n]
+    int teams
+    int n
+    int ld
+    """,
+)
+
+REFERENCE_OF_COSTS_ARGS = arguments(
+    "REFERENCE_OF_COSTS_ARGS",
+    """
+    const float* cost                // panels [CS, m, width]
+    const float* log_a               // [m]
+    const float* g                   // [ld]
+    double* potential                // [m]
+    int m
+    int n
+    int width
+    int product                      // reference a x b
+    float scale                      // log2(e) / eps
+    float power_a
+    """,
+)
+
+REFERENCE_OF_POINTS_ARGS = arguments(
+    "REFERENCE_OF_POINTS_ARGS",
+    """
+    const float* points              // as Cloud in points.cu
+    const float* log_a               // [m]
+    const float* g                   // [ld]
+    double* potential                // [m]
+    int m
+    int n
+    int ld
+    int product
+    int dimension                    // padded
+    float power_a
+    """,
+)
+
+KERNELS = (ITERATE_ARGS, SOLVE_BATCH_ARGS, ADD_TEAMS_ARGS, REFERENCE_OF_COSTS_ARGS, REFERENCE_OF_POINTS_ARGS)
+CONSTANTS = (("MEMORY", MEMORY), ("ALL_SUMS", ALL_SUMS), ("LINES", LINES))
 CUDA = "\n".join(
     [
         enumeration("Status", STATUS_WORDS),
         enumeration("Reason", REASONS),
         enumeration("Part", PARTS),
+        enumeration("Sum", SUM_WORDS),
+        *(f"constexpr int {name} = {value};" for name, value in CONSTANTS),
         ITEM.text,
-        *(kernel.text for kernel in KERNELS.values()),
+        MIXING.text,
+        *(kernel.text for kernel in KERNELS),
     ]
 )

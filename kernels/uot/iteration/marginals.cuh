@@ -29,15 +29,12 @@ __device__ __forceinline__ double kappa(double rho_a, double rho_b) {
     return isinf(rho_b) ? rho_a : rho_a * rho_b / (rho_a + rho_b);
 }
 
-// The words of status[], which the host reads and a later launch goes on from; arguments of kernels.
+// The words of status[], which the host reads and a later launch goes on from; sums over columns; arguments of kernels.
+// Of the sums, MASS is of masses t, COLUMN_SIDE of b e^(-g / rho_b); FAR and EMPTY count columns whose values moved too far
+// and columns without mass.
 #include "uot/iteration/layout.py"
 
-// Sums over columns. The first four every iteration needs: of masses t, of b e^(-g / rho_b), and how many columns'
-// values moved too far or have no mass at all. The other four are for the gap.
-enum { MASS, COLUMN_SIDE, FAR, EMPTY, DIVERGENCE, DEFECT, VIOLATION, EXACT, SUMS };
-constexpr int MEMORY = 5;                        // differences that Anderson acceleration keeps
-constexpr int ALL_SUMS = SUMS + 2 + 2 * MEMORY;  // with its products
-constexpr int MORE = ALL_SUMS - DIVERGENCE;      // but for the first four
+constexpr int MORE = ALL_SUMS - DIVERGENCE;  // all but the first four
 
 // x - 1 + e^-x >= 0 without cancellation near 0.
 __device__ __forceinline__ float divergence(float x) {

@@ -150,8 +150,7 @@ __device__ __forceinline__ void point_terms(const Block& b, const Problem& p, co
 // F_i = power * (alpha - max_j (exponent without reference)) + beta, as in log.cu, one warp a row.
 // Grid: any. Block: a multiple of 32. Shared: none. Reads: points, g. Writes: potential. Requires: nothing.
 // Work: m n products of `dimension` coordinates.
-extern "C" __global__ void row_reference(const float* points, const float* log_a, const float* g, double* potential,
-                                         int m, int n, int ld, int product, int dimension, float power_a) {
+extern "C" __global__ void row_reference(REFERENCE_OF_POINTS_ARGS) {
     const int lane = threadIdx.x & 31;
     const float *column_norms = points + (size_t)dimension * ld, *rows = column_norms + ld;
     const float* row_norms = rows + (size_t)dimension * (m + R);

@@ -1,0 +1,20 @@
+"""What the kernel of batches and its launch share: its arguments."""
+
+from kernels.layout import arguments
+
+SOLVE_EACH_ARGS = arguments(
+    "SOLVE_EACH_ARGS",
+    """
+    const cost_t* cost         // [batch, max_rows, max_cols]
+    const int* sizes           // [batch, 2], or null: all of them max_rows x max_cols
+    int first                  // problem of the first block
+    int max_rows
+    int max_cols
+    int negate                 // maximise
+    long long* assignment      // [batch, max_rows]
+    value_t* u                 // [batch, max_rows]
+    value_t* v                 // [batch, max_cols]
+    int* status                // [batch]
+    """,
+)
+CUDA = SOLVE_EACH_ARGS.text

@@ -1,0 +1,84 @@
+"""What the kernels of memetic.cu and their launches share. T, W and T64 are chosen when they are compiled."""
+
+from kernels.layout import arguments, struct
+
+MATRICES = struct(
+    "Matrices",
+    """
+    const W* a                 // [n, n]
+    const W* b                 // [n, n]
+    const W* a_skew            // [n, n], with SKEW
+    const W* b_skew
+    const T* linear            // [n, n], with LINEAR
+    """,
+)
+
+MEMBERS = struct(
+    "Members",
+    """
+    short* population          // [2, members, N]
+    short* record              // [N]: the best of all
+    T64* cost                  // [2, members]
+    int* stale                 // [2, members]: generations without a better child
+    int* visits                // [N, N]: where epochs ended
+    unsigned char* scratch     // [members, SCRATCH]
+    int parity                 // of the half that is read
+    int tenure_low
+    int tenure_span
+    unsigned long long seed
+    """,
+)
+
+RECIPE = struct(
+    "Recipe",
+    """
+    int cross                  // how children come about; of 256
+    int relink                 // of 256
+    int strength_low
+    int strength_span
+    int patience
+    int reach                  // how far away in the ring a partner is
+    """,
+)
+
+EPOCH = struct(
+    "Epoch",
+    """
+    T64 best                   // of all epochs
+    T64 least                  // of this one
+    T64 goal                   // ends everything
+    unsigned long long moves
+    float growth
+    int length
+    int longest
+    int quiet
+    int quiet_limit
+    int number
+    int generation
+    int fresh
+    int done
+    """,
+)
+"""How the whole population stands; written by `judge`, and at first by the host."""
+
+EVOLVE_ARGS = arguments(
+    "EVOLVE_ARGS",
+    """
+    Matrices m
+    Members all
+    Recipe recipe
+    Epoch* state
+    News news
+    """,
+)
+
+JUDGE_ARGS = arguments(
+    "JUDGE_ARGS",
+    """
+    Members all
+    Epoch* state
+    News news
+    int members
+    """,
+)
+CUDA = "\n".join(one.text for one in (MATRICES, MEMBERS, RECIPE, EPOCH, EVOLVE_ARGS, JUDGE_ARGS))

@@ -1,0 +1,135 @@
+"""Launches pass what their kernels declare: a missing or unknown name raises here, without a GPU."""
+
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import pytest
+
+pytest.importorskip("cupy", reason="cupy is not installed")
+import cupy
+
+from kernels import layout
+from kernels.lap.batched import gpu_batched
+from kernels.lap.batched.layout import SOLVE_EACH_ARGS
+from kernels.lap.points import gpu_points
+from kernels.lap.points.layout import DISTANCES_ARGS, OVERLAPS_ARGS
+from kernels.lap.proof import gpu_proof
+from kernels.lap.proof.layout import ADD_UP_ARGS, WEIGH_PROBLEMS_ARGS, WEIGH_ROWS_ARGS
+from kernels.papers.map_uot import gpu as map_uot
+from kernels.papers.map_uot.layout import FACTORS_ARGS, SCALE_COLUMNS_ARGS, SCALE_ROWS_ARGS
+from kernels.qap.exact import gpu_tree
+from kernels.qap.exact.layout import ASCEND_ARGS, TASK
+from kernels.uot.iteration import gpu_launch
+from kernels.uot.iteration.layout import REFERENCE_OF_COSTS_ARGS, REFERENCE_OF_POINTS_ARGS
+
+
+class OnDevice(np.ndarray):
+    """Looks like an array of a device."""
+
+    def get(self, out: Any, blocking: bool) -> None:
+        """Nothing is there to copy."""
+
+
+class Launched:
+    """Stands for a compiled kernel, and keeps what it was given."""
+
+    def __init__(self) -> None:
+        self.given: dict[str, tuple[Any, ...]] = {}
+
+    def kernel(self, path: str, name: str, defines: Any = (), cooperative: bool = True) -> Any:
+        def launch(grid: Any, block: Any, arguments: tuple[Any, ...], shared_mem: int = 0) -> None:
+            self.given[name] = arguments
+
+        return launch
+
+
+def fits(given: tuple[Any, ...], declared: layout.Arguments) -> bool:
+    """Arrays and addresses where pointers are declared, numbers of the right type elsewhere."""
+    pairs = zip(given, declared.fields, strict=True)
+    return all(
+        isinstance(value, np.ndarray | np.uint64) if "*" in field.type else value.dtype == np.dtype(field.kind)
+        for value, field in pairs
+    )
+
+
+@pytest.fixture
+def launched(monkeypatch: pytest.MonkeyPatch) -> Launched:
+    found = Launched()
+    for module in (gpu_proof, gpu_points, gpu_batched):
+        monkeypatch.setattr(module, "kernel", found.kernel)
+    for module in (gpu_proof, gpu_batched):
+        monkeypatch.setattr(module, "attribute", lambda name: 1 << 17)
+    monkeypatch.setattr(map_uot, "cuda", SimpleNamespace(kernel=found.kernel))
+    for name in ("empty", "asarray"):
+        monkeypatch.setattr(cupy, name, getattr(np, name))
+    return found
+
+
+COST, U, V = np.zeros((3, 4)), np.zeros(3), np.zeros(4)
+
+
+@pytest.mark.parametrize("sizes", [None, np.zeros((2, 2), np.int32)])
+def test_of_assignments(launched: Launched, sizes: Any) -> None:
+    gpu_proof.prove(COST, True, U, V, np.zeros(3, np.int32))
+    assert fits(launched.given["weigh_rows"], WEIGH_ROWS_ARGS)
+    assert fits(launched.given["add_up"], ADD_UP_ARGS)
+    assert launched.given["weigh_rows"][1:4] == (3, 4, 1)
+    gpu_proof.row_minima(COST, False, U, V, np.zeros(3, np.int32))
+    assert fits(launched.given["weigh_rows"], WEIGH_ROWS_ARGS)
+    out = {"u": np.zeros((2, 3)), "v": np.zeros((2, 4)), "assignment": np.zeros((2, 3), np.int64)}
+    batch = np.zeros((2, 3, 4))
+    gpu_proof.prove_batch(batch, sizes, True, out)
+    assert fits(launched.given["weigh_problems"], WEIGH_PROBLEMS_ARGS)
+    gpu_batched.launch_solve_each(batch, sizes, 1, 1, True, out, np.zeros(2, np.int32))
+    assert fits(launched.given["solve_each"], SOLVE_EACH_ARGS)
+    assert launched.given["solve_each"][2:6] == (1, 3, 4, 1)
+
+
+def test_of_costs_of_points(launched: Launched) -> None:
+    x, turned, cost = np.zeros((3, 2)), np.zeros((2, 4)), np.zeros((3, 4))
+    gpu_points._launch_distances(x, turned, "cityblock", cost)
+    gpu_points._launch_overlaps(x, turned, cost)
+    assert fits(launched.given["distances"], DISTANCES_ARGS)
+    assert launched.given["distances"][3:6] == (3, 4, 2)
+    assert fits(launched.given["overlaps"], OVERLAPS_ARGS)
+
+
+def test_of_the_published_transport(launched: Launched) -> None:
+    plan = map_uot.Plan.__new__(map_uot.Plan)
+    plan.m, plan.n, plan.ld, plan.plan = 3, 4, 4, np.zeros((3, 4), np.float32)
+    plan.mass_a = plan.row_sum = plan.u = plan.row_factor = np.zeros(3, np.float32)
+    plan.mass_b = plan.column_sum = plan.v = plan.column_factor = np.zeros(4, np.float32)
+    plan.iterate((0.5, 1.0), corrected=True)
+    assert fits(launched.given["factors"], FACTORS_ARGS)
+    assert fits(launched.given["scale_rows"], SCALE_ROWS_ARGS)
+    assert fits(launched.given["scale_columns"], SCALE_COLUMNS_ARGS)
+
+
+@pytest.mark.parametrize(
+    ("of", "declared"), [(gpu_launch.Dense, REFERENCE_OF_COSTS_ARGS), (gpu_launch.Points, REFERENCE_OF_POINTS_ARGS)]
+)
+def test_of_the_rows_references(launched: Launched, of: type[gpu_launch.Dense], declared: layout.Arguments) -> None:
+    dense = of.__new__(of)
+    problem = SimpleNamespace(reg_m=(2.0, np.inf), x=np.zeros((3, 2)), reference="product")
+    cut = SimpleNamespace(width=8, ld=16, blocks=2)
+    dense.__dict__ |= {"m": 3, "n": 4, "reg": 0.5, "problem": problem, "cut": cut, "status": np.zeros(8)}
+    dense.__dict__ |= dict.fromkeys(("matrix", "log_a", "values", "potential"), np.zeros(3))
+    dense.row_reference = launched.kernel("", "row_reference")
+    dense.refer()
+    assert fits(launched.given["row_reference"], declared)
+    assert launched.given["row_reference"][-1] == np.float32(0.8)
+
+
+def test_of_the_tree(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
+    tree = gpu_tree.Tree.__new__(gpu_tree.Tree)
+    level = SimpleNamespace(size=5, arena=np.zeros(1, np.int32))
+    tree.__dict__ |= {"sweeps": 3, "patience": 2, "sharp": 1.0, "_shared": 64, "_levels": {4: level, 5: level}}
+    tree._kernel = launched.kernel("", "ascend")
+    monkeypatch.setattr(gpu_tree, "cupyx", mock.Mock())
+    monkeypatch.setattr(cupy.cuda, "Event", mock.Mock())
+    monkeypatch.setattr(cupy, "empty", lambda shape, dtype: np.empty(shape, dtype).view(OnDevice))
+    tree._ascend(level, [0], np.zeros(2), np.zeros(2, TASK.dtype), 7)  # type: ignore[arg-type]
+    assert fits(launched.given["ascend"], ASCEND_ARGS)
+    assert launched.given["ascend"][4:] == (5, 3, 2, 1.0)

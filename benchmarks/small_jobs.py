@@ -42,23 +42,6 @@ def bodies(count: int) -> list[bytes]:
     return [json.dumps(one).encode() for one in made]
 
 
-def hammer(port: int, jobs: list[bytes], until: float, taken: list[float], wrong: list[str]) -> None:
-    """One connection's jobs, one after the other; `taken` gets milliseconds."""
-    line = HTTPConnection("127.0.0.1", port)
-    headers = {"Content-Type": "application/json", "Prefer": "wait=20"}
-    number = 0
-    while time.monotonic() < until:
-        begun = time.perf_counter()
-        line.request("POST", "/v1/jobs", jobs[number % len(jobs)], headers)
-        answer = line.getresponse()
-        text = answer.read()
-        if answer.status != 200 or b'"optimal"' not in text:
-            wrong.append(f"{answer.status} {text[:200]!r}")
-            return
-        taken.append(1e3 * (time.perf_counter() - begun))
-        number += 1
-
-
 def cpu_ms(processes: dict[str, list[psutil.Process]]) -> dict[str, float]:
     """CPU of each role so far."""
     return {

@@ -18,7 +18,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -31,9 +30,10 @@ from allot_client import Client
 from scipy.optimize import linear_sum_assignment
 
 from benchmarks import CLIENT
+from benchmarks.callers import call
 from benchmarks.loopback import bare_ms
 from benchmarks.rows import Rows, on_gpu
-from benchmarks.small_jobs import bodies, cpu_ms, hammer, roles, wait_until_ready
+from benchmarks.small_jobs import bodies, cpu_ms, roles, wait_until_ready
 
 Draw = Callable[[np.random.Generator], dict[str, Any]]
 Peer = Callable[[Mapping[str, Any]], Any]
@@ -205,17 +205,8 @@ def small(client: Client, rows: Rows, device: str) -> None:
 
 def many(port: int, rows: Rows, device: str) -> None:
     """Many clients, each posting its next small job when the last was answered; all of them in this process."""
-    taken: list[float] = []
-    wrong: list[str] = []
     jobs, begun = bodies(CLIENTS), time.monotonic()
-    threads = [
-        threading.Thread(target=hammer, args=(port, jobs[k:] + jobs[:k], begun + CLIENTS_S, taken, wrong))
-        for k in range(CLIENTS)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    taken, wrong = call(port, jobs, CLIENTS, CLIENTS_S)
     p50, p99 = np.percentile(taken or [0], [50, 99])
     rows.add(
         what=f"lap 32 x 32, {CLIENTS} clients", device=device, jobs_per_s=len(taken) / (time.monotonic() - begun),

@@ -2,9 +2,10 @@
 
 A service of its own on this machine: one API process, the embedded Redis, one CPU worker. Clients on keep-alive
 connections post a 32 x 32 assignment as JSON with `Prefer: wait`, each its next when the last was answered. Printed are
-jobs per second, latency, and CPU milliseconds a job of each process; then the same for one connection, and lapx on the
-same matrices in this process. The client runs beside the service, so that its own CPU counts against the rate: compare
-CPU a job. Rows go to benchmarks/results/small_jobs.jsonl, each with the load of the machine at that time.
+jobs per second, latency, and CPU milliseconds a job of each process and of the client; then the same for one
+connection, and lapx on the same matrices in this process. Rows go to benchmarks/results/small_jobs.jsonl, each with the
+load of the machine at that time. `--calls` counts instead what does not depend on that load: function calls of the API
+and commands of Redis, a job. To compare with a commit before, run it in a worktree of that commit.
 """
 
 import argparse
@@ -15,7 +16,6 @@ import socket
 import subprocess
 import sys
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -26,6 +26,7 @@ from typing import Any
 import numpy as np
 import psutil
 
+from benchmarks.callers import call
 from benchmarks.rows import Rows
 from workers.runtime.connection import connect
 
@@ -39,23 +40,6 @@ def bodies(count: int) -> list[bytes]:
     rng = np.random.default_rng(0)
     made = [{"solver": "lap", "inputs": {"cost": rng.random((N, N)).round(6).tolist()}} for _ in range(count)]
     return [json.dumps(one).encode() for one in made]
-
-
-def hammer(port: int, jobs: list[bytes], until: float, taken: list[float], wrong: list[str]) -> None:
-    """One connection's jobs, one after the other; `taken` gets milliseconds."""
-    line = HTTPConnection("127.0.0.1", port)
-    headers = {"Content-Type": "application/json", "Prefer": "wait=20"}
-    number = 0
-    while time.monotonic() < until:
-        begun = time.perf_counter()
-        line.request("POST", "/v1/jobs", jobs[number % len(jobs)], headers)
-        answer = line.getresponse()
-        text = answer.read()
-        if answer.status != 200 or b'"optimal"' not in text:
-            wrong.append(f"{answer.status} {text[:200]!r}")
-            return
-        taken.append(1e3 * (time.perf_counter() - begun))
-        number += 1
 
 
 def cpu_ms(processes: dict[str, list[psutil.Process]]) -> dict[str, float]:
@@ -80,25 +64,17 @@ def roles(serve: psutil.Process) -> dict[str, list[psutil.Process]]:
 
 def measure(port: int, serve: psutil.Process, connections: int, seconds: float) -> dict[str, Any]:
     """One row."""
-    taken: list[float] = []
-    wrong: list[str] = []
     jobs, processes = bodies(64), roles(serve)
-    before, begun = cpu_ms(processes), time.monotonic()
-    threads = [
-        threading.Thread(target=hammer, args=(port, jobs[k % 64 :] + jobs[: k % 64], begun + seconds, taken, wrong))
-        for k in range(connections)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    before, begun, own = cpu_ms(processes), time.monotonic(), time.process_time()
+    taken, wrong = call(port, jobs, connections, seconds)
     lasted, after, count = time.monotonic() - begun, cpu_ms(processes), max(1, len(taken))
+    client = 1e3 * (time.process_time() - own) / count
     p50, p99 = np.percentile(taken or [0], [50, 99])
     costs = {role: round((after[role] - before[role]) / count, 3) for role in before}
     return {
         "what": "small jobs over HTTP", "connections": connections, "n": N, "jobs_per_s": len(taken) / lasted,
         "p50_ms": float(p50), "p99_ms": float(p99), "cpu_ms_a_job": costs | {"all": round(sum(costs.values()), 3)},
-        "load": os.getloadavg()[0], "wrong": wrong[:3],
+        "client_cpu_ms_a_job": round(client, 3), "load": os.getloadavg()[0], "wrong": wrong[:3],
     }  # fmt: skip
 
 
@@ -134,7 +110,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--connections", type=int, default=64)
     parser.add_argument("--seconds", type=float, default=10)
+    parser.add_argument("--calls", action="store_true", help="count calls and commands; measure no time")
     arguments = parser.parse_args()
+    if arguments.calls:
+        from benchmarks.small_calls import main as count
+
+        count(arguments.connections, arguments.seconds)
+        return
     rows = Rows("small_jobs")
     with service(workers=1) as there:
         measure(there.port, there.process, arguments.connections, 2)

@@ -78,7 +78,7 @@ class Deadline:
     def enter(self, phase: Phase) -> None:
         """Begin another part of the job, and say so."""
         fraction = None if phase == "solve" else 0.0  # only the solver knows whether it can tell
-        self._tell(replace(self._last, fraction=fraction, elapsed_s=self.elapsed_s, phase=phase))
+        self._tell(self._now(fraction, phase))
 
     @property
     def phase(self) -> Phase:
@@ -145,13 +145,18 @@ class Deadline:
     def advance(self, fraction: float) -> None:
         """Report a fraction of the present phase alone, which never falls; all else stays as last reported."""
         fraction = min(1.0, max(fraction, self._last.fraction or 0.0))
-        self._tell(replace(self._last, fraction=fraction, elapsed_s=self.elapsed_s))
+        self._tell(self._now(fraction, self._last.phase))
+
+    def _now(self, fraction: float | None, phase: Phase) -> Progress:
+        """What was reported last, further on: written out, since a small job does it five times."""
+        last = self._last
+        return Progress(last.iteration, last.objective, last.bound, last.gap, fraction, self.elapsed_s, phase)
 
     def _tell(self, progress: Progress) -> None:
         self._last = progress
         shown, self._shown = self._shown, None
         if self._on_progress is not None:
-            self._on_progress(replace(progress, permutation=shown))
+            self._on_progress(progress if shown is None else replace(progress, permutation=shown))
 
 
 class Retold(Deadline):

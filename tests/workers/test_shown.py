@@ -23,7 +23,8 @@ with event.install_recorder("numba:compile") as compiled:
     else:
         for one in card.demonstrations():
             options = card.options.model_validate_json(json.dumps(dict(one.options)), strict=True)
-            solve_and_prove(card, card.build(inputs_of(one), options), options, Deadline(one.seconds), "cpu")
+            deadline = Deadline(one.seconds, on_progress=lambda _: None)
+            solve_and_prove(card, card.build(inputs_of(one), options), options, deadline, "cpu")
     for thread in threading.enumerate():
         if thread.daemon:
             thread.join(120)

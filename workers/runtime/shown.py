@@ -22,8 +22,9 @@ def solve_shown(card: Solver, device: Device) -> None:
     for one in problems:
         if one.ahead and device == "cpu":
             one.ahead()
+        deadline = Deadline(LONGEST_S, on_progress=lambda _: None)  # what is reported of a job is compiled, too
         options = card.options.model_validate_json(json.dumps(dict(one.options)), strict=True)
-        solve_and_prove(card, card.build(inputs_of(one), options), options, Deadline(LONGEST_S), device)
+        solve_and_prove(card, card.build(inputs_of(one), options), options, deadline, device)
     if not problems:
         card.warm_up(device)
 

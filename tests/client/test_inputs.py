@@ -64,6 +64,14 @@ def test_holes_forbid_a_pair(allot: Client) -> None:
     assert without_holes(np.array([[5, None]], object), np.inf).tolist() == [[5, FORBIDDEN_INTEGER]]
 
 
+def test_what_is_no_number_is_told(allot: Client) -> None:
+    missing = type("NAType", (), {})()  # as much of pandas.NA as is looked at
+    assert allot.lap(np.array([[1, missing], [3, 4]], object)).assignment.tolist() == [0, 1]
+    for wrong in ([["a", None], [1, 2]], np.array([[object(), 1], [1, 2]], object)):
+        with pytest.raises(ValueError, match="no number"):
+            allot.lap(wrong)
+
+
 def test_names_come_back(allot: Client) -> None:
     costs = Frame(np.array([[4, 1], [2, 9]]), ["Anna", "Bob"], ["wash", "cook"])
     answer = allot.lap(costs)

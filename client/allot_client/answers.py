@@ -185,3 +185,11 @@ class QuadraticResult(Result):
     def permutation(self) -> Any:
         """The location of each facility, from 0."""
         return self._array("permutation")
+
+    def pairs(self) -> Iterator[tuple[Any, Any]]:
+        """(facility, location) of each facility, by their names where the matrices had names."""
+        for facility, location in enumerate(np.asarray(self.permutation).tolist()):
+            yield (
+                self.row_names[facility] if self.row_names else facility,
+                self.column_names[location] if self.column_names else location,
+            )

@@ -120,7 +120,10 @@ def _from_pandas(value: Any) -> Given | None:
     if not hasattr(value, "to_numpy"):
         return None
     columns = tuple(value.columns) if hasattr(value, "columns") else None
-    return Given(_taken(value.to_numpy()), stay, tuple(value.index), columns)
+    found = _taken(value.to_numpy())
+    if columns is not None and found.dtype.kind == "f" and (missing := np.isnan(found)).any():
+        found = np.ma.MaskedArray(found, missing)  # an empty cell of a table: what a pair without a price is
+    return Given(found, stay, tuple(value.index), columns)
 
 
 def _from_anndata(value: Any) -> Given | None:

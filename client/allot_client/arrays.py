@@ -120,7 +120,10 @@ def _from_pandas(value: Any) -> Given | None:
     if not hasattr(value, "to_numpy"):
         return None
     columns = tuple(value.columns) if hasattr(value, "columns") else None
-    return Given(_taken(value.to_numpy()), stay, tuple(value.index), columns)
+    found = _taken(value.to_numpy())
+    if columns is not None and found.dtype.kind == "f" and (missing := np.isnan(found)).any():
+        found = np.ma.MaskedArray(found, missing)  # an empty cell of a table: what a pair without a price is
+    return Given(found, stay, tuple(value.index), columns)
 
 
 def _from_anndata(value: Any) -> Given | None:
@@ -143,15 +146,17 @@ _BY_LIBRARY: dict[str, Callable[[Any], Given | None]] = {
 
 
 def without_holes(array: Array, forbidden: float) -> Array:
-    """None of nested lists and masked entries as what the service takes for a forbidden entry.
+    """None of nested lists, NA of data frames and masked entries as what the service takes for a forbidden entry.
 
     Whole numbers stay whole.
     """
     if isinstance(array, np.ma.MaskedArray):
         holes, filled = np.ma.getmaskarray(array), np.asarray(array.data)
     elif array.dtype == object:
-        holes = np.array([entry is None for entry in array.reshape(-1)], bool).reshape(array.shape)
+        holes = np.array([_is_nothing(entry) for entry in array.reshape(-1)], bool).reshape(array.shape)
         filled = np.array(np.where(holes, 0, array).tolist())
+        if filled.dtype.kind not in "biuf":
+            raise ValueError(f"an array of shape {array.shape} holds what is no number; expected numbers or None")
     else:
         return array
     if not holes.any():
@@ -159,6 +164,11 @@ def without_holes(array: Array, forbidden: float) -> Array:
     if filled.dtype.kind in "iub":
         return np.where(holes, FORBIDDEN_INTEGER, filled.astype(np.int64))
     return np.where(holes, forbidden, filled)
+
+
+def _is_nothing(entry: Any) -> bool:
+    """None, and pandas' NA."""
+    return entry is None or type(entry).__name__ == "NAType"
 
 
 def laid_flat(arrays: Sequence[Array]) -> tuple[Array, Array]:

@@ -37,7 +37,7 @@ class Blob:
 
 @dataclass(frozen=True)
 class File:
-    """A file of a format that the service reads itself (QAPLIB, MatrixMarket, .h5ad), sent as it is."""
+    """A file of a format that the service reads itself (QAPLIB, MatrixMarket), sent as it is."""
 
     name: str
     content: bytes

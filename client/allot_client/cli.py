@@ -17,7 +17,7 @@ Commands = Any
 def add_problem(command: argparse.ArgumentParser) -> None:
     """The arguments that say what is to be solved."""
     files = (
-        ".csv, .tsv, .xlsx or .npy matrix, QAPLIB .dat, sparse .npz; several are solved one after another; "
+        ".csv, .tsv, .xlsx, .h5ad or .npy matrix, QAPLIB .dat, sparse .npz; several are solved one after another; "
         "NAME=FILE names each input of one problem"
     )
     command.add_argument("problem", nargs="+", metavar="FILE", help=files)

@@ -14,7 +14,7 @@ import numpy as np
 
 from allot_client.arrays import Array, Sparse
 from allot_client.body import File
-from allot_client.tables import SUFFIXES, Table, UnreadableTable, read_table
+from allot_client.tables import READ, Table, UnreadableTable, read_table
 from allot_client.words import maximizes
 
 VECTORS = ("a", "b", "f0", "g0", "u0", "v0", "reject", "prices0", "assignment0")
@@ -106,7 +106,7 @@ def read_job(given: Sequence[str], wanted: Wanted, read_other: Reader) -> Read:
 
 def is_table(path: Path) -> bool:
     """Whether a file is read as a table."""
-    return path.suffix.lower() in SUFFIXES
+    return path.suffix.lower() in READ
 
 
 def _is_sparse(value: Any) -> bool:

@@ -1,4 +1,4 @@
-"""Matrices in CSV, TSV and XLSX files, with the names of their rows and columns.
+"""Matrices in CSV, TSV, XLSX and AnnData files, with the names of their rows and columns.
 
 An empty cell is a pair that is forbidden. A first row and a first column of words are names; `names` says so where a
 file leaves it open. Excel files need openpyxl (`pip install "allot[tables]"` or `"allot-client[tables]"`).
@@ -17,9 +17,11 @@ from typing import Any
 
 import numpy as np
 
-from allot_client.arrays import FORBIDDEN_INTEGER, Array
+from allot_client.arrays import FORBIDDEN_INTEGER, Array, given
 
 SUFFIXES = (".csv", ".tsv", ".xlsx")
+READ = (*SUFFIXES, ".h5ad")
+"""What is read as a table; AnnData files need anndata."""
 NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?inf(inity)?", re.IGNORECASE)
 PLAIN = re.compile(r"[0-9.eE+ -]*")
 Cell = str | int | float | None
@@ -61,7 +63,7 @@ def read_table(path: Path, names: str = "auto", sheet: str | None = None) -> Tab
     """The table of a file; of an Excel file the first sheet, or the one of that name.
 
     Args:
-        path: ends in .csv, .tsv or .xlsx.
+        path: ends in .csv, .tsv, .xlsx or .h5ad.
         names: which lines hold names: "both", "rows" (the first column names the rows), "columns", "none" or "auto".
         sheet: of an Excel file.
 
@@ -70,6 +72,8 @@ def read_table(path: Path, names: str = "auto", sheet: str | None = None) -> Tab
         OSError: the file cannot be read.
     """
     try:
+        if path.suffix.lower() == ".h5ad":
+            return _annotated(path)
         if path.suffix.lower() == ".xlsx":
             return parse_rows(_excel_rows(path, sheet), names)
         return parse_text(path.read_bytes(), "\t" if path.suffix.lower() == ".tsv" else None, names)
@@ -107,6 +111,23 @@ def parse_rows(rows: list[Row], names: str = "auto") -> Table:
         raise UnreadableTable("holds names alone; expected a matrix of numbers")
     values, missing = _numbers(body, int(by_column), int(by_row))
     return Table(values, missing, row_names, column_names)
+
+
+def _annotated(path: Path) -> Table:
+    """The cells of an AnnData file by their names."""
+    try:
+        import anndata
+    except ImportError:
+        raise UnreadableTable("is an AnnData file; install anndata to read it, or save it as .npy") from None
+    if not path.is_file():
+        raise FileNotFoundError(2, "No such file or directory", str(path))
+    try:
+        found = given(anndata.read_h5ad(path))
+    except Exception as wrong:  # whatever a broken file makes of h5py and anndata
+        raise UnreadableTable(f"is no AnnData file ({type(wrong).__name__})") from None
+    values = np.asarray(found.value)
+    names = [None if one is None else tuple(map(str, one)) for one in (found.row_names, found.column_names)]
+    return Table(values, np.zeros(values.shape, bool), names[0], names[1])
 
 
 def write_table(path: Path, rows: Iterable[Sequence[Any]]) -> None:

@@ -87,6 +87,8 @@ def _points_by_metric(solver: str, taken: dict[str, bodies.Input], chosen: dict[
 def transport(inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
     """A transport job; clouds given as lists follow one another, and their sizes are sent beside them."""
     labels = inputs.get("labels")
+    if labels is not None and (_is_ragged(inputs.get("x")) or np.ndim(labels[0]) > 0):
+        raise ValueError("labels are for one problem; of several, answer.transfer_labels(labels) tells each row's")
     if labels is not None and np.asarray(given(labels).value).dtype.kind not in "iu":
         raise ValueError("labels are whole numbers from 0 on here; for words use answer.transfer_labels(labels)")
     if not (_is_ragged(inputs.get("x")) and _is_ragged(inputs.get("y"))):

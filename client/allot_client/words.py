@@ -96,18 +96,19 @@ def in_words(result: Result) -> str:
 
 
 def _arrays(result: Result) -> list[str]:
-    lines = _named_pairs(result)
+    paired = next((name for name in ("assignment", "permutation") if name in result.arrays), "")
+    lines = _named_pairs(result, paired) if paired else []
     for name, array in result.arrays.items():
-        if not (lines and name == "assignment"):
+        if not (lines and name == paired):
             text = np.array2string(np.asarray(array), threshold=20, edgeitems=4, max_line_width=110)
             lines.append(f"{name} = {text}")
     return lines
 
 
-def _named_pairs(result: Result) -> list[str]:
-    if (result.row_names is None and result.column_names is None) or "assignment" not in result.arrays:
+def _named_pairs(result: Result, paired: str) -> list[str]:
+    if result.row_names is None and result.column_names is None:
         return []
-    found = np.asarray(result.arrays["assignment"])
+    found = np.asarray(result.arrays[paired])
     if found.ndim != 1:
         return []
     lines = []

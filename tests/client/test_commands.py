@@ -2,6 +2,8 @@
 
 import json
 import re
+import sys
+import types
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -107,3 +109,25 @@ def test_what_goes_wrong_is_told_in_a_sentence(
 def test_nobody_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["jobs", "--url", "http://127.0.0.1:9"]) == 2
     assert "nothing answers at http://127.0.0.1:9" in capsys.readouterr().err
+
+
+def test_annotated_files(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With as much of anndata as is used; `tests/client/test_names.py` has the real one, where it is installed."""
+    cells = type("AnnData", (), {"X": np.eye(3), "obs_names": list("abc"), "var_names": list("xyz")})
+    cells.__module__ = "anndata._core.anndata"
+
+    def read(path: Path) -> Any:
+        if path.read_bytes() != b"cells":
+            raise OSError("no HDF5")
+        return cells()
+
+    monkeypatch.setitem(sys.modules, "anndata", types.SimpleNamespace(read_h5ad=read))
+    left, broken, out = tmp_path / "left.h5ad", tmp_path / "broken.h5ad", tmp_path / "plan.csv"
+    left.write_bytes(b"cells")
+    broken.write_bytes(b"no cells")
+    run("solve", f"x={left}", f"y={left}", "-o", "reg=0.1", "--out", out)
+    assert out.read_text().splitlines()[0] == ",a,b,c"
+    assert main(["solve", f"x={broken}", f"y={left}"]) == 2
+    assert capsys.readouterr().err == "allot: broken.h5ad: is no AnnData file (OSError)\n"

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from allot_client import Client, Result, digests, tasks
+from allot_client import Client, InvalidInput, Result, digests, tasks
 from allot_client.arrays import FORBIDDEN_INTEGER, given, without_holes
 from allot_client.body import job_body
 from allot_client.points import METRICS, as_points, cost_matrix
@@ -64,10 +64,27 @@ def test_holes_forbid_a_pair(allot: Client) -> None:
     assert without_holes(np.array([[5, None]], object), np.inf).tolist() == [[5, FORBIDDEN_INTEGER]]
 
 
+def test_what_is_no_number_is_told(allot: Client) -> None:
+    missing = type("NAType", (), {})()  # as much of pandas.NA as is looked at
+    assert allot.lap(np.array([[1, missing], [3, 4]], object)).assignment.tolist() == [0, 1]
+    for wrong in ([["a", None], [1, 2]], np.array([[object(), 1], [1, 2]], object)):
+        with pytest.raises(ValueError, match="no number"):
+            allot.lap(wrong)
+
+
 def test_names_come_back(allot: Client) -> None:
     costs = Frame(np.array([[4, 1], [2, 9]]), ["Anna", "Bob"], ["wash", "cook"])
     answer = allot.lap(costs)
     assert dict(answer.pairs()) == {"Anna": "cook", "Bob": "wash"}
+    gaps = Frame(np.array([[4, np.nan], [2, 9]]), ["Anna", "Bob"], ["wash", "cook"])
+    assert dict(allot.lap(gaps).pairs()) == {"Anna": "wash", "Bob": "cook"}
+    with pytest.raises(InvalidInput, match="nan"):
+        allot.lap(gaps.to_numpy())
+    walks = Frame(np.array([[0, 5], [5, 0]]), ["lab", "ward"], ["lab", "ward"])
+    rooms = Frame(np.array([[0, 9], [9, 0]]), ["101", "102"], ["101", "102"])
+    layout = allot.qap(walks, rooms, fixed={0: 1})
+    assert dict(layout.pairs()) == {"lab": "102", "ward": "101"}
+    assert "  lab -> 102" in layout.in_words()
     left, right = Cells(random.random((4, 3)), list("abcd")), Cells(random.random((5, 3)), list("vwxyz"))
     plan = allot.uot(x=left, y=right, reg=0.5)
     assert (plan.row_names, plan.column_names) == (tuple("abcd"), tuple("vwxyz"))

@@ -62,3 +62,45 @@ def test_a_row_without_mass_goes_nowhere() -> None:
     rows = plans.given_rows(plan)
     assert np.isnan(plans.barycentric(rows, 2, np.eye(2))[0]).all()
     assert plans.labels(rows, 2, ["a", "b"])[1].tolist() == [0.0, 0.75]
+
+
+@pytest.mark.parametrize("output", ["plan", "potentials"])
+@pytest.mark.parametrize("clouds", [True, False], ids=["clouds", "batch"])
+def test_each_of_several_problems(allot: Client, output: str, clouds: bool) -> None:
+    """What is read off each plan of many is what is read off it alone."""
+    sizes = ((4, 6), (7, 3), (5, 5)) if clouds else ((4, 6),) * 3
+    x, y = ([random.normal(size=(size[side], 2)) for size in sizes] for side in (0, 1))
+    costs = [((left[:, None] - right) ** 2).sum(-1) for left, right in zip(x, y, strict=True)]
+    a = [random.random(len(one)) + 0.1 for one in x]
+    options: dict[str, Any] = {"regs": np.array([0.3, 0.5, 0.8]), "reg_m": 2.0, "tolerance": 1e-9, "output": output}
+    answer = allot.uot(x=x, y=y, a=a, **options) if clouds else allot.uot(np.stack(costs), a=np.stack(a), **options)
+    alone = [
+        allot.uot(cost, a=mass, reg=reg, reg_m=2.0, tolerance=1e-9).plan
+        for cost, mass, reg in zip(costs, a, (0.3, 0.5, 0.8), strict=True)
+    ]
+    source: dict[str, Any] = {}
+    if output == "potentials":
+        source = {"x": x, "y": y, "a": a} if clouds else {"cost": np.stack(costs), "a": np.stack(a)}
+    if output == "potentials":  # the other side's masses, which nobody gave
+        source["b"] = [np.full(len(one), 1 / len(one)) for one in y]
+    places = [plan @ right / plan.sum(axis=1, keepdims=True) for plan, right in zip(alone, y, strict=True)]
+    for found, expected in zip(answer.barycentric(y, **source), places, strict=True):
+        np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-5)
+    for (columns, masses), plan in zip(answer.top(2, **source), alone, strict=True):
+        assert columns.tolist() == np.argsort(-plan, axis=1, kind="stable")[:, :2].tolist()
+        np.testing.assert_allclose(masses, -np.sort(-plan, axis=1)[:, :2], rtol=1e-3, atol=1e-6)
+    names = [list("ab" * 3)[: len(right)] for right in y]
+    for (label, share), plan, known in zip(answer.transfer_labels(names, **source), alone, names, strict=True):
+        of_a = plan[:, np.array(known) == "a"].sum(axis=1) / plan.sum(axis=1)
+        assert label.tolist() == np.where(of_a >= 0.5, "a", "b").tolist()
+        np.testing.assert_allclose(share, np.maximum(of_a, 1 - of_a), rtol=1e-3)
+    if not clouds:  # the same for all
+        shared = answer.transfer_labels(names[0], **source)
+        assert [one[0].tolist() for one in shared] == [
+            one[0].tolist() for one in answer.transfer_labels(names, **source)
+        ]
+
+
+def test_labels_of_several_say_where_to_look(allot: Client) -> None:
+    with pytest.raises(ValueError, match="transfer_labels"):
+        allot.uot(x=[X, X], y=[Y, Y], labels=[[0] * 30, [1] * 30])

@@ -20,7 +20,7 @@ from typing import Any
 
 from kernels import SOLVERS, Device, Solver, keep_cubins, solve_each_form
 from workers.jobs.records import Order, Records
-from workers.runtime import gpu_memory, logs
+from workers.runtime import gpu_memory, logs, traces
 from workers.runtime.audit import Auditor
 from workers.runtime.batch import endings
 from workers.runtime.config import Settings
@@ -52,6 +52,7 @@ def main(arguments: list[str]) -> None:
         wanted = settings.warm_solvers.split(",") if settings.warm_solvers else list(SOLVERS)
         locks = settings.data_dir / "warming"
         broken = _warm_up(bench.device, wanted, locks, lambda far: _say(lines, {"warming": far}))
+        traces.prepare()
         gc.collect()
         gc.freeze()  # what has been loaded by now stays: no collection need look at it again
         _say(lines, {"ready": True, "broken": broken, **_told(bench)})

@@ -7,7 +7,9 @@ Arguments stay parameters of their own and are not fields of one struct: as a st
 machine code (sm_90, float32 costs: `grow` 76 instead of 102 KB when it was tried). Nobody has measured its speed.
 """
 
+import math
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -91,9 +93,10 @@ class Struct:
         """
         claims = [f"static_assert(sizeof({self.name}) == {self.dtype.itemsize});"]
         for one in self.fields:
-            field, size = f"{self.name}::{one.name}", np.dtype(one.kind).itemsize
+            field, dtype = f"{self.name}::{one.name}", np.dtype(one.kind)
+            size = dtype.itemsize * math.prod(one.shape)
             claims.append(
-                f"static_assert(sizeof({field}) == {size * one.count} && alignof(decltype({field})) == {size});"
+                f"static_assert(sizeof({field}) == {size} && alignof(decltype({field})) == {dtype.alignment});"
             )
         return "\n".join([f"struct {self.name} {{", *(f"    {one.text}" for one in self.fields), "};", *claims])
 

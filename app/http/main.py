@@ -28,6 +28,7 @@ from workers.jobs.entry import Entry
 from workers.jobs.notes import Notes
 from workers.jobs.queue import Jobs
 from workers.jobs.shares import Shares
+from workers.runtime import traces
 from workers.runtime.config import Settings
 from workers.runtime.version import allot_version
 from workers.store.doors import doors_of
@@ -81,6 +82,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
 
 @asynccontextmanager
 async def _lifespan(app: FastAPI) -> AsyncIterator[None]:
+    traces.prepare()
     app.state.waiting.start()
     prepared = asyncio.create_task(app.state.desk.clerks.prepare())
     async with app.state.agents.running() if app.state.agents else nullcontext():

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from app.http.config import HttpSettings
@@ -92,6 +93,24 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
             supervisor.stop(drain=False)
             collector.shutdown()
             traces._tracer.cache_clear()
+
+
+def test_a_child_that_is_ready_has_what_spans_need(traced: Traced) -> None:
+    (child,) = psutil.Process(traced.worker).children()
+    loaded = {Path(one.path).name.partition(".")[0] for one in child.memory_maps()}
+    assert "_message" in loaded  # protobuf's, with which spans are written; it comes last of all imports
+
+
+def test_an_api_process_that_listens_has_what_spans_need(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9")
+    traces._tracer.cache_clear()
+    try:
+        with EmbeddedRedis(tmp_path) as redis_url:
+            _, stop = serve(create_app(Settings(redis_url=redis_url, data_dir=tmp_path), HttpSettings()))
+            stop()
+        assert traces._tracer.cache_info().currsize == 1
+    finally:
+        traces._tracer.cache_clear()
 
 
 def asked(traced: Traced, job: dict[str, Any], trace: str, wait: str = "wait=30") -> httpx.Response:

@@ -24,7 +24,7 @@ from pydantic_core import from_json
 
 from kernels import SOLVERS, Device, Solver, keep_cubins, solve_each_form
 from workers.jobs.records import Order, Records
-from workers.runtime import gpu_memory, logs
+from workers.runtime import gpu_memory, logs, traces
 from workers.runtime.audit import Auditor
 from workers.runtime.batch import endings
 from workers.runtime.config import SHOWN, Settings
@@ -59,6 +59,7 @@ def main(arguments: list[str]) -> None:
         locks = settings.data_dir / "warming"
         warm = solve_shown if settings.warm_forms == SHOWN and bench.device == "cpu" else None
         broken = _warm_up(bench.device, wanted, locks, lambda far: _say(lines, {"warming": far}), warm)
+        traces.prepare()
         gc.collect()
         gc.freeze()  # what has been loaded by now stays: no collection need look at it again
         _say(lines, {"ready": True, "broken": broken, **_told(bench)})

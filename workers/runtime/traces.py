@@ -58,6 +58,11 @@ class _Recorded(Span):
         self._span.end(None if at is None else int(1e9 * at))
 
 
+def prepare() -> None:
+    """Load what spans need, where they are sent: half a second of imports, which the first request would pay."""
+    _tracer()
+
+
 @functools.cache
 def _tracer() -> Any:
     """The tracer of this process, None where nothing is to be sent."""

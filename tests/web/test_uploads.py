@@ -17,11 +17,12 @@ from tests.web.browser import dropped, opened, solved, write_workbook
 
 COST = np.random.default_rng(21).integers(1, 99, (7, 9))
 BEST = int(COST[linear_sum_assignment(COST)].sum())
-LINES = [["cost", *(f"J{j}" for j in range(9))], *([f"P{i}", *map(int, row)] for i, row in enumerate(COST))]
+HEAD: list[Any] = ["cost", *(f"J{j}" for j in range(9))]
+LINES: list[list[Any]] = [HEAD, *([f"P{i}", *map(int, row)] for i, row in enumerate(COST))]
 
 
 def text(between: str) -> Callable[[Path], Any]:
-    return lambda path: path.write_text("\n".join(between.join(map(str, line)) for line in LINES))
+    return lambda path: path.write_text("\n".join(between.join(str(cell) for cell in line) for line in LINES))
 
 
 DENSE: dict[str, Callable[[Path], Any]] = {

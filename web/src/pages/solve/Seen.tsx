@@ -138,7 +138,8 @@ function factsOf(sheet: Sheet, counts: boolean): [string, string][] {
       sheet.listed ? `${plural(sheet.missing, "pair")} without a number` : plural(sheet.missing, "empty cell"),
       `read as ${missingWords.value}`,
     ]);
-  else if (facts.symmetric == null || !counts) lines.push(["No gaps", "every cell is a number"]);
+  if (sheet.fault_count) lines.push([plural(sheet.fault_count, "cell"), "with text where a number should be"]);
+  else if (!sheet.missing && (facts.symmetric == null || !counts)) lines.push(["No gaps", "every cell is a number"]);
   return lines;
 }
 

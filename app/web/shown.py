@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from app.web.heat import heat_of, heat_of_sparse
-from app.web.tables import Sheet, is_table, read_tables
+from app.web.tables import Sheet, elsewhere, is_table, read_tables
 from app.web.understood import Understood, coordinates, facts_of, understand, weights
 from kernels import Array, Csr
 from workers.store.codec import Decoded, InvalidUpload
@@ -24,13 +24,15 @@ Keep = Callable[[Array | Csr], Any]
 
 def is_written(filename: str) -> bool:
     """True for what people write: a table, or an order of places."""
-    return filename.lower().endswith(".sln") or is_table(filename)
+    return filename.lower().endswith(".sln") or is_table(filename) or elsewhere(filename) != ""
 
 
 def written(
     keep: Keep, path: Path, filename: str, missing: float, charge: Callable[[int], object]
 ) -> list[dict[str, Any]]:
     """Every sheet, or an order of places. `charge` is asked for what it inflates to. Raises InvalidUpload."""
+    if form := elsewhere(filename):
+        raise InvalidUpload("file", f"is {form}, which is not read here; save the table as .xlsx or .csv")
     if filename.lower().endswith(".sln"):
         return [_order(keep, path, filename)]
     return [table(keep, sheet, missing) for sheet in read_tables(path, filename, charge)]
@@ -63,6 +65,7 @@ def _described(found: Understood) -> dict[str, Any]:
         "fault_count": found.fault_count,
         "pairs": found.pairs,
         "first": list(found.first),
+        "listed": found.listed,
     }
 
 

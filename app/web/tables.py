@@ -32,6 +32,19 @@ THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+([eE][-+]?\d+)?")
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 INFINITE = {"inf": math.inf, "+inf": math.inf, "∞": math.inf, "-inf": -math.inf, "-∞": -math.inf}
+MONEY = "€$£¥"
+ELSEWHERE = {
+    ".xls": "an old Excel workbook",
+    ".xlsb": "a binary Excel workbook",
+    ".ods": "an OpenDocument spreadsheet",
+    ".numbers": "a Numbers spreadsheet",
+    ".pdf": "a PDF",
+    ".docx": "a Word document",
+    ".png": "a picture",
+    ".jpg": "a picture",
+    ".jpeg": "a picture",
+}
+"""What people have tables in, beside what is read here."""
 DELIMITERS = "\t;,"
 
 
@@ -46,6 +59,11 @@ class Sheet:
 def is_table(filename: str) -> bool:
     """True for the names of files that are read here."""
     return filename.lower().endswith((".csv", ".tsv", ".txt", ".xlsx", ".xlsm", ".h5ad"))
+
+
+def elsewhere(filename: str) -> str:
+    """What a file is by its name, if it is of a kind that is known and not read; else ""."""
+    return ELSEWHERE.get(Path(filename.lower()).suffix, "")
 
 
 def read_tables(path: Path, filename: str, charge: Callable[[int], object]) -> list[Sheet]:
@@ -105,14 +123,26 @@ def number(text: str, decimal_comma: bool = False) -> Cell:
         return None
     if text.lower() in INFINITE:
         return INFINITE[text.lower()]
-    plain = text.replace(" ", "")
+    bare, of = _without_mark(text)
+    plain = bare.replace(" ", "")
     if decimal_comma and DECIMAL_COMMA.fullmatch(plain):
         plain = plain.replace(",", ".")
     elif THOUSANDS.fullmatch(plain):
         plain = plain.replace(",", "")
     if not NUMBER.fullmatch(plain):
         return text[:LONGEST_CELL]
-    return int(plain) if plain.lstrip("+-").isdigit() and len(plain) < 19 else float(plain)
+    value = int(plain) if plain.lstrip("+-").isdigit() and len(plain) < 19 else float(plain)
+    return value if of == 1 else value / of
+
+
+def _without_mark(text: str) -> tuple[str, int]:
+    """An amount without the currency before or behind it, or a share without its percent sign; and of how many."""
+    sign = text[:1] if text[0] in "+-" else ""
+    if text[len(sign) : len(sign) + 1] in MONEY and text != sign:
+        return sign + text[len(sign) + 1 :], 1
+    if text[-1] in MONEY:
+        return text[:-1], 1
+    return (text[:-1], 100) if text[-1] == "%" else (text, 1)
 
 
 def read_workbook(path: Path, charge: Callable[[int], object] = lambda count: None) -> list[Sheet]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from app.web.lists import Listed, as_list
 from app.web.tables import Cell, Sheet, check_extent, letters
 from kernels import Array
 
@@ -41,6 +42,8 @@ class Understood:
     pairs: list[list[str]] | None = None
     order: list[int] | None = None
     first: tuple[int, int] = (0, 0)
+    listed: int = 0
+    """How many pairs it was written as a list of, one a line."""
 
 
 def understand(sheet: Sheet, missing: float) -> Understood:
@@ -52,9 +55,13 @@ def understand(sheet: Sheet, missing: float) -> Understood:
     width = max(j + 1 for row in rows for j, cell in enumerate(row) if cell is not None)
     check_extent(len(rows), width, sheet.name)
     cells = [(row + [None] * (width - len(row)))[:width] for row in rows]
+    if title := _title(cells):
+        top, cells = top + title, cells[title:]
     header = len(cells) > 1 and _mostly_text(cells[0][1:] or cells[0])
     names = width > 1 and _mostly_text([row[0] for row in cells[header:]])
     body = [row[names:] for row in cells[header:]]
+    if listed := as_list(cells[0] if header else None, cells[header:]):
+        return _as_table(sheet.name, listed, cells, top + header, missing)
     found = Understood(sheet.name, "text", first=(top + header, int(names)))
     found.corner = _shown(cells[0][0]) if header and names else ""
     found.row_names = [_shown(row[0]) for row in cells[header:]] if names else None
@@ -64,6 +71,39 @@ def understand(sheet: Sheet, missing: float) -> Understood:
     _take_numbers(found, body, missing)
     found.role = _role(found)
     return found
+
+
+def _title(cells: list[list[Cell]]) -> int:
+    """How many lines stand above the names of columns: at most one text in each, and nothing of the table."""
+    wide = next((i for i, row in enumerate(cells) if sum(cell is not None for cell in row) > 1), 0)
+    above = [[cell for cell in row if cell is not None] for row in cells[:wide]]
+    lone = all(isinstance(cell, str) for line in above for cell in line)
+    return wide if above and lone and _mostly_text(cells[wide][1:]) else 0
+
+
+def _as_table(name: str, listed: Listed, cells: list[list[Cell]], top: int, missing: float) -> Understood:
+    """A list of pairs as the table that it stands for."""
+    rows, columns, told = listed
+    check_extent(len(rows), len(columns), name)
+    found = Understood(name, "matrix", _shown(cells[0][2]), rows, columns, first=(top, 2), listed=len(told))
+    body = cells[len(cells) - len(told) :]
+    values = np.full((len(rows), len(columns)), float(missing))
+    for (i, j), line in told.items():
+        cell = body[line][2]
+        if isinstance(cell, int | float):
+            values[i, j] = cell
+        elif cell is None:
+            found.missing += 1
+        else:
+            _note_fault(found, line, 0, cell, [rows[i], columns[j]])
+    found.missing += values.size - len(told)
+    found.values = _whole_if_it_is(values)
+    return found
+
+
+def _whole_if_it_is(values: Array) -> Array:
+    whole = bool(np.isfinite(values).all() and (values == np.rint(values)).all() and np.abs(values).max() < 2**53)
+    return values.astype(np.int64) if whole else values
 
 
 def _as_pairs(found: Understood, body: list[list[Cell]]) -> Understood:
@@ -88,15 +128,17 @@ def _take_numbers(found: Understood, body: list[list[Cell]], missing: float) -> 
                 found.missing += 1
             else:
                 _note_fault(found, i, j, cell)
-    whole = bool(np.isfinite(values).all() and (values == np.rint(values)).all() and np.abs(values).max() < 2**53)
-    found.values = values.astype(np.int64) if whole else values
+    found.values = _whole_if_it_is(values)
 
 
-def _note_fault(found: Understood, i: int, j: int, cell: str) -> None:
+def _note_fault(found: Understood, i: int, j: int, cell: str, where: list[str] | None = None) -> None:
     found.fault_count += 1
     if len(found.faults) < MOST_FAULTS:
         top, left = found.first
-        where = [found.row_names[i] if found.row_names else "", found.column_names[j] if found.column_names else ""]
+        where = where or [
+            found.row_names[i] if found.row_names else "",
+            found.column_names[j] if found.column_names else "",
+        ]
         address = f"{letters(left + j)}{top + i + 1}"
         found.faults.append({"cell": address, "row": i, "column": j, "found": cell[:40], "names": where})
 

@@ -94,6 +94,8 @@ def test_files_of_arrays(client: httpx.Client) -> None:
         (b"", "a.csv", "is empty"),
         (b"\n\n", "a.csv", "holds no cells"),
         (b"not a zip", "a.xlsx", "not a workbook"),
+        (b"\xd0\xcf\x11\xe0", "a.xls", "an old Excel workbook, which is not read here; save the table as .xlsx"),
+        (b"%PDF-1.7", "a.PDF", "is a PDF"),
         (b"3 1\n1 1 2", "a.sln", "permutation"),
         (b"x" * 100, "a.npy", "file"),
     ],

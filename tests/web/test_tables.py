@@ -35,6 +35,14 @@ from workers.store.codec import InvalidUpload
         ("nan", "nan"),
         ("12 km", "12 km"),
         ("=1+1", "=1+1"),
+        ("€4.50", 4.5),
+        ("-$1,200", -1200),
+        ("3 €", 3),
+        ("40%", 0.4),
+        ("€", "€"),
+        ("-", "-"),
+        ("%", "%"),
+        ("€" * 5000 + "5", "€" * 200),
         ("9" * 30, 1e30),
     ],
 )
@@ -75,6 +83,51 @@ def test_an_empty_cell_counts_as_what_the_caller_says() -> None:
     found = understand(Sheet("t", [[1, None], [2, 3]]), math.inf)
     assert found.values is not None
     assert found.values.tolist() == [[1, math.inf], [2, 3]]
+
+
+def test_a_title_above_a_table_is_no_part_of_it() -> None:
+    found = understand(read_text(b"Costs of 2026,,\n,,\nminutes,J1,J2\nAnn,4,x\nBen,2,0\n", "t"), 0.0)
+    assert (found.corner, found.row_names, found.column_names) == ("minutes", ["Ann", "Ben"], ["J1", "J2"])
+    assert found.faults[0]["cell"] == "C4"
+    lone = understand(read_text(b"Ann,\nBen,1\nCy,2\n", "t"), 0.0)  # somebody without a number, and no title
+    assert lone.row_names == ["Ann", "Ben", "Cy"]
+
+
+def test_a_list_of_pairs_is_the_table_that_it_stands_for() -> None:
+    text = b"rider,taxi,minutes\nAnn,T1,4\nAnn,T2,n/a\nBen,T2,7\nBen,T1,\nCy,T2,1\n"
+    found = understand(read_text(text, "t"), math.inf)
+    assert (found.role, found.corner, found.listed) == ("matrix", "minutes", 5)
+    assert (found.row_names, found.column_names) == (["Ann", "Ben", "Cy"], ["T1", "T2"])
+    assert found.values is not None
+    assert found.values.tolist() == [[4, math.inf], [math.inf, 7], [math.inf, 1]]
+    assert found.missing == 2
+    assert found.faults[0] | {"found": ""} == {"cell": "C3", "row": 1, "column": 0, "found": "", "names": ["Ann", "T2"]}
+
+
+def test_trips_as_a_list_have_every_place_on_both_sides() -> None:
+    found = understand(read_text(b"from,to,trips\nA,B,4\nA,C,2\nB,C,7\n", "t"), 0.0)
+    assert found.row_names == found.column_names == ["A", "B", "C"]
+    assert found.values is not None
+    assert found.values.tolist() == [[0, 4, 2], [0, 0, 7], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"team,J1,J2\nAnn,1,2\nAnn,3,4\nBen,5,6\n",  # two columns of numbers
+        b"team,room,size\nAnn,R1,2\nBen,R2,4\nCy,R3,6\n",  # nobody is named twice
+        b"rider,taxi,minutes\nAnn,T1,4\nAnn,T1,5\nBen,T1,5\n",  # a pair is
+        b"Ann,T1,4\nAnn,T2,5\nBen,T1,5\n",  # no header
+    ],
+)
+def test_what_is_no_list_of_pairs(text: bytes) -> None:
+    assert understand(read_text(text, "t"), 0.0).listed == 0
+
+
+def test_names_of_a_long_list_make_no_huge_table() -> None:
+    lines = "".join(f"r{i},c{i},1\nr{i},c{i + 1},1\n" for i in range(3000))
+    with pytest.raises(InvalidUpload, match="more than"):
+        understand(read_text(b"a,b,c\n" + lines.encode(), "t"), 0.0)
 
 
 def test_empty_lines_before_and_behind_a_table() -> None:

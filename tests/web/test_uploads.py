@@ -17,14 +17,12 @@ from tests.web.browser import dropped, opened, solved, write_workbook
 
 COST = np.random.default_rng(21).integers(1, 99, (7, 9))
 BEST = int(COST[linear_sum_assignment(COST)].sum())
-LINES: list[list[Any]] = [
-    ["cost", *(f"J{j}" for j in range(9))],
-    *([f"P{i}", *map(int, row)] for i, row in enumerate(COST)),
-]
+HEAD: list[Any] = ["cost", *(f"J{j}" for j in range(9))]
+LINES: list[list[Any]] = [HEAD, *([f"P{i}", *map(int, row)] for i, row in enumerate(COST))]
 
 
 def text(between: str) -> Callable[[Path], Any]:
-    return lambda path: path.write_text("\n".join(between.join(map(str, line)) for line in LINES))
+    return lambda path: path.write_text("\n".join(between.join(str(cell) for cell in line) for line in LINES))
 
 
 DENSE: dict[str, Callable[[Path], Any]] = {
@@ -50,6 +48,32 @@ def test_a_table_of_costs(browser: Any, service: Service, tmp_path: Path, name: 
         assert page.inner_text("h1").startswith(f"{BEST} ")
         people = page.get_by_role("rowheader").all_inner_texts()
         assert people[0] == ("Row 1" if name in ("c.npy", "c.npz", "c.safetensors") else "P0")
+
+
+def test_a_list_of_pairs_with_a_title_and_currencies(browser: Any, service: Service, tmp_path: Path) -> None:
+    """What a dispatcher's own system writes: a line for each pair."""
+    lines = ["Quotes of Monday", "", "job;firm;price"]
+    lines += [f"Job {i};Firm {j};{COST[i, j]},50 €" for i in range(7) for j in range(9) if (i, j) != (6, 8)]
+    (tmp_path / "quotes.csv").write_text("\n".join(lines))
+    with opened(browser, service.url) as (page, _):
+        dropped(page, "assign", tmp_path / "quotes.csv")
+        page.wait_for_selector("text=from a list of 62 pairs")
+        assert "1 pair without a number" in page.inner_text(".facts")
+        page.get_by_role("button", name="Find the best assignment").click()
+        solved(page)
+        allowed = np.where(np.arange(63).reshape(7, 9) == 62, np.inf, COST + 0.5)
+        best = allowed[linear_sum_assignment(allowed)].sum()
+        assert page.inner_text("h1").startswith(f"{best:g} ")
+        assert page.get_by_role("rowheader").first.inner_text() == "Job 0"
+
+
+def test_a_file_of_another_kind_says_what_to_do(browser: Any, service: Service, tmp_path: Path) -> None:
+    (tmp_path / "old.xls").write_bytes(b"\xd0\xcf\x11\xe0" + bytes(600))
+    with opened(browser, service.url) as (page, heard):
+        dropped(page, "assign", tmp_path / "old.xls")
+        page.wait_for_selector("text=is an old Excel workbook, which is not read here; save the table as .xlsx or .csv")
+        assert all("422" in error for error in heard.errors)
+        heard.errors.clear()  # the browser reports every answer that is no success
 
 
 def test_a_sparse_matrix_of_matrix_market(browser: Any, service: Service, tmp_path: Path) -> None:

@@ -121,6 +121,8 @@ def test_a_bad_cell_is_shown_and_mended(browser: Any, service: Service, tmp_path
     with opened(browser, service.url) as (page, _):
         dropped(page, "assign", path)
         page.wait_for_selector("text=costs, cell C2 is text: “n/a”")
+        assert "1 cell\nwith text where a number should be" in page.inner_text(".facts")
+        assert "every cell is a number" not in page.inner_text(".facts")
         page.get_by_role("button", name="Type a number").click()
         page.wait_for_selector(".grid input:focus")
         page.keyboard.type("1")
@@ -273,3 +275,6 @@ def test_what_is_impossible_is_an_answer_with_names(browser: Any, service: Servi
         assert page.inner_text("h1") == "No answer exists"
         assert "2 rows share 1 column: Ada, Ben." in page.inner_text(".lede")
         assert page.get_by_role("rowheader").all_inner_texts() == ["Ada", "Ben"]
+        assert page.locator(".curve").count() == 0  # there is no number to draw
+        assert page.get_by_role("button", name="PNG").count() == 0  # and no picture to save
+        assert page.get_by_role("button", name="Run again", exact=True).count() == 1

@@ -146,6 +146,8 @@ export interface Sheet {
   fault_count: number;
   pairs: [string, string][] | null;
   first: [number, number];
+  /** How many pairs it was written as a list of, one a line. */
+  listed?: number;
   cells: Cell[][];
   cells_whole: boolean;
   cells_shape: [number, number];

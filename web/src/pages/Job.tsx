@@ -56,6 +56,7 @@ export default function Job({ id }: { id: string }) {
   if (!job) return live.lostUntil === null ? <Bones /> : <Lost live={live} />;
   const told = tell(live);
   const kept = isKept(job);
+  const begins = job.state === "succeeded" && job.termination !== "infeasible";
   const toggle = (facility: number) => {
     const next = new Set(stays);
     if (!next.delete(facility)) next.add(facility);
@@ -104,12 +105,12 @@ export default function Job({ id }: { id: string }) {
             </button>
           )}
           {over && kept && (
-            <button class="btn go" type="button" onClick={() => void rerun(job.state === "succeeded")}>
+            <button class="btn go" type="button" onClick={() => void rerun(begins)}>
               {excluded.size
                 ? "Run again without these"
                 : fixed
                   ? "Run again with these fixed"
-                  : job.state === "succeeded"
+                  : begins
                     ? "Run again from here"
                     : "Run again"}
             </button>

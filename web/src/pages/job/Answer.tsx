@@ -98,6 +98,7 @@ function Downloads({ live, told }: { live: Live; told: Told }) {
       setWrong(error instanceof Unfit ? error.message : words(error));
     }
   };
+  const drawn = live.result!.termination !== "infeasible";
   const picture = (): SVGSVGElement | HTMLCanvasElement => {
     const found = document.getElementById(PICTURE) as unknown as SVGSVGElement | HTMLCanvasElement | null;
     if (!found) throw new Unfit("There is no picture of this answer.");
@@ -135,9 +136,9 @@ function Downloads({ live, told }: { live: Live; told: Told }) {
     [
       "SVG",
       () => save(svgText(drawing()), `${name}.svg`, "image/svg+xml"),
-      live.job!.solver !== "uot" || !!live.note?.colours,
+      drawn && (live.job!.solver !== "uot" || !!live.note?.colours),
     ],
-    ["PNG", async () => save(await png(picture()), `${name}.png`, "image/png"), true],
+    ["PNG", async () => save(await png(picture()), `${name}.png`, "image/png"), drawn],
   ];
   return (
     <>

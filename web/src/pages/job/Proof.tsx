@@ -15,7 +15,7 @@ export function Proof({ live, told, now }: { live: Live; told: Told; now: number
   useKeys({ l: () => setLog((on) => !on) }, []);
   const job = live.job!;
   const moments = withEnd(live, told);
-  if (!moments.length) return null;
+  if (!moments.some((one) => one.objective != null || one.bound != null)) return null;
   const solved = (live.job!.timings_ms.solve ?? 0) / 1000;
   const end = live.result ? Math.max(now, solved, moments.at(-1)!.at) : (job.time_limit_s ?? 60);
   return (

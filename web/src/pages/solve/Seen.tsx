@@ -118,7 +118,11 @@ function factsOf(sheet: Sheet, counts: boolean): [string, string][] {
   const lines: [string, string][] = [
     [
       sheet.shape!.map((one) => number(one)).join(" × "),
-      sheet.row_names || sheet.column_names ? "rows and columns, named" : "rows and columns, not named",
+      sheet.listed
+        ? `from a list of ${plural(sheet.listed, "pair")}`
+        : sheet.row_names || sheet.column_names
+          ? "rows and columns, named"
+          : "rows and columns, not named",
     ],
   ];
   const range =
@@ -129,8 +133,13 @@ function factsOf(sheet: Sheet, counts: boolean): [string, string][] {
   else if (counts) lines.push([`${Math.round(100 * facts.zero_share)}% are zero`, "drawn blank"]);
   if (facts.symmetric != null)
     lines.push(facts.symmetric ? ["Symmetric", "the same both ways"] : ["Not symmetric", "both ways count"]);
-  if (sheet.missing) lines.push([plural(sheet.missing, "empty cell"), `read as ${missingWords.value}`]);
-  else if (facts.symmetric == null || !counts) lines.push(["No gaps", "every cell is a number"]);
+  if (sheet.missing)
+    lines.push([
+      sheet.listed ? `${plural(sheet.missing, "pair")} without a number` : plural(sheet.missing, "empty cell"),
+      `read as ${missingWords.value}`,
+    ]);
+  if (sheet.fault_count) lines.push([plural(sheet.fault_count, "cell"), "with text where a number should be"]);
+  else if (!sheet.missing && (facts.symmetric == null || !counts)) lines.push(["No gaps", "every cell is a number"]);
   return lines;
 }
 
@@ -222,7 +231,7 @@ function Today() {
 
 function cost(today: number[]): number | null {
   const [flow, distance] = [sheetFor("flow"), sheetFor("distance")];
-  if (!flow?.cells_whole || !distance?.cells_whole) return null;
+  if (!flow?.cells_whole || !distance?.cells_whole || flow.listed || distance.listed) return null;
   const at = (sheet: Sheet, i: number, j: number) =>
     Number(sheet.cells[i + sheet.first[0]]?.[j + sheet.first[1]] ?? 0) || 0;
   let sum = 0;

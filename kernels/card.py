@@ -183,7 +183,7 @@ class Solver(Generic[Problem, OptionsOf]):
     bundles: tuple[Bundle, ...] = ()
     companions: tuple[Companion, ...] = ()
     groups: Mapping[str, str] = field(default_factory=dict)
-    outline: Callable[[Inputs, Any], Any] | None = None
+    outline: Callable[[Inputs, OptionsOf], Problem] | None = None
     unread: Mapping[str, str] = field(default_factory=dict)
 
     @property

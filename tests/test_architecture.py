@@ -218,6 +218,49 @@ def test_rooms_are_small(path: Path) -> None:
     assert path.stem not in ("utils", "helpers", "base", "manager")
 
 
+MOST_PARAMETERS = 7
+MANY_PARAMETERS = {
+    "app/http/blobs.py": {"post"},
+    "app/http/uploads.py": {"put"},
+    "app/web/pictures.py": {"picture"},
+    "workers/jobs/records.py": {"take"},
+}
+"""The first three are calls of HTTP, whose parameters are headers and fields. A new one does not belong here."""
+
+
+def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    given = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+    return len(given) - (given[:1] in (["self"], ["cls"]))
+
+
+def is_compiled(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
+    """By numba: loops take arrays one by one, and a group of them would be unpacked in each call."""
+    said = " ".join(map(ast.unparse, node.decorator_list))
+    return "jit" in said or "inner" in said
+
+
+@pytest.mark.parametrize("path", ALL, ids=lambda path: str(path.relative_to(ROOT)))
+def test_many_parameters_are_a_named_group(path: Path) -> None:
+    if path.is_relative_to(ROOT / "kernels/certificates"):
+        return  # their text is counted against
+    tree = ast.walk(ast.parse(path.read_text()))
+    functions = [node for node in tree if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    many = {node.name for node in functions if parameters(node) > MOST_PARAMETERS and not is_compiled(node)}
+    assert many == MANY_PARAMETERS.get(path.relative_to(ROOT).as_posix(), set())
+
+
+def test_no_card_takes_anything_for_its_problem() -> None:
+    """Each function of a card says which problem and which options it is for."""
+    tree = ast.parse((ROOT / "kernels/card.py").read_text())
+    (card,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Solver")
+    fields = {
+        ast.unparse(one.target): ast.unparse(one.annotation) for one in card.body if isinstance(one, ast.AnnAssign)
+    }
+    called = {name: said for name, said in fields.items() if "Callable" in said}
+    assert len(called) > 5
+    assert not [name for name, type_ in called.items() if "Any" in type_]
+
+
 CUDA_LINES, KERNEL_LINES = 380, 60
 LONG_KERNELS = {
     "uot/batch/batch.cu": {"solve_batch"},

@@ -81,7 +81,8 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
         search = _memetic
     else:  # out of time: the start is the answer
         ended, seconds = deadline.expired() or Termination.TIME_LIMIT, time.perf_counter() - began
-        return outcome.solution(options, ended, start, proofs, 0, seconds, {"rounds": 0, "moves": 0})
+        nothing = outcome.Searched(start, ended, 0, {"rounds": 0, "moves": 0}, [])
+        return outcome.solution(options, nothing, proofs, seconds)
     start, bound = _raised(problem, options, deadline, start, proofs, search, target)
     if problem.integer and bound is not None:
         target = bound if target is None else max(target, bound)
@@ -99,7 +100,8 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
         termination = Termination.CONVERGED  # the device's sums, which may be rounded, say that it was
     seconds = time.perf_counter() - began
     members = list(filter(problem.allows, found.members))
-    return outcome.solution(options, termination, permutation, proofs, found.iterations, seconds, facts, members)
+    searched = outcome.Searched(permutation, termination, found.iterations, facts, members)
+    return outcome.solution(options, searched, proofs, seconds)
 
 
 def _raised(
@@ -159,10 +161,9 @@ def _memetic(
         rounds = GENERATIONS_WITHOUT_LIMIT
     if options.tenure is not None:
         policy = replace(policy, tenure=(options.tenure[0] / problem.n, options.tenure[1] / problem.n))
-    found = gpu_memetic.evolve(
-        penalised(problem), deadline, seed=options.seed, members=options.starts, target=target, generation_limit=rounds,
-        start=start, policy=policy, deterministic=options.deterministic,
-    )  # fmt: skip
+    ends = gpu_memetic.Ends(target, rounds, options.deterministic)
+    people = gpu_memetic.People(options.seed, options.starts, start, policy)
+    found = gpu_memetic.evolve(penalised(problem), deadline, people, ends)
     facts = {"rounds": found.generations, "moves": found.moves * problem.n * (problem.n - 1) // 2}
     return outcome.Searched(found.permutation, found.termination, found.moves, facts, found.members)
 
@@ -185,11 +186,10 @@ def _prove(
     bound, known = outcome.best_bound(proofs), problem.objective(best)
     watched = outcome.Watched(deadline, bound, proof, PROOF_WITHOUT_LIMIT_S, facts["rounds"], known)
     try:
-        found = gpu_memetic.evolve(
-            penalised(problem), watched, seed=options.seed + 1, start=best,
-            policy=gpu_memetic.Policy(growth=1) if small else gpu_memetic.Policy(),
-            share=1.0 if plant is None else SHARE_OF_EASY if small else SHARE_OF_HARD,
-        )  # fmt: skip
+        policy = gpu_memetic.Policy(growth=1) if small else gpu_memetic.Policy()
+        people = gpu_memetic.People(options.seed + 1, start=best, policy=policy)
+        share = 1.0 if plant is None else SHARE_OF_EASY if small else SHARE_OF_HARD
+        found = gpu_memetic.evolve(penalised(problem), watched, people, share=share)
     finally:
         proof.stop()
     if proof.bound is not None:

@@ -35,7 +35,7 @@ of its objective or the smallest entry."""
 
 @dataclass(frozen=True, eq=False)
 class Searched:
-    """What a search on the device came to: its best permutation, why it ended, iterations, facts, and its members."""
+    """What a search came to: its best permutation, why it ended, iterations, facts, and its members."""
 
     permutation: Array
     termination: Termination
@@ -184,33 +184,27 @@ def meets(problem: QuadraticAssignment, permutation: Array, proofs: list[Bound])
 def infeasible(problem: QuadraticAssignment, options: "QapOptions") -> Solution:
     """No permutation is allowed: the facilities and locations that show it."""
     assert problem.forbidden is not None
-    found = solution(options, Termination.INFEASIBLE, None, [], 0, 0.0, {})
-    found.arrays["hall_rows"], found.arrays["hall_cols"] = bounds.hall_violator(problem.forbidden)
+    none = Searched(np.empty(0, np.int64), Termination.INFEASIBLE, 0, {}, [])
+    found = solution(options, none, [], 0.0)
+    found.arrays = dict(zip(("hall_rows", "hall_cols"), bounds.hall_violator(problem.forbidden), strict=True))
     return found
 
 
 def solution(
-    options: "QapOptions",
-    termination: Termination,
-    permutation: Array | None,
-    proofs: list[Bound],
-    iterations: int,
-    seconds: float,
-    facts: dict[str, Any],
-    population: list[Array] | None = None,
-    method: str | None = None,
+    options: "QapOptions", found: Searched, proofs: list[Bound], seconds: float, method: str | None = None
 ) -> Solution:
-    """The outcome as data; a solver that found no allowed permutation passes None."""
-    arrays = {} if permutation is None else {"permutation": permutation}
-    if options.population and population:
-        arrays["population"] = np.array(population)
+    """The outcome as data."""
+    arrays = {"permutation": found.permutation}
+    if options.population and found.members:
+        arrays["population"] = np.array(found.members)
     best = max(proofs, key=lambda bound: bound.value, default=None)
     facts = {
         "bounds": {bound.name: bound.value for bound in proofs},
         "bound": None if best is None else best.name,
         "proved": False,
-        **facts,
+        **found.facts,
     }
     evidence = {f"{bound.name}:{key}": array for bound in proofs for key, array in bound.evidence.items()}
     timings = {"solve": 1000 * seconds}
-    return Solution(termination, method or options.method, arrays, iterations, options.seed, timings, facts, evidence)
+    named, ended = method or options.method, found.termination
+    return Solution(ended, named, arrays, found.iterations, options.seed, timings, facts, evidence)

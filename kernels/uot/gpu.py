@@ -14,7 +14,7 @@ from kernels.solution import Solution, Termination
 from kernels.uot.batch.gpu_batch import solve_batch, solve_stack
 from kernels.uot.build import Transport
 from kernels.uot.course import Run, Steps, follow, wants_float64
-from kernels.uot.dense.gpu_dense import SAFE, exact, solve_dense
+from kernels.uot.dense.gpu_dense import SAFE, Begun, exact, solve_dense
 from kernels.uot.dense.gpu_ranks import solve_ranks
 from kernels.uot.gpu_answer import answer
 from kernels.uot.iteration import gpu_launch as on
@@ -88,7 +88,7 @@ def _find(
             pass  # rows too long for shared memory: block by block instead
     g = cp.zeros(problem.shape[1]) if problem.g0 is None else cp.asarray(problem.g0)
     method = "points" if problem.cost is None else "log"
-    return method, exact(problem, options, deadline, spread, stages, g, options.iterations)
+    return method, exact(problem, options, deadline, spread, Begun(stages, g, options.iterations))
 
 
 def _spread_over_devices(problem: UnbalancedTransport) -> bool:

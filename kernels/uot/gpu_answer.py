@@ -9,7 +9,7 @@ from kernels.deadline import Deadline
 from kernels.problems.arrays import Array
 from kernels.solution import Solution, Termination
 from kernels.uot.dense.gpu_exact import distances
-from kernels.uot.outcome import Writer, finish
+from kernels.uot.outcome import Ended, Writer, finish
 from kernels.uot.repair import Entries
 from kernels.uot.support import Support
 from kernels.uot.units import unflushed
@@ -39,7 +39,7 @@ def answer(
         return _plan_rows(part, f, g, dtype)
 
     writer = Writer(cp, entries, _largest, BLOCK, in_place=False)
-    return finish(part, options, potentials, termination, method, facts, writer, deadline)
+    return finish(part, options, Ended(potentials, termination, method, facts), writer, deadline)
 
 
 def _largest(block: Any, k: int) -> tuple[Array, Array]:

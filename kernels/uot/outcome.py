@@ -49,24 +49,26 @@ class Writer:
         return np.asarray(array if self.xp is np else array.get())
 
 
-def finish(
-    part: Support,
-    options: Any,
-    potentials: tuple[Array, Array],
-    termination: Termination,
-    method: str,
-    facts: dict[str, Any],
-    writer: Writer,
-    deadline: Deadline,
-) -> Solution:
-    """The solution of the whole problem from potentials (host, float64) of the reduced one."""
-    f, g = part.spread_out(*potentials)
+@dataclass
+class Ended:
+    """How the iteration ended on the reduced problem: its potentials (host, float64), why, and by which method."""
+
+    potentials: tuple[Array, Array]
+    termination: Termination
+    method: str
+    facts: dict[str, Any]
+
+
+def finish(part: Support, options: Any, ended: Ended, writer: Writer, deadline: Deadline) -> Solution:
+    """The solution of the whole problem."""
+    f, g = part.spread_out(*ended.potentials)
     arrays = outputs(part.problem, options, f, g, writer, deadline)
+    termination = ended.termination
     if "hall_rows" in arrays:
         termination = Termination.INFEASIBLE
     elif termination is Termination.INFEASIBLE:  # by potentials that grow; the masses fit all the same, or nearly
         termination = Termination.CONVERGED
-    return Solution(termination, method, arrays, facts=facts)
+    return Solution(termination, ended.method, arrays, facts=ended.facts)
 
 
 def outputs(

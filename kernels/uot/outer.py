@@ -121,38 +121,50 @@ def schedule(reg: float, spread: float, warm: bool) -> list[float]:
     return stages
 
 
+@dataclass(frozen=True)
+class Rules:
+    """What ends the sweeps, and what is done between two of them.
+
+    Attributes:
+        tolerance: the relative gap to reach.
+        noise: the relative gap that the rounding of the sweeps may hide: at a gap below it they end ("converged").
+        memory: how many differences Anderson acceleration keeps; 0: none is made.
+        before: sweeps made earlier, for reports.
+    """
+
+    tolerance: float
+    deadline: Deadline
+    noise: Callable[[State], float] = lambda state: SMALLEST_GAP
+    memory: int = REMEMBERED
+    translate: bool = True
+    before: int = 0
+
+
 def iterate(
     marginals: Marginals,
     sweeps: Sweeps,
     g: Vector,
+    rules: Rules,
     *,
     stages: Sequence[float],
-    tolerance: float,
     limit: int,
-    deadline: Deadline,
-    noise: Callable[[State], float] = lambda state: SMALLEST_GAP,
-    memory: int = REMEMBERED,
-    translate: bool = True,
-    before: int = 0,
     doubted: bool = False,
 ) -> Outcome:
-    """Sweep until the relative gap at the last reg of `stages` is at most `tolerance`, or something stops it.
+    """Sweep until the relative gap at the last reg of `stages` is at most the tolerance, or something stops it.
 
-    At least one sweep is made at the last reg, so that there is always an answer for the problem asked. `noise` is the
-    relative gap that the rounding of the sweeps may hide: at a gap below it they end ("converged"). `before` counts
-    sweeps made earlier, for reports. A `doubted` g is held against zeros first, by a sweep or two that do not count;
-    where it is a poor start its digits are worth no shortcut, and all stages are gone through.
+    At least one sweep is made at the last reg, so that there is always an answer for the problem asked. A `doubted` g
+    is held against zeros first, by a sweep or two that do not count; where it is a poor start its digits are worth no
+    shortcut, and all stages are gone through.
     """
-    rules = _Rules(tolerance, noise, memory, translate, deadline, before)
     if doubted:
         sweeps.start(stages[-1])
         given = _Stage(marginals, sweeps, stages[-1], rules, False)
         g, poor = given.better_start(g)
-        stages = schedule(stages[-1], marginals.spread, warm=not (poor and memory))
+        stages = schedule(stages[-1], marginals.spread, warm=not (poor and rules.memory))
     done = rejected = 0
     for reg in stages:
         final = reg == stages[-1]
-        if not final and (done >= limit - 1 or deadline.expired()):
+        if not final and (done >= limit - 1 or rules.deadline.expired()):
             continue
         sweeps.start(reg)
         last = max(done + 1, limit if final else limit - 1)
@@ -161,20 +173,10 @@ def iterate(
     return Outcome(stage.state, stage.termination, done, rejected, tuple(stages))
 
 
-@dataclass(frozen=True)
-class _Rules:
-    tolerance: float
-    noise: Callable[[State], float]
-    memory: int
-    translate: bool
-    deadline: Deadline
-    before: int
-
-
 class _Stage:
     """The sweeps at one reg."""
 
-    def __init__(self, marginals: Marginals, sweeps: Sweeps, reg: float, rules: _Rules, final: bool) -> None:
+    def __init__(self, marginals: Marginals, sweeps: Sweeps, reg: float, rules: Rules, final: bool) -> None:
         self.marginals, self.sweeps, self.reg, self.rules, self.final = marginals, sweeps, reg, rules, final
         self.best: State | None = None
         self.highest, self.improved, self.plain = -math.inf, 0, rules.memory == 0

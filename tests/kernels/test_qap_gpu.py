@@ -176,13 +176,14 @@ def test_the_mailbox_hears_every_cost_and_passes_on_those_that_were_the_least() 
 def test_what_lies_off_the_chip_changes_nothing(streamed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from kernels.qap.memetic import gpu_memetic
     from kernels.qap.memetic.gpu_geometry import Geometry
+    from kernels.qap.memetic.gpu_memetic import Ends, People
 
     flow, distance, linear = (instances.asymmetric(16, -9, 40, seed) for seed in range(3))
     problem = QuadraticAssignment(flow, distance, linear)
 
     def run(level: int) -> gpu_memetic.Outcome:
         monkeypatch.setattr(gpu_memetic, "geometry", lambda n, wide: Geometry(32, level, 4))
-        return gpu_memetic.evolve(problem, Deadline(), members=9, generation_limit=20)
+        return gpu_memetic.evolve(problem, Deadline(), People(members=9), Ends(generation_limit=20))
 
     on_chip, off_chip = run(0), run(streamed)
     assert [member.tolist() for member in on_chip.members] == [member.tolist() for member in off_chip.members]

@@ -13,7 +13,7 @@ from kernels.uot.cpu.answer import answer, plan_rows
 from kernels.uot.cpu.sweeps import make_sweeps
 from kernels.uot.cpu.threads import summed
 from kernels.uot.marginals import Marginals, State
-from kernels.uot.outer import SMALLEST_GAP, STALLED, iterate
+from kernels.uot.outer import SMALLEST_GAP, STALLED, Rules, iterate
 from kernels.uot.support import Support
 
 SMALLEST = 1e-30  # a sum that underflowed counts as this
@@ -103,18 +103,8 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
         # its rounding hid a gap the sweeps go on there. The first of them is not counted.
         exact = make_sweeps(problem, "points" if problem.cost is None else "log", "float64")
         left_over = 1 if run.overflowed else options.iterations - done + 1
-        outcome = iterate(
-            marginals,
-            exact,
-            g,
-            stages=[problem.reg],
-            tolerance=MARGIN * options.tolerance,
-            limit=left_over,
-            deadline=deadline,
-            memory=0,
-            translate=False,
-            before=done - 1,
-        )
+        rules = Rules(MARGIN * options.tolerance, deadline, memory=0, translate=False, before=done - 1)
+        outcome = iterate(marginals, exact, g, rules, stages=[problem.reg], limit=left_over)
         f, g, again = outcome.state.f, outcome.state.g, outcome.iterations - 1
         done, termination = done + again, termination if run.overflowed else outcome.termination
         if outcome.state.relative_gap <= options.tolerance and outcome.termination is not Termination.INFEASIBLE:

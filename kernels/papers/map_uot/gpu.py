@@ -10,7 +10,7 @@ from kernels import cuda
 from kernels.deadline import Deadline
 from kernels.papers.map_uot.layout import FACTORS_ARGS, SCALE_COLUMNS_ARGS, SCALE_ROWS_ARGS
 from kernels.solution import Solution, Termination
-from kernels.uot.dense.gpu_dense import exact
+from kernels.uot.dense.gpu_dense import Begun, exact
 from kernels.uot.gpu_answer import answer
 from kernels.uot.gpu_upload import upload
 from kernels.uot.iteration.gpu_launch import LOG2E
@@ -121,7 +121,7 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
     if termination is Termination.CONVERGED and not published and done < options.iterations:
         # Rounding hid the gap: plain sweeps go on in float64.
         plain = options.model_copy(update={"acceleration": False})
-        again = exact(problem, plain, deadline, high - low, [problem.reg], g, options.iterations - done, done)
+        again = exact(problem, plain, deadline, high - low, Begun([problem.reg], g, options.iterations - done, done))
         potentials, termination, done = (again.f * unit, again.g * unit), again.termination, done + again.iterations
         facts["storage"] = "float32, then float64"
     solution = answer(part, options, potentials, termination, "map-uot", facts, deadline)

@@ -45,9 +45,8 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
     found = every[best].astype(np.int64)
     objective = problem.objective(found)
     deadline.report(len(every), objective, objective, 1.0)
-    return outcome.solution(
-        options, Termination.OPTIMAL, found, proofs, len(every), 0.0, facts, members, method="enumeration"
-    )  # fmt: skip
+    searched = outcome.Searched(found, Termination.OPTIMAL, len(every), facts, members)
+    return outcome.solution(options, searched, proofs, 0.0, method="enumeration")
 
 
 @functools.cache

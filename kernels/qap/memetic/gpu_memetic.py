@@ -195,17 +195,31 @@ class Outcome:
     members: list[Array] = field(default_factory=list)
 
 
+@dataclass(frozen=True)
+class People:
+    """Who begins: `members` of them (None: as many as the device runs at once), one at `start`, and how they search."""
+
+    seed: int = 0
+    members: int | None = None
+    start: Array | None = None
+    policy: Policy = Policy()
+
+
+@dataclass(frozen=True)
+class Ends:
+    """What ends them beside the deadline; `deterministic`: the generation that meets the target is finished."""
+
+    target: int | float | None = None
+    generation_limit: int | None = None
+    deterministic: bool = False
+
+
 def evolve(
     problem: QuadraticAssignment,
     deadline: Deadline,
+    people: People = People(),
+    ends: Ends = Ends(),
     *,
-    seed: int = 0,
-    members: int | None = None,
-    target: int | float | None = None,
-    generation_limit: int | None = None,
-    start: Array | None = None,
-    policy: Policy = Policy(),
-    deterministic: bool = False,
     share: float = 1.0,
 ) -> Outcome:
     """Run generations until the target, the limit or the deadline; every new least cost is reported as it is told.
@@ -216,14 +230,14 @@ def evolve(
     this share of the time was its own.
     """
     matrices = split(problem)
-    goal = None if target is None else target * matrices.scale
-    population = Population(matrices, members, seed, policy, goal)
-    random = np.random.default_rng(seed)
+    goal = None if ends.target is None else ends.target * matrices.scale
+    population = Population(matrices, people.members, people.seed, people.policy, goal)
+    random = np.random.default_rng(people.seed)
     first = random.permuted(np.tile(np.arange(population.n), (population.members, 1)), axis=1)
-    if start is not None:
-        first[0] = start
+    if people.start is not None:
+        first[0] = people.start
     population.open(first)
-    termination = _follow(population, deadline, goal, generation_limit, deterministic, share)
+    termination = _follow(population, deadline, goal, ends.generation_limit, ends.deterministic, share)
     state = population.state()
     return Outcome(
         population.best(), state["best"].item(), int(state["generation"]), int(state["moves"]), termination,

@@ -10,7 +10,7 @@ from kernels.problems.transport import METRICS, UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.cpu.loops import write_costs, write_plan
 from kernels.uot.cpu.threads import in_threads, read_only
-from kernels.uot.outcome import Writer, finish
+from kernels.uot.outcome import Ended, Writer, finish
 from kernels.uot.repair import Entries
 from kernels.uot.support import Support
 
@@ -40,7 +40,7 @@ def answer(
         return lambda some: filled[some]
 
     writer = Writer(np, entries, largest, BLOCK, in_place=True)
-    return finish(part, options, potentials, termination, method, facts, writer, deadline)
+    return finish(part, options, Ended(potentials, termination, method, facts), writer, deadline)
 
 
 def plan_rows(problem: UnbalancedTransport, f: Array, g: Array, part: slice, into: Array | None = None) -> Array:

@@ -1,7 +1,7 @@
 """Entropic unbalanced optimal transport on the CPU: one read of the kernel per iteration, on every core."""
 
-import functools
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from kernels.uot.cpu import exact as cpu_exact
 from kernels.uot.cpu.answer import answer
 from kernels.uot.cpu.sweeps import LOG2E, make_sweeps
 from kernels.uot.marginals import Marginals, State
-from kernels.uot.outer import REMEMBERED, SMALLEST_GAP, Outcome, iterate
+from kernels.uot.outer import REMEMBERED, SMALLEST_GAP, Outcome, Rules, iterate
 from kernels.uot.several import told
 
 CHEAP = 1 << 20  # entries below which float64 costs nothing that one would notice
@@ -111,25 +111,13 @@ def _find(
 ) -> tuple[str, Run]:
     """Iterate in the working type, then in float64 where its noise may hide a gap above the tolerance."""
     method, dtype = _method(problem, options), _working_type(problem, options, spread)
-    run = functools.partial(
-        iterate,
-        Marginals(np, problem, spread),
-        deadline=deadline,
-        memory=REMEMBERED if options.acceleration else 0,
-        translate=options.acceleration,
-    )
+    marginals, memory = Marginals(np, problem, spread), REMEMBERED if options.acceleration else 0
+    rules = Rules(MARGIN * options.tolerance, deadline, memory=memory, translate=options.acceleration)
     g = np.zeros_like(problem.b) if problem.g0 is None else problem.g0
     coarse = dtype == "float32"
-    aim = MARGIN * options.tolerance
-    outcome = run(
-        make_sweeps(problem, method, dtype),
-        g,
-        stages=stages,
-        tolerance=aim,
-        limit=options.iterations,
-        noise=(lambda state: _noise(state, problem, spread)) if coarse else _rounding,
-        doubted=problem.g0 is not None,
-    )
+    noisy = replace(rules, noise=(lambda state: _noise(state, problem, spread)) if coarse else _rounding)
+    sweeps, doubted = make_sweeps(problem, method, dtype), problem.g0 is not None
+    outcome = iterate(marginals, sweeps, g, noisy, stages=stages, limit=options.iterations, doubted=doubted)
     if outcome.termination is Termination.INFEASIBLE:
         return method, _run(outcome, outcome.termination, dtype)
     sure = not coarse or _with_noise(outcome.state, problem, spread) <= options.tolerance
@@ -137,7 +125,8 @@ def _find(
     if not sure and left > 0 and outcome.termination in (Termination.GAP_REACHED, Termination.CONVERGED):
         exact = make_sweeps(problem, "points" if method == "points" else "log", "float64")
         done = outcome.iterations
-        more = run(exact, outcome.state.g, stages=stages[-1:], tolerance=aim, limit=left, noise=_rounding, before=done)
+        finely = replace(rules, noise=_rounding, before=done)
+        more = iterate(marginals, exact, outcome.state.g, finely, stages=stages[-1:], limit=left)
         rejected = outcome.rejected + more.rejected
         outcome = Outcome(more.state, more.termination, done + more.iterations, rejected, outcome.stages)
         sure, dtype = True, "float32, then float64"

@@ -1,7 +1,7 @@
 """Cost matrices on the GPU: stages of epsilon scaling, each a few persistent launches, then float64 where needed."""
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cupy as cp
@@ -15,7 +15,7 @@ from kernels.uot.course import Run
 from kernels.uot.dense.gpu_exact import Exact
 from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.marginals import Marginals
-from kernels.uot.outer import REMEMBERED, STAGE_GAP, STALLED, iterate
+from kernels.uot.outer import REMEMBERED, STAGE_GAP, STALLED, Rules, iterate
 
 LAUNCH_S = 0.01  # a launch should take no longer: then the deadline is looked at again
 FIRST_SWEEPS = 16  # of a first launch: most problems end in it
@@ -61,31 +61,24 @@ def _shown(problem: UnbalancedTransport, run: Run, spread: float, farthest: floa
     return max(noise, price / max(abs(run.dual), 1e-300))
 
 
-def exact(
-    problem: UnbalancedTransport,
-    options: Any,
-    deadline: Deadline,
-    spread: float,
-    stages: list[float],
-    g: Any,
-    limit: int,
-    before: int = 0,
-) -> Run:
-    """Iterate in float64 on the device; `before` counts the sweeps made so far."""
-    marginals = Marginals(cp, problem, spread)
-    outcome = iterate(
-        marginals,
-        Exact(problem, marginals),
-        cp.asarray(g, dtype=cp.float64),
-        stages=stages,
-        tolerance=SAFE * options.tolerance,
-        limit=limit,
-        deadline=deadline,
-        memory=REMEMBERED if options.acceleration else 0,
-        translate=options.acceleration,
-        before=before,
-        doubted=problem.g0 is not None and not before,
-    )
+@dataclass(frozen=True)
+class Begun:
+    """Where sweeps go on from: the regs left, column potentials, how many sweeps are left and how many were made."""
+
+    stages: list[float]
+    g: Any
+    left: int
+    made: int = 0
+
+
+def exact(problem: UnbalancedTransport, options: Any, deadline: Deadline, spread: float, begun: Begun) -> Run:
+    """Iterate in float64 on the device."""
+    marginals, memory = Marginals(cp, problem, spread), REMEMBERED if options.acceleration else 0
+    aim, before = SAFE * options.tolerance, begun.made
+    rules = Rules(aim, deadline, memory=memory, translate=options.acceleration, before=before)
+    sweeps, g = Exact(problem, marginals), cp.asarray(begun.g, dtype=cp.float64)
+    doubted = problem.g0 is not None and not before
+    outcome = iterate(marginals, sweeps, g, rules, stages=begun.stages, limit=begun.left, doubted=doubted)
     s, end = outcome.state, outcome.termination
     if s.relative_gap <= options.tolerance and end is not Termination.INFEASIBLE:
         end = Termination.GAP_REACHED
@@ -108,14 +101,14 @@ def solve_dense(
     run, done = _all_stages(dense, options, deadline, stages)
     left = options.iterations - done
     if run is None:  # out of float32's range again and again
-        return exact(problem, options, deadline, spread, stages, cp.zeros(dense.n), max(1, left), done)
+        return exact(problem, options, deadline, spread, Begun(stages, cp.zeros(dense.n), max(1, left), done))
     unsure = run.gap + float32_noise(problem, run, spread, dense.farthest) > options.tolerance
     unsure |= storage != "float32"  # a 16-bit kernel is not the kernel: its gap says nothing of the problem's
     unsure |= run.termination is Termination.CONVERGED
     worth = run.termination in (Termination.CONVERGED, Termination.GAP_REACHED)
     if unsure and worth and left > 0 and not deadline.expired():
         del dense
-        again = exact(problem, options, deadline, spread, stages[-1:], run.g, left, done)
+        again = exact(problem, options, deadline, spread, Begun(stages[-1:], run.g, left, done))
         iterations, rejected = done + again.iterations, run.rejected + again.rejected
         return replace(again, iterations=iterations, rejected=rejected, storage=f"{storage}, then float64")
     if run.termination is Termination.CONVERGED:
@@ -131,7 +124,7 @@ def _all_stages(dense: on.Dense, options: Any, deadline: Deadline, stages: list[
         final = reg == stages[-1]
         if not final and (done >= options.iterations - 1 or deadline.expired()):
             continue
-        reached = _stage(dense, options, deadline, reg, g, max(1, options.iterations - done), final, done)
+        reached = _stage(dense, options, deadline, Begun([reg], g, max(1, options.iterations - done), done), final)
         if reached is None:
             return None, done
         run = reached
@@ -140,17 +133,16 @@ def _all_stages(dense: on.Dense, options: Any, deadline: Deadline, stages: list[
     return replace(run, **on_host, iterations=done, rejected=rejected), done
 
 
-def _stage(
-    dense: on.Dense, options: Any, deadline: Deadline, reg: float, g: Any, limit: int, final: bool, before: int
-) -> Run | None:
+def _stage(dense: on.Dense, options: Any, deadline: Deadline, begun: Begun, final: bool) -> Run | None:
     """Launch until the gap, the limit or the deadline is reached; None when float32 cannot hold the column values.
 
     Launches double in length while that helps. "converged": float32 has nothing left to find, float64 may.
     """
+    (reg,), limit, before = begun.stages, begun.left, begun.made
     aim, enough = SAFE * options.tolerance, 0.0 if final else STAGE_GAP * reg
     per_launch = max(FIRST_SWEEPS, int(LAUNCH_S / (1e-5 + dense.m * dense.n * 4 / 4e12)))
     ceiling = Marginals(cp, dense.problem, dense.spread).ceiling if final else math.inf
-    dense.begin(reg, g)
+    dense.begin(reg, begun.g)
     best, highest, improved, rescues, sweeps = math.inf, -math.inf, 0, 0, FIRST_SWEEPS
     base = done = 0
     reached: Termination | None = None

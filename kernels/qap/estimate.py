@@ -25,7 +25,8 @@ TASKS, OPEN_BYTES = 64, 1 << 29
 """Nodes to which a tree is widened before they are dealt out, and their bytes at most (proof.py)."""
 DEVICE_BYTES = 96
 """On a device, divided by n^4."""
-FIXED = 20 * MIB
+FIXED, SHORT_LOG = 20 * MIB, 4 * MIB
+"""Of every job; a tree's log up to the second is among them."""
 RELAXED_N = (16, 48)
 """Above the first and up to the second `auto` works out the semidefinite bound on a CPU (floor.py)."""
 RELAXED_S, FACTORED_S, LIFTED_BYTES = 1.5e-7, 1.2e-11, 100
@@ -101,7 +102,7 @@ def _host_bytes(n: int, options: "QapOptions") -> int:
         ascent = 8 * 8 * n**4
         open_ = 4 * max(n * (n - 1) * (n - 2) ** 4, TASKS * (n - 2) * (n - 3) ** 4)  # two levels down, or three
         open_ = min(open_, OPEN_BYTES) + TASKS * 4 * (n - 1) ** 4  # and the level above
-        tree = ascent + open_ + cores() * n**5
+        tree = ascent + open_ + cores() * n**5 + 2 * max(0, options.log_bytes - SHORT_LOG)
     return FIXED + 64 * 8 * n * n + 24 * n * n * 2 * cores() + tree
 
 

@@ -20,6 +20,7 @@ from kernels.lap import cpu_by_rows, cpu_ranked, cpu_rejecting, cpu_selected, mo
 from kernels.lap import cpu_path as steps
 from kernels.lap.complete import complete
 from kernels.lap.cpu_batch import solve_batch
+from kernels.lap.cpu_monge import may_be_monge
 from kernels.lap.cpu_progress import Watch, least_listed
 from kernels.lap.cpu_shortlist import State, list_rows, new_state
 from kernels.lap.masks import infinity, opened
@@ -101,7 +102,8 @@ def solve_one(
     u0, v0 = proportionate(weights, u0, v0)
     cost, masked = opened(weights, maximize)
     cold = u0 is None and v0 is None
-    if cold and not masked and not deadline.expired() and (sorted_out := monge.solve(cost, maximize)):
+    ordered = cold and not masked and may_be_monge(untouched(cost), cost.dtype.kind == "i")
+    if ordered and not deadline.expired() and (sorted_out := monge.solve(cost, maximize)):
         return sorted_out
     warm_square = not cold and cost.shape[0] == cost.shape[1]
     if (cold or warm_square) and (form := cpu_by_rows.form_of(cost, masked, maximize, not cold)):
@@ -225,6 +227,8 @@ def warm_up() -> None:
 
     options = LapOptions()
     ties = np.random.default_rng(0).integers(0, 3, (40, 40))  # row reductions leave rows that need a path
+    for dtype in (np.float32, np.int32):
+        may_be_monge(untouched(ties.astype(dtype)), dtype is np.int32)
     for dtype in (np.float64, np.int64):
         for cost in (ties.astype(dtype), ties[:3, :3].astype(dtype)[None]):
             solve(CARD.build({"cost": cost}, options), options, Deadline())

@@ -6,24 +6,24 @@ takes to solve 64 x 64. It may say yes of costs that are not; never no of costs 
 
 import numpy as np
 
+from kernels.lap import monge
 from kernels.lap.cpu_shortlist import jit
-from kernels.lap.monge import SAMPLE, SMALLEST
+from kernels.lap.monge import SAMPLE
 from kernels.problems import Array
 
 
-@jit
-def may_be_monge(cost: Array, exact: bool) -> bool:
-    """False where the sample's turns c[i, j] - c[i, 0] - c[0, j] + c[0, 0] have not the signs of a product.
+def may_be_monge(cost: Array) -> bool:
+    """False where the sample's turns c[i, j] - c[i, 0] - c[0, j] + c[0, 0] have not the signs of a product."""
+    view = monge.sample(cost)
+    return view is not None and bool(_has_signs(np.array(view, np.float64, order="C"), cost.dtype.kind == "i"))
 
-    `exact` says that these are integers: no turn is rounded while they lie within 2^50.
-    """
-    n = cost.shape[0]
-    if n != cost.shape[1] or n < SMALLEST:
-        return False
-    step, most, view = (n - 1) // (SAMPLE - 1), 0.0, np.empty((SAMPLE, SAMPLE))
+
+@jit
+def _has_signs(view: Array, exact: bool) -> bool:
+    """`exact` says that these are integers: no turn is rounded while they lie within 2^50."""
+    most = 0.0
     for i in range(SAMPLE):
         for j in range(SAMPLE):
-            view[i, j] = cost[i * step, j * step]
             most = max(most, abs(view[i, j]))
     noise = 0.0 if exact and most <= 2.0**50 else 64 * 2.0**-52 * most
     row, col, signs = -1, -1, np.zeros((SAMPLE, SAMPLE))

@@ -25,7 +25,9 @@ EASY_S, HARD_S, MONGE_S = 7e-9, 2.8e-8, 1e-9
 """Of one entry: independent costs, structured ones (distances, ties all over), and those that sorting solves."""
 STRUCTURED = 0.3
 """Rank of a sample below which costs count as structured; independent ones have 0.35 to 0.55."""
-TINY = 48 * 48
+TINY = 160 * 160
+LONGEST_WHOLE = 1280
+"""Columns up to which the CPU copies a matrix of floats to maximise (cpu_by_rows.LONGEST)."""
 PROOF_S, PROOF_FLOAT_S = 1.2e-4, 2.5e-4
 FORMED_S, FORMED_FLOAT_S = 1.6e-9, 3.5e-9
 """Of a certificate, and of one entry of it: integers and floats."""
@@ -175,8 +177,12 @@ def _proof_s(weights: Array) -> float:
 
 
 def _host_bytes(weights: Array, lines: int) -> int:
-    """The input, in eight bytes an entry where it has fewer, turned where it is tall, with the masks of its checks."""
+    """The input, in eight bytes an entry where it has fewer, turned where it is tall, with the masks of its checks.
+
+    Narrow integers and short rows are copied: in four bytes an entry, and negated.
+    """
     n_rows, n_cols = weights.shape[-2:]
-    widened = 8 * weights.size if weights.dtype.itemsize < 8 else 0
+    copied = weights.dtype.itemsize < 8 or weights.dtype.kind == "i" or max(n_rows, n_cols) <= LONGEST_WHOLE
+    widened = 8 * weights.size if copied else 0
     turned = 8 * weights.size if n_rows > n_cols else 0
     return int(weights.nbytes + widened + turned + 2 * weights.size + 128 * lines + FIXED)

@@ -7,10 +7,12 @@ are dropped, and the start is a cold one. What passes is cut to 4 max |cost|, as
 Integers lose no bits, and are only cut.
 """
 
+import math
+
 import numpy as np
 
 from kernels.problems import Array
-from kernels.problems.arrays import permitted
+from kernels.problems.arrays import FORBIDDEN, permitted
 
 OUT_OF_PROPORTION = 2.0**16
 SAMPLE = 1 << 12
@@ -46,6 +48,10 @@ def largest(weights: Array) -> int | float:
     step = max(1, (1 << 19) // weights.shape[1])
     for first in range(0, len(weights), step):
         block = weights[first : first + step]
+        low, high = block.min().item(), block.max().item()
+        if math.isfinite(low) and math.isfinite(high) and low != FORBIDDEN:  # picking entries takes ten times as long
+            found = max(found, -low, high)
+            continue
         known = block[permitted(block)]
         if known.size:
             found = max(found, -known.min().item(), known.max().item())

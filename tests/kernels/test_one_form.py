@@ -14,7 +14,7 @@ from kernels.lap.cpu import path as cpu_path
 from kernels.lap.cpu import whole_path as cpu_whole_path
 
 LOOPS: dict[str, tuple[Any, ...]] = {
-    "lap": (cpu_batch.solve_range, cpu_path.augment, cpu_path.reduce_rows, cpu_whole_path.solve_whole),
+    "lap": (cpu_batch.solve_range, cpu_path.augment, cpu_path.reduce_rows, cpu_whole_path.solve_at_once),
     "auction": (cpu_paths.augment_rows, cpu_paths.reduce_rows, cpu_rounds.run_rounds),
 }
 

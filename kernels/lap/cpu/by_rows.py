@@ -90,16 +90,19 @@ def solve(
     where there is no full assignment: the steps on shortlists tell why.
     """
     v = np.zeros(form.cost.shape[1], form.cost.dtype) if prices is None else prices.astype(form.cost.dtype)
-    s = whole.new_whole(untouched(form.cost), form.inf, form.bits, form.floor, v)
     start = -1 if form.cost.shape[0] < form.cost.shape[1] else 0 if prices is None else 1
     at_once = AT_ONCE if at_once is None else at_once
+    constants = (untouched(form.cost), form.inf, form.bits, form.floor)
     if form.cost.size <= at_once and path_limit >= form.cost.shape[0] and not deadline.expired():
-        ended = Termination.OPTIMAL if steps.solve_whole(s, start) else Termination.INFEASIBLE
-    else:
-        ended = _run(s, start, path_limit, deadline, _as_watched(s, form.given, maximize))
+        solved, col_of, row_of, u, counts = steps.solve_at_once(*constants, v, start)
+        return _answer((col_of, row_of, u, v, counts), weights, maximize, Termination.OPTIMAL) if solved else None
+    s = whole.new_whole(*constants, v)
+    ended = _run(s, start, path_limit, deadline, _as_watched(s, form.given, maximize))
     if ended is Termination.INFEASIBLE:
         return None
-    return _answer(s, weights, maximize, ended)
+    u = np.zeros(form.cost.shape[0], v.dtype)
+    steps.close(s, u, ended is not Termination.OPTIMAL)
+    return _answer((s.col_of, s.row_of, u, v, s.counts), weights, maximize, ended)
 
 
 def _as_watched(s: whole.Whole, given: Array, maximize: bool) -> Any:
@@ -109,18 +112,18 @@ def _as_watched(s: whole.Whole, given: Array, maximize: bool) -> Any:
     return SimpleNamespace(cost=cost, sign=sign, inf=s.inf, v=s.v, row_of=s.row_of, col_of=s.col_of)
 
 
-def _answer(s: whole.Whole, weights: Array, maximize: bool, ended: Termination) -> Solution:
-    wide = np.int64 if s.v.dtype.kind == "i" else np.float64
-    u, v = np.zeros(s.cost.shape[0], s.v.dtype), s.v
-    steps.close(s, u, ended is not Termination.OPTIMAL)
+def _answer(found: tuple[Array, ...], weights: Array, maximize: bool, ended: Termination) -> Solution:
+    """`found`: col_of, row_of, u, v, counts."""
+    col_of, row_of, u, v, counts = found
+    wide = np.int64 if v.dtype.kind == "i" else np.float64
     u, v = u.astype(wide, copy=False), v.astype(wide, copy=False)
     if maximize:
         u, v = -u, -v
     if weights.shape[0] > weights.shape[1]:
-        arrays = {"assignment": s.row_of.astype(np.int64), "u": v, "v": u}
+        arrays = {"assignment": row_of.astype(np.int64), "u": v, "v": u}
     else:
-        arrays = {"assignment": s.col_of, "u": u, "v": v}
-    reductions, read, paths = s.counts.tolist()
+        arrays = {"assignment": col_of, "u": u, "v": v}
+    reductions, read, paths = counts.tolist()
     facts = {"row_reductions": reductions, "rows_scanned": 0, "paths": paths, "rows_read_whole": read}
     if ended is not Termination.OPTIMAL and (violator := complete(weights, maximize, arrays["assignment"])):
         return Solution(Termination.INFEASIBLE, "sap", violator, reductions + paths, facts=facts)

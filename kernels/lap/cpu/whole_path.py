@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from kernels.lap.cpu.shortlist import jit
-from kernels.lap.cpu.whole import STRIDE, Whole, free_low, inlined, order, second_least, value_of, where_low
+from kernels.lap.cpu.whole import STRIDE, Whole, free_low, inlined, new_whole, order, second_least, value_of, where_low
 from kernels.problems import Array
 
 NO_PATH, TOO_WIDE = -2, -3
@@ -256,3 +256,19 @@ def close(s: Whole, u: Array, complete: bool) -> None:
             u[i] = low
         if complete and found >= 0:
             s.col_of[i], s.row_of[found] = found, i
+
+
+@jit
+def solve_at_once(
+    cost: Array, inf: Any, bits: Array, floor: Any, v: Array, start: int
+) -> tuple[bool, Array, Array, Array, Array]:
+    """`solve_whole` and `close` of a new search: (solved, col_of, row_of, u, counts).
+
+    One call, as handing a state to Python and back takes longer than to solve 16 x 16.
+    """
+    s = new_whole(cost, inf, bits, floor, v)
+    u = np.zeros(cost.shape[0], v.dtype)
+    solved = solve_whole(s, start)
+    if solved:
+        close(s, u, False)
+    return solved, s.col_of, s.row_of, u, s.counts

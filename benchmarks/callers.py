@@ -1,7 +1,7 @@
 """Clients that cost next to nothing: every connection of one process in one loop, requests made up beforehand.
 
-A client beside the service takes its CPU from it. One of http.client takes a third of a millisecond a job and a thread
-for each connection; this one 0.04 ms.
+A client beside the service takes its CPU from it. One of http.client takes 0.25 ms a job and a thread for each
+connection; this one 0.04 ms.
 """
 
 import selectors

@@ -61,10 +61,12 @@ def test_a_redis_that_takes_no_writes_is_told_apart_from_our_bugs(client: Any) -
     writes: list[Callable[[], Any]] = [
         lambda: client.set("a", 1),
         lambda: client.register_script(GROW)(args=["a", 1]),
+        lambda: client.pipeline(transaction=False).eval(GROW, 0, "whose", "secret").execute(),
     ]
     for write in writes:
-        with pytest.raises(CannotWrite):
+        with pytest.raises(CannotWrite, match=r"^NOREPLICAS ") as told:
             write()
+        assert "secret" not in str(told.value)
         with pytest.raises(Unavailable, match="takes no writes now"):
             guarded(write)()
     client.config_set("min-replicas-to-write", 0)

@@ -18,8 +18,9 @@ from tests.workers.service import OWNER, eventually, settings_for
 from workers.jobs.job import Job, JobError, State, Submission, Unavailable
 from workers.jobs.queue import Jobs
 from workers.jobs.wire import Wire
+from workers.runtime import primary
 from workers.runtime.connection import READ_S, address_of, connect
-from workers.runtime.primary import LOOK_EVERY_S
+from workers.runtime.primary import LOOK_EVERY_S, Primary
 from workers.runtime.redis_server import find_server
 from workers.runtime.supervisor import Supervisor
 
@@ -176,3 +177,27 @@ def test_a_reply_that_came_too_late_answers_nothing_else(cluster: Cluster, froze
     os.kill(frozen, signal.SIGCONT)
     reader.join(10)
     assert waiting == ["mine"]
+
+
+class Sentinel:
+    """One that says what it is told to say."""
+
+    def __init__(self, epoch: int, port: int) -> None:
+        self.epoch, self.port = epoch, port
+
+    def sentinel_masters(self) -> dict[str, dict[str, object]]:
+        state = {"is_master": True, "config-epoch": self.epoch, "ip": "here", "port": self.port}
+        return {"allot": state | {"is_sdown": False, "is_odown": False}}
+
+    def sentinel_get_master_addr_by_name(self, name: str) -> tuple[str, int]:
+        return "here", self.port
+
+
+def test_a_sentinel_that_has_not_heard_the_news_leads_nobody_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    late, quick = Sentinel(3, 1), Sentinel(4, 2)
+    known = Primary("allot", [quick])
+    assert known.find() == ("here", 2)
+    known._sentinels = [late]  # as behind one name for all of them
+    assert known.find() == ("here", 2)
+    monkeypatch.setattr(primary, "FORGET_S", 0.0)  # all were set up anew, and count from the beginning
+    assert known.find() == ("here", 1)

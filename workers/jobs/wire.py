@@ -15,7 +15,7 @@ import redis
 
 from workers.jobs.job import StoreFull, Unavailable
 from workers.jobs.scripts import Script
-from workers.runtime.connection import ACKNOWLEDGE_S, REFUSED, address_of
+from workers.runtime.connection import ACKNOWLEDGE_S, address_of, refusal
 from workers.runtime.primary import Address, primary_of, replicas_of
 
 CONNECT_S = 1.0
@@ -103,11 +103,11 @@ class Wire(asyncio.Protocol):
         text = str(reply)
         if text.startswith("OOM") or "OOM command not allowed" in text:
             return StoreFull(OUT_OF_MEMORY)
-        if not REFUSED.search(text):
+        if not (why := refusal(text)):
             return Unavailable(f"Redis does not take a command: {text}")
         if "READONLY" in text:
             asyncio.get_running_loop().call_soon(self._drop, "it is no primary any more")
-        return Unavailable(f"Redis takes no writes now: {text}")
+        return Unavailable(f"Redis takes no writes now: {why}")
 
     async def open(self) -> None:
         """Connect; callers that come meanwhile share the attempt. Raises Unavailable."""

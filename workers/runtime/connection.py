@@ -205,9 +205,16 @@ def meant() -> Iterator[None]:
         text = str(error)
         if isinstance(error, redis.exceptions.OutOfMemoryError) or "OOM command not allowed" in text:
             raise NoRoom(text) from error
-        if REFUSED.search(text):
-            raise CannotWrite(text) from error
+        if why := refusal(text):
+            raise CannotWrite(why) from error
         raise
+
+
+def refusal(text: str) -> str:
+    """Why Redis takes no writes, in its own words and without the command; "" for any other error."""
+    said = text.rpartition("of pipeline caused error: ")[2]
+    found = REFUSED.search(said)
+    return said[found.start(1) :] if found else ""
 
 
 def _kind(error: Exception) -> str:

@@ -26,6 +26,8 @@ from workers.runtime.pool import PrimaryPool
 LOOK_EVERY_S = 0.5
 ASK_S = 1.0
 """A sentinel that has not answered by then is passed over."""
+FORGET_S = 15.0
+"""A sentinel hears of news from the others every 2 s. If all go on with an earlier epoch, they were set up anew."""
 Address = tuple[str, int]
 
 
@@ -58,6 +60,7 @@ class Primary:
         self._known: _Told | None = None
         self._followers: weakref.WeakSet[Any] = weakref.WeakSet()
         self._lock = threading.Lock()
+        self._sure_at = 0.0
         self._watching = False
 
     def find(self) -> Address:
@@ -69,7 +72,8 @@ class Primary:
         for sentinel in list(self._sentinels):
             told = self._asked(sentinel)
             if told is not None and not told.down:
-                self._sentinels.sort(key=lambda one: one is not sentinel)  # who answers is asked first the next time
+                others = [one for one in self._sentinels if one is not sentinel]
+                self._sentinels = [sentinel, *others]  # who answers is asked first the next time
                 return self._believe(told)
         raise MasterNotFoundError(f"no sentinel knows where {self.name!r} is")
 
@@ -92,7 +96,7 @@ class Primary:
         try:
             state = sentinel.sentinel_masters().get(self.name)
             address = sentinel.sentinel_get_master_addr_by_name(self.name)
-        except redis.RedisError:
+        except (redis.RedisError, OSError, LookupError, ValueError):  # or it says what is no state of a primary
             return None
         if state is None or not state["is_master"] or not address:
             return None
@@ -100,12 +104,12 @@ class Primary:
         down = address == (state["ip"], state["port"]) and (state["is_sdown"] or state["is_odown"])
         return _Told(state["config-epoch"], address, down)
 
-    def _believe(self, told: _Told, whatever_was: bool = False) -> Address:
+    def _believe(self, told: _Told) -> Address:
         with self._lock:
-            known = self._known
-            if known is not None and told.epoch < known.epoch and not whatever_was:
+            known, now = self._known, time.monotonic()
+            if known is not None and told.epoch < known.epoch and now - self._sure_at < FORGET_S:
                 return known.address
-            self._known = told
+            self._known, self._sure_at = told, now
             behind = list(self._followers) if known is not None and known.address != told.address else []
         for follower in behind:
             follower.moved(told.address)
@@ -119,8 +123,8 @@ class Primary:
                     self._watching = False
                     return
             told = [found for found in map(self._asked, list(self._sentinels)) if found is not None]
-            if told:  # most of them are right even where an epoch is lower: they may have been set up anew
-                self._believe(max(told), whatever_was=2 * len(told) > len(self._sentinels))
+            if told:
+                self._believe(max(told))
 
 
 class PrimaryConnection(SentinelManagedConnection):

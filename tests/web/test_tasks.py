@@ -188,6 +188,10 @@ def test_facility_planning_from_lists_alone(browser: Any, service: Service, tmp_
     with someone(browser, service, "facility planning, lists") as person:
         person.give(path)
         person.page.wait_for_url("**/solve/layout")
+        icon = ".icon path >> nth=0"
+        good = person.page.locator(f"p:has-text('so I can draw the floor') {icon}").get_attribute("d")
+        bad = person.page.locator(f".notice:has-text('A layout needs distances') {icon}").get_attribute("d")
+        assert good != bad  # what is well has no warning beside it
         person.press("Measure them")
         person.press("Find the best layout")
         solved(person.page, 60_000)

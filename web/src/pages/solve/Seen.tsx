@@ -229,7 +229,7 @@ function Today() {
   const { factor, unit, measure: what } = measure();
   return (
     <p class="row soft small">
-      <Icon name={today ? "check" : "warn"} />
+      <Icon name={sheet?.pairs && !today ? "warn" : "check"} />
       <span>
         {today && walked != null && (
           <>

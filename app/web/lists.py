@@ -8,8 +8,9 @@ Listed = tuple[list[str], list[str], dict[tuple[int, int], int]]
 def as_list(header: list[Cell] | None, body: list[list[Cell]]) -> Listed | None:
     """Names of rows, names of columns, and which line tells of each pair; None where it is no such list.
 
-    A list has a header, two columns of names and one of numbers. It names somebody twice on either side, and no pair
-    twice. Where one thing stands on both sides (trips from A to B), both sides have all names, in one order.
+    A list has a header, two columns of names and one of numbers. It names somebody twice on either side (on one, where
+    both have a name in common), and no pair twice. Where one thing stands on both sides (trips from A to B), both sides
+    have all names, in one order.
     """
     if header is None or len(header) != 3 or len(body) < 3 or not all(isinstance(cell, str) for cell in header):
         return None
@@ -18,9 +19,10 @@ def as_list(header: list[Cell] | None, body: list[list[Cell]]) -> Listed | None:
     if sum(isinstance(line[2], int | float) for line in body) * 2 < len(body):
         return None
     ones, others = (list(dict.fromkeys(str(line[j]) for line in body)) for j in (0, 1))
-    if len(ones) == len(body) or len(others) == len(body):
+    both, once = set(ones) & set(others), [len(names) == len(body) for names in (ones, others)]
+    if all(once) or (any(once) and not both):
         return None
-    if set(ones) & set(others):
+    if both:
         ones = others = list(dict.fromkeys(ones + others))
     rows, columns = ({name: at for at, name in enumerate(names)} for names in (ones, others))
     told = {(rows[str(line[0])], columns[str(line[1])]): at for at, line in enumerate(body)}

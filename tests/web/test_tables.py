@@ -109,6 +109,8 @@ def test_trips_as_a_list_have_every_place_on_both_sides() -> None:
     assert found.row_names == found.column_names == ["A", "B", "C"]
     assert found.values is not None
     assert found.values.tolist() == [[0, 4, 2], [0, 0, 7], [0, 0, 0]]
+    once = understand(read_text(b"from,to,trips\nA,B,4\nA,C,2\nB,D,7\n", "t"), 0.0)  # nobody is twice a goal
+    assert once.row_names == once.column_names == ["A", "B", "C", "D"]
 
 
 @pytest.mark.parametrize(

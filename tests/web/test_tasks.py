@@ -20,8 +20,8 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from tests.app.conftest import Service
-from tests.web.browser import faults_of, keep_picture, opened, solved
-from tests.web.test_people import PLANNER_S, office
+from tests.web.browser import faults_of, keep_picture, opened, solved, write_workbook
+from tests.web.test_people import PLANNER_S, ROOMS, TRIPS, office, walked
 
 __all__ = ["office"]
 STEP_S, WORDS_A_SECOND = 2.5, 4.0
@@ -34,6 +34,7 @@ class Person:
         self.page = page
         self.steps = 0
         self.words = 0
+        self.headline = ""
         self._known: set[str] = set()
 
     def look(self) -> None:
@@ -75,6 +76,7 @@ def someone(browser: Any, service: Service, task: str) -> Iterator[Person]:
         person = Person(page)
         yield person
         person.look()
+        person.headline = page.inner_text("h1")
         machine_s = time.monotonic() - begun
         keep_picture(page, f"task-{task}")
     told: dict[str, Any] = {
@@ -175,6 +177,30 @@ def test_facility_planning_from_a_workbook_to_paper(browser: Any, service: Servi
         paper = person.page.pdf(landscape=True, format="A4")
         person.page.emulate_media(media="screen")
     assert paper.count(b"/Type /Page\n") + paper.count(b"/Type /Page ") <= 3
+
+
+def test_facility_planning_from_lists_alone(browser: Any, service: Service, tmp_path: Path) -> None:
+    """What a planner has who never made a table: trips as a list below a title, rooms with positions, no distances."""
+    trips: list[list[Any]] = [["Trips of March"], [], ["from", "to", "trips a week"]]
+    trips += [[*sorted([one, other]), count] for (one, other), count in TRIPS.items()]
+    rooms: list[list[Any]] = [["room", "x", "y", "w", "h"], *([name, x, y, 9, 11] for name, x, y in ROOMS)]
+    path = write_workbook(tmp_path / "lists.xlsx", {"Trips": trips, "Rooms": rooms})
+    with someone(browser, service, "facility planning, lists") as person:
+        person.give(path)
+        person.page.wait_for_url("**/solve/layout")
+        icon = ".icon path >> nth=0"
+        good = person.page.locator(f"p:has-text('so I can draw the floor') {icon}").get_attribute("d")
+        bad = person.page.locator(f".notice:has-text('A layout needs distances') {icon}").get_attribute("d")
+        assert good != bad  # what is well has no warning beside it
+        person.press("Measure them")
+        person.press("Find the best layout")
+        solved(person.page, 60_000)
+        assert "The best possible" in person.page.inner_text(".lede")
+        saved = table(person.save("CSV", tmp_path))
+    seats = {row[0]: row[1] for row in saved}
+    assert sorted(seats) == sorted({name for pair in TRIPS for name in pair})
+    told = float(person.headline.split(" ")[0].replace(",", ""))
+    assert told == pytest.approx(walked(seats))
 
 
 def test_a_file_on_the_wrong_tab_is_told_where_it_belongs(browser: Any, service: Service, office: Path) -> None:

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { Sheet } from "../src/api/types";
+import { canMeasure, measured } from "../src/pages/solve/measured";
 import { likeliest } from "../src/pages/solve/uses";
 
 const sheet = (name: string, role: Sheet["role"], shape: number[] = [6, 6], missing = 0, corner = ""): Sheet =>
@@ -16,5 +17,23 @@ test("sheets say which problem they are, where they can", () => {
   expect(likeliest([sheet("Monday", "matrix", [8, 6]), sheet("Tuesday", "matrix", [8, 6])])).toBeNull();
   expect(likeliest([sheet("likeness", "matrix", [20, 24], 360)])).toBe("auction");
   expect(likeliest([sheet("minutes", "matrix", [20, 24], 12)])).toBeNull();
+  expect(likeliest([sheet("Trips", "matrix"), sheet("Rooms", "points", [6, 4])])).toBe("qap");
+  expect(likeliest([sheet("Trips", "matrix"), sheet("Rooms", "points", [7, 4])])).not.toBe("qap");
   expect(likeliest([])).toBeNull();
+});
+
+test("distances follow from where rooms are, if there is one for each department", () => {
+  const rooms = {
+    ...sheet("Rooms", "points", [2, 4]),
+    row_names: ["R\t1", "R2"],
+    column_names: ["X", "y", "w", "h"],
+    points: [
+      [0, 0, 10, 4],
+      [10, 4, 20, 8],
+    ],
+  } as Sheet;
+  expect(canMeasure(sheet("Trips", "matrix", [2, 2]), rooms)).toBe(true);
+  expect(canMeasure(sheet("Trips", "matrix", [3, 3]), rooms)).toBe(false);
+  expect(canMeasure(sheet("Trips", "matrix", [2, 2]), { ...rooms, column_names: ["r", "g", "b", "h"] })).toBe(false);
+  expect(measured(rooms)).toBe("distance\tR 1\tR2\nR 1\t0\t21\nR2\t21\t0");
 });

@@ -4,8 +4,9 @@ import { Scatter } from "../../parts/PointsPicture";
 import { Notice } from "../../parts/forms";
 import { SLUGS } from "../../samples";
 import { number, plural, PROBLEMS } from "../../words";
+import { canMeasure, measured } from "./measured";
 import { measure, todayOf } from "./request";
-import { active, kept, missing, missingWords, overrides, problem, sheetFor, sheets, uses } from "./state";
+import { active, addText, kept, missing, missingWords, overrides, problem, sheetFor, sheets, uses } from "./state";
 import { likeliest, SLOTS } from "./uses";
 import { Icon } from "../../parts/Icon";
 
@@ -22,6 +23,7 @@ export function Seen() {
     <section aria-labelledby="seen">
       <h2 id="seen">What I understood</h2>
       <Suggestion />
+      <Measure />
       <div class="seen">
         {large.map(({ sheet, at }) => (
           <Matrix key={at} sheet={sheet} index={at} />
@@ -58,6 +60,26 @@ function Suggestion() {
       }
     >
       {LOOKS[likely]}
+    </Notice>
+  );
+}
+
+/** Rooms with positions, and no distances: these follow from those, if a person says so. */
+function Measure() {
+  const [flow, rooms] = [sheetFor("flow"), sheetFor("rooms")];
+  if (problem.value !== "qap" || sheetFor("distance") || !canMeasure(flow, rooms)) return null;
+  return (
+    <Notice
+      kind="calm"
+      icon="solve"
+      action={
+        <button class="btn small" type="button" onClick={() => void addText(measured(rooms), "Distances")}>
+          Measure them
+        </button>
+      }
+    >
+      There are no distances between rooms. They can be measured from the positions in {rooms.name}: from middle to
+      middle, along the walls.
     </Notice>
   );
 }
@@ -207,7 +229,7 @@ function Today() {
   const { factor, unit, measure: what } = measure();
   return (
     <p class="row soft small">
-      <Icon name={today ? "check" : "warn"} />
+      <Icon name={sheet?.pairs && !today ? "warn" : "check"} />
       <span>
         {today && walked != null && (
           <>

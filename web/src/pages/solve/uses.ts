@@ -89,6 +89,8 @@ export function likeliest(sheets: Sheet[]): string | null {
   };
   const [flow, distance] = [called("flow"), called("distance")];
   if (flow && distance && flow !== distance && flow.shape![0] === distance.shape![0]) return "qap";
+  const rooms = sheets.filter((sheet) => sheet.role === "points");
+  if (flow && matrices.length === 1 && rooms.length === 1 && rooms[0]!.shape?.[0] === flow.shape![0]) return "qap";
   const lists = sheets.filter((sheet) => sheet.role === "points" || (sheet.role === "matrix" && isList(sheet)));
   if (lists.length === 2 && matrices.every((sheet) => lists.includes(sheet))) {
     const [one, other] = lists.map(({ column_names }) => (column_names ?? []).join());

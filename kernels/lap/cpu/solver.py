@@ -238,6 +238,9 @@ def warm_up() -> None:
         one = ties.astype(dtype)
         for duals in ((None, None), (None, one[0])):
             _by_shortlists(one, one, False, False, duals, one.size, Deadline())
+        _by_shortlists(one[:3], one[:3], False, False, (None, -one[0]), one.size, Deadline())
+        sign, inf = one.dtype.type(1), infinity(one.dtype.kind == "i", False)
+        steps.forget(new_state(untouched(one), len(one), len(one), sign, inf, one[0].copy()))
     cpu_by_rows.warm_up(ties)
     cpu_rejecting.warm_up()
     cpu_selected.warm_up()

@@ -67,8 +67,7 @@ def one(rows: Rows, family: str, n: int) -> float:
     solution, certificate = answer(cost)
     expected = cost[np.arange(len(cost)), found["scipy"]()].astype(float).sum()
     assert np.isclose(float(certificate.objective), expected, rtol=1e-9), (family, n)
-    held_back = family in lap_families.HELD_BACK
-    rows.add(family=family, n=n, held_back=held_back, holds=certificate.holds, ms=ours, solve_ms=alone, peers_ms=ms,
+    rows.add(family=family, n=n, holds=certificate.holds, ms=ours, solve_ms=alone, peers_ms=ms,
              ratio=best / ours, ratio_solve=best / alone, **solution.facts)  # fmt: skip
     return best / ours
 

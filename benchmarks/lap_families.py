@@ -92,7 +92,7 @@ def _wide(rng: Rng, n: int, ratio: float) -> Floats:
     return rng.random((n, int(n * ratio) + 1)) * 1e3
 
 
-TUNED: dict[str, Callable[[Rng, int], Array]] = {
+FAMILIES: dict[str, Callable[[Rng, int], Array]] = {
     "ints 0..99": lambda rng, n: _integers(rng, n, 99),
     "ints 0..0.1 n": lambda rng, n: _integers(rng, n, max(1, n // 10)),
     "ints 0..n": lambda rng, n: _integers(rng, n, n),
@@ -113,8 +113,6 @@ TUNED: dict[str, Callable[[Rng, int], Array]] = {
     "nested": _nested,
     "wide 1.01": lambda rng, n: _wide(rng, n, 1.01),
     "wide 2": lambda rng, n: _wide(rng, n, 2),
-}
-HELD_BACK: dict[str, Callable[[Rng, int], Array]] = {
     "ties 0..3": lambda rng, n: _integers(rng, n, 3),
     "steep": lambda rng, n: np.exp(rng.normal(size=(n, n)) * 6),
     "three dimensions": lambda rng, n: _space(rng, n, 3),
@@ -126,7 +124,6 @@ HELD_BACK: dict[str, Callable[[Rng, int], Array]] = {
     "20 kinds of rows": _kinds,
     "plane, wide 1.05": lambda rng, n: _between(rng.random((n, 2)), rng.random((int(n * 1.05) + 1, 2))),
 }
-FAMILIES = TUNED | HELD_BACK
 
 
 def costs(family: str, n: int) -> Array:

@@ -89,8 +89,10 @@ def test_a_search_tells_of_objective_and_bound(
     card, heard = SOLVERS["lap"], list[Progress]()
     options = card.options.model_validate({"maximize": maximize})
     problem = card.build({"cost": cost.T if turned else cost}, options)
-    card.solve(problem, options, Deadline(60.0), "gpu")  # the first one of a form is compiled, and that takes time
-    solution = card.solve(problem, options, Deadline(60.0, on_progress=heard.append), "gpu")
+    for _ in range(5):  # where others use the device, a search may be over before the host has looked
+        solution = card.solve(problem, options, Deadline(60.0, on_progress=heard.append), "gpu")
+        if any(one.bound is not None for one in heard) and any(one.objective is not None for one in heard):
+            break
     certificate = card.certify(problem, solution)
     assert solution.termination == "optimal"
     best, better = certificate.objective, -1 if maximize else 1

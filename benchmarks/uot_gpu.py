@@ -185,7 +185,8 @@ def to_gap(problem: UnbalancedTransport) -> tuple[float, int, float, float]:
     def work() -> Run:
         g, sweeps = cp.zeros(dense.n), 0
         for value in stages:
-            run = gpu_dense._stage(dense, options, Deadline(), value, g, 5000, value == stages[-1], sweeps)
+            begun = gpu_dense.Begun([value], g, 5000, sweeps)
+            run = gpu_dense._stage(dense, options, Deadline(), begun, value == stages[-1])
             assert run is not None
             g, sweeps = run.g, sweeps + run.iterations
         assert run is not None

@@ -20,7 +20,8 @@ has its answer and finds the store full."""
 class Progress:
     """How far a job has come; None means not known. `fraction` is in [0, 1] and counts within `phase`.
 
-    `permutation` is the answer behind `objective`, and stands only in the first report of it.
+    `permutation` is the answer behind `objective`: the place of each facility, or the column of each row (-1: none). It
+    stands only in the first report of it.
     """
 
     iteration: int = 0

@@ -189,7 +189,9 @@ class Progress(BaseModel):
     gap: float | None
     elapsed_s: float = Field(description="since the job started on its worker")
     permutation: list[int] | None = Field(
-        default=None, description="in an `incumbent` event: the answer behind `objective`, up to 2000 entries"
+        default=None,
+        description="in an `incumbent` event: the answer behind `objective`, up to 2000 entries: the place of each"
+        " facility, or the column of each row (-1: none)",
     )
 
 

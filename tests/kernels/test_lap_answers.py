@@ -154,10 +154,11 @@ def test_row_reductions_have_a_budget() -> None:
         assert prove(cost)[1].facts.get("row_reductions", 0) <= 2 * 20 * 8
 
 
+@pytest.mark.parametrize("shape", [(700, 700), (690, 700), (700, 690)])
 @pytest.mark.parametrize("longest", [cpu_by_rows.LONGEST, 0], ids=["whole rows", "shortlists"])
-def test_a_running_search_says_what_it_has(longest: int) -> None:
+def test_a_running_search_says_what_it_has(longest: int, shape: tuple[int, int]) -> None:
     heard: list[Progress] = []
-    cost = assignment.spatial(700, 700)
+    cost = assignment.spatial(*shape)
     options = LapOptions()
     problem = LAP.build({"cost": cost}, options)
     with (
@@ -174,6 +175,14 @@ def test_a_running_search_says_what_it_has(longest: int) -> None:
         assert report.bound is not None
         assert report.objective is not None
         assert report.bound <= (certificate.objective or 0) <= report.objective * (1 + 1e-12)
+    shown = [report for report in solving if report.permutation is not None]
+    assert shown
+    for report in shown:
+        columns = np.array(report.permutation)
+        rows = np.flatnonzero(columns >= 0)
+        assert len(columns) == shape[0]
+        assert len(set(columns[rows].tolist())) == len(rows) == min(shape)
+        assert cost[rows, columns[rows]].sum() == pytest.approx(report.objective, rel=1e-12)
 
 
 def test_progress_ends_at_one() -> None:

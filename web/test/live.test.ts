@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Progress } from "../src/api/types";
 import { curve } from "../src/charts/curve";
-import { extended, type History, KEPT, NOTHING } from "../src/pages/job/history";
+import { extended, type History, KEPT, NOTHING, shown } from "../src/pages/job/history";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -100,4 +100,10 @@ test("an answer that breaks off is no answer", async () => {
   const broken = { ok: true, status: 200, json: () => Promise.reject(new TypeError("network error")) };
   vi.stubGlobal("fetch", async () => broken);
   await expect(get("/v1/jobs/1")).rejects.toBeInstanceOf(Unreachable);
+});
+
+test("the picture of a running job is the last answer that a report carried", () => {
+  const { betters } = extended(NOTHING, [report(1, 9, null, [2, 0, 1]), report(2, 8, null, [0, 1, -1]), report(3, 7)]);
+  expect(shown(betters)).toEqual([0, 1, -1]);
+  expect(shown(extended(NOTHING, [report(1, 9)]).betters)).toBeNull();
 });

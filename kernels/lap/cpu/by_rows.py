@@ -107,9 +107,9 @@ def solve(
 
 def _as_watched(s: whole.Whole, given: Array, maximize: bool) -> Any:
     """What `Watch` looks at: the weights as they were given, and the state's arrays."""
-    cost = given.T if given.shape[0] > given.shape[1] else given
-    sign = -1 if maximize else 1
-    return SimpleNamespace(cost=cost, sign=sign, inf=s.inf, v=s.v, row_of=s.row_of, col_of=s.col_of)
+    turned = given.shape[0] > given.shape[1]
+    cost, sign = given.T if turned else given, -1 if maximize else 1
+    return SimpleNamespace(cost=cost, sign=sign, inf=s.inf, v=s.v, row_of=s.row_of, col_of=s.col_of, turned=turned)
 
 
 def _answer(found: tuple[Array, ...], weights: Array, maximize: bool, ended: Termination) -> Solution:
@@ -151,7 +151,7 @@ def _run(s: whole.Whole, start: int, path_limit: int, deadline: Deadline, view: 
             done += budget
     n_free, at = steps.list_free(s), 0
     last = min(n_free, path_limit)
-    watch = Watch(view, steps.least_of_free(s, n_free), n_free, deadline) if deadline.heard else None
+    watch = Watch(view, steps.least_of_free(s, n_free), n_free, view.turned, deadline) if deadline.heard else None
     while at < last:
         if ended := deadline.expired():
             return ended

@@ -26,9 +26,12 @@ def least_listed(s: State, i: int) -> Any:
 class Watch:
     """Reports of one search: `n_free` rows are to be paired by augmenting paths."""
 
-    def __init__(self, state: Any, least: dict[int, Any], n_free: int, deadline: Deadline) -> None:
-        """`state` has cost, sign, inf, v, row_of, col_of; `least` bounds the reduced entries of each free row."""
-        self._state, self._deadline = state, deadline
+    def __init__(self, state: Any, least: dict[int, Any], n_free: int, turned: bool, deadline: Deadline) -> None:
+        """`state` has cost, sign, inf, v, row_of, col_of; `least` bounds the reduced entries of each free row.
+
+        `turned` says that its rows are the problem's columns.
+        """
+        self._state, self._turned, self._deadline = state, turned, deadline
         self._pace = Pace(n_free, deadline.elapsed_s)
         self._next_s = 0.0
         self._objective: Number | None = None
@@ -40,9 +43,10 @@ class Watch:
         if not self._deadline.heard:
             return
         if elapsed >= self._next_s:
-            found = self._completed()
-            better = found is not None and (self._objective is None or state.sign * (found - self._objective) < 0)
-            self._objective = found if better else self._objective
+            found, col_of = self._completed()
+            if found is not None and (self._objective is None or state.sign * (found - self._objective) < 0):
+                self._objective = found
+                self._deadline.show(self._assignment(col_of))
             self._next_s = SHARE * self._deadline.elapsed_s
         bound = self._bound()
         fraction = self._pace.fraction(n_left, elapsed)
@@ -63,21 +67,33 @@ class Watch:
             total -= 2.0**-51 * len(terms) * _sum(np.abs(terms))
         return int(state.sign) * total
 
-    def _completed(self) -> Number | None:
-        """The objective once every free row has taken its cheapest free column; None where it could not."""
+    def _completed(self) -> tuple[Number | None, Array]:
+        """The objective once every free row has taken its cheapest free column, and the columns of all rows.
+
+        None where one could not.
+        """
         state = self._state
-        open_cols = state.row_of < 0
-        rows = np.flatnonzero(state.col_of >= 0)
-        total = _sum(state.cost[rows, state.col_of[rows]])
-        for i in np.flatnonzero(state.col_of < 0).tolist():
+        open_cols, col_of = state.row_of < 0, state.col_of.copy()
+        rows = np.flatnonzero(col_of >= 0)
+        total = _sum(state.cost[rows, col_of[rows]])
+        for i in np.flatnonzero(col_of < 0).tolist():
             cols = np.flatnonzero(open_cols)
             values = state.cost[i, cols] * state.sign
             at = int(values.argmin())
             if values[at] >= state.inf:
-                return None
+                return None, col_of
             total += state.cost[i, cols[at]].item()
-            open_cols[cols[at]] = False
-        return total
+            col_of[i], open_cols[cols[at]] = cols[at], False
+        return total, col_of
+
+    def _assignment(self, col_of: Array) -> list[int]:
+        """The column of each row of the problem, -1 for none."""
+        if self._turned:
+            row_of = np.full(len(self._state.row_of), -1, np.int64)
+            row_of[col_of] = np.arange(len(col_of))
+            col_of = row_of
+        found: list[int] = col_of.tolist()
+        return found
 
 
 def _sum(values: Array) -> Number:

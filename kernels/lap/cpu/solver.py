@@ -135,7 +135,7 @@ def _by_shortlists(
     warm = _prices(cost, sign, cut(u0, most, exact), cut(v0, most, exact), most)
     v = np.zeros(cost.shape[1], sign.dtype) if warm is None else warm
     state = new_state(untouched(cost), cost.shape[0], cost.shape[1], sign, inf, v)
-    ended = _run(state, warm is not None, path_limit, deadline)
+    ended = _run(state, warm is not None, turned, path_limit, deadline)
     facts = {name: int(count) for name, count in zip(COUNTS, state.counts, strict=False)}
     facts["rows_read_whole"] = int(state.counts[steps.BY_ROWS])
     iterations = facts["row_reductions"] + facts["paths"]
@@ -173,7 +173,7 @@ def _prices(cost: Array, sign: Any, u0: Array | None, v0: Array | None, most: in
     return np.minimum(v, 0) if cost.shape[0] < cost.shape[1] else v
 
 
-def _run(state: State, warm: bool, path_limit: int, deadline: Deadline) -> Termination:
+def _run(state: State, warm: bool, turned: bool, path_limit: int, deadline: Deadline) -> Termination:
     n_rows, n_cols = state.n_rows, state.n_cols
     rows_per_chunk = max(1, CHUNK // n_cols)
     square = n_rows == n_cols
@@ -197,15 +197,15 @@ def _run(state: State, warm: bool, path_limit: int, deadline: Deadline) -> Termi
     if warm and not square and not steps.settle_prices(state):
         steps.forget(state)
         list_rows(state, 0, n_rows)
-    return _augment(state, path_limit, deadline)
+    return _augment(state, turned, path_limit, deadline)
 
 
-def _augment(state: State, path_limit: int, deadline: Deadline) -> Termination:
+def _augment(state: State, turned: bool, path_limit: int, deadline: Deadline) -> Termination:
     free = np.flatnonzero(state.col_of < 0)
     state.free[: len(free)] = free
     at, last = 0, min(len(free), path_limit)
     least = {i: least_listed(state, i) for i in free.tolist()} if deadline.heard else {}
-    watch = Watch(state, least, len(free), deadline)
+    watch = Watch(state, least, len(free), turned, deadline)
     while at < last:
         if ended := deadline.expired():
             return ended

@@ -3,6 +3,7 @@ import { type Flow, flows, fromDistances, tiles } from "../../charts/plan";
 import { FloorPlan } from "../../parts/FloorPlan";
 import { Arcs, Sorted } from "../../parts/PointsPicture";
 import { number, plural } from "../../words";
+import { shown } from "./history";
 import type { Live } from "./live";
 import { PICTURE } from "./picture-id";
 import { Transport } from "./Transport";
@@ -23,8 +24,11 @@ export function Picture(props: Props) {
     ) : (
       <Nothing live={props.live} />
     );
-  if (!result || result.termination === "infeasible" || !Array.isArray(result.assignment))
-    return <Nothing live={props.live} />;
+  if (!result) {
+    const sofar = shown(props.live.betters);
+    return sofar ? <Assignment live={props.live} assignment={sofar} /> : <Nothing live={props.live} />;
+  }
+  if (result.termination === "infeasible" || !Array.isArray(result.assignment)) return <Nothing live={props.live} />;
   return <Assignment live={props.live} assignment={result.assignment as number[]} />;
 }
 
@@ -35,11 +39,11 @@ function Nothing({ live }: { live: Live }) {
 
 /** The permutation that is best so far, or whatever the job began with. */
 export function present(live: Live): number[] | null {
-  const { result, betters, note, inputs, job } = live;
+  const { result, note, inputs, job } = live;
   if (result?.permutation) return result.permutation;
-  const told = betters.findLast((one) => one.permutation)?.permutation;
+  const sofar = shown(live.betters);
   const n = inputs.flow?.shape[0];
-  if (told) return told;
+  if (sofar) return sofar;
   if (inputs.permutation0) return [...inputs.permutation0.values];
   return note?.today ?? (n && job?.solver === "qap" ? Array.from({ length: n }, (_, i) => i) : null);
 }
@@ -69,7 +73,7 @@ function Layout({ live, fixed, toggle }: Props) {
     return <p class="note">A layout of {n} places is too large to be drawn here; the table below has all of it.</p>;
   const before = live.note?.today ?? null;
   const moved = before ? permutation.filter((place, i) => before[i] !== place && !fixed.has(i)).length : 0;
-  const found = live.result !== null || live.betters.some((one) => one.permutation);
+  const found = live.result !== null || shown(live.betters) !== null;
   return (
     <figure class="gap8">
       <FloorPlan

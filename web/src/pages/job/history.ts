@@ -47,3 +47,8 @@ export function extended(before: History, reports: Progress[]): History {
   }
   return { moments, betters, improved };
 }
+
+/** The best answer so far that a report carried: the place of each facility, or the column of each row. */
+export function shown(betters: Better[]): number[] | null {
+  return betters.findLast((one) => one.permutation)?.permutation ?? null;
+}

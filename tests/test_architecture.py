@@ -351,3 +351,16 @@ def test_the_app_knows_no_solver_by_name(path: Path) -> None:
     for card in SOLVERS.values():
         known |= {*card.specs, *card.files, *card.groups.values(), *(companion.option for companion in card.companions)}
     assert [(line, text) for line, text in spoken(path) if text in known] == []
+
+
+@pytest.mark.parametrize("package", sorted((ROOT / "kernels").rglob("__init__.py")), ids=lambda path: path.parent.name)
+def test_no_name_of_a_package_is_lost_to_a_folder(package: Path) -> None:
+    """Whoever imports a package's folder binds its name there: what had the name before is gone."""
+    folders = {path.parent.name for path in package.parent.glob("*/__init__.py")}
+    bound = {
+        alias.asname or alias.name
+        for node in ast.walk(ast.parse(package.read_text()))
+        if isinstance(node, ast.ImportFrom) and node.module != ".".join(package.relative_to(ROOT).parent.parts)
+        for alias in node.names
+    }
+    assert not folders & bound

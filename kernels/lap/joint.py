@@ -15,6 +15,7 @@ from kernels.certificates import assignment as proofs
 from kernels.certificates.assignment_groups import groups, misshapen
 from kernels.deadline import Deadline
 from kernels.lap import monge
+from kernels.lap.members import Members, PartOf
 from kernels.problems import Assignment
 from kernels.problems.points import PointAssignment
 from kernels.solution import Certificate, Solution, Termination
@@ -39,9 +40,10 @@ def solve_jointly(
     Returns:
         Of each problem its solution and its certificate, or None for one that is to be solved by itself: it has no
         optimum that is proved, or it would go another way alone.
-    Guarantee: on a CPU the assignment, the duals and the certificate of each are those of a solve by itself, since a
-        batch there takes the same steps. On a GPU a batch has kernels of its own, so that of several optima another
-        one may come: with a seed, or `deterministic`, nothing is solved together there.
+    Guarantee: on a CPU the assignment, the duals and the certificate of each are those of a solve by itself, since
+        each is solved so there, and only the certificate is worked out for all at once. On a GPU a batch has kernels of
+        its own, so that of several optima another one may come: with a seed, or `deterministic`, nothing is solved
+        together there.
     Complexity: that of the batch; one certificate for all.
     """
     alone: list[Answer | None] = [None] * len(problems)
@@ -76,9 +78,18 @@ def solve_jointly(
 
 
 def _solve(batch: Assignment, options: "LapOptions", deadline: Deadline, device: Device) -> Solution:
-    from kernels.lap import CARD
+    if device == "gpu":
+        from kernels.lap import CARD
 
-    return CARD.solve(batch, options, deadline, device)
+        return CARD.solve(batch, options, deadline, device)
+    from kernels.lap.cpu.solver import solve_one  # compiled code
+
+    members, iterations = Members(batch), 0
+    for k, weights, _, _ in members:
+        one = solve_one(weights, batch.maximize, None, None, weights.size, PartOf(deadline, k, len(members)))
+        iterations += one.iterations
+        members.take(k, one)
+    return members.solution("sap", iterations)
 
 
 def _certificates(batch: Assignment, solution: Solution) -> list[Certificate | None]:

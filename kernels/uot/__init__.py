@@ -8,7 +8,7 @@ from pydantic import BeforeValidator, Field, PositiveFloat
 
 from kernels.card import Device, InputSpec, Options, Solver
 from kernels.certificates.several import certify
-from kernels.outline import dense
+from kernels.outline import dense as dense_input
 from kernels.problems import Inputs, UnbalancedTransport
 from kernels.problems.exact_transport import ExactTransport
 from kernels.uot.build import SIDE, Transport, Wanted, build, outlined, wanted
@@ -100,7 +100,7 @@ class TransportOptions(Options):
 
 
 def _outline(inputs: Inputs, options: TransportOptions) -> Transport:
-    cost = dense(inputs, "cost", (2, 3))
+    cost = dense_input(inputs, "cost", (2, 3))
     rows, columns = cost.shape[:-1], (*cost.shape[:-2], cost.shape[-1])
     a, b = (np.broadcast_to(np.float64(1 / shape[-1]), shape) for shape in (rows, columns))
     corner = cost.reshape(-1, cost.shape[-1])[:SIDE, :SIDE] if cost.ndim == 2 else cost[0, :SIDE, :SIDE]

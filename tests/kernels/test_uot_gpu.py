@@ -224,7 +224,7 @@ def test_float32_sweeps_end_soon_after_they_find_nothing_more(
     monkeypatch.setattr(dense, "cp", np)
     launches = Launches(build(transport.balanced(200, 300), reg=1.0, reg_m="inf"), floor)
     chosen = TransportOptions.model_validate({"reg": 1.0, "reg_m": "inf"})
-    run = dense._stage(launches, chosen, Deadline(60), 1.0, np.zeros(300), 10_000, True, 0)
+    run = dense._stage(launches, chosen, Deadline(60), dense.Begun([1.0], np.zeros(300), 10_000), True)
     assert run.termination is Termination.CONVERGED
     assert run.iterations == sum(launches.lengths)
     assert run.iterations <= most

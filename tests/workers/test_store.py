@@ -75,14 +75,20 @@ def work(store: Store, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(os, "fsync", noted("fsync", os.fsync))
     for verb in ("rename", "unlink", "mkdir", "open"):
         monkeypatch.setattr(Path, verb, noted(verb, getattr(Path, verb)))
-    command = store._redis.execute_command
+    command, run = store._redis.execute_command, store._redis.run
 
     def asked(*args: Any, **more: Any) -> Any:
         answer = command(*args, **more)
         done.append(f"{args[0]} {answer}")
         return answer
 
+    def scripted(*args: Any) -> Any:
+        answer = run(*args)
+        done.append(f"EVALSHA {answer}")
+        return answer
+
     monkeypatch.setattr(store._redis, "execute_command", asked)
+    monkeypatch.setattr(store._redis, "run", scripted)
     return done
 
 

@@ -1,4 +1,4 @@
-"""One problem by whole rows (`cpu_whole_path.py`): which problems, in which numbers, and the looks at the clock."""
+"""One problem by whole rows (`whole_path.py`): which problems, in which numbers, and the looks at the clock."""
 
 from dataclasses import dataclass
 from types import SimpleNamespace

@@ -52,7 +52,7 @@ class Whole(NamedTuple):
     scanned: Array
     col_of: Array
     free: Array
-    counts: Array  # what cpu_whole_path.py names
+    counts: Array  # what whole_path.py names
 
 
 @jit

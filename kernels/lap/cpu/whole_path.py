@@ -5,9 +5,9 @@
     reduce_rows  twice  a free row takes its best column, whose price falls to the second best
     augment             Dijkstra's search from each row still free, then prices and pairs along the path
 
-A shortlist of a row (`cpu_shortlist.py`) costs as much as ten looks at the whole row, which vector instructions read 8
+A shortlist of a row (`shortlist.py`) costs as much as ten looks at the whole row, which vector instructions read 8
 to 16 entries at a time. So it pays only where rows are long and looked at often. Integers whose values tie make long
-lists; they are read whole here, in int32 (`cpu_whole.py`).
+lists; they are read whole here, in int32 (`whole.py`).
 """
 
 from typing import Any

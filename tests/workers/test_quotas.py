@@ -207,14 +207,15 @@ def test_one_owner_leaves_room_in_the_store(jobs: Jobs, monkeypatch: pytest.Monk
 
 
 def test_one_owner_leaves_room_in_redis(jobs: Jobs) -> None:
-    give(jobs, "ann", share=0.001)
+    long = Jobs(dataclasses.replace(jobs.settings, max_queued=10**9), jobs.store)  # of places there are plenty
+    give(long, "ann", share=0.001)
     used = jobs._redis.info("memory")["used_memory"]
-    jobs._redis.config_set("maxmemory", 4 * used)
+    jobs._redis.config_set("maxmemory", used + (6 << 20))
     try:
         time.sleep(0.6)
         with pytest.raises(QuotaFull, match=r"0\.1 % of Redis"):
-            flood(jobs, "ann")
-        submit(jobs, "bob")
+            flood(long, "ann")
+        submit(long, "bob")
     finally:
         jobs._redis.config_set("maxmemory", 0)
 

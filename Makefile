@@ -45,7 +45,7 @@ serve: install ## run API, workers and (unless ALLOT_REDIS_URL is set) Redis in 
 
 test: $(VENV)/dev ## lint, type-check and run every test that this machine can
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(TYPED)
-	$(BIN)/python -m pytest -n 2 --dist loadfile -m "not long"
+	$(BIN)/python -m pytest -n 3 --dist loadfile --no-loadscope-reorder -m "not long"
 
 check: $(VENV)/dev ## lint and types only
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy $(TYPED)

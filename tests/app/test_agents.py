@@ -223,7 +223,7 @@ def test_a_message_of_an_agent_has_a_limit(service: Service, body: bytes) -> Non
 
 def test_messages_of_an_agent_count_as_requests(service: Service) -> None:
     secret, entry = new_key("ann")
-    few = HttpSettings(api_keys=(entry,), mcp=True, requests_per_s=1.0)
+    few = HttpSettings(api_keys=(entry,), mcp=True, requests_per_s=0.01)
     address, stop = serve(create_app(service.settings, few))
     try:
         headers = {"Authorization": f"Bearer {secret}"}

@@ -38,7 +38,8 @@ def table(counts: dict[tuple[str, str], Counter[str]], last: dict[tuple[str, str
     """A Markdown table, the newest version of each device first and this commit's in bold, and what bold means."""
     lines = [f"| {' | '.join(HEAD)} |", "|---" * len(HEAD) + "|"]
     now = {device: certificate_version(device) for device in ("cpu", "gpu")}
-    for (device, version), sums in sorted(reversed(counts.items()), key=lambda one: one[0][0]):
+    newest = list(counts.items())[::-1]
+    for (device, version), sums in sorted(newest, key=lambda one: one[0][0]):
         shown = f"**{version}**" if version == now[device] else version
         lines.append(
             f"| {device} | {shown} | {last[device, version]} | "

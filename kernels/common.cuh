@@ -1,4 +1,4 @@
-// Shared by every .cu file (pasted in front by kernels/cuda.py): warp and block reductions.
+// In front of every source but the certificates' (kernels/sources.py puts it there): reductions of a warp.
 //
 // Everything here is a __device__ __forceinline__ function; a kernel that uses none of it pays nothing.
 //

@@ -39,7 +39,11 @@ class AuctionOptions(Options):
     sum_duplicates: bool = Field(
         False, description="entries of a CSR graph that name the same row and column are added up; false: refused"
     )
-    deterministic: bool = Field(True, description="of equal bids the lowest row and the lowest column win")
+    deterministic: bool = Field(
+        True,
+        description="in rounds of a given epsilon or of finish auction, of equal bids the lowest row and the lowest "
+        "column win; a CPU's always do. Other rounds of a GPU may find another optimum in the next run",
+    )
     launch: Literal["persistent", "graph"] = Field(
         "persistent", description="on a GPU: all rounds in one cooperative kernel, or CUDA graphs of single steps"
     )

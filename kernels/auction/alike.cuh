@@ -2,12 +2,16 @@
 //
 // Alone, k alike rows would all bid for their best column, and k - 1 of them again. Later they would outbid each other by
 // epsilon for what one of them has already. Together, the row in place r bids for the kind's r-th best column that none
-// of them owns, and raises it to the level of the (k + 1)-th best. The first of them also raises what the kind owns to
-// that level, as an offer of its owner. No column is then better for any of them than the level, and none of theirs is
-// worse than epsilon below it (Bertsekas and Castanon 1989, for the transportation problem).
+// of them owns. It lifts the price until that column is worth no more than the (k + 1)-th best: the kind's *margin*. The
+// row in place 0 does the same to the columns that the kind owns, as an offer of each owner. No column is then better for
+// any of them than the margin, and none of theirs is worse than epsilon below it (Bertsekas and Castanon 1989, for the
+// transportation problem).
 // All rows of a kind must see the same order. So they look no deeper than the edges above the rest of every one's list,
-// which are the same in all their lists, and order equals by column. A kind that owns most of its lists' columns
-// squabbles as before, which ends the phase the sooner. Kinds of up to some 50 rows gain.
+// which are the same in all their lists. They order equals by column, also with `spread`: that rule differs from row to
+// row, and here the places already spread the rows. Which row gets which place is left to the atomic in `muster`, so it
+// may differ from run to run; rounds that must repeat bid for bid find no alike rows.
+// A kind that owns most of its lists' columns *squabbles*: its rows bid against each other, one by one, as if alone. That
+// counts towards the phase's patience and ends it the sooner. Kinds of up to some 50 rows gain.
 #include "auction/rows.cuh"
 
 // A sum over edges that no order of reading changes.
@@ -37,7 +41,7 @@ __device__ __forceinline__ void name_kind(const Auction& a, Int i, unsigned long
     }
 }
 
-// What one lane holds of a person's list. `free`: net, or LOWEST where somebody of the same kind owns the column.
+// What one lane holds of a row's list. `free`: net, or LOWEST where somebody of the same kind owns the column.
 struct Pair {
     Int net[2], free[2], benefit[2];
     int column[2], owner[2];
@@ -57,7 +61,7 @@ __device__ __forceinline__ Pair pair_of(const Auction& a, Int i) {
     return pair;
 }
 
-// Give every queued person its place among its kind, and the kind the depth down to which all its lists agree.
+// Give every queued row its place among its kind, and the kind the depth down to which all its lists agree.
 // The atomics hand out places and settle the smallest depth.
 __device__ void muster(const Auction& a, Int n, Int first_warp, Int warps) {
     for (Int q = first_warp; q < n; q += warps) {
@@ -88,20 +92,21 @@ __device__ __forceinline__ int edges_before(const Pair& pair, int k) {
     return before;
 }
 
-// Offers of owners of the kind, behind those of the n queued, that raise their own columns to `level` - epsilon.
-__device__ void raise_own(const Auction& a, const Pair& pair, Int n, Int level, Int epsilon) {
+// Offers of owners of the kind for their own columns, behind those of the n queued: at the new price a column is worth
+// `margin` - epsilon to its owner.
+__device__ void raise_own(const Auction& a, const Pair& pair, Int n, Int margin, Int epsilon) {
     for (int k = 0; k < 2; ++k) {
-        const Int rise = pair.net[k] - (level - epsilon);
+        const Int rise = pair.net[k] - (margin - epsilon);
         if (pair.free[k] == pair.net[k] || rise <= 0) continue;
         const Int q = n + add(&a.state->n_raised, 1);  // hands out places
         a.queue[q] = pair.owner[k];
         a.offer_column[q] = pair.column[k];
         a.offer_rise[q] = rise;
-        atomicMax(a.top_rise + pair.column[k], (unsigned long long)rise);  // a bidder may raise it further
+        atomicMax(a.top_rise + pair.column[k], (unsigned long long)rise);  // a bidder may offer more
     }
 }
 
-// What queue position q of n bids for: as `look`, or, among its kind, for the object of its place. Column -1 without
+// What queue position q of n bids for: as `look`, or, among its kind, for the column of its place. Column -1 without
 // a stale list says that it waits, as the lists are too short for all of the kind.
 __device__ Offer look_among(const Auction& a, Int i, Int q, Int n, Int epsilon) {
     const int kind = a.kind_of[i], place = a.place[q], many = min(a.gathered[kind], a.depth[kind] - 1);

@@ -6,10 +6,10 @@
 //   for each epsilon of the schedule
 //     keep_content                   unassign rows further than epsilon from their best; queue all rows without a column
 //     while rows are queued
-//       THIN or fewer:               thin_rounds in block 0, one warp a row (thin.cuh)
-//       CROWD or fewer:              crowd_rounds in block 0, all steps between block barriers
-//       more:                        muster where rows are alike, bid, reread, settle, award, tidy over the grid, a
-//                                    grid barrier after each
+//       thin, THIN or fewer:         thin_rounds in block 0, one warp a row (thin.cuh)
+//       crowd, CROWD or fewer:       crowd_rounds in block 0, a block barrier after each step
+//       fat, more:                   muster where rows are alike, bid, reread, settle, award, tidy over the grid, a
+//                                    grid barrier after each; also crowds, once the phase has read a list again
 //
 // Invariant between launches (epsilon-complementary slackness): a row with a column is within epsilon of its best net
 // benefit; prices never fall; queue[0 .. n_queue) holds exactly the rows without a column; top_rise is 0 and top_person
@@ -17,10 +17,10 @@
 //
 // Rows are the persons, columns the objects of the papers on auctions.
 //
-// Similar columns: with `spread` a row prefers, of equally good columns, the first from its own number on, and lists
-// those. Rows then bid for different columns of a kind and not all for the first. A list that ties with the rest of its
-// row need not be read again. Similar rows: alike.cuh. The deterministic rounds of a given epsilon do neither, as the
-// lowest column and the lowest row must win there.
+// Equally good columns: with `spread` a row prefers the first from its own number on, and lists those. So rows that see
+// the same best columns bid for different ones, and not all for the first. A list that ties with the rest of its row
+// need not be read again. Rows with the same edges: alike.cuh. The deterministic rounds of a given epsilon do neither, as
+// the lowest column and the lowest row must win there.
 //
 // Buffers: struct Auction and struct State in layout.py.
 // Overflow: the launcher keeps |scaled benefit| * (n_cols + 2) <= 2^61, prices stay below (n_cols + 1) spans.
@@ -32,12 +32,12 @@ namespace cg = cooperative_groups;
 
 #define CROWD 128     // up to so many bidders, one block does the steps of a round faster than the grid
 
-// Grid: any, cooperative.  Block: BLOCK.  Shared: Scratch, Thin (static).
+// Grid: any, cooperative.  Block: BLOCK.  Shared: Scratch and Thin (static).
 // Reads: everything.  Writes: lists, prices, matching, queue, state.
 // Requires: list_rows has run; state as the last launch left it, zeros at first.
 // Work: rounds until all epsilons are done or state.rounds reaches `limit`. A phase ends with `stop` rows queued or after
-// `patience` rounds; rows that are read again and again, and squabbles, count as rounds too (spent). With epsilon 0 it
-// ends at once. Its last rows bid again in the next phase; those of the last phase stay queued for paths.cu.
+// `patience` rounds, as `spent` counts them. With epsilon 0 it ends at once. Its last rows bid again in the next phase;
+// those of the last phase stay queued for paths.cu.
 // Every barrier separates a step's writes from the next step's reads, in the order of the page header.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(RUN_AUCTION_ARGS) {
     __shared__ Scratch s;
@@ -59,8 +59,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(RUN_AUCTION_A
         const Int n = state.n_queue, rounds = state.rounds;
         if (rounds >= limit) break;
         const bool goes_on = epsilon > 0 && n > stop && spent(a) < patience;
-        const bool crowd = n > CROWD || state.readings > state.opened_readings;
-        if (goes_on && n > THIN && crowd) {
+        const bool fat = n > CROWD || state.readings > state.opened_readings;
+        if (goes_on && n > THIN && fat) {
             if (state.n_alike) {
                 muster(a, n, grid_warp(), grid_warps());
                 grid.sync();
@@ -90,7 +90,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(RUN_AUCTION_A
     }
 }
 
-// Grid: any.  Block: BLOCK.  Shared: Scratch.  Reads: graph.  Writes: kinds, kind_of, state.n_alike.
+// Grid: any.  Block: BLOCK.  Shared: one sum (static).  Reads: graph.  Writes: kinds, kind_of, state.n_alike.
 // Work: every edge once, short rows by a warp each.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) find_alike(const __grid_constant__ Auction a) {
     __shared__ unsigned long long sum;
@@ -108,7 +108,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) find_alike(const __grid_c
         __syncthreads();  // 0 before the first warp adds
         const unsigned long long hash = warp_sum(hash_edges(a, row, threadIdx.x, BLOCK));
         if (threadIdx.x % 32 == 0) atomicAdd(&sum, hash);  // all warps add to one word
-        __syncthreads();
+        __syncthreads();  // all warps have added
         if (threadIdx.x == 0) name_kind(a, i, sum);
         __syncthreads();  // the sum is read before it is cleared
     }
@@ -127,7 +127,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) seat_rows(const __grid_co
 }
 
 // Grid: any.  Block: BLOCK.  Shared: Scratch.  Reads: graph, prices.  Writes: lists.
-// Work: rows of at most LIST edges once, a warp each; the others twice, a block each.
+// Work: a warp reads each row of at most LIST edges once. A block reads each of the others twice.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) list_rows(const __grid_constant__ Auction a) {
     __shared__ Scratch s;
     for (Int i = grid_warp(); i < a.n_rows; i += grid_warps()) {
@@ -181,7 +181,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) best_nets(const __grid_co
         Offer o = i < a.n_rows ? look(a, i) : Offer{LOWEST, LOWEST, 0, -1, 0, -1};
         const bool again = i < a.n_rows && o.net < a.rest[i];
         if (threadIdx.x % 32 == 0) stale[w] = again;
-        __syncthreads();
+        __syncthreads();  // all of stale is written
         for (int v = 0; v < WARPS; ++v)
             if (stale[v]) reveal(a, base + v, s);
         if (again) o = look(a, i);

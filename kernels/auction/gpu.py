@@ -67,7 +67,8 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         rows where every pair is an edge), reported as `gap_reached` where that is more than rounding and the graph
         is large; else the certificate decides, and the CPU settles what is loose. `facts` hold the step's `epsilon`.
         Stopped early, free rows take free columns as on the CPU. Old prices are cut and dropped as on the CPU.
-        Deterministic in the assignment except where the finish finds several equally short paths.
+        The assignment may differ from run to run where there are several optima: alike rows share out their columns,
+        and equally short paths are found, in any order. Deterministic rounds to the end have neither.
     Numerics:
         int64 throughout. Integers times n_cols + 1, floats in fixed point, both so that |scaled benefit| *
         (n_cols + 2) <= 2**61. Whole prices come back by a shift that makes them exactly complementary.

@@ -13,6 +13,8 @@ from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import METRICS, Points
 
 NO_ROW = 2**64 - 1
+UNUSED = ("indptr", "indices", "targets", "kind_of", "kinds", "gathered", "depth", "place", "epsilons")
+"""Pointers of `Auction` that stay null where nothing fills them; `epsilons` come with `schedule`."""
 TRACE = 1 << 22
 """Rounds whose bidders are recorded with `trace`."""
 CTYPES = {"i4": "int", "i8": "long long", "f4": "float", "f8": "double"}
@@ -36,10 +38,11 @@ class Device:
         kernel = cuda.kernel(_path(file), name, self.defines)
         kernel((blocks or self.blocks,), (block,), (self.struct, *arguments))
 
-    def run_rounds(self, **limits: int) -> None:
+    def run_rounds(self, *, limit: int, stop: int, patience: int) -> None:
         """Rounds until one of the limits of RUN_AUCTION_ARGS."""
         kernel = cuda.kernel(_path("auction.cu"), "run_auction", self.defines)
-        kernel((self.blocks,), (BLOCK,), RUN_AUCTION_ARGS.packed(a=self.struct, **limits))
+        arguments = RUN_AUCTION_ARGS.packed(a=self.struct, limit=limit, stop=stop, patience=patience)
+        kernel((self.blocks,), (BLOCK,), arguments)
 
     def list_rows(self) -> None:
         """Read every row and list its best edges."""
@@ -85,7 +88,7 @@ def upload(weights: Array | Csr | Points, unit: Arithmetic, options: Any, spread
     numbers |= {"dimension": points.x.shape[1] if points else 0}
     pieces = {name: buffers[f"piece_{name}"] for name in ("rows", "columns", "benefits", "rest")}
     pieces["n_rows"] = 0 if pieces["rows"] is None else pieces["rows"].size
-    struct = AUCTION.filled(dict.fromkeys(AUCTION.names) | buffers | numbers | {"pieces": pieces})
+    struct = AUCTION.filled(dict.fromkeys(UNUSED) | buffers | numbers | {"pieces": pieces})
     values = buffers["values"].dtype
     defines: tuple[str, ...] = (f"-DVALUE={CTYPES[values.str[1:]]}", f"-DFIXED_POINT={int(values.kind == 'f')}")
     if points:

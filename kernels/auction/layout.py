@@ -34,18 +34,18 @@ AUCTION = struct(
     int* column_of             // [m], -1: unassigned
     Int* held                  // [m]: benefit of the assigned pair
     int* row_of                // [n], -1: never sold
-    int* queue                 // [m]: persons without an object
+    int* queue                 // [m]: rows without a column
     int* next_queue            // [m]
     int* offer_column          // [m], by position in the queue
     Int* offer_benefit         // [m]
     Int* offer_rise            // [m]
     int* stale                 // [m]: positions, or rows, whose list must be read again
-    unsigned long long* top_rise  // [n]: highest raise of the round; 0 between rounds
-    int* top_person            // [n]: who made it; INT_MAX between rounds
+    unsigned long long* top_rise  // [n]: highest rise of the round; 0 between rounds
+    int* top_person            // [n]: the row that made it; INT_MAX between rounds
     int* kind_of               // [m]: alike rows have the same (alike.cuh); these five null when not asked for
     unsigned long long* kinds  // [kind_mask + 1]: their hashes
-    int* gathered              // [kind_mask + 1]: how many of a kind bid; 0 between rounds
-    int* depth                 // [kind_mask + 1]: how deep their lists agree; INT_MAX between rounds
+    int* gathered              // [kind_mask + 1]: how many of a kind have a place; 0 between rounds
+    int* depth                 // [kind_mask + 1]: on how many columns their lists agree; INT_MAX between rounds
     int* place                 // [m], by position in the queue: place among the kind
     const Int* epsilons        // [n_phases]
     int* bidders               // [trace_size]: bidders by round, or null
@@ -54,8 +54,8 @@ AUCTION = struct(
     Int n_cols
     Int n_phases
     Int trace_size
-    Int alone                  // the raise of a person with one edge: the span of benefits
-    Int deterministic
+    Int alone                  // the rise of a row with one edge: the span of benefits
+    Int deterministic          // of equal rises the lowest row wins, else whoever writes last
     Int spread                 // of equals row i prefers the first column from i on, else the lowest
     Int longest                // most edges of a row
     Int kind_mask
@@ -127,7 +127,7 @@ RUN_AUCTION_ARGS = arguments(
     const __grid_constant__ Auction a
     Int limit                  // of rounds
     Int stop                   // bidders left, when the forest takes over
-    Int patience               // bids of a price war
+    Int patience               // rounds of a phase, as `spent` counts them
     """,
 )
 CUDA = "\n".join(

@@ -18,7 +18,7 @@
 // the row of a label that came nearer is active. When no free column is in reach and every row has been read whole, the
 // labelled rows see too few columns.
 //
-// Buffers: struct Auction (rows.cuh), struct Forest below.
+// Buffers: struct Auction, struct Forest (layout.py).
 // Overflow: a label has 63 - row_bits bits of distance; the launcher leaves room for 64 spans; more is outcome TOO_FAR.
 // Spare columns (n_rows < n_cols) must keep their price: then the radius is the nearest free column's distance.
 // References: Jonker and Volgenant 1987 (shortest augmenting paths); Balas, Miller, Pekny and Toth 1991 (from many
@@ -232,7 +232,7 @@ __device__ Int grow(const Auction& a, const Forest& f, Int n, Int round, Scratch
 
 // Grid: any, cooperative.  Block: BLOCK.  Shared: Scratch (static).
 // Reads: everything.  Writes: lists, prices, matching, queue, state.n_queue, growth.
-// Requires: state.n_queue and queue hold the rows without a column; lists true; waiting all 0.
+// Requires: state.n_queue and queue hold the rows without a column; no list leaves out an edge above its rest.
 // Work: phases until no row is queued, `most_phases` have run, or a forest reaches no free column (outcome INFEASIBLE;
 // the labels then show its rows). Every barrier separates a step's writes from the next step's reads.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1)

@@ -10,7 +10,7 @@ struct Team {
 __device__ __forceinline__ Team whole_grid() { return {grid_thread(), grid_threads(), blockIdx.x, gridDim.x}; }
 __device__ __forceinline__ Team one_block() { return {threadIdx.x, BLOCK, 0, 1}; }
 
-// Post the offer of queue position q. The atomic settles which raise for the column is highest.
+// Post the offer of queue position q. The atomic settles which rise for the column is highest.
 __device__ __forceinline__ void post(const Auction& a, Int q, const Offer& o, Int epsilon) {
     if (threadIdx.x % 32 != o.holder) return;
     const Int rise = rise_of(a, o, epsilon);
@@ -47,7 +47,7 @@ __device__ void reread(const Auction& a, Int n_stale, Int epsilon, const Team& t
     }
 }
 
-// Of the rows that made the highest raise the lowest one wins; without `deterministic`, whichever writes last.
+// Of the rows that made the highest rise the lowest one wins; without `deterministic`, whichever writes last.
 __device__ void settle(const Auction& a, Int n, const Team& team) {
     const Int offers = n + a.state->n_raised;
     for (Int q = team.thread; q < offers; q += team.threads) {
@@ -67,7 +67,9 @@ __device__ __forceinline__ void sell(const Auction& a, int j, int i, int owner, 
     if (owner >= 0) a.column_of[owner] = -1;
 }
 
-// An owner who raised its own column keeps it, or is queued by whoever takes it.
+// The winner of a column takes it, and its former owner is queued; a bidder that won nothing is queued again. Offers from
+// place n on are of owners (raise_own in alike.cuh). If such an owner wins, it keeps its column at the new price. If it
+// loses, the winner queues it, as any former owner.
 __device__ void award(const Auction& a, Int n, const Team& team) {
     const Int offers = n + a.state->n_raised;
     for (Int q = team.thread; q < offers; q += team.threads) {
@@ -115,7 +117,8 @@ __device__ __forceinline__ void count_round(const Auction& a, Int n) {
     state.n_stale = 0;
 }
 
-// What a phase has cost so far, in rounds; all rows read whole once count as 64, and so do all that squabbled once.
+// What a phase has cost so far, in rounds. Reading as many rows whole as there are counts as 64 rounds, and so do as many
+// squabbles: bids of a row against its own kind.
 __device__ __forceinline__ Int spent(const Auction& a) {
     const State& state = *a.state;
     return state.rounds + 1 - state.opened + 64 * (state.readings - state.opened_readings + state.squabbles) / a.n_rows;
@@ -131,25 +134,25 @@ __device__ void crowd_rounds(const Auction& a, Int epsilon, Int limit, Int stop,
         const Int n = state.n_queue;
         if (state.n_alike) {
             muster(a, n, threadIdx.x / 32, WARPS);
-            __syncthreads();
+            __syncthreads();  // every place and depth before the bids
         }
         bid(a, n, epsilon, block);
-        __syncthreads();
+        __syncthreads();  // the list of stale rows is complete
         const Int n_stale = state.n_stale;
         reread(a, n_stale, epsilon, block, s);
-        __syncthreads();
+        __syncthreads();  // all offers are posted
         settle(a, n, block);
-        __syncthreads();
+        __syncthreads();  // every column has its winner
         award(a, n, block);
-        __syncthreads();
+        __syncthreads();  // the next queue is complete, and all winners are read
         const Int n_next = state.n_next;
         tidy(a, n, n_next, block);
-        __syncthreads();
+        __syncthreads();  // n_raised is read before it is cleared
         if (threadIdx.x == 0) {
             count_round(a, n);
             state.n_next = state.n_raised = 0;
         }
-        __syncthreads();
+        __syncthreads();  // the counters stand
         again = !n_stale && n_next > max(stop, (Int)THIN) && state.rounds < limit && spent(a) < patience;
         __syncthreads();  // everyone has read the counters before the next round's steps change them
     }

@@ -1,4 +1,4 @@
-// Rows of a benefit graph on the device, and their short lists: what every kernel of auction.cu reads.
+// Rows of a benefit graph on the device, and their short lists: what every kernel of auction.cu and paths.cu reads.
 //
 // All arithmetic is int64: integers times `scale` (n_cols + 1 where the optimum is to be proved), floats in fixed point.
 // Prices never fall, so the edges that a list leaves out stay at or below rest[i] from the moment the row was read.
@@ -16,7 +16,7 @@
 #define METRIC 0  // not 0: the benefits are distances between points, worked out when read
 #endif
 
-#define WANTED 48     // edges a reading aims for; the space between is for threads that hold two of the best
+#define WANTED 48     // edges that a reading aims for. A thread may hold two of the best: LIST leaves room for them
 #define WARPS (BLOCK / 32)  // of every block; one bids for one person
 #define THIN WARPS    // up to so many bidders, one block runs the rounds alone
 #define LOWEST (-(1LL << 62))
@@ -100,7 +100,7 @@ __device__ __forceinline__ Int net_at(const Auction& a, const Row& row, Int t) {
     return benefit == LOWEST ? LOWEST : benefit - a.prices[column_at(a, row, t)];
 }
 
-// Block-wide reductions through one word a warp. Both barriers are needed: values written / read again next time.
+// Block-wide reductions through one word a warp.
 struct Scratch {
     Int word[WARPS];
     int count;
@@ -114,10 +114,10 @@ __device__ __forceinline__ Int block_extreme(Int value, Scratch& s) {
         value = largest ? max(value, other) : min(value, other);
     }
     if (threadIdx.x % 32 == 0) s.word[threadIdx.x / 32] = value;
-    __syncthreads();
+    __syncthreads();  // all words are written
     Int all = s.word[0];
     for (int w = 1; w < WARPS; ++w) all = largest ? max(all, s.word[w]) : min(all, s.word[w]);
-    __syncthreads();
+    __syncthreads();  // all words are read: the next reduction may write them
     return all;
 }
 
@@ -151,19 +151,20 @@ __device__ Int raise_bar(const Auction& a, const Row& row, Int bar, Int high, Sc
     while (bar < high) {
         const Int middle = above_middle(bar, high);
         if (threadIdx.x == 0) s.count = 0;
-        __syncthreads();
+        __syncthreads();  // 0 before the first thread adds
         int reach = 0;
         for (Int t = threadIdx.x; t < row.degree; t += BLOCK) reach += net_at(a, row, t) >= middle;
         if (reach) atomicAdd(&s.count, min(reach, LIST));
-        __syncthreads();
+        __syncthreads();  // all threads have added
         if (s.count >= LIST) bar = middle;
         else high = middle - 1;
-        __syncthreads();
+        __syncthreads();  // all have read the count before it is cleared
     }
     return bar;
 }
 
-// Append the edges that equal `bar` until the list is full: from the lowest column on, or from the row's own place on.
+// Append the edges that equal `bar` until the list is full: from the lowest column on or, with `spread`, from a place that
+// grows with the row's number. In a dense row that is column i, as in rank_of; in a sparse one it need not be.
 __device__ void keep_equals(const Auction& a, const Listing& list, const Row& row, Int bar, Scratch& s) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const Int start = a.spread ? row.i * row.degree / a.n_cols % row.degree : 0;
@@ -174,7 +175,7 @@ __device__ void keep_equals(const Auction& a, const Listing& list, const Row& ro
         const bool equal = in_row && net_at(a, row, t) == bar;
         const unsigned votes = __ballot_sync(FULL_WARP, equal);
         if (lane == 0) s.word[warp] = __popc(votes);
-        __syncthreads();
+        __syncthreads();  // the votes of all warps are written
         int place = s.count + __popc(votes & ((1u << lane) - 1)), all = 0;
         for (int w = 0; w < WARPS; ++w) {
             if (w < warp) place += (int)s.word[w];
@@ -183,7 +184,7 @@ __device__ void keep_equals(const Auction& a, const Listing& list, const Row& ro
         if (equal && place < LIST) keep(a, list, place, row, t);
         __syncthreads();  // everyone has read s.count and s.word
         if (threadIdx.x == 0) s.count += all;
-        __syncthreads();
+        __syncthreads();  // the new count before the next votes
     }
 }
 
@@ -207,7 +208,7 @@ __device__ void reveal(const Auction& a, const Row& row, const Listing& list, Sc
             const int place = atomicAdd(&s.count, 1);  // hands out places in the list
             if (place < LIST) keep(a, list, place, row, t);
         }
-        __syncthreads();
+        __syncthreads();  // all edges are counted
         const int reached = s.count;
         left = block_extreme<true>(left, s);
         if (threadIdx.x == 0) *list.rest = left;
@@ -217,7 +218,7 @@ __device__ void reveal(const Auction& a, const Row& row, const Listing& list, Sc
         }
         bar = raise_bar(a, row, bar, high, s);
     }
-    __syncthreads();
+    __syncthreads();  // the list stands before anybody looks at it
 }
 
 __device__ __forceinline__ void reveal(const Auction& a, Int i, Scratch& s) {
@@ -254,12 +255,13 @@ __device__ __forceinline__ Int warp_max(Int value) {
     return (Int)most << 32 | low;
 }
 
-// Where column j stands for row i among columns of equal net benefit.
+// Where column j stands for row i among columns of equal net benefit. Each column has a rank of its own, below 0xffffffff:
+// `look` takes that number for a lane without a column.
 __device__ __forceinline__ unsigned rank_of(const Auction& a, Int i, int j) {
     return a.spread && j < i ? (unsigned)(j + a.n_cols) : (unsigned)j;
 }
 
-// Best and second best edge of person i by one warp; of equals the first by rank.
+// Best and second best edge of row i by one warp; of equals the first by rank.
 __device__ __forceinline__ Offer look(const Auction& a, Int i) {
     const int lane = threadIdx.x % 32;
     const int2 columns = reinterpret_cast<const int2*>(a.list_columns + i * LIST)[lane];

@@ -4,9 +4,9 @@
 //     one bidder:   solo_rounds, no barrier: its warp goes on alone, from one owner to the next
 //     more:         look, show, (a stale list: the block reads it again), take; two block barriers a round
 //
-// Whoever loses its column takes the winner's slot, so slots only empty. A round is a chain of reads that wait for each
-// other: the bidder's list, its prices and owners, two warp reductions, the next bidder's list. Owners are read along
-// with the prices, so that the next bidder is known as soon as the best edge is.
+// A row that loses its column takes the winner's slot, so no slot is ever filled that was empty. A round is a chain of
+// reads that wait for each other: the bidder's list, its prices and owners, two warp reductions, the next bidder's list.
+// Owners are read along with the prices, so that the next bidder is known as soon as the best edge is.
 // docs/notes/auction.md: what was tried, with its figures.
 #include "auction/rounds.cuh"
 
@@ -35,8 +35,9 @@ __device__ __forceinline__ void show(const Auction& a, Thin& t, int person, cons
     t.stale[w] = stale;
 }
 
-// Returns the row that still bids at `limit` or has a stale list; -1 once all rows are served. A list that is
-// `fresh`, read again for this round, is taken as it is: more edges may tie with its best than it holds.
+// Returns the row that still bids at `limit` or has a stale list; -1 once all rows are served. A list that is `fresh` was
+// read again for this round, and is not asked whether it is stale. It could look stale for ever: where more edges tie
+// with the best than a list holds, one of them is always left out.
 __device__ int solo_rounds(const Auction& a, int person, bool fresh, Int epsilon, Int limit, Int& rounds) {
     for (; person >= 0 && rounds < limit; fresh = false) {
         const Offer o = look(a, person);
@@ -48,7 +49,7 @@ __device__ int solo_rounds(const Auction& a, int person, bool fresh, Int epsilon
     return person;
 }
 
-// Whether warp w's offer wins: each lane holds it against one rival. Equal raises go to the lowest row.
+// Whether warp w's offer wins: each lane holds it against one rival. Equal rises go to the lowest row.
 __device__ __forceinline__ bool wins_thin(const Thin& t, int w) {
     const int r = threadIdx.x % 32;
     const bool beaten = r != w && t.column[r] == t.column[w] &&
@@ -70,9 +71,9 @@ __device__ int reveal_thin(const Auction& a, const Thin& t, Scratch& s) {
 // Put the rows that are left back into the queue, and the counters into the state.
 __device__ void leave_thin(const Auction& a, int person, Int rounds, Int bids, Int readings, Scratch& s) {
     if (threadIdx.x == 0) s.count = 0;
-    __syncthreads();
+    __syncthreads();  // 0 before the first row asks for a place
     if (threadIdx.x % 32 == 0 && person >= 0) a.queue[atomicAdd(&s.count, 1)] = person;  // hands out places
-    __syncthreads();
+    __syncthreads();  // all rows are counted
     if (threadIdx.x == 0) {
         State& state = *a.state;
         state.n_queue = s.count;
@@ -80,7 +81,7 @@ __device__ void leave_thin(const Auction& a, int person, Int rounds, Int bids, I
         state.bids = bids;
         state.readings += readings;
     }
-    __syncthreads();
+    __syncthreads();  // the state stands before any thread returns
 }
 
 __device__ void thin_rounds(const Auction& a, Int n, Int epsilon, Int limit, Scratch& s, Thin& t) {

@@ -1,4 +1,4 @@
-// How a round of bids ends, the same in each auction of this room: bid.cu, start.cu, and together.cuh for batches.
+// How a round of bids ends, the same in each auction of lap: bid.cu, start.cu, and together.cuh for batches.
 //
 // Books are where an auction keeps prices and pairs: in shared memory, in device memory, or in one block of a batch. They
 // have `key`, the best bid for a column in this round or 0, and these:
@@ -7,7 +7,8 @@
 //
 // ROW_BITS is defined by who includes this: rows are below 2^ROW_BITS.
 
-// Bids compare by their rise (its leading 63 - ROW_BITS bits), then by the lower row: any of them may win. Never 0.
+// Bids compare by the leading 63 - ROW_BITS bits of their rise, then by the lower row. Bids that differ only in the bits
+// below count as equal, which is allowed: any of the best bidders may win. Never 0, which means no bid.
 __device__ __forceinline__ u64 bid_key(value_t up, int row) {
     return ((u64)__double_as_longlong((double)up) & ~((2ull << ROW_BITS) - 1)) | (u64)((1 << ROW_BITS) - row);
 }

@@ -1,6 +1,7 @@
 """The fuzzer itself: what it must find in answers that lie, and what it writes down of a run."""
 
 import json
+import re
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
@@ -129,9 +130,21 @@ def test_counts_are_written_and_added_up(tmp_path: Path, capsys: pytest.CaptureF
     page = tmp_path / "page.md"
     page.write_text("a\n<!-- fuzz -->\n<!-- /fuzz -->\nb\n")
     assert tally.main([str(path), "--into", str(page)]) == 0
-    assert f"| cpu | {report.certificate_version()} | 12 | 2 | 0 | 0 | 0 | 0 | 14 | 0 |" in page.read_text()
+    current, row = f"**{report.certificate_version()}**", "12 | 2 | 0 | 0 | 0 | 0 | 14 | 0 |"
+    assert re.search(rf"\| cpu \| {re.escape(current)} \| [\d: -]{{16}} \| {re.escape(row)}", page.read_text())
+    assert "In bold: " in page.read_text()
     assert tally.main([str(path)]) == 0
     assert capsys.readouterr().out.startswith("| device |")
+
+
+def test_rows_come_newest_first_and_say_where_none_is_of_this_version() -> None:
+    row = dict.fromkeys(tally.COUNTS, 1) | {"device": "cpu"}
+    times = (("old", "08:00"), ("new", "09:30"), ("old", "08:10"))
+    lines = [json.dumps(row | {"certificates": name, "when": f"2026-01-02T{at}:05Z"}) for name, at in times]
+    shown = tally.table(tally.added_up(lines), tally.last_runs(lines)).splitlines()
+    assert shown[2].startswith("| cpu | new | 2026-01-02 09:30 | 1 |")
+    assert shown[3].startswith("| cpu | old | 2026-01-02 08:10 | 2 |")
+    assert shown[-1].startswith("No run is of the certificates as they are here, ")
 
 
 def test_the_command_runs_counts_and_ends(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

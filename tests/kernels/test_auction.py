@@ -104,6 +104,15 @@ def test_the_auction_makes_the_papers_bids(device: Device) -> None:
     np.testing.assert_array_equal(solution.arrays["bidders"], bidders)
 
 
+def test_the_lowest_row_and_the_lowest_column_win_ties(device: Device) -> None:
+    """Where all is equal, row k wins column k in round k: rounds of every size that the GPU tells apart."""
+    n = 200
+    solution, _ = run({"benefit": np.ones((n, n), np.int32)}, device, epsilon=1.0, finish="auction", trace=True)
+    np.testing.assert_array_equal(solution.arrays["assignment"], np.arange(n))
+    np.testing.assert_array_equal(solution.arrays["bidders"], np.arange(n, 0, -1))
+    np.testing.assert_array_equal(solution.arrays["prices"], np.where(np.arange(n) < n - 1, 1, 2))
+
+
 @pytest.mark.parametrize("metric", ["sqeuclidean", "euclidean", "cityblock"])
 @pytest.mark.parametrize("neighbours", [None, 30])
 def test_points_are_assigned_as_their_distances(metric: str, neighbours: int | None, device: Device) -> None:

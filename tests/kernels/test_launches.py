@@ -11,6 +11,10 @@ pytest.importorskip("cupy", reason="cupy is not installed")
 import cupy
 
 from kernels import layout
+from kernels.auction import AuctionOptions
+from kernels.auction import gpu_buffers as auction
+from kernels.auction.layout import AUCTION, RUN_AUCTION_ARGS
+from kernels.auction.scaling import Arithmetic
 from kernels.lap.batched import gpu_batched
 from kernels.lap.batched.layout import SOLVE_EACH_ARGS
 from kernels.lap.points import gpu_points
@@ -21,8 +25,18 @@ from kernels.papers.map_uot import gpu as map_uot
 from kernels.papers.map_uot.layout import FACTORS_ARGS, SCALE_COLUMNS_ARGS, SCALE_ROWS_ARGS
 from kernels.qap.exact import gpu_tree
 from kernels.qap.exact.layout import ASCEND_ARGS, TASK
+from kernels.uot.batch import gpu_batch
+from kernels.uot.dense import gpu_ranks
 from kernels.uot.iteration import gpu_launch
-from kernels.uot.iteration.layout import REFERENCE_OF_COSTS_ARGS, REFERENCE_OF_POINTS_ARGS
+from kernels.uot.iteration.layout import (
+    ADD_TEAMS_ARGS,
+    ITERATE_ARGS,
+    REFERENCE_OF_COSTS_ARGS,
+    REFERENCE_OF_POINTS_ARGS,
+    SOLVE_BATCH_ARGS,
+    SWEEP_ONLY,
+    WHOLE,
+)
 
 
 class OnDevice(np.ndarray):
@@ -30,6 +44,11 @@ class OnDevice(np.ndarray):
 
     def get(self, out: Any, blocking: bool) -> None:
         """Nothing is there to copy."""
+
+    @property
+    def data(self) -> Any:
+        """Where it lies, as CuPy says it."""
+        return SimpleNamespace(ptr=self.ctypes.data)
 
 
 class Launched:
@@ -43,6 +62,11 @@ class Launched:
             self.given[name] = arguments
 
         return launch
+
+
+def named(given: tuple[Any, ...], declared: layout.Arguments) -> dict[str, Any]:
+    """What a launch was given, by the names that the kernel has for it."""
+    return {one.name: value for one, value in zip(declared.fields, given, strict=True)}
 
 
 def fits(given: tuple[Any, ...], declared: layout.Arguments) -> bool:
@@ -133,3 +157,96 @@ def test_of_the_tree(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> Non
     tree._ascend(level, [0], np.zeros(2), np.zeros(2, TASK.dtype), 7)  # type: ignore[arg-type]
     assert fits(launched.given["ascend"], ASCEND_ARGS)
     assert launched.given["ascend"][4:] == (5, 3, 2, 1.0)
+
+
+@pytest.fixture
+def dense() -> gpu_launch.Dense:
+    """A problem laid out, with what `iterate` is given and no device."""
+    made = gpu_launch.Dense.__new__(gpu_launch.Dense)
+    problem = SimpleNamespace(reg_m=(2.0, 3.0), reference="product", reg=0.5)
+    cut = SimpleNamespace(ld=16, slots=6, flight=3, own_history=True, blocks=2, block_threads=64, shared=0, teams=2)
+    made.__dict__ |= {"m": 3, "n": 4, "reg": 0.5, "problem": problem, "cut": cut, "masses": (5.0, 7.0), "spread": 9.0}
+    buffers = ("log_a", "log_b", "potential", "values", "matrix", "history", "mixing", "words", "partial", "status")
+    made.__dict__ |= {name: np.full(1, k) for k, name in enumerate(buffers)}
+    return made
+
+
+def test_of_the_iteration(launched: Launched, dense: gpu_launch.Dense) -> None:
+    dense.iterate = launched.kernel("", "iterate")
+    dense.launch(11, 1e-6, enough=0.25, every=13, mixes=False)
+    given = launched.given["iterate"]
+    assert fits(given, ITERATE_ARGS)
+    values = named(given, ITERATE_ARGS)
+    numbers = {"eps": 0.5, "rho_a": 2, "rho_b": 3, "mass_a": 5, "mass_b": 7, "mass_reference": 35, "spread": 9}
+    numbers |= {"tolerance": 1e-6, "enough": 0.25, "iterations": 11, "every": 13, "mixes": 0, "part": WHOLE}
+    numbers |= {"m": 3, "n": 4, "ld": 16, "product": 1, "dimension": 0, "slots": 6, "flight": 3, "own_history": 1}
+    assert {name: values[name] for name in numbers} == numbers
+    assert values["g"] is dense.values
+    assert values["memory"] is dense.mixing
+
+
+def test_of_the_ranks(launched: Launched, dense: gpu_launch.Dense, monkeypatch: pytest.MonkeyPatch) -> None:
+    dense.iterate, dense._defines = launched.kernel("", "iterate"), tuple  # type: ignore[method-assign]
+    monkeypatch.setattr(gpu_launch, "Dense", lambda *_: dense)
+    monkeypatch.setattr(gpu_ranks, "cuda", SimpleNamespace(kernel=launched.kernel, attribute=lambda name: 132))
+    monkeypatch.setattr(gpu_ranks, "replace", lambda problem, **_: problem)
+    monkeypatch.setattr(cupy, "zeros", np.zeros)
+    problem: Any = SimpleNamespace(reg_m=(2.0, 3.0), a=np.ones(3), b=np.ones(4), cost=np.ones((3, 4)))
+    rank = gpu_ranks.Rank(problem, slice(0, 3), "log", 9.0, None)
+    dense.start(rank._arguments(SWEEP_ONLY, 1e-6, 16))
+    assert fits(launched.given["iterate"], ITERATE_ARGS)
+    assert named(launched.given["iterate"], ITERATE_ARGS)["partial"] is rank.team_sums
+    assert fits(rank.adds, ADD_TEAMS_ARGS)
+    assert rank.adds[:2] == (rank.team_sums, rank.column_sums)
+    assert rank.adds[2:] == (2, 4, 16)
+
+
+def test_of_a_batch_of_transports(launched: Launched) -> None:
+    batch = gpu_batch.Batch.__new__(gpu_batch.Batch)
+    problem: Any = SimpleNamespace(reg=0.5, reg_m=(2.0, 3.0), reference="uniform", batch=2)
+    batch.problem = problem
+    batch.kernel, batch.threads, batch.shared = launched.kernel("", "solve_batch"), 64, 0
+    for k, name in enumerate(("cost", "log_a", "log_b", "items", "potential", "g", "status")):
+        setattr(batch, name, np.full(1, k))
+    batch.launch(11, 1e-6, 13)
+    given = launched.given["solve_batch"]
+    assert fits(given, SOLVE_BATCH_ARGS)
+    assert [int(buffer[0]) for buffer in given[:7]] == list(range(7))
+    assert given[7:] == (0, 0.5, 2.0, 3.0, 1e-6, 11, 13)
+
+
+@pytest.fixture
+def rows_of_ones(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Upload an auction of equal benefits, to no device."""
+
+    def on_device(name: str) -> Any:
+        return lambda *given: getattr(np, name)(*given).view(OnDevice)
+
+    for name in ("empty", "zeros", "full", "asarray"):
+        monkeypatch.setattr(cupy, name, on_device(name))
+    monkeypatch.setattr(auction, "cuda", SimpleNamespace(kernel=launched.kernel, attribute=lambda name: 132))
+    return lambda: auction.upload(
+        np.ones((3, 4), np.int32), Arithmetic(5, 1), AuctionOptions.model_validate({}), spread=True
+    )
+
+
+def test_of_the_rounds_of_an_auction(launched: Launched, rows_of_ones: Any) -> None:
+    device = rows_of_ones()
+    device.run_rounds(limit=7, stop=2, patience=5)
+    struct, *limits = launched.given["run_auction"]
+    assert struct.dtype == AUCTION.dtype
+    assert (struct["n_rows"], struct["n_cols"], struct["scale"], struct["deterministic"]) == (3, 4, 5, 1)
+    assert struct["held"] == device.buffers["held"].data.ptr
+    assert struct["indptr"] == struct["epsilons"] == 0
+    assert [one.name for one in RUN_AUCTION_ARGS.fields[1:]] == ["limit", "stop", "patience"]
+    assert limits == [7, 2, 5]
+    assert {one.dtype for one in limits} == {np.dtype(np.int64)}
+
+
+def test_a_field_that_nobody_fills_raises(rows_of_ones: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A null pointer would be read on the device."""
+    matching = auction._matching
+    kept = lambda *sizes: {name: one for name, one in matching(*sizes).items() if name != "held"}  # noqa: E731
+    monkeypatch.setattr(auction, "_matching", kept)
+    with pytest.raises(KeyError, match="held"):
+        rows_of_ones()

@@ -204,9 +204,10 @@ class Launches:
     def begin(self, reg: float, g: Array) -> None:
         self.done = 0
 
-    def launch(self, sweeps: int, tolerance: float, **_: Any) -> None:
-        self.lengths.append(sweeps)
-        self.done += sweeps
+    def launch(self, iterations: int, tolerance: float, *, enough: float, mixes: bool) -> None:
+        self.lengths.append(iterations)
+        self.done += iterations
+        self.mixes = mixes
 
     def get(self) -> Array:
         gap = max(self.floor, 30.0**-self.done)
@@ -223,8 +224,9 @@ def test_float32_sweeps_end_soon_after_they_find_nothing_more(
     dense = pytest.importorskip("kernels.uot.dense.gpu_dense")
     monkeypatch.setattr(dense, "cp", np)
     launches = Launches(build(transport.balanced(200, 300), reg=1.0, reg_m="inf"), floor)
-    chosen = TransportOptions.model_validate({"reg": 1.0, "reg_m": "inf"})
+    chosen = TransportOptions.model_validate({"reg": 1.0, "reg_m": "inf", "acceleration": False})
     run = dense._stage(launches, chosen, Deadline(60), dense.Begun([1.0], np.zeros(300), 10_000), True)
     assert run.termination is Termination.CONVERGED
     assert run.iterations == sum(launches.lengths)
     assert run.iterations <= most
+    assert not launches.mixes

@@ -53,7 +53,7 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         infeasible: rows that together see fewer columns than they are. Stopped early, the rows left take free columns.
     Guarantee:
         epsilon given: within n_rows * epsilon. epsilon None: exact in integers, to rounding in floats.
-        Deterministic: among equals the lowest row and the lowest column win.
+        Deterministic. In rounds, of equals the lowest row and the lowest column win.
     Numerics:
         integers in int64, times n_cols + 1 while epsilon is below one, so that epsilon is exact; the scale shrinks
         where (scaled span) * (n_cols + 1) would pass 2**61, and paths then close the rest. Floats in float64.

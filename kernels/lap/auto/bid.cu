@@ -109,7 +109,7 @@ __device__ __forceinline__ int settle(const Book& b, int n_free, const ulonglong
 }
 
 // Grid: one block per multiprocessor, all resident (cooperative launch). Block: 1024.
-// Shared: 18 n_cols + 2 n_rows bytes. Reads: cost, v_first, state. Writes: v_out, col_row, free_rows, free_u,
+// Shared: 18 n_cols + 2 n_rows bytes. Reads: cost, v_first, state, mailbox. Writes: v_out, col_row, free_rows, free_u,
 // proposal (reset), boards, beats, state. Requires: for scale, state->mode[stage] == SCALE, or it does nothing.
 // Work: n_cols entries per free row and round; every block reads all bids.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_shared(BID_SHARED_ARGS) {

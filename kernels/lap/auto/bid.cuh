@@ -107,7 +107,7 @@ __device__ __forceinline__ value_t rise(const Best& b, value_t v, value_t eps) {
     return far / 8 <= (c < 0 ? -c : c) ? far + eps : 0;
 }
 
-// Warps per row that keep every block busy, each with at least 256 entries (one entry per thread was 20% slower).
+// Warps per row that keep every block busy, each with at least 256 entries.
 __device__ __forceinline__ int team_for(int n_free, int n_blocks, int n_cols) {
     int team = 1;
     while (team < WARPS && 512 * team <= n_cols && (long long)n_free * team < (long long)n_blocks * WARPS) team <<= 1;

@@ -2,20 +2,21 @@
 //
 //   sow:      every free row i is a source at distance 0 and offers D_i + max(0, c_ij - u_i - v_j) to every column
 //   search:   repeat                                              (one round = one exchange between the blocks)
-//     nearest:  each block publishes the nearest column of its slice whose label improved since it was published
-//     collect:  every block reads all of them; m = the nearest of all; labels below m can no longer change
+//     nearest:  each block publishes the nearest matched column of its slice whose label improved since it was last
+//               published
+//     collect:  every block reads all of them; m = the nearest of all; labels up to m can no longer change
 //     relax, fold:  the matched rows of the published columns offer labels to the block's columns
-//   until half of the sources have a free column within m (any one, when there are more columns than rows)
-//   threshold: T = m; when nothing is left to scan, the farthest free column reached (square), none: infeasible.
+//   until half of the sources have a free column within T, the m of the round before (any one, when there are more
+//   columns than rows). README.md proves that any such T will do
+//   threshold: when nothing was left to publish, T is the farthest free column reached (square), none: infeasible.
 //              With n_rows < n_cols, T is the nearest free column: a column that stays free must keep v_j = 0
 //   propose:  every free column within T proposes its path to its source; a source takes the lowest column
 //   accept, augment:  v_j -= max(0, T - d_j), u_i += max(0, T - D_i), which makes those paths tight; flip them
 //
 // With `share` > 0 this is a coarse search among the levels of bid.cu's scaling. Lengths are rounded down to multiples of
-// a power of two at or below share * spread, the level's epsilon. So many ties leave short paths, and a phase takes a
-// tenth of the time of an exact one. Duals stay feasible within epsilon, pairs tight within two epsilons; the next level
+// a power of two at or below share * spread, the level's epsilon. So many ties leave short paths. Duals stay feasible within epsilon, pairs tight within two epsilons; the next level
 // keeps only v. Clustered points need it. There the rows that an auction leaves belong to one region and the free columns
-// to another. One tree takes all of them, so each exact phase would match one row and read the matrix ten times.
+// to another. One tree takes all of them, so each exact phase would match one row.
 //
 // Between launches and between phases: u_i + v_j <= c_ij up to rounding, equality on matched pairs (u_i of a
 // matched row is defined as c_ij - v_j), u_i of free rows tight when the auction ended. Trees with different
@@ -40,8 +41,8 @@
 // After K. Date, R. Nagi, "GPU-accelerated Hungarian algorithms for the linear assignment problem", Parallel
 // Computing 57 (2016), for the forest; E. Moore (1957) and D. Bertsekas for label correcting.
 //
-// A round costs one trip through L2 and back (the exchange), and as much again in all other steps. A grid barrier in place
-// of the exchange would make it longer. README.md has the cycles, docs/notes/lap.md what was tried and its figures.
+// A round costs one trip through L2 and back (the exchange), and as much again in all other steps. A grid barrier beside
+// the exchange would make it longer still. README.md has the cycles, docs/notes/lap.md what was tried and its figures.
 #include "lap/auto/dense.cuh"
 #include "lap/auto/slice.cuh"
 #include "lap/auto/paths.cuh"
@@ -248,7 +249,8 @@ __device__ __forceinline__ int search(const Matrix& a, const Slice& s, int n_liv
 
 // Grid: as many blocks as slices, all resident (cooperative launch). Block: 512.
 // Shared: 40 width + 12 width FOLDED + n_rows / 8 + 2 n_rows bytes, and with RESIDENT n_rows * width entries.
-// Reads: cost, v, col_row, free_rows, free_u. Writes: v, u, col_row, row_col, reached, state; board, live, proposal.
+// Reads: cost, v, col_row, free_rows, free_u, mailbox[0]. Writes: v, u, col_row, row_col, reached, state, mailbox[1, 2];
+// board, live, proposal.
 // Requires: state->mode[stage] == GROW, or it does nothing; board and proposal as reduce_columns or bid left them.
 // Work: per round one entry of a column's slice per listed row; per phase n_live more, and the walks of the paths.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(GROW_ARGS) {

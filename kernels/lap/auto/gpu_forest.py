@@ -26,7 +26,7 @@ LEVELS, THETA = 10, 4.0
 
 @dataclass(frozen=True)
 class Tuning:
-    """When the auction hands over to the forest; the counts behind the defaults are in forest.cu.
+    """When the auction hands over to the forest; docs/notes/lap.md has the counts behind the defaults.
 
     Attributes:
         stop, scale_stop: an auction, or a level of a scaled one, hands over at n_rows over this free rows.

@@ -54,7 +54,7 @@ __device__ __forceinline__ int accept(const Matrix& a, const Slice& s, u32* live
             if (p != NO_PATH) {
                 const int j = (int)(p >> 32) - a.first;
                 u32 r = (u32)p;
-                if (j >= 0 && j < a.width) s.row[j] = -2 - (int)r;
+                if (j >= 0 && j < a.width) s.row[j] = -2 - (int)r;  // augment gives it the row
                 for (;;) {
                     atomicOr(&s.on_path[r >> 5], 1u << (r & 31));  // rows of other paths share the word
                     if (s.parent[r] == r) break;

@@ -114,7 +114,7 @@ __device__ __forceinline__ void settle(const WideBook& b, const int* now, int* n
     }
 }
 
-// Grid: one block per multiprocessor, all resident (cooperative launch). Block: 1024. Shared: team_best.
+// Grid: one block per multiprocessor, all resident (cooperative launch). Block: 1024. Shared: team_best, team_count.
 // Reads: cost, v_first, state, mailbox. Writes: v, col_row, row_col, free_rows, free_u, proposal (reset), state; key,
 // raise, target, list, counters. Requires: for scale, state->mode[stage] == SCALE, or it does nothing.
 // Work: n_cols entries per free row and round, two grid barriers a round.

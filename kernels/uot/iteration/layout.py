@@ -65,15 +65,15 @@ ITERATE_ARGS = arguments(
     double mass_a
     double mass_b
     double mass_reference
-    double spread
-    double tolerance
-    double enough
-    int iterations
+    double spread                    // of the costs, largest minus smallest
+    double tolerance                 // relative gap that ends a launch
+    double enough                    // gap that ends a launch, for each unit of the plan's mass; 0: none
+    int iterations                   // sweeps at most
     int every                        // sweeps between two looks at the gap, when nothing is mixed
-    int mixes
+    int mixes                        // Anderson acceleration; 0: plain steps and translation
     int part                         // PARTS
-    int slots
-    int flight
+    int slots                        // groups that shared memory holds at once
+    int flight                       // copies into slots that may be under way at once
     int own_history                  // 1: the history lies in shared memory
     """,
 )

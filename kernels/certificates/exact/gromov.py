@@ -61,6 +61,13 @@ class Problem:
             )
         return value, size
 
+    def moved(self, off: Fraction) -> Fraction:
+        """What sums that are off by so much may cost: three times that of the dearest entries, in both parts."""
+        xs, ys = ([value for row in matrix for value in row] for matrix in (self.x, self.y))
+        apart = max(max(xs) - min(ys), max(ys) - min(xs))
+        dearest = Fraction(0) if self.cost is None else max(abs(value) for row in self.cost for value in row)
+        return 3 * off * (self.rest * dearest + 3 * self.alpha * apart * apart)
+
     def third(self, f: Numbers, columns: bool) -> Fraction:
         """The third lower bound by rows or columns, at the potentials f and the best ones of the other side."""
         sides = []
@@ -115,7 +122,8 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
         return [*said, Statement("objective", None, "it is too large to be worked out in fractions")]
     value, size = problem.value(plan)
     stated = None if claim.objective is None else rational(claim.objective)
-    right = stated is not None and value <= stated <= value + CLOSE * size + Fraction(1, 10**250)
+    room = CLOSE * size + problem.moved(rational(claim.max_violation or 0)) + Fraction(1, 10**250)
+    right = stated is not None and value <= stated <= value + room
     said.append(Statement("objective", right, f"{claim.objective} is stated, {plain(value)} found"))
     said.append(_bound(problem, claim))
     said += gap_statements(claim, value)

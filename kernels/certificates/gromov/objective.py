@@ -74,8 +74,8 @@ def worth(problem: GromovWasserstein, plan: Array) -> Worth:
     moved = 2 * short * (2 + short) * apart * apart * (1 + 16 * UNIT)
     quadratic = float(np.ldexp(add_up(quadratic, moved), 2 * power)) * (1 + 2 * UNIT) + 5e-324
     size = float(np.ldexp(squares, 2 * power)) * problem.alpha
-    value = mul_up(problem.alpha, quadratic)
-    if problem.cost is not None:
+    value = mul_up(problem.alpha, quadratic) if x.any() or y.any() else np.float64(0)
+    if problem.cost is not None and problem.cost.any():
         linear, of_linear = _linear(problem.cost, plan, short)
         value, size = add_up(value, mul_up(1 - problem.alpha, linear)), size + (1 - problem.alpha) * of_linear
     return Worth(float(value), size, short)

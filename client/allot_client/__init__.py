@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from allot_client.results import (
         AuctionResult,
         Certificate,
+        GromovResult,
         LapResult,
         QuadraticResult,
         Result,
@@ -54,6 +55,7 @@ __all__ = [
     "Fault",
     "File",
     "Gone",
+    "GromovResult",
     "InvalidInput",
     "Job",
     "JobCancelled",
@@ -88,6 +90,7 @@ _HOMES = {
     "Fault": "errors",
     "File": "body",
     "Gone": "errors",
+    "GromovResult": "results",
     "InvalidInput": "errors",
     "Job": "client",
     "JobCancelled": "errors",

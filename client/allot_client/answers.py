@@ -178,6 +178,16 @@ class AuctionResult(_Pairs):
 
 
 @dataclass(frozen=True)
+class GromovResult(Result):
+    """A coupling of two spaces."""
+
+    @property
+    def plan(self) -> Any:
+        """Mass shared by each point of the first space with each of the second."""
+        return self._array("plan")
+
+
+@dataclass(frozen=True)
 class QuadraticResult(Result):
     """A quadratic assignment."""
 

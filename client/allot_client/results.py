@@ -10,6 +10,7 @@ import numpy as np
 from allot_client.answers import (
     AuctionResult,
     Certificate,
+    GromovResult,
     Home,
     LapResult,
     Problem,
@@ -23,6 +24,7 @@ from allot_client.transported import TransportResult
 __all__ = [
     "AuctionResult",
     "Certificate",
+    "GromovResult",
     "Home",
     "LapResult",
     "Problem",
@@ -41,6 +43,7 @@ KINDS: dict[str, type[Result]] = {
     "auction": AuctionResult,
     "uot": TransportResult,
     "qap": QuadraticResult,
+    "gromov": GromovResult,
 }
 
 

@@ -25,6 +25,7 @@ ENTRIES = (
     "transport.py",
     "quadratic.py",
     "flow/__init__.py",
+    "gromov/__init__.py",
     "metrics/__init__.py",
     "ranked/__init__.py",
     "rejecting/__init__.py",

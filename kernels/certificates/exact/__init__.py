@@ -14,6 +14,7 @@ from kernels.certificates.exact import (
     assignment,
     auction,
     gromov,
+    marginals,
     points,
     quadratic,
     ranked,
@@ -54,6 +55,8 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
         return selected.check(inputs, given, claim)
     if solver == "lap" and rejecting.is_priced(inputs, given):
         return rejecting.check(inputs, given, claim)
+    if solver == "uot" and marginals.has_other_marginals(given) and given.get("certificate") != "none":
+        return marginals.check(inputs, given, claim)
     if solver == "uot":
         return several.check(inputs, given, claim)
     if solver == "gromov":

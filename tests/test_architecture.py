@@ -72,6 +72,7 @@ NEVER = {
 }
 NUMBA_MAY = {
     "kernels/certificates/rejecting/loops.py",
+    "kernels/certificates/brief/loops.py",
     "kernels/certificates/swept/loops.py",
     "kernels/certificates/tree/loops.py",
 }

@@ -78,6 +78,7 @@ NEVER = {
 }
 NUMBA_MAY = {
     "kernels/certificates/rejecting/loops.py",
+    "kernels/certificates/brief/loops.py",
     "kernels/certificates/swept/loops.py",
     "kernels/certificates/tree/loops.py",
 }

@@ -13,9 +13,11 @@ import pytest
 from kernels import SOLVERS
 
 ROOT = Path(__file__).parent.parent
-KERNEL_ROOMS = {"lap", "auction", "uot", "qap", "papers"}
-NEIGHBOURS = {("qap", "lap"), ("auction", "lap"), *(("papers", room) for room in ("lap", "auction", "uot"))}
-"""Bounds of qap and the finish of auction are linear assignments; papers' systems stand on the solvers they are of."""
+KERNEL_ROOMS = {"lap", "auction", "uot", "qap", "barycenter", "papers"}
+NEIGHBOURS = {("qap", "lap"), ("auction", "lap"), ("barycenter", "uot")}
+NEIGHBOURS |= {("papers", room) for room in ("lap", "auction", "uot")}
+"""Bounds of qap and the finish of auction are linear assignments, and points of barycenter move by exact transports;
+papers' systems stand on the solvers they are of."""
 LIST_OF_PAPERS = "kernels.papers"
 """What a solver may import of the papers' systems: their names. It loads a module when a caller asks for one."""
 PUBLIC_KERNELS = {"kernels", "kernels.shelf", "kernels.cubins", "kernels.qap.qaplib", "kernels.auction.files"}

@@ -15,7 +15,15 @@ from allot_client.client import LIMITS, _answer, broken, headers_of, settings
 from allot_client.errors import refusal
 from allot_client.events import Event, Lines
 from allot_client.gates import CALL, gate_here
-from allot_client.results import AuctionResult, Home, LapResult, QuadraticResult, Result, TransportResult
+from allot_client.results import (
+    AuctionResult,
+    BarycenterResult,
+    Home,
+    LapResult,
+    QuadraticResult,
+    Result,
+    TransportResult,
+)
 from allot_client.together import is_empty, likeness, solve_empty
 
 T = TypeVar("T")
@@ -124,6 +132,16 @@ class AsyncClient:
     ) -> QuadraticResult:
         """Quadratic assignment; see `Client.qap`."""
         return cast(QuadraticResult, await self._solve(tasks.quadratic(flow, distance, linear, options), timeout_s))
+
+    async def barycenter(
+        self, histograms: Any = None, *, cost: Any = None, x: Any = None, support: Any = None,
+        measure_weights: Any = None, timeout_s: float | None = None, **options: Any,
+    ) -> BarycenterResult:  # fmt: skip
+        """Wasserstein barycenter; see `Client.barycenter`."""
+        inputs = {
+            "histograms": histograms, "cost": cost, "x": x, "support": support, "measure_weights": measure_weights,
+        }  # fmt: skip
+        return cast(BarycenterResult, await self._solve(tasks.task("barycenter", inputs, options), timeout_s))
 
     async def submit(self, solver: str, inputs: Mapping[str, Any], **options: Any) -> AsyncJob:
         """Place a job and return at once."""

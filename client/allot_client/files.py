@@ -21,7 +21,7 @@ VECTORS = ("a", "b", "f0", "g0", "u0", "v0", "reject", "prices0", "assignment0")
 """Inputs that are one row of numbers."""
 LINES = (("x", "y"), ("flow", "distance"))
 """Pairs of inputs whose rows are the rows and the columns of the answer."""
-MAIN = {"lap": "cost", "uot": "cost", "auction": "benefit", "qap": "qaplib"}
+MAIN = {"lap": "cost", "uot": "cost", "auction": "benefit", "qap": "qaplib", "barycenter": "histograms"}
 Reader = Callable[[Path], Any]
 
 
@@ -120,6 +120,8 @@ def guess_solver(inputs: Mapping[str, Any]) -> str:
         return "qap"
     if names & {"benefit", "reject", "prices0"}:
         return "auction"
+    if names & {"histograms", "support"}:
+        return "barycenter"
     if names & {"x", "y", "a", "b"}:
         return "uot"
     if "cost" in names:

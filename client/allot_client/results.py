@@ -9,6 +9,7 @@ import numpy as np
 
 from allot_client.answers import (
     AuctionResult,
+    BarycenterResult,
     Certificate,
     Home,
     LapResult,
@@ -22,6 +23,7 @@ from allot_client.transported import TransportResult
 
 __all__ = [
     "AuctionResult",
+    "BarycenterResult",
     "Certificate",
     "Home",
     "LapResult",
@@ -41,6 +43,7 @@ KINDS: dict[str, type[Result]] = {
     "auction": AuctionResult,
     "uot": TransportResult,
     "qap": QuadraticResult,
+    "barycenter": BarycenterResult,
 }
 
 

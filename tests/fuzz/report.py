@@ -24,6 +24,7 @@ ENTRIES = (
     "auction.py",
     "transport.py",
     "quadratic.py",
+    "barycenter/__init__.py",
     "flow/__init__.py",
     "metrics/__init__.py",
     "ranked/__init__.py",

@@ -17,6 +17,7 @@ LINES: dict[str, tuple[dict[str, Any], ...]] = {
     "auction": ({"benefit": 0, "x": 0, "reject": 0, "assignment0": 0}, {"benefit": 1, "y": 0, "prices0": 0}),
     "uot": ({"cost": -2, "x": 0, "a": -1, "f0": -1}, {"cost": -1, "y": 0, "b": -1, "g0": -1}),
     "qap": ({"flow": (0, 1), "distance": (0, 1), "linear": (0, 1)},),
+    "barycenter": ({"histograms": -1, "cost": -1}, {"cost": -2, "support": 0}),
 }
 """By solver: for each kind of line, the axis (or axes) of each input that it cuts."""
 

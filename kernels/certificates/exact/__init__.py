@@ -10,7 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.exact import assignment, auction, points, quadratic, ranked, rejecting, selected, several
+from kernels.certificates.exact import (
+    assignment,
+    auction,
+    barycenter,
+    points,
+    quadratic,
+    ranked,
+    rejecting,
+    selected,
+    several,
+)
 from kernels.certificates.exact.statement import Claim, Inputs, Statement
 from kernels.problems.arrays import Array, Csr
 from kernels.problems.sparse import summed
@@ -46,6 +56,8 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
         return rejecting.check(inputs, given, claim)
     if solver == "uot":
         return several.check(inputs, given, claim)
+    if solver == "barycenter":
+        return barycenter.check(inputs, given, claim)
     cost = inputs.get("cost")
     if isinstance(cost, np.ndarray) and cost.ndim == 3:
         return _batch(solver, inputs, given, claim)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from allot_client.flows import Retry
     from allot_client.results import (
         AuctionResult,
+        BarycenterResult,
         Certificate,
         GromovResult,
         LapResult,
@@ -47,6 +48,7 @@ __all__ = [
     "AsyncClient",
     "AsyncJob",
     "AuctionResult",
+    "BarycenterResult",
     "Blob",
     "Busy",
     "Certificate",
@@ -82,6 +84,7 @@ _HOMES = {
     "AsyncClient": "aio",
     "AsyncJob": "aio",
     "AuctionResult": "results",
+    "BarycenterResult": "results",
     "Blob": "body",
     "Busy": "errors",
     "Certificate": "results",

@@ -17,6 +17,7 @@ from allot_client.events import Event, Lines
 from allot_client.gates import CALL, gate_here
 from allot_client.results import (
     AuctionResult,
+    BarycenterResult,
     GromovResult,
     Home,
     LapResult,
@@ -132,6 +133,16 @@ class AsyncClient:
     ) -> QuadraticResult:
         """Quadratic assignment; see `Client.qap`."""
         return cast(QuadraticResult, await self._solve(tasks.quadratic(flow, distance, linear, options), timeout_s))
+
+    async def barycenter(
+        self, histograms: Any = None, *, cost: Any = None, x: Any = None, support: Any = None,
+        measure_weights: Any = None, timeout_s: float | None = None, **options: Any,
+    ) -> BarycenterResult:  # fmt: skip
+        """Wasserstein barycenter; see `Client.barycenter`."""
+        inputs = {
+            "histograms": histograms, "cost": cost, "x": x, "support": support, "measure_weights": measure_weights,
+        }  # fmt: skip
+        return cast(BarycenterResult, await self._solve(tasks.task("barycenter", inputs, options), timeout_s))
 
     async def gromov(
         self, x_distance: Any = None, y_distance: Any = None, *, x: Any = None, y: Any = None, a: Any = None,

@@ -25,6 +25,7 @@ from allot_client.events import Event, Lines
 from allot_client.gates import CALL, gate_here
 from allot_client.results import (
     AuctionResult,
+    BarycenterResult,
     GromovResult,
     Home,
     LapResult,
@@ -192,6 +193,20 @@ class Client:
     ) -> QuadraticResult:
         """Quadratic assignment from flow and distance matrices, or from the path of a QAPLIB file."""
         return cast(QuadraticResult, self._solve(tasks.quadratic(flow, distance, linear, options), timeout_s))
+
+    def barycenter(
+        self, histograms: Any = None, *, cost: Any = None, x: Any = None, support: Any = None,
+        measure_weights: Any = None, timeout_s: float | None = None, **options: Any,
+    ) -> BarycenterResult:  # fmt: skip
+        """Wasserstein barycenter of 2 to 100 measures, with a lower bound.
+
+        On given points: `histograms` (k, n) with `cost` (m, n) or (k, m, n), or with points `x` (n, d) and a `support`
+        (m, d). `reg` 0 solves it as a linear programme. From clouds `x` (k, n, d) alone the points of the answer move.
+        """
+        inputs = {
+            "histograms": histograms, "cost": cost, "x": x, "support": support, "measure_weights": measure_weights,
+        }  # fmt: skip
+        return cast(BarycenterResult, self._solve(tasks.task("barycenter", inputs, options), timeout_s))
 
     def gromov(
         self, x_distance: Any = None, y_distance: Any = None, *, x: Any = None, y: Any = None, a: Any = None,

@@ -9,6 +9,7 @@ import numpy as np
 
 from allot_client.answers import (
     AuctionResult,
+    BarycenterResult,
     Certificate,
     GromovResult,
     Home,
@@ -23,6 +24,7 @@ from allot_client.transported import TransportResult
 
 __all__ = [
     "AuctionResult",
+    "BarycenterResult",
     "Certificate",
     "GromovResult",
     "Home",
@@ -43,6 +45,7 @@ KINDS: dict[str, type[Result]] = {
     "auction": AuctionResult,
     "uot": TransportResult,
     "qap": QuadraticResult,
+    "barycenter": BarycenterResult,
     "gromov": GromovResult,
 }
 

@@ -54,7 +54,7 @@ def test_an_agent_solves_and_asks_what_was_proved(service: Service) -> None:
         assert {"solve", "estimate", "job_status", "job_result", "explain_certificate"} <= tools.keys()
         assert all(tool.description for tool in tools.values())
         listed = await called(client, "list_solvers")
-        assert {one["name"] for one in listed["solvers"]} == {"lap", "auction", "uot", "qap"}
+        assert {one["name"] for one in listed["solvers"]} == {"lap", "auction", "uot", "qap", "barycenter"}
         for one in listed["solvers"]:
             example = {name: one["example"].get(name) for name in ("solver", "inputs", "options")}
             answer = await called(client, "solve", **example, time_limit_s=2)

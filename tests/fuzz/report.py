@@ -24,6 +24,7 @@ ENTRIES = (
     "auction.py",
     "transport.py",
     "quadratic.py",
+    "barycenter/__init__.py",
     "brief/__init__.py",
     "flow/__init__.py",
     "gromov/__init__.py",

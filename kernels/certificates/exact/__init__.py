@@ -13,6 +13,7 @@ import numpy as np
 from kernels.certificates.exact import (
     assignment,
     auction,
+    barycenter,
     gromov,
     marginals,
     points,
@@ -59,6 +60,8 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
         return marginals.check(inputs, given, claim)
     if solver == "uot":
         return several.check(inputs, given, claim)
+    if solver == "barycenter":
+        return barycenter.check(inputs, given, claim)
     if solver == "gromov":
         return gromov.check(inputs, given, claim)
     cost = inputs.get("cost")

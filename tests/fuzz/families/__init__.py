@@ -2,7 +2,7 @@
 
 from tests.fuzz.case import Case
 from tests.fuzz.draw import Draw, chance
-from tests.fuzz.families import assignment, auction, gromov, quadratic, rejecting, selected, transport
+from tests.fuzz.families import assignment, auction, barycenter, gromov, quadratic, rejecting, selected, transport
 
 FAMILIES = {
     "lap": assignment.draw,
@@ -10,6 +10,7 @@ FAMILIES = {
     "uot": transport.draw,
     "qap": quadratic.draw,
     "gromov": gromov.draw,
+    "barycenter": barycenter.draw,
 }
 
 REJECTING, SELECTED = 30, 20

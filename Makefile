@@ -31,7 +31,7 @@ $(VENV)/warm: $(BIN)/allot
 	@touch $@
 
 $(VENV)/dev: $(VENV)/warm
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable '.[dev]'
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[dev]'
 	@touch $@
 
 install: $(VENV)/warm ## make .venv with the service (and CUDA where nvidia-smi shows a GPU; CUBINS=90 compiles its kernels for sm_90)

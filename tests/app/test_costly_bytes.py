@@ -22,6 +22,7 @@ import pytest
 
 from tests.app.conftest import LAP, Service
 from tests.app.test_bad_input import check, npy, npz
+from tests.workers.service import allowed
 
 MIB = 1 << 20
 GROWS = 100 * MIB
@@ -132,7 +133,7 @@ def test_uploads_that_claim_much(alone: Alone, name: str) -> None:
     answer = httpx.post(f"{alone.url}/v1/blobs", content=data, timeout=60)
     check(answer, (413, 422))
     assert len(answer.json()["detail"]) > 20
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < allowed(10)
     assert alone.memory("VmHWM") - before < GROWS
 
 
@@ -271,7 +272,7 @@ def test_an_estimate_does_not_read_what_a_header_says(alone: Alone) -> None:
     before, begun = alone.forget_peak(), time.monotonic()
     files = {"cost": ("c.npy.gz", packed)}
     answer = httpx.post(f"{alone.url}/v1/estimates", data={"job": '{"solver": "lap"}'}, files=files, timeout=60)
-    assert time.monotonic() - begun < 2
+    assert time.monotonic() - begun < allowed(2)
     assert alone.memory("VmHWM") - before < GROWS
     needs = answer.json()["estimates"]["cpu"]
     assert needs["host_bytes"] > 4 * n * n

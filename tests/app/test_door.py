@@ -106,10 +106,10 @@ def test_headers_that_drip_are_late_too(guarded: Guarded) -> None:
         held.sendall(b"GET /livez HTTP/1.1\r\n")
         begun = time.monotonic()
         with contextlib.suppress(BrokenPipeError, ConnectionResetError):
-            while time.monotonic() - begun < 8:
+            while time.monotonic() - begun < allowed(8):
                 held.sendall(b"X: y\r\n")
                 time.sleep(0.2)
-        assert time.monotonic() - begun < 6
+        assert time.monotonic() - begun < allowed(6)
 
 
 def test_a_body_that_does_not_come_ends(guarded: Guarded) -> None:
@@ -118,14 +118,14 @@ def test_a_body_that_does_not_come_ends(guarded: Guarded) -> None:
     )
     begun = time.monotonic()
     assert guarded.told(head).startswith(b"HTTP/1.1 408 ")
-    assert time.monotonic() - begun < 6
+    assert time.monotonic() - begun < allowed(6)
 
 
 def test_a_refused_request_without_its_body_ends(guarded: Guarded) -> None:
     head = b"POST /v1/jobs HTTP/1.1\r\nHost: localhost\r\nContent-Type: image/png\r\nContent-Length: 100\r\n\r\n"
     begun = time.monotonic()
     assert guarded.told(head).startswith((b"HTTP/1.1 415 ", b"HTTP/1.1 408 "))
-    assert time.monotonic() - begun < 6
+    assert time.monotonic() - begun < allowed(6)
 
 
 def test_a_refusal_does_not_wait_for_a_body_that_never_comes(tmp_path: Path) -> None:
@@ -135,7 +135,7 @@ def test_a_refusal_does_not_wait_for_a_body_that_never_comes(tmp_path: Path) -> 
             begun = time.monotonic()
             held.sendall(b"POST /v1/blobs?digest=x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 9\r\n\r\n")
             assert held.recv(4096).startswith(b"HTTP/1.1 422 ")
-            assert time.monotonic() - begun < 5
+            assert time.monotonic() - begun < allowed(5)
     finally:
         made.stop()
 
@@ -269,7 +269,7 @@ def test_answers_name_no_address(guarded: Guarded) -> None:
         assert (answer.status_code, "nowhere" in answer.text) == (503, False)
         assert answer.headers["x-content-type-options"] == "nosniff"
         if path == "/readyz":
-            assert time.monotonic() - begun < 2
+            assert time.monotonic() - begun < allowed(2)
 
 
 def test_ready_or_not_is_told_soon_though_redis_hangs(tmp_path: Path) -> None:
@@ -281,7 +281,7 @@ def test_ready_or_not_is_told_soon_though_redis_hangs(tmp_path: Path) -> None:
                 for _ in range(3):
                     begun = time.monotonic()
                     answer = await client.get("/readyz")
-                    assert (answer.status_code, time.monotonic() - begun < 1.5) == (503, True)
+                    assert (answer.status_code, time.monotonic() - begun < allowed(1.5)) == (503, True)
             await app.state.waiting.stop()
 
         asyncio.run(run())

@@ -15,6 +15,7 @@ from app.http.config import HttpSettings
 from app.http.main import create_app
 from tests.app.conftest import LAP, Service, long_job, serve
 from tests.app.test_bad_input import check, npy, npz
+from tests.workers.service import allowed
 
 Post = Callable[..., httpx.Response]
 
@@ -154,7 +155,7 @@ def test_etag_and_long_poll(client: httpx.Client, post: Post) -> None:
     assert client.get(where, headers={"If-None-Match": '"other"'}).status_code == 200
     begun = time.monotonic()
     client.get(f"{where}?wait=20")
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < min(15, allowed(5))
 
 
 def test_cancel_keeps_the_best(client: httpx.Client, post: Post) -> None:
@@ -166,7 +167,7 @@ def test_cancel_keeps_the_best(client: httpx.Client, post: Post) -> None:
     client.post(links["cancel"])
     job = client.get(f"{links['self']}?wait=20").json()
     assert (job["state"], job["termination"]) == ("succeeded", "stopped")
-    assert time.monotonic() - begun < 5
+    assert time.monotonic() - begun < min(15, allowed(5))
     assert sorted(client.get(links["result"]).json()["permutation"]) == list(range(40))
 
 
@@ -257,9 +258,9 @@ def test_warm_start(client: httpx.Client, post: Post) -> None:
 
 
 def test_expired_results_are_gone(client: httpx.Client, post: Post) -> None:
-    links = post({**LAP, "result_ttl_s": 0.2}).json()["links"]
-    give_up = time.monotonic() + 15
-    while client.get(links["result"]).status_code == 200 and time.monotonic() < give_up:
+    links = post({**LAP, "result_ttl_s": 0.2}, wait=None).json()["links"]
+    give_up = time.monotonic() + allowed(15)
+    while client.get(links["result"]).status_code in (200, 409) and time.monotonic() < give_up:
         time.sleep(0.1)
     check(client.get(links["result"]), 410)
 
@@ -307,7 +308,7 @@ def test_many_may_wait_while_others_are_answered(service: Service, client: httpx
         thread.start()
     begun = time.monotonic()
     assert client.get("/v1/jobs").status_code == 200
-    assert time.monotonic() - begun < 3
+    assert time.monotonic() - begun < min(8, allowed(3))
     client.post(links["cancel"])
     for thread in waiting:
         thread.join(20)

@@ -70,6 +70,12 @@ async def ask(port: int, verb: str, path: str, headers: str = "") -> tuple[int, 
     return int(told[9:12]), told
 
 
+async def held(idle: Idle) -> None:
+    """Until somebody waits."""
+    while not idle.app.state.waiting.told.waiting:
+        await asyncio.sleep(0.02)
+
+
 def test_a_worker_that_warms_up_is_shown_and_gets_no_jobs(idle: Idle) -> None:
     worker = {"device": "cpu", "queue": "cpu", "heartbeat": time.time() + 1000, "host_bytes": 1 << 30}
     ready = httpx.get(f"{idle.url}/readyz")
@@ -133,15 +139,18 @@ def test_an_ended_stream_ends_at_once(idle: Idle) -> None:
 def test_streams_end_cleanly_when_their_job_is_deleted(idle: Idle, caplog: pytest.LogCaptureFixture) -> None:
     job = idle.job()
 
-    async def run() -> tuple[int, bytes]:
-        stream = asyncio.create_task(ask(idle.port, "GET", f"/v1/jobs/{job.id}/events"))
-        await asyncio.sleep(0.8)
+    async def run() -> bytes:
+        reader, writer = await asyncio.open_connection("127.0.0.1", idle.port)
+        asked = f"GET /v1/jobs/{job.id}/events HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        writer.write(asked.encode())
+        told = await asyncio.wait_for(reader.readuntil(b": still here"), 60)
         assert (await ask(idle.port, "DELETE", f"/v1/jobs/{job.id}"))[0] == 204
-        return await asyncio.wait_for(stream, 10)
+        told += await asyncio.wait_for(reader.read(), 10)
+        writer.close()
+        return told
 
-    status, told = asyncio.run(run())
-    assert status == 200
-    assert b": still here" in told
+    told = asyncio.run(run())
+    assert told.startswith(b"HTTP/1.1 200 ")
     assert b": the job was deleted" in told
     assert told.endswith(b"0\r\n\r\n")  # the last chunk, so the client knows that this is all
     assert not [record for record in caplog.records if record.exc_info]
@@ -152,7 +161,7 @@ def test_streams_end_cleanly_when_redis_goes_away(idle: Idle, caplog: pytest.Log
 
     async def run() -> tuple[int, bytes]:
         stream = asyncio.create_task(ask(idle.port, "GET", f"/v1/jobs/{job.id}/events"))
-        await asyncio.sleep(0.5)
+        await held(idle)
         await asyncio.to_thread(idle.redis.stop)
         return await asyncio.wait_for(stream, 10)
 
@@ -167,7 +176,7 @@ def test_a_poll_outlives_a_restart_of_redis(idle: Idle) -> None:
 
     async def run() -> tuple[int, bytes]:
         poll = asyncio.create_task(ask(idle.port, "GET", f"/v1/jobs/{job.id}?wait=30"))
-        await asyncio.sleep(0.3)
+        await held(idle)
         await asyncio.to_thread(idle.redis.stop)
         await asyncio.sleep(0.3)
         await asyncio.to_thread(idle.redis.start)

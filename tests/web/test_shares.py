@@ -11,6 +11,7 @@ from app.http.auth import new_key
 from app.http.config import HttpSettings
 from app.http.main import create_app
 from tests.app.conftest import LAP, Service, ann, bob, long_job, owners, serve
+from tests.workers.service import allowed
 
 __all__ = ["Service", "ann", "bob", "owners"]
 NOTE = {"title": "Monday", "rows": ["Ann", "<b>Ben</b>", "=cmd"], "columns": ["A", "B", "C"]}
@@ -109,9 +110,10 @@ def test_a_link_ends_when_it_is_revoked_or_its_job_goes(
 def test_a_link_expires(owners: tuple[str, str, str], ann: httpx.Client, service: Service) -> None:
     jobs = service.app.state.shares
     job = solved(ann)
-    secret, _ = jobs.create(job, "ann", 1.0, False)
+    lasts_s = allowed(1.0)
+    secret, _ = jobs.create(job, "ann", lasts_s, False)
     assert shown(owners[0], secret).status_code == 200
-    time.sleep(1.2)
+    time.sleep(lasts_s + 0.2)
     assert shown(owners[0], secret).status_code == 404
     assert ann.get(f"/v1/jobs/{job}/shares").json()["shares"] == []
 

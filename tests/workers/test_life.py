@@ -117,7 +117,8 @@ def test_delete_stops_a_running_job_and_forgets_it(service: Service) -> None:
 
 def test_a_job_holds_its_blobs_until_it_expires(service: Service) -> None:
     store = service.jobs.store
-    done = service.ended(service.lap(n=800, seed=77, result_ttl_s=6.0))
+    lasts_s = 4.0 + allowed(2.0)
+    done = service.ended(service.lap(n=800, seed=77, result_ttl_s=lasts_s))
     inputs = done.inputs["cost"]["blob"]
     outputs = [entry["blob"] for entry in service.jobs.result(done.id, OWNER)["arrays"].values()]
     time.sleep(4)  # the upload's own time is over
@@ -130,7 +131,7 @@ def test_a_job_holds_its_blobs_until_it_expires(service: Service) -> None:
             return True
         return False
 
-    eventually(expired)
+    eventually(expired, lasts_s)
     with pytest.raises(UnknownJob):
         service.jobs.get(done.id, "bob")
     eventually(lambda: not any(store.stat(digest, OWNER) for digest in (inputs, *outputs)))

@@ -127,9 +127,9 @@ def test_no_attempts_left(held: Held) -> None:
 
 def test_expiry_leaves_a_tombstone_and_lets_go_of_blobs(jobs: Jobs) -> None:
     held = Held(jobs, result_ttl_s=0.05)
+    digest = jobs.get(held.id, "ann").inputs["cost"]["blob"]
     held.take("one")
     held.finish("one")
-    digest = jobs.get(held.id, "ann").inputs["cost"]["blob"]
     jobs.store.delete(digest, "ann")
     assert jobs.store.sweep() == 0  # the job still holds it
     time.sleep(0.1)

@@ -113,7 +113,7 @@ __device__ __forceinline__ void send_sums(const Block& b, unsigned number) {
         }
         send(b.sums + (buffer * CS + b.rank) * RP + r, sum, b.exchanged + buffer, peer, CS == 1);
     }
-    barrier_arrive(b.exchanged + buffer);  // the shares were read: the sums that are sent tell that to their receivers alone
+    barrier_arrive(b.exchanged + buffer);  // the shares were read: the sums tell that to their receivers alone
 }
 
 // The weights of group k; `stores`: and the potentials of its rows, which the blocks of the team take in turn.

@@ -13,7 +13,7 @@
 //            costs differ. Then visits += where every member ended, and an epoch of longer generations begins
 //
 // The host only queues generations and reads the mailbox: neither waits for the other. A launch reads one half of the
-// population and writes the other, member by member. So everything depends on the seed alone, but for when the host stops.
+// population and writes the other, member by member. So all depends on the seed alone, but for when the host stops.
 //
 // Buffers: population [2][members][N] short, cost [2][members] T64, stale [2][members] int, epoch 1 Epoch, record [N]
 // short, visits [N][N] int, relay and mailbox as in incumbent.cuh.

@@ -131,7 +131,7 @@ __device__ __forceinline__ float quick_value(const Problem& p, float inverse, fl
 
 // One problem a block, for at most `iterations` sweeps or until its gap is small enough, which is looked at every `every`
 // sweeps. g: column values (in: to start from; out: of the last sweep, or certified); potential: of the rows.
-// Grid: problems. Block: 32 WARPS. Shared: vectors and sums (static); costs too where they do not fit registers (dynamic).
+// Grid: problems. Block: 32 WARPS. Shared: vectors and sums (static); costs where they do not fit registers (dynamic).
 // Reads: cost, log_a, log_b, items, g, status. Writes: g, potential, status.
 // Requires: status all 0 before the first launch of a problem, then as the last launch left it; m <= WARPS * ROWS and n
 // <= WIDTH. A problem whose status says that it has ended is left alone.

@@ -33,7 +33,7 @@ READ_NOW = (
     "kernels/lap/__init__.py kernels/lap/cpu/solver.py kernels/certificates/assignment.py "
     "workers/runtime/document.py workers/jobs/finish.lua app/answers/answer.py"
 )
-WIDE, BOX, GAP, LINE = 620, 22, 8, 15
+WIDE, BOX, GAP, LINE = 700, 22, 8, 15
 STYLE = (
     "text{font:11px sans-serif;fill:#333}.head{font-weight:bold}.box{fill:#eef3f8;stroke:#6b8cae}"
     ".down{stroke:#6b8cae;stroke-opacity:.35;fill:none}.bar{fill:#6b8cae}.band{fill:#f7f7f4}"
@@ -67,7 +67,8 @@ def imports(texts: Texts) -> Counter[tuple[str, str]]:
     found: Counter[tuple[str, str]] = Counter()
     for path, text in texts.items():
         for target in _named(path, text):
-            options = (f"{target}.py", f"{target}/__init__.py", f"{target.rpartition('/')[0]}.py", target)
+            parent = target.rpartition("/")[0]
+            options = (f"{target}.py", f"{target}/__init__.py", f"{parent}.py", f"{parent}/__init__.py", target)
             there = next((option for option in options if option in texts), None)
             if there is not None and folder_of(there) != folder_of(path):
                 found[folder_of(path), folder_of(there)] += 1
@@ -86,24 +87,33 @@ def _named(path: str, text: str) -> list[str]:
     return [one.replace(".", "/") for one in named if one.split(".")[0] in FLOORS]
 
 
+def rows_of(floor: str, folders: Counter[str]) -> list[list[str]]:
+    """The folders of a floor: those that stand alone in the first row, each with folders of its own in another."""
+    groups: dict[str, list[str]] = {}
+    for name in sorted(folders):
+        if name.split("/")[0] == floor:
+            groups.setdefault("/".join(name.split("/")[:2]), []).append(name)
+    alone = [group[0] for group in groups.values() if len(group) == 1]
+    return [alone, *(group for group in groups.values() if len(group) > 1)]
+
+
 def graph(texts: Texts, left: int, title: str) -> tuple[str, int]:
     """One panel: the folders of each floor in rows, the files that each has, and their imports; and its height."""
     counts = Counter(folder_of(path) for path in texts)
     at: dict[str, tuple[float, float]] = {}
     boxes, y = [f'<text class="head" x="{left}" y="16">{escape(title)}</text>'], 30
     for floor in FLOORS:
-        folders = sorted(name for name in counts if name.split("/")[0] == floor)
-        top, x = y, left + GAP
+        top = y
         y += GAP
-        for name in folders:
-            label = f"{name.removeprefix(floor + '/')} {counts[name]}"
-            width = 12 + 6.2 * len(label)
-            if x + width > left + WIDE - GAP:
-                x, y = left + GAP, y + BOX + 3 * GAP
-            at[name] = x + width / 2, y + BOX / 2
-            boxes.append(f'<rect class="box" x="{x:.0f}" y="{y}" width="{width:.0f}" height="{BOX}" rx="4"/>')
-            boxes.append(f'<text x="{x + 6:.0f}" y="{y + 15}">{escape(label)}</text>')
-            x += width + GAP
+        for k, row in enumerate(rows_of(floor, counts)):
+            x, y = float(left + GAP), y + (BOX + 3 * GAP) * bool(k)
+            for name in row:
+                label = f"{name.removeprefix(floor + '/')} {counts[name]}"
+                width = 12 + 6.2 * len(label)
+                at[name] = x + width / 2, y + BOX / 2
+                boxes.append(f'<rect class="box" x="{x:.0f}" y="{y}" width="{width:.0f}" height="{BOX}" rx="4"/>')
+                boxes.append(f'<text x="{x + 6:.0f}" y="{y + 15}">{escape(label)}</text>')
+                x += width + GAP
         y += BOX + GAP
         boxes.insert(0, f'<rect class="band" x="{left}" y="{top}" width="{WIDE}" height="{y - top}"/>')
         y += 4 * GAP

@@ -1,89 +1,138 @@
-"""Where the time of a large body goes: python -m benchmarks.bodies [--rows 16] [--columns 1048576] [--repeats 5].
+"""Where the time of large bodies goes, both ways: python -m benchmarks.bodies [--mib 512] [--back 400] [--repeats 3].
 
-A service with one worker; float64 matrices whose solution is next to nothing when they are much wider than long. Each
-is posted with `Prefer: wait`, and the milliseconds are those that the answer tells, beside what the client saw. Then
-the same bytes go up as a blob, whose 201 waits for the disk.
+A service of its own on this machine, with one worker. Up: a float64 matrix that is much wider than long, whose
+solution is next to nothing, is posted by the client's own way with `Prefer: wait`; then the same bytes as a blob, whose
+201 waits for the disk. Back: one row of costs, whose answer has a dual for each column, so as many bytes as its input;
+the answer is fetched as safetensors. Beside the milliseconds stand the processor time of each process and the bare copy
+of as many bytes through the loopback in the same run, which the ratios divide by. To compare with a commit before, copy
+this file to a worktree of it. `--profile FILE` has perf sample the API meanwhile.
 """
 
 import argparse
-import contextlib
-import json
-import socket
-import tempfile
-import threading
+import os
+import signal
+import subprocess
 import time
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
-import httpx
 import numpy as np
+import psutil
+from allot_client import Client
 from allot_client import body as bodies
+from allot_client.flows import Call
 
-from app.http.config import HttpSettings
-from app.http.main import create_app
-from app.http.server import Server
+from benchmarks.loopback import bare_ms
 from benchmarks.rows import Rows
-from workers.runtime.config import Settings
-from workers.runtime.devices import visible_gpus
-from workers.runtime.redis_server import EmbeddedRedis
-from workers.runtime.supervisor import Supervisor
+from benchmarks.small_jobs import Service, cpu_ms, roles, service
+
+MIB = 1 << 20
+ROWS = 16
 
 
-@contextlib.contextmanager
-def service(folder: Path) -> Iterator[httpx.Client]:
-    """A client of a service of its own: the first GPU, or one CPU worker."""
-    with EmbeddedRedis(folder) as url:
-        settings = Settings(data_dir=folder, warm_solvers="lap").with_redis(url)
-        gpus = [gpu.uuid for gpu in visible_gpus()[:1]]
-        supervisor = Supervisor(settings, cpu_workers=0 if gpus else 1, gpus=gpus)
-        supervisor.start()
-        server = Server(create_app(settings, HttpSettings()), HttpSettings())
-        listener = socket.create_server(("127.0.0.1", 0))
-        thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]}, daemon=True)
-        thread.start()
-        with httpx.Client(base_url=f"http://127.0.0.1:{listener.getsockname()[1]}", timeout=600) as client:
-            while client.get("/readyz").status_code != 200:
-                time.sleep(0.1)
-            yield client
-        server.stop()
-        thread.join(10)
-        supervisor.stop(drain=False)
+class Asked:
+    """What the client asks, the milliseconds it took, and the processor time of all."""
+
+    def __init__(self, there: Service) -> None:
+        self.client = Client(f"http://127.0.0.1:{there.port}")
+        self._processes = {**roles(there.process), "client": [psutil.Process()]}
+
+    def __call__(self, call: Call) -> tuple[Any, dict[str, float]]:
+        """The answer, and what it took."""
+        before, begun = cpu_ms(self._processes), time.perf_counter()
+        answer = self.client._carry_out(call)
+        taken = {"client_ms": 1e3 * (time.perf_counter() - begun)}
+        assert answer.status in (200, 201), answer.content[:500]
+        after = cpu_ms(self._processes)
+        return answer, taken | {f"cpu_{role}_ms": after[role] - before[role] for role in before}
 
 
-def sent(client: httpx.Client, path: str, body: bodies.Body, **headers: str) -> tuple[httpx.Response, float]:
-    """The answer, and the milliseconds until it was there."""
-    known = {"Content-Type": body.media_type, "Content-Length": str(body.length), **headers}
+def job(cost: Any, **headers: str) -> Call:
+    """A job whose answer is waited for."""
+    body = bodies.job_body({"solver": "lap"}, {"cost": cost})
+    return Call("POST", "/v1/jobs", {"Content-Type": body.media_type, "Prefer": "wait=60", **headers}, body=body,
+                timeout_s=120)  # fmt: skip
+
+
+def up(ask: Asked, cost: Any) -> tuple[str, dict[str, float]]:
+    """A job from POST to answer."""
+    answer, taken = ask(job(cost))
+    document = answer.json()
+    return document["id"], {f"{name}_ms": ms for name, ms in document["timings_ms"].items()} | taken
+
+
+def kept(ask: Asked, cost: Any) -> dict[str, float]:
+    """A blob, until the disk has it."""
+    body = bodies.Body(bodies.npy_pieces(cost), "application/octet-stream")
+    _, taken = ask(Call("POST", "/v1/blobs", {"Content-Type": body.media_type}, body=body, timeout_s=120))
+    return taken
+
+
+def back(ask: Asked, job_id: str) -> dict[str, float]:
+    """The answer of a job that has ended."""
+    from allot_client.flows import SAFETENSORS
+    from allot_client.safetensors import Safetensors
+
+    answer, taken = ask(Call("GET", f"/v1/jobs/{job_id}/result", {"Accept": SAFETENSORS}, timeout_s=120))
     begun = time.perf_counter()
-    answer = client.post(path, content=body.content(), headers=known)
-    taken = 1e3 * (time.perf_counter() - begun)
-    assert answer.status_code in (200, 201), answer.text
-    return answer, taken
+    arrays = Safetensors.read(answer.content)
+    assert np.isfinite(arrays["v"]).all()
+    return taken | {"looked_at_ms": 1e3 * (time.perf_counter() - begun)}
+
+
+def middle(taken: list[dict[str, float]]) -> dict[str, float]:
+    """The run whose client waited for the median time."""
+    return sorted(taken, key=lambda one: one["client_ms"])[len(taken) // 2]
+
+
+def add(rows: Rows, what: str, size: int, taken: list[dict[str, float]]) -> None:
+    """Write down one row; the first run is not counted."""
+    bare = float(np.median([bare_ms(size) for _ in range(3)]))
+    told = middle(taken[1:] or taken)
+    rows.add(what=what, mib=size / MIB, best_ms=min(one["client_ms"] for one in taken), **told, bare_ms=bare,
+             ratio=told["client_ms"] / bare, load=os.getloadavg()[0])  # fmt: skip
+
+
+def measure(there: Service, arguments: argparse.Namespace) -> None:
+    """All rows."""
+    ask, rows, rng = Asked(there), Rows("bodies"), np.random.default_rng(0)
+    if arguments.mib:
+        size = arguments.mib * MIB
+        cost = rng.random((ROWS, size // 8 // ROWS))
+        taken = []
+        for number in range(arguments.repeats + 1):
+            cost[0, 0] = number  # other bytes
+            job_id, told = up(ask, cost)
+            taken.append(told)
+            ask.client.job(job_id).delete()
+        add(rows, "POST to answer", size, taken)
+        add(rows, "blob to 201", size, [kept(ask, cost) for _ in range(arguments.repeats + 1)])
+        del cost
+    if arguments.back:
+        size = arguments.back * MIB
+        job_id, told = up(ask, rng.random((1, size // 8)))
+        rows.add(what="POST of the answer that goes back", mib=size / MIB, **told)
+        add(rows, "GET of an answer", size, [back(ask, job_id) for _ in range(arguments.repeats + 1)])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rows", type=int, default=16)
-    parser.add_argument("--columns", type=int, default=1 << 20)
-    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--mib", type=int, default=512, help="on the way up; 0 for none")
+    parser.add_argument("--back", type=int, default=400, help="MiB of the answer; 0 for none")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--profile", help="file for perf's samples of the API")
     arguments = parser.parse_args()
-    rng, rows = np.random.default_rng(0), Rows("bodies")
-    with tempfile.TemporaryDirectory(prefix="allot-bench-") as folder, service(Path(folder)) as client:
-        stations: dict[str, list[float]] = {}
-        for number in range(arguments.repeats + 1):
-            cost = rng.random((arguments.rows, arguments.columns))
-            answer, taken = sent(client, "/v1/jobs", bodies.job_body({"solver": "lap"}, {"cost": cost}),
-                                 Prefer="wait=60")  # fmt: skip
-            told: dict[str, Any] = json.loads(answer.content)
-            for name, ms in {**told["timings_ms"], "seen by the client": taken}.items():
-                if number:
-                    stations.setdefault(name, []).append(ms)
-        size = cost.nbytes / 2**20
-        rows.add(what="POST to answer", mib=size, device=told["device"],
-                 **{f"{name}_ms": float(np.median(values)) for name, values in stations.items()})  # fmt: skip
-        body = bodies.Body(bodies.npy_pieces(cost), "application/octet-stream")
-        taken_ms = [sent(client, "/v1/blobs", body)[1] for _ in range(arguments.repeats)]
-        rows.add(what="blob to 201", mib=size, client_ms=float(np.median(taken_ms)))
+    os.environ.setdefault("ALLOT_WARM_SOLVERS", "lap")
+    with service(workers=1) as there:
+        profiler = None
+        if arguments.profile:
+            command = ["perf", "record", "-q", "-g", "-F", "499", "-e", "cpu-clock", "-o", arguments.profile, "-p"]
+            profiler = subprocess.Popen([*command, str(there.process.pid)])
+        try:
+            measure(there, arguments)
+        finally:
+            if profiler is not None:
+                profiler.send_signal(signal.SIGINT)
+                profiler.wait()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A tracker's frames: python -m benchmarks.frames [--frames 1000] [--repeats 15].
+"""A tracker's frames: python -m benchmarks.frames [--device gpu] [--frames 1000] [--repeats 15].
 
 Boxes of 10 to 60 detections a frame, 1 - intersection over union, a limit of 0.8. One batch as a call of the kernels
 beside lapx frame by frame, in turn; then the same batch by `allot_client` from POST to answer, at a service of its own
@@ -18,8 +18,8 @@ import numpy as np
 import psutil
 from allot_client import Client
 
-from benchmarks.rows import Rows
-from kernels import SOLVERS, Array, Deadline
+from benchmarks.rows import Rows, on_gpu
+from kernels import SOLVERS, Array, Deadline, Device
 
 CARD = SOLVERS["lap"]
 LIMIT = 0.8
@@ -69,14 +69,14 @@ def spread(times: list[tuple[float, float]]) -> dict[str, float]:
     return {"ms": statistics.median(walls), "least_ms": min(walls), "processor_ms": statistics.median(processors)}
 
 
-def in_process(rows: Rows, costs: list[Array], expected: list[list[int]], repeats: int) -> None:
+def in_process(rows: Rows, costs: list[Array], expected: list[list[int]], repeats: int, device: Device) -> None:
     """The batch as one call of the kernels, and lapx, in turn."""
     options = CARD.options.model_validate({"cost_limit": LIMIT})
     inputs = {"cost": np.concatenate([one.reshape(-1) for one in costs]), "sizes": np.array([c.shape for c in costs])}
     taken: dict[str, list[tuple[float, float]]] = {"build": [], "solve": [], "certify": [], "lapx": []}
     for _ in range(repeats + 1):
         *built, problem = timed(partial(CARD.build, inputs, options))
-        *solved, solution = timed(partial(CARD.solve, problem, options, Deadline(), "cpu"))
+        *solved, solution = timed(partial(CARD.solve, problem, options, Deadline(), device))
         *proved, certificate = timed(partial(CARD.certify, problem, solution))
         *peer, _ = timed(partial(lapx, costs))
         assert certificate.holds
@@ -88,11 +88,13 @@ def in_process(rows: Rows, costs: list[Array], expected: list[list[int]], repeat
         rows.add(what=name, frames=len(costs), **spread(times[1:]))
 
 
-def by_the_service(rows: Rows, client: Client, costs: list[Array], expected: list[list[int]], repeats: int) -> None:
+def by_the_service(
+    rows: Rows, client: Client, costs: list[Array], expected: list[list[int]], repeats: int, device: Device
+) -> None:
     """From POST to answer, in one call and frame by frame."""
     taken, parts = [], dict[str, list[float]]()
     for number in range(repeats + 3):
-        wall, processor, answer = timed(lambda: client.lap(costs, cost_limit=LIMIT), of_all_processes)
+        wall, processor, answer = timed(lambda: client.lap(costs, cost_limit=LIMIT, device=device), of_all_processes)
         assert [one.assignment.tolist() for one in answer.each()] == expected
         assert answer.optimal
         if number >= 3:
@@ -101,14 +103,16 @@ def by_the_service(rows: Rows, client: Client, costs: list[Array], expected: lis
                 parts.setdefault(name, []).append(value)
     rows.add(what="POST to answer", frames=len(costs), **spread(taken))
     rows.add(what="of which", **{f"{name}_ms": statistics.median(values) for name, values in parts.items()})
-    one_by_one(rows, client, costs, expected, repeats)
+    one_by_one(rows, client, costs, expected, repeats, device)
 
 
-def one_by_one(rows: Rows, client: Client, costs: list[Array], expected: list[list[int]], repeats: int) -> None:
+def one_by_one(
+    rows: Rows, client: Client, costs: list[Array], expected: list[list[int]], repeats: int, device: Device
+) -> None:
     """By `map`, which is given one frame after the other: `lap` itself, and a function that calls it."""
     ways: dict[str, Callable[[Array], Any]] = {
-        "map": partial(client.lap, cost_limit=LIMIT),
-        "map of a function": lambda cost: client.lap(cost, cost_limit=LIMIT),
+        "map": partial(client.lap, cost_limit=LIMIT, device=device),
+        "map of a function": lambda cost: client.lap(cost, cost_limit=LIMIT, device=device),
     }
     for what, solve in ways.items():
         taken = []
@@ -126,14 +130,16 @@ def one_by_one(rows: Rows, client: Client, costs: list[Array], expected: list[li
 def main() -> None:
     """Measure all three."""
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "gpu"))
     parser.add_argument("--frames", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=15)
     arguments = parser.parse_args()
-    rows, costs = Rows("frames"), frames(arguments.frames)
+    rows = Rows(on_gpu("frames") if arguments.device == "gpu" else "frames")
+    costs = frames(arguments.frames)
     expected = lapx(costs)
-    in_process(rows, costs, expected, arguments.repeats)
+    in_process(rows, costs, expected, arguments.repeats, arguments.device)
     with Client.local(workers=1) as client:
-        by_the_service(rows, client, costs, expected, arguments.repeats)
+        by_the_service(rows, client, costs, expected, arguments.repeats, arguments.device)
 
 
 if __name__ == "__main__":

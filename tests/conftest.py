@@ -9,7 +9,39 @@ from anyio import open_file  # noqa: F401  # else loaded when first used: too de
 ROOT = Path(__file__).parent.parent
 # what a test starts imports this checkout, as the test does, and not what is installed
 HERE = [str(ROOT), str(ROOT / "client")]
+LONGEST = (
+    "attack/test_live.py",
+    "kernels/test_cuda_sources.py",
+    "workers/test_crash.py",
+    "fuzz/test_fuzz.py",
+    "workers/test_shown.py",
+    "app/test_growth.py",
+    "app/test_costly_bytes.py",
+    "workers/test_sentinel.py",
+    "kernels/test_no_compiling.py",
+    "workers/test_faults.py",
+    "app/test_cli.py",
+    "workers/test_together.py",
+    "kernels/test_estimates.py",
+    "workers/test_life.py",
+    "app/test_faults.py",
+    "kernels/test_qap_tree.py",
+    "workers/test_slow_certificate.py",
+    "app/test_agents.py",
+    "workers/test_audit.py",
+    "workers/test_former_release.py",
+)
+"""Files that take tens of seconds. Those that wait and those that compute take turns, so that both cores are used."""
 os.environ["PYTHONPATH"] = os.pathsep.join([*HERE, *filter(None, [os.environ.get("PYTHONPATH")])])
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Side by side, the longest files start first: else one process is still busy when the others have ended."""
+    if hasattr(config, "workerinput"):
+        turns = {ROOT / "tests" / name: turn for turn, name in enumerate(LONGEST)}
+        if lost := [str(path) for path in turns if not path.exists()]:
+            raise pytest.UsageError(f"LONGEST names files that are not there: {lost}")
+        items.sort(key=lambda item: turns.get(item.path, len(turns)))
 
 
 def gpu_is_here() -> bool:

@@ -13,9 +13,16 @@ import pytest
 from kernels import SOLVERS
 
 ROOT = Path(__file__).parent.parent
-KERNEL_ROOMS = {"lap", "auction", "uot", "qap", "papers"}
-NEIGHBOURS = {("qap", "lap"), ("auction", "lap"), *(("papers", room) for room in ("lap", "auction", "uot"))}
-"""Bounds of qap and the finish of auction are linear assignments; papers' systems stand on the solvers they are of."""
+KERNEL_ROOMS = {"lap", "auction", "uot", "qap", "gromov", "barycenter", "papers"}
+NEIGHBOURS = {
+    ("qap", "lap"),
+    ("auction", "lap"),
+    ("gromov", "uot"),
+    ("barycenter", "uot"),
+    *(("papers", room) for room in ("lap", "auction", "uot")),
+}
+"""Bounds of qap and the finish of auction are linear assignments. Exact steps of gromov and barycenter are transport.
+Papers' systems stand on the solvers they are of."""
 LIST_OF_PAPERS = "kernels.papers"
 """What a solver may import of the papers' systems: their names. It loads a module when a caller asks for one."""
 PUBLIC_KERNELS = {"kernels", "kernels.shelf", "kernels.cubins", "kernels.qap.qaplib", "kernels.auction.files"}
@@ -55,7 +62,7 @@ WIRING = {
     "clerks.py": {"runtime.process"},
     "weighing.py": {"runtime.devices"},
     "parsed.py": {"runtime.config"},
-    "serve.py": {"runtime.config", "runtime.redis_server", "runtime.supervisor"},
+    "serve.py": {"store.opening", "runtime.config", "runtime.redis_server", "runtime.supervisor"},
     "demo.py": {"runtime.config", "runtime.redis_server", "runtime.supervisor"},
     "key.py": {"runtime.config", "runtime.redis_server"},
     "doctor.py": {"runtime.config", "runtime.redis_server", "runtime.devices"},
@@ -72,6 +79,7 @@ NEVER = {
 }
 NUMBA_MAY = {
     "kernels/certificates/rejecting/loops.py",
+    "kernels/certificates/brief/loops.py",
     "kernels/certificates/swept/loops.py",
     "kernels/certificates/tree/loops.py",
 }

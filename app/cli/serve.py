@@ -8,6 +8,7 @@ import contextlib
 import logging
 import os
 import resource
+import shutil
 import signal
 import socket
 import sys
@@ -34,9 +35,13 @@ from workers.runtime import logs
 from workers.runtime.config import Settings
 from workers.runtime.redis_server import EmbeddedRedis, running_url
 from workers.runtime.supervisor import Supervisor
+from workers.store.opening import let_memory_go
 
 WORKER = "workers.runtime.worker"
 MOST_FILES = 65_536
+SHARED_MEMORY = Path("/dev/shm")
+MEMORY_SHARE = 8
+"""Of all memory, what an arena that nobody asked for takes at most."""
 LOG = logging.getLogger("allot")
 
 
@@ -66,7 +71,11 @@ def serve(args: Namespace) -> int:
         http = replace(http, insecure=args.insecure or http.insecure, api_workers=args.api_workers or http.api_workers)
         check_address(args.host, http)
         settings = settings_from(args)
-        with bound(args.host, args.port, http.api_workers) as listeners, redis_for(settings) as settings:
+        with (
+            bound(args.host, args.port, http.api_workers) as listeners,
+            redis_for(settings) as settings,
+            memory_for(settings, args.workers) as settings,
+        ):
             _serve(listeners, settings, http, args.workers)
     except (CannotServe, BadKeys, Unavailable, OSError, ValueError) as wrong:
         print(f"allot: {wrong}", file=sys.stderr)
@@ -115,6 +124,20 @@ def redis_for(settings: Settings) -> Iterator[Settings]:
         return
     with EmbeddedRedis(settings.data_dir, fsync=settings.fsync) as url:
         yield replace(settings, redis_url=url)
+
+
+@contextlib.contextmanager
+def memory_for(settings: Settings, workers: int | None) -> Iterator[Settings]:
+    """The settings with an arena on this machine's shared memory, if all workers are on it; freed with the block."""
+    if workers != 0 and not settings.arena_dir and settings.arena_bytes > 0 and SHARED_MEMORY.is_dir():
+        there = psutil.virtual_memory().total // MEMORY_SHARE
+        most = min(settings.arena_bytes, shutil.disk_usage(SHARED_MEMORY).total // 2, there)
+        settings = replace(settings, arena_dir=str(SHARED_MEMORY), arena_bytes=most)
+    try:
+        yield settings
+    finally:
+        if workers != 0:
+            let_memory_go(settings)
 
 
 def _serve(listeners: list[socket.socket], settings: Settings, http: HttpSettings, workers: int | None) -> None:

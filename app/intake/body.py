@@ -83,6 +83,12 @@ def content_type(request: Request) -> str:
     return request.headers.get("content-type", "").split(";")[0].strip().lower()
 
 
+def announced(request: Request) -> int:
+    """How many bytes the body says that it has; 0 where it does not."""
+    told = request.headers.get("content-length", "")
+    return int(told) if told.isdigit() and told.isascii() else 0
+
+
 def require_length(request: Request) -> None:
     """Raise 411 when nothing says that a body follows."""
     if "content-length" not in request.headers and "transfer-encoding" not in request.headers:

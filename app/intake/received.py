@@ -9,10 +9,10 @@ from fastapi import Request
 from starlette.concurrency import run_in_threadpool
 
 from app.http.errors import Invalid, Refusal, fault
-from app.intake.body import Text, content_type, read_json
+from app.intake.body import Text, announced, content_type, read_json
 from app.intake.multipart import Part, Reader, read_multipart
 from app.intake.visit import Desk, Visit
-from workers.store.upload import Writer
+from workers.store.upload import Expected, Writer
 
 LONGEST_KEY = 255
 AS_JSON = ("application/json", "", "application/x-www-form-urlencoded")  # the last is what `curl -d` says
@@ -72,7 +72,9 @@ async def _read_parts(request: Request, visit: Visit, readers: list[Reader]) -> 
         desk.settings.max_upload_bytes,
         visit.held.take,
         lambda name: (
-            Text(most, visit.aside, "Part 'job'") if name == "job" else desk.store.writer(checksum=desk.compared)
+            Text(most, visit.aside, "Part 'job'")
+            if name == "job"
+            else desk.store.writer(checksum=desk.compared, size=Expected(announced(request)))
         ),
         readers.append,
     )

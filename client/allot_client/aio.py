@@ -15,7 +15,16 @@ from allot_client.client import LIMITS, _answer, broken, headers_of, settings
 from allot_client.errors import refusal
 from allot_client.events import Event, Lines
 from allot_client.gates import CALL, gate_here
-from allot_client.results import AuctionResult, Home, LapResult, QuadraticResult, Result, TransportResult
+from allot_client.results import (
+    AuctionResult,
+    BarycenterResult,
+    GromovResult,
+    Home,
+    LapResult,
+    QuadraticResult,
+    Result,
+    TransportResult,
+)
 from allot_client.together import is_empty, likeness, solve_empty
 
 T = TypeVar("T")
@@ -124,6 +133,28 @@ class AsyncClient:
     ) -> QuadraticResult:
         """Quadratic assignment; see `Client.qap`."""
         return cast(QuadraticResult, await self._solve(tasks.quadratic(flow, distance, linear, options), timeout_s))
+
+    async def barycenter(
+        self, histograms: Any = None, *, cost: Any = None, x: Any = None, support: Any = None,
+        measure_weights: Any = None, timeout_s: float | None = None, **options: Any,
+    ) -> BarycenterResult:  # fmt: skip
+        """Wasserstein barycenter; see `Client.barycenter`."""
+        inputs = {
+            "histograms": histograms, "cost": cost, "x": x, "support": support, "measure_weights": measure_weights,
+        }  # fmt: skip
+        return cast(BarycenterResult, await self._solve(tasks.task("barycenter", inputs, options), timeout_s))
+
+    async def gromov(
+        self, x_distance: Any = None, y_distance: Any = None, *, x: Any = None, y: Any = None, a: Any = None,
+        b: Any = None, cost: Any = None, x_features: Any = None, y_features: Any = None, plan0: Any = None,
+        timeout_s: float | None = None, **options: Any,
+    ) -> GromovResult:  # fmt: skip
+        """Gromov-Wasserstein of two spaces; see `Client.gromov`."""
+        inputs = {
+            "x_distance": x_distance, "y_distance": y_distance, "x": x, "y": y, "a": a, "b": b, "cost": cost,
+            "x_features": x_features, "y_features": y_features, "plan0": plan0,
+        }  # fmt: skip
+        return cast(GromovResult, await self._solve(tasks.task("gromov", inputs, options), timeout_s))
 
     async def submit(self, solver: str, inputs: Mapping[str, Any], **options: Any) -> AsyncJob:
         """Place a job and return at once."""

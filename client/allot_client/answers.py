@@ -178,6 +178,16 @@ class AuctionResult(_Pairs):
 
 
 @dataclass(frozen=True)
+class GromovResult(Result):
+    """A coupling of two spaces."""
+
+    @property
+    def plan(self) -> Any:
+        """Mass shared by each point of the first space with each of the second."""
+        return self._array("plan")
+
+
+@dataclass(frozen=True)
 class QuadraticResult(Result):
     """A quadratic assignment."""
 
@@ -193,3 +203,18 @@ class QuadraticResult(Result):
                 self.row_names[facility] if self.row_names else facility,
                 self.column_names[location] if self.column_names else location,
             )
+
+
+@dataclass(frozen=True)
+class BarycenterResult(Result):
+    """A barycenter of measures."""
+
+    @property
+    def barycenter(self) -> Any:
+        """Its masses on the given points."""
+        return self._array("barycenter")
+
+    @property
+    def points(self) -> Any:
+        """Its points, where they were free to move; each has the same mass."""
+        return self._array("points")

@@ -10,6 +10,7 @@ from typing import Any
 
 NAMES = ("auto", "both", "rows", "columns", "none")
 """Which lines of a table hold names."""
+SOLVERS = ("lap", "auction", "uot", "qap", "barycenter")
 Commands = Any
 """What `add_subparsers` returns; argparse has no public name for it."""
 
@@ -21,7 +22,7 @@ def add_problem(command: argparse.ArgumentParser) -> None:
         "NAME=FILE names each input of one problem"
     )
     command.add_argument("problem", nargs="+", metavar="FILE", help=files)
-    command.add_argument("--solver", choices=("lap", "auction", "uot", "qap"), help="default: what the files look like")
+    command.add_argument("--solver", choices=SOLVERS, help="default: what the files look like")
     command.add_argument("--option", "-o", action="append", default=[], metavar="NAME=VALUE")
     command.add_argument("--time-limit", type=float, metavar="SECONDS")
     command.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto")

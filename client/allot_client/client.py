@@ -23,7 +23,16 @@ from allot_client import flows, mapping, tasks
 from allot_client.errors import refusal
 from allot_client.events import Event, Lines
 from allot_client.gates import CALL, gate_here
-from allot_client.results import AuctionResult, Home, LapResult, QuadraticResult, Result, TransportResult
+from allot_client.results import (
+    AuctionResult,
+    BarycenterResult,
+    GromovResult,
+    Home,
+    LapResult,
+    QuadraticResult,
+    Result,
+    TransportResult,
+)
 from allot_client.together import is_empty, likeness, solve_empty
 from allot_client.watching import open_bar
 
@@ -184,6 +193,35 @@ class Client:
     ) -> QuadraticResult:
         """Quadratic assignment from flow and distance matrices, or from the path of a QAPLIB file."""
         return cast(QuadraticResult, self._solve(tasks.quadratic(flow, distance, linear, options), timeout_s))
+
+    def barycenter(
+        self, histograms: Any = None, *, cost: Any = None, x: Any = None, support: Any = None,
+        measure_weights: Any = None, timeout_s: float | None = None, **options: Any,
+    ) -> BarycenterResult:  # fmt: skip
+        """Wasserstein barycenter of 2 to 100 measures, with a lower bound.
+
+        On given points: `histograms` (k, n) with `cost` (m, n) or (k, m, n), or with points `x` (n, d) and a `support`
+        (m, d). `reg` 0 solves it as a linear programme. From clouds `x` (k, n, d) alone the points of the answer move.
+        """
+        inputs = {
+            "histograms": histograms, "cost": cost, "x": x, "support": support, "measure_weights": measure_weights,
+        }  # fmt: skip
+        return cast(BarycenterResult, self._solve(tasks.task("barycenter", inputs, options), timeout_s))
+
+    def gromov(
+        self, x_distance: Any = None, y_distance: Any = None, *, x: Any = None, y: Any = None, a: Any = None,
+        b: Any = None, cost: Any = None, x_features: Any = None, y_features: Any = None, plan0: Any = None,
+        timeout_s: float | None = None, **options: Any,
+    ) -> GromovResult:  # fmt: skip
+        """Gromov-Wasserstein of two spaces, each given by its distances or by its points.
+
+        With `cost`, or features whose squared distances it is, the fused one; `alpha` is the share of the distances.
+        """
+        inputs = {
+            "x_distance": x_distance, "y_distance": y_distance, "x": x, "y": y, "a": a, "b": b, "cost": cost,
+            "x_features": x_features, "y_features": y_features, "plan0": plan0,
+        }  # fmt: skip
+        return cast(GromovResult, self._solve(tasks.task("gromov", inputs, options), timeout_s))
 
     def submit(self, solver: str, inputs: Mapping[str, Any], **options: Any) -> Job:
         """Place a job and return at once."""

@@ -19,9 +19,12 @@ from allot_client.words import maximizes
 
 VECTORS = ("a", "b", "f0", "g0", "u0", "v0", "reject", "prices0", "assignment0")
 """Inputs that are one row of numbers."""
-LINES = (("x", "y"), ("flow", "distance"))
+LINES = (("x", "y"), ("flow", "distance"), ("x_distance", "y_distance"))
 """Pairs of inputs whose rows are the rows and the columns of the answer."""
-MAIN = {"lap": "cost", "uot": "cost", "auction": "benefit", "qap": "qaplib"}
+MAIN = {
+    "lap": "cost", "uot": "cost", "auction": "benefit", "qap": "qaplib", "gromov": "x_distance",
+    "barycenter": "histograms",
+}  # fmt: skip
 Reader = Callable[[Path], Any]
 
 
@@ -118,8 +121,12 @@ def guess_solver(inputs: Mapping[str, Any]) -> str:
     names = set(inputs)
     if names & {"flow", "distance", "qaplib"}:
         return "qap"
+    if names & {"x_distance", "y_distance", "x_features", "y_features", "plan0"}:
+        return "gromov"
     if names & {"benefit", "reject", "prices0"}:
         return "auction"
+    if names & {"histograms", "support"}:
+        return "barycenter"
     if names & {"x", "y", "a", "b"}:
         return "uot"
     if "cost" in names:

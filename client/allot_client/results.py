@@ -9,7 +9,9 @@ import numpy as np
 
 from allot_client.answers import (
     AuctionResult,
+    BarycenterResult,
     Certificate,
+    GromovResult,
     Home,
     LapResult,
     Problem,
@@ -22,7 +24,9 @@ from allot_client.transported import TransportResult
 
 __all__ = [
     "AuctionResult",
+    "BarycenterResult",
     "Certificate",
+    "GromovResult",
     "Home",
     "LapResult",
     "Problem",
@@ -41,6 +45,8 @@ KINDS: dict[str, type[Result]] = {
     "auction": AuctionResult,
     "uot": TransportResult,
     "qap": QuadraticResult,
+    "barycenter": BarycenterResult,
+    "gromov": GromovResult,
 }
 
 

@@ -25,7 +25,7 @@ OF_A_MATRIX = ("cost_limit", "cardinality", "objective", "k_best")
 PRICES = ("reject_rows", "reject_cols")
 TOGETHER = ("x", "y", "a", "b", "f0", "g0")
 """Inputs of a transport job of several clouds, whose lines follow one another."""
-SIDES = (("x", "y"), ("flow", "distance"))
+SIDES = (("x", "y"), ("flow", "distance"), ("x_distance", "y_distance"))
 """Inputs whose lines are the rows and the columns of the answer, where no matrix has both."""
 
 
@@ -76,6 +76,8 @@ def _points_by_metric(solver: str, taken: dict[str, bodies.Input], chosen: dict[
     """Points of a metric that a solver does not take, as points of one that it does."""
     x, y, metric = taken.get("x"), taken.get("y"), chosen.get("metric", "sqeuclidean")
     if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
+        return
+    if solver == "gromov":  # distances within each space: the service knows their names
         return
     if metric not in points.NAMES:
         raise ValueError(f"metric {metric!r} is unknown; expected one of {', '.join(points.NAMES)}")

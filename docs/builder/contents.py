@@ -42,6 +42,8 @@ CONTENTS: dict[str, list[Page]] = {
         Page("auction", "solvers/auction", "docs/solvers/auction.md"),
         Page("uot", "solvers/uot", "docs/solvers/uot.md"),
         Page("qap", "solvers/qap", "docs/solvers/qap.md"),
+        Page("barycenter", "solvers/barycenter", "docs/solvers/barycenter.md"),
+        Page("gromov", "solvers/gromov", "docs/solvers/gromov.md"),
     ],
     "Reference": [
         Page("HTTP in words", "http", "docs/http.md"),
@@ -71,6 +73,8 @@ CONTENTS: dict[str, list[Page]] = {
         Page("How auction works", "inside/auction", "kernels/auction/README.md"),
         Page("How uot works", "inside/uot", "kernels/uot/README.md"),
         Page("How qap works", "inside/qap", "kernels/qap/README.md"),
+        Page("How barycenter works", "inside/barycenter", "kernels/barycenter/README.md"),
+        Page("How gromov works", "inside/gromov", "kernels/gromov/README.md"),
         Page("Development", "development", "docs/development.md"),
         Page("Contributing", "contributing", "CONTRIBUTING.md"),
         Page("Security", "security", "SECURITY.md"),

@@ -7,10 +7,10 @@ import numpy as np
 from pydantic import Field
 
 from kernels.card import Device, InputSpec, Options, Solver
+from kernels.certificates import brief as brief_proofs
 from kernels.certificates import ranked as ranked_proofs
 from kernels.certificates import rejecting as rejecting_proofs
 from kernels.certificates import selected as selected_proofs
-from kernels.certificates import swept as swept_proofs
 from kernels.certificates.assignment import certify_dense
 from kernels.certificates.metrics import certify_assignment
 from kernels.deadline import Deadline
@@ -134,7 +134,7 @@ def _certify(problem: Problem, solution: Solution, progress: Callable[[float], N
         return ranked_proofs.certify(problem, solution, progress)
     if isinstance(problem, PointAssignment):
         return certify_assignment(problem, solution, progress)
-    return swept_proofs.certify(problem, solution, progress)
+    return brief_proofs.certify(problem, solution, progress)
 
 
 def _runs_on(problem: Problem, options: LapOptions) -> tuple[Device, ...]:
@@ -231,7 +231,7 @@ CARD = Solver[Problem, LapOptions](
     runs_on=_runs_on,
     modules={"cpu": "kernels.lap.cpu.solver", "gpu": "kernels.lap.gpu"},
     device_certificate="kernels.certificates.rejecting.on_device",
-    compiled_proofs=("kernels.certificates.rejecting.many", "kernels.certificates.swept"),
+    compiled_proofs=("kernels.certificates.rejecting.many", "kernels.certificates.swept", "kernels.certificates.brief"),
     mend=_mend,
     joint=_joint,
     warm_start={"u": "u0", "v": "v0"},

@@ -1,7 +1,10 @@
 """The linear assignment problem, dense, batched or sparse."""
 
+import math
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,6 +20,18 @@ MASKED_HEADROOM = 4 * HEADROOM
 """The same beside forbidden entries of integers: those sums stay below 2^60, so that 2^62 minus any is beyond them."""
 
 
+MOST = {"i": (1 << 63) - 1, "f": sys.float_info.max}
+"""What sums of weights may not leave, by the kind of their dtype."""
+
+
+class Looked(NamedTuple):
+    """What the checks saw of `weights`: the largest permitted magnitude, and whether integers hold `FORBIDDEN`."""
+
+    weights: Array
+    largest: int | float
+    masked: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Assignment:
     """Choose at most one column per row, each column at most once, to minimise (or maximise) the sum of weights.
@@ -26,6 +41,7 @@ class Assignment:
     formed, unless `reject` (n_rows,) gives each row a price (in the units of the objective) for staying unassigned.
     `sizes`: (batch, 2) int32, rows and columns in use of each problem of a ragged batch; None means all.
     `u0` (..., n_rows), `v0` (..., n_cols): duals to start from; they need not be feasible, only finite.
+    `looked`: what is known of the range of `looked.weights`; it is of no use where those are not `weights`.
     """
 
     weights: Array | Csr
@@ -34,6 +50,7 @@ class Assignment:
     sizes: Array | None = None
     u0: Array | None = None
     v0: Array | None = None
+    looked: Looked | None = None
 
 
 def dense_assignment(inputs: Inputs, maximize: bool) -> Assignment:
@@ -48,12 +65,15 @@ def dense_assignment(inputs: Inputs, maximize: bool) -> Assignment:
         raise InvalidProblem("cost", "is sparse; expected a dense array (the auction solver takes CSR)")
     weights = numeric("cost", np.asanyarray(cost), ndim=(2, 3))
     sizes = _sizes(inputs, weights.shape)
-    found = [_largest(part, maximize) for part in _parts(weights, sizes)]
-    largest, masked = max(largest for largest, _ in found), any(masked for _, masked in found)
+    if sizes is None:
+        largest, masked = _largest(weights.reshape(-1, weights.shape[-1]), maximize)
+    else:
+        found = [_largest(weights[k, :rows, :cols], maximize) for k, (rows, cols) in enumerate(sizes)]
+        largest, masked = max(largest for largest, _ in found), any(masked for _, masked in found)
     check_range("cost", largest, weights.dtype, weights.shape[-2] + weights.shape[-1], masked)
     u0 = _duals("u0", inputs, weights.shape[:-1])
     v0 = _duals("v0", inputs, (*weights.shape[:-2], weights.shape[-1]))
-    return Assignment(weights, maximize, sizes=sizes, u0=u0, v0=v0)
+    return Assignment(weights, maximize, sizes=sizes, u0=u0, v0=v0, looked=Looked(weights, largest, masked))
 
 
 def check_range(
@@ -65,7 +85,7 @@ def check_range(
         InvalidProblem: HEADROOM * n_lines * largest leaves int64 (integers; beside forbidden entries with
             MASKED_HEADROOM) or float64 (floats).
     """
-    limit = np.iinfo(np.int64).max if dtype.kind == "i" else np.finfo(np.float64).max
+    limit = MOST[dtype.kind]
     headroom = MASKED_HEADROOM if masked else HEADROOM
     most = int(limit) // (headroom * n_lines) if dtype.kind == "i" else float(limit) / (HEADROOM * n_lines)
     if largest > most:
@@ -76,15 +96,9 @@ def check_range(
         )
 
 
-def _parts(weights: Array, sizes: Array | None) -> list[Array]:
-    if sizes is None:
-        return [weights.reshape(-1, weights.shape[-1])]
-    return [weights[k, :rows, :cols] for k, (rows, cols) in enumerate(sizes)]
-
-
 def _largest(weights: Array, maximize: bool) -> tuple[int | float, bool]:
     """The largest permitted magnitude, after refusing what is neither finite nor forbidden; are integers masked?"""
-    allow = -np.inf if maximize else np.inf
+    allow = -math.inf if maximize else math.inf
     if (seen := seen_of(weights)) is not None and seen.allows(allow):
         return seen.largest, seen.masked
     largest: int | float = 0
@@ -92,8 +106,8 @@ def _largest(weights: Array, maximize: bool) -> tuple[int | float, bool]:
     rows = max(1, (1 << 17) // weights.shape[1])  # a block that stays in the cache between the two passes
     for first in range(0, len(weights), rows):
         block = weights[first : first + rows]
-        low, high = block.min().item(), block.max().item()
-        if not (np.isfinite(low) and np.isfinite(high)):
+        low, high = _range(block)
+        if not (math.isfinite(low) and math.isfinite(high)):
             if ((~np.isfinite(block)) & (block != allow)).any():
                 finite("cost", weights, allow=allow)  # names the place
             known = block[np.isfinite(block)]
@@ -104,6 +118,13 @@ def _largest(weights: Array, maximize: bool) -> tuple[int | float, bool]:
             low, high = (low, high) if high != FORBIDDEN else (0, 0)
         largest = max(largest, -low, high)
     return largest, masked
+
+
+def _range(block: Array) -> tuple[int | float, int | float]:
+    """The least and the largest entry; NaN for both where there is one. Of a few entries places are found sooner."""
+    if block.size <= 1 << 13:
+        return block.item(block.argmin()), block.item(block.argmax())
+    return block.min().item(), block.max().item()
 
 
 def _sizes(inputs: Inputs, shape: tuple[int, ...]) -> Array | None:

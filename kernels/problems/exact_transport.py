@@ -55,8 +55,8 @@ def exact_transport(inputs: Inputs, metric: str) -> ExactTransport:
     Raises:
         InvalidProblem: names the input that is wrong and what was expected.
     """
-    cost, told = _costs(inputs, metric)
-    a, b = (_masses(name, inputs.get(name), size) for name, size in zip("ab", cost.shape, strict=True))
+    cost, told = costs_of(inputs, metric)
+    a, b = (masses_of(name, inputs.get(name), size) for name, size in zip("ab", cost.shape, strict=True))
     if a.dtype == b.dtype == np.int64:
         if a.sum() != b.sum():
             raise InvalidProblem("b", f"sums to {b.sum()} and a to {a.sum()}; expected the same sum")
@@ -69,7 +69,8 @@ def exact_transport(inputs: Inputs, metric: str) -> ExactTransport:
     return ExactTransport(cost, a, b if factor == 1 else b * factor, factor, told)
 
 
-def _costs(inputs: Inputs, metric: str) -> tuple[Array, dict[str, Any]]:
+def costs_of(inputs: Inputs, metric: str) -> tuple[Array, dict[str, Any]]:
+    """Costs (m, n), float64 or int64, of one problem without an entropic term; and what the answer says of them."""
     if "x" in inputs or "y" in inputs:
         if "cost" in inputs:
             raise InvalidProblem("cost", "is given beside x or y; expected either a cost matrix or two point clouds")
@@ -99,7 +100,8 @@ def _points(name: str, inputs: Inputs) -> Array:
     return finite(name, numeric(name, given, ndim=(2,)), allow=None).astype(np.float64)
 
 
-def _masses(name: str, value: Any, size: int) -> Array:
+def masses_of(name: str, value: Any, size: int) -> Array:
+    """Masses of one side, float64 or int64, with a sum above 0; uniform of sum 1 where none are given."""
     if value is None:
         return np.full(size, 1.0 / size)
     if not isinstance(value, np.ndarray):

@@ -13,6 +13,7 @@ Form = Literal["one", "batch", "ragged"]
 EXACT_FLOAT = 1 << 53
 """Integers up to here are float64 without rounding."""
 FIELDS = {"row_prices": "reject_rows", "col_prices": "reject_cols"}
+PRICES = frozenset(FIELDS.values())
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ def wants_rejecting(inputs: Inputs, cost_limit: float | None) -> bool:
     flat = isinstance(cost, np.ndarray) and cost.ndim == 1 and "sizes" in inputs
     sizes = inputs.get("sizes")
     empty = isinstance(sizes, np.ndarray) and sizes.dtype.kind in "iu" and bool((sizes == 0).any())
-    return flat or empty or cost_limit is not None or any(name in inputs for name in FIELDS.values())
+    return flat or empty or cost_limit is not None or not PRICES.isdisjoint(inputs)
 
 
 def rejecting_assignment(inputs: Inputs, maximize: bool, cost_limit: float | None) -> Rejecting:

@@ -71,7 +71,7 @@ def note(array: Array, seen: Seen | None) -> None:
 
 def seen_of(array: Any) -> Seen | None:
     """What was seen of this array or of one with the same memory, if that is still there."""
-    if not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
+    if not _notes or not isinstance(array, np.ndarray) or not array.flags.c_contiguous:
         return None
     whose, seen = _notes.get(_place(array), (None, None))
     return None if whose is None or whose() is None else seen

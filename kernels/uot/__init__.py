@@ -1,19 +1,24 @@
 """Entropic unbalanced optimal transport with a certified gap."""
 
 import math
+from collections.abc import Callable
 from typing import Annotated, Any, Literal
 
 import numpy as np
 from pydantic import BeforeValidator, Field, PositiveFloat
 
 from kernels.card import Device, InputSpec, Options, Solver
+from kernels.certificates import partial
 from kernels.certificates.several import certify
 from kernels.outline import dense as dense_input
 from kernels.problems import Inputs, UnbalancedTransport
 from kernels.problems.exact_transport import ExactTransport
+from kernels.problems.marginal_transport import MarginalTransport
+from kernels.solution import Certificate, Solution, unheard
 from kernels.uot.build import SIDE, Transport, Wanted, build, outlined, wanted
 from kernels.uot.claimed import claimed
 from kernels.uot.estimate import estimate
+from kernels.uot.sides.build import marginal_transport, other_marginals
 
 
 def _spell_inf(value: Any) -> Any:
@@ -47,6 +52,19 @@ class TransportOptions(Options):
     )
     reference: Literal["product", "uniform"] = Field(
         "product", description="Measure that the entropic term compares the plan with: a x b, or all ones."
+    )
+    marginals: Literal["kl", "tv", "l2"] = Field(
+        "kl",
+        description="What a marginal that is not met costs. tv: reg_m times the sum of the differences. l2: reg_m / 2"
+        " times the sum of their squares. tv takes method exact too.",
+    )
+    mass: PositiveFloat | None = Field(
+        None,
+        description="Partial transport: the plan carries just this mass, and takes from each row and column at most"
+        " what it has. In place of reg_m; with method exact or with an entropic term.",
+    )
+    mass_share: float | None = Field(
+        None, gt=0, le=1, description="The same mass as a share of what the side with less of it has."
     )
     metric: Literal["sqeuclidean", "euclidean", "inner", "cityblock", "cosine", "correlation", "geodesic"] = Field(
         "sqeuclidean",
@@ -99,6 +117,17 @@ class TransportOptions(Options):
         return wanted(pair[0]), wanted(pair[1])
 
 
+def _build(inputs: Inputs, options: TransportOptions) -> Transport:
+    """The problem of a job. Raises `InvalidProblem`, which names what is wrong and what was expected."""
+    return marginal_transport(inputs, options) if other_marginals(options) else build(inputs, options)
+
+
+def _certify(problem: Transport, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
+    if isinstance(problem, MarginalTransport):
+        return partial.certify(problem, solution, progress)
+    return certify(problem, solution, progress)
+
+
 def _outline(inputs: Inputs, options: TransportOptions) -> Transport:
     cost = dense_input(inputs, "cost", (2, 3))
     rows, columns = cost.shape[:-1], (*cost.shape[:-2], cost.shape[-1])
@@ -120,7 +149,8 @@ def _spreads(problem: Transport, options: TransportOptions) -> bool:
 
 
 def _runs_on(problem: Transport, options: TransportOptions) -> tuple[Device, ...]:
-    return ("cpu",) if isinstance(problem, ExactTransport) else ("cpu", "gpu")
+    without = isinstance(problem, ExactTransport) or (isinstance(problem, MarginalTransport) and not problem.reg)
+    return ("cpu",) if without else ("cpu", "gpu")
 
 
 CARD = Solver[Transport, TransportOptions](
@@ -156,9 +186,9 @@ CARD = Solver[Transport, TransportOptions](
         InputSpec("g0", "(n,) potentials to start from", required=False),
     ),
     options=TransportOptions,
-    build=build,
+    build=_build,
     outline=_outline,
-    certify=certify,
+    certify=_certify,
     estimate=estimate,
     claimed=claimed,
     runs_on=_runs_on,

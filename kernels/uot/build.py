@@ -10,6 +10,7 @@ from kernels.problems import Array, Inputs, InvalidProblem, UnbalancedTransport
 from kernels.problems.arrays import finite, numeric
 from kernels.problems.cost_scale import cost_scale
 from kernels.problems.exact_transport import ExactTransport, exact_transport
+from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import Form, SeveralTransports
 from kernels.problems.transport import METRICS, transport
 from kernels.problems.worked_out import WORKED_OUT, worked_out
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
 
 Wanted = float | Literal["auto"]
 Entropic = UnbalancedTransport | SeveralTransports
-Transport = Entropic | ExactTransport
+Transport = Entropic | ExactTransport | MarginalTransport
 LARGEST_PLAN = 1 << 31  # entries; more are worked out from the potentials where they are needed
 SHARES = (0.05, 1.0)
 """Of the scale of the costs: reg and reg_m where they are left to us."""
@@ -32,8 +33,8 @@ AT_ONCE = ("x", "y", "a", "b", "f0", "g0")
 """Inputs whose lines follow one another where sizes are given: of rows and of columns in turn."""
 
 
-def build(inputs: Inputs, options: "TransportOptions") -> Transport:
-    """The problem of a job.
+def build(inputs: Inputs, options: "TransportOptions") -> Entropic | ExactTransport:
+    """The problem of a job whose marginals are exact, or held by KL.
 
     Raises:
         InvalidProblem: names the input or option that is wrong and what was expected.

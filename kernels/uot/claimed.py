@@ -6,14 +6,18 @@ import numpy as np
 
 from kernels.problems.arrays import Array
 from kernels.problems.exact_transport import ExactTransport
+from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import SeveralTransports, taken_apart
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution
 from kernels.uot.build import Entropic, Transport
+from kernels.uot.sides.penalties import value_of
 
 
 def claimed(problem: Transport, solution: Solution) -> float | None:
     """The dual value of f, g with the mass of the returned plan, summed over the problems; None where it is none."""
+    if isinstance(problem, MarginalTransport):
+        return value_of(problem, solution)
     if isinstance(problem, ExactTransport):
         return _cost(problem, solution)
     values = claims(problem, solution)

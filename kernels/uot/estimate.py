@@ -11,6 +11,7 @@ from kernels.card import Device, Estimate
 from kernels.pace import cores, pace
 from kernels.problems import Array, UnbalancedTransport
 from kernels.problems.exact_transport import ExactTransport
+from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import SeveralTransports
 from kernels.uot.build import Transport
 
@@ -57,6 +58,8 @@ def estimate(problem: Transport, options: "TransportOptions", device: Device) ->
     """
     if isinstance(problem, ExactTransport):
         found = _of_exact(problem)
+    elif isinstance(problem, MarginalTransport):
+        found = _of_marginals(problem, options, device)
     elif isinstance(problem, SeveralTransports):
         found = _of_several(problem, options, device)
     else:
@@ -74,6 +77,14 @@ def _of_exact(problem: ExactTransport) -> Estimate:
     certify_s = PROOF_S + entries * FLOW_PROVED_S + lines * LINE_PROVED_S
     held = problem.cost.nbytes + entries * (8 + 1 + 8 + 4 * 8) + 64 * 8 * lines
     return Estimate(held + BLOCKS, 0, pace() * seconds, pace() * certify_s, pace() * first_s)
+
+
+def _of_marginals(problem: MarginalTransport, options: "TransportOptions", device: Device) -> Estimate:
+    """As without entropy, or as between two exact sides, whose plan is repaired too, in float64."""
+    if not problem.reg:
+        return _of_exact(ExactTransport(problem.cost, problem.a, problem.b))
+    exact = replace(problem.entropic, reg_m=(math.inf, math.inf))
+    return _of_one(exact, options.model_copy(update={"storage": "float64", "method": "log"}), device)
 
 
 def _of_several(problem: SeveralTransports, options: "TransportOptions", device: Device) -> Estimate:

@@ -8,6 +8,7 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.papers import SYSTEMS
 from kernels.problems.exact_transport import ExactTransport
+from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import SeveralTransports
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
@@ -20,6 +21,7 @@ from kernels.uot.gpu_answer import answer
 from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.iteration.gpu_geometry import NoGeometry
 from kernels.uot.several import told
+from kernels.uot.sides import solver as sides
 
 SMALL = 1 << 12  # entries below which float64 costs no time
 
@@ -59,6 +61,8 @@ def solve(problem: Transport, options: Any, deadline: Deadline) -> Solution:
         as `kernels.uot.cpu.solver.solve`.
     """
     assert not isinstance(problem, ExactTransport)  # the card sends it to the CPU
+    if isinstance(problem, MarginalTransport):
+        return sides.solve(problem, options, deadline, cp)
     return told(problem, options, deadline, _solve, _stack)
 
 

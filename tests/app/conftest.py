@@ -52,7 +52,13 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     folder: Path = tmp_path_factory.mktemp("service")
     with EmbeddedRedis(folder) as url:
         settings = Settings(
-            redis_url=url, data_dir=folder, max_upload_bytes=16 * MIB, max_elements=1 << 22, max_time_limit_s=100
+            redis_url=url,
+            data_dir=folder,
+            max_upload_bytes=16 * MIB,
+            max_elements=1 << 22,
+            max_time_limit_s=100,
+            arena_dir=str(folder / "shared"),
+            arena_bytes=64 * MIB,
         )
         supervisor = Supervisor(settings, cpu_workers=1, gpus=[])
         supervisor.start()

@@ -54,7 +54,7 @@ def test_an_agent_solves_and_asks_what_was_proved(service: Service) -> None:
         assert {"solve", "estimate", "job_status", "job_result", "explain_certificate"} <= tools.keys()
         assert all(tool.description for tool in tools.values())
         listed = await called(client, "list_solvers")
-        assert {one["name"] for one in listed["solvers"]} == {"lap", "auction", "uot", "qap"}
+        assert {one["name"] for one in listed["solvers"]} == {"lap", "auction", "uot", "qap", "barycenter"}
         for one in listed["solvers"]:
             example = {name: one["example"].get(name) for name in ("solver", "inputs", "options")}
             answer = await called(client, "solve", **example, time_limit_s=2)
@@ -223,7 +223,7 @@ def test_a_message_of_an_agent_has_a_limit(service: Service, body: bytes) -> Non
 
 def test_messages_of_an_agent_count_as_requests(service: Service) -> None:
     secret, entry = new_key("ann")
-    few = HttpSettings(api_keys=(entry,), mcp=True, requests_per_s=1.0)
+    few = HttpSettings(api_keys=(entry,), mcp=True, requests_per_s=0.01)
     address, stop = serve(create_app(service.settings, few))
     try:
         headers = {"Authorization": f"Bearer {secret}"}

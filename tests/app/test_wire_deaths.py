@@ -39,7 +39,8 @@ def die(*args, **kwargs):
 {point} = die
 listener = socket.create_server(("127.0.0.1", 0))
 print(listener.getsockname()[1], flush=True)
-app = create_app(Settings(redis_url=sys.argv[1], data_dir=Path(sys.argv[2]), max_elements=1 << 22), HttpSettings())
+settings = Settings(redis_url=sys.argv[1], data_dir=Path(sys.argv[2]), max_elements=1 << 22, arena_dir=sys.argv[3])
+app = create_app(settings, HttpSettings())
 uvicorn.Server(uvicorn.Config(app, log_level="warning")).run([listener])
 """
 POINTS = {
@@ -68,7 +69,7 @@ def test_an_api_process_dies(point: str, service: Service) -> None:
     number = list(POINTS).index(point)
     cost = np.random.default_rng(100 + number).random((4, 400_000))
     command = [sys.executable, "-c", DIES.format(point=POINTS[point])]
-    command += [service.settings.redis_url, str(service.settings.data_dir)]
+    command += [service.settings.redis_url, str(service.settings.data_dir), service.settings.arena_dir]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         port = process.stdout.readline().strip()
@@ -88,7 +89,7 @@ def test_an_api_process_dies(point: str, service: Service) -> None:
 def test_what_a_dead_api_process_laid_is_settled_without_it(service: Service) -> None:
     cost = np.random.default_rng(120).random((4, 400_000))
     command = [sys.executable, "-c", DIES.format(point="Folder.settle")]
-    command += [service.settings.redis_url, str(service.settings.data_dir)]
+    command += [service.settings.redis_url, str(service.settings.data_dir), service.settings.arena_dir]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout is not None
         port = process.stdout.readline().strip()
@@ -97,7 +98,9 @@ def test_what_a_dead_api_process_laid_is_settled_without_it(service: Service) ->
     folder, name = folder_of(service.app), name_of(digest_of(npy(cost)), "local")
     assert folder.is_laid(name)
     old = time.time() - 2 * LEFT_S
-    os.utime(folder.path(name), (old, old))
+    slab = folder.swift(name)
+    assert slab is not None
+    os.utime(slab, (old, old))
     until_true(lambda: not folder.is_laid(name))  # a worker's janitor
     assert folder.path(name).read_bytes() == npy(cost)
 

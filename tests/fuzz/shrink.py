@@ -17,6 +17,11 @@ LINES: dict[str, tuple[dict[str, Any], ...]] = {
     "auction": ({"benefit": 0, "x": 0, "reject": 0, "assignment0": 0}, {"benefit": 1, "y": 0, "prices0": 0}),
     "uot": ({"cost": -2, "x": 0, "a": -1, "f0": -1}, {"cost": -1, "y": 0, "b": -1, "g0": -1}),
     "qap": ({"flow": (0, 1), "distance": (0, 1), "linear": (0, 1)},),
+    "barycenter": ({"histograms": -1, "cost": -1}, {"cost": -2, "support": 0}),
+    "gromov": (
+        {"x_distance": (0, 1), "x": 0, "a": 0, "cost": 0, "x_features": 0, "plan0": 0},
+        {"y_distance": (0, 1), "y": 0, "b": 0, "cost": 1, "y_features": 0, "plan0": 1},
+    ),
 }
 """By solver: for each kind of line, the axis (or axes) of each input that it cuts."""
 

@@ -30,7 +30,9 @@ CASES = {
     "auction": Case("auction", "unit", {"benefit": RNG.random((4, 4))}),
     "uot": Case("uot", "unit", {"cost": RNG.random((3, 4))}, {"reg": 0.1, "reg_m": (0.5, "inf")}),
     "qap": Case("qap", "small", {"flow": RNG.integers(0, 9, (4, 4)), "distance": RNG.integers(0, 9, (4, 4))}),
-}
+    "barycenter": Case("barycenter", "unit", {"histograms": np.full((3, 4), 0.25), "cost": RNG.random((3, 4))},
+                       {"method": "exact"}),
+}  # fmt: skip
 
 
 @pytest.fixture(scope="module")

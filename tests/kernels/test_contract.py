@@ -8,9 +8,17 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Csr, Deadline, Device, Termination
-from tests.instances import Case, assignment, auction, points, quadratic, transport
+from tests.instances import Case, assignment, auction, barycenter, gromov, points, quadratic, transport
 
-CASES: list[Case] = assignment.CASES + auction.CASES + points.CASES + quadratic.CASES + transport.CASES
+CASES: list[Case] = (
+    assignment.CASES
+    + auction.CASES
+    + points.CASES
+    + quadratic.CASES
+    + transport.CASES
+    + gromov.CASES
+    + barycenter.CASES
+)
 
 
 def arrays_of(inputs: Mapping[str, Any]) -> dict[str, Any]:

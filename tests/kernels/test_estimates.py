@@ -16,10 +16,10 @@ import pytest
 
 from kernels import SOLVERS, Device, Estimate, pace
 from kernels.texture import texture
-from tests.instances import Case, assignment, auction, quadratic, transport
+from tests.instances import Case, assignment, auction, barycenter, quadratic, transport
 
 ROOT = Path(__file__).parents[2]
-CASES: list[Case] = assignment.CASES + auction.CASES + quadratic.CASES + transport.CASES
+CASES: list[Case] = assignment.CASES + auction.CASES + quadratic.CASES + transport.CASES + barycenter.CASES
 DEVICES: tuple[Device, ...] = ("cpu", "gpu")
 
 PEAKS = """
@@ -27,7 +27,7 @@ import json, sys
 from pathlib import Path
 import numpy as np
 from kernels import SOLVERS, Csr, Deadline
-from tests.instances import assignment, auction, quadratic, transport
+from tests.instances import assignment, auction, barycenter, quadratic, transport
 
 def resident(field):
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -80,6 +80,12 @@ HEAVY: dict[str, list[tuple[str, dict[str, Any], float]]] = {
         ('{"flow": quadratic.symmetric(20, 100, 1), "distance": quadratic.symmetric(20, 100, 2)}', {}, 6),
         ('{"flow": quadratic.symmetric(12, 100, 1), "distance": quadratic.symmetric(12, 100, 2)}', {}, 2),
         ('{"flow": quadratic.symmetric(200, 100, 1), "distance": quadratic.symmetric(200, 100, 2)}', {}, 1),
+    ],
+    "barycenter": [
+        ("barycenter.histograms(4, 600)", {"iterations": 20}, 9),
+        ("barycenter.histograms(3, 400)", {"reg": 1e-3, "iterations": 3}, 9),
+        ("barycenter.histograms(3, 60)", {"reg": 0}, 2),
+        ("barycenter.clouds(4, 200)", {"iterations": 2}, 9),
     ],
 }
 

@@ -31,7 +31,11 @@ def certified(cost: Array, solution: Solution, maximize: bool = False) -> Certif
 
 @pytest.fixture
 def shortlists_alone() -> Iterator[None]:
-    with patch.object(cpu_by_rows, "LONGEST", 0), patch.object(cpu_whole, "NARROW", -1):
+    with (
+        patch.object(cpu_by_rows, "LONGEST", 0),
+        patch.object(cpu_by_rows, "AT_ONCE", 0),
+        patch.object(cpu_whole, "NARROW", -1),
+    ):
         yield
 
 

@@ -93,10 +93,10 @@ def test_forbidden_entries_and_free_columns() -> None:
     agree(*answered(nothing))
 
 
-def test_the_cards_certificate_is_this_one() -> None:
+def test_it_is_asked_for_what_is_not_brief() -> None:
     problem, solution = answered(np.random.default_rng(4).random((30, 30)))
     calls: list[str] = []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(swept, "_proof", lambda *_: calls.append("asked"))
-        LAP.certify(problem, solution)
+        LAP.certify(problem, changed(solution, "u", solution.arrays["u"] * np.nan))
     assert calls == ["asked"]

@@ -72,6 +72,12 @@ class Service:
         eventually(there, within_s)
         return self.jobs.get(job.id, OWNER)
 
+    def solving(self, job: Job, attempt: int = 1, within_s: float = 30.0) -> Job:
+        """Running, and its child tells how far it is: one that dies before it has heard of a job costs no attempt."""
+        self.running(job, attempt, within_s)
+        eventually(lambda: self.jobs.get(job.id, OWNER).progress is not None, within_s)
+        return self.running(job, attempt, within_s)
+
     def worker_of(self, job: Job) -> psutil.Process:
         """The worker that runs the job, as RQ's books say."""
         for name in (info.name for info in self.jobs.workers()):

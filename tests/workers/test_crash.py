@@ -19,7 +19,7 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
 
 def test_a_killed_child_is_replaced_and_its_job_runs_again(service: Service) -> None:
     job = service.long_qap(time_limit_s=2.0)
-    service.running(job)
+    service.solving(job)
     kill(child_of(service.worker_of(job)))
     done = service.ended(job)
     assert (done.state, done.attempt) == (State.SUCCEEDED, 2)
@@ -51,7 +51,7 @@ def test_a_killed_worker_takes_its_child_along_and_its_job_runs_elsewhere(servic
 def test_worker_and_child_killed_together(service: Service) -> None:
     service.ready()
     job = service.long_qap(time_limit_s=2.0)
-    service.running(job)
+    service.solving(job)
     worker = service.worker_of(job)
     for process in (*worker.children(), worker):
         kill(process)
@@ -63,8 +63,7 @@ def test_a_job_that_takes_its_process_down_each_time_is_quarantined(service: Ser
     service.ready()
     job = service.long_qap()
     for attempt in (1, 2, 3):
-        service.running(job, attempt)
-        eventually(lambda: bool(service.worker_of(job).children()))
+        service.solving(job, attempt)
         kill(child_of(service.worker_of(job)))
     failed = service.ended(job)
     assert (failed.state, failed.attempt) == (State.FAILED, 3)

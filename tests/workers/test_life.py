@@ -76,8 +76,8 @@ def test_a_wrong_problem_fails_with_its_field(service: Service) -> None:
 
 
 def test_a_child_that_ignores_its_deadline_is_killed(service: Service) -> None:
-    job = service.long_qap(time_limit_s=0.5)
-    service.running(job)
+    job = service.long_qap(time_limit_s=2.0)
+    service.solving(job)
     os.kill(child_of(service.worker_of(job)).pid, signal.SIGSTOP)
     failed = service.ended(job)
     assert (failed.state, failed.attempt) == (State.FAILED, 1)

@@ -45,6 +45,18 @@ class Held:
         return self.jobs.get(self.id, "ann").state
 
 
+def is_free(jobs: Jobs, key: str) -> bool:
+    """Whether a job is made by this Idempotency-Key. If so, it is deleted again."""
+    inputs = {"cost": jobs.store.put(np.eye(2), "ann")}
+    try:
+        made, created = jobs.submit(Submission("ann", "lap", inputs, queue="cpu", idempotency_key=key, fingerprint="a"))
+    except Expired:
+        return False
+    if created:
+        jobs.delete(made.id, "ann")
+    return created
+
+
 @pytest.fixture
 def held(jobs: Jobs) -> Held:
     return Held(jobs)
@@ -128,6 +140,30 @@ def test_expiry_leaves_a_tombstone_and_lets_go_of_blobs(jobs: Jobs) -> None:
         jobs.get(held.id, "bob")
     assert jobs.store.sweep() == 1
     assert jobs.store.stat(digest, "ann") is None
+
+
+def test_of_the_jobs_that_are_gone_so_many_are_remembered(jobs: Jobs) -> None:
+    """What one owner leaves in Redis has an end. Nothing is forgotten of a job that is there, or of others' jobs."""
+    old = Held(jobs, result_ttl_s=0.05, idempotency_key="my key", fingerprint="a")
+    there = Held(jobs, idempotency_key="of one that is there", fingerprint="a")
+    for one in (old, there):
+        one.take("one")
+        one.finish("one")
+    time.sleep(0.1)
+    assert old.records.expire(60) == 1
+    with pytest.raises(Expired):
+        jobs.get(old.id, "ann")
+    assert not is_free(jobs, "my key")
+    newer = [f"{number:032x}" for number in range(99_999)]
+    jobs._redis.lpush("allot:gone:ann", *newer)  # with `old` the last of them
+    more = Held(jobs)
+    jobs.delete(more.id, "ann")
+    assert jobs._redis.llen("allot:gone:ann") == len(newer) + 1
+    assert jobs._redis.lindex("allot:gone:ann", 0) == more.id
+    with pytest.raises(UnknownJob):
+        jobs.get(old.id, "ann")
+    assert is_free(jobs, "my key")
+    assert not is_free(jobs, "of one that is there")
 
 
 def test_deleting_a_running_job_forgets_it_when_it_ends(held: Held) -> None:

@@ -26,8 +26,9 @@ Redis keys (all ours start with allot:, RQ's with rq:):
     allot:events:{id}      stream  state changes, progress, incumbents of a job that runs for a while
     allot:line:... and others      who is served next: drawn in lines.lua
     allot:jobs:{owner}     zset    ids by time of creation
-    allot:idem:{n}:{owner}:{key} hash  fingerprint and id of the job that an Idempotency-Key made; n = len(owner)
+    allot:idem:{n}:{owner}:{key} hash  fingerprint and id of the job that an Idempotency-Key made; n = bytes of owner
     allot:tomb:{id}        string  owner of an expired job
+    allot:gone:{owner}     list    ids of their jobs that are gone, newest first, each with the key of its allot:idem
     allot:expiry           zset    ids of ended jobs by the time they expire
     allot:active           zset    ids of jobs that have not ended
     allot:told             channel "id state version" at every change, a line a job; state is "gone" once it is deleted

@@ -299,7 +299,7 @@ def submitting(
         json.dumps(names),
         record["queue"],
         limits.most_queued,
-        f"allot:idem:{len(record['owner'])}:{record['owner']}:{key}" if key else "",
+        f"allot:idem:{len(record['owner'].encode())}:{record['owner']}:{key}" if key else "",
         record.get("fingerprint", ""),
         limits.idempotency_s,
         data,

@@ -2,6 +2,7 @@
 
 local function key(id) return 'allot:job:' .. id end
 local function events_key(id) return 'allot:events:' .. id end
+local function idem_key(owner, name) return 'allot:idem:' .. #owner .. ':' .. owner .. ':' .. name end
 
 local function event(id, at, kind, data)
   redis.call('XADD', events_key(id), at, 'kind', kind, 'data', data)
@@ -116,7 +117,27 @@ local function forget(id)
   publish(id, 'gone', 0)
 end
 
+-- What is remembered of the jobs of one owner that are gone: MOST_GONE of them, and a week at most. Without an end an
+-- owner of many small jobs would fill Redis with tombstones.
+local MOST_GONE, GONE_S = 100000, 604800
+
+-- The oldest of them is forgotten: its id is unknown from now on, and its Idempotency-Key may be used again.
+local function forget_oldest(list)
+  local oldest, idem = string.match(redis.call('RPOP', list), '^(%S+) ?(.*)$')
+  redis.call('DEL', 'allot:tomb:' .. oldest)
+  if idem ~= '' and redis.call('HGET', idem, 'id') == oldest then redis.call('DEL', idem) end
+end
+
+local function remember_gone(id)
+  local seen = redis.pcall('HMGET', key(id), 'owner', 'idempotency_key')
+  if seen.err or not seen[1] then return end
+  local idem, list = seen[2] and ' ' .. idem_key(seen[1], seen[2]) or '', 'allot:gone:' .. seen[1]
+  if redis.call('LPUSH', list, id .. idem) > MOST_GONE then forget_oldest(list) end
+  redis.call('EXPIRE', list, GONE_S)
+end
+
 local function purge(id, now)
+  remember_gone(id)
   let_go(id, now)
   redis.call('DEL', key(id))
   forget(id)
@@ -160,7 +181,7 @@ local function finish(id, state, now)
   tell_state(id)
 end
 
-local SETTLED = {'form', 'priority', 'seconds', 'retries', 'reply', 'needs', 'fingerprint', 'idempotency_key'}
+local SETTLED = {'form', 'priority', 'seconds', 'retries', 'reply', 'needs', 'fingerprint'}
 local TOLD = {'owner', 'solver', 'state', 'attempt', 'device', 'ran_on', 'progress', 'timings_ms', 'termination',
   'verified', 'error', 'created_at', 'started_at', 'ended_at', 'expires_at', 'inputs', 'options', 'time_limit_s',
   'version', 'note'}

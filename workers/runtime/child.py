@@ -34,7 +34,8 @@ from workers.runtime.in_turn import in_turn
 from workers.runtime.process import die_with
 from workers.runtime.run import DeviceLost, told
 from workers.runtime.shown import solve_shown
-from workers.store.store import open_store
+from workers.store.blocks import pool
+from workers.store.store import Store, open_store
 
 EXIT_DEVICE_LOST = 70
 NICENESS = 5
@@ -72,6 +73,7 @@ def main(arguments: list[str]) -> None:
                 _say(lines, {"lost": str(error)})
                 os._exit(EXIT_DEVICE_LOST)  # nothing of CUDA may be torn down in order any more
             _say(lines, {"done": outcome, "waits": waits, **_told(bench)})
+            _settle(bench.store)
 
 
 def work(orders: Sequence[Order], worker: str, bench: Bench) -> tuple[dict[str, str], bool]:
@@ -136,6 +138,13 @@ def _compile_ahead(card: Solver) -> None:
         solve_each_form(card, "gpu")
     except Exception:
         log.exception("not every form of %s can be compiled ahead", card.name)
+
+
+def _settle(store: Store) -> None:
+    """Have the disk take results that were answered from memory, beside the next job; what fails a janitor does."""
+    if store.owed:
+        owed, store.owed = store.owed, []
+        pool().threads.submit(store.settle, owed)
 
 
 def _told(bench: Bench) -> dict[str, Any]:

@@ -30,6 +30,10 @@ class Settings:
         max_upload_bytes: of one body or file, before and after decompression.
         max_elements: of one array.
         laid_bytes: of uploads that jobs may be solved from before the disk has them; above it, the disk comes first.
+        arena_dir: on a tmpfs that the API and its workers share: long uploads and results lie there first, in memory
+            that is used again (workers/store/arena.py). Empty for none, or for /dev/shm where `allot serve` starts
+            its workers itself.
+        arena_bytes: of it.
         max_redis_connections: of one process; requests that wait need none.
         max_queued: jobs waiting in one queue before new ones are turned away.
         default_time_limit_s, max_time_limit_s: of a solve.
@@ -65,6 +69,8 @@ class Settings:
     max_upload_bytes: int = 4096 * MIB
     max_elements: int = 1 << 31
     laid_bytes: int = 4096 * MIB
+    arena_dir: str = ""
+    arena_bytes: int = 2048 * MIB
     max_redis_connections: int = 100
     max_queued: int = 10_000
     default_time_limit_s: float = 60.0

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernels import Glance
+from workers.store.arena import Slab
 from workers.store.digests import PIECE, Hashed, tree_of
 from workers.store.disk import hasten
 from workers.store.sight import Sight, Watch
@@ -70,16 +71,27 @@ class Blocks:
         watch: looks at the pieces; None where nobody wants to know.
         start: the first piece.
         early: the bytes will be forced to the disk: begin with it at once.
+        slab: where they are to be, all of them; None puts them into the file. So does `leave`, and more bytes than it
+            has.
     """
 
     def __init__(
-        self, descriptor: int, first: Hashed, watch: Watch | None, start: Callable[[], bytes], early: bool
+        self,
+        descriptor: int,
+        first: Hashed,
+        watch: Watch | None,
+        start: Callable[[], bytes],
+        early: bool,
+        slab: Slab | None = None,
     ) -> None:
         self._descriptor, self._first, self._watch, self._early = descriptor, first, watch, early
-        if early:
+        self._slab = slab
+        if slab is not None:
+            slab.view[: first.size] = start()
+        elif early:
             hasten(descriptor, 0, first.size)
         self._size = first.size
-        self._block: bytearray | None = None
+        self._block: bytearray | memoryview | None = None
         self._alone: Any = None  # the hash of a piece for which there was no block
         self._parts: list[Future[Done] | Done] = []
         self._glance: Future[Glance | None] | None = None
@@ -88,6 +100,8 @@ class Blocks:
 
     def write(self, view: memoryview) -> None:
         """Take the next bytes. Raises OSError where those before them could not be written."""
+        if self._slab is not None and self._size + len(view) > self._slab.size:
+            self.leave()
         while view:
             inside = self._size % PIECE
             if inside == 0:
@@ -102,7 +116,42 @@ class Blocks:
             if self._size % PIECE == 0:
                 self._end()
 
+    @property
+    def vacant(self) -> memoryview:
+        """Where the next bytes are to be put by whoever has them: what is left of a piece of the slab; maybe none."""
+        if self._slab is None or self._size >= self._slab.size:
+            return memoryview(b"")
+        return self._slab.view[self._size : min(self._slab.size, (self._size // PIECE + 1) * PIECE)]
+
+    def came(self, count: int) -> None:
+        """So many bytes were put where `vacant` begins."""
+        if self._size % PIECE == 0:
+            self._begin()
+        self._size += count
+        if self._size % PIECE == 0:
+            self._end()
+
+    @property
+    def in_slab(self) -> bool:
+        """Whether all that came is there."""
+        return self._slab is not None
+
+    def leave(self) -> None:
+        """Go on in the file: it gets what is in the slab. Raises OSError."""
+        slab, self._slab = self._slab, None
+        if slab is None:
+            return
+        _put(self._descriptor, slab.view[: self._size], 0)
+        inside = self._size % PIECE
+        if inside and self._block is not None:
+            begun, self._block = self._block, None
+            self._alone = hashlib.sha256(begun[:inside])
+            self._watch = None
+
     def _begin(self) -> None:
+        if self._slab is not None:
+            self._block = self._slab.view[self._size : self._size + PIECE]
+            return
         self._block = pool().take()
         if self._block is None:
             self._alone = hashlib.sha256()
@@ -120,17 +169,19 @@ class Blocks:
         else:
             self._parts.append(pool().threads.submit(self._work, block, count, self._size - count))
 
-    def _work(self, block: bytearray, count: int, at: int) -> Done:
+    def _work(self, block: bytearray | memoryview, count: int, at: int) -> Done:
         try:
             view = memoryview(block)[:count]
-            _put(self._descriptor, view, at)
-            if self._early:
-                hasten(self._descriptor, at, count)
+            if isinstance(block, bytearray):
+                _put(self._descriptor, view, at)
+                if self._early:
+                    hasten(self._descriptor, at, count)
             watch = self._watch  # which another piece may end meanwhile
             seen = None if watch is None else watch.look(view, at)
             return Done(hashlib.sha256(view).digest(), seen)
         finally:
-            pool().give(block)
+            if isinstance(block, bytearray):
+                pool().give(block)
 
     def flush(self) -> None:
         """Wait until all that came is written. Nothing may come after that. Raises OSError."""
@@ -159,9 +210,9 @@ class Blocks:
         """Wait for the threads, which use the file, and give back what is left."""
         futures: list[Future[Any]] = [part for part in self._parts if isinstance(part, Future)]
         wait([*futures, *([self._glance] if self._glance else [])])
-        if self._block is not None:
+        if isinstance(self._block, bytearray):
             pool().give(self._block)
-            self._block = None
+        self._block = self._slab = None
 
 
 def _put(descriptor: int, view: memoryview, at: int) -> None:

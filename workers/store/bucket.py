@@ -42,6 +42,10 @@ class Bucket:
             self._ask("upload_file", str(self._cache.path(name)), self._bucket, self._key(name))
             self._cache.settle(name)
 
+    def swift(self, name: str) -> Path | None:
+        """None: there is no arena before a bucket."""
+        return None
+
     def left(self, seconds: float) -> Iterator[str]:
         """Names of what was laid so long ago that whoever laid it has died."""
         return self._cache.left(seconds)

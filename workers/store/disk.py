@@ -1,14 +1,18 @@
-"""What a full disk means, whoever writes to it; and how a wait for it is made short."""
+"""What a full disk means, whoever writes to it; how a wait for it is made short; and how memory gets there."""
 
 import contextlib
 import ctypes
 import errno
+import fcntl
 import functools
+import mmap
 import os
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 from workers.jobs.job import StoreFull
+from workers.store.arena import leased
 
 
 @contextlib.contextmanager
@@ -44,3 +48,56 @@ def _sync_file_range() -> Any:
         return None
     call.argtypes = [ctypes.c_int, ctypes.c_int64, ctypes.c_int64, ctypes.c_uint]
     return call
+
+
+ALIGNED = 4096
+STEP = 16 << 20
+
+
+def copy_out(slab: Path, target: Path) -> None:
+    """Write a slab of the arena to a new file and force it to the disk, past the page cache where the disk can.
+
+    Raises:
+        FileNotFoundError: the slab is another by now.
+        OSError: the disk is full, or gone.
+    """
+    with leased(slab) as source:
+        size = os.fstat(source).st_size
+        view = memoryview(mmap.mmap(source, size, access=mmap.ACCESS_READ))
+    descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        done = 0
+        if _past_cache(descriptor, True):
+            done = _put(descriptor, view[: size - size % ALIGNED], 0)
+            _past_cache(descriptor, False)
+        while done < size:
+            done += os.pwrite(descriptor, view[done : done + STEP], done)
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _past_cache(descriptor: int, wanted: bool) -> bool:
+    """Turn O_DIRECT on or off; whether that could be done."""
+    flags = fcntl.fcntl(descriptor, fcntl.F_GETFL)
+    direct = getattr(os, "O_DIRECT", 0)
+    try:
+        fcntl.fcntl(descriptor, fcntl.F_SETFL, flags | direct if wanted else flags & ~direct)
+        return bool(direct)
+    except OSError:
+        return False
+
+
+def _put(descriptor: int, view: memoryview, at: int) -> int:
+    """Write whole blocks; returns how far it came before the disk did not take them in this way."""
+    while at < len(view):
+        try:
+            count = os.pwrite(descriptor, view[at : at + STEP], at)
+        except OSError as error:
+            if error.errno != errno.EINVAL:
+                raise
+            return at
+        if count % ALIGNED:
+            return at + count
+        at += count
+    return at

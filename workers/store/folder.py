@@ -5,6 +5,8 @@ ab/abcd....owner.seen   what was seen of its numbers as it came (sight.py); may 
 fresh/<boot>/abcd...    bytes that are laid and not settled: every process of this boot of this machine finds them,
                         and after the next boot nobody does, since a power cut may have torn them
 tmp/                    what is being written
+
+With an arena (arena.py), long blobs lie there first, and are copied here when they are settled or published.
 """
 
 import contextlib
@@ -22,7 +24,9 @@ from typing import Any
 
 from workers.jobs.job import UnknownBlob
 from workers.runtime.config import private_folder
+from workers.store.arena import Arena, is_slab
 from workers.store.digests import DIGEST
+from workers.store.disk import copy_out
 
 NAME = re.compile(r"sha256(t?):([0-9a-f]{64})(?::([0-9a-f]{32}))?")
 FILE = re.compile(r"([0-9a-f]{64})(t?)(?:\.([0-9a-f]{32}))?")
@@ -86,8 +90,8 @@ def name_in(file: re.Match[str]) -> str:
 class Folder:
     """A local folder of blobs, spread over 256 subfolders, which are there from the start."""
 
-    def __init__(self, root: Path, most_laid: int = MOST_LAID) -> None:
-        self.root, self._most_laid = private_folder(root), most_laid
+    def __init__(self, root: Path, most_laid: int = MOST_LAID, arena: Arena | None = None) -> None:
+        self.root, self._most_laid, self.arena = private_folder(root), most_laid, arena
         self._fresh = private_folder(root / "fresh" / boot())
         self.temporary = private_folder(root / "tmp")
         for first in range(256):
@@ -99,6 +103,9 @@ class Folder:
         Returns:
             False where too many bytes are laid already: `publish` this one.
         """
+        if self.arena is not None and is_slab(written):
+            self.arena.lay(file_of(name), written)
+            return True
         self._fresh.mkdir(parents=True, exist_ok=True, mode=0o700)
         laid = sum(_size(path) for path in self._fresh.iterdir())
         if laid + _size(written) > self._most_laid:
@@ -108,7 +115,12 @@ class Folder:
 
     def is_laid(self, name: str) -> bool:
         """Whether it is laid and not settled."""
-        return (self._fresh / file_of(name)).exists()
+        in_arena = self.arena is not None and self.arena.is_laid(file_of(name))
+        return in_arena or (self._fresh / file_of(name)).exists()
+
+    def swift(self, name: str) -> Path | None:
+        """Where the blob lies in memory; to be opened by `arena.leased`, and looked for at `path` where that fails."""
+        return None if self.arena is None else self.arena.find(file_of(name))
 
     def settle(self, name: str) -> None:
         """Make a laid blob durable; returns at once where it is.
@@ -116,6 +128,8 @@ class Folder:
         The very bytes that were forced to the disk get the name: equal ones may be laid anew meanwhile.
         """
         laid, target = self._fresh / file_of(name), self._file(name)
+        if self.arena is not None and self.arena.is_laid(target.name):
+            self._settle_slab(self.arena, target)
         try:
             descriptor = os.open(laid, os.O_RDONLY)
         except FileNotFoundError:
@@ -137,9 +151,29 @@ class Folder:
             os.close(descriptor)
             link.unlink(missing_ok=True)
 
+    def _settle_slab(self, arena: Arena, target: Path) -> None:
+        slab = arena.find(target.name)
+        if slab is None:
+            return
+        copied = self.temporary / f"settled-{uuid.uuid4().hex}"
+        try:
+            copy_out(slab, copied)
+            target.parent.mkdir(exist_ok=True, mode=0o700)
+            copied.rename(target)
+            _flush(target.parent)
+            arena.settled(target.name)
+        except FileNotFoundError:  # another process has settled it, and it was taken or deleted meanwhile
+            if arena.is_laid(target.name):
+                raise
+        finally:
+            copied.unlink(missing_ok=True)
+
     def left(self, seconds: float) -> Iterator[str]:
         """Names of what was laid so long ago that whoever laid it has died."""
         before = time.time() - seconds
+        for file, _ in self.arena.laid(seconds) if self.arena is not None else ():
+            if (found := FILE.fullmatch(file)) is not None:
+                yield name_in(found)
         for path in self._fresh.glob("*"):
             found = FILE.fullmatch(path.name)
             with contextlib.suppress(FileNotFoundError):
@@ -154,6 +188,11 @@ class Folder:
         be found cut short after a power cut, is then refused when read, and replaced here.
         """
         target = self._file(name)
+        if self.arena is not None and is_slab(written):
+            self.arena.lay(target.name, written)
+            if durable:
+                self.settle(name)
+            return
         if not durable and target.exists() and target.stat().st_size == written.stat().st_size:
             os.utime(target)
             written.unlink()
@@ -171,6 +210,8 @@ class Folder:
         Raises:
             UnknownBlob: there is none.
         """
+        if self.arena is not None and self.arena.is_laid(file_of(name)):
+            self.settle(name)
         for there in (self._file(name), self._fresh / file_of(name), self._file(name)):  # it may settle meanwhile
             if there.exists():
                 return there
@@ -207,6 +248,8 @@ class Folder:
     def delete(self, name: str) -> None:
         """Remove the blob; mapped copies live on until they are let go."""
         target = self._file(name)
+        if self.arena is not None:
+            self.arena.drop(target.name)
         target.unlink(missing_ok=True)
         (self._fresh / target.name).unlink(missing_ok=True)
         self._seen(name).unlink(missing_ok=True)
@@ -232,8 +275,9 @@ class Folder:
                 yield name_in(found)
 
     def free(self) -> int | None:
-        """Bytes that the disk still takes."""
-        return shutil.disk_usage(self.temporary).free
+        """Bytes that the disk still takes, beside those that it is about to get."""
+        laid = 0 if self.arena is None else sum(size for _, size in self.arena.laid())
+        return max(0, shutil.disk_usage(self.temporary).free - laid)
 
     def check(self) -> None:
         """Raise OSError when nothing can be written here. A full disk still takes files, as long as they are empty."""

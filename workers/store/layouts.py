@@ -8,6 +8,7 @@ import contextlib
 import io
 import json
 import math
+import os
 import re
 import reprlib
 import sys
@@ -19,6 +20,8 @@ from typing import IO, Any
 
 import numpy as np
 import numpy.typing as npt
+
+from workers.store.arena import is_slab, leased
 
 Array = npt.NDArray[Any]
 NUMBERS = "biuf"
@@ -105,6 +108,25 @@ def npy_place(start: bytes) -> tuple[np.dtype[Any], tuple[int, ...], int, bool]:
     file = io.BytesIO(start[:NPY_START])
     shape, fortran, dtype = _npy_header(file)
     return _number(dtype), shape, file.tell(), fortran
+
+
+def npy_length(array: Array) -> int:
+    """How many bytes `write_npy` writes; 0 where only writing tells."""
+    if not array.flags.c_contiguous or array.dtype.hasobject:
+        return 0
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(array))
+    return header.tell() + array.nbytes
+
+
+def npy_size(start: bytes) -> int:
+    """Of a whole .npy file that starts so; 0 where it is none."""
+    try:
+        dtype, shape, offset, _ = npy_place(start)
+    except BadLayout:
+        return 0
+    whole = len(shape) <= 8 and all(type(extent) is int and 0 < extent <= LONGEST_EXTENT for extent in shape)
+    return offset + math.prod(shape) * dtype.itemsize if whole else 0
 
 
 def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
@@ -208,8 +230,12 @@ def _map(
     if elements == 0:  # NumPy wants the other extents to fit all the same
         return np.empty(shape if math.prod(filter(None, shape)) < LONGEST_EXTENT else (0,) * len(shape), dtype)
     # Copy on write, not read-only: numba compiles every kernel anew for arrays that cannot be written.
-    mapped: Array = np.memmap(path, dtype, "c", offset, shape, "F" if order == "F" else "C")
-    return mapped
+    if not is_slab(path):
+        return np.memmap(path, dtype, "c", offset, shape, "F" if order == "F" else "C")
+    with leased(path) as descriptor, os.fdopen(os.dup(descriptor), "rb") as file:
+        found: Array = np.memmap(file, dtype, "c", offset, shape, "F" if order == "F" else "C")
+        found.filename = str(path)  # type: ignore[attr-defined]
+        return found
 
 
 def mapped(

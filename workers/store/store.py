@@ -6,9 +6,10 @@ condemn.lua of jobs), the bytes are in a folder or a bucket. Each owner's bytes 
 answer and no time that one is given depends on what others have.
 """
 
+import contextlib
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -22,14 +23,16 @@ from workers.jobs.records import Records
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect, guarded
 from workers.store import layouts
+from workers.store.arena import is_slab, leased
 from workers.store.bucket import Bucket
 from workers.store.codec import AS_FOUND, Form, InvalidUpload, Limits, Reading, read, several, sparse, write_npy
 from workers.store.disk import room
 from workers.store.folder import Folder, hexadecimal, is_name, name_of
 from workers.store.inline import unpack
+from workers.store.opening import arena_for, root_of
 from workers.store.reference import CSR_PARTS, blobs, form_of, frozen, shown, written
 from workers.store.sight import Sight
-from workers.store.upload import Writer
+from workers.store.upload import UNKNOWN, BlobInfo, Expected, Writer
 
 BRIEF_BYTES = 1 << 20
 SPARE_BYTES = 64 << 20
@@ -38,16 +41,6 @@ SWEEP_BATCH = 200
 LEFT_S = 60.0
 """Who lays bytes settles them at once: what lies for longer was left behind."""
 BRIEF_S = 600.0  # from the writing of a job's arrays until the job holds them
-
-
-@dataclass(frozen=True)
-class BlobInfo:
-    """What can be told of bytes without being told how to read them; dtype and shape of an .npy alone."""
-
-    digest: str
-    size: int
-    dtype: str | None = None
-    shape: list[int] | None = None
 
 
 def require_space(folder: Path, count: int = 0) -> None:
@@ -65,13 +58,17 @@ class Store:
         self._records = Records(redis)
         self._redis = redis
         self._settings = settings
+        self.owed: list[str] = []
+        """Results that lie in memory alone; whoever wrote them settles them after their answer."""
+        self._arena = folder.arena if isinstance(folder, Folder) else None
         self.quota_of: Callable[[str], Quota] | None = None
         """Limits of an owner, for a process that takes uploads; what a job leaves is kept without."""
 
-    def writer(self, plain: bool = False, checksum: Callable[[], bool] = bool) -> Writer:
+    def writer(self, plain: bool = False, checksum: Callable[[], bool] = bool, size: Expected = UNKNOWN) -> Writer:
         """Begin an upload; for the arguments see `Writer`. Raises StoreFull when the disk nearly is."""
         require_space(self.folder.temporary)
-        return Writer(self, self.limits.max_bytes, self.folder.temporary, plain, checksum, look=True)
+        size = replace(size, arena=self._arena)
+        return Writer(self, self.limits.max_bytes, self.folder.temporary, plain, checksum, True, size)
 
     def write(self, chunks: Iterable[bytes]) -> Writer:
         """An upload of all `chunks`, still to be committed."""
@@ -94,6 +91,8 @@ class Store:
         with room():
             self.folder.publish(name, writer.path, durable=not brief)
             self._remark(name, writer)
+        if brief and is_slab(writer.path):
+            self.owed.append(name)
 
     @guarded
     def lay(self, writer: Writer, owner: str) -> str:
@@ -141,7 +140,8 @@ class Store:
     def put_array(self, array: Array, owner: str, brief: bool = False) -> InputRef:
         """Keep one array as .npy; returns its reference. `brief`: a job will hold it at once; no wait for the disk."""
         most = max(self.limits.max_bytes, array.nbytes + BRIEF_BYTES)  # its header comes on top
-        with Writer(self, most, self.folder.temporary) as writer:
+        size = Expected(layouts.npy_length(array), True, self._arena)
+        with Writer(self, most, self.folder.temporary, size=size) as writer:
             write_npy(writer, array)
             self.adopt(writer, owner, brief)
             return frozen(writer.digest, Reading("npy", None, array))
@@ -215,6 +215,9 @@ class Store:
 
     def _read_where_it_lies(self, digest: str, owner: str, form: Form) -> Array | Csr | dict[str, Array]:
         """The value. Bytes that were laid get another place when they are durable, which may be just now."""
+        if (slab := self.folder.swift(name_of(digest, owner))) is not None:
+            with contextlib.suppress(InvalidUpload, FileNotFoundError), leased(slab):
+                return read(slab, form, digest, self.limits).value
         path = self.path(digest, owner)
         try:
             return read(path, form, digest, self.limits).value
@@ -313,8 +316,7 @@ def open_store(settings: Settings, redis: Any = None, client: Any = None) -> Sto
     redis = connect(settings.redis_url) if redis is None else redis
     url = urlsplit(settings.store_url or "file:")
     if url.scheme == "file":
-        root = Path(url.path) if url.path else settings.data_dir / "blobs"
-        return Store(Folder(root, settings.laid_bytes), redis, settings)
+        return Store(Folder(root_of(settings), settings.laid_bytes, arena_for(settings)), redis, settings)
     if url.scheme == "s3":
         if client is None:
             import boto3  # extra `s3`

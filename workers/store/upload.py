@@ -10,11 +10,12 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from workers.jobs.job import DigestMismatch, InputRef, UploadTooLarge
-from workers.store.blocks import Blocks
+from workers.store.arena import Arena, Slab
+from workers.store.blocks import Blocks, pool
 from workers.store.codec import AS_FOUND, Form, Limits, Reading, describe, read
 from workers.store.digests import PIECE, Hashed
 from workers.store.disk import room
-from workers.store.layouts import NPY_START
+from workers.store.layouts import NPY_START, npy_size
 from workers.store.reference import frozen
 from workers.store.sight import Sight, Watch
 
@@ -26,6 +27,16 @@ class Keeper(Protocol):
 
     def adopt(self, writer: "Writer", owner: str, brief: bool = False) -> None:
         """Keep it for this owner."""
+
+
+@dataclass(frozen=True)
+class BlobInfo:
+    """What can be told of bytes without being told how to read them; dtype and shape of an .npy alone."""
+
+    digest: str
+    size: int
+    dtype: str | None = None
+    shape: list[int] | None = None
 
 
 @dataclass(frozen=True)
@@ -42,6 +53,29 @@ class Upload:
         return str(self.reference["blob"])
 
 
+@dataclass(frozen=True)
+class Expected:
+    """How many bytes are to come, as far as somebody said so, and where there may be memory for them.
+
+    Attributes:
+        most: at most so many; 0 where nobody knows.
+        exact: exactly as many as that. Else the header of an .npy file tells.
+    """
+
+    most: int = 0
+    exact: bool = False
+    arena: Arena | None = None
+
+    def take(self, start: bytes, least: int, most: int) -> Slab | None:
+        """A slab for an upload that starts so, of more than `least` bytes and not more than `most`."""
+        size = self.most if self.exact else npy_size(start)
+        fits = least < size <= min(self.most, most)
+        return self.arena.take(size, pool().threads) if self.arena is not None and fits else None
+
+
+UNKNOWN = Expected()
+
+
 class Writer:
     """One upload on its way to disk: `write` chunks, then `commit`. Leaving the `with` block drops the rest.
 
@@ -54,6 +88,7 @@ class Writer:
             early to write it to the disk.
         checksum: asked once of a long upload that is looked at: whether to take the checksum of its array, which a
             GPU's certificate compares.
+        size: a long upload of a known size goes to the arena, if there is room, and not to the disk.
     """
 
     def __init__(
@@ -64,6 +99,7 @@ class Writer:
         plain: bool = False,
         checksum: Callable[[], bool] = bool,
         look: bool = False,
+        size: Expected = UNKNOWN,
     ) -> None:
         self._keeper = keeper
         self._max_bytes = max_bytes
@@ -73,9 +109,15 @@ class Writer:
         self._hash = Hashed(plain)
         self._plain, self._checksum, self._look = plain, checksum, look
         self._blocks: Blocks | None = None
-        self._head = b""
-        self.path = Path(path)
+        self._expected = size
+        self._slab: Slab | None = None
+        self._file = Path(path)
         self.size = 0
+
+    @property
+    def path(self) -> Path:
+        """Where the bytes are, once they are flushed."""
+        return self._file if self._slab is None else self._slab.path
 
     @property
     def digest(self) -> str:
@@ -110,12 +152,28 @@ class Writer:
                 view = view[len(first) :]
                 if not view:
                     return len(chunk)
-                start = os.pread(self._descriptor, NPY_START, 0) if self._look else b""
-                watch = Watch.of(start, self._checksum) if self._look else None
-                self._blocks = Blocks(self._descriptor, self._hash, watch, self._start, early=self._look)
+                self._blocks = self._begin()
             self._blocks.write(view)
             self.size += len(view)
         return len(chunk)
+
+    def _begin(self) -> Blocks:
+        """More than a piece comes."""
+        start = os.pread(self._descriptor, NPY_START, 0)
+        watch = Watch.of(start, self._checksum) if self._look else None
+        self._slab = self._expected.take(start, self.size, self._max_bytes)
+        return Blocks(self._descriptor, self._hash, watch, self._start, early=self._look, slab=self._slab)
+
+    @property
+    def vacant(self) -> memoryview:
+        """Where the next bytes may be put instead of being written, and told of by `came`; often there is none."""
+        return memoryview(b"") if self._blocks is None else self._blocks.vacant
+
+    def came(self, count: int) -> None:
+        """So many bytes were put where `vacant` begins."""
+        assert self._blocks is not None
+        self._blocks.came(count)
+        self.size += count
 
     def writelines(self, chunks: Iterable[bytes | memoryview]) -> None:
         """Append several. Raises as `write`."""
@@ -136,7 +194,25 @@ class Writer:
         with room():
             if self._blocks is not None:
                 self._blocks.flush()
+            if self._slab is not None and not self._is_shared():
+                self._leave()
         return self.path
+
+    def _is_shared(self) -> bool:
+        """Whether the slab holds all bytes and no others, and may be read from now on."""
+        assert self._slab is not None
+        assert self._blocks is not None
+        try:
+            return self._slab.size == self.size and self._blocks.in_slab and self._slab.written()
+        except OSError:
+            return False
+
+    def _leave(self) -> None:
+        assert self._slab is not None
+        assert self._blocks is not None
+        self._blocks.leave()
+        self._slab.close()
+        self._slab = None
 
     def commit(self, owner: str, form: Form = AS_FOUND, field: str = "file", expected: str | None = None) -> Upload:
         """Check that the bytes decode, and make them the owner's blob.
@@ -167,10 +243,12 @@ class Writer:
         if self._descriptor >= 0:
             if self._blocks is not None:
                 self._blocks.close()
+            if self._slab is not None:
+                self._slab.close()
             with contextlib.suppress(OSError):
                 os.close(self._descriptor)
             self._descriptor = -1
-        self.path.unlink(missing_ok=True)
+        self._file.unlink(missing_ok=True)
 
     def __enter__(self) -> "Writer":
         return self

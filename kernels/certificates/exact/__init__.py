@@ -10,7 +10,19 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.exact import assignment, auction, points, quadratic, ranked, rejecting, selected, several
+from kernels.certificates.exact import (
+    assignment,
+    auction,
+    barycenter,
+    gromov,
+    marginals,
+    points,
+    quadratic,
+    ranked,
+    rejecting,
+    selected,
+    several,
+)
 from kernels.certificates.exact.statement import Claim, Inputs, Statement
 from kernels.problems.arrays import Array, Csr
 from kernels.problems.sparse import summed
@@ -44,8 +56,14 @@ def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Clai
         return selected.check(inputs, given, claim)
     if solver == "lap" and rejecting.is_priced(inputs, given):
         return rejecting.check(inputs, given, claim)
+    if solver == "uot" and marginals.has_other_marginals(given) and given.get("certificate") != "none":
+        return marginals.check(inputs, given, claim)
     if solver == "uot":
         return several.check(inputs, given, claim)
+    if solver == "barycenter":
+        return barycenter.check(inputs, given, claim)
+    if solver == "gromov":
+        return gromov.check(inputs, given, claim)
     cost = inputs.get("cost")
     if isinstance(cost, np.ndarray) and cost.ndim == 3:
         return _batch(solver, inputs, given, claim)

@@ -10,9 +10,11 @@ from kernels.deadline import Deadline
 from kernels.lap.complete import complete
 from kernels.lap.cpu import whole
 from kernels.lap.cpu import whole_path as steps
+from kernels.lap.cpu.monge import may_be_monge
 from kernels.lap.cpu.progress import Watch
 from kernels.lap.masks import infinity
-from kernels.problems import Array
+from kernels.lap.monge import SMALLEST
+from kernels.problems import Array, Assignment
 from kernels.problems.arrays import untouched
 from kernels.problems.seen import seen_of
 from kernels.solution import Solution, Termination
@@ -25,6 +27,15 @@ CHUNK = 1 << 23
 """Entries read between two looks at the clock (1 to 3 ms)."""
 FLOAT_BITS = np.array([0x7FF << 52, np.iinfo(np.int64).max])
 """What infinity is among the bits of float64, and what turns those of negative numbers round."""
+
+
+NARROW_TOP = np.int32(np.iinfo(np.int32).max)
+CONSTANTS: dict[str, tuple[Any, Array, Any]] = {
+    "narrow": (NARROW_TOP, np.array([NARROW_TOP, 0], np.int32), np.int32(-4 * whole.NARROW)),
+    "i": (infinity(True, False), np.array([infinity(True, False), 0]), -infinity(True, False)),
+    "f": (np.float64(np.inf), FLOAT_BITS, np.float64(-np.inf)),
+}
+"""inf, bits and floor of a `Form` without forbidden integers."""
 
 
 @dataclass(frozen=True)
@@ -49,9 +60,7 @@ def form_of(weights: Array, masked: bool, maximize: bool, warm: bool) -> Form | 
             (-inf) among floats; `masked` says whether integers have such.
     """
     if weights.dtype.kind == "i" and not masked and _is_narrow(weights):
-        cost, value = _turned(weights.astype(np.int32, copy=False), maximize), np.int32
-        top = np.int32(np.iinfo(np.int32).max)
-        return Form(weights, cost, top, np.array([top, 0], np.int32), value(-4 * whole.NARROW))
+        return Form(weights, _turned(weights.astype(np.int32, copy=False), maximize), *CONSTANTS["narrow"])
     if max(weights.shape) > LONGEST and not warm:
         return None
     if weights.dtype.kind == "i":
@@ -59,7 +68,36 @@ def form_of(weights: Array, masked: bool, maximize: bool, warm: bool) -> Form | 
         cost = _turned(weights.astype(np.int64, copy=False), maximize)
         return Form(weights, cost, inf, np.array([inf, 0]), -inf)
     cost = _turned(weights.astype(np.float64, copy=False), maximize)
-    return Form(weights, cost, np.float64(np.inf), FLOAT_BITS, np.float64(-np.inf))
+    return Form(weights, cost, *CONSTANTS["f"])
+
+
+def solve_small(problem: Assignment, deadline: Deadline) -> Solution | None:
+    """Solve one small matrix from a cold start, with as few calls from Python as there can be.
+
+    They cost more than the search of 64 x 64. The answer is that of `solver.solve_one`; None where that is to be asked:
+    of problems that are large, warm-started, have forbidden integers, may be Monge, or have no full assignment.
+    """
+    weights, looked = problem.weights, problem.looked
+    if looked is None or looked.weights is not weights or looked.masked or weights.ndim != 2 or weights.size > AT_ONCE:
+        return None
+    (n_rows, n_cols), kind = weights.shape, weights.dtype.kind
+    warm = problem.u0 is not None or problem.v0 is not None
+    if warm or (n_rows == n_cols >= SMALLEST and may_be_monge(weights)) or deadline.expired():
+        return None
+    if kind == "i" and looked.largest <= whole.NARROW:
+        kind, value = "narrow", np.dtype(np.int32)
+    else:
+        value = np.dtype(np.int64 if kind == "i" else np.float64)
+    cost = weights if weights.dtype == value else weights.astype(value)
+    if problem.maximize or n_rows > n_cols:
+        cost = _turned(cost, problem.maximize)
+    inf, bits, floor = CONSTANTS[kind]
+    prices = np.zeros(cost.shape[1], value)
+    start = 0 if n_rows == n_cols else -1
+    solved, col_of, row_of, u, counts = steps.solve_at_once(untouched(cost), inf, bits, floor, prices, start)
+    if not solved:
+        return None
+    return _answer((col_of, row_of, u, prices, counts), weights, problem.maximize, Termination.OPTIMAL)
 
 
 def _is_narrow(weights: Array) -> bool:

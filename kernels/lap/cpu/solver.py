@@ -78,13 +78,16 @@ def solve(problem: Assignment | Rejecting | Selected | Ranked, options: Any, dea
     """
     if options.method not in CPU_METHODS:
         raise InvalidProblem("method", f'"{options.method}" runs on a GPU only; on the CPU expected "auto" or "sap"')
+    start = time.perf_counter()
+    small = type(problem) is Assignment and options.iteration_limit is None
+    if small and (solved := cpu_by_rows.solve_small(problem, deadline)) is not None:
+        return _signed(solved, options, start)
     if isinstance(problem, Rejecting):
         return cpu_rejecting.solve(problem, options, deadline, solve_one)
     if isinstance(problem, Selected):
         return cpu_selected.solve(problem, options, deadline)
     if isinstance(problem, Ranked):
         return cpu_ranked.solve(problem, options, deadline)
-    start = time.perf_counter()
     if isinstance(problem, PointAssignment):
         problem = problem.written_out()
     weights = problem.weights
@@ -94,6 +97,10 @@ def solve(problem: Assignment | Rejecting | Selected | Ranked, options: Any, dea
         solution = solve_batch(problem, limit, deadline, solve_one)
     else:
         solution = solve_one(weights, problem.maximize, problem.u0, problem.v0, limit, deadline)
+    return _signed(solution, options, start)
+
+
+def _signed(solution: Solution, options: Any, start: float) -> Solution:
     solution.seed = options.seed
     solution.timings_ms["solve"] = (time.perf_counter() - start) * 1e3
     return solution

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.shortlist import jit
 from kernels.lap.cpu.whole import STRIDE, Whole, free_low, inlined, new_whole, order, second_least, value_of, where_low
 from kernels.problems import Array
@@ -27,6 +28,7 @@ REDUCTIONS, READ, PATHS = range(3)
 @jit
 def start_prices(s: Whole, first: int, last: int) -> None:
     """Lower each price to the least entry of its column among rows first to last - 1 (row 0 sets it)."""
+    s = borrowed(s)
     v = s.v
     for i in range(first, last):
         row = s.cost[i]
@@ -45,6 +47,7 @@ def start_prices(s: Whole, first: int, last: int) -> None:
 @jit
 def seat_rows(s: Whole, first: int, last: int) -> None:
     """Rows first to last - 1 take their best column where it is free."""
+    s = borrowed(s)
     for i in range(first, last):
         low = order(s, i)
         j = free_low(s, low)
@@ -55,6 +58,7 @@ def seat_rows(s: Whole, first: int, last: int) -> None:
 @jit
 def reduce_rows(s: Whole, at: int, kept: int, n_free: int, steps: int) -> tuple[int, int]:
     """Augmenting row reduction of free[at:n_free]; see `cpu_path.reduce_rows`, which does the same on shortlists."""
+    s = borrowed(s)
     value, free = s.v.dtype.type, s.free
     while at < n_free and steps > 0:
         i = free[at]
@@ -91,6 +95,7 @@ def reduce_rows(s: Whole, at: int, kept: int, n_free: int, steps: int) -> tuple[
 @jit
 def list_free(s: Whole) -> int:
     """Fill `free` with the rows that have no column; return how many."""
+    s = borrowed(s)
     n_free = 0
     for i in range(s.col_of.size):
         if s.col_of[i] < 0:
@@ -164,6 +169,7 @@ def gather(s: Whole, level: Any, n_ready: int) -> tuple[int, int]:
 @jit
 def find_path(s: Whole, source: int) -> tuple[int, int]:
     """Dijkstra's search from a free row: its nearest free column, or -1, and how many columns were scanned."""
+    s = borrowed(s)
     value = s.v.dtype.type
     level = low = begin(s, source)
     at, n_ready = 0, 0
@@ -188,6 +194,7 @@ def augment(s: Whole, first: int, last: int, work: int) -> int:
 
     Returns the index of the next free row; NO_PATH or TOO_WIDE where the search cannot go on here.
     """
+    s = borrowed(s)
     for k in range(first, last):
         source = s.free[k]
         before = s.counts[READ]
@@ -217,6 +224,7 @@ def solve_whole(s: Whole, start: int) -> bool:
 
     False where there is no full assignment, or int32 does not suffice.
     """
+    s = borrowed(s)
     first: Any = np.int64(0)
     every: Any = np.int64(1 << 62)
     n_rows = s.cost.shape[0]
@@ -242,6 +250,7 @@ def close(s: Whole, u: Array, complete: bool) -> None:
     With `complete`, rows that have no column then take their cheapest free one: no longer the best choice, but
     the duals stay feasible, so the answer has a bound.
     """
+    s = borrowed(s)
     for i in range(u.size):
         if s.col_of[i] >= 0:
             u[i] = s.cost[i, s.col_of[i]] - s.v[s.col_of[i]]

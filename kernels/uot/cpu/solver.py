@@ -10,6 +10,7 @@ from kernels.deadline import Deadline
 from kernels.papers import SYSTEMS
 from kernels.problems.arrays import Array
 from kernels.problems.exact_transport import ExactTransport
+from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.build import Transport
@@ -20,6 +21,7 @@ from kernels.uot.cpu.sweeps import LOG2E, make_sweeps
 from kernels.uot.marginals import Marginals, State
 from kernels.uot.outer import REMEMBERED, SMALLEST_GAP, Outcome, Rules, iterate
 from kernels.uot.several import told
+from kernels.uot.sides import solver as sides
 
 CHEAP = 1 << 20  # entries below which float64 costs nothing that one would notice
 MARGIN = 0.5  # of the tolerance, aimed at: the certificate adds what rounding may hide
@@ -70,6 +72,8 @@ def solve(problem: Transport, options: Any, deadline: Deadline) -> Solution:
     """
     if isinstance(problem, ExactTransport):
         return cpu_exact.solve(problem, options, deadline)
+    if isinstance(problem, MarginalTransport):
+        return sides.solve(problem, options, deadline)
     return told(problem, options, deadline, _solve)
 
 

@@ -2,9 +2,16 @@
 
 from tests.fuzz.case import Case
 from tests.fuzz.draw import Draw, chance
-from tests.fuzz.families import assignment, auction, quadratic, rejecting, selected, transport
+from tests.fuzz.families import assignment, auction, barycenter, gromov, quadratic, rejecting, selected, transport
 
-FAMILIES = {"lap": assignment.draw, "auction": auction.draw, "uot": transport.draw, "qap": quadratic.draw}
+FAMILIES = {
+    "lap": assignment.draw,
+    "auction": auction.draw,
+    "uot": transport.draw,
+    "qap": quadratic.draw,
+    "gromov": gromov.draw,
+    "barycenter": barycenter.draw,
+}
 
 REJECTING, SELECTED = 30, 20
 """Of a hundred assignments so many have lines that may be left, or matrices one after the other; and of the others so

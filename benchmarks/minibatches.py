@@ -1,0 +1,119 @@
+"""A learner's minibatches: python -m benchmarks.minibatches [--device gpu] [--batch 32] [--points 256] [--repeats 50].
+
+Each call is `batch` transports of `points` x `points` with fresh numbers, from two numbers a point or from costs in
+float32, balanced, with `certificate: "none"`, as a training loop asks them. One client, from the call to its answer, at
+a service of its own with one worker: one call after the other, and four at a time. A sample of the answers is compared
+with POT, or the run ends. Beside the rate stands POT's, problem by problem in this process.
+"""
+
+import argparse
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
+from typing import Any
+
+import numpy as np
+import ot
+from allot_client import Client
+
+from benchmarks.rows import Rows, on_gpu
+from kernels import Array
+
+REG = 0.1
+"""Of costs whose mean is about 1/3."""
+TOLERANCE = 1e-3
+AT_A_TIME = 4
+WARM = 3
+COMPARED = 4
+"""Problems of the first call that POT solves too."""
+SAME = 0.02
+"""Relative difference of objectives that a tolerance of 1e-3 explains, POT's own included."""
+
+
+def drawn(rng: np.random.Generator, batch: int, points: int, form: str) -> dict[str, Any]:
+    """Inputs of one call."""
+    x, y = rng.random((2, batch, points, 2), np.float32)
+    if form == "points":
+        return {"x": list(x), "y": list(y)}
+    return {"cost": costs(x, y)}
+
+
+def costs(x: Array, y: Array) -> Array:
+    """Squared distances of each problem, in float32."""
+    return np.asarray(((x[:, :, None, :] - y[:, None, :, :]) ** 2).sum(-1), np.float32)
+
+
+def ask(client: Client, device: str, given: dict[str, Any]) -> Any:
+    """One call of a training loop."""
+    return client.uot(
+        **given, reg=REG, tolerance=TOLERANCE, output="potentials", certificate="none", reg_m="inf", device=device
+    )
+
+
+def peer(cost: Array) -> float:
+    """POT's cost of the plan and its entropy, as the service counts it."""
+    weights = np.full(len(cost), 1 / len(cost))
+    plan = ot.sinkhorn(weights, weights, cost.astype(np.float64), REG, stopThr=1e-6)
+    relative = plan * np.log(np.maximum(plan, 1e-300) / np.outer(weights, weights))
+    return float((plan * cost).sum() + REG * (relative.sum() - plan.sum() + 1))
+
+
+def require_right(answer: Any, given: dict[str, Any]) -> None:
+    """Raise AssertionError where an answer's potentials are not those of POT's plan."""
+    clouds = given.get("cost")
+    for number, one in enumerate(islice(answer.each(), COMPARED)):
+        both = (np.array([given[side][number]]) for side in "xy") if clouds is None else ()
+        cost = costs(*both)[0] if clouds is None else clouds[number]
+        weights = np.full(len(cost), 1 / len(cost))
+        dual = float(weights @ one["f"] + weights @ one["g"])
+        expected = peer(cost)
+        assert abs(dual - expected) <= SAME * abs(expected), (dual, expected)
+
+
+def rate(run: Callable[[dict[str, Any]], Any], calls: list[dict[str, Any]], at_a_time: int) -> float:
+    """Calls a second."""
+    start = time.perf_counter()
+    if at_a_time == 1:
+        for given in calls:
+            run(given)
+    else:
+        with ThreadPoolExecutor(at_a_time) as pool:
+            list(pool.map(run, calls))
+    return len(calls) / (time.perf_counter() - start)
+
+
+def measured(client: Client, device: str, batch: int, points: int, repeats: int) -> Iterator[dict[str, Any]]:
+    """A row for each form and number of calls at a time."""
+    rng = np.random.default_rng(0)
+    for form in ("points", "costs"):
+        run = partial(ask, client, device)
+        for _ in range(WARM):
+            given = drawn(rng, batch, points, form)
+            require_right(run(given), given)
+        for at_a_time in (1, AT_A_TIME):
+            calls = [drawn(rng, batch, points, form) for _ in range(repeats)]
+            yield {"form": form, "at_a_time": at_a_time, "calls_per_s": rate(run, calls, at_a_time)}
+
+
+def main() -> None:
+    """Measure the service, then POT."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cpu", choices=("cpu", "gpu"))
+    parser.add_argument("--batch", type=int, default=32)
+    parser.add_argument("--points", type=int, default=256)
+    parser.add_argument("--repeats", type=int, default=50)
+    arguments = parser.parse_args()
+    size = {"batch": arguments.batch, "points": arguments.points, "device": arguments.device}
+    rows = Rows(on_gpu("minibatches") if arguments.device == "gpu" else "minibatches")
+    with Client.local(workers=1) as client:
+        for told in measured(client, arguments.device, arguments.batch, arguments.points, arguments.repeats):
+            rows.add(what="the service", **size, **told)
+    given = drawn(np.random.default_rng(1), arguments.batch, arguments.points, "costs")
+    taken = rate(lambda one: [peer(cost) for cost in one["cost"]], [given], 1)
+    rows.add(what="POT in process", **size, form="costs", at_a_time=1, calls_per_s=taken)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,158 @@
+"""Iterative Bregman projections, batched over the measures; the same lines for NumPy and CuPy.
+
+Potentials are held in units of reg: F (k, m), G (k, n). The plans are P_k = exp(F_k + G_k - C_k / reg) / (m n).
+
+    repeat                                      one iteration
+      step         G so that every column of every plan is right; log of the row sums r_k that follow
+      meet         log b = sum_k w_k log r_k, and F_k += log b - log r_k: all plans get the row sums b
+
+sum_k w_k F_k stays 0, so F and G are feasible for the dual problem at any time. Their dual value there is the sum reg
+sum_k w_k <G_k, a_k>.
+"""
+
+from typing import Any, Protocol
+
+import numpy as np
+
+from kernels.barycenter.course import Course, Schedule
+from kernels.deadline import Deadline
+from kernels.problems.arrays import Array
+from kernels.problems.barycenter import Barycenter
+from kernels.solution import Solution
+
+WIDEST = 150.0
+"""Of the costs over reg: up to here exp(-C / reg) is stored, and its products stay within float64 (see `Stored`)."""
+LOOK = 10
+"""Iterations between two looks at the deadline and at how far the rows are apart."""
+DEAREST = 3.0
+"""Of the spread of the costs: what moving a unit of mass costs at most, about, entropic term included."""
+FLOOR = 1e-12
+"""Of the spread of the costs: objectives below it are taken for that."""
+
+
+class Step(Protocol):
+    """One way to work out columns and row sums."""
+
+    def __call__(self, F: Any) -> tuple[Any, Any]:
+        """(G, log r) for the row potentials F."""
+
+
+class Stored:
+    """exp(-C / reg) in memory: an iteration is two matrix products for all measures.
+
+    Costs are taken less their least. The spread s = (max C - min C) / reg is at most WIDEST. log(K v) has a range of at
+    most s, and F is a difference of a mean of such and one such: |F| is at most 2 s. So sums of products stay between
+    exp(-4 s) and exp(4 s), 10^260, times the number of points.
+    """
+
+    def __init__(self, xp: Any, problem: Barycenter, reg: float) -> None:
+        _, m, n = problem.sizes
+        self.xp, self.a = xp, xp.asarray(problem.masses)
+        self.least = float(problem.cost.min())
+        cost = xp.asarray(problem.cost)
+        self.kernel = xp.exp((self.least - cost) / reg) / (m * n)
+        self.reg = reg
+
+    def __call__(self, F: Any) -> tuple[Any, Any]:
+        """(G, log r) for the row potentials F."""
+        xp, kernel = self.xp, self.kernel
+        u = xp.exp(F)
+        if kernel.ndim == 2:
+            v = self.a / (u @ kernel)
+            rows = v @ kernel.T
+        else:
+            v = self.a / xp.matmul(u[:, None, :], kernel)[:, 0]
+            rows = xp.matmul(kernel, v[:, :, None])[:, :, 0]
+        with np.errstate(divide="ignore"):
+            return xp.log(v) + self.least / self.reg, xp.log(rows) + F
+
+
+class Logged:
+    """Sums of exponentials around the largest one: right at any reg, an exponential per entry and measure."""
+
+    def __init__(self, xp: Any, problem: Barycenter, reg: float) -> None:
+        _, m, n = problem.sizes
+        self.xp = xp
+        with np.errstate(divide="ignore"):
+            self.log_a = xp.log(xp.asarray(problem.masses))
+        self.terms = -xp.asarray(problem.cost) / reg - np.log(m * n)
+
+    def __call__(self, F: Any) -> tuple[Any, Any]:
+        """(G, log r) for the row potentials F."""
+        xp = self.xp
+        G, rows = xp.empty_like(self.log_a), xp.empty_like(F)
+        for k in range(len(F)):
+            terms = self.terms if self.terms.ndim == 2 else self.terms[k]
+            G[k] = self.log_a[k] - _log_sum(xp, terms + F[k][:, None], 0)
+            rows[k] = _log_sum(xp, terms + G[k], 1) + F[k]
+        return G, rows
+
+
+def _log_sum(xp: Any, terms: Any, axis: int) -> Any:
+    top = terms.max(axis=axis, keepdims=True)
+    terms = terms - top
+    return xp.log(xp.exp(terms, out=terms).sum(axis=axis)) + top.squeeze(axis)
+
+
+def make_step(xp: Any, problem: Barycenter, reg: float) -> Step:
+    """The faster way that is right for this reg."""
+    spread = float(problem.cost.max() - problem.cost.min())
+    return Stored(xp, problem, reg) if spread <= WIDEST * reg else Logged(xp, problem, reg)
+
+
+def project(xp: Any, problem: Barycenter, options: Any, deadline: Deadline) -> Solution:
+    """Iterate on the device of `xp`; see `kernels.barycenter.cpu.solver.solve`."""
+    k, m, _ = problem.sizes
+    w = xp.asarray(problem.weights)
+    spread = float(problem.cost.max() - problem.cost.min())
+    course = Course(options.iterations, 0.5 * options.tolerance, deadline)
+    F = xp.zeros((k, m))
+    for reg in Schedule(problem.reg, spread):
+        last = reg == problem.reg
+        F, G, rows = _at(xp, problem, reg, F, w, course, last)
+        if last or course.ended:
+            break
+        F = F * (reg / Schedule.after(reg, problem.reg))
+    if reg != problem.reg:  # out of time on the way: potentials are costs, and stay what they are
+        F = F * (reg / problem.reg)
+        G, rows = make_step(xp, problem, problem.reg)(F)
+    log_b, _ = _met(xp, rows, w)
+    method = "entropic, stored kernel" if spread <= WIDEST * problem.reg else "entropic, log domain"
+    arrays = _answer(xp, problem, log_b, F, G)
+    facts = {"reg": problem.reg, "tolerance": float(options.tolerance)}
+    return Solution(course.word, method, arrays, course.done, facts=facts)
+
+
+def _at(xp: Any, problem: Barycenter, reg: float, F: Any, w: Any, course: Course, last: bool) -> tuple[Any, Any, Any]:
+    """Iterate at one reg until the course says that it is enough; F and what followed from it."""
+    step = make_step(xp, problem, reg)
+    spread = max(float(problem.cost.max() - problem.cost.min()), reg)
+    a, begun = xp.asarray(problem.masses), course.done
+    while True:
+        G, rows = step(F)
+        course.done += 1
+        if (course.done - begun) % LOOK == 1 or course.done >= course.most:
+            _, apart = _met(xp, rows, w)
+            value = reg * float((w[:, None] * a * xp.where(a > 0, G, 0.0)).sum())
+            gap = DEAREST * spread * apart
+            if course.enough(value, gap, apart, max(abs(value), FLOOR * spread), last):
+                return F, G, rows
+        log_mean = w @ rows
+        F = F + (log_mean - rows)
+
+
+def _met(xp: Any, rows: Any, w: Any) -> tuple[Any, float]:
+    """(log of the mean b of the row sums, how much of their mass is elsewhere than b, by weight)."""
+    sums = xp.exp(rows)
+    b = w @ sums
+    apart = float((w[:, None] * xp.abs(sums - b)).sum()) / 2
+    return xp.log(b / b.sum()), apart
+
+
+def _answer(xp: Any, problem: Barycenter, log_b: Any, F: Any, G: Any) -> dict[str, Array]:
+    b, f, g = (_host(xp, one) for one in (xp.exp(log_b), problem.reg * F, problem.reg * G))
+    return {"barycenter": b / b.sum(), "f": f, "g": g}
+
+
+def _host(xp: Any, array: Any) -> Array:
+    return np.asarray(array if xp is np else xp.asnumpy(array))

@@ -1,0 +1,109 @@
+"""The certificate of one small dense assignment in one compiled call: what `certify_dense` says, word for word.
+
+A proof of 16 x 16 takes less time than the calls from Python around it, so there is one such call. It is for the common
+answer: an optimum of one matrix, all rows paired, duals that are numbers, and a gap that the sizes of the pairs alone
+allow. Whatever else comes, and whatever the compiled loops are not sure of, goes to `swept`, and from there on.
+
+Sums of floats are exact, as they are there: three words take up what rounding leaves, and a sum that needs a fourth is
+not made here (loops.py). Integers are added up in halves of 32 bits, which become one Python integer.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from kernels.certificates import assignment as dense
+from kernels.certificates import swept
+from kernels.certificates.assignment_bound import LARGEST_PRICE
+from kernels.problems import Array, Assignment
+from kernels.problems.arrays import untouched
+from kernels.solution import Certificate, Solution, Termination, unheard
+
+SURE = 1.0 - 2.0**-30
+"""Of a sum of 2^13 numbers that are not negative, rounded at each addition, this share is there at the least."""
+CLAIMS = {kind: dense._claim([dense._Proof(Termination.OPTIMAL)], kind == "i", False) for kind in "if"}
+WIDE = {"i": np.dtype(np.int64), "f": np.dtype(np.float64)}
+SEATS = np.dtype(np.int64)
+
+
+def certify(problem: Assignment, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
+    """As `certify_dense`."""
+    told = _told(problem, solution)
+    if told is None:
+        return swept.certify(problem, solution, progress)
+    progress(1.0)
+    return told
+
+
+def _told(problem: Assignment, solution: Solution) -> Certificate | None:
+    """The certificate of an optimum of the common form; None for any other answer."""
+    weights, arrays = problem.weights, solution.arrays
+    if not isinstance(weights, np.ndarray) or weights.ndim != 2 or weights.size > swept.LARGEST:
+        return None
+    n_rows, n_cols = weights.shape
+    if n_rows > n_cols or solution.termination is not Termination.OPTIMAL or "v_finer" in arrays:
+        return None
+    if not weights.flags.c_contiguous or "ended" in solution.evidence:
+        return None
+    kind = weights.dtype.kind
+    assignment, u, v = arrays.get("assignment"), arrays.get("u"), arrays.get("v")
+    if not (_is(assignment, n_rows, SEATS) and _is(u, n_rows, WIDE[kind]) and _is(v, n_cols, WIDE[kind])):
+        return None
+    proved = _proved(kind, untouched(weights), problem.maximize, untouched(assignment), untouched(u), untouched(v))
+    if proved is None:
+        return None
+    objective, bound, gap, violation = proved
+    scale = max(abs(objective), abs(bound))
+    return Certificate(
+        objective=objective,
+        bound=bound,
+        gap_abs=gap,
+        gap_rel=gap / scale if scale else 0.0,
+        max_violation=violation,
+        holds=True,
+        proved=CLAIMS[kind],
+        facts={"unassigned": 0},
+    )
+
+
+def _is(array: Any, extent: int, dtype: Any) -> bool:
+    """Whether it is there, and of the one type that the loops are compiled for."""
+    return array is not None and array.shape == (extent,) and array.dtype == dtype and array.flags.c_contiguous
+
+
+def _proved(kind: str, weights: Array, maximize: bool, assignment: Array, u: Array, v: Array) -> Any:
+    """(objective, bound, gap, violation) in the sense of the problem; None where it is not sure that it is closed."""
+    from kernels.certificates.brief import loops  # numba, which a process that only takes jobs must not load
+
+    sign = -1 if maximize else 1
+    if kind == "i":
+        known, pairs, rest, dual, more, violation = loops.prove_integers(
+            weights, maximize, assignment, u, v, LARGEST_PRICE["i"]
+        )
+        objective, bound = (pairs << 32) + rest, sign * ((dual << 32) + more)
+        return (objective, bound, 0, violation) if known and objective == bound else None
+    known, upper, lower, gap, violation, size = loops.prove_floats(
+        weights, maximize, assignment, u, v, LARGEST_PRICE["f"]
+    )
+    if not known or not _is_closed(gap, upper, size):
+        return None
+    return sign * upper + 0, sign * lower + 0, gap, violation
+
+
+def _is_closed(gap: float, objective: float, size: float) -> bool:
+    """Whether `assignment._is_closed` would say so for what is certain of it."""
+    if gap == 0:
+        return True
+    if gap > dense.TOO_MUCH or math.ldexp(gap, dense.OF_PAIRS) > SURE * size:
+        return False
+    return gap <= dense._share(abs(objective))
+
+
+def warm_up() -> None:
+    """Compile the proof of each type of weights, or load it from numba's cache."""
+    for dtype in (np.int32, np.int64, np.float32, np.float64):
+        kind = np.dtype(dtype).kind
+        duals, seats = untouched(np.zeros(1, WIDE[kind])), untouched(np.zeros(1, SEATS))
+        _proved(kind, untouched(np.zeros((1, 1), dtype)), False, seats, duals, duals)

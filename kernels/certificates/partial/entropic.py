@@ -1,0 +1,153 @@
+"""Proof with an entropic term: the primal value of the plan rounded up, and the dual value of f, g rounded down.
+
+Sums over the entries, with the bounds of their errors, are those of transport_sums.py. With P the plan and Q = P(f, g)
+
+    <C, P> + reg Omega(P) = <f, P 1> + <g, P' 1> + reg sum phi(P, Q) - reg sum (Q - R),
+
+so that each line costs f_i p + D(p), which is convex in its sum p: the larger of the values at two bounds of p bounds
+it. What depends on lines alone is worked out in fractions (sides.py) and rounded once. Lines without mass carry
+nothing.
+Potentials of total variation below -r are taken as -r before anything is read.
+
+A part of the mass is met up to rounding: `max_violation` bounds what is too much or too little, and the gap holds what
+that is worth. Where it is certainly more than rounding leaves, 8 u of the mass a line, there is no objective.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from fractions import Fraction
+
+import numpy as np
+
+from kernels.certificates.partial.linear import between, infeasible, number, refused, words
+from kernels.certificates.partial.sides import Missed, Side, missed, misstated
+from kernels.certificates.rounded import down, up
+from kernels.certificates.transport_answer import Answer
+from kernels.certificates.transport_direct import LARGEST, entries_value
+from kernels.certificates.transport_elementary import UNIT
+from kernels.certificates.transport_form import malformed, tolerance_of
+from kernels.certificates.transport_shown import Shown
+from kernels.certificates.transport_sums import Sums, measure
+from kernels.certificates.transport_units import back, near_one
+from kernels.problems.arrays import Array
+from kernels.problems.marginal_transport import MarginalTransport
+from kernels.solution import Certificate, Solution, Termination
+
+Lines = tuple[list[Fraction], list[Fraction]]
+
+
+def certify(problem: MarginalTransport, solution: Solution, progress: Callable[[float], None]) -> Certificate:
+    """See the package."""
+    if wrong := misstated(problem, solution.facts):
+        return refused(wrong)
+    if solution.termination is Termination.INFEASIBLE:
+        return infeasible(problem, solution)
+    arrays = solution.arrays
+    if unread := malformed(problem.entropic, arrays, potentials=True):
+        return refused(unread)
+    if "plan" not in arrays:
+        return refused("there is no plan")
+    plain, given, power = near_one(problem.entropic, arrays)
+    assert plain.cost is not None
+    strengths = math.ldexp(problem.strengths[0], -power), math.ldexp(problem.strengths[1], -power)
+    moved = replace(problem, cost=plain.cost, reg=plain.reg, strengths=strengths)
+    answer = Answer(plain, {name: _clipped(moved, name, given[name]) for name in ("f", "g", "plan")})
+    sums = measure(answer, Shown({}), progress)
+    return back(_stated(moved, answer, sums, solution), power)
+
+
+def _clipped(problem: MarginalTransport, name: str, array: Array) -> Array:
+    if problem.kind != "tv" or name == "plan":
+        return array
+    with np.errstate(invalid="ignore"):
+        return np.maximum(np.asarray(array, np.float64), -problem.strengths["fg".index(name)])
+
+
+def _stated(problem: MarginalTransport, answer: Answer, sums: Sums, solution: Solution) -> Certificate:
+    sides = Side(problem, 0, answer.f), Side(problem, 1, answer.g)
+    known = sums.valid and all(np.isfinite(ends).all() for ends in (*sums.rows, *sums.columns))
+    off, settled = _missed(problem, sides, sums) if known else (Missed(Fraction(0), Fraction(0)), False)
+    objective = number(_primal(answer, sums, sides) if settled else None, up)
+    bound = number(_dual(answer, sums, sides), down)
+    gap, relative = between(objective, bound, off.price)
+    mass = float(((sums.rows[0] + sums.rows[1]) / 2).sum())
+    return Certificate(
+        objective=objective,
+        bound=bound,
+        gap_abs=gap,
+        gap_rel=relative,
+        max_violation=up(off.violation) if known else float("inf"),
+        holds=bool(sums.valid and answer.usable),
+        proved=words(problem, objective is not None, "in float64 with every rounding bounded"),
+        facts={"mass": mass if math.isfinite(mass) else None},
+        termination=_earned(solution.termination, relative, tolerance_of(solution)),
+    )
+
+
+def _earned(claim: Termination, relative: float | None, tolerance: float) -> Termination | None:
+    """The word that the gap earns, None where that is the claim."""
+    reached = relative is not None and relative <= tolerance
+    if claim in (Termination.GAP_REACHED, Termination.OPTIMAL):
+        return None if reached else Termination.CONVERGED
+    return Termination.GAP_REACHED if reached and claim is Termination.CONVERGED else None
+
+
+def _fractions(values: Array) -> list[Fraction]:
+    return [Fraction(one) for one in values.tolist()]
+
+
+def _missed(problem: MarginalTransport, sides: tuple[Side, Side], sums: Sums) -> tuple[Missed, bool]:
+    """At most what is missed and its worth; and whether that may be rounding."""
+    if problem.kind != "partial":
+        return Missed(Fraction(0), Fraction(0)), True
+    low, high = (tuple(_fractions(side[end]) for side in (sums.rows, sums.columns)) for end in (0, 1))
+    least, most = (sum(side, Fraction(0)) for side in (low[0], high[0]))
+    found = missed(problem, sides, (high[0], high[1]))
+    wide = most - least
+    worth = wide * abs(sides[0].top + sides[1].top)
+    wanted = Fraction(problem.mass)
+    surely = sum((sum(side.beyond(own), Fraction(0)) for side, own in zip(sides, low, strict=True)), Fraction(0))
+    surely += max(least - wanted, wanted - most, Fraction(0))
+    allowed = Fraction(8 * UNIT * sum(problem.shape)) * wanted
+    return Missed(found.violation + wide, found.price + worth), surely <= allowed
+
+
+def _dual(answer: Answer, sums: Sums, sides: tuple[Side, Side]) -> Fraction | None:
+    """The dual value, where the potentials prove anything."""
+    excess = sums.excess[1]
+    parts = [side.least() for side in sides]
+    if not (answer.usable and sums.finite and math.isfinite(excess)) or None in parts:
+        return None
+    total = sum((part for part in parts if part is not None), Fraction(0))
+    return total - Fraction(answer.problem.reg) * Fraction(excess)
+
+
+def _primal(answer: Answer, sums: Sums, sides: tuple[Side, Side]) -> Fraction | None:
+    """At least the value of the plan: by its potentials, or where that is less without them."""
+    reg, found = Fraction(answer.problem.reg), []
+    both = list(zip(sides, (sums.rows, sums.columns), strict=True))
+    if sums.finite and math.isfinite(sums.divergence) and math.isfinite(sums.excess[0]):
+        entries = reg * (Fraction(sums.divergence) - Fraction(sums.excess[0]))
+        found.append(entries + sum((_lines(side, ends, side.potential) for side, ends in both), Fraction(0)))
+    m, n = answer.problem.shape
+    if m * n <= LARGEST:
+        entries_up = entries_value(answer)
+        if math.isfinite(entries_up):
+            paid = (_lines(side, ends, np.zeros_like(side.potential)) for side, ends in both)
+            found.append(Fraction(entries_up) + sum(paid, Fraction(0)))
+    return min(found, default=None)
+
+
+def _lines(side: Side, ends: tuple[Array, Array], potential: Array) -> Fraction:
+    """At least the sum of f_i p_i + D(p_i), for p_i between the ends."""
+    total, strength = Fraction(0), side.strength if side.problem.kind != "partial" else Fraction(0)
+    squares = side.problem.kind == "l2"
+    rows = zip(_fractions(ends[0]), _fractions(ends[1]), _fractions(potential), _fractions(side.masses), strict=True)
+    for low, high, f, w in rows:
+        values = []
+        for p in (low, high):
+            away = abs(p - w)
+            values.append(f * p + strength * (away * away / 2 if squares else away))
+        total += max(values)
+    return total

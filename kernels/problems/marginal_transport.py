@@ -1,0 +1,100 @@
+"""Optimal transport whose marginals are held in other ways than by KL: a part of the mass, total variation, squares."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+
+from kernels.problems.arrays import FORBIDDEN, Array, InvalidProblem
+from kernels.problems.transport import UnbalancedTransport
+
+KINDS = ("partial", "tv", "l2")
+
+
+@dataclass(frozen=True, eq=False)
+class MarginalTransport:
+    """min over P >= 0 of <C, P> + reg Omega(P) + D(P), with one of these D.
+
+    - partial: 0 where P 1 <= a, P' 1 <= b and the sum of P is `mass`; infinite elsewhere.
+    - tv: r_1 |P 1 - a|_1 + r_2 |P' 1 - b|_1, r = `strengths`.
+    - l2: r_1 / 2 |P 1 - a|^2 + r_2 / 2 |P' 1 - b|^2.
+
+    `reg` is 0 where there is no entropic term; Omega and `reference` are those of `UnbalancedTransport`. `cost` (m, n)
+    is float64, where +inf forbids an entry, or int64 without an entropic term, where FORBIDDEN does. `a` (m,), `b`
+    (n,) are float64, or int64 without an entropic term; `mass` is an int where both are. `told` is what the answer
+    says of how the problem came to be.
+    """
+
+    cost: Array
+    a: Array
+    b: Array
+    kind: str
+    reg: float = 0.0
+    reference: str = "product"
+    mass: float = 0.0
+    strengths: tuple[float, float] = (math.inf, math.inf)
+    told: Mapping[str, Any] = field(default_factory=dict)
+    batch: None = None
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of the plan."""
+        return self.a.size, self.b.size
+
+    @property
+    def whole(self) -> bool:
+        """True where costs, masses and strengths are integers, which leaves nothing to rounding."""
+        data = self.cost.dtype == np.int64 and self.a.dtype == np.int64
+        return self.reg == 0 and self.kind != "l2" and data and all(map(_is_whole, self.strengths))
+
+    @property
+    def permitted(self) -> Array:
+        """The entries that a plan may use, as booleans."""
+        if self.cost.dtype == np.int64:
+            return np.asarray(self.cost != FORBIDDEN)
+        return np.isfinite(self.cost)
+
+    @property
+    def entropic(self) -> UnbalancedTransport:
+        """The same costs, masses and entropic term between relaxed sides."""
+        return UnbalancedTransport(
+            self.a, self.b, self.reg, (1.0, 1.0), cost=self.cost, reference=self.reference, told=self.told
+        )
+
+
+def _is_whole(number: float) -> bool:
+    return math.isinf(number) or float(number).is_integer()
+
+
+def amount(a: Array, b: Array, mass: float | None, share: float | None) -> float:
+    """The mass to be moved: as it is given, or that share of what the side with less of it has.
+
+    Raises:
+        InvalidProblem: where it is more than a side has.
+    """
+    whole = a.dtype == b.dtype == np.int64
+    sums = [int(one.sum()) if one.dtype == np.int64 else math.fsum(one) for one in (a, b)]
+    most = min(sums)
+    wanted = most if share == 1 else most * share if share is not None else float(mass or 0)
+    if not wanted > 0:
+        raise InvalidProblem("mass_share", f"is {share} of no mass; expected masses on both sides")
+    if wanted > most:
+        raise InvalidProblem("mass", f"is {wanted:.9g}; expected at most {most:.9g}, the mass of the side with less")
+    return int(wanted) if whole and float(wanted).is_integer() else float(wanted)
+
+
+def affordable(cost: Array, permitted: Array, strengths: tuple[float, float]) -> None:
+    """Refuse costs below -(r_1 + r_2): with total variation such an entry pays for ever more mass.
+
+    Raises:
+        InvalidProblem: where there is one.
+    """
+    held = cost[permitted]
+    if held.size and Fraction(held.min().item()) + sum(map(Fraction, strengths)) < 0:
+        limit = f"{-sum(strengths):.6g}"
+        raise InvalidProblem(
+            "cost", f"goes down to {held.min():.6g}, where more mass always pays; expected at least {limit}"
+        )

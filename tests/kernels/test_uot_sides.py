@@ -1,0 +1,265 @@
+"""A part of the mass, total variation and squares: against linear and convex programming, and POT; their proofs."""
+
+import dataclasses
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+from scipy.sparse import block_array, eye, kron
+
+from kernels import (
+    SOLVERS,
+    Array,
+    Certificate,
+    Claim,
+    Deadline,
+    Inputs,
+    InvalidProblem,
+    Solution,
+    Termination,
+    recheck,
+    solve_and_prove,
+)
+from tests.conftest import need_gpu
+
+CARD = SOLVERS["uot"]
+KINDS: list[dict[str, Any]] = [
+    {"mass_share": 0.6},
+    {"mass_share": 1.0},
+    {"marginals": "tv", "reg_m": [0.7, 1.3]},
+    {"marginals": "l2", "reg_m": [20.0, 50.0]},
+]
+
+
+def prove(inputs: Inputs, device: Any = "cpu", **options: Any) -> tuple[Solution, Certificate]:
+    chosen = CARD.options.model_validate(options)
+    solution, certificate = solve_and_prove(CARD, CARD.build(inputs, chosen), chosen, Deadline(), device)
+    word = (certificate.termination or solution.termination).value
+    proof = certificate
+    numbers = (proof.objective, proof.bound, proof.gap_abs, proof.gap_rel, proof.max_violation)
+    said = recheck("uot", inputs, options, Claim(word, *numbers, solution.arrays, certificate.facts))
+    assert said
+    assert all(one.holds for one in said), [one for one in said if not one.holds]
+    return solution, certificate
+
+
+def programme(cost: Array, a: Array, b: Array, mass: float | None, strengths: tuple[float, float]) -> float | None:
+    """The optimum by linear programming; None where there is no plan."""
+    m, n = cost.shape
+    free = np.isfinite(cost)
+    limits = [(0, None if one else 0) for one in free.ravel()]
+    prices = np.where(free, cost, 0).ravel()
+    rows, columns = kron(eye(m), np.ones((1, n))), kron(np.ones((1, m)), eye(n))
+    if mass is not None:
+        sides = {"A_ub": block_array([[rows], [columns]]), "b_ub": np.r_[a, b] * (1 + 1e-14)}
+        found = linprog(prices, **sides, A_eq=np.ones((1, m * n)), b_eq=[mass], bounds=limits)
+        return None if found.status == 2 else float(found.fun)
+    sides = block_array(
+        [[rows, -eye(m), None], [-rows, -eye(m), None], [columns, None, -eye(n)], [-columns, None, -eye(n)]]
+    )
+    prices = np.r_[prices, np.full(m, strengths[0]), np.full(n, strengths[1])]
+    found = linprog(prices, A_ub=sides, b_ub=np.r_[a, -a, b, -b], bounds=limits + [(0, None)] * (m + n))
+    return float(found.fun)
+
+
+def instance(seed: int) -> tuple[Array, Array, Array, bool]:
+    """Costs, masses, and whether they are whole."""
+    rng = np.random.default_rng(seed)
+    m, n = rng.integers(1, 8, 2)
+    whole = seed % 2 == 0
+    cost = rng.integers(-4, 20, (m, n)).astype(float) if whole else rng.normal(size=(m, n))
+    a, b = rng.integers(0, 9, m) + (np.arange(m) == 0), rng.integers(0, 9, n) + (np.arange(n) == 0)
+    if seed % 3 == 0:
+        cost[rng.random((m, n)) < 0.4] = np.inf
+    return (cost, a, b, True) if whole else (cost, a * 0.37, b * 0.11, False)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_a_part_of_the_mass_without_entropy_agrees_with_linear_programming(seed: int) -> None:
+    cost, a, b, whole = instance(seed)
+    most = min(a.sum(), b.sum())
+    mass = most if seed % 5 == 0 else float(np.ceil(most * 0.6)) if whole else most * 0.6
+    given = cost.astype(int) if whole and np.isfinite(cost).all() else cost
+    options = {"mass_share": 1.0} if seed % 5 == 0 else {"mass": float(mass)}
+    solution, certificate = prove({"cost": given, "a": a, "b": b}, method="exact", **options)
+    wanted = programme(cost, a, b, mass, (0, 0))
+    assert certificate.holds
+    if wanted is None:
+        assert solution.termination is Termination.INFEASIBLE
+        return
+    assert (certificate.termination or solution.termination) is Termination.OPTIMAL
+    assert certificate.objective == pytest.approx(wanted, abs=1e-9)
+    plan = solution.arrays["plan"]
+    assert certificate.max_violation <= (0 if whole else 1e-13)
+    assert (plan.sum(axis=1) <= a + 1e-13).all()
+    assert (plan.sum(axis=0) <= b + 1e-13).all()
+    assert plan.sum() == pytest.approx(mass, rel=1e-13)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_total_variation_without_entropy_agrees_with_linear_programming(seed: int) -> None:
+    cost, a, b, whole = instance(seed)
+    rng = np.random.default_rng(seed)
+    strengths = tuple(float(one) for one in rng.integers(2, 9, 2) * (1 if whole else 0.3))
+    cost = np.maximum(cost, -0.9 * sum(strengths)).round() if whole else np.maximum(cost, -0.9 * sum(strengths))
+    given = cost.astype(int) if whole and np.isfinite(cost).all() else cost
+    inputs = {"cost": given, "a": a, "b": b}
+    solution, certificate = prove(inputs, method="exact", marginals="tv", reg_m=list(strengths))
+    wanted = programme(cost, a, b, None, (strengths[0], strengths[1]))
+    assert certificate.holds
+    assert (certificate.termination or solution.termination) is Termination.OPTIMAL
+    assert certificate.objective == pytest.approx(wanted, abs=1e-9)
+
+
+def test_partial_transport_agrees_with_pot() -> None:
+    ot = pytest.importorskip("ot")
+    rng = np.random.default_rng(5)
+    cost, a, b = rng.random((12, 15)), rng.random(12), rng.random(15)
+    mass = 0.5 * float(min(a.sum(), b.sum()))
+    _, certificate = prove({"cost": cost, "a": a, "b": b}, method="exact", mass=mass)
+    assert certificate.objective == pytest.approx((ot.partial.partial_wasserstein(a, b, cost, m=mass) * cost).sum())
+    inputs, options = {"cost": cost, "a": a, "b": b}, {"mass": mass, "reference": "uniform", "tolerance": 1e-10}
+    solution, certificate = prove(inputs, reg=0.05, **options)
+    theirs = ot.partial.entropic_partial_wasserstein(a, b, cost, 0.05, m=mass, numItermax=500, stopThr=1e-12)
+    assert certificate.gap_rel is not None
+    assert certificate.gap_rel <= 1e-10
+    assert solution.arrays["plan"] == pytest.approx(theirs, abs=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["tv", "l2"])
+def test_marginals_with_a_price_agree_with_pot(kind: str) -> None:
+    ot = pytest.importorskip("ot")
+    rng = np.random.default_rng(6)
+    cost, a, b = rng.random((6, 5)), rng.random(6) / 3, rng.random(5) / 3
+    strengths = np.array([0.4, 0.3]) if kind == "tv" else np.array([3.0, 5.0])
+    inputs = {"cost": cost, "a": a, "b": b}
+    options = {"marginals": kind, "reg_m": strengths.tolist(), "tolerance": 1e-10, "reg": 0.1}
+    solution, certificate = prove(inputs, **options)
+    assert certificate.gap_rel is not None
+    assert certificate.gap_rel <= 1e-10
+
+    def value(plan: Array) -> float:
+        apart = [plan.sum(axis=1) - a, plan.sum(axis=0) - b]
+        paid = [abs(one).sum() if kind == "tv" else (one**2).sum() / 2 for one in apart]
+        entropy = (plan * np.log(np.where(plan > 0, plan, 1) / np.outer(a, b)) - plan + np.outer(a, b)).sum()
+        return float((plan * cost).sum() + strengths @ paid + 0.1 * entropy)
+
+    theirs = ot.unbalanced.lbfgsb_unbalanced(a, b, cost, 0.1, strengths, regm_div=kind, numItermax=100, stopThr=1e-12)
+    assert certificate.objective == pytest.approx(value(solution.arrays["plan"]), rel=1e-9)
+    assert certificate.bound is not None
+    assert certificate.bound <= value(theirs)
+    assert value(theirs) == pytest.approx(certificate.objective, rel=5e-2 if kind == "tv" else 1e-3)
+
+
+@pytest.mark.parametrize("reg", [1.0, 0.003])
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_the_certificate_closes_at_any_reg(options: dict[str, Any], reg: float) -> None:
+    rng = np.random.default_rng(7)
+    x, y = rng.random((30, 2)), rng.random((41, 2)) + 0.3
+    a, b = rng.random(30) / 15, np.r_[rng.random(40) / 20, 0.0]
+    solution, certificate = prove({"x": x, "y": y, "a": a, "b": b}, reg=reg, tolerance=1e-7, **options)
+    assert (certificate.termination or solution.termination) is Termination.GAP_REACHED
+    assert certificate.gap_rel is not None
+    assert certificate.gap_rel <= 1e-7
+    assert certificate.max_violation < 1e-12
+    limit = (
+        prove({"x": x, "y": y, "a": a, "b": b}, method="exact", **options)[1]
+        if reg < 1 and "l2" not in str(options)
+        else None
+    )
+    if limit is not None and certificate.bound is not None and limit.objective is not None:
+        assert certificate.objective is not None
+        assert certificate.objective == pytest.approx(limit.objective, abs=0.05)
+
+
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_forbidden_entries_carry_nothing(options: dict[str, Any]) -> None:
+    rng = np.random.default_rng(8)
+    cost, a, b = rng.random((20, 25)), rng.random(20) / 10, rng.random(25) / 10
+    cost[rng.random(cost.shape) < 0.6] = np.inf
+    cost[3], cost[:, 4] = np.inf, np.inf
+    if options.get("mass_share") == 1.0:
+        b[4] += 3.0
+        b[5:] += 1.0
+        a[3] = 0.0
+    solution, certificate = prove({"cost": cost, "a": a, "b": b}, reg=0.05, tolerance=1e-7, **options)
+    assert certificate.gap_rel is not None
+    assert certificate.gap_rel <= 1e-7
+    assert not solution.arrays["plan"][np.isinf(cost)].any()
+
+
+def test_where_forbidden_entries_leave_no_way_rows_show_it() -> None:
+    cost = np.array([[1.0, np.inf], [2.0, np.inf], [np.inf, 3.0]])
+    inputs = {"cost": cost, "a": np.array([4.0, 3.0, 1.0]), "b": np.array([2.0, 9.0])}
+    for options in ({"method": "exact"}, {"reg": 0.1}):
+        solution, certificate = prove(inputs, mass=3.5, **options)
+        assert solution.termination is Termination.INFEASIBLE
+        assert certificate.holds
+        assert sorted(solution.arrays["hall_rows"]) == [0, 1]
+        assert prove(inputs, mass=2.9, **options)[1].objective is not None
+
+
+@pytest.mark.parametrize("method", ["exact", "auto"])
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_a_corrupted_answer_proves_nothing_false(options: dict[str, Any], method: str) -> None:
+    if method == "exact" and options.get("marginals") == "l2":
+        return
+    rng = np.random.default_rng(9)
+    inputs = {"cost": rng.random((6, 5)), "a": rng.random(6), "b": rng.random(5)}
+    chosen = CARD.options.model_validate({"method": method, **options, **({"reg": 0.1} if method == "auto" else {})})
+    problem = CARD.build(inputs, chosen)
+    solution, good = solve_and_prove(CARD, problem, chosen, Deadline(), "cpu")
+    assert good.objective is not None
+    assert good.bound is not None
+    for _ in range(30):
+        arrays = {name: array.copy() for name, array in solution.arrays.items()}
+        name = ("f", "g", "plan")[rng.integers(3)]
+        at = tuple(rng.integers(0, size) for size in arrays[name].shape)
+        arrays[name][at] += rng.choice([-1e-3, 1e-3, 0.3, -0.3, 50.0, -50.0])
+        found = CARD.certify(problem, dataclasses.replace(solution, arrays=arrays))
+        if found.bound is not None:
+            assert found.bound <= good.objective
+        if found.objective is not None and found.holds:
+            assert found.objective >= good.bound - 1e-12
+    for name, wrong in (("g", np.nan), ("plan", np.nan), ("plan", -1.0)):
+        arrays = {key: array.copy() for key, array in solution.arrays.items()}
+        arrays[name].flat[0] = wrong
+        found = CARD.certify(problem, dataclasses.replace(solution, arrays=arrays))
+        assert found.bound is None or not found.holds
+
+
+@pytest.mark.parametrize(
+    ("field", "options"),
+    [
+        ("mass", {"mass": 5.0}),
+        ("mass_share", {"mass": 0.5, "mass_share": 0.5}),
+        ("marginals", {"mass": 0.5, "marginals": "tv"}),
+        ("reg_m", {"mass": 0.5, "reg_m": 1.0}),
+        ("reg_m", {"marginals": "tv", "reg_m": [1.0, "inf"]}),
+        ("method", {"marginals": "l2", "method": "exact"}),
+        ("method", {"marginals": "tv", "method": "fused"}),
+        ("reg", {"mass": 0.5, "method": "exact", "reg": 0.1}),
+        ("output", {"mass": 0.5, "output": "potentials"}),
+        ("cost", {"marginals": "tv", "method": "exact", "reg_m": 0.25}),
+        ("top_k", {"mass": 0.5, "top_k": 2}),
+    ],
+)
+def test_what_makes_no_sense_is_refused_by_name(field: str, options: dict[str, Any]) -> None:
+    cost = np.array([[1.0, -1.0], [0.5, 2.0]])
+    with pytest.raises(InvalidProblem) as caught:
+        CARD.build({"cost": cost}, CARD.options.model_validate(options))
+    assert caught.value.field == field
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("options", KINDS, ids=str)
+def test_the_gpu_agrees_with_the_cpu(options: dict[str, Any]) -> None:
+    need_gpu()
+    rng = np.random.default_rng(10)
+    inputs = {"cost": rng.random((70, 90)), "a": rng.random(70) / 30, "b": rng.random(90) / 40}
+    found = [prove(inputs, device, reg=0.01, tolerance=1e-9, **options) for device in ("cpu", "gpu")]
+    for _, certificate in found:
+        assert certificate.gap_rel is not None
+        assert certificate.gap_rel <= 1e-9
+    assert found[0][1].objective == pytest.approx(found[1][1].objective, rel=1e-8)

@@ -1,0 +1,293 @@
+"""Memory that bytes arrive in and are read from, used again and again: files of a tmpfs, called slabs.
+
+A page of fresh memory costs more than a copy into one that was touched before. So a slab that nobody needs any more is
+not given back, but taken for the next bytes of as many. Its folders:
+
+spare/    used before, nobody's
+taken/    somebody writes to it, under an exclusive lock
+blobs/    has a blob's name: mode 0600 while no disk has the bytes (laid), 0700 once one has (kept)
+lock      whoever takes a slab, or changes a lock that they have, holds this one
+
+Invariant: what is written is a slab that no other process maps. Everybody who maps a slab holds a shared lock on it,
+through the very mapping: the kernel takes the lock back with the last mapping, however its process ends. A slab is
+written under its exclusive lock, after its name has gone, so nobody new finds it. Whoever opened it before that sees,
+with their lock, that the name is another file's now, and looks elsewhere.
+
+A slab has one size for its life, and its pages never change. So who has page-locked it reads what was written last.
+"""
+
+import contextlib
+import fcntl
+import hashlib
+import logging
+import mmap
+import os
+import shutil
+import time
+import uuid
+from collections.abc import Iterator
+from concurrent.futures import Executor
+from pathlib import Path
+
+from workers.runtime.config import private_folder
+
+LOG = logging.getLogger(__name__)
+MARK = "allot-arena-"
+"""How the names of arenas begin: a path in one is known by it."""
+STEP = 4 << 20
+LAID, KEPT = 0o600, 0o700
+PATIENCE_S = 1.0
+"""For the lock of the arena, which is held for as long as it takes to look through a folder."""
+
+
+def is_slab(path: Path) -> bool:
+    """Whether a path lies in an arena."""
+    return len(path.parts) > 2 and path.parts[-3].startswith(MARK)
+
+
+@contextlib.contextmanager
+def leased(path: Path) -> Iterator[int]:
+    """A descriptor of a slab, locked: a mapping that is made of it keeps the lock for as long as it lives.
+
+    Raises:
+        FileNotFoundError: it has been taken for something else.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        if not _got(descriptor, fcntl.LOCK_SH):
+            raise FileNotFoundError(f"{path} is being written anew")
+        if not os.path.samestat(os.fstat(descriptor), path.stat()):
+            raise FileNotFoundError(f"{path} is another by now")
+        yield descriptor
+    finally:
+        os.close(descriptor)
+
+
+class Slab:
+    """A slab in the hands of who writes to it.
+
+    Attributes:
+        view: its memory.
+    """
+
+    def __init__(self, arena: "Arena", path: Path, descriptor: int, size: int) -> None:
+        self._arena, self.path, self._descriptor, self.size = arena, path, descriptor, size
+        self._shared = False
+        self.view = memoryview(mmap.mmap(descriptor, size))
+
+    def written(self) -> bool:
+        """Nothing more is written: others may map it. Raises OSError."""
+        if not self._shared:
+            self._arena.share(self._descriptor)
+            self._shared = True
+        return True
+
+    def close(self) -> None:
+        """Let go of it. Without a blob's name it is spare then."""
+        if self._descriptor >= 0:
+            self.view = memoryview(b"")
+            with contextlib.suppress(OSError):
+                self.path.rename(self._arena.spare / self.path.name)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+class Arena:
+    """The slabs of one store on this machine, for all of its processes.
+
+    Args:
+        root: on a tmpfs; its name begins with MARK.
+        most: bytes of all slabs.
+    """
+
+    def __init__(self, root: Path, most: int) -> None:
+        self.root, self._most = private_folder(root), most
+        self.spare, self._taken, self._blobs = (private_folder(root / name) for name in ("spare", "taken", "blobs"))
+
+    def take(self, size: int, threads: Executor) -> Slab | None:
+        """A slab of so many bytes, of which nobody knows what is in them; None where there is no room.
+
+        Args:
+            threads: they touch fresh memory, so that it is there when it is written to.
+        """
+        if not 0 < size <= self._most:
+            return None
+        try:
+            with self._alone():
+                self._reap()
+                found = self._again(size)
+                fresh = found is None and self._make_room(size)
+                if fresh:
+                    found = self._new(size)
+            if found is None:
+                return None
+            path, descriptor = found
+            if fresh and not _allocate(descriptor, size, threads):
+                path.unlink(missing_ok=True)
+                os.close(descriptor)
+                return None
+            return Slab(self, path, descriptor, size)
+        except OSError:  # files are slower, and right
+            return None
+
+    def share(self, descriptor: int) -> None:
+        """From the lock of who writes to that of who reads. Nobody takes the slab in between."""
+        with self._alone():
+            fcntl.flock(descriptor, fcntl.LOCK_SH)
+
+    def lay(self, file: str, written: Path) -> None:
+        """Give a slab the file name of a blob whose bytes are in no other place."""
+        target = self._blobs / file
+        with self._alone():
+            if _mode(target) == KEPT:
+                target.rename(self.spare / uuid.uuid4().hex)
+            written.rename(target)
+            os.utime(target)
+
+    def find(self, file: str) -> Path | None:
+        """Where a blob's slab is. To be opened by `leased`: it may be taken at any time."""
+        path = self._blobs / file
+        return path if path.exists() else None
+
+    def is_laid(self, file: str) -> bool:
+        """Whether a blob's bytes are here and, as far as is known, in no other place."""
+        return _mode(self._blobs / file) == LAID
+
+    def settled(self, file: str) -> None:
+        """A disk has the blob's bytes, too: its slab may be taken for others."""
+        with contextlib.suppress(FileNotFoundError):
+            (self._blobs / file).chmod(KEPT)
+
+    def drop(self, file: str) -> None:
+        """The blob is gone; who has mapped it keeps it until they let go."""
+        with contextlib.suppress(FileNotFoundError):
+            (self._blobs / file).rename(self.spare / uuid.uuid4().hex)
+
+    def laid(self, seconds: float = 0.0) -> Iterator[tuple[str, int]]:
+        """File names and sizes of what was laid at least so long ago."""
+        before = time.time() - seconds
+        for path in self._blobs.iterdir():
+            with contextlib.suppress(FileNotFoundError):
+                found = path.stat()
+                if found.st_mode & 0o777 == LAID and found.st_mtime <= before:
+                    yield path.name, found.st_size
+
+    def clear(self) -> None:
+        """Give back all memory that holds nothing of its own. Called when the service ends."""
+        with contextlib.suppress(OSError), self._alone():
+            self._reap()
+            for path in [*self.spare.iterdir(), *self._kept()]:
+                _unlink(path)
+            for folder in (self.spare, self._taken, self._blobs):
+                folder.rmdir()  # what is not empty stays, and all around it
+            shutil.rmtree(self.root)
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        descriptor = os.open(self.root / "lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            until = time.monotonic() + PATIENCE_S
+            while not _got(descriptor, fcntl.LOCK_EX):
+                if time.monotonic() > until:  # whoever has it is frozen
+                    raise BlockingIOError(f"nobody gets the lock of {self.root}")
+                time.sleep(0.001)
+            yield
+        finally:
+            os.close(descriptor)
+
+    def _reap(self) -> None:
+        """Slabs whose writer has died are spare."""
+        for path in self._taken.iterdir():
+            descriptor = _locked(path)
+            if descriptor is not None:
+                path.rename(self.spare / path.name)
+                os.close(descriptor)
+
+    def _kept(self) -> list[Path]:
+        """Slabs that may be taken though they have a name, the least recently laid first."""
+        kept = [(path, path.stat()) for path in self._blobs.iterdir()]
+        return [path for path, found in sorted(kept, key=lambda one: one[1].st_mtime) if found.st_mode & 0o777 == KEPT]
+
+    def _again(self, size: int) -> tuple[Path, int] | None:
+        for path in [*self.spare.iterdir(), *self._kept()]:
+            if path.stat().st_size != size:
+                continue
+            descriptor = _locked(path)
+            if descriptor is not None:
+                taken = self._taken / uuid.uuid4().hex
+                path.rename(taken)
+                os.fchmod(descriptor, LAID)
+                return taken, descriptor
+        return None
+
+    def _make_room(self, size: int) -> bool:
+        used = sum(
+            path.stat().st_size for folder in (self.spare, self._taken, self._blobs) for path in folder.iterdir()
+        )
+        for path in [*self.spare.iterdir(), *self._kept()]:
+            if used + size <= self._most:
+                break
+            count = path.stat().st_size
+            used -= count if _unlink(path) else 0
+        return used + size <= self._most
+
+    def _new(self, size: int) -> tuple[Path, int]:
+        path = self._taken / uuid.uuid4().hex
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, LAID)
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        os.ftruncate(descriptor, size)  # counts from now on
+        return path, descriptor
+
+
+def arena_of(store: Path, folder: str, most: int) -> Arena | None:
+    """The arena of a store, None where settings name none or it cannot be."""
+    if not folder or most <= 0:
+        return None
+    try:
+        return Arena(Path(folder) / f"{MARK}{hashlib.sha256(str(store.absolute()).encode()).hexdigest()[:16]}", most)
+    except OSError as error:
+        LOG.warning("no arena in %s, large bodies go to the disk first: %s", folder, error)
+        return None
+
+
+def _locked(path: Path) -> int | None:
+    """A descriptor under the exclusive lock; None while anybody maps it."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    if _got(descriptor, fcntl.LOCK_EX):
+        return descriptor
+    os.close(descriptor)
+    return None
+
+
+def _got(descriptor: int, lock: int) -> bool:
+    try:
+        fcntl.flock(descriptor, lock | fcntl.LOCK_NB)
+        return True
+    except BlockingIOError:
+        return False
+
+
+def _unlink(path: Path) -> bool:
+    """Give a slab's memory back, unless somebody maps it."""
+    descriptor = _locked(path)
+    if descriptor is None:
+        return False
+    path.unlink()
+    os.close(descriptor)
+    return True
+
+
+def _mode(path: Path) -> int | None:
+    try:
+        return path.stat().st_mode & 0o777
+    except FileNotFoundError:
+        return None
+
+
+def _allocate(descriptor: int, size: int, threads: Executor) -> bool:
+    """Have the kernel find all pages now: a page that is missing at a write through a mapping ends the process."""
+    try:
+        list(threads.map(lambda at: os.posix_fallocate(descriptor, at, min(STEP, size - at)), range(0, size, STEP)))
+        return True
+    except OSError:
+        return False

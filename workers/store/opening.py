@@ -1,0 +1,34 @@
+"""Where the settings say that a store is, and its memory."""
+
+import contextlib
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from workers.runtime.config import Settings
+from workers.store.arena import Arena, arena_of
+from workers.store.folder import Folder
+
+
+def root_of(settings: Settings) -> Path:
+    """The folder of a local store."""
+    path = urlsplit(settings.store_url or "file:").path
+    return Path(path) if path else settings.data_dir / "blobs"
+
+
+def arena_for(settings: Settings) -> Arena | None:
+    """The arena of a local store; None where the settings name none, or it cannot be."""
+    if urlsplit(settings.store_url or "file:").scheme != "file":
+        return None
+    return arena_of(root_of(settings), settings.arena_dir, settings.arena_bytes)
+
+
+def let_memory_go(settings: Settings) -> None:
+    """Have the disk take what lies in the arena alone, and give its memory back. Called when the service ends."""
+    arena = arena_for(settings)
+    if arena is None:
+        return
+    folder = Folder(root_of(settings), arena=arena)
+    for name in list(folder.left(0.0)):
+        with contextlib.suppress(OSError):  # it stays, for the next start
+            folder.settle(name)
+    arena.clear()

@@ -96,12 +96,12 @@ pictures: $(VENV)/dev ## walk through the workbench and keep what it shows in do
 	ALLOT_PICTURES=$$PWD/build/pictures REQUIRE_BROWSER=1 $(BIN)/python -m pytest tests/web
 	$(BIN)/python -m tests.web.moving build/pictures
 
-coverage: $(VENV)/dev ## every test under coverage: the figure in percent, and htmlcov/
+coverage: $(VENV)/dev ## the tests of `make test` under coverage: htmlcov/, and the figure into benchmarks/results/coverage.json and README.md
 	$(BIN)/python -m coverage erase
-	$(BIN)/python -m coverage run -m pytest
+	$(BIN)/python -m coverage run -m pytest -n 2 --dist loadfile -m "not long"
 	$(BIN)/python -m coverage combine --quiet
 	$(BIN)/python -m coverage html --quiet
-	$(BIN)/python -m coverage report --format=total
+	$(BIN)/python -m tests.covered
 
 $(TOOLS)/ready:
 	$(PYTHON) -m venv $(TOOLS)

@@ -1,7 +1,7 @@
 """What CUDA and Python share: structs, enumerations, arguments of kernels. Declared once, here in Python.
 
-A room declares its own in a file `layout.py`; `#include "<room>/layout.py"` stands for the text `CUDA` in it. The text
-states the sizes and alignments that give each field its place: a compiler that lays them out otherwise fails.
+A folder declares its own in a file `layout.py`; `#include "<folder>/layout.py"` stands for the text `CUDA` in it. The
+text states the sizes and alignments that give each field its place: a compiler that lays them out otherwise fails.
 
 Arguments stay parameters of their own and are not fields of one struct: as a struct, the same body compiles to other
 machine code (sm_90, float32 costs: `grow` 76 instead of 102 KB when it was tried). Nobody has measured its speed.

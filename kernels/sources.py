@@ -30,7 +30,7 @@ def _expand(path: str, seen: set[str]) -> str:
 
 
 def layout_of(path: str) -> Any:
-    """The module of a room's structs, from its path relative to kernels/."""
+    """The module of a folder's structs, from its path relative to kernels/."""
     return importlib.import_module("kernels." + path.removesuffix(".py").replace("/", "."))
 
 

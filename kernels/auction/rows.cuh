@@ -163,8 +163,8 @@ __device__ Int raise_bar(const Auction& a, const Row& row, Int bar, Int high, Sc
     return bar;
 }
 
-// Append the edges that equal `bar` until the list is full: from the lowest column on or, with `spread`, from a place that
-// grows with the row's number. In a dense row that is column i, as in rank_of; in a sparse one it need not be.
+// Append the edges that equal `bar` until the list is full: from the lowest column on or, with `spread`, from a place
+// that grows with the row's number. In a dense row that is column i, as in rank_of; in a sparse one it need not be.
 __device__ void keep_equals(const Auction& a, const Listing& list, const Row& row, Int bar, Scratch& s) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const Int start = a.spread ? row.i * row.degree / a.n_cols % row.degree : 0;
@@ -255,7 +255,7 @@ __device__ __forceinline__ Int warp_max(Int value) {
     return (Int)most << 32 | low;
 }
 
-// Where column j stands for row i among columns of equal net benefit. Each column has a rank of its own, below 0xffffffff:
+// Where column j stands for row i among columns of equal net benefit. Each column has its own rank, below 0xffffffff:
 // `look` takes that number for a lane without a column.
 __device__ __forceinline__ unsigned rank_of(const Auction& a, Int i, int j) {
     return a.spread && j < i ? (unsigned)(j + a.n_cols) : (unsigned)j;

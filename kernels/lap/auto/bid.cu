@@ -9,8 +9,8 @@
 //                  a column without an owner (integers with few values), and where it is_hopeless.
 //   scaled (scale = 1): from v_first, levels `first` to `end` - 1 of epsilon = spread / theta, spread / theta^2, ...,
 //                  0; every level keeps the prices and frees all rows
-//   The caller's flag stops either: block 0 looks at it now and then and tells with its beat, so that all blocks stop
-//   in the same round. Pairs that are tight to within an epsilon > 0 only are given up then.
+//   The caller's flag stops either: block 0 looks at it every POLLED rounds and tells the others with its beat, so that
+//   all blocks stop in the same round. If epsilon is above 0 then, all pairs are given up, as they are not quite tight.
 //
 // Holds after every round: u_i + v_j <= c_ij with u_i = min_j (c_ij - v_j), since v only falls; an awarded pair is
 // tight to within epsilon, and exactly when epsilon is 0: so the last level's matching and duals start forest.cu.

@@ -146,8 +146,8 @@ __device__ __forceinline__ bool goes_on(const Rule& rule, bool last, int n_free,
     return last ? n_free > rule.stop && *late <= LAST_ROUNDS : n_free > 0 && *late <= rule.extra;
 }
 
-// Whether a plain auction stalls and scaling will do better. After 16 rounds, uniform costs have left at most 2.2 stop
-// rows, distances 3.6 to 5.4 stop rows, costs of low rank 12 or more. Scaling begins anew, so further rounds are wasted.
+// Whether a plain auction stalls and scaling will do better. That shows after 16 rounds: uniform costs have then left less
+// than 3 stop rows, distances and costs of low rank more. Scaling begins anew, so further rounds are wasted.
 __device__ __forceinline__ bool is_hopeless(const Rule& rule, int rounds, int n_free) {
     return rule.levels > 0 && rounds == 16 && n_free > 3 * rule.stop;
 }

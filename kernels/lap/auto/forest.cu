@@ -14,9 +14,10 @@
 //   accept, augment:  v_j -= max(0, T - d_j), u_i += max(0, T - D_i), which makes those paths tight; flip them
 //
 // With `share` > 0 this is a coarse search among the levels of bid.cu's scaling. Lengths are rounded down to multiples of
-// a power of two at or below share * spread, the level's epsilon. So many ties leave short paths. Duals stay feasible within epsilon, pairs tight within two epsilons; the next level
-// keeps only v. Clustered points need it. There the rows that an auction leaves belong to one region and the free columns
-// to another. One tree takes all of them, so each exact phase would match one row.
+// a power of two at or below share * spread, the level's epsilon. So many ties leave short paths. Duals stay feasible
+// within epsilon, pairs tight within two epsilons; the next level keeps only v. Clustered points need it. There the rows
+// that an auction leaves belong to one region and the free columns to another. One tree takes all of them, so each exact
+// phase would match one row.
 //
 // Between launches and between phases: u_i + v_j <= c_ij up to rounding, equality on matched pairs (u_i of a
 // matched row is defined as c_ij - v_j), u_i of free rows tight when the auction ended. Trees with different

@@ -28,7 +28,7 @@ struct Matrix {
 struct Slice {
     value_t *d, *v, *pair;  // [width] label, dual, cost of the matched pair
     u32 *pred, *root;       // [width] row that gave the label; its source, as a position in live
-    int* row;               // [width] matched row, -1 while free; -2 - row between accept and augment: that row takes it
+    int* row;               // [width] matched row, -1 while free; -2 - row from accept to augment: that row takes it
     u32* active;            // [width] label improved since it was last published
     value_t* least;         // [FOLDED][width] fold's partial minima
     u32* giver;             // [FOLDED][width] and the list positions that gave them

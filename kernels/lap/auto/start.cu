@@ -145,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_wide(BID_WIDE_ARGS)
             const int* now = list + (long long)side * n_rows;
             int *next = list + (long long)(1 - side) * n_rows, *counted = counters + (rounds % 3) * 3;
             place_bids(cost, b, n_cols, negate, now, n_free, (value_t)eps, !scale && rounds == 0, range);
-            // last read before the previous round's second barrier
+            // free to clear: nobody has read these counters since the previous round's second barrier
             if (in_grid() < 3) counters[((rounds + 1) % 3) * 3 + in_grid()] = 0;
             if (in_grid() == 0 && rounds % POLLED == POLLED - 1) counted[2] = *mailbox;
             grid.sync();  // bids before awards

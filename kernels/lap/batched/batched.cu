@@ -7,13 +7,12 @@
 //   augment         for each row still free: Dijkstra's search over the columns, then prices and pairs along the path
 //   store           assignment and duals, in the problem's own orientation
 //
-// The algorithm of Jonker and Volgenant, as in cpu/path.py but dense. A warp works through about 200 steps at 64 x 64, a
-// block through 20 rounds of bids and 1900 steps at 512 x 512. Each step waits for the one before, so the time is their
-// number times the latency of one. A thread therefore keeps all that belongs to its SLOTS columns j = slot * TEAM + rank
-// in registers: price, distance, row, and that row's dual. A step reads one row, finds the nearest column, and has its
-// owner tell the next row and its dual. Finding it takes one 32-bit minimum over the warp, on the leading bits; the other
-// bits are compared only where several lanes agree on those. Ties go to a free column, then to the smallest column: the
-// result is deterministic.
+// The algorithm of Jonker and Volgenant, as in cpu/path.py but dense. Each step waits for the one before, so the time
+// is the number of steps (200 at 64 x 64, 1900 at 512 x 512) times the latency of one. A thread therefore keeps all
+// that belongs to its SLOTS columns j = slot * TEAM + rank in registers: price, distance, row, and that row's dual. A
+// step reads one row, finds the nearest column, and has its owner tell the next row and its dual. Finding it takes one
+// 32-bit minimum over the warp, on the leading bits; the other bits are compared only where several lanes agree on
+// those. Ties go to a free column, then to the smallest column: the result is deterministic.
 //
 // Invariant between augmentations: col_of and the owners' rows agree; an assigned entry is a least one of its row,
 // entries minus prices; with n_rows < n_cols prices are <= 0 and 0 in free columns.

@@ -3,7 +3,7 @@
 //   reduce_rows, reduce_columns   u_i, v_j: a zero of the reduced matrix in every line; greedy pairs of zeros
 //   loop until no row is free, or none can be reached:
 //     list_roots                  the free rows are the roots of this phase's trees
-//     loop: scan_rows             every block relaxes its columns with the rows that joined the trees last
+//     loop: scan_rows             every block lowers its columns' keys by the rows that joined the trees last
 //           publish               its nearest column outside the trees; grid barrier
 //           join                  all columns at the least distance enter the trees, with the rows paired to them,
 //                                 until paths were found and nothing else lies at their distance

@@ -9,11 +9,11 @@
 //                x, y of this move; D and until of the 2n - 3 pairs that hold r or q, read off H            (touch)
 //                H[u][l] += x_u y_l, four moves at a time                                                   (advance_h)
 //            own <- child's best, if it is better (or own has waited long enough)
-//   judge:   record <- the best of all; the epoch ends after `quiet_limit` generations without a better one, or once
-//            few costs are left that differ: then visits += where everybody ended, and longer generations begin afresh
+//   judge:   record <- the best of all. The epoch ends after `quiet_limit` generations without a better one, or once few
+//            costs differ. Then visits += where every member ended, and an epoch of longer generations begins
 //
-// The host only queues generations and reads the mailbox: neither waits for the other. Everything depends on the seed
-// alone: a launch reads one half of the population and writes the other, member by member; `stop` is the exception.
+// The host only queues generations and reads the mailbox: neither waits for the other. A launch reads one half of the
+// population and writes the other, member by member. So all depends on the seed alone, but for when the host stops.
 //
 // Buffers: population [2][members][N] short, cost [2][members] T64, stale [2][members] int, epoch 1 Epoch, record [N]
 // short, visits [N][N] int, relay and mailbox as in incumbent.cuh.
@@ -93,8 +93,8 @@ __device__ __noinline__ void begin(
 }
 
 // Grid: members. Block: THREADS. Shared: sizeof(Shared), dynamic.
-// Reads: half `parity` of population, cost, stale; epoch, record, visits. Writes: the other half, own member only;
-// news.
+// Reads: half `parity` of population, cost, stale; epoch, record, visits. Writes: the other half, own member only; news;
+// moves of epoch.
 // Requires: members >= 1; population holds permutations.
 // Work: length * (N^2 + 3 N^2 / 2) multiply-adds per member.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) evolve(EVOLVE_ARGS) {

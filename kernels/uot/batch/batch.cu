@@ -6,7 +6,7 @@
 //     every few sweeps: judge, and end when the gap is small enough
 //     refer           when a row sum strayed from its reference by 2^40: new references into the costs
 //
-// Invariant: c holds cost * log2(e) / eps + reference of its row; a term is 2^(value_j - c_ij).
+// Invariant: c_ij is cost_ij * log2(e) / eps + the reference of row i; a term is 2^(value_j - c_ij).
 //
 // buffer        shape          dtype   owner
 // cost          ragged         f32     the solve
@@ -15,9 +15,9 @@
 // potential, g  ragged         f64/f32 the block; certified pair when a problem has ended
 // status        (problems, STATUS) f64 the block
 //
-// Underflow: a lost row weighs nothing once and gets a new reference; a lost column is lifted by 2^20 a sweep; a
-// problem in such trouble does not end.
-// Counting: 4096 x 64^2 entries x 100 sweeps at 4.2e12 exponentials a second are 0.4 ms.
+// Underflow: a row whose terms are all 0 weighs nothing in that sweep and gets a new reference. A column whose terms are
+// all 0 has its value raised by 20 (a factor of 2^20) a sweep. A problem with such a row or column does not end yet.
+// Bound: the exponentials, one an entry and sweep.
 //
 // docs/notes/uot.md: what was tried, with its figures.
 #include "uot/iteration/marginals.cuh"
@@ -129,10 +129,12 @@ __device__ __forceinline__ float quick_value(const Problem& p, float inverse, fl
     return next;
 }
 
-// One problem a block, for at most `iterations` sweeps or until its gap, looked at every `every` sweeps, is small
-// enough. g: column values (in: to start from; out: of the last sweep, or certified), potential: of the rows, status:
-// STATUS doubles, zero before the first launch; a problem that has ended is left alone.
-// Grid: problems. Block: 32 WARPS. Shared: costs unless they fit registers.
+// One problem a block, for at most `iterations` sweeps or until its gap is small enough, which is looked at every `every`
+// sweeps. g: column values (in: to start from; out: of the last sweep, or certified); potential: of the rows.
+// Grid: problems. Block: 32 WARPS. Shared: vectors and sums (static); costs where they do not fit registers (dynamic).
+// Reads: cost, log_a, log_b, items, g, status. Writes: g, potential, status.
+// Requires: status all 0 before the first launch of a problem, then as the last launch left it; m <= WARPS * ROWS and n
+// <= WIDTH. A problem whose status says that it has ended is left alone.
 // Work: one exponential and four float32 operations an entry and sweep.
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve_batch(SOLVE_BATCH_ARGS) {
     __shared__ float value[WIDTH], part[WARPS][WIDTH], mass_row[WARPS * ROWS], reference[WARPS * ROWS], sums[2][WARPS];

@@ -1,4 +1,4 @@
-"""What the kernels of this room and their launches share: the words of `status`, and arguments of kernels."""
+"""What the kernels of uot and their launches share: the words of `status`, and arguments of kernels."""
 
 from kernels.layout import arguments, enumeration, struct
 

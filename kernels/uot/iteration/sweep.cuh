@@ -1,9 +1,9 @@
 // One sweep over a matrix that gives row sums, row weights and weighted column sums, reading each byte once.
 //
 // A team of CS blocks (a cluster) owns whole rows; block `rank` of it owns `width` columns of each, the same ones in
-// every team. Groups of R rows arrive by bulk copy in slots of shared memory. Of the THREADS threads that compute,
-// LANES lie along a row (each with the same Q pieces of 16 bytes of every row, whose column values and sums stay in its
-// registers) and ROW_LANES beside each other, RR rows of a group each. For each group k,
+// every team. Groups of R rows arrive by bulk copy in slots of shared memory. THREADS threads compute, as LANES x
+// ROW_LANES. The LANES share a row: each has the same Q pieces of 16 bytes of every row, and keeps the values and sums of
+// these columns in registers. The ROW_LANES share a group: each has RR of its rows. For each group k,
 //
 //   THREADS threads     forward(k)     shares of R row sums                                        -> shared
 //                       backward(k - LAG)  column sums += weight * row; leaves the slot of group k - LAG   -> empty
@@ -11,17 +11,18 @@
 //   RECEIVERS threads   weigh(k)       sum over the blocks -> row weight, in every block alike     -> weighed
 //   one warp            feed(k)        copies into slots that were left, at most `flight` under way at a time  -> full
 //
-// Each arrow is a barrier in shared memory that the next in line waits for; nobody waits for all, so warps drift apart
-// and neither the latency of a reduction nor that of a logarithm is waited for. Every thread arrives for itself: one
-// arrival a warp behind __syncwarp takes the same time, but racecheck does not see that it orders the other lanes. The
-// matrix does not depend on the column values: `feed` runs through all sweeps of a launch without looking up, and fills
-// the ring while columns are updated. More copies under way than the memory's latency asks for would only hold up every
-// other load.
+// Each arrow is a barrier in shared memory, for which only the next step waits. No step waits for all threads, so warps
+// drift apart, and the latency of a reduction or a logarithm is hidden. Every thread arrives for itself: one arrival a
+// warp behind __syncwarp takes the same time, but racecheck does not see that it orders the other lanes. The matrix does
+// not depend on the column values. So `feed` copies through all sweeps of a launch without waiting for new values, and
+// fills the ring of slots while columns are updated. It has no more copies under way than hide the memory's latency: more
+// of them would only delay every other load.
 //
 // Shares and weights of 4 groups are kept, sums of DEPTH. Why nobody still reads what is overwritten:
-//   a warp shares group k + 4 after it went back over k + 1, which all blocks had sent: shares, weights of k are used up;
-//   a block sends k + 6 after it went back over k + 3, so every block had gone back over k: sums of k are used up.
-// Up to 4 groups a sweep, 4 are enough.
+//   A warp shares group k + 4 after its backward(k + 1), which needed the sums of k + 1 of all blocks. So every block had
+//   sent k + 1, and the shares and weights of k are used up.
+//   A block sends k + 6 after its backward(k + 3). So every block had done backward(k), and the sums of k are used up.
+// A sweep of at most 4 groups needs a DEPTH of 4 only.
 //
 // A file that includes this defines forward_step, backward_step (one element), ROWS_KEEP_REFERENCE (row sums
 // are relative to the last ones) and STORES_TERMS (forward leaves its terms in shared memory for backward).
@@ -112,7 +113,7 @@ __device__ __forceinline__ void send_sums(const Block& b, unsigned number) {
         }
         send(b.sums + (buffer * CS + b.rank) * RP + r, sum, b.exchanged + buffer, peer, CS == 1);
     }
-    barrier_arrive(b.exchanged + buffer);  // the shares were read: what is sent says so only to who receives it
+    barrier_arrive(b.exchanged + buffer);  // the shares were read: the sums tell that to their receivers alone
 }
 
 // The weights of group k; `stores`: and the potentials of its rows, which the blocks of the team take in turn.

@@ -8,6 +8,8 @@ import pytest
 
 from kernels import Array, Csr, Deadline, Termination
 from kernels.auction.cpu import square
+from kernels.auction.cpu.phases import Packed
+from kernels.auction.cpu.thinned import KEPT, thinned
 from tests.kernels.test_auction import CARD, run
 from tests.oracles import auction as oracle
 
@@ -90,6 +92,34 @@ def test_one_that_is_stopped_answers_with_an_assignment(dtype: type, monkeypatch
         assert certificate.gap_abs is not None
         ended.add(solution.termination)
     assert ended == {Termination.STOPPED, Termination.OPTIMAL}
+
+
+def test_rows_of_many_edges_bid_for_the_best_of_them() -> None:
+    for dtype in (np.int64, np.float64):
+        graph = _graph(200, 90, 4, 1, 10_000, dtype)
+        solution, certificate = run({"benefit": graph})
+        assert solution.facts["phases"] >= 1
+        assert certificate.termination is None
+        assert certificate.objective == oracle.scipy_optimum(graph)
+    span = int(graph.values.max())
+    whole = Packed(graph.indptr, np.stack([graph.indices, graph.values.astype(np.int32)], 1))
+    part = thinned(whole, 200)
+    for i in range(200):
+        all_of_row, kept = (np.sort(p.edges[p.indptr[i] : p.indptr[i + 1], 1])[::-1] for p in (whole, part))
+        assert span >= kept[0]
+        assert KEPT <= kept.size < all_of_row.size
+        assert (kept[:KEPT] == all_of_row[:KEPT]).all()
+
+
+def test_where_the_best_edges_assign_nobody_the_lists_do() -> None:
+    benefit = np.random.default_rng(2).integers(1, 100, (80, 80))
+    benefit[:, :40] += 1000  # the best edges of all rows lead to half of the columns
+    benefit[0, 40:] = 200  # and the best edge of every other column to one row
+    columns = np.tile(np.arange(80, dtype=np.int32), 80)
+    graph = Csr(np.arange(81) * 80, columns, benefit.reshape(-1), (80, 80))
+    solution, certificate = run({"benefit": graph})
+    assert solution.facts["phases"] == 0
+    assert (certificate.objective, certificate.gap_abs) == (oracle.scipy_optimum(graph), 0)
 
 
 def test_other_requests_take_the_way_they_took() -> None:

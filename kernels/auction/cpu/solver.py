@@ -1,8 +1,8 @@
 """The auction on the CPU: Jacobi rounds, epsilon scaling, and shortest augmenting paths as the exact finish.
 
 Read `start.py` (how it begins), `rows.py` (short lists), `rounds.py` (bid, award) and `paths.py` (the finish) after
-this page. `square.py` is another way to the optimum, for sparse square graphs: `phases.py`, then `whole_rows.py` and
-`whole_paths.py`.
+this page. `square.py` is another way to the optimum, for sparse square graphs: `thinned.py` and `phases.py`, then
+`whole_rows.py` and `whole_paths.py`.
 """
 
 from fractions import Fraction
@@ -82,7 +82,9 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
 def _solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     if square.suits(problem, options):
         state = square.begin(problem)
-        return _answer(state, problem, options, square.solve(state, deadline))
+        ended = square.solve(state, deadline)
+        if ended is not None:
+            return _answer(state, problem, options, ended)
     weights = with_private_columns(problem)
     wants_rounds = options.epsilon is not None or options.finish == "auction"
     unit = arithmetic_of(weights, options.epsilon) if wants_rounds else Arithmetic()
@@ -290,4 +292,5 @@ def warm_up() -> None:
             start = Auction(ties.astype(dtype), True, assignment0=np.full(12, UNASSIGNED), prices0=np.zeros(12))
             options = AuctionOptions.model_validate({"finish": finish})
             mend(start, options, solve(start, options, Deadline()), Deadline())
-        solve(Auction(edges_of(ties.astype(dtype)), True), AuctionOptions.model_validate({}), Deadline())
+        long = np.random.default_rng(0).integers(0, 3, (40, 40))  # rows long enough to be thinned
+        solve(Auction(edges_of(long.astype(dtype)), True), AuctionOptions.model_validate({}), Deadline())

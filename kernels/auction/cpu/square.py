@@ -15,6 +15,7 @@ import numpy as np
 
 from kernels.auction.cpu import phases, whole_rows
 from kernels.auction.cpu.start import State, start
+from kernels.auction.cpu.thinned import thinned
 from kernels.auction.cpu.whole_paths import WholeSearch, augment_whole
 from kernels.auction.scaling import Arithmetic, extremes
 from kernels.deadline import Deadline
@@ -24,8 +25,8 @@ from kernels.solution import Termination
 
 LEAST_ROWS = 6
 """Smaller graphs take paths at once."""
-MOST_DEGREE = 64
-"""Edges a row, on average, up to which rows are read whole for every bid."""
+MOST_DEGREE = 512
+"""Edges a row, on average, up to which the finish reads rows whole for every bid."""
 THETA, FEW, MANY = 8, 3, 60
 """Epsilon falls by THETA; a phase of fewer than FEW bids a row is the last; none takes more than MANY a row."""
 START = 20
@@ -70,13 +71,18 @@ def begin(problem: Auction) -> State:
     return start(graph, Arithmetic(scale, (int(high) - int(low)) * scale), problem)
 
 
-def solve(state: State, deadline: Deadline) -> Termination:
-    """Bid in phases, then finish: to the optimum, or to where time or columns end."""
+def solve(state: State, deadline: Deadline) -> Termination | None:
+    """Bid in phases, then finish: to the optimum, or to where time or columns end.
+
+    None where phases over a part of the edges came to no end, so that the problem is better solved another way.
+    """
     graph, matching = state.graph, state.matching
     n = matching.column_of.size
     batch = max(1, BATCH_EDGES * n // graph.values.size)
-    if state.unit.span > 0 and (ended := _bid(state, batch, deadline)):
-        return ended
+    if state.unit.span > 0:
+        ended, assigned = _bid(state, batch, deadline)
+        if ended is not None or not assigned:
+            return ended
     free = np.empty(n, np.int64)
     n_free = whole_rows.part_loose(graph, matching, free)
     n_free, bids = whole_rows.reduce_whole(graph, matching, free, n_free, 8 * n)
@@ -90,10 +96,14 @@ def solve(state: State, deadline: Deadline) -> Termination:
     return ended
 
 
-def _bid(state: State, batch: int, deadline: Deadline) -> Termination | None:
-    """Run the phases, on benefits as whole numbers of 32 bits; take over whom they assigned, and their prices."""
+def _bid(state: State, batch: int, deadline: Deadline) -> tuple[Termination | None, bool]:
+    """Run the phases, on benefits as whole numbers of 32 bits; take over whom they assigned, and their prices.
+
+    False where rows waited at the end and the phases had not seen all edges.
+    """
     n = state.matching.column_of.size
-    packed, unit = _packed(state)
+    whole, unit = _packed(state)
+    packed = thinned(whole, n)
     pairs = phases.Pairs(*(np.full(n, UNASSIGNED, np.int32) for _ in range(4)))
     pairs.prices[:] = 0
     counts, span = np.zeros(6, np.int64), int(packed.edges[:, 1].max())
@@ -109,7 +119,7 @@ def _bid(state: State, batch: int, deadline: Deadline) -> Termination | None:
     state.matching.column_of[:], state.matching.row_of[:] = pairs.column_of, pairs.row_of
     state.matching.prices[:] = pairs.prices
     state.matching.prices[:] *= state.matching.prices.dtype.type(unit)
-    return ended
+    return ended, counts[phases.WAITING] == 0 or packed is whole
 
 
 def _packed(state: State) -> tuple[phases.Packed, float]:
@@ -144,7 +154,7 @@ def _augment(state: State, free: Array, batch: int, deadline: Deadline) -> Termi
     )
     done, tree = 0, np.zeros(4, np.int64)
     state.counts["augmentations"] += free.size
-    while done < free.size:
+    while True:  # once at least, so that a warm-up compiles it
         if ended := deadline.expired():
             return ended
         done, scans, stuck = augment_whole(graph, matching, search, free, done, batch, tree)
@@ -153,7 +163,8 @@ def _augment(state: State, free: Array, batch: int, deadline: Deadline) -> Termi
         if stuck >= 0:
             state.hall_rows = np.sort(np.append(matching.row_of[search.order[:stuck]], free[done]))
             return Termination.INFEASIBLE
-    return Termination.OPTIMAL
+        if done == free.size:
+            return Termination.OPTIMAL
 
 
 def _unscale(state: State) -> None:

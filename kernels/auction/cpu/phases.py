@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numba
 from numba.extending import register_jitable
 
+from kernels.auction.cpu.prefetch import prefetch
 from kernels.problems import UNASSIGNED, Array
 
 FIRST, WAITING, PHASE_BIDS, BIDS, PHASES, EPSILON = range(6)
@@ -23,6 +24,10 @@ SPAN = 2**22
 """Benefits lie in 0..SPAN."""
 MOST_PRICE = 2**29
 """A price above this ends the phases: two of them and a span still fit 32 bits."""
+AHEAD = 8
+"""So many bidders ahead a row's edges are fetched, and twice as many ahead where they are."""
+LINE = 8
+"""Edges in a line of the cache."""
 AT_LEAST = 3
 """Phases before few bids are a reason to stop: the first ones are coarse, and may have nothing to do."""
 
@@ -80,6 +85,12 @@ def _bid_in_turn(
     bids, size = 0, queue.size
     while waiting > 0 and bids < most:
         i = queue[first]
+        if waiting > 2 * AHEAD:
+            ahead = first + AHEAD
+            later = queue[ahead if ahead < size else ahead - size]
+            for t in range(indptr[later], indptr[later + 1], LINE):
+                prefetch(edges, t)
+            prefetch(indptr, queue[ahead + AHEAD if ahead + AHEAD < size else ahead + AHEAD - size])
         first = first + 1 if first + 1 < size else 0
         best, second, j = -2 * MOST_PRICE, -2 * MOST_PRICE, -1
         for t in range(indptr[i], indptr[i + 1]):

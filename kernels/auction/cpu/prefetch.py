@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from llvmlite import ir
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba.core import cgutils, types
 from numba.extending import intrinsic
 
 
-@intrinsic  # type: ignore[untyped-decorator]
+@intrinsic
 def prefetch(typing_context: Any, array: Any, index: Any) -> Any:
     """Fetch the line of array[index] into the cache, where there is one; any index will do, as nothing is read."""
 

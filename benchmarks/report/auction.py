@@ -158,6 +158,17 @@ def on_cpu() -> Table:
     return Table(["", *map(str, sizes)], lines)
 
 
+def sparse_on_cpu() -> Table:
+    """Sparse graphs on one core: our milliseconds, and the peers' over those of our solve."""
+    found = {(row["family"], row["n"], row["edges"]): row for row in read("sparse_cpu") if row["holds"]}
+    lines = list[list[Any]]()
+    for (family, n, edges), row in found.items():
+        assert not row["peers_wrong"], (family, n)
+        ratios = [row["peers_over_solve"].get(name) for name in ("or-tools", "csgraph")]
+        lines.append([family, f"{n:,}", f"{edges:,}", row["cpu_ms"]["solve"], row["cpu_ms"]["proved"], *ratios])
+    return Table(["graph", "rows", "edges", "solve, ms", "proved, ms", "OR-Tools", "csgraph"], lines)
+
+
 def time(pyplot: Any) -> Any:
     """Time against n, beside the peers and the paper's program."""
     rows = read("auction_h200")
@@ -214,6 +225,7 @@ TABLES: Tables = {
     "auction, families": families,
     "auction, warm": warm,
     "auction, on the CPU": on_cpu,
+    "auction, sparse on the CPU": sparse_on_cpu,
     **{f"auction, exact, {name}": partial(exact, density) for density, name in DENSITIES.items()},
     **{
         f"auction, paper, {name}, {asked}, {value}": partial(paper, density, asked, value)

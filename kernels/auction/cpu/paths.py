@@ -70,7 +70,8 @@ def reduce_rows(graph: Graph, lists: Lists, matching: Matching, free: Array, mos
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _push(keys: Array, codes: Array, size: int, key: float, code: int) -> None:
+def push(keys: Array, codes: Array, size: int, key: float, code: int) -> None:
+    """Add an entry to a heap of `size`."""
     at = size
     while at > 0:
         parent = (at - 1) // 2
@@ -82,7 +83,8 @@ def _push(keys: Array, codes: Array, size: int, key: float, code: int) -> None:
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _drop_root(keys: Array, codes: Array, size: int) -> None:
+def drop_root(keys: Array, codes: Array, size: int) -> None:
+    """Take the smallest entry out of a heap that has `size` entries from then on."""
     key, code, at = keys[size], codes[size], 0
     while True:
         child = 2 * at + 1
@@ -148,20 +150,20 @@ def _relax(
             nearest = j
         else:
             if size == search.keys.size:
-                size = _compact(search, size)
-            _push(search.keys, search.codes, size, length, j)
+                size = compact(search, size)
+            push(search.keys, search.codes, size, length, j)
             size += 1
     return size, touched, nearest
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _compact(search: Search, size: int) -> int:
+def compact(search: Search, size: int) -> int:
     """Rebuild a full heap without its stale entries; at most n_cols labels and n_rows readings are current."""
     kept = 0
     for at in range(size):
         key, code = search.keys[at], search.codes[at]
         if code < 0 or (search.mark[code] == 1 and search.distance[code] == key):
-            _push(search.keys, search.codes, kept, key, code)
+            push(search.keys, search.codes, kept, key, code)
             kept += 1
     return kept
 
@@ -194,15 +196,15 @@ def _search(root: int, graph: Graph, lists: Lists, matching: Matching, search: S
             key = max(at_distance, base - lists.rest[i])
             if nearest < 0 or key < search.distance[nearest]:
                 if size == search.keys.size:
-                    size = _compact(search, size)
-                _push(search.keys, search.codes, size, key, -1 - i)
+                    size = compact(search, size)
+                push(search.keys, search.codes, size, key, -1 - i)
                 size += 1
         while True:
             if size == 0 or (nearest >= 0 and search.keys[0] >= search.distance[nearest]):
                 return nearest, touched, scanned
             key, code = search.keys[0], search.codes[0]
             size -= 1
-            _drop_root(search.keys, search.codes, size)
+            drop_root(search.keys, search.codes, size)
             if code < 0:
                 i, reading = -1 - code, True
                 at_distance = _row_distance(i, root, matching, search)

@@ -1,7 +1,8 @@
 """The auction on the CPU: Jacobi rounds, epsilon scaling, and shortest augmenting paths as the exact finish.
 
 Read `start.py` (how it begins), `rows.py` (short lists), `rounds.py` (bid, award) and `paths.py` (the finish) after
-this page.
+this page. `square.py` is another way to the optimum, for sparse square graphs: `thinned.py` and `phases.py`, then
+`whole_rows.py` and `whole_paths.py`.
 """
 
 from fractions import Fraction
@@ -12,7 +13,7 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from kernels.auction.complete import complete
-from kernels.auction.cpu import paths, rounds
+from kernels.auction.cpu import paths, rounds, square
 from kernels.auction.cpu.rows import empty_lists
 from kernels.auction.cpu.start import State, drop_idle_prices, from_points, keep_seats, list_rows, start
 from kernels.auction.proportion import bring_near, take_back
@@ -20,7 +21,7 @@ from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, arithmetic_of, 
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.arrays import untouched
-from kernels.problems.sparse import Auction, is_complete, with_private_columns
+from kernels.problems.sparse import Auction, edges_of, is_complete, with_private_columns
 from kernels.solution import Solution, Termination
 
 BATCH_BIDS = 20_000
@@ -44,8 +45,8 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
             prices out of proportion are cut, and dropped where they say less than prices of 0.
         options: `epsilon` (in units of benefit) runs the paper's auction at that epsilon; None asks for the optimum.
             `finish` "auction": rounds to the end, for the optimum with epsilon scaled down to the proof; "paths": on
-            to the optimum by shortest augmenting paths; "auto": paths too, for a given epsilon within it and only for
-            whom many rounds left.
+            to the optimum by shortest augmenting paths; "auto": paths too, on sparse square graphs after bids in
+            phases, and for a given epsilon within it and only for whom many rounds left.
         deadline: polled every 5 to 10 ms.
     Returns:
         assignment (n_rows,) int64, UNASSIGNED for none; prices (n_cols,) >= 0 and profits (n_rows,), int64 when the
@@ -79,6 +80,11 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
 
 
 def _solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
+    if square.suits(problem, options):
+        state = square.begin(problem)
+        ended = square.solve(state, deadline)
+        if ended is not None:
+            return _answer(state, problem, options, ended)
     weights = with_private_columns(problem)
     wants_rounds = options.epsilon is not None or options.finish == "auction"
     unit = arithmetic_of(weights, options.epsilon) if wants_rounds else Arithmetic()
@@ -254,6 +260,8 @@ def _answer(state: State, problem: Auction, options: Any, ended: Termination) ->
         ended = ended if state.hall_rows is None else Termination.INFEASIBLE
     if ended is Termination.OPTIMAL and graph.values.dtype.kind == "i":
         profits[:] = matching.held - prices[matching.column_of]
+    elif state.profits is not None:
+        profits = state.profits
     else:
         rounds.best_nets(graph, state.lists, prices, profits)
     if graph.n_cols > n_cols:
@@ -284,3 +292,5 @@ def warm_up() -> None:
             start = Auction(ties.astype(dtype), True, assignment0=np.full(12, UNASSIGNED), prices0=np.zeros(12))
             options = AuctionOptions.model_validate({"finish": finish})
             mend(start, options, solve(start, options, Deadline()), Deadline())
+        long = np.random.default_rng(0).integers(0, 3, (40, 40))  # rows long enough to be thinned
+        solve(Auction(edges_of(long.astype(dtype)), True), AuctionOptions.model_validate({}), Deadline())

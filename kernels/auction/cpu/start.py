@@ -32,6 +32,7 @@ class State:
         default_factory=lambda: dict.fromkeys(("rounds", "bids", "phases", "augmentations", "rows_scanned"), 0)
     )
     hall_rows: Array | None = None
+    profits: Array | None = None  # where there are no lists to work them out from
 
 
 def from_points(problem: Auction) -> tuple[Auction, dict[str, Array]]:

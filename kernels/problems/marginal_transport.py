@@ -12,6 +12,8 @@ from kernels.problems.arrays import FORBIDDEN, Array, InvalidProblem
 from kernels.problems.transport import UnbalancedTransport
 
 KINDS = ("partial", "tv", "l2")
+ROUNDED = 1e-12
+"""Of a mass: how far the sums of the same numbers in another order may be apart."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +50,8 @@ class MarginalTransport:
     def whole(self) -> bool:
         """True where costs, masses and strengths are integers, which leaves nothing to rounding."""
         data = self.cost.dtype == np.int64 and self.a.dtype == np.int64
-        return self.reg == 0 and self.kind != "l2" and data and all(map(_is_whole, self.strengths))
+        limits = float(self.mass).is_integer() and all(map(_is_whole, self.strengths))
+        return self.reg == 0 and self.kind != "l2" and data and limits
 
     @property
     def permitted(self) -> Array:
@@ -72,18 +75,32 @@ def _is_whole(number: float) -> bool:
 def amount(a: Array, b: Array, mass: float | None, share: float | None) -> float:
     """The mass to be moved: as it is given, or that share of what the side with less of it has.
 
+    What is more than a side has by rounding alone is cut down to that.
+
     Raises:
         InvalidProblem: where it is more than a side has.
     """
     whole = a.dtype == b.dtype == np.int64
-    sums = [int(one.sum()) if one.dtype == np.int64 else math.fsum(one) for one in (a, b)]
-    most = min(sums)
+    most = min(_below(Fraction(int(one.sum())) if whole else _exactly(one)) for one in (a, b))
     wanted = most if share == 1 else most * share if share is not None else float(mass or 0)
     if not wanted > 0:
         raise InvalidProblem("mass_share", f"is {share} of no mass; expected masses on both sides")
-    if wanted > most:
+    if wanted > most * (1 + ROUNDED):
         raise InvalidProblem("mass", f"is {wanted:.9g}; expected at most {most:.9g}, the mass of the side with less")
+    wanted = min(wanted, most)
     return int(wanted) if whole and float(wanted).is_integer() else float(wanted)
+
+
+def _exactly(masses: Array) -> Fraction:
+    return sum(map(Fraction, masses.tolist()), Fraction(0))
+
+
+def _below(number: Fraction) -> float:
+    """The largest float that is not above it; a whole number as it is."""
+    if number.denominator == 1 and number < 1 << 62:
+        return int(number)
+    nearest = float(number)
+    return nearest if Fraction(nearest) <= number else math.nextafter(nearest, 0.0)
 
 
 def affordable(cost: Array, permitted: Array, strengths: tuple[float, float]) -> None:

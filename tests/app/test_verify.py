@@ -178,6 +178,9 @@ STRENGTHS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "own": ({"cost": BATCH, "regs": np.array([1.0, 2.0]), "regs_m": np.array([[1.0, np.inf], [2.0, 2.0]])}, {}),
     "clouds": ({"x": CLOUD[:3], "y": CLOUD[1:], "sizes": np.array([[1, 2], [2, 2]])}, {"reg": 0.5, "reg_m": 2.0}),
     "potentials": ({"x": CLOUD[:3], "y": CLOUD[1:], "sizes": np.array([[1, 2], [2, 2]])}, {"output": "potentials"}),
+    "part": ({"cost": BATCH[0]}, {"mass_share": 0.5}),
+    "total variation": ({"cost": BATCH[0]}, {"marginals": "tv", "reg_scale": "mean", "reg": 0.2, "reg_m": [1.0, 0.5]}),
+    "squares": ({"x": CLOUD[:3], "y": CLOUD[2:]}, {"marginals": "l2", "reg_m": 2.0}),
     "divergence": ({"x": CLOUD[:3], "y": CLOUD[2:]}, {"divergence": True}),
     "divergences": (
         {"x": CLOUD[:3], "y": CLOUD[1:], "sizes": np.array([[1, 2], [2, 2]])},

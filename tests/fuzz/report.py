@@ -29,6 +29,7 @@ ENTRIES = (
     "flow/__init__.py",
     "gromov/__init__.py",
     "metrics/__init__.py",
+    "partial/__init__.py",
     "ranked/__init__.py",
     "rejecting/__init__.py",
     "relaxed/__init__.py",

@@ -1,6 +1,8 @@
 """A part of the mass, total variation and squares: against linear and convex programming, and POT; their proofs."""
 
 import dataclasses
+import math
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -250,6 +252,22 @@ def test_what_makes_no_sense_is_refused_by_name(field: str, options: dict[str, A
     with pytest.raises(InvalidProblem) as caught:
         CARD.build({"cost": cost}, CARD.options.model_validate(options))
     assert caught.value.field == field
+
+
+def test_the_mass_is_never_more_than_a_side_has() -> None:
+    b = np.array([5 / 3, 1.0, 0.0, 8 / 3, 3.0])  # the float nearest to their sum is above it
+    given = sum(map(Fraction, b.tolist()), Fraction(0))
+    assert math.fsum(b) > given
+    for options in ({"mass_share": 1.0}, {"mass": math.fsum(b)}):
+        chosen = CARD.options.model_validate({"method": "exact", **options})
+        assert CARD.build({"cost": np.ones((2, 5)), "a": np.array([6.0, 7.0]), "b": b}, chosen).mass <= given
+
+
+def test_a_share_of_whole_masses_need_not_be_whole() -> None:
+    inputs = {"cost": np.array([[1, 16], [27, 30]]), "a": np.array([1, 9]), "b": np.array([1, 6])}
+    solution, certificate = prove(inputs, method="exact", mass_share=0.37)
+    assert (certificate.termination or solution.termination) is Termination.OPTIMAL
+    assert certificate.objective == pytest.approx(1 + 1.59 * 30)
 
 
 @pytest.mark.gpu

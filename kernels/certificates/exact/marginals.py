@@ -8,7 +8,7 @@ potentials of the columns are taken, those of the rows follow from them.
 from collections.abc import Mapping
 from decimal import Decimal, localcontext
 from fractions import Fraction
-from math import fsum
+from math import nextafter
 from typing import Any
 
 import numpy as np
@@ -51,14 +51,18 @@ class Held:
         pair = options.get("reg_m", 1.0)
         pair = pair if isinstance(pair, list | tuple) else (pair, pair)
         self.strengths = [rational(one) for one in pair] if self.kind != "partial" else [ZERO, ZERO]
+        self.whole &= all(one.denominator == 1 for one in (self.mass, *self.strengths))
 
     def _amount(self, options: Mapping[str, Any], lists: list[list[Any]]) -> Fraction:
+        """As it was asked for; what is more than a side has by rounding is cut down to that."""
+        sums = [sum(map(Fraction, side), ZERO) for side in lists]
+        least = min(sums)
+        most: int | float = int(least) if least.denominator == 1 else float(least)
+        if Fraction(most) > least:
+            most = nextafter(most, 0.0)
         if options.get("mass") is not None:
-            return Fraction(options["mass"])
-        whole = all(isinstance(one, int) for side in lists for one in side)
-        least = min(sum(side) if whole else fsum(side) for side in lists)
-        share = options["mass_share"]
-        return Fraction(least if share == 1 else least * share)
+            return min(Fraction(options["mass"]), Fraction(most))
+        return Fraction(most if options["mass_share"] == 1 else most * options["mass_share"])
 
     def least(self, side: int, potential: list[Fraction]) -> Fraction | None:
         """What a side's marginal is worth at least."""
@@ -209,11 +213,12 @@ def _numbers(
         apart = max(value - rational(claim.bound), rational(claim.bound) - rational(claim.objective))
         covers = claim.gap_abs is not None and apart <= rational(claim.gap_abs)
         said.append(Statement("gap", covers, f"{plain(apart)} apart, {claim.gap_abs} is stated"))
-    if claim.termination == "gap_reached":
+    entropic = options.get("method") != "exact"
+    if claim.termination == "gap_reached" or (entropic and claim.optimal):
         asked = Fraction(options.get("tolerance", 1e-6))
         near = claim.gap_rel is not None and rational(claim.gap_rel) <= asked
         said.append(Statement("gap reached", near, f"{claim.gap_rel} is stated, {float(asked)} was asked"))
-    if claim.optimal:
+    elif claim.optimal:
         gap = None if claim.gap_abs is None else rational(claim.gap_abs)
         earned = gap is not None and (gap == 0 or (not held.whole and gap <= ROUNDED * size))
         said.append(Statement("optimal", earned, f"a gap of {claim.gap_abs} is stated"))

@@ -10,7 +10,7 @@ nothing.
 Potentials of total variation below -r are taken as -r before anything is read.
 
 A part of the mass is met up to rounding: `max_violation` bounds what is too much or too little, and the gap holds what
-that is worth. Where it is certainly more than rounding leaves, 8 u of the mass a line, there is no objective.
+that is worth. Where it is certainly more than rounding leaves, 8 u of both sides a line, there is no objective.
 """
 
 import math
@@ -20,10 +20,12 @@ from fractions import Fraction
 
 import numpy as np
 
+from kernels.certificates.flow.dyadic import Exact
 from kernels.certificates.partial.linear import between, infeasible, number, refused, words
 from kernels.certificates.partial.sides import Missed, Side, missed, misstated
 from kernels.certificates.rounded import down, up
 from kernels.certificates.transport_answer import Answer
+from kernels.certificates.transport_bound import LOST
 from kernels.certificates.transport_direct import LARGEST, entries_value
 from kernels.certificates.transport_elementary import UNIT
 from kernels.certificates.transport_form import malformed, tolerance_of
@@ -33,8 +35,6 @@ from kernels.certificates.transport_units import back, near_one
 from kernels.problems.arrays import Array
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.solution import Certificate, Solution, Termination
-
-Lines = tuple[list[Fraction], list[Fraction]]
 
 
 def certify(problem: MarginalTransport, solution: Solution, progress: Callable[[float], None]) -> Certificate:
@@ -52,6 +52,7 @@ def certify(problem: MarginalTransport, solution: Solution, progress: Callable[[
     assert plain.cost is not None
     strengths = math.ldexp(problem.strengths[0], -power), math.ldexp(problem.strengths[1], -power)
     moved = replace(problem, cost=plain.cost, reg=plain.reg, strengths=strengths)
+    plain = replace(plain, reg_m=(math.inf, math.inf))  # no potential may be infinite where there is mass
     answer = Answer(plain, {name: _clipped(moved, name, given[name]) for name in ("f", "g", "plan")})
     sums = measure(answer, Shown({}), progress)
     return back(_stated(moved, answer, sums, solution), power)
@@ -93,23 +94,19 @@ def _earned(claim: Termination, relative: float | None, tolerance: float) -> Ter
     return Termination.GAP_REACHED if reached and claim is Termination.CONVERGED else None
 
 
-def _fractions(values: Array) -> list[Fraction]:
-    return [Fraction(one) for one in values.tolist()]
-
-
 def _missed(problem: MarginalTransport, sides: tuple[Side, Side], sums: Sums) -> tuple[Missed, bool]:
     """At most what is missed and its worth; and whether that may be rounding."""
     if problem.kind != "partial":
         return Missed(Fraction(0), Fraction(0)), True
-    low, high = (tuple(_fractions(side[end]) for side in (sums.rows, sums.columns)) for end in (0, 1))
-    least, most = (sum(side, Fraction(0)) for side in (low[0], high[0]))
-    found = missed(problem, sides, (high[0], high[1]))
+    low, high = ((Exact.of(sums.rows[end]), Exact.of(sums.columns[end])) for end in (0, 1))
+    least, most = low[0].total, high[0].total
+    found = missed(problem, sides, high)
     wide = most - least
     worth = wide * abs(sides[0].top + sides[1].top)
     wanted = Fraction(problem.mass)
-    surely = sum((sum(side.beyond(own), Fraction(0)) for side, own in zip(sides, low, strict=True)), Fraction(0))
+    surely = sum((side.beyond(own).total for side, own in zip(sides, low, strict=True)), Fraction(0))
     surely += max(least - wanted, wanted - most, Fraction(0))
-    allowed = Fraction(8 * UNIT * sum(problem.shape)) * wanted
+    allowed = Fraction(8 * UNIT * sum(problem.shape)) * (Exact.of(problem.a).total + Exact.of(problem.b).total)
     return Missed(found.violation + wide, found.price + worth), surely <= allowed
 
 
@@ -131,7 +128,7 @@ def _primal(answer: Answer, sums: Sums, sides: tuple[Side, Side]) -> Fraction | 
         entries = reg * (Fraction(sums.divergence) - Fraction(sums.excess[0]))
         found.append(entries + sum((_lines(side, ends, side.potential) for side, ends in both), Fraction(0)))
     m, n = answer.problem.shape
-    if m * n <= LARGEST:
+    if m * n <= LARGEST and not (found and _close(answer, sums, sides, found[0])):
         entries_up = entries_value(answer)
         if math.isfinite(entries_up):
             paid = (_lines(side, ends, np.zeros_like(side.potential)) for side, ends in both)
@@ -139,15 +136,34 @@ def _primal(answer: Answer, sums: Sums, sides: tuple[Side, Side]) -> Fraction | 
     return min(found, default=None)
 
 
+def _close(answer: Answer, sums: Sums, sides: tuple[Side, Side], value: Fraction) -> bool:
+    """Whether the bounds of the sums are so near to each other that the value by potentials loses no digits."""
+    loss = answer.problem.reg * (sums.excess[1] - sums.excess[0])
+    for side, (low, high) in zip(sides, (sums.rows, sums.columns), strict=True):
+        kind, r = side.problem.kind, side.problem.strengths[side.number]
+        steep = abs(side.potential)
+        if kind != "partial":
+            steep = steep + (r if kind == "tv" else r * np.maximum(abs(low - side.masses), abs(high - side.masses)))
+        loss += float((steep * (high - low)).sum())
+    return loss <= LOST * max(abs(float(value)), answer.problem.reg * float(sums.rows[0].sum()))
+
+
 def _lines(side: Side, ends: tuple[Array, Array], potential: Array) -> Fraction:
     """At least the sum of f_i p_i + D(p_i), for p_i between the ends."""
-    total, strength = Fraction(0), side.strength if side.problem.kind != "partial" else Fraction(0)
+    f, away = Exact.of(potential), [side.away(Exact.of(end)) for end in ends]
+    shift = max(one.shift for one in away)
+    found = [Exact.of(end).over(shift) for end in ends]
+    away = [one.over(shift) for one in away]
+    strength = Fraction(0) if side.problem.kind == "partial" else side.strength
+    r, of_r = strength.numerator, strength.denominator.bit_length() - 1
     squares = side.problem.kind == "l2"
-    rows = zip(_fractions(ends[0]), _fractions(ends[1]), _fractions(potential), _fractions(side.masses), strict=True)
-    for low, high, f, w in rows:
-        values = []
-        for p in (low, high):
-            away = abs(p - w)
-            values.append(f * p + strength * (away * away / 2 if squares else away))
-        total += max(values)
-    return total
+    of_f, of_d = f.shift + shift, of_r + shift + (shift + 1 if squares else 0)
+    up_f, up_d = max(of_d - of_f, 0), max(of_f - of_d, 0)
+    values = [
+        [
+            ((p * price) << up_f) + ((r * (d * d if squares else abs(d))) << up_d)
+            for p, price, d in zip(end.numbers, f.numbers, apart.numbers, strict=True)
+        ]
+        for end, apart in zip(found, away, strict=True)
+    ]
+    return Fraction(sum(map(max, *values)), 1 << max(of_f, of_d))

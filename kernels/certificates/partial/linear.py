@@ -6,7 +6,8 @@ rows, where the rows with a larger f_i have just the mass that is kept. Total va
 is raised to that, the columns follow, g_j <= min_i (c_ij - f_i). All that follows is in fractions, rounded once.
 
 A plan of floats breaks its constraints by rounding: `max_violation` is the mass that is too much or too little, and
-`gap_abs` adds what that is worth at f and g. Where it is more than 2^-40 of the mass the plan has no objective.
+`gap_abs` adds what that is worth at f and g. Where it is more than 2^-40 of the mass and 2^-49 of both sides the plan
+has no objective.
 """
 
 from collections.abc import Callable
@@ -55,15 +56,14 @@ class Plan:
     def __init__(self, rows: Array, columns: Array, masses: Array) -> None:
         self.rows, self.columns, self.masses = rows, columns, masses
 
-    def sums(self, shape: tuple[int, int]) -> tuple[list[Fraction], list[Fraction]]:
+    def sums(self, shape: tuple[int, int]) -> tuple[Exact, Exact]:
         """Of its rows and columns."""
         masses = Exact.of(self.masses)
         found = ([0] * shape[0], [0] * shape[1])
         for lines, into in zip((self.rows, self.columns), found, strict=True):
             for line, mass in zip(lines.tolist(), masses.numbers, strict=True):
                 into[line] += mass
-        unit = 1 << masses.shift
-        return [Fraction(one, unit) for one in found[0]], [Fraction(one, unit) for one in found[1]]
+        return Exact(found[0], masses.shift), Exact(found[1], masses.shift)
 
 
 def read(problem: MarginalTransport, solution: Solution) -> Plan | str:
@@ -191,7 +191,8 @@ def _stated(problem: MarginalTransport, solution: Solution, plan: Plan, sides: t
     asked = sides or (Side(problem, 0, np.zeros(m)), Side(problem, 1, np.zeros(n)))
     sums = plan.sums((m, n))
     off = missed(problem, asked, sums)
-    allowed = 0 if problem.whole else ROUNDED * Fraction(problem.mass)
+    given = Exact.of(problem.a).total + Exact.of(problem.b).total
+    allowed = 0 if problem.whole else ROUNDED * Fraction(problem.mass) + SMALL * given
     objective = None
     if off.violation <= allowed:
         spent = Exact.of(plan.masses).dot(Exact.of(problem.cost[plan.rows, plan.columns]))
@@ -207,7 +208,7 @@ def _certificate(
     bound: Fraction | None,
     off: Missed,
     sides: tuple[Side, Side],
-    sums: tuple[list[Fraction], list[Fraction]],
+    sums: tuple[Exact, Exact],
 ) -> Certificate:
     stated, proved = number(objective, up), number(bound, down)
     apart, relative = between(stated, proved, off.price)
@@ -217,7 +218,7 @@ def _certificate(
     if claim in (Termination.OPTIMAL, Termination.GAP_REACHED) and not close:
         sizes = _sizes(problem, plan, sides, sums)
         earned = None if _optimal(problem, stated, apart, sizes) else Termination.CONVERGED
-    carried = float(sum(sums[0], Fraction(0)))
+    carried = float(sums[0].total)
     return Certificate(
         objective=stated,
         bound=proved,
@@ -253,9 +254,7 @@ def between(stated: Number | None, proved: Number | None, price: Fraction) -> tu
     return gap, (float(div_up(up(Fraction(gap)), down(Fraction(scale)))) if gap and scale else float(gap > 0))
 
 
-def _sizes(
-    problem: MarginalTransport, plan: Plan, sides: tuple[Side, Side], sums: tuple[list[Fraction], list[Fraction]]
-) -> Fraction:
+def _sizes(problem: MarginalTransport, plan: Plan, sides: tuple[Side, Side], sums: tuple[Exact, Exact]) -> Fraction:
     """Of the terms that the objective and its bound are sums of."""
     total = Exact.of(plan.masses).dot(Exact.of(problem.cost[plan.rows, plan.columns]).absolute)
     for side, own in zip(sides, sums, strict=True):

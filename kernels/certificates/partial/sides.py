@@ -21,6 +21,8 @@ from kernels.certificates.flow.dyadic import Exact
 from kernels.problems.arrays import Array
 from kernels.problems.marginal_transport import MarginalTransport
 
+DOUBT = 1e-12
+"""Relative: a comparison of rounded numbers that far apart is one of the numbers themselves."""
 SAID = ("reg", "reg_m", "cost_scale", "reg_scale", "costs")
 """What facts may say of a problem's strengths and costs."""
 
@@ -60,32 +62,39 @@ class Side:
             if (self.potential < -limit).any():
                 return None
             return masses.dot(Exact.of(np.minimum(self.potential, limit)))
-        pairs = zip(self.potential.tolist(), self.masses.tolist(), strict=True)
-        return sum((_square(Fraction(f), Fraction(w), self.strength) for f, w in pairs), Fraction(0))
+        return self._least_squares(masses)
 
-    def paid(self, sums: list[Fraction]) -> Fraction:
+    def _least_squares(self, masses: Exact) -> Fraction:
+        """Phi of squares. Its first form is never above the second, and stands where rounding leaves a doubt."""
+        f, w, r = self.potential, self.masses, self.problem.strengths[self.number]
+        empty = f > r * w * (1 + DOUBT)
+        potential, without = Exact.of(np.where(empty, 0.0, f)), Exact.of(np.where(empty, w, 0.0))
+        first = masses.dot(potential) - potential.dot(potential) / (2 * self.strength)
+        return first + without.dot(without) * self.strength / 2
+
+    def paid(self, sums: Exact) -> Fraction:
         """D of the side's marginal; 0 for a part of the mass."""
         if self.problem.kind == "partial":
             return Fraction(0)
-        away = [abs(p - Fraction(w)) for p, w in zip(sums, self.masses.tolist(), strict=True)]
-        if self.problem.kind == "tv":
-            return self.strength * sum(away, Fraction(0))
-        return self.strength / 2 * sum((one * one for one in away), Fraction(0))
+        away = self.away(sums)
+        return self.strength * away.absolute.total if self.problem.kind == "tv" else self.strength / 2 * away.dot(away)
 
-    def beyond(self, sums: list[Fraction]) -> list[Fraction]:
+    def away(self, sums: Exact) -> Exact:
+        """The marginal less the masses."""
+        masses = Exact.of(self.masses)
+        return sums + Exact([-one for one in masses.numbers], masses.shift)
+
+    def beyond(self, sums: Exact) -> Exact:
         """By how much a part of the mass takes more of each line than it has."""
-        if self.problem.kind != "partial":
-            return []
-        return [max(p - Fraction(w), Fraction(0)) for p, w in zip(sums, self.masses.tolist(), strict=True)]
+        away = self.away(sums)
+        none = self.problem.kind != "partial"
+        return Exact([0 if none else max(one, 0) for one in away.numbers], away.shift)
 
-    def price(self, sums: list[Fraction]) -> Fraction:
+    def price(self, sums: Exact) -> Fraction:
         """What that is worth at the potentials, to first order."""
-        apart = zip(self.potential.tolist(), self.beyond(sums), strict=False)
-        return sum((abs(self.top - Fraction(f)) * one for f, one in apart), Fraction(0))
-
-
-def _square(f: Fraction, w: Fraction, r: Fraction) -> Fraction:
-    return f * w - f * f / (2 * r) if f <= r * w else r * w * w / 2
+        top = Exact.of(np.full(self.potential.size, float(self.top)))
+        below = Exact([-one for one in top.numbers], top.shift) + Exact.of(self.potential)
+        return self.beyond(sums).dot(below.absolute)
 
 
 @dataclass(frozen=True)
@@ -96,10 +105,10 @@ class Missed:
     price: Fraction
 
 
-def missed(problem: MarginalTransport, sides: tuple[Side, Side], sums: tuple[list[Fraction], list[Fraction]]) -> Missed:
+def missed(problem: MarginalTransport, sides: tuple[Side, Side], sums: tuple[Exact, Exact]) -> Missed:
     """How far a plan is from the constraints of its problem."""
-    beyond = sum((sum(side.beyond(own), Fraction(0)) for side, own in zip(sides, sums, strict=True)), Fraction(0))
-    short = Fraction(problem.mass) - sum(sums[0], Fraction(0)) if problem.kind == "partial" else Fraction(0)
+    beyond = sum((side.beyond(own).total for side, own in zip(sides, sums, strict=True)), Fraction(0))
+    short = Fraction(problem.mass) - sums[0].total if problem.kind == "partial" else Fraction(0)
     worth = sum((side.price(own) for side, own in zip(sides, sums, strict=True)), Fraction(0))
     return Missed(beyond + abs(short), worth + abs(short) * abs(sides[0].top + sides[1].top))
 

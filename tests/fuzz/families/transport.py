@@ -7,13 +7,15 @@ import numpy as np
 from kernels import Array
 from tests.fuzz.case import Case
 from tests.fuzz.draw import Draw, chance, floats, garbage, holes, narrowed, one_of, polls, scale_of, time_limit
-from tests.fuzz.families import flow
+from tests.fuzz.families import flow, sides
 
 
 def draw(draw: Draw, device: str) -> Case:
     """One case."""
     if device == "cpu" and chance(draw, 12):
         return flow.draw(draw)
+    if device == "cpu" and chance(draw, 10):
+        return sides.draw(draw)
     most = 24 if chance(draw, 3) else 5
     m, n = draw.whole(1, most), draw.whole(1, most)
     batch = draw.whole(1, 3) if chance(draw, 12) else None

@@ -17,7 +17,8 @@ from kernels import Array
 from workers.store.codec import write_npy
 from workers.store.layouts import TENSORS
 
-SLICE = 1 << 20
+SLICE = 4 << 20
+"""More than a connection takes at once: each slice costs a change of threads."""
 NAMES = {np.dtype(code): name for name, code in reversed(TENSORS.items()) if name != "BF16"}
 
 

@@ -71,10 +71,11 @@ def serve(args: Namespace) -> int:
         http = replace(http, insecure=args.insecure or http.insecure, api_workers=args.api_workers or http.api_workers)
         check_address(args.host, http)
         settings = settings_from(args)
+        alone = args.workers != 0 and not settings.redis_url
         with (
             bound(args.host, args.port, http.api_workers) as listeners,
             redis_for(settings) as settings,
-            memory_for(settings, args.workers) as settings,
+            memory_for(settings, alone) as settings,
         ):
             _serve(listeners, settings, http, args.workers)
     except (CannotServe, BadKeys, Unavailable, OSError, ValueError) as wrong:
@@ -127,16 +128,20 @@ def redis_for(settings: Settings) -> Iterator[Settings]:
 
 
 @contextlib.contextmanager
-def memory_for(settings: Settings, workers: int | None) -> Iterator[Settings]:
-    """The settings with an arena on this machine's shared memory, if all workers are on it; freed with the block."""
-    if workers != 0 and not settings.arena_dir and settings.arena_bytes > 0 and SHARED_MEMORY.is_dir():
+def memory_for(settings: Settings, alone: bool) -> Iterator[Settings]:
+    """The settings with an arena on this machine's shared memory, if nobody else reads the store; freed with the block.
+
+    An arena that they name is left as it is: other processes may use it.
+    """
+    made = alone and not settings.arena_dir and settings.arena_bytes > 0 and SHARED_MEMORY.is_dir()
+    if made:
         there = psutil.virtual_memory().total // MEMORY_SHARE
         most = min(settings.arena_bytes, shutil.disk_usage(SHARED_MEMORY).total // 2, there)
         settings = replace(settings, arena_dir=str(SHARED_MEMORY), arena_bytes=most)
     try:
         yield settings
     finally:
-        if workers != 0:
+        if made:
             let_memory_go(settings)
 
 

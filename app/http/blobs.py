@@ -6,7 +6,6 @@ from an answer, or from its time, what others have.
 """
 
 import re
-from functools import partial
 from typing import Annotated, Any
 
 from fastapi import Depends, Query, Request, Response
@@ -17,14 +16,14 @@ from app.answers.answer import json_response
 from app.http.auth import owner as owner_of
 from app.http.errors import Invalid, Refusal, fault
 from app.http.media import announced_digest, matches_etag, repr_digest
-from app.intake.body import announced, content_type, feed, portions
+from app.intake.body import content_type, feed, portions
 from app.intake.reading import read_upload
 from app.intake.visit import Desk
 from workers.jobs.job import UnknownBlob
 from workers.store.codec import FORMATS, Form, InvalidUpload
 from workers.store.digests import DIGEST, PLAIN
 from workers.store.store import Store
-from workers.store.upload import BlobInfo, Expected, Upload
+from workers.store.upload import BlobInfo, Upload
 
 ENCODINGS = ("identity", "gzip", "zstd")
 Owner = Annotated[str, Depends(owner_of)]
@@ -68,8 +67,7 @@ async def post(
     store: Store = request.app.state.store
     desk: Desk = request.app.state.desk
     plain = expected is not None and expected.startswith(f"{PLAIN}:")
-    begin = partial(store.writer, plain, desk.compared, Expected(announced(request), exact=True))
-    with desk.visit(owner) as visit, await run_in_threadpool(begin) as writer:
+    with desk.visit(owner) as visit, await run_in_threadpool(store.writer, plain, desk.compared) as writer:
         most = request.app.state.settings.max_upload_bytes
         await feed(portions(request, most, visit.held.take), writer.writelines)
         if writer.size == 0:

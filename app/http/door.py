@@ -108,7 +108,7 @@ class Guarded(HttpToolsProtocol):
     """uvicorn's protocol under the eyes of a Door. `Guarded.of(door)` is the class to give to uvicorn.
 
     It leans on names inside uvicorn: connection_made, connection_lost, data_received, on_message_begin,
-    on_headers_complete, on_body, on_message_complete, on_response_complete, cycle, flow and transport.
+    on_headers_complete, on_body, on_message_complete, on_response_complete, flow, transport, and cycle with its body.
     """
 
     door: Door
@@ -170,8 +170,16 @@ class Guarded(HttpToolsProtocol):
             self.cycle.keep_alive = False
 
     def on_body(self, body: bytes) -> None:
-        """Called by the parser."""
+        """Called by the parser.
+
+        A piece that finds the last one fetched is handed on as it is: uvicorn would copy it into its buffer, and from
+        there into the message.
+        """
         self.taken += len(body)
+        cycle = None if self.parser.should_upgrade() else self.cycle
+        if cycle is not None and not cycle.body and not cycle.response_complete:
+            cycle.body = body  # type: ignore[assignment]
+            body = b""
         super().on_body(body)
 
     def on_message_complete(self) -> None:

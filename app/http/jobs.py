@@ -62,7 +62,7 @@ async def post(request: Request, owner: Owner) -> Response:
     state = request.app.state
     wait_s = prefer_wait_s(request, state.http.max_wait_s)
     media = choose(request.headers.get("accept", ""), (JSON, "application/problem+json", *PACKED))
-    async with receive(request, owner) as received:
+    async with receive(request, owner, wait_s is not None) as received:
         parsed = await parse(received)
         gathered = await gather(parsed)
         built = await build(gathered)

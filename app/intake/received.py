@@ -12,7 +12,7 @@ from app.http.errors import Invalid, Refusal, fault
 from app.intake.body import Text, announced, content_type, read_json
 from app.intake.multipart import Part, Reader, read_multipart
 from app.intake.visit import Desk, Visit
-from workers.store.upload import Expected, Writer
+from workers.store.upload import UNKNOWN, Expected, Writer
 
 LONGEST_KEY = 255
 AS_JSON = ("application/json", "", "application/x-www-form-urlencoded")  # the last is what `curl -d` says
@@ -29,8 +29,11 @@ class Received:
 
 
 @asynccontextmanager
-async def receive(request: Request, owner: str) -> AsyncIterator[Received]:
+async def receive(request: Request, owner: str, waits: bool = False) -> AsyncIterator[Received]:
     """Read a JSON or multipart body; temporary files go with the block.
+
+    Where somebody `waits` for the answer, long parts go to memory first and to the disk beside the solve. Otherwise the
+    disk is waited for, and had better begin with the first bytes.
 
     Raises:
         Refusal: what HTTP cannot take.
@@ -54,7 +57,7 @@ async def receive(request: Request, owner: str) -> AsyncIterator[Received]:
         readers: list[Reader] = []
         try:
             with visit.timed("receive"):
-                parts = await _read_parts(request, visit, readers)
+                parts = await _read_parts(request, visit, readers, waits)
             await _hashed(visit, parts)
             job = parts.pop("job", None)
             if job is None:
@@ -65,8 +68,9 @@ async def receive(request: Request, owner: str) -> AsyncIterator[Received]:
                 part.sink.close()
 
 
-async def _read_parts(request: Request, visit: Visit, readers: list[Reader]) -> dict[str, Part]:
+async def _read_parts(request: Request, visit: Visit, readers: list[Reader], waits: bool) -> dict[str, Part]:
     desk, most = visit.desk, visit.desk.max_json_bytes
+    size = Expected(announced(request)) if waits else UNKNOWN
     return await read_multipart(
         request,
         desk.settings.max_upload_bytes,
@@ -74,7 +78,7 @@ async def _read_parts(request: Request, visit: Visit, readers: list[Reader]) -> 
         lambda name: (
             Text(most, visit.aside, "Part 'job'")
             if name == "job"
-            else desk.store.writer(checksum=desk.compared, size=Expected(announced(request)))
+            else desk.store.writer(checksum=desk.compared, size=size)
         ),
         readers.append,
     )

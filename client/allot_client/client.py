@@ -23,6 +23,7 @@ from allot_client import flows, mapping, tasks
 from allot_client.errors import refusal
 from allot_client.events import Event, Lines
 from allot_client.gates import CALL, gate_here
+from allot_client.reading import content_of
 from allot_client.results import (
     AuctionResult,
     BarycenterResult,
@@ -295,13 +296,15 @@ class Client:
     def _carry_out(self, call: flows.Call) -> flows.Answer:
         content = None if call.body is None else call.body.content()
         try:
-            response = self._http.request(
+            with self._http.stream(
                 call.method, call.path, params=dict(call.params), headers=headers_of(call), content=content,
                 timeout=httpx.Timeout(call.timeout_s, connect=5.0),
-            )  # fmt: skip
+            ) as response:  # fmt: skip
+                is_file = response.headers.get("content-type", "").startswith(flows.SAFETENSORS)
+                found = content_of(response, call.timeout_s) if is_file else response.read()
+                return flows.Answer(response.status_code, response.headers, found)
         except httpx.TransportError as error:
             return flows.Answer(0, {}, b"", broken(self.url, error))
-        return _answer(response)
 
 
 def broken(url: str, error: httpx.TransportError) -> str:

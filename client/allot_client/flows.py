@@ -53,12 +53,12 @@ class Answer:
 
     status: int
     headers: Mapping[str, str]
-    content: bytes
+    content: bytes | memoryview
     broken: str | None = None
 
     def json(self) -> Any:
         """The body as JSON."""
-        return json.loads(self.content)
+        return json.loads(bytes(self.content))
 
 
 T = TypeVar("T")
@@ -120,7 +120,7 @@ def problem(answer: Answer) -> Mapping[str, Any]:
         document = answer.json()
     except ValueError:
         document = None
-    return document if isinstance(document, dict) else {"detail": answer.content[:500].decode(errors="replace")}
+    return document if isinstance(document, dict) else {"detail": bytes(answer.content[:500]).decode(errors="replace")}
 
 
 @dataclass(frozen=True)

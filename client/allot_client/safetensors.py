@@ -21,16 +21,16 @@ class Safetensors:
     }  # fmt: skip
 
     @classmethod
-    def document(cls, data: bytes) -> dict[str, Any]:
+    def document(cls, data: bytes | memoryview) -> dict[str, Any]:
         """What the service says of the answer whose arrays these are."""
-        header = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])
+        header = json.loads(bytes(data[8 : 8 + int.from_bytes(data[:8], "little")]))
         return dict(json.loads(header["__metadata__"]["document"]))
 
     @classmethod
-    def read(cls, data: bytes) -> dict[str, Array]:
+    def read(cls, data: bytes | memoryview) -> dict[str, Array]:
         """Arrays by name; they share the memory of `data` and are read-only."""
         length = int.from_bytes(data[:8], "little")
-        header = json.loads(data[8 : 8 + length])
+        header = json.loads(bytes(data[8 : 8 + length]))
         header.pop("__metadata__", None)
         arrays = {}
         for name, entry in header.items():

@@ -9,11 +9,16 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
 
 import httpx
 import pytest
+import uvicorn
 from fastapi import FastAPI
+from uvicorn.server import ServerState
 
+from app.http import door
 from app.http.config import HttpSettings
 from app.http.door import Sparse
 from app.http.main import create_app
@@ -170,6 +175,41 @@ def test_ambiguous_requests_are_refused(guarded: Guarded, headers: bytes) -> Non
     assert b"x-content-type-options: nosniff" in told
     assert told.count(b"HTTP/1.1") == 1  # nothing behind it is taken for another request
     assert b"connection: close" in told.lower()
+
+
+def test_a_piece_of_a_body_is_handed_on_without_a_copy() -> None:
+    """As long as the last one was fetched; those that were not go together in their order."""
+    pieces: list[bytes] = []
+    came: list[Any] = []
+
+    class Watched(door.Guarded):
+        door = door.Door(HttpSettings())
+
+        def on_body(self, body: bytes) -> None:
+            pieces.append(body)
+            super().on_body(body)
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        while not came or came[-1]["more_body"]:
+            came.append(await receive())
+
+    async def run() -> None:
+        config = uvicorn.Config(app, lifespan="off")
+        config.load()
+        connection = Watched(config, ServerState(), {})
+        connection.connection_made(Mock(**{"is_closing.return_value": False, "get_extra_info.return_value": None}))
+        connection.data_received(b"POST / HTTP/1.1\r\nContent-Length: 700000\r\n\r\n")
+        for number in range(7):
+            connection.data_received(bytes([number]) * 100_000)
+            if number != 3:
+                await asyncio.sleep(0.01)
+        connection.connection_lost(None)
+
+    asyncio.run(run())
+    assert b"".join(message["body"] for message in came) == b"".join(bytes([n]) * 100_000 for n in range(7))
+    assert [any(message["body"] is piece for message in came) for piece in pieces] == [
+        True, True, True, False, False, True, True,
+    ]  # fmt: skip
 
 
 def test_a_connection_is_closed_after_so_many_requests(guarded: Guarded) -> None:

@@ -14,15 +14,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from app.cli import serve
 from tests.workers.test_laid import OWNER, long_array
 from workers.jobs.job import UnknownBlob
 from workers.jobs.queue import Jobs
+from workers.runtime.config import Settings
 from workers.store import disk
 from workers.store.arena import KEPT, MARK, Arena, arena_of, is_slab, leased
 from workers.store.codec import Limits
 from workers.store.digests import PIECE, digest_of
-from workers.store.folder import Folder, name_of
+from workers.store.folder import Folder, file_of, name_of
 from workers.store.layouts import npy as read_npy
+from workers.store.opening import arena_for
 from workers.store.store import Store
 from workers.store.upload import Expected, Writer
 
@@ -369,3 +372,20 @@ def test_equal_bytes_of_two_owners_are_two_slabs(store: Store) -> None:
     laid(store, array)
     laid(store, array, "bob")
     assert len(list((arena_in(store).root / "blobs").iterdir())) == 2
+
+
+def test_a_service_has_shared_memory_where_nobody_else_reads_its_store_and_gives_it_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(serve, "SHARED_MEMORY", tmp_path / "shm")
+    (tmp_path / "shm").mkdir()
+    plain = Settings(data_dir=tmp_path / "data")
+    with serve.memory_for(plain, alone=False) as told:
+        assert arena_for(told) is None
+    with serve.memory_for(plain, alone=True) as told, ThreadPoolExecutor(1) as threads:
+        arena = arena_for(told)
+        assert arena is not None
+        name = name_of("sha256:" + "b" * 64, OWNER)
+        lay(arena, threads, file_of(name), 5)
+    assert list((tmp_path / "shm").iterdir()) == []
+    assert Folder(tmp_path / "data" / "blobs").path(name).read_bytes() == bytes([5]) * SIZE

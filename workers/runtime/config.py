@@ -30,9 +30,9 @@ class Settings:
         max_upload_bytes: of one body or file, before and after decompression.
         max_elements: of one array.
         laid_bytes: of uploads that jobs may be solved from before the disk has them; above it, the disk comes first.
-        arena_dir: on a tmpfs that the API and its workers share: long uploads and results lie there first, in memory
+        arena_dir: on a tmpfs that the API and all workers share: long uploads and results lie there first, in memory
             that is used again (workers/store/arena.py). Empty for none, or for /dev/shm where `allot serve` starts
-            its workers itself.
+            workers and Redis itself.
         arena_bytes: of it.
         max_redis_connections: of one process; requests that wait need none.
         max_queued: jobs waiting in one queue before new ones are turned away.

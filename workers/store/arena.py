@@ -17,7 +17,9 @@ A slab has one size for its life, and its pages never change. So who has page-lo
 """
 
 import contextlib
+import ctypes
 import fcntl
+import functools
 import hashlib
 import logging
 import mmap
@@ -28,6 +30,7 @@ import uuid
 from collections.abc import Iterator
 from concurrent.futures import Executor
 from pathlib import Path
+from typing import Any
 
 from workers.runtime.config import private_folder
 
@@ -35,6 +38,7 @@ LOG = logging.getLogger(__name__)
 MARK = "allot-arena-"
 """How the names of arenas begin: a path in one is known by it."""
 STEP = 4 << 20
+MADV_POPULATE_WRITE = 23
 LAID, KEPT = 0o600, 0o700
 PATIENCE_S = 1.0
 """For the lock of the arena, which is held for as long as it takes to look through a folder."""
@@ -86,6 +90,7 @@ class Slab:
         """Let go of it. Without a blob's name it is spare then."""
         if self._descriptor >= 0:
             self.view = memoryview(b"")
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # the mapping may live on for a moment, and is not used
             with contextlib.suppress(OSError):
                 self.path.rename(self._arena.spare / self.path.name)
             os.close(self._descriptor)
@@ -126,7 +131,10 @@ class Arena:
                 path.unlink(missing_ok=True)
                 os.close(descriptor)
                 return None
-            return Slab(self, path, descriptor, size)
+            slab = Slab(self, path, descriptor, size)
+            for at in range(0, size, STEP):
+                threads.submit(_touch, slab.view[at : at + STEP])
+            return slab
         except OSError:  # files are slower, and right
             return None
 
@@ -282,6 +290,24 @@ def _mode(path: Path) -> int | None:
         return path.stat().st_mode & 0o777
     except FileNotFoundError:
         return None
+
+
+def _touch(view: memoryview) -> None:
+    """Have the pages of a mapping found ahead of who writes to it, and not one by one as they do. A hint."""
+    call = _madvise()
+    if call is not None:
+        call(ctypes.addressof(ctypes.c_char.from_buffer(view)), len(view), MADV_POPULATE_WRITE)
+
+
+@functools.cache
+def _madvise() -> Any:
+    """Of the C library: Python's own holds all other threads up."""
+    try:
+        call = ctypes.CDLL(None).madvise
+    except (OSError, AttributeError):
+        return None
+    call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return call
 
 
 def _allocate(descriptor: int, size: int, threads: Executor) -> bool:

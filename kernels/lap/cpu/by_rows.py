@@ -36,6 +36,7 @@ CONSTANTS: dict[str, tuple[Any, Array, Any]] = {
     "f": (np.float64(np.inf), FLOAT_BITS, np.float64(-np.inf)),
 }
 """inf, bits and floor of a `Form` without forbidden integers."""
+VALUES: dict[str, Any] = {"narrow": np.dtype(np.int32), "i": np.dtype(np.int64), "f": np.dtype(np.float64)}
 
 
 @dataclass(frozen=True)
@@ -80,14 +81,14 @@ def solve_small(problem: Assignment, deadline: Deadline) -> Solution | None:
     weights, looked = problem.weights, problem.looked
     if looked is None or looked.weights is not weights or looked.masked or weights.ndim != 2 or weights.size > AT_ONCE:
         return None
-    (n_rows, n_cols), kind = weights.shape, weights.dtype.kind
+    n_rows, n_cols = weights.shape
+    kind: str = weights.dtype.kind
     warm = problem.u0 is not None or problem.v0 is not None
     if warm or (n_rows == n_cols >= SMALLEST and may_be_monge(weights)) or deadline.expired():
         return None
     if kind == "i" and looked.largest <= whole.NARROW:
-        kind, value = "narrow", np.dtype(np.int32)
-    else:
-        value = np.dtype(np.int64 if kind == "i" else np.float64)
+        kind = "narrow"
+    value = VALUES[kind]
     cost = weights if weights.dtype == value else weights.astype(value)
     if problem.maximize or n_rows > n_cols:
         cost = _turned(cost, problem.maximize)

@@ -79,9 +79,10 @@ def solve(problem: Assignment | Rejecting | Selected | Ranked, options: Any, dea
     if options.method not in CPU_METHODS:
         raise InvalidProblem("method", f'"{options.method}" runs on a GPU only; on the CPU expected "auto" or "sap"')
     start = time.perf_counter()
-    small = type(problem) is Assignment and options.iteration_limit is None
-    if small and (solved := cpu_by_rows.solve_small(problem, deadline)) is not None:
-        return _signed(solved, options, start)
+    if isinstance(problem, Assignment) and options.iteration_limit is None:
+        solved = cpu_by_rows.solve_small(problem, deadline)
+        if solved is not None:
+            return _signed(solved, options, start)
     if isinstance(problem, Rejecting):
         return cpu_rejecting.solve(problem, options, deadline, solve_one)
     if isinstance(problem, Selected):

@@ -109,7 +109,7 @@ def point_assignment(inputs: Inputs, metric: str, maximize: bool) -> PointAssign
         if isinstance(given, Csr) or given.shape != (len(side),):
             raise InvalidProblem(name, f"has shape {given.shape}; expected ({len(side)},)")
         duals[name] = finite(name, numeric(name, given, ndim=(1,)))
-    return PointAssignment(np.empty((0, 0)), maximize, points=points, **duals)
+    return PointAssignment(np.empty((0, 0)), maximize, u0=duals.get("u0"), v0=duals.get("v0"), points=points)
 
 
 def points_of(inputs: Inputs, metric: str, neighbours: int | None) -> Points:

@@ -54,7 +54,7 @@ def test_what_is_no_optimum_is_told_by_the_others(dtype: Any) -> None:
             wrong += [(name, np.where(np.arange(20) == 7, odd, duals)) for odd in (np.nan, np.inf, 1e-3, 1e300)]
     for name, array in wrong:
         agree(problem, changed(solution, name, array))
-    free = replace(problem, weights=np.hstack([problem.weights, problem.weights]))
+    free = replace(problem, weights=np.tile(np.asarray(problem.weights), (1, 2)))
     agree(free, changed(solution, "v", np.abs(np.tile(solution.arrays["v"], 2)) + 1))
 
 

@@ -84,7 +84,7 @@ def test_prices_that_leave_int32_begin_anew_in_int64() -> None:
     form = cpu_by_rows.form_of(cost, False, False, True)
     assert form is not None
     assert form.cost.dtype == np.int32
-    assert cpu_by_rows.solve(cost, form, False, low, cost.size, Deadline()) is None
+    assert cpu_by_rows.solve(cost, form, False, cpu_by_rows.Old(low), cost.size, Deadline()) is None
     assert certified(cost, solve(cost, v0=low)).gap_abs == 0
 
 
@@ -131,3 +131,48 @@ def test_stopped_at_once_it_pairs_no_forbidden_integers(maximize: bool) -> None:
     certificate = certified(cost, solution, maximize)
     assert certificate.holds, certificate.proved
     assert certificate.objective is not None
+
+
+@pytest.mark.parametrize("at_once", [cpu_by_rows.AT_ONCE, 0], ids=["at once", "in chunks"])
+@pytest.mark.parametrize("given", [("u0", "v0"), ("v0",), ("u0",)], ids="+".join)
+def test_old_duals_lead_to_the_optimum_of_what_changed(given: tuple[str, ...], at_once: int) -> None:
+    """Ties, forbidden entries, garbage for rows and costs of all sizes: old duals may cost time, never the answer."""
+    rng = np.random.default_rng(8)
+    for trial in range(60):
+        n, maximize = (
+            int(rng.choice([1, 2, 3, 5, 6, 9, 70, 130], p=[0.1, 0.2, 0.2, 0.2, 0.1, 0.1, 0.05, 0.05])),
+            trial % 2 == 1,
+        )
+        old, cost = rng.random((2, n, n)) if trial % 3 == 0 else rng.integers(0, 4, (2, n, n))
+        if trial % 3 == 1:
+            old, cost = 10.0 ** rng.normal(0, 5, (2, n, n))
+        kept = rng.random(n) < 0.7
+        cost[kept] = old[kept]
+        if cost.dtype.kind == "f" and trial % 5 == 0:
+            cost[rng.random((n, n)) < 0.2] = -np.inf if maximize else np.inf
+            cost[np.arange(n), np.arange(n)] = 1.0
+        duals: dict[str, Any] = {
+            f"{name}0": array for name, array in solve(old, maximize).arrays.items() if f"{name}0" in given
+        }
+        if trial % 7 == 0 and "u0" in duals:
+            duals["u0"] = duals["u0"][::-1].copy()
+        with patch.object(cpu_by_rows, "AT_ONCE", at_once), patch.object(cpu_by_rows, "CHUNK", 1 << 10):
+            certificate = certified(cost, solve(cost, maximize, **duals), maximize)
+        assert certificate.termination is None
+        assert certificate.objective == pytest.approx(scipy_optimum(cost.astype(np.float64), maximize), rel=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.float64])
+def test_rows_that_did_not_change_keep_their_pairs(dtype: Any) -> None:
+    """Distances in the plane, whose duals leave many ties: only what changed is paired anew."""
+    rng = np.random.default_rng(9)
+    x, y = rng.random((2, 300, 1, 2)) * 1e4
+    cost = np.hypot(*np.moveaxis(x - y[:, 0], -1, 0)).astype(dtype)
+    duals = solve(cost).arrays
+    again = solve(cost, u0=duals["u"], v0=duals["v"])
+    assert again.facts["paths"] == 0
+    assert again.facts["row_reductions"] == 0
+    cost[:3] = cost[rng.permutation(300)[:3]]
+    changed = solve(cost, u0=duals["u"], v0=duals["v"])
+    assert changed.facts["paths"] <= 12
+    assert certified(cost, changed).objective == pytest.approx(scipy_optimum(cost.astype(np.float64)), rel=1e-12)

@@ -26,6 +26,7 @@ SURE = 1.0 - 2.0**-30
 CLAIMS = {kind: dense._claim([dense._Proof(Termination.OPTIMAL)], kind == "i", False) for kind in "if"}
 WIDE = {"i": np.dtype(np.int64), "f": np.dtype(np.float64)}
 SEATS = np.dtype(np.int64)
+NONE = np.zeros(0)
 
 
 def certify(problem: Assignment, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
@@ -48,7 +49,7 @@ def _told(problem: Assignment, solution: Solution) -> Certificate | None:
     if not weights.flags.c_contiguous or "ended" in solution.evidence:
         return None
     kind = weights.dtype.kind
-    assignment, u, v = arrays.get("assignment"), arrays.get("u"), arrays.get("v")
+    assignment, u, v = arrays.get("assignment", NONE), arrays.get("u", NONE), arrays.get("v", NONE)
     if not (_is(assignment, n_rows, SEATS) and _is(u, n_rows, WIDE[kind]) and _is(v, n_cols, WIDE[kind])):
         return None
     proved = _proved(kind, untouched(weights), problem.maximize, untouched(assignment), untouched(u), untouched(v))
@@ -68,22 +69,22 @@ def _told(problem: Assignment, solution: Solution) -> Certificate | None:
     )
 
 
-def _is(array: Any, extent: int, dtype: Any) -> bool:
+def _is(array: Array, extent: int, dtype: Any) -> bool:
     """Whether it is there, and of the one type that the loops are compiled for."""
-    return array is not None and array.shape == (extent,) and array.dtype == dtype and array.flags.c_contiguous
+    return bool(array.shape == (extent,) and array.dtype == dtype and array.flags.c_contiguous)
 
 
 def _proved(kind: str, weights: Array, maximize: bool, assignment: Array, u: Array, v: Array) -> Any:
     """(objective, bound, gap, violation) in the sense of the problem; None where it is not sure that it is closed."""
     from kernels.certificates.brief import loops  # numba, which a process that only takes jobs must not load
 
-    sign = -1 if maximize else 1
+    sign: int = -1 if maximize else 1
     if kind == "i":
-        known, pairs, rest, dual, more, violation = loops.prove_integers(
+        known, pairs, rest, dual, more, over = loops.prove_integers(
             weights, maximize, assignment, u, v, LARGEST_PRICE["i"]
         )
         objective, bound = (pairs << 32) + rest, sign * ((dual << 32) + more)
-        return (objective, bound, 0, violation) if known and objective == bound else None
+        return (objective, bound, 0, over) if known and objective == bound else None
     known, upper, lower, gap, violation, size = loops.prove_floats(
         weights, maximize, assignment, u, v, LARGEST_PRICE["f"]
     )

@@ -61,7 +61,7 @@ def rounded(words: tuple[float, float, float, float], side: float) -> tuple[floa
 @jit
 def prove_integers(
     weights: Array, maximize: bool, assignment: Array, u: Array, v: Array, most: int
-) -> tuple[bool, int, int, int, int, int]:
+) -> tuple[bool, Any, Any, Any, Any, Any]:
     """(known, the sum of the pairs in two halves, the bound in min form in two halves, violation).
 
     Not known where a row has no column of its own, an entry is forbidden, a dual is beyond `most`, or a column that may

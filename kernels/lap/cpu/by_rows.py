@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from kernels.lap.cpu import whole
 from kernels.lap.cpu import whole_path as steps
 from kernels.lap.cpu.monge import may_be_monge
 from kernels.lap.cpu.progress import Watch
+from kernels.lap.cpu.seats import seat_rows
 from kernels.lap.masks import infinity
 from kernels.lap.monge import SMALLEST
 from kernels.problems import Array, Assignment
@@ -36,6 +37,9 @@ CONSTANTS: dict[str, tuple[Any, Array, Any]] = {
     "f": (np.float64(np.inf), FLOAT_BITS, np.float64(-np.inf)),
 }
 """inf, bits and floor of a `Form` without forbidden integers."""
+NOBODY = {bits.dtype.char: np.zeros(0, bits.dtype) for _, bits, _ in CONSTANTS.values()}
+"""In place of earlier pairs, where there were none."""
+VALUES: dict[str, Any] = {"narrow": np.dtype(np.int32), "i": np.dtype(np.int64), "f": np.dtype(np.float64)}
 
 
 @dataclass(frozen=True)
@@ -52,14 +56,24 @@ class Form:
     floor: Any
 
 
-def form_of(weights: Array, masked: bool, maximize: bool, warm: bool) -> Form | None:
+class Old(NamedTuple):
+    """Duals to start from: prices of the columns, and of each row what c - v of its earlier pair is, where known."""
+
+    prices: Array
+    rows: Array | None = None
+
+
+def form_of(
+    weights: Array, masked: bool, maximize: bool, warm: bool, largest: int | float | None = None
+) -> Form | None:
     """The costs as whole rows read them; None where shortlists are to be read.
 
     Args:
         weights: (n_rows, n_cols) with 2^62 (-2^62 when maximising) for what is forbidden among integers, and +inf
             (-inf) among floats; `masked` says whether integers have such.
+        largest: their largest magnitude, where it is known.
     """
-    if weights.dtype.kind == "i" and not masked and _is_narrow(weights):
+    if weights.dtype.kind == "i" and not masked and _is_narrow(weights, largest):
         return Form(weights, _turned(weights.astype(np.int32, copy=False), maximize), *CONSTANTS["narrow"])
     if max(weights.shape) > LONGEST and not warm:
         return None
@@ -80,27 +94,31 @@ def solve_small(problem: Assignment, deadline: Deadline) -> Solution | None:
     weights, looked = problem.weights, problem.looked
     if looked is None or looked.weights is not weights or looked.masked or weights.ndim != 2 or weights.size > AT_ONCE:
         return None
-    (n_rows, n_cols), kind = weights.shape, weights.dtype.kind
+    n_rows, n_cols = weights.shape
+    kind: str = weights.dtype.kind
     warm = problem.u0 is not None or problem.v0 is not None
     if warm or (n_rows == n_cols >= SMALLEST and may_be_monge(weights)) or deadline.expired():
         return None
     if kind == "i" and looked.largest <= whole.NARROW:
-        kind, value = "narrow", np.dtype(np.int32)
-    else:
-        value = np.dtype(np.int64 if kind == "i" else np.float64)
+        kind = "narrow"
+    value = VALUES[kind]
     cost = weights if weights.dtype == value else weights.astype(value)
     if problem.maximize or n_rows > n_cols:
         cost = _turned(cost, problem.maximize)
     inf, bits, floor = CONSTANTS[kind]
     prices = np.zeros(cost.shape[1], value)
     start = 0 if n_rows == n_cols else -1
-    solved, col_of, row_of, u, counts = steps.solve_at_once(untouched(cost), inf, bits, floor, prices, start)
+    solved, col_of, row_of, u, counts = steps.solve_at_once(
+        untouched(cost), inf, bits, floor, prices, start, NOBODY[bits.dtype.char]
+    )
     if not solved:
         return None
     return _answer((col_of, row_of, u, prices, counts), weights, problem.maximize, Termination.OPTIMAL)
 
 
-def _is_narrow(weights: Array) -> bool:
+def _is_narrow(weights: Array, largest: int | float | None) -> bool:
+    if largest is not None:
+        return largest <= whole.NARROW
     seen = seen_of(weights)
     if seen is not None:
         return seen.largest <= whole.NARROW
@@ -117,30 +135,39 @@ def solve(
     weights: Array,
     form: Form,
     maximize: bool,
-    prices: Array | None,
+    old: Old | None,
     path_limit: int,
     deadline: Deadline,
     at_once: int | None = None,
 ) -> Solution | None:
-    """As `cpu.solve_one`, of costs in their form, from `prices` of its columns where there are some.
+    """As `cpu.solve_one`, of costs in their form, from `old` duals where there are some.
 
     Up to `at_once` entries (AT_ONCE) are solved without a look at the clock. None where int32 does not suffice, or
     where there is no full assignment: the steps on shortlists tell why.
     """
-    v = np.zeros(form.cost.shape[1], form.cost.dtype) if prices is None else prices.astype(form.cost.dtype)
-    start = -1 if form.cost.shape[0] < form.cost.shape[1] else 0 if prices is None else 1
+    v = np.zeros(form.cost.shape[1], form.cost.dtype) if old is None else old.prices.astype(form.cost.dtype)
+    own = _bits_of(None if old is None else old.rows, form)
+    start = -1 if form.cost.shape[0] < form.cost.shape[1] else 0 if old is None else 1
     at_once = AT_ONCE if at_once is None else at_once
     constants = (untouched(form.cost), form.inf, form.bits, form.floor)
     if form.cost.size <= at_once and path_limit >= form.cost.shape[0] and not deadline.expired():
-        solved, col_of, row_of, u, counts = steps.solve_at_once(*constants, v, start)
+        solved, col_of, row_of, u, counts = steps.solve_at_once(*constants, v, start, own)
         return _answer((col_of, row_of, u, v, counts), weights, maximize, Termination.OPTIMAL) if solved else None
     s = whole.new_whole(*constants, v)
-    ended = _run(s, start, path_limit, deadline, _as_watched(s, form.given, maximize))
+    ended = _run(s, start, own, path_limit, deadline, _as_watched(s, form.given, maximize))
     if ended is Termination.INFEASIBLE:
         return None
     u = np.zeros(form.cost.shape[0], v.dtype)
     steps.close(s, u, ended is not Termination.OPTIMAL)
     return _answer((s.col_of, s.row_of, u, v, s.counts), weights, maximize, ended)
+
+
+def _bits_of(rows: Array | None, form: Form) -> Array:
+    """Duals of rows as `whole.order` has them, for costs of floats; integers tell no pair from another by them."""
+    if rows is None or form.cost.dtype.kind == "i":
+        return NOBODY[form.bits.dtype.char]
+    bits = np.ascontiguousarray(rows, np.float64).view(np.int64)
+    return np.where(bits < 0, bits ^ form.bits[1], bits)
 
 
 def _as_watched(s: whole.Whole, given: Array, maximize: bool) -> Any:
@@ -168,18 +195,21 @@ def _answer(found: tuple[Array, ...], weights: Array, maximize: bool, ended: Ter
     return Solution(ended, "sap", arrays, reductions + paths, facts=facts)
 
 
-def _run(s: whole.Whole, start: int, path_limit: int, deadline: Deadline, view: Any) -> Termination:
+def _run(s: whole.Whole, start: int, own: Array, path_limit: int, deadline: Deadline, view: Any) -> Termination:
     """All steps, with looks at the clock between them; INFEASIBLE where they cannot go on here."""
     n_rows, n_cols = s.cost.shape
     rows_per_chunk = max(1, CHUNK // n_cols)
-    first_steps: list[Any] = {-1: [], 0: [steps.start_prices], 1: [steps.seat_rows]}[start]
-    for step in first_steps:
-        for first in range(0, n_rows, rows_per_chunk):
-            if ended := deadline.expired():
-                s.v[s.v >= s.inf] = 0
-                return ended
-            step(s, first, min(n_rows, first + rows_per_chunk))
-    for _ in range(2):
+    for first in range(0, n_rows if start >= 0 else 0, rows_per_chunk):
+        if ended := deadline.expired():
+            s.v[s.v >= s.inf] = 0
+            return ended
+        last = min(n_rows, first + rows_per_chunk)
+        if start == 0:
+            steps.start_prices(s, first, last)
+        else:
+            seat_rows(s, first, last, own)
+    few = start == 1 and steps.list_free(s) * steps.FEW <= n_rows
+    for _ in range(0 if few else 2):
         n_free, at, kept, done = steps.list_free(s), 0, 0, 0
         while at < n_free and done < steps.REDUCTIONS_PER_ROW * n_rows:
             if ended := deadline.expired():
@@ -207,6 +237,6 @@ def warm_up(ties: Array) -> None:
     for weights in (ties.astype(np.int32), wide, ties.astype(np.float64)):
         form = form_of(weights, False, False, True)
         assert form is not None
-        for prices in (None, np.zeros(ties.shape[1], form.cost.dtype)):
+        for old in (None, Old(np.zeros(ties.shape[1], form.cost.dtype))):
             for at_once in (0, AT_ONCE):
-                solve(weights, form, False, prices, weights.size, Deadline(), at_once)
+                solve(weights, form, False, old, weights.size, Deadline(), at_once)

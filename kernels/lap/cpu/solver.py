@@ -31,6 +31,7 @@ from kernels.lap.masks import infinity, opened
 from kernels.lap.warm import cut, largest, proportionate
 from kernels.problems import Array, Assignment, InvalidProblem, Rejecting
 from kernels.problems.arrays import untouched
+from kernels.problems.assignment import Looked
 from kernels.problems.points import PointAssignment
 from kernels.problems.ranked import Ranked
 from kernels.problems.selected import Selected
@@ -79,9 +80,10 @@ def solve(problem: Assignment | Rejecting | Selected | Ranked, options: Any, dea
     if options.method not in CPU_METHODS:
         raise InvalidProblem("method", f'"{options.method}" runs on a GPU only; on the CPU expected "auto" or "sap"')
     start = time.perf_counter()
-    small = type(problem) is Assignment and options.iteration_limit is None
-    if small and (solved := cpu_by_rows.solve_small(problem, deadline)) is not None:
-        return _signed(solved, options, start)
+    if isinstance(problem, Assignment) and options.iteration_limit is None:
+        solved = cpu_by_rows.solve_small(problem, deadline)
+        if solved is not None:
+            return _signed(solved, options, start)
     if isinstance(problem, Rejecting):
         return cpu_rejecting.solve(problem, options, deadline, solve_one)
     if isinstance(problem, Selected):
@@ -96,7 +98,7 @@ def solve(problem: Assignment | Rejecting | Selected | Ranked, options: Any, dea
     if weights.ndim == 3:
         solution = solve_batch(problem, limit, deadline, solve_one)
     else:
-        solution = solve_one(weights, problem.maximize, problem.u0, problem.v0, limit, deadline)
+        solution = solve_one(weights, problem.maximize, problem.u0, problem.v0, limit, deadline, problem.looked)
     return _signed(solution, options, start)
 
 
@@ -107,19 +109,31 @@ def _signed(solution: Solution, options: Any, start: float) -> Solution:
 
 
 def solve_one(
-    weights: Array, maximize: bool, u0: Array | None, v0: Array | None, path_limit: int, deadline: Deadline
+    weights: Array,
+    maximize: bool,
+    u0: Array | None,
+    v0: Array | None,
+    path_limit: int,
+    deadline: Deadline,
+    looked: Looked | None = None,
 ) -> Solution:
     """Solve one problem, looking at the deadline between chunks of work; as `solve` otherwise."""
     u0, v0 = proportionate(weights, u0, v0)
-    cost, masked = opened(weights, maximize)
+    known = looked.largest if looked is not None and looked.weights is weights and not looked.masked else None
+    cost, masked = opened(weights, maximize) if known is None else (weights, False)
     cold = u0 is None and v0 is None
     ordered = cold and not masked and may_be_monge(cost)
     if ordered and not deadline.expired() and (sorted_out := monge.solve(cost, maximize)):
         return sorted_out
     warm_square = not cold and cost.shape[0] == cost.shape[1]
-    if (cold or warm_square) and (form := cpu_by_rows.form_of(cost, masked, maximize, not cold)):
-        start = None if cold else _square_prices(form.cost, -1 if maximize else 1, (u0, v0), 4 * largest(weights))
-        by_rows = cpu_by_rows.solve(weights, form, maximize, start, path_limit, deadline)
+    if (cold or warm_square) and (form := cpu_by_rows.form_of(cost, masked, maximize, not cold, known)):
+        old = None
+        if not cold:
+            most = 4 * (largest(weights) if known is None else known)
+            prices = _square_prices(form.cost, -1 if maximize else 1, (u0, v0), most)
+            rows = None if u0 is None or v0 is None else (-u0 if maximize else u0)
+            old = None if prices is None else cpu_by_rows.Old(prices, rows)
+        by_rows = cpu_by_rows.solve(weights, form, maximize, old, path_limit, deadline)
         if by_rows is not None:
             return by_rows
     return _by_shortlists(weights, cost, masked, maximize, (u0, v0), path_limit, deadline)

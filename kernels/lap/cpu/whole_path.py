@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from kernels.lap.cpu.borrowed import borrowed
+from kernels.lap.cpu.seats import flip, seat_rows
 from kernels.lap.cpu.shortlist import jit
 from kernels.lap.cpu.whole import STRIDE, Whole, free_low, inlined, new_whole, order, second_least, value_of, where_low
 from kernels.problems import Array
@@ -22,6 +23,8 @@ from kernels.problems import Array
 NO_PATH, TOO_WIDE = -2, -3
 REDUCTIONS_PER_ROW = 2
 """In each of the two passes; the paths finish what is left."""
+FEW = 8
+"""From old prices, up to one free row in so many is left to the paths alone: reductions would move all others."""
 REDUCTIONS, READ, PATHS = range(3)
 
 
@@ -42,17 +45,6 @@ def start_prices(s: Whole, first: int, last: int) -> None:
         for j in range(v.size):
             if v[j] >= s.inf:  # nobody may take column j; any finite price will do
                 v[j] = 0
-
-
-@jit
-def seat_rows(s: Whole, first: int, last: int) -> None:
-    """Rows first to last - 1 take their best column where it is free."""
-    s = borrowed(s)
-    for i in range(first, last):
-        low = order(s, i)
-        j = free_low(s, low)
-        if low < s.shut and s.row_of[j] < 0:
-            s.row_of[j], s.col_of[i] = i, j
 
 
 @jit
@@ -206,11 +198,7 @@ def augment(s: Whole, first: int, last: int, work: int) -> int:
             s.v[j] -= s.keys[end] - s.keys[j]
             if s.v[j] < s.floor:
                 return TOO_WIDE
-        j, i = end, -1
-        while i != source:
-            i = s.parent[j]
-            s.row_of[j] = i
-            s.col_of[i], j = j, s.col_of[i]
+        flip(s, end, source)
         s.counts[PATHS] += 1
         work -= (s.counts[READ] - before) * s.v.size
         if work <= 0:
@@ -219,7 +207,7 @@ def augment(s: Whole, first: int, last: int, work: int) -> int:
 
 
 @jit
-def solve_whole(s: Whole, start: int) -> bool:
+def solve_whole(s: Whole, start: int, own: Array) -> bool:
     """All steps without a look at the clock. `start`: -1 begins with row reductions, 0 with start_prices, 1 with seats.
 
     False where there is no full assignment, or int32 does not suffice.
@@ -231,8 +219,10 @@ def solve_whole(s: Whole, start: int) -> bool:
     if start == 0:
         start_prices(s, first, n_rows)
     elif start == 1:
-        seat_rows(s, first, n_rows)
-    for _ in range(2):
+        seat_rows(s, first, n_rows, own)
+    n_free = list_free(s)
+    if start != 1 or n_free * FEW > n_rows:
+        reduce_rows(s, first, first, n_free, REDUCTIONS_PER_ROW * n_rows)
         n_free = list_free(s)
         reduce_rows(s, first, first, n_free, REDUCTIONS_PER_ROW * n_rows)
     return augment(s, first, list_free(s), every) >= 0
@@ -269,7 +259,7 @@ def close(s: Whole, u: Array, complete: bool) -> None:
 
 @jit
 def solve_at_once(
-    cost: Array, inf: Any, bits: Array, floor: Any, v: Array, start: int
+    cost: Array, inf: Any, bits: Array, floor: Any, v: Array, start: int, own: Array
 ) -> tuple[bool, Array, Array, Array, Array]:
     """`solve_whole` and `close` of a new search: (solved, col_of, row_of, u, counts).
 
@@ -277,7 +267,7 @@ def solve_at_once(
     """
     s = new_whole(cost, inf, bits, floor, v)
     u = np.zeros(cost.shape[0], v.dtype)
-    solved = solve_whole(s, start)
+    solved = solve_whole(s, start, own)
     if solved:
         close(s, u, False)
     return solved, s.col_of, s.row_of, u, s.counts

@@ -93,7 +93,16 @@ def _start(draw: Draw, cost: Array) -> dict[str, Array]:
     scale = scale_of(np.where(weights < -9e18, 0, weights)) if cost.dtype.kind == "i" else scale_of(cost)
     v0 = garbage(draw, (*cost.shape[:-2], cost.shape[-1]), scale)
     u0 = garbage(draw, cost.shape[:-1], scale)
+    if chance(draw, 50) and np.isfinite(weights).all() and weights.min() > -9e18:
+        v0, u0 = _tight(weights, draw.whole(0, 1) == 1)
     return one_of(draw, ({"v0": v0}, {"u0": u0, "v0": v0}, {"u0": u0}))
+
+
+def _tight(weights: Array, of_half: bool) -> tuple[Array, Array]:
+    """Duals (v0, u0) of least entries, as of an earlier answer; `of_half`: of half of the rows, the others changed."""
+    known = weights[..., : max(1, weights.shape[-2] // 2), :] if of_half else weights
+    v0 = known.min(axis=-2)
+    return v0, (weights - v0[..., None, :]).min(axis=-1)
 
 
 def _options(draw: Draw, maximize: bool, device: str) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.gromov.iteration import Objective, Scaling, rounded
-from kernels.gromov.lower import Lower, third
+from kernels.gromov.lower import LARGEST_SPECTRUM, Lower, projected, third
 from kernels.problems.gromov import GromovWasserstein
 from kernels.solution import Solution, Termination
 
@@ -112,10 +112,13 @@ class Search:
         for lines in ("rows",) if self.objective.symmetric else ("rows", "columns"):
             if self.deadline.expired() is None:
                 self.lower.append(third(self.problem, lines, self.xp, self.deadline))
+        small = max(self.problem.shape) <= LARGEST_SPECTRUM
+        if self.objective.symmetric and small and self.deadline.expired() is None:
+            self.lower.append(projected(self.problem, self.xp, self.deadline))
         self.tell()
 
     def _starts(self) -> Iterator[Any]:
-        """The caller's, the product, the plan of the bound, and random ones: `starts` of them in all."""
+        """The caller's, the product, the plans of the bounds, and random ones: `starts` of them in all."""
         xp, a, b = self.xp, self.objective.a, self.objective.b
         count = self.options.starts
         if self.problem.start is not None:
@@ -123,8 +126,8 @@ class Search:
             count -= 1
         if count > 0:
             yield a[:, None] * b[None, :]
-        if count > 1 and self.lower:
-            yield xp.asarray(self.lower[0].plan)
+        for lower in self.lower[: max(0, count - 1)]:
+            yield xp.asarray(lower.plan)
             count -= 1
         draws = np.random.default_rng(self.options.seed)
         for _ in range(count - 1):

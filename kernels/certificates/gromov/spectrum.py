@@ -14,12 +14,13 @@ assignment problem", Mathematics of Operations Research 17 (1992)).
 e = X a - a' X a / 2 makes x vanish but for rounding; nothing depends on it.
 
 Arithmetic. Entries are at most 1 in size after a power of two, so |e|, |f| <= 1.5 and |X'|, |Y'| <= 4. No number below
-goes through more than 2 (n + m) + 40 roundings. With the factors in front, the sizes that they are of add up to 62 for a cost
-(of e y and x f 12 each, four times, and the last roundings of all), and to 2 + 18 + 32 for what stands alone (squares, the
-product of means, twice the trace): so 100 gamma is taken from each. D and X' are rounded, which moves A by less than
-100 u in the Frobenius norm, since the squares of D's products add up to 1. With V, L from any eigensolver, eigenvalues of V L V'
-are L's times factors within |V'V - I| of 1 (Ostrowski's theorem), and those of A within |A - V L V'| of these (Weyl).
-Norms are Frobenius norms, of matrices as they are worked out plus gamma(n + 4) |V|^2 (|L| + 1) for their rounding.
+goes through more than 2 (n + m) + 40 roundings. With the factors in front, the sizes that they are of add up to 62 for
+a cost (of e y and x f 6 each, four times, and the last roundings of all), and to 2 + 18 + 32 for what stands alone
+(squares, the product of means, twice the trace): so 100 gamma is taken from each. D and X' are rounded, which moves A
+by less than 100 u in the Frobenius norm, since the squares of D's products add up to 1. With V, L from any eigensolver,
+eigenvalues of V L V' are L's times factors within |V'V - I| of 1 (Ostrowski's theorem), and those of A within |A - V L
+V'| of these (Weyl). Norms are Frobenius norms, of matrices as they are worked out plus gamma(n + 4) |V|^2 (|L| + 1) for
+their rounding.
 """
 
 import numpy as np

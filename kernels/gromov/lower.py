@@ -52,7 +52,7 @@ def projected(problem: GromovWasserstein, xp: Any, deadline: Deadline) -> Lower:
         e = means - 0.5 * float(means @ share)
         rest = xp.asarray(roots[:, None] * (matrix - e[:, None] - e[None, :]) * roots[None, :])
         values = xp.linalg.eigvalsh(rest)
-        values = values if xp is np else xp.asnumpy(values)
+        values = values if xp is np else values.get()
         sides.append((e, float(share @ (matrix * matrix) @ share), float(e @ share), values))
     (e, of_x, of_e, s), (f, of_y, of_f, t) = sides
     count = min(len(s), len(t))
@@ -70,16 +70,16 @@ def _transported(problem: GromovWasserstein, costs: Any, alone: float, xp: Any, 
         costs = costs + (1 - problem.alpha) * xp.asarray(problem.cost)
     a, b = problem.a / problem.a.sum(), problem.b / problem.b.sum()
     if sum(problem.shape) <= LARGEST_SIMPLEX:
-        on_host = np.asarray(costs if xp is np else xp.asnumpy(costs))
+        on_host = np.asarray(costs if xp is np else costs.get())
         f, plan = exact_transport(on_host, a, b, deadline)
     else:
         scaling = Scaling(xp.asarray(a), xp.asarray(b), xp)
         smooth = max(float(costs.max() - costs.min()) * SMOOTH, float(np.finfo(float).tiny))
         found = scaling.plan(costs, smooth, 1e-6, SWEEPS)
-        f, plan = (part if xp is np else xp.asnumpy(part) for part in (scaling.f, found))
+        f, plan = (part if xp is np else part.get() for part in (scaling.f, found))
         f = np.where(np.isfinite(f), f, 0.0)
     g = (costs - xp.asarray(f)[:, None]).min(axis=0)
-    return Lower(alone + float(a @ f + b @ (g if xp is np else xp.asnumpy(g))), f, plan)
+    return Lower(alone + float(a @ f + b @ (g if xp is np else g.get())), f, plan)
 
 
 def exact_transport(costs: Array, a: Array, b: Array, deadline: Deadline) -> tuple[Array, Array]:

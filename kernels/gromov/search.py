@@ -24,8 +24,8 @@ NOTHING = 1e-13
 """Of the sizes: no change that floats could tell."""
 RANDOM_REG, BLEND = 0.1, 0.05
 """Of random starts; and how much of the product a start is given, since no such step leaves a plan's zeros."""
-KEEP_S = 0.25
-"""Between two couplings that are made of plans on their way, and told of."""
+KEEP = 10
+"""Steps between two couplings that are made of plans on their way, and told of."""
 Polish = Callable[["Search", Any], Any]
 
 
@@ -49,7 +49,6 @@ class Search:
     ended: Termination | None = None
     values: list[float] = field(default_factory=list)
     unsettled: int = 0
-    kept_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.objective = Objective(self.problem, self.xp)
@@ -57,6 +56,7 @@ class Search:
         spread = 0.0 if linear is None else float(linear.max() - linear.min())
         self.size = self.objective.constant + spread
         reg = self.options.reg
+        self.smooth = self.options.method == "entropic"  # an end of a descent is asked for, not what is met on the way
         self.reg = AUTO_REG * self.size if reg == "auto" else float(reg)
 
     def run(self) -> Solution:
@@ -66,9 +66,15 @@ class Search:
         for start in self._starts():
             if self._over():
                 break
+            if not self.smooth:
+                self.keep(start)  # a plan of a bound may be the best there is
+                if self.closed():
+                    break
             plan = self._descend(start) if self.reg > 0 else start
             if self._finishes() and self.ended is None:
                 plan = self.polish(self, plan)  # type: ignore[misc]
+            if self.smooth and not self.values:
+                self.best = None  # what was kept until now is no fixed point
             self.values.append(self.keep(plan))
             self._over()
         return self._solution()
@@ -83,14 +89,13 @@ class Search:
         value = self.objective.value(coupling, self.objective.quadratic(coupling))
         if self.best is None or value < self.value:
             self.best, self.value = coupling, value
-        self.kept_s = self.deadline.elapsed_s
         self.tell()
         return value
 
     def note(self, plan: Any) -> None:
         """Count a step; now and then make a coupling of its plan, so that the best so far is never old."""
         self.iterations += 1
-        if self.deadline.elapsed_s > self.kept_s + KEEP_S:
+        if self.iterations % KEEP == 0 and not self.smooth:
             self.keep(plan)
         else:
             self.tell()
@@ -141,7 +146,7 @@ class Search:
         the entropic term fades.
         """
         objective, scaling = self.objective, Scaling(self.objective.a, self.objective.b, self.xp)
-        proximal = self.options.method != "entropic"
+        proximal = not self.smooth
         total, quiet, before = None, 0, float("inf")
         tolerance = max(self.options.tolerance, COARSE if self._finishes() else 0.0)
         if proximal:  # the start is the first plan to be compared with
@@ -165,7 +170,7 @@ class Search:
         return plan
 
     def _solution(self) -> Solution:
-        plan = self.best if self.xp is np else self.xp.asnumpy(self.best)
+        plan = self.best if self.xp is np else self.best.get()
         word = self.ended or (Termination.ITERATION_LIMIT if self.unsettled else Termination.CONVERGED)
         facts = {
             "reg": self.reg,
@@ -179,7 +184,7 @@ class Search:
         return Solution(word, self._method(), {"plan": plan, "f": f}, self.iterations, self.options.seed, facts=facts)
 
     def _method(self) -> str:
-        if self.options.method == "entropic":
+        if self.smooth:
             return "entropic"
         steps = [] if self.reg == 0 else ["proximal"]
         return " + ".join([*steps, *(["conditional gradient"] if self._finishes() else [])])

@@ -76,6 +76,8 @@ def measured(n: int, kind: str, method: str, device: Device, repeats: int) -> di
     asked: dict[str, Any] = {"starts": 1}
     if method == "entropic":
         asked |= {"method": "entropic", "reg": REG, "tolerance": LOOSE, "max_iterations": MOST}
+    elif method == "exact":
+        asked["method"] = method
     options = CARD.options.model_validate(asked)
     problem = CARD.build(spaces(n, kind), options)
     spent: dict[str, list[float]] = {"solve": [], "certify": []}
@@ -107,9 +109,10 @@ def main() -> None:
     args = parser.parse_args()
     CARD.warm_up(args.device)
     rows = Rows(on_gpu(args.rows) if args.device == "gpu" else args.rows)
+    methods = ("entropic", "exact", "auto") if args.device == "cpu" else ("entropic", "auto")
     for n in args.sizes:
         for kind in ("points", "matrices", "fused"):
-            for method in ("entropic", "auto"):
+            for method in methods:
                 rows.add(
                     family=kind,
                     n=n,

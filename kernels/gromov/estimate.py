@@ -41,7 +41,7 @@ def estimate(problem: GromovWasserstein, options: "GromovOptions", device: Devic
     bound_s = factor * (2 * PRODUCT_S * entries * levels + 2e-8 * (n + m) * (n + m + levels))
     steps = min(options.max_iterations, USUAL_STEPS)
     exact_s = EXACT_STEPS * (simplex_s + factor * products * PRODUCT_S)
-    start_s = exact_s if options.reg == 0 else steps * step_s + (exact_s if n + m <= 1000 else 0.0)
+    start_s = exact_s if options.reg == 0 else steps * step_s + (2 * exact_s if n + m <= 1000 else 0.0)
     seconds = CALL_S + bound_s + 2 * simplex_s + options.starts * start_s
     if device == "gpu":
         seconds = GPU_CALL_S + simplex_s + (seconds - simplex_s) / GPU_FASTER

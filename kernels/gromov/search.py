@@ -70,14 +70,24 @@ class Search:
                 self.keep(start)  # a plan of a bound may be the best there is
                 if self.closed():
                     break
-            plan = self._descend(start) if self.reg > 0 else start
-            if self._finishes() and self.ended is None:
-                plan = self.polish(self, plan)  # type: ignore[misc]
-            if self.smooth and not self.values:
-                self.best = None  # what was kept until now is no fixed point
-            self.values.append(self.keep(plan))
+            ends = [self.keep(plan) for plan in self._ends(start)]
+            self.values += [min(ends)] if ends else []
             self._over()
         return self._solution()
+
+    def _ends(self, start: Any) -> Iterator[Any]:
+        """What a start leads to: by exact steps alone, and by a descent that they finish."""
+        if self._finishes():
+            assert self.polish is not None
+            yield self.polish(self, start)
+        if self.reg > 0 and not self._over():
+            plan = self._descend(start)
+            if self._finishes() and self.ended is None:
+                assert self.polish is not None
+                plan = self.polish(self, plan)
+            if self.smooth and not self.values:
+                self.best = None  # what was kept until now is no fixed point
+            yield plan
 
     def _finishes(self) -> bool:
         """Whether exact steps follow the descent."""

@@ -39,7 +39,7 @@ class GromovOptions(Options):
     max_iterations: int = Field(default=500, ge=1, le=10_000_000, description="Steps from each start at most.")
     starts: int = Field(
         default=4, ge=1, le=65536,
-        description="Starts: plan0 if given, the product of the weights, the plan of the lower bound, random ones.",
+        description="Starts: plan0 if given, the product of the weights, the plans of lower bounds, random ones.",
     )  # fmt: skip
     seed: int = Field(default=0, ge=0, lt=2**63, description="Of random starts.")
 

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernels.card import Device, Estimate
+from kernels.gromov.lower import LARGEST_SPECTRUM
 from kernels.outline import dense
 from kernels.pace import pace
 from kernels.problems import Inputs, InvalidProblem
@@ -21,6 +22,8 @@ PRODUCT_S, SCALING_S, EXP_S = 4e-11, 5e-10, 8e-9
 """Of one product of a matrix product, of one entry read by a scaling, and of one exponential."""
 SIMPLEX_S = 4e-8
 """Of exact transport, divided by n m (n + m)^0.5."""
+SPECTRUM_S = 6e-10
+"""Of all eigenvalues and vectors, divided by n^3."""
 USUAL_STEPS, USUAL_SCALINGS, EXACT_STEPS = 60, 60, 8
 """Of a descent, of one of its steps, and of the conditional gradient after it."""
 GPU_CALL_S, GPU_FASTER = 0.05, 60
@@ -38,14 +41,15 @@ def estimate(problem: GromovWasserstein, options: "GromovOptions", device: Devic
     bound_s = factor * (2 * PRODUCT_S * entries * levels + 2e-8 * (n + m) * (n + m + levels))
     steps = min(options.max_iterations, USUAL_STEPS)
     exact_s = EXACT_STEPS * (simplex_s + factor * products * PRODUCT_S)
-    start_s = exact_s if options.reg == 0 else steps * step_s + (exact_s if n + m <= 1000 else 0.0)
-    seconds = CALL_S + bound_s + simplex_s + options.starts * start_s
+    start_s = exact_s if options.reg == 0 else steps * step_s + (2 * exact_s if n + m <= 1000 else 0.0)
+    seconds = CALL_S + bound_s + 2 * simplex_s + options.starts * start_s
     if device == "gpu":
         seconds = GPU_CALL_S + simplex_s + (seconds - simplex_s) / GPU_FASTER
     host = FIXED + 8 * (6 * n * n + 6 * m * m + 16 * n * m) + 16 * (n + m) * levels
     held = 8 * (2 * n * n + 2 * m * m + 16 * n * m + (n + m) * levels) if device == "gpu" else 0
     first_s = CALL_S + factor * products * PRODUCT_S + 10 * entries * SCALING_S
-    certify_s = 2e-3 + 3 * factor * products * PRODUCT_S + 2 * bound_s + 60 * entries * SCALING_S
+    spectrum_s = SPECTRUM_S * (n**3 + m**3) if problem.symmetric and max(n, m) <= LARGEST_SPECTRUM else 0.0
+    certify_s = 2e-3 + spectrum_s + 3 * factor * products * PRODUCT_S + 2 * bound_s + 60 * entries * SCALING_S
     return Estimate(host, held, pace() * seconds, pace() * certify_s, pace() * first_s)
 
 

@@ -1,8 +1,10 @@
-"""The evidence of a lower bound: potentials of Memoli's third lower bound, worked out in floats.
+"""The evidence of lower bounds: potentials of Memoli's third and of the projection bound, worked out in floats.
 
 Whatever the coupling, row i of X and row j of Y pay at least the transport between their distributions of distances,
 T_ij, a problem on a line. The least <(1 - alpha) M + alpha T, P> over couplings P is a bound (Memoli 2011, definition
-6.1). Its plan is also a start of the search. What is stated of the bound is proved again by the certificate.
+6.1). Where both matrices are symmetric, what X and Y are beyond sums of a term for each line is bounded by eigenvalues
+(as in Hadley, Rendl, Wolkowicz 1992). Both are a transport, whose plan is a start of the search, and whose potentials
+the certificate needs to prove the bound again.
 """
 
 from dataclasses import dataclass
@@ -21,8 +23,10 @@ LARGEST_SIMPLEX = 1500
 """Rows and columns together up to which the transport is solved by a network simplex."""
 MOST_PRODUCTS = 1 << 33
 """Of quantiles, in one T: some seconds of a core."""
-SMOOTH, SWEEPS = 0.01, 300
-"""Of larger ones: the entropic term over the mean of T, and how often it is scaled."""
+LARGEST_SPECTRUM = 2000
+"""Points of a space up to which eigenvalues are asked for."""
+SMOOTH, SWEEPS = 0.005, 300
+"""Of larger ones: the entropic term over the range of the costs, and how often it is scaled."""
 
 
 @dataclass(frozen=True)
@@ -36,21 +40,46 @@ class Lower:
 
 def third(problem: GromovWasserstein, lines: str, xp: Any, deadline: Deadline) -> Lower:
     """The bound by the distributions of rows, or of columns, of both matrices."""
-    costs = local_costs(problem, lines, xp)
+    return _transported(problem, local_costs(problem, lines, xp), 0.0, xp, deadline)
+
+
+def projected(problem: GromovWasserstein, xp: Any, deadline: Deadline) -> Lower:
+    """The bound by eigenvalues, of symmetric matrices."""
+    sides = []
+    for matrix, weights in ((problem.x_distance, problem.a), (problem.y_distance, problem.b)):
+        share, roots = weights / weights.sum(), np.sqrt(weights / weights.sum())
+        means = matrix @ share
+        e = means - 0.5 * float(means @ share)
+        rest = xp.asarray(roots[:, None] * (matrix - e[:, None] - e[None, :]) * roots[None, :])
+        values = xp.linalg.eigvalsh(rest)
+        values = values if xp is np else values.get()
+        sides.append((e, float(share @ (matrix * matrix) @ share), float(e @ share), values))
+    (e, of_x, of_e, s), (f, of_y, of_f, t) = sides
+    count = min(len(s), len(t))
+    pairs = ((s[::-1], t[::-1]), (-s, -t))
+    together = sum(float(np.maximum(0.0, p[:count]) @ np.maximum(0.0, q[:count])) for p, q in pairs)
+    alone = of_x + of_y - 4 * of_e * of_f - 2 * together
+    return _transported(problem, xp.asarray(-4 * np.outer(e, f)), alone, xp, deadline)
+
+
+def _transported(problem: GromovWasserstein, costs: Any, alone: float, xp: Any, deadline: Deadline) -> Lower:
+    """The transport of these costs and M's, and a term of its own."""
+    if problem.alpha != 1 or problem.cost is not None:
+        costs, alone = problem.alpha * costs, problem.alpha * alone
     if problem.cost is not None:
-        costs = problem.alpha * costs + (1 - problem.alpha) * xp.asarray(problem.cost)
+        costs = costs + (1 - problem.alpha) * xp.asarray(problem.cost)
     a, b = problem.a / problem.a.sum(), problem.b / problem.b.sum()
     if sum(problem.shape) <= LARGEST_SIMPLEX:
-        on_host = np.asarray(costs if xp is np else xp.asnumpy(costs))
+        on_host = np.asarray(costs if xp is np else costs.get())
         f, plan = exact_transport(on_host, a, b, deadline)
     else:
         scaling = Scaling(xp.asarray(a), xp.asarray(b), xp)
-        smooth = max(float(costs.mean()) * SMOOTH, float(np.finfo(float).tiny))
+        smooth = max(float(costs.max() - costs.min()) * SMOOTH, float(np.finfo(float).tiny))
         found = scaling.plan(costs, smooth, 1e-6, SWEEPS)
-        f, plan = (part if xp is np else xp.asnumpy(part) for part in (scaling.f, found))
+        f, plan = (part if xp is np else part.get() for part in (scaling.f, found))
         f = np.where(np.isfinite(f), f, 0.0)
     g = (costs - xp.asarray(f)[:, None]).min(axis=0)
-    return Lower(float(a @ f + b @ (g if xp is np else xp.asnumpy(g))), f, plan)
+    return Lower(alone + float(a @ f + b @ (g if xp is np else g.get())), f, plan)
 
 
 def exact_transport(costs: Array, a: Array, b: Array, deadline: Deadline) -> tuple[Array, Array]:

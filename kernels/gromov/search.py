@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.gromov.iteration import Objective, Scaling, rounded
-from kernels.gromov.lower import Lower, third
+from kernels.gromov.lower import LARGEST_SPECTRUM, Lower, projected, third
 from kernels.problems.gromov import GromovWasserstein
 from kernels.solution import Solution, Termination
 
@@ -24,8 +24,8 @@ NOTHING = 1e-13
 """Of the sizes: no change that floats could tell."""
 RANDOM_REG, BLEND = 0.1, 0.05
 """Of random starts; and how much of the product a start is given, since no such step leaves a plan's zeros."""
-KEEP_S = 0.25
-"""Between two couplings that are made of plans on their way, and told of."""
+KEEP = 10
+"""Steps between two couplings that are made of plans on their way, and told of."""
 Polish = Callable[["Search", Any], Any]
 
 
@@ -49,7 +49,6 @@ class Search:
     ended: Termination | None = None
     values: list[float] = field(default_factory=list)
     unsettled: int = 0
-    kept_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.objective = Objective(self.problem, self.xp)
@@ -57,6 +56,7 @@ class Search:
         spread = 0.0 if linear is None else float(linear.max() - linear.min())
         self.size = self.objective.constant + spread
         reg = self.options.reg
+        self.smooth = self.options.method == "entropic"  # an end of a descent is asked for, not what is met on the way
         self.reg = AUTO_REG * self.size if reg == "auto" else float(reg)
 
     def run(self) -> Solution:
@@ -66,12 +66,28 @@ class Search:
         for start in self._starts():
             if self._over():
                 break
-            plan = self._descend(start) if self.reg > 0 else start
-            if self._finishes() and self.ended is None:
-                plan = self.polish(self, plan)  # type: ignore[misc]
-            self.values.append(self.keep(plan))
+            if not self.smooth:
+                self.keep(start)  # a plan of a bound may be the best there is
+                if self.closed():
+                    break
+            ends = [self.keep(plan) for plan in self._ends(start)]
+            self.values += [min(ends)] if ends else []
             self._over()
         return self._solution()
+
+    def _ends(self, start: Any) -> Iterator[Any]:
+        """What a start leads to: by exact steps alone, and by a descent that they finish."""
+        if self._finishes():
+            assert self.polish is not None
+            yield self.polish(self, start)
+        if self.reg > 0 and not self._over():
+            plan = self._descend(start)
+            if self._finishes() and self.ended is None:
+                assert self.polish is not None
+                plan = self.polish(self, plan)
+            if self.smooth and not self.values:
+                self.best = None  # what was kept until now is no fixed point
+            yield plan
 
     def _finishes(self) -> bool:
         """Whether exact steps follow the descent."""
@@ -83,14 +99,13 @@ class Search:
         value = self.objective.value(coupling, self.objective.quadratic(coupling))
         if self.best is None or value < self.value:
             self.best, self.value = coupling, value
-        self.kept_s = self.deadline.elapsed_s
         self.tell()
         return value
 
     def note(self, plan: Any) -> None:
         """Count a step; now and then make a coupling of its plan, so that the best so far is never old."""
         self.iterations += 1
-        if self.deadline.elapsed_s > self.kept_s + KEEP_S:
+        if self.iterations % KEEP == 0 and not self.smooth:
             self.keep(plan)
         else:
             self.tell()
@@ -112,10 +127,13 @@ class Search:
         for lines in ("rows",) if self.objective.symmetric else ("rows", "columns"):
             if self.deadline.expired() is None:
                 self.lower.append(third(self.problem, lines, self.xp, self.deadline))
+        small = max(self.problem.shape) <= LARGEST_SPECTRUM
+        if self.objective.symmetric and small and self.deadline.expired() is None:
+            self.lower.append(projected(self.problem, self.xp, self.deadline))
         self.tell()
 
     def _starts(self) -> Iterator[Any]:
-        """The caller's, the product, the plan of the bound, and random ones: `starts` of them in all."""
+        """The caller's, the product, the plans of the bounds, and random ones: `starts` of them in all."""
         xp, a, b = self.xp, self.objective.a, self.objective.b
         count = self.options.starts
         if self.problem.start is not None:
@@ -123,8 +141,8 @@ class Search:
             count -= 1
         if count > 0:
             yield a[:, None] * b[None, :]
-        if count > 1 and self.lower:
-            yield xp.asarray(self.lower[0].plan)
+        for lower in self.lower[: max(0, count - 1)]:
+            yield xp.asarray(lower.plan)
             count -= 1
         draws = np.random.default_rng(self.options.seed)
         for _ in range(count - 1):
@@ -138,7 +156,7 @@ class Search:
         the entropic term fades.
         """
         objective, scaling = self.objective, Scaling(self.objective.a, self.objective.b, self.xp)
-        proximal = self.options.method != "entropic"
+        proximal = not self.smooth
         total, quiet, before = None, 0, float("inf")
         tolerance = max(self.options.tolerance, COARSE if self._finishes() else 0.0)
         if proximal:  # the start is the first plan to be compared with
@@ -162,7 +180,7 @@ class Search:
         return plan
 
     def _solution(self) -> Solution:
-        plan = self.best if self.xp is np else self.xp.asnumpy(self.best)
+        plan = self.best if self.xp is np else self.best.get()
         word = self.ended or (Termination.ITERATION_LIMIT if self.unsettled else Termination.CONVERGED)
         facts = {
             "reg": self.reg,
@@ -176,7 +194,7 @@ class Search:
         return Solution(word, self._method(), {"plan": plan, "f": f}, self.iterations, self.options.seed, facts=facts)
 
     def _method(self) -> str:
-        if self.options.method == "entropic":
+        if self.smooth:
             return "entropic"
         steps = [] if self.reg == 0 else ["proximal"]
         return " + ".join([*steps, *(["conditional gradient"] if self._finishes() else [])])

@@ -1,5 +1,7 @@
 """Gromov-Wasserstein over HTTP and through the client."""
 
+from typing import Any
+
 import httpx
 import numpy as np
 from allot_client import Client, GromovResult
@@ -27,10 +29,13 @@ def test_a_space_beside_itself_turned_is_proved_over_http(service: Service) -> N
 def test_the_client_sends_points_features_and_an_answer_to_begin_with(allot: Client) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.random((8, 2)), rng.random((6, 3))
-    features = {"x_features": rng.random((8, 4)), "y_features": rng.random((6, 4))}
+    features: dict[str, Any] = {"x_features": rng.random((8, 4)), "y_features": rng.random((6, 4))}
     answer = allot.gromov(x=x, y=y, **features, alpha=0.3, metric="euclidean", time_limit_s=5)
     assert isinstance(answer, GromovResult)
     np.testing.assert_allclose(answer.plan.sum(axis=1), 1 / 8)
+    assert answer.objective is not None
+    assert answer.certificate.bound is not None
     assert answer.certificate.bound <= answer.objective
     again = allot.gromov(x=x, y=y, **features, alpha=0.3, metric="euclidean", starts=1, warm_start=answer)
+    assert again.objective is not None
     assert again.objective <= answer.objective + 1e-9

@@ -115,8 +115,8 @@ def _wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 FUNCTIONS = """
-    abs arange ascontiguousarray concatenate count_nonzero diagonal empty frexp full ldexp matmul maximum minimum
-    multiply nonzero ones outer rint sqrt square stack subtract trace where zeros zeros_like
+    abs arange ascontiguousarray concatenate count_nonzero diagonal empty exp frexp full ldexp log matmul maximum
+    minimum multiply nonzero ones ones_like outer rint sqrt square stack subtract trace where zeros zeros_like
 """
 """What CuPy has and somebody here uses: another name is looked up in its manual before it is added."""
 

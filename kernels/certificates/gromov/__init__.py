@@ -1,8 +1,9 @@
 """Checks a coupling of two spaces: its sums, its objective from above, and a lower bound on every coupling's.
 
 What is proved. `objective` is at least the objective of the plan and of a coupling whose sums are exact
-(objective.py). `bound` is at most the objective of any coupling (lower.py): the better of the third lower bounds by
-rows and by columns, and 0 where no cost is negative. Both are float64, rounded to the weak side.
+(objective.py). `bound` is at most the objective of any coupling: the best of the third lower bounds by rows and by
+columns (lower.py), of the projection bound of symmetric matrices (spectrum.py), and of 0 where no cost is negative.
+Both are float64, rounded to the weak side.
 
 The problem is not convex, and its bound is seldom met: a gap says how much better another plan could be at most, not
 that there is one. `optimal` is earned by a gap of at most CLOSE of the sizes that the objective is a difference of,
@@ -15,6 +16,7 @@ import numpy as np
 
 from kernels.certificates.gromov.lower import third
 from kernels.certificates.gromov.objective import worth
+from kernels.certificates.gromov.spectrum import projected
 from kernels.certificates.rounded import sub_up
 from kernels.problems.gromov import GromovWasserstein
 from kernels.solution import Certificate, Solution, Termination, unheard
@@ -27,7 +29,8 @@ MOST_SHORT = 1e-9
 def certify(problem: GromovWasserstein, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
     """Recompute objective and bound; hold the termination to what they prove.
 
-    Complexity: four products of the matrices with the plan, and n m K for each bound, K about 4 max(n, m).
+    Complexity: four products of the matrices with the plan, n m K for each third bound, K about 4 max(n, m), and the
+        eigenvalues of both matrices.
     """
     plan = solution.arrays.get("plan")
     if plan is None or plan.shape != problem.shape or plan.dtype != np.float64 or not np.isfinite(plan).all():
@@ -68,7 +71,11 @@ def _bounds(problem: GromovWasserstein, solution: Solution, progress: Callable[[
     asked = ("rows",) if problem.symmetric else ("rows", "columns")
     for at, lines in enumerate(asked):
         found[f"third, by {lines}"] = third(problem, lines, solution.arrays.get("f"))
-        progress(0.2 + 0.8 * (at + 1) / len(asked))
+        progress(0.2 + 0.6 * (at + 1) / len(asked))
+    spectral = projected(problem, solution.arrays.get("f"))
+    if spectral is not None:
+        found["projection"] = spectral
+    progress(1.0)
     if problem.cost is None or float(problem.cost.min()) >= 0:
         found["nothing is negative"] = 0.0
     return found

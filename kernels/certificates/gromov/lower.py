@@ -22,8 +22,6 @@ rounded down, at most the transport's value. f is part of the answer and is not 
 bound. Without one it is 0.
 """
 
-from typing import Any
-
 import numpy as np
 
 from kernels.certificates.gromov.objective import LITTLE, UNIT, exponent_of, gamma, shares
@@ -37,13 +35,17 @@ MOST_PRODUCTS = 1 << 33
 """Of means, in one T: some seconds of a core. Fewer means make a worse bound, not a false one."""
 
 
-def third(problem: GromovWasserstein, lines: str, potentials: Any) -> float:
+def third(problem: GromovWasserstein, lines: str, potentials: object) -> float:
     """The bound by rows or by columns, rounded down.
 
     Args:
         potentials: (n,) of the first space, anything.
     """
-    costs = _costs(problem, lines)
+    return transport_down(problem, _costs(problem, lines), potentials)
+
+
+def transport_down(problem: GromovWasserstein, costs: Array, potentials: object) -> float:
+    """At most the transport of these costs, from potentials of the rows that need not be any good."""
     n = problem.shape[0]
     f = np.zeros(n)
     if isinstance(potentials, np.ndarray) and potentials.shape == (n,) and potentials.dtype.kind == "f":

@@ -40,7 +40,7 @@ def estimate(problem: Barycenter | FreeBarycenter, options: "BarycenterOptions",
         return Estimate(host, there, max(seconds, first_s), certify_s, min(first_s, 0.9))
     logs = bool(problem.cost.max() - problem.cost.min() > 150 * problem.reg)
     by_entry = 2 * EXP_S if logs else 2 * TERM_S
-    host = FIXED + 8 * (7 * costs + 6 * k * (m + n)) + 8 * 12 * min(m * n, (1 << 18) + n)
+    host = FIXED + 8 * (7 * costs + 6 * k * (m + n)) + 8 * 12 * min(m * n, (1 << 16) + n)
     held = 8 * ((1 + 2 * logs) * costs + 2 * m * n + 8 * k * (m + n)) + FIXED
     runs = min(USUAL, options.iterations)
     if device == "gpu":

@@ -32,4 +32,8 @@ def warm_up() -> None:
     masses, weights = np.full((2, 4), 0.25), np.full(2, 0.5)
     for reg in (1.0, 1e-3):
         for costs in (cost, np.stack([cost, cost])):
-            solve(Barycenter(masses, weights, costs, reg), BarycenterOptions.model_validate({"iterations": 20}), Deadline())
+            solve(
+                Barycenter(masses, weights, costs, reg),
+                BarycenterOptions.model_validate({"iterations": 20}),
+                Deadline(),
+            )

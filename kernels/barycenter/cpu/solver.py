@@ -60,4 +60,8 @@ def warm_up() -> None:
     for reg in (1.0, 1e-3, 0.0):
         solve(Barycenter(masses, weights, cost, reg), BarycenterOptions.model_validate({"iterations": 20}), Deadline())
     clouds = np.random.default_rng(0).random((2, 4, 2))
-    solve(FreeBarycenter(masses, weights, clouds, clouds[0, :3]), BarycenterOptions.model_validate({"iterations": 2}), Deadline())
+    solve(
+        FreeBarycenter(masses, weights, clouds, clouds[0, :3]),
+        BarycenterOptions.model_validate({"iterations": 2}),
+        Deadline(),
+    )

@@ -34,8 +34,8 @@ from kernels.problems.arrays import Array
 from kernels.problems.barycenter import Barycenter
 from kernels.solution import Certificate, Solution, unheard
 
-BLOCK = 1 << 18
-"""Entries of a plan that are looked at together."""
+BLOCK = 1 << 14
+"""Entries of a plan that are looked at together: what is worked out on the way stays in a cache."""
 TERM = 2.0**-46
 SAME = 2.0**-46
 """Of 1: what the mass of a barycenter may be off by rounding."""

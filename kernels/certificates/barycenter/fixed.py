@@ -79,7 +79,7 @@ def _wrong(problem: Barycenter, arrays: dict[str, Array]) -> str:
     held = g[problem.masses > 0]
     if not (np.isfinite(b).all() and np.isfinite(f).all() and np.isfinite(held).all()):
         return "barycenter, f or g holds an infinity"
-    if (b < 0).any() or abs(math.fsum(b) - 1) > SAME:
+    if (b < 0).any() or (b > 2).any() or abs(math.fsum(b) - 1) > SAME:
         return "the barycenter has negative mass, or another mass than 1"
     if max(np.abs(f).max(), np.abs(held).max()) > 1e150:
         return "f or g holds numbers beyond 1e150"

@@ -6,6 +6,7 @@ import cupy as cp
 import numpy as np
 
 from kernels.barycenter.cpu.solver import solve as on_the_cpu
+from kernels.barycenter.debiased import debias
 from kernels.barycenter.projections import project
 from kernels.deadline import Deadline
 from kernels.problems.barycenter import Barycenter, FreeBarycenter
@@ -21,6 +22,8 @@ def solve(problem: Barycenter | FreeBarycenter, options: Any, deadline: Deadline
     """
     if isinstance(problem, FreeBarycenter) or problem.reg == 0:
         return on_the_cpu(problem, options, deadline)
+    if problem.debiased:
+        return debias(cp, problem, options, deadline)
     return project(cp, problem, options, deadline)
 
 

@@ -88,8 +88,8 @@ class Logged:
         G, rows = xp.empty_like(self.log_a), xp.empty_like(F)
         for k in range(len(F)):
             terms = self.terms if self.terms.ndim == 2 else self.terms[k]
-            G[k] = self.log_a[k] - _log_sum(xp, terms + F[k][:, None], 0)
-            rows[k] = _log_sum(xp, terms + G[k], 1) + F[k]
+            G[k] = self.log_a[k] - log_sum(xp, terms + F[k][:, None], 0)
+            rows[k] = log_sum(xp, terms + G[k], 1) + F[k]
         return G, rows
 
 
@@ -132,7 +132,8 @@ class Absorbed:
         return G, rows
 
 
-def _log_sum(xp: Any, terms: Any, axis: int) -> Any:
+def log_sum(xp: Any, terms: Any, axis: int) -> Any:
+    """Logarithms of sums of exponentials along an axis."""
     top = terms.max(axis=axis, keepdims=True)
     terms = terms - top
     return xp.log(xp.exp(terms, out=terms).sum(axis=axis)) + top.squeeze(axis)
@@ -196,9 +197,10 @@ def _met(xp: Any, rows: Any, w: Any) -> tuple[Any, float]:
 
 
 def _answer(xp: Any, problem: Barycenter, log_b: Any, F: Any, G: Any) -> dict[str, Array]:
-    b, f, g = (_host(xp, one) for one in (xp.exp(log_b), problem.reg * F, problem.reg * G))
+    b, f, g = (hosted(xp, one) for one in (xp.exp(log_b), problem.reg * F, problem.reg * G))
     return {"barycenter": b / b.sum(), "f": f, "g": g}
 
 
-def _host(xp: Any, array: Any) -> Array:
+def hosted(xp: Any, array: Any) -> Array:
+    """The array in memory of the host."""
     return np.asarray(array if xp is np else xp.asnumpy(array))

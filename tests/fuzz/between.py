@@ -27,7 +27,7 @@ def against(case: Case, claim: Claim) -> Iterator[tuple[str, str]]:
         yield from _against_pairs(problem, claim)
         return
     scale = float(np.abs(problem.cost).max()) + problem.reg
-    if not scale or claim.objective is None:
+    if not scale or claim.objective is None or problem.debiased:
         return
     found = least(problem)
     if found is None:

@@ -56,6 +56,9 @@ CASES = {
     "uot, infeasible": Case("uot", "", {"cost": BLOCKED, **ROUND}, {"reg": 0.1, "reg_m": "inf"}),
     "qap, infeasible": Case("qap", "", {"flow": np.eye(3), "distance": np.eye(3), "linear": BARRED}),
     "barycenter": Case("barycenter", "", {"histograms": SHAPES, "cost": TRANSPORT}, {"reg": 0.1}),
+    "barycenter, debiased": Case("barycenter", "", {"histograms": SHAPES, "cost": np.abs(
+        np.arange(5.0)[:, None] - np.arange(5)
+    )}, {"reg": 0.5, "debiased": True}),
     "barycenter, exact": Case("barycenter", "", {"histograms": SHAPES, "cost": TRANSPORT}, {"reg": 0}),
     "barycenter, free": Case("barycenter", "", {"x": np.stack([FLOATS[:, :2], FLOATS[:, 2:]])}),
 }  # fmt: skip

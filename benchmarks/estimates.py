@@ -23,7 +23,7 @@ import numpy as np
 from benchmarks import instances
 from benchmarks.rows import Rows
 from kernels import SOLVERS, Csr, Deadline, Device, Inputs, Solver
-from tests.instances import Case, assignment, auction, quadratic, transport
+from tests.instances import Case, assignment, auction, barycenter, quadratic, transport
 
 REPEATS = 3
 LONG_S = 4.0
@@ -104,8 +104,15 @@ def quadratics(n: int) -> Iterator[tuple[str, Any, dict[str, Any]]]:
         yield label, make, {}
 
 
-FAMILIES = {"lap": lap, "auction": auctions, "uot": transports, "qap": quadratics}
-TESTS: list[Case] = assignment.CASES + auction.CASES + quadratic.CASES + transport.CASES
+def barycenters(n: int) -> Iterator[tuple[str, Any, dict[str, Any]]]:
+    yield "line", lambda: barycenter.histograms(5, n), {}
+    yield "line-small-reg", lambda: barycenter.histograms(5, n), {"reg": 1e-3, "iterations": 100}
+    yield "exact", lambda: barycenter.histograms(3, max(4, n // 10)), {"reg": 0}
+    yield "free", lambda: barycenter.clouds(4, n), {}
+
+
+FAMILIES = {"lap": lap, "auction": auctions, "uot": transports, "qap": quadratics, "barycenter": barycenters}
+TESTS: list[Case] = assignment.CASES + auction.CASES + quadratic.CASES + transport.CASES + barycenter.CASES
 
 
 def found(solver: str, sizes: tuple[int, ...]) -> Iterator[tuple[str, int, Callable[[], Inputs], dict[str, Any]]]:

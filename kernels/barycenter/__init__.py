@@ -34,6 +34,11 @@ class BarycenterOptions(Options):
     support_points: int | None = Field(
         None, ge=1, le=1 << 14, description="free: how many points the answer has; left out, as many as a cloud has."
     )
+    debiased: bool = Field(
+        False,
+        description="The barycenter of debiased divergences, which is not smeared: less half of its own transport to"
+        " itself. On given points, of one symmetric cost; without a lower bound. tolerance: of its masses.",
+    )
     tolerance: float = Field(1e-6, ge=0, le=1, description="Stop when the relative gap is at most this.")
     iterations: int = Field(10_000, ge=1, le=10_000_000, description="Stop after this many iterations.")
     seed: int = Field(0, ge=0, lt=2**63, description="free: of the points from which the search begins.")
@@ -45,6 +50,8 @@ def build(inputs: Inputs, options: BarycenterOptions) -> Problem:
     clouds = x is not None and not hasattr(x, "indptr") and len(x.shape) == 3
     moves = options.method == "free" or (options.method == "auto" and clouds and "support" not in inputs)
     if moves:
+        if options.debiased:
+            raise InvalidProblem("debiased", "is set for points that move; expected given points")
         if options.reg not in ("auto", 0):
             raise InvalidProblem("reg", f"is {options.reg}; expected it left out, for points that move")
         if options.metric != "sqeuclidean":
@@ -56,7 +63,9 @@ def build(inputs: Inputs, options: BarycenterOptions) -> Problem:
         raise InvalidProblem("reg", f"is {options.reg}; expected 0 or left out, for method exact")
     if options.method == "entropic" and options.reg == 0:
         raise InvalidProblem("reg", "is 0; expected more than 0, for method entropic")
-    problem = fixed_barycenter(inputs, 0.0 if options.method == "exact" else options.reg, options.metric)
+    problem = fixed_barycenter(
+        inputs, 0.0 if options.method == "exact" else options.reg, options.metric, options.debiased
+    )
     k, m, n = problem.sizes
     if problem.reg == 0 and k * m * n > LARGEST_PROGRAMME:
         told = f"is 0, and {k} x {m} x {n} is more than {LARGEST_PROGRAMME} variables"

@@ -39,15 +39,17 @@ def estimate(problem: Barycenter | FreeBarycenter, options: "BarycenterOptions",
         first_s = pace() * (5e-3 + 200 * EXP_S * entries * 2)
         return Estimate(host, there, max(seconds, first_s), certify_s, min(first_s, 0.9))
     logs = bool(problem.cost.max() - problem.cost.min() > 150 * problem.reg)
-    by_entry = 2 * EXP_S if logs else 2 * TERM_S
-    host = FIXED + 8 * (7 * costs + 6 * k * (m + n)) + 8 * 12 * min(m * n, (1 << 18) + n)
-    held = 8 * ((1 + 2 * logs) * costs + 2 * m * n + 8 * k * (m + n)) + FIXED
+    kept = 8 * entries if logs and entries <= 1 << 27 else 0
+    by_entry = 2 * (EXP_S if logs and not kept else 2 * TERM_S if kept else TERM_S)
+    host = FIXED + 8 * (7 * costs + 6 * k * (m + n)) + 8 * 12 * min(m * n, (1 << 16) + n) + kept
+    held = 8 * ((1 + 2 * logs) * costs + 2 * m * n + 8 * k * (m + n)) + FIXED + kept
     runs = min(USUAL, options.iterations)
     if device == "gpu":
         once = LAUNCHED_S * (k if logs else 1) + DEVICE_S * entries
         return Estimate(host, held, 1e-2 + runs * once, certify_s, 1e-2 + once)
     once = pace() * (CALL_S * (k if logs else 1) + by_entry * entries)
-    return Estimate(host, 0, runs * once, certify_s, once)
+    first_s = pace() * (CALL_S * k + 3 * EXP_S * entries) if logs else once
+    return Estimate(host, 0, first_s + runs * once, certify_s, first_s)
 
 
 def _free(problem: FreeBarycenter, certify_s: float, moves: int) -> Estimate:

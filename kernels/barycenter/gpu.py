@@ -6,6 +6,7 @@ import cupy as cp
 import numpy as np
 
 from kernels.barycenter.cpu.solver import solve as on_the_cpu
+from kernels.barycenter.debiased import debias
 from kernels.barycenter.projections import project
 from kernels.deadline import Deadline
 from kernels.problems.barycenter import Barycenter, FreeBarycenter
@@ -16,11 +17,13 @@ def solve(problem: Barycenter | FreeBarycenter, options: Any, deadline: Deadline
     """As `kernels.barycenter.cpu.solver.solve`; entropic problems on given points on the GPU, in float64, others there.
 
     Complexity:
-        Two matrix products for all measures per iteration, or two exponentials per entry and measure where reg is below
-        1 / 150 of the spread of the costs. One wait for the device in 10 iterations.
+        Two matrix products for all measures per iteration; where reg is below 1 / 150 of the spread of the costs, two
+        with the plans of each, or two exponentials per entry and measure where those take too much room.
     """
     if isinstance(problem, FreeBarycenter) or problem.reg == 0:
         return on_the_cpu(problem, options, deadline)
+    if problem.debiased:
+        return debias(cp, problem, options, deadline)
     return project(cp, problem, options, deadline)
 
 

@@ -10,6 +10,7 @@ sum_k w_k F_k stays 0, so F and G are feasible for the dual problem at any time.
 sum_k w_k <G_k, a_k>.
 """
 
+import math
 from typing import Any, Protocol
 
 import numpy as np
@@ -26,6 +27,10 @@ LOOK = 10
 """Iterations between two looks at the deadline and at how far the rows are apart."""
 DEAREST = 3.0
 """Of the spread of the costs: what moving a unit of mass costs at most, about, entropic term included."""
+FAR = 30.0
+"""Of a potential over reg from the one for which plans are kept."""
+MOST_KEPT = 1 << 27
+"""Entries of all plans, a gibibyte: more are worked out in every iteration."""
 FLOOR = 1e-12
 """Of the spread of the costs: objectives below it are taken for that."""
 
@@ -83,12 +88,52 @@ class Logged:
         G, rows = xp.empty_like(self.log_a), xp.empty_like(F)
         for k in range(len(F)):
             terms = self.terms if self.terms.ndim == 2 else self.terms[k]
-            G[k] = self.log_a[k] - _log_sum(xp, terms + F[k][:, None], 0)
-            rows[k] = _log_sum(xp, terms + G[k], 1) + F[k]
+            G[k] = self.log_a[k] - log_sum(xp, terms + F[k][:, None], 0)
+            rows[k] = log_sum(xp, terms + G[k], 1) + F[k]
         return G, rows
 
 
-def _log_sum(xp: Any, terms: Any, axis: int) -> Any:
+class Absorbed:
+    """Plans in memory, as of potentials F0 and G0: an iteration is two products with them, right at any reg.
+
+    A row i of plan k is kept over its sum: K_kij = P_kij / r_ki with P = exp(F0 + G0 - C / reg) / (m n). No row of K
+    is 0 then, however little mass the row has, and as the columns of P have the sums a, no column of K is 0 where a is
+    not. Entries that underflow are below 10^-300 of their row. Once F is further than FAR from F0, K is made anew.
+    """
+
+    def __init__(self, xp: Any, problem: Barycenter, reg: float) -> None:
+        self.xp, self.logged = xp, Logged(xp, problem, reg)
+        self.a = xp.asarray(problem.masses)
+        self.kernel: Any = None
+
+    def __call__(self, F: Any) -> tuple[Any, Any]:
+        """(G, log r) for the row potentials F."""
+        xp = self.xp
+        if self.kernel is None or float(xp.abs(F - self.F0).max()) > FAR:
+            return self._anew(F)
+        u = xp.exp(F - self.F0 + self.rows)
+        sums = xp.matmul(u[:, None, :], self.kernel)[:, 0]
+        v = xp.where(self.a > 0, self.a / xp.where(self.a > 0, sums, 1.0), 0.0)
+        rows = xp.matmul(self.kernel, v[:, :, None])[:, :, 0]
+        with np.errstate(divide="ignore"):
+            return self.G0 + xp.log(v), xp.log(rows) + (F - self.F0) + self.rows
+
+    def _anew(self, F: Any) -> tuple[Any, Any]:
+        xp, terms = self.xp, self.logged.terms
+        G, rows = self.logged(F)
+        if self.kernel is None:
+            self.kernel = xp.empty((len(F), *terms.shape[-2:]))
+        for k in range(len(F)):
+            own = terms if terms.ndim == 2 else terms[k]
+            xp.add(own, (F[k] - rows[k])[:, None], out=self.kernel[k])
+            self.kernel[k] += G[k]
+            xp.exp(self.kernel[k], out=self.kernel[k])
+        self.F0, self.G0, self.rows = F, G, rows
+        return G, rows
+
+
+def log_sum(xp: Any, terms: Any, axis: int) -> Any:
+    """Logarithms of sums of exponentials along an axis."""
     top = terms.max(axis=axis, keepdims=True)
     terms = terms - top
     return xp.log(xp.exp(terms, out=terms).sum(axis=axis)) + top.squeeze(axis)
@@ -97,7 +142,9 @@ def _log_sum(xp: Any, terms: Any, axis: int) -> Any:
 def make_step(xp: Any, problem: Barycenter, reg: float) -> Step:
     """The faster way that is right for this reg."""
     spread = float(problem.cost.max() - problem.cost.min())
-    return Stored(xp, problem, reg) if spread <= WIDEST * reg else Logged(xp, problem, reg)
+    if spread <= WIDEST * reg:
+        return Stored(xp, problem, reg)
+    return Absorbed(xp, problem, reg) if math.prod(problem.sizes) <= MOST_KEPT else Logged(xp, problem, reg)
 
 
 def project(xp: Any, problem: Barycenter, options: Any, deadline: Deadline) -> Solution:
@@ -150,9 +197,10 @@ def _met(xp: Any, rows: Any, w: Any) -> tuple[Any, float]:
 
 
 def _answer(xp: Any, problem: Barycenter, log_b: Any, F: Any, G: Any) -> dict[str, Array]:
-    b, f, g = (_host(xp, one) for one in (xp.exp(log_b), problem.reg * F, problem.reg * G))
+    b, f, g = (hosted(xp, one) for one in (xp.exp(log_b), problem.reg * F, problem.reg * G))
     return {"barycenter": b / b.sum(), "f": f, "g": g}
 
 
-def _host(xp: Any, array: Any) -> Array:
+def hosted(xp: Any, array: Any) -> Array:
+    """The array in memory of the host."""
     return np.asarray(array if xp is np else xp.asnumpy(array))

@@ -29,12 +29,14 @@ class Barycenter:
     T(b, a) = min over P >= 0 with row sums b and column sums a of <C_k, P> + reg sum P log(P / R) - P + R, where R has
     the entries 1 / (m n). `cost` is (m, n), or (k, m, n) where each measure has its own. `masses` (k, n) are the
     quotients of what was given by its sums, each within 3 units of rounding; `weights` (k,) sum to 1 likewise.
+    With `debiased`, less T(b, b) / 2, where the costs are between the m points themselves, and symmetric.
     """
 
     masses: Array
     weights: Array
     cost: Array
     reg: float
+    debiased: bool = False
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -65,7 +67,7 @@ class FreeBarycenter:
         return self.masses.shape[0], self.start.shape[0], self.masses.shape[1]
 
 
-def fixed_barycenter(inputs: Inputs, reg: Regularisation, metric: str) -> Barycenter:
+def fixed_barycenter(inputs: Inputs, reg: Regularisation, metric: str, debiased: bool = False) -> Barycenter:
     """The problem on given points: from costs, or from points. Raises InvalidProblem."""
     if "cost" in inputs:
         for name in ("x", "support"):
@@ -80,7 +82,14 @@ def fixed_barycenter(inputs: Inputs, reg: Regularisation, metric: str) -> Baryce
         told = f"holds {cost.shape[0]} matrices for {masses.shape[0]} histograms"
         raise InvalidProblem("cost", f"{told}; expected one for each, or one for all")
     _within_size("cost", cost.shape[-2])
-    return Barycenter(masses, _weights(inputs, masses.shape[0]), cost, _strength(reg, cost))
+    strength = _strength(reg, cost)
+    if debiased and (cost.ndim != 2 or cost.shape[0] != cost.shape[1] or (cost != cost.T).any()):
+        raise InvalidProblem(
+            "debiased", "needs one symmetric cost between the points; expected cost (n, n), or x alone"
+        )
+    if debiased and not strength:
+        raise InvalidProblem("debiased", "is set with reg 0, which smears nothing; expected a reg above 0")
+    return Barycenter(masses, _weights(inputs, masses.shape[0]), cost, strength, debiased)
 
 
 def free_barycenter(inputs: Inputs, points: int | None, seed: int) -> FreeBarycenter:

@@ -27,7 +27,7 @@ def against(case: Case, claim: Claim) -> Iterator[tuple[str, str]]:
         yield from _against_pairs(problem, claim)
         return
     scale = float(np.abs(problem.cost).max()) + problem.reg
-    if not scale or claim.objective is None:
+    if not scale or claim.objective is None or problem.debiased:
         return
     found = least(problem)
     if found is None:
@@ -40,9 +40,18 @@ def against(case: Case, claim: Claim) -> Iterator[tuple[str, str]]:
         yield "misleading", f"gap {claim.gap_abs}, and the optimum {found} is further from {claim.objective}"
 
 
+_known: dict[bytes, float | None] = {}
+"""The optimum of the problem that was asked for last: answers to it are corrupted one by one."""
+
+
 def least(problem: Barycenter) -> float | None:
     """The optimum in float64; None where the method does not settle."""
-    return linear(problem) if problem.reg == 0 else _entropic(problem)
+    arrays = (problem.masses, problem.weights, problem.cost, np.array(problem.reg))
+    key = b"".join(str(one.shape).encode() + one.tobytes() for one in arrays)
+    if key not in _known:
+        _known.clear()
+        _known[key] = linear(problem) if problem.reg == 0 else _entropic(problem)
+    return _known[key]
 
 
 def linear(problem: Barycenter) -> float | None:

@@ -46,6 +46,7 @@ FAMILIES: list[tuple[str, Callable[[], Inputs], dict[str, Any]]] = [
     ("line-3x30-small-reg", lambda: histograms(3, 30), {"reg": 0.002, "tolerance": 1e-4}),
     ("own-costs-4x5x7", lambda: own_costs(4, 5, 7), {}),
     ("points-3x6x9", lambda: points(3, 6, 9), {"metric": "euclidean"}),
+    ("debiased-3x12", lambda: histograms(3, 12), {"debiased": True, "iterations": 100}),
     ("exact-3x12", lambda: histograms(3, 12), {"reg": 0}),
     ("exact-own-costs", lambda: own_costs(3, 4, 6), {"method": "exact"}),
     ("free-3x10", lambda: clouds(3, 10), {}),

@@ -76,6 +76,24 @@ def test_moving_points_as_pot() -> None:
     assert solution.termination is Termination.CONVERGED
 
 
+def test_debiased_as_pot_and_as_sharp_as_the_measures(device: Any) -> None:
+    ot = pytest.importorskip("ot")
+    places = np.linspace(0, 1, 40)
+    shapes = np.exp(-((places - np.array([[0.3], [0.6]])) ** 2) / 0.01)
+    inputs = {"histograms": shapes, "x": places[:, None]}
+    solution, certificate = solved(inputs, device, reg=0.01, tolerance=1e-6, debiased=True)
+    cost = (places[:, None] - places) ** 2
+    shapes = shapes / shapes.sum(axis=1, keepdims=True)
+    theirs = ot.bregman.barycenter_debiased(shapes.T, cost, 0.01, method="sinkhorn_log", stopThr=1e-12)
+    assert np.abs(solution.arrays["barycenter"] - theirs).sum() < 1e-3  # both creep at the end
+    plain = solved(inputs, device, reg=0.01)[0].arrays["barycenter"]
+    widths = [float(b @ (places - places @ b) ** 2) for b in (shapes[0], solution.arrays["barycenter"], plain)]
+    assert widths[1] == pytest.approx(widths[0], rel=0.05)
+    assert widths[2] > 1.3 * widths[0]
+    assert solution.termination is Termination.CONVERGED
+    assert certificate.bound is None
+
+
 def test_the_bound_of_two_clouds_is_attained() -> None:
     """The middle of an optimal transport is a barycenter, and costs w_1 w_2 of it."""
     _, certificate = solved({**clouds(2, 9), "measure_weights": np.array([3.0, 1.0])})
@@ -180,6 +198,9 @@ HOSTILE: dict[str, tuple[dict[str, Any], dict[str, Any], str]] = {
     "support twice": ({"x": X, "support": np.ones((2, 2))}, {"method": "free", "support_points": 3}, "support_points"),
     "exact with reg": ({"histograms": A, "cost": C}, {"method": "exact", "reg": 1.0}, "reg"),
     "large programme": ({"histograms": np.ones((50, 100)), "cost": np.ones((100, 100))}, {"reg": 0}, "reg"),
+    "debiased rectangle": ({"histograms": A, "cost": C}, {"debiased": True}, "debiased"),
+    "debiased clouds": ({"x": X}, {"debiased": True}, "debiased"),
+    "debiased without": ({"histograms": A, "cost": np.ones((4, 4))}, {"debiased": True, "reg": 0}, "debiased"),
     "tiny reg": ({"histograms": A, "cost": C}, {"reg": 1e-200}, "reg"),
 }
 

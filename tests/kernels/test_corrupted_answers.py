@@ -22,6 +22,7 @@ GRAPH = Csr(np.array([0, 2, 4, 6]), np.array([0, 1, 1, 2, 0, 2]), np.array([7, 4
 MASSES = {"a": np.array([0.5, 0.2, 0.3, 0.4]), "b": np.array([0.6, 0.5, 0.3, 0.2, 0.1])}
 ROUND = {"a": np.full(4, 0.25), "b": np.full(4, 0.25)}
 TRANSPORT = FLOATS @ RNG.random((4, 5))
+SHAPES = np.array([[0.5, 0.2, 0.3, 0, 0], [0, 0.1, 0.2, 0.3, 0.4]])
 BLOCKED = np.array([[np.inf, np.inf, np.inf, 1], [np.inf, np.inf, np.inf, 2], [1, 1, 1, 1], [1, 1, 1, 1]])
 SOFT = {"reg": 0.1, "reg_m": 1.0}
 BOUNDED = {"bounds": ("gilmore-lawler", "projection", "rlt1"), "rounds": 1}
@@ -54,6 +55,12 @@ CASES = {
     }}, SOFT),
     "uot, infeasible": Case("uot", "", {"cost": BLOCKED, **ROUND}, {"reg": 0.1, "reg_m": "inf"}),
     "qap, infeasible": Case("qap", "", {"flow": np.eye(3), "distance": np.eye(3), "linear": BARRED}),
+    "barycenter": Case("barycenter", "", {"histograms": SHAPES, "cost": TRANSPORT}, {"reg": 0.1}),
+    "barycenter, debiased": Case("barycenter", "", {"histograms": SHAPES, "cost": np.abs(
+        np.arange(5.0)[:, None] - np.arange(5)
+    )}, {"reg": 0.5, "debiased": True}),
+    "barycenter, exact": Case("barycenter", "", {"histograms": SHAPES, "cost": TRANSPORT}, {"reg": 0}),
+    "barycenter, free": Case("barycenter", "", {"x": np.stack([FLOATS[:, :2], FLOATS[:, 2:]])}),
 }  # fmt: skip
 DTYPES: tuple[Any, ...] = (np.float32, np.float64, np.int8, np.int32, np.uint64, bool, complex, object, "U8")
 NUMBERS = {"i": (-1, -2, 7, 10**6, 2**62), "u": (7,), "f": (np.nan, np.inf, -np.inf, 1e308, -1e308, 5e-324), "b": ()}

@@ -1,7 +1,13 @@
 /** The samples that the service has, and the addresses of the problems. */
 
-export const KINDS = ["lap", "auction", "uot", "qap"];
-export const SLUGS: Record<string, string> = { lap: "assign", auction: "match", uot: "transport", qap: "layout" };
+export const KINDS = ["lap", "auction", "uot", "qap", "barycenter"];
+export const SLUGS: Record<string, string> = {
+  lap: "assign",
+  auction: "match",
+  uot: "transport",
+  qap: "layout",
+  barycenter: "average",
+};
 
 export interface Sample {
   name: string;

@@ -135,6 +135,7 @@ export const PROBLEMS: Record<string, { tab: string; under: string; action: stri
   auction: { tab: "Match sparse", under: "only some pairs are allowed", action: "Find the best matching" },
   uot: { tab: "Transport", under: "amounts from here to there", action: "Find the cheapest plan" },
   qap: { tab: "Layout", under: "departments into rooms", action: "Find a better layout" },
+  barycenter: { tab: "Average", under: "one shape between several", action: "Find the average" },
 };
 
 export const plural = (count: number, word: string): string => {

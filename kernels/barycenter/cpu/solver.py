@@ -6,6 +6,7 @@ import numpy as np
 
 from kernels.barycenter.cpu.moving import move
 from kernels.barycenter.cpu.programme import programme
+from kernels.barycenter.debiased import debias
 from kernels.barycenter.projections import project
 from kernels.deadline import Deadline
 from kernels.problems.barycenter import Barycenter, FreeBarycenter
@@ -27,7 +28,8 @@ def solve(problem: Barycenter | FreeBarycenter, options: Any, deadline: Deadline
         On given points: barycenter (m,) of mass 1, potentials f (k, m), g (k, n), -inf where a measure has no mass.
         With reg the plans are exp((f + g - C) / reg) / (m n) up to the repair of the certificate; without, plan
         (k, m, n) and f + g <= C. Points that move: points (m, d), plan (k, m, n), pair_potentials (k (k - 1) / 2, n),
-        one for each pair of measures in the order of itertools.combinations.
+        one for each pair of measures in the order of itertools.combinations. Debiased: also h (m,), the potential of
+        the barycenter with itself.
     Guarantee:
         "gap_reached": within tolerance of a certified lower bound. "optimal": the programme's, within 1e-9. Points that
         move: "converged" is a local optimum; its gap to a bound that need not be attained is stated. Deterministic.
@@ -42,12 +44,15 @@ def solve(problem: Barycenter | FreeBarycenter, options: Any, deadline: Deadline
         not their geometric mean, so that its mass is 1.
     Source:
         Benamou, Carlier, Cuturi, Nenna, Peyre, Iterative Bregman projections for regularized transportation problems
-        (2015), section 3.2; Cuturi, Doucet, Fast computation of Wasserstein barycenters (2014), algorithm 2.
+        (2015), section 3.2; Janati, Cuturi, Gramfort, Debiased Sinkhorn barycenters (2020), algorithm 1; Cuturi,
+        Doucet, Fast computation of Wasserstein barycenters (2014), algorithm 2.
     """
     if isinstance(problem, FreeBarycenter):
         return move(problem, options, deadline)
     if problem.reg == 0:
         return programme(problem, options, deadline)
+    if problem.debiased:
+        return debias(np, problem, options, deadline)
     return project(np, problem, options, deadline)
 
 

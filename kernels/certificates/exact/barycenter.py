@@ -35,7 +35,7 @@ def problem_of(inputs: Inputs, options: Mapping[str, Any]) -> Barycenter | FreeB
     clouds = isinstance(x, np.ndarray) and x.ndim == 3
     if method == "free" or (method == "auto" and clouds and "support" not in inputs):
         return free_barycenter(inputs, options.get("support_points"), options.get("seed", 0))
-    return fixed_barycenter(inputs, 0.0 if method == "exact" else reg, metric)
+    return fixed_barycenter(inputs, 0.0 if method == "exact" else reg, metric, bool(options.get("debiased")))
 
 
 def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
@@ -108,6 +108,10 @@ def _fixed(problem: Barycenter, claim: Claim) -> Found:
             bound += w[one] * _dot(g, a)
         worth, terms = _worth(_repaired(plan, b, a), cost, reg)
         value, size = value + w[one] * worth, size + w[one] * terms
+    if problem.debiased:
+        h, cost = _decimals(claim.arrays["h"].astype(float)), [_decimals(row) for row in problem.cost]
+        own = 2 * _dot(h, b) - reg * (_entropic_mass(cost, h, h, b, reg) - 1)
+        value, size, bound = value - own / 2, size + abs(own), Decimal("-Infinity")
     scale = Decimal(float(np.abs(problem.cost).max())) + reg
     least = Fraction(bound + min(pulls)) if bound.is_finite() else None
     return Fraction(value), Fraction(size), least, Fraction(scale)

@@ -20,6 +20,11 @@ def draw(draw: Draw, device: str) -> Case:
     else:
         family, inputs = _costs(draw, k, m, n)
         _strength(draw, options, scale_of(inputs["cost"]))
+        if chance(draw, 15) and options.get("reg") != 0:
+            cost = draw.wholes(0, 9, (n, n)) / 4
+            inputs["cost"] = cost + cost.T
+            options |= {"debiased": True, "reg": one_of(draw, (0.5, 3.0))}
+            family += ", debiased"
     if chance(draw, 30):
         inputs["measure_weights"] = draw.wholes(0, 5, (k,)) / 4
     if chance(draw, 20):

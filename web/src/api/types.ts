@@ -76,6 +76,7 @@ export interface Result {
   timings_ms: Record<string, number>;
   assignment?: number[] | Reference;
   permutation?: number[];
+  barycenter?: number[] | Reference;
   plan?: number[][] | Reference;
   duals?: { u?: number[]; v?: number[] };
   prices?: number[];

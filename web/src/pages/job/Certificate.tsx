@@ -159,12 +159,14 @@ const ONCE: Record<string, [string, string]> = {
   auction: ["Nobody is served twice", "No column is used twice, and only allowed pairs are used."],
   uot: ["No amount is negative", "The plan was summed over its rows and columns again."],
   qap: ["Everybody has one room of their own", "Those who must stay have stayed."],
+  barycenter: ["Nothing is lost on the way", "Plans to each shape were made, and summed over rows and columns again."],
 };
 const BOUND: Record<string, string> = {
   lap: "A price on every row and column shows it; every pair was checked against both.",
   auction: "A price on every column shows it; every allowed pair was checked against it.",
   uot: "Prices on both sides show it, with every rounding taken against us.",
   qap: "Worked out from all flows and distances at once, without trying the layouts.",
+  barycenter: "Prices on every place show it, with every rounding taken against us.",
 };
 
 const MOST_ENTRIES = 1_000_000;

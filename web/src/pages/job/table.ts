@@ -24,6 +24,7 @@ export function tableOf(live: Live): Named | null {
   if (result.termination === "infeasible") return tooFew(live, result);
   if (job.solver === "qap") return layout(live, result);
   if (job.solver === "uot") return transport(live, result);
+  if (job.solver === "barycenter") return masses(live, result);
   return pairs(live, result);
 }
 
@@ -36,6 +37,17 @@ const wordsOf = ({ job, note }: Live): [string, string] => {
 const rowName = (live: Live, i: number): string => live.note?.rows?.[i] ?? `${titled(wordsOf(live)[0])} ${i + 1}`;
 const columnName = (live: Live, j: number): string =>
   j < 0 ? "" : (live.note?.columns?.[j] ?? `${titled(wordsOf(live)[1])} ${j + 1}`);
+
+/** How much of the average is at each place. */
+function masses(live: Live, result: Result): Named | null {
+  if (!Array.isArray(result.barycenter)) return null;
+  return {
+    head: [titled(wordsOf(live)[1]), "Share"],
+    numeric: 1,
+    rows: result.barycenter.map((mass, j) => [columnName(live, j), short(mass)]),
+    caption: "How much is where",
+  };
+}
 
 function layout(live: Live, result: Result): Named | null {
   const permutation = result.permutation;

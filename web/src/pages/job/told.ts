@@ -28,7 +28,7 @@ export function value(told: { factor: number; unit: string }, raw: number): stri
 export function measureOf(job: Job, note: Note | null): { factor: number; unit: string; measure: string } {
   if (note) return { factor: note.factor, unit: note.unit, measure: note.measure };
   const measure =
-    { qap: "total way", uot: "cost of moving", auction: "total worth" }[job.solver] ??
+    { qap: "total way", uot: "cost of moving", barycenter: "cost of moving", auction: "total worth" }[job.solver] ??
     (maximises(job) ? "total worth" : "total cost");
   return { factor: 1, unit: "", measure };
 }

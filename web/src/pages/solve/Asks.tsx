@@ -75,6 +75,7 @@ const ASKED: Record<string, Asked[]> = {
   auction: [LIMIT],
   uot: [LIMIT, SPREAD, LOSS],
   qap: [LIMIT],
+  barycenter: [LIMIT],
 };
 
 /** Everything that is asked about a problem, in plain words, each with an answer to begin with. */

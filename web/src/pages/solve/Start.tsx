@@ -36,6 +36,7 @@ const SMALL: Record<string, string[]> = {
     "trips a day\tStore\tOffice\tLab\tWorkshop\nStore\t0\t5\t2\t4\nOffice\t5\t0\t3\t0\nLab\t2\t3\t0\t1\nWorkshop\t4\t0\t1\t0",
     "metres\tR1\tR2\tR3\tR4\nR1\t0\t10\t20\t30\nR2\t10\t0\t10\t20\nR3\t20\t10\t0\t10\nR4\t30\t20\t10\t0",
   ],
+  barycenter: ["share\t8 h\t9 h\t10 h\t11 h\t12 h\nMonday\t60\t30\t10\t0\t0\nFriday\t0\t0\t20\t30\t50"],
 };
 
 export function Start() {
@@ -99,6 +100,7 @@ const WANTED: Record<string, string> = {
   auction: "What each pair is worth; an empty cell is a pair that is not allowed.",
   uot: "Two lists of points, or what moving costs from each row to each column.",
   qap: "Trips between departments, distances between rooms.",
+  barycenter: "A row for each shape, a column for each place, how much is there.",
 };
 
 export function KindPicture({ kind }: { kind: string }) {
@@ -135,6 +137,12 @@ export function KindPicture({ kind }: { kind: string }) {
             }
           />
         ))}
+      {kind === "barycenter" && (
+        <>
+          <path class="k-line" stroke-dasharray="2 3" d="M3 24Q9 -4 15 24M25 24Q31 -4 37 24" />
+          <path class="k-line" d="M13 24Q20 -10 27 24" />
+        </>
+      )}
       {kind === "qap" && <path class="k-line" d="M5 3H35V25H5ZM5 13H22M22 3V25M14 3V13M22 17H35" />}
     </svg>
   );

@@ -37,6 +37,11 @@ export function obstacle(): string {
     return at("benefit")
       ? ""
       : "A matching needs a table of what each pair is worth. An empty cell is a pair that is not allowed.";
+  if (kind === "barycenter") {
+    const rows = at("histograms")?.shape?.[0] ?? 0;
+    if (rows >= 2 && rows <= 100) return "";
+    return "An average needs a table with a row for each of 2 to 100 shapes, and a column for each place.";
+  }
   if (at("cost") || (at("x") && at("y"))) return "";
   return "A transport needs costs of moving, or two sheets of points.";
 }
@@ -92,6 +97,12 @@ const INPUTS: Record<string, (picked: Choice, options: Record<string, unknown>) 
     const [x, y] = [sheetFor("x")!, sheetFor("y")!];
     const [a, b] = [shareOf(x), shareOf(y)];
     return { x: x.reference, y: y.reference, ...(a ? { a } : {}), ...(b ? { b } : {}) };
+  },
+  barycenter() {
+    const [shapes, cost, x] = [sheetFor("histograms")!, sheetFor("cost"), sheetFor("x")];
+    if (cost) return { histograms: shapes.reference, cost: cost.reference };
+    const inALine = Array.from({ length: shapes.shape?.[1] ?? 0 }, (_, at) => [at]);
+    return { histograms: shapes.reference, x: x?.reference ?? inALine };
   },
   qap(picked, options) {
     const inputs: Record<string, unknown> = {
@@ -177,7 +188,7 @@ export function note(): Note {
     .map((source) => (source.sample ? titleOf(source.sample) : source.filename.replace(/\.\w+$/, "")))
     .join(", ");
   const title = follows.value?.title ?? told;
-  const main = sheetFor("cost") ?? sheetFor("benefit");
+  const main = sheetFor("histograms") ?? sheetFor("cost") ?? sheetFor("benefit");
   const [from, to] = [sheetFor("from") ?? sheetFor("x"), sheetFor("to") ?? sheetFor("y")];
   const asked =
     kind === "qap"

@@ -38,6 +38,11 @@ export const SLOTS: Record<string, Slot[]> = {
     { name: "today", label: "Who is where today", roles: ["pairs", "order"] },
     { name: "rooms", label: "Where the rooms are", roles: ["points"] },
   ],
+  barycenter: [
+    { name: "histograms", label: "The shapes, a row each", roles: ["matrix"], required: true },
+    { name: "cost", label: "Costs between the columns", roles: ["matrix"], hint: /dist|cost|metre|meter/i },
+    { name: "x", label: "Where the columns are", roles: ["points"] },
+  ],
 };
 
 export function assignUses(problem: string, sheets: Sheet[], overrides: Record<number, string>): Use[] {

@@ -61,7 +61,7 @@ def peers(problem: Any, device: Device) -> dict[str, Callable[[str], Array]]:
                 plan = ot.gromov.gromov_wasserstein(x, y, a, b, "square_loss")
             else:
                 plan = ot.gromov.fused_gromov_wasserstein(cost, x, y, a, b, alpha=problem.alpha)
-            return plan if xp is np else xp.asnumpy(plan)
+            return np.asarray(plan if xp is np else xp.asnumpy(plan))
 
         return solve
 

@@ -33,7 +33,7 @@ NO_CSGRAPH = {("neighbours in the plane", 50_000), ("power law", 50_000), ("3-re
 
 def ours(graph: Csr, rejecting: bool) -> tuple[dict[str, Callable[[], Any]], dict[str, Any]]:
     """Our two contestants, and what the certificate says of the answer."""
-    options = AuctionOptions(allow_unassigned=rejecting)
+    options = AuctionOptions.model_validate({"allow_unassigned": rejecting})
     problem = AUCTION.build({"benefit": graph}, options)
     solution = AUCTION.solve(problem, options, Deadline(), "cpu")
     certificate = AUCTION.certify(problem, solution)
@@ -57,8 +57,10 @@ def peers(graph: Csr, rejecting: bool, with_csgraph: bool = True) -> dict[str, C
 
     shift = 0
     if rejecting:
-        problem = AUCTION.build({"benefit": graph}, AuctionOptions(allow_unassigned=True))
-        graph, shift = with_private_columns(problem), 1  # csgraph takes an entry of 0 for none
+        problem = AUCTION.build({"benefit": graph}, AuctionOptions.model_validate({"allow_unassigned": True}))
+        widened, shift = with_private_columns(problem), 1  # csgraph takes an entry of 0 for none
+        assert isinstance(widened, Csr)
+        graph = widened
     n_rows, n_cols = graph.shape
     matrix = csr_array((graph.values + shift, graph.indices, graph.indptr), graph.shape)
 

@@ -60,7 +60,7 @@ def value(problem: Any, plan: Array) -> float:
     product = problem.reference == "product"
     reference = np.outer(problem.a, problem.b) if product else np.ones_like(plan)
     entries = plan * (np.log(np.where(plan > 0, plan, 1.0) / reference) - 1)
-    return total + problem.reg * float(entries.sum() + (reference.sum() if product else 0.0))
+    return total + float(problem.reg) * float(entries.sum() + (reference.sum() if product else 0.0))
 
 
 def measured(n: int, name: str, device: Any, repeats: int) -> dict[str, Any]:

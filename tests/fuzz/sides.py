@@ -67,7 +67,7 @@ def optimum(held: Held) -> Fraction | None:
         mass = min(held.mass, sum(a), sum(b))
         kept = sum(b) - mass, sum(a) - mass
         table: Table = [[*row, ZERO] for row in held.cost] + [[*[ZERO] * len(b), None]]
-        return least_flow(table, [*a, kept[0]], [*b, kept[1]])
+        return least_flow(table, [*a, Fraction(kept[0])], [*b, Fraction(kept[1])])
     r1, r2 = held.strengths
     table = [[*row, min([r1, *(c + r2 for c in row if c is not None)])] for row in held.cost]
     back = [min([r2, *(c + r1 for c in column if c is not None)]) for column in zip(*held.cost, strict=True)]

@@ -37,7 +37,7 @@ $(VENV)/dev: $(VENV)/warm
 install: $(VENV)/warm ## make .venv with the service (and CUDA where nvidia-smi shows a GPU; CUBINS=90 compiles its kernels for sm_90)
 
 # without a GPU the demonstration compiles what it shows, and leaves the rest to `make install`
-demo: $(if $(GPU),install,$(BIN)/allot) ## start everything on a free port, solve all five problems over HTTP, stop
+demo: $(if $(GPU),install,$(BIN)/allot) ## start everything on a free port, solve a problem of each kind over HTTP, stop
 	$(BIN)/allot demo
 
 serve: install ## run API, workers and (unless ALLOT_REDIS_URL is set) Redis in the foreground

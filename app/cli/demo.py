@@ -1,4 +1,4 @@
-"""`allot demo`: start the whole service, solve all five problems over HTTP, check every answer, print one table, stop.
+"""`allot demo`: start the service, solve a problem of each kind over HTTP, check the answers, print a table, stop.
 
 Exit status 0 only when every answer is right: each objective is worked out again here from the arrays that came
 back, and compared with SciPy where SciPy can solve the problem.

@@ -59,7 +59,7 @@ def parser() -> argparse.ArgumentParser:
     doctor = commands.add_parser("doctor", help="say what is missing here and how to mend it")
     doctor.add_argument("--data-dir", type=Path)
 
-    demo = commands.add_parser("demo", help="start everything, solve all five problems over HTTP, stop")
+    demo = commands.add_parser("demo", help="start everything, solve a problem of each kind over HTTP, stop")
     demo.add_argument("--workers", type=int, metavar="N")
 
     warm = commands.add_parser("warm", help="compile every solver now, so that no first job waits for it")

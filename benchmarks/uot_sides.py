@@ -53,14 +53,14 @@ def value(problem: Any, plan: Array) -> float:
     apart = [plan.sum(axis=1) - problem.a, plan.sum(axis=0) - problem.b]
     paid = 0.0
     for away, r in zip(apart, problem.strengths, strict=True):
-        paid += {"partial": 0.0, "tv": r * abs(away).sum(), "l2": r / 2 * (away**2).sum()}[problem.kind]
+        paid += float({"partial": 0.0, "tv": r * abs(away).sum(), "l2": r / 2 * (away**2).sum()}[problem.kind])
     total = float((plan * problem.cost).sum() + paid)
     if not problem.reg:
         return total
     product = problem.reference == "product"
     reference = np.outer(problem.a, problem.b) if product else np.ones_like(plan)
     entries = plan * (np.log(np.where(plan > 0, plan, 1.0) / reference) - 1)
-    return total + problem.reg * float(entries.sum() + (reference.sum() if product else 0.0))
+    return total + float(problem.reg) * float(entries.sum() + (reference.sum() if product else 0.0))
 
 
 def measured(n: int, name: str, device: Any, repeats: int) -> dict[str, Any]:

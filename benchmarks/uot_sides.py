@@ -53,7 +53,7 @@ def value(problem: Any, plan: Array) -> float:
     apart = [plan.sum(axis=1) - problem.a, plan.sum(axis=0) - problem.b]
     paid = 0.0
     for away, r in zip(apart, problem.strengths, strict=True):
-        paid += {"partial": 0.0, "tv": r * abs(away).sum(), "l2": r / 2 * (away**2).sum()}[problem.kind]
+        paid += float({"partial": 0.0, "tv": r * abs(away).sum(), "l2": r / 2 * (away**2).sum()}[problem.kind])
     total = float((plan * problem.cost).sum() + paid)
     if not problem.reg:
         return total

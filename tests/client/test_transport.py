@@ -46,6 +46,17 @@ def test_an_exact_plan_and_where_it_leads(allot: Client) -> None:
         assert answer.barycentric(y).ravel().tolist() == [7.0, 5.0]
 
 
+def test_a_part_of_the_mass_comes_proved(allot: Client) -> None:
+    cost, a, b = [[0, 2], [3, 1]], [3, 2], [2, 4]
+    for output in ("plan", "potentials"):
+        answer = allot.uot(cost, a=a, b=b, method="exact", mass=4, output=output)
+        assert answer.objective == 2
+        assert answer.optimal
+    answer = allot.uot(np.array(cost, float), a=a, b=b, reg=0.01, mass_share=0.5)
+    assert np.asarray(answer.plan).sum() == pytest.approx(2.5)
+    assert allot.uot(cost, a=a, b=b, marginals="tv", certificate="none").objective is not None
+
+
 def test_a_divergence_has_its_interval(allot: Client) -> None:
     rng = np.random.default_rng(2)
     answer = allot.uot(x=rng.normal(size=(6, 2)), y=rng.normal(size=(5, 2)), divergence=True)

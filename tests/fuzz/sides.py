@@ -65,7 +65,7 @@ def optimum(held: Held) -> Fraction | None:
         if not 0 <= held.mass <= min(sum(a), sum(b)) * (1 + ROUNDED):
             return None
         mass = min(held.mass, sum(a), sum(b))
-        kept = sum(b) - mass, sum(a) - mass
+        kept = sum(b, ZERO) - mass, sum(a, ZERO) - mass
         table: Table = [[*row, ZERO] for row in held.cost] + [[*[ZERO] * len(b), None]]
         return least_flow(table, [*a, Fraction(kept[0])], [*b, Fraction(kept[1])])
     r1, r2 = held.strengths

@@ -77,7 +77,7 @@ def instance(seed: int) -> tuple[Array, Array, Array, bool]:
     return (cost, a, b, True) if whole else (cost, a * 0.37, b * 0.11, False)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_a_part_of_the_mass_without_entropy_agrees_with_linear_programming(seed: int) -> None:
     cost, a, b, whole = instance(seed)
     most = min(a.sum(), b.sum())
@@ -99,7 +99,7 @@ def test_a_part_of_the_mass_without_entropy_agrees_with_linear_programming(seed:
     assert plan.sum() == pytest.approx(mass, rel=1e-13)
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(24))
 def test_total_variation_without_entropy_agrees_with_linear_programming(seed: int) -> None:
     cost, a, b, whole = instance(seed)
     rng = np.random.default_rng(seed)

@@ -61,6 +61,7 @@ def threads() -> Iterator[ThreadPoolExecutor]:
 def lay(arena: Arena, threads: Any, file: str, fill: int, size: int = SIZE) -> Path:
     slab = arena.take(size, threads)
     assert slab is not None
+    slab.ready(0)
     slab.view[:] = bytes([fill]) * size
     slab.written()
     arena.lay(file, slab.path)
@@ -176,16 +177,48 @@ def test_a_frozen_process_with_the_lock_holds_nobody_up(arena: Arena, threads: A
     assert arena.take(SIZE, threads) is not None
 
 
-def test_memory_that_is_not_there_is_no_error(
-    arena: Arena, threads: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    def full(*_: Any) -> None:
-        raise OSError(28, "no room")
+@pytest.mark.parametrize("pieces", [0, 1, 2])
+def test_memory_that_is_not_there_is_no_error(pieces: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is found out piece by piece, and the body goes on in a file."""
+    large, real = Arena(tmp_path / f"{MARK}large", 16 * PIECE), os.posix_fallocate
+    data = body(PIECE // 8 * 5)
+
+    def full(descriptor: int, at: int, count: int) -> None:
+        if at >= pieces * PIECE:
+            raise OSError(28, "no room")
+        real(descriptor, at, count)
 
     monkeypatch.setattr(os, "posix_fallocate", full)
-    assert arena.take(SIZE, threads) is None
+    with Writer(Nobody(), 1 << 40, tmp_path, look=True, size=Expected(len(data), arena=large)) as writer:
+        writer.write(data)
+        assert not is_slab(writer.flush())
+        assert writer.path.read_bytes() == data
+        assert writer.digest == digest_of(data)
     monkeypatch.undo()
-    assert arena.take(4 * SIZE, threads) is not None  # nothing was left of it
+    found: list[int] = []
+
+    def noted(descriptor: int, at: int, count: int) -> None:
+        found.append(at)
+        real(descriptor, at, count)
+
+    monkeypatch.setattr(os, "posix_fallocate", noted)
+    with Writer(Nobody(), 1 << 40, tmp_path, look=True, size=Expected(len(data), arena=large)) as writer:
+        writer.write(data)
+        assert is_slab(writer.flush())
+    assert sorted(found) == list(range(0, len(data), PIECE))  # what was left of the first was no whole slab
+
+
+def test_what_is_announced_and_never_comes_takes_no_memory(tmp_path: Path) -> None:
+    large = Arena(tmp_path / f"{MARK}large", 64 * PIECE)
+    data = body(PIECE // 8 * 40)
+    with Writer(Nobody(), 1 << 40, tmp_path, look=True, size=Expected(len(data), arena=large)) as writer:
+        writer.write(data[: PIECE + 1])
+        assert writer.path.stat().st_blocks * 512 <= 6 * PIECE
+    (spare,) = large.spare.iterdir()
+    assert spare.stat().st_size == len(data)
+
+
+def test_no_arena_where_there_can_be_none(tmp_path: Path) -> None:
     (tmp_path / "file").write_bytes(b"")
     assert arena_of(tmp_path, str(tmp_path / "file"), 1) is None
     assert arena_of(tmp_path, "", 1) is None
@@ -213,26 +246,15 @@ def body(count: int, seed: int = 0) -> bytes:
     return file.getvalue()
 
 
-@pytest.mark.parametrize("straight", [False, True])
 @pytest.mark.parametrize(("change", "in_slab"), [(0, True), (-8, False), (8, False), (3 * PIECE, False)])
-def test_an_upload_in_a_slab_has_the_bytes_and_digest_of_a_file(
-    tmp_path: Path, change: int, in_slab: bool, straight: bool
-) -> None:
+def test_an_upload_in_a_slab_has_the_bytes_and_digest_of_a_file(tmp_path: Path, change: int, in_slab: bool) -> None:
     """Also where its header lies about its length."""
     large = Arena(tmp_path / f"{MARK}large", 16 * PIECE)
     data = body(PIECE // 8 * 3 + 7)
     data = (data + bytes(change)) if change > 0 else data[: len(data) + change]
     with Writer(Nobody(), 1 << 40, tmp_path, look=True, size=Expected(len(data) + 300, arena=large)) as writer:
-        view = memoryview(data)
-        while view:
-            if straight and len(there := writer.vacant[:1_000_001]):
-                count = min(len(there), len(view))
-                there[:count] = view[:count]
-                writer.came(count)
-            else:
-                count = min(len(view), 777_777)
-                writer.write(view[:count])
-            view = view[count:]
+        for start in range(0, len(data), 777_777):
+            writer.write(data[start : start + 777_777])
         path = writer.flush()
         assert is_slab(path) is in_slab
         assert path.read_bytes() == data

@@ -28,7 +28,7 @@ import shutil
 import time
 import uuid
 from collections.abc import Iterator
-from concurrent.futures import Executor
+from concurrent.futures import Executor, Future, wait
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,10 @@ LOG = logging.getLogger(__name__)
 MARK = "allot-arena-"
 """How the names of arenas begin: a path in one is known by it."""
 STEP = 4 << 20
+AHEAD = 4
+"""Steps that are looked for before anybody writes to them. What is announced and never comes costs no more."""
+BLOCK = 512
+"""Bytes, as `st_blocks` counts."""
 MADV_POPULATE_WRITE = 23
 LAID, KEPT = 0o600, 0o700
 PATIENCE_S = 1.0
@@ -74,10 +78,31 @@ class Slab:
         view: its memory.
     """
 
-    def __init__(self, arena: "Arena", path: Path, descriptor: int, size: int) -> None:
+    def __init__(self, arena: "Arena", path: Path, descriptor: int, size: int, threads: Executor) -> None:
         self._arena, self.path, self._descriptor, self.size = arena, path, descriptor, size
-        self._shared = False
+        self._threads, self._shared = threads, False
+        self._asked: dict[int, Future[None]] = {}
+        self._fresh = os.fstat(descriptor).st_blocks * BLOCK < size
         self.view = memoryview(mmap.mmap(descriptor, size))
+
+    def ready(self, at: int) -> None:
+        """Have the pages of the step that begins at byte `at`; those behind it are looked for meanwhile.
+
+        No step is written to before: a write to a page that the kernel cannot find ends the process.
+
+        Raises:
+            OSError: there is no memory for it.
+        """
+        for start in range(at, min(self.size, at + AHEAD * STEP), STEP):
+            if start not in self._asked:
+                self._asked[start] = self._threads.submit(self._find, start)
+        self._asked[at].result()
+
+    def _find(self, at: int) -> None:
+        count = min(STEP, self.size - at)
+        if self._fresh:
+            os.posix_fallocate(self._descriptor, at, count)
+        _touch(self.view[at : at + count])
 
     def written(self) -> bool:
         """Nothing more is written: others may map it. Raises OSError."""
@@ -89,6 +114,7 @@ class Slab:
     def close(self) -> None:
         """Let go of it. Without a blob's name it is spare then."""
         if self._descriptor >= 0:
+            wait(self._asked.values())
             self.view = memoryview(b"")
             fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # the mapping may live on for a moment, and is not used
             with contextlib.suppress(OSError):
@@ -113,7 +139,7 @@ class Arena:
         """A slab of so many bytes, of which nobody knows what is in them; None where there is no room.
 
         Args:
-            threads: they touch fresh memory, so that it is there when it is written to.
+            threads: they find its pages, ahead of who writes to them.
         """
         if not 0 < size <= self._most:
             return None
@@ -121,20 +147,9 @@ class Arena:
             with self._alone():
                 self._reap()
                 found = self._again(size)
-                fresh = found is None and self._make_room(size)
-                if fresh:
+                if found is None and self._make_room(size):
                     found = self._new(size)
-            if found is None:
-                return None
-            path, descriptor = found
-            if fresh and not _allocate(descriptor, size, threads):
-                path.unlink(missing_ok=True)
-                os.close(descriptor)
-                return None
-            slab = Slab(self, path, descriptor, size)
-            for at in range(0, size, STEP):
-                threads.submit(_touch, slab.view[at : at + STEP])
-            return slab
+            return None if found is None else Slab(self, *found, size, threads)
         except OSError:  # files are slower, and right
             return None
 
@@ -308,12 +323,3 @@ def _madvise() -> Any:
         return None
     call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     return call
-
-
-def _allocate(descriptor: int, size: int, threads: Executor) -> bool:
-    """Have the kernel find all pages now: a page that is missing at a write through a mapping ends the process."""
-    try:
-        list(threads.map(lambda at: os.posix_fallocate(descriptor, at, min(STEP, size - at)), range(0, size, STEP)))
-        return True
-    except OSError:
-        return False

@@ -117,21 +117,6 @@ class Blocks:
                 self._end()
 
     @property
-    def vacant(self) -> memoryview:
-        """Where the next bytes are to be put by whoever has them: what is left of a piece of the slab; maybe none."""
-        if self._slab is None or self._size >= self._slab.size:
-            return memoryview(b"")
-        return self._slab.view[self._size : min(self._slab.size, (self._size // PIECE + 1) * PIECE)]
-
-    def came(self, count: int) -> None:
-        """So many bytes were put where `vacant` begins."""
-        if self._size % PIECE == 0:
-            self._begin()
-        self._size += count
-        if self._size % PIECE == 0:
-            self._end()
-
-    @property
     def in_slab(self) -> bool:
         """Whether all that came is there."""
         return self._slab is not None
@@ -150,8 +135,12 @@ class Blocks:
 
     def _begin(self) -> None:
         if self._slab is not None:
-            self._block = self._slab.view[self._size : self._size + PIECE]
-            return
+            try:
+                self._slab.ready(self._size)
+                self._block = self._slab.view[self._size : self._size + PIECE]
+                return
+            except OSError:  # no memory: there may be room on the disk
+                self.leave()
         self._block = pool().take()
         if self._block is None:
             self._alone = hashlib.sha256()

@@ -70,7 +70,14 @@ class Expected:
         """A slab for an upload that starts so, of more than `least` bytes and not more than `most`."""
         size = self.most if self.exact else npy_size(start)
         fits = least < size <= min(self.most, most)
-        return self.arena.take(size, pool().threads) if self.arena is not None and fits else None
+        slab = self.arena.take(size, pool().threads) if self.arena is not None and fits else None
+        if slab is not None:
+            try:
+                slab.ready(0)
+            except OSError:
+                slab.close()
+                return None
+        return slab
 
 
 UNKNOWN = Expected()
@@ -163,17 +170,6 @@ class Writer:
         watch = Watch.of(start, self._checksum) if self._look else None
         self._slab = self._expected.take(start, self.size, self._max_bytes)
         return Blocks(self._descriptor, self._hash, watch, self._start, early=self._look, slab=self._slab)
-
-    @property
-    def vacant(self) -> memoryview:
-        """Where the next bytes may be put instead of being written, and told of by `came`; often there is none."""
-        return memoryview(b"") if self._blocks is None else self._blocks.vacant
-
-    def came(self, count: int) -> None:
-        """So many bytes were put where `vacant` begins."""
-        assert self._blocks is not None
-        self._blocks.came(count)
-        self.size += count
 
     def writelines(self, chunks: Iterable[bytes | memoryview]) -> None:
         """Append several. Raises as `write`."""

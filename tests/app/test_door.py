@@ -286,16 +286,18 @@ def test_a_thread_that_computes_keeps_the_loop_from_little(guarded: Guarded) -> 
 
     def took() -> float:
         begun = time.monotonic()
-        for _ in range(20):
+        for _ in range(2):
             assert guarded.told(3 * b"GET /livez HTTP/1.1\r\nHost: a\r\n\r\n").count(b"HTTP/1.1 200") == 3
         return time.monotonic() - begun
 
+    assert guarded.alive() < allowed(3)
+    assert sys.getswitchinterval() <= 0.001
     thread = threading.Thread(target=compute)
     thread.start()
     try:
-        here = took()
-        sys.setswitchinterval(0.02)
-        assert here < took() / 2
+        here = min(took() for _ in range(3))
+        sys.setswitchinterval(0.2)  # beside this long one, a loaded machine does not matter, which is slow with either
+        assert here < max(took() for _ in range(3)) / 2
     finally:
         ended.set()
         thread.join()

@@ -38,6 +38,10 @@ class Bucket:
         self.tokens -= 1
         return 0.0
 
+    def is_full(self, now: float) -> bool:
+        """Whether it is as a new one would be."""
+        return self.tokens + (now - self.at) * self.rate >= self.most
+
 
 class Holding:
     """A block that counts under some names."""
@@ -118,7 +122,7 @@ class Limits:
         now = time.monotonic()
         if now - self._swept > FORGET_S:
             self._swept = now
-            self._buckets = {owner: one for owner, one in self._buckets.items() if now - one.at < FORGET_S}
+            self._buckets = {owner: one for owner, one in self._buckets.items() if not one.is_full(now)}
 
 
 async def counted(request: Request, found: Annotated[Caller, Depends(caller)]) -> None:

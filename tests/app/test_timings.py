@@ -14,7 +14,7 @@ from workers.store.digests import PIECE
 def test_what_is_told_of_a_jobs_time_adds_up(client: httpx.Client, n: int) -> None:
     cost = np.random.default_rng(1).uniform(0, 1000, (n, n))
     shares = []
-    for _ in range(5):  # a busy machine may stop between two stations
+    while len(shares) < 30 and min(shares, default=1) >= 0.05:  # a busy machine may stop between two stations
         body = {"job": json.dumps({"solver": "lap"})}
         files = {"cost": ("c.npy", npy(cost))}
         spent = client.post("/v1/jobs", data=body, files=files, headers={"Prefer": "wait=30"}).json()["timings_ms"]

@@ -9,6 +9,9 @@ import { choice, problem } from "./state";
 /** These follow from an answer above, unless a person says them here. */
 const DECIDED = new Set(["reg", "reg_m"]);
 
+/** Asked above in this problem alone. */
+const HERE: Record<string, string> = { gromov: "metric" };
+
 const ASKED = new Set([
   "maximize",
   "allow_unassigned",
@@ -35,7 +38,7 @@ export function More() {
   }, [open]);
   const properties = Object.entries(
     solvers?.find((one) => one.name === problem.value)?.options_schema.properties ?? {},
-  ).filter(([name]) => !ASKED.has(name));
+  ).filter(([name]) => !ASKED.has(name) && name !== HERE[problem.value]);
   return (
     <details onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{solvers ? plural(properties.length, "more option") : "More options"}</summary>

@@ -31,7 +31,8 @@ def test_what_goes_with_what(
         assert faults_of(page) == []
         page.get_by_role("button", name="Find what goes with what").click()
         solved(page, 60_000)
-        job = httpx.get(f"{service.url}/v1/jobs/{page.url.rsplit('/', 1)[1]}").json()
+        made = f"{service.url}/v1/jobs/{page.url.rsplit('/', 1)[1]}"
+        job = httpx.get(made).json()
         assert (job["solver"], job["input_digests"].keys()) == ("gromov", given)
         assert job["options"] == ({"metric": "euclidean"} if "x" in given else {})
         assert page.inner_text("h1").endswith("mean squared difference")
@@ -45,3 +46,9 @@ def test_what_goes_with_what(
         assert not is_too_wide(page)
         assert faults_of(page) == []
         keep_picture(page, f"job-align-{width}")
+        assert page.get_by_text("the line: given").count() == 1
+        if "x" in given:
+            return  # that plan is too large to be in what a link shows
+        page.goto(httpx.post(f"{made}/shares", json={"expires_in_s": 600, "inputs": False}).json()["page"])
+        page.wait_for_selector("canvas#picture")
+        assert page.get_by_text("the line: given").count() == 0  # the weights are not shown: they may be any

@@ -167,7 +167,7 @@ const BOUND: Record<string, string> = {
   auction: "A price on every column shows it; every allowed pair was checked against it.",
   uot: "Prices on both sides show it, with every rounding taken against us.",
   qap: "Worked out from all flows and distances at once, without trying the layouts.",
-  gromov: "Worked out from the distances within each space, with every rounding taken against us.",
+  gromov: "It holds whatever goes with what, with every rounding taken against us.",
   barycenter: "Prices on every place show it, with every rounding taken against us.",
 };
 

@@ -28,9 +28,11 @@ export function Transport({ live }: { live: Live }) {
   const [m, n] = heat.shape;
   const coupled = live.job!.solver === "gromov";
   const shown = part ?? { top: 0, bottom: m, left: 0, right: n };
-  const given = part
-    ? undefined
-    : { rows: edge(live.inputs.a, m, heat.height, coupled), columns: edge(live.inputs.b, n, heat.width, coupled) };
+  const unknown = live.shared && !Object.keys(live.inputs).length; // amounts that are not shown are not uniform ones
+  const given =
+    part || unknown
+      ? undefined
+      : { rows: edge(live.inputs.a, m, heat.height, coupled), columns: edge(live.inputs.b, n, heat.width, coupled) };
   const area =
     (heat.height &&
       heat.width &&

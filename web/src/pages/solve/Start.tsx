@@ -39,7 +39,7 @@ const SMALL: Record<string, string[]> = {
   barycenter: ["share\t8 h\t9 h\t10 h\t11 h\t12 h\nMonday\t60\t30\t10\t0\t0\nFriday\t0\t0\t20\t30\t50"],
   gromov: [
     "metres\tGate\tWell\tMill\tOak\nGate\t0\t30\t50\t80\nWell\t30\t0\t40\t60\nMill\t50\t40\t0\t70\nOak\t80\t60\t70\t0",
-    "metres\tI\tII\tIII\tIV\nI\t0\t70\t42\t50\nII\t70\t0\t58\t80\nIII\t42\t58\t0\t31\nIV\t50\t80\t31\t0",
+    "metres\tI\tII\tIII\tIV\nI\t\t70\t42\t50\nII\t70\t\t58\t80\nIII\t42\t58\t\t31\nIV\t50\t80\t31\t",
   ],
 };
 

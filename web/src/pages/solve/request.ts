@@ -56,6 +56,9 @@ function between(first: Sheet | undefined, second: Sheet | undefined, cost: Shee
   for (const name of ["x", "y"]) {
     if (sheetFor(name) && sheetFor(`${name}_distance`))
       return `${sheetFor(name)!.name} and ${sheetFor(`${name}_distance`)!.name} are of one space. Say which of them is meant.`;
+    const points = sheetFor(name);
+    if (points?.missing)
+      return `${points.name} has ${plural(points.missing, "empty cell")}. A point needs all of its numbers.`;
     const sheet = sheetFor(`${name}_distance`);
     const [rows = 0, columns = 0] = sheet?.shape ?? [];
     if (rows !== columns)

@@ -10,7 +10,8 @@ from app.agents.doors import LONGEST_WAIT_S, Doors, Refused, explained, short
 INSTRUCTIONS = """Allot solves assignment and transport problems exactly or with a proved gap.
 lap: each row of a cost matrix gets one column. auction: the same for sparse or large benefit matrices (maximises).
 uot: how much mass goes from where to where. qap: places for things that exchange flows.
-barycenter: the measure that lies between several.
+gromov: which points of two spaces belong together, from the distances within each. barycenter: the measure that lies
+between several.
 Call list_solvers for inputs and options, then solve. null in a matrix forbids a pair; -1 in an answer is unassigned.
 A job that takes longer than `wait_s` goes on: ask job_status, then job_result."""
 

@@ -165,10 +165,28 @@ def colours() -> list[Sheet]:
     ]
 
 
+def outlines() -> list[Sheet]:
+    """Two drawings of one curve. The second has fewer points, is turned, and was drawn from the other end."""
+    rng = np.random.default_rng(3)
+
+    def drawn(at: Array) -> Array:
+        angle = 3 * np.pi * at
+        return np.stack([at * np.cos(angle), at * np.sin(angle)], axis=1) + rng.normal(0, 0.01, (len(at), 2))
+
+    turn = np.array([[0.6, -0.8], [0.8, 0.6]])
+    first = drawn(np.linspace(0, 1, 60) ** 0.8)
+    second = drawn(np.linspace(1, 0, 48) ** 0.8) @ turn + 3
+    return [
+        _points("First drawing", "dot", PLACE, [f"Dot {i + 1}" for i in range(60)], first.round(3)),
+        _points("Second drawing", "mark", PLACE, [f"Mark {i + 1}" for i in range(48)], second.round(3)),
+    ]
+
+
 SAMPLES: dict[str, Callable[[], list[Sheet]]] = {
     "office": office,
     "taxis": taxis,
     "tracks": tracks,
     "cells": cells,
     "colours": colours,
+    "outlines": outlines,
 }

@@ -10,7 +10,7 @@ from typing import Any
 
 NAMES = ("auto", "both", "rows", "columns", "none")
 """Which lines of a table hold names."""
-SOLVERS = ("lap", "auction", "uot", "qap", "barycenter")
+SOLVERS = ("lap", "auction", "uot", "qap", "gromov", "barycenter")
 Commands = Any
 """What `add_subparsers` returns; argparse has no public name for it."""
 

@@ -17,6 +17,7 @@ from app.agents.doors import Doors, Refused, explained, short
 from app.http.auth import new_key
 from app.http.config import HttpSettings
 from app.http.main import create_app
+from kernels import SOLVERS
 from tests.app.conftest import Service, long_job, serve
 
 mcp = pytest.importorskip("mcp")
@@ -54,7 +55,8 @@ def test_an_agent_solves_and_asks_what_was_proved(service: Service) -> None:
         assert {"solve", "estimate", "job_status", "job_result", "explain_certificate"} <= tools.keys()
         assert all(tool.description for tool in tools.values())
         listed = await called(client, "list_solvers")
-        assert {one["name"] for one in listed["solvers"]} == {"lap", "auction", "uot", "qap", "barycenter"}
+        assert [one["name"] for one in listed["solvers"]] == list(SOLVERS)
+        assert all(f"{name}: " in str(client.instructions) for name in SOLVERS)
         for one in listed["solvers"]:
             example = {name: one["example"].get(name) for name in ("solver", "inputs", "options")}
             answer = await called(client, "solve", **example, time_limit_s=2)

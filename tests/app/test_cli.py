@@ -10,11 +10,12 @@ import httpx
 import numpy as np
 import psutil
 import pytest
+from allot_client.cli import SOLVERS as COMMON
 from scipy.sparse import csr_array, save_npz
 
 from app.cli.main import main
 from app.cli.solve import show_progress
-from kernels import Progress
+from kernels import SOLVERS, Progress
 from tests.app.conftest import Service, wait_until_ready
 
 
@@ -39,6 +40,18 @@ def test_solve_a_qaplib_file(tmp_path: Path, capsys: pytest.CaptureFixture[str])
     (tmp_path / "a.dat").write_text("3\n0 1 2\n1 0 3\n2 3 0\n0 5 1\n5 0 2\n1 2 0\n")
     assert main(["solve", str(tmp_path / "a.dat"), "--time-limit", "3", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["objective"] == 24
+
+
+def test_solve_two_spaces(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "x.csv").write_text("m,A,B,C\nA,0,3,5\nB,3,0,4\nC,5,4,0\n")
+    (tmp_path / "y.csv").write_text("m,one,two,three\none,0,4,5\ntwo,4,0,3\nthree,5,3,0\n")
+    told = [f"{side}_distance={tmp_path / side}.csv" for side in "xy"]
+    for more in ([], ["--solver", "gromov"]):
+        assert main(["solve", *told, *more, "--json"]) == 0
+        found = json.loads(capsys.readouterr().out)
+        assert (found["solver"], found["termination"], found["row_names"]) == ("gromov", "optimal", ["A", "B", "C"])
+        assert np.argmax(found["plan"], axis=1).tolist() == [2, 1, 0]
+    assert set(COMMON) == set(SOLVERS)
 
 
 def test_solve_shows_the_phase(capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,6 +67,9 @@ export function runningWords(objective: number | null, bound: number | null): st
   return `Found ${number(objective)}; the best possible is not beyond ${number(bound)}, and the proof goes on.`;
 }
 
+/** Whether what is called the best has a bound beside it that differs by rounding alone, both being next to nothing. */
+export const byRounding = (result: Result): boolean => result.termination === "optimal" && result.solver === "gromov";
+
 /** How good a finished answer is, and why it ended. */
 export function doneWords(result: Result): string {
   const { objective } = result;
@@ -80,14 +83,14 @@ export function doneWords(result: Result): string {
     }[result.termination] ?? "";
   if (result.termination === "optimal") {
     if (percent === 0 && !facts?.exhausted) return "The best possible; proved.";
-    return percent !== null && percent < 1e-7
+    return (percent !== null && percent < 1e-7) || byRounding(result)
       ? "The best possible; proved, up to rounding."
       : "The best possible; all others ruled out.";
   }
   if (percent === 0) return `${before}The best possible; proved.`;
   if (percent !== null && percent <= 100) return `${before}Within ${percentUp(percent)}% of the best possible; proved.`;
   if (bound == null || objective == null) return `${before}No proof of how good this is.`;
-  return `${before}Found ${number(objective)}; the best possible is not beyond ${number(bound)}; proved.`;
+  return `${before}Found ${number(objective)}; the best possible is not beyond ${boundText(bound, objective, bound > objective)}; proved.`;
 }
 
 /** The same in a list, shorter. */
@@ -136,6 +139,7 @@ export const PROBLEMS: Record<string, { tab: string; under: string; action: stri
   uot: { tab: "Transport", under: "amounts from here to there", action: "Find the cheapest plan" },
   qap: { tab: "Layout", under: "departments into rooms", action: "Find a better layout" },
   barycenter: { tab: "Average", under: "one shape between several", action: "Find the average" },
+  gromov: { tab: "Align", under: "two spaces by their distances", action: "Find what goes with what" },
 };
 
 export const plural = (count: number, word: string): string => {
@@ -150,8 +154,7 @@ export function sizeWords(job: Job): string {
   );
   const kind = PROBLEMS[job.solver]?.tab ?? job.solver;
   if (job.solver === "qap") return `${kind}, ${plural(shapes[0]?.[0] ?? 0, "place")}`;
-  const x = job.input_digests.x,
-    y = job.input_digests.y;
+  const [x, y] = ["x", "y"].map((name) => job.input_digests[name] ?? job.input_digests[`${name}_distance`]);
   if (x && y && !("csr" in x) && !("csr" in y))
     return `${kind}, ${whole.format(x.shape?.[0] ?? 0)} × ${whole.format(y.shape?.[0] ?? 0)}`;
   const matrix = shapes.find((shape) => shape.length >= 2) ?? [];

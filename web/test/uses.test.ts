@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { Sheet } from "../src/api/types";
 import { canMeasure, measured } from "../src/pages/solve/measured";
-import { likeliest } from "../src/pages/solve/uses";
+import { assignUses, likeliest } from "../src/pages/solve/uses";
 
 const sheet = (name: string, role: Sheet["role"], shape: number[] = [6, 6], missing = 0, corner = ""): Sheet =>
   ({ name, role, shape, missing, corner }) as Sheet;
@@ -36,4 +36,22 @@ test("distances follow from where rooms are, if there is one for each department
   expect(canMeasure(sheet("Trips", "matrix", [3, 3]), rooms)).toBe(false);
   expect(canMeasure(sheet("Trips", "matrix", [2, 2]), { ...rooms, column_names: ["r", "g", "b", "h"] })).toBe(false);
   expect(measured(rooms)).toBe("distance\tR 1\tR2\nR 1\t0\t21\nR2\t21\t0");
+});
+
+test("of each space one table is taken: distances where it is square, points elsewhere", () => {
+  const [square, other, points] = [sheet("A", "matrix"), sheet("B", "matrix", [4, 4]), sheet("P", "points", [9, 2])];
+  expect(assignUses("gromov", [square, other], {})).toEqual(["x_distance", "y_distance"]);
+  expect(assignUses("gromov", [points, square], {})).toEqual(["x", "y_distance"]);
+  expect(assignUses("gromov", [sheet("Q", "matrix", [9, 3]), points], {})).toEqual(["x", "y"]);
+  expect(assignUses("gromov", [square, other, sheet("C", "matrix", [6, 4]), sheet("w", "list", [6, 1])], {})).toEqual([
+    "x_distance",
+    "y_distance",
+    "cost",
+    "a",
+  ]);
+  expect(assignUses("gromov", [sheet("C", "matrix", [6, 4]), square, other], { 0: "cost" })).toEqual([
+    "cost",
+    "x_distance",
+    "y_distance",
+  ]);
 });

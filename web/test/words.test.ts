@@ -56,6 +56,9 @@ test("words for a job that runs and for one that is done", () => {
   expect(doneWords(result(100, 100, "optimal"))).toBe("The best possible; proved.");
   expect(doneWords(result(100, 90, "optimal"))).toBe("The best possible; all others ruled out.");
   expect(doneWords(result(232.7, 232.69999999999, "optimal"))).toBe("The best possible; proved, up to rounding.");
+  const alike = { ...result(1e-17, 0, "optimal"), solver: "gromov" };
+  expect(doneWords(result(0.0016, 0.00067999, "converged"))).toContain("not beyond 0.0006799; proved."); // not 0.00068
+  expect(doneWords(alike)).toBe("The best possible; proved, up to rounding.");
   expect(doneWords(result(102, 100))).toBe(
     "Stopped at your limit; the best so far is kept. Within 2% of the best possible; proved.",
   );

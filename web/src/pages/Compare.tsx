@@ -85,6 +85,7 @@ function Shown({
 }) {
   const note = scenarios.find((one) => one.note)?.note ?? null;
   const first = scenarios[0]!.job;
+  const planned = ["uot", "gromov"].includes(first.solver);
   const { factor, unit, measure } = measureOf(first, note);
   const today = note?.today ?? null;
   const base = today && matrices ? walked(matrices.flow.values, matrices.distance.values, today) : null;
@@ -248,8 +249,8 @@ function Shown({
       {matrices && (
         <WhoMoves scenarios={scenarios} matrices={matrices} note={note} today={today} factor={factor} unit={unit} />
       )}
-      {!matrices && first.solver !== "uot" && <WhoChanges scenarios={scenarios} note={note} />}
-      {first.solver === "uot" && <Amounts scenarios={scenarios} note={note} />}
+      {!matrices && !planned && <WhoChanges scenarios={scenarios} note={note} />}
+      {planned && <Amounts scenarios={scenarios} note={note} />}
     </>
   );
 }

@@ -20,12 +20,13 @@ export function Amounts({ scenarios, note }: { scenarios: Scenario[]; note: Note
   const drawn = heats.filter((heat) => heat !== null);
   if (!drawn.length) return <p class="note">These plans are too large to be compared here; their files hold them.</p>;
   const most = Math.max(...drawn.map((heat) => heat.values.reduce<number>((a, b) => Math.max(a, b ?? 0), 0)));
+  const coupled = scenarios[0]!.job.solver === "gromov";
   const name = (list: string[] | null | undefined, word: string, at: number) => list?.[at] ?? `${word} ${at + 1}`;
   return (
     <>
       <section class="gap8 part">
         <div class="head">
-          <h2>What goes where</h2>
+          <h2>{coupled ? "What goes with what" : "What goes where"}</h2>
           <span class="note small wide">One scale of colours for all.</span>
         </div>
         <div class="plans">
@@ -36,7 +37,7 @@ export function Amounts({ scenarios, note }: { scenarios: Scenario[]; note: Note
               <figure key={one.job.id}>
                 <h3>
                   {one.name}
-                  <span>{number(sum)} moved</span>
+                  {!coupled && <span>{number(sum)} moved</span>}
                 </h3>
                 <HeatMap
                   heat={heat}

@@ -136,7 +136,7 @@ function Downloads({ live, told }: { live: Live; told: Told }) {
     [
       "SVG",
       () => save(svgText(drawing()), `${name}.svg`, "image/svg+xml"),
-      drawn && (live.job!.solver !== "uot" || !!live.note?.colours),
+      drawn && (!["uot", "gromov"].includes(live.job!.solver) || !!live.note?.colours),
     ],
     ["PNG", async () => save(await png(picture()), `${name}.png`, "image/png"), drawn],
   ];

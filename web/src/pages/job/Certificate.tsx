@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks";
 import { Icon } from "../../parts/Icon";
 import { denseEntries, sparseEntries, type Claim, type Verdict, verifyAssignment } from "../../verify/assignment";
-import { boundText, gapPercent, maximises, number, percentUp, seconds } from "../../words";
+import { boundText, byRounding, gapPercent, maximises, number, percentUp, seconds } from "../../words";
 import type { Live } from "./live";
 import { tooFewWords } from "./table";
 import type { Told } from "./told";
@@ -113,7 +113,7 @@ function explain(live: Live, told: Told): Line[] {
     lines.push(
       percent === 0
         ? { text: "So this is the best possible", value: "gap 0", under: "Both numbers are the same.", holds: true }
-        : termination === "optimal" && percent !== null && percent < 1e-7
+        : termination === "optimal" && ((percent !== null && percent < 1e-7) || byRounding(live.result!))
           ? {
               text: "So this is the best possible",
               value: "",
@@ -133,7 +133,7 @@ function explain(live: Live, told: Told): Line[] {
                     ? "What lies between them is not a share"
                     : `So it is within ${percentUp(percent)}% of the best possible`,
                 value: "",
-                under: "Rounded up.",
+                under: LEFT[solver] ?? "Rounded up.",
                 holds: true,
               },
     );
@@ -159,6 +159,7 @@ const ONCE: Record<string, [string, string]> = {
   auction: ["Nobody is served twice", "No column is used twice, and only allowed pairs are used."],
   uot: ["No amount is negative", "The plan was summed over its rows and columns again."],
   qap: ["Everybody has one room of their own", "Those who must stay have stayed."],
+  gromov: ["Everything is put somewhere", "The plan was summed over its rows and columns again."],
   barycenter: ["Nothing is lost on the way", "Plans to each shape were made, and summed over rows and columns again."],
 };
 const BOUND: Record<string, string> = {
@@ -166,7 +167,13 @@ const BOUND: Record<string, string> = {
   auction: "A price on every column shows it; every allowed pair was checked against it.",
   uot: "Prices on both sides show it, with every rounding taken against us.",
   qap: "Worked out from all flows and distances at once, without trying the layouts.",
+  gromov: "It holds whatever goes with what, with every rounding taken against us.",
   barycenter: "Prices on every place show it, with every rounding taken against us.",
+};
+
+/** What a gap says that is left. */
+const LEFT: Record<string, string> = {
+  gromov: "Rounded up. Between spaces that are not alike the floor is seldom met, even by the best.",
 };
 
 const MOST_ENTRIES = 1_000_000;

@@ -18,7 +18,7 @@ export function Picture(props: Props) {
   const { job, result } = props.live;
   if (!job) return null;
   if (job.solver === "qap") return <Layout {...props} />;
-  if (job.solver === "uot")
+  if (job.solver === "uot" || job.solver === "gromov")
     return result?.plan && !(props.live.shared && !Array.isArray(result.plan)) ? (
       <Transport live={props.live} />
     ) : (

@@ -26,10 +26,13 @@ export function Transport({ live }: { live: Live }) {
   const mapped = useMemo(() => recoloured(live), [live.result, live.note]);
   if (!heat) return <p class="note">Drawing the plan…</p>;
   const [m, n] = heat.shape;
+  const coupled = live.job!.solver === "gromov";
   const shown = part ?? { top: 0, bottom: m, left: 0, right: n };
-  const given = part
-    ? undefined
-    : { rows: edge(live.inputs.a, m, heat.height), columns: edge(live.inputs.b, n, heat.width) };
+  const unknown = live.shared && !Object.keys(live.inputs).length; // amounts that are not shown are not uniform ones
+  const given =
+    part || unknown
+      ? undefined
+      : { rows: edge(live.inputs.a, m, heat.height, coupled), columns: edge(live.inputs.b, n, heat.width, coupled) };
   const area =
     (heat.height &&
       heat.width &&
@@ -77,13 +80,13 @@ export function Transport({ live }: { live: Live }) {
           counts
           sums
           given={given}
-          label={`What goes from ${m} rows to ${n} columns, the row and column of each cell from the top left`}
+          label={`What goes ${coupled ? `together of ${m} rows and` : `from ${m} rows to`} ${n} columns, the row and column of each cell from the top left`}
         />
       </div>
       <figcaption class="legend">
         <span>
           <i class="swatch ink" />
-          moved
+          {coupled ? "put together" : "moved"}
         </span>
         {given?.rows && <span>the line: given</span>}
         <span>
@@ -102,13 +105,14 @@ export function Transport({ live }: { live: Live }) {
 }
 
 /** Amounts that were given, added up over the blocks of the picture; every point has the same where none were. */
-function edge(given: Live["inputs"][string] | undefined, count: number, blocks: number): number[] {
+function edge(given: Live["inputs"][string] | undefined, count: number, blocks: number, shares = false): number[] {
   const sums = new Array<number>(blocks).fill(0);
   const step = Math.ceil(count / blocks);
   for (let i = 0; i < count; i++) {
     sums[Math.min(blocks - 1, Math.floor(i / step))]! += given ? given.values[i]! : 1 / count;
   }
-  return sums;
+  const all = shares ? sums.reduce((total, one) => total + one, 0) : 1;
+  return sums.map((one) => one / all);
 }
 
 /** Each colour of the first picture, as the mean of those that its plan sends it to. */

@@ -21,7 +21,7 @@ export function canExclude(live: Live): boolean {
   return (
     matrix?.shape.length === 2 &&
     matrix.values.length <= MOST_SENT &&
-    !["uot", "barycenter"].includes(live.job?.solver ?? "") &&
+    !["uot", "barycenter", "gromov"].includes(live.job?.solver ?? "") &&
     !matrix.exact?.some(unsafe)
   );
 }

@@ -23,7 +23,7 @@ export function tableOf(live: Live): Named | null {
   if (!job || !result) return null;
   if (result.termination === "infeasible") return tooFew(live, result);
   if (job.solver === "qap") return layout(live, result);
-  if (job.solver === "uot") return transport(live, result);
+  if (job.solver === "uot" || job.solver === "gromov") return transport(live, result);
   if (job.solver === "barycenter") return masses(live, result);
   return pairs(live, result);
 }
@@ -147,8 +147,9 @@ function transport(live: Live, result: Result): Named | null {
     short((100 * amount) / total),
   ]);
   const of = flows.length > kept.length ? ` (the largest of ${number(flows.length)})` : "";
-  const caption = `What goes where, most first${of}`;
-  return { head: ["From", "To", "Amount", "% of all"], numeric: 2, rows, caption };
+  const [what, sides] =
+    live.job!.solver === "uot" ? ["What goes where", ["From", "To"]] : ["What goes with what", ["First", "Second"]];
+  return { head: [...sides, "Amount", "% of all"], numeric: 2, rows, caption: `${what}, most first${of}` };
 }
 
 const short = (value: number): number => Number(value.toPrecision(6));

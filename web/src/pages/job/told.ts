@@ -28,8 +28,13 @@ export function value(told: { factor: number; unit: string }, raw: number): stri
 export function measureOf(job: Job, note: Note | null): { factor: number; unit: string; measure: string } {
   if (note) return { factor: note.factor, unit: note.unit, measure: note.measure };
   const measure =
-    { qap: "total way", uot: "cost of moving", barycenter: "cost of moving", auction: "total worth" }[job.solver] ??
-    (maximises(job) ? "total worth" : "total cost");
+    {
+      qap: "total way",
+      uot: "cost of moving",
+      barycenter: "cost of moving",
+      auction: "total worth",
+      gromov: "mean squared difference",
+    }[job.solver] ?? (maximises(job) ? "total worth" : "total cost");
   return { factor: 1, unit: "", measure };
 }
 
@@ -92,7 +97,7 @@ function lede(live: Live, job: Job, result: Result | null, told: Told): string {
     told.way != null && told.objective != null ? `${value(told, told.objective)} with what the places cost. ` : "";
   const first = counted + (result ? doneWords(result) : runningWords(told.objective, told.bound));
   const second = floorWords(job, told);
-  return second && !/best possible[;,.] ?(proved|all)/i.test(first) ? `${first} ${second}` : first;
+  return second && !/best possible([;,.] ?(proved|all)| is not beyond)/i.test(first) ? `${first} ${second}` : first;
 }
 
 /** The floor as something that nobody can get under. */

@@ -11,6 +11,8 @@ interface Asked {
   chosen: () => unknown;
   choose: (value: string) => void;
   under?: () => string;
+  /** Whether it is a question here; left out: always. */
+  when?: () => boolean;
 }
 
 const LIMIT: Asked = {
@@ -70,12 +72,27 @@ const LOSS: Asked = {
       : "Where moving costs more than losing, an amount is lost.",
 };
 
+const METRIC: Asked = {
+  name: "metric",
+  asks: "How far apart are two points?",
+  options: [
+    ["euclidean", "Straight line"],
+    ["cityblock", "Along the axes"],
+    ["sqeuclidean", "Squared"],
+  ],
+  chosen: () => choice.value.metric,
+  choose: (value) => change({ metric: value }),
+  under: () => "Within each space; nothing is measured between the two.",
+  when: () => !!(sheetFor("x") || sheetFor("y")),
+};
+
 const ASKED: Record<string, Asked[]> = {
   lap: [LIMIT, BEST],
   auction: [LIMIT],
   uot: [LIMIT, SPREAD, LOSS],
   qap: [LIMIT],
   barycenter: [LIMIT],
+  gromov: [{ ...LIMIT, under: () => "It ends as soon as no step makes it better, most often within seconds." }, METRIC],
 };
 
 /** Everything that is asked about a problem, in plain words, each with an answer to begin with. */
@@ -83,7 +100,7 @@ export function Asks() {
   const today = problem.value === "qap" ? todayOf() : null;
   return (
     <>
-      {ASKED[problem.value]!.map((one) => (
+      {ASKED[problem.value]!.filter(({ when }) => when?.() ?? true).map((one) => (
         <Question
           key={one.name}
           name={one.name}

@@ -7,7 +7,7 @@ import { type Control, controlOf, shownOf, valueOf } from "./options";
 import { choice, problem } from "./state";
 
 /** These follow from an answer above, unless a person says them here. */
-const DECIDED = new Set(["reg", "reg_m"]);
+const DECIDED: Record<string, string[]> = { uot: ["reg", "reg_m"], gromov: ["metric"] };
 
 const ASKED = new Set([
   "maximize",
@@ -50,8 +50,9 @@ export function More() {
 }
 
 function Option({ name, schema }: { name: string; schema: OptionSchema }) {
-  const control = controlOf(schema);
-  const decided = DECIDED.has(name);
+  const found = controlOf(schema);
+  const decided = DECIDED[problem.value]?.includes(name) ?? false;
+  const control = decided && found.kind === "choice" ? { ...found, none: true } : found;
   const set = (value: unknown) => {
     const { [name]: _, ...rest } = choice.value.options;
     const same = value === undefined || (!decided && JSON.stringify(value) === JSON.stringify(schema.default));

@@ -49,6 +49,7 @@ const LOOKS: Record<string, string> = {
 function Suggestion() {
   const likely = likeliest(sheets.value);
   if (!likely || likely === problem.value || !LOOKS[likely]) return null;
+  if (likely === "uot" && problem.value === "gromov") return null; // two lists of points are that as well
   return (
     <Notice
       kind="calm"

@@ -37,7 +37,13 @@ const SMALL: Record<string, string[]> = {
     "metres\tR1\tR2\tR3\tR4\nR1\t0\t10\t20\t30\nR2\t10\t0\t10\t20\nR3\t20\t10\t0\t10\nR4\t30\t20\t10\t0",
   ],
   barycenter: ["share\t8 h\t9 h\t10 h\t11 h\t12 h\nMonday\t60\t30\t10\t0\t0\nFriday\t0\t0\t20\t30\t50"],
+  gromov: [
+    "metres\tGate\tWell\tMill\tOak\nGate\t0\t30\t50\t80\nWell\t30\t0\t40\t60\nMill\t50\t40\t0\t70\nOak\t80\t60\t70\t0",
+    "metres\tI\tII\tIII\tIV\nI\t\t70\t42\t50\nII\t70\t\t58\t80\nIII\t42\t58\t\t31\nIV\t50\t80\t31\t",
+  ],
 };
+
+const NAMES: Record<string, string[]> = { qap: ["Trips", "Distances"], gromov: ["Places", "Old map"] };
 
 export function Start() {
   const picker = useRef<HTMLInputElement>(null);
@@ -49,7 +55,7 @@ export function Start() {
   };
   const type = async () => {
     const tables = SMALL[problem.value]!;
-    const names = problem.value === "qap" ? ["Trips", "Distances"] : ["Table"];
+    const names = NAMES[problem.value] ?? ["Table"];
     for (const [at, text] of tables.entries()) await addText(text, names[at]!);
   };
   const ordered = [...SAMPLES].sort((a, b) => Number(b.kind === problem.value) - Number(a.kind === problem.value));
@@ -101,6 +107,7 @@ const WANTED: Record<string, string> = {
   uot: "Two lists of points, or what moving costs from each row to each column.",
   qap: "Trips between departments, distances between rooms.",
   barycenter: "A row for each shape, a column for each place, how much is there.",
+  gromov: "Two tables: the distances within each space, or its points.",
 };
 
 export function KindPicture({ kind }: { kind: string }) {
@@ -141,6 +148,12 @@ export function KindPicture({ kind }: { kind: string }) {
         <>
           <path class="k-line" stroke-dasharray="2 3" d="M3 24Q9 -4 15 24M25 24Q31 -4 37 24" />
           <path class="k-line" d="M13 24Q20 -10 27 24" />
+        </>
+      )}
+      {kind === "gromov" && (
+        <>
+          <path class="k-line" d="M4 21 9 5 17 17ZM23 10 35 6 32 23Z" />
+          <path class="k-line" stroke-dasharray="2 3" d="M9 5 35 6M17 17 23 10M4 21 32 23" />
         </>
       )}
       {kind === "qap" && <path class="k-line" d="M5 3H35V25H5ZM5 13H22M22 3V25M14 3V13M22 17H35" />}

@@ -42,8 +42,34 @@ export function obstacle(): string {
     if (rows >= 2 && rows <= 100) return "";
     return "An average needs a table with a row for each of 2 to 100 shapes, and a column for each place.";
   }
+  if (kind === "gromov") return between(spaceOf("x"), spaceOf("y"), at("cost"));
   if (at("cost") || (at("x") && at("y"))) return "";
   return "A transport needs costs of moving, or two sheets of points.";
+}
+
+/** The table of one space: its distances or its points. */
+const spaceOf = (name: string): Sheet | undefined => sheetFor(`${name}_distance`) ?? sheetFor(name);
+
+/** What keeps two spaces from being aligned. */
+function between(first: Sheet | undefined, second: Sheet | undefined, cost: Sheet | undefined): string {
+  if (!first || !second) return "An alignment needs two tables: of each space its distances, or its points.";
+  for (const name of ["x", "y"]) {
+    if (sheetFor(name) && sheetFor(`${name}_distance`))
+      return `${sheetFor(name)!.name} and ${sheetFor(`${name}_distance`)!.name} are of one space. Say which of them is meant.`;
+    const points = sheetFor(name);
+    if (points?.missing)
+      return `${points.name} has ${plural(points.missing, "empty cell")}. A point needs all of its numbers.`;
+    const sheet = sheetFor(`${name}_distance`);
+    const [rows = 0, columns = 0] = sheet?.shape ?? [];
+    if (rows !== columns)
+      return `${sheet!.name} has ${plural(rows, "row")} and ${plural(columns, "column")}. Distances need as many columns as rows.${odd(sheet!)}`;
+    if (sheet && sheet.missing > rows)
+      return `${sheet.name} has ${plural(sheet.missing, "empty cell")}. Only what is between a row and itself may be empty.`;
+  }
+  const [n, m] = [first.shape?.[0], second.shape?.[0]];
+  if (cost && (cost.shape?.[0] !== n || cost.shape?.[1] !== m))
+    return `${cost.name} is ${cost.shape?.join(" by ")}. Costs between the two need ${n} rows and ${m} columns.`;
+  return "";
 }
 
 /** Which name stands on one side only. */
@@ -103,6 +129,18 @@ const INPUTS: Record<string, (picked: Choice, options: Record<string, unknown>) 
     if (cost) return { histograms: shapes.reference, cost: cost.reference };
     const inALine = Array.from({ length: shapes.shape?.[1] ?? 0 }, (_, at) => [at]);
     return { histograms: shapes.reference, x: x?.reference ?? inALine };
+  },
+  gromov(picked, options) {
+    const inputs: Record<string, unknown> = {};
+    for (const [space, weights] of ["xa", "yb"]) {
+      const sheet = spaceOf(space!)!;
+      const share = sheetFor(weights!)?.reference ?? (sheetFor(space!) ? shareOf(sheet) : null);
+      inputs[sheetFor(space!) ? space! : `${space}_distance`] = sheet.reference;
+      if (share) inputs[weights!] = share;
+    }
+    if (sheetFor("cost")) inputs.cost = sheetFor("cost")!.reference;
+    if (sheetFor("x") || sheetFor("y")) options.metric ??= picked.metric;
+    return inputs;
   },
   qap(picked, options) {
     const inputs: Record<string, unknown> = {
@@ -174,6 +212,8 @@ export function measure(): { factor: number; unit: string; measure: string } {
     return /^(min|minutes?|h|hours?|s|seconds?|km|metres?|meters?|m|€|\$|£|eur|usd)$/i.test(corner)
       ? { factor: 1, unit: corner, measure: "in all" }
       : { factor: 1, unit: "", measure: choice.value.maximize ? "total worth" : "total cost" };
+  if (problem.value === "gromov")
+    return { factor: 1, unit: "", measure: sheetFor("cost") ? "cost in all" : "mean squared difference" };
   return { factor: 1, unit: "", measure: problem.value === "auction" ? "total worth" : "cost of moving" };
 }
 
@@ -188,8 +228,8 @@ export function note(): Note {
     .map((source) => (source.sample ? titleOf(source.sample) : source.filename.replace(/\.\w+$/, "")))
     .join(", ");
   const title = follows.value?.title ?? told;
-  const main = sheetFor("histograms") ?? sheetFor("cost") ?? sheetFor("benefit");
-  const [from, to] = [sheetFor("from") ?? sheetFor("x"), sheetFor("to") ?? sheetFor("y")];
+  const main = kind === "gromov" ? undefined : (sheetFor("histograms") ?? sheetFor("cost") ?? sheetFor("benefit"));
+  const [from, to] = [sheetFor("from") ?? spaceOf("x"), sheetFor("to") ?? spaceOf("y")];
   const asked =
     kind === "qap"
       ? [
@@ -221,7 +261,7 @@ export function note(): Note {
     columnWord: one(to?.corner, "column"),
     from: from?.points ?? undefined,
     to: to?.points ?? undefined,
-    colours: /^(r|red)$/i.test(from?.column_names?.[0] ?? ""),
+    colours: kind !== "gromov" && /^(r|red)$/i.test(from?.column_names?.[0] ?? ""),
   };
 }
 

@@ -23,6 +23,7 @@ export interface Choice {
   mayStayFree: boolean;
   spread: number;
   loss: number | null;
+  metric: string;
   options: Record<string, unknown>;
 }
 
@@ -35,6 +36,7 @@ export const FRESH: Choice = {
   mayStayFree: false,
   spread: 0.05,
   loss: 1,
+  metric: "euclidean",
   options: {},
 };
 
@@ -54,9 +56,13 @@ export const sheets = computed(() => sources.value.flatMap((source) => source.sh
 export const uses = computed<Use[]>(() => assignUses(problem.value, sheets.value, overrides.value));
 export const sheetFor = (name: string): Sheet | undefined => sheets.value[uses.value.findIndex((use) => use === name)];
 
-/** What an empty cell means: nothing flows in a layout; elsewhere the pair is not allowed. */
+/** What an empty cell means: nothing flows in a layout, nothing is between a thing and itself; elsewhere the pair is not allowed. */
 export const missing = computed(() =>
-  problem.value === "qap" ? "zero" : problem.value === "auction" || choice.value.maximize ? "-inf" : "inf",
+  ["qap", "gromov"].includes(problem.value)
+    ? "zero"
+    : problem.value === "auction" || choice.value.maximize
+      ? "-inf"
+      : "inf",
 );
 export const missingWords = computed(() => (missing.value === "zero" ? "0" : "“not allowed”"));
 

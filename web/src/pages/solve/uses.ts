@@ -43,27 +43,44 @@ export const SLOTS: Record<string, Slot[]> = {
     { name: "cost", label: "Costs between the columns", roles: ["matrix"], hint: /dist|cost|metre|meter/i },
     { name: "x", label: "Where the columns are", roles: ["points"] },
   ],
+  gromov: [
+    { name: "x_distance", label: "Distances within the first", roles: ["matrix"] },
+    { name: "x", label: "Points of the first", roles: ["points", "matrix"] },
+    { name: "y_distance", label: "Distances within the second", roles: ["matrix"] },
+    { name: "y", label: "Points of the second", roles: ["points", "matrix"] },
+    { name: "cost", label: "Costs between the two", roles: ["matrix"] },
+    { name: "a", label: "Weights of the first", roles: ["list"] },
+    { name: "b", label: "Weights of the second", roles: ["list"] },
+  ],
 };
+
+const isSquare = ({ shape }: Sheet): boolean => shape?.length === 2 && shape[0] === shape[1];
 
 export function assignUses(problem: string, sheets: Sheet[], overrides: Record<number, string>): Use[] {
   const slots = SLOTS[problem] ?? [];
   const uses: Use[] = sheets.map((_, at) => (at in overrides ? overrides[at]! || null : null));
   const open = (at: number): boolean => uses[at] === null && !(at in overrides);
   const taken = new Set(uses.filter(Boolean));
-  const give = (slot: Slot, at: number): void => {
+  const give = (name: string, at: number): void => {
     if (at < 0) return;
-    uses[at] = slot.name;
-    taken.add(slot.name);
+    uses[at] = name;
+    taken.add(name);
   };
   for (const slot of slots) {
     if (slot.hint && !taken.has(slot.name))
       give(
-        slot,
+        slot.name,
         sheets.findIndex((sheet, at) => open(at) && slot.roles.includes(sheet.role) && slot.hint!.test(sheet.name)),
       );
   }
+  for (const space of problem === "gromov" ? ["x", "y"] : []) {
+    if (taken.has(space) || taken.has(`${space}_distance`)) continue;
+    const at = sheets.findIndex((sheet, at) => open(at) && ["matrix", "points"].includes(sheet.role));
+    give(at >= 0 && sheets[at]!.role === "matrix" && isSquare(sheets[at]!) ? `${space}_distance` : space, at);
+  }
   for (const slot of slots) {
     if (taken.has(slot.name) || slot.name === "linear") continue;
+    if (problem === "gromov" && /^[xy]/.test(slot.name)) continue;
     if (problem === "uot" && taken.has("cost") && (slot.name === "x" || slot.name === "y")) continue;
     if (
       problem === "uot" &&
@@ -72,7 +89,7 @@ export function assignUses(problem: string, sheets: Sheet[], overrides: Record<n
     )
       continue;
     give(
-      slot,
+      slot.name,
       sheets.findIndex((sheet, at) => open(at) && slot.roles.includes(sheet.role)),
     );
   }

@@ -270,6 +270,59 @@ def test_a_share_of_whole_masses_need_not_be_whole() -> None:
     assert certificate.objective == pytest.approx(1 + 1.59 * 30)
 
 
+def proved_beside(inputs: Inputs, changed: dict[str, Array], **options: Any) -> Certificate:
+    """The certificate of the exact solver's answer with other arrays in it."""
+    chosen = CARD.options.model_validate({"method": "exact", **options})
+    problem = CARD.build(inputs, chosen)
+    solution, _ = solve_and_prove(CARD, problem, chosen, Deadline(), "cpu")
+    return CARD.certify(problem, dataclasses.replace(solution, arrays=solution.arrays | changed))
+
+
+@pytest.mark.parametrize(
+    ("cost", "reg_m", "g", "optimum"),
+    [
+        ([[5.0]], 0.1, np.array([0.1], np.float32), 0.2),  # a limit that is rounded to float32 is another
+        ([[2**53 + 3]], 2.0**60, np.array([0]), 2**53 + 3),  # and so is an integer beside a limit that is a float
+        ([[3]], 300.0, np.array([1], np.int8), 3),
+    ],
+)
+def test_potentials_of_any_type_prove_no_more_than_the_optimum(cost: Any, reg_m: float, g: Array, optimum: Any) -> None:
+    one = np.ones(1, np.asarray(cost).dtype)
+    found = proved_beside({"cost": np.array(cost), "a": one, "b": one}, {"g": g}, marginals="tv", reg_m=reg_m)
+    assert found.bound is not None
+    assert Fraction(found.bound) <= Fraction(optimum)
+
+
+def test_potentials_and_plans_out_of_range_prove_nothing() -> None:
+    inputs = {"cost": np.array([[-1e300, 1.0]]), "a": np.ones(1), "b": np.ones(2)}
+    with np.errstate(over="ignore"):
+        found = proved_beside(inputs, {"g": np.full(2, np.finfo(float).max)}, mass=1.0)
+    assert (found.bound, found.termination) == (None, Termination.CONVERGED)
+    found = proved_beside(inputs, {"plan": np.full((1, 2), 1e308)}, mass=1.0)
+    assert (found.objective, found.facts["mass"]) == (None, None)
+
+
+@pytest.mark.parametrize("mass", [1e-20, 1e-300])
+def test_a_mass_far_below_the_lines_is_moved(mass: float) -> None:
+    inputs = {"cost": np.array([[0.0, 1.0], [0.0, 1.0]]), "a": np.ones(2), "b": np.array([mass / 4, 1.0])}
+    solution, certificate = prove(inputs, method="exact", mass=mass)
+    assert (certificate.termination or solution.termination) is Termination.OPTIMAL
+    assert certificate.objective == pytest.approx(0.75 * mass, rel=1e-12)
+    assert solution.arrays["plan"].sum() == pytest.approx(mass, rel=1e-12)
+    empty = proved_beside(inputs, {"plan": np.zeros((2, 2)), "g": np.zeros(2)}, mass=mass)
+    assert (empty.objective, empty.termination) == (None, Termination.CONVERGED)
+
+
+def test_whole_costs_are_not_rounded_without_a_word() -> None:
+    inputs = {"cost": np.array([[2**53 + 3]]), "a": np.array([1]), "b": np.array([1])}
+    for strength in (2.0**61, 2.0**51 + 0.5):
+        with pytest.raises(InvalidProblem, match=r"beyond 2\^53"):
+            CARD.build(inputs, CARD.options.model_validate({"method": "exact", "marginals": "tv", "reg_m": strength}))
+    inputs["cost"] -= 1  # a float: no error
+    _, certificate = prove(inputs, method="exact", marginals="tv", reg_m=2.0**61)
+    assert certificate.objective == certificate.bound == 2**53 + 2
+
+
 @pytest.mark.gpu
 @pytest.mark.parametrize("options", KINDS, ids=str)
 def test_the_gpu_agrees_with_the_cpu(options: dict[str, Any]) -> None:

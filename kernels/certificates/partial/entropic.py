@@ -10,7 +10,8 @@ nothing.
 Potentials of total variation below -r are taken as -r before anything is read.
 
 A part of the mass is met up to rounding: `max_violation` bounds what is too much or too little, and the gap holds what
-that is worth. Where it is certainly more than rounding leaves, 8 u of both sides a line, there is no objective.
+that is worth. Where it is certainly more than rounding leaves, 8 u of both sides a line (and of a line at most twice
+the mass), there is no objective.
 """
 
 import math
@@ -21,7 +22,7 @@ from fractions import Fraction
 import numpy as np
 
 from kernels.certificates.flow.dyadic import Exact
-from kernels.certificates.partial.linear import between, infeasible, number, refused, words
+from kernels.certificates.partial.linear import between, concerned, infeasible, number, refused, words
 from kernels.certificates.partial.sides import Missed, Side, missed, misstated
 from kernels.certificates.rounded import down, up
 from kernels.certificates.transport_answer import Answer
@@ -48,11 +49,11 @@ def certify(problem: MarginalTransport, solution: Solution, progress: Callable[[
         return refused(unread)
     if "plan" not in arrays:
         return refused("there is no plan")
-    plain, given, power = near_one(problem.entropic, arrays)
+    unbounded = (math.inf, math.inf)  # so no potential may be infinite where there is mass
+    plain, given, power = near_one(replace(problem.entropic, reg_m=unbounded), arrays)
     assert plain.cost is not None
     strengths = math.ldexp(problem.strengths[0], -power), math.ldexp(problem.strengths[1], -power)
     moved = replace(problem, cost=plain.cost, reg=plain.reg, strengths=strengths)
-    plain = replace(plain, reg_m=(math.inf, math.inf))  # no potential may be infinite where there is mass
     answer = Answer(plain, {name: _clipped(moved, name, given[name]) for name in ("f", "g", "plan")})
     sums = measure(answer, Shown({}), progress)
     return back(_stated(moved, answer, sums, solution), power)
@@ -106,7 +107,7 @@ def _missed(problem: MarginalTransport, sides: tuple[Side, Side], sums: Sums) ->
     wanted = Fraction(problem.mass)
     surely = sum((side.beyond(own).total for side, own in zip(sides, low, strict=True)), Fraction(0))
     surely += max(least - wanted, wanted - most, Fraction(0))
-    allowed = Fraction(8 * UNIT * sum(problem.shape)) * (Exact.of(problem.a).total + Exact.of(problem.b).total)
+    allowed = Fraction(8 * UNIT * sum(problem.shape)) * concerned(problem)
     return Missed(found.violation + wide, found.price + worth), surely <= allowed
 
 

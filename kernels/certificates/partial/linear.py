@@ -7,7 +7,7 @@ is raised to that, the columns follow, g_j <= min_i (c_ij - f_i). All that follo
 
 A plan of floats breaks its constraints by rounding: `max_violation` is the mass that is too much or too little, and
 `gap_abs` adds what that is worth at f and g. Where it is more than 2^-40 of the mass and 2^-49 of both sides the plan
-has no objective.
+has no objective. Of a line at most twice the mass counts there: its own size may be far beyond what it carries.
 """
 
 from collections.abc import Callable
@@ -41,8 +41,14 @@ def certify(problem: MarginalTransport, solution: Solution, progress: Callable[[
     plan = read(problem, solution)
     if isinstance(plan, str):
         return refused(plan)
-    sides = potentials(problem, np.asarray(solution.arrays["g"]), progress)
+    sides = potentials(problem, _wide(problem, solution.arrays["g"]), progress)
     return _stated(problem, solution, plan, sides)
+
+
+def _wide(problem: MarginalTransport, g: Array) -> Array:
+    """Potentials in the arithmetic of the proof: narrower types round a limit, and floats integers beside them."""
+    whole = g.dtype.kind == "i" and problem.cost.dtype == np.int64
+    return g.astype(np.int64 if whole else np.float64)
 
 
 def refused(why: str) -> Certificate:
@@ -73,7 +79,7 @@ def read(problem: MarginalTransport, solution: Solution) -> Plan | str:
         if name in arrays and (not isinstance(arrays[name], np.ndarray) or arrays[name].dtype.kind not in kinds):
             return f"{name} does not hold numbers"
     for name, size in (("f", m), ("g", n)):
-        if name not in arrays or arrays[name].shape != (size,) or not np.isfinite(arrays[name]).all():
+        if name not in arrays or arrays[name].shape != (size,) or not np.isfinite(arrays[name].astype(float)).all():
             return f"{name} is missing, has another shape, or holds what is no number"
     found = _entries(solution, m, n)
     if isinstance(found, str):
@@ -111,6 +117,8 @@ def potentials(
     if problem.kind == "tv":
         g = np.minimum(np.maximum(g, -limits[1]), limits[1])
     f = _least(problem, g, 1, progress)
+    if np.isneginf(f).any():
+        return None
     if problem.kind == "partial":
         f = np.minimum(f, _level(problem, f))
     elif problem.kind == "l2":
@@ -191,8 +199,7 @@ def _stated(problem: MarginalTransport, solution: Solution, plan: Plan, sides: t
     asked = sides or (Side(problem, 0, np.zeros(m)), Side(problem, 1, np.zeros(n)))
     sums = plan.sums((m, n))
     off = missed(problem, asked, sums)
-    given = Exact.of(problem.a).total + Exact.of(problem.b).total
-    allowed = 0 if problem.whole else ROUNDED * Fraction(problem.mass) + SMALL * given
+    allowed = 0 if problem.whole else ROUNDED * Fraction(problem.mass) + SMALL * concerned(problem)
     objective = None
     if off.violation <= allowed:
         spent = Exact.of(plan.masses).dot(Exact.of(problem.cost[plan.rows, plan.columns]))
@@ -218,7 +225,6 @@ def _certificate(
     if claim in (Termination.OPTIMAL, Termination.GAP_REACHED) and not close:
         sizes = _sizes(problem, plan, sides, sums)
         earned = None if _optimal(problem, stated, apart, sizes) else Termination.CONVERGED
-    carried = float(sums[0].total)
     return Certificate(
         objective=stated,
         bound=proved,
@@ -227,9 +233,22 @@ def _certificate(
         max_violation=number(off.violation, up) or 0,
         holds=True,
         proved=words(problem, stated is not None, "exactly, in fractions, and rounded once to the weak side"),
-        facts={"mass": carried},
+        facts={"mass": _float(sums[0].total)},
         termination=earned,
     )
+
+
+def concerned(problem: MarginalTransport) -> Fraction:
+    """The masses of both sides, of a line at most twice the mass that is kept."""
+    limit = 2 * problem.mass
+    return sum((Exact.of(np.minimum(masses, limit)).total for masses in (problem.a, problem.b)), Fraction(0))
+
+
+def _float(value: Fraction) -> float | None:
+    try:
+        return float(value)
+    except OverflowError:
+        return None
 
 
 def number(value: Fraction | None, rounded: Callable[[Fraction | int], float]) -> Number | None:

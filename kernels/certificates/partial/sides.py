@@ -10,6 +10,7 @@ With p the marginal of a side, w its masses and r its strength, Phi(f) is a lowe
 Lines without mass carry nothing in a part of the mass, and are left out of its max f.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
@@ -58,7 +59,9 @@ class Side:
             kept: Fraction = masses.total - Fraction(self.problem.mass)
             return masses.dot(Exact.of(self.potential)) - kept * self.top
         if self.problem.kind == "tv":
-            limit = self.problem.strengths[self.number]
+            limit: float = self.problem.strengths[self.number]
+            if self.potential.dtype.kind == "i":
+                limit = math.floor(limit)  # a comparison with a float would round integers beyond 2^53
             if (self.potential < -limit).any():
                 return None
             return masses.dot(Exact.of(np.minimum(self.potential, limit)))

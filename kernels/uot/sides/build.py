@@ -103,6 +103,9 @@ def _with_strengths(problem: MarginalTransport, options: "TransportOptions") -> 
     cost = problem.cost
     if cost.dtype == np.int64 and not all(one.is_integer() and one <= LARGEST_WHOLE for one in strengths):
         cost = np.where(problem.permitted, cost, np.inf)
+        if (cost[problem.permitted].astype(object) != problem.cost[problem.permitted].astype(object)).any():
+            told = f"holds integers beyond 2^53 beside strengths {strengths}"
+            raise InvalidProblem("cost", f"{told}; expected smaller ones, or whole strengths of at most 2^60")
     affordable(cost, problem.permitted, strengths)
     return replace(problem, cost=cost, strengths=strengths, told={**problem.told, **found.told})
 

@@ -2,7 +2,8 @@
 
 A part of the mass: the last row takes what columns are not given, the last column what rows keep, both for nothing, and
 nothing goes from the one to the other (Caffarelli and McCann 2010; Chapel, Alaya and Gasso 2020). So the rest of the
-plan carries just the mass that is asked for.
+plan carries just the mass that is asked for. Of a line twice that mass is enough: it is never used up, so potentials
+stay the same, and a mass far below the line's own is not lost in its rounding.
 
 Total variation: what row i keeps costs r_1, or, where that is cheaper, goes to a column that gets more than it should:
 c_ij + r_2. What column j lacks costs r_2, or comes from a row that gives more than it has. An entry for which both
@@ -55,8 +56,9 @@ def _partial(problem: MarginalTransport) -> ExactTransport:
     cost = np.zeros((m + 1, n + 1), problem.cost.dtype)
     cost[:m, :n] = problem.cost
     cost[m, n] = FORBIDDEN if cost.dtype == np.int64 else np.inf
-    kept = [max(_total(masses) - problem.mass, 0) for masses in (problem.b, problem.a)]
-    return ExactTransport(cost, _with(problem.a, kept[0]), _with(problem.b, kept[1]))
+    a, b = (np.minimum(masses, 2 * problem.mass) for masses in (problem.a, problem.b))
+    kept = [max(_total(masses) - problem.mass, 0) for masses in (b, a)]
+    return ExactTransport(cost, _with(a, kept[0]), _with(b, kept[1]))
 
 
 def _potentials(problem: MarginalTransport, f: Array, g: Array) -> dict[str, Array]:

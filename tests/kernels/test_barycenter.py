@@ -173,6 +173,58 @@ def test_a_gap_is_not_a_word() -> None:
     assert not CARD.certify(problem, solution).holds
 
 
+def test_one_dear_cost_does_not_make_a_gap_small() -> None:
+    """A gap is measured against what is near: a cost that nobody takes says nothing about rounding."""
+    inputs = histograms(3, 6)
+    inputs["cost"] = np.array(inputs["cost"])
+    inputs["cost"][0, 5] = 1e15
+    problem = CARD.build(inputs, CARD.options(reg=0))
+    b = np.eye(6)[2]
+    plan = b[None, :, None] * problem.masses[:, None]
+    for claim in (Termination.OPTIMAL, Termination.GAP_REACHED):
+        arrays = {"barycenter": b, "f": np.zeros((3, 6)), "g": np.zeros((3, 6)), "plan": plan}
+        certificate = CARD.certify(problem, Solution(claim, "", arrays, facts={"tolerance": 1e-6}))
+        assert certificate.gap_rel is not None
+        assert certificate.gap_rel > 0.99
+        assert certificate.termination is Termination.CONVERGED
+
+
+def test_a_far_point_without_mass_does_not_make_a_gap_small() -> None:
+    x = clouds(2, 9)["x"]
+    x[:, 0] += 1e9
+    masses_ = np.full((2, 9), 1 / 8) * (np.arange(9) > 0)
+    problem = CARD.build({"x": x, "histograms": masses_, "support": x[0, 1:2]}, CARD.options(method="free"))
+    arrays = {"points": problem.start, "plan": problem.masses[:, None], "pair_potentials": np.zeros((1, 9))}
+    certificate = CARD.certify(problem, Solution(Termination.OPTIMAL, "", arrays))
+    assert certificate.holds
+    assert certificate.gap_rel is not None
+    assert certificate.gap_rel > 0.1
+    assert certificate.termination is Termination.CONVERGED
+
+
+def test_costs_of_0_and_tiny_ones_are_proved() -> None:
+    inputs = {"histograms": masses(3, 6), "cost": np.zeros((6, 6))}
+    solution, certificate = solved(inputs, reg=0)
+    assert solution.termination is Termination.OPTIMAL
+    assert certificate.gap_abs == 0
+    solution, certificate = solved({**inputs, "cost": np.ldexp(grid(6) + 0.5, -990)}, reg=0)
+    assert solution.termination is Termination.OPTIMAL
+    assert certificate.gap_rel is not None
+    assert certificate.gap_rel < 1e-9
+
+
+def test_what_rounding_may_leave_grows_with_the_points() -> None:
+    """Sums of thousands of masses cannot be told to be as near as those of a few."""
+    n = 4300
+    problem = CARD.build({"histograms": np.ones((2, n)), "cost": np.ones((1, n))}, CARD.options(reg=1.0))
+    arrays = {"barycenter": np.ones(1), "f": np.zeros((2, 1)), "g": np.ones((2, n))}
+    assert CARD.certify(problem, Solution(Termination.CONVERGED, "", arrays)).holds
+    x = np.repeat(np.linspace(0, 1, n)[None, :, None], 2, axis=0)
+    moving = CARD.build({"x": x, "support": np.full((1, 1), 0.5)}, CARD.options(method="free"))
+    arrays = {"points": moving.start, "plan": np.full((2, 1, n), 1 / n), "pair_potentials": np.zeros((1, n))}
+    assert CARD.certify(moving, Solution(Termination.CONVERGED, "", arrays)).holds
+
+
 X = np.random.default_rng(0).random((3, 4, 2))
 A = np.full((3, 4), 0.25)
 C = np.ones((5, 4))

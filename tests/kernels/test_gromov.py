@@ -251,6 +251,18 @@ def test_eigenvalues_bound_spaces_of_different_dimension() -> None:
             assert bound <= min(worth(signed[0], signed[1], plan) for plan in plans)
 
 
+def test_a_far_point_does_not_hide_what_near_ones_cost() -> None:
+    """One cloud twice, two of its points exchanged: 0 is optimal, and this is not, however far another point is."""
+    points = np.random.default_rng(0).random((20, 2))
+    points[0], points[1] = 3e3, points[2] + 0.01
+    problem = CARD.build({"x": points, "y": points}, CARD.options())
+    plan = np.eye(20)[[0, 2, 1, *range(3, 20)]] / 20
+    certificate = certified(problem, Solution(Termination.OPTIMAL, "", {"plan": plan}))
+    assert certificate.holds
+    assert certificate.gap_rel == 1
+    assert certificate.termination is Termination.CONVERGED
+
+
 @pytest.mark.parametrize("points", [True, False])
 def test_the_search_of_a_device_mixes_no_arrays_of_the_host_in(points: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """On a stand-in for CuPy: the same answer as with NumPy, by simplex and by scaling behind the bounds."""

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels.certificates.barycenter.stated import MISSED, TINIEST, UNIT, concluded, numbers, refused
+from kernels.certificates.barycenter.stated import TINIEST, UNIT, concluded, misses, numbers, refused, smallest
 from kernels.certificates.rounded import add_down, add_up, mul_down, mul_up, sub_down, sum_down, sum_up
 from kernels.certificates.transport_elementary import LOWEST, exp_pair, exp_up, log_up
 from kernels.problems.arrays import Array
@@ -75,7 +75,7 @@ def certify(problem: Barycenter, solution: Solution, progress: Callable[[float],
     for one in range(k):
         parts.append(_part(problem, arrays, one))
         progress((one + 1) / k)
-    if max(part.violation for part in parts) > MISSED or not all(math.isfinite(part.value) for part in parts):
+    if misses(max(part.violation for part in parts), m, n) or not all(math.isfinite(part.value) for part in parts):
         return refused("its plans have other sides than the barycenter and the measures")
     if problem.debiased:
         return _debiased(problem, solution, arrays, parts)
@@ -111,8 +111,8 @@ def _stated(problem: Barycenter, solution: Solution, f: Array, parts: list[_Part
         pulled = mul_down(w[used], bounds[used])
         bound = sum_down(np.append(pulled, least))
     violation = max(part.violation for part in parts)
-    scale = float(np.abs(problem.cost).max())
-    return concluded(solution, objective, bound, price, violation, scale, _words(problem))
+    scales = float(np.abs(problem.cost).max()), smallest(problem.cost)
+    return concluded(solution, objective, bound, price, violation, scales, _words(problem))
 
 
 def _debiased(problem: Barycenter, solution: Solution, arrays: dict[str, Array], parts: list[_Part]) -> Certificate:
@@ -130,7 +130,7 @@ def _debiased(problem: Barycenter, solution: Solution, arrays: dict[str, Array],
     values = sum_up(mul_up(w, np.array([part.value for part in parts])))
     objective = float(add_up(values, -low / 2))
     violation = max(part.violation for part in parts)
-    return concluded(solution, objective, -math.inf, 0.0, violation, 1.0, DEBIASED)
+    return concluded(solution, objective, -math.inf, 0.0, violation, (0.0, 0.0), DEBIASED)
 
 
 def _words(problem: Barycenter) -> str:
@@ -195,7 +195,7 @@ class _Measure:
                 self.rows[some] = np.where(sums > self.b[some], self.b[some] / sums, 1.0)
             self.columns += (block * self.rows[some, None]).sum(axis=0)
             if self.plan is not None:
-                below = np.nextafter(self.cost[some] - self.f[some, None], -np.inf)
+                below = sub_down(self.cost[some], self.f[some, None])
                 self.least = np.minimum(self.least, below.min(axis=0))
         if self.plan is not None:
             return 0.0

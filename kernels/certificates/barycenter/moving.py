@@ -24,7 +24,7 @@ from itertools import combinations
 
 import numpy as np
 
-from kernels.certificates.barycenter.stated import MISSED, TINIEST, UNIT, concluded, numbers, refused
+from kernels.certificates.barycenter.stated import TINIEST, UNIT, concluded, misses, numbers, refused, smallest
 from kernels.certificates.rounded import div_down, mul_down, mul_up, sub_down, sum_down, sum_up
 from kernels.problems.arrays import Array
 from kernels.problems.barycenter import LARGEST, FreeBarycenter
@@ -54,20 +54,21 @@ def certify(problem: FreeBarycenter, solution: Solution, progress: Callable[[flo
         return refused("a plan holds negative mass, or more than there is")
     if not np.isfinite(pairs).all() or np.abs(pairs).max() > 1e250:
         return refused("pair_potentials holds an infinity")
-    values, misses, dearest = [], [], 0.0
+    values, missed, dearest, least = [], [], 0.0, math.inf
     for one in range(k):
         cost = _squares(points, problem.clouds[one])
         values.append(_cost(plan[one], cost, d))
-        misses.append(_missed(problem, plan[one], one))
+        missed.append(_missed(problem, plan[one], one))
         dearest = max(dearest, float(cost.max()))
+        least = min(least, smallest(_squares(problem.clouds[0], problem.clouds[one])))
         progress((one + 1) / (2 * k))
-    if max(misses) > MISSED:
+    if misses(max(missed), m, n):
         return refused("its plans have other sides than the points and the measures")
     w = problem.weights
     objective = sum_up(np.append(mul_up(w, np.array(values)), TINIEST))
-    price = float(mul_up(sum_up(mul_up(w, np.array(misses))), dearest * (1 + 1e-9)))
+    price = float(mul_up(sum_up(mul_up(w, np.array(missed))), dearest * (1 + 1e-9)))
     bound = _bound(problem, pairs, lambda share: progress((1 + share) / 2))
-    return concluded(solution, objective, bound, price, max(misses), dearest, WORDS)
+    return concluded(solution, objective, bound, price, max(missed), (dearest, least), WORDS)
 
 
 def _squares(x: Array, y: Array) -> Array:

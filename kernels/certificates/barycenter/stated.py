@@ -5,21 +5,31 @@ from typing import Any
 
 import numpy as np
 
-from kernels.certificates.rounded import add_up, div_up, mul_up, sub_up
+from kernels.certificates.rounded import add_up, div_up, sub_up
 from kernels.problems.arrays import Array
 from kernels.solution import Certificate, Solution, Termination
 
 UNIT = 2.0**-53
-TINIEST = 2.0**-1000
-"""More than what products lose that underflow: costs and reg are 0 or of ordinary size."""
+TINIEST = 2.0**-1040
+"""More than what products lose that underflow, 2^-1075 each, be it 2^33 of them."""
 MISSED = 2.0**-40
-"""Of the mass: plans that miss their sides by more have no objective."""
+"""Of the mass: plans that miss their sides by more, beside what rounding may leave, have no objective."""
 SURE = 1e-9
 """Relative gap up to which an answer without an entropic term is called optimal."""
 ROUNDING = 2.0**-44
-"""Of the largest cost: gaps below it are rounding, however small the objective is."""
+"""Of the largest cost: gaps below it are rounding, if they are also below SURE of the smallest."""
 
 CLAIMS = (Termination.OPTIMAL, Termination.GAP_REACHED)
+
+
+def misses(violation: float, m: int, n: int) -> bool:
+    """Whether plans of m rows and n columns are further from their sides than sums of so many terms can tell."""
+    return not violation <= MISSED + 8 * (m + n) * UNIT
+
+
+def smallest(cost: Array) -> float:
+    """The smallest size of a cost but 0, inf where there is none: a scale that no dear entry can lift."""
+    return float(np.where(cost != 0, np.abs(cost), np.inf).min())
 
 
 def refused(why: str) -> Certificate:
@@ -39,9 +49,15 @@ def numbers(arrays: dict[str, Array], name: str, shape: tuple[int, ...]) -> Arra
 
 
 def concluded(
-    solution: Solution, objective: float, bound: float, price: float, violation: float, scale: float, proved: str
+    solution: Solution,
+    objective: float,
+    bound: float,
+    price: float,
+    violation: float,
+    scales: tuple[float, float],
+    proved: str,
 ) -> Certificate:
-    """The certificate of an answer; `price` is what the missed mass is worth, `scale` the largest cost."""
+    """The certificate of an answer; `price` is what the missed mass is worth, `scales` largest and smallest cost."""
     if solution.termination is Termination.INFEASIBLE:
         return refused("a barycenter always exists")
     if not math.isfinite(bound):
@@ -50,7 +66,8 @@ def concluded(
     apart = float(add_up(max(float(sub_up(objective, bound)), 0.0), price))
     size = max(abs(objective), abs(bound))
     relative = float(div_up(apart, size)) if size and apart else float(apart > 0)
-    small = apart <= float(mul_up(ROUNDING, scale))
+    largest, least = scales[0], scales[1] if math.isfinite(scales[1]) else 0.0
+    small = apart <= min(ROUNDING * largest, SURE * max(abs(objective), least))
     claim, earned = solution.termination, None
     tolerance = solution.facts.get("tolerance")
     reached = small or (isinstance(tolerance, float) and relative <= tolerance)

@@ -32,11 +32,15 @@ LITTLE = 2.0**-900
 
 @dataclass(frozen=True)
 class Worth:
-    """Of a plan: `value` at least its objective, `size` about the sum of the sizes in it, `short` what sums lack."""
+    """Of a plan: `value` at least its objective, `size` about the sum of the sizes in it, `short` what sums lack.
+
+    `least` is a size of the smallest distances and costs, which the dearest cannot lift.
+    """
 
     value: float
     size: float
     short: float
+    least: float
 
 
 def gamma(count: int) -> float:
@@ -78,7 +82,18 @@ def worth(problem: GromovWasserstein, plan: Array) -> Worth:
     if problem.cost is not None and problem.cost.any():
         linear, of_linear = _linear(problem.cost, plan, short)
         value, size = add_up(value, mul_up(1 - problem.alpha, linear)), size + (1 - problem.alpha) * of_linear
-    return Worth(float(value), size, short)
+    return Worth(float(value), size, short, _least(problem))
+
+
+def _least(problem: GromovWasserstein) -> float:
+    """Of each space the smallest size but 0 times the middle one, as when two near points change places; and of M."""
+    found = 0.0
+    for matrix in (problem.x_distance, problem.y_distance):
+        sizes = abs(matrix[matrix != 0])
+        found += problem.alpha * float(sizes.min()) * float(np.median(sizes)) if sizes.size else 0.0
+    if problem.cost is not None and problem.cost.any():
+        found += (1 - problem.alpha) * float(abs(problem.cost[problem.cost != 0]).min())
+    return found
 
 
 def _short(sums: Array, weights: Array, terms: int) -> float:

@@ -13,7 +13,7 @@ from workers.store.digests import PIECE
 @pytest.mark.parametrize("n", [20, 400, 1000])
 def test_what_is_told_of_a_jobs_time_adds_up(client: httpx.Client, n: int) -> None:
     cost = np.random.default_rng(1).uniform(0, 1000, (n, n))
-    shares = []
+    shares: list[float] = []
     while len(shares) < 30 and min(shares, default=1) >= 0.05:  # a busy machine may stop between two stations
         body = {"job": json.dumps({"solver": "lap"})}
         files = {"cost": ("c.npy", npy(cost))}

@@ -50,6 +50,7 @@ def test_forced_colours_keep_every_word_and_the_ways(browser: Any, service: Serv
         page.get_by_role("button", name="Find a better layout").click()
         page.get_by_role("button", name="Stop and keep best").click()
         solved(page)
+        page.wait_for_selector("#picture .ways", state="attached")
         strokes = page.evaluate("getComputedStyle(document.querySelector('#picture .ways')).stroke")
         paper = page.evaluate("getComputedStyle(document.body).backgroundColor")
         assert strokes != paper

@@ -140,9 +140,7 @@ class Store:
     def put_array(self, array: Array, owner: str, brief: bool = False) -> InputRef:
         """Keep one array as .npy; returns its reference. `brief`: a job will hold it at once; no wait for the disk."""
         most = max(self.limits.max_bytes, array.nbytes + BRIEF_BYTES)  # its header comes on top
-        size = Expected(
-            layouts.npy_length(array), True, self._arena if brief else None
-        )  # what waits for the disk is there
+        size = Expected(layouts.npy_length(array), True, self._arena if brief else None)  # else it waits for the disk
         with Writer(self, most, self.folder.temporary, size=size) as writer:
             write_npy(writer, array)
             self.adopt(writer, owner, brief)

@@ -22,7 +22,7 @@ from fractions import Fraction
 import numpy as np
 
 from kernels.certificates.flow.dyadic import Exact
-from kernels.certificates.partial.linear import between, concerned, infeasible, number, refused, words
+from kernels.certificates.partial.linear import ROUNDED, between, concerned, infeasible, number, refused, words
 from kernels.certificates.partial.sides import Missed, Side, missed, misstated
 from kernels.certificates.rounded import down, up
 from kernels.certificates.transport_answer import Answer
@@ -107,7 +107,7 @@ def _missed(problem: MarginalTransport, sides: tuple[Side, Side], sums: Sums) ->
     wanted = Fraction(problem.mass)
     surely = sum((side.beyond(own).total for side, own in zip(sides, low, strict=True)), Fraction(0))
     surely += max(least - wanted, wanted - most, Fraction(0))
-    allowed = Fraction(8 * UNIT * sum(problem.shape)) * concerned(problem)
+    allowed = ROUNDED * Fraction(problem.mass) + Fraction(8 * UNIT * sum(problem.shape)) * concerned(problem)
     return Missed(found.violation + wide, found.price + worth), surely <= allowed
 
 

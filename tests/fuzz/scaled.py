@@ -60,7 +60,7 @@ def _numbers(case: Case, options: tuple[str, ...]) -> list[float]:
     found: list[float] = []
     for name in options:
         value = case.options.get(name)
-        pair = value if isinstance(value, tuple) else (value,)
+        pair = value if isinstance(value, tuple | list) else (value,)
         found += [float(one) for one in pair if _is_number(one)]
     return found
 
@@ -84,7 +84,7 @@ def _times(value: Any, k: int) -> Any:
 
 
 def _option(value: Any, k: int) -> Any:
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return tuple(_option(one, k) for one in value)
     return float(np.ldexp(float(value), k)) if _is_number(value) else value
 

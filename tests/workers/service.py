@@ -79,13 +79,19 @@ class Service:
         return self.running(job, attempt, within_s)
 
     def worker_of(self, job: Job) -> psutil.Process:
-        """The worker that runs the job, as RQ's books say."""
-        for name in (info.name for info in self.jobs.workers()):
-            held = self.jobs._redis.smembers(f"rq:worker:{name}:executions")
-            pid = int(self.jobs._redis.hget(f"rq:worker:{name}", "pid") or 0)
-            if any(entry.startswith(f"{job.id}:") for entry in held) and psutil.pid_exists(pid):
-                return psutil.Process(pid)
-        raise AssertionError(f"nobody runs {job.id}")
+        """The worker that runs the job, as RQ's books say, which may come a moment after the record."""
+        found: list[int] = []
+
+        def there() -> bool:
+            for name in (info.name for info in self.jobs.workers()):
+                held = self.jobs._redis.smembers(f"rq:worker:{name}:executions")
+                pid = int(self.jobs._redis.hget(f"rq:worker:{name}", "pid") or 0)
+                if any(entry.startswith(f"{job.id}:") for entry in held) and psutil.pid_exists(pid):
+                    found.append(pid)
+            return bool(found)
+
+        eventually(there)
+        return psutil.Process(found[0])
 
 
 def _symmetric(matrix: Array) -> Array:

@@ -168,11 +168,11 @@ def _certificate(
     u: Exact,
     g: Exact,
 ) -> Certificate:
-    stated, proved = _number(objective, up), _number(bound, down)
+    stated, proved = number(objective, up), number(bound, down)
     apart = None
     if stated is not None and proved is not None:
         between = Fraction(stated) - Fraction(proved)
-        apart = _number(max(between + price, -between), up)
+        apart = number(max(between + price, -between), up)
     relative = None
     if apart is not None and stated is not None and proved is not None:
         scale = max(abs(stated), abs(proved))
@@ -185,7 +185,7 @@ def _certificate(
         bound=proved,
         gap_abs=apart,
         gap_rel=relative,
-        max_violation=_number(violation, up) or 0,
+        max_violation=number(violation, up) or 0,
         holds=True,
         proved=_words(problem, objective is not None),
         facts={"mass": float(plan.masses.sum(dtype=np.float64)), "mass_factor": problem.mass_factor},
@@ -193,7 +193,7 @@ def _certificate(
     )
 
 
-def _number(value: Fraction | None, rounded: Callable[[Fraction | int], float]) -> Number | None:
+def number(value: Fraction | None, rounded: Callable[[Fraction | int], float]) -> Number | None:
     """A whole number as it is, where a JSON reader has all its digits by int; others rounded once."""
     if value is None:
         return None
@@ -233,14 +233,21 @@ def _words(problem: ExactTransport, settled: bool) -> str:
     return f"{bound}, {arithmetic}; the returned plan has other sides and so no objective; {violation}"
 
 
+def hall_rows(solution: Solution, m: int) -> Array | str:
+    """The rows, of m, that are to show that there is no plan; in words why they cannot."""
+    rows = solution.arrays.get("hall_rows")
+    if not isinstance(rows, np.ndarray) or rows.dtype.kind not in "iu" or rows.ndim != 1 or not rows.size:
+        return "there are no rows that show it"
+    if (rows < 0).any() or (rows >= m).any() or np.unique(rows).size != rows.size:
+        return "rows that are to show it are none, or are named twice"
+    return rows
+
+
 def _infeasible(problem: ExactTransport, solution: Solution) -> Certificate:
     """Rows with more mass than all columns that they may use."""
-    rows = solution.arrays.get("hall_rows")
-    m = problem.shape[0]
-    if not isinstance(rows, np.ndarray) or rows.dtype.kind not in "iu" or rows.ndim != 1 or not rows.size:
-        return _refused("there are no rows that show it")
-    if (rows < 0).any() or (rows >= m).any() or np.unique(rows).size != rows.size:
-        return _refused("rows that are to show it are none, or are named twice")
+    rows = hall_rows(solution, problem.shape[0])
+    if isinstance(rows, str):
+        return _refused(rows)
     columns = problem.permitted[rows].any(axis=0)
     asked, there = Exact.of(problem.a[rows]).total, Exact.of(problem.b[columns]).total
     words = f"the {rows.size} rows hall_rows have more mass than the {int(columns.sum())} columns that they may use"

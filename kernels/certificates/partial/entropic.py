@@ -21,8 +21,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from kernels.certificates.flow import number
 from kernels.certificates.flow.dyadic import Exact
-from kernels.certificates.partial.linear import ROUNDED, between, concerned, infeasible, number, refused, words
+from kernels.certificates.partial.linear import ROUNDED, between, concerned, infeasible, refused, words
 from kernels.certificates.partial.sides import Missed, Side, missed, misstated
 from kernels.certificates.rounded import down, up
 from kernels.certificates.transport_answer import Answer

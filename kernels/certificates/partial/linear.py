@@ -15,6 +15,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from kernels.certificates.flow import hall_rows, number
 from kernels.certificates.flow.dyadic import Exact
 from kernels.certificates.partial.sides import Missed, Side, missed, misstated
 from kernels.certificates.rounded import div_up, down, sub_down, up
@@ -251,16 +252,6 @@ def _float(value: Fraction) -> float | None:
         return None
 
 
-def number(value: Fraction | None, rounded: Callable[[Fraction | int], float]) -> Number | None:
-    """A whole number as it is; others rounded once."""
-    if value is None:
-        return None
-    if value.denominator == 1:
-        return int(value)
-    found = rounded(value)
-    return found if np.isfinite(found) else None
-
-
 def between(stated: Number | None, proved: Number | None, price: Fraction) -> tuple[Number | None, float | None]:
     """The absolute and the relative gap, rounded up."""
     if stated is None or proved is None:
@@ -306,14 +297,11 @@ def words(problem: MarginalTransport, settled: bool, arithmetic: str) -> str:
 
 def infeasible(problem: MarginalTransport, solution: Solution) -> Certificate:
     """Rows without which, but for the columns that they may use, too little mass is left."""
-    rows = solution.arrays.get("hall_rows")
-    m = problem.shape[0]
-    if not isinstance(rows, np.ndarray) or rows.dtype.kind not in "iu" or rows.ndim != 1 or not rows.size:
-        return refused("there are no rows that show it")
-    if (rows < 0).any() or (rows >= m).any() or np.unique(rows).size != rows.size:
-        return refused("rows that are to show it are none, or are named twice")
+    rows = hall_rows(solution, problem.shape[0])
+    if isinstance(rows, str):
+        return refused(rows)
     columns = problem.permitted[rows].any(axis=0)
-    others = np.ones(m, bool)
+    others = np.ones(problem.shape[0], bool)
     others[rows] = False
     most = Exact.of(problem.a[others]).total + Exact.of(problem.b[columns]).total
     if problem.kind != "partial" or most >= Fraction(problem.mass):

@@ -13,8 +13,6 @@ from tests.fuzz.case import Case
 Plan = list[list[Fraction]]
 MOST = 24
 """Couplings that are tried."""
-OPTIMAL = Fraction(1, 10**9)
-"""Of the sizes that an objective is a difference of: far above what an optimum of floats is away."""
 
 
 def against(case: Case, claim: Claim) -> Iterator[tuple[str, str]]:
@@ -29,7 +27,7 @@ def against(case: Case, claim: Claim) -> Iterator[tuple[str, str]]:
     worse = rational(claim.objective) - best
     if claim.gap_abs is not None and worse > rational(claim.gap_abs) * (1 + Fraction(1, 2**50)):
         yield "misleading", f"gap {claim.gap_abs}, and a coupling is {plain(worse)} better"
-    if claim.optimal and worse > OPTIMAL * size + Fraction(1, 10**250):
+    if claim.optimal and worse > gromov.OPTIMAL * size + Fraction(1, 10**250):
         yield "wrong", f"{claim.objective} is optimal, it says; a coupling has {plain(best)}"
 
 

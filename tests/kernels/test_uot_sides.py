@@ -302,6 +302,12 @@ def test_potentials_and_plans_out_of_range_prove_nothing() -> None:
     assert (found.objective, found.facts["mass"]) == (None, None)
 
 
+def test_a_value_beyond_the_floats_is_none() -> None:
+    one, options = np.ones(1), {"method": "auto", "marginals": "l2", "reg": 0.1, "reg_m": 1.0}
+    found = proved_beside({"cost": np.ones((1, 1)), "a": one, "b": one}, {"plan": np.full((1, 1), 1e300)}, **options)
+    assert (found.objective, found.bound is None) == (None, False)
+
+
 @pytest.mark.parametrize("mass", [1e-20, 1e-300])
 def test_a_mass_far_below_the_lines_is_moved(mass: float) -> None:
     inputs = {"cost": np.array([[0.0, 1.0], [0.0, 1.0]]), "a": np.ones(2), "b": np.array([mass / 4, 1.0])}

@@ -19,6 +19,8 @@ LARGEST_PRODUCTS, LARGEST_PIECES = 1 << 21, 1 << 20
 """Of fractions: up to which an objective, and the transports behind a bound, are worked out."""
 CLOSE = Fraction(1, 10**9)
 """Of the sizes that an objective is a difference of: how far above the plan's own it may be stated."""
+OPTIMAL = Fraction(11, 10**12)
+"""Of the sizes that an objective is a difference of: 1e-11 and a tenth for rounding, for an optimum."""
 
 
 class Problem:
@@ -128,7 +130,7 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
     said.append(_bound(problem, claim))
     said += gap_statements(claim, value)
     if claim.optimal:
-        close = claim.gap_abs is not None and rational(claim.gap_abs) <= CLOSE * size + Fraction(1, 10**250)
+        close = claim.gap_abs is not None and rational(claim.gap_abs) <= OPTIMAL * size + Fraction(1, 10**250)
         said.append(Statement("optimal", close, f"the gap is {claim.gap_abs}, the sizes are {float(size):.3g}"))
     return said
 

@@ -147,7 +147,7 @@ def _close(answer: Answer, sums: Sums, sides: tuple[Side, Side], value: Fraction
         if kind != "partial":
             steep = steep + (r if kind == "tv" else r * np.maximum(abs(low - side.masses), abs(high - side.masses)))
         loss += float((steep * (high - low)).sum())
-    return loss <= LOST * max(abs(float(value)), answer.problem.reg * float(sums.rows[0].sum()))
+    return loss <= LOST * max(up(abs(value)), answer.problem.reg * float(sums.rows[0].sum()))
 
 
 def _lines(side: Side, ends: tuple[Array, Array], potential: Array) -> Fraction:

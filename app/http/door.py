@@ -12,9 +12,8 @@ import time
 from collections import Counter
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
-
 from app.http.config import HttpSettings
+from app.http.straight import Straight
 
 SWEEP_S = 1.0
 MOST_HEAD = 64 << 10
@@ -104,7 +103,7 @@ def _less(counter: Counter[str], address: str) -> None:
         del counter[address]
 
 
-class Guarded(HttpToolsProtocol):
+class Guarded(Straight):
     """uvicorn's protocol under the eyes of a Door. `Guarded.of(door)` is the class to give to uvicorn.
 
     It leans on names inside uvicorn: connection_made, connection_lost, data_received, on_message_begin,
@@ -175,12 +174,18 @@ class Guarded(HttpToolsProtocol):
         A piece that finds the last one fetched is handed on as it is: uvicorn would copy it into its buffer, and from
         there into the message.
         """
-        self.taken += len(body)
+        self.counted(len(body))
         cycle = None if self.parser.should_upgrade() else self.cycle
         if cycle is not None and not cycle.body and not cycle.response_complete:
             cycle.body = body  # type: ignore[assignment]
             body = b""
         super().on_body(body)
+
+    def counted(self, count: int) -> None:
+        """Called for all bytes of a body."""
+        self.taken += count
+        self.heard = time.monotonic()
+        super().counted(count)
 
     def on_message_complete(self) -> None:
         """Called by the parser at the last byte of a request."""

@@ -6,6 +6,7 @@ No header is trusted for a size: an announced length over the limit is refused a
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -15,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from app.http.errors import Refusal
+from app.http.straight import SCOPE, Into, Line
 from workers.store.disk import room
 
 SLICE = 1 << 20
@@ -104,6 +106,8 @@ async def slices(request: Request, limit: int, take: Callable[[int], object]) ->
 async def portions(request: Request, limit: int, take: Callable[[int], object]) -> AsyncIterator[list[bytes]]:
     """The body as it comes, in portions of about one mebibyte; `take` is asked for the bytes of each before it is held.
 
+    What came first of a long one is a portion of its own: what follows may be fetched.
+
     Raises:
         Refusal: 411, 413 as soon as more than `limit` bytes are announced or come, 400 when the client goes away.
     """
@@ -120,7 +124,7 @@ async def portions(request: Request, limit: int, take: Callable[[int], object]) 
                 raise _too_large(limit)
             take(len(chunk))
             held.append(chunk)
-            if size >= SLICE:
+            if size >= SLICE or (count == size and SCOPE in request.scope):  # what may be fetched after it
                 yield held
                 held, size = [], 0
     except ClientDisconnect:
@@ -139,8 +143,27 @@ async def _pieces(request: Request, take: Callable[[int], object]) -> AsyncItera
         raise Refusal(400, "The client went away before its body had come.") from None
 
 
-async def feed(portions: AsyncIterator[list[bytes]], take: Callable[[list[bytes]], object]) -> None:
+@dataclass(frozen=True)
+class Straightly:
+    """The other way for a long body: from its socket into memory, as `straight.Line.fetch` takes its arguments."""
+
+    request: Request
+    into: Into
+    take: Callable[[int], object]
+
+    @property
+    def line(self) -> Line | None:
+        """The request's own, while the rest of its body can be fetched."""
+        found = self.request.scope.get(SCOPE)
+        return found if isinstance(found, Line) and found.is_free else None
+
+
+async def feed(
+    portions: AsyncIterator[list[bytes]], take: Callable[[list[bytes]], object], other: Straightly | None = None
+) -> None:
     """Give every portion to `take`, in their order and in a thread, each while the next one comes.
+
+    What can be fetched after the first portion is fetched, and no portion of it comes.
 
     Raises what either raises; `take` is then not under way any more.
     """
@@ -150,8 +173,14 @@ async def feed(portions: AsyncIterator[list[bytes]], take: Callable[[list[bytes]
             if behind is not None:
                 await behind
             behind = asyncio.create_task(run_in_threadpool(take, portion))
+            if other is not None and other.line is not None:
+                await behind
+                if (line := other.line) is not None:
+                    await line.fetch(other.into, other.take)
         if behind is not None:
             await behind
+    except ClientDisconnect:
+        raise Refusal(400, "The client went away before its body had come.") from None
     finally:
         if behind is not None and not behind.done():
             await asyncio.wait([behind])  # it writes to what the caller closes next

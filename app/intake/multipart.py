@@ -6,10 +6,12 @@ from typing import Any
 
 from fastapi import Request
 from python_multipart.exceptions import MultipartParseError
-from python_multipart.multipart import MultipartParser, parse_options_header
+from python_multipart.multipart import MultipartParser, MultipartState, parse_options_header
 
 from app.http.errors import Refusal
-from app.intake.body import feed, portions
+from app.intake.body import Straightly, feed, portions
+from app.intake.scratch import SCRATCH, before
+from workers.store.upload import Writer
 
 MAX_PARTS = 32
 LONGEST_BOUNDARY = 70
@@ -41,6 +43,8 @@ class Reader:
         self._open_sink = open_sink
         self._ended = False
         self._sink: Any
+        self._own: memoryview | None = None
+        self._scratch = bytearray()
         self._field, self._value = bytearray(), bytearray()
         self._headers: dict[str, str] = {}
         callbacks = {
@@ -61,6 +65,24 @@ class Reader:
                 self._parser.write(data)
         except MultipartParseError as wrong:
             raise Refusal(400, f"The multipart body cannot be read: {wrong}.") from None
+
+    def place(self) -> memoryview:
+        """Memory for the next bytes: where the part under way wants them, if that is surely its. Raises StoreFull."""
+        inside = self._parser.state == MultipartState.PART_DATA and self._parser.index == 0
+        self._own = self._sink.place() if inside and isinstance(self._sink, Writer) else None
+        if self._own is not None:
+            return self._own
+        self._scratch = self._scratch or bytearray(SCRATCH)
+        return memoryview(self._scratch)
+
+    def came(self, view: memoryview) -> None:
+        """They are in that memory: what comes before a boundary stays there. Raises as `feed`."""
+        sure = 0 if self._own is None else before(view, self._parser.boundary)
+        rest = bytes(view[sure:])
+        if sure:
+            self._sink.came(sure)
+        if rest:
+            self.feed([rest])
 
     def finish(self) -> dict[str, Part]:
         """The parts by name, once the body has ended; 400 when it ends early."""
@@ -119,5 +141,5 @@ async def read_multipart(
         raise Refusal(400, f"The boundary of the multipart body is longer than {LONGEST_BOUNDARY} characters.")
     reader = Reader(boundary, open_sink)
     opened(reader)
-    await feed(portions(request, limit, take), reader.feed)
+    await feed(portions(request, limit, take), reader.feed, Straightly(request, reader, take))
     return reader.finish()

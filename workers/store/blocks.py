@@ -17,7 +17,7 @@ from typing import Any
 
 from kernels import Glance
 from workers.store.arena import Slab
-from workers.store.digests import PIECE, Hashed, tree_of
+from workers.store.digests import PIECE, PLAIN, Hashed, tree_of
 from workers.store.disk import hasten
 from workers.store.sight import Sight, Watch
 
@@ -67,6 +67,8 @@ def pool() -> _Pool:
 class Blocks:
     """What comes of an upload behind its first piece, which has been written to `descriptor` and hashed as `first`.
 
+    Where all of it goes to a slab from its first byte, there is no such piece.
+
     Args:
         watch: looks at the pieces; None where nobody wants to know.
         start: the first piece.
@@ -78,7 +80,7 @@ class Blocks:
     def __init__(
         self,
         descriptor: int,
-        first: Hashed,
+        first: Hashed | None,
         watch: Watch | None,
         start: Callable[[], bytes],
         early: bool,
@@ -86,16 +88,16 @@ class Blocks:
     ) -> None:
         self._descriptor, self._first, self._watch, self._early = descriptor, first, watch, early
         self._slab = slab
-        if slab is not None:
+        self._size = 0 if first is None else first.size
+        if slab is not None and first is not None:
             slab.view[: first.size] = start()
         elif early:
-            hasten(descriptor, 0, first.size)
-        self._size = first.size
+            hasten(descriptor, 0, self._size)
         self._block: bytearray | memoryview | None = None
         self._alone: Any = None  # the hash of a piece for which there was no block
         self._parts: list[Future[Done] | Done] = []
         self._glance: Future[Glance | None] | None = None
-        if watch is not None:
+        if watch is not None and first is not None:
             self._glance = pool().threads.submit(lambda: watch.look(memoryview(start()), 0))
 
     def write(self, view: memoryview) -> None:
@@ -104,7 +106,7 @@ class Blocks:
             self.leave()
         while view:
             inside = self._size % PIECE
-            if inside == 0:
+            if not self._begun:
                 self._begin()
             part, view = view[: PIECE - inside], view[PIECE - inside :]
             if self._block is not None:
@@ -112,9 +114,29 @@ class Blocks:
             else:
                 self._alone.update(part)
                 _put(self._descriptor, part, self._size)
-            self._size += len(part)
-            if self._size % PIECE == 0:
-                self._end()
+            self.came(len(part))
+
+    def place(self) -> memoryview | None:
+        """Memory in which the next bytes of this piece may be put, for `came`; None where only `write` takes them.
+
+        Raises OSError as `write`.
+        """
+        if self._slab is not None and self._size == self._slab.size:
+            return None
+        if not self._begun:
+            self._begin()
+        return None if self._block is None else memoryview(self._block)[self._size % PIECE :]
+
+    def came(self, count: int) -> None:
+        """So many bytes more are where they belong. Raises OSError as `write`."""
+        self._size += count
+        if count and self._size % PIECE == 0:
+            self._end()
+
+    @property
+    def _begun(self) -> bool:
+        """Whether a piece is under way."""
+        return self._block is not None or self._alone is not None
 
     @property
     def in_slab(self) -> bool:
@@ -154,7 +176,7 @@ class Blocks:
         block, self._block = self._block, None
         if block is None:
             self._parts.append(Done(self._alone.digest(), None))
-            self._watch = None
+            self._alone = self._watch = None
         else:
             self._parts.append(pool().threads.submit(self._work, block, count, self._size - count))
 
@@ -174,23 +196,25 @@ class Blocks:
 
     def flush(self) -> None:
         """Wait until all that came is written. Nothing may come after that. Raises OSError."""
-        if self._size % PIECE and (self._block is not None or self._alone is not None):
+        if self._size % PIECE and self._begun:
             self._end()
-            self._alone = None
         self._parts = [part.result() if isinstance(part, Future) else part for part in self._parts]
 
     def digest(self) -> str:
         """Of all."""
         self.flush()
-        first = bytes.fromhex(self._first.digest.partition(":")[2])
-        return tree_of([first, *(part.digest for part in self._done())], self._size)
+        parts = [part.digest for part in self._done()]
+        if self._first is not None:
+            parts.insert(0, bytes.fromhex(self._first.digest.partition(":")[2]))
+        return tree_of(parts, self._size) if self._size > PIECE else f"{PLAIN}:{parts[0].hex()}"
 
     def sight(self) -> Sight | None:
         """What was seen of the array."""
         self.flush()
-        if self._watch is None or self._glance is None:
+        if self._watch is None:
             return None
-        return self._watch.sight([self._glance.result(), *(part.glance for part in self._done())], self._size)
+        glances = [part.glance for part in self._done()]
+        return self._watch.sight([self._glance.result(), *glances] if self._glance else glances, self._size)
 
     def _done(self) -> list[Done]:
         return [part for part in self._parts if isinstance(part, Done)]

@@ -153,6 +153,8 @@ class Writer:
             self.size += len(view)
             raise UploadTooLarge(f"the upload is larger than {self._max_bytes} bytes")
         with room():
+            if self._blocks is None and self.size == 0:
+                self._blocks = self._begin_there(view)
             if self._blocks is None:
                 first = view if self._plain else view[: PIECE - self.size]
                 self._write_here(first)
@@ -164,12 +166,39 @@ class Writer:
             self.size += len(view)
         return len(chunk)
 
+    def place(self) -> memoryview | None:
+        """Memory for the next bytes, for `came`; None where `write` has to take them. Raises StoreFull."""
+        if self._blocks is None:
+            return None
+        with room():
+            found = self._blocks.place()
+        return (found[: self._max_bytes - self.size] or None) if found is not None else None
+
+    def came(self, count: int) -> None:
+        """So many bytes are in the memory of `place`. Raises StoreFull."""
+        assert self._blocks is not None
+        with room():
+            self._blocks.came(count)
+        self.size += count
+
+    def _begin_there(self, view: memoryview) -> Blocks | None:
+        """In a slab from the first byte on, where the first bytes say that more than a piece comes."""
+        if self._plain or self._expected.arena is None:
+            return None
+        start = bytes(view[:NPY_START])
+        self._slab = self._expected.take(start, PIECE, self._max_bytes)
+        if self._slab is None:
+            return None
+        return Blocks(self._descriptor, None, self._watch(start), bytes, early=self._look, slab=self._slab)
+
+    def _watch(self, start: bytes) -> Watch | None:
+        return Watch.of(start, self._checksum) if self._look else None
+
     def _begin(self) -> Blocks:
         """More than a piece comes."""
         start = os.pread(self._descriptor, NPY_START, 0)
-        watch = Watch.of(start, self._checksum) if self._look else None
         self._slab = self._expected.take(start, self.size, self._max_bytes)
-        return Blocks(self._descriptor, self._hash, watch, self._start, early=self._look, slab=self._slab)
+        return Blocks(self._descriptor, self._hash, self._watch(start), self._start, early=self._look, slab=self._slab)
 
     def writelines(self, chunks: Iterable[bytes | memoryview]) -> None:
         """Append several. Raises as `write`."""

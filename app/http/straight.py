@@ -1,0 +1,203 @@
+"""Long bodies from the socket straight into the memory where they stay, by a thread and past the event loop.
+
+The ordinary way costs each byte three copies under Python's lock: into what the loop reads, into what the parser hands
+on, and into its block or slab. 512 MiB took a second of it. A thread that waits at the socket has the kernel copy each
+byte once, and holds no lock meanwhile.
+
+The protocol lets go of a body once, in its middle: it stops reading, and from then on counts the bytes that are left by
+itself. The parser, which does not know, is replaced when they are all there. A client that is slow goes back to the
+loop, which can wait for thousands. What has no length, is encrypted, or comes over no plain socket never leaves it.
+"""
+
+import asyncio
+import os
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+import httptools
+from starlette.concurrency import run_in_threadpool
+from starlette.requests import ClientDisconnect
+from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
+
+SCOPE = "allot.straight"
+LEAST = 1 << 20
+"""Shorter bodies, and shorter rests of them, come as they always did."""
+AT_ONCE = 1 << 20
+"""The kernel wakes the thread when so many bytes are there: each waking takes Python's lock."""
+QUANTUM = 64 << 20
+"""Bytes that are asked for at the event loop, before a thread fetches them."""
+STALL_S = 0.1
+"""A client that sends less than AT_ONCE in that time is slow."""
+MOST_STALLS = 3
+
+
+class Into(Protocol):
+    """Where bytes go."""
+
+    def place(self) -> memoryview:
+        """Memory for the next bytes, at least one."""
+
+    def came(self, view: memoryview) -> object:
+        """The first so many bytes of that memory have come."""
+
+
+class Straight(HttpToolsProtocol):
+    """uvicorn's protocol, of which the long plain body of a request can be fetched.
+
+    It leans on names inside uvicorn: on_headers_complete, on_message_complete, data_received, flow, transport,
+    scope, headers, parser, pipeline, and cycle with its body and message_event.
+    """
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.left = self.stalls = 0
+        self.bypassed = False
+
+    def on_headers_complete(self) -> None:
+        """Called by the parser: a body begins."""
+        self.left, self.stalls = _length(self.headers), 0
+        super().on_headers_complete()
+        if self.left >= LEAST and _is_plain(self.transport):
+            cast("dict[str, Any]", self.scope)[SCOPE] = Line(self, self.cycle)
+
+    def data_received(self, data: bytes) -> None:
+        """Called by the loop."""
+        if not self.bypassed:
+            super().data_received(data)
+            return
+        body, rest = data[: self.left], data[self.left :]
+        self.counted(len(body))
+        if not self.cycle.response_complete:
+            self.cycle.body += body
+            if len(self.cycle.body) > HIGH_WATER_LIMIT:
+                self.flow.pause_reading()
+            self.cycle.message_event.set()
+        self.end_if_whole()
+        if rest:
+            super().data_received(rest)
+
+    def counted(self, count: int) -> None:
+        """So many bytes of a body have come, through the parser or past it. Called by the thread that fetches, too."""
+        self.left -= count
+
+    def take_over(self) -> tuple[socket.socket, bytes]:
+        """Stop the loop from reading: the socket, and what it has read that nobody has asked for yet."""
+        self.flow.pause_reading()
+        self.bypassed = True
+        body, self.cycle.body = bytes(self.cycle.body), bytearray()
+        self.cycle.message_event.clear()
+        own = socket.socket(fileno=os.dup(self.transport.get_extra_info("socket").fileno()))
+        own.settimeout(STALL_S)
+        return own, body
+
+    def end_if_whole(self) -> None:
+        """A new parser for what follows, once no byte of the body is left."""
+        if self.bypassed and self.left == 0:
+            self.bypassed = False
+            self.parser = httptools.HttpRequestParser(self)
+            self.parser.set_dangerous_leniencies(lenient_data_after_close=True)
+            self.on_message_complete()
+
+
+@dataclass(frozen=True)
+class Line:
+    """One request's way to its socket."""
+
+    protocol: Straight
+    cycle: RequestResponseCycle
+
+    @property
+    def is_free(self) -> bool:
+        """Whether the rest of the body can be fetched now."""
+        at = self.protocol
+        running = at.cycle is self.cycle and not at.pipeline and not self.cycle.disconnected
+        worth = at.left >= LEAST and at.stalls < MOST_STALLS
+        return running and worth and not self.cycle.response_complete and not at.transport.is_closing()
+
+    async def fetch(self, into: Into, take: Callable[[int], object]) -> None:
+        """Fetch what is left of the body, as long as the client keeps up. The rest comes as it always did.
+
+        Args:
+            into: called in a thread.
+            take: asked for the bytes before they are held.
+
+        Raises what these raise, and ClientDisconnect.
+        """
+        at = self.protocol
+        own, read = at.take_over()
+        try:
+            if read:
+                take(len(read))
+                await run_in_threadpool(_given, into, read)
+            while at.left and at.stalls < MOST_STALLS:
+                quantum = min(QUANTUM, at.left)
+                take(quantum)
+                short = quantum - await run_in_threadpool(self._filled, own, into, quantum)
+                if short:
+                    at.stalls += 1
+                    break
+        finally:
+            own.close()
+            if not at.transport.is_closing():
+                at.end_if_whole()
+                at.flow.resume_reading()
+
+    def _filled(self, own: socket.socket, into: Into, most: int) -> int:
+        """How many bytes came before the client fell behind; all, where it kept up. In a thread."""
+        count, woken = 0, 0
+        while count < most:
+            room, got = into.place()[: most - count], 0
+            while got < len(room):
+                if min(AT_ONCE, len(room) - got) != woken:
+                    woken = min(AT_ONCE, len(room) - got)
+                    own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, woken)
+                more = self._received(own, room[got:])
+                if more == 0:
+                    break
+                got += more
+            into.came(room[:got])
+            count += got
+            if got < len(room):
+                break
+        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
+        return count
+
+    def _received(self, own: socket.socket, room: memoryview) -> int:
+        """Bytes that are there; 0 where too few come in time. Raises ClientDisconnect."""
+        try:
+            count = own.recv_into(room)
+        except TimeoutError:
+            return 0
+        except OSError:
+            raise ClientDisconnect from None
+        if count == 0 or self.protocol.transport.is_closing():
+            raise ClientDisconnect
+        self.protocol.counted(count)
+        return count
+
+
+def _given(into: Into, data: bytes) -> None:
+    view = memoryview(data)
+    while view:
+        room = into.place()
+        count = min(len(room), len(view))
+        room[:count] = view[:count]
+        into.came(room[:count])
+        view = view[count:]
+
+
+def _length(headers: list[tuple[bytes, bytes]]) -> int:
+    """Of the body, as its header says; 0 where it does not, or something else does. The parser has checked it."""
+    told = [value for name, value in headers if name == b"content-length"]
+    packed = any(name in (b"transfer-encoding", b"upgrade") for name, _ in headers)
+    return int(told[0]) if len(told) == 1 and told[0].isdigit() and not packed else 0
+
+
+def _is_plain(transport: asyncio.Transport) -> bool:
+    """Whether what is in the socket is what was sent."""
+    found = transport.get_extra_info("socket")
+    inet = found is not None and found.family in (socket.AF_INET, socket.AF_INET6)
+    return inet and transport.get_extra_info("sslcontext") is None

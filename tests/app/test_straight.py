@@ -1,0 +1,227 @@
+"""Long bodies from their socket straight into memory: every byte in its place, however they come, and nothing behind
+them taken for theirs."""
+
+import io
+import itertools
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+
+from app.http.config import HttpSettings
+from app.http.main import create_app
+from app.http.server import Server
+from app.http.straight import Line
+from app.intake.multipart import Reader
+from app.intake.scratch import before
+from tests.app.conftest import Service
+from workers.store.digests import PIECE, digest_of
+from workers.store.store import Store
+from workers.store.upload import Expected
+
+NEXT = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+BOUNDARY = b"a-boundary"
+
+
+class Fetched:
+    """A server as `allot serve` runs it, and how many bytes were fetched past its event loop."""
+
+    def __init__(self, service: Service, patch: pytest.MonkeyPatch) -> None:
+        self.count, self.app = 0, create_app(service.settings, HttpSettings(inline_elements=1000))
+        self.folder = service.settings.data_dir
+        whole = Line._filled
+
+        def counted(line: Line, *args: Any) -> int:
+            found = whole(line, *args)
+            self.count += found
+            return found
+
+        patch.setattr(Line, "_filled", counted)
+        self.server = Server(self.app, HttpSettings())
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.port: int = self.listener.getsockname()[1]
+        self.thread = threading.Thread(target=self.server.run, args=([self.listener],), daemon=True)
+        self.thread.start()
+
+    def stop(self) -> None:
+        self.server.stop()
+        self.thread.join(10)
+        self.listener.close()
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+
+
+@pytest.fixture
+def server(service: Service, monkeypatch: pytest.MonkeyPatch) -> Iterator[Fetched]:
+    found = Fetched(service, monkeypatch)
+    yield found
+    found.stop()
+
+
+def upload(data: bytes, path: str = "/v1/blobs", kind: str = "application/octet-stream", more: str = "") -> bytes:
+    more += f"Content-Type: {kind}\r\nContent-Length: {len(data)}\r\n"
+    return f"POST {path} HTTP/1.1\r\nHost: localhost\r\n{more}\r\n".encode() + data
+
+
+def answers(held: socket.socket) -> list[tuple[int, bytes]]:
+    """Status and body of each answer, until the server closes."""
+    file, found = held.makefile("rb"), []
+    while line := file.readline():
+        length = 0
+        while (header := file.readline().strip().lower()) != b"":
+            length = int(header.split(b":")[1]) if header.startswith(b"content-length") else length
+        found.append((int(line.split()[1]), file.read(length)))
+    return found
+
+
+def numbers(count: int, seed: int = 0) -> bytes:
+    file = io.BytesIO()
+    np.save(file, np.random.default_rng(seed).random(count))
+    return file.getvalue()
+
+
+def multipart(parts: dict[str, bytes]) -> bytes:
+    body = b"".join(
+        b'--%b\r\nContent-Disposition: form-data; name="%b"; filename="%b.npy"\r\n\r\n%b\r\n'
+        % (BOUNDARY, name.encode(), name.encode(), data)
+        for name, data in parts.items()
+    )
+    return body + b"--" + BOUNDARY + b"--\r\n"
+
+
+@pytest.mark.parametrize("count", [200_000, 600_000, PIECE // 8 - 16, PIECE // 4 - 16, 1_300_001])
+def test_a_blob_is_fetched_and_what_follows_is_another_request(server: Fetched, count: int) -> None:
+    data = numbers(count, count)
+    with server.connect() as held:
+        held.sendall(upload(data) + upload(data[:-8]) + NEXT)
+        first, second, third = answers(held)
+    assert first[0] == 201, first[1]
+    assert json.loads(first[1])["digest"] == digest_of(data)
+    assert second[0] == 422  # its header promises one number more
+    assert third[0] == 200
+    assert server.count > len(data) // 2
+
+
+def test_a_slow_client_is_waited_for_as_ever(server: Fetched) -> None:
+    data = numbers(500_000)
+    with server.connect() as held:
+        text = upload(data)
+        for start in range(0, len(text), 700_001):
+            held.sendall(text[start : start + 700_001])
+            time.sleep(0.15)
+        held.sendall(NEXT)
+        first, second = answers(held)
+    assert first[0] == 201, first[1]
+    assert json.loads(first[1])["digest"] == digest_of(data)
+    assert second[0] == 200
+    assert server.count < len(data)
+
+
+def test_a_client_that_goes_away_leaves_nothing(server: Fetched) -> None:
+    before_it = set((server.folder / "tmp").glob("**/*")) if (server.folder / "tmp").exists() else set()
+    with server.connect() as held:
+        held.sendall(upload(numbers(1_000_000))[:-5_000_000])
+        time.sleep(0.05)
+    give_up = time.monotonic() + 10
+    while server.app.state.desk.room._total:
+        assert time.monotonic() < give_up
+        time.sleep(0.02)
+    assert not set(server.app.state.store.folder.temporary.glob("*")) - before_it
+    assert httpx.get(f"http://127.0.0.1:{server.port}/livez").status_code == 200
+
+
+def test_a_refusal_in_the_middle_leaves_the_connection_in_order(server: Fetched) -> None:
+    body = multipart({"job": b"{", "cost": numbers(900_000)})
+    with server.connect() as held:
+        held.sendall(upload(body, "/v1/jobs", f"multipart/form-data; boundary={BOUNDARY.decode()}") + NEXT)
+        first, second = answers(held)
+    assert (first[0], second[0]) == (400, 200)
+
+
+@pytest.mark.parametrize("claimed", [-1, 0, 1, 100_000])
+def test_a_part_is_as_long_as_its_boundary_says(server: Fetched, claimed: int) -> None:
+    """And not as its header claims."""
+    cost = np.random.default_rng(5).random((4, 300_000))
+    file = io.BytesIO()
+    np.save(file, cost)
+    data = file.getvalue()
+    data = data + bytes(claimed) if claimed > 0 else data[: len(data) + claimed]
+    body = multipart({"job": b'{"solver": "lap"}', "cost": data, "zz": b"1"} if claimed < 0 else
+                     {"job": b'{"solver": "lap"}', "cost": data})  # fmt: skip
+    kind = f"multipart/form-data; boundary={BOUNDARY.decode()}"
+    with server.connect() as held:
+        held.sendall(upload(body, "/v1/jobs", kind, "Prefer: wait=30\r\n") + NEXT)
+        first, second = answers(held)
+    assert first[0] == (200 if claimed == 0 else 422), first[1][:300]
+    assert second[0] == 200
+    if claimed == 0:
+        assert json.loads(first[1])["input_digests"]["cost"]["blob"] == digest_of(data)
+
+
+def cuts(rng: np.random.Generator, size: int) -> list[int]:
+    return sorted({0, size, *rng.integers(0, size, rng.integers(1, 9)).tolist()})
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_however_a_body_is_cut_its_parts_are_the_same(service: Service, server: Fetched, seed: int) -> None:
+    """Parts full of what looks like boundaries, in any mixture of what is fed and what is put into place."""
+    rng = np.random.default_rng(seed)
+    pieces = [
+        b"\r",
+        b"\n",
+        b"\r\n",
+        b"--",
+        BOUNDARY,
+        b"\r\n--" + BOUNDARY[:5],
+        b"\r\n--",
+        rng.bytes(9),
+        rng.bytes(4000),
+    ]
+    noise = b"".join(pieces[int(k)] for k in rng.integers(0, len(pieces), rng.integers(1, 60)))
+    noise = noise.replace(b"\r\n--" + BOUNDARY, b"")
+    sent = {"a": noise, "b": numbers(int(rng.choice([3, 600_000])))[: -int(rng.integers(1, 99))] + noise, "c": b""}
+    body = multipart(sent)
+    store: Store = server.app.state.store
+    size = Expected(len(body), arena=store.folder.arena)
+    reader = Reader(BOUNDARY, lambda name: store.writer(size=size))
+    try:
+        for start, stop in itertools.pairwise(cuts(rng, len(body))):
+            left = memoryview(body)[start:stop]
+            if rng.random() < 0.4:
+                reader.feed([bytes(left)])
+                continue
+            while left:
+                place = reader.place()
+                count = min(
+                    len(left), len(place), int(rng.choice([1, 7, 5000, 1 << 22])) if len(left) < 9000 else 1 << 22
+                )
+                place[:count] = left[:count]
+                reader.came(place[:count])
+                left = left[count:]
+        parts = reader.finish()
+        assert {name: part.sink.flush().read_bytes() for name, part in parts.items()} == sent
+        assert {name: part.sink.digest for name, part in parts.items()} == {k: digest_of(v) for k, v in sent.items()}
+    finally:
+        for part in reader.parts.values():
+            part.sink.close()
+
+
+@pytest.mark.parametrize("size", [0, 1, 12, 13, 14, 30])
+def test_what_may_be_a_boundary_is_held_back(size: int) -> None:
+    mark = b"\r\n--a-bound-x"
+    rng = np.random.default_rng(size)
+    for _ in range(500):
+        text = b"".join(bytes([mark[int(k)]]) for k in rng.integers(0, len(mark), size))
+        text = text[: int(rng.integers(0, size + 1))] + mark[: int(rng.integers(0, len(mark) + 1))]
+        found = before(memoryview(bytearray(text)), mark)
+        wanted = text.find(mark)
+        if wanted < 0:
+            wanted = next(k for k in range(len(text) + 1) if mark.startswith(text[k:]))
+        assert found == wanted, text

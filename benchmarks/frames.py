@@ -19,6 +19,7 @@ import psutil
 from allot_client import Client
 
 from benchmarks.rows import Rows, on_gpu
+from benchmarks.warm import until_warm
 from kernels import SOLVERS, Array, Deadline, Device
 
 CARD = SOLVERS["lap"]
@@ -139,6 +140,7 @@ def main() -> None:
     expected = lapx(costs)
     in_process(rows, costs, expected, arguments.repeats, arguments.device)
     with Client.local(workers=1) as client:
+        until_warm(client, arguments.device)
         by_the_service(rows, client, costs, expected, arguments.repeats, arguments.device)
 
 

@@ -19,6 +19,7 @@ import ot
 from allot_client import Client
 
 from benchmarks.rows import Rows, on_gpu
+from benchmarks.warm import until_warm
 from kernels import Array
 
 REG = 0.1
@@ -108,6 +109,7 @@ def main() -> None:
     size = {"batch": arguments.batch, "points": arguments.points, "device": arguments.device}
     rows = Rows(on_gpu("minibatches") if arguments.device == "gpu" else "minibatches")
     with Client.local(workers=1) as client:
+        until_warm(client, arguments.device)
         for told in measured(client, arguments.device, arguments.batch, arguments.points, arguments.repeats):
             rows.add(what="the service", **size, **told)
     given = drawn(np.random.default_rng(1), arguments.batch, arguments.points, "costs")

@@ -20,7 +20,7 @@ from workers.store import handles
 from workers.store.disk import room
 from workers.store.unpack import Scratch
 
-IN_PLACE_ELEMENTS = 1 << 19
+IN_PLACE_ELEMENTS = 1 << 20
 AT_ONCE_ELEMENTS = 1 << 12
 """So few are looked through in less time than another thread takes to begin."""
 

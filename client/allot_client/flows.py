@@ -21,7 +21,7 @@ from allot_client.results import Home, Result, has_links, read_result
 from allot_client.safetensors import Safetensors
 
 SAFETENSORS = "application/x-safetensors"
-WORTH_A_FILE = 1 << 20
+WORTH_A_FILE = 1 << 15
 """Bytes of a body for whose answer the arrays come at once, as a file, and not by a second request."""
 LONGEST_POLL_S = 20.0
 TRIED_AGAIN = (429, 502, 503, 504)

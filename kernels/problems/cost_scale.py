@@ -63,6 +63,11 @@ def _mean(problem: UnbalancedTransport, rows: Array, columns: Array, top: float)
     for start in range(0, rows.size, step):
         sizes = _sizes(problem, rows[start : start + step], columns, top)
         held = np.isfinite(sizes)
+        if held.all():
+            some = a[start : start + step]
+            total += float(some @ (sizes @ b))
+            weight += float(some.sum() * b.sum())
+            continue
         weights = np.where(held, a[start : start + step, None] * b, 0.0)
         total += float((np.where(held, sizes, 0.0) * weights).sum())
         weight += float(weights.sum())

@@ -9,6 +9,7 @@ from kernels.deadline import Deadline
 from kernels.problems.arrays import Array
 from kernels.solution import Solution, Termination
 from kernels.uot.dense.gpu_exact import distances
+from kernels.uot.gpu_upload import empty, uploaded
 from kernels.uot.outcome import Ended, Writer, finish
 from kernels.uot.repair import Entries
 from kernels.uot.support import Support
@@ -38,7 +39,7 @@ def answer(
     def entries(f: Array, g: Array, dtype: Any, plan: Array | None) -> Entries:
         return _plan_rows(part, f, g, dtype)
 
-    writer = Writer(cp, entries, _largest, BLOCK, in_place=False)
+    writer = Writer(cp, entries, _largest, BLOCK, in_place=False, empty=empty)
     return finish(part, options, Ended(potentials, termination, method, facts), writer, deadline)
 
 
@@ -64,7 +65,7 @@ def _plan_rows(part: Support, f: Array, g: Array, dtype: Any) -> Entries:
         if problem.cost is None:
             cost = distances(x[some], y, problem.metric)
         else:
-            cost = cp.asarray(np.ascontiguousarray(unflushed(problem.cost[some], problem.reg)))
+            cost = uploaded(np.ascontiguousarray(unflushed(problem.cost[some], problem.reg)))
         return _entry(cost, row[some, None], column[None], scale, cp.empty(cost.shape, dtype))
 
     return entries

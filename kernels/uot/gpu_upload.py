@@ -1,21 +1,37 @@
-"""Rows of a matrix from the host to the device, through two pinned buffers."""
+"""Rows of a matrix from the host to the device, and room for those that come back: through page-locked memory."""
 
 import functools
+import math
 from typing import Any
 
 import cupy as cp
+import cupyx
 import numpy as np
 
 from kernels.problems.arrays import Array
 
 STAGING_BYTES = 1 << 25
+HOST = TO_DEVICE = 1
+"""cudaMemoryTypeHost and cudaMemcpyHostToDevice."""
+LEAST_LOCKED, MOST_LOCKED = 1 << 20, 1 << 30
+"""Bytes of a plan: fresh memory takes the system longer than the copy."""
 
 
 def upload(rows: Array, into: Any) -> None:
-    """Copy host rows (k, n) into the top left of the device matrix `into` through two pinned buffers."""
+    """Copy host rows (k, n) into the top left of the device matrix `into`.
+
+    They go straight from page-locked memory, else through two buffers of it. Rows that are page-locked must stay as
+    they are until the stream has come so far.
+    """
     k, n = rows.shape
     if isinstance(rows, cp.ndarray):  # already here, as in benchmarks
         into[:k, :n], into[:k, n:] = rows, 0
+        return
+    if rows.dtype == into.dtype and rows.flags.c_contiguous and is_page_locked(rows):
+        into[:k, n:] = 0
+        width, pitch = n * rows.itemsize, into.strides[0]
+        stream = cp.cuda.get_current_stream().ptr
+        cp.cuda.runtime.memcpy2DAsync(into.data.ptr, pitch, rows.ctypes.data, width, width, k, TO_DEVICE, stream)
         return
     step = max(1, STAGING_BYTES // (into.shape[1] * into.dtype.itemsize))
     stream = cp.cuda.get_current_stream()
@@ -33,6 +49,31 @@ def upload(rows: Array, into: Any) -> None:
         into[start:stop].set(staged)
         events[slot].record(stream)
     stream.synchronize()
+
+
+def uploaded(array: Array) -> Any:
+    """A contiguous host array on the device."""
+    if array.nbytes < LEAST_LOCKED or not is_page_locked(array):
+        return cp.asarray(array)
+    held = cp.empty(array.shape, array.dtype)
+    held.set(array)
+    return held
+
+
+def is_page_locked(array: Array) -> bool:
+    """Whether the device can read it by itself."""
+    return int(cp.cuda.runtime.pointerGetAttributes(array.ctypes.data).type) == HOST
+
+
+def empty(shape: tuple[int, int], dtype: Any) -> Array:
+    """An array for what comes from the device, page-locked and used again where it is large."""
+    count = math.prod(shape) * np.dtype(dtype).itemsize
+    if not LEAST_LOCKED <= count <= MOST_LOCKED:
+        return np.empty(shape, dtype)
+    try:
+        return np.asarray(cupyx.empty_pinned(shape, dtype))
+    except cp.cuda.runtime.CUDARuntimeError:  # no more memory can be locked
+        return np.empty(shape, dtype)
 
 
 @functools.lru_cache(maxsize=32)

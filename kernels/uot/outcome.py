@@ -28,7 +28,8 @@ class Writer:
 
     `entries` takes potentials, a dtype and the array for the plan (None where none is asked for), and returns rows of
     P(f, g) in that dtype: views of the array where `in_place`, which it then fills, else blocks on the device.
-    `largest` takes a block and k, and returns columns and values of each row's k largest entries, on the host.
+    `largest` takes a block and k, and returns columns and values of each row's k largest entries, on the host. `empty`
+    makes the array for a plan, of a shape and dtype.
     """
 
     xp: Any
@@ -36,6 +37,7 @@ class Writer:
     largest: Callable[[Any, int], tuple[Array, Array]]
     block: int
     in_place: bool
+    empty: Callable[[tuple[int, int], Any], Array] = np.empty
 
     def copy(self, block: Any, into: Array) -> None:
         """Bring a contiguous block to the host."""
@@ -86,7 +88,7 @@ def outputs(
     # Rounding to float32 moves some 1e-8 of the mass, which exact marginals and fine tolerances can see.
     coarse = given.dtype == np.float32 and options.tolerance >= 1e-7 and not exact.any()
     dtype = np.dtype(np.float32 if coarse and _largest_log(problem, f, g) < LARGEST_LOG_32 else np.float64)
-    plan = np.empty(problem.shape, dtype) if whole or blocked else None
+    plan = writer.empty(problem.shape, dtype) if whole or blocked else None
     f, g = _centred(problem, f, g)
     f = _bounded(problem, f, g)
     f, g, entries, fix = _repaired(problem, f, g, writer, dtype, plan, not blocked)

@@ -22,6 +22,7 @@ from app.intake.multipart import Reader
 from app.intake.scratch import before
 from tests.app.conftest import Service
 from workers.store.digests import PIECE, digest_of
+from workers.store.folder import Folder
 from workers.store.store import Store
 from workers.store.upload import Expected
 
@@ -189,6 +190,7 @@ def test_however_a_body_is_cut_its_parts_are_the_same(service: Service, server: 
     sent = {"a": noise, "b": numbers(int(rng.choice([3, 600_000])))[: -int(rng.integers(1, 99))] + noise, "c": b""}
     body = multipart(sent)
     store: Store = server.app.state.store
+    assert isinstance(store.folder, Folder)
     size = Expected(len(body), arena=store.folder.arena)
     reader = Reader(BOUNDARY, lambda name: store.writer(size=size))
     try:

@@ -23,7 +23,7 @@ from workers.store.digests import PIECE, digest_of
 from workers.store.folder import Folder, file_of, name_of
 from workers.store.opening import arena_for
 from workers.store.store import Store
-from workers.store.upload import Expected, Writer
+from workers.store.upload import WORTH_A_SLAB, Expected, Writer
 
 
 @pytest.mark.parametrize(("change", "in_slab"), [(0, True), (-8, False), (8, False), (3 * PIECE, False)])
@@ -41,6 +41,22 @@ def test_an_upload_in_a_slab_has_the_bytes_and_digest_of_a_file(tmp_path: Path, 
         assert writer.digest == digest_of(data)
         assert (writer.sight is not None) is (change == 0)
     assert not path.exists()
+
+
+@pytest.mark.parametrize("count", [WORTH_A_SLAB // 8, 300_000, PIECE // 8 - 16, PIECE // 8 - 15])
+def test_what_fits_into_one_piece_has_a_plain_digest_there_too(tmp_path: Path, count: int) -> None:
+    data = body(count)
+    with Writer(
+        Nobody(),
+        1 << 40,
+        tmp_path,
+        look=True,
+        size=Expected(len(data), arena=Arena(tmp_path / f"{MARK}one", 4 * PIECE)),
+    ) as writer:
+        writer.write(data)
+        assert is_slab(writer.flush())
+        assert writer.digest == digest_of(data)
+        assert writer.sight is not None
 
 
 def test_a_header_that_claims_more_than_was_announced_gets_no_slab(tmp_path: Path) -> None:

@@ -15,6 +15,8 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from kernels import Glance
 from workers.store.arena import Slab
 from workers.store.digests import PIECE, PLAIN, Hashed, tree_of
@@ -73,6 +75,7 @@ class Blocks:
         watch: looks at the pieces; None where nobody wants to know.
         start: the first piece.
         early: the bytes will be forced to the disk: begin with it at once.
+        lasts: what is written stays as it is until all of it is flushed, so that threads may copy it.
         slab: where they are to be, all of them; None puts them into the file. So does `leave`, and more bytes than it
             has.
     """
@@ -84,9 +87,11 @@ class Blocks:
         watch: Watch | None,
         start: Callable[[], bytes],
         early: bool,
+        lasts: bool = False,
         slab: Slab | None = None,
     ) -> None:
         self._descriptor, self._first, self._watch, self._early = descriptor, first, watch, early
+        self._lasts = lasts
         self._slab = slab
         self._size = 0 if first is None else first.size
         if slab is not None and first is not None:
@@ -109,6 +114,10 @@ class Blocks:
             if not self._begun:
                 self._begin()
             part, view = view[: PIECE - inside], view[PIECE - inside :]
+            if self._lasts and self._slab is not None and len(part) == PIECE:
+                self._size += PIECE
+                self._end(part)
+                continue
             if self._block is not None:
                 self._block[inside : inside + len(part)] = part
             else:
@@ -148,6 +157,7 @@ class Blocks:
         slab, self._slab = self._slab, None
         if slab is None:
             return
+        wait([part for part in self._parts if isinstance(part, Future)])  # they may still write to it
         _put(self._descriptor, slab.view[: self._size], 0)
         inside = self._size % PIECE
         if inside and self._block is not None:
@@ -170,26 +180,41 @@ class Blocks:
         if len(under_way) >= LEAD:
             under_way[0].result()
 
-    def _end(self) -> None:
-        """The piece is whole, or the last."""
+    def _end(self, source: memoryview | None = None) -> None:
+        """The piece is whole, or the last. With `source` its bytes are still there."""
         count = (self._size - 1) % PIECE + 1
         block, self._block = self._block, None
         if block is None:
             self._parts.append(Done(self._alone.digest(), None))
             self._alone = self._watch = None
         else:
-            self._parts.append(pool().threads.submit(self._work, block, count, self._size - count))
+            at = self._size - count
+            glance = None
+            if self._slab is not None and self._watch is not None:  # nobody else wants this memory: two look at once
+                glance = pool().threads.submit(self._watch.look, memoryview(block)[:count], at)
+            self._parts.append(pool().threads.submit(self._work, block, count, at, glance, source))
 
-    def _work(self, block: bytearray | memoryview, count: int, at: int) -> Done:
+    def _work(
+        self,
+        block: bytearray | memoryview,
+        count: int,
+        at: int,
+        glance: "Future[Glance | None] | None",
+        source: memoryview | None,
+    ) -> Done:
         try:
             view = memoryview(block)[:count]
+            if source is not None:
+                np.copyto(np.frombuffer(view, np.uint8), np.frombuffer(source, np.uint8))
             if isinstance(block, bytearray):
                 _put(self._descriptor, view, at)
                 if self._early:
                     hasten(self._descriptor, at, count)
+            digest = hashlib.sha256(view).digest()
             watch = self._watch  # which another piece may end meanwhile
-            seen = None if watch is None else watch.look(view, at)
-            return Done(hashlib.sha256(view).digest(), seen)
+            if glance is None:
+                return Done(digest, None if watch is None else watch.look(view, at))
+            return Done(digest, glance.result())
         finally:
             if isinstance(block, bytearray):
                 pool().give(block)

@@ -59,7 +59,8 @@ class Expected:
 
     Attributes:
         most: at most so many; 0 where nobody knows.
-        exact: exactly as many as that. Else the header of an .npy file tells.
+        exact: exactly as many as that, of an array that stays as it is until they are flushed. Else the header of an
+            .npy file tells.
     """
 
     most: int = 0
@@ -81,6 +82,8 @@ class Expected:
 
 
 UNKNOWN = Expected()
+WORTH_A_SLAB = 1 << 20
+"""Bytes from which threads hash an upload beside those that come next."""
 
 
 class Writer:
@@ -182,23 +185,25 @@ class Writer:
         self.size += count
 
     def _begin_there(self, view: memoryview) -> Blocks | None:
-        """In a slab from the first byte on, where the first bytes say that more than a piece comes."""
+        """In a slab from the first byte on, where the first bytes say how much comes."""
         if self._plain or self._expected.arena is None:
             return None
         start = bytes(view[:NPY_START])
-        self._slab = self._expected.take(start, PIECE, self._max_bytes)
+        self._slab = self._expected.take(start, WORTH_A_SLAB, self._max_bytes)
         if self._slab is None:
             return None
-        return Blocks(self._descriptor, None, self._watch(start), bytes, early=self._look, slab=self._slab)
+        return self._blocks_of(None, start, bytes)
 
-    def _watch(self, start: bytes) -> Watch | None:
-        return Watch.of(start, self._checksum) if self._look else None
+    def _blocks_of(self, first: Hashed | None, start: bytes, again: Callable[[], bytes]) -> Blocks:
+        watch = Watch.of(start, self._checksum) if self._look else None
+        lasts = self._expected.exact
+        return Blocks(self._descriptor, first, watch, again, early=self._look, lasts=lasts, slab=self._slab)
 
     def _begin(self) -> Blocks:
         """More than a piece comes."""
         start = os.pread(self._descriptor, NPY_START, 0)
         self._slab = self._expected.take(start, self.size, self._max_bytes)
-        return Blocks(self._descriptor, self._hash, self._watch(start), self._start, early=self._look, slab=self._slab)
+        return self._blocks_of(self._hash, start, self._start)
 
     def writelines(self, chunks: Iterable[bytes | memoryview]) -> None:
         """Append several. Raises as `write`."""

@@ -30,6 +30,8 @@ FUNCTIONS: dict[str, Callable[..., Any]] = {
     "add": lambda *values: sum(map(int, values)),
     "div": lambda one, other: int(one) // int(other),
     "int": int,
+    "int64": int,
+    "and": lambda *values: next((one for one in values if not one), values[-1]),
     "list": lambda *values: list(values),
     "index": lambda value, key: value[key],
 }

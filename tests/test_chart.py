@@ -25,7 +25,11 @@ VARIANTS: list[dict[str, Any]] = [
     {},
     EXTERNAL,
     {"ingress": {"enabled": True}, "workers": {"keda": False, "gpu": {"enabled": False}}},
-    {"networkPolicy": {"metricsFrom": {"team": "ops"}}, "settings": {"ALLOT_RESULT_TTL_S": "3600"}},
+    {
+        "networkPolicy": {"metricsFrom": {"team": "ops"}},
+        "settings": {"ALLOT_RESULT_TTL_S": "3600"},
+        "together": {"enabled": True, "gpus": 2, "storageClass": "fast"},
+    },
 ]
 
 
@@ -109,6 +113,29 @@ def test_gpu_workers_get_gpus_and_others_none() -> None:
     }
     assert limits["one-gpu"]["nvidia.com/gpu"] == 1
     assert "nvidia.com/gpu" not in limits["one-cpu"]
+
+
+def test_memory_is_shared_by_containers_of_one_pod_alone() -> None:
+    """A worker of another pod would not find there what a job's caller does not wait for on the disk."""
+    values = {"together": {"enabled": True, "gpus": 2, "arenaBytes": 5e9}}
+    (one,) = [one for one in pods(Chart(**values).all()) if one["metadata"]["name"] != "one-redis"]
+    assert (one["spec"]["replicas"], one["spec"]["strategy"]) == (1, {"type": "Recreate"})
+    assert not {"HorizontalPodAutoscaler", "ScaledObject"} & kinds(Chart(**values).all()).keys()
+    pod = one["spec"]["template"]["spec"]
+    volumes = {volume["name"]: volume for volume in pod["volumes"]}
+    assert volumes["arena"]["emptyDir"] == {"medium": "Memory", "sizeLimit": "5000000000"}
+    assert volumes["data"]["persistentVolumeClaim"] == {"claimName": "one-data"}
+    for container in pod["containers"]:
+        told = {variable["name"]: variable.get("value") for variable in container["env"]}
+        settings = Settings.from_env({name: value for name, value in told.items() if value is not None and
+                                      name != "ALLOT_REDIS_PASSWORD_FILE"})  # fmt: skip
+        mounts = {mount["name"]: mount["mountPath"] for mount in container["volumeMounts"]}
+        assert settings.arena_dir == mounts["arena"]
+        assert settings.arena_bytes == 5_000_000_000
+        assert str(settings.data_dir) == mounts["data"]
+        assert settings.store_url == "file:"
+    assert pod["containers"][1]["resources"]["limits"]["nvidia.com/gpu"] == 2
+    assert "ALLOT_ARENA_DIR" not in str(Chart().all())
 
 
 def test_the_address_of_redis_is_one_that_is_understood() -> None:

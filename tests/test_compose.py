@@ -54,7 +54,9 @@ SERVICES = [(file, name) for file in FILES for name in load(file)["services"]]
 def test_top_level(file: str) -> None:
     document = load(file)
     assert {key for key in document if not key.startswith("x-")} <= TOP
-    assert all(value is None or isinstance(value, dict) for value in document.get("volumes", {}).values())
+    for volume in filter(None, document.get("volumes", {}).values()):
+        assert volume.keys() <= {"driver", "driver_opts"}
+        assert all(isinstance(value, str) for value in volume["driver_opts"].values())
 
 
 @pytest.mark.parametrize(("file", "name"), SERVICES)
@@ -165,6 +167,23 @@ def test_redis_is_durable_and_has_a_password() -> None:
     assert "/run/secrets/redis_password" in command
     assert "--maxmemory $$MAXMEMORY" in command
     assert "--maxmemory-policy noeviction" in command
+
+
+def test_who_shares_a_store_shares_a_bounded_memory_too() -> None:
+    """The API and every worker of a machine, as the user of the images, and as much as they are told that there is."""
+    options = load(FILES[0])["volumes"]["arena"]["driver_opts"]
+    assert (options["type"], options["device"]) == ("tmpfs", "tmpfs")
+    mounted = dict(part.split("=", 1) for part in options["o"].split(","))
+    assert mounted.pop("size") == "${ALLOT_ARENA_BYTES:-1073741824}"
+    assert mounted == {"uid": "10001", "gid": "10001", "mode": "0700"}
+    assert all("useradd --uid 10001 " in (ROOT / file).read_text() for file in DOCKERFILES)
+    sharing = [one for file, name in SERVICES for one in [load(file)["services"][name]]
+               if "data:/data" in one.get("volumes", [])]  # fmt: skip
+    assert len(sharing) == 5
+    for one in sharing:
+        assert "arena:/arena" in one["volumes"]
+        assert one["environment"]["ALLOT_ARENA_DIR"] == "/arena"
+        assert one["environment"]["ALLOT_ARENA_BYTES"] == options["o"].split(",")[0].removeprefix("size=")
 
 
 def test_plain_http_is_for_this_machine_alone() -> None:

@@ -1,7 +1,7 @@
 """A rolling upgrade: processes of an earlier state of the code and of this one, at once, on one Redis and one store.
 
 Each API is asked for what the other was given, and each worker solves what either API took. The earlier code comes out
-of the repository's history. Kernels run uncompiled, so that nothing has to be compiled for two trees.
+of the repository's history. Its kernels run uncompiled, so that nothing has to be compiled for two trees.
 """
 
 import contextlib
@@ -43,7 +43,7 @@ class Host:
 
     def __init__(self, tree: Path, folder: Path, redis_url: str, *words: str) -> None:
         env = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")}
-        env |= {"PYTHONPATH": f"{tree}{os.pathsep}{tree / 'client'}", "NUMBA_DISABLE_JIT": "1"}
+        env |= {"PYTHONPATH": f"{tree}{os.pathsep}{tree / 'client'}", "NUMBA_DISABLE_JIT": str(int(tree != ROOT))}
         env |= {"ALLOT_REDIS_URL": redis_url, "ALLOT_WARM_SOLVERS": "lap"}
         command = [sys.executable, "-m", "app.cli.main", *words, "--data-dir", str(folder / "data")]
         self._log = folder / f"{'-'.join(words)}-{free_port()}.log"
@@ -97,7 +97,7 @@ def check(api: Api, job: str, best: int) -> None:
 
     eventually(ended, READY_S)
     told = api.client.get(f"/v1/jobs/{job}").json()
-    assert (told["state"], told["attempt"]) == ("succeeded", 1), told
+    assert (told["state"], told["attempt"]) == ("succeeded", 1), str(told)
     assert api.client.get(f"/v1/jobs/{job}/result").json()["objective"] == best
 
 

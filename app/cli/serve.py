@@ -35,7 +35,7 @@ from workers.runtime import logs
 from workers.runtime.config import Settings
 from workers.runtime.redis_server import EmbeddedRedis, running_url
 from workers.runtime.supervisor import Supervisor
-from workers.store.opening import let_memory_go
+from workers.store.opening import bring_home, let_memory_go
 
 WORKER = "workers.runtime.worker"
 MOST_FILES = 65_536
@@ -131,7 +131,7 @@ def redis_for(settings: Settings) -> Iterator[Settings]:
 def memory_for(settings: Settings, alone: bool) -> Iterator[Settings]:
     """The settings with an arena on this machine's shared memory, if nobody else reads the store; freed with the block.
 
-    An arena that they name is left as it is: other processes may use it.
+    One that they name may be used by others still, and is kept. The disk has all that lies there when the block ends.
     """
     made = alone and not settings.arena_dir and settings.arena_bytes > 0 and SHARED_MEMORY.is_dir()
     if made:
@@ -143,6 +143,8 @@ def memory_for(settings: Settings, alone: bool) -> Iterator[Settings]:
     finally:
         if made:
             let_memory_go(settings)
+        else:
+            bring_home(settings)
 
 
 def _serve(listeners: list[socket.socket], settings: Settings, http: HttpSettings, workers: int | None) -> None:
@@ -255,14 +257,15 @@ def work(args: Namespace) -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stopped.set())
     supervisor = Supervisor(settings, cpu_workers=args.workers)
-    try:
-        supervisor.start()
-    except (Unavailable, ValueError) as wrong:
-        print(f"allot: {wrong}", file=sys.stderr)
-        return 2
-    print(f"Allot workers run under process {os.getpid()}", flush=True)
-    stopped.wait()
-    supervisor.stop(drain=True)
+    with memory_for(settings, alone=False):
+        try:
+            supervisor.start()
+        except (Unavailable, ValueError) as wrong:
+            print(f"allot: {wrong}", file=sys.stderr)
+            return 2
+        print(f"Allot workers run under process {os.getpid()}", flush=True)
+        stopped.wait()
+        supervisor.stop(drain=True)
     return 0
 
 

@@ -1,6 +1,7 @@
 """Uploads and results in the arena: the same bytes and digests as in files, on the disk before anybody is told."""
 
 import io
+import os
 import signal
 import subprocess
 import sys
@@ -12,11 +13,13 @@ import numpy as np
 import pytest
 
 from app.cli import serve
+from tests.workers.service import allowed
 from tests.workers.test_arena import SIZE, Nobody, body, lay
 from tests.workers.test_laid import OWNER, long_array
 from workers.jobs.job import UnknownBlob
 from workers.jobs.queue import Jobs
-from workers.runtime.config import Settings
+from workers.runtime.config import Settings, private_folder
+from workers.runtime.redis_server import EmbeddedRedis
 from workers.store import disk
 from workers.store.arena import KEPT, MARK, Arena, is_slab
 from workers.store.digests import PIECE, digest_of
@@ -207,3 +210,37 @@ def test_a_service_has_shared_memory_where_nobody_else_reads_its_store_and_gives
         lay(arena, threads, file_of(name), 5)
     assert list((tmp_path / "shm").iterdir()) == []
     assert Folder(tmp_path / "data" / "blobs").path(name).read_bytes() == bytes([5]) * SIZE
+
+
+def test_a_named_arena_is_kept_for_others_and_the_disk_has_what_lay_there(tmp_path: Path) -> None:
+    """The last container of a machine takes the memory with it."""
+    named = Settings(data_dir=tmp_path / "data", arena_dir=str(private_folder(tmp_path / "shared")))
+    with serve.memory_for(named, alone=False) as told, ThreadPoolExecutor(1) as threads:
+        arena = arena_for(told)
+        assert arena is not None
+        file = file_of(name_of("sha256:" + "c" * 64, OWNER))
+        lay(arena, threads, file, 6)
+    assert (
+        Folder(tmp_path / "data" / "blobs").path(name_of("sha256:" + "c" * 64, OWNER)).read_bytes() == bytes([6]) * SIZE
+    )
+    assert arena.find(file) is not None
+    assert not arena.is_laid(file)
+
+
+def test_workers_that_are_told_to_end_bring_home_what_lies_in_memory(tmp_path: Path) -> None:
+    name = name_of("sha256:" + "d" * 64, OWNER)
+    with EmbeddedRedis(tmp_path / "redis") as url:
+        settings = Settings(
+            redis_url=url, data_dir=tmp_path / "data", arena_dir=str(private_folder(tmp_path / "shared"))
+        )
+        command = [sys.executable, "-m", "app.cli.main", "worker", "--workers", "1"]
+        process = subprocess.Popen(command, env={**os.environ, **settings.to_env()}, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        assert "run under process" in process.stdout.readline()
+        arena = arena_for(settings)
+        assert arena is not None
+        with ThreadPoolExecutor(1) as threads:
+            lay(arena, threads, file_of(name), 7)
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(allowed(60)) == 0
+    assert Folder(tmp_path / "data" / "blobs").path(name).read_bytes() == bytes([7]) * SIZE

@@ -179,6 +179,22 @@ def test_a_silent_redis_is_given_up_within_a_second(settings: Settings) -> None:
     asyncio.run(run())
 
 
+@pytest.mark.parametrize("rounds", [0, 1, 2])
+def test_a_loop_that_was_busy_does_not_call_redis_silent(settings: Settings, rounds: int) -> None:
+    async def run() -> None:
+        wire = Wire(settings.redis_url)
+        await wire.ask(("PING",))
+        asked = asyncio.create_task(wire.ask(("PING",)))
+        for _ in range(rounds):  # not yet asked, asked and not written, written and not read
+            await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        time.sleep(1.2)  # others keep the loop busy
+        assert await asked == [b"PONG"]
+        wire.close()
+
+    asyncio.run(run())
+
+
 def test_a_wire_logs_in_and_comes_back(settings: Settings, jobs: Jobs) -> None:
     jobs._redis.config_set("requirepass", "secret")
     try:

@@ -19,6 +19,8 @@ from workers.runtime.connection import ACKNOWLEDGE_S, address_of, refusal
 from workers.runtime.primary import Address, primary_of, replicas_of
 
 CONNECT_S = 1.0
+LATE_S = 0.1
+"""By as much the loop may come late to the clock. One that is later was busy: the silence may have been its own."""
 NOTHING_YET = object()
 OUT_OF_MEMORY = "Redis is out of memory and evicts nothing; wait for results to expire"
 Command = tuple[str | bytes | int | float, ...]
@@ -54,6 +56,7 @@ class Wire(asyncio.Protocol):
         self._opening: asyncio.Task[None] | None = None
         self._batches: deque[_Batch] = deque()
         self._clock: asyncio.TimerHandle | None = None
+        self._due_at = 0.0
         self._out: list[bytes] = []
         self._loop: asyncio.AbstractEventLoop | None = None
         self._at: Address | None = None
@@ -165,7 +168,7 @@ class Wire(asyncio.Protocol):
             loop.call_soon(self._flush)
         self._out.extend(map(_packed, commands))
         if self._clock is None:
-            self._clock = loop.call_later(self._timeout_s, self._look_at_the_clock)
+            self._look_in(self._timeout_s)
         return await batch.done
 
     def _flush(self) -> None:
@@ -173,15 +176,23 @@ class Wire(asyncio.Protocol):
         if out and self._transport is not None:
             self._transport.write(b"".join(out))
 
+    def _look_in(self, seconds: float) -> None:
+        loop = asyncio.get_running_loop()
+        self._due_at = loop.time() + seconds
+        self._clock = loop.call_later(seconds, self._look_at_the_clock)
+
     def _look_at_the_clock(self) -> None:
         self._clock = None
-        if self._batches:
-            loop = asyncio.get_running_loop()
-            left_s = max(self._batches[0].sent_at, self._heard_at) + self._timeout_s - loop.time()
-            if left_s <= 0:
-                self._drop(f"no reply within {self._timeout_s:g} s", Unavailable)
-            else:
-                self._clock = loop.call_later(left_s, self._look_at_the_clock)
+        if not self._batches:
+            return
+        now = asyncio.get_running_loop().time()
+        if now - self._due_at > LATE_S:  # nothing was written or read meanwhile
+            self._heard_at = now
+        left_s = max(self._batches[0].sent_at, self._heard_at) + self._timeout_s - now
+        if left_s <= 0:
+            self._drop(f"no reply within {self._timeout_s:g} s", Unavailable)
+        else:
+            self._look_in(left_s)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Called by the loop."""

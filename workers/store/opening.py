@@ -22,13 +22,26 @@ def arena_for(settings: Settings) -> Arena | None:
     return arena_of(root_of(settings), settings.arena_dir, settings.arena_bytes)
 
 
-def let_memory_go(settings: Settings) -> None:
-    """Have the disk take what lies in the arena alone, and give its memory back. Called when the service ends."""
+def bring_home(settings: Settings) -> None:
+    """Have the disk take what lies in the arena alone. Called by each process tree when it ends.
+
+    Others may use the arena still. Where nobody does, as with the last container of a machine, its memory may go.
+    """
     arena = arena_for(settings)
-    if arena is None:
-        return
+    if arena is not None:
+        _bring_home(arena, settings)
+
+
+def let_memory_go(settings: Settings) -> None:
+    """The same, and give all memory of the arena back. Called when the service ends that it belongs to."""
+    arena = arena_for(settings)
+    if arena is not None:
+        _bring_home(arena, settings)
+        arena.clear()
+
+
+def _bring_home(arena: Arena, settings: Settings) -> None:
     folder = Folder(root_of(settings), arena=arena)
     for name in list(folder.left(0.0)):
         with contextlib.suppress(OSError):  # it stays, for the next start
             folder.settle(name)
-    arena.clear()

@@ -39,6 +39,12 @@ capabilities: {drop: [ALL]}
   value: {{ include "allot.redisUrl" . | quote }}
 - name: ALLOT_REDIS_PASSWORD_FILE
   value: /run/secrets/redis/password
+{{- if .Values.together.enabled }}
+- name: ALLOT_ARENA_DIR
+  value: /arena
+- name: ALLOT_ARENA_BYTES
+  value: {{ .Values.together.arenaBytes | int64 | quote }}
+{{- else }}
 - name: ALLOT_STORE_URL
   value: {{ .Values.store.url | quote }}
 {{- if .Values.store.endpoint }}
@@ -52,6 +58,7 @@ capabilities: {drop: [ALL]}
   valueFrom: {secretKeyRef: {name: {{ .Values.store.credentialsSecret }}, key: access}}
 - name: AWS_SECRET_ACCESS_KEY
   valueFrom: {secretKeyRef: {name: {{ .Values.store.credentialsSecret }}, key: secret}}
+{{- end }}
 {{- end }}
 - name: ALLOT_DATA_DIR
   value: /data

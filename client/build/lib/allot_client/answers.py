@@ -1,0 +1,220 @@
+"""What comes back: typed answers with their certificates. Those of transport are in `allot_client.transported`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from allot_client.arrays import Bring, stay
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where the arrays of an answer go: the caller's library and device, and the names of the input's lines.
+
+    `sizes` are the rows and columns of each problem of a ragged batch.
+    """
+
+    bring: Bring = stay
+    row_names: tuple[Any, ...] | None = None
+    column_names: tuple[Any, ...] | None = None
+    sizes: tuple[tuple[int, int], ...] | None = None
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What other code than the solver's proved of the answer.
+
+    `bound` is proved for the problem as given: no answer is better. `gap_abs` = |objective - bound|, and `gap_rel`
+    divides it by the larger of the two. `verified` is True where the word optimal or infeasible was proved, False where
+    it is the word of a search that nobody checked, None beside other words. Where the job asked for no certificate,
+    `holds` and all numbers are None and `verified` is False. `proved` says in words what was proved, and
+    in which arithmetic.
+    """
+
+    bound: float | None
+    gap_abs: float | None
+    gap_rel: float | None
+    max_violation: float | None
+    holds: bool | None
+    proved: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    verified: bool | None = None
+
+
+@dataclass(frozen=True)
+class Result:
+    """An answer, whatever the solver.
+
+    `arrays` holds every array of the answer by name, in the library and on the device of the first input.
+    """
+
+    id: str
+    termination: str
+    objective: float | None
+    certificate: Certificate
+    timings_ms: Mapping[str, float]
+    method: str
+    device: str
+    iterations: int
+    arrays: Mapping[str, Any] = field(repr=False)
+    document: Mapping[str, Any] = field(repr=False)
+    row_names: tuple[Any, ...] | None = field(default=None, repr=False)
+    column_names: tuple[Any, ...] | None = field(default=None, repr=False)
+    home: Home = field(default=Home(), repr=False, compare=False)
+
+    @property
+    def gap(self) -> float | None:
+        """The certificate's relative gap: 0 when the answer is proved to be the best, None when there is no bound."""
+        return self.certificate.gap_rel
+
+    @property
+    def optimal(self) -> bool:
+        """True when the answer is called optimal; `verified` says whether that was proved."""
+        return self.termination == "optimal"
+
+    def in_words(self) -> str:
+        """The answer for a person, with its distance from the best possible."""
+        from allot_client.words import in_words
+
+        return in_words(self)
+
+    @property
+    def verified(self) -> bool | None:
+        """Of an answer that is called optimal or infeasible: whether the certificate proved it. Else None."""
+        return self.certificate.verified
+
+    def _array(self, name: str) -> Any:
+        try:
+            return self.arrays[name]
+        except KeyError:
+            there = ", ".join(self.arrays) or "none"
+            raise AttributeError(f"this answer ({self.termination}) has no {name}; its arrays: {there}") from None
+
+
+def relative(away: float | None, objective: float | None, bound: float | None) -> float | None:
+    """A gap divided by the larger of objective and bound, as in certificates; None where one of them is not known."""
+    if away is None or objective is None or bound is None:
+        return None
+    scale = max(abs(objective), abs(bound))
+    return float(away / scale) if scale else 0.0
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One problem of a batch: the column of each of its rows (-1: none), and what is known of it alone.
+
+    `gap` is relative, as `Result.gap` is.
+    """
+
+    assignment: Any
+    objective: float | None
+    bound: float | None
+    gap: float | None
+    termination: str | None
+
+
+@dataclass(frozen=True)
+class _Pairs(Result):
+    @property
+    def assignment(self) -> Any:
+        """The column of each row, -1 for a row that stays unassigned; with a batch axis in front for a batch."""
+        return self._array("assignment")
+
+    def pairs(self) -> Iterator[tuple[Any, Any]]:
+        """Assigned pairs (row, column) of one problem, by their names where the input had names."""
+        for row, column in enumerate(np.asarray(self.assignment).tolist()):
+            if column >= 0:
+                yield (
+                    self.row_names[row] if self.row_names else row,
+                    self.column_names[column] if self.column_names else column,
+                )
+
+    def each(self) -> Iterator[Problem]:
+        """The problems of a batch one by one, each as long as it was before it was put beside longer ones."""
+        if self.assignment.ndim == 1:
+            yield Problem(self.assignment, self.objective, self.certificate.bound, self.gap, self.termination)
+            return
+        facts = self.certificate.facts.get("problems") or {}
+        for k, found in enumerate(self.assignment):
+            own = found if self.home.sizes is None else found[: self.home.sizes[k][0]]
+            objective, bound, gap, ended = (
+                facts.get(name, {k: None})[k] for name in ("objectives", "bounds", "gaps", "terminations")
+            )
+            yield Problem(own, objective, bound, relative(gap, objective, bound), ended)
+
+
+@dataclass(frozen=True)
+class LapResult(_Pairs):
+    """A linear assignment."""
+
+    @property
+    def u(self) -> Any:
+        """Duals of the rows."""
+        return self._array("u")
+
+    @property
+    def v(self) -> Any:
+        """Duals of the columns."""
+        return self._array("v")
+
+
+@dataclass(frozen=True)
+class AuctionResult(_Pairs):
+    """An assignment by auction."""
+
+    @property
+    def prices(self) -> Any:
+        """Prices of the columns."""
+        return self._array("prices")
+
+    @property
+    def profits(self) -> Any:
+        """Profits of the rows."""
+        return self._array("profits")
+
+
+@dataclass(frozen=True)
+class GromovResult(Result):
+    """A coupling of two spaces."""
+
+    @property
+    def plan(self) -> Any:
+        """Mass shared by each point of the first space with each of the second."""
+        return self._array("plan")
+
+
+@dataclass(frozen=True)
+class QuadraticResult(Result):
+    """A quadratic assignment."""
+
+    @property
+    def permutation(self) -> Any:
+        """The location of each facility, from 0."""
+        return self._array("permutation")
+
+    def pairs(self) -> Iterator[tuple[Any, Any]]:
+        """(facility, location) of each facility, by their names where the matrices had names."""
+        for facility, location in enumerate(np.asarray(self.permutation).tolist()):
+            yield (
+                self.row_names[facility] if self.row_names else facility,
+                self.column_names[location] if self.column_names else location,
+            )
+
+
+@dataclass(frozen=True)
+class BarycenterResult(Result):
+    """A barycenter of measures."""
+
+    @property
+    def barycenter(self) -> Any:
+        """Its masses on the given points."""
+        return self._array("barycenter")
+
+    @property
+    def points(self) -> Any:
+        """Its points, where they were free to move; each has the same mass."""
+        return self._array("points")

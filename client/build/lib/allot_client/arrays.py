@@ -1,0 +1,187 @@
+"""Arrays of any library in, arrays of the same library and device out.
+
+Nothing but NumPy is ever imported here: a library is asked for its protocol only when one of its arrays comes in.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+Bring = Callable[[Array], Any]
+FORBIDDEN_INTEGER = int(np.iinfo(np.int64).min)
+"""What the service takes for a forbidden entry among integers."""
+
+
+def stay(array: Array) -> Array:
+    """A NumPy array stays what it is."""
+    return array
+
+
+@dataclass(frozen=True)
+class Sparse:
+    """A matrix by rows: `indptr` (n_rows + 1,), `indices` (nnz,), `values` (nnz,), `shape`."""
+
+    indptr: Array
+    indices: Array
+    values: Array
+    shape: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Given:
+    """One argument on the host, how to bring answers back to where it came from, and its lines' names."""
+
+    value: Array | Sparse
+    bring: Bring = stay
+    row_names: tuple[Any, ...] | None = None
+    column_names: tuple[Any, ...] | None = None
+
+
+def given(value: Any) -> Given:
+    """`value` (array, tensor, sparse matrix, data frame, AnnData or nested lists) as a `Given`."""
+    library = type(value).__module__.split(".")[0]
+    taken = _BY_LIBRARY.get(library)
+    if taken is not None:
+        found = taken(value)
+        if found is not None:
+            return found
+    if isinstance(value, np.ndarray):
+        return Given(_taken(value))
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        return Given(_taken(np.from_dlpack(value)))
+    return Given(_taken(np.asarray(value)))
+
+
+def _taken(array: Array) -> Array:
+    """The array in a type that the service knows: 0 and 1 for False and True."""
+    return array.view(np.uint8) if array.dtype == bool else array
+
+
+def _from_torch(value: Any) -> Given | None:
+    torch = sys.modules["torch"]
+    if not isinstance(value, torch.Tensor):
+        return None
+    device = value.device
+    host = value.detach()
+    if host.dtype == torch.bfloat16:  # which NumPy does not have
+        host = host.float()
+    if device.type != "cpu":
+        pinned = torch.empty(host.shape, dtype=host.dtype, pin_memory=True)
+        host = pinned.copy_(host)
+    return Given(_taken(host.contiguous().numpy()), lambda array: torch.from_numpy(np.array(array)).to(device))
+
+
+def _from_cupy(value: Any) -> Given | None:
+    cupy = sys.modules["cupy"]
+    if not isinstance(value, cupy.ndarray):
+        return _sparse(value)
+    device = value.device
+
+    def bring(array: Array) -> Any:
+        with device:
+            return cupy.asarray(array)
+
+    host = sys.modules["cupyx"].empty_pinned(value.shape, value.dtype)
+    value.get(out=host)
+    return Given(_taken(host), bring)
+
+
+def _from_jax(value: Any) -> Given | None:
+    jax = sys.modules["jax"]
+    if not isinstance(value, jax.Array):
+        return None
+    device = next(iter(value.devices()))
+    return Given(_taken(_host_of_jax(value)), lambda array: jax.device_put(array, device))
+
+
+def _host_of_jax(value: Any) -> Array:
+    array = np.asarray(value)
+    return array.astype(np.float32) if array.dtype.name == "bfloat16" else array
+
+
+def _sparse(value: Any) -> Given | None:
+    if not hasattr(value, "tocsr"):
+        return None
+    csr = value.tocsr()
+    if hasattr(csr, "get"):  # CuPy's
+        csr = csr.get()
+    csr.sort_indices()
+    return Given(Sparse(csr.indptr, csr.indices, csr.data, (int(csr.shape[0]), int(csr.shape[1]))))
+
+
+def _from_pandas(value: Any) -> Given | None:
+    if not hasattr(value, "to_numpy"):
+        return None
+    columns = tuple(value.columns) if hasattr(value, "columns") else None
+    found = _taken(value.to_numpy())
+    if columns is not None and found.dtype.kind == "f" and (missing := np.isnan(found)).any():
+        found = np.ma.MaskedArray(found, missing)  # an empty cell of a table: what a pair without a price is
+    return Given(found, stay, tuple(value.index), columns)
+
+
+def _from_anndata(value: Any) -> Given | None:
+    if not hasattr(value, "obs_names"):
+        return None
+    cells = value.X.toarray() if hasattr(value.X, "toarray") else np.asarray(value.X)
+    return Given(cells, stay, tuple(value.obs_names), tuple(value.var_names))
+
+
+_BY_LIBRARY: dict[str, Callable[[Any], Given | None]] = {
+    "torch": _from_torch,
+    "cupy": _from_cupy,
+    "cupyx": _sparse,
+    "jax": _from_jax,
+    "jaxlib": _from_jax,
+    "scipy": _sparse,
+    "pandas": _from_pandas,
+    "anndata": _from_anndata,
+}
+
+
+def without_holes(array: Array, forbidden: float) -> Array:
+    """None of nested lists, NA of data frames and masked entries as what the service takes for a forbidden entry.
+
+    Whole numbers stay whole.
+    """
+    if isinstance(array, np.ma.MaskedArray):
+        holes, filled = np.ma.getmaskarray(array), np.asarray(array.data)
+    elif array.dtype == object:
+        holes = np.array([_is_nothing(entry) for entry in array.reshape(-1)], bool).reshape(array.shape)
+        filled = np.array(np.where(holes, 0, array).tolist())
+        if filled.dtype.kind not in "biuf":
+            raise ValueError(f"an array of shape {array.shape} holds what is no number; expected numbers or None")
+    else:
+        return array
+    if not holes.any():
+        return filled
+    if filled.dtype.kind in "iub":
+        return np.where(holes, FORBIDDEN_INTEGER, filled.astype(np.int64))
+    return np.where(holes, forbidden, filled)
+
+
+def _is_nothing(entry: Any) -> bool:
+    """None, and pandas' NA."""
+    return entry is None or type(entry).__name__ == "NAType"
+
+
+def laid_flat(arrays: Sequence[Array]) -> tuple[Array, Array]:
+    """Matrices of different sizes one after the other in one array, and their sizes (k, 2)."""
+    for k, array in enumerate(arrays):
+        if array.ndim != 2:
+            raise ValueError(f"problem {k} has shape {array.shape}; expected a matrix")
+    sizes = np.array([array.shape for array in arrays], np.int64).reshape(-1, 2)
+    return np.concatenate([array.reshape(-1) for array in arrays]), sizes
+
+
+def padded(flat: Array, counts: Sequence[int], empty: int) -> Array:
+    """Lines of problems one after the other as one row a problem, `empty` beyond its own."""
+    whole = np.full((len(counts), max(counts, default=0)), empty, flat.dtype)
+    whole[np.arange(whole.shape[1]) < np.array(counts)[:, None]] = flat
+    return whole

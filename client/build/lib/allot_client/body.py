@@ -1,0 +1,162 @@
+"""Request bodies: small inputs as JSON, others as a multipart body that is sent straight from the arrays' memory.
+
+A body knows its length and can be produced again for a retry. Arrays are sent in slices: a client library that is
+handed one object of 512 MiB copies what is left of it at every send.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from allot_client.arrays import FORBIDDEN_INTEGER, Array, Sparse
+
+SLICE = 1 << 20
+SMALL_ELEMENTS = 4096
+"""Inputs of so many entries in all go as JSON: one part less to open on the other side."""
+Piece = bytes | memoryview
+
+
+@dataclass(frozen=True)
+class Blob:
+    """A reference to an uploaded array: what the service answered to its upload, used in jobs as it is."""
+
+    reference: Mapping[str, Any]
+
+    @property
+    def digest(self) -> str:
+        """The digest of the bytes, "sha256:" and 64 hex digits."""
+        return str(self.reference["blob"])
+
+
+@dataclass(frozen=True)
+class File:
+    """A file of a format that the service reads itself (QAPLIB, MatrixMarket), sent as it is."""
+
+    name: str
+    content: bytes
+
+
+Input = Array | Sparse | Blob | File
+
+
+@dataclass
+class Body:
+    """Pieces of memory to send in order, and their media type."""
+
+    pieces: list[Piece]
+    media_type: str
+    length: int = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.length = sum(len(piece) for piece in self.pieces)
+
+    def slices(self) -> Iterator[bytes]:
+        """The body in slices of about a mebibyte; every call begins again. Small pieces go together, as a copy."""
+        small = bytearray()
+        for piece in self.pieces:
+            if len(small) + len(piece) <= SLICE:
+                small += piece
+                continue
+            if small:
+                yield bytes(small)
+                small.clear()
+            view = memoryview(piece)
+            for start in range(0, len(view), SLICE):
+                yield view[start : start + SLICE]  # type: ignore[misc]  # httpx sends any buffer
+        if small:
+            yield bytes(small)
+
+    def content(self) -> bytes | Iterator[bytes]:
+        """What httpx is given: the body at once where it is small, else its slices."""
+        return b"".join(self.slices()) if self.length <= SLICE else self.slices()
+
+
+def job_body(job: Mapping[str, Any], inputs: Mapping[str, Input]) -> Body:
+    """The body of a job: JSON where the inputs are small or already uploaded, else multipart."""
+    arrays = {name: value for name, value in inputs.items() if not isinstance(value, Blob)}
+    references: dict[str, Any] = {
+        name: dict(value.reference) for name, value in inputs.items() if isinstance(value, Blob)
+    }
+    if sum(map(_size, arrays.values())) <= SMALL_ELEMENTS and all(_fits_json(value) for value in arrays.values()):
+        shown = {name: _as_json(value) for name, value in arrays.items()}
+        text = json.dumps({**job, "inputs": {**references, **shown}}, allow_nan=False)
+        return Body([text.encode()], "application/json")
+    document = {**job, "inputs": references} if references else dict(job)
+    return _multipart(document, arrays)
+
+
+def _fits_json(value: Input) -> bool:
+    if isinstance(value, Sparse):
+        return all(_fits_json(part) for part in (value.indptr, value.indices, value.values))
+    if not isinstance(value, np.ndarray) or value.dtype.kind not in "iuf":
+        return False
+    if value.size == 0 and value.ndim > 1:  # lists would not say how many columns there are
+        return False
+    return bool(np.isfinite(value).all())
+
+
+def _size(value: Input) -> int:
+    if isinstance(value, Sparse):
+        return int(value.indptr.size + 2 * value.values.size)
+    return int(value.size) if isinstance(value, np.ndarray) else SMALL_ELEMENTS + 1
+
+
+def _as_json(value: Input) -> Any:
+    if isinstance(value, Sparse):
+        parts = {name: getattr(value, name).tolist() for name in ("indptr", "indices", "values")}
+        return {"csr": {**parts, "shape": list(value.shape)}}
+    assert isinstance(value, np.ndarray)
+    if value.dtype == np.int64 and (value == FORBIDDEN_INTEGER).any():
+        shown = value.astype(object)
+        shown[value == FORBIDDEN_INTEGER] = None
+        return shown.tolist()
+    return value.tolist()
+
+
+def _multipart(document: Mapping[str, Any], arrays: Mapping[str, Input]) -> Body:
+    boundary = f"allot-{secrets.token_hex(16)}"
+    pieces: list[Piece] = [_head(boundary, "job", None), json.dumps(document, allow_nan=False).encode()]
+    for name, value in arrays.items():
+        filename, content = _as_file(name, value)
+        pieces += [b"\r\n", _head(boundary, name, filename), *content]
+    pieces.append(f"\r\n--{boundary}--\r\n".encode())
+    return Body(pieces, f"multipart/form-data; boundary={boundary}")
+
+
+def _head(boundary: str, name: str, filename: str | None) -> bytes:
+    file = "" if filename is None else f'; filename="{filename}"'
+    return f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"{file}\r\n\r\n'.encode()
+
+
+def _as_file(name: str, value: Input) -> tuple[str, list[Piece]]:
+    if isinstance(value, File):
+        return value.name, [value.content]
+    if isinstance(value, Sparse):
+        return f"{name}.npz", [_sparse_file(value)]
+    assert isinstance(value, np.ndarray)
+    return f"{name}.npy", npy_pieces(value)
+
+
+def npy_pieces(array: Array) -> list[Piece]:
+    """An .npy file of `array`: a header, then the array's own memory (a copy only where it is not in C order)."""
+    flat = np.ascontiguousarray(array)
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, np.lib.format.header_data_from_array_1_0(flat))
+    return [header.getvalue(), memoryview(flat.reshape(-1).view(np.uint8).data)]
+
+
+def _sparse_file(matrix: Sparse) -> bytes:
+    """The layout of scipy.sparse.save_npz."""
+    file = io.BytesIO()
+    np.savez(
+        file, indices=matrix.indices, indptr=matrix.indptr, data=matrix.values,
+        format=np.array(b"csr"), shape=np.array(matrix.shape),
+    )  # fmt: skip
+    return file.getvalue()

@@ -1,0 +1,128 @@
+"""What the commands of `allot_client.cli` do, one function each, named like the command."""
+
+from __future__ import annotations
+
+import json
+from argparse import Namespace
+from typing import Any
+
+from allot_client import bar
+from allot_client.client import Client, Job
+from allot_client.files import Read, Wanted, jobs_of, option_values, read_for_service, read_job
+from allot_client.results import Home, Result
+from allot_client.saving import check_suffix, one_line, save
+from allot_client.tables import read_table
+from allot_client.tasks import NO_HOME
+from allot_client.words import in_words
+
+
+def solve(args: Namespace) -> int:
+    """Send each problem, wait for its answer, show it."""
+    problems = jobs_of(args.problem)
+    check_out(args, len(problems))
+    holds = True
+    with Client(args.url) as client:
+        for given in problems:
+            read = _read(args, given)
+            job = _place(client, args, read)
+            if bar.wanted(args.progress) and not args.json:
+                _follow(job)
+            holds &= show(job.result(), args, read)
+    return 0 if holds else 1
+
+
+def submit(args: Namespace) -> int:
+    """Send each problem, print its job's id."""
+    with Client(args.url) as client:
+        for given in jobs_of(args.problem):
+            job = _place(client, args, _read(args, given))
+            print(json.dumps(job.view()) if args.json else job.id, flush=True)
+    return 0
+
+
+def watch(args: Namespace) -> int:
+    """Print what happens to a job, line by line, and then its answer."""
+    check_out(args)
+    with Client(args.url) as client:
+        job = client.job(args.id)
+        for event in job.events():
+            if args.json:
+                print(json.dumps({"event": event.kind, **event.data}), flush=True)
+            elif event.kind == "state":
+                print(f"{event.data.get('state')}", flush=True)
+            elif event.kind == "incumbent":
+                print(_incumbent(event.data), flush=True)
+        return 0 if show(job.result(), args) else 1
+
+
+def get(args: Namespace) -> int:
+    """Wait for a job's answer and show it."""
+    check_out(args)
+    home, read = NO_HOME, None
+    if args.like is not None:
+        table = read_table(args.like)
+        home = Home(NO_HOME.bring, table.row_names, table.column_names)
+        read = Read("", {"cost": table.values})
+    with Client(args.url) as client:
+        return 0 if show(Job(client, args.id, home).result(args.wait), args, read) else 1
+
+
+def jobs(args: Namespace) -> int:
+    """A line for each job."""
+    with Client(args.url) as client:
+        for k, view in enumerate(client.jobs(state=args.state, solver=args.solver)):
+            if k == args.limit:
+                break
+            words = f"{view['id']}  {view['solver']:8} {view['state']:10} {view['created_at']}"
+            print(json.dumps(view) if args.json else words)
+    return 0
+
+
+def cancel(args: Namespace) -> int:
+    """Stop jobs."""
+    with Client(args.url) as client:
+        for job_id in args.id:
+            view = client.job(job_id).cancel()
+            print(json.dumps(view) if args.json else f"{job_id}  {view['state']}")
+    return 0
+
+
+def check_out(args: Namespace, problems: int = 1) -> None:
+    """Raise ValueError for an --out that cannot be written, before anything is solved for it."""
+    if args.out is not None:
+        check_suffix(args.out)
+        if problems > 1:
+            raise ValueError(f"--out names one file, and there are {problems} problems")
+
+
+def show(result: Result, args: Namespace, read: Read | None = None) -> bool:
+    """Print and save an answer; True when its certificate holds."""
+    if args.out is not None:
+        save(result, args.out, None if read is None else read.weights)
+    print(one_line(result) if args.json else in_words(result), flush=True)
+    return result.certificate.holds is not False
+
+
+def _read(args: Namespace, given: list[str]) -> Read:
+    wanted = Wanted(args.solver, option_values(args.option), args.names, args.sheet)
+    return read_job(given, wanted, read_for_service)
+
+
+def _place(client: Client, args: Namespace, read: Read) -> Job:
+    options: dict[str, Any] = {**option_values(args.option), "device": args.device, "time_limit_s": args.time_limit}
+    job = client.submit(read.solver, read.inputs, **options)
+    return Job(client, job.id, Home(NO_HOME.bring, read.row_names, read.column_names))
+
+
+def _follow(job: Job) -> None:
+    try:
+        for event in job.events():
+            if event.kind == "progress":
+                bar.show(event.data)
+    finally:
+        bar.clear()
+
+
+def _incumbent(data: Any) -> str:
+    bound = "" if data.get("bound") is None else f"  bound {data['bound']}"
+    return f"{data.get('elapsed_s') or 0.0:8.2f} s  objective {data.get('objective')}{bound}"

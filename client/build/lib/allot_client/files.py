@@ -1,0 +1,178 @@
+"""Problems in files: which inputs a file holds, for which solver, and what its lines are called."""
+
+from __future__ import annotations
+
+import json
+import math
+import zipfile
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from allot_client.arrays import Array, Sparse
+from allot_client.body import File
+from allot_client.tables import READ, Table, UnreadableTable, read_table
+from allot_client.words import maximizes
+
+VECTORS = ("a", "b", "f0", "g0", "u0", "v0", "reject", "prices0", "assignment0")
+"""Inputs that are one row of numbers."""
+LINES = (("x", "y"), ("flow", "distance"), ("x_distance", "y_distance"))
+"""Pairs of inputs whose rows are the rows and the columns of the answer."""
+MAIN = {
+    "lap": "cost", "uot": "cost", "auction": "benefit", "qap": "qaplib", "gromov": "x_distance",
+    "barycenter": "histograms",
+}  # fmt: skip
+Reader = Callable[[Path], Any]
+
+
+@dataclass
+class Read:
+    """What one job is made of: inputs by name, and the names of the answer's rows and columns."""
+
+    solver: str
+    inputs: dict[str, Any]
+    row_names: tuple[str, ...] | None = None
+    column_names: tuple[str, ...] | None = None
+
+    @property
+    def weights(self) -> Array | None:
+        """The costs or benefits as a matrix, where they are one."""
+        found = self.inputs.get("cost", self.inputs.get("benefit"))
+        return found if isinstance(found, np.ndarray) and found.ndim == 2 else None
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the command line says about files: see `allot solve --help`."""
+
+    solver: str | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
+    names: str = "auto"
+    sheet: str | None = None
+
+
+def option_values(pairs: Sequence[str]) -> dict[str, Any]:
+    """NAME=VALUE pairs; a value is JSON, and a bare word is a string. Raises: ValueError."""
+    values: dict[str, Any] = {}
+    for pair in pairs:
+        name, equals, text = pair.partition("=")
+        if not equals:
+            raise ValueError(f"--option {pair} is not NAME=VALUE")
+        try:
+            values[name] = json.loads(text)
+        except ValueError:
+            values[name] = text
+    return values
+
+
+def jobs_of(given: Sequence[str]) -> list[list[str]]:
+    """Arguments as jobs: NAME=FILE ones together are the inputs of one, any other is a job of its own."""
+    named = [one for one in given if _name_and_file(one) is not None]
+    return [[one] for one in given] if len(named) < len(given) or not named else [list(given)]
+
+
+def _name_and_file(text: str) -> tuple[str, Path] | None:
+    name, equals, file = text.partition("=")
+    return (name, Path(file)) if equals and name.isidentifier() and not Path(text).exists() else None
+
+
+def read_job(given: Sequence[str], wanted: Wanted, read_other: Reader) -> Read:
+    """The inputs of one job.
+
+    Args:
+        given: one file, or NAME=FILE for each input.
+        wanted: solver, options and how tables are read.
+        read_other: reads what is no table: an array, a dictionary of arrays, or anything that the solver takes.
+
+    Raises:
+        UnreadableTable, ValueError: says what is wrong with which file.
+        OSError: a file cannot be read.
+    """
+    found: dict[str, Any] = {}
+    for text in given:
+        pair = _name_and_file(text)
+        name, path = pair or (None, Path(text))
+        value = read_table(path, wanted.names, wanted.sheet) if is_table(path) else read_other(path)
+        if isinstance(value, dict):
+            found |= {key: one for key, one in value.items() if name is None or key == name}
+        else:
+            found[name or ("benefit" if _is_sparse(value) else "cost")] = value
+    solver = wanted.solver or guess_solver(found)
+    main = MAIN[solver]
+    if main not in found and len(found) == 1 and next(iter(found)) in ("cost", "benefit"):
+        found = {main: next(iter(found.values()))}
+    return _named(solver, found, wanted)
+
+
+def is_table(path: Path) -> bool:
+    """Whether a file is read as a table."""
+    return path.suffix.lower() in READ
+
+
+def _is_sparse(value: Any) -> bool:
+    return hasattr(value, "indptr")
+
+
+def guess_solver(inputs: Mapping[str, Any]) -> str:
+    """The solver that takes these inputs. Raises: ValueError."""
+    names = set(inputs)
+    if names & {"flow", "distance", "qaplib"}:
+        return "qap"
+    if names & {"x_distance", "y_distance", "x_features", "y_features", "plan0"}:
+        return "gromov"
+    if names & {"benefit", "reject", "prices0"}:
+        return "auction"
+    if names & {"histograms", "support"}:
+        return "barycenter"
+    if names & {"x", "y", "a", "b"}:
+        return "uot"
+    if "cost" in names:
+        return "lap"
+    raise ValueError(f"the file holds {', '.join(sorted(names)) or 'nothing'}; name a solver with --solver")
+
+
+def _named(solver: str, found: dict[str, Any], wanted: Wanted) -> Read:
+    tables = {name: value for name, value in found.items() if isinstance(value, Table)}
+    forbidden = -math.inf if maximizes(solver, wanted.options) else math.inf
+    inputs = {name: _value(name, value, forbidden, solver) for name, value in found.items()}
+    first: Table | None = next(iter(tables.values()), None)
+    rows, columns = (first.row_names, first.column_names) if first is not None else (None, None)
+    for left, right in LINES:
+        if left in found or right in found:
+            rows, columns = (tables[one].row_names if one in tables else None for one in (left, right))
+    return Read(solver, inputs, rows, columns)
+
+
+def _value(name: str, value: Any, forbidden: float, solver: str) -> Any:
+    if not isinstance(value, Table):
+        return value
+    if name in VECTORS:
+        try:
+            return value.vector()
+        except UnreadableTable as wrong:
+            raise UnreadableTable(f"{name} {wrong}") from None
+    if value.missing.any() and (solver == "qap" or name in ("x", "y")):
+        raise UnreadableTable(f"{name} has an empty cell, and nothing can be forbidden there; expected a number")
+    if solver == "uot" and value.missing.any():  # no forbidden entry among its integers
+        return np.where(value.missing, forbidden, value.values)
+    return value.filled(forbidden)
+
+
+def read_for_service(path: Path) -> Any:
+    """A file that is no table: arrays where NumPy reads them, else the file itself, which the service reads."""
+    if path.suffix == ".npy":
+        return np.load(path, mmap_mode="r", allow_pickle=False)
+    if path.suffix == ".npz":
+        try:
+            members = dict(np.load(path, allow_pickle=False))
+        except (ValueError, zipfile.BadZipFile) as wrong:
+            raise ValueError(f"{path.name} is no npz file of arrays ({wrong})") from None
+        if {"indptr", "indices", "data", "shape"} <= members.keys():
+            shape = tuple(int(extent) for extent in members["shape"])
+            return Sparse(members["indptr"], members["indices"], members["data"], (shape[0], shape[1]))
+        return members
+    name = "qaplib" if path.suffix == ".dat" else "sln" if path.suffix == ".sln" else "cost"
+    return {name: File(path.name, path.read_bytes())}

@@ -1,0 +1,113 @@
+"""Answers read from the result document and its arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from allot_client.answers import (
+    AuctionResult,
+    BarycenterResult,
+    Certificate,
+    GromovResult,
+    Home,
+    LapResult,
+    Problem,
+    QuadraticResult,
+    Result,
+    relative,
+)
+from allot_client.arrays import Array, padded
+from allot_client.transported import TransportResult
+
+__all__ = [
+    "AuctionResult",
+    "BarycenterResult",
+    "Certificate",
+    "GromovResult",
+    "Home",
+    "LapResult",
+    "Problem",
+    "QuadraticResult",
+    "Result",
+    "TransportResult",
+    "read_result",
+    "relative",
+]
+
+GROUPS = ("duals", "potentials")
+"""Members of the result document that hold arrays of their own."""
+
+KINDS: dict[str, type[Result]] = {
+    "lap": LapResult,
+    "auction": AuctionResult,
+    "uot": TransportResult,
+    "qap": QuadraticResult,
+    "barycenter": BarycenterResult,
+    "gromov": GromovResult,
+}
+
+
+def read_result(document: Mapping[str, Any], arrays: Mapping[str, Array] | None, home: Home) -> Result:
+    """The result of a document, with the arrays that it holds in line unless `arrays` holds all of them."""
+    found = inline_arrays(document) if arrays is None else arrays
+    if home.sizes is not None:
+        found = _by_problem(found, home.sizes)
+    certificate = {name: document["certificate"].get(name) for name in Certificate.__dataclass_fields__}
+    kind = KINDS.get(document["solver"], Result)
+    return kind(
+        id=document["id"],
+        termination=document["termination"],
+        objective=document["objective"],
+        certificate=Certificate(**{**certificate, "facts": certificate["facts"] or {}}),
+        timings_ms=document["timings_ms"],
+        method=document["method"],
+        device=document["device"],
+        iterations=document["iterations"],
+        arrays={name: home.bring(array) for name, array in found.items()},
+        document=document,
+        row_names=home.row_names,
+        column_names=home.column_names,
+        home=home,
+    )
+
+
+def array_entries(document: Mapping[str, Any]) -> dict[str, Any]:
+    """By name, what the document holds of each array: nested lists, or a link."""
+    entries: dict[str, Any] = {}
+    for name, value in document.items():
+        if name in GROUPS and isinstance(value, Mapping):
+            entries.update(value)
+        elif isinstance(value, list) or (isinstance(value, Mapping) and "href" in value):
+            entries[name] = value
+    return entries
+
+
+LINES = {"assignment": 0, "u": 0, "hall_rows": 0, "v": 1, "hall_cols": 1}
+"""Arrays of an assignment, by the side whose lines they are about."""
+
+
+def _by_problem(found: Mapping[str, Array], sizes: Sequence[tuple[int, int]]) -> dict[str, Array]:
+    """The arrays of a ragged batch with a problem a row, as long as the longest."""
+    return {
+        name: padded(array, [size[LINES[name]] for size in sizes], -1 if name == "assignment" else 0)
+        if name in LINES and array.ndim == 1
+        else array
+        for name, array in found.items()
+    }
+
+
+def has_links(document: Mapping[str, Any]) -> bool:
+    """True when an array is too large to stand in the document."""
+    return any(isinstance(entry, Mapping) for entry in array_entries(document).values())
+
+
+def inline_arrays(document: Mapping[str, Any]) -> dict[str, Array]:
+    """The arrays of a document without links. null stands for a potential of -inf, that of a point without mass."""
+    arrays = {name: np.asarray(entry) for name, entry in array_entries(document).items()}
+    return {
+        name: np.where(array == None, -np.inf, array).astype(np.float64) if array.dtype == object else array  # noqa: E711
+        for name, array in arrays.items()
+    }

@@ -1,0 +1,207 @@
+"""From a call in Python to a job: which arguments are inputs, and what the service calls the rest."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from allot_client import body as bodies
+from allot_client import points
+from allot_client.arrays import Given, Sparse, given, laid_flat, without_holes
+from allot_client.flows import Task
+from allot_client.results import Home, LapResult
+
+JOB_FIELDS = ("device", "time_limit_s", "result_ttl_s", "warm_start", "keep_inputs", "priority")
+"""Arguments that belong to the job; all others are options of its solver."""
+NO_HOME = Home()
+OF_A_MATRIX = ("cost_limit", "cardinality", "objective", "k_best")
+"""Options of lap that need a matrix of costs; where points are given it is worked out here."""
+PRICES = ("reject_rows", "reject_cols")
+TOGETHER = ("x", "y", "a", "b", "f0", "g0")
+"""Inputs of a transport job of several clouds, whose lines follow one another."""
+SIDES = (("x", "y"), ("flow", "distance"), ("x_distance", "y_distance"))
+"""Inputs whose lines are the rows and the columns of the answer, where no matrix has both."""
+
+
+def task(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
+    """A job of `solver`; inputs that are None are left out, and so are options."""
+    job: dict[str, Any] = {"solver": solver}
+    chosen = {}
+    for name, value in options.items():
+        if value is None:
+            continue
+        if name in JOB_FIELDS:
+            job[name] = getattr(value, "id", value) if name == "warm_start" else value
+        else:
+            chosen[name] = value
+    forbidden = -math.inf if solver == "auction" or chosen.get("maximize") else math.inf
+    taken: dict[str, bodies.Input] = {}
+    known: dict[str, Given] = {}
+    for name, value in inputs.items():
+        if value is None:
+            continue
+        taken[name], found = _input(value, forbidden)
+        if found is not None:
+            known[name] = found
+    _points_by_metric(solver, taken, chosen)
+    if chosen:
+        job["options"] = chosen
+    return Task(job, taken, _home(known))
+
+
+def _home(known: Mapping[str, Given]) -> Home:
+    if not known:
+        return NO_HOME
+    first = next(iter(known.values()))
+    for left, right in SIDES:
+        if left in known and right in known:
+            return Home(known[left].bring, known[left].row_names, known[right].row_names)
+    return Home(first.bring, first.row_names, first.column_names)
+
+
+def _input(value: Any, forbidden: float) -> tuple[bodies.Input, Given | None]:
+    if isinstance(value, (bodies.Blob, bodies.File, Sparse)):
+        return value, None
+    found = given(value)
+    return found.value if isinstance(found.value, Sparse) else without_holes(found.value, forbidden), found
+
+
+def _points_by_metric(solver: str, taken: dict[str, bodies.Input], chosen: dict[str, Any]) -> None:
+    """Points of a metric that a solver does not take, as points of one that it does."""
+    x, y, metric = taken.get("x"), taken.get("y"), chosen.get("metric", "sqeuclidean")
+    if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
+        return
+    if solver == "gromov":  # distances within each space: the service knows their names
+        return
+    if metric not in points.NAMES:
+        raise ValueError(f"metric {metric!r} is unknown; expected one of {', '.join(points.NAMES)}")
+    if solver == "uot" and metric in points.AS_POINTS:
+        taken["x"], taken["y"] = (points.as_points(side, metric) for side in (x, y))
+        chosen["metric"] = "sqeuclidean"
+
+
+def transport(inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
+    """A transport job; clouds given as lists follow one another, and their sizes are sent beside them."""
+    labels = inputs.get("labels")
+    if labels is not None and (_is_ragged(inputs.get("x")) or np.ndim(labels[0]) > 0):
+        raise ValueError("labels are for one problem; of several, answer.transfer_labels(labels) tells each row's")
+    if labels is not None and np.asarray(given(labels).value).dtype.kind not in "iu":
+        raise ValueError("labels are whole numbers from 0 on here; for words use answer.transfer_labels(labels)")
+    if not (_is_ragged(inputs.get("x")) and _is_ragged(inputs.get("y"))):
+        return task("uot", inputs, options)
+    left, right = inputs["x"], inputs["y"]
+    if len(left) != len(right):
+        raise ValueError(f"x has {len(left)} clouds and y has {len(right)}; expected as many")
+    sizes = tuple((int(one.shape[0]), int(other.shape[0])) for one, other in zip(left, right, strict=True))
+    joined = {
+        name: np.concatenate([np.asarray(given(one).value) for one in value])
+        if name in TOGETHER and isinstance(value, (list, tuple))
+        else value
+        for name, value in inputs.items()
+    }
+    made = task("uot", {**joined, "sizes": np.array(sizes, np.int64)}, options)
+    return replace(made, home=Home(given(left[0]).bring, sizes=sizes))
+
+
+def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Task:
+    """A linear assignment, or a batch where `cost` is a list of matrices of different sizes.
+
+    `reject_rows` and `reject_cols` of a list are lists as well, of the prices of each problem's lines.
+    """
+    limit = options.get("cost_limit")
+    if limit is not None and options.get("maximize"):
+        raise ValueError("cost_limit is for costs, and maximize is set; give the negative of the benefits")
+    if limit is not None and not -math.inf < limit < math.inf:
+        raise ValueError(f"cost_limit is {limit}; expected a finite number")
+    options, others = _started(options, others)
+    if cost is None and _is_ragged(others.get("x")) and _is_ragged(others.get("y")):
+        cost, options, others = _between(options, others)
+    if not _is_ragged(cost):
+        made = task("lap", {"cost": cost, **others}, options)
+        beside = any(others.get(name) is not None for name in PRICES)
+        sphere = options.get("metric") == "geodesic"
+        apart = beside or sphere or any(options.get(name) is not None for name in OF_A_MATRIX)
+        return _written_out(made) if apart else made
+    forbidden = -math.inf if options.get("maximize") else math.inf
+    problems = [without_holes(np.asanyarray(given(one).value), forbidden) for one in cost]
+    entries, sizes = laid_flat(problems)
+    prices = {name: _joined(others[name]) for name in PRICES if others.get(name) is not None}
+    made = task("lap", {"cost": entries, "sizes": sizes, **others, **prices}, options)
+    return replace(made, home=Home(given(cost[0]).bring, sizes=tuple((int(n), int(m)) for n, m in sizes.tolist())))
+
+
+def _started(options: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
+    """An answer to start from that came in one job with others, as its duals: the job is not about it alone."""
+    earlier = options.get("warm_start")
+    if not isinstance(earlier, LapResult) or "problem" not in earlier.certificate.facts:
+        return options, others
+    duals = {"u0": earlier.arrays.get("u"), "v0": earlier.arrays.get("v")}
+    return {**options, "warm_start": None}, {**others, **duals}
+
+
+def _between(options: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
+    """Lists of points as a list of their costs, and what is left of options and inputs. Raises ValueError."""
+    left, right, rest = others["x"], others["y"], dict(options)
+    if len(left) != len(right):
+        raise ValueError(f"x has {len(left)} clouds and y has {len(right)}; expected as many")
+    metric = rest.pop("metric", "sqeuclidean")
+    sides = ([np.asarray(given(one).value) for one in side] for side in (left, right))
+    costs = [points.cost_matrix(x, y, metric) for x, y in zip(*sides, strict=True)]
+    return costs, rest, {name: value for name, value in others.items() if name not in ("x", "y")}
+
+
+def _joined(prices: Any) -> Any:
+    """Prices of each problem's lines, one after the other; what is no list of them stays as it is."""
+    if not isinstance(prices, (list, tuple)) or not any(hasattr(one, "__len__") for one in prices):
+        return prices
+    return np.concatenate([np.asarray(given(one).value).reshape(-1) for one in prices])
+
+
+def of(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
+    """A job of any solver, with what `lap` does for lists of matrices."""
+    if solver == "uot":
+        return transport(inputs, options)
+    if solver != "lap":
+        return task(solver, inputs, options)
+    others = dict(inputs)
+    return lap(others.pop("cost", None), options, others)
+
+
+def _written_out(made: Task) -> Task:
+    """The same task with costs instead of points, for what the service does with a matrix alone."""
+    inputs, options = dict(made.inputs), dict(made.job.get("options", {}))
+    x, y = inputs.pop("x", None), inputs.pop("y", None)
+    if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
+        return made
+    inputs["cost"] = points.cost_matrix(x, y, options.pop("metric", "sqeuclidean"))
+    job = {name: value for name, value in made.job.items() if name != "options"}
+    return replace(made, job={**job, "options": options} if options else job, inputs=inputs)
+
+
+def _is_ragged(cost: Any) -> bool:
+    if not isinstance(cost, (list, tuple)) or not cost:
+        return False
+    shapes = [getattr(one, "shape", None) for one in cost]
+    return all(shape is not None and len(shape) == 2 for shape in shapes)
+
+
+def quadratic(flow: Any, distance: Any, linear: Any, options: Mapping[str, Any]) -> Task:
+    """A quadratic assignment from matrices, or from a QAPLIB file when `flow` is a path and there is no distance."""
+    if distance is None:
+        path = Path(os.fspath(flow))
+        return task("qap", {"qaplib": bodies.File(path.name, path.read_bytes())}, options)
+    return task("qap", {"flow": flow, "distance": distance, "linear": linear}, options)
+
+
+def to_upload(array: Any) -> list[bodies.Piece]:
+    """The bytes of one array that is sent before its job. Raises TypeError."""
+    value = given(array).value
+    if isinstance(value, Sparse):
+        raise TypeError("sparse matrices are sent with their job; upload indptr, indices and values one by one")
+    return bodies.npy_pieces(value)

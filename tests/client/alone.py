@@ -25,10 +25,10 @@ BEST, ASSIGNMENT = 11, [0, 2, 1]
 def every_module_with_its_types(client: Client) -> None:
     """Annotations are resolved too: what they name must exist on this Python."""
     only_named = {"Client": Client, "AsyncClient": AsyncClient}
-    for module in pkgutil.iter_modules(allot_client.__path__):
-        if module.name in NEEDS_MORE:
+    for module in pkgutil.walk_packages(allot_client.__path__, "allot_client."):
+        if module.name.rpartition(".")[2] in NEEDS_MORE:
             continue
-        found = importlib.import_module(f"allot_client.{module.name}")
+        found = importlib.import_module(module.name)
         for value in vars(found).values():
             if isinstance(value, (type, types.FunctionType)) and value.__module__ == found.__name__:
                 typing.get_type_hints(value, localns=only_named)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 
 import allot_client
 import numpy as np
-from allot_client import AsyncClient, Client, InvalidInput, as_completed
+from allot_client import AsyncClient, Client, InvalidInput, Unreachable, as_completed
 
 NEEDS_MORE = ("torch", "jax", "__main__")
 BENEFIT = np.array([[4, 1, 3], [2, 0, 5], [3, 2, 2]])
@@ -72,6 +72,15 @@ def words_for_what_is_wrong(client: Client) -> None:
     assert any("epsilon" in field for field in fields), fields
 
 
+def no_service_of_its_own(client: Client) -> None:
+    told = ""
+    try:
+        Client.local().close()
+    except Unreachable as wrong:
+        told = str(wrong)
+    assert "pip install allot" in told, told
+
+
 def the_same_in_asyncio(client: Client) -> None:
     async def ask() -> None:
         async with AsyncClient(client.url) as other:
@@ -85,7 +94,7 @@ def the_same_in_asyncio(client: Client) -> None:
 
 TRIED: tuple[Callable[[Client], None], ...] = (
     every_module_with_its_types, one_problem, points_and_large_arrays, several_at_a_time, jobs_and_their_events,
-    words_for_what_is_wrong, the_same_in_asyncio,
+    words_for_what_is_wrong, no_service_of_its_own, the_same_in_asyncio,
 )  # fmt: skip
 
 if __name__ == "__main__":

@@ -112,6 +112,10 @@ charttools: $(TOOLS)/ready ## Helm and the schemas of Kubernetes for the tests o
 	$(TOOLS)/bin/python -m pip install --quiet kubernetes-validate==1.37.0
 	$(TOOLS)/bin/python deploy/chart_tools.py $(TOOLS)/bin
 
+nextpython: ## CPython 3.14 into .venv-tools, from the packages of Debian's next release: `make wheel` then tries the client on it
+	rm -rf $(TOOLS)/python3.14
+	$(PYTHON) -m tests.python_314 $(TOOLS)/python3.14
+
 update: $(TOOLS)/ready ## pin the newest versions that pyproject.toml allows: constraints.txt, requirements.lock
 	$(RESOLVE) --upgrade --all-extras --output-file constraints.txt
 	$(RESOLVE) --upgrade --extra dev --extra cuda --extra s3 --extra tables --extra otel --extra oidc --extra mcp --extra annotated --constraint constraints.txt --generate-hashes \
@@ -129,4 +133,4 @@ release: $(TOOLS)/ready ## wheels and sdists of service and client, SBOMs, and i
 		--output-file dist/allot-$$image.cdx.json || exit 1; done
 	$(TOOLS)/bin/python deploy/pins.py dist/compose.pinned.yml || echo "images are named by tag alone"
 
-.PHONY: guided charttools help install demo serve test check wheel fuzz long soak fair attack sanitize bench coverage update release web docs pictures test-web
+.PHONY: guided charttools nextpython help install demo serve test check wheel fuzz long soak fair attack sanitize bench coverage update release web docs pictures test-web

@@ -166,6 +166,25 @@ class AsyncClient:
         """A job that was placed before."""
         return AsyncJob(self, job_id)
 
+    async def jobs(self, state: str | None = None, solver: str | None = None) -> AsyncIterator[dict[str, Any]]:
+        """Views of the caller's jobs, newest first."""
+        params = {name: value for name, value in (("state", state), ("solver", solver)) if value}
+        while True:
+            page = await self._run(flows.page({**params, "limit": "100"}, self.retry))
+            for view in page["jobs"]:
+                yield view
+            if page["next"] is None:
+                return
+            params["cursor"] = page["next"]
+
+    async def solvers(self) -> Any:
+        """Every solver's inputs and options."""
+        return await self._run(flows.document("/v1/solvers", self.retry))
+
+    async def devices(self) -> Any:
+        """GPUs and workers."""
+        return await self._run(flows.document("/v1/devices", self.retry))
+
     async def upload(self, array: Any) -> bodies.Blob:
         """Send an array once; the blob stands for it in any number of jobs."""
         return await self._run(flows.upload(tasks.to_upload(array), {}, self.retry))

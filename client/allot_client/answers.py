@@ -15,13 +15,15 @@ from allot_client.arrays import Bring, stay
 class Home:
     """Where the arrays of an answer go: the caller's library and device, and the names of the input's lines.
 
-    `sizes` are the rows and columns of each problem of a ragged batch.
+    `sizes` are the rows and columns of each problem of a ragged batch; `label_names` is what the codes of labels stand
+    for.
     """
 
     bring: Bring = stay
     row_names: tuple[Any, ...] | None = None
     column_names: tuple[Any, ...] | None = None
     sizes: tuple[tuple[int, int], ...] | None = None
+    label_names: tuple[Any, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -5,6 +5,7 @@ Nothing but NumPy is ever imported here: a library is asked for its protocol onl
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -171,12 +172,20 @@ def _is_nothing(entry: Any) -> bool:
     return entry is None or type(entry).__name__ == "NAType"
 
 
-def laid_flat(arrays: Sequence[Array]) -> tuple[Array, Array]:
-    """Matrices of different sizes one after the other in one array, and their sizes (k, 2)."""
+def laid_flat(arrays: Sequence[Array], forbidden: float = math.inf) -> tuple[Array, Array]:
+    """Matrices of different sizes one after the other in one array, and their sizes (k, 2).
+
+    Where some are floats, forbidden entries of integers become `forbidden`.
+    """
     for k, array in enumerate(arrays):
         if array.ndim != 2:
             raise ValueError(f"problem {k} has shape {array.shape}; expected a matrix")
     sizes = np.array([array.shape for array in arrays], np.int64).reshape(-1, 2)
+    if np.result_type(*arrays).kind == "f":
+        arrays = [
+            np.where(array == FORBIDDEN_INTEGER, forbidden, array) if array.dtype == np.int64 else array
+            for array in arrays
+        ]
     return np.concatenate([array.reshape(-1) for array in arrays]), sizes
 
 

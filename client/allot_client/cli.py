@@ -19,7 +19,7 @@ def add_problem(command: argparse.ArgumentParser) -> None:
     """The arguments that say what is to be solved."""
     files = (
         ".csv, .tsv, .xlsx, .h5ad or .npy matrix, QAPLIB .dat, sparse .npz; several are solved one after another; "
-        "NAME=FILE names each input of one problem"
+        "NAME=FILE, or NAME=FILE.xlsx:SHEET, names each input of one problem"
     )
     command.add_argument("problem", nargs="+", metavar="FILE", help=files)
     command.add_argument("--solver", choices=SOLVERS, help="default: what the files look like")
@@ -27,7 +27,7 @@ def add_problem(command: argparse.ArgumentParser) -> None:
     command.add_argument("--time-limit", type=float, metavar="SECONDS")
     command.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto")
     command.add_argument("--names", choices=NAMES, default="auto", help="which lines of a table are names (auto)")
-    command.add_argument("--sheet", help="of an .xlsx file; default: the first")
+    command.add_argument("--sheet", help="of an .xlsx file; default: the first, or all inputs of a layout")
 
 
 def add_output(command: argparse.ArgumentParser) -> None:

@@ -180,8 +180,8 @@ class Client:
         """Optimal transport, entropic or exact, unbalanced or balanced, from costs or from points.
 
         `x` and `y` may be lists of clouds of different sizes, and then `a`, `b`, `f0` and `g0` lists of vectors: one
-        job solves them all, and `TransportResult.each` gives the answers one by one. With `labels`, a whole number for
-        each column, the answer holds `label` and `label_share` of each row, certified.
+        job solves them all, and `TransportResult.each` gives the answers one by one. With `labels`, a word or number
+        for each column, the answer has `label` and `label_share` of each row, certified.
         """
         inputs = {
             "cost": cost, "x": x, "y": y, "a": a, "b": b, "f0": f0, "g0": g0, "sizes": sizes, "regs": regs,

@@ -14,6 +14,7 @@ import numpy as np
 
 from allot_client.arrays import Array, Sparse
 from allot_client.body import File
+from allot_client.books import parts
 from allot_client.tables import READ, Table, UnreadableTable, read_table
 from allot_client.words import maximizes
 
@@ -95,7 +96,7 @@ def read_job(given: Sequence[str], wanted: Wanted, read_other: Reader) -> Read:
     for text in given:
         pair = _name_and_file(text)
         name, path = pair or (None, Path(text))
-        value = read_table(path, wanted.names, wanted.sheet) if is_table(path) else read_other(path)
+        value = _table(path, wanted, name) if is_table(_without_sheet(path)[0]) else read_other(path)
         if isinstance(value, dict):
             found |= {key: one for key, one in value.items() if name is None or key == name}
         else:
@@ -105,6 +106,25 @@ def read_job(given: Sequence[str], wanted: Wanted, read_other: Reader) -> Read:
     if main not in found and len(found) == 1 and next(iter(found)) in ("cost", "benefit"):
         found = {main: next(iter(found.values()))}
     return _named(solver, found, wanted)
+
+
+def _table(path: Path, wanted: Wanted, name: str | None) -> Table | dict[str, Table]:
+    """A table, or those of a workbook that holds several inputs; `name` is what the command line calls it."""
+    path, sheet = _without_sheet(path)
+    sheet = sheet or wanted.sheet
+    if path.suffix.lower() == ".xlsx" and sheet is None and name is None:
+        found = parts(path, wanted.names, wanted.solver)
+        if found is not None:
+            return found
+    return read_table(path, wanted.names, sheet)
+
+
+def _without_sheet(path: Path) -> tuple[Path, str | None]:
+    """FILE.xlsx:SHEET as a file and its sheet."""
+    file, colon, sheet = path.name.rpartition(":")
+    if not colon or not file.lower().endswith(".xlsx") or path.exists():
+        return path, None
+    return path.with_name(file), sheet
 
 
 def is_table(path: Path) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import importlib.util
 import os
 import re
 import subprocess
@@ -23,8 +24,10 @@ def start(workers: int | None = None) -> tuple[str, Callable[[], None]]:
     """Start `allot serve` on a free port: (its address, how to stop it). No setting of ALLOT_... reaches it.
 
     Raises:
-        Unreachable: with the end of its log.
+        Unreachable: the service is not installed, or did not start; with the end of its log.
     """
+    if importlib.util.find_spec("app") is None:
+        raise Unreachable("a service of one's own needs the package `allot` in this environment: pip install allot")
     folder = tempfile.TemporaryDirectory(prefix="allot-local-", ignore_cleanup_errors=True)
     command = [sys.executable, "-m", "app.cli.main", "serve", "--port", "0", "--data-dir", folder.name]
     command += ["--workers", str(workers)] if workers is not None else []

@@ -151,14 +151,26 @@ def _openpyxl() -> Any:
     return openpyxl
 
 
-def _excel_rows(path: Path, sheet: str | None) -> list[Row]:
+def sheet_names(path: Path) -> list[str]:
+    """The titles of an Excel file's sheets. Raises: UnreadableTable, OSError."""
+    try:
+        return list(_book(path).sheetnames)
+    except UnreadableTable as wrong:
+        raise UnreadableTable(f"{path.name}: {wrong}") from None
+
+
+def _book(path: Path) -> Any:
     openpyxl = _openpyxl()
     if not path.is_file():
         raise FileNotFoundError(2, "No such file or directory", str(path))
     try:
-        book = openpyxl.load_workbook(path, read_only=True, data_only=True)
+        return openpyxl.load_workbook(path, read_only=True, data_only=True)
     except Exception as wrong:  # whatever a broken archive makes of zipfile, the XML parser or openpyxl
         raise UnreadableTable(f"is no Excel file ({type(wrong).__name__})") from None
+
+
+def _excel_rows(path: Path, sheet: str | None) -> list[Row]:
+    book = _book(path)
     if sheet is not None and sheet not in book.sheetnames:
         raise UnreadableTable(f"has no sheet {sheet!r}; its sheets: {', '.join(book.sheetnames)}")
     page = book[sheet] if sheet is not None else book.worksheets[0]

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Mapping
 from dataclasses import replace
+from numbers import Integral
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from allot_client import body as bodies
 from allot_client import points
 from allot_client.arrays import Given, Sparse, given, laid_flat, without_holes
 from allot_client.flows import Task
+from allot_client.ragged import clouds, several
 from allot_client.results import Home, LapResult
 
 JOB_FIELDS = ("device", "time_limit_s", "result_ttl_s", "warm_start", "keep_inputs", "priority")
@@ -25,6 +27,7 @@ OF_A_MATRIX = ("cost_limit", "cardinality", "objective", "k_best")
 PRICES = ("reject_rows", "reject_cols")
 TOGETHER = ("x", "y", "a", "b", "f0", "g0")
 """Inputs of a transport job of several clouds, whose lines follow one another."""
+OF_ONE = "labels are for one problem; of several, answer.transfer_labels(labels) tells each row's"
 SIDES = (("x", "y"), ("flow", "distance"), ("x_distance", "y_distance"))
 """Inputs whose lines are the rows and the columns of the answer, where no matrix has both."""
 
@@ -88,14 +91,13 @@ def _points_by_metric(solver: str, taken: dict[str, bodies.Input], chosen: dict[
 
 def transport(inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
     """A transport job; clouds given as lists follow one another, and their sizes are sent beside them."""
-    labels = inputs.get("labels")
-    if labels is not None and (_is_ragged(inputs.get("x")) or np.ndim(labels[0]) > 0):
-        raise ValueError("labels are for one problem; of several, answer.transfer_labels(labels) tells each row's")
-    if labels is not None and np.asarray(given(labels).value).dtype.kind not in "iu":
-        raise ValueError("labels are whole numbers from 0 on here; for words use answer.transfer_labels(labels)")
-    if not (_is_ragged(inputs.get("x")) and _is_ragged(inputs.get("y"))):
-        return task("uot", inputs, options)
-    left, right = inputs["x"], inputs["y"]
+    left, right = clouds(inputs.get("x")), clouds(inputs.get("y"))
+    if left is None or right is None:
+        codes, names = coded(inputs.get("labels"))
+        made = task("uot", {**inputs, "labels": codes}, options)
+        return replace(made, home=replace(made.home, label_names=names))
+    if inputs.get("labels") is not None:
+        raise ValueError(OF_ONE)
     if len(left) != len(right):
         raise ValueError(f"x has {len(left)} clouds and y has {len(right)}; expected as many")
     sizes = tuple((int(one.shape[0]), int(other.shape[0])) for one, other in zip(left, right, strict=True))
@@ -103,10 +105,27 @@ def transport(inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
         name: np.concatenate([np.asarray(given(one).value) for one in value])
         if name in TOGETHER and isinstance(value, (list, tuple))
         else value
-        for name, value in inputs.items()
+        for name, value in {**inputs, "x": left, "y": right}.items()
     }
     made = task("uot", {**joined, "sizes": np.array(sizes, np.int64)}, options)
     return replace(made, home=Home(given(left[0]).bring, sizes=sizes))
+
+
+def coded(labels: Any) -> tuple[Any, tuple[Any, ...] | None]:
+    """Labels as whole numbers from 0 on, and what each stands for; None for labels that are such numbers already.
+
+    Raises:
+        ValueError: labels of several problems.
+    """
+    if labels is None:
+        return None, None
+    values = np.asarray(given(labels).value)
+    if values.ndim != 1:
+        raise ValueError(OF_ONE)
+    if values.dtype.kind in "iu" and values.size and values.min() >= 0 and values.max() < values.size:
+        return values, None
+    known = {label: code for code, label in enumerate(sorted(set(values.tolist()), key=str))}
+    return np.array([known[label] for label in values.tolist()], np.int64), tuple(known)
 
 
 def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Task:
@@ -120,20 +139,22 @@ def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Tas
     if limit is not None and not -math.inf < limit < math.inf:
         raise ValueError(f"cost_limit is {limit}; expected a finite number")
     options, others = _started(options, others)
-    if cost is None and _is_ragged(others.get("x")) and _is_ragged(others.get("y")):
-        cost, options, others = _between(options, others)
-    if not _is_ragged(cost):
+    left, right = clouds(others.get("x")), clouds(others.get("y"))
+    if cost is None and left is not None and right is not None:
+        cost, options, others = _between(options, {**others, "x": left, "y": right})
+    matrices = several(cost)
+    if matrices is None:
         made = task("lap", {"cost": cost, **others}, options)
         beside = any(others.get(name) is not None for name in PRICES)
         sphere = options.get("metric") == "geodesic"
         apart = beside or sphere or any(options.get(name) is not None for name in OF_A_MATRIX)
         return _written_out(made) if apart else made
     forbidden = -math.inf if options.get("maximize") else math.inf
-    problems = [without_holes(np.asanyarray(given(one).value), forbidden) for one in cost]
-    entries, sizes = laid_flat(problems)
+    problems = [without_holes(np.asanyarray(given(one).value), forbidden) for one in matrices]
+    entries, sizes = laid_flat(problems, forbidden)
     prices = {name: _joined(others[name]) for name in PRICES if others.get(name) is not None}
     made = task("lap", {"cost": entries, "sizes": sizes, **others, **prices}, options)
-    return replace(made, home=Home(given(cost[0]).bring, sizes=tuple((int(n), int(m)) for n, m in sizes.tolist())))
+    return replace(made, home=Home(given(matrices[0]).bring, sizes=tuple((int(n), int(m)) for n, m in sizes.tolist())))
 
 
 def _started(options: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -168,7 +189,7 @@ def of(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Ta
     if solver == "uot":
         return transport(inputs, options)
     if solver != "lap":
-        return task(solver, inputs, options)
+        return _placed(task(solver, inputs, options))
     others = dict(inputs)
     return lap(others.pop("cost", None), options, others)
 
@@ -184,19 +205,37 @@ def _written_out(made: Task) -> Task:
     return replace(made, job={**job, "options": options} if options else job, inputs=inputs)
 
 
-def _is_ragged(cost: Any) -> bool:
-    if not isinstance(cost, (list, tuple)) or not cost:
-        return False
-    shapes = [getattr(one, "shape", None) for one in cost]
-    return all(shape is not None and len(shape) == 2 for shape in shapes)
-
-
 def quadratic(flow: Any, distance: Any, linear: Any, options: Mapping[str, Any]) -> Task:
-    """A quadratic assignment from matrices, or from a QAPLIB file when `flow` is a path and there is no distance."""
+    """A quadratic assignment from matrices, or from a QAPLIB file when `flow` is a path and there is no distance.
+
+    Raises:
+        ValueError: one matrix alone, or a name in `fixed` that no matrix has.
+    """
     if distance is None:
-        path = Path(os.fspath(flow))
+        if not isinstance(flow, (str, os.PathLike)):
+            raise ValueError("distance is missing; expected flow and distance, or the path of a QAPLIB file")
+        path = Path(flow)
         return task("qap", {"qaplib": bodies.File(path.name, path.read_bytes())}, options)
-    return task("qap", {"flow": flow, "distance": distance, "linear": linear}, options)
+    return _placed(task("qap", {"flow": flow, "distance": distance, "linear": linear}, options))
+
+
+def _placed(made: Task) -> Task:
+    """A quadratic assignment whose option `fixed` has numbers where it had names. Raises ValueError."""
+    fixed, (rows, columns) = made.job.get("options", {}).get("fixed"), (made.home.row_names, made.home.column_names)
+    if not isinstance(fixed, Mapping) or rows is None or columns is None:
+        return made
+    by_place = {_place("flow", one, rows): _place("distance", other, columns) for one, other in fixed.items()}
+    return replace(made, job={**made.job, "options": {**made.job["options"], "fixed": by_place}})
+
+
+def _place(matrix: str, line: Any, names: tuple[Any, ...]) -> Any:
+    """The number of a line, which may be given by its name."""
+    if isinstance(line, Integral):
+        return int(line)
+    if line not in names:
+        known = ", ".join(map(str, names[:5]))
+        raise ValueError(f"fixed names {line!r}, which is no line of {matrix}; these begin with {known}")
+    return names.index(line)
 
 
 def to_upload(array: Any) -> list[bodies.Piece]:

@@ -37,6 +37,22 @@ class TransportResult(Result):
         """Potentials of the columns."""
         return self._array("g")
 
+    @property
+    def label(self) -> Any:
+        """The label of each row where labels were given, certified: words where they were words, None without mass.
+
+        Else whole numbers, -1 without mass. `label_share` is how much of the row's mass goes there.
+        """
+        codes, names = self._array("label"), self.home.label_names
+        if names is None:
+            return codes
+        return np.array([*names, None], object)[_host(codes).astype(np.int64)]
+
+    @property
+    def label_share(self) -> Any:
+        """The share of each row's mass that goes to its label."""
+        return self._array("label_share")
+
     def each(self) -> Iterator[dict[str, Any]]:
         """The arrays of each problem of several, by name, with its plan as a matrix; those of one as they are.
 

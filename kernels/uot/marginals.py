@@ -15,6 +15,8 @@ from kernels.problems.transport import UnbalancedTransport
 
 MET = 2e-6  # part of the mass that may be missing from balanced columns that cannot be repaired
 FARTHEST = 600.0  # logarithm of a plan's mass over the best one's, up to which it is brought there
+TRIED = 6  # directions in which costs are held to be like distances
+TILE = 256  # lines of a matrix that are held against its columns at a time
 Vector = Any  # numpy.ndarray or cupy.ndarray, float64
 
 
@@ -69,6 +71,16 @@ class Marginals:
         # KL(P | a x b) keeps its constant, the negative entropy has none.
         self.constant = float(self.a.sum() * self.b.sum()) if product else 0.0
         self.ceiling = _ceiling(problem, spread)
+        self.problem = problem
+
+    def symmetric(self) -> bool:
+        """Whether rows and columns are the same: masses, strengths and costs, like distances. On the CPU alone."""
+        problem = self.problem
+        if self.xp is not np or problem.reg_m[0] != problem.reg_m[1] or not np.array_equal(problem.a, problem.b):
+            return False
+        if problem.cost is not None:
+            return _like_distances(problem.cost)
+        return problem.x is not None and problem.y is not None and np.array_equal(problem.x, problem.y)
 
     def damping(self, side: int, reg: float) -> float:
         """phi of a side (0 rows, 1 columns): 1 when it is balanced."""
@@ -167,6 +179,22 @@ class Marginals:
             moved = mass
         reach = self.spread + float(g_best.max() - g_best.min())
         return float(reg * repair) + (moved * (reach + reg * math.log1p(mass / moved)) if moved else 0.0)
+
+
+def _like_distances(cost: Any) -> bool:
+    """Whether a matrix is its own transpose and v' C v <= 0 for some v that sum to 0, as for all distances to a power.
+
+    Then the plan of rows and columns alike has few eigenvalues below 0. A look at its edges is most often enough.
+    """
+    if cost.shape[0] != cost.shape[1] or not np.array_equal(cost[0], cost[:, 0]):
+        return False
+    tiles = range(0, cost.shape[0], TILE)
+    if not all(np.array_equal(cost[k : k + TILE, k:], cost[k:, k : k + TILE].T) for k in tiles):
+        return False
+    tried = np.random.default_rng(0).standard_normal((cost.shape[0], TRIED))
+    tried -= tried.mean(axis=0)
+    with np.errstate(invalid="ignore"):  # forbidden entries
+        return bool(((tried * (cost @ tried)).sum(axis=0) <= 0).all())
 
 
 def _ceiling(problem: UnbalancedTransport, spread: float) -> float:

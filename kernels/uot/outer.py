@@ -6,7 +6,12 @@
             state  <- evaluate(f, g, h)         # shift, dual value and gap, from vectors
             stop when the gap is small enough
             g'     <- next_g(h), shifted        # translation invariance
+                      or (f + g) / 2            # where rows and columns are the same
             g      <- anderson(g, g')           # a step that loses dual value is taken back, for the last g'
+
+Where rows and columns are the same, as in two of the three problems of a divergence, g has a fixed point f = g. A sweep
+maps an error e of it to -P e, where P has eigenvalues from 0 to 1 and many near 1. Half-way between g and f the error
+is (e - P e) / 2, so that it halves at least, however slowly sweeps would mix (Feydy et al. 2019).
 
 Anderson acceleration is weighted by the masses, loses no dual value, and its steps are limited. docs/notes/uot.md has
 the sweeps of each choice, with its figures.
@@ -186,6 +191,7 @@ class _Stage:
         """Sweep from g; `numbers` are those of the sweeps, the last the limit."""
         rules, zeros = self.rules, self.marginals.xp.zeros_like
         anderson = Anderson(self.marginals.xp, g.shape[0], rules.memory, self.reg)
+        halfway = rules.memory > 0 and self.marginals.symmetric()
         before = fallback = None
         rejected = 0
         self.improved = numbers[0]
@@ -208,7 +214,7 @@ class _Stage:
                 g, before, fallback = zeros(g) if fallback is None else fallback, None, None
                 anderson.refuse()
                 continue
-            mapped = self.marginals.next_g(h, self.reg)
+            mapped = (f + g) / 2 if halfway and not self.plain else self.marginals.next_g(h, self.reg)
             if rules.translate:
                 mapped = mapped - self.marginals.shift(f, mapped)
             before, fallback = state, mapped

@@ -43,7 +43,7 @@ def test_both_say_the_same(allot: Client, begin: str, theirs: str, ours: str, ho
         pytest.skip(f"{missing.name} is not installed")
     expected, found = eval(theirs, names), eval(ours, names)
     if how == "no worse":
-        assert found <= expected
+        assert found <= expected + 1e-9 * abs(expected)  # an objective is rounded away from its bound
         return
     several = isinstance(expected, (list, tuple))
     pairs = zip(expected, found, strict=True) if several else [(expected, found)]

@@ -1,7 +1,9 @@
 """The client's models beside the service's: what one side says, the other knows."""
 
+import re
 import subprocess
 import sys
+import tomllib
 from typing import Any
 
 import allot_client
@@ -13,6 +15,7 @@ from app.http.routes import DESCRIPTIONS
 from app.http.schemas import CertificateView, JobRequest, ResultView
 from kernels import SOLVERS
 from tests.app.conftest import Service
+from tests.wheel_commands import MINORS, ROOT
 
 CLIENT_ONLY = {"arrays", "document", "row_names", "column_names", "home"}
 IN_THE_DOCUMENT = {"solver", "options", "seed", "attempt", "versions", "input_digests"}
@@ -46,3 +49,14 @@ def test_every_solver_has_a_method(service: Service, allot: Client) -> None:
     known: Any = {one["name"]: one for one in allot.solvers()["solvers"]}
     assert set(known) == set(SOLVERS)
     assert all(callable(getattr(allot, name)) for name in known)
+
+
+def test_what_is_promised_of_pythons_is_what_is_tried() -> None:
+    promised = tomllib.loads((ROOT / "client/pyproject.toml").read_text())["project"]
+    versions = [f"3.{minor}" for minor in MINORS]
+    assert promised["requires-python"] == f">={versions[0]}"
+    assert re.findall(r"Python :: (3\.\d+)", " ".join(promised["classifiers"])) == versions
+    workflow = (ROOT / ".github/workflows/ci.yml").read_text()
+    client = workflow.partition("\n  client:\n")[2].partition("\n\n")[0]
+    assert sorted(re.findall(r"^ {12}(3\.\d+)$", client, flags=re.MULTILINE)) == versions
+    assert "make wheel" in client

@@ -90,8 +90,29 @@ def test_labels_and_places_come_certified(allot: Client) -> None:
     assert answer.certificate.holds
     assert answer.certificate.facts["label_share_within"] < 1e-6
     assert answer.certificate.facts["barycentric_within"] < 1e-6
-    with pytest.raises(ValueError, match="transfer_labels"):
-        allot.uot(x=x, y=y, labels=["a", "b", "c"] * 4)
+
+
+def test_labels_may_be_words(allot: Client) -> None:
+    rng = np.random.default_rng(4)
+    kinds, middles = np.arange(12) % 3, np.array([[0.0, 0], [9, 0], [0, 9]])
+    x, y = (middles[kinds] + rng.normal(size=(12, 2)) for _ in range(2))
+    words = np.array(["B cell", "T cell", "NK"])[kinds]
+    a = np.where(np.arange(12) == 4, 0.0, 1 / 12)
+    answer = allot.uot(x=x, y=y, a=a, labels=words, reg=0.5, reg_m=5.0)
+    assert answer.label.tolist() == [None if k == 4 else word for k, word in enumerate(words)]
+    assert answer.label_share[4] == 0
+    assert answer.certificate.facts["label_share_within"] < 1e-6
+    clusters = allot.uot(x=x, y=y, a=a, labels=(kinds * 50).tolist(), reg=0.5, reg_m=5.0)  # numbers that are no codes
+    assert clusters.label.tolist() == [None if k == 4 else kind * 50 for k, kind in enumerate(kinds)]
+
+    class Series:  # what indexes by a name of its own, as pandas' does
+        def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
+            return words
+
+        def __getitem__(self, key: Any) -> Any:
+            raise KeyError(key)
+
+    assert allot.uot(x=x, y=y, a=a, labels=Series(), reg=0.5, reg_m=5.0).label.tolist() == answer.label.tolist()
 
 
 def test_each_of_several_has_its_objective_without_a_certificate_too(allot: Client) -> None:

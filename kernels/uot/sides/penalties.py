@@ -40,6 +40,10 @@ class Held(Marginals):
         self.log_weights = xp.log(self.weight_a), xp.log(self.weight_b)
         self.kept = float(self.a.sum()) - self.mass, float(self.b.sum()) - self.mass
 
+    def symmetric(self) -> bool:
+        """False: its penalties are not those of `problem`."""
+        return False
+
     def within(self, g: Vector) -> Vector:
         """g where Phi is finite."""
         return self.xp.maximum(g, -self.held[1]) if self.kind == "tv" else g

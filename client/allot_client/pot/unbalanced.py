@@ -1,4 +1,4 @@
-"""`ot.unbalanced.sinkhorn_unbalanced` (POT), solved by Allot: change the import and nothing else."""
+"""`ot.unbalanced`: masses that need not be met."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 
 from allot_client.arrays import given
+from allot_client.pot.taken import in_type
 from allot_client.scipy import default_client
 
 
 def sinkhorn_unbalanced(
     a: Any, b: Any, M: Any, reg: float, reg_m: Any, method: str = "sinkhorn", reg_type: str = "kl",
-    warmstart: Any = None, numItermax: int = 1000, stopThr: float = 1e-6, verbose: bool = False, log: bool = False,
-    **kwargs: Any,
+    c: Any = None, warmstart: Any = None, numItermax: int = 1000, stopThr: float = 1e-6, verbose: bool = False,
+    log: bool = False, **kwargs: Any,
 ) -> Any:  # fmt: skip
     """Solve entropic unbalanced transport; see POT's documentation.
 
@@ -23,7 +24,7 @@ def sinkhorn_unbalanced(
     Raises:
         ValueError: a `reg_type` other than "kl" and "entropy", or a reference measure `c`.
     """
-    if kwargs.get("c") is not None or reg_type.lower() not in ("kl", "entropy"):
+    if c is not None or reg_type.lower() not in ("kl", "entropy"):
         raise ValueError('expected reg_type "kl" or "entropy", and no reference measure c')
     cost = np.asarray(given(M).value)
     inputs = {name: value for name, value in (("a", a), ("b", b)) if value is not None and len(value)}
@@ -39,20 +40,12 @@ def sinkhorn_unbalanced(
         tolerance=min(1.0, float(stopThr)),
         iterations=int(numItermax),
     )
-    found = _in_type(answer.plan, M)
+    found = in_type(answer.plan, M)
     if not log:
         return found
     total = float((np.asarray(given(answer.plan).value) * cost).sum())
     facts = {"logu": answer.f, "logv": answer.g, "total_cost": answer.objective, "cost": total, "gap": answer.gap}
     return found, facts
-
-
-def _in_type(plan: Any, costs: Any) -> Any:
-    """The plan in the floating type of the costs, as POT gives it."""
-    kind = getattr(costs, "dtype", None)
-    if kind is None or "float" not in str(kind):
-        return plan
-    return plan.astype(kind) if hasattr(plan, "astype") else plan.to(kind)
 
 
 def _spelled(strength: float) -> float | str:

@@ -1,0 +1,63 @@
+"""Lists of matrices or clouds, as people have them: arrays, or lists of lists of numbers, some of them empty."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+EMPTY, MATRIX = "empty", "matrix"
+
+
+def several(value: Any) -> list[Any] | None:
+    """The matrices of a list of such, each an array; None where `value` is one array, also one of three dimensions.
+
+    An empty list, or an array of shape (0,), is a matrix without rows; it is as wide as the others if these agree.
+    """
+    if not isinstance(value, (list, tuple)) or not value:
+        return None
+    kinds = [_kind(one) for one in value]
+    if MATRIX not in kinds or None in kinds:
+        return None
+    arrays = [_array(one) if kind == MATRIX else None for one, kind in zip(value, kinds, strict=True)]
+    shapes = {array.shape for array in arrays if array is not None}
+    if not any(hasattr(one, "shape") for one in value) and len(shapes) == 1 and EMPTY not in kinds:
+        return None  # nested lists that are one array, of a batch
+    widths = {shape[1] for shape in shapes}
+    width = widths.pop() if len(widths) == 1 else 0
+    return [np.zeros((0, width)) if array is None else array for array in arrays]
+
+
+def clouds(value: Any) -> list[Any] | None:
+    """The clouds of a list of such, also of nested lists of one shape; None where `value` is one cloud.
+
+    Raises:
+        ValueError: an array of three dimensions, which may be clouds or a picture.
+    """
+    shape = getattr(value, "shape", None)
+    if shape is not None and len(shape) == 3:
+        expected = "expected (n_points, dimension); of several clouds list(...), of a picture its pixels as rows"
+        raise ValueError(f"points have shape {tuple(shape)}; {expected}")
+    found = several(value)
+    if found is None and isinstance(value, (list, tuple)) and value and all(_kind(one) == MATRIX for one in value):
+        return [_array(one) for one in value]
+    return found
+
+
+def _kind(one: Any) -> str | None:
+    """Whether something is a matrix, or nothing; None for numbers and rows."""
+    shape = getattr(one, "shape", None)
+    if shape is not None:
+        return MATRIX if len(shape) == 2 else EMPTY if tuple(shape) == (0,) else None
+    if not isinstance(one, (list, tuple)):
+        return None
+    if not one:
+        return EMPTY
+    rows = all(isinstance(row, (list, tuple)) or len(getattr(row, "shape", ())) == 1 for row in one)
+    numbers = rows and not any(isinstance(entry, (list, tuple)) for row in one for entry in row)
+    return MATRIX if numbers else None
+
+
+def _array(one: Any) -> Any:
+    """An array as it is; lists as one, with None where they have it."""
+    return one if hasattr(one, "shape") else np.array(one)

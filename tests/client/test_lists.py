@@ -1,0 +1,94 @@
+"""Problems as lists, as trackers and layouts have them: of different sizes, empty, by name."""
+
+import asyncio
+from typing import Any
+
+import numpy as np
+import pytest
+from allot_client import AsyncClient, Client
+
+from tests.app.conftest import Service
+
+random = np.random.default_rng(11)
+
+
+def told(answer: Any) -> list[Any]:
+    return [(one.assignment.tolist(), one.objective) for one in answer.each()]
+
+
+def test_lists_of_lists_of_different_sizes(allot: Client) -> None:
+    frames: list[Any] = [[[4, 1, 3], [2, 0, 5]], [[7.5]], [[None, 2], [1, 3], [2, 2]]]
+    arrays = [np.array(one, float) for one in frames]  # NaN for None, which forbids, also beside floats
+    arrays[2][0, 0] = np.inf
+    assert told(allot.lap(frames)) == told(allot.lap(arrays))
+    arrays[2][0, 0] = -np.inf
+    assert told(allot.lap(frames, maximize=True)) == told(allot.lap(arrays, maximize=True))
+    assert told(allot.lap(frames[:1] * 2)) == told(allot.lap(arrays[:1] * 2))  # of one size they are one array
+
+
+def test_frames_without_boxes(allot: Client) -> None:
+    boxes = [[0, 0, 10, 10], [20, 0, 30, 10]]
+    before: list[Any] = [boxes, [], np.array([]), boxes[:1]]
+    after: list[Any] = [boxes[::-1], boxes, boxes, []]
+    found = [one.assignment.tolist() for one in allot.lap(x=before, y=after, metric="iou", cost_limit=0.5).each()]
+    assert found == [[1, 0], [], [], [-1]]
+    assert [one.assignment.tolist() for one in allot.lap([np.zeros((2, 0)), [], [[3]]]).each()] == [[-1, -1], [], [0]]
+
+
+def test_clouds_of_nested_lists(allot: Client) -> None:
+    x, y = ([random.random((n, 2)) for n in sizes] for sizes in ((3, 3), (4, 2)))
+    nested: Any = [[one.tolist() for one in side] for side in (x, y)]
+    plain = [one["plan"] for one in allot.uot(x=x, y=y, reg=0.1).each()]
+    for one, other in zip(allot.uot(x=nested[0], y=nested[1], reg=0.1).each(), plain, strict=True):
+        assert one["plan"] == pytest.approx(other)
+
+
+def test_an_array_of_three_dimensions_may_be_clouds_or_a_picture(allot: Client) -> None:
+    for solve in (allot.lap, allot.uot):
+        with pytest.raises(ValueError, match=r"several clouds list\(\.\.\.\), of a picture"):
+            solve(x=random.random((4, 5, 3)), y=random.random((4, 5, 3)))
+
+
+class Frame:
+    """A matrix with names, as pandas gives them."""
+
+    __module__ = "pandas.core.frame"
+
+    def __init__(self, values: Any, names: list[str]) -> None:
+        self.values, self.index, self.columns = np.asarray(values), names, names
+
+    def to_numpy(self) -> Any:
+        return self.values
+
+
+def test_a_department_stays_in_its_room_by_name(allot: Client) -> None:
+    n = 5
+    flow, distance = (
+        Frame(random.integers(0, 9, (n, n)), list("abcde")),
+        Frame(random.integers(1, 9, (n, n)), list("vwxyz")),
+    )
+    answer = allot.qap(flow, distance, fixed={"b": "z", 3: 0}, time_limit_s=2)
+    pairs = dict(answer.pairs())
+    assert (pairs["b"], pairs["d"]) == ("z", "v")
+    assert allot.submit("qap", {"flow": flow, "distance": distance}, fixed={"b": "z", 3: 0}).result().objective == (
+        answer.objective
+    )
+    with pytest.raises(ValueError, match="'q', which is no line of flow"):
+        allot.qap(flow, distance, fixed={"q": "z"})
+    with pytest.raises(ValueError, match="distance is missing"):
+        allot.qap(flow)
+
+
+def test_both_clients_have_the_same_calls(service: Service) -> None:
+    names = {name for name in vars(Client) if not name.startswith("_")}
+    assert names - {name for name in vars(AsyncClient) if not name.startswith("_")} == {"local"}
+
+    async def ask() -> None:
+        async with AsyncClient(service.url) as client:
+            job = await client.submit("lap", {"cost": [[1, 2], [2, 1]]})
+            await job.wait()
+            assert job.id in [view["id"] async for view in client.jobs(solver="lap")]
+            assert "lap" in [one["name"] for one in (await client.solvers())["solvers"]]
+            assert await client.devices()
+
+    asyncio.run(ask())

@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -53,11 +54,11 @@ def test_lists_of_parameters_come_from_a_layout() -> None:
 @pytest.mark.parametrize("path", LAYOUTS, ids=name_of)
 def test_a_kernel_takes_the_arguments_that_a_layout_declares(path: Path) -> None:
     module = declared(path)
-    lists = [one for one in vars(module).values() if isinstance(one, layout.Arguments)]
+    lists = [one for one in vars(module).values() if isinstance(one, layout.Parameter | layout.Arguments)]
     taken = [parts for one in sources_beside(path) for parts in parameters(one).values()]
     for one in lists:
         assert one.text in module.CUDA
-        assert [one.name] in taken, one.name
+        assert [one.declared] in taken, one.name
 
 
 @pytest.mark.parametrize("path", LAYOUTS, ids=name_of)
@@ -120,7 +121,20 @@ def test_arguments_go_by_name_and_come_in_order_and_type() -> None:
     packed = kernel.packed(share=1, n=True, at=buffer, flag=2**40)
     assert packed == (buffer, 1, 1.0, 2**40)
     assert [np.asarray(one).dtype for one in packed[1:]] == [np.int32, np.float64, np.uint64]
+
+
+def test_one_parameter_holds_what_goes_by_name() -> None:
+    inner = layout.struct("Inner", "const float* at  // [n]\n int n")
+    kernel = layout.parameter("GrowArgs", "Inner inner\n double share\n const int* first\n int* flag\n int n", inner)
+    assert kernel.declared == "const __grid_constant__ GrowArgs args"
+    assert "static_assert(sizeof(GrowArgs::inner) == 16" in kernel.text
+    array = SimpleNamespace(data=SimpleNamespace(ptr=2**41))
+    filled = inner.filled({"at": array, "n": 5})
+    (struct,) = kernel.packed(share=1, n=True, inner=filled, flag=np.uint64(2**40), first=None)
+    assert struct.dtype == kernel.dtype
+    assert struct.item() == ((2**41, 5), 1.0, 0, 2**40, 1)
+    given = {"n": 1, "inner": filled, "flag": 0, "first": array}
     with pytest.raises(TypeError, match="share"):
-        kernel.packed(n=1, at=buffer, flag=0)
+        kernel.packed(**given)
     with pytest.raises(TypeError, match="sahre"):
-        kernel.packed(n=1, at=buffer, flag=0, share=1, sahre=2)
+        kernel.packed(**given, share=1, sahre=2)

@@ -1,6 +1,6 @@
 """What the kernels that work out costs of points and their launches share: their arguments."""
 
-from kernels.layout import arguments
+from kernels.layout import parameter
 
 CLOUDS = """
     const double* __restrict__ x       // [m, d]
@@ -10,8 +10,8 @@ CLOUDS = """
     long long n
 """
 
-DISTANCES_ARGS = arguments(
-    "DISTANCES_ARGS",
+DISTANCES_ARGS = parameter(
+    "DistancesArgs",
     CLOUDS
     + """
     int d
@@ -19,5 +19,5 @@ DISTANCES_ARGS = arguments(
     int halved                         // of points of length 1
     """,
 )
-OVERLAPS_ARGS = arguments("OVERLAPS_ARGS", CLOUDS)
+OVERLAPS_ARGS = parameter("OverlapsArgs", CLOUDS)
 CUDA = "\n".join(kernel.text for kernel in (DISTANCES_ARGS, OVERLAPS_ARGS))

@@ -1,6 +1,7 @@
 """What the kernels of memetic.cu and their launches share. T, W and T64 are chosen when they are compiled."""
 
-from kernels.layout import arguments, struct
+from kernels.layout import parameter, struct
+from kernels.qap.layout import NEWS
 
 MATRICES = struct(
     "Matrices",
@@ -61,8 +62,8 @@ EPOCH = struct(
 )
 """How the whole population stands; written by `judge`, and at first by the host."""
 
-EVOLVE_ARGS = arguments(
-    "EVOLVE_ARGS",
+EVOLVE_ARGS = parameter(
+    "EvolveArgs",
     """
     Matrices m
     Members all
@@ -70,15 +71,21 @@ EVOLVE_ARGS = arguments(
     Epoch* state
     News news
     """,
+    MATRICES,
+    MEMBERS,
+    RECIPE,
+    NEWS,
 )
 
-JUDGE_ARGS = arguments(
-    "JUDGE_ARGS",
+JUDGE_ARGS = parameter(
+    "JudgeArgs",
     """
     Members all
     Epoch* state
     News news
     int members
     """,
+    MEMBERS,
+    NEWS,
 )
 CUDA = "\n".join(one.text for one in (MATRICES, MEMBERS, RECIPE, EPOCH, EVOLVE_ARGS, JUDGE_ARGS))

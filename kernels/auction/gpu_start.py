@@ -101,11 +101,10 @@ def start_from(device: Device, start: Auction, unit: Arithmetic, complete: bool)
 def _say_something(device: Device, old: Any) -> bool:
     """Leave prices of 0 in place or the `old` ones, whose dual value is lower; returns whether it is the old ones."""
     prices, values = device.buffers["prices"], []
-    nets = cupy.empty(device.buffers["column_of"].size, np.int64)
     for tried in (cupy.zeros_like(old), old):
         prices[: old.size] = tried
         device.list_rows()
-        device.launch("auction.cu", "best_nets", nets)
+        nets = device.best_nets()
         known = nets[nets > LOWEST].astype(np.float64)
         values.append(float(known.sum()) + float(tried.astype(np.float64).sum()))
     if values[1] > values[0]:
@@ -119,8 +118,7 @@ def keep_seats(device: Device) -> None:
     docs/notes/auction.md has the rounds of either start.
     """
     column_of, prices = device.buffers["column_of"], device.buffers["prices"]
-    nets = cupy.empty(column_of.size, np.int64)
-    device.launch("auction.cu", "best_nets", nets)
+    nets = device.best_nets()
     # two steps of the arithmetic leave room for prices that were rounded down to one
     loose = (column_of < 0) | (device.buffers["held"] - prices[column_of] + 2 < nets)
     if column_of.size == prices.size and int(loose.sum()) > FEW_LOOSE:

@@ -1,9 +1,9 @@
 """What the kernel of batches and its launch share: its arguments."""
 
-from kernels.layout import arguments
+from kernels.layout import parameter
 
-SOLVE_EACH_ARGS = arguments(
-    "SOLVE_EACH_ARGS",
+SOLVE_EACH_ARGS = parameter(
+    "SolveEachArgs",
     """
     const cost_t* cost         // [batch, max_rows, max_cols]
     const int* sizes           // [batch, 2], or null: all of them max_rows x max_cols

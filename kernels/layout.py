@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 NUMBERS = {"int": "i4", "u32": "u4", "long long": "i8", "Int": "i8", "u64": "u8", "float": "f4", "double": "f8"}
-NUMBERS |= {"unsigned long long": "u8", "size_t": "u8", "T64": "i8"}
-"""T64: a compile option chooses between 64-bit integers and floats."""
+NUMBERS |= {"unsigned long long": "u8", "size_t": "u8", "T64": "i8", "dual_t": "i8"}
+"""T64, dual_t: a compile option chooses between 64-bit integers and floats."""
 FIELD = re.compile(r"(?P<type>[^/]*[\w*])\s+(?P<name>\w+)(?P<shape>(?:\[\d+\])*)\s*(?://\s*(?P<said>.*))?")
 
 
@@ -189,6 +189,7 @@ def _shape(said: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", said)))
 
 
-def enumeration(name: str, names: tuple[str, ...]) -> str:
-    """An enum that counts from 0, in CUDA."""
-    return f"enum {name} {{ {', '.join(f'{one} = {k}' for k, one in enumerate(names))} }};"
+def enumeration(name: str, names: tuple[str, ...] | Mapping[str, int]) -> str:
+    """An enum in CUDA, which counts from 0 where the names have no numbers."""
+    numbered = names.items() if isinstance(names, Mapping) else zip(names, range(len(names)), strict=True)
+    return f"enum {name} {{ {', '.join(f'{one} = {k}' for one, k in numbered)} }};"

@@ -116,41 +116,6 @@ class Parameter(Struct):
         return (self.filled(values),)
 
 
-@dataclass(frozen=True)
-class Arguments:
-    """The arguments of one kernel, which CUDA knows as the macro `name` and Python by the names of its fields."""
-
-    name: str
-    fields: tuple[Field, ...]
-
-    @property
-    def declared(self) -> str:
-        """As which a kernel takes it."""
-        return self.name
-
-    @property
-    def text(self) -> str:
-        """The kernel's list of parameters."""
-        return f"#define {self.name} " + ", ".join(f"{one.type} {one.name}" for one in self.fields)
-
-    def packed(self, **values: Any) -> tuple[Any, ...]:
-        """What a launch passes, in order and with the types that the kernel has; arrays of a device as they are.
-
-        Raises:
-            TypeError: an argument is missing, or there is no such argument.
-        """
-        wrong = {one.name for one in self.fields} ^ set(values)
-        if wrong:
-            raise TypeError(f"{self.name}: {sorted(wrong)} missing or unknown")
-        return tuple(self._typed(one, values[one.name]) for one in self.fields)
-
-    @staticmethod
-    def _typed(field: Field, value: Any) -> Any:
-        is_array = "*" in field.type and not isinstance(value, int)
-        is_struct = "*" not in field.type and field.type not in NUMBERS
-        return value if is_array or is_struct else np.dtype(field.kind).type(value)
-
-
 def _word(field: Field, value: Any) -> Any:
     """What stands in a struct for the value of a field."""
     if value is None:
@@ -168,11 +133,6 @@ def struct(name: str, declared: str, *inner: Struct) -> Struct:
 def parameter(name: str, declared: str, *inner: Struct) -> Parameter:
     """The arguments of a kernel that `declared` spells out, in the same way."""
     return Parameter(name, _fields(declared, inner))
-
-
-def arguments(name: str, declared: str) -> Arguments:
-    """Arguments that stay a list of parameters, in the same way."""
-    return Arguments(name, _fields(declared, ()))
 
 
 def _fields(declared: str, inner: tuple[Struct, ...]) -> tuple[Field, ...]:

@@ -69,14 +69,11 @@ def on_device(*shape: int, dtype: Any = np.float64) -> Any:
     return np.zeros(shape, dtype).view(OnDevice)
 
 
-def named(given: tuple[Any, ...], declared: layout.Parameter | layout.Arguments) -> dict[str, Any]:
+def named(given: tuple[Any, ...], declared: layout.Parameter) -> dict[str, Any]:
     """What a launch was given, by the names that the kernel has for it; of an array where it lies."""
-    if isinstance(declared, layout.Parameter):
-        (struct,) = given
-        assert struct.dtype == declared.dtype
-        return {name: struct[name] for name in declared.names}
-    pairs = {one.name: value for one, value in zip(declared.fields, given, strict=True)}
-    return {name: one.data.ptr if isinstance(one, OnDevice) else one for name, one in pairs.items()}
+    (struct,) = given
+    assert struct.dtype == declared.dtype
+    return {name: struct[name] for name in declared.names}
 
 
 @pytest.fixture
@@ -140,7 +137,7 @@ def test_of_the_published_transport(launched: Launched) -> None:
 @pytest.mark.parametrize(
     ("of", "declared"), [(gpu_launch.Dense, REFERENCE_OF_COSTS_ARGS), (gpu_launch.Points, REFERENCE_OF_POINTS_ARGS)]
 )
-def test_of_the_rows_references(launched: Launched, of: type[gpu_launch.Dense], declared: Any) -> None:
+def test_of_the_rows_references(launched: Launched, of: type[gpu_launch.Dense], declared: layout.Parameter) -> None:
     dense = of.__new__(of)
     problem = SimpleNamespace(reg_m=(2.0, np.inf), x=np.zeros((3, 2)), reference="product")
     cut = SimpleNamespace(width=8, ld=16, blocks=2)

@@ -14,8 +14,8 @@ from kernels.sources import layout_of, source
 
 KERNELS = Path(__file__).parent.parent.parent / "kernels"
 LAYOUTS = sorted(path for path in KERNELS.rglob("layout.py") if path.parent != KERNELS)
-MOST_BY_HAND = 3
-"""A buffer and its size, say, or one struct and a number."""
+TAKEN = re.compile(r"const __grid_constant__ (\w+)&? \w+|const (\w+) ?\* ?\w+|(?:int|long long) ?\* ?out")
+"""How a kernel takes its one parameter: a struct by value or where it lies, or where to write the size of its own."""
 OWN_NUMBERS = {"lap/batched/gpu_batched.py"}
 """Files with words of another kernel that sound the same: the status of a problem in a batch."""
 
@@ -41,20 +41,25 @@ def parameters(path: Path) -> dict[str, list[str]]:
     return {one[1]: list(filter(None, map(str.strip, one[2].split(",")))) for one in found}
 
 
-def test_lists_of_parameters_come_from_a_layout() -> None:
+def test_a_kernel_takes_one_struct_that_a_layout_declares() -> None:
     """Parameters go by position, and CuPy checks neither their number nor their type: a launch must not repeat them."""
-    by_hand: dict[str, set[str]] = {}
+    structs = {name for path in LAYOUTS for name in re.findall(r"^struct (\w+)", declared(path).CUDA, re.MULTILINE)}
+    by_hand, kernels = set(), 0
     for path in sorted(KERNELS.rglob("*.cu*")):
         if path.suffix in (".cu", ".cuh") and not path.is_relative_to(KERNELS / "certificates"):
-            names = {name for name, parts in parameters(path).items() if len(parts) > MOST_BY_HAND}
-            by_hand |= {name_of(path): names} if names else {}
-    assert by_hand == {}
+            for name, parts in parameters(path).items():
+                found = TAKEN.fullmatch(", ".join(parts)) if parts else None
+                kernels += 1
+                if parts and not (found and {*found.groups(), None} <= {*structs, None}):
+                    by_hand.add(f"{name_of(path)}: {name}")
+    assert kernels > 40
+    assert by_hand == set()
 
 
 @pytest.mark.parametrize("path", LAYOUTS, ids=name_of)
 def test_a_kernel_takes_the_arguments_that_a_layout_declares(path: Path) -> None:
     module = declared(path)
-    lists = [one for one in vars(module).values() if isinstance(one, layout.Parameter | layout.Arguments)]
+    lists = [one for one in vars(module).values() if isinstance(one, layout.Parameter)]
     taken = [parts for one in sources_beside(path) for parts in parameters(one).values()]
     for one in lists:
         assert one.text in module.CUDA
@@ -112,15 +117,6 @@ def test_a_struct_is_filled_by_name_down_to_inner_structs() -> None:
     assert "    double gram[2][3];" in outer.text
     with pytest.raises(KeyError, match="best"):
         outer.filled({"gram": None, "inner": {"at": 1, "n": 7}, "n": 3})
-
-
-def test_arguments_go_by_name_and_come_in_order_and_type() -> None:
-    kernel = layout.arguments("ARGS", "const float* at  // [n]\n int n\n double share\n int* flag")
-    assert kernel.text == "#define ARGS const float* at, int n, double share, int* flag"
-    buffer = object()
-    packed = kernel.packed(share=1, n=True, at=buffer, flag=2**40)
-    assert packed == (buffer, 1, 1.0, 2**40)
-    assert [np.asarray(one).dtype for one in packed[1:]] == [np.int32, np.float64, np.uint64]
 
 
 def test_one_parameter_holds_what_goes_by_name() -> None:

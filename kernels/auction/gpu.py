@@ -17,7 +17,7 @@ from kernels.auction import gpu_buffers as memory
 from kernels.auction.complete import complete
 from kernels.auction.gpu_buffers import Device
 from kernels.auction.gpu_start import arithmetic, from_points, keep_seats, spreads, start_from
-from kernels.auction.layout import COMPLETE, RUNNING, TOO_FAR
+from kernels.auction.layout import COMPLETE, NO_ROW, RUNNING, TOO_FAR
 from kernels.auction.proportion import bring_near, take_back
 from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, epsilons, proves, war_bids, whole_prices
 from kernels.deadline import Deadline
@@ -208,7 +208,7 @@ def _augment(run: Run, device: Device) -> Termination:
         return Termination.OPTIMAL
     if growth["outcome"] == TOO_FAR:
         raise TooFar
-    labelled = forest.buffers["label"] != np.uint64(memory.NO_ROW)
+    labelled = forest.buffers["label"] != np.uint64(NO_ROW)
     roots = device.buffers["queue"][: device.state()["n_queue"]]
     rows = cupy.concatenate([device.buffers["row_of"][labelled], roots])
     run.hall_rows = np.sort(rows.get()).astype(np.int64)

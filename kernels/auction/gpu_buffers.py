@@ -23,7 +23,6 @@ from kernels.auction.scaling import Arithmetic
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import METRICS, Points
 
-NO_ROW = 2**64 - 1
 UNUSED = ("indptr", "indices", "targets", "kind_of", "kinds", "gathered", "depth", "place", "epsilons")
 """Pointers of `Auction` that stay null where nothing fills them; `epsilons` come with `schedule`."""
 TRACE = 1 << 22

@@ -8,13 +8,12 @@ import numpy as np
 
 from kernels.auction import gpu_buffers as memory
 from kernels.auction.gpu_buffers import Device
+from kernels.auction.layout import LOWEST
 from kernels.auction.proportion import cut_prices
 from kernels.auction.scaling import FEW_LOOSE, Arithmetic, arithmetic_of, fixed_point
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import METRICS, PointAuction, Points
 from kernels.problems.sparse import Auction, is_complete
-
-LOWEST = -(2**62)
 
 
 def from_points(problem: Auction, options: Any) -> tuple[Auction, dict[str, Array]]:

@@ -8,6 +8,10 @@ BLOCK = 1024
 """Threads of every block; one warp bids for one person."""
 LONG = 65536
 """A row with so many edges is read by the whole grid, where there are few of them."""
+LOWEST = -(2**62)
+"""A net benefit that is none."""
+NO_ROW = 2**64 - 1
+"""A label that is none."""
 
 PIECES = struct(
     "Pieces",
@@ -154,6 +158,8 @@ ARGUMENTS = (RUN_AUCTION_ARGS, BEST_NETS_ARGS, AUGMENT_ROWS_ARGS)
 CUDA = "\n".join(
     [
         *(f"#define {name} {value}" for name, value in (("LIST", LIST), ("BLOCK", BLOCK), ("LONG", LONG))),
+        f"constexpr Int LOWEST = {LOWEST};",
+        f"constexpr unsigned long long NO_ROW = {NO_ROW}ull;",
         enumeration("Outcome", OUTCOMES),
         *(one.text for one in (PIECES, AUCTION, STATE, FOREST, GROWTH, *ARGUMENTS)),
     ]

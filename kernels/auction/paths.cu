@@ -28,7 +28,6 @@
 namespace cg = cooperative_groups;
 
 #define FAR (1LL << 61)  // a distance that is none
-#define NO_ROW 0xffffffffffffffffULL
 typedef unsigned long long Label;  // distance << row_bits | row it came from
 
 __device__ __forceinline__ Int distance_in(const Forest& f, Label label) {

@@ -16,8 +16,6 @@ KERNELS = Path(__file__).parent.parent.parent / "kernels"
 LAYOUTS = sorted(path for path in KERNELS.rglob("layout.py") if path.parent != KERNELS)
 TAKEN = re.compile(r"const __grid_constant__ (\w+)&? \w+|const (\w+) ?\* ?\w+|(?:int|long long) ?\* ?out")
 """How a kernel takes its one parameter: a struct by value or where it lies, or where to write the size of its own."""
-OWN_NUMBERS = {"lap/batched/gpu_batched.py"}
-"""Files with words of another kernel that sound the same: the status of a problem in a batch."""
 
 
 def name_of(path: Path) -> str:
@@ -87,10 +85,33 @@ def source_of(path: Path) -> str:
 def test_no_python_numbers_again_what_a_layout_does(path: Path) -> None:
     enumerators = set(re.findall(r"(\w+) = \d+", declared(path).CUDA))
     for one in KERNELS.joinpath(*path.relative_to(KERNELS).parts[:1]).rglob("*.py"):
-        if one.name != "layout.py" and one.parent.name != "cpu" and name_of(one) not in OWN_NUMBERS:
+        if one.name != "layout.py" and one.parent.name != "cpu":
             assigned = re.findall(r"^([A-Z][A-Z_, ]*) = (?:\d|range)", one.read_text(), re.MULTILINE)
             again = enumerators & {name.strip() for line in assigned for name in line.split(",")}
             assert not again, one.name
+
+
+def defined(path: Path) -> set[str]:
+    """Constants that a source gives a value, but for options: those have one only where the compiler is given none."""
+    code = re.sub(r"^#if.*?^#endif", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    listed = re.findall(r"^constexpr [\w ]+? (\w+ = .*?);", code, re.MULTILINE)
+    names = [name for line in listed for name in re.findall(r"(\w+) = ", line)]
+    return {*names, *re.findall(r"^#define (\w+) ", code, re.MULTILINE)}
+
+
+def test_no_python_says_again_what_a_source_beside_it_says() -> None:
+    """A constant that both sides need stands in a layout."""
+    again, sources = set(), 0
+    for path in KERNELS.rglob("*.cu*"):
+        if path.suffix not in (".cu", ".cuh") or path.is_relative_to(KERNELS / "certificates"):
+            continue
+        names, sources = defined(path), sources + 1
+        for one in path.parent.glob("*.py"):
+            if not one.name.startswith("cpu"):
+                lines = re.findall(r"^([A-Z][A-Z_0-9, ]*) = ", one.read_text(), re.MULTILINE)
+                again |= {f"{one.name}: {name}" for line in lines for name in line.split(", ") if name in names}
+    assert sources > 40
+    assert again == set()
 
 
 def test_a_layout_stands_in_the_source_that_includes_it() -> None:

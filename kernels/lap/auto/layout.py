@@ -7,6 +7,8 @@ from kernels.layout import enumeration, parameter, struct
 
 MODES = ("GROW", "SCALE", "SOLVED", "INFEASIBLE", "STOPPED", "PHASE_LIMIT")
 GROW, SCALE, SOLVED, INFEASIBLE, STOPPED, PHASE_LIMIT = range(len(MODES))
+BID_BLOCK, GROW_BLOCK = 1024, 512
+"""Threads of a block."""
 
 STATE = struct(
     "State",
@@ -125,4 +127,5 @@ GROW_ARGS = parameter(
 )
 
 KERNELS = (REDUCE_COLUMNS_ARGS, BID_SHARED_ARGS, BID_WIDE_ARGS, GROW_ARGS)
-CUDA = "\n".join([enumeration("Mode", MODES), STATE.text, *(kernel.text for kernel in KERNELS)])
+BLOCKS = f"constexpr int BID_BLOCK = {BID_BLOCK}, GROW_BLOCK = {GROW_BLOCK};"
+CUDA = "\n".join([BLOCKS, enumeration("Mode", MODES), STATE.text, *(kernel.text for kernel in KERNELS)])

@@ -22,7 +22,7 @@
 // sizes       batch, 2                 int32    global, null when every problem is max_rows x max_cols
 // assignment  batch, max_rows          int64    global, -1 beyond a problem's size
 // u, v        batch, max_rows; max_cols value_t  global, 0 beyond a problem's size
-// status      batch                    int32    global: 1 solved, 2 infeasible
+// status      batch                    int32    global: STATUSES of layout.py
 // matrix      rows, cols               cost_t   shared (MATRIX_SHARED)
 // price, row_of, parent  cols          value_t, int32   shared; price for bid_together and store
 // col_of, free  rows                   int32    shared
@@ -333,7 +333,7 @@ extern "C" __global__ void __launch_bounds__(TEAM) solve_each(const __grid_const
     list_columns(s, own);
     bool feasible = true;
     for (int k = 0; k < n_free && feasible; k++) feasible = augment(s, own, s.free[k]);
-    if (threadIdx.x == 0) args.status[b] = feasible ? 1 : 2;
+    if (threadIdx.x == 0) args.status[b] = feasible ? SOLVED : INFEASIBLE;
     const long long rows_at = b * max_rows, cols_at = b * max_cols;
     if (!feasible) return;
     value_t *u = args.u + rows_at, *v = args.v + cols_at;

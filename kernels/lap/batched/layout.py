@@ -1,6 +1,10 @@
 """What the kernel of batches and its launch share: its arguments."""
 
-from kernels.layout import parameter
+from kernels.layout import enumeration, parameter
+
+STATUSES = ("NOT_BEGUN", "SOLVED", "INFEASIBLE")
+NOT_BEGUN, SOLVED, INFEASIBLE = range(len(STATUSES))
+"""What `solve_each` says of a problem."""
 
 SOLVE_EACH_ARGS = parameter(
     "SolveEachArgs",
@@ -14,7 +18,7 @@ SOLVE_EACH_ARGS = parameter(
     long long* assignment      // [batch, max_rows]
     value_t* u                 // [batch, max_rows]
     value_t* v                 // [batch, max_cols]
-    int* status                // [batch]
+    int* status                // [batch], STATUSES
     """,
 )
-CUDA = SOLVE_EACH_ARGS.text
+CUDA = "\n".join([enumeration("Status", STATUSES), SOLVE_EACH_ARGS.text])

@@ -15,11 +15,6 @@
 #include "device/uniform.cuh"
 #include "lap/points/layout.py"
 
-#define THREADS 256
-#define ROWS 8
-#define EUCLIDEAN 1
-#define CITYBLOCK 2
-
 // Grid: columns over THREADS, rows over ROWS. Block: THREADS, a column each. Shared: none. Reads: x, turned. Writes: cost.
 // Requires: kind as METRICS of problems/metrics.py counts them. Work: m * n * d differences; y is read m / ROWS times, from the cache.
 extern "C" __global__ void __launch_bounds__(THREADS) distances(const __grid_constant__ DistancesArgs args) {

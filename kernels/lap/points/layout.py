@@ -1,6 +1,10 @@
 """What the kernels that work out costs of points and their launches share: their arguments."""
 
-from kernels.layout import parameter
+from kernels.layout import enumeration, parameter
+from kernels.problems.metrics import METRICS
+
+THREADS, ROWS = 256, 8
+"""Columns of a block, and rows of a thread."""
 
 CLOUDS = """
     const double* __restrict__ x       // [m, d]
@@ -20,4 +24,6 @@ DISTANCES_ARGS = parameter(
     """,
 )
 OVERLAPS_ARGS = parameter("OverlapsArgs", CLOUDS)
-CUDA = "\n".join(kernel.text for kernel in (DISTANCES_ARGS, OVERLAPS_ARGS))
+SIZES = f"constexpr int THREADS = {THREADS}, ROWS = {ROWS};"
+KINDS = enumeration("Kind", tuple(name.upper() for name in METRICS))
+CUDA = "\n".join([SIZES, KINDS, DISTANCES_ARGS.text, OVERLAPS_ARGS.text])

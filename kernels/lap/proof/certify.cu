@@ -22,8 +22,6 @@
 #include "lap/auto/dense.cuh"
 #include "lap/proof/layout.py"
 
-#define THREADS 256
-
 // Grid: any; a block takes every gridDim.x-th row. Block: 256.
 // Shared: 8 partial minima. Reads: cost, u, v, row_col. Writes: partial.
 // Requires: v finite. Work: n_rows * n_cols subtractions, the matrix read once.

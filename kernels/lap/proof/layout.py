@@ -2,6 +2,9 @@
 
 from kernels.layout import parameter
 
+THREADS = 256
+"""Of a block."""
+
 WEIGH_ROWS_ARGS = parameter(
     "WeighRowsArgs",
     """
@@ -43,4 +46,5 @@ WEIGH_PROBLEMS_ARGS = parameter(
     value_t* proof             // [batch, 5]
     """,
 )
-CUDA = "\n".join(kernel.text for kernel in (WEIGH_ROWS_ARGS, ADD_UP_ARGS, WEIGH_PROBLEMS_ARGS))
+KERNELS = (WEIGH_ROWS_ARGS, ADD_UP_ARGS, WEIGH_PROBLEMS_ARGS)
+CUDA = "\n".join([f"constexpr int THREADS = {THREADS};", *(kernel.text for kernel in KERNELS)])

@@ -10,11 +10,10 @@ from kernels.deadline import Deadline
 from kernels.lap.proof.gpu_proof import CTYPES
 from kernels.papers.gpu_systems import solve_single
 from kernels.papers.hungarian.gpu import wait
-from kernels.papers.tree.layout import INFEASIBLE, MAX_BLOCKS, OPTIMAL, PROBLEM, SLOT, THREADS, WORDS
+from kernels.papers.tree.layout import INFEASIBLE, MAX_BLOCKS, OPTIMAL, PROBLEM, SLOT, THREADS, WARPS, WORDS
 from kernels.problems import Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
 
-WARPS = THREADS // 32
 MOST_COLUMNS = 1 << 16
 """A block holds 220 bytes for each of its columns in shared memory."""
 ENDS = {OPTIMAL: Termination.OPTIMAL, INFEASIBLE: Termination.INFEASIBLE}

@@ -7,6 +7,7 @@ from kernels.layout import enumeration, struct
 
 THREADS = 512
 """Of a block."""
+WARPS = THREADS // 32
 MAX_BLOCKS = 256
 WORDS = ("OUTCOME", "ROOTS", "PHASES", "ROUNDS", "WORDS")
 """Places of word[]; the last one is their number."""
@@ -48,5 +49,5 @@ PROBLEM = struct(
     long long width            // columns of a block
     """,
 )
-SIZES = f"constexpr int THREADS = {THREADS}, MAX_BLOCKS = {MAX_BLOCKS};"
+SIZES = f"constexpr int THREADS = {THREADS}, WARPS = {WARPS}, MAX_BLOCKS = {MAX_BLOCKS};"
 CUDA = "\n".join([SIZES, enumeration("Word", WORDS), enumeration("Outcome", OUTCOMES), SLOT.text, PROBLEM.text])

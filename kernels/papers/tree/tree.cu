@@ -39,8 +39,6 @@
 #include "papers/systems.cuh"
 #include "papers/tree/layout.py"
 
-#define WARPS (THREADS / 32)
-
 namespace cg = cooperative_groups;
 
 struct Columns {  // this block's, in shared memory

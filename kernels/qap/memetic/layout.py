@@ -3,6 +3,9 @@
 from kernels.layout import parameter, struct
 from kernels.qap.layout import NEWS
 
+JUDGES = 1024
+"""Threads of `judge`."""
+
 MATRICES = struct(
     "Matrices",
     """
@@ -88,4 +91,5 @@ JUDGE_ARGS = parameter(
     MEMBERS,
     NEWS,
 )
-CUDA = "\n".join(one.text for one in (MATRICES, MEMBERS, RECIPE, EPOCH, EVOLVE_ARGS, JUDGE_ARGS))
+STRUCTS = (MATRICES, MEMBERS, RECIPE, EPOCH, EVOLVE_ARGS, JUDGE_ARGS)
+CUDA = "\n".join([f"constexpr int JUDGES = {JUDGES};", *(one.text for one in STRUCTS)])

@@ -125,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) evolve(const __gri
     }
 }
 
-constexpr int JUDGES = 1024, MARKS = 65536;
+constexpr int MARKS = 65536;
 
 // The least cost, the first member that has it, and how many costs differ (up to collisions), to every thread.
 __device__ int survey(const T64 *cost, int members, unsigned *marks, T64 &least, int &different) {

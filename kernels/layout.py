@@ -3,21 +3,22 @@
 A folder declares its own in a file `layout.py`; `#include "<folder>/layout.py"` stands for the text `CUDA` in it. The
 text states the sizes and alignments that give each field its place: a compiler that lays them out otherwise fails.
 
-Arguments stay parameters of their own and are not fields of one struct: as a struct, the same body compiles to other
-machine code (sm_90, float32 costs: `grow` 76 instead of 102 KB when it was tried). Nobody has measured its speed.
+A kernel takes one parameter: the struct of its arguments, by value, as `const __grid_constant__ GrowArgs args`. It lies
+in constant memory, so a kernel reads a field where it needs it, and holds no register for it meanwhile.
 """
 
 import math
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 NUMBERS = {"int": "i4", "u32": "u4", "long long": "i8", "Int": "i8", "u64": "u8", "float": "f4", "double": "f8"}
-NUMBERS |= {"unsigned long long": "u8", "size_t": "u8", "T64": "i8"}
-"""T64: a compile option chooses between 64-bit integers and floats."""
+NUMBERS |= {"unsigned long long": "u8", "size_t": "u8", "T64": "i8", "dual_t": "i8"}
+"""T64, dual_t: a compile option chooses between 64-bit integers and floats."""
 FIELD = re.compile(r"(?P<type>[^/]*[\w*])\s+(?P<name>\w+)(?P<shape>(?:\[\d+\])*)\s*(?://\s*(?P<said>.*))?")
 
 
@@ -60,21 +61,14 @@ class Struct:
     def filled(self, values: Mapping[str, Any]) -> Any:
         """One struct with the values of its fields; a mapping stands for an inner struct, None for 0.
 
-        An array of a device stands for its address.
+        An array of a device stands for its address. Whoever fills the struct keeps the array.
 
         Raises:
             KeyError: a value is missing.
         """
-        struct = np.zeros((), self.dtype)
-        for one in self.fields:
-            value = values[one.name]
-            if one.inner is not None:
-                struct[one.name] = one.inner.filled(value)
-            elif value is not None:
-                struct[one.name] = value.data.ptr if "*" in one.type and not isinstance(value, int) else value
-        return struct
+        return np.array(tuple(_word(one, values[one.name]) for one in self.fields), self.dtype)
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype:
         """The same struct for NumPy."""
         return self.dtype_where({})
@@ -102,52 +96,52 @@ class Struct:
 
 
 @dataclass(frozen=True)
-class Arguments:
-    """The arguments of one kernel, which CUDA knows as the macro `name` and Python by the names of its fields."""
-
-    name: str
-    fields: tuple[Field, ...]
+class Parameter(Struct):
+    """The struct of arguments that is a kernel's one parameter."""
 
     @property
-    def text(self) -> str:
+    def declared(self) -> str:
         """The kernel's list of parameters."""
-        return f"#define {self.name} " + ", ".join(f"{one.type} {one.name}" for one in self.fields)
+        return f"const __grid_constant__ {self.name} args"
 
-    def packed(self, **values: Any) -> tuple[Any, ...]:
-        """What a launch passes, in order and with the types that the kernel has; arrays of a device as they are.
+    def packed(self, **values: Any) -> tuple[Any]:
+        """What a launch passes: the struct, filled. Whoever launches keeps the arrays until then.
 
         Raises:
             TypeError: an argument is missing, or there is no such argument.
         """
-        wrong = {one.name for one in self.fields} ^ set(values)
+        wrong = set(self.names) ^ set(values)
         if wrong:
             raise TypeError(f"{self.name}: {sorted(wrong)} missing or unknown")
-        return tuple(self._typed(one, values[one.name]) for one in self.fields)
+        return (self.filled(values),)
 
-    @staticmethod
-    def _typed(field: Field, value: Any) -> Any:
-        is_array = "*" in field.type and not isinstance(value, int)
-        is_struct = "*" not in field.type and field.type not in NUMBERS
-        return value if is_array or is_struct else np.dtype(field.kind).type(value)
+
+def _word(field: Field, value: Any) -> Any:
+    """What stands in a struct for the value of a field."""
+    if value is None:
+        return np.zeros(field.shape, field.kind)[()]
+    if field.inner is not None and isinstance(value, Mapping):
+        return field.inner.filled(value)
+    return value.data.ptr if "*" in field.type and not isinstance(value, int | np.integer) else value
 
 
 def struct(name: str, declared: str, *inner: Struct) -> Struct:
     """The struct that `declared` spells out: a field a line, as `int* col_row  // [n_cols]`; `inner`: of its fields."""
-    known = {one.name: one for one in inner}
-    return Struct(name, tuple(replace(one, inner=known.get(one.type)) for one in _fields(declared)))
+    return Struct(name, _fields(declared, inner))
 
 
-def arguments(name: str, declared: str) -> Arguments:
-    """The arguments that `declared` spells out, in the same way."""
-    return Arguments(name, _fields(declared))
+def parameter(name: str, declared: str, *inner: Struct) -> Parameter:
+    """The arguments of a kernel that `declared` spells out, in the same way."""
+    return Parameter(name, _fields(declared, inner))
 
 
-def _fields(declared: str) -> tuple[Field, ...]:
-    fields = []
+def _fields(declared: str, inner: tuple[Struct, ...]) -> tuple[Field, ...]:
+    fields, known = [], {one.name: one for one in inner}
     for line in filter(None, map(str.strip, declared.splitlines())):
         found = FIELD.fullmatch(line)
         assert found, line
-        fields.append(Field(found["type"], found["name"], _shape(found["shape"]), found["said"] or ""))
+        said, of = found["said"] or "", known.get(found["type"])
+        fields.append(Field(found["type"], found["name"], _shape(found["shape"]), said, of))
     return tuple(fields)
 
 
@@ -155,6 +149,7 @@ def _shape(said: str) -> tuple[int, ...]:
     return tuple(map(int, re.findall(r"\d+", said)))
 
 
-def enumeration(name: str, names: tuple[str, ...]) -> str:
-    """An enum that counts from 0, in CUDA."""
-    return f"enum {name} {{ {', '.join(f'{one} = {k}' for k, one in enumerate(names))} }};"
+def enumeration(name: str, names: tuple[str, ...] | Mapping[str, int]) -> str:
+    """An enum in CUDA, which counts from 0 where the names have no numbers."""
+    numbered = names.items() if isinstance(names, Mapping) else zip(names, range(len(names)), strict=True)
+    return f"enum {name} {{ {', '.join(f'{one} = {k}' for one, k in numbered)} }};"

@@ -39,7 +39,8 @@ namespace cg = cooperative_groups;
 // `patience` rounds, as `spent` counts them. With epsilon 0 it ends at once. Its last rows bid again in the next phase;
 // those of the last phase stay queued for paths.cu.
 // Every barrier separates a step's writes from the next step's reads, in the order of the page header.
-extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(RUN_AUCTION_ARGS) {
+extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(const __grid_constant__ RunAuctionArgs args) {
+    const Auction& a = args.a;
     __shared__ Scratch s;
     __shared__ Thin t;
     cg::grid_group grid = cg::this_grid();
@@ -57,8 +58,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(RUN_AUCTION_A
             grid.sync();
         }
         const Int n = state.n_queue, rounds = state.rounds;
-        if (rounds >= limit) break;
-        const bool goes_on = epsilon > 0 && n > stop && spent(a) < patience;
+        if (rounds >= args.limit) break;
+        const bool goes_on = epsilon > 0 && n > args.stop && spent(a) < args.patience;
         const bool fat = n > CROWD || state.readings > state.opened_readings;
         if (goes_on && n > THIN && fat) {
             if (state.n_alike) {
@@ -79,8 +80,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(RUN_AUCTION_A
             if (leader) count_round(a, n);
         } else {
             grid.sync();  // everyone has read the counters
-            const Int last = min(limit, state.opened - 1 + patience);
-            if (blockIdx.x == 0 && goes_on && n > THIN) crowd_rounds(a, epsilon, limit, stop, patience, s);
+            const Int last = min(args.limit, state.opened - 1 + args.patience);
+            if (blockIdx.x == 0 && goes_on && n > THIN)
+                crowd_rounds(a, epsilon, args.limit, args.stop, args.patience, s);
             else if (blockIdx.x == 0 && goes_on) thin_rounds(a, n, epsilon, last, s, t);
             else if (leader && !goes_on) next_phase(a);
         }
@@ -172,7 +174,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) list_pieces(const __grid_
 
 // Grid: any.  Block: BLOCK.  Shared: Scratch.  Writes: nets (m,), every row's best net benefit, LOWEST for none.
 // Work: one look a row; stale rows are read again.
-extern "C" __global__ void __launch_bounds__(BLOCK, 1) best_nets(const __grid_constant__ Auction a, Int* nets) {
+extern "C" __global__ void __launch_bounds__(BLOCK, 1) best_nets(const __grid_constant__ BestNetsArgs args) {
+    const Auction& a = args.a;
     __shared__ Scratch s;
     __shared__ bool stale[WARPS];
     const int w = threadIdx.x / 32;
@@ -185,7 +188,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) best_nets(const __grid_co
         for (int v = 0; v < WARPS; ++v)
             if (stale[v]) reveal(a, base + v, s);
         if (again) o = look(a, i);
-        if (i < a.n_rows && threadIdx.x % 32 == 0) nets[i] = o.net;
+        if (i < a.n_rows && threadIdx.x % 32 == 0) args.nets[i] = o.net;
         __syncthreads();  // stale is rewritten next time
     }
 }

@@ -17,7 +17,7 @@ from kernels.auction import gpu_buffers as memory
 from kernels.auction.complete import complete
 from kernels.auction.gpu_buffers import Device
 from kernels.auction.gpu_start import arithmetic, from_points, keep_seats, spreads, start_from
-from kernels.auction.layout import COMPLETE, RUNNING, TOO_FAR
+from kernels.auction.layout import COMPLETE, NO_ROW, RUNNING, TOO_FAR
 from kernels.auction.proportion import bring_near, take_back
 from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, epsilons, proves, war_bids, whole_prices
 from kernels.deadline import Deadline
@@ -194,7 +194,7 @@ def _augment(run: Run, device: Device) -> Termination:
     forest = memory.forest_of(device)
     batch = min(64, max(1, BATCH_LABELS // int(device.struct["n_rows"])))
     while True:
-        device.launch("paths.cu", "augment_rows", forest.struct, np.int64(batch))
+        forest.augment(device, batch)
         growth = forest.growth()
         if growth["outcome"] != RUNNING:
             break
@@ -208,7 +208,7 @@ def _augment(run: Run, device: Device) -> Termination:
         return Termination.OPTIMAL
     if growth["outcome"] == TOO_FAR:
         raise TooFar
-    labelled = forest.buffers["label"] != np.uint64(memory.NO_ROW)
+    labelled = forest.buffers["label"] != np.uint64(NO_ROW)
     roots = device.buffers["queue"][: device.state()["n_queue"]]
     rows = cupy.concatenate([device.buffers["row_of"][labelled], roots])
     run.hall_rows = np.sort(rows.get()).astype(np.int64)
@@ -237,9 +237,7 @@ def _answer(run: Run, problem: Auction, ended: Termination, floating: bool) -> S
     device, n_cols, scale = run.device, problem.shape[1], run.unit.scale
     column_of, prices = device.buffers["column_of"].get().astype(np.int64), device.buffers["prices"].get()
     held = device.buffers["held"].get()
-    nets = cupy.empty(column_of.size, np.int64)
-    device.launch("auction.cu", "best_nets", nets)
-    profits = nets.get()
+    profits = device.best_nets().get()
     if ended not in (Termination.INFEASIBLE, Termination.OPTIMAL, Termination.GAP_REACHED):
         weights = problem.points if isinstance(problem, PointAuction) else problem.weights
         run.hall_rows = complete(weights, column_of, problem.reject)

@@ -7,12 +7,22 @@ import cupy
 import numpy as np
 
 from kernels import cuda
-from kernels.auction.layout import AUCTION, BLOCK, FOREST, GROWTH, LIST, LONG, RUN_AUCTION_ARGS, STATE
+from kernels.auction.layout import (
+    AUCTION,
+    AUGMENT_ROWS_ARGS,
+    BEST_NETS_ARGS,
+    BLOCK,
+    FOREST,
+    GROWTH,
+    LIST,
+    LONG,
+    RUN_AUCTION_ARGS,
+    STATE,
+)
 from kernels.auction.scaling import Arithmetic
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import METRICS, Points
 
-NO_ROW = 2**64 - 1
 UNUSED = ("indptr", "indices", "targets", "kind_of", "kinds", "gathered", "depth", "place", "epsilons")
 """Pointers of `Auction` that stay null where nothing fills them; `epsilons` come with `schedule`."""
 TRACE = 1 << 22
@@ -33,16 +43,30 @@ class Device:
     defines: tuple[str, ...]
     blocks: int
 
-    def launch(self, file: str, name: str, *arguments: Any, blocks: int | None = None, block: int = BLOCK) -> None:
-        """Launch kernel `name` of `file` (of auction/, if it names no folder) over the grid, this auction first."""
+    def launch(
+        self,
+        file: str,
+        name: str,
+        arguments: tuple[Any] | None = None,
+        /,
+        *,
+        blocks: int | None = None,
+        block: int = BLOCK,
+    ) -> None:
+        """Launch kernel `name` of `file` (of auction/, if it names no folder); it takes `arguments` or the auction."""
         kernel = cuda.kernel(_path(file), name, self.defines)
-        kernel((blocks or self.blocks,), (block,), (self.struct, *arguments))
+        kernel((blocks or self.blocks,), (block,), arguments or (self.struct,))
 
     def run_rounds(self, *, limit: int, stop: int, patience: int) -> None:
         """Rounds until one of the limits of RUN_AUCTION_ARGS."""
-        kernel = cuda.kernel(_path("auction.cu"), "run_auction", self.defines)
         arguments = RUN_AUCTION_ARGS.packed(a=self.struct, limit=limit, stop=stop, patience=patience)
-        kernel((self.blocks,), (BLOCK,), arguments)
+        self.launch("auction.cu", "run_auction", arguments)
+
+    def best_nets(self) -> Any:
+        """Each row's best net benefit, (m,) int64 on the device."""
+        nets = cupy.empty(int(self.struct["n_rows"]), np.int64)
+        self.launch("auction.cu", "best_nets", BEST_NETS_ARGS.packed(a=self.struct, nets=nets))
+        return nets
 
     def list_rows(self) -> None:
         """Read every row and list its best edges."""
@@ -177,6 +201,11 @@ class Forest:
 
     buffers: dict[str, Any]
     struct: Array
+
+    def augment(self, device: Device, most_phases: int) -> None:
+        """Assign queued rows of `device` along shortest paths, for at most `most_phases` phases."""
+        arguments = AUGMENT_ROWS_ARGS.packed(a=device.struct, f=self.struct, most_phases=most_phases)
+        device.launch("paths.cu", "augment_rows", arguments)
 
     def growth(self) -> dict[str, int]:
         """The forest's counters, once everything launched has run."""

@@ -8,13 +8,12 @@ import numpy as np
 
 from kernels.auction import gpu_buffers as memory
 from kernels.auction.gpu_buffers import Device
+from kernels.auction.layout import LOWEST
 from kernels.auction.proportion import cut_prices
 from kernels.auction.scaling import FEW_LOOSE, Arithmetic, arithmetic_of, fixed_point
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import METRICS, PointAuction, Points
 from kernels.problems.sparse import Auction, is_complete
-
-LOWEST = -(2**62)
 
 
 def from_points(problem: Auction, options: Any) -> tuple[Auction, dict[str, Array]]:
@@ -101,11 +100,10 @@ def start_from(device: Device, start: Auction, unit: Arithmetic, complete: bool)
 def _say_something(device: Device, old: Any) -> bool:
     """Leave prices of 0 in place or the `old` ones, whose dual value is lower; returns whether it is the old ones."""
     prices, values = device.buffers["prices"], []
-    nets = cupy.empty(device.buffers["column_of"].size, np.int64)
     for tried in (cupy.zeros_like(old), old):
         prices[: old.size] = tried
         device.list_rows()
-        device.launch("auction.cu", "best_nets", nets)
+        nets = device.best_nets()
         known = nets[nets > LOWEST].astype(np.float64)
         values.append(float(known.sum()) + float(tried.astype(np.float64).sum()))
     if values[1] > values[0]:
@@ -119,8 +117,7 @@ def keep_seats(device: Device) -> None:
     docs/notes/auction.md has the rounds of either start.
     """
     column_of, prices = device.buffers["column_of"], device.buffers["prices"]
-    nets = cupy.empty(column_of.size, np.int64)
-    device.launch("auction.cu", "best_nets", nets)
+    nets = device.best_nets()
     # two steps of the arithmetic leave room for prices that were rounded down to one
     loose = (column_of < 0) | (device.buffers["held"] - prices[column_of] + 2 < nets)
     if column_of.size == prices.size and int(loose.sum()) > FEW_LOOSE:

@@ -1,6 +1,6 @@
 """What the auction's kernels and their launches share: structs, constants, arguments. Sizes: m rows, n columns."""
 
-from kernels.layout import arguments, enumeration, struct
+from kernels.layout import enumeration, parameter, struct
 
 LIST = 64
 """Edges in a short list, two a lane."""
@@ -8,6 +8,10 @@ BLOCK = 1024
 """Threads of every block; one warp bids for one person."""
 LONG = 65536
 """A row with so many edges is read by the whole grid, where there are few of them."""
+LOWEST = -(2**62)
+"""A net benefit that is none."""
+NO_ROW = 2**64 - 1
+"""A label that is none."""
 
 PIECES = struct(
     "Pieces",
@@ -121,19 +125,42 @@ OUTCOMES = ("RUNNING", "COMPLETE", "INFEASIBLE", "TOO_FAR")
 """Of a forest."""
 RUNNING, COMPLETE, INFEASIBLE, TOO_FAR = range(len(OUTCOMES))
 
-RUN_AUCTION_ARGS = arguments(
-    "RUN_AUCTION_ARGS",
+RUN_AUCTION_ARGS = parameter(
+    "RunAuctionArgs",
     """
-    const __grid_constant__ Auction a
+    Auction a
     Int limit                  // of rounds
     Int stop                   // bidders left, when the forest takes over
     Int patience               // rounds of a phase, as `spent` counts them
     """,
+    AUCTION,
 )
+BEST_NETS_ARGS = parameter(
+    "BestNetsArgs",
+    """
+    Auction a
+    Int* nets                  // [m]
+    """,
+    AUCTION,
+)
+
+AUGMENT_ROWS_ARGS = parameter(
+    "AugmentRowsArgs",
+    """
+    Auction a
+    Forest f
+    Int most_phases
+    """,
+    AUCTION,
+    FOREST,
+)
+ARGUMENTS = (RUN_AUCTION_ARGS, BEST_NETS_ARGS, AUGMENT_ROWS_ARGS)
 CUDA = "\n".join(
     [
         *(f"#define {name} {value}" for name, value in (("LIST", LIST), ("BLOCK", BLOCK), ("LONG", LONG))),
+        f"constexpr Int LOWEST = {LOWEST};",
+        f"constexpr unsigned long long NO_ROW = {NO_ROW}ull;",
         enumeration("Outcome", OUTCOMES),
-        *(one.text for one in (PIECES, AUCTION, STATE, FOREST, GROWTH, RUN_AUCTION_ARGS)),
+        *(one.text for one in (PIECES, AUCTION, STATE, FOREST, GROWTH, *ARGUMENTS)),
     ]
 )

@@ -28,7 +28,6 @@
 namespace cg = cooperative_groups;
 
 #define FAR (1LL << 61)  // a distance that is none
-#define NO_ROW 0xffffffffffffffffULL
 typedef unsigned long long Label;  // distance << row_bits | row it came from
 
 __device__ __forceinline__ Int distance_in(const Forest& f, Label label) {
@@ -235,14 +234,15 @@ __device__ Int grow(const Auction& a, const Forest& f, Int n, Int round, Scratch
 // Requires: state.n_queue and queue hold the rows without a column; no list leaves out an edge above its rest.
 // Work: phases until no row is queued, `most_phases` have run, or a forest reaches no free column (outcome INFEASIBLE;
 // the labels then show its rows). Every barrier separates a step's writes from the next step's reads.
-extern "C" __global__ void __launch_bounds__(BLOCK, 1)
-    augment_rows(const __grid_constant__ Auction a, const __grid_constant__ Forest f, Int most_phases) {
+extern "C" __global__ void __launch_bounds__(BLOCK, 1) augment_rows(const __grid_constant__ AugmentRowsArgs args) {
+    const Auction& a = args.a;
+    const Forest& f = args.f;
     __shared__ Scratch s;
     cg::grid_group grid = cg::this_grid();
     Growth& g = *f.growth;
     const bool leader = grid_thread() == 0;
     Int round = g.rounds;
-    for (Int phase = 0; phase < most_phases; ++phase) {
+    for (Int phase = 0; phase < args.most_phases; ++phase) {
         const Int n = a.state->n_queue;
         if (n == 0) {
             if (leader) g.outcome = COMPLETE;

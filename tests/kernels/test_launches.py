@@ -64,18 +64,16 @@ class Launched:
         return launch
 
 
-def named(given: tuple[Any, ...], declared: layout.Arguments) -> dict[str, Any]:
-    """What a launch was given, by the names that the kernel has for it."""
-    return {one.name: value for one, value in zip(declared.fields, given, strict=True)}
+def on_device(*shape: int, dtype: Any = np.float64) -> Any:
+    """Zeros that look like an array of a device."""
+    return np.zeros(shape, dtype).view(OnDevice)
 
 
-def fits(given: tuple[Any, ...], declared: layout.Arguments) -> bool:
-    """Arrays and addresses where pointers are declared, numbers of the right type elsewhere."""
-    pairs = zip(given, declared.fields, strict=True)
-    return all(
-        isinstance(value, np.ndarray | np.uint64) if "*" in field.type else value.dtype == np.dtype(field.kind)
-        for value, field in pairs
-    )
+def named(given: tuple[Any, ...], declared: layout.Parameter) -> dict[str, Any]:
+    """What a launch was given, by the names that the kernel has for it; of an array where it lies."""
+    (struct,) = given
+    assert struct.dtype == declared.dtype
+    return {name: struct[name] for name in declared.names}
 
 
 @pytest.fixture
@@ -86,77 +84,82 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Launched:
     for module in (gpu_proof, gpu_batched):
         monkeypatch.setattr(module, "attribute", lambda name: 1 << 17)
     monkeypatch.setattr(map_uot, "cuda", SimpleNamespace(kernel=found.kernel))
-    for name in ("empty", "asarray"):
-        monkeypatch.setattr(cupy, name, getattr(np, name))
+    monkeypatch.setattr(cupy, "empty", lambda shape, dtype: np.empty(shape, dtype).view(OnDevice))
     return found
 
 
-COST, U, V = np.zeros((3, 4)), np.zeros(3), np.zeros(4)
+COST, U, V, ROW_COL = on_device(3, 4), on_device(3), on_device(4), on_device(3, dtype=np.int32)
 
 
-@pytest.mark.parametrize("sizes", [None, np.zeros((2, 2), np.int32)])
-def test_of_assignments(launched: Launched, sizes: Any) -> None:
-    gpu_proof.prove(COST, True, U, V, np.zeros(3, np.int32))
-    assert fits(launched.given["weigh_rows"], WEIGH_ROWS_ARGS)
-    assert fits(launched.given["add_up"], ADD_UP_ARGS)
-    assert launched.given["weigh_rows"][1:4] == (3, 4, 1)
-    gpu_proof.row_minima(COST, False, U, V, np.zeros(3, np.int32))
-    assert fits(launched.given["weigh_rows"], WEIGH_ROWS_ARGS)
-    out = {"u": np.zeros((2, 3)), "v": np.zeros((2, 4)), "assignment": np.zeros((2, 3), np.int64)}
-    batch = np.zeros((2, 3, 4))
+def test_of_proofs(launched: Launched) -> None:
+    gpu_proof.prove(COST, True, U, V, ROW_COL)
+    values = named(launched.given["weigh_rows"], WEIGH_ROWS_ARGS)
+    arrays = {"cost": COST, "u": U, "v": V, "row_col": ROW_COL}
+    assert {name: values[name] for name in arrays} == {name: one.data.ptr for name, one in arrays.items()}
+    assert [values[name] for name in ("n_rows", "n_cols", "negate")] == [3, 4, 1]
+    assert named(launched.given["add_up"], ADD_UP_ARGS)["n_partial"] == 3
+    gpu_proof.row_minima(COST, False, U, V, ROW_COL)
+    assert named(launched.given["weigh_rows"], WEIGH_ROWS_ARGS)["negate"] == 0
+
+
+@pytest.mark.parametrize("sizes", [None, on_device(2, 2, dtype=np.int32)])
+def test_of_batches(launched: Launched, sizes: Any) -> None:
+    out = {"u": on_device(2, 3), "v": on_device(2, 4), "assignment": on_device(2, 3, dtype=np.int64)}
+    batch, place = on_device(2, 3, 4), 0 if sizes is None else sizes.data.ptr
     gpu_proof.prove_batch(batch, sizes, True, out)
-    assert fits(launched.given["weigh_problems"], WEIGH_PROBLEMS_ARGS)
-    gpu_batched.launch_solve_each(batch, sizes, 1, 1, True, out, np.zeros(2, np.int32))
-    assert fits(launched.given["solve_each"], SOLVE_EACH_ARGS)
-    assert launched.given["solve_each"][2:6] == (1, 3, 4, 1)
+    assert named(launched.given["weigh_problems"], WEIGH_PROBLEMS_ARGS)["sizes"] == place
+    gpu_batched.launch_solve_each(batch, sizes, 1, 1, True, out, on_device(2, dtype=np.int32))
+    values = named(launched.given["solve_each"], SOLVE_EACH_ARGS)
+    assert [values[name] for name in ("sizes", "first", "max_rows", "max_cols", "negate")] == [place, 1, 3, 4, 1]
 
 
 def test_of_costs_of_points(launched: Launched) -> None:
-    x, turned, cost = np.zeros((3, 2)), np.zeros((2, 4)), np.zeros((3, 4))
+    x, turned, cost = on_device(3, 2), on_device(2, 4), on_device(3, 4)
     gpu_points._launch_distances(x, turned, "cityblock", cost)
     gpu_points._launch_overlaps(x, turned, cost)
-    assert fits(launched.given["distances"], DISTANCES_ARGS)
-    assert launched.given["distances"][3:6] == (3, 4, 2)
-    assert fits(launched.given["overlaps"], OVERLAPS_ARGS)
+    values = named(launched.given["distances"], DISTANCES_ARGS)
+    assert [values[name] for name in ("m", "n", "d")] == [3, 4, 2]
+    assert named(launched.given["overlaps"], OVERLAPS_ARGS)["cost"] == cost.data.ptr
 
 
 def test_of_the_published_transport(launched: Launched) -> None:
     plan = map_uot.Plan.__new__(map_uot.Plan)
-    plan.m, plan.n, plan.ld, plan.plan = 3, 4, 4, np.zeros((3, 4), np.float32)
-    plan.mass_a = plan.row_sum = plan.u = plan.row_factor = np.zeros(3, np.float32)
-    plan.mass_b = plan.column_sum = plan.v = plan.column_factor = np.zeros(4, np.float32)
+    plan.m, plan.n, plan.ld, plan.plan = 3, 4, 4, on_device(3, 4, dtype=np.float32)
+    plan.mass_a = plan.row_sum = plan.u = plan.row_factor = on_device(3, dtype=np.float32)
+    plan.mass_b = plan.column_sum = plan.v = plan.column_factor = on_device(4, dtype=np.float32)
     plan.iterate((0.5, 1.0), corrected=True)
-    assert fits(launched.given["factors"], FACTORS_ARGS)
-    assert fits(launched.given["scale_rows"], SCALE_ROWS_ARGS)
-    assert fits(launched.given["scale_columns"], SCALE_COLUMNS_ARGS)
+    values = named(launched.given["factors"], FACTORS_ARGS)
+    assert [values[name] for name in ("mass", "count", "power")] == [plan.mass_a.data.ptr, 3, 0.5]
+    assert named(launched.given["scale_rows"], SCALE_ROWS_ARGS)["row_factor"] == plan.row_factor.data.ptr
+    assert named(launched.given["scale_columns"], SCALE_COLUMNS_ARGS)["column_factor"] == plan.column_factor.data.ptr
 
 
 @pytest.mark.parametrize(
     ("of", "declared"), [(gpu_launch.Dense, REFERENCE_OF_COSTS_ARGS), (gpu_launch.Points, REFERENCE_OF_POINTS_ARGS)]
 )
-def test_of_the_rows_references(launched: Launched, of: type[gpu_launch.Dense], declared: layout.Arguments) -> None:
+def test_of_the_rows_references(launched: Launched, of: type[gpu_launch.Dense], declared: layout.Parameter) -> None:
     dense = of.__new__(of)
     problem = SimpleNamespace(reg_m=(2.0, np.inf), x=np.zeros((3, 2)), reference="product")
     cut = SimpleNamespace(width=8, ld=16, blocks=2)
     dense.__dict__ |= {"m": 3, "n": 4, "reg": 0.5, "problem": problem, "cut": cut, "status": np.zeros(8)}
-    dense.__dict__ |= dict.fromkeys(("matrix", "log_a", "values", "potential"), np.zeros(3))
+    dense.__dict__ |= dict.fromkeys(("matrix", "log_a", "values", "potential"), on_device(3))
     dense.row_reference = launched.kernel("", "row_reference")
     dense.refer()
-    assert fits(launched.given["row_reference"], declared)
-    assert launched.given["row_reference"][-1] == np.float32(0.8)
+    assert named(launched.given["row_reference"], declared)["power_a"] == np.float32(0.8)
 
 
 def test_of_the_tree(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
     tree = gpu_tree.Tree.__new__(gpu_tree.Tree)
-    level = SimpleNamespace(size=5, arena=np.zeros(1, np.int32))
+    level = SimpleNamespace(size=5, arena=on_device(1, dtype=np.int32))
     tree.__dict__ |= {"sweeps": 3, "patience": 2, "sharp": 1.0, "_shared": 64, "_levels": {4: level, 5: level}}
     tree._kernel = launched.kernel("", "ascend")
     monkeypatch.setattr(gpu_tree, "cupyx", mock.Mock())
     monkeypatch.setattr(cupy.cuda, "Event", mock.Mock())
     monkeypatch.setattr(cupy, "empty", lambda shape, dtype: np.empty(shape, dtype).view(OnDevice))
+    monkeypatch.setattr(cupy, "asarray", lambda array: array.view(OnDevice))
     tree._ascend(level, [0], np.zeros(2), np.zeros(2, TASK.dtype), 7)  # type: ignore[arg-type]
-    assert fits(launched.given["ascend"], ASCEND_ARGS)
-    assert launched.given["ascend"][4:] == (5, 3, 2, 1.0)
+    values = named(launched.given["ascend"], ASCEND_ARGS)
+    assert [values[name] for name in ("m", "sweeps", "patience", "sharp")] == [5, 3, 2, 1.0]
 
 
 @pytest.fixture
@@ -167,22 +170,20 @@ def dense() -> gpu_launch.Dense:
     cut = SimpleNamespace(ld=16, slots=6, flight=3, own_history=True, blocks=2, block_threads=64, shared=0, teams=2)
     made.__dict__ |= {"m": 3, "n": 4, "reg": 0.5, "problem": problem, "cut": cut, "masses": (5.0, 7.0), "spread": 9.0}
     buffers = ("log_a", "log_b", "potential", "values", "matrix", "history", "mixing", "words", "partial", "status")
-    made.__dict__ |= {name: np.full(1, k) for k, name in enumerate(buffers)}
+    made.__dict__ |= {name: on_device(1) for name in buffers}
     return made
 
 
 def test_of_the_iteration(launched: Launched, dense: gpu_launch.Dense) -> None:
     dense.iterate = launched.kernel("", "iterate")
     dense.launch(11, 1e-6, enough=0.25, every=13, mixes=False)
-    given = launched.given["iterate"]
-    assert fits(given, ITERATE_ARGS)
-    values = named(given, ITERATE_ARGS)
+    values = named(launched.given["iterate"], ITERATE_ARGS)
     numbers = {"eps": 0.5, "rho_a": 2, "rho_b": 3, "mass_a": 5, "mass_b": 7, "mass_reference": 35, "spread": 9}
     numbers |= {"tolerance": 1e-6, "enough": 0.25, "iterations": 11, "every": 13, "mixes": 0, "part": WHOLE}
     numbers |= {"m": 3, "n": 4, "ld": 16, "product": 1, "dimension": 0, "slots": 6, "flight": 3, "own_history": 1}
     assert {name: values[name] for name in numbers} == numbers
-    assert values["g"] is dense.values
-    assert values["memory"] is dense.mixing
+    assert values["g"] == dense.values.data.ptr
+    assert values["memory"] == dense.mixing.data.ptr
 
 
 def test_of_the_ranks(launched: Launched, dense: gpu_launch.Dense, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -190,15 +191,13 @@ def test_of_the_ranks(launched: Launched, dense: gpu_launch.Dense, monkeypatch: 
     monkeypatch.setattr(gpu_launch, "Dense", lambda *_: dense)
     monkeypatch.setattr(gpu_ranks, "cuda", SimpleNamespace(kernel=launched.kernel, attribute=lambda name: 132))
     monkeypatch.setattr(gpu_ranks, "replace", lambda problem, **_: problem)
-    monkeypatch.setattr(cupy, "zeros", np.zeros)
+    monkeypatch.setattr(cupy, "zeros", lambda shape, dtype: np.zeros(shape, dtype).view(OnDevice))
     problem: Any = SimpleNamespace(reg_m=(2.0, 3.0), a=np.ones(3), b=np.ones(4), cost=np.ones((3, 4)))
     rank = gpu_ranks.Rank(problem, slice(0, 3), "log", 9.0, None)
     dense.start(rank._arguments(SWEEP_ONLY, 1e-6, 16))
-    assert fits(launched.given["iterate"], ITERATE_ARGS)
-    assert named(launched.given["iterate"], ITERATE_ARGS)["partial"] is rank.team_sums
-    assert fits(rank.adds, ADD_TEAMS_ARGS)
-    assert rank.adds[:2] == (rank.team_sums, rank.column_sums)
-    assert rank.adds[2:] == (2, 4, 16)
+    assert named(launched.given["iterate"], ITERATE_ARGS)["partial"] == rank.team_sums.data.ptr
+    sums = {"partial": rank.team_sums.data.ptr, "sums": rank.column_sums.data.ptr}
+    assert named(rank.adds, ADD_TEAMS_ARGS) == sums | {"teams": 2, "n": 4, "ld": 16}
 
 
 def test_of_a_batch_of_transports(launched: Launched) -> None:
@@ -206,13 +205,13 @@ def test_of_a_batch_of_transports(launched: Launched) -> None:
     problem: Any = SimpleNamespace(reg=0.5, reg_m=(2.0, 3.0), reference="uniform", batch=2)
     batch.problem = problem
     batch.kernel, batch.threads, batch.shared = launched.kernel("", "solve_batch"), 64, 0
-    for k, name in enumerate(("cost", "log_a", "log_b", "items", "potential", "g", "status")):
-        setattr(batch, name, np.full(1, k))
+    buffers = {name: on_device(1) for name in ("cost", "log_a", "log_b", "items", "potential", "g", "status")}
+    for name, one in buffers.items():
+        setattr(batch, name, one)
     batch.launch(11, 1e-6, 13)
-    given = launched.given["solve_batch"]
-    assert fits(given, SOLVE_BATCH_ARGS)
-    assert [int(buffer[0]) for buffer in given[:7]] == list(range(7))
-    assert given[7:] == (0, 0.5, 2.0, 3.0, 1e-6, 11, 13)
+    places = {name: one.data.ptr for name, one in buffers.items()}
+    numbers = {"eps": 0.5, "rho_a": 2.0, "rho_b": 3.0, "tolerance": 1e-6, "iterations": 11, "every": 13, "product": 0}
+    assert named(launched.given["solve_batch"], SOLVE_BATCH_ARGS) == places | numbers
 
 
 @pytest.fixture
@@ -233,12 +232,13 @@ def rows_of_ones(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> Any:
 def test_of_the_rounds_of_an_auction(launched: Launched, rows_of_ones: Any) -> None:
     device = rows_of_ones()
     device.run_rounds(limit=7, stop=2, patience=5)
-    struct, *limits = launched.given["run_auction"]
+    values = named(launched.given["run_auction"], RUN_AUCTION_ARGS)
+    struct = values["a"]
     assert struct.dtype == AUCTION.dtype
     assert (struct["n_rows"], struct["n_cols"], struct["scale"], struct["deterministic"]) == (3, 4, 5, 1)
     assert struct["held"] == device.buffers["held"].data.ptr
     assert struct["indptr"] == struct["epsilons"] == 0
-    assert [one.name for one in RUN_AUCTION_ARGS.fields[1:]] == ["limit", "stop", "patience"]
+    limits = [values[name] for name in ("limit", "stop", "patience")]
     assert limits == [7, 2, 5]
     assert {one.dtype for one in limits} == {np.dtype(np.int64)}
 

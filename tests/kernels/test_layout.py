@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,10 +14,8 @@ from kernels.sources import layout_of, source
 
 KERNELS = Path(__file__).parent.parent.parent / "kernels"
 LAYOUTS = sorted(path for path in KERNELS.rglob("layout.py") if path.parent != KERNELS)
-MOST_BY_HAND = 3
-"""A buffer and its size, say, or one struct and a number."""
-OWN_NUMBERS = {"lap/batched/gpu_batched.py"}
-"""Files with words of another kernel that sound the same: the status of a problem in a batch."""
+TAKEN = re.compile(r"const __grid_constant__ (\w+)&? \w+|const (\w+) ?\* ?\w+|(?:int|long long) ?\* ?out")
+"""How a kernel takes its one parameter: a struct by value or where it lies, or where to write the size of its own."""
 
 
 def name_of(path: Path) -> str:
@@ -40,24 +39,29 @@ def parameters(path: Path) -> dict[str, list[str]]:
     return {one[1]: list(filter(None, map(str.strip, one[2].split(",")))) for one in found}
 
 
-def test_lists_of_parameters_come_from_a_layout() -> None:
+def test_a_kernel_takes_one_struct_that_a_layout_declares() -> None:
     """Parameters go by position, and CuPy checks neither their number nor their type: a launch must not repeat them."""
-    by_hand: dict[str, set[str]] = {}
+    structs = {name for path in LAYOUTS for name in re.findall(r"^struct (\w+)", declared(path).CUDA, re.MULTILINE)}
+    by_hand, kernels = set(), 0
     for path in sorted(KERNELS.rglob("*.cu*")):
         if path.suffix in (".cu", ".cuh") and not path.is_relative_to(KERNELS / "certificates"):
-            names = {name for name, parts in parameters(path).items() if len(parts) > MOST_BY_HAND}
-            by_hand |= {name_of(path): names} if names else {}
-    assert by_hand == {}
+            for name, parts in parameters(path).items():
+                found = TAKEN.fullmatch(", ".join(parts)) if parts else None
+                kernels += 1
+                if parts and not (found and {*found.groups(), None} <= {*structs, None}):
+                    by_hand.add(f"{name_of(path)}: {name}")
+    assert kernels > 40
+    assert by_hand == set()
 
 
 @pytest.mark.parametrize("path", LAYOUTS, ids=name_of)
 def test_a_kernel_takes_the_arguments_that_a_layout_declares(path: Path) -> None:
     module = declared(path)
-    lists = [one for one in vars(module).values() if isinstance(one, layout.Arguments)]
+    lists = [one for one in vars(module).values() if isinstance(one, layout.Parameter)]
     taken = [parts for one in sources_beside(path) for parts in parameters(one).values()]
     for one in lists:
         assert one.text in module.CUDA
-        assert [one.name] in taken, one.name
+        assert [one.declared] in taken, one.name
 
 
 @pytest.mark.parametrize("path", LAYOUTS, ids=name_of)
@@ -81,10 +85,33 @@ def source_of(path: Path) -> str:
 def test_no_python_numbers_again_what_a_layout_does(path: Path) -> None:
     enumerators = set(re.findall(r"(\w+) = \d+", declared(path).CUDA))
     for one in KERNELS.joinpath(*path.relative_to(KERNELS).parts[:1]).rglob("*.py"):
-        if one.name != "layout.py" and one.parent.name != "cpu" and name_of(one) not in OWN_NUMBERS:
+        if one.name != "layout.py" and one.parent.name != "cpu":
             assigned = re.findall(r"^([A-Z][A-Z_, ]*) = (?:\d|range)", one.read_text(), re.MULTILINE)
             again = enumerators & {name.strip() for line in assigned for name in line.split(",")}
             assert not again, one.name
+
+
+def defined(path: Path) -> set[str]:
+    """Constants that a source gives a value, but for options: those have one only where the compiler is given none."""
+    code = re.sub(r"^#if.*?^#endif", "", path.read_text(), flags=re.MULTILINE | re.DOTALL)
+    listed = re.findall(r"^constexpr [\w ]+? (\w+ = .*?);", code, re.MULTILINE)
+    names = [name for line in listed for name in re.findall(r"(\w+) = ", line)]
+    return {*names, *re.findall(r"^#define (\w+) ", code, re.MULTILINE)}
+
+
+def test_no_python_says_again_what_a_source_beside_it_says() -> None:
+    """A constant that both sides need stands in a layout."""
+    again, sources = set(), 0
+    for path in KERNELS.rglob("*.cu*"):
+        if path.suffix not in (".cu", ".cuh") or path.is_relative_to(KERNELS / "certificates"):
+            continue
+        names, sources = defined(path), sources + 1
+        for one in path.parent.glob("*.py"):
+            if not one.name.startswith("cpu"):
+                lines = re.findall(r"^([A-Z][A-Z_0-9, ]*) = ", one.read_text(), re.MULTILINE)
+                again |= {f"{one.name}: {name}" for line in lines for name in line.split(", ") if name in names}
+    assert sources > 40
+    assert again == set()
 
 
 def test_a_layout_stands_in_the_source_that_includes_it() -> None:
@@ -113,14 +140,18 @@ def test_a_struct_is_filled_by_name_down_to_inner_structs() -> None:
         outer.filled({"gram": None, "inner": {"at": 1, "n": 7}, "n": 3})
 
 
-def test_arguments_go_by_name_and_come_in_order_and_type() -> None:
-    kernel = layout.arguments("ARGS", "const float* at  // [n]\n int n\n double share\n int* flag")
-    assert kernel.text == "#define ARGS const float* at, int n, double share, int* flag"
-    buffer = object()
-    packed = kernel.packed(share=1, n=True, at=buffer, flag=2**40)
-    assert packed == (buffer, 1, 1.0, 2**40)
-    assert [np.asarray(one).dtype for one in packed[1:]] == [np.int32, np.float64, np.uint64]
+def test_one_parameter_holds_what_goes_by_name() -> None:
+    inner = layout.struct("Inner", "const float* at  // [n]\n int n")
+    kernel = layout.parameter("GrowArgs", "Inner inner\n double share\n const int* first\n int* flag\n int n", inner)
+    assert kernel.declared == "const __grid_constant__ GrowArgs args"
+    assert "static_assert(sizeof(GrowArgs::inner) == 16" in kernel.text
+    array = SimpleNamespace(data=SimpleNamespace(ptr=2**41))
+    filled = inner.filled({"at": array, "n": 5})
+    (struct,) = kernel.packed(share=1, n=True, inner=filled, flag=np.uint64(2**40), first=None)
+    assert struct.dtype == kernel.dtype
+    assert struct.item() == ((2**41, 5), 1.0, 0, 2**40, 1)
+    given = {"n": 1, "inner": filled, "flag": 0, "first": array}
     with pytest.raises(TypeError, match="share"):
-        kernel.packed(n=1, at=buffer, flag=0)
+        kernel.packed(**given)
     with pytest.raises(TypeError, match="sahre"):
-        kernel.packed(n=1, at=buffer, flag=0, share=1, sahre=2)
+        kernel.packed(**given, share=1, sahre=2)

@@ -29,13 +29,38 @@ class Matching(NamedTuple):
     prices: Array
 
 
+@register_jitable(no_cfunc_wrapper=True)
+def take(
+    i: int, j: int, benefit: float, rise: float, matching: Matching, free: Array, q: int, kept: int
+) -> tuple[int, int]:
+    """Pair row i with column j for `rise` more. The row that had it bids next if the price rose, else it waits.
+
+    free[q:] bid in this pass, free[:kept] in the next; returns both places.
+    """
+    column_of, held, row_of, prices = matching
+    owner = row_of[j]
+    row_of[j], column_of[i], held[i] = i, j, benefit
+    raises = prices[j] + rise > prices[j]
+    if raises:
+        prices[j] += rise
+    if owner >= 0:
+        column_of[owner] = UNASSIGNED
+        if raises:
+            q -= 1
+            free[q] = owner
+        else:
+            free[kept] = owner
+            kept += 1
+    return q, kept
+
+
 @numba.njit(cache=True)
 def reduce_rows(graph: Graph, lists: Lists, matching: Matching, free: Array, most_bids: int) -> tuple[int, int]:
     """Let the rows in `free` bid with epsilon 0, in two passes; returns how many stay in `free`, and the bids made.
 
     A row whose best two edges tie takes the second when the first is taken, and whom it displaces waits.
     """
-    column_of, held, row_of, prices = matching
+    row_of, prices = matching.row_of, matching.prices
     n_free, bids = free.size, 0
     for _ in range(2):
         kept, q = 0, 0
@@ -52,19 +77,8 @@ def reduce_rows(graph: Graph, lists: Lists, matching: Matching, free: Array, mos
                 free[kept] = i
                 kept += 1
                 continue
-            owner = row_of[j]
-            row_of[j], column_of[i], held[i] = i, j, lists.benefits[i, at]
-            raises = second_at >= 0 and prices[j] + (best - second) > prices[j]
-            if raises:
-                prices[j] += best - second
-            if owner >= 0:
-                column_of[owner] = UNASSIGNED
-                if raises:
-                    q -= 1
-                    free[q] = owner
-                else:
-                    free[kept] = owner
-                    kept += 1
+            rise = best - second if second_at >= 0 else 0
+            q, kept = take(i, j, lists.benefits[i, at], rise, matching, free, q, kept)
         n_free = kept
     return n_free, bids
 
@@ -228,6 +242,27 @@ def _best(i: int, graph: Graph, lists: Lists, prices: Array) -> float:
     return two_best(i, graph, prices, lists)[1]
 
 
+@register_jitable(no_cfunc_wrapper=True)
+def assign_along(root: int, nearest: int, touched: int, matching: Matching, search: Search) -> None:
+    """Raise prices by what a search found, clear its marks, and assign the rows of the path from `root` to `nearest`.
+
+    `search` may be a `WholeSearch` of `whole_paths.py` as well.
+    """
+    column_of, held, row_of, prices = matching
+    reach = search.distance[nearest]
+    for t in range(touched):
+        j = search.order[t]
+        if search.mark[j] == 2 and search.distance[j] < reach:
+            prices[j] += reach - search.distance[j]
+        search.mark[j] = 0
+    j, i = nearest, -1
+    while i != root:
+        i = search.parent[j]
+        back = column_of[i]
+        row_of[j], column_of[i], held[i] = i, j, search.benefit[j]
+        j = back
+
+
 @numba.njit(cache=True)
 def augment_rows(
     graph: Graph, lists: Lists, matching: Matching, search: Search, free: Array, first: int, most_scans: int
@@ -237,7 +272,6 @@ def augment_rows(
     Returns the position reached, the rows scanned, and how many columns the last search labelled when it found no
     free column (their rows and free[position] then have too few columns), else -1.
     """
-    column_of, held, row_of, prices = matching
     scans = 0
     while first < free.size and scans < most_scans:
         root = free[first]
@@ -245,17 +279,6 @@ def augment_rows(
         scans += scanned
         if nearest < 0:
             return first, scans, touched
-        reach = search.distance[nearest]
-        for t in range(touched):
-            j = search.order[t]
-            if search.mark[j] == 2 and search.distance[j] < reach:
-                prices[j] += reach - search.distance[j]
-            search.mark[j] = 0
-        j, i = nearest, -1
-        while i != root:
-            i = search.parent[j]
-            back = column_of[i]
-            row_of[j], column_of[i], held[i] = i, j, search.benefit[j]
-            j = back
+        assign_along(root, nearest, touched, matching, search)
         first += 1
     return first, scans, -1

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numba
 from numba.extending import register_jitable
 
-from kernels.auction.cpu.paths import Matching, compact, drop_root, push
+from kernels.auction.cpu.paths import Matching, assign_along, compact, drop_root, push
 from kernels.auction.cpu.rows import Graph
 from kernels.auction.cpu.whole_rows import two_best_of
 from kernels.problems import Array
@@ -113,7 +113,6 @@ def augment_whole(
     Returns the position reached, the rows scanned, and how many columns the last search labelled when it found no
     free column (their rows and free[position] then have too few columns), else -1.
     """
-    column_of, held, row_of, prices = matching
     scans = 0
     while first < free.size and scans < most_scans:
         root = free[first]
@@ -121,17 +120,6 @@ def augment_whole(
         touched, nearest = state[1], state[2]
         if nearest < 0:
             return first, scans, touched
-        reach = search.distance[nearest]
-        for t in range(touched):
-            j = search.order[t]
-            if search.mark[j] == 2 and search.distance[j] < reach:
-                prices[j] += reach - search.distance[j]
-            search.mark[j] = 0
-        j, i = nearest, -1
-        while i != root:
-            i = search.parent[j]
-            back = column_of[i]
-            row_of[j], column_of[i], held[i] = i, j, search.benefit[j]
-            j = back
+        assign_along(root, nearest, touched, matching, search)
         first += 1
     return first, scans, -1

@@ -8,7 +8,7 @@ reduce_whole  `reduce_rows` of `paths.py`: free rows bid with epsilon 0, which a
 import numba
 from numba.extending import register_jitable
 
-from kernels.auction.cpu.paths import Matching
+from kernels.auction.cpu.paths import Matching, take
 from kernels.auction.cpu.rows import Graph
 from kernels.problems import UNASSIGNED, Array
 
@@ -57,7 +57,7 @@ def reduce_whole(graph: Graph, matching: Matching, free: Array, n_free: int, mos
 
     A row whose best two edges tie takes the second when the first is taken, and whom it displaces waits.
     """
-    column_of, held, row_of, prices = matching
+    row_of, prices = matching.row_of, matching.prices
     bids = 0
     for _ in range(2):
         kept, q = 0, 0
@@ -73,19 +73,8 @@ def reduce_whole(graph: Graph, matching: Matching, free: Array, n_free: int, mos
                 free[kept] = i
                 kept += 1
                 continue
-            owner = row_of[j]
-            row_of[j], column_of[i], held[i] = i, j, graph.values[at]
-            raises = second_at >= 0 and prices[j] + (best - second) > prices[j]
-            if raises:
-                prices[j] += best - second
-            if owner >= 0:
-                column_of[owner] = UNASSIGNED
-                if raises:
-                    q -= 1
-                    free[q] = owner
-                else:
-                    free[kept] = owner
-                    kept += 1
+            rise = best - second if second_at >= 0 else 0
+            q, kept = take(i, j, graph.values[at], rise, matching, free, q, kept)
         n_free = kept
     return n_free, bids
 

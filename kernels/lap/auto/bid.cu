@@ -33,6 +33,7 @@
 // of Operations Research 14 (1988).
 //
 // docs/notes/lap.md: what was tried, with its figures.
+#include "device/uniform.cuh"
 #include "lap/auto/dense.cuh"
 #include "lap/auto/bid.cuh"
 
@@ -108,28 +109,36 @@ __device__ __forceinline__ int settle(const Book& b, int n_free, const ulonglong
     return kept;
 }
 
-// Grid: one block per multiprocessor, all resident (cooperative launch). Block: 1024.
-// Shared: 18 n_cols + 2 n_rows bytes. Reads: cost, v_first, state, mailbox. Writes: v_out, col_row, free_rows, free_u,
-// proposal (reset), boards, beats, state. Requires: for scale, state->mode[stage] == SCALE, or it does nothing.
-// Work: n_cols entries per free row and round; every block reads all bids.
-extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_shared(BID_SHARED_ARGS) {
-    extern __shared__ __align__(16) unsigned char shared[];
-    const int tid = threadIdx.x, n_blocks = gridDim.x;
-    if (scale && state->mode[stage] != SCALE) {
-        if (blockIdx.x == 0 && tid == 0) state->mode[stage + 1] = state->mode[stage];
-        return;
-    }
+// The books, laid out in dynamic shared memory.
+__device__ __forceinline__ Book book_in(unsigned char* shared, int n_cols) {
     Book b;
     b.v = (value_t*)shared;
     b.key = (u64*)(b.v + n_cols);
     b.owner = (u16*)(b.key + n_cols);
     b.list = b.owner + n_cols;
+    return b;
+}
+
+// Grid: one block per multiprocessor, all resident (cooperative launch). Block: 1024.
+// Shared: 18 n_cols + 2 n_rows bytes. Reads: cost, v_first, state, mailbox. Writes: v_out, col_row, free_rows, free_u,
+// proposal (reset), boards, beats, state. Requires: for scale, state->mode[stage] == SCALE, or it does nothing.
+// Work: n_cols entries per free row and round; every block reads all bids.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_shared(const __grid_constant__ BidSharedArgs args) {
+    const int n_rows = args.n_rows, n_cols = args.n_cols, scale = args.scale, negate = uniform(args.negate);
+    State* state = args.state;
+    extern __shared__ __align__(16) unsigned char shared[];
+    const int tid = threadIdx.x, n_blocks = gridDim.x;
+    if (scale && state->mode[args.stage] != SCALE) {
+        if (blockIdx.x == 0 && tid == 0) state->mode[args.stage + 1] = state->mode[args.stage];
+        return;
+    }
+    const Book b = book_in(shared, n_cols);
     const double spread = scale ? spread_of(state) : 0;
     u32 tag = state->bid_tag;
-    for (int j = tid; j < n_cols; j += THREADS) b.v[j] = v_first[j], b.key[j] = 0;
+    for (int j = tid; j < n_cols; j += THREADS) b.v[j] = args.v_first[j], b.key[j] = 0;
     if (blockIdx.x == 0)
-        for (int i = tid; i < n_rows; i += THREADS) proposal[i] = NO_PATH;
-    const Rule rule = {first, end, levels, theta, stop, extra, most_rounds};
+        for (int i = tid; i < n_rows; i += THREADS) args.proposal[i] = NO_PATH;
+    const Rule rule = {args.first, args.end, args.levels, args.theta, args.stop, args.extra, args.most_rounds};
     Range range = {TOP, -TOP};
     int n_free = n_rows, rounds = 0, ties;
     bool tied_out = false, halted = false;
@@ -141,10 +150,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_shared(BID_SHARED_A
         n_free = n_rows;
         for (int r = 0, late = 0; r < rule.most_rounds && goes_on(rule, level == rule.levels, n_free, &late); r++) {
             tag++;
-            ulonglong2 *board = boards + (size_t)(tag & 1) * n_rows, *beat = beats + (size_t)(tag & 1) * n_blocks;
+            const size_t side = tag & 1;
+            ulonglong2 *board = args.boards + side * n_rows, *beat = args.beats + side * n_blocks;
             const bool look = blockIdx.x == 0 && tid == 0 && tag % POLLED == 0;
-            if (tid == 0) store_word(beat + blockIdx.x, look && *mailbox, tag);
-            place_bids(cost, b, n_cols, negate, n_free, board, tag, (value_t)eps, !scale && rounds == 0, range);
+            if (tid == 0) store_word(beat + blockIdx.x, look && *args.mailbox, tag);
+            place_bids(args.cost, b, n_cols, negate, n_free, board, tag, (value_t)eps, !scale && rounds == 0, range);
             const int was = n_free;
             n_free = settle(b, n_free, board, beat, tag, &ties, &halted);
             scans += was;
@@ -160,16 +170,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_shared(BID_SHARED_A
     }
     for (int k = blockIdx.x; k < n_free; k += n_blocks) {
         const int i = b.list[k];
-        const Best best = weigh<true, false>(cost, b.v, b.owner, i, n_cols, negate, WARPS, range);
-        if (tid == 0) free_rows[k] = i, free_u[k] = best.at != NONE ? best.first : value_t(0);
+        const Best best = weigh<true, false>(args.cost, b.v, b.owner, i, n_cols, negate, WARPS, range);
+        if (tid == 0) args.free_rows[k] = i, args.free_u[k] = best.at != NONE ? best.first : value_t(0);
     }
     if (!scale) widen_spread(state, range);
     for (int j = blockIdx.x * THREADS + tid; j < n_cols; j += n_blocks * THREADS) {
-        v_out[j] = b.v[j];
-        col_row[j] = b.owner[j] == 0xffff ? -1 : b.owner[j];
+        args.v_out[j] = b.v[j];
+        args.col_row[j] = b.owner[j] == 0xffff ? -1 : b.owner[j];
     }
     if (blockIdx.x == 0 && tid == 0) {
         state->bid_tag = tag;
-        close_auction(state, stage, scale, rule, n_free, tied_out, halted, rounds, scans);
+        close_auction(state, args.stage, scale, rule, n_free, tied_out, halted, rounds, scans);
     }
 }

@@ -2,7 +2,7 @@
 #define ROW_BITS 16
 #include "lap/award.cuh"
 
-#define THREADS 1024
+#define THREADS BID_BLOCK
 #define WARPS 32
 #define LAST_ROUNDS 60
 #define POLLED 16  // rounds between two looks at the caller's flag, which lies in host memory

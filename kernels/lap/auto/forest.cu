@@ -44,6 +44,7 @@
 //
 // A round costs one trip through L2 and back (the exchange), and as much again in all other steps. A grid barrier beside
 // the exchange would make it longer still. README.md has the cycles, docs/notes/lap.md what was tried and its figures.
+#include "device/uniform.cuh"
 #include "lap/auto/dense.cuh"
 #include "lap/auto/slice.cuh"
 #include "lap/auto/paths.cuh"
@@ -254,60 +255,64 @@ __device__ __forceinline__ int search(const Matrix& a, const Slice& s, int n_liv
 // board, live, proposal.
 // Requires: state->mode[stage] == GROW, or it does nothing; board and proposal as reduce_columns or bid left them.
 // Work: per round one entry of a column's slice per listed row; per phase n_live more, and the walks of the paths.
-extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(GROW_ARGS) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(const __grid_constant__ GrowArgs args) {
+    const int n_rows = args.n_rows, n_cols = args.n_cols, negate = uniform(args.negate);
+    State* state = args.state;
     extern __shared__ __align__(16) unsigned char shared[];
-    if (state->mode[stage] != GROW) {
-        if (blockIdx.x == 0 && threadIdx.x == 0) state->mode[stage + 1] = state->mode[stage];
+    if (state->mode[args.stage] != GROW) {
+        if (blockIdx.x == 0 && threadIdx.x == 0) state->mode[args.stage + 1] = state->mode[args.stage];
         return;
     }
-    Matrix a = {cost, n_rows, n_cols, negate, (int)blockIdx.x * width, 0, 1, prefetches != 0};
-    a.grain = share > 0 ? Value::grain(share * spread_of(state)) : 0;
-    a.width = min(width, n_cols - a.first);
+    const int first = (int)blockIdx.x * args.width;
+    Matrix a = {args.cost, n_rows, n_cols, negate, first, 0, 1, args.prefetches != 0};
+    a.grain = args.share > 0 ? Value::grain(args.share * spread_of(state)) : 0;
+    a.width = min(args.width, n_cols - a.first);
     while (a.lanes < a.width && a.lanes < 32) a.lanes <<= 1;
-    const Slice s = carve(shared, width, n_rows);
-    u32* live = live_all + (size_t)blockIdx.x * n_rows;
+    const Slice s = carve(shared, args.width, n_rows);
+    u32* live = args.live_all + (size_t)blockIdx.x * n_rows;
     const int n_begun = state->n_free;
     int n_live = n_begun, phases = 0, rounds = 0, n_entries = 0, mode = SOLVED;
     u32 tag = state->grow_tag;
     long long sown = 0;
     value_t lifted = 0, T;
     for (int k = threadIdx.x; k < n_live; k += THREADS) live[k] = k;
-    load_slice(a, s, v, col_row);
+    load_slice(a, s, args.v, args.col_row);
     if (RESIDENT) load_tile(a, s);
     __syncthreads();  // the slice before the first search
     while (n_live > 0) {
         if (state->halted) { mode = STOPPED; break; }
-        if (phases == phase_limit) { mode = PHASE_LIMIT; break; }
-        sow(a, s, live, n_live, free_rows, free_u, lifted);
+        if (phases == args.phase_limit) { mode = PHASE_LIMIT; break; }
+        sow(a, s, live, n_live, args.free_rows, args.free_u, lifted);
         sown += n_live;
-        mode = search(a, s, n_live, board, &tag, mailbox, &T, &rounds, &n_entries);
+        mode = search(a, s, n_live, args.board, &tag, args.mailbox, &T, &rounds, &n_entries);
         if (mode != GROW) break;
         if (T == TOP || n_rows < n_cols) {
-            T = threshold(a, s, board, ++tag, n_rows == n_cols);
+            T = threshold(a, s, args.board, ++tag, n_rows == n_cols);
             if (T == TOP) { mode = INFEASIBLE; break; }
         }
-        propose(a, s, T, proposal, board, ++tag);
-        n_live = accept(a, s, live, n_live, free_rows, proposal);
+        propose(a, s, T, args.proposal, args.board, ++tag);
+        n_live = accept(a, s, live, n_live, args.free_rows, args.proposal);
         augment(a, s, T);
         lifted += T;
         phases++;
         mode = SOLVED;
-        if (blockIdx.x == 0 && threadIdx.x == 0) mailbox[1] = phases, mailbox[2] = n_live;  // posted, nobody waits
-        if (give_up && phases == 3 && n_live > 16 && n_live > n_begun - n_begun / 8) { mode = SCALE; break; }
+        // posted, nobody waits
+        if (blockIdx.x == 0 && threadIdx.x == 0) args.mailbox[1] = phases, args.mailbox[2] = n_live;
+        if (args.give_up && phases == 3 && n_live > 16 && n_live > n_begun - n_begun / 8) { mode = SCALE; break; }
     }
     __syncthreads();  // the slice before it is stored
-    store_slice(a, s, v, u, col_row, row_col, reached);
+    store_slice(a, s, args.v, args.u, args.col_row, args.row_col, args.reached);
     if (blockIdx.x > 0) return;
     for (int k = threadIdx.x; k < n_live; k += THREADS) {
-        const int i = free_rows[live[k]];
-        row_col[i] = -1;
-        u[i] = free_u[live[k]] + lifted;
+        const int i = args.free_rows[live[k]];
+        args.row_col[i] = -1;
+        args.u[i] = args.free_u[live[k]] + lifted;
     }
     atomicAdd((u64*)&state->scans, (u64)n_entries + (threadIdx.x ? 0 : sown));
     if (threadIdx.x == 0) {
         state->phases += phases;
         state->rounds += rounds + phases;
         state->grow_tag = tag;
-        state->mode[stage + 1] = share > 0 ? (state->halted ? GROW : SCALE) : mode;
+        state->mode[args.stage + 1] = args.share > 0 ? (state->halted ? GROW : SCALE) : mode;
     }
 }

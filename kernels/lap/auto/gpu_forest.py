@@ -9,11 +9,19 @@ import cupyx
 import numpy as np
 
 from kernels.cuda import attribute, kernel
-from kernels.lap.auto.layout import BID_SHARED_ARGS, BID_WIDE_ARGS, GROW_ARGS, REDUCE_COLUMNS_ARGS, SCALE, STATE
+from kernels.lap.auto.layout import (
+    BID_BLOCK,
+    BID_SHARED_ARGS,
+    BID_WIDE_ARGS,
+    GROW_ARGS,
+    GROW_BLOCK,
+    REDUCE_COLUMNS_ARGS,
+    SCALE,
+    STATE,
+)
 from kernels.lap.proof.gpu_proof import CTYPES
 from kernels.problems import Array
 
-BID_BLOCK, GROW_BLOCK = 1024, 512
 SHARED_BYTES = 220 << 10
 """Dynamic shared memory a block may ask for on Hopper, less what the kernels declare."""
 L2_BYTES = 24 << 20

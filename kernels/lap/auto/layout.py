@@ -3,10 +3,12 @@
 `v`, `u` and lengths are value_t (float64 or int64), costs are cost_t.
 """
 
-from kernels.layout import arguments, enumeration, struct
+from kernels.layout import enumeration, parameter, struct
 
 MODES = ("GROW", "SCALE", "SOLVED", "INFEASIBLE", "STOPPED", "PHASE_LIMIT")
 GROW, SCALE, SOLVED, INFEASIBLE, STOPPED, PHASE_LIMIT = range(len(MODES))
+BID_BLOCK, GROW_BLOCK = 1024, 512
+"""Threads of a block."""
 
 STATE = struct(
     "State",
@@ -46,8 +48,8 @@ LEVELS = """
     int most_rounds
 """
 
-REDUCE_COLUMNS_ARGS = arguments(
-    "REDUCE_COLUMNS_ARGS",
+REDUCE_COLUMNS_ARGS = parameter(
+    "ReduceColumnsArgs",
     MATRIX
     + """
     value_t* v_first           // [n_cols]
@@ -59,8 +61,8 @@ REDUCE_COLUMNS_ARGS = arguments(
     """,
 )
 
-BID_SHARED_ARGS = arguments(
-    "BID_SHARED_ARGS",
+BID_SHARED_ARGS = parameter(
+    "BidSharedArgs",
     MATRIX
     + """
     const value_t* v_first     // [n_cols]
@@ -77,8 +79,8 @@ BID_SHARED_ARGS = arguments(
     + LEVELS,
 )
 
-BID_WIDE_ARGS = arguments(
-    "BID_WIDE_ARGS",
+BID_WIDE_ARGS = parameter(
+    "BidWideArgs",
     MATRIX
     + """
     const value_t* v_first     // [n_cols]
@@ -99,8 +101,8 @@ BID_WIDE_ARGS = arguments(
     + LEVELS,
 )
 
-GROW_ARGS = arguments(
-    "GROW_ARGS",
+GROW_ARGS = parameter(
+    "GrowArgs",
     MATRIX
     + """
     int width                  // columns per block
@@ -125,4 +127,5 @@ GROW_ARGS = arguments(
 )
 
 KERNELS = (REDUCE_COLUMNS_ARGS, BID_SHARED_ARGS, BID_WIDE_ARGS, GROW_ARGS)
-CUDA = "\n".join([enumeration("Mode", MODES), STATE.text, *(kernel.text for kernel in KERNELS)])
+BLOCKS = f"constexpr int BID_BLOCK = {BID_BLOCK}, GROW_BLOCK = {GROW_BLOCK};"
+CUDA = "\n".join([BLOCKS, enumeration("Mode", MODES), STATE.text, *(kernel.text for kernel in KERNELS)])

@@ -9,7 +9,7 @@
 #define RESIDENT 0  // 1: the slice of the matrix lives in shared memory; needs STRIPS 1
 #endif
 #define NEAR (STRIPS < 4 ? STRIPS : 4)  // columns per lane in nearest: one warp up to a width of 128
-#define THREADS 512
+#define THREADS GROW_BLOCK
 #define WARPS (THREADS / 32)
 #define MOST_BLOCKS (THREADS / 2)
 #define FOLDED (STRIPS >= 16 ? WARPS / 2 : WARPS)  // wide slices: half the warps hand over first, to save shared memory

@@ -12,6 +12,7 @@
 // The order of a list depends on atomics; nothing else does, and the free rows are listed in order at the end.
 //
 // Overflow: see bid.cu.
+#include "device/uniform.cuh"
 #include "lap/auto/dense.cuh"
 #include "lap/auto/bid.cuh"
 
@@ -20,18 +21,21 @@ namespace cg = cooperative_groups;
 // Grid: one block per multiprocessor, all resident (cooperative launch). Block: 1024. Shared: none.
 // Reads: cost. Writes: v_first, proposal, boards, state. Requires: nothing. Work: the matrix once.
 // Zero the state and the boards; v_first = column minima (minima == 1), 0 (0) or left alone (2).
-extern "C" __global__ void __launch_bounds__(THREADS, 1) reduce_columns(REDUCE_COLUMNS_ARGS) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
+reduce_columns(const __grid_constant__ ReduceColumnsArgs args) {
+    const int n_rows = args.n_rows, n_cols = args.n_cols, negate = uniform(args.negate);
+    value_t* v_first = args.v_first;
     const int tid = threadIdx.x, n_blocks = gridDim.x;
     const long long all = (long long)n_blocks * THREADS, me = (long long)blockIdx.x * THREADS + tid;
     long long* v_key = (long long*)v_first;
     for (long long j = me; j < n_cols; j += all) {
-        if (minima == 1) v_key[j] = ordered(TOP);
-        else if (minima == 0) v_first[j] = 0;
+        if (args.minima == 1) v_key[j] = ordered(TOP);
+        else if (args.minima == 0) v_first[j] = 0;
     }
-    for (long long i = me; i < n_rows; i += all) proposal[i] = NO_PATH;
-    for (long long k = me; k < n_words; k += all) boards[k] = make_ulonglong2(0, 0);
-    if (me < (long long)(sizeof(State) / 4)) ((int*)state)[me] = 0;
-    if (minima != 1) return;
+    for (long long i = me; i < n_rows; i += all) args.proposal[i] = NO_PATH;
+    for (long long k = me; k < args.n_words; k += all) args.boards[k] = make_ulonglong2(0, 0);
+    if (me < (long long)(sizeof(State) / 4)) ((int*)args.state)[me] = 0;
+    if (args.minima != 1) return;
     cg::this_grid().sync();  // keys are TOP before anyone lowers them
     const int lo = (int)((long long)n_rows * blockIdx.x / n_blocks),
               hi = (int)((long long)n_rows * (blockIdx.x + 1) / n_blocks);
@@ -39,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) reduce_columns(REDUCE_C
         value_t least = TOP;
 #pragma unroll 8
         for (int i = lo; i < hi; i++) {
-            const value_t c = read_cost(cost, (long long)i * n_cols + j, negate);
+            const value_t c = read_cost(args.cost, (long long)i * n_cols + j, negate);
             least = c < least ? c : least;
         }
         atomicMin(v_key + j, ordered(least));  // blocks hold different rows of a column
@@ -119,18 +123,21 @@ __device__ __forceinline__ void settle(const WideBook& b, const int* now, int* n
 // raise, target, list, counters. Requires: for scale, state->mode[stage] == SCALE, or it does nothing.
 // Work: n_cols entries per free row and round, two grid barriers a round.
 // The auction with prices in device memory, for matrices too wide for bid_shared.
-extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_wide(BID_WIDE_ARGS) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_wide(const __grid_constant__ BidWideArgs args) {
+    const int n_rows = args.n_rows, n_cols = args.n_cols, scale = args.scale;
+    State* state = args.state;
     cg::grid_group grid = cg::this_grid();
-    if (scale && state->mode[stage] != SCALE) {
-        if (in_grid() == 0) state->mode[stage + 1] = state->mode[stage];
+    if (scale && state->mode[args.stage] != SCALE) {
+        if (in_grid() == 0) state->mode[args.stage + 1] = state->mode[args.stage];
         return;
     }
-    const WideBook b = {v, col_row, row_col, key, raise, target, list, counters};
+    const WideBook b = {args.v,     args.col_row, args.row_col, args.key,
+                        args.raise, args.target,  args.list,    args.counters};
     const double spread = scale ? spread_of(state) : 0;
-    for (long long j = in_grid(); j < n_cols; j += grid_size()) v[j] = v_first[j], key[j] = 0;
-    for (long long i = in_grid(); i < n_rows; i += grid_size()) proposal[i] = NO_PATH;
-    if (in_grid() < 9) counters[in_grid()] = 0;
-    const Rule rule = {first, end, levels, theta, stop, extra, most_rounds};
+    for (long long j = in_grid(); j < n_cols; j += grid_size()) args.v[j] = args.v_first[j], args.key[j] = 0;
+    for (long long i = in_grid(); i < n_rows; i += grid_size()) args.proposal[i] = NO_PATH;
+    if (in_grid() < 9) args.counters[in_grid()] = 0;
+    const Rule rule = {args.first, args.end, args.levels, args.theta, args.stop, args.extra, args.most_rounds};
     Range range = {TOP, -TOP};
     int n_free = n_rows, rounds = 0, side = 0;
     bool tied_out = false, halted = false;
@@ -142,12 +149,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_wide(BID_WIDE_ARGS)
         n_free = n_rows;
         grid.sync();  // a fresh list, owners and prices before the first bids
         for (int r = 0, late = 0; r < rule.most_rounds && goes_on(rule, level == rule.levels, n_free, &late); r++) {
-            const int* now = list + (long long)side * n_rows;
-            int *next = list + (long long)(1 - side) * n_rows, *counted = counters + (rounds % 3) * 3;
-            place_bids(cost, b, n_cols, negate, now, n_free, (value_t)eps, !scale && rounds == 0, range);
+            const int* now = args.list + (long long)side * n_rows;
+            int *next = args.list + (long long)(1 - side) * n_rows, *counted = args.counters + (rounds % 3) * 3;
+            place_bids(args.cost, b, n_cols, args.negate, now, n_free, (value_t)eps, !scale && rounds == 0, range);
             // free to clear: nobody has read these counters since the previous round's second barrier
-            if (in_grid() < 3) counters[((rounds + 1) % 3) * 3 + in_grid()] = 0;
-            if (in_grid() == 0 && rounds % POLLED == POLLED - 1) counted[2] = *mailbox;
+            if (in_grid() < 3) args.counters[((rounds + 1) % 3) * 3 + in_grid()] = 0;
+            if (in_grid() == 0 && rounds % POLLED == POLLED - 1) counted[2] = *args.mailbox;
             grid.sync();  // bids before awards
             settle(b, now, next, n_free, counted);
             grid.sync();  // awards and the next list before the next bids
@@ -166,12 +173,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_wide(BID_WIDE_ARGS)
         n_free = n_rows;
         grid.sync();  // no row has a column before the free ones are listed
     }
-    if (blockIdx.x == 0) list_free(row_col, n_rows, free_rows);
+    if (blockIdx.x == 0) list_free(args.row_col, n_rows, args.free_rows);
     grid.sync();  // free_rows before their duals
     for (int k = blockIdx.x; k < n_free; k += gridDim.x) {
-        const Best best = weigh<false, false>(cost, v, col_row, __ldcg(free_rows + k), n_cols, negate, WARPS, range);
-        if (threadIdx.x == 0) free_u[k] = best.at != NONE ? best.first : value_t(0);
+        const int i = __ldcg(args.free_rows + k);
+        const Best best = weigh<false, false>(args.cost, b.v, b.col_row, i, n_cols, args.negate, WARPS, range);
+        if (threadIdx.x == 0) args.free_u[k] = best.at != NONE ? best.first : value_t(0);
     }
     if (!scale) widen_spread(state, range);
-    if (in_grid() == 0) close_auction(state, stage, scale, rule, n_free, tied_out, halted, rounds, scans);
+    if (in_grid() == 0) close_auction(state, args.stage, scale, rule, n_free, tied_out, halted, rounds, scans);
 }

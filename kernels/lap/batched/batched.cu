@@ -22,7 +22,7 @@
 // sizes       batch, 2                 int32    global, null when every problem is max_rows x max_cols
 // assignment  batch, max_rows          int64    global, -1 beyond a problem's size
 // u, v        batch, max_rows; max_cols value_t  global, 0 beyond a problem's size
-// status      batch                    int32    global: 1 solved, 2 infeasible
+// status      batch                    int32    global: STATUSES of layout.py
 // matrix      rows, cols               cost_t   shared (MATRIX_SHARED)
 // price, row_of, parent  cols          value_t, int32   shared; price for bid_together and store
 // col_of, free  rows                   int32    shared
@@ -63,6 +63,7 @@ typedef VALUE value_t;
 typedef unsigned long long u64;
 typedef unsigned int u32;
 
+#include "device/uniform.cuh"
 #include "lap/batched/nearest.cuh"
 #include "lap/batched/layout.py"
 
@@ -310,12 +311,15 @@ __device__ void store(const Shared& s, const Own& own, bool turned, int max_rows
 // Shared: 16 bytes a column, 8 a row (24 and 20 if TOGETHER), and the matrix.
 // Reads: cost, sizes. Writes: assignment, u, v, status of its problem.
 // Requires: n_cols <= TEAM * SLOTS after turning. Work: 4 n^2 to 8 n^2 entries on uniform costs, n^3 at worst.
-extern "C" __global__ void __launch_bounds__(TEAM) solve_each(SOLVE_EACH_ARGS) {
+extern "C" __global__ void __launch_bounds__(TEAM) solve_each(const __grid_constant__ SolveEachArgs args) {
+    const int negate = uniform(args.negate);
+    const int max_rows = args.max_rows, max_cols = args.max_cols, *sizes = args.sizes;
     extern __shared__ __align__(16) char memory[];
     __shared__ Nearest partial[TEAM == 32 ? 1 : 64];
-    const long long b = first + blockIdx.x;
+    const long long b = args.first + blockIdx.x;
     const int n_rows = sizes ? sizes[2 * b] : max_rows, n_cols = sizes ? sizes[2 * b + 1] : max_cols;
-    Shared s = load(cost + b * max_rows * max_cols, n_rows, n_cols, max_cols, negate, memory, partial);
+    const cost_t* cost = args.cost + b * max_rows * max_cols;
+    Shared s = load(cost, n_rows, n_cols, max_cols, negate, memory, partial);
     Own own;
     own.here = own.done = 0;
 #pragma unroll
@@ -329,7 +333,9 @@ extern "C" __global__ void __launch_bounds__(TEAM) solve_each(SOLVE_EACH_ARGS) {
     list_columns(s, own);
     bool feasible = true;
     for (int k = 0; k < n_free && feasible; k++) feasible = augment(s, own, s.free[k]);
-    if (threadIdx.x == 0) status[b] = feasible ? 1 : 2;
+    if (threadIdx.x == 0) args.status[b] = feasible ? SOLVED : INFEASIBLE;
     const long long rows_at = b * max_rows, cols_at = b * max_cols;
-    if (feasible) store(s, own, n_rows > n_cols, max_rows, max_cols, assignment + rows_at, u + rows_at, v + cols_at);
+    if (!feasible) return;
+    value_t *u = args.u + rows_at, *v = args.v + cols_at;
+    store(s, own, n_rows > n_cols, max_rows, max_cols, args.assignment + rows_at, u, v);
 }

@@ -9,7 +9,7 @@ import numpy as np
 from kernels.cuda import attribute, kernel
 from kernels.deadline import Deadline
 from kernels.lap import gpu, gpu_memory, is_few
-from kernels.lap.batched.layout import SOLVE_EACH_ARGS
+from kernels.lap.batched.layout import INFEASIBLE, NOT_BEGUN, SOLVE_EACH_ARGS, SOLVED
 from kernels.lap.members import Members, PartOf
 from kernels.lap.proof.gpu_proof import CTYPES, named, prove_batch
 from kernels.problems import UNASSIGNED, Array, Assignment
@@ -21,8 +21,6 @@ LONGEST = 1024
 """Longer problems of a batch are solved one after another, by all of the device."""
 TEAMS_AT_ONCE = 8
 """A matrix goes into shared memory where so many fit into a multiprocessor's: fewer teams at once lose more."""
-NOT_BEGUN, SOLVED, INFEASIBLE = range(3)
-"""What `solve_each` says of a problem."""
 ENTRIES_PER_LAUNCH = 1 << 28
 """Matrix entries solved between two looks at the deadline (some tens of milliseconds)."""
 

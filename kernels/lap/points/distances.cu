@@ -12,47 +12,49 @@
 // cost      m, n    double   distances
 //
 // Overflow: coordinates are at most 1e100 in size, checked by the problem.
+#include "device/uniform.cuh"
 #include "lap/points/layout.py"
-
-#define THREADS 256
-#define ROWS 8
-#define EUCLIDEAN 1
-#define CITYBLOCK 2
 
 // Grid: columns over THREADS, rows over ROWS. Block: THREADS, a column each. Shared: none. Reads: x, turned. Writes: cost.
 // Requires: kind as METRICS of problems/metrics.py counts them. Work: m * n * d differences; y is read m / ROWS times, from the cache.
-extern "C" __global__ void __launch_bounds__(THREADS) distances(DISTANCES_ARGS) {
+extern "C" __global__ void __launch_bounds__(THREADS) distances(const __grid_constant__ DistancesArgs args) {
+    const int kind = uniform(args.kind), halved = uniform(args.halved);
+    const double *x = args.x, *turned = args.turned;
+    const long long m = args.m, n = args.n;
+    const int d = args.d;
     const long long j = (long long)blockIdx.x * THREADS + threadIdx.x, first = (long long)blockIdx.y * ROWS;
     if (j >= n) return;
     double total[ROWS] = {};
     for (int k = 0; k < d; k++) {
-        const double other = turned[k * n + j];
+        const double other = __ldg(turned + k * n + j);
 #pragma unroll
         for (int r = 0; r < ROWS; r++) {
             const long long i = first + r < m ? first + r : m - 1;  // rows beyond the last are worked out and not kept
-            const double away = x[i * d + k] - other;
+            const double away = __ldg(x + i * d + k) - other;
             total[r] += kind == CITYBLOCK ? fabs(away) : away * away;
         }
     }
 #pragma unroll
     for (int r = 0; r < ROWS; r++) {
         const double found = kind == EUCLIDEAN ? sqrt(total[r]) : halved ? 0.5 * total[r] : total[r];
-        if (first + r < m) cost[(first + r) * n + j] = found;
+        if (first + r < m) args.cost[(first + r) * n + j] = found;
     }
 }
 
 // Grid, Block, Shared, Reads, Writes: as `distances`. Requires: d 4, x1 <= x2 and y1 <= y2.
 // Work: m * n overlaps. Boxes that share no area cost 1, also where neither has any.
-extern "C" __global__ void __launch_bounds__(THREADS) overlaps(OVERLAPS_ARGS) {
+extern "C" __global__ void __launch_bounds__(THREADS) overlaps(const __grid_constant__ OverlapsArgs args) {
+    const double* turned = args.turned;
+    const long long m = args.m, n = args.n;
     const long long j = (long long)blockIdx.x * THREADS + threadIdx.x, first = (long long)blockIdx.y * ROWS;
     if (j >= n) return;
     const double x1 = turned[j], y1 = turned[n + j], x2 = turned[2 * n + j], y2 = turned[3 * n + j];
     const double area = (x2 - x1) * (y2 - y1);
     for (int r = 0; r < ROWS && first + r < m; r++) {
-        const double* box = x + (first + r) * 4;
+        const double* box = args.x + (first + r) * 4;
         const double width = fmin(x2, box[2]) - fmax(x1, box[0]), height = fmin(y2, box[3]) - fmax(y1, box[1]);
         const double both = width > 0 && height > 0 ? width * height : 0;
         const double alone = fmax(0.0, area + (box[2] - box[0]) * (box[3] - box[1]) - 2 * both);
-        cost[(first + r) * n + j] = both > 0 ? alone / (alone + both) : 1.0;
+        args.cost[(first + r) * n + j] = both > 0 ? alone / (alone + both) : 1.0;
     }
 }

@@ -14,12 +14,10 @@ import numpy as np
 from kernels.cuda import kernel
 from kernels.lap import gpu_memory
 from kernels.lap.auto.gpu_forest import MOST_ROWS
-from kernels.lap.points.layout import DISTANCES_ARGS, OVERLAPS_ARGS
+from kernels.lap.points.layout import DISTANCES_ARGS, OVERLAPS_ARGS, ROWS, THREADS
 from kernels.problems import Array, InvalidProblem
 from kernels.problems.metrics import DIRECTIONS, METRICS, prepared
 from kernels.problems.points import PointAssignment
-
-THREADS, ROWS = 256, 8
 
 
 class Held:

@@ -1,6 +1,10 @@
 """What the kernels that work out costs of points and their launches share: their arguments."""
 
-from kernels.layout import arguments
+from kernels.layout import enumeration, parameter
+from kernels.problems.metrics import METRICS
+
+THREADS, ROWS = 256, 8
+"""Columns of a block, and rows of a thread."""
 
 CLOUDS = """
     const double* __restrict__ x       // [m, d]
@@ -10,8 +14,8 @@ CLOUDS = """
     long long n
 """
 
-DISTANCES_ARGS = arguments(
-    "DISTANCES_ARGS",
+DISTANCES_ARGS = parameter(
+    "DistancesArgs",
     CLOUDS
     + """
     int d
@@ -19,5 +23,7 @@ DISTANCES_ARGS = arguments(
     int halved                         // of points of length 1
     """,
 )
-OVERLAPS_ARGS = arguments("OVERLAPS_ARGS", CLOUDS)
-CUDA = "\n".join(kernel.text for kernel in (DISTANCES_ARGS, OVERLAPS_ARGS))
+OVERLAPS_ARGS = parameter("OverlapsArgs", CLOUDS)
+SIZES = f"constexpr int THREADS = {THREADS}, ROWS = {ROWS};"
+KINDS = enumeration("Kind", tuple(name.upper() for name in METRICS))
+CUDA = "\n".join([SIZES, KINDS, DISTANCES_ARGS.text, OVERLAPS_ARGS.text])

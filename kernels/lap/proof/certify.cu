@@ -22,20 +22,18 @@
 #include "lap/auto/dense.cuh"
 #include "lap/proof/layout.py"
 
-#define THREADS 256
-
 // Grid: any; a block takes every gridDim.x-th row. Block: 256.
 // Shared: 8 partial minima. Reads: cost, u, v, row_col. Writes: partial.
 // Requires: v finite. Work: n_rows * n_cols subtractions, the matrix read once.
-extern "C" __global__ void __launch_bounds__(THREADS) weigh_rows(WEIGH_ROWS_ARGS) {
+extern "C" __global__ void __launch_bounds__(THREADS) weigh_rows(const __grid_constant__ WeighRowsArgs args) {
     __shared__ value_t warp_least[THREADS / 32];
     value_t primal = 0, dual = 0, violation = 0, slack = 0;
-    for (int i = blockIdx.x; i < n_rows; i += gridDim.x) {
-        const cost_t* row = cost + (long long)i * n_cols;
+    for (int i = blockIdx.x; i < args.n_rows; i += gridDim.x) {
+        const cost_t* row = args.cost + (long long)i * args.n_cols;
         value_t least = TOP;
 #pragma unroll 8
-        for (int j = threadIdx.x; j < n_cols; j += THREADS) {
-            const value_t c = (value_t)__ldg(row + j), x = (negate ? -c : c) - __ldg(v + j);
+        for (int j = threadIdx.x; j < args.n_cols; j += THREADS) {
+            const value_t c = (value_t)__ldg(row + j), x = (args.negate ? -c : c) - __ldg(args.v + j);
             least = x < least ? x : least;
         }
         least = warp_min(least);
@@ -44,10 +42,10 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_rows(WEIGH_ROWS_ARGS
         if (threadIdx.x == 0) {
             for (int k = 1; k < THREADS / 32; k++) least = warp_least[k] < least ? warp_least[k] : least;
             dual += least;
-            violation = u[i] - least > violation ? u[i] - least : violation;
-            const int j = row_col[i];
+            violation = args.u[i] - least > violation ? args.u[i] - least : violation;
+            const int j = args.row_col[i];
             if (j >= 0) {
-                const value_t c = negate ? -(value_t)row[j] : (value_t)row[j], gap = c - u[i] - v[j];
+                const value_t c = args.negate ? -(value_t)row[j] : (value_t)row[j], gap = c - args.u[i] - args.v[j];
                 primal += c;
                 slack = gap > slack ? gap : -gap > slack ? -gap : slack;
             }
@@ -55,25 +53,25 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_rows(WEIGH_ROWS_ARGS
         __syncthreads();  // thread 0 has read warp_least before the next row rewrites it
     }
     if (threadIdx.x == 0) {
-        value_t* mine = partial + 4 * blockIdx.x;
+        value_t* mine = args.partial + 4 * blockIdx.x;
         mine[0] = primal; mine[1] = dual; mine[2] = violation; mine[3] = slack;
     }
 }
 
 // Grid: 1. Block: 256. Shared: 256 * 5 values. Reads: partial, v, row_col. Writes: proof.
 // Requires: weigh_rows has ended. Work: n_rows + n_cols + 4 * blocks.
-extern "C" __global__ void __launch_bounds__(THREADS) add_up(ADD_UP_ARGS) {
+extern "C" __global__ void __launch_bounds__(THREADS) add_up(const __grid_constant__ AddUpArgs args) {
     __shared__ value_t lane_sum[5][THREADS];
     value_t sum[5] = {0, 0, 0, 0, 0};
-    for (int k = threadIdx.x; k < n_partial; k += THREADS) {
-        const value_t* p = partial + 4 * k;
+    for (int k = threadIdx.x; k < args.n_partial; k += THREADS) {
+        const value_t* p = args.partial + 4 * k;
         sum[0] += p[0];
         sum[1] += p[1];
         sum[2] = p[2] > sum[2] ? p[2] : sum[2];
         sum[3] = p[3] > sum[3] ? p[3] : sum[3];
     }
-    for (int j = threadIdx.x; j < n_cols; j += THREADS) sum[1] += v[j];
-    for (int i = threadIdx.x; i < n_rows; i += THREADS) sum[4] += row_col[i] < 0;
+    for (int j = threadIdx.x; j < args.n_cols; j += THREADS) sum[1] += args.v[j];
+    for (int i = threadIdx.x; i < args.n_rows; i += THREADS) sum[4] += args.row_col[i] < 0;
     for (int q = 0; q < 5; q++) lane_sum[q][threadIdx.x] = sum[q];
     __syncthreads();  // all lanes' sums before the five final ones
     if (threadIdx.x < 5) {
@@ -83,22 +81,23 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_up(ADD_UP_ARGS) {
             if (threadIdx.x == 2 || threadIdx.x == 3) total = x > total ? x : total;
             else total += x;
         }
-        proof[threadIdx.x] = total;
+        args.proof[threadIdx.x] = total;
     }
 }
 
 // Grid: one block per problem. Block: 256. Shared: 6 values a warp. Reads: cost, sizes, u, v, assignment.
 // Writes: proof (batch, 5). Requires: v finite. Work: n_rows * n_cols subtractions, the matrix read once.
-extern "C" __global__ void __launch_bounds__(THREADS) weigh_problems(WEIGH_PROBLEMS_ARGS) {
+extern "C" __global__ void __launch_bounds__(THREADS) weigh_problems(const __grid_constant__ WeighProblemsArgs args) {
+    const int max_rows = args.max_rows, max_cols = args.max_cols, *sizes = args.sizes;
     __shared__ value_t warp_part[5][THREADS / 32];
     const long long b = blockIdx.x;
     const int n_rows = sizes ? sizes[2 * b] : max_rows, n_cols = sizes ? sizes[2 * b + 1] : max_cols;
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    const value_t sign = negate ? -1 : 1;
-    const value_t* v_of = v + b * max_cols;
+    const value_t sign = args.negate ? -1 : 1;
+    const value_t* v_of = args.v + b * max_cols;
     value_t primal = 0, dual = 0, violation = 0, slack = 0, unassigned = 0;
     for (int i = warp; i < n_rows; i += THREADS / 32) {
-        const cost_t* row = cost + (b * max_rows + i) * max_cols;
+        const cost_t* row = args.cost + (b * max_rows + i) * max_cols;
         value_t least = TOP;
 #pragma unroll 4
         for (int j = lane; j < n_cols; j += 32) {
@@ -106,8 +105,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_problems(WEIGH_PROBL
             least = x < least ? x : least;
         }
         least = warp_min(least);
-        const value_t mine = u[b * max_rows + i];
-        const int j = (int)assignment[b * max_rows + i];
+        const value_t mine = args.u[b * max_rows + i];
+        const int j = (int)args.assignment[b * max_rows + i];
         dual += mine;
         violation = sign * mine - least > violation ? sign * mine - least : violation;
         unassigned += j < 0;
@@ -131,5 +130,5 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_problems(WEIGH_PROBL
         else total += x;
     }
     if (threadIdx.x == 4 && n_rows > n_cols) total -= n_rows - n_cols;
-    proof[5 * b + threadIdx.x] = total;
+    args.proof[5 * b + threadIdx.x] = total;
 }

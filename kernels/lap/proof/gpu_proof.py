@@ -5,10 +5,9 @@ from typing import Any
 import cupy
 
 from kernels.cuda import attribute, kernel
-from kernels.lap.proof.layout import ADD_UP_ARGS, WEIGH_PROBLEMS_ARGS, WEIGH_ROWS_ARGS
+from kernels.lap.proof.layout import ADD_UP_ARGS, THREADS, WEIGH_PROBLEMS_ARGS, WEIGH_ROWS_ARGS
 
 CTYPES = {"float64": "double", "float32": "float", "int64": "long long", "int32": "int"}
-WEIGH_BLOCK = 256
 PARTS = ("primal", "dual", "violation", "slack", "unassigned")
 
 
@@ -26,9 +25,9 @@ def prove(cost: Any, negate: bool, u: Any, v: Any, row_col: Any) -> Any:
     partial, proof = cupy.empty((blocks, 4), u.dtype), cupy.empty(5, u.dtype)
     shared = {"n_rows": n_rows, "n_cols": n_cols, "v": v, "row_col": row_col, "partial": partial}
     weigh_rows = kernel("lap/proof/certify.cu", "weigh_rows", defines)
-    weigh_rows((blocks,), (WEIGH_BLOCK,), WEIGH_ROWS_ARGS.packed(**shared, cost=cost, negate=negate, u=u))
+    weigh_rows((blocks,), (THREADS,), WEIGH_ROWS_ARGS.packed(**shared, cost=cost, negate=negate, u=u))
     add_up = kernel("lap/proof/certify.cu", "add_up", defines)
-    add_up((1,), (WEIGH_BLOCK,), ADD_UP_ARGS.packed(**shared, n_partial=blocks, proof=proof))
+    add_up((1,), (THREADS,), ADD_UP_ARGS.packed(**shared, n_partial=blocks, proof=proof))
     return proof
 
 
@@ -43,7 +42,7 @@ def row_minima(cost: Any, negate: bool, u: Any, v: Any, row_col: Any) -> Any:
     weigh_rows = kernel("lap/proof/certify.cu", "weigh_rows", defines, cooperative=False)
     answer = {"u": u, "v": v, "row_col": row_col, "partial": partial}
     arguments = WEIGH_ROWS_ARGS.packed(**answer, cost=cost, n_rows=n_rows, n_cols=n_cols, negate=negate)
-    weigh_rows((n_rows,), (WEIGH_BLOCK,), arguments)
+    weigh_rows((n_rows,), (THREADS,), arguments)
     return partial
 
 
@@ -56,7 +55,7 @@ def prove_batch(cost: Any, sizes: Any | None, negate: bool, out: dict[str, Any])
     weigh = kernel("lap/proof/certify.cu", "weigh_problems", defines, cooperative=False)
     problems = {"cost": cost, "sizes": 0 if sizes is None else sizes, "max_rows": max_rows, "max_cols": max_cols}
     answers = {name: out[name] for name in ("u", "v", "assignment")}
-    weigh((batch,), (WEIGH_BLOCK,), WEIGH_PROBLEMS_ARGS.packed(**problems, **answers, negate=negate, proof=proof))
+    weigh((batch,), (THREADS,), WEIGH_PROBLEMS_ARGS.packed(**problems, **answers, negate=negate, proof=proof))
     return proof
 
 

@@ -1,9 +1,12 @@
 """What the kernels of certify.cu and their launches share: their arguments."""
 
-from kernels.layout import arguments
+from kernels.layout import parameter
 
-WEIGH_ROWS_ARGS = arguments(
-    "WEIGH_ROWS_ARGS",
+THREADS = 256
+"""Of a block."""
+
+WEIGH_ROWS_ARGS = parameter(
+    "WeighRowsArgs",
     """
     const cost_t* __restrict__ cost  // [n_rows, n_cols]
     int n_rows
@@ -16,8 +19,8 @@ WEIGH_ROWS_ARGS = arguments(
     """,
 )
 
-ADD_UP_ARGS = arguments(
-    "ADD_UP_ARGS",
+ADD_UP_ARGS = parameter(
+    "AddUpArgs",
     """
     int n_rows
     int n_cols
@@ -29,8 +32,8 @@ ADD_UP_ARGS = arguments(
     """,
 )
 
-WEIGH_PROBLEMS_ARGS = arguments(
-    "WEIGH_PROBLEMS_ARGS",
+WEIGH_PROBLEMS_ARGS = parameter(
+    "WeighProblemsArgs",
     """
     const cost_t* __restrict__ cost  // [batch, max_rows, max_cols]
     const int* sizes           // [batch, 2], or null
@@ -43,4 +46,5 @@ WEIGH_PROBLEMS_ARGS = arguments(
     value_t* proof             // [batch, 5]
     """,
 )
-CUDA = "\n".join(kernel.text for kernel in (WEIGH_ROWS_ARGS, ADD_UP_ARGS, WEIGH_PROBLEMS_ARGS))
+KERNELS = (WEIGH_ROWS_ARGS, ADD_UP_ARGS, WEIGH_PROBLEMS_ARGS)
+CUDA = "\n".join([f"constexpr int THREADS = {THREADS};", *(kernel.text for kernel in KERNELS)])

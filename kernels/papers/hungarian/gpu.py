@@ -10,12 +10,11 @@ from kernels.cuda import attribute, kernel
 from kernels.deadline import Deadline
 from kernels.lap.proof.gpu_proof import CTYPES
 from kernels.papers.gpu_systems import solve_single
+from kernels.papers.hungarian.layout import FLAGS, HUNGARIAN_STEP_ARGS, INFEASIBLE, OPTIMAL, PROBLEM, STEPS, THREADS
 from kernels.problems import Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
 
-THREADS = 1024
-FLAGS = {"stars": 0, "repeat": 1, "paths": 4, "outcome": 7, "zeros": 8, "updates": 9, "searches": 10, "rounds": 11}
-OUTCOMES = {1: Termination.OPTIMAL, 2: Termination.INFEASIBLE}
+ENDS = {OPTIMAL: Termination.OPTIMAL, INFEASIBLE: Termination.INFEASIBLE}
 MOST_COLUMNS = 1 << 20
 MOST_ROWS_PER_BLOCK = 1 << 12
 """A listed zero is packed into 32 bits: 12 for the row within its bin, 20 for the column."""
@@ -79,8 +78,8 @@ def solve_on_device(
     else:
         _drive_from_host(run, deadline)
     flags = run.flags.get()
-    ended = OUTCOMES.get(int(flags[FLAGS["outcome"]]))
-    facts = {"opt": opt} | {name: int(flags[FLAGS[name]]) for name in ("updates", "searches", "rounds")}
+    ended = ENDS.get(int(flags[FLAGS["OUTCOME"]]))
+    facts = {"opt": opt} | {name: int(flags[FLAGS[name.upper()]]) for name in ("updates", "searches", "rounds")}
     answer = {"col_of": run.star_of_row, "u": run.u, "v": run.v}
     if ended is Termination.INFEASIBLE:  # what the last search could see
         answer["rows"], answer["cols"] = cupy.flatnonzero(run.row_covered == 0), cupy.flatnonzero(run.col_covered)
@@ -111,16 +110,14 @@ class _Run:
         self.block_min = cupy.empty(self.blocks, dual)
         self.open = cupy.zeros(1, np.uint64)
         self.shared = rows_per_bin
-        self.flags = cupy.zeros(16, np.int32)
+        self.flags = cupy.zeros(FLAGS["FLAGS"], np.int32)
         self.stop = cupy.cuda.alloc_pinned_memory(4)
         self.stop_flag = np.frombuffer(self.stop, np.int32, 1)
         self.stop_flag[0] = 0
-        parts = (cost, self.slack, self.zeros, self.zeros_count, self.u, self.v, self.star_of_row, self.star_of_col)
-        more = (self.prime_of_col, self.green_of_row, self.row_covered, self.col_covered)
-        last = (self.row_min, self.block_min, self.row_arg, self.open, self.flags)
-        words = [part.data.ptr for part in (*parts, *more, *last)]
-        words += [self.stop.ptr, n_rows, n_cols, int(negate), search_limit]
-        self.problem = cupy.asarray(np.array(words, np.uint64))
+        names = [one.name for one in PROBLEM.fields if "*" in one.type and one.name not in ("cost", "stop")]
+        buffers = {name: getattr(self, name) for name in names} | {"cost": cost, "stop": self.stop.ptr}
+        sizes = {"n_rows": n_rows, "n_cols": n_cols, "negate": negate, "search_limit": search_limit}
+        self.problem = cupy.asarray(PROBLEM.filled(buffers | sizes)[None].view(np.uint64))
 
 
 def _launch_hungarian(run: _Run, deadline: Deadline) -> None:
@@ -148,50 +145,51 @@ def _drive_from_host(run: _Run, deadline: Deadline) -> None:
     recount = run.opt >= 0
     fused = run.opt == 1
 
-    def launch(*steps: int) -> None:
+    def launch(*steps: str) -> None:
         for step in steps:
-            step_kernel((run.blocks,), (THREADS,), (run.problem, np.int32(step)))
+            arguments = HUNGARIAN_STEP_ARGS.packed(problem=run.problem, step=STEPS.index(step))
+            step_kernel((run.blocks,), (THREADS,), arguments)
 
     def read(name: str) -> int:
         return int(run.flags[FLAGS[name]].get())
 
     def list_zeros() -> None:
-        run.flags[FLAGS["zeros"]] = 0
-        launch(2, *([10] if recount else []))
+        run.flags[FLAGS["ZEROS"]] = 0
+        launch("COMPRESS_ZEROS", *(["COUNT_ZEROS"] if recount else []))
 
-    launch(0, 1)
+    launch("REDUCE_ROWS", "REDUCE_COLUMNS")
     list_zeros()
-    launch(3)
+    launch("STAR_ZEROS")
     while True:
-        run.flags[FLAGS["stars"]] = 0
-        launch(4)
-        if read("stars") == run.n_rows:
-            run.flags[FLAGS["outcome"]] = 1
+        run.flags[FLAGS["STARS"]] = 0
+        launch("COVER_STARS")
+        if read("STARS") == run.n_rows:
+            run.flags[FLAGS["OUTCOME"]] = OPTIMAL
             return
-        run.flags[FLAGS["paths"]] = 0
+        run.flags[FLAGS["PATHS"]] = 0
         while not _search(run, launch, read):
             if deadline.expired():
                 return
-            launch(6, 7)
-            if read("outcome"):
+            launch("FIND_MINIMUM", "SHIFT_SLACK")
+            if read("OUTCOME"):
                 return
-            run.flags[FLAGS["updates"]] += 1
+            run.flags[FLAGS["UPDATES"]] += 1
             if fused:
-                run.flags[FLAGS["zeros"]] = 0
-                launch(10)
+                run.flags[FLAGS["ZEROS"]] = 0
+                launch("COUNT_ZEROS")
             else:
                 list_zeros()
-        launch(8, 9)
-        run.flags[FLAGS["searches"]] += 1
+        launch("MARK_GREEN", "FLIP_PATHS")
+        run.flags[FLAGS["SEARCHES"]] += 1
 
 
 def _search(run: _Run, launch: Any, read: Any) -> bool:
     """Step 4 until nothing is new; True when it found a path."""
     again = 1
     while again:
-        run.flags[FLAGS["repeat"]] = 0
-        launch(5)
-        if read("paths"):
+        run.flags[FLAGS["REPEAT"]] = 0
+        launch("PRIME_ZEROS")
+        if read("PATHS"):
             return True
-        again = read("repeat")
+        again = read("REPEAT")
     return False

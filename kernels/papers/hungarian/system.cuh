@@ -29,7 +29,7 @@
 // star_of_col, prime_of_col  n_cols           int32   star_zeros, flip_paths; prime_zeros
 // row_covered, col_covered   n_rows; n_cols   int32   cover_stars, prime_zeros
 // block_min                  blocks           dual_t  find_minimum
-// flags                      16               int32   see the enum
+// flags                      16               int32   see layout.py
 //
 // Row i belongs to bin i % blocks. Overflow: integers stay below 16 (n_rows + n_cols) max |cost| (checked by
 // the problem).
@@ -37,31 +37,13 @@
 // References: P. Lopes, S. Yadav, A. Ilic, S. Patra, "Fast block distributed CUDA implementation of the Hungarian
 // algorithm", J. Parallel Distrib. Comput. 130 (2019), algorithms 1 to 4; S. Kawtikwar, Y. Chang, V. Govind,
 // "Improvements to the Hungarian LAP Solver", section IV.
+#include "device/uniform.cuh"
 #include "papers/systems.cuh"
-#define THREADS 1024
+#include "papers/hungarian/layout.py"
+
 #define COLUMN_BITS 20
 
 namespace cg = cooperative_groups;
-
-// REPEAT, PATHS: 3 each, in turn
-enum { STARS, REPEAT, PATHS = 4, OUTCOME = 7, ZEROS, UPDATES, SEARCHES, ROUNDS, STALE };
-enum { RUNNING, OPTIMAL, INFEASIBLE, STOPPED };
-
-struct Problem {
-    const cost_t* cost;
-    dual_t* slack;
-    unsigned* zeros;
-    int* zeros_count;
-    dual_t *u, *v;
-    int *star_of_row, *star_of_col, *prime_of_col, *green_of_row;
-    volatile int *row_covered, *col_covered;
-    dual_t *row_min, *block_min;
-    int* row_arg;
-    unsigned long long* open;
-    volatile int* flags;
-    const volatile int* stop;  // host memory: nonzero once the caller wants what there is
-    long long n_rows, n_cols, negate, search_limit;
-};
 
 __device__ __forceinline__ unsigned* bin_zeros(const Problem& p) {
     const long long rows = (p.n_rows + gridDim.x - 1) / gridDim.x;

@@ -1,9 +1,9 @@
 """What the kernels of MAP-UOT and their launches share: their arguments."""
 
-from kernels.layout import arguments
+from kernels.layout import parameter
 
-FACTORS_ARGS = arguments(
-    "FACTORS_ARGS",
+FACTORS_ARGS = parameter(
+    "FactorsArgs",
     """
     const float* mass          // [count]
     float* sum                 // [count]
@@ -15,8 +15,8 @@ FACTORS_ARGS = arguments(
     """,
 )
 
-SCALE_ROWS_ARGS = arguments(
-    "SCALE_ROWS_ARGS",
+SCALE_ROWS_ARGS = parameter(
+    "ScaleRowsArgs",
     """
     float* plan                // [m, ld]
     const float* row_factor    // [m]
@@ -26,8 +26,8 @@ SCALE_ROWS_ARGS = arguments(
     """,
 )
 
-SCALE_COLUMNS_ARGS = arguments(
-    "SCALE_COLUMNS_ARGS",
+SCALE_COLUMNS_ARGS = parameter(
+    "ScaleColumnsArgs",
     """
     float* plan                // [m, ld]
     const float* column_factor  // [ld]

@@ -29,28 +29,28 @@ constexpr float SMALLEST = 1e-30f;
 // Factors of one side. corrected: (mass old / sum)^power / old, else (mass / sum)^power; zeroes the sums it read.
 // Grid: ceil(count / 256). Block: 256. Shared: none. Reads: mass, sum, scaling. Writes: factor, scaling, sum = 0.
 // Requires: sum complete. Work: one element a thread.
-extern "C" __global__ void factors(FACTORS_ARGS) {
+extern "C" __global__ void factors(const __grid_constant__ FactorsArgs args) {
     const int i = blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= count) return;
-    const float old = corrected ? scaling[i] : 1.f;
-    const float next =
-        mass[i] > 0.f ? powf(mass[i] * old / fmaxf(sum[i], SMALLEST), power) / old : 1.f;  // padding stays
-    factor[i] = next;
-    scaling[i] *= next;
-    sum[i] = 0.f;
+    if (i >= args.count) return;
+    const float old = args.corrected ? args.scaling[i] : 1.f;
+    const float mass = args.mass[i], ratio = mass * old / fmaxf(args.sum[i], SMALLEST);
+    const float next = mass > 0.f ? powf(ratio, args.power) / old : 1.f;  // padding stays
+    args.factor[i] = next;
+    args.scaling[i] *= next;
+    args.sum[i] = 0.f;
 }
 
 // Part 2. Grid: (ceil(ld / 128), ceil(m / 64)). Block: (32, 8). Shared: 4 KiB. Reads: plan, row_factor.
 // Writes: plan, column_sum. Requires: column_sum zero before. Work: one read and one write of 64 x 128 entries.
-extern "C" __global__ void scale_rows(SCALE_ROWS_ARGS) {
+extern "C" __global__ void scale_rows(const __grid_constant__ ScaleRowsArgs args) {
     __shared__ float4 share[TY][TX];
     const int j = (blockIdx.x * TX + threadIdx.x) * 4, first = (blockIdx.y * TY + threadIdx.y) * NY;
     float4 sum = make_float4(0.f, 0.f, 0.f, 0.f);
 #pragma unroll
     for (int k = 0; k < NY; ++k) {
-        if (j >= ld || first + k >= m) continue;
-        float4* place = reinterpret_cast<float4*>(plan + (size_t)(first + k) * ld + j);
-        const float factor = row_factor[first + k];
+        if (j >= args.ld || first + k >= args.m) continue;
+        float4* place = reinterpret_cast<float4*>(args.plan + (size_t)(first + k) * args.ld + j);
+        const float factor = args.row_factor[first + k];
         float4 x = *place;
         x = make_float4(x.x * factor, x.y * factor, x.z * factor, x.w * factor);
         *place = x;
@@ -58,29 +58,29 @@ extern "C" __global__ void scale_rows(SCALE_ROWS_ARGS) {
     }
     share[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();  // shares written above, read below
-    if (threadIdx.y || j >= ld) return;
+    if (threadIdx.y || j >= args.ld) return;
     for (int k = 1; k < TY; ++k) {
         const float4 x = share[k][threadIdx.x];
         sum = make_float4(sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w);
     }
-    atomicAdd(column_sum + j, sum.x);  // other blocks of this column strip add to the same sums
-    atomicAdd(column_sum + j + 1, sum.y);
-    atomicAdd(column_sum + j + 2, sum.z);
-    atomicAdd(column_sum + j + 3, sum.w);
+    atomicAdd(args.column_sum + j, sum.x);  // other blocks of this column strip add to the same sums
+    atomicAdd(args.column_sum + j + 1, sum.y);
+    atomicAdd(args.column_sum + j + 2, sum.z);
+    atomicAdd(args.column_sum + j + 3, sum.w);
 }
 
 // Part 4. Grid: (ceil(ld / 1024), ceil(m / 8)). Block: 256. Shared: 32 floats. Reads: plan, column_factor.
 // Writes: plan, row_sum. Requires: row_sum zero before. Work: one read and one write of 8 x 1024 entries.
-extern "C" __global__ void scale_columns(SCALE_COLUMNS_ARGS) {
+extern "C" __global__ void scale_columns(const __grid_constant__ ScaleColumnsArgs args) {
     __shared__ float share[NY][8];
     const int j = (blockIdx.x * blockDim.x + threadIdx.x) * 4, first = blockIdx.y * NY, warp = threadIdx.x / 32;
     const float4 factor =
-        j < ld ? *reinterpret_cast<const float4*>(column_factor + j) : make_float4(0.f, 0.f, 0.f, 0.f);
+        j < args.ld ? *reinterpret_cast<const float4*>(args.column_factor + j) : make_float4(0.f, 0.f, 0.f, 0.f);
 #pragma unroll
     for (int k = 0; k < NY; ++k) {
         float sum = 0.f;
-        if (j < ld && first + k < m) {
-            float4* place = reinterpret_cast<float4*>(plan + (size_t)(first + k) * ld + j);
+        if (j < args.ld && first + k < args.m) {
+            float4* place = reinterpret_cast<float4*>(args.plan + (size_t)(first + k) * args.ld + j);
             float4 x = *place;
             x = make_float4(x.x * factor.x, x.y * factor.y, x.z * factor.z, x.w * factor.w);
             *place = x;
@@ -90,8 +90,8 @@ extern "C" __global__ void scale_columns(SCALE_COLUMNS_ARGS) {
         if ((threadIdx.x & 31) == 0) share[k][warp] = sum;
     }
     __syncthreads();  // shares written above, read below
-    if (threadIdx.x >= NY || first + threadIdx.x >= m) return;
+    if (threadIdx.x >= NY || first + threadIdx.x >= args.m) return;
     float sum = 0.f;
     for (int k = 0; k < 8; ++k) sum += share[threadIdx.x][k];
-    atomicAdd(row_sum + first + threadIdx.x, sum);  // other blocks of this row add to the same sum
+    atomicAdd(args.row_sum + first + threadIdx.x, sum);  // other blocks of this row add to the same sum
 }

@@ -10,15 +10,13 @@ from kernels.deadline import Deadline
 from kernels.lap.proof.gpu_proof import CTYPES
 from kernels.papers.gpu_systems import solve_single
 from kernels.papers.hungarian.gpu import wait
+from kernels.papers.tree.layout import INFEASIBLE, MAX_BLOCKS, OPTIMAL, PROBLEM, SLOT, THREADS, WARPS, WORDS
 from kernels.problems import Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
 
-THREADS = 512
-WARPS = THREADS // 32
-MAX_BLOCKS = 256
 MOST_COLUMNS = 1 << 16
 """A block holds 220 bytes for each of its columns in shared memory."""
-OUTCOMES = {1: Termination.OPTIMAL, 2: Termination.INFEASIBLE}
+ENDS = {OPTIMAL: Termination.OPTIMAL, INFEASIBLE: Termination.INFEASIBLE}
 
 
 def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
@@ -61,17 +59,19 @@ def solve_on_device(
     u, v = cupy.zeros(n_rows, dual), cupy.zeros(n_cols, dual)
     col_of, roots, green = (cupy.full(n_rows, -1, np.int32) for _ in range(3))
     row_of, parent, in_tree = (cupy.full(n_cols, -1, np.int32) for _ in range(3))
-    slots, word = cupy.zeros((2, blocks, 4), np.int64), cupy.zeros(8, np.int32)
+    slots = cupy.zeros((2, blocks, SLOT.dtype.itemsize), np.uint8)
+    word = cupy.zeros(len(WORDS) - 1, np.int32)
     stop = cupy.cuda.alloc_pinned_memory(4)
     stop_flag = np.frombuffer(stop, np.int32, 1)
     stop_flag[0] = 0
-    arrays = (cost, u, v, col_of, row_of, roots, parent, green, in_tree, slots, word)
+    buffers = {"cost": cost, "u": u, "v": v, "col_of": col_of, "row_of": row_of, "roots": roots, "parent": parent}
+    buffers |= {"green": green, "in_tree": in_tree, "slots": slots, "word": word, "stop": stop.ptr}
     limit = n_rows if phase_limit is None else phase_limit
-    words = [array.data.ptr for array in arrays] + [stop.ptr, n_rows, n_cols, int(negate), limit, width]
-    problem = cupy.asarray(np.array(words, np.uint64))
+    sizes = {"n_rows": n_rows, "n_cols": n_cols, "negate": negate, "phase_limit": limit, "width": width}
+    problem = cupy.asarray(PROBLEM.filled(buffers | sizes)[None].view(np.uint64))
     _launch_tree(problem, cost.dtype, np.dtype(dual), blocks, width, stop_flag, deadline)
-    outcome, n_roots, phases, rounds = word.get()[:4].tolist()
-    ended = OUTCOMES.get(outcome)
+    outcome, n_roots, phases, rounds = word.get().tolist()
+    ended = ENDS.get(outcome)
     answer = {"col_of": col_of, "u": u, "v": v}
     if ended is Termination.INFEASIBLE:
         answer["cols"] = cupy.flatnonzero(in_tree == 1)

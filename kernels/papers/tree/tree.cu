@@ -27,7 +27,7 @@
 // roots              n_rows         int32    list_roots (block 0)
 // parent, green      n_cols; n_rows int32    join; mark_green
 // slots              2, blocks      Slot     publish
-// word               8              int32    outcome, roots, phases, rounds, free rows
+// word               4              int32    outcome, roots, phases, rounds
 //
 // Overflow: integers stay below 16 (n_rows + n_cols) max |cost| < 2^62 (checked by the problem).
 //
@@ -37,30 +37,9 @@
 // What it changes against hungarian/: no slack matrix, and trees from all free rows at once.
 // CPU reference: kernels/lap/cpu/solver.py. Run: method "tree" of solver lap; python -m benchmarks.lap_systems.
 #include "papers/systems.cuh"
-#define THREADS 512
-#define WARPS (THREADS / 32)
-#define MAX_BLOCKS 256
+#include "papers/tree/layout.py"
 
 namespace cg = cooperative_groups;
-
-enum { OUTCOME, ROOTS, PHASES, ROUNDS };
-enum { RUNNING, OPTIMAL, INFEASIBLE, STOPPED };
-
-struct Slot {  // one block's nearest column outside the trees
-    dual_t key, row_u;  // row_u: u of the row paired with it
-    int row, col;       // row -1: the column is free, a path ends here
-    long long stop;     // block 0's: the caller wants what there is
-};
-
-struct Problem {
-    const cost_t* cost;
-    dual_t *u, *v;
-    int *col_of, *row_of, *roots, *parent, *green, *in_tree;
-    Slot* slots;
-    volatile int* word;
-    const volatile int* stop;  // host memory: nonzero once the caller wants what there is
-    long long n_rows, n_cols, negate, phase_limit, width;
-};
 
 struct Columns {  // this block's, in shared memory
     dual_t *price, *key, *best;  // best: WARPS x width, what each warp found

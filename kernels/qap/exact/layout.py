@@ -1,6 +1,6 @@
 """What the kernel of tree.cu and its launch share: what a child is made of, and what is found."""
 
-from kernels.layout import arguments, struct
+from kernels.layout import parameter, struct
 
 WIDEST = 32
 """Places of a line, a lane each."""
@@ -18,8 +18,8 @@ TASK = struct(
     """,
 )
 
-ASCEND_ARGS = arguments(
-    "ASCEND_ARGS",
+ASCEND_ARGS = parameter(
+    "AscendArgs",
     """
     const int* parents         // slots of the level above
     int* arena                 // slots of this level

@@ -224,26 +224,29 @@ __device__ void choose(const Shared &s, int m, float sharp, int *found) {
 // Reads: tasks, slots of the level above. Writes: one slot of this level and one line of `found` per child.
 // Requires: 3 <= m <= 31, 0 <= room < 2^25; no two tasks write one slot.
 // Work: m^2 assignments of size m - 1 a sweep; 4 m^3 (m - 1) bytes moved each way.
-extern "C" __global__ void __launch_bounds__(1024, 2) ascend(ASCEND_ARGS) {
+extern "C" __global__ void __launch_bounds__(1024, 2) ascend(const __grid_constant__ AscendArgs args) {
+    const int m = args.m;
     extern __shared__ __align__(16) unsigned char raw[];
     Shared &s = *reinterpret_cast<Shared *>(raw);
     int *tile = reinterpret_cast<int *>(raw + sizeof(Shared));
-    const Task task = tasks[blockIdx.x];
-    int *slot = arena + task.slot * slot_size(m), *prices = slot + m * m, *out = found + (long long)blockIdx.x * FOUND;
-    if (threadIdx.x == 0) s.room = task.room - parents[task.parent * slot_size(m + 1) + task.i * (m + 1) + task.j];
+    const Task task = args.tasks[blockIdx.x];
+    int *slot = args.arena + task.slot * slot_size(m), *prices = slot + m * m;
+    int *out = args.found + (long long)blockIdx.x * FOUND;
+    const int *parent = args.parents + task.parent * slot_size(m + 1);
+    if (threadIdx.x == 0) s.room = task.room - parent[task.i * (m + 1) + task.j];
     __syncthreads();  // room -> settle
-    settle(s, parents + task.parent * slot_size(m + 1), prices, task.i, task.j, m);
+    settle(s, parent, prices, task.i, task.j, m);
     __syncthreads();  // leaders -> share
     unsigned random = 2654435761u * (task.i * 64 + task.j + 1);
-    for (int k = 0; k < sweeps; ++k) {
+    for (int k = 0; k < args.sweeps; ++k) {
         sweep(s, tile, prices, m, random);
-        if (s.room < 0 || (long long)s.gain * patience < s.room) break;
+        if (s.room < 0 || (long long)s.gain * args.patience < s.room) break;
     }
     if (threadIdx.x == 0) out[0] = s.room;
     if (s.room < 0) return;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if (lane < m) slot[warp * m + lane] = s.leaders[warp * 33 + lane];
-    if (warp == 0) choose(s, m, sharp, out);
+    if (warp == 0) choose(s, m, args.sharp, out);
 }
 
 // Grid: 1. Block: 1. Writes: out[0] = bytes of Shared.

@@ -14,7 +14,7 @@ from kernels.problems import Array, QuadraticAssignment
 from kernels.qap.gpu_mailbox import NOTHING, Mailbox
 from kernels.qap.layout import NEWS
 from kernels.qap.memetic.gpu_geometry import CHIP, Geometry, geometry
-from kernels.qap.memetic.layout import EPOCH, EVOLVE_ARGS, JUDGE_ARGS, MATRICES, MEMBERS, RECIPE
+from kernels.qap.memetic.layout import EPOCH, EVOLVE_ARGS, JUDGE_ARGS, JUDGES, MATRICES, MEMBERS, RECIPE
 from kernels.qap.outcome import in_time
 from kernels.qap.parts import Matrices, split
 from kernels.solution import Number, Termination
@@ -128,7 +128,7 @@ class Population:
         self._evolve((self.members,), (self.geometry.threads,), arguments, shared_mem=self._shared)
         self.generations += 1
         self._members["parity"] = self.generations % 2
-        self._judge((1,), (1024,), JUDGE_ARGS.packed(all=self._members, members=self.members, **shared))
+        self._judge((1,), (JUDGES,), JUDGE_ARGS.packed(all=self._members, members=self.members, **shared))
         ended = cupy.cuda.Event(disable_timing=True)
         ended.record()
         return ended

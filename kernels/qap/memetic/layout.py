@@ -1,6 +1,10 @@
 """What the kernels of memetic.cu and their launches share. T, W and T64 are chosen when they are compiled."""
 
-from kernels.layout import arguments, struct
+from kernels.layout import parameter, struct
+from kernels.qap.layout import NEWS
+
+JUDGES = 1024
+"""Threads of `judge`."""
 
 MATRICES = struct(
     "Matrices",
@@ -61,8 +65,8 @@ EPOCH = struct(
 )
 """How the whole population stands; written by `judge`, and at first by the host."""
 
-EVOLVE_ARGS = arguments(
-    "EVOLVE_ARGS",
+EVOLVE_ARGS = parameter(
+    "EvolveArgs",
     """
     Matrices m
     Members all
@@ -70,15 +74,22 @@ EVOLVE_ARGS = arguments(
     Epoch* state
     News news
     """,
+    MATRICES,
+    MEMBERS,
+    RECIPE,
+    NEWS,
 )
 
-JUDGE_ARGS = arguments(
-    "JUDGE_ARGS",
+JUDGE_ARGS = parameter(
+    "JudgeArgs",
     """
     Members all
     Epoch* state
     News news
     int members
     """,
+    MEMBERS,
+    NEWS,
 )
-CUDA = "\n".join(one.text for one in (MATRICES, MEMBERS, RECIPE, EPOCH, EVOLVE_ARGS, JUDGE_ARGS))
+STRUCTS = (MATRICES, MEMBERS, RECIPE, EPOCH, EVOLVE_ARGS, JUDGE_ARGS)
+CUDA = "\n".join([f"constexpr int JUDGES = {JUDGES};", *(one.text for one in STRUCTS)])

@@ -97,24 +97,26 @@ __device__ __noinline__ void begin(
 // moves of epoch.
 // Requires: members >= 1; population holds permutations.
 // Work: length * (N^2 + 3 N^2 / 2) multiply-adds per member.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) evolve(EVOLVE_ARGS) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) evolve(const __grid_constant__ EvolveArgs args) {
+    const Members &all = args.all;
+    Epoch *state = args.state;
     extern __shared__ __align__(16) unsigned char raw[];
     Shared &s = *reinterpret_cast<Shared *>(raw);
     const int member = blockIdx.x, members = gridDim.x, t = threadIdx.x;
     const bool over = state->done;
     if (!over) {
-        if (t < 32) begin(s, m, recipe, all, *state);
+        if (t < 32) begin(s, args.m, args.recipe, all, *state);
         __syncthreads();  // begin -> open
         const Board board = lay(s, all.scratch + member * SCRATCH);
-        open(s, board, m);
+        open(s, board, args.m);
         const Random random = {all.seed * 0x2545f4914f6cdd1dULL + (unsigned long long)member * 2 + 1};
-        const int done = search(s, board, m, state->length, all.tenure_low, all.tenure_span, news, random);
+        const int done = search(s, board, args.m, state->length, all.tenure_low, all.tenure_span, args.news, random);
         if (t == 0) atomicAdd(&state->moves, (unsigned long long)done);  // all blocks count
     }
     const long long here = (long long)all.parity * members + member, there = here + (1 - 2 * all.parity) * members;
     const T64 own_cost = all.cost[here];
     const int waited = all.stale[here];
-    const bool accept = !over && (state->fresh || s.best_cost < own_cost || waited >= recipe.patience);
+    const bool accept = !over && (state->fresh || s.best_cost < own_cost || waited >= args.recipe.patience);
     for (int i = t; i < N; i += THREADS)
         all.population[there * N + i] = accept ? s.best[i] : all.population[here * N + i];
     if (t == 0) {
@@ -123,7 +125,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) evolve(EVOLVE_ARGS
     }
 }
 
-constexpr int JUDGES = 1024, MARKS = 65536;
+constexpr int MARKS = 65536;
 
 // The least cost, the first member that has it, and how many costs differ (up to collisions), to every thread.
 __device__ int survey(const T64 *cost, int members, unsigned *marks, T64 &least, int &different) {
@@ -151,10 +153,12 @@ __device__ int survey(const T64 *cost, int members, unsigned *marks, T64 &least,
 // Grid: 1. Block: JUDGES. Reads: half `parity` of population and cost. Writes: epoch, record, visits, mailbox.
 // Requires: runs alone, after `evolve`.
 // Work: members comparisons, members * N increments at the end of an epoch.
-extern "C" __global__ void __launch_bounds__(JUDGES) judge(JUDGE_ARGS) {
+extern "C" __global__ void __launch_bounds__(JUDGES) judge(const __grid_constant__ JudgeArgs args) {
+    const Members &all = args.all;
+    const int members = args.members;
     __shared__ unsigned marks[MARKS / 32];
     __shared__ bool over;
-    Epoch epoch = *state;
+    Epoch epoch = *args.state;
     if (epoch.done) return;
     const short *here = all.population + (long long)all.parity * members * N;
     T64 least;
@@ -168,7 +172,7 @@ extern "C" __global__ void __launch_bounds__(JUDGES) judge(JUDGE_ARGS) {
         epoch.least = better ? least : epoch.least;
         if (least < epoch.best) {
             epoch.best = least;
-            tell(ordered(least), news);
+            tell(ordered(least), args.news);
         }
         over = epoch.quiet >= epoch.quiet_limit || different < min(members, max(2, min(members, MARKS) / 8));
         epoch.fresh = over;
@@ -176,7 +180,7 @@ extern "C" __global__ void __launch_bounds__(JUDGES) judge(JUDGE_ARGS) {
         epoch.number += over;
         if (over) epoch.length = (int)fminf((float)epoch.longest, epoch.growth * (float)epoch.length);
         ++epoch.generation;
-        *state = epoch;
+        *args.state = epoch;
     }
     __syncthreads();  // over -> all
     if (!over) return;

@@ -15,7 +15,7 @@ from kernels.deadline import Deadline
 from kernels.problems import Array, QuadraticAssignment
 from kernels.qap.form import SearchForm, search_form
 from kernels.qap.gpu_mailbox import Mailbox
-from kernels.qap.multistart.layout import FOUND, PLAN, PROBLEM
+from kernels.qap.multistart.layout import FOUND, PROBLEM, SEARCH_ARGS
 from kernels.qap.outcome import Searched
 from kernels.solution import Number, Termination
 
@@ -126,7 +126,7 @@ class Searches:
         plan |= {"starts": len(self.starts), "round": self.round, "streamed": self.layout.streamed}
         plan |= {"given": self.round == 0 or starts is not None}
         plan |= {"seed": (self.seed + 1) * 0x9E3779B97F4A7C15 % 2**64}
-        arguments = (self.problem, PLAN.filled(plan), self.found)
+        arguments = SEARCH_ARGS.packed(problem=self.problem, plan=plan, found=self.found)
         self.kernel((self.grid,), (self.layout.threads,), arguments, shared_mem=self.layout.shared_bytes)
         self.round += 1
 

@@ -1,6 +1,6 @@
 """What the kernel of multistart.cu and its launch share. value_t and wide_t are chosen when it is compiled."""
 
-from kernels.layout import struct
+from kernels.layout import parameter, struct
 from kernels.qap.layout import NEWS
 
 PROBLEM = struct(
@@ -46,4 +46,16 @@ FOUND = struct(
     """,
     NEWS,
 )
-CUDA = "\n".join(one.text for one in (PROBLEM, PLAN, FOUND))
+
+SEARCH_ARGS = parameter(
+    "SearchArgs",
+    """
+    Problem problem
+    Plan plan
+    Found found
+    """,
+    PROBLEM,
+    PLAN,
+    FOUND,
+)
+CUDA = "\n".join(one.text for one in (PROBLEM, PLAN, FOUND, SEARCH_ARGS))

@@ -161,7 +161,10 @@ __device__ void one_search(const Problem &q, const Shared &s, const Plan &plan, 
 // Grid: as many blocks as the device holds at once, each takes every gridDim.x-th start. Block: THREADS. Shared:
 // dynamic, carve(). Reads: problem, starts, visits. Writes: hall, hall_costs, visits, news. Requires: n >= 2 TD,
 // THREADS tiles cover n (n / 2) exchanges. Work: 2 n^2 products an iteration, n^3 to start.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) search(Problem q, Plan plan, Found found) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) search(const __grid_constant__ SearchArgs args) {
+    const Plan &plan = args.plan;
+    const Found &found = args.found;
+    Problem q = args.problem;
     extern __shared__ __align__(16) unsigned char memory[];
     const Shared s = carve(memory, q.n, found.stream + blockIdx.x * found.stream_bytes, plan.streamed);
 #if MATRICES

@@ -20,6 +20,7 @@
 // Bound: the exponentials, one an entry and sweep.
 //
 // docs/notes/uot.md: what was tried, with its figures.
+#include "device/uniform.cuh"
 #include "uot/iteration/marginals.cuh"
 #ifndef WARPS
 #define WARPS 4         // of a block
@@ -136,14 +137,18 @@ __device__ __forceinline__ float quick_value(const Problem& p, float inverse, fl
 // Requires: status all 0 before the first launch of a problem, then as the last launch left it; m <= WARPS * ROWS and n
 // <= WIDTH. A problem whose status says that it has ended is left alone.
 // Work: one exponential and four float32 operations an entry and sweep.
-extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve_batch(SOLVE_BATCH_ARGS) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve_batch(const __grid_constant__ SolveBatchArgs args) {
+    const int product = uniform(args.product);
+    double* potential = args.potential;
+    const double eps = args.eps, rho_a = args.rho_a, rho_b = args.rho_b;
+    const float* cost = args.cost;
     __shared__ float value[WIDTH], part[WARPS][WIDTH], mass_row[WARPS * ROWS], reference[WARPS * ROWS], sums[2][WARPS];
     __shared__ float scratch[WARPS][SUMS];
     __shared__ double total[SUMS];
     __shared__ int reason;
     extern __shared__ float shared_cost[];
-    const Item item = items[blockIdx.x];
-    status += (size_t)blockIdx.x * STATUS;
+    const Item item = args.items[blockIdx.x];
+    double* status = args.status + (size_t)blockIdx.x * STATUS;
     if (status[REASON] != RUNNING) return;
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31, mine = threadIdx.x, before = (int)status[ITERATIONS];
     const Problem p = {item.m,
@@ -156,18 +161,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve_batch(SOLVE_
                        (float)(isinf(rho_a) ? 1.0 : rho_a / (rho_a + eps)),
                        (float)(isinf(rho_b) ? 1.0 : rho_b / (rho_b + eps))};
     const Marginals w = marginals(eps, rho_a, rho_b, item.mass_a, item.mass_b, item.mass_reference, item.spread,
-                                  tolerance, 0.0, INFINITY);
-    for (int j = threadIdx.x; j < WIDTH; j += THREADS) value[j] = j < item.n ? g[item.column + j] : -INFINITY;
+                                  args.tolerance, 0.0, INFINITY);
+    for (int j = threadIdx.x; j < WIDTH; j += THREADS) value[j] = j < item.n ? args.g[item.column + j] : -INFINITY;
     for (int i = threadIdx.x; i < WARPS * ROWS; i += THREADS)
-        mass_row[i] = i < item.m ? log_a[item.row + i] : -INFINITY;
+        mass_row[i] = i < item.m ? args.log_a[item.row + i] : -INFINITY;
     __syncthreads();  // values and masses written above, read below
     float c[IN_REGISTERS ? ROWS * COLS : 1];
     refer(cost, item, p.scale, value, c, shared_cost, reference);
-    const float log_mass = mine < item.n ? log_b[item.column + mine] : -INFINITY;
+    const float log_mass = mine < item.n ? args.log_b[item.column + mine] : -INFINITY;
     const float inverse = (float)(eps / rho_b);
     float shift = 0.f;
-    for (int it = 0; it < iterations; ++it) {
-        const bool full = (it + 1) % every == 0 || it + 1 == iterations;
+    for (int it = 0; it < args.iterations; ++it) {
+        const bool full = (it + 1) % args.every == 0 || it + 1 == args.iterations;
         float column[COLS], sum_column[COLS];
 #pragma unroll
         for (int k = 0; k < COLS; ++k) column[k] = value[k * 32 + lane] - shift, sum_column[k] = 0.f;
@@ -200,7 +205,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve_batch(SOLVE_
         }
         __syncthreads();  // values, sums and reason written above, read below
         if (full && reason == CONVERGED && !refer_again) {
-            if (mine < item.n) g[item.column + mine] = at;
+            if (mine < item.n) args.g[item.column + mine] = at;
             return;
         }
         float all_mass = 0.f, all_side = 0.f;
@@ -209,6 +214,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve_batch(SOLVE_
         shift = translation(w, all_mass, all_side);
         if (refer_again) refer(cost, item, p.scale, value, c, shared_cost, reference);
         if (full && mine == 0) status[REASON] = RUNNING;
-        if (it + 1 == iterations && mine < item.n) g[item.column + mine] = at;
+        if (it + 1 == args.iterations && mine < item.n) args.g[item.column + mine] = at;
     }
 }

@@ -41,14 +41,15 @@ __device__ __forceinline__ float column_factor(float value, float) { return valu
 // F_i = power * (alpha - max_j (G_j - C_ij s)) + beta: a potential that makes every term of the first sweep at most 1.
 // Grid: any. Block: a multiple of 32. Shared: none. Reads: cost, g. Writes: potential. Requires: nothing.
 // Work: a row a warp, one read of the costs.
-extern "C" __global__ void row_reference(REFERENCE_OF_COSTS_ARGS) {
+extern "C" __global__ void row_reference(const __grid_constant__ ReferenceOfCostsArgs args) {
+    const int m = args.m, n = args.n, width = args.width;
     const int lane = threadIdx.x & 31;
     for (int i = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; i < m; i += gridDim.x * (blockDim.x / 32)) {
         float most = -INFINITY;
         for (int j = lane; j < n; j += 32)
-            most = fmaxf(most, fmaf(cost[((size_t)(j / width) * m + i) * width + j % width], -scale, g[j]));
+            most = fmaxf(most, fmaf(args.cost[((size_t)(j / width) * m + i) * width + j % width], -args.scale, args.g[j]));
         most = -warp_min(-most);
-        const float alpha = product ? 0.f : log_a[i], beta = product ? log_a[i] : 0.f;
-        if (lane == 0) potential[i] = power_a * (alpha - (most == -INFINITY ? 0.f : most)) + beta;
+        const float alpha = args.product ? 0.f : args.log_a[i], beta = args.product ? args.log_a[i] : 0.f;
+        if (lane == 0) args.potential[i] = args.power_a * (alpha - (most == -INFINITY ? 0.f : most)) + beta;
     }
 }

@@ -151,13 +151,13 @@ __device__ __forceinline__ void iterate_block(const Block& b, const Problem& p, 
 
 // The sum over teams of each column, in the order of the teams. Grid: ceil(n / 256). Block: 256. Shared: none.
 // Reads: partial. Writes: sums. Requires: partial of all teams. Work: teams reads a column.
-extern "C" __global__ void add_teams(ADD_TEAMS_ARGS) {
+extern "C" __global__ void add_teams(const __grid_constant__ AddTeamsArgs args) {
     const int j = blockIdx.x * blockDim.x + threadIdx.x;
-    if (j >= n) return;
+    if (j >= args.n) return;
     float sum = 0.f;
 #pragma unroll 8
-    for (int k = 0; k < teams; ++k) sum += partial[(size_t)k * ld + j];
-    sums[j] = sum;
+    for (int k = 0; k < args.teams; ++k) sum += args.partial[(size_t)k * args.ld + j];
+    args.sums[j] = sum;
 }
 
 // Up to `iterations` sweeps. `every`: how many of them between two looks at the gap when nothing is mixed; part: see
@@ -165,43 +165,47 @@ extern "C" __global__ void add_teams(ADD_TEAMS_ARGS) {
 // Grid: teams * CS, all at once. Block: THREADS + WEIGHERS + 32. Shared: lay_out, then the history.
 // Reads: matrix, log_a, log_b. Writes: potential, g, history, memory, words or partial, status.
 // Requires: words without the numbers of later sweeps; status[REASON] RUNNING. Work: iterations reads of the matrix.
-extern "C" __global__ void CLUSTER __launch_bounds__(THREADS + WEIGHERS + 32, 1) iterate(ITERATE_ARGS) {
+extern "C" __global__ void CLUSTER __launch_bounds__(THREADS + WEIGHERS + 32, 1)
+iterate(const __grid_constant__ IterateArgs args) {
+    const double eps = args.eps, rho_a = args.rho_a, rho_b = args.rho_b;
     extern __shared__ __align__(128) unsigned char shared[];
     __shared__ Mixing mixing;
     __shared__ Marginals w;
     __shared__ unsigned long long stop;  // a barrier that completes when no sweep will follow
-    const Problem p = {m,
-                       n,
-                       ld,
-                       product,
+    const Problem p = {args.m,
+                       args.n,
+                       args.ld,
+                       args.product,
                        isinf(rho_a) ? 1 : 0,
-                       dimension,
+                       args.dimension,
                        (float)(1.4426950408889634 / eps),
                        (float)(isinf(rho_a) ? 1.0 : rho_a / (rho_a + eps)),
                        (float)(isinf(rho_b) ? 1.0 : rho_b / (rho_b + eps))};
-    if (status[REASON] != RUNNING) return;  // a launch queued behind one that has ended the matter
-    Block b = lay_out(shared, p, slots, flight);
-    b.log_mass = log_b + b.rank * b.width;
-    const Exchange x = {words, partial, part};
-    const int before = (int)status[ITERATIONS];
-    if (part == COLUMNS_ONLY && b.team) return;  // one team is enough where nothing is exchanged
-    float* kept_history = history + (size_t)(own_history ? b.rank : blockIdx.x) * LINES * b.width;
-    float* lines = own_history ? b.reference + (POINTS ? 1 : 2) * b.count * R : kept_history;
+    if (args.status[REASON] != RUNNING) return;  // a launch queued behind one that has ended the matter
+    Block b = lay_out(shared, p, args.slots, args.flight);
+    b.log_mass = args.log_b + b.rank * b.width;
+    const Exchange x = {args.words, args.partial, args.part};
+    const int before = (int)args.status[ITERATIONS];
+    if (args.part == COLUMNS_ONLY && b.team) return;  // one team is enough where nothing is exchanged
+    float* kept_history = args.history + (size_t)(args.own_history ? b.rank : blockIdx.x) * LINES * b.width;
+    float* lines = args.own_history ? b.reference + (POINTS ? 1 : 2) * b.count * R : kept_history;
     if (threadIdx.x == 0) {
-        mixing = *memory;
+        mixing = *args.memory;
         barrier_init(&stop, 1);
-        w = marginals(eps, rho_a, rho_b, mass_a, mass_b, mass_reference, spread, tolerance, enough, JUMP_LIMIT / 2);
+        w = marginals(eps, rho_a, rho_b, args.mass_a, args.mass_b, args.mass_reference, args.spread, args.tolerance,
+                      args.enough, JUMP_LIMIT / 2);
     }
-    begin(b, p, log_a, g, potential, slots);
-    if (mixes && own_history) keep_history(b, lines, kept_history, false);
+    begin(b, p, args.log_a, args.g, args.potential, args.slots);
+    if (args.mixes && args.own_history) keep_history(b, lines, kept_history, false);
     cluster_barrier(CS == 1);  // barriers and values are ready in all blocks of the team; potentials were read
     if (threadIdx.x < THREADS + WEIGHERS) {
-        iterate_block(b, p, w, x, mixing, lines, matrix, log_a, potential, g, status, before, iterations, every, mixes);
+        iterate_block(b, p, w, x, mixing, lines, args.matrix, args.log_a, args.potential, args.g, args.status, before,
+                      args.iterations, args.every, args.mixes);
         if (threadIdx.x == 0) barrier_arrive(&stop);
-    } else if (!POINTS && part != COLUMNS_ONLY) {
-        feed(b, p, matrix, iterations, &stop);
+    } else if (!POINTS && args.part != COLUMNS_ONLY) {
+        feed(b, p, args.matrix, args.iterations, &stop);
     }
     cluster_barrier(CS == 1);  // no block of the team leaves before what was sent to it has landed
-    if (mixes && own_history && b.team == 0) keep_history(b, lines, kept_history, true);
-    if (mixes && blockIdx.x == 0 && threadIdx.x == 0) *memory = mixing;
+    if (args.mixes && args.own_history && b.team == 0) keep_history(b, lines, kept_history, true);
+    if (args.mixes && blockIdx.x == 0 && threadIdx.x == 0) *args.memory = mixing;
 }

@@ -1,6 +1,6 @@
 """What the kernels of uot and their launches share: the words of `status`, and arguments of kernels."""
 
-from kernels.layout import arguments, enumeration, struct
+from kernels.layout import enumeration, parameter, struct
 
 STATUS_WORDS = ("ITERATIONS", "GAP", "PRIMAL", "DUAL", "REASON", "TRANSLATION", "REJECTED", "STATUS")
 """Places in status[], which the host reads and a later launch goes on from; the last one is their number."""
@@ -41,8 +41,8 @@ MIXING = struct(
 )
 """Alike in every block; in global memory between launches."""
 
-ITERATE_ARGS = arguments(
-    "ITERATE_ARGS",
+ITERATE_ARGS = parameter(
+    "IterateArgs",
     """
     const unsigned char* matrix      // panels [CS, m, width], or points
     const float* log_a               // [m]
@@ -78,8 +78,8 @@ ITERATE_ARGS = arguments(
     """,
 )
 
-SOLVE_BATCH_ARGS = arguments(
-    "SOLVE_BATCH_ARGS",
+SOLVE_BATCH_ARGS = parameter(
+    "SolveBatchArgs",
     """
     const float* cost                // [batch, m, n]
     const float* log_a               // [batch, m]
@@ -113,8 +113,8 @@ ITEM = struct(
     """,
 )
 
-ADD_TEAMS_ARGS = arguments(
-    "ADD_TEAMS_ARGS",
+ADD_TEAMS_ARGS = parameter(
+    "AddTeamsArgs",
     """
     const float* partial             // [teams, ld]
     float* sums                      // [n]
@@ -124,8 +124,8 @@ ADD_TEAMS_ARGS = arguments(
     """,
 )
 
-REFERENCE_OF_COSTS_ARGS = arguments(
-    "REFERENCE_OF_COSTS_ARGS",
+REFERENCE_OF_COSTS_ARGS = parameter(
+    "ReferenceOfCostsArgs",
     """
     const float* cost                // panels [CS, m, width]
     const float* log_a               // [m]
@@ -140,8 +140,8 @@ REFERENCE_OF_COSTS_ARGS = arguments(
     """,
 )
 
-REFERENCE_OF_POINTS_ARGS = arguments(
-    "REFERENCE_OF_POINTS_ARGS",
+REFERENCE_OF_POINTS_ARGS = parameter(
+    "ReferenceOfPointsArgs",
     """
     const float* points              // as Cloud in points.cu
     const float* log_a               // [m]

@@ -150,21 +150,21 @@ __device__ __forceinline__ void point_terms(const Block& b, const Problem& p, co
 // F_i = power * (alpha - max_j (exponent without reference)) + beta, as in log.cu, one warp a row.
 // Grid: any. Block: a multiple of 32. Shared: none. Reads: points, g. Writes: potential. Requires: nothing.
 // Work: m n products of `dimension` coordinates.
-extern "C" __global__ void row_reference(REFERENCE_OF_POINTS_ARGS) {
+extern "C" __global__ void row_reference(const __grid_constant__ ReferenceOfPointsArgs args) {
     const int lane = threadIdx.x & 31;
-    const float *column_norms = points + (size_t)dimension * ld, *rows = column_norms + ld;
-    const float* row_norms = rows + (size_t)dimension * (m + R);
-    for (int i = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; i < m; i += gridDim.x * (blockDim.x / 32)) {
-        const float* row = rows + (size_t)i * dimension;
+    const float *column_norms = args.points + (size_t)args.dimension * args.ld, *rows = column_norms + args.ld;
+    const float* row_norms = rows + (size_t)args.dimension * (args.m + R);
+    for (int i = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; i < args.m; i += gridDim.x * (blockDim.x / 32)) {
+        const float* row = rows + (size_t)i * args.dimension;
         float most = -INFINITY;
-        for (int j = lane; j < n; j += 32) {
+        for (int j = lane; j < args.n; j += 32) {
             float near = 0.f;
-            for (int d = 0; d < dimension; ++d) near = nearer(row[d], points[(size_t)d * ld + j], near);
+            for (int d = 0; d < args.dimension; ++d) near = nearer(row[d], args.points[(size_t)d * args.ld + j], near);
             near = METRIC == 1 ? -sqrtf(near) : near - row_norms[i] - column_norms[j];
-            most = fmaxf(most, g[j] + near);
+            most = fmaxf(most, args.g[j] + near);
         }
         most = -warp_min(-most);
-        const float alpha = product ? 0.f : log_a[i], beta = product ? log_a[i] : 0.f;
-        if (lane == 0) potential[i] = power_a * (alpha - (most == -INFINITY ? 0.f : most)) + beta;
+        const float alpha = args.product ? 0.f : args.log_a[i], beta = args.product ? args.log_a[i] : 0.f;
+        if (lane == 0) args.potential[i] = args.power_a * (alpha - (most == -INFINITY ? 0.f : most)) + beta;
     }
 }

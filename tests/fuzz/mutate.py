@@ -68,7 +68,7 @@ def _changed(draw: Draw, array: Array) -> Array:
     with np.errstate(all="ignore"):
         if array.dtype.kind == "b":
             flat[at] = not flat[at]
-        elif array.dtype.kind == "i":
+        elif array.dtype.kind in "iu":
             other = draw.whole(0, flat.size - 1)
             kind = one_of(draw, ("swap", "one", "much", "copy"))
             if kind == "swap":
@@ -77,7 +77,8 @@ def _changed(draw: Draw, array: Array) -> Array:
                 flat[at] = flat[other]
             else:
                 wide = 1 << draw.whole(1, 8 * array.dtype.itemsize - 4)
-                flat[at] += one_of(draw, (1, -1)) * (1 if kind == "one" else wide)
+                moved = one_of(draw, (1, -1)) * (1 if kind == "one" else wide)
+                flat[at] = (int(flat[at]) + moved) % 256 if array.dtype == np.uint8 else flat[at] + moved
         else:
             size = max(abs(float(flat[at])), float(np.finfo(array.dtype).tiny))
             step = one_of(draw, (0.0, 1e-12, 1e-6, 1e-3, 1.0, 1e6, np.nan, np.inf))

@@ -18,7 +18,7 @@ from tests.fuzz.case import Case
 from tests.fuzz.command import main
 from tests.fuzz.draw import Seeded, barred
 from tests.fuzz.judge import judge_answer, late
-from tests.fuzz.mutate import corrupted
+from tests.fuzz.mutate import _changed, corrupted
 from tests.fuzz.outcome import Outcome, run
 from tests.fuzz.pool import Failure, Plan, Tally
 from tests.fuzz.scaled import differs, scaled_case
@@ -165,3 +165,11 @@ def test_plain_iterations_are_late_only_with_the_gap_they_were_asked_for(gap: fl
     case = Case("uot", "late", {"cost": np.ones((1, 1))}, options, None)
     certificate = Certificate(1.0, 1.0 - gap, gap, gap, 0.0, True, "")
     assert late(case, certificate) is wanted
+
+
+def test_bytes_are_corrupted_too() -> None:
+    """The log of a proof is made of bytes."""
+    before = np.arange(9, dtype=np.uint8)
+    changed = [_changed(Seeded(seed, 0, 0), before.copy()) for seed in range(60)]
+    assert all(one.dtype == np.uint8 and one.shape == before.shape for one in changed)
+    assert sum(bool((one != before).any()) for one in changed) > 40

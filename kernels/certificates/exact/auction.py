@@ -47,7 +47,8 @@ def check(inputs: Inputs, options: dict[str, Any], claim: Claim) -> list[Stateme
     )
     objective = None if missing else sum((one for one in worth if one is not None), Fraction(0))
     magnitude = sum((abs(one) for one in worth if one is not None), Fraction(0))
-    lost = allowed(inputs, options, magnitude) if "x" in inputs and "benefit" not in inputs else Fraction(0)
+    least = min((abs(one) for one in worth if one), default=Fraction(1))
+    lost = allowed(inputs, options, magnitude, least) if "x" in inputs and "benefit" not in inputs else Fraction(0)
     said.append(_objective(claim, objective, magnitude * (len(worth) + 1) / 2**53 + slack + lost))
     exact = all(array.dtype.kind in "iu" for array in data)
     bounds = [price_bound(rows, given, reject) for given in known_prices(prices, exact)]

@@ -91,14 +91,17 @@ def table(inputs: Inputs, options: dict[str, Any]) -> tuple[list[list[Fraction]]
     return costs, (largest + near_one) / 2 ** (PLACES - 10)
 
 
-def allowed(inputs: Inputs, options: dict[str, Any], size: Fraction) -> Fraction:
+def allowed(inputs: Inputs, options: dict[str, Any], size: Fraction, least: Fraction = Fraction(1)) -> Fraction:
     """By how much a sum of costs may be stated too large, before it is rounded.
 
     Each is known to some 100 bits of itself, of inner products and directions to as many of the terms they are made of,
-    and no better than products near the smallest float64 are.
+    and no better than products near the smallest float64 are. A root is off by that over itself: `least` is the
+    smallest cost of the sum that is not 0.
     """
     x, y, metric = clouds(inputs, options)
     underflow = Fraction(min(len(x), len(y)) * (len(x[0]) + 16), 2**1058)
+    if metric == "euclidean":
+        underflow /= min(least, Fraction(1))
     return _share_of(x, y, metric, size) + underflow
 
 
@@ -133,7 +136,8 @@ def check(inputs: Inputs, options: dict[str, Any], claim: Claim) -> list[Stateme
     values = [costs[i][j] for i, j in taken]
     size = sum((abs(value) for value in values), Fraction(0))
     objective = sum(values, Fraction(0)) if len(taken) == min(shape) else None
-    slack_of_all = allowed(inputs, options, size) + slack
+    least = min((value for value in values if value), default=Fraction(1))
+    slack_of_all = allowed(inputs, options, size, least) + slack
     said.append(assignment.stated_objective(claim, objective, size + slack_of_all * 2**53, len(taken)))
     u, v = (_known(claim.arrays[name]) for name in "uv")
     matrix: Any = costs

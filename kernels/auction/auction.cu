@@ -6,9 +6,9 @@
 //   for each epsilon of the schedule
 //     keep_content                   unassign rows further than epsilon from their best; queue all rows without a column
 //     while rows are queued
-//       thin, THIN or fewer:         thin_rounds in block 0, one warp a row (thin.cuh)
+//       few, FEW_BIDDERS at most:    few_rounds in block 0, one warp a row (few.cuh)
 //       crowd, CROWD or fewer:       crowd_rounds in block 0, a block barrier after each step
-//       fat, more:                   muster where rows are alike, bid, reread, settle, award, tidy over the grid, a
+//       many, more:                  muster where rows are alike, bid, reread, settle, award, tidy over the grid, a
 //                                    grid barrier after each; also crowds, once the phase has read a list again
 //
 // Invariant between launches (epsilon-complementary slackness): a row with a column is within epsilon of its best net
@@ -26,13 +26,13 @@
 // Overflow: the launcher keeps |scaled benefit| * (n_cols + 2) <= 2^61, prices stay below (n_cols + 1) spans.
 // References: Bertsekas 1979; Bertsekas and Castanon 1989; Macri 2022, algorithm 2 (queues, deterministic ties).
 // docs/notes/auction.md: what was tried, with its figures.
-#include "auction/thin.cuh"
+#include "auction/few.cuh"
 #include "auction/phases.cuh"
 namespace cg = cooperative_groups;
 
 #define CROWD 128     // up to so many bidders, one block does the steps of a round faster than the grid
 
-// Grid: any, cooperative.  Block: BLOCK.  Shared: Scratch and Thin (static).
+// Grid: any, cooperative.  Block: BLOCK.  Shared: Scratch and Offers (static).
 // Reads: everything.  Writes: lists, prices, matching, queue, state.
 // Requires: list_rows has run; state as the last launch left it, zeros at first.
 // Work: rounds until all epsilons are done or state.rounds reaches `limit`. A phase ends with `stop` rows queued or after
@@ -42,7 +42,7 @@ namespace cg = cooperative_groups;
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(const __grid_constant__ RunAuctionArgs args) {
     const Auction& a = args.a;
     __shared__ Scratch s;
-    __shared__ Thin t;
+    __shared__ Offers t;
     cg::grid_group grid = cg::this_grid();
     State& state = *a.state;
     const bool leader = grid_thread() == 0;
@@ -60,8 +60,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(const __grid_
         const Int n = state.n_queue, rounds = state.rounds;
         if (rounds >= args.limit) break;
         const bool goes_on = epsilon > 0 && n > args.stop && spent(a) < args.patience;
-        const bool fat = n > CROWD || state.readings > state.opened_readings;
-        if (goes_on && n > THIN && fat) {
+        const bool many = n > CROWD || state.readings > state.opened_readings;
+        if (goes_on && n > FEW_BIDDERS && many) {
             if (state.n_alike) {
                 muster(a, n, grid_warp(), grid_warps());
                 grid.sync();
@@ -81,9 +81,9 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(const __grid_
         } else {
             grid.sync();  // everyone has read the counters
             const Int last = min(args.limit, state.opened - 1 + args.patience);
-            if (blockIdx.x == 0 && goes_on && n > THIN)
+            if (blockIdx.x == 0 && goes_on && n > FEW_BIDDERS)
                 crowd_rounds(a, epsilon, args.limit, args.stop, args.patience, s);
-            else if (blockIdx.x == 0 && goes_on) thin_rounds(a, n, epsilon, last, s, t);
+            else if (blockIdx.x == 0 && goes_on) few_rounds(a, n, epsilon, last, s, t);
             else if (leader && !goes_on) next_phase(a);
         }
         grid.sync();

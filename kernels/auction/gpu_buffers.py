@@ -12,10 +12,10 @@ from kernels.auction.layout import (
     AUGMENT_ROWS_ARGS,
     BEST_NETS_ARGS,
     BLOCK,
-    FOREST,
     GROWTH,
     LIST,
     LONG,
+    PATH_FOREST,
     RUN_AUCTION_ARGS,
     STATE,
 )
@@ -196,7 +196,7 @@ def label_room(n_rows: int) -> int:
 
 
 @dataclass
-class Forest:
+class PathForest:
     """The labels of `paths.cu` for one auction."""
 
     buffers: dict[str, Any]
@@ -213,7 +213,7 @@ class Forest:
         return {one.name: int(found[one.name]) for one in GROWTH.fields if not one.shape}
 
 
-def forest_of(device: Device) -> Forest:
+def forest_of(device: Device) -> PathForest:
     """Lay out the buffers of a forest over the rows and columns of `device`."""
     m, n = int(device.struct["n_rows"]), int(device.struct["n_cols"])
     i4, i8 = np.int32, np.int64
@@ -226,4 +226,4 @@ def forest_of(device: Device) -> Forest:
         "tree": cupy.empty(n, i4),
         "growth": cupy.zeros(GROWTH.dtype.itemsize // 8, i8),
     }
-    return Forest(buffers, FOREST.filled(buffers | {"row_bits": m.bit_length()}))
+    return PathForest(buffers, PATH_FOREST.filled(buffers | {"row_bits": m.bit_length()}))

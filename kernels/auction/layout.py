@@ -89,8 +89,8 @@ STATE = struct(
 )
 """What outlives a launch."""
 
-FOREST = struct(
-    "Forest",
+PATH_FOREST = struct(
+    "PathForest",
     """
     unsigned long long* label               // [n], NO_ROW: none
     int* stamp                 // [m]: the last round that a row was listed for, so that it stands there once
@@ -148,11 +148,11 @@ AUGMENT_ROWS_ARGS = parameter(
     "AugmentRowsArgs",
     """
     Auction a
-    Forest f
+    PathForest f
     Int most_phases
     """,
     AUCTION,
-    FOREST,
+    PATH_FOREST,
 )
 ARGUMENTS = (RUN_AUCTION_ARGS, BEST_NETS_ARGS, AUGMENT_ROWS_ARGS)
 CUDA = "\n".join(
@@ -161,6 +161,6 @@ CUDA = "\n".join(
         f"constexpr Int LOWEST = {LOWEST};",
         f"constexpr unsigned long long NO_ROW = {NO_ROW}ull;",
         enumeration("Outcome", OUTCOMES),
-        *(one.text for one in (PIECES, AUCTION, STATE, FOREST, GROWTH, *ARGUMENTS)),
+        *(one.text for one in (PIECES, AUCTION, STATE, PATH_FOREST, GROWTH, *ARGUMENTS)),
     ]
 )

@@ -1,4 +1,4 @@
-// Shortest augmenting paths from all unassigned rows at once: the finish of an auction without its thin tail.
+// Shortest augmenting paths from all unassigned rows at once: how an auction ends without rounds of few bidders.
 //
 //   while rows are queued (the roots)
 //     plant                clear labels, bring every root's best net benefit up to date, make the roots active
@@ -18,7 +18,7 @@
 // the row of a label that came nearer is active. When no free column is in reach and every row has been read whole, the
 // labelled rows see too few columns.
 //
-// Buffers: struct Auction, struct Forest (layout.py).
+// Buffers: struct Auction, struct PathForest (layout.py).
 // Overflow: a label has 63 - row_bits bits of distance; the launcher leaves room for 64 spans; more is outcome TOO_FAR.
 // Spare columns (n_rows < n_cols) must keep their price: then the radius is the nearest free column's distance.
 // References: Jonker and Volgenant 1987 (shortest augmenting paths); Balas, Miller, Pekny and Toth 1991 (from many
@@ -30,10 +30,10 @@ namespace cg = cooperative_groups;
 #define FAR (1LL << 61)  // a distance that is none
 typedef unsigned long long Label;  // distance << row_bits | row it came from
 
-__device__ __forceinline__ Int distance_in(const Forest& f, Label label) {
+__device__ __forceinline__ Int distance_in(const PathForest& f, Label label) {
     return label == NO_ROW ? FAR : (Int)(label >> f.row_bits);
 }
-__device__ __forceinline__ int row_in(const Forest& f, Label label) {
+__device__ __forceinline__ int row_in(const PathForest& f, Label label) {
     return (int)(label & ((1ULL << f.row_bits) - 1));
 }
 
@@ -41,7 +41,7 @@ __device__ __forceinline__ int row_in(const Forest& f, Label label) {
 struct Stand {
     Int base, profit;
 };
-__device__ __forceinline__ Stand stand_of(const Auction& a, const Forest& f, Int i) {
+__device__ __forceinline__ Stand stand_of(const Auction& a, const PathForest& f, Int i) {
     const int j = a.column_of[i];
     const Int held = a.held[i];
     if (j < 0) return {0, held};
@@ -49,12 +49,12 @@ __device__ __forceinline__ Stand stand_of(const Auction& a, const Forest& f, Int
 }
 
 // List row i for round `next`, once: the exchange settles who lists it, the sum hands out the place.
-__device__ __forceinline__ void activate(const Auction& a, const Forest& f, int i, Int next) {
+__device__ __forceinline__ void activate(const Auction& a, const PathForest& f, int i, Int next) {
     if (atomicExch(f.stamp + i, (int)next) == (int)next) return;
     f.active[next % 2 * a.n_rows + add(f.growth->n_active + next % 3, 1)] = i;
 }
 
-__device__ void plant(const Auction& a, const Forest& f, Int n, Int round, Scratch& s) {
+__device__ void plant(const Auction& a, const PathForest& f, Int n, Int round, Scratch& s) {
     for (Int j = grid_thread(); j < a.n_cols; j += grid_threads()) f.label[j] = NO_ROW;
     for (Int i = grid_thread(); i < a.n_rows; i += grid_threads()) {
         f.whole_at[i] = FAR;
@@ -78,7 +78,7 @@ __device__ void plant(const Auction& a, const Forest& f, Int n, Int round, Scrat
 
 // Try one edge of row i. The exchange settles which row labels the column; a label only ever gets nearer, so that
 // following labels back cannot run in a circle of edges of length 0.
-__device__ __forceinline__ void try_edge(const Auction& a, const Forest& f, int i, const Stand& stand, int j,
+__device__ __forceinline__ void try_edge(const Auction& a, const PathForest& f, int i, const Stand& stand, int j,
                                          Int benefit, Int next) {
     const int owner = a.row_of[j];
     Label old = __ldcg(f.label + j);
@@ -99,7 +99,7 @@ __device__ __forceinline__ void try_edge(const Auction& a, const Forest& f, int 
 }
 
 // Warp by warp, scan the rows listed for this round through their short lists.
-__device__ void grow_round(const Auction& a, const Forest& f, Int round, Int count) {
+__device__ void grow_round(const Auction& a, const PathForest& f, Int round, Int count) {
     const int lane = threadIdx.x % 32;
     const int* active = f.active + round % 2 * a.n_rows;
     for (Int k = grid_warp(); k < count; k += grid_warps()) {
@@ -113,14 +113,14 @@ __device__ void grow_round(const Auction& a, const Forest& f, Int round, Int cou
 }
 
 // No edge outside row i's list leads nearer than this.
-__device__ __forceinline__ Int hidden_from(const Auction& a, const Forest& f, Int i) {
+__device__ __forceinline__ Int hidden_from(const Auction& a, const PathForest& f, Int i) {
     const Int rest = a.rest[i];
     const Stand stand = stand_of(a, f, i);
     if (stand.base == FAR || rest == LOWEST || f.whole_at[i] == stand.base) return FAR;
     return stand.base + max(0LL, stand.profit - rest);
 }
 
-__device__ void measure_trees(const Auction& a, const Forest& f) {
+__device__ void measure_trees(const Auction& a, const PathForest& f) {
     for (Int j = grid_thread(); j < a.n_cols; j += grid_threads()) {
         if (a.row_of[j] >= 0 || f.label[j] == NO_ROW) continue;
         int i = row_in(f, f.label[j]);
@@ -134,7 +134,7 @@ __device__ void measure_trees(const Auction& a, const Forest& f) {
     if (threadIdx.x % 32 == 0 && hidden < FAR) atomicMin(&f.growth->hidden, hidden);
 }
 
-__device__ void measure_forest(const Auction& a, const Forest& f, Int n) {
+__device__ void measure_forest(const Auction& a, const PathForest& f, Int n) {
     for (Int q = grid_thread(); q < n; q += grid_threads()) {
         const Int reach = f.tree_distance[a.queue[q]];
         if (reach == FAR) continue;
@@ -143,13 +143,13 @@ __device__ void measure_forest(const Auction& a, const Forest& f, Int n) {
     }
 }
 
-__device__ void list_hidden(const Auction& a, const Forest& f, Int nearest) {
+__device__ void list_hidden(const Auction& a, const PathForest& f, Int nearest) {
     for (Int i = grid_thread(); i < a.n_rows; i += grid_threads())
         if (hidden_from(a, f, i) < nearest) f.whole[add(&f.growth->n_whole, 1)] = (int)i;
 }
 
 // Try every edge of the listed rows, block by block, and renew their lists.
-__device__ void read_whole(const Auction& a, const Forest& f, Int n_whole, Int round, Scratch& s) {
+__device__ void read_whole(const Auction& a, const PathForest& f, Int n_whole, Int round, Scratch& s) {
     for (Int k = blockIdx.x; k < n_whole; k += gridDim.x) {
         const int i = f.whole[k];
         const Row row = row_at(a, i);
@@ -170,7 +170,7 @@ __device__ void read_whole(const Auction& a, const Forest& f, Int n_whole, Int r
     }
 }
 
-__device__ void raise_prices(const Auction& a, const Forest& f, Int radius) {
+__device__ void raise_prices(const Auction& a, const PathForest& f, Int radius) {
     for (Int j = grid_thread(); j < a.n_cols; j += grid_threads()) {
         const Int distance = distance_in(f, f.label[j]);
         if (distance < radius) a.prices[j] += radius - distance;
@@ -179,7 +179,7 @@ __device__ void raise_prices(const Auction& a, const Forest& f, Int radius) {
     }
 }
 
-__device__ void flip(const Auction& a, const Forest& f, Int n) {
+__device__ void flip(const Auction& a, const PathForest& f, Int n) {
     for (Int q = grid_thread(); q < n; q += grid_threads()) {
         const int root = a.queue[q];
         int j = f.tree_column[root];
@@ -204,7 +204,7 @@ __device__ void requeue(const Auction& a, Int n) {
 
 // Grow the forest of the queued rows until the lists vouch for its nearest free column. Round r scans n_active[r % 3]
 // rows and lists rows for r + 1; meanwhile the leader clears the counter of r + 2, which round r - 1 has read.
-__device__ Int grow(const Auction& a, const Forest& f, Int n, Int round, Scratch& s, cg::grid_group& grid) {
+__device__ Int grow(const Auction& a, const PathForest& f, Int n, Int round, Scratch& s, cg::grid_group& grid) {
     Growth& g = *f.growth;
     const bool leader = grid_thread() == 0;
     while (true) {
@@ -236,7 +236,7 @@ __device__ Int grow(const Auction& a, const Forest& f, Int n, Int round, Scratch
 // the labels then show its rows). Every barrier separates a step's writes from the next step's reads.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) augment_rows(const __grid_constant__ AugmentRowsArgs args) {
     const Auction& a = args.a;
-    const Forest& f = args.f;
+    const PathForest& f = args.f;
     __shared__ Scratch s;
     cg::grid_group grid = cg::this_grid();
     Growth& g = *f.growth;

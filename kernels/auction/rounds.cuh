@@ -124,7 +124,7 @@ __device__ __forceinline__ Int spent(const Auction& a) {
     return state.rounds + 1 - state.opened + 64 * (state.readings - state.opened_readings + state.squabbles) / a.n_rows;
 }
 
-// Rounds by one block, with its barriers between the steps, down to THIN bidders; ends sooner where the phase does,
+// Rounds by one block, with its barriers between the steps, down to FEW_BIDDERS; ends sooner where the phase does,
 // and when a list had to be read again, which the grid does faster.
 __device__ void crowd_rounds(const Auction& a, Int epsilon, Int limit, Int stop, Int patience, Scratch& s) {
     const Team block = one_block();
@@ -153,7 +153,7 @@ __device__ void crowd_rounds(const Auction& a, Int epsilon, Int limit, Int stop,
             state.n_next = state.n_raised = 0;
         }
         __syncthreads();  // the counters stand
-        again = !n_stale && n_next > max(stop, (Int)THIN) && state.rounds < limit && spent(a) < patience;
+        again = !n_stale && n_next > max(stop, (Int)FEW_BIDDERS) && state.rounds < limit && spent(a) < patience;
         __syncthreads();  // everyone has read the counters before the next round's steps change them
     }
 }

@@ -18,7 +18,7 @@
 
 #define WANTED 48     // edges that a reading aims for. A thread may hold two of the best: LIST leaves room for them
 #define WARPS (BLOCK / 32)  // of every block; one bids for one person
-#define THIN WARPS    // up to so many bidders, one block runs the rounds alone
+#define FEW_BIDDERS WARPS  // up to so many bidders, one block runs the rounds alone
 
 typedef long long Int;
 

@@ -1,4 +1,4 @@
-// How a round of bids ends, the same in each auction of lap: bid.cu, start.cu, and together.cuh for batches.
+// How a round of bids ends, the same in each auction of lap: bid.cu, start.cu, and jacobi.cuh for batches.
 //
 // Books are where an auction keeps prices and pairs: in shared memory, in device memory, or in one block of a batch. They
 // have `key`, the best bid for a column in this round or 0, and these:

@@ -3,7 +3,7 @@
 //   load            the matrix into shared memory when it fits (MATRIX_SHARED), the shorter side as rows
 //   reduce_columns  v_j = least entry of column j                         (square problems; else v = 0)
 //   reduce_rows     where a warp solves: twice, a free row takes its best column, whose price falls to the second best
-//   bid_together    where a block solves: the same as an auction, a warp a row, until few rows are free
+//   jacobi_auction  where a block solves: the same as an auction, a warp a row, until few rows are free
 //   augment         for each row still free: Dijkstra's search over the columns, then prices and pairs along the path
 //   store           assignment and duals, in the problem's own orientation
 //
@@ -24,10 +24,10 @@
 // u, v        batch, max_rows; max_cols value_t  global, 0 beyond a problem's size
 // status      batch                    int32    global: STATUSES of layout.py
 // matrix      rows, cols               cost_t   shared (MATRIX_SHARED)
-// price, row_of, parent  cols          value_t, int32   shared; price for bid_together and store
+// price, row_of, parent  cols          value_t, int32   shared; price for jacobi_auction and store
 // col_of, free  rows                   int32    shared
-// key         cols                     uint64   shared (TOGETHER): best bid of a column, 0 for none
-// rise, target  rows                   value_t, int32   shared (TOGETHER): a row's bid
+// key         cols                     uint64   shared (JACOBI): best bid of a column, 0 for none
+// rise, target  rows                   value_t, int32   shared (JACOBI): a row's bid
 //
 // Overflow: integers stay below 16 (n_rows + n_cols) max |cost| < 2^62, checked by the problem; prices of float32 costs
 // are float64.
@@ -53,8 +53,8 @@
 #ifndef REDUCTIONS_PER_ROW
 #define REDUCTIONS_PER_ROW 1  // in each of two passes
 #endif
-#ifndef TOGETHER
-#define TOGETHER (TEAM > 32)
+#ifndef JACOBI
+#define JACOBI (TEAM > 32)
 #endif
 #define TAKEN 0x80000000u  // set in a code while the column has a row
 
@@ -138,7 +138,7 @@ __device__ void reduce_columns(const Shared& s, Own& own) {
     for (int k = 0; k < SLOTS; k++) own.price[k] = own.price[k] == TOP ? (value_t)0 : own.price[k];
 }
 
-#include "lap/batched/together.cuh"
+#include "lap/batched/jacobi.cuh"
 
 // Augmenting row reduction of free[0:n_free]; returns how many rows wait in free[0:]. The price falls to the second
 // best, and a row driven out goes on at once; where the price cannot fall it waits. What a thread reads of free lies
@@ -278,8 +278,8 @@ __device__ Shared load(const cost_t* cost, int n_rows, int n_cols, int max_cols,
     const long long taken = MATRIX_SHARED ? ((long long)n_rows * n_cols * sizeof(cost_t) + 7) & ~7ll : 0;
     s.price = (value_t*)(memory + taken);
     s.key = (u64*)(s.price + s.n_cols);
-    s.rise = (value_t*)(s.key + (TOGETHER ? s.n_cols : 0));
-    s.row_of = (int*)(s.rise + (TOGETHER ? s.n_rows : 0));
+    s.rise = (value_t*)(s.key + (JACOBI ? s.n_cols : 0));
+    s.row_of = (int*)(s.rise + (JACOBI ? s.n_rows : 0));
     s.parent = s.row_of + s.n_cols;
     s.col_of = s.parent + s.n_cols;
     s.free = s.col_of + s.n_rows;
@@ -308,7 +308,7 @@ __device__ void store(const Shared& s, const Own& own, bool turned, int max_rows
 }
 
 // Grid: one block per problem from `first` on. Block: TEAM.
-// Shared: 16 bytes a column, 8 a row (24 and 20 if TOGETHER), and the matrix.
+// Shared: 16 bytes a column, 8 a row (24 and 20 if JACOBI), and the matrix.
 // Reads: cost, sizes. Writes: assignment, u, v, status of its problem.
 // Requires: n_cols <= TEAM * SLOTS after turning. Work: 4 n^2 to 8 n^2 entries on uniform costs, n^3 at worst.
 extern "C" __global__ void __launch_bounds__(TEAM) solve_each(const __grid_constant__ SolveEachArgs args) {
@@ -328,8 +328,8 @@ extern "C" __global__ void __launch_bounds__(TEAM) solve_each(const __grid_const
         own.here |= (u32)(column(k) < s.n_cols) << k;
     }
     if (s.n_rows == s.n_cols) reduce_columns(s, own);
-    int n_free = TOGETHER ? bid_together(s, own) : reduce_rows(s, own, s.n_rows);
-    if (!TOGETHER) n_free = reduce_rows(s, own, n_free);
+    int n_free = JACOBI ? jacobi_auction(s, own) : reduce_rows(s, own, s.n_rows);
+    if (!JACOBI) n_free = reduce_rows(s, own, n_free);
     list_columns(s, own);
     bool feasible = true;
     for (int k = 0; k < n_free && feasible; k++) feasible = augment(s, own, s.free[k]);

@@ -46,8 +46,10 @@ extern "C" __global__ void row_reference(const __grid_constant__ ReferenceOfCost
     const int lane = threadIdx.x & 31;
     for (int i = blockIdx.x * (blockDim.x / 32) + threadIdx.x / 32; i < m; i += gridDim.x * (blockDim.x / 32)) {
         float most = -INFINITY;
-        for (int j = lane; j < n; j += 32)
-            most = fmaxf(most, fmaf(args.cost[((size_t)(j / width) * m + i) * width + j % width], -args.scale, args.g[j]));
+        for (int j = lane; j < n; j += 32) {
+            const float cost = args.cost[((size_t)(j / width) * m + i) * width + j % width];
+            most = fmaxf(most, fmaf(cost, -args.scale, args.g[j]));
+        }
         most = -warp_min(-most);
         const float alpha = args.product ? 0.f : args.log_a[i], beta = args.product ? args.log_a[i] : 0.f;
         if (lane == 0) args.potential[i] = args.power_a * (alpha - (most == -INFINITY ? 0.f : most)) + beta;

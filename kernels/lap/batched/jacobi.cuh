@@ -67,7 +67,7 @@ __device__ __forceinline__ int settle(const Shared& s, int n_free, int* ties) {
 }
 
 // The whole auction; returns how many rows wait in free[0:]. Ends early where most bids tie and few find a free column.
-__device__ int bid_together(const Shared& s, Own& own) {
+__device__ int jacobi_auction(const Shared& s, Own& own) {
 #pragma unroll
     for (int k = 0; k < SLOTS; k++)
         if (own.here >> k & 1) s.price[column(k)] = own.price[k], s.key[column(k)] = 0;

@@ -1,4 +1,4 @@
-// The thin tail of an auction, rounds of at most THIN bidders, by one block: warp w bids for the row in slot w.
+// The last rounds of a phase, of at most FEW_BIDDERS, by one block: warp w bids for the row in slot w.
 //
 //   while anybody is queued
 //     one bidder:   solo_rounds, no barrier: its warp goes on alone, from one owner to the next
@@ -11,10 +11,10 @@
 #include "auction/rounds.cuh"
 
 // The offers of a round, by slot; an empty slot offers for a column of its own below 0.
-struct Thin {
-    Int rise[THIN], rounds;
-    int column[THIN], person[THIN];
-    bool stale[THIN];
+struct Offers {
+    Int rise[FEW_BIDDERS], rounds;
+    int column[FEW_BIDDERS], person[FEW_BIDDERS];
+    bool stale[FEW_BIDDERS];
 };
 
 // Sell the offer's column to row i; every lane learns which row lost it, -1 for none.
@@ -26,7 +26,7 @@ __device__ __forceinline__ int take(const Auction& a, int i, const Offer& o, Int
     return __shfl_sync(FULL_WARP, o.owner, o.holder);
 }
 
-__device__ __forceinline__ void show(const Auction& a, Thin& t, int person, const Offer& o, Int epsilon, bool stale) {
+__device__ __forceinline__ void show(const Auction& a, Offers& t, int person, const Offer& o, Int epsilon, bool stale) {
     const int w = threadIdx.x / 32;
     if (threadIdx.x % 32) return;
     t.column[w] = person < 0 || o.column < 0 ? -1 - w : o.column;
@@ -50,7 +50,7 @@ __device__ int solo_rounds(const Auction& a, int person, bool fresh, Int epsilon
 }
 
 // Whether warp w's offer wins: each lane holds it against one rival. Equal rises go to the lowest row.
-__device__ __forceinline__ bool wins_thin(const Thin& t, int w) {
+__device__ __forceinline__ bool wins_slot(const Offers& t, int w) {
     const int r = threadIdx.x % 32;
     const bool beaten = r != w && t.column[r] == t.column[w] &&
                         (t.rise[r] > t.rise[w] || (t.rise[r] == t.rise[w] && t.person[r] < t.person[w]));
@@ -58,9 +58,9 @@ __device__ __forceinline__ bool wins_thin(const Thin& t, int w) {
 }
 
 // Read the stale lists of the round again, the whole block one after the other; returns how many.
-__device__ int reveal_thin(const Auction& a, const Thin& t, Scratch& s) {
+__device__ int reveal_stale(const Auction& a, const Offers& t, Scratch& s) {
     int readings = 0;
-    for (int v = 0; v < THIN; ++v) {
+    for (int v = 0; v < FEW_BIDDERS; ++v) {
         if (!t.stale[v]) continue;
         reveal(a, t.person[v], s);
         ++readings;
@@ -69,7 +69,7 @@ __device__ int reveal_thin(const Auction& a, const Thin& t, Scratch& s) {
 }
 
 // Put the rows that are left back into the queue, and the counters into the state.
-__device__ void leave_thin(const Auction& a, int person, Int rounds, Int bids, Int readings, Scratch& s) {
+__device__ void leave_few(const Auction& a, int person, Int rounds, Int bids, Int readings, Scratch& s) {
     if (threadIdx.x == 0) s.count = 0;
     __syncthreads();  // 0 before the first row asks for a place
     if (threadIdx.x % 32 == 0 && person >= 0) a.queue[atomicAdd(&s.count, 1)] = person;  // hands out places
@@ -84,7 +84,7 @@ __device__ void leave_thin(const Auction& a, int person, Int rounds, Int bids, I
     __syncthreads();  // the state stands before any thread returns
 }
 
-__device__ void thin_rounds(const Auction& a, Int n, Int epsilon, Int limit, Scratch& s, Thin& t) {
+__device__ void few_rounds(const Auction& a, Int n, Int epsilon, Int limit, Scratch& s, Offers& t) {
     const int w = threadIdx.x / 32, lane = threadIdx.x % 32;
     int person = w < n ? a.queue[w] : -1;
     Int rounds = a.state->rounds, bids = a.state->bids, readings = 0;
@@ -110,14 +110,14 @@ __device__ void thin_rounds(const Auction& a, Int n, Int epsilon, Int limit, Scr
         const bool stale = person >= 0 && !fresh && is_stale(a, person, o);
         show(a, t, person, o, epsilon, stale);
         if (__syncthreads_or(stale)) {  // offers are complete
-            readings += reveal_thin(a, t, s);
+            readings += reveal_stale(a, t, s);
             fresh = fresh || stale;
             continue;
         }
         if (threadIdx.x == 0 && a.bidders && rounds < a.trace_size) a.bidders[rounds] = bidders;
-        if (o.column >= 0 && wins_thin(t, w)) person = take(a, person, o, epsilon);
+        if (o.column >= 0 && wins_slot(t, w)) person = take(a, person, o, epsilon);
         ++rounds, bids += bidders;
         fresh = false;
     }
-    leave_thin(a, person, rounds, bids, readings, s);
+    leave_few(a, person, rounds, bids, readings, s);
 }

@@ -74,6 +74,11 @@ class Result:
         return self.certificate.gap_rel
 
     @property
+    def timings(self) -> Mapping[str, float]:
+        """Milliseconds of each step, and `total`; the same as `timings_ms`."""
+        return self.timings_ms
+
+    @property
     def optimal(self) -> bool:
         """True when the answer is called optimal; `verified` says whether that was proved."""
         return self.termination == "optimal"

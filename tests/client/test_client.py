@@ -10,6 +10,7 @@ from allot_client import (
     InvalidInput,
     JobCancelled,
     NotFound,
+    Unauthorized,
     Unreachable,
     WaitedTooLong,
     as_completed,
@@ -117,6 +118,21 @@ def test_the_field_at_fault(allot: Client) -> None:
     assert wrong.value.faults[0].field in ("cost", "inputs.cost")
     with pytest.raises(InvalidInput, match="unknown"):
         allot.lap(COST, colour="red")
+
+
+def test_a_key_is_read_from_the_environment(
+    owners: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    url, key, other = owners
+    with Client(url) as nobody, pytest.raises(Unauthorized, match="set ALLOT_API_KEY"):
+        nobody.lap(COST)
+    monkeypatch.setenv("ALLOT_URL", url)
+    monkeypatch.setenv("ALLOT_API_KEY", key)
+    with Client() as ann, Client(api_key=other) as bob:
+        job = ann.submit("lap", {"cost": COST})
+        assert job.result().timings["total"] > 0
+        with pytest.raises(NotFound):
+            bob.job(job.id).view()
 
 
 def test_nobody_there() -> None:

@@ -4,9 +4,14 @@ import re
 import subprocess
 import sys
 import tomllib
+import types
+import typing
+from collections.abc import Mapping
 from typing import Any
 
 import allot_client
+import httpx
+import pytest
 from allot_client import Certificate, Client, Result
 from allot_client.errors import _BY_STATUS
 from allot_client.tasks import JOB_FIELDS
@@ -25,6 +30,30 @@ IN_THE_DOCUMENT = {"solver", "options", "seed", "attempt", "versions", "input_di
 def test_results() -> None:
     assert set(Result.__dataclass_fields__) - CLIENT_ONLY == set(ResultView.model_fields) - IN_THE_DOCUMENT
     assert set(Certificate.__dataclass_fields__) == set(CertificateView.model_fields)
+
+
+TYPES = {"number": float, "integer": int, "string": str, "boolean": bool, "null": type(None), "object": Mapping}
+
+
+def of_schema(schema: dict[str, Any]) -> set[Any]:
+    """What JSON of a schema becomes in Python."""
+    if "$ref" in schema:
+        return {Certificate} if schema["$ref"].endswith("CertificateView") else set()
+    return set().union(*map(of_schema, schema.get("anyOf", ()))) or {TYPES[schema["type"]]}
+
+
+def of_annotation(annotation: Any) -> set[Any]:
+    kinds = typing.get_args(annotation) if isinstance(annotation, types.UnionType) else (annotation,)
+    return {typing.get_origin(kind) or kind for kind in kinds}
+
+
+@pytest.mark.parametrize(("ours", "theirs"), [(Result, "ResultView"), (Certificate, "CertificateView")])
+def test_types_are_those_of_the_openapi_document(allot: Client, ours: Any, theirs: str) -> None:
+    published = httpx.get(f"{allot.url}/openapi.json").json()["components"]["schemas"][theirs]["properties"]
+    annotations = typing.get_type_hints(ours)
+    for name, schema in published.items():
+        if name not in IN_THE_DOCUMENT:
+            assert of_annotation(annotations[name]) == of_schema(schema), name
 
 
 def test_every_name_is_there_and_none_is_loaded_before_it_is_used() -> None:

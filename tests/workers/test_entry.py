@@ -3,9 +3,12 @@
 import asyncio
 import hashlib
 import json
+import os
+import signal
 import time
 from collections.abc import Coroutine
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -28,6 +31,7 @@ from workers.jobs.queue import Jobs
 from workers.jobs.quotas import Quotas
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
+from workers.runtime.redis_server import EmbeddedRedis
 from workers.store.inline import carried
 from workers.store.reference import of_array
 
@@ -159,3 +163,43 @@ def test_a_small_array_is_called_what_its_file_is(shape: tuple[int, ...], dtype:
         np.save(tmp_path / "a.npy", one)
         digest = hashlib.sha256((tmp_path / "a.npy").read_bytes()).hexdigest()
         assert of_array(one)["blob"] == f"sha256:{digest}"
+
+
+def test_what_a_frozen_redis_reads_too_late_makes_no_job(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("workers.jobs.entry.WRITE_S", 0.5)
+    redis = EmbeddedRedis(tmp_path)
+    with redis as url:
+        settings = Settings(redis_url=url, data_dir=tmp_path)
+        pid = redis.pid
+        assert pid is not None
+
+        async def given_up() -> tuple[str, str]:
+            entry = Entry(settings, Quotas(connect(url), settings))
+            _, known = await entry.submit(submission())
+            os.kill(pid, signal.SIGSTOP)
+            try:
+                with pytest.raises(Unavailable, match=r"within 0.5 s"):
+                    await entry.submit(submission())
+                await asyncio.sleep(0.1)
+            finally:
+                os.kill(pid, signal.SIGCONT)
+            _, later = await entry.submit(submission())
+            entry.close()
+            return known, later
+
+        known, later = asyncio.run(given_up())
+        assert Jobs(settings)._records.in_line("cpu") == {known, later}
+
+
+def test_another_primary_may_have_another_clock(jobs: Jobs, settings: Settings) -> None:
+    def begin(entry: Entry) -> Coroutine[Any, Any, tuple[Job | None, str]]:
+        async def behind() -> tuple[Job | None, str]:
+            await entry.submit(submission())
+            entry._clock.learn((int(time.time()) - 3600, 0), time.monotonic(), time.monotonic())
+            return await entry.submit(submission())
+
+        return behind()
+
+    ((job, _),) = run(settings, begin)
+    assert job is not None
+    assert len(jobs._records.in_line("cpu")) == 2

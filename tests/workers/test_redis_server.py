@@ -1,6 +1,7 @@
 """The embedded Redis: private, durable, alone on its folder, and gone with its owner."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -75,14 +76,16 @@ def test_one_that_is_killed_is_back_with_what_it_knew(tmp_path: Path, caplog: py
     server = EmbeddedRedis(tmp_path)
     client = redis.Redis.from_url(server.start(), decode_responses=True)
     try:
-        for k in range(3):
+        for k in range(redis_server.MOST_DEATHS):
             client.set(f"key{k}", k)
             first = server.pid
             assert first is not None
             os.kill(first, signal.SIGKILL)
             assert eventually(lambda was=first: server.pid != was and _answers(client), 10) < allowed(2)  # type: ignore[misc]
-        assert [client.get(f"key{k}") for k in range(3)] == ["0", "1", "2"]
-        assert "the embedded Redis ended with -9" in caplog.text
+        assert [client.get(f"key{k}") for k in range(5)] == ["0", "1", "2", "3", "4"]
+        pauses_s = re.findall(r"the embedded Redis ended with -9; it is started again in (\S+) s", caplog.text)
+        assert len(pauses_s) == redis_server.MOST_DEATHS
+        assert max(map(float, pauses_s)) <= 1.0
     finally:
         server.stop()
 

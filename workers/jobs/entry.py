@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from workers.jobs.fresh import Fresh, Granted, fresh, workers_of
-from workers.jobs.job import Job, NoSuchDevice, Submission, WorkerInfo
+from workers.jobs.job import Job, NoSuchDevice, Submission, Unavailable, WorkerInfo
 from workers.jobs.quotas import Quotas
 from workers.jobs.records import Limits, submitting
 from workers.jobs.room import FULL, require_room, share_taken
@@ -63,14 +63,25 @@ class Entry:
         return job, told
 
     async def _submitted(self, one: Fresh) -> tuple[str, str, int]:
-        """SUBMIT's answer. It may be sent again: a second one finds the job of the first."""
+        """SUBMIT's answer. It may be sent again: a second one finds the job of the first.
+
+        It makes nothing once its caller has been told that Redis does not answer, however late Redis reads it.
+        """
         told = submitting(one.job_id, one.record, one.held, one.data, self._limits, one.most)
-        for pause_s in PAUSES_S:
+        ahead_s = self._clock.now() - time.monotonic()
+        for pause_s in (*PAUSES_S, None):
             try:
-                return _read(await self._wire.run(script("submit"), *told))
+                until = time.monotonic() + ahead_s + WRITE_S
+                answer = _read(await self._wire.run(script("submit"), *told, until))
+                if answer[0] != "late":
+                    return answer
+                await self._look(self._looked)  # another primary has another clock
+                ahead_s = self._clock.now() - time.monotonic()
             except Cut:
+                if pause_s is None:
+                    raise
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
-        return _read(await self._wire.run(script("submit"), *told))
+        raise Unavailable("Redis does not answer: it was too slow, and nothing was made")
 
     async def placed(self, place: Callable[[list[WorkerInfo]], T]) -> T:
         """What `place` says, given the workers; if there was none for it, once more with those of this moment.

@@ -1,6 +1,7 @@
 -- id, now, record (flat JSON list), names of the blobs, queue, most queued, idempotency key, fingerprint, its ttl,
 -- the arrays that the record brings along (JSON) or '', stamp, seconds for which RQ lists a failed job, limits of the
--- owner: jobs that wait, seconds a day, bytes, bytes in Redis, share of the queue; most workers of one owner
+-- owner: jobs that wait, seconds a day, bytes, bytes in Redis, share of the queue; most workers of one owner; and, where
+-- somebody will have given up by then, the time after which nothing may be made
 local id, now, record, digests, queue = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[3]), cjson.decode(ARGV[4]), ARGV[5]
 local idem = ARGV[7]
 if idem ~= '' then
@@ -11,6 +12,10 @@ if idem ~= '' then
   end
 end
 if redis.call('EXISTS', key(id)) == 1 then return {'seen', id} end  -- asked again after a lost answer
+if ARGV[19] then  -- a Redis that was frozen finds here what it was asked long ago
+  local time = redis.call('TIME')
+  if tonumber(time[1]) + tonumber(time[2]) / 1e6 > tonumber(ARGV[19]) then return {'late', ''} end
+end
 local free = tonumber(ARGV[6]) - waiting(queue)
 if free <= 0 then return {'full', ''} end
 local fields = {}

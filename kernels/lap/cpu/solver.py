@@ -24,7 +24,7 @@ from kernels.lap.cpu import ranked as cpu_ranked
 from kernels.lap.cpu import rejecting as cpu_rejecting
 from kernels.lap.cpu import selected as cpu_selected
 from kernels.lap.cpu.batch import solve_batch
-from kernels.lap.cpu.monge import may_be_monge
+from kernels.lap.cpu.monge import corner_of
 from kernels.lap.cpu.progress import Watch, least_listed
 from kernels.lap.cpu.shortlist import State, list_rows, new_state
 from kernels.lap.masks import infinity, opened
@@ -122,8 +122,8 @@ def solve_one(
     known = looked.largest if looked is not None and looked.weights is weights and not looked.masked else None
     cost, masked = opened(weights, maximize) if known is None else (weights, False)
     cold = u0 is None and v0 is None
-    ordered = cold and not masked and may_be_monge(cost)
-    if ordered and not deadline.expired() and (sorted_out := monge.solve(cost, maximize)):
+    corner = corner_of(cost) if cold and not masked else None
+    if corner and not deadline.expired() and (sorted_out := monge.solve(cost, maximize, corner)):
         return sorted_out
     warm_square = not cold and cost.shape[0] == cost.shape[1]
     if (cold or warm_square) and (form := cpu_by_rows.form_of(cost, masked, maximize, not cold, known)):
@@ -252,7 +252,7 @@ def warm_up() -> None:
 
     options = LapOptions()
     ties = np.random.default_rng(0).integers(0, 3, (40, 40))  # row reductions leave rows that need a path
-    may_be_monge(np.zeros((64, 64)))
+    corner_of(np.zeros((64, 64)))
     for dtype in (np.float64, np.int64):
         for cost in (ties.astype(dtype), ties[:3, :3].astype(dtype)[None]):
             solve(CARD.build({"cost": cost}, options), options, Deadline())

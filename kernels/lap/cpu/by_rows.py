@@ -1,6 +1,5 @@
 """One problem by whole rows (`whole_path.py`): which problems, in which numbers, and the looks at the clock."""
 
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -43,8 +42,7 @@ NARROW = np.dtype(np.int32)
 VALUES: dict[str, Any] = {"narrow": NARROW, "i": np.dtype(np.int64), "f": np.dtype(np.float64)}
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(NamedTuple):
     """The costs of one problem to be minimised, with n_rows <= n_cols, and the constants of their arithmetic.
 
     `given` are the weights that it was made of; `limits` and `bits` are those of `whole.new_whole`.
@@ -108,31 +106,20 @@ def solve_small(problem: Assignment, deadline: Deadline) -> Solution | None:
     cost = weights if weights.dtype == value else weights.astype(value)
     if problem.maximize or n_rows > n_cols:
         cost = _turned(cost, problem.maximize)
-    limits, bits = CONSTANTS[kind]
-    prices = np.zeros(cost.shape[1], value)
-    return _at_once(
-        cost,
-        limits,
-        bits,
-        prices,
-        0 if n_rows == n_cols else -1,
-        NOBODY[bits.dtype.char],
-        problem.maximize,
-        n_rows > n_cols,
-    )
+    form = Form(weights, cost, *CONSTANTS[kind])
+    start, prices = 0 if n_rows == n_cols else -1, np.zeros(cost.shape[1], value)
+    return _at_once(form, prices, start, NOBODY[form.bits.dtype.char], problem.maximize)
 
 
-def _at_once(
-    cost: Array, limits: Array, bits: Array, v: Array, start: int, own: Array, maximize: bool, turned: bool
-) -> Solution | None:
+def _at_once(form: Form, v: Array, start: int, own: Array, maximize: bool) -> Solution | None:
     """Solve without a look at the clock, from prices `v`; None where there is no full assignment, or int32 ends."""
-    n_rows = cost.shape[0]
+    n_rows = form.cost.shape[0]
     u, col_of = np.empty(n_rows, v.dtype), np.empty(n_rows, np.int64)
-    solved, *counts = steps.solve_at_once(untouched(cost), limits, bits, v, u, col_of, start, own)
+    solved, *counts = steps.solve_at_once(untouched(form.cost), form.limits, form.bits, v, u, col_of, start, own)
     if not solved:
         return None
     row_of = None
-    if turned:
+    if form.given.shape[0] > n_rows:
         row_of = np.full(v.size, UNASSIGNED)
         row_of[col_of] = np.arange(n_rows)
     return Solution(
@@ -175,7 +162,7 @@ def solve(
     at_once = AT_ONCE if at_once is None else at_once
     turned = weights.shape[0] > weights.shape[1]
     if form.cost.size <= at_once and path_limit >= form.cost.shape[0] and not deadline.expired():
-        return _at_once(form.cost, form.limits, form.bits, v, start, own, maximize, turned)
+        return _at_once(form, v, start, own, maximize)
     s = whole.new_whole(untouched(form.cost), form.limits, form.bits, v)
     ended = _run(s, start, own, path_limit, deadline, _as_watched(s, form.given, maximize))
     if ended is Termination.INFEASIBLE:

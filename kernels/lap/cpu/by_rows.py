@@ -8,11 +8,11 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.lap import monge
 from kernels.lap.complete import complete
-from kernels.lap.cpu import whole
+from kernels.lap.cpu import near, near_path, whole
 from kernels.lap.cpu import whole_path as steps
 from kernels.lap.cpu.monge import corner_of
 from kernels.lap.cpu.progress import Watch
-from kernels.lap.cpu.seats import seat_rows
+from kernels.lap.cpu.seats import match_ties
 from kernels.lap.masks import INF, infinity
 from kernels.problems import UNASSIGNED, Array, Assignment
 from kernels.problems.arrays import untouched
@@ -163,7 +163,7 @@ def solve(
     turned = weights.shape[0] > weights.shape[1]
     if form.cost.size <= at_once and path_limit >= form.cost.shape[0] and not deadline.expired():
         return _at_once(form, v, start, own, maximize)
-    s = whole.new_whole(untouched(form.cost), form.limits, form.bits, v)
+    s = whole.new_whole(untouched(form.cost), form.limits, form.bits, v, np.empty(form.cost.shape[0], np.int64))
     ended = _run(s, start, own, path_limit, deadline, _as_watched(s, form.given, maximize))
     if ended is Termination.INFEASIBLE:
         return None
@@ -209,16 +209,21 @@ def _run(s: whole.Whole, start: int, own: Array, path_limit: int, deadline: Dead
     """All steps, with looks at the clock between them; INFEASIBLE where they cannot go on here."""
     n_rows, n_cols = s.cost.shape
     rows_per_chunk = max(1, CHUNK // n_cols)
+    lists = near.new_near(s.cost, s.v, s.key_bits.dtype) if start == 1 else None
     for first in range(0, n_rows if start >= 0 else 0, rows_per_chunk):
         if ended := deadline.expired():
             s.v[s.v >= s.inf] = 0
             return ended
         last = min(n_rows, first + rows_per_chunk)
-        if start == 0:
+        if lists is None:
             steps.start_prices(s, first, last)
         else:
-            seat_rows(s, first, last, own)
+            near.seat_and_list(s, lists, first, last)
+    if lists is not None and lists.seen[near.CROWDS] * near_path.SHARE > n_rows:
+        lists = None
+        match_ties(s)
     few = start == 1 and steps.list_free(s) * steps.FEW <= n_rows
+    lists = lists if few else None  # reductions would part pairs whose costs the lists hold
     for _ in range(0 if few else 2):
         n_free, at, kept, done = steps.list_free(s), 0, 0, 0
         while at < n_free and done < steps.REDUCTIONS_PER_ROW * n_rows:
@@ -233,7 +238,10 @@ def _run(s: whole.Whole, start: int, own: Array, path_limit: int, deadline: Dead
     while at < last:
         if ended := deadline.expired():
             return ended
-        at = steps.augment(s, at, last, CHUNK)
+        if lists is None:
+            at = steps.augment(s, at, last, CHUNK)
+        else:
+            at = near_path.augment_near(s, lists, at, last, CHUNK)
         if at < 0:
             return Termination.INFEASIBLE
         if watch is not None:
@@ -250,3 +258,6 @@ def warm_up(ties: Array) -> None:
         for old in (None, Old(np.zeros(ties.shape[1], form.cost.dtype))):
             for at_once in (0, AT_ONCE):
                 solve(weights, form, False, old, weights.size, Deadline(), at_once)
+        col_of = np.empty(ties.shape[0], np.int64)
+        s = whole.new_whole(untouched(form.cost), form.limits, form.bits, np.zeros_like(form.cost[0]), col_of)
+        near_path.augment_near(s, near.new_near(s.cost, s.v, s.key_bits.dtype), 0, 0, 1)

@@ -7,7 +7,7 @@ it takes to solve 64 x 64. It may see a corner in costs that have none; never no
 import numpy as np
 
 from kernels.lap import monge
-from kernels.lap.cpu.shortlist import inner, jit
+from kernels.lap.cpu.shortlist import jit
 from kernels.lap.monge import SAMPLE
 from kernels.problems import Array
 
@@ -28,7 +28,10 @@ def corner_of(cost: Array) -> tuple[int, int] | None:
 
 @jit
 def _look(view: Array, exact: bool) -> int:
-    """SAMPLE * row + column of the corner; UNSURE of integers beyond 2^50, whose turns are rounded here."""
+    """SAMPLE * row + column of the corner; UNSURE of integers beyond 2^50, whose turns are rounded here.
+
+    All turns have the signs of a product, and neighbouring lines the order of the corner.
+    """
     most = 0.0
     for i in range(SAMPLE):
         for j in range(SAMPLE):
@@ -51,26 +54,19 @@ def _look(view: Array, exact: bool) -> int:
                 return NONE
     if exact and noise > 0:
         return UNSURE
-    if row < 0 or not _agrees(view, turns, signs, at, noise):
+    row, col, own = at // SAMPLE, at % SAMPLE, signs[at // SAMPLE, at % SAMPLE]
+    if own == 0:
         return NONE
-    return at
-
-
-@inner
-def _agrees(view: Array, turns: Array, signs: Array, at: int, noise: float) -> bool:
-    """Whether all turns have the signs of a product, and neighbouring lines the order of the corner `at`."""
-    row, col = at // SAMPLE, at % SAMPLE
-    own = signs[row, col]
     for i in range(SAMPLE):
         for j in range(SAMPLE):
             pattern = signs[i, col] * signs[row, j] * own
             if signs[i, j] * pattern < 0 or (pattern == 0 and signs[i, j] != 0):
-                return False
+                return NONE
     for i in range(SAMPLE - 1):
         down = np.sign(turns[i + 1, col] - turns[i, col]) * own
         for j in range(SAMPLE - 1):
             minor = (view[i + 1, j + 1] - view[i, j + 1]) - (view[i + 1, j] - view[i, j])
             order = np.sign(turns[row, j + 1] - turns[row, j]) * down
             if abs(minor) > noise and minor * order < 0:
-                return False
-    return bool(own != 0)
+                return NONE
+    return at

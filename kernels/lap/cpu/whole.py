@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, cast
 import numba
 import numpy as np
 
-from kernels.lap.cpu.shortlist import F, inner, jit
+from kernels.lap.cpu.shortlist import F, jit
 from kernels.problems import Array
 
 NARROW = 1 << 26
@@ -55,29 +55,24 @@ class Whole(NamedTuple):
     counts: Array  # what whole_path.py names
 
 
-@inner
-def laid_out(cost: Array, limits: Array, bits: Array, v: Array, col_of: Array) -> Whole:
-    """As `new_whole`, with the columns of the rows in `col_of`, which is filled with -1."""
-    n_rows, n_cols = cost.shape
+@jit
+def new_whole(cost: Array, limits: Array, bits: Array, v: Array, col_of: Array) -> Whole:
+    """Lay out a search with prices `v` and columns of the rows `col_of`, both of which it keeps.
+
+    Args:
+        limits: `inf` and `floor`, of the prices' type.
+        bits: `shut` and `flip`, of the integers' type.
+        col_of: to be filled; -1 at first.
+    """
+    n_cols = v.size
     reduced_bits, key_bits = np.empty(n_cols, bits.dtype), np.empty(n_cols, bits.dtype)
     col_of[:] = -1
     return Whole(
         cost, limits[0], bits[0], bits[1], limits[1], v, np.full(n_cols, -1, np.int32),
         reduced_bits.view(v.dtype), reduced_bits, key_bits.view(v.dtype), key_bits, np.empty(n_cols, bits.dtype),
         np.empty(n_cols // STRIDE + 1, bits.dtype), np.empty(n_cols, np.int32), np.empty(n_cols, np.int32),
-        col_of, np.arange(n_rows), np.zeros(3, np.int64),
+        col_of, np.arange(col_of.size), np.zeros(3, np.int64),
     )  # fmt: skip
-
-
-@jit
-def new_whole(cost: Array, limits: Array, bits: Array, v: Array) -> Whole:
-    """Lay out a search with prices `v`, which it keeps.
-
-    Args:
-        limits: `inf` and `floor`, of the prices' type.
-        bits: `shut` and `flip`, of the integers' type.
-    """
-    return laid_out(cost, limits, bits, v, np.empty(cost.shape[0], np.int64))
 
 
 @inlined

@@ -17,7 +17,7 @@ import numpy as np
 from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.seats import flip, seat_rows
 from kernels.lap.cpu.shortlist import jit
-from kernels.lap.cpu.whole import STRIDE, Whole, free_low, inlined, laid_out, order, second_least, value_of, where_low
+from kernels.lap.cpu.whole import STRIDE, Whole, free_low, inlined, new_whole, order, second_least, value_of, where_low
 from kernels.problems import Array
 
 NO_PATH, TOO_WIDE = -2, -3
@@ -266,7 +266,7 @@ def solve_at_once(
     One call, as handing a state to Python and back takes longer than to solve 16 x 16. An array that Python made and
     lends takes 35 ns, one that it is given 300 ns, and a number of numpy's 240 ns.
     """
-    s = laid_out(cost, limits, bits, v, col_of)
+    s = new_whole(cost, limits, bits, v, col_of)
     solved = solve_whole(s, start, own)
     if solved:
         close(s, u, False)

@@ -200,3 +200,12 @@ def test_changed_rows_find_their_columns_over_lists(family: str) -> None:
         if family in ("floats", "integers"):
             assert changed.facts["paths"] <= 8
             assert changed.facts["rows_read_whole"] <= 40
+
+
+def test_old_duals_of_a_rectangle_cost_no_time() -> None:
+    """Columns that become free would have to rise to price 0; that took three to five times as long as a cold start."""
+    cost = np.random.default_rng(11).random((150, 170))
+    cold = solve(cost)
+    warm = solve(cost, u0=cold.arrays["u"], v0=cold.arrays["v"])
+    assert warm.facts == cold.facts
+    assert certified(cost, warm).termination is None

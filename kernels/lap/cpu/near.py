@@ -111,7 +111,7 @@ def order_steps(s: Whole, near: Near, i: int) -> Any:
 def list_row(s: Whole, near: Near, i: int, least: Any) -> None:
     """List row i, which stands in `reduced_bits` with its `least`, ties first; the window learns from it.
 
-    Overwrites `scanned`.
+    Overwrites `scanned`, whose turn comes later.
     """
     value, n, bits = s.v.dtype.type, s.v.size, s.reduced_bits
     window, found, listed = near.window[0], n + 1, s.scanned

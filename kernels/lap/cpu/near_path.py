@@ -3,7 +3,7 @@
 from typing import Any
 
 from kernels.lap.cpu.borrowed import borrowed
-from kernels.lap.cpu.near import CAPACITY, CROWDED, STEP, STRIKES, Near, as_bits, as_value, list_row, order_steps
+from kernels.lap.cpu.near import CAPACITY, STEP, STRIKES, Near, as_bits, order_steps
 from kernels.lap.cpu.seats import flip
 from kernels.lap.cpu.shortlist import inner, jit
 from kernels.lap.cpu.whole import Whole, inlined
@@ -13,25 +13,19 @@ WIDER = 8
 """A row's first window is widened by this; after that it is read whole."""
 PATIENCE, SHARE = 16, 4
 """A search gives up once it has read again PATIENCE rows, and one in SHARE of those that it reached."""
-GIVEN_UP = -3
+GIVEN_UP, UNLISTED = -2, -3
+"""In place of a column: below -1, which says that there is none."""
 MOST_STRIKES = 3
 """After so many searches that gave up, whole rows are asked at once."""
 
 
 @inner
 def least_now(s: Whole, near: Near, i: int) -> Any:
-    """The least entry of row i minus its price; `inf` where there is none."""
+    """The least entry of row i minus its price; `inf` where its list does not say."""
     least = s.inf
     for t in range(near.held[i]):
         least = min(least, s.v.dtype.type(near.costs[i, t] - s.v[near.cols[i, t]]))
-    if near.held[i] == CROWDED or least > near.bound[i]:
-        low = order_steps(s, near, i)
-        s.counts[READ] += 1
-        if low == s.shut:
-            return s.inf
-        least = as_value(s, low)
-        list_row(s, near, i, least)
-    return least
+    return least if least <= near.bound[i] else s.inf
 
 
 @inlined
@@ -106,13 +100,13 @@ def offer_wider(s: Whole, near: Near, i: int, base: Any, own: Any, best: Any, si
 
 @inner
 def find_near(s: Whole, near: Near, source: int) -> tuple[int, int]:
-    """As `whole_path.find_path`; GIVEN_UP where too many rows had to be read again."""
+    """As `whole_path.find_path`; GIVEN_UP where too many rows had to be read again, UNLISTED without a useful list."""
     value, n = s.v.dtype.type, s.v.size
     for j in range(n):
         s.keys[j] = s.inf
     least = least_now(s, near, source)
     if least == s.inf:
-        return -1, 0
+        return UNLISTED, 0
     n_ready, again = 0, 0
     best, size = offer_near(s, near, source, value(0), least, s.inf, 0)
     limit = near.limit[source]
@@ -167,11 +161,11 @@ def augment_near(s: Whole, near: Near, first: int, last: int, work: int) -> int:
     s, near = borrowed(s), borrowed(near)
     for k in range(first, last):
         source, before = s.free[k], s.counts[READ]
-        end, n_scanned = GIVEN_UP, 0
+        end, n_scanned = UNLISTED, 0
         if near.seen[STRIKES] < MOST_STRIKES:
             end, n_scanned = find_near(s, near, source)
-        if end == GIVEN_UP:
-            near.seen[STRIKES] += 1
+        near.seen[STRIKES] += end == GIVEN_UP
+        if end < -1:
             end, n_scanned = find_path(s, source)
         if end < 0:
             return NO_PATH

@@ -5,6 +5,7 @@ import importlib.util
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from typing import Any, Generic, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -224,9 +225,15 @@ class Solver(Generic[Problem, OptionsOf]):
 
     def solve(self, problem: Problem, options: OptionsOf, deadline: Deadline, device: Device = "cpu") -> Solution:
         """Run the solver of `device`. Raises KeyError when this solver has none for it."""
-        return importlib.import_module(self.modules[device]).solve(problem, options, deadline)  # type: ignore[no-any-return]
+        return _module(self.modules[device]).solve(problem, options, deadline)  # type: ignore[no-any-return]
 
     def warm_up(self, device: Device) -> None:
         """Compile and run every kernel of `device` once on a tiny problem."""
         for module in (self.modules[device], *self.compiled_proofs):
             importlib.import_module(module).warm_up()
+
+
+@cache
+def _module(name: str) -> Any:
+    """A module of a device. Asking the importer takes as long as a small problem's matrix to be read."""
+    return importlib.import_module(name)

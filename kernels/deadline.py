@@ -34,6 +34,7 @@ class Progress:
     permutation: tuple[int, ...] | None = None
 
 
+_BEGUN = Progress()
 LONGEST_SHOWN = 2000
 """Entries of an answer that a report carries: a longer one cannot be drawn anyway."""
 
@@ -65,7 +66,7 @@ class Deadline:
         self._cancelled = cancelled
         self._on_progress = on_progress
         self._reserved_s = 0.0
-        self._last = Progress()
+        self._last = _BEGUN
         self._shown: tuple[int, ...] | None = None
 
     def reserve(self, seconds: float) -> None:

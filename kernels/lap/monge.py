@@ -26,17 +26,18 @@ ROWS_AT_ONCE = 64
 """Rows swept together: their sums stay in cache."""
 
 
-def solve(weights: Array, maximize: bool) -> Solution | None:
+def solve(weights: Array, maximize: bool, at: tuple[int, int] | None = None) -> Solution | None:
     """Solve a square problem whose costs are Monge up to the order of its lines; None when they are not.
 
     Args:
         weights: (n, n) float32, float64, int32 or int64, on the host; never changed.
         maximize: find the largest sum instead.
+        at: what `corner` answers, where that is known.
     Returns:
         `assignment`, `u`, `v` as the solvers return them, every entry checked against the duals.
     """
     sign = -1 if maximize else 1
-    at = corner(weights, sign)
+    at = at or corner(weights, sign)
     found = None if at is None else guess(weights, sign, at)
     if found is None or not _feasible(weights, sign, found):
         return None
@@ -95,7 +96,12 @@ def _step(n: int) -> int:
 def corner_of(view: Array, n: int, sign: int) -> tuple[int, int] | None:
     """As `corner`, of a matrix with `n` lines that has this `sample`."""
     found = _largest_turn(sign * view.astype(np.int64 if view.dtype.kind == "i" else np.float64))
-    return None if found is None else (found[0] * _step(n), found[1] * _step(n))
+    return None if found is None else scaled(found, n)
+
+
+def scaled(found: tuple[int, int], n: int) -> tuple[int, int]:
+    """The lines of a matrix with `n` lines that are these of its sample."""
+    return found[0] * _step(n), found[1] * _step(n)
 
 
 def guess(weights: Any, sign: int, at: tuple[int, int], xp: Any = np) -> Guess | None:

@@ -107,7 +107,11 @@ def _largest(weights: Array, maximize: bool) -> tuple[int | float, bool]:
     for first in range(0, len(weights), rows):
         block = weights[first : first + rows]
         low, high = _range(block)
-        if not (math.isfinite(low) and math.isfinite(high)):
+        if high == allow and math.isfinite(low):  # NaN would be the least, and so would another infinity
+            high = np.where(block == allow, low, block).max().item()
+        elif low == allow and math.isfinite(high):
+            low = np.where(block == allow, high, block).min().item()
+        elif not (math.isfinite(low) and math.isfinite(high)):
             if ((~np.isfinite(block)) & (block != allow)).any():
                 finite("cost", weights, allow=allow)  # names the place
             known = block[np.isfinite(block)]

@@ -1,21 +1,20 @@
 """One problem by whole rows (`whole_path.py`): which problems, in which numbers, and the looks at the clock."""
 
-from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernels.deadline import Deadline
+from kernels.lap import monge
 from kernels.lap.complete import complete
-from kernels.lap.cpu import whole
+from kernels.lap.cpu import near, near_path, whole
 from kernels.lap.cpu import whole_path as steps
-from kernels.lap.cpu.monge import may_be_monge
+from kernels.lap.cpu.monge import corner_of
 from kernels.lap.cpu.progress import Watch
-from kernels.lap.cpu.seats import seat_rows
-from kernels.lap.masks import infinity
-from kernels.lap.monge import SMALLEST
-from kernels.problems import Array, Assignment
+from kernels.lap.cpu.seats import match_ties
+from kernels.lap.masks import INF, infinity
+from kernels.problems import UNASSIGNED, Array, Assignment
 from kernels.problems.arrays import untouched
 from kernels.problems.seen import seen_of
 from kernels.solution import Solution, Termination
@@ -30,30 +29,29 @@ FLOAT_BITS = np.array([0x7FF << 52, np.iinfo(np.int64).max])
 """What infinity is among the bits of float64, and what turns those of negative numbers round."""
 
 
-NARROW_TOP = np.int32(np.iinfo(np.int32).max)
-CONSTANTS: dict[str, tuple[Any, Array, Any]] = {
-    "narrow": (NARROW_TOP, np.array([NARROW_TOP, 0], np.int32), np.int32(-4 * whole.NARROW)),
-    "i": (infinity(True, False), np.array([infinity(True, False), 0]), -infinity(True, False)),
-    "f": (np.float64(np.inf), FLOAT_BITS, np.float64(-np.inf)),
+NARROW_TOP = np.iinfo(np.int32).max
+CONSTANTS: dict[str, tuple[Array, Array]] = {
+    "narrow": (np.array([NARROW_TOP, -4 * whole.NARROW], np.int32), np.array([NARROW_TOP, 0], np.int32)),
+    "i": (np.array([INF, -INF]), np.array([INF, 0])),
+    "f": (np.array([np.inf, -np.inf]), FLOAT_BITS),
 }
-"""inf, bits and floor of a `Form` without forbidden integers."""
-NOBODY = {bits.dtype.char: np.zeros(0, bits.dtype) for _, bits, _ in CONSTANTS.values()}
+"""limits and bits of a `Form` without forbidden integers."""
+NOBODY = {bits.dtype.char: np.zeros(0, bits.dtype) for _, bits in CONSTANTS.values()}
 """In place of earlier pairs, where there were none."""
-VALUES: dict[str, Any] = {"narrow": np.dtype(np.int32), "i": np.dtype(np.int64), "f": np.dtype(np.float64)}
+NARROW = np.dtype(np.int32)
+VALUES: dict[str, Any] = {"narrow": NARROW, "i": np.dtype(np.int64), "f": np.dtype(np.float64)}
 
 
-@dataclass(frozen=True)
-class Form:
+class Form(NamedTuple):
     """The costs of one problem to be minimised, with n_rows <= n_cols, and the constants of their arithmetic.
 
-    `given` are the weights that it was made of.
+    `given` are the weights that it was made of; `limits` and `bits` are those of `whole.new_whole`.
     """
 
     given: Array
     cost: Array
-    inf: Any
+    limits: Array
     bits: Array
-    floor: Any
 
 
 class Old(NamedTuple):
@@ -80,7 +78,7 @@ def form_of(
     if weights.dtype.kind == "i":
         inf = infinity(True, masked)
         cost = _turned(weights.astype(np.int64, copy=False), maximize)
-        return Form(weights, cost, inf, np.array([inf, 0]), -inf)
+        return Form(weights, cost, np.array([inf, -inf]), np.array([inf, 0]))
     cost = _turned(weights.astype(np.float64, copy=False), maximize)
     return Form(weights, cost, *CONSTANTS["f"])
 
@@ -89,31 +87,44 @@ def solve_small(problem: Assignment, deadline: Deadline) -> Solution | None:
     """Solve one small matrix from a cold start, with as few calls from Python as there can be.
 
     They cost more than the search of 64 x 64. The answer is that of `solver.solve_one`; None where that is to be asked:
-    of problems that are large, warm-started, have forbidden integers, may be Monge, or have no full assignment.
+    of problems that are large, warm-started, have forbidden integers, or have no full assignment.
     """
     weights, looked = problem.weights, problem.looked
     if looked is None or looked.weights is not weights or looked.masked or weights.ndim != 2 or weights.size > AT_ONCE:
         return None
     n_rows, n_cols = weights.shape
     kind: str = weights.dtype.kind
-    warm = problem.u0 is not None or problem.v0 is not None
-    if warm or (n_rows == n_cols >= SMALLEST and may_be_monge(weights)) or deadline.expired():
+    if problem.u0 is not None or problem.v0 is not None or deadline.expired():
         return None
+    if n_rows == n_cols >= monge.SMALLEST and (corner := corner_of(weights)):
+        sorted_out = monge.solve(weights, problem.maximize, corner)
+        if sorted_out is not None:
+            return sorted_out
     if kind == "i" and looked.largest <= whole.NARROW:
         kind = "narrow"
     value = VALUES[kind]
     cost = weights if weights.dtype == value else weights.astype(value)
     if problem.maximize or n_rows > n_cols:
         cost = _turned(cost, problem.maximize)
-    inf, bits, floor = CONSTANTS[kind]
-    prices = np.zeros(cost.shape[1], value)
-    start = 0 if n_rows == n_cols else -1
-    solved, col_of, row_of, u, counts = steps.solve_at_once(
-        untouched(cost), inf, bits, floor, prices, start, NOBODY[bits.dtype.char]
-    )
+    form = Form(weights, cost, *CONSTANTS[kind])
+    start, prices = 0 if n_rows == n_cols else -1, np.zeros(cost.shape[1], value)
+    return _at_once(form, prices, start, NOBODY[form.bits.dtype.char], problem.maximize)
+
+
+def _at_once(form: Form, v: Array, start: int, own: Array, maximize: bool) -> Solution | None:
+    """Solve without a look at the clock, from prices `v`; None where there is no full assignment, or int32 ends."""
+    n_rows = form.cost.shape[0]
+    u, col_of = np.empty(n_rows, v.dtype), np.empty(n_rows, np.int64)
+    solved, *counts = steps.solve_at_once(untouched(form.cost), form.limits, form.bits, v, u, col_of, start, own)
     if not solved:
         return None
-    return _answer((col_of, row_of, u, prices, counts), weights, problem.maximize, Termination.OPTIMAL)
+    row_of = None
+    if form.given.shape[0] > n_rows:
+        row_of = np.full(v.size, UNASSIGNED)
+        row_of[col_of] = np.arange(n_rows)
+    return Solution(
+        Termination.OPTIMAL, "sap", _arrays(col_of, row_of, u, v, maximize), counts[0] + counts[2], facts=_facts(counts)
+    )
 
 
 def _is_narrow(weights: Array, largest: int | float | None) -> bool:
@@ -149,17 +160,21 @@ def solve(
     own = _bits_of(None if old is None else old.rows, form)
     start = -1 if form.cost.shape[0] < form.cost.shape[1] else 0 if old is None else 1
     at_once = AT_ONCE if at_once is None else at_once
-    constants = (untouched(form.cost), form.inf, form.bits, form.floor)
+    turned = weights.shape[0] > weights.shape[1]
     if form.cost.size <= at_once and path_limit >= form.cost.shape[0] and not deadline.expired():
-        solved, col_of, row_of, u, counts = steps.solve_at_once(*constants, v, start, own)
-        return _answer((col_of, row_of, u, v, counts), weights, maximize, Termination.OPTIMAL) if solved else None
-    s = whole.new_whole(*constants, v)
+        return _at_once(form, v, start, own, maximize)
+    s = whole.new_whole(untouched(form.cost), form.limits, form.bits, v, np.empty(form.cost.shape[0], np.int64))
     ended = _run(s, start, own, path_limit, deadline, _as_watched(s, form.given, maximize))
     if ended is Termination.INFEASIBLE:
         return None
     u = np.zeros(form.cost.shape[0], v.dtype)
     steps.close(s, u, ended is not Termination.OPTIMAL)
-    return _answer((s.col_of, s.row_of, u, v, s.counts), weights, maximize, ended)
+    arrays = _arrays(s.col_of, s.row_of.astype(np.int64) if turned else None, u, v, maximize)
+    counts = s.counts.tolist()
+    facts, iterations = _facts(counts), counts[steps.REDUCTIONS] + counts[steps.PATHS]
+    if ended is not Termination.OPTIMAL and (violator := complete(weights, maximize, arrays["assignment"])):
+        return Solution(Termination.INFEASIBLE, "sap", violator, iterations, facts=facts)
+    return Solution(ended, "sap", arrays, iterations, facts=facts)
 
 
 def _bits_of(rows: Array | None, form: Form) -> Array:
@@ -177,38 +192,38 @@ def _as_watched(s: whole.Whole, given: Array, maximize: bool) -> Any:
     return SimpleNamespace(cost=cost, sign=sign, inf=s.inf, v=s.v, row_of=s.row_of, col_of=s.col_of, turned=turned)
 
 
-def _answer(found: tuple[Array, ...], weights: Array, maximize: bool, ended: Termination) -> Solution:
-    """`found`: col_of, row_of, u, v, counts."""
-    col_of, row_of, u, v, counts = found
-    wide = np.int64 if v.dtype.kind == "i" else np.float64
-    u, v = u.astype(wide, copy=False), v.astype(wide, copy=False)
+def _arrays(col_of: Array, row_of: Array | None, u: Array, v: Array, maximize: bool) -> dict[str, Array]:
+    """The answer in the terms of the weights as they were given; `row_of` where those were turned."""
+    if v.dtype == NARROW:
+        u, v = u.astype(np.int64), v.astype(np.int64)
     if maximize:
         u, v = -u, -v
-    if weights.shape[0] > weights.shape[1]:
-        arrays = {"assignment": row_of.astype(np.int64), "u": v, "v": u}
-    else:
-        arrays = {"assignment": col_of, "u": u, "v": v}
-    reductions, read, paths = counts.tolist()
-    facts = {"row_reductions": reductions, "rows_scanned": 0, "paths": paths, "rows_read_whole": read}
-    if ended is not Termination.OPTIMAL and (violator := complete(weights, maximize, arrays["assignment"])):
-        return Solution(Termination.INFEASIBLE, "sap", violator, reductions + paths, facts=facts)
-    return Solution(ended, "sap", arrays, reductions + paths, facts=facts)
+    return {"assignment": col_of, "u": u, "v": v} if row_of is None else {"assignment": row_of, "u": v, "v": u}
+
+
+def _facts(counts: list[int]) -> dict[str, int]:
+    return {"row_reductions": counts[0], "rows_scanned": 0, "paths": counts[2], "rows_read_whole": counts[1]}
 
 
 def _run(s: whole.Whole, start: int, own: Array, path_limit: int, deadline: Deadline, view: Any) -> Termination:
     """All steps, with looks at the clock between them; INFEASIBLE where they cannot go on here."""
     n_rows, n_cols = s.cost.shape
     rows_per_chunk = max(1, CHUNK // n_cols)
+    lists = near.new_near(s.cost, s.v, s.key_bits.dtype) if start == 1 else None
     for first in range(0, n_rows if start >= 0 else 0, rows_per_chunk):
         if ended := deadline.expired():
             s.v[s.v >= s.inf] = 0
             return ended
         last = min(n_rows, first + rows_per_chunk)
-        if start == 0:
+        if lists is None:
             steps.start_prices(s, first, last)
         else:
-            seat_rows(s, first, last, own)
+            near.seat_and_list(s, lists, first, last)
+    if lists is not None and lists.seen[near.CROWDS] * near_path.SHARE > n_rows:
+        lists = None
+        match_ties(s)
     few = start == 1 and steps.list_free(s) * steps.FEW <= n_rows
+    lists = lists if few else None  # reductions would part pairs whose costs the lists hold
     for _ in range(0 if few else 2):
         n_free, at, kept, done = steps.list_free(s), 0, 0, 0
         while at < n_free and done < steps.REDUCTIONS_PER_ROW * n_rows:
@@ -223,7 +238,10 @@ def _run(s: whole.Whole, start: int, own: Array, path_limit: int, deadline: Dead
     while at < last:
         if ended := deadline.expired():
             return ended
-        at = steps.augment(s, at, last, CHUNK)
+        if lists is None:
+            at = steps.augment(s, at, last, CHUNK)
+        else:
+            at = near_path.augment_near(s, lists, at, last, CHUNK)
         if at < 0:
             return Termination.INFEASIBLE
         if watch is not None:
@@ -240,3 +258,6 @@ def warm_up(ties: Array) -> None:
         for old in (None, Old(np.zeros(ties.shape[1], form.cost.dtype))):
             for at_once in (0, AT_ONCE):
                 solve(weights, form, False, old, weights.size, Deadline(), at_once)
+        col_of = np.empty(ties.shape[0], np.int64)
+        s = whole.new_whole(untouched(form.cost), form.limits, form.bits, np.zeros_like(form.cost[0]), col_of)
+        near_path.augment_near(s, near.new_near(s.cost, s.v, s.key_bits.dtype), 0, 0, 1)

@@ -9,7 +9,7 @@ from typing import Any
 
 from kernels.lap.cpu.dense import find_path_by_rows
 from kernels.lap.cpu.heap import pop, push
-from kernels.lap.cpu.shortlist import BLOCK, State, inner, jit, list_reduced, list_rows, reduce_row
+from kernels.lap.cpu.shortlist import BLOCK, State, inner, jit, list_reduced, reduce_row
 from kernels.problems import Array
 
 REBUILT, REDUCTIONS, SCANNED, SWEPT, PATHS, TREE, SOURCE, BY_ROWS, STREAK = range(9)
@@ -234,38 +234,6 @@ def augment(s: State, first: int, n_free: int, work: int) -> int:
         if work <= 0:
             return k + 1
     return n_free
-
-
-@jit
-def settle_prices(s: State) -> bool:
-    """After a warm start with n_rows < n_cols: raise to 0 the prices of columns that stayed free.
-
-    A column that may stay free must end at price 0. Raising prices breaks the invariant of the shortlists, so
-    they are made anew and rows with a better choice give up their column, which may set further columns free;
-    three rounds are tried. False when it did not settle.
-    """
-    for _ in range(3):
-        raised = False
-        for j in range(s.n_cols):
-            if s.row_of[j] < 0 and s.v[j] < 0:
-                s.v[j] = 0
-                raised = True
-        if not raised:
-            return True
-        list_rows(s, 0, s.n_rows)
-        for i in range(s.n_rows):
-            j = s.col_of[i]
-            if j >= 0 and s.cost[i, j] * s.sign - s.v[j] > two_best(s, i)[0]:
-                s.col_of[i], s.row_of[j] = -1, -1
-    return False
-
-
-@jit
-def forget(s: State) -> None:
-    """Back to a cold start: no pairs, all prices 0."""
-    s.v[:] = 0
-    s.col_of[:] = -1
-    s.row_of[:] = -1
 
 
 @jit

@@ -24,7 +24,7 @@ from kernels.lap.cpu import ranked as cpu_ranked
 from kernels.lap.cpu import rejecting as cpu_rejecting
 from kernels.lap.cpu import selected as cpu_selected
 from kernels.lap.cpu.batch import solve_batch
-from kernels.lap.cpu.monge import may_be_monge
+from kernels.lap.cpu.monge import corner_of
 from kernels.lap.cpu.progress import Watch, least_listed
 from kernels.lap.cpu.shortlist import State, list_rows, new_state
 from kernels.lap.masks import infinity, opened
@@ -118,15 +118,17 @@ def solve_one(
     looked: Looked | None = None,
 ) -> Solution:
     """Solve one problem, looking at the deadline between chunks of work; as `solve` otherwise."""
-    u0, v0 = proportionate(weights, u0, v0)
+    if weights.shape[0] == weights.shape[1]:
+        u0, v0 = proportionate(weights, u0, v0)
+    else:
+        u0 = v0 = None  # columns that become free must rise to price 0, which takes longer than a cold start
     known = looked.largest if looked is not None and looked.weights is weights and not looked.masked else None
     cost, masked = opened(weights, maximize) if known is None else (weights, False)
     cold = u0 is None and v0 is None
-    ordered = cold and not masked and may_be_monge(cost)
-    if ordered and not deadline.expired() and (sorted_out := monge.solve(cost, maximize)):
+    corner = corner_of(cost) if cold and not masked else None
+    if corner and not deadline.expired() and (sorted_out := monge.solve(cost, maximize, corner)):
         return sorted_out
-    warm_square = not cold and cost.shape[0] == cost.shape[1]
-    if (cold or warm_square) and (form := cpu_by_rows.form_of(cost, masked, maximize, not cold, known)):
+    if (form := cpu_by_rows.form_of(cost, masked, maximize, not cold, known)) is not None:
         old = None
         if not cold:
             most = 4 * (largest(weights) if known is None else known)
@@ -149,7 +151,7 @@ def _by_shortlists(
         cost = cost.astype(np.int64 if cost.dtype.kind == "i" else np.float64)
     turned = cost.shape[0] > cost.shape[1]
     if turned:
-        cost, u0, v0 = np.ascontiguousarray(cost.T), v0, u0
+        cost = np.ascontiguousarray(cost.T)
     exact = cost.dtype.kind == "i"
     sign = np.int64(-1 if maximize else 1) if exact else np.float64(-1 if maximize else 1)
     inf = infinity(exact, masked)
@@ -191,7 +193,7 @@ def _prices(cost: Array, sign: Any, u0: Array | None, v0: Array | None, most: in
         v = np.clip(v, -most, most).astype(sign.dtype)
     else:
         return None
-    return np.minimum(v, 0) if cost.shape[0] < cost.shape[1] else v
+    return v
 
 
 def _run(state: State, warm: bool, turned: bool, path_limit: int, deadline: Deadline) -> Termination:
@@ -215,9 +217,6 @@ def _run(state: State, warm: bool, turned: bool, path_limit: int, deadline: Dead
             done += budget
         n_free = int(np.count_nonzero(state.col_of < 0))
         state.free[:n_free] = np.flatnonzero(state.col_of < 0)
-    if warm and not square and not steps.settle_prices(state):
-        steps.forget(state)
-        list_rows(state, 0, n_rows)
     return _augment(state, turned, path_limit, deadline)
 
 
@@ -252,16 +251,14 @@ def warm_up() -> None:
 
     options = LapOptions()
     ties = np.random.default_rng(0).integers(0, 3, (40, 40))  # row reductions leave rows that need a path
-    may_be_monge(np.zeros((64, 64)))
+    corner_of(np.zeros((64, 64)))
     for dtype in (np.float64, np.int64):
         for cost in (ties.astype(dtype), ties[:3, :3].astype(dtype)[None]):
             solve(CARD.build({"cost": cost}, options), options, Deadline())
         one = ties.astype(dtype)
         for duals in ((None, None), (None, one[0])):
             _by_shortlists(one, one, False, False, duals, one.size, Deadline())
-        _by_shortlists(one[:3], one[:3], False, False, (None, -one[0]), one.size, Deadline())
-        sign, inf = one.dtype.type(1), infinity(one.dtype.kind == "i", False)
-        steps.forget(new_state(untouched(one), len(one), len(one), sign, inf, one[0].copy()))
+        _by_shortlists(one[:3], one[:3], False, False, (None, None), one.size, Deadline())
     cpu_by_rows.warm_up(ties)
     cpu_rejecting.warm_up()
     cpu_selected.warm_up()

@@ -56,15 +56,22 @@ class Whole(NamedTuple):
 
 
 @jit
-def new_whole(cost: Array, inf: Any, bits: Array, floor: Any, v: Array) -> Whole:
-    """Lay out a search with prices `v`, which it keeps. `bits`: what `shut` and `flip` are, of the integers' type."""
-    n_rows, n_cols = cost.shape
+def new_whole(cost: Array, limits: Array, bits: Array, v: Array, col_of: Array) -> Whole:
+    """Lay out a search with prices `v` and columns of the rows `col_of`, both of which it keeps.
+
+    Args:
+        limits: `inf` and `floor`, of the prices' type.
+        bits: `shut` and `flip`, of the integers' type.
+        col_of: to be filled; -1 at first.
+    """
+    n_cols = v.size
     reduced_bits, key_bits = np.empty(n_cols, bits.dtype), np.empty(n_cols, bits.dtype)
+    col_of[:] = -1
     return Whole(
-        cost, inf, bits[0], bits[1], floor, v, np.full(n_cols, -1, np.int32),
+        cost, limits[0], bits[0], bits[1], limits[1], v, np.full(n_cols, -1, np.int32),
         reduced_bits.view(v.dtype), reduced_bits, key_bits.view(v.dtype), key_bits, np.empty(n_cols, bits.dtype),
         np.empty(n_cols // STRIDE + 1, bits.dtype), np.empty(n_cols, np.int32), np.empty(n_cols, np.int32),
-        np.full(n_rows, -1, np.int64), np.arange(n_rows), np.zeros(3, np.int64),
+        col_of, np.arange(col_of.size), np.zeros(3, np.int64),
     )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""A tracker's frames: python -m benchmarks.frames [--device gpu] [--frames 1000] [--repeats 15].
+"""A tracker's frames: python -m benchmarks.frames [--device auto] [--frames 1000] [--repeats 15].
 
 Boxes of 10 to 60 detections a frame, 1 - intersection over union, a limit of 0.8. One batch as a call of the kernels
 beside lapx frame by frame, in turn; then the same batch by `allot_client` from POST to answer, at a service of its own
@@ -90,7 +90,7 @@ def in_process(rows: Rows, costs: list[Array], expected: list[list[int]], repeat
 
 
 def by_the_service(
-    rows: Rows, client: Client, costs: list[Array], expected: list[list[int]], repeats: int, device: Device
+    rows: Rows, client: Client, costs: list[Array], expected: list[list[int]], repeats: int, device: str
 ) -> None:
     """From POST to answer, in one call and frame by frame."""
     taken, parts = [], dict[str, list[float]]()
@@ -108,7 +108,7 @@ def by_the_service(
 
 
 def one_by_one(
-    rows: Rows, client: Client, costs: list[Array], expected: list[list[int]], repeats: int, device: Device
+    rows: Rows, client: Client, costs: list[Array], expected: list[list[int]], repeats: int, device: str
 ) -> None:
     """By `map`, which is given one frame after the other: `lap` itself, and a function that calls it."""
     ways: dict[str, Callable[[Array], Any]] = {
@@ -131,16 +131,16 @@ def one_by_one(
 def main() -> None:
     """Measure all three."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--device", default="cpu", choices=("cpu", "gpu"))
+    parser.add_argument("--device", default="cpu", choices=("cpu", "gpu", "auto"), help="auto: what a GPU host picks")
     parser.add_argument("--frames", type=int, default=1000)
     parser.add_argument("--repeats", type=int, default=15)
     arguments = parser.parse_args()
-    rows = Rows(on_gpu("frames") if arguments.device == "gpu" else "frames")
+    rows = Rows("frames" if arguments.device == "cpu" else on_gpu("frames"))
     costs = frames(arguments.frames)
     expected = lapx(costs)
-    in_process(rows, costs, expected, arguments.repeats, arguments.device)
+    in_process(rows, costs, expected, arguments.repeats, "gpu" if arguments.device == "gpu" else "cpu")
     with Client.local(workers=1) as client:
-        until_warm(client, arguments.device)
+        until_warm(client, "cpu" if arguments.device == "cpu" else "gpu")
         by_the_service(rows, client, costs, expected, arguments.repeats, arguments.device)
 
 

@@ -16,7 +16,7 @@ from app.answers.answer import json_response
 from app.http.auth import owner as owner_of
 from app.http.errors import Invalid, Refusal, fault
 from app.http.media import announced_digest, matches_etag, repr_digest
-from app.intake.body import Straightly, content_type, feed, portions
+from app.intake.body import Fetch, content_type, feed, portions
 from app.intake.reading import read_upload
 from app.intake.scratch import Whole
 from app.intake.visit import Desk
@@ -70,8 +70,8 @@ async def post(
     plain = expected is not None and expected.startswith(f"{PLAIN}:")
     with desk.visit(owner) as visit, await run_in_threadpool(store.writer, plain, desk.compared) as writer:
         most = request.app.state.settings.max_upload_bytes
-        straightly = Straightly(request, Whole(writer), visit.held.take)
-        await feed(portions(request, most, visit.held.take), writer.writelines, straightly)
+        fetch = Fetch(request, Whole(writer), visit.held.take)
+        await feed(portions(request, most, visit.held.take), writer.writelines, fetch)
         if writer.size == 0:
             raise Refusal(400, "The body is empty; expected the bytes of an array.")
         path = await run_in_threadpool(writer.flush)

@@ -13,7 +13,7 @@ from collections import Counter
 from typing import Any
 
 from app.http.config import HttpSettings
-from app.http.straight import Straight
+from app.http.fetching import Fetching
 
 SWEEP_S = 1.0
 MOST_HEAD = 64 << 10
@@ -103,7 +103,7 @@ def _less(counter: Counter[str], address: str) -> None:
         del counter[address]
 
 
-class Guarded(Straight):
+class Guarded(Fetching):
     """uvicorn's protocol under the eyes of a Door. `Guarded.of(door)` is the class to give to uvicorn.
 
     It leans on names inside uvicorn: connection_made, connection_lost, data_received, on_message_begin,

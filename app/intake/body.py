@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from app.http.errors import Refusal
-from app.http.straight import SCOPE, Into, Line
+from app.http.fetching import SCOPE, Into, Line
 from workers.store.disk import room
 
 SLICE = 1 << 20
@@ -144,8 +144,8 @@ async def _pieces(request: Request, take: Callable[[int], object]) -> AsyncItera
 
 
 @dataclass(frozen=True)
-class Straightly:
-    """The other way for a long body: from its socket into memory, as `straight.Line.fetch` takes its arguments."""
+class Fetch:
+    """The other way for a long body: from its socket into memory, as `fetching.Line.fetch` takes its arguments."""
 
     request: Request
     into: Into
@@ -159,7 +159,7 @@ class Straightly:
 
 
 async def feed(
-    portions: AsyncIterator[list[bytes]], take: Callable[[list[bytes]], object], other: Straightly | None = None
+    portions: AsyncIterator[list[bytes]], take: Callable[[list[bytes]], object], other: Fetch | None = None
 ) -> None:
     """Give every portion to `take`, in their order and in a thread, each while the next one comes.
 

@@ -9,7 +9,7 @@ from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, MultipartState, parse_options_header
 
 from app.http.errors import Refusal
-from app.intake.body import Straightly, feed, portions
+from app.intake.body import Fetch, feed, portions
 from app.intake.scratch import SCRATCH, before
 from workers.store.upload import Writer
 
@@ -141,5 +141,5 @@ async def read_multipart(
         raise Refusal(400, f"The boundary of the multipart body is longer than {LONGEST_BOUNDARY} characters.")
     reader = Reader(boundary, open_sink)
     opened(reader)
-    await feed(portions(request, limit, take), reader.feed, Straightly(request, reader, take))
+    await feed(portions(request, limit, take), reader.feed, Fetch(request, reader, take))
     return reader.finish()

@@ -10,7 +10,7 @@ SCRATCH = 256 << 10
 
 
 class Whole:
-    """A body that is one upload, as `straight.Into`."""
+    """A body that is one upload, as `fetching.Into`."""
 
     def __init__(self, writer: Writer) -> None:
         self._writer, self._scratch = writer, bytearray()

@@ -121,7 +121,7 @@ def _as_json(value: Input) -> Any:
 
 
 def _multipart(document: Mapping[str, Any], arrays: Mapping[str, Input]) -> Body:
-    boundary = f"allot-{secrets.token_hex(16)}"
+    boundary = f"allot-{secrets.token_hex(32)}"  # as long as it may be: the longer, the faster it is looked for
     pieces: list[Piece] = [_head(boundary, "job", None), json.dumps(document, allow_nan=False).encode()]
     for name, value in arrays.items():
         filename, content = _as_file(name, value)

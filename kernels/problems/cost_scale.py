@@ -65,7 +65,7 @@ def _mean(problem: UnbalancedTransport, rows: Array, columns: Array, top: float)
         held = np.isfinite(sizes)
         if held.all():
             some = a[start : start + step]
-            total += float(some @ (sizes @ b))
+            total += float((some * np.einsum("ij,j->i", sizes, b)).sum())  # a BLAS would take all cores for it
             weight += float(some.sum() * b.sum())
             continue
         weights = np.where(held, a[start : start + step, None] * b, 0.0)

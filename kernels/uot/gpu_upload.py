@@ -2,6 +2,7 @@
 
 import functools
 import math
+import os
 from typing import Any
 
 import cupy as cp
@@ -13,8 +14,8 @@ from kernels.problems.arrays import Array
 STAGING_BYTES = 1 << 25
 HOST = TO_DEVICE = 1
 """cudaMemoryTypeHost and cudaMemcpyHostToDevice."""
-LEAST_LOCKED, MOST_LOCKED = 1 << 20, 1 << 30
-"""Bytes of a plan: fresh memory takes the system longer than the copy."""
+LEAST_LOCKED, MOST_LOCKED = 1 << 20, min(4 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16)
+"""Bytes of a plan: fresh memory takes the system longer than the copy. Not more than a sixteenth of the machine's."""
 
 
 def upload(rows: Array, into: Any) -> None:

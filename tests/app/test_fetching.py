@@ -15,16 +15,17 @@ import numpy as np
 import pytest
 
 from app.http.config import HttpSettings
+from app.http.fetching import Line
 from app.http.main import create_app
 from app.http.server import Server
-from app.http.straight import Line
 from app.intake.multipart import Reader
 from app.intake.scratch import before
 from tests.app.conftest import Service
+from workers.jobs.job import StoreFull
 from workers.store.digests import PIECE, digest_of
 from workers.store.folder import Folder
 from workers.store.store import Store
-from workers.store.upload import Expected
+from workers.store.upload import Expected, Writer
 
 NEXT = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 BOUNDARY = b"a-boundary"
@@ -144,6 +145,17 @@ def test_a_refusal_in_the_middle_leaves_the_connection_in_order(server: Fetched)
         held.sendall(upload(body, "/v1/jobs", f"multipart/form-data; boundary={BOUNDARY.decode()}") + NEXT)
         first, second = answers(held)
     assert (first[0], second[0]) == (400, 200)
+
+
+def test_a_disk_that_is_full_in_the_middle_holds_up_no_later_request(server: Fetched, monkeypatch: Any) -> None:
+    def full(writer: Writer, count: int) -> None:
+        raise StoreFull("there is no room")
+
+    monkeypatch.setattr(Writer, "came", full)
+    with server.connect() as held:
+        held.sendall(upload(numbers(1_500_000)) + NEXT)
+        first, second = answers(held)
+    assert (first[0], second[0]) == (507, 200)
 
 
 @pytest.mark.parametrize("claimed", [-1, 0, 1, 100_000])

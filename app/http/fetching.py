@@ -22,7 +22,7 @@ from starlette.requests import ClientDisconnect
 from uvicorn.protocols.http.flow_control import HIGH_WATER_LIMIT
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
-SCOPE = "allot.straight"
+SCOPE = "allot.fetching"
 LEAST = 1 << 20
 """Shorter bodies, and shorter rests of them, come as they always did."""
 AT_ONCE = 1 << 20
@@ -44,7 +44,7 @@ class Into(Protocol):
         """The first so many bytes of that memory have come."""
 
 
-class Straight(HttpToolsProtocol):
+class Fetching(HttpToolsProtocol):
     """uvicorn's protocol, of which the long plain body of a request can be fetched.
 
     It leans on names inside uvicorn: on_headers_complete, on_message_complete, data_received, flow, transport,
@@ -106,7 +106,7 @@ class Straight(HttpToolsProtocol):
 class Line:
     """One request's way to its socket."""
 
-    protocol: Straight
+    protocol: Fetching
     cycle: RequestResponseCycle
 
     @property
@@ -140,6 +140,7 @@ class Line:
                     at.stalls += 1
                     break
         finally:
+            own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)  # it is the connection's, not this object's
             own.close()
             if not at.transport.is_closing():
                 at.end_if_whole()
@@ -162,7 +163,6 @@ class Line:
             count += got
             if got < len(room):
                 break
-        own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
         return count
 
     def _received(self, own: socket.socket, room: memoryview) -> int:

@@ -27,13 +27,13 @@ from kernels.problems import UnbalancedTransport
 from kernels.problems.arrays import Array
 from kernels.uot import TransportOptions
 from kernels.uot.batch.gpu_batch import Batch
-from kernels.uot.course import Run
 from kernels.uot.dense import gpu_dense
 from kernels.uot.dense.gpu_exact import Exact
 from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.iteration.gpu_geometry import STORAGE, Geometry, Matrix
 from kernels.uot.marginals import Marginals
 from kernels.uot.outer import schedule
+from kernels.uot.stages import Run
 
 # Sweeps of plain Sinkhorn to a relative gap of 1e-6 at (reg, reg_m), float64, n = 1000: the number hardly depends on n.
 # python -m benchmarks.uot --counts counts them: 64, 313, 3359 and 34,416 on its instance.

@@ -19,7 +19,7 @@ from app.http.metrics import Metrics
 from app.http.short import Straight
 from app.http.turns import Turns
 from app.intake.clerks import Clerks
-from app.intake.linger import Linger
+from app.intake.drain import Drain
 from app.intake.room import Room
 from app.intake.settling import Settling
 from app.intake.visit import Desk
@@ -69,7 +69,7 @@ def create_app(settings: Settings | None = None, http: HttpSettings | None = Non
     app.state.turns, app.state.checks = Turns(), CapacityLimiter(8)
     app.state.metrics = Metrics()
     app.add_middleware(Straight, service=app)
-    app.add_middleware(Linger)
+    app.add_middleware(Drain)
     app.add_middleware(Metrics.Middleware, metrics=app.state.metrics)
     app.add_middleware(Logs)
     errors.install(app)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 from typing import Any
 
@@ -14,7 +15,9 @@ from allot_client.client import Client
 @functools.cache
 def default_client() -> Client:
     """The client that the drop-in functions share: ALLOT_URL and ALLOT_API_KEY, else this machine."""
-    return Client()
+    client = Client()
+    atexit.register(client.close)
+    return client
 
 
 def linear_sum_assignment(cost_matrix: Any, maximize: bool = False) -> tuple[Array, Array]:

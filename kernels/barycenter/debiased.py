@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from kernels.barycenter.course import Schedule
 from kernels.barycenter.projections import LOOK, hosted, log_sum, make_step
+from kernels.barycenter.stages import Schedule
 from kernels.deadline import Deadline
 from kernels.problems.barycenter import Barycenter
 from kernels.solution import Solution, Termination

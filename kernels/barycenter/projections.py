@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from kernels.barycenter.course import Course, Schedule
+from kernels.barycenter.stages import Schedule, Stopping
 from kernels.deadline import Deadline
 from kernels.problems.arrays import Array
 from kernels.problems.barycenter import Barycenter
@@ -152,12 +152,12 @@ def project(xp: Any, problem: Barycenter, options: Any, deadline: Deadline) -> S
     k, m, _ = problem.sizes
     w = xp.asarray(problem.weights)
     spread = float(problem.cost.max() - problem.cost.min())
-    course = Course(options.iterations, 0.5 * options.tolerance, deadline)
+    stop = Stopping(options.iterations, 0.5 * options.tolerance, deadline)
     F = xp.zeros((k, m))
     for reg in Schedule(problem.reg, spread):
         last = reg == problem.reg
-        F, G, rows = _at(xp, problem, reg, F, w, course, last)
-        if last or course.ended:
+        F, G, rows = _at(xp, problem, reg, F, w, stop, last)
+        if last or stop.ended:
             break
         F = F * (reg / Schedule.after(reg, problem.reg))
     if reg != problem.reg:  # out of time on the way: potentials are costs, and stay what they are
@@ -167,22 +167,22 @@ def project(xp: Any, problem: Barycenter, options: Any, deadline: Deadline) -> S
     method = "entropic, stored kernel" if spread <= WIDEST * problem.reg else "entropic, log domain"
     arrays = _answer(xp, problem, log_b, F, G)
     facts = {"reg": problem.reg, "tolerance": float(options.tolerance)}
-    return Solution(course.word, method, arrays, course.done, facts=facts)
+    return Solution(stop.word, method, arrays, stop.done, facts=facts)
 
 
-def _at(xp: Any, problem: Barycenter, reg: float, F: Any, w: Any, course: Course, last: bool) -> tuple[Any, Any, Any]:
-    """Iterate at one reg until the course says that it is enough; F and what followed from it."""
+def _at(xp: Any, problem: Barycenter, reg: float, F: Any, w: Any, stop: Stopping, last: bool) -> tuple[Any, Any, Any]:
+    """Iterate at one reg until `stop` says that it is enough; F and what followed from it."""
     step = make_step(xp, problem, reg)
     spread = max(float(problem.cost.max() - problem.cost.min()), reg)
-    a, begun = xp.asarray(problem.masses), course.done
+    a, begun = xp.asarray(problem.masses), stop.done
     while True:
         G, rows = step(F)
-        course.done += 1
-        if (course.done - begun) % LOOK == 1 or course.done >= course.most:
+        stop.done += 1
+        if (stop.done - begun) % LOOK == 1 or stop.done >= stop.most:
             _, apart = _met(xp, rows, w)
             value = reg * float((w[:, None] * a * xp.where(a > 0, G, 0.0)).sum())
             gap = DEAREST * spread * apart
-            if course.enough(value, gap, apart, max(abs(value), FLOOR * spread), last):
+            if stop.enough(value, gap, apart, max(abs(value), FLOOR * spread), last):
                 return F, G, rows
         log_mean = w @ rows
         F = F + (log_mean - rows)

@@ -14,7 +14,6 @@ from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.batch.gpu_batch import solve_batch, solve_stack
 from kernels.uot.build import Transport
-from kernels.uot.course import Run, Steps, follow, wants_float64
 from kernels.uot.dense.gpu_dense import SAFE, Begun, exact, solve_dense
 from kernels.uot.dense.gpu_ranks import solve_ranks
 from kernels.uot.gpu_answer import answer
@@ -22,6 +21,7 @@ from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.iteration.gpu_geometry import NoGeometry
 from kernels.uot.several import told
 from kernels.uot.sides import solver as sides
+from kernels.uot.stages import Run, Steps, follow, wants_float64
 
 SMALL = 1 << 12  # entries below which float64 costs no time
 

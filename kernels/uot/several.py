@@ -12,7 +12,7 @@ from kernels.problems.several import SeveralTransports, joined
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution
 from kernels.uot.build import Entropic
-from kernels.uot.course import collected, stacked
+from kernels.uot.stages import collected, stacked
 
 Solve = Callable[[UnbalancedTransport, Any, Deadline], Solution]
 

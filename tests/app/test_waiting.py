@@ -50,7 +50,9 @@ class Idle:
 @pytest.fixture
 def idle(tmp_path: Path) -> Iterator[Idle]:
     redis = EmbeddedRedis(tmp_path)
-    app = create_app(Settings(redis_url=redis.start(), data_dir=tmp_path), HttpSettings(keep_alive_s=0.5))
+    app = create_app(
+        Settings(redis_url=redis.start(), data_dir=tmp_path), HttpSettings(keep_alive_s=0.5, max_wait_s=600)
+    )
     worker = {"device": "cpu", "queue": "cpu", "state": "idle", "heartbeat": time.time() + 1000, "host_bytes": 1 << 30}
     app.state.jobs._redis.hset("allot:workers", "cpu-1-1", json.dumps(worker))
     url, stop = serve(app)
@@ -97,9 +99,10 @@ def test_hundreds_wait_and_all_are_answered(idle: Idle) -> None:
     job, count = idle.job(), 300
 
     async def run() -> tuple[list[tuple[int, bytes]], float]:
-        polls = [asyncio.create_task(ask(idle.port, "GET", f"/v1/jobs/{job.id}?wait=50")) for _ in range(count)]
+        polls = [asyncio.create_task(ask(idle.port, "GET", f"/v1/jobs/{job.id}?wait=600")) for _ in range(count)]
         streams = [asyncio.create_task(ask(idle.port, "GET", f"/v1/jobs/{job.id}/events")) for _ in range(count)]
         while idle.app.state.waiting.told.waiting < 2 * count:
+            assert not [one.result() for one in (*polls, *streams) if one.done()]
             await asyncio.sleep(0.05)
         connections = len(await asyncio.to_thread(idle.jobs._redis.client_list))
         assert connections < 100, connections

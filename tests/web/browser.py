@@ -11,6 +11,8 @@ from typing import Any
 import openpyxl
 import pytest
 
+from tests.workers.service import allowed
+
 ROOT = Path(__file__).parent.parent.parent
 AXE = ROOT / "web/node_modules/axe-core/axe.min.js"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -62,7 +64,7 @@ def opened(browser: Any, url: str, width: int = 1440) -> Iterator[tuple[Any, Hea
                                   reduced_motion="reduce", accept_downloads=True)  # fmt: skip
     context.add_init_script(VIOLATIONS)
     page, heard = context.new_page(), Heard()
-    page.set_default_timeout(20_000)
+    page.set_default_timeout(1000 * allowed(20))
     page.on("pageerror", lambda error: heard.errors.append(str(error)))
     page.on("console", lambda said: heard.errors.append(said.text) if said.type == "error" else None)
     page.on("request", lambda asked: None if asked.url.startswith((url, "blob:")) else heard.foreign.append(asked.url))

@@ -11,8 +11,10 @@ from tests.web.browser import faults_of, is_too_wide, keep_picture, opened
 
 
 def solved_job(service: Service, note: dict[str, Any] | None = None, **told: Any) -> str:
-    job = httpx.post(f"{service.url}/v1/jobs", json=told, headers={"Prefer": "wait=30"}, timeout=60).json()
-    assert job["state"] == "succeeded"
+    made = httpx.post(f"{service.url}/v1/jobs", json=told, headers={"Prefer": "wait=30"}, timeout=60)
+    assert made.is_success, made.text
+    job = httpx.get(f"{service.url}/v1/jobs/{made.json()['id']}?wait=30", timeout=60).json()
+    assert job["state"] == "succeeded", job
     if note:
         assert httpx.put(f"{service.url}/v1/jobs/{job['id']}/note", json=note).is_success
     return str(job["id"])

@@ -32,7 +32,7 @@ def emd(
     shift = (g.mean() - f.mean()) / 2 if center_dual else 0.0
     bring = answer.home.bring
     duals = {"u": in_type(bring(f + shift), M), "v": in_type(bring(g - shift), M)}
-    return plan, told(answer, cost=answer.objective, warning=None, result_code=1, **duals)
+    return plan, told(answer, cost=float(np.float64(answer.objective)), warning=None, result_code=1, **duals)
 
 
 def emd2(

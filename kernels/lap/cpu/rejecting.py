@@ -37,7 +37,7 @@ SolveOne = Callable[[Array, bool, Array | None, Array | None, int, Deadline], So
 
 
 @dataclass
-class Course:
+class Books:
     """What a solve reads and writes, in min form but for the costs: flat arrays of all problems."""
 
     problem: Rejecting
@@ -74,22 +74,22 @@ def solve(problem: Rejecting, options: Any, deadline: Deadline, solve_one: Solve
     Source: R. Jonker, A. Volgenant, Computing 38 (1987), section 4, with a private column for each row.
     """
     start = time.perf_counter()
-    course = _course(problem)
+    books = _books(problem)
     small = np.flatnonzero(problem.sizes[:, 0] * problem.sizes[:, 1] < LARGE)
-    _solve_small(course, small, deadline, solve_one)
+    _solve_small(books, small, deadline, solve_one)
     for k in np.setdiff1d(np.arange(len(problem.sizes)), small).tolist():
         if problem.strict:
-            _ordinary(course, k, deadline, solve_one)
+            _ordinary(books, k, deadline, solve_one)
         else:
-            _solve_large(course, k, deadline)
+            _solve_large(books, k, deadline)
         deadline.report(k + 1, fraction=(k + 1) / len(problem.sizes))
-    solution = _answer(course)
+    solution = _answer(books)
     solution.seed = options.seed
     solution.timings_ms["solve"] = (time.perf_counter() - start) * 1e3
     return solution
 
 
-def _course(problem: Rejecting) -> Course:
+def _books(problem: Rejecting) -> Books:
     exact = problem.row_prices.dtype.kind == "i"
     sign = np.int64(-1 if problem.maximize else 1) if exact else np.float64(-1 if problem.maximize else 1)
     costs, prices = problem.costs, [problem.row_prices, problem.col_prices]
@@ -98,7 +98,7 @@ def _course(problem: Rejecting) -> Course:
     if masked:
         costs = np.where(costs == FORBIDDEN, sign * BEYOND, costs)
     sizes = problem.sizes
-    return Course(
+    return Books(
         problem, np.ascontiguousarray(costs, dtype=sign.dtype), opened[0], opened[1], sign, infinity(exact, masked),
         problem.starts, sizes[:, 0] > sizes[:, 1], np.full(len(prices[0]), UNASSIGNED),
         np.zeros(len(prices[0]), sign.dtype), np.zeros(len(prices[1]), sign.dtype),
@@ -106,10 +106,10 @@ def _course(problem: Rejecting) -> Course:
     )  # fmt: skip
 
 
-def _solve_small(course: Course, small: Array, deadline: Deadline, solve_one: SolveOne) -> None:
+def _solve_small(books: Books, small: Array, deadline: Deadline, solve_one: SolveOne) -> None:
     """Runs of small problems across threads."""
-    runs = _runs(course, small)
-    solved = np.ones(len(course.ended), bool)
+    runs = _runs(books, small)
+    solved = np.ones(len(books.ended), bool)
     late: list[tuple[int, int, Termination]] = []
 
     def run(span: tuple[int, int]) -> None:
@@ -118,8 +118,8 @@ def _solve_small(course: Course, small: Array, deadline: Deadline, solve_one: So
             late.append((*span, ended))
             return
         steps.solve_range(
-            course.costs, course.starts, course.problem.sizes, course.turned, course.sign, course.inf,
-            course.row_prices, course.col_prices, course.col_of, course.u, course.v, solved, *span,
+            books.costs, books.starts, books.problem.sizes, books.turned, books.sign, books.inf,
+            books.row_prices, books.col_prices, books.col_of, books.u, books.v, solved, *span,
         )  # fmt: skip
 
     threads = min(numba.get_num_threads(), len(runs))
@@ -129,111 +129,111 @@ def _solve_small(course: Course, small: Array, deadline: Deadline, solve_one: So
     else:
         for span in runs:
             run(span)
-    course.col_of[course.col_of < 0] = UNASSIGNED
+    books.col_of[books.col_of < 0] = UNASSIGNED
     for begin, end, ended in late:
         for k in range(begin, end):
-            if course.problem.strict:
-                _ordinary(course, k, deadline, solve_one)
+            if books.problem.strict:
+                _ordinary(books, k, deadline, solve_one)
             else:
-                _greedily(course, k, ended)
+                _greedily(books, k, ended)
     for k in np.flatnonzero(~solved).tolist():
-        _ordinary(course, k, deadline, solve_one)
+        _ordinary(books, k, deadline, solve_one)
 
 
-def _runs(course: Course, small: Array) -> list[tuple[int, int]]:
+def _runs(books: Books, small: Array) -> list[tuple[int, int]]:
     """Spans of consecutive small problems of about CHUNK entries."""
-    entries = np.diff(course.starts[:, 0])
+    entries = np.diff(books.starts[:, 0])
     weight = np.cumsum(entries[small]) // CHUNK if len(small) else small
     breaks = np.flatnonzero((np.diff(small) > 1) | (np.diff(weight) > 0)) + 1
     parts = np.split(small, breaks)
     return [(int(part[0]), int(part[-1]) + 1) for part in parts if len(part)]
 
 
-def _lines(course: Course, k: int) -> tuple[Array, Array, Array, Array, Array]:
+def _lines(books: Books, k: int) -> tuple[Array, Array, Array, Array, Array]:
     """Problem k with its longer side as columns: costs, ways out, prices of columns, duals of both."""
-    at = course.starts
+    at = books.starts
     rows, cols = slice(at[k, 1], at[k + 1, 1]), slice(at[k, 2], at[k + 1, 2])
-    cost = course.costs[at[k, 0] : at[k + 1, 0]].reshape(course.problem.sizes[k])
-    if course.turned[k]:
+    cost = books.costs[at[k, 0] : at[k + 1, 0]].reshape(books.problem.sizes[k])
+    if books.turned[k]:
         turned = np.ascontiguousarray(cost.T)
-        return turned, course.col_prices[cols], course.row_prices[rows], course.v[cols], course.u[rows]
-    return cost, course.row_prices[rows], course.col_prices[cols], course.u[rows], course.v[cols]
+        return turned, books.col_prices[cols], books.row_prices[rows], books.v[cols], books.u[rows]
+    return cost, books.row_prices[rows], books.col_prices[cols], books.u[rows], books.v[cols]
 
 
-def _solve_large(course: Course, k: int, deadline: Deadline) -> None:
+def _solve_large(books: Books, k: int, deadline: Deadline) -> None:
     """One problem with a look at the deadline between its paths."""
-    cost, way_out, top, u, v = _lines(course, k)
+    cost, way_out, top, u, v = _lines(books, k)
     n, m = cost.shape
     col_of, row_of = np.full(n, steps.WAITS), np.full(m, steps.WAITS)
     room = steps.new_room(m, m, v)
-    steps.set_out(cost, course.sign, course.inf, top, v)
+    steps.set_out(cost, books.sign, books.inf, top, v)
     most = min(steps.REDUCTIONS_PER_ROW * n, max(n, REDUCED // m))
-    steps.reduce_rows(cost, course.sign, course.inf, way_out, v, col_of, row_of, most, room)
+    steps.reduce_rows(cost, books.sign, books.inf, way_out, v, col_of, row_of, most, room)
     at, ended = 0, None
     while at < n:
         ended = deadline.expired()
         if ended:
-            course.ended[k] = CODES[ended]
+            books.ended[k] = CODES[ended]
             break
-        at = steps.place_all(cost, course.sign, course.inf, way_out, v, col_of, row_of, at, WORK, room)
+        at = steps.place_all(cost, books.sign, books.inf, way_out, v, col_of, row_of, at, WORK, room)
         deadline.report(at, fraction=at / n)
-    steps.close(cost, course.sign, course.inf, way_out, v, col_of, u)
-    _write(course, k, col_of, row_of)
+    steps.close(cost, books.sign, books.inf, way_out, v, col_of, u)
+    _write(books, k, col_of, row_of)
 
 
-def _greedily(course: Course, k: int, ended: Termination) -> None:
+def _greedily(books: Books, k: int, ended: Termination) -> None:
     """A first answer: one look at each row."""
-    cost, way_out, top, u, v = _lines(course, k)
+    cost, way_out, top, u, v = _lines(books, k)
     n, m = cost.shape
     col_of, row_of = np.full(n, steps.WAITS), np.full(m, steps.WAITS)
-    steps.set_out(cost, course.sign, course.inf, top, v)
-    steps.reduce_rows(cost, course.sign, course.inf, way_out, v, col_of, row_of, n, steps.new_room(m, m, v))
-    steps.close(cost, course.sign, course.inf, way_out, v, col_of, u)
-    course.ended[k] = CODES[ended]
-    _write(course, k, col_of, row_of)
+    steps.set_out(cost, books.sign, books.inf, top, v)
+    steps.reduce_rows(cost, books.sign, books.inf, way_out, v, col_of, row_of, n, steps.new_room(m, m, v))
+    steps.close(cost, books.sign, books.inf, way_out, v, col_of, u)
+    books.ended[k] = CODES[ended]
+    _write(books, k, col_of, row_of)
 
 
-def _write(course: Course, k: int, col_of: Array, row_of: Array) -> None:
-    found = row_of if course.turned[k] else col_of
-    course.col_of[course.starts[k, 1] : course.starts[k + 1, 1]] = np.where(found < 0, UNASSIGNED, found)
+def _write(books: Books, k: int, col_of: Array, row_of: Array) -> None:
+    found = row_of if books.turned[k] else col_of
+    books.col_of[books.starts[k, 1] : books.starts[k + 1, 1]] = np.where(found < 0, UNASSIGNED, found)
 
 
-def _ordinary(course: Course, k: int, deadline: Deadline, solve_one: SolveOne) -> None:
+def _ordinary(books: Books, k: int, deadline: Deadline, solve_one: SolveOne) -> None:
     """A problem whose shorter side must be paired, by the solver of ordinary ones, which also says why it cannot."""
-    at = course.starts
-    matrix = course.problem.matrix(k, at)
+    at = books.starts
+    matrix = books.problem.matrix(k, at)
     rows, cols = slice(at[k, 1], at[k + 1, 1]), slice(at[k, 2], at[k + 1, 2])
     if matrix.size == 0:
         return
     wide = np.int64 if matrix.dtype.kind == "i" else np.float64
-    one = solve_one(matrix.astype(wide, copy=False), course.problem.maximize, None, None, matrix.size, deadline)
-    course.ended[k] = CODES[one.termination]
+    one = solve_one(matrix.astype(wide, copy=False), books.problem.maximize, None, None, matrix.size, deadline)
+    books.ended[k] = CODES[one.termination]
     if one.termination is Termination.INFEASIBLE:
-        course.violators[k] = (one.arrays["hall_rows"], one.arrays["hall_cols"])
-        course.col_of[rows], course.u[rows], course.v[cols] = UNASSIGNED, 0, 0
+        books.violators[k] = (one.arrays["hall_rows"], one.arrays["hall_cols"])
+        books.col_of[rows], books.u[rows], books.v[cols] = UNASSIGNED, 0, 0
         return
-    course.col_of[rows] = one.arrays["assignment"]
-    course.u[rows], course.v[cols] = course.sign * one.arrays["u"], course.sign * one.arrays["v"]
+    books.col_of[rows] = one.arrays["assignment"]
+    books.u[rows], books.v[cols] = books.sign * one.arrays["u"], books.sign * one.arrays["v"]
 
 
-def _answer(course: Course) -> Solution:
+def _answer(books: Books) -> Solution:
     """The arrays in the form of the problem."""
-    problem, facts = course.problem, {"problems": len(course.ended)}
-    words = [tuple(Termination)[code] for code in np.unique(course.ended)] or [Termination.OPTIMAL]
+    problem, facts = books.problem, {"problems": len(books.ended)}
+    words = [tuple(Termination)[code] for code in np.unique(books.ended)] or [Termination.OPTIMAL]
     worst = max(words, key=BEST_TO_WORST.index)
-    if problem.form == "one" and course.violators:
-        hall_rows, hall_cols = course.violators[0]
+    if problem.form == "one" and books.violators:
+        hall_rows, hall_cols = books.violators[0]
         return Solution(worst, "sap", {"hall_rows": hall_rows, "hall_cols": hall_cols})
-    flat = {"assignment": course.col_of, "u": course.sign * course.u, "v": course.sign * course.v}
-    if course.violators:
-        facts["problem"] = min(course.violators)
-        flat |= {"hall_rows": np.zeros(len(course.u), bool), "hall_cols": np.zeros(len(course.v), bool)}
-        for k, sides in course.violators.items():
+    flat = {"assignment": books.col_of, "u": books.sign * books.u, "v": books.sign * books.v}
+    if books.violators:
+        facts["problem"] = min(books.violators)
+        flat |= {"hall_rows": np.zeros(len(books.u), bool), "hall_cols": np.zeros(len(books.v), bool)}
+        for k, sides in books.violators.items():
             for side, name in enumerate(("hall_rows", "hall_cols"), 1):
-                flat[name][course.starts[k, side] + sides[side - 1]] = True
+                flat[name][books.starts[k, side] + sides[side - 1]] = True
     arrays = {name: problem.shaped(name, array) for name, array in flat.items()}
-    evidence = {} if problem.form == "one" else {"ended": course.ended}
-    return Solution(worst, "sap", arrays, len(course.ended), facts=facts, evidence=evidence)
+    evidence = {} if problem.form == "one" else {"ended": books.ended}
+    return Solution(worst, "sap", arrays, len(books.ended), facts=facts, evidence=evidence)
 
 
 def warm_up() -> None:
@@ -242,7 +242,7 @@ def warm_up() -> None:
     for dtype in (np.float64, np.int64):
         prices = [np.ones(8, dtype), np.zeros(9, dtype)]
         problem = Rejecting(ties.astype(dtype).reshape(-1), np.array([[8, 9]]), prices[0], prices[1])
-        course = _course(problem)
-        _solve_small(course, np.array([0]), Deadline(), None)  # type: ignore[arg-type]
-        _greedily(course, 0, Termination.TIME_LIMIT)
-        _solve_large(course, 0, Deadline())
+        books = _books(problem)
+        _solve_small(books, np.array([0]), Deadline(), None)  # type: ignore[arg-type]
+        _greedily(books, 0, Termination.TIME_LIMIT)
+        _solve_large(books, 0, Deadline())

@@ -13,12 +13,12 @@ from kernels.problems.arrays import Array
 from kernels.problems.several import SeveralTransports
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
-from kernels.uot.course import Run, batched, collect, in_proportion
 from kernels.uot.dense.gpu_dense import SAFE, float32_noise
 from kernels.uot.gpu_answer import answer
 from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.iteration.gpu_launch import LOG2E
 from kernels.uot.iteration.layout import CONVERGED, ITEM, REASON, RUNNING, SOLVE_BATCH_ARGS, STATUS
+from kernels.uot.stages import Run, batched, collect, in_proportion
 from kernels.uot.support import Support
 from kernels.uot.units import fits_float32, near_one
 

@@ -14,7 +14,6 @@ from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.build import Transport
-from kernels.uot.course import Run, Steps, batched, follow, wants_float64
 from kernels.uot.cpu import exact as cpu_exact
 from kernels.uot.cpu.answer import answer
 from kernels.uot.cpu.sweeps import LOG2E, make_sweeps
@@ -22,6 +21,7 @@ from kernels.uot.marginals import Marginals, State
 from kernels.uot.outer import REMEMBERED, SMALLEST_GAP, Outcome, Rules, iterate
 from kernels.uot.several import told
 from kernels.uot.sides import solver as sides
+from kernels.uot.stages import Run, Steps, batched, follow, wants_float64
 
 CHEAP = 1 << 20  # entries below which float64 costs nothing that one would notice
 MARGIN = 0.5  # of the tolerance, aimed at: the certificate adds what rounding may hide

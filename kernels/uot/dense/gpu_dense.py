@@ -11,11 +11,11 @@ from kernels import cuda
 from kernels.deadline import Deadline
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Termination
-from kernels.uot.course import Run
 from kernels.uot.dense.gpu_exact import Exact
 from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.marginals import Marginals
 from kernels.uot.outer import REMEMBERED, STAGE_GAP, STALLED, Rules, iterate
+from kernels.uot.stages import Run
 
 LAUNCH_S = 0.01  # a launch should take no longer: then the deadline is looked at again
 FIRST_SWEEPS = 16  # of a first launch: most problems end in it

@@ -1,5 +1,8 @@
-"""The course of a solve, the same on both devices: what carries no plan is taken out, potentials are found at falling
-reg, and the answer is put together; of a batch, one after the other."""
+"""A solve around its sweeps, the same on both devices.
+
+What carries no plan is taken out, potentials are found at falling reg, and the answer is put together; of a batch, one
+after the other.
+"""
 
 import importlib
 from collections.abc import Callable

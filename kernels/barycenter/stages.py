@@ -34,7 +34,7 @@ class Schedule:
         return max(last, reg / FACTOR)
 
 
-class Course:
+class Stopping:
     """Counts iterations, hears the deadline, and says when a stage is enough."""
 
     def __init__(self, most: int, tolerance: float, deadline: Deadline) -> None:

@@ -8,10 +8,10 @@ from typing import Any
 from anyio import move_on_after
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-LINGER_S = 2.0
+DRAIN_S = 2.0
 
 
-class Linger:
+class Drain:
     """Middleware that reads on for a moment when an answer (401, 413, 415, 422, ...) is ready before its request is."""
 
     def __init__(self, app: ASGIApp) -> None:
@@ -34,7 +34,7 @@ class Linger:
             return message
 
         async def answer(message: MutableMapping[str, Any]) -> None:
-            until = time.monotonic() + LINGER_S
+            until = time.monotonic() + DRAIN_S
             while message["type"] == "http.response.start" and not (whole or waits) and time.monotonic() < until:
                 with move_on_after(until - time.monotonic()):  # a body that never comes is not waited for
                     await read()

@@ -12,7 +12,7 @@ from kernels.lap.cpu import near, near_path, whole
 from kernels.lap.cpu import whole_path as steps
 from kernels.lap.cpu.monge import corner_of
 from kernels.lap.cpu.progress import Watch
-from kernels.lap.cpu.seats import match_ties
+from kernels.lap.cpu.seats import match_ties, seat_rows
 from kernels.lap.masks import INF, infinity
 from kernels.problems import UNASSIGNED, Array, Assignment
 from kernels.problems.arrays import untouched
@@ -215,8 +215,10 @@ def _run(s: whole.Whole, start: int, own: Array, path_limit: int, deadline: Dead
             s.v[s.v >= s.inf] = 0
             return ended
         last = min(n_rows, first + rows_per_chunk)
-        if lists is None:
+        if start == 0:
             steps.start_prices(s, first, last)
+        elif lists is None:
+            seat_rows(s, first, last, own)
         else:
             near.seat_and_list(s, lists, first, last)
     if lists is not None and lists.seen[near.CROWDS] * near_path.SHARE > n_rows:
@@ -258,6 +260,10 @@ def warm_up(ties: Array) -> None:
         for old in (None, Old(np.zeros(ties.shape[1], form.cost.dtype))):
             for at_once in (0, AT_ONCE):
                 solve(weights, form, False, old, weights.size, Deadline(), at_once)
-        col_of = np.empty(ties.shape[0], np.int64)
+        spread = form.cost * form.cost.dtype.type(3) + np.arange(len(ties)).astype(form.cost.dtype)
+        form, col_of = form._replace(cost=spread), np.empty(ties.shape[0], np.int64)
         s = whole.new_whole(untouched(form.cost), form.limits, form.bits, np.zeros_like(form.cost[0]), col_of)
-        near_path.augment_near(s, near.new_near(s.cost, s.v, s.key_bits.dtype), 0, 0, 1)
+        lists = near.new_near(s.cost, s.v, s.key_bits.dtype)
+        assert lists is not None
+        near.seat_and_list(s, lists, 0, 0)
+        near_path.augment_near(s, lists, 0, 0, 1)

@@ -30,7 +30,8 @@ AIM = 8
 """Columns that the first window holds, in the middle one of three rows."""
 ROOM = 8
 """Labels a column that the heap of a search has room for."""
-CROWDED = -1
+CROWDED, MOST_CROWDS = -1, 16
+"""After so many rows, and half of all, that have more columns near their least than a list holds, none is listed."""
 CROWDS, STRIKES = range(2)
 LARGEST_WINDOW: dict[str, float | int] = {"f8": np.inf, "i4": 1 << 26, "i8": 1 << 56}
 """Windows beyond this are whole rows; their sums stay within the type."""
@@ -54,8 +55,11 @@ class Near(NamedTuple):
     seen: Array  # CROWDS, STRIKES
 
 
-def new_near(cost: Array, v: Array, bits: Any) -> Near:
-    """Empty lists for `cost` at prices `v`, and a window that three of its rows suggest. `bits`: the integers' type."""
+def new_near(cost: Array, v: Array, bits: Any) -> Near | None:
+    """Empty lists for `cost` at prices `v`, and a window that three of its rows suggest; None where these tie too much.
+
+    `bits`: the integers' type.
+    """
     n_rows, n_cols = cost.shape
     found, largest = [], LARGEST_WINDOW[v.dtype.str[1:]]
     for i in (0, n_rows // 2, n_rows - 1):
@@ -63,6 +67,8 @@ def new_near(cost: Array, v: Array, bits: Any) -> Near:
         nearest = nearest[nearest < np.inf]
         found.append(float(nearest.max()) - float(nearest.min()) if nearest.size else 0.0)
     width = min(sorted(found)[1], float(largest))
+    if width == 0:
+        return None
     step = 1 if v.dtype.kind == "i" else max(width / 64, 2.0**-40 * float(np.abs(v).max()))
     return Near(
         np.empty((n_rows, CAPACITY), np.int32), np.empty((n_rows, CAPACITY), v.dtype), np.zeros(n_rows, np.int32),
@@ -123,6 +129,8 @@ def list_row(s: Whole, near: Near, i: int, least: Any) -> None:
                 for j in range(k, n, STEP):  # a branch for each entry would often be guessed wrong
                     listed[found] = j
                     found += 1 if bits[j] <= limit else 0
+                if found > CAPACITY:
+                    break
         if found <= CAPACITY:
             break
         window = value(window / narrower)
@@ -159,11 +167,13 @@ def seat_and_list(s: Whole, near: Near, first: int, last: int) -> None:
     """List each row, and let it take its column if only one is least. After the last row the others take theirs."""
     s, near = borrowed(s), borrowed(near)
     for i in range(first, last):
-        low = order_steps(s, near, i)
         near.held[i], near.bound[i], near.ties[i] = CROWDED, s.inf, 0
+        crowded = near.seen[CROWDS] > MOST_CROWDS and near.seen[CROWDS] * 2 > i
+        low = order(s, i) if crowded else order_steps(s, near, i)
         if low == s.shut:
             continue
-        list_row(s, near, i, as_value(s, low))
+        if not crowded:
+            list_row(s, near, i, as_value(s, low))
         if near.held[i] == CROWDED:
             near.seen[CROWDS] += 1
             take_free(s, i, low)

@@ -14,7 +14,7 @@ import os
 import socket
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, Protocol, cast
 
 import httptools
 from starlette.concurrency import run_in_threadpool
@@ -32,6 +32,8 @@ QUANTUM = 64 << 20
 STALL_S = 0.1
 """A client that sends less than AT_ONCE in that time is slow."""
 MOST_STALLS = 3
+MOST_AT_ONCE = 4
+"""Threads that wait at sockets, of the few dozen that a process has: bodies beyond these come as they always did."""
 
 
 class Into(Protocol):
@@ -108,6 +110,8 @@ class Line:
 
     protocol: Fetching
     cycle: RequestResponseCycle
+    under_way: ClassVar[list["Line"]] = []
+    """Of this process; changed in its event loop alone."""
 
     @property
     def is_free(self) -> bool:
@@ -115,7 +119,8 @@ class Line:
         at = self.protocol
         running = at.cycle is self.cycle and not at.pipeline and not self.cycle.disconnected
         worth = at.left >= LEAST and at.stalls < MOST_STALLS
-        return running and worth and not self.cycle.response_complete and not at.transport.is_closing()
+        room = len(self.under_way) < MOST_AT_ONCE
+        return running and worth and room and not self.cycle.response_complete and not at.transport.is_closing()
 
     async def fetch(self, into: Into, take: Callable[[int], object]) -> None:
         """Fetch what is left of the body, as long as the client keeps up. The rest comes as it always did.
@@ -128,6 +133,7 @@ class Line:
         """
         at = self.protocol
         own, read = at.take_over()
+        self.under_way.append(self)
         try:
             if read:
                 take(len(read))
@@ -140,6 +146,7 @@ class Line:
                     at.stalls += 1
                     break
         finally:
+            self.under_way.remove(self)
             own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)  # it is the connection's, not this object's
             own.close()
             if not at.transport.is_closing():

@@ -1,6 +1,7 @@
 """Long bodies from their socket straight into memory: every byte in its place, however they come, and nothing behind
 them taken for theirs."""
 
+import contextlib
 import io
 import itertools
 import json
@@ -109,6 +110,26 @@ def test_a_blob_is_fetched_and_what_follows_is_another_request(server: Fetched, 
     assert second[0] == 422  # its header promises one number more
     assert third[0] == 200
     assert server.count > len(data) // 2
+
+
+def test_few_threads_wait_at_sockets(server: Fetched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And whoever finds none comes as ever."""
+    monkeypatch.setattr("app.http.fetching.MOST_AT_ONCE", 2)
+    data, most = numbers(1_000_000), 0
+    with contextlib.ExitStack() as stack:
+        clients = [stack.enter_context(server.connect()) for _ in range(5)]
+        text = upload(data)
+        for held in clients:
+            held.sendall(text[: 1 << 18])
+        for start in range(1 << 18, len(text), 1 << 18):
+            most = max(most, len(Line.under_way))
+            for held in clients:
+                held.sendall(text[start : start + (1 << 18)])
+        for held in clients:
+            held.sendall(NEXT)
+        assert [[status for status, _ in answers(held)] for held in clients] == [[201, 200]] * 5
+    assert 0 < most <= 2
+    assert not Line.under_way
 
 
 def test_a_slow_client_is_waited_for_as_ever(server: Fetched) -> None:

@@ -112,6 +112,9 @@ def _bid_in_turn(
             column_of[owner] = UNASSIGNED
             last = first + waiting - 1
             queue[last if last < size else last - size] = owner
+            if waiting <= 2 * AHEAD:
+                for t in range(indptr[owner], indptr[owner + 1], LINE):
+                    prefetch(edges, t)
         else:
             waiting -= 1
     return first, waiting, bids, True

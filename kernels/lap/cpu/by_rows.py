@@ -244,6 +244,7 @@ def _run(s: whole.Whole, start: int, own: Array, path_limit: int, deadline: Dead
             at = steps.augment(s, at, last, CHUNK)
         else:
             at = near_path.augment_near(s, lists, at, last, CHUNK)
+            lists = None if lists.seen[near.GAVE_UP] else lists
         if at < 0:
             return Termination.INFEASIBLE
         if watch is not None:

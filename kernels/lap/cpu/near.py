@@ -6,8 +6,8 @@
 Old prices put every row but the changed ones at its least, so a path is short and runs through near columns. A list is
 read in a tenth of the time of a row. What a row has not listed is beyond its bound, and stays there, as prices only
 fall. So a row that was reached waits in the heap at the label that its bound gives, beside the columns at theirs. Where
-it comes out first, it is read once more over a wider window. A search that reads too many rows again is left to whole
-rows (`whole_path.py`), and so are costs that tie too much to be listed.
+it comes out first, it is read once more over a wider window. Once a search reads too many rows again, it and all later
+ones are left to whole rows (`whole_path.py`), and so are costs that tie too much to be listed.
 """
 
 from typing import Any, NamedTuple
@@ -32,7 +32,7 @@ ROOM = 8
 """Labels a column that the heap of a search has room for."""
 CROWDED, MOST_CROWDS = -1, 16
 """After so many rows, and half of all, that have more columns near their least than a list holds, none is listed."""
-CROWDS, STRIKES = range(2)
+CROWDS, GAVE_UP = range(2)
 LARGEST_WINDOW: dict[str, float | int] = {"f8": np.inf, "i4": 1 << 26, "i8": 1 << 56}
 """Windows beyond this are whole rows; their sums stay within the type."""
 
@@ -52,7 +52,7 @@ class Near(NamedTuple):
     minima: Array  # of `reduced_bits`, over the columns STEP apart
     heap_keys: Array
     heap_items: Array
-    seen: Array  # CROWDS, STRIKES
+    seen: Array  # CROWDS, GAVE_UP
 
 
 def new_near(cost: Array, v: Array, bits: Any) -> Near | None:

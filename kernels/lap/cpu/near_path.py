@@ -3,29 +3,30 @@
 from typing import Any
 
 from kernels.lap.cpu.borrowed import borrowed
-from kernels.lap.cpu.near import CAPACITY, STEP, STRIKES, Near, as_bits, order_steps
+from kernels.lap.cpu.near import CAPACITY, CROWDED, GAVE_UP, STEP, Near, as_bits, order_steps
 from kernels.lap.cpu.seats import flip
 from kernels.lap.cpu.shortlist import inner, jit
 from kernels.lap.cpu.whole import Whole, inlined
-from kernels.lap.cpu.whole_path import NO_PATH, PATHS, READ, TOO_WIDE, find_path
+from kernels.lap.cpu.whole_path import NO_PATH, PATHS, READ, TOO_WIDE
 
 WIDER = 8
 """A row's first window is widened by this; after that it is read whole."""
 PATIENCE, SHARE = 16, 4
 """A search gives up once it has read again PATIENCE rows, and one in SHARE of those that it reached."""
-GIVEN_UP, UNLISTED = -2, -3
-"""In place of a column: below -1, which says that there is none."""
-MOST_STRIKES = 3
-"""After so many searches that gave up, whole rows are asked at once."""
+GIVEN_UP = -2
 
 
 @inner
 def least_now(s: Whole, near: Near, i: int) -> Any:
-    """The least entry of row i minus its price; `inf` where its list does not say."""
-    least = s.inf
+    """The least entry of row i minus its price; a row whose list does not say counts as not listed from then on."""
+    value, least = s.v.dtype.type, s.inf
     for t in range(near.held[i]):
-        least = min(least, s.v.dtype.type(near.costs[i, t] - s.v[near.cols[i, t]]))
-    return least if least <= near.bound[i] else s.inf
+        least = min(least, value(near.costs[i, t] - s.v[near.cols[i, t]]))
+    if near.held[i] == CROWDED or least > near.bound[i]:
+        for j in range(s.v.size):
+            least = min(least, value(s.cost[i, j] - s.v[j]))
+        near.held[i], near.bound[i] = CROWDED, least
+    return least
 
 
 @inlined
@@ -100,13 +101,13 @@ def offer_wider(s: Whole, near: Near, i: int, base: Any, own: Any, best: Any, si
 
 @inner
 def find_near(s: Whole, near: Near, source: int) -> tuple[int, int]:
-    """As `whole_path.find_path`; GIVEN_UP where too many rows had to be read again, UNLISTED without a useful list."""
+    """As `whole_path.find_path`; GIVEN_UP where too many rows had to be read again."""
     value, n = s.v.dtype.type, s.v.size
     for j in range(n):
         s.keys[j] = s.inf
     least = least_now(s, near, source)
-    if least == s.inf:
-        return UNLISTED, 0
+    if least >= s.inf:
+        return -1, 0
     n_ready, again = 0, 0
     best, size = offer_near(s, near, source, value(0), least, s.inf, 0)
     limit = near.limit[source]
@@ -157,16 +158,14 @@ def read_again(
 
 @jit
 def augment_near(s: Whole, near: Near, first: int, last: int, work: int) -> int:
-    """As `whole_path.augment`, over the lists."""
+    """As `whole_path.augment`, over the lists; stops before a row whose search gave up, and says so in `seen`."""
     s, near = borrowed(s), borrowed(near)
     for k in range(first, last):
         source, before = s.free[k], s.counts[READ]
-        end, n_scanned = UNLISTED, 0
-        if near.seen[STRIKES] < MOST_STRIKES:
-            end, n_scanned = find_near(s, near, source)
-        near.seen[STRIKES] += end == GIVEN_UP
-        if end < -1:
-            end, n_scanned = find_path(s, source)
+        end, n_scanned = find_near(s, near, source)
+        if end == GIVEN_UP:
+            near.seen[GAVE_UP] = 1
+            return k
         if end < 0:
             return NO_PATH
         for t in range(n_scanned):

@@ -96,12 +96,14 @@ def allowed(inputs: Inputs, options: dict[str, Any], size: Fraction, least: Frac
 
     Each is known to some 100 bits of itself, of inner products and directions to as many of the terms they are made of,
     and no better than products near the smallest float64 are. A root is off by that over itself: `least` is the
-    smallest cost of the sum that is not 0.
+    smallest cost of the sum that is not 0. A share of an area is known to 2^-150 beside.
     """
     x, y, metric = clouds(inputs, options)
     underflow = Fraction(min(len(x), len(y)) * (len(x[0]) + 16), 2**1058)
     if metric == "euclidean":
         underflow /= min(least, Fraction(1))
+    if metric == "iou":  # shares of areas that are far apart in size
+        underflow += Fraction(min(len(x), len(y)), 2**149)
     return _share_of(x, y, metric, size) + underflow
 
 

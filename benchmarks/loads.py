@@ -5,7 +5,8 @@
 Each case runs in a process of its own, after a whole run that compiles and loads what it needs. The
 seconds are those of a solve and its certificate, as a worker makes them. Seconds of a core are added over all threads,
 so on a CPU they hardly depend on what else the machine does. On a GPU the bytes are the most that were held there.
-Rows go to benchmarks/results/loads.jsonl; `python -m benchmarks.sizing` makes a table of the latest.
+Rows go to benchmarks/results/loads.jsonl, those of a GPU to a file of its name; `python -m benchmarks.sizing` makes
+tables of the latest.
 """
 
 import argparse
@@ -19,7 +20,7 @@ import numpy as np
 
 from benchmarks import instances
 from benchmarks.estimates import peak_bytes, pinned, sizes_of
-from benchmarks.rows import Rows
+from benchmarks.rows import Rows, on_gpu
 from kernels import SOLVERS, Deadline, Device, Inputs
 from kernels.proving import solve_and_prove
 
@@ -87,7 +88,7 @@ def main() -> None:
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--limit-s", type=float, default=LIMIT_S)
     args = parser.parse_args()
-    rows, spawn = Rows("loads"), multiprocessing.get_context("spawn")
+    rows, spawn = Rows(on_gpu("loads") if args.device == "gpu" else "loads"), multiprocessing.get_context("spawn")
     for solver in args.solver or CASES:
         for n in SIZES[args.device][solver]:
             with ProcessPoolExecutor(1, mp_context=spawn) as process:

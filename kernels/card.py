@@ -3,9 +3,9 @@
 import importlib
 import importlib.util
 import math
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any, Generic, Literal, Protocol
 
 from pydantic import BaseModel, ConfigDict
@@ -233,7 +233,6 @@ class Solver(Generic[Problem, OptionsOf]):
             importlib.import_module(module).warm_up()
 
 
-@cache
 def _module(name: str) -> Any:
     """A module of a device. Asking the importer takes as long as a small problem's matrix to be read."""
-    return importlib.import_module(name)
+    return sys.modules.get(name) or importlib.import_module(name)

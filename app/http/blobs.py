@@ -70,7 +70,7 @@ async def post(
     plain = expected is not None and expected.startswith(f"{PLAIN}:")
     with desk.visit(owner) as visit, await run_in_threadpool(store.writer, plain, desk.compared) as writer:
         most = request.app.state.settings.max_upload_bytes
-        fetch = Fetch(request, Whole(writer), visit.held.take)
+        fetch = Fetch(request, Whole(writer), visit.held)
         await feed(portions(request, most, visit.held.take), writer.writelines, fetch)
         if writer.size == 0:
             raise Refusal(400, "The body is empty; expected the bytes of an array.")

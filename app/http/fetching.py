@@ -12,7 +12,6 @@ loop, which can wait for thousands. What has no length, is encrypted, or comes o
 import asyncio
 import os
 import socket
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar, Protocol, cast
 
@@ -44,6 +43,16 @@ class Into(Protocol):
 
     def came(self, view: memoryview) -> object:
         """The first so many bytes of that memory have come."""
+
+
+class Holder(Protocol):
+    """Who counts the bytes that are on their way."""
+
+    def take(self, count: int) -> None:
+        """So many more come."""
+
+    def give(self, count: int) -> None:
+        """So many of them did not."""
 
 
 class Fetching(HttpToolsProtocol):
@@ -122,12 +131,12 @@ class Line:
         room = len(self.under_way) < MOST_AT_ONCE
         return running and worth and room and not self.cycle.response_complete and not at.transport.is_closing()
 
-    async def fetch(self, into: Into, take: Callable[[int], object]) -> None:
+    async def fetch(self, into: Into, held: Holder) -> None:
         """Fetch what is left of the body, as long as the client keeps up. The rest comes as it always did.
 
         Args:
             into: called in a thread.
-            take: asked for the bytes before they are held.
+            held: asked for the bytes before they come.
 
         Raises what these raise, and ClientDisconnect.
         """
@@ -136,13 +145,14 @@ class Line:
         self.under_way.append(self)
         try:
             if read:
-                take(len(read))
+                held.take(len(read))
                 await run_in_threadpool(_given, into, read)
             while at.left and at.stalls < MOST_STALLS:
                 quantum = min(QUANTUM, at.left)
-                take(quantum)
+                held.take(quantum)
                 short = quantum - await run_in_threadpool(self._filled, own, into, quantum)
                 if short:
+                    held.give(short)
                     at.stalls += 1
                     break
         finally:

@@ -16,7 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import ClientDisconnect
 
 from app.http.errors import Refusal
-from app.http.fetching import SCOPE, Into, Line
+from app.http.fetching import SCOPE, Holder, Into, Line
 from workers.store.disk import room
 
 SLICE = 1 << 20
@@ -149,7 +149,7 @@ class Fetch:
 
     request: Request
     into: Into
-    take: Callable[[int], object]
+    held: Holder
 
     @property
     def line(self) -> Line | None:
@@ -176,7 +176,7 @@ async def feed(
             if other is not None and other.line is not None:
                 await behind
                 if (line := other.line) is not None:
-                    await line.fetch(other.into, other.take)
+                    await line.fetch(other.into, other.held)
         if behind is not None:
             await behind
     except ClientDisconnect:

@@ -9,6 +9,7 @@ from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, MultipartState, parse_options_header
 
 from app.http.errors import Refusal
+from app.http.fetching import Holder
 from app.intake.body import Fetch, feed, portions
 from app.intake.scratch import SCRATCH, before
 from workers.store.upload import Writer
@@ -128,7 +129,7 @@ class Reader:
 async def read_multipart(
     request: Request,
     limit: int,
-    take: Callable[[int], object],
+    held: Holder,
     open_sink: Callable[[str], Any],
     opened: Callable[[Reader], None],
 ) -> dict[str, Part]:
@@ -141,5 +142,5 @@ async def read_multipart(
         raise Refusal(400, f"The boundary of the multipart body is longer than {LONGEST_BOUNDARY} characters.")
     reader = Reader(boundary, open_sink)
     opened(reader)
-    await feed(portions(request, limit, take), reader.feed, Fetch(request, reader, take))
+    await feed(portions(request, limit, held.take), reader.feed, Fetch(request, reader, held))
     return reader.finish()

@@ -74,7 +74,7 @@ async def _read_parts(request: Request, visit: Visit, readers: list[Reader], wai
     return await read_multipart(
         request,
         desk.settings.max_upload_bytes,
-        visit.held.take,
+        visit.held,
         lambda name: (
             Text(most, visit.aside, "Part 'job'")
             if name == "job"

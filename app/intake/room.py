@@ -90,3 +90,8 @@ class Held:
         """Take so many bytes more. Raises as `Room.take`."""
         self._room.take(self._owner, count)
         self.bytes += count
+
+    def give(self, count: int) -> None:
+        """Give so many of them back before the end: they did not come."""
+        self._room.give_back(self._owner, count)
+        self.bytes -= count

@@ -134,17 +134,20 @@ def test_few_threads_wait_at_sockets(server: Fetched, monkeypatch: pytest.Monkey
 
 def test_a_slow_client_is_waited_for_as_ever(server: Fetched) -> None:
     data = numbers(500_000)
+    room, most = server.app.state.desk.room, 0
     with server.connect() as held:
         text = upload(data)
         for start in range(0, len(text), 700_001):
             held.sendall(text[start : start + 700_001])
             time.sleep(0.15)
+            most = max(most, room._total)
         held.sendall(NEXT)
         first, second = answers(held)
     assert first[0] == 201, first[1]
     assert json.loads(first[1])["digest"] == digest_of(data)
     assert second[0] == 200
     assert server.count < len(data)
+    assert 0 < most <= len(data)  # what did not come in time was not counted twice
 
 
 def test_a_client_that_goes_away_leaves_nothing(server: Fetched) -> None:

@@ -15,14 +15,13 @@ from unittest.mock import Mock
 import httpx
 import pytest
 import uvicorn
-from fastapi import FastAPI
 from uvicorn.server import ServerState
 
 from app.http import door
 from app.http.config import HttpSettings
 from app.http.door import Sparse
 from app.http.main import create_app
-from app.http.server import Server
+from tests.app.listening import Listening
 from tests.workers.service import allowed
 from workers.runtime.config import Settings
 
@@ -32,25 +31,12 @@ QUICK = HttpSettings(
 )  # fmt: skip
 
 
-class Guarded:
-    """A server in a thread, without Redis behind it: /livez and refusals are all that is asked."""
+class Guarded(Listening):
+    """Without Redis behind it: /livez and refusals are all that is asked."""
 
     def __init__(self, folder: Path, http: HttpSettings) -> None:
         settings = Settings(redis_url="unix:///nowhere/redis.sock", data_dir=folder)
-        self.app: FastAPI = create_app(settings, http)
-        self.server = Server(self.app, http)
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self.listener.getsockname()[1]
-        self.thread = threading.Thread(target=self.server.run, args=([self.listener],), daemon=True)
-        self.thread.start()
-
-    def stop(self) -> None:
-        self.server.stop()
-        self.thread.join(10)
-        self.listener.close()
-
-    def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=10)
+        super().__init__(create_app(settings, http), http)
 
     def told(self, request: bytes) -> bytes:
         """All that the server says to these bytes until it closes."""

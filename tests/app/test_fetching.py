@@ -6,7 +6,6 @@ import io
 import itertools
 import json
 import socket
-import threading
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -18,10 +17,10 @@ import pytest
 from app.http.config import HttpSettings
 from app.http.fetching import Line
 from app.http.main import create_app
-from app.http.server import Server
 from app.intake.multipart import Reader
 from app.intake.scratch import before
 from tests.app.conftest import Service
+from tests.app.listening import Listening
 from workers.jobs.job import StoreFull
 from workers.store.digests import PIECE, digest_of
 from workers.store.folder import Folder
@@ -32,12 +31,11 @@ NEXT = b"GET /livez HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
 BOUNDARY = b"a-boundary"
 
 
-class Fetched:
-    """A server as `allot serve` runs it, and how many bytes were fetched past its event loop."""
+class Fetched(Listening):
+    """And how many bytes were fetched past its event loop."""
 
     def __init__(self, service: Service, patch: pytest.MonkeyPatch) -> None:
-        self.count, self.app = 0, create_app(service.settings, HttpSettings(inline_elements=1000))
-        self.folder = service.settings.data_dir
+        self.count, self.folder = 0, service.settings.data_dir
         whole = Line._filled
 
         def counted(line: Line, *args: Any) -> int:
@@ -46,19 +44,7 @@ class Fetched:
             return found
 
         patch.setattr(Line, "_filled", counted)
-        self.server = Server(self.app, HttpSettings())
-        self.listener = socket.create_server(("127.0.0.1", 0))
-        self.port: int = self.listener.getsockname()[1]
-        self.thread = threading.Thread(target=self.server.run, args=([self.listener],), daemon=True)
-        self.thread.start()
-
-    def stop(self) -> None:
-        self.server.stop()
-        self.thread.join(10)
-        self.listener.close()
-
-    def connect(self) -> socket.socket:
-        return socket.create_connection(("127.0.0.1", self.port), timeout=30)
+        super().__init__(create_app(service.settings, HttpSettings(inline_elements=1000)), HttpSettings())
 
 
 @pytest.fixture

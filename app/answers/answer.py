@@ -49,7 +49,10 @@ def document_of(jobs: Jobs, store: Store, job: Job, inline_elements: int) -> dic
 
 
 def shown(store: Store, job: Job, stored: Mapping[str, Any], inline_elements: int) -> dict[str, Any]:
-    """A result document as the client gets it, of the one that the worker stored."""
+    """A result document as the client gets it, of the one that the worker stored.
+
+    Arrays of more than `inline_elements` are links, unless they are in the document; with -1 none stands there.
+    """
     document = dict(stored)
     entries = document.pop("arrays").items()
     arrays = {name: _shown(store, job, written(entry), inline_elements) for name, entry in entries}
@@ -83,6 +86,8 @@ def responded(document: dict[str, Any], job: Job) -> str:
 
 def _shown(store: Store, job: Job, reference: InputRef, inline_elements: int) -> Any:
     """One array: nested lists, or a reference to it and where to get it."""
+    if "data" in reference and inline_elements < 0:
+        return {name: said for name, said in reference.items() if name != "data"}
     if "data" in reference:
         return unpack(reference).tolist()
     if is_inline(reference) or math.prod(reference["shape"]) <= inline_elements:

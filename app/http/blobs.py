@@ -68,7 +68,8 @@ async def post(
     store: Store = request.app.state.store
     desk: Desk = request.app.state.desk
     plain = expected is not None and expected.startswith(f"{PLAIN}:")
-    with desk.visit(owner) as visit, await run_in_threadpool(store.writer, plain, desk.compared) as writer:
+    checksum = await desk.compared()
+    with desk.visit(owner) as visit, await run_in_threadpool(store.writer, plain, checksum) as writer:
         most = request.app.state.settings.max_upload_bytes
         fetch = Fetch(request, Whole(writer), visit.held)
         await feed(portions(request, most, visit.held.take), writer.writelines, fetch)

@@ -144,13 +144,12 @@ class Line:
         own, read = at.take_over()
         self.under_way.append(self)
         try:
-            if read:
-                held.take(len(read))
-                await run_in_threadpool(_given, into, read)
-            while at.left and at.stalls < MOST_STALLS:
+            held.take(len(read))
+            while read or (at.left and at.stalls < MOST_STALLS):
                 quantum = min(QUANTUM, at.left)
                 held.take(quantum)
-                short = quantum - await run_in_threadpool(self._filled, own, into, quantum)
+                short = quantum - await run_in_threadpool(self._filled, own, into, quantum, read)
+                read = b""
                 if short:
                     held.give(short)
                     at.stalls += 1
@@ -163,8 +162,9 @@ class Line:
                 at.end_if_whole()
                 at.flow.resume_reading()
 
-    def _filled(self, own: socket.socket, into: Into, most: int) -> int:
-        """How many bytes came before the client fell behind; all, where it kept up. In a thread."""
+    def _filled(self, own: socket.socket, into: Into, most: int, read: bytes) -> int:
+        """How many bytes came after `read` before the client fell behind; all, where it kept up. In a thread."""
+        _given(into, read)
         count, woken = 0, 0
         while count < most:
             room, got = into.place()[: most - count], 0

@@ -82,7 +82,8 @@ async def post(request: Request, owner: Owner) -> Response:
             raise JobFailed.of(job)
         with suppress(JobError, OSError):  # the job is there, whatever keeps its result from being read now
             if seen.result is not None and media in PACKED:
-                arrays, told = await run_in_threadpool(_opened, state, job, seen.result)
+                of = state, job, seen.result
+                arrays, told = _opened(*of) if travels(seen.result) else await run_in_threadpool(_opened, *of)
                 headers |= {"Server-Timing": responded(told, job), "Vary": "Accept"}
                 return _sent(state, job, packed(arrays, media, job.id, headers, json_bytes(told)))
             if seen.result is not None:
@@ -175,7 +176,7 @@ def _fetched(state: Any, job_id: str) -> None:
 def _opened(state: Any, job: Job, stored: Mapping[str, Any]) -> tuple[dict[str, Array], dict[str, Any]]:
     """The arrays of an answer, mapped, and its document without them."""
     arrays = {name: state.store.open_array(entry, job.owner) for name, entry in stored["arrays"].items()}
-    return arrays, shown(state.store, job, stored, 0)
+    return arrays, shown(state.store, job, stored, -1)
 
 
 async def events(request: Request, owner: Owner, job_id: JobId) -> Response:

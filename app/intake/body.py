@@ -122,6 +122,8 @@ async def portions(request: Request, limit: int, take: Callable[[int], object]) 
             size, count = size + len(chunk), count + len(chunk)
             if count > limit:
                 raise _too_large(limit)
+            if not chunk:  # the end
+                continue
             take(len(chunk))
             held.append(chunk)
             if size >= SLICE or (count == size and SCOPE in request.scope):  # what may be fetched after it

@@ -128,11 +128,15 @@ class _Keeper:
 
     def __init__(self, visit: Visit) -> None:
         self._store, self._owner, self._laid = visit.desk.store, visit.owner, visit.laid
+        self._timed = visit.timed
         self._kept: set[str] = set()
 
     def keep(self, part: Part, reading: Reading) -> InputRef:
         """Keep the file, once however many inputs are read from it."""
         if part.name not in self._kept:
+            if part.sink.is_long:
+                with self._timed("hash"):
+                    part.sink.flush()
             if self._laid.wanted:
                 self._laid.names.append(self._store.lay(part.sink, self._owner))
             else:
@@ -273,21 +277,24 @@ class _Hand:
             raise InvalidProblem(field, f"refers to the part {name!r:.80}; {there}")
         self._unused.discard(name)
         form = replace(form, filename=part.filename or "", content_type=part.content_type)
-        reading = await self._read(await run_in_threadpool(part.sink.flush), form, field)
-        if part.sink.sight is not None:
-            part.sink.sight.tell(reading.value)
+        reading = await self._read(part.sink.look(), form, field, at_hand=True)
+        if (sight := part.sink.glimpse()) is not None:
+            sight.tell(reading.value)
         keep = partial(self._keeper.keep, part, reading)
         return Found(reading.value, keep, lambda: frozen(part.sink.digest, reading))
 
-    async def _read(self, path: Path, form: Form, field: str) -> Reading:
-        """What a file holds: or, where an outline will do and is told, a stand-in for it."""
+    async def _read(self, path: Path, form: Form, field: str, at_hand: bool = False) -> Reading:
+        """What a file holds: or, where an outline will do and is told, a stand-in for it.
+
+        `at_hand`: its bytes have just come.
+        """
         main = self._card.main
         wanted = self._outlines and main is not None and field == f"inputs.{main.name}"
         seen = await outlined(self._visit, path, form) if wanted else None
         if seen is not None and seen.size > WORTH_OUTLINING:
             self.outlined = True
             return Reading("", None, seen)
-        return await read_upload(self._visit, path, form, field)
+        return await read_upload(self._visit, path, form, field, at_hand)
 
     def _take_bundle(self, bundle: Bundle, decoded: Decoded) -> None:
         """The arrays of the file become inputs of their names."""

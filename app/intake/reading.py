@@ -15,8 +15,8 @@ from workers.store.layouts import BRAIN
 from workers.store.sniff import is_plain
 
 
-async def read_upload(visit: Visit, path: Path, form: Form, field: str) -> Reading:
-    """What a file holds.
+async def read_upload(visit: Visit, path: Path, form: Form, field: str, at_hand: bool = False) -> Reading:
+    """What a file holds. Of one that is `at_hand` in memory a short header is read without a thread.
 
     Raises:
         InvalidUpload: names `field` and says what is wrong.
@@ -25,7 +25,8 @@ async def read_upload(visit: Visit, path: Path, form: Form, field: str) -> Readi
     limits = visit.desk.store.limits
     widens = form.scale is not None or form.dtype == BRAIN  # into memory, which a clerk has limits of
     if is_plain(path, form.format) and not widens:
-        return await run_in_threadpool(read, path, form, field, limits)
+        how = path, form, field, limits
+        return read(*how) if at_hand else await run_in_threadpool(read, *how)
     errand: dict[str, Any] = {"do": "read", "path": str(path), "form": form_told(form), "field": field}
     errand |= {"max_bytes": limits.max_bytes, "max_elements": limits.max_elements}
     told = await visit.errand(errand, path.stat().st_size)

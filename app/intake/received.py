@@ -12,7 +12,7 @@ from app.http.errors import Invalid, Refusal, fault
 from app.intake.body import Text, announced, content_type, read_json
 from app.intake.multipart import Part, Reader, read_multipart
 from app.intake.visit import Desk, Visit
-from workers.store.upload import UNKNOWN, Expected, Writer
+from workers.store.upload import UNKNOWN, WORTH_A_SLAB, Expected, Writer
 
 LONGEST_KEY = 255
 AS_JSON = ("application/json", "", "application/x-www-form-urlencoded")  # the last is what `curl -d` says
@@ -58,7 +58,7 @@ async def receive(request: Request, owner: str, waits: bool = False) -> AsyncIte
         try:
             with visit.timed("receive"):
                 parts = await _read_parts(request, visit, readers, waits)
-            await _hashed(visit, parts)
+            await _looked(visit, parts)
             job = parts.pop("job", None)
             if job is None:
                 raise Invalid(fault("job", 'is missing; a multipart body needs a part "job" with the JSON of the job'))
@@ -71,21 +71,23 @@ async def receive(request: Request, owner: str, waits: bool = False) -> AsyncIte
 async def _read_parts(request: Request, visit: Visit, readers: list[Reader], waits: bool) -> dict[str, Part]:
     desk, most = visit.desk, visit.desk.max_json_bytes
     size = Expected(announced(request)) if waits else UNKNOWN
+    short = 0 < announced(request) <= WORTH_A_SLAB
+    checksum = not short and await desk.compared()
     return await read_multipart(
         request,
         desk.settings.max_upload_bytes,
         visit.held,
         lambda name: (
-            Text(most, visit.aside, "Part 'job'")
-            if name == "job"
-            else desk.store.writer(checksum=desk.compared, size=size)
+            Text(most, visit.aside, "Part 'job'") if name == "job" else desk.store.writer(checksum=checksum, size=size)
         ),
         readers.append,
     )
 
 
-async def _hashed(visit: Visit, parts: Mapping[str, Part]) -> None:
-    """What came is written, hashed and looked at: of a long body the last blocks still are, when its last byte comes.
+async def _looked(visit: Visit, parts: Mapping[str, Part]) -> None:
+    """What came is written and looked at: of a long body the last blocks still are, when its last byte comes.
+
+    Hashed it may be while the problem is built. Who keeps it waits for that.
 
     Raises:
         StoreFull.
@@ -93,7 +95,7 @@ async def _hashed(visit: Visit, parts: Mapping[str, Part]) -> None:
     long = [part.sink for part in parts.values() if isinstance(part.sink, Writer) and part.sink.is_long]
     if long:
         with visit.timed("hash"):
-            await run_in_threadpool(lambda: [sink.flush() for sink in long])
+            await run_in_threadpool(lambda: [sink.look() for sink in long])
 
 
 def idempotency_key(request: Request) -> str | None:

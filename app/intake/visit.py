@@ -12,7 +12,6 @@ from typing import Any
 from app.intake.clerks import Clerks
 from app.intake.room import Held, Room
 from workers.jobs.entry import Entry
-from workers.jobs.job import Unavailable
 from workers.jobs.queue import Jobs
 from workers.runtime.config import Settings
 from workers.store.doors import CLOSED, Doors
@@ -40,12 +39,9 @@ class Desk:
     room: Room
     doors: Doors = CLOSED
 
-    def compared(self) -> bool:
+    async def compared(self) -> bool:
         """Whether a worker has a GPU: its certificates compare checksums of what arrived."""
-        try:
-            return any(worker.device == "gpu" for worker in self.jobs.workers())
-        except Unavailable:
-            return False
+        return await self.entry.has("gpu")
 
     @contextmanager
     def visit(self, owner: str, key: str | None = None) -> Iterator["Visit"]:

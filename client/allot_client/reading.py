@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import numpy as np
 
-WORTH_BYTES = 1 << 22
+WORTH_BYTES = 1 << 20
 AT_ONCE = 1 << 22
 
 

@@ -230,7 +230,7 @@ def test_results_as_bytes(client: httpx.Client, post: Post) -> None:
 
 
 def test_large_arrays_are_linked(client: httpx.Client, post: Post) -> None:
-    n = 50  # a plan of 20 kB: smaller answers are always in line
+    n = 70  # a plan of 39 kB: smaller answers are always in line
     cost = np.random.default_rng(0).random((n, n))
     uot = {"cost": cost.tolist(), "a": [1.0] * n, "b": [2.0] * n}
     answer = post({"solver": "uot", "inputs": uot, "options": {"reg": 0.1}}).json()

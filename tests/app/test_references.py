@@ -47,7 +47,7 @@ def test_an_archive_is_read_as_each_upload_says(ann: httpx.Client) -> None:
 
 @pytest.mark.parametrize("by_owner", [False, True])
 def test_a_result_is_read_as_it_was_written(ann: httpx.Client, bob: httpx.Client, by_owner: bool) -> None:
-    n = 50
+    n = 70
     cost = np.random.default_rng(next(FRESH)).random((n, n))
     inputs = {"cost": cost.tolist(), "a": [1.0] * n, "b": [2.0] * n}
     answer = solve(ann, "uot", inputs, options={"reg": 0.1})

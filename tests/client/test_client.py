@@ -58,9 +58,9 @@ def test_other_solvers(allot: Client, tmp_path: Path) -> None:
 
 
 def test_result_arrays_above_the_inline_limit(allot: Client) -> None:
-    answer = allot.uot(random.random((60, 50)), reg=0.1)
+    answer = allot.uot(random.random((80, 60)), reg=0.1)
     assert "href" in answer.document["plan"]
-    assert answer.plan.shape == (60, 50)
+    assert answer.plan.shape == (80, 60)
     assert answer.plan.sum() == pytest.approx(answer.plan.sum(axis=1).sum())
 
 

@@ -10,11 +10,11 @@ import httpx
 import numpy as np
 import pytest
 from allot_client import Client, errors, flows
-from allot_client.reading import AT_ONCE, WORTH_BYTES
+from allot_client.reading import AT_ONCE
 
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: %s\r\nContent-Length: %d\r\n%s\r\n"
 KIND = flows.SAFETENSORS.encode()
-LONG = np.random.default_rng(0).bytes(2 * WORTH_BYTES + 12_345)
+LONG = np.random.default_rng(0).bytes((8 << 20) + 12_345)
 Answering = Callable[[socket.socket], None]
 
 
@@ -61,6 +61,14 @@ def test_the_bytes_are_those_that_were_sent_wherever_the_headers_end(
             assert answer.content == LONG
             assert isinstance(answer.content, memoryview)
             assert answer.content.readonly
+
+
+def test_an_answer_of_a_mebibyte_is_long(asked: Callable[[Answering], Client]) -> None:
+    whole = LONG[: 1 << 20]
+    with asked(lambda line: line.sendall(HEAD % (KIND, len(whole), b"") + whole)) as client:
+        content = get(client).content
+        assert isinstance(content, memoryview)
+        assert content == whole
 
 
 def test_a_long_answer_is_in_memory_once(asked: Callable[[Answering], Client]) -> None:

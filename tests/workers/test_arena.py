@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -90,6 +90,24 @@ def test_memory_is_used_again_and_its_old_name_is_gone(arena: Arena, threads: An
     assert arena.find("a") is None
     assert not arena.is_laid("a")
     assert arena.is_laid("b")
+
+
+def test_who_writes_waits_for_the_pages_of_fresh_memory_alone(arena: Arena, threads: Any) -> None:
+    class Idle(ThreadPoolExecutor):
+        def submit(self, *_: Any) -> Future[Any]:  # type: ignore[override]
+            asked.append(Future())
+            return asked[-1]
+
+    asked: list[Future[Any]] = []
+    lay(arena, threads, "a", 1)
+    arena.settled("a")
+    slab = arena.take(SIZE, Idle(1))
+    assert slab is not None
+    slab.ready(0)
+    assert asked
+    for one in asked:
+        one.set_result(None)
+    slab.close()
 
 
 def test_what_no_disk_has_is_never_taken(arena: Arena, threads: Any) -> None:

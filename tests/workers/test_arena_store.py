@@ -195,6 +195,27 @@ def test_equal_bytes_of_two_owners_are_two_slabs(store: Store) -> None:
     assert len(list((arena_in(store).root / "blobs").iterdir())) == 2
 
 
+def test_what_was_seen_stays_in_memory_until_the_disk_has_the_bytes(tmp_path: Path) -> None:
+    arena = Arena(tmp_path / f"{MARK}one", 4 * SIZE)
+    folder, name = Folder(tmp_path / "blobs", arena=arena), name_of("sha256:" + "e" * 64, OWNER)
+    on_disk = tmp_path / "blobs" / "ee" / f"{file_of(name)}.seen"
+    with ThreadPoolExecutor(1) as threads:
+        lay(arena, threads, file_of(name), 5)
+        folder.remark(name, b"seen")
+        assert folder.remarked(name) == b"seen"
+        assert not on_disk.exists()
+        folder.settle(name)
+        assert on_disk.read_bytes() == folder.remarked(name) == b"seen"
+        assert list(arena.seen.iterdir()) == []
+        lay(arena, threads, file_of(name), 5)
+        folder.remark(name, b"seen again")
+        folder.delete(name)
+        assert folder.remarked(name) == b""
+        (arena.seen / "left").write_bytes(b"of a process that died")
+        assert list(folder.older_than(0.0)) == []
+        assert list(arena.seen.iterdir()) == []
+
+
 def test_a_service_has_shared_memory_where_nobody_else_reads_its_store_and_gives_it_back(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -109,3 +109,17 @@ def test_a_clock_that_is_put_right_in_between_changes_nothing(shifted: Callable[
     before = clock.now()
     shifted(-HOUR)
     assert 0 <= clock.now() - before < allowed(1)
+
+
+def test_an_answer_that_was_long_on_its_way_does_not_spoil_a_better_one() -> None:
+    """Where a process was busy when it came, half of that time would be taken for a difference of clocks."""
+    clock, here = Clock(lambda: (0, 0)), time.monotonic()
+
+    def learn(redis_s: float, start: float, end: float) -> float:
+        clock.learn((int(redis_s), round(1e6 * (redis_s % 1))), here + start, here + end)
+        return clock.now() - time.monotonic() - 1000 + here
+
+    assert learn(1000.0, -0.0001, 0.0001) == pytest.approx(0, abs=1e-4)
+    assert learn(1001.0, 0.9999, 1.0201) == pytest.approx(0, abs=1e-4)
+    assert learn(1002.5, 1.9999, 2.0201) == pytest.approx(0.49, abs=1e-4)  # Redis's clock was set
+    assert learn(1003.505, 2.9999, 3.0001) == pytest.approx(0.505, abs=1e-4)

@@ -118,7 +118,7 @@ def test_delete_stops_a_running_job_and_forgets_it(service: Service) -> None:
 def test_a_job_holds_its_blobs_until_it_expires(service: Service) -> None:
     store = service.jobs.store
     lasts_s = 4.0 + allowed(2.0)
-    done = service.ended(service.lap(n=800, seed=77, result_ttl_s=lasts_s))
+    done = service.ended(service.lap(n=1400, seed=77, result_ttl_s=lasts_s))
     inputs = done.inputs["cost"]["blob"]
     outputs = [entry["blob"] for entry in service.jobs.result(done.id, OWNER)["arrays"].values()]
     time.sleep(4)  # the upload's own time is over

@@ -131,7 +131,7 @@ def test_host_memory(outcome: Any) -> None:
 def flaky(monkeypatch: pytest.MonkeyPatch, *errors: Exception) -> None:
     """Keeping an array raises these first."""
     left, keep = list(errors), Store.put_array
-    monkeypatch.setattr(inline, "MOST_BYTES", 0)  # a small answer would need no store
+    monkeypatch.setattr(inline, "MOST_ANSWER_BYTES", 0)  # a small answer would need no store
 
     def put_array(self: Store, array: Any, owner: str, brief: bool = False) -> InputRef:
         if brief and array.ndim == 1 and left:

@@ -1,6 +1,7 @@
 """Long uploads through blocks: the bytes, the digest and what was seen are those of one thread that does it all."""
 
 import errno
+import hashlib
 import io
 import os
 import threading
@@ -14,9 +15,11 @@ import pytest
 from kernels.certificates.gpu.checksum import checksum
 from workers.jobs.job import StoreFull, UploadTooLarge
 from workers.store import blocks, disk
+from workers.store.arena import MARK, Arena, is_slab
 from workers.store.codec import Limits, read
 from workers.store.digests import PIECE, digest_of
-from workers.store.upload import Writer
+from workers.store.sight import Watch
+from workers.store.upload import Expected, Writer
 
 LONG = 3 * PIECE + 8 * 1001
 
@@ -114,7 +117,7 @@ def test_a_disk_that_fills_up_under_a_thread(tmp_path: Path, monkeypatch: pytest
 @pytest.mark.parametrize("dtype", ["<f4", "<f8", "<i4", "<i8"])
 def test_what_is_seen_is_what_is_there(dtype: str, tmp_path: Path) -> None:
     array = (1000 * np.random.default_rng(2).standard_normal((7, LONG // 28))).astype(dtype)
-    with upload(npy(array), tmp_path, checksum=lambda: True) as writer:
+    with upload(npy(array), tmp_path, checksum=True) as writer:
         sight = writer.sight
         assert sight is not None
         assert (sight.seen.low, sight.seen.high) == (array.min(), array.max())
@@ -167,3 +170,72 @@ def test_a_system_without_that_call_does_without(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(disk, "_sync_file_range", lambda: None)
     with upload(bytes(LONG), tmp_path) as writer:
         assert writer.path.stat().st_size == LONG
+
+
+def numbers(count: int) -> bytes:
+    return npy(np.random.default_rng(0).random(count))
+
+
+def test_a_slab_needs_no_file_beside_it(tmp_path: Path) -> None:
+    data, arena = numbers(PIECE // 4), Arena(tmp_path / f"{MARK}one", 4 * PIECE)
+    (folder := tmp_path / "aside").mkdir()
+    with Writer(Nobody(), 1 << 40, folder, look=True, size=Expected(len(data), arena=arena)) as writer:
+        writer.write(data)
+        assert is_slab(writer.flush())
+        assert not list(folder.iterdir())
+
+
+def test_what_came_is_read_while_it_is_hashed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data, arena = numbers(PIECE // 8 * 2), Arena(tmp_path / f"{MARK}one", 4 * PIECE)
+    go_on, sha256 = threading.Event(), hashlib.sha256
+
+    def late(view: Any = b"") -> Any:
+        assert go_on.wait(10)
+        return sha256(view)
+
+    with Writer(Nobody(), 1 << 40, tmp_path, look=True, size=Expected(len(data), arena=arena)) as writer:
+        monkeypatch.setattr(hashlib, "sha256", late)
+        try:
+            writer.write(data)
+            assert writer.look().read_bytes() == data
+            assert writer.sight is not None
+        finally:
+            go_on.set()
+            monkeypatch.undo()
+        assert writer.digest == digest_of(data)
+
+
+def test_a_problem_waits_for_no_checksum(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A GPU's certificate compares it, and that comes much later."""
+    data, arena = numbers(PIECE // 8 * 2), Arena(tmp_path / f"{MARK}one", 4 * PIECE)
+    go_on, summed = threading.Event(), Watch.summed
+
+    def late(*told: Any) -> int | None:
+        assert go_on.wait(10)
+        return summed(*told)
+
+    monkeypatch.setattr(Watch, "summed", late)
+    with Writer(Nobody(), 1 << 40, tmp_path, look=True, checksum=True, size=Expected(len(data), arena=arena)) as writer:
+        try:
+            writer.write(data)
+            writer.look()
+            early = writer.glimpse()
+        finally:
+            go_on.set()
+        array = np.load(io.BytesIO(data))
+        assert early is not None
+        assert (early.seen.low, early.seen.high) == (array.min(), array.max())
+        assert writer.sight is not None
+        assert writer.sight.seen.checksum == checksum(array)
+
+
+def test_more_may_come_after_a_slab_was_full(tmp_path: Path) -> None:
+    """The piece that filled it was taken for the last, and is hashed again with what follows."""
+    data, more = numbers(PIECE // 8 + 7), b"more of it" * 1000
+    arena = Arena(tmp_path / f"{MARK}one", 4 * PIECE)
+    with Writer(Nobody(), 1 << 40, tmp_path, look=True, size=Expected(len(data), arena=arena)) as writer:
+        writer.write(data)
+        writer.write(more)
+        assert writer.flush().read_bytes() == data + more
+        assert writer.digest == digest_of(data + more)
+        assert writer.sight is None

@@ -5,13 +5,14 @@ every job (who works, how much memory is left, what time it is) is looked at now
 """
 
 import asyncio
+import contextlib
 import random
 import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 from workers.jobs.fresh import Fresh, Granted, fresh, workers_of
-from workers.jobs.job import Job, NoSuchDevice, Submission, Unavailable, WorkerInfo
+from workers.jobs.job import Device, Job, NoSuchDevice, Submission, Unavailable, WorkerInfo
 from workers.jobs.quotas import Quotas
 from workers.jobs.records import Limits, submitting
 from workers.jobs.room import FULL, require_room, share_taken
@@ -96,6 +97,12 @@ class Entry:
         except NoSuchDevice:
             await self._look(seen)
             return place(self._workers)
+
+    async def has(self, device: Device) -> bool:
+        """Whether there is a worker of that kind, as far as is known; False where nothing is."""
+        with contextlib.suppress(Unavailable):
+            await self._look()
+        return any(worker.device == device for worker in self._workers)
 
     async def _look(self, since: float | None = None) -> None:
         """See to it that what is known is not stale; or, with `since`, that it is of a later look than that."""

@@ -14,6 +14,8 @@ import redis
 
 ASK_S = 10.0
 """Monotonic clocks of two hosts drift apart by less than a millisecond in this time."""
+DRIFT = 1e-4
+"""Of a second in a second, at most."""
 AGAIN_S = 1.0
 """Between two attempts while Redis does not tell."""
 WARN_S = 5.0
@@ -29,6 +31,8 @@ class Clock:
         self._ask = ask
         self._lock = threading.Lock()
         self._ahead_s: float | None = None  # Redis's time less this process's monotonic one
+        self._off_s = math.inf  # by which that may be wrong at most
+        self._learned = 0.0
         self._due = self._warned = -math.inf
 
     def now(self) -> float:
@@ -44,10 +48,17 @@ class Clock:
         return time.monotonic() >= self._due
 
     def learn(self, told: tuple[int, int], start: float, end: float) -> None:
-        """Take Redis's answer, which was asked for at `start` and came at `end`, by this process's monotonic clock."""
-        self._ahead_s = told[0] + 1e-6 * told[1] - 0.5 * (start + end)
+        """Take Redis's answer, which was asked for at `start` and came at `end`, by this process's monotonic clock.
+
+        An answer that was long on its way tells less than one before it that was not: where they agree, that one stays.
+        """
+        off_s = 0.5 * (end - start)
+        ahead_s = told[0] + 1e-6 * told[1] - end + off_s
+        before = self._ahead_s if off_s > self._off_s + DRIFT * (end - self._learned) else None
+        if before is None or abs(before - ahead_s) > off_s:
+            self._ahead_s, self._off_s, self._learned = ahead_s, off_s, end
         self._due = end + ASK_S
-        skew_s = time.time() - end - self._ahead_s
+        skew_s = time.time() - end - ahead_s
         if abs(skew_s) > WARN_S and end - self._warned >= WARN_EVERY_S:
             self._warned = end
             side = "ahead of" if skew_s > 0 else "behind"

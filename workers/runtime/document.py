@@ -58,7 +58,7 @@ def stored(solved: Solved, owner: str, store: Store, deadline: Deadline) -> tupl
     arrays = solved.solution.arrays
     references: dict[str, dict[str, Any]] = {}
     done, total = 0, sum(array.nbytes for array in arrays.values())
-    if total <= inline.MOST_BYTES:
+    if total <= inline.MOST_ANSWER_BYTES:
         return {name: inline.pack(array) for name, array in arrays.items()}, []
     deadline.enter("store")
     with clock(solved.timings_ms, "store"):

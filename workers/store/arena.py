@@ -6,6 +6,7 @@ not given back, but taken for the next bytes of as many. Its folders:
 spare/    used before, nobody's
 taken/    somebody writes to it, under an exclusive lock
 blobs/    has a blob's name: mode 0600 while no disk has the bytes (laid), 0700 once one has (kept)
+seen/     what was seen of the numbers of those; the folder of the store looks after it
 lock      whoever takes a slab, or changes a lock that they have, holds this one
 
 Invariant: what is written is a slab that no other process maps. Everybody who maps a slab holds a shared lock on it,
@@ -88,7 +89,8 @@ class Slab:
     def ready(self, at: int) -> None:
         """Have the pages of the step that begins at byte `at`; those behind it are looked for meanwhile.
 
-        No step is written to before: a write to a page that the kernel cannot find ends the process.
+        No step of a fresh slab is written to before: a write to a page that the kernel cannot find ends the process.
+        One that was used before has all its pages. They are brought into the mapping, and nobody waits for that.
 
         Raises:
             OSError: there is no memory for it.
@@ -96,7 +98,8 @@ class Slab:
         for start in range(at, min(self.size, at + AHEAD * STEP), STEP):
             if start not in self._asked:
                 self._asked[start] = self._threads.submit(self._find, start)
-        self._asked[at].result()
+        if self._fresh:
+            self._asked[at].result()
 
     def _find(self, at: int) -> None:
         count = min(STEP, self.size - at)
@@ -134,6 +137,7 @@ class Arena:
     def __init__(self, root: Path, most: int) -> None:
         self.root, self._most = private_folder(root), most
         self.spare, self._taken, self._blobs = (private_folder(root / name) for name in ("spare", "taken", "blobs"))
+        self.seen = private_folder(root / "seen")
 
     def take(self, size: int, threads: Executor) -> Slab | None:
         """A slab of so many bytes, of which nobody knows what is in them; None where there is no room.

@@ -12,7 +12,7 @@ import os
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,23 @@ class Done:
     """A piece that was written."""
 
     digest: bytes
-    glance: Glance | None
+    glance: Glance | None = None
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A piece under way; in a slab, whose memory nobody else wants, it is looked at beside the rest of its work."""
+
+    work: Future[Done]
+    look: Future[Glance | None] | None = None
+    total: Future[int | None] | None = None
+
+    def glance(self, whole: bool = True) -> Glance | None:
+        """What it shows; unless `whole`, without a checksum that somebody still takes."""
+        found = self.work.result().glance if self.look is None else self.look.result()
+        if found is None or self.total is None or not whole:
+            return found
+        return replace(found, seen=replace(found.seen, checksum=self.total.result()))
 
 
 class _Pool:
@@ -42,6 +58,7 @@ class _Pool:
 
     def __init__(self) -> None:
         self.threads = ThreadPoolExecutor(THREADS, "blocks")
+        self.eyes = ThreadPoolExecutor(THREADS, "looks")  # a problem is built from what they see, before all is hashed
         self._free: deque[bytearray] = deque()
         self._made = 0
 
@@ -67,11 +84,12 @@ def pool() -> _Pool:
 
 
 class Blocks:
-    """What comes of an upload behind its first piece, which has been written to `descriptor` and hashed as `first`.
+    """What comes of an upload behind its first piece, which has been written to its file and hashed as `first`.
 
     Where all of it goes to a slab from its first byte, there is no such piece.
 
     Args:
+        descriptor: opens the file of the upload, or says which it is.
         watch: looks at the pieces; None where nobody wants to know.
         start: the first piece.
         early: the bytes will be forced to the disk: begin with it at once.
@@ -82,7 +100,7 @@ class Blocks:
 
     def __init__(
         self,
-        descriptor: int,
+        descriptor: Callable[[], int],
         first: Hashed | None,
         watch: Watch | None,
         start: Callable[[], bytes],
@@ -96,11 +114,12 @@ class Blocks:
         self._size = 0 if first is None else first.size
         if slab is not None and first is not None:
             slab.view[: first.size] = start()
-        elif early:
-            hasten(descriptor, 0, self._size)
+        elif early and slab is None:
+            hasten(descriptor(), 0, self._size)
         self._block: bytearray | memoryview | None = None
         self._alone: Any = None  # the hash of a piece for which there was no block
-        self._parts: list[Future[Done] | Done] = []
+        self._parts: list[Piece] = []
+        self._last = False  # the piece that fills the slab is under way before anybody says that it is the last
         self._glance: Future[Glance | None] | None = None
         if watch is not None and first is not None:
             self._glance = pool().threads.submit(lambda: watch.look(memoryview(start()), 0))
@@ -122,7 +141,7 @@ class Blocks:
                 self._block[inside : inside + len(part)] = part
             else:
                 self._alone.update(part)
-                _put(self._descriptor, part, self._size)
+                _put(self._descriptor(), part, self._size)
             self.came(len(part))
 
     def place(self) -> memoryview | None:
@@ -141,6 +160,9 @@ class Blocks:
         self._size += count
         if count and self._size % PIECE == 0:
             self._end()
+        elif self._slab is not None and self._size == self._slab.size and self._begun:
+            self._end()
+            self._last = True
 
     @property
     def _begun(self) -> bool:
@@ -157,12 +179,14 @@ class Blocks:
         slab, self._slab = self._slab, None
         if slab is None:
             return
-        wait([part for part in self._parts if isinstance(part, Future)])  # they may still write to it
-        _put(self._descriptor, slab.view[: self._size], 0)
+        wait(self._under_way())  # they may still write to it
+        _put(self._descriptor(), slab.view[: self._size], 0)
         inside = self._size % PIECE
-        if inside and self._block is not None:
-            begun, self._block = self._block, None
-            self._alone = hashlib.sha256(begun[:inside])
+        if inside and (self._block is not None or self._last):
+            if self._last:  # it was not
+                self._parts.pop()
+            self._block, self._last = None, False
+            self._alone = hashlib.sha256(slab.view[self._size - inside : self._size])
             self._watch = None
 
     def _begin(self) -> None:
@@ -176,78 +200,83 @@ class Blocks:
         self._block = pool().take()
         if self._block is None:
             self._alone = hashlib.sha256()
-        under_way = [part for part in self._parts[-LEAD:] if isinstance(part, Future)]
-        if len(under_way) >= LEAD:
-            under_way[0].result()
+        if len(self._parts) >= LEAD:
+            self._parts[-LEAD].work.result()
 
     def _end(self, source: memoryview | None = None) -> None:
         """The piece is whole, or the last. With `source` its bytes are still there."""
         count = (self._size - 1) % PIECE + 1
         block, self._block = self._block, None
         if block is None:
-            self._parts.append(Done(self._alone.digest(), None))
+            done: Future[Done] = Future()
+            done.set_result(Done(self._alone.digest()))
+            self._parts.append(Piece(done))
             self._alone = self._watch = None
         else:
             at = self._size - count
-            glance = None
-            if self._slab is not None and self._watch is not None:  # nobody else wants this memory: two look at once
-                glance = pool().threads.submit(self._watch.look, memoryview(block)[:count], at)
-            self._parts.append(pool().threads.submit(self._work, block, count, at, glance, source))
+            look = total = None
+            if self._slab is not None and self._watch is not None:
+                look = pool().eyes.submit(self._watch.look, memoryview(block)[:count], at, False)
+                if self._watch.sums:
+                    total = pool().threads.submit(self._watch.summed, memoryview(block)[:count], at)
+            work = pool().threads.submit(self._work, block, count, at, look is None, source)
+            self._parts.append(Piece(work, look, total))
 
-    def _work(
-        self,
-        block: bytearray | memoryview,
-        count: int,
-        at: int,
-        glance: "Future[Glance | None] | None",
-        source: memoryview | None,
-    ) -> Done:
+    def _work(self, block: bytearray | memoryview, count: int, at: int, looks: bool, source: memoryview | None) -> Done:
         try:
             view = memoryview(block)[:count]
             if source is not None:
                 np.copyto(np.frombuffer(view, np.uint8), np.frombuffer(source, np.uint8))
             if isinstance(block, bytearray):
-                _put(self._descriptor, view, at)
+                _put(self._descriptor(), view, at)
                 if self._early:
-                    hasten(self._descriptor, at, count)
+                    hasten(self._descriptor(), at, count)
             digest = hashlib.sha256(view).digest()
-            watch = self._watch  # which another piece may end meanwhile
-            if glance is None:
-                return Done(digest, None if watch is None else watch.look(view, at))
-            return Done(digest, glance.result())
+            watch = self._watch if looks else None  # which another piece may end meanwhile
+            return Done(digest, None if watch is None else watch.look(view, at))
         finally:
             if isinstance(block, bytearray):
                 pool().give(block)
 
     def flush(self) -> None:
-        """Wait until all that came is written. Nothing may come after that. Raises OSError."""
+        """Wait until all that came is written and hashed. Nothing may come after that. Raises OSError."""
+        self._end_last()
+        for part in self._parts:
+            part.work.result()
+
+    def look(self) -> None:
+        """Wait until all that came is written and looked at; in a slab it may still be hashed. Else as `flush`."""
+        self._end_last()
+        for part in self._parts:
+            part.glance(whole=False)
+
+    def _end_last(self) -> None:
+        self._last = False
         if self._size % PIECE and self._begun:
             self._end()
-        self._parts = [part.result() if isinstance(part, Future) else part for part in self._parts]
 
     def digest(self) -> str:
         """Of all."""
         self.flush()
-        parts = [part.digest for part in self._done()]
+        parts = [part.work.result().digest for part in self._parts]
         if self._first is not None:
             parts.insert(0, bytes.fromhex(self._first.digest.partition(":")[2]))
         return tree_of(parts, self._size) if self._size > PIECE else f"{PLAIN}:{parts[0].hex()}"
 
-    def sight(self) -> Sight | None:
-        """What was seen of the array."""
-        self.flush()
+    def sight(self, whole: bool = True) -> Sight | None:
+        """What was seen of the array; unless `whole`, perhaps without its checksum."""
+        self.look()
         if self._watch is None:
             return None
-        glances = [part.glance for part in self._done()]
+        glances = [part.glance(whole) for part in self._parts]
         return self._watch.sight([self._glance.result(), *glances] if self._glance else glances, self._size)
 
-    def _done(self) -> list[Done]:
-        return [part for part in self._parts if isinstance(part, Done)]
+    def _under_way(self) -> list[Future[Any]]:
+        return [one for part in self._parts for one in (part.work, part.look, part.total) if one]
 
     def close(self) -> None:
         """Wait for the threads, which use the file, and give back what is left."""
-        futures: list[Future[Any]] = [part for part in self._parts if isinstance(part, Future)]
-        wait([*futures, *([self._glance] if self._glance else [])])
+        wait([*self._under_way(), *([self._glance] if self._glance else [])])
         if isinstance(self._block, bytearray):
             pool().give(self._block)
         self._block = self._slab = None

@@ -7,6 +7,7 @@ import fcntl
 import functools
 import mmap
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -101,3 +102,27 @@ def _put(descriptor: int, view: memoryview, at: int) -> int:
             return at + count
         at += count
     return at
+
+
+def give_name(descriptor: int, name: Path) -> None:
+    """Give the bytes of an open file another name; a durable copy of them where the disk is another, or has no links.
+
+    Raises FileNotFoundError where the file has no name left.
+    """
+    try:
+        opened = f"/proc/self/fd/{descriptor}"
+        os.link(opened, name, src_dir_fd=descriptor, follow_symlinks=True)  # without src_dir_fd it does not follow
+    except FileNotFoundError:
+        raise
+    except OSError:
+        shutil.copyfile(f"/proc/self/fd/{descriptor}", name)
+        flush(name)
+
+
+def flush(path: Path) -> None:
+    """Force what is written of a file or a folder to the disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

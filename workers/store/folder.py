@@ -26,7 +26,7 @@ from workers.jobs.job import UnknownBlob
 from workers.runtime.config import private_folder
 from workers.store.arena import Arena, is_slab
 from workers.store.digests import DIGEST
-from workers.store.disk import copy_out
+from workers.store.disk import copy_out, flush, give_name
 
 NAME = re.compile(r"sha256(t?):([0-9a-f]{64})(?::([0-9a-f]{32}))?")
 FILE = re.compile(r"([0-9a-f]{64})(t?)(?:\.([0-9a-f]{32}))?")
@@ -138,9 +138,9 @@ class Folder:
         try:
             os.fsync(descriptor)
             target.parent.mkdir(exist_ok=True, mode=0o700)
-            _link(descriptor, link)
+            give_name(descriptor, link)
             link.rename(target)
-            _flush(target.parent)
+            flush(target.parent)
             laid.unlink(missing_ok=True)
         except FileNotFoundError:  # another process has settled it, or laid equal bytes over it
             if laid.exists() and os.path.samestat(laid.stat(), os.fstat(descriptor)):
@@ -160,7 +160,11 @@ class Folder:
             copy_out(slab, copied)
             target.parent.mkdir(exist_ok=True, mode=0o700)
             copied.rename(target)
-            _flush(target.parent)
+            flush(target.parent)
+            with contextlib.suppress(FileNotFoundError):
+                copied.write_bytes((arena.seen / target.name).read_bytes())
+                copied.rename(target.with_name(f"{target.name}{SEEN}"))
+                (arena.seen / target.name).unlink(missing_ok=True)
             arena.settled(target.name)
         except FileNotFoundError:  # another process has settled it, and it was taken or deleted meanwhile
             if arena.is_laid(target.name):
@@ -199,10 +203,10 @@ class Folder:
             return
         target.parent.mkdir(exist_ok=True, mode=0o700)  # what tidies up temporary folders may have taken it
         if durable:
-            _flush(written)
+            flush(written)
         written.rename(target)  # last: a blob that is there is whole
         if durable:
-            _flush(target.parent)
+            flush(target.parent)
 
     def path(self, name: str) -> Path:
         """A local file that holds the blob.
@@ -226,17 +230,24 @@ class Folder:
             return None
 
     def remark(self, name: str, text: bytes) -> None:
-        """Write down what was seen of the blob's numbers."""
+        """Write down what was seen of the blob's numbers: beside its bytes, and with them on the disk."""
+        if self.arena is not None and self.arena.is_laid(file_of(name)):
+            with contextlib.suppress(FileNotFoundError):  # the service ends
+                (self.arena.seen / file_of(name)).write_bytes(text)  # who reads half of it takes it for nothing
+            return
         written = self.temporary / f"seen-{uuid.uuid4().hex}"
         written.write_bytes(text)
         written.rename(self._seen(name))
 
     def remarked(self, name: str) -> bytes:
         """What was written down; b"" where nothing was."""
-        try:
-            return self._seen(name).read_bytes()
-        except FileNotFoundError:
-            return b""
+        for path in (*self._seen_in_memory(file_of(name)), self._seen(name)):
+            with contextlib.suppress(FileNotFoundError):
+                return path.read_bytes()
+        return b""
+
+    def _seen_in_memory(self, file: str) -> list[Path]:
+        return [] if self.arena is None else [self.arena.seen / file]
 
     def note(self, digest: str) -> dict[str, Any]:
         """What was noted beside a blob in the days when all owners shared it; {} where nothing was."""
@@ -252,13 +263,17 @@ class Folder:
             self.arena.drop(target.name)
         target.unlink(missing_ok=True)
         (self._fresh / target.name).unlink(missing_ok=True)
-        self._seen(name).unlink(missing_ok=True)
+        for seen in (*self._seen_in_memory(target.name), self._seen(name)):
+            seen.unlink(missing_ok=True)
         if target.suffix == "":
             target.with_suffix(".json").unlink(missing_ok=True)
 
     def older_than(self, seconds: float) -> Iterator[str]:
         """Names of the blobs that were last published so long ago; what was left half done then is removed."""
         before = time.time() - seconds
+        for path in self.arena.seen.glob("*") if self.arena is not None else ():
+            if self.arena is not None and self.arena.find(path.name) is None:  # its slab was taken for others
+                path.unlink(missing_ok=True)
         for path in self.temporary.iterdir():
             if path.stat().st_mtime < before:
                 path.unlink(missing_ok=True)
@@ -299,31 +314,8 @@ class Folder:
         return self.root / file[:2] / file
 
 
-def _link(descriptor: int, name: Path) -> None:
-    """Give the bytes of an open file another name; a durable copy of them where the disk is another, or has no links.
-
-    Raises FileNotFoundError where the file has no name left.
-    """
-    try:
-        opened = f"/proc/self/fd/{descriptor}"
-        os.link(opened, name, src_dir_fd=descriptor, follow_symlinks=True)  # without src_dir_fd it does not follow
-    except FileNotFoundError:
-        raise
-    except OSError:
-        shutil.copyfile(f"/proc/self/fd/{descriptor}", name)
-        _flush(name)
-
-
 def _size(path: Path) -> int:
     try:
         return path.stat().st_size
     except FileNotFoundError:  # it was settled
         return 0
-
-
-def _flush(path: Path) -> None:
-    descriptor = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

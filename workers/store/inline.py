@@ -20,7 +20,9 @@ from kernels import Array, Csr
 from workers.jobs.job import InputRef
 
 MOST_BYTES = 16 << 10
-"""Of all arrays of a job's inputs that came with it, and of all arrays of its answer."""
+"""Of all arrays of a job's inputs that came with it."""
+MOST_ANSWER_BYTES = 32 << 10
+"""Of all arrays of an answer. A file for each costs a job three trips to Redis and its reader as many more files."""
 CSR_PARTS = ("indptr", "indices", "values")
 
 

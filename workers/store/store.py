@@ -64,7 +64,7 @@ class Store:
         self.quota_of: Callable[[str], Quota] | None = None
         """Limits of an owner, for a process that takes uploads; what a job leaves is kept without."""
 
-    def writer(self, plain: bool = False, checksum: Callable[[], bool] = bool, size: Expected = UNKNOWN) -> Writer:
+    def writer(self, plain: bool = False, checksum: bool = False, size: Expected = UNKNOWN) -> Writer:
         """Begin an upload; for the arguments see `Writer`. Raises StoreFull when the disk nearly is."""
         require_space(self.folder.temporary)
         size = replace(size, arena=self._arena)

@@ -96,8 +96,8 @@ class Writer:
         plain: its digest is to be that of all bytes, in one thread.
         look: it comes from outside and will be kept: see the range of its numbers, where it is one array, and begin
             early to write it to the disk.
-        checksum: asked once of a long upload that is looked at: whether to take the checksum of its array, which a
-            GPU's certificate compares.
+        checksum: of a long upload that is looked at, take the checksum of its array, too, which a GPU's certificate
+            compares.
         size: a long upload of a known size goes to the arena, if there is room, and not to the disk.
     """
 
@@ -107,27 +107,36 @@ class Writer:
         max_bytes: int,
         folder: Path,
         plain: bool = False,
-        checksum: Callable[[], bool] = bool,
+        checksum: bool = False,
         look: bool = False,
         size: Expected = UNKNOWN,
     ) -> None:
         self._keeper = keeper
         self._max_bytes = max_bytes
-        with room():
-            descriptor, path = tempfile.mkstemp(dir=folder)
-        self._descriptor = descriptor
+        self._folder, self._file, self._descriptor, self._closed = folder, Path(), -1, False
         self._hash = Hashed(plain)
         self._plain, self._checksum, self._look = plain, checksum, look
         self._blocks: Blocks | None = None
         self._expected = size
         self._slab: Slab | None = None
-        self._file = Path(path)
         self.size = 0
+
+    def _opened(self) -> int:
+        """The file that takes what memory does not, made when it is first needed. Raises OSError."""
+        if self._descriptor < 0:
+            self._descriptor, path = tempfile.mkstemp(dir=self._folder)
+            self._file = Path(path)
+        return self._descriptor
 
     @property
     def path(self) -> Path:
         """Where the bytes are, once they are flushed."""
-        return self._file if self._slab is None else self._slab.path
+        if self._slab is not None:
+            return self._slab.path
+        if not self._closed:
+            with room():
+                self._opened()
+        return self._file
 
     @property
     def digest(self) -> str:
@@ -143,6 +152,10 @@ class Writer:
     def sight(self) -> Sight | None:
         """What was seen of the numbers of a long upload; None where it was not looked at or is no one array."""
         return None if self._blocks is None else self._blocks.sight()
+
+    def glimpse(self) -> Sight | None:
+        """The same, for who needs no checksum: that may still be taken."""
+        return None if self._blocks is None else self._blocks.sight(whole=False)
 
     def write(self, chunk: bytes | memoryview) -> int:
         """Append to the upload.
@@ -197,11 +210,11 @@ class Writer:
     def _blocks_of(self, first: Hashed | None, start: bytes, again: Callable[[], bytes]) -> Blocks:
         watch = Watch.of(start, self._checksum) if self._look else None
         lasts = self._expected.exact
-        return Blocks(self._descriptor, first, watch, again, early=self._look, lasts=lasts, slab=self._slab)
+        return Blocks(self._opened, first, watch, again, early=self._look, lasts=lasts, slab=self._slab)
 
     def _begin(self) -> Blocks:
         """More than a piece comes."""
-        start = os.pread(self._descriptor, NPY_START, 0)
+        start = os.pread(self._opened(), NPY_START, 0)
         self._slab = self._expected.take(start, self.size, self._max_bytes)
         return self._blocks_of(self._hash, start, self._start)
 
@@ -214,16 +227,23 @@ class Writer:
         self._hash.write(view)
         self.size += len(view)
         while view:
-            view = view[os.write(self._descriptor, view) :]
+            view = view[os.write(self._opened(), view) :]
 
     def _start(self) -> bytes:
-        return os.pread(self._descriptor, PIECE, 0)
+        return os.pread(self._opened(), PIECE, 0)
 
     def flush(self) -> Path:
-        """Everything written so far is in `path`. Raises StoreFull."""
+        """Everything written so far is in `path`, and hashed. Raises StoreFull."""
         with room():
             if self._blocks is not None:
                 self._blocks.flush()
+        return self.look()
+
+    def look(self) -> Path:
+        """Everything written so far is in `path`, and looked at; threads may still hash it. Raises StoreFull."""
+        with room():
+            if self._blocks is not None:
+                self._blocks.look()
             if self._slab is not None and not self._is_shared():
                 self._leave()
         return self.path
@@ -240,6 +260,7 @@ class Writer:
     def _leave(self) -> None:
         assert self._slab is not None
         assert self._blocks is not None
+        self._blocks.flush()
         self._blocks.leave()
         self._slab.close()
         self._slab = None
@@ -270,15 +291,17 @@ class Writer:
 
     def close(self) -> None:
         """Drop the bytes, unless they were kept."""
-        if self._descriptor >= 0:
+        if not self._closed:
+            self._closed = True
             if self._blocks is not None:
                 self._blocks.close()
             if self._slab is not None:
                 self._slab.close()
+        if self._descriptor >= 0:
             with contextlib.suppress(OSError):
                 os.close(self._descriptor)
             self._descriptor = -1
-        self._file.unlink(missing_ok=True)
+            self._file.unlink(missing_ok=True)
 
     def __enter__(self) -> "Writer":
         return self

@@ -22,6 +22,8 @@ SCALED = {
 NORMAL = {np.dtype(np.float64): 400, np.dtype(np.float32): 60, np.dtype(np.float16): 5}
 """Sizes stay between 2 to plus and minus this, so that products of two of them stay normal."""
 LIMIT_S = 5.0
+WIDEST = 2.0**900
+"""Objectives beyond this, or below its inverse, have products that cannot be split into halves in range."""
 REPEATS = 6
 """Runs on a GPU, where the same problem twice may end in another of several assignments that rounding cannot part."""
 
@@ -116,5 +118,6 @@ def differs(case: Case, device: Device, seed: int) -> str | None:
 def _ended(outcome: Outcome) -> tuple[str, Any] | None:
     if outcome.solution is None or outcome.certificate is None:
         return None
-    word = outcome.solution.termination.value
-    return None if word == "time_limit" else (word, outcome.certificate.objective)
+    word, objective = outcome.solution.termination.value, outcome.certificate.objective
+    normal = not objective or 1 / WIDEST < abs(objective) < WIDEST
+    return (word, objective) if normal and word != "time_limit" else None

@@ -15,7 +15,7 @@ from kernels.certificates.quadratic_exact import Every, objective_up, whole
 from kernels.certificates.quadratic_spectrum import projection
 from kernels.problems import QuadraticAssignment
 from kernels.qap.bounds import lower as bounds
-from kernels.qap.bounds.rlt1 import Ascent, fits
+from kernels.qap.bounds.rlt1 import DualAscent, fits
 from kernels.qap.whole import rounded as rounded_data
 from tests.instances import quadratic as instances
 from tests.instances import quadratic_wild as wild
@@ -53,7 +53,7 @@ def evidence_of(problem: QuadraticAssignment) -> dict[str, dict[str, Array]]:
     near = None if problem.integer else rounded_data(problem)
     ascended = problem if near is None else near.problem
     if fits(ascended):
-        ascent = Ascent(ascended)
+        ascent = DualAscent(ascended)
         for _ in range(3):
             ascent.step()
         found["rlt1"] = (ascent.bound() if near is None else near.bound(ascent.bound())).evidence
@@ -170,7 +170,7 @@ def test_bounds_lose_next_to_nothing_to_rounding(n: int, form: str) -> None:
 
 def test_evidence_of_an_ascent_is_worth_its_bound() -> None:
     problem = built(instances.small_grid())
-    ascent = Ascent(problem)
+    ascent = DualAscent(problem)
     for _ in range(10):
         ascent.step()
     bound, data = ascent.bound(), whole(problem)
@@ -283,6 +283,21 @@ def test_scale_changes_nothing_but_the_scale(label: str, n: int) -> None:
             ended, objective, bound, found, verified = run(*pair)
             assert (ended, found, verified) == (plain[0], plain[3], plain[4])
             assert (objective, bound) == (plain[1] * factor, plain[2] * factor)
+
+
+def test_what_is_an_ulp_above_the_least_of_all_permutations_is_not_optimal() -> None:
+    zeros, linear = np.zeros((2, 2)), np.array([[1.0, 1.0], [1.0, np.nextafter(1.0, 2.0)]])
+    problem = QuadraticAssignment(zeros, zeros, linear)
+    words = {}
+    for permutation in ([0, 1], [1, 0]):
+        solution = Solution(Termination.OPTIMAL, "enumeration", {"permutation": np.array(permutation)})
+        words[permutation[0]] = CARD.certify(problem, solution)
+    assert words[1].facts["verified"]
+    assert words[1].termination is None
+    assert not words[0].facts["verified"]
+    assert words[0].termination is Termination.CONVERGED
+    assert words[0].gap_abs is not None
+    assert words[0].gap_abs > 0
 
 
 def test_enumeration_takes_every_permutation_once() -> None:

@@ -146,3 +146,16 @@ def test_wrong_input_is_named(inputs: dict[str, Any], options: dict[str, Any], f
     with pytest.raises(InvalidProblem) as error:
         CARD.build({name: np.array(value) for name, value in inputs.items()}, CARD.options(k_best=2, **options))
     assert error.value.field == field
+
+
+@pytest.mark.parametrize("maximize", [False, True])
+def test_sums_that_round_to_the_same_are_in_their_exact_order(maximize: bool) -> None:
+    above = np.nextafter(1.0, 2.0)
+    cost = np.array([[above, 1.0], [above, above]]) * (-1 if maximize else 1)  # 2 above and 1 + above, both rounded up
+    problem, solution, certificate = answered(cost, 2, maximize=maximize)
+    assert certificate.facts["objectives"][0] == certificate.facts["objectives"][1]
+    solution.arrays["assignments"] = solution.arrays["assignments"][::-1].copy()
+    solution.arrays["assignment"] = solution.arrays["assignments"][0]
+    found = certify(problem, solution)
+    assert not found.holds
+    assert "order" in found.proved

@@ -22,6 +22,8 @@ from kernels.problems.worked_out import worked_out
 ROUNDED = Fraction(1, 1 << 40)
 """Of the sizes of the terms: how far a stated number may be above what it bounds from below is rounded to."""
 ZERO = Fraction(0)
+LEAST = Fraction(1, 1 << 1074)
+"""The smallest float64: what rounding a number below the normal ones may add."""
 
 
 def has_other_marginals(options: Mapping[str, Any]) -> bool:
@@ -203,7 +205,8 @@ def _numbers(
     said, slack = [], ZERO if held.whole and options.get("method") == "exact" else ROUNDED * size
     if claim.objective is not None:
         words = f"{claim.objective} is stated, the plan's value is {plain(value)}"
-        close = value - Fraction(size, 1 << 52) <= rational(claim.objective) <= value + max(slack, abs(value) / 10**6)
+        over = max(slack, abs(value) / 10**6, LEAST)
+        close = value - Fraction(size, 1 << 52) <= rational(claim.objective) <= value + over
         said.append(Statement("objective", close, words))
     if claim.bound is not None:
         true = bound is not None and rational(claim.bound) <= bound + slack

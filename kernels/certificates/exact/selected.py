@@ -83,10 +83,11 @@ def _by_duals(
     """The bound that the duals prove, and the sizes of those of the pairs."""
     first, finer, level = claim.arrays["v"], claim.arrays.get("v_finer"), claim.arrays["level"]
     words = first[None] if finer is None or finer.shape[1:] != first.shape else np.concatenate([first[None], finer])
-    if not np.isfinite(level).all() or level.shape != (1,):
+    if level.shape != (1,):
         return [], Fraction(0)
     (matrix, told), shift = dyadic(cost, np.where(np.isfinite(words), words, 0))
-    scale, t = Fraction(1, 2**shift), sign * rational(level[0])
+    scale = Fraction(1, 2**shift)
+    t = sign * rational(level[0]) if np.isfinite(level[0]) else Fraction(0)  # any number gives a bound
     prices = [min(sign * sum(column) * scale, Fraction(0)) for column in zip(*told, strict=True)]
     least = [
         min([t, *(sign * c * scale - p for c, p in zip(row, prices, strict=True) if c is not None)]) for row in matrix

@@ -52,13 +52,25 @@ def certify(problem: Ranked, solution: Solution, progress: Callable[[float], Non
         sum(one) if exact else sum_up(one)
         for one in (sign * taken.astype(np.float64 if not exact else np.int64)).tolist()
     ]
-    if any(a > b for a, b in pairwise(sums)):
+    if not _in_order(sums, sign, taken):
         return _refused("the list is not in the order of its objectives")
     parts = _Parts(lines, sign, partner, solution)
     if parts.wrong:
         return _refused(parts.wrong)
     rest = parts.least(progress)
     return _judged(problem, solution, sums, rest, taken, parts)
+
+
+def _in_order(sums: list[Number], sign: int, taken: Array) -> bool:
+    """Whether no assignment is better than the one before it; sums that were rounded to the same are told apart."""
+
+    def exactly(q: int) -> Fraction:
+        return sign * sum(map(Fraction, taken[q].tolist()), Fraction(0))
+
+    return all(
+        a < b or (a == b and (isinstance(a, int) or exactly(q) <= exactly(q + 1)))
+        for q, (a, b) in enumerate(pairwise(sums))
+    )
 
 
 def _refused(why: str) -> Certificate:

@@ -12,7 +12,7 @@ import heapq
 import time
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from kernels.lap.masks import infinity, opened
 from kernels.problems import UNASSIGNED, Array
 from kernels.problems.ranked import Ranked
 from kernels.solution import Solution, Termination
+
+if TYPE_CHECKING:
+    from kernels.lap import LapOptions
 
 
 @jit
@@ -79,7 +82,7 @@ class Part:
     v: Array = field(compare=False)
 
 
-def solve(problem: Ranked, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: Ranked, options: "LapOptions", deadline: Deadline) -> Solution:
     """List the `count` assignments of least cost, exactly.
 
     Problem: the first `count` of all pairings of min(n_rows, n_cols) pairs, by their sums (largest with `maximize`).

@@ -1,8 +1,9 @@
 """Certified gaps of quadratic assignment against time: python -m benchmarks.qap_floors [--device gpu] [--seconds 40].
 
-Each instance is solved with the options as they are, and every report that raises the bound is kept. The bound of the
-row is the certificate's; beside it stand all bounds that it checked, and what the classic bounds alone come to in
---classic seconds. Instances are read from --data, $ALLOT_QAPLIB_DIR or ../shared/qaplib.
+An instance may have seconds of its own: nug30:3. Each is solved with the options as they are, and every report that
+raises the bound is kept. The bound of the row is the certificate's; beside it stand all bounds that it checked, and
+what the classic bounds alone come to in --classic seconds. Instances are read from --data, $ALLOT_QAPLIB_DIR or
+../shared/qaplib.
 """
 
 import argparse
@@ -10,11 +11,12 @@ import time
 from typing import Any
 
 from benchmarks.qap import CARD, folder, gap, load
-from benchmarks.rows import Rows
+from benchmarks.rows import Rows, on_gpu
 from kernels import Deadline, Progress
 from kernels.problems import QuadraticAssignment
 from kernels.qap import QapOptions
 
+GPU_INSTANCES = "nug20:1,nug30:3,tai30a:2,ste36a:8,sko42:12,sko56:30,tai60a:30"
 INSTANCES = "nug12,nug20,nug30,tai20a,tai30a,ste36a,tho30,kra30a,chr20a,lipa20a,esc32a"
 CLASSIC = QapOptions(bounds=("gilmore-lawler", "projection", "rlt1"), method="memetic", bound_share=1.0)
 
@@ -45,14 +47,16 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--data")
-    parser.add_argument("--instances", default=INSTANCES)
+    parser.add_argument("--instances", help=f"by default {INSTANCES}; on a GPU {GPU_INSTANCES}")
     parser.add_argument("--seconds", type=float, default=40.0)
     parser.add_argument("--classic", type=float, default=10.0)
-    parser.add_argument("--rows", default="qap_floors")
     arguments = parser.parse_args()
-    rows, where, device = Rows(arguments.rows), folder(arguments.data), arguments.device
+    where, device = folder(arguments.data), arguments.device
+    rows = Rows("qap_floors" if device == "cpu" else on_gpu("qap_floors"))
     CARD.warm_up(device)
-    for name in arguments.instances.split(","):
+    asked = arguments.instances or (INSTANCES if device == "cpu" else GPU_INSTANCES)
+    for name, _, own in (one.partition(":") for one in asked.split(",")):
+        seconds = float(own or arguments.seconds)
         found = load(where, name)
         if found is None:
             rows.add(part="none", note=f"no {name} in {where}: name a directory with --data")
@@ -62,8 +66,8 @@ def main() -> None:
         if arguments.classic > 0:
             solution = CARD.solve(problem, CLASSIC, Deadline(arguments.classic), device)
             classic = -gap(float(CARD.certify(problem, solution).bound or 0), best)
-        row = floor(problem, best, arguments.seconds, device)
-        rows.add(part="floors", instance=name, n=problem.n, device=device, limit_s=arguments.seconds, best_known=best,
+        row = floor(problem, best, seconds, device)
+        rows.add(part="floors", instance=name, n=problem.n, device=device, limit_s=seconds, best_known=best,
                  classic_gap_pct=classic, classic_s=arguments.classic, **row)  # fmt: skip
 
 

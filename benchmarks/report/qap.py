@@ -13,6 +13,8 @@ PANELS = (
     ("starts", "starts", "searches", "gap_pct", "8: 400 iterations"),
     ("seeds", "seeds", "seeds", "gap_pct", "9: best of, 256 searches"),
 )
+CLASSIC = ("gilmore-lawler", "gilmore-lawler by columns", "projection", "rlt1")
+"""Bounds other than the semidefinite one."""
 Row = dict[str, Any]
 
 
@@ -118,6 +120,26 @@ def proofs() -> Table:
     return Table(["instance", "one H200", "nodes", "two CPU cores", "nodes"], lines)
 
 
+def floors() -> Table:
+    """Certified gaps to the best known value, with the options as they are: on one GPU, and on two cores."""
+    found: dict[str, dict[str, Row]] = {}
+    for device, rows in (("gpu", "qap_floors_h100"), ("cpu", "qap_floors")):
+        for row in part("floors", rows):
+            found.setdefault(row["instance"], {})[device] = row
+    lines = []
+    for name, of in sorted(found.items(), key=lambda item: (next(iter(item[1].values()))["n"], item[0])):
+        line: list[Any] = [name]
+        for device in ("gpu", "cpu"):
+            told = of.get(device)
+            cheap = [value for bound, value in ((told or {}).get("bounds") or {}).items() if bound in CLASSIC]
+            line += [told and f"{told['limit_s']:g} s", told and f"{abs(told['gap_pct']):.2f}%"]
+            if device == "gpu":
+                best = told and cheap and 100 * (told["best_known"] - max(cheap)) / told["best_known"]
+                line.append(f"{best:.1f}%" if best else None)
+        lines.append(line)
+    return Table(["instance", "one H100", "gap", "of the classic bounds", "two CPU cores", "gap"], lines)
+
+
 def peers() -> Table:
     """SciPy's methods in the same run."""
     lines = []
@@ -192,6 +214,7 @@ TABLES: Tables = {
     "qap, speed": speed,
     "qap, bounds": bounds,
     "qap, proofs": proofs,
+    "qap, floors": floors,
     "qap, peers": peers,
 }
 PLOTS: Plots = {"qap_gap": gap, "qap_figures": figures}

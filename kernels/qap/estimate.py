@@ -27,8 +27,8 @@ DEVICE_BYTES = 96
 """On a device, divided by n^4."""
 FIXED, SHORT_LOG = 20 * MIB, 4 * MIB
 """Of every job; a tree's log up to the second is among them."""
-RELAXED_N = (16, 48)
-"""Above the first and up to the second `auto` works out the semidefinite bound on a CPU (floor.py)."""
+RELAXED_N: dict[Device, tuple[int, int]] = {"cpu": (16, 48), "gpu": (16, 64)}
+"""Above the first and up to the second `auto` works out the semidefinite bound (floor.py, gpu_floor.py)."""
 RELAXED_S, FACTORED_S, LIFTED_BYTES = 1.5e-7, 1.2e-11, 100
 """Seconds of its certificate, divided by n^4, and of the factorisation in it, divided by n^6; bytes by n^4."""
 
@@ -59,8 +59,8 @@ def _relaxed(n: int, options: "QapOptions", device: Device) -> bool:
     """Whether the semidefinite bound may be part of the answer."""
     if options.bounds != "auto":
         return options.wants("sdp")
-    above, most = RELAXED_N
-    return device == "cpu" and options.method == "auto" and options.rounds is None and above < n <= most
+    above, most = RELAXED_N[device]
+    return options.method == "auto" and options.rounds is None and above < n <= most
 
 
 def _search_s(problem: QuadraticAssignment, options: "QapOptions", device: Device) -> float:

@@ -5,7 +5,7 @@ from itertools import permutations
 import numpy as np
 import pytest
 
-from kernels import SOLVERS, Deadline
+from kernels import SOLVERS, Deadline, Device
 from kernels.certificates.relaxed import certify
 from kernels.certificates.relaxed.bound import proved_bound
 from kernels.problems import Array, QuadraticAssignment
@@ -14,11 +14,15 @@ from kernels.qap.bounds.lower import gilmore_lawler, projection
 from kernels.qap.bounds.relaxed import blas
 from kernels.qap.bounds.relaxed.ascent import Ascent, fits
 from kernels.qap.bounds.relaxed.cone import ByProducts, BySpectrum
+from kernels.qap.bounds.relaxed.eigenvalue import exceeds, top
 from kernels.qap.bounds.relaxed.floor import worthwhile
 from kernels.qap.bounds.relaxed.lifted import Frame, inner_indices, open_entries, pair_costs, reflection
 from kernels.qap.whole import rounded
 from kernels.solution import Solution, Termination
+from tests.conftest import need_gpu
 from tests.kernels.strict_arrays import STRICT
+
+DEVICES = ["cpu", pytest.param("gpu", marks=pytest.mark.gpu)]
 
 
 def instance(rng: np.random.Generator, n: int, kind: str) -> QuadraticAssignment:
@@ -39,6 +43,13 @@ def instance(rng: np.random.Generator, n: int, kind: str) -> QuadraticAssignment
 
 
 KINDS = ("symmetric", "asymmetric", "linear", "forbidden", "negative")
+
+
+def grid() -> QuadraticAssignment:
+    """Random flows between 20 places on a grid."""
+    places = np.array([(i, j) for i in range(4) for j in range(5)])
+    flow = np.triu(np.random.default_rng(6).integers(0, 10, (20, 20)), 1)
+    return QuadraticAssignment(flow + flow.T, np.abs(places[:, None] - places[None]).sum(axis=2))
 
 
 def optimum(problem: QuadraticAssignment) -> float:
@@ -221,6 +232,18 @@ def test_a_projection_by_products_is_near_that_by_the_spectrum() -> None:
     assert np.linalg.norm(got - want) < 1e-2 * np.linalg.norm(want)
 
 
+def test_a_penalty_that_changes_does_not_throw_the_projection_off() -> None:
+    """By products alone the shift is that of the last call, of another penalty."""
+    exact, near = Ascent(grid()), Ascent(grid(), project=ByProducts(np, 1e-4))
+    for _ in range(40):
+        exact.step()
+        near.step()
+    true, found = exact.measure(), near.measure()
+    assert true is not None
+    assert found is not None
+    assert found.raw == pytest.approx(true.raw, rel=0.01)
+
+
 def test_large_and_empty_data_have_no_bound() -> None:
     empty = np.zeros((6, 6), np.int64)
     assert not fits(QuadraticAssignment(empty, empty))
@@ -229,14 +252,17 @@ def test_large_and_empty_data_have_no_bound() -> None:
     assert not fits(QuadraticAssignment(empty[:3, :3] + 1, empty[:3, :3] + 1))
 
 
+@pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", ["symmetric", "linear", "forbidden"])
-def test_a_solve_raises_its_floor_while_it_searches(kind: str) -> None:
+def test_a_solve_raises_its_floor_while_it_searches(kind: str, device: Device) -> None:
     """Named, at a size where `auto` leaves it out: the bound rises, and the certificate has it."""
+    if device == "gpu":
+        need_gpu()
     problem = instance(np.random.default_rng(5), 11, kind)
     told: list[int | float | None] = []
     deadline = Deadline(20, on_progress=lambda progress: told.append(progress.bound))
     options = QapOptions(bounds=("gilmore-lawler", "sdp"), rounds=3)
-    solution = SOLVERS["qap"].solve(problem, options, deadline, "cpu")
+    solution = SOLVERS["qap"].solve(problem, options, deadline, device)
     certificate = SOLVERS["qap"].certify(problem, solution)
     checked = certificate.facts["bounds_checked"]
     assert isinstance(checked, dict)
@@ -247,12 +273,15 @@ def test_a_solve_raises_its_floor_while_it_searches(kind: str) -> None:
     assert bounds == sorted(bounds)
 
 
-def test_floats_of_a_solve_are_bounded_too() -> None:
+@pytest.mark.parametrize("device", DEVICES)
+def test_floats_of_a_solve_are_bounded_too(device: Device) -> None:
+    if device == "gpu":
+        need_gpu()
     rng = np.random.default_rng(8)
     for scale in (1.0, 2.0**-3):
-        flow, distance = rng.random((2, 9, 9)) if scale == 1 else rng.integers(0, 9, (2, 9, 9)) * scale
+        flow, distance = rng.random((2, 11, 11)) if scale == 1 else rng.integers(0, 9, (2, 11, 11)) * scale
         problem = QuadraticAssignment(flow, distance)
-        solution = SOLVERS["qap"].solve(problem, QapOptions(bounds=("sdp",), rounds=2), Deadline(20), "cpu")
+        solution = SOLVERS["qap"].solve(problem, QapOptions(bounds=("sdp",), rounds=2), Deadline(20), device)
         certificate = SOLVERS["qap"].certify(problem, solution)
         assert isinstance(certificate.facts["bounds_checked"], dict)
         assert "sdp" in certificate.facts["bounds_checked"]
@@ -269,6 +298,22 @@ def test_auto_leaves_it_out_where_a_tree_ends_or_time_is_short() -> None:
     assert not worthwhile(60, 40.0)
 
 
+@pytest.mark.gpu
+def test_auto_raises_it_on_a_gpu_inside_its_share_of_the_time() -> None:
+    need_gpu()
+    flow, distance = np.random.default_rng(3).integers(0, 50, (2, 26, 26))
+    problem = QuadraticAssignment(flow + flow.T, distance + distance.T)
+    deadline = Deadline(6)
+    solution = SOLVERS["qap"].solve(problem, QapOptions(), deadline, "gpu")
+    assert deadline.elapsed_s < 6.5
+    certificate = SOLVERS["qap"].certify(problem, solution)
+    checked = certificate.facts["bounds_checked"]
+    assert isinstance(checked, dict)
+    assert checked["sdp"] > max(value for name, value in checked.items() if name != "sdp")
+    assert certificate.gap_rel is not None
+    assert certificate.gap_rel < 0.1
+
+
 def test_one_thread_is_given_back() -> None:
     before = [get() for get, _ in blas._libraries()]
     with blas.one_thread(), blas.one_thread():
@@ -280,7 +325,7 @@ def test_one_thread_is_given_back() -> None:
 def test_the_same_code_runs_on_arrays_of_a_device(kind: str) -> None:
     """Every function that it calls is one of CuPy's, no host array meets one of the device; the bound is as good."""
     problem = instance(np.random.default_rng(4), 7, kind)
-    there = Ascent(problem, xp=STRICT, project=ByProducts(STRICT), dtype=np.float64)
+    there = Ascent(problem, xp=STRICT, project=ByProducts(STRICT), dtype=np.float64, factorise=STRICT.linalg.cholesky)
     here = Ascent(problem, dtype=np.float64)
     for _ in range(60):
         there.step()
@@ -292,3 +337,27 @@ def test_the_same_code_runs_on_arrays_of_a_device(kind: str) -> None:
     proved = proved_bound(problem, found.evidence)
     assert proved is not None
     assert found.value <= proved <= optimum(problem)
+
+
+@pytest.mark.parametrize("order", [1, 2, 30, 200])
+def test_the_largest_eigenvalue_is_estimated_from_products_and_shown_by_a_factorisation(order: int) -> None:
+    matrix = np.random.default_rng(order).normal(size=(order, order))
+    matrix = matrix + matrix.T
+    true, size = np.linalg.eigvalsh(matrix)[-1], np.linalg.norm(matrix)
+    assert abs(top(matrix, np) - true) <= 1e-3 * size
+    assert exceeds(true + 1e-9 * size, matrix, np.linalg.cholesky, np)
+    assert not exceeds(true - 1e-9 * size, matrix, np.linalg.cholesky, np)
+
+
+def test_the_penalty_follows_the_residuals() -> None:
+    """Places on a grid: less than a third of what the cheap bounds leave open is left, as no constant penalty does."""
+    problem = grid()
+    solution = SOLVERS["qap"].solve(problem, QapOptions(bounds=(), rounds=2), Deadline(20))
+    best = problem.objective(solution.arrays["permutation"])
+    ascent = Ascent(problem)
+    for _ in range(60):
+        ascent.step()
+    found = ascent.measure()
+    assert found is not None
+    cheap = max(bound.raw for bound in (gilmore_lawler(problem), projection(problem)) if bound is not None)
+    assert best - found.raw < 0.3 * (best - cheap)

@@ -12,6 +12,7 @@ from math import ceil, fsum
 import numpy as np
 
 from kernels.problems import Array, QuadraticAssignment
+from kernels.problems.arrays import Mask
 from kernels.problems.quadratic import LARGEST_OBJECTIVE, objective_bound
 from kernels.qap.bounds.lap import assign
 
@@ -158,7 +159,7 @@ def _basis(n: int) -> Array:
     return np.asarray(np.eye(n)[:, 1:] - 2 * np.outer(w, w[1:]))
 
 
-def allowed_permutation(problem: QuadraticAssignment) -> Array | None:
+def permitted_permutation(problem: QuadraticAssignment) -> Array | None:
     """Any permutation that uses no forbidden pair; None when there is none."""
     if problem.forbidden is None:
         return np.arange(problem.n)
@@ -166,7 +167,7 @@ def allowed_permutation(problem: QuadraticAssignment) -> Array | None:
     return None if unmet else np.argsort(row_of)
 
 
-def hall_violator(forbidden: Array) -> tuple[Array, Array]:
+def hall_violator(forbidden: Mask) -> tuple[Array, Array]:
     """Facilities, and fewer locations: all that are permitted to any of them. For where no permutation is allowed.
 
     Reached from a facility without a permitted location along permitted pairs and back along matched ones: a free
@@ -184,7 +185,7 @@ def hall_violator(forbidden: Array) -> tuple[Array, Array]:
         rows = more
 
 
-def _matched(forbidden: Array) -> tuple[Array, int]:
+def _matched(forbidden: Mask) -> tuple[Array, int]:
     """The row of each column in a matching of as many permitted pairs as can be, and how many pairs are forbidden."""
     n = len(forbidden)
     row_of = np.empty(n, np.int64)

@@ -120,7 +120,7 @@ def spread(leaders: Array, submatrices: Array, rows: Array) -> None:
                 rows[i, j, k] -= given
 
 
-class Ascent:
+class DualAscent:
     """A dual ascent under way, with the duals that prove its bound."""
 
     def __init__(self, problem: QuadraticAssignment) -> None:

@@ -12,10 +12,11 @@ is the shift of the projection. That makes a bound of every iterate: for any sym
     <L, x x'> = <L + Z, x x'> - x' Z x >= (n^2 + 1 assignments under L + Z) - n lambda_max(W' Z W).
 
 Differs from the paper: no border row, since the trace n says the same; the trace is kept by the projection; the
-penalty beta begins high and falls; and the minimum over Y uses assignments and not the box alone, which is worth most
-early. So 20 iterations give what the box gives after 80.
+penalty beta begins high and is balanced in every iteration; and the minimum over Y uses assignments and not the box
+alone, which is worth most early. So 20 iterations give what the box gives after 80.
 """
 
+from collections.abc import Callable
 from fractions import Fraction
 from math import ceil, floor, frexp
 from types import ModuleType
@@ -23,21 +24,25 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
 from kernels.qap.bounds.lower import Bound, round_up
 from kernels.qap.bounds.relaxed.cone import BySpectrum, Projection
+from kernels.qap.bounds.relaxed.eigenvalue import exceeds, top
 from kernels.qap.bounds.relaxed.leaders import priced
 from kernels.qap.bounds.relaxed.lifted import Frame, open_entries, pair_costs
 
 SMALLEST_N, LARGEST_N = 4, 128
 STEP = 1.618
-PENALTY_FIRST, PENALTY_FALLS, PENALTY_LAST = 60.0, 0.92, 1.2
-"""Of beta, in units of n / 3: at first, by what it falls an iteration, and where it stays."""
+PENALTY_FIRST, PENALTY_LEAST, PENALTY_MOVES = 60.0, 0.5, 1.1
+"""Of beta, in units of n / 3: at first, at least; and the factor by which an iteration changes it at most."""
+BALANCE, NEAR_BALANCE = 30.0, 1.2
+"""Beta rises where Y and W R W' differ by more than so many times what Y has moved by, both as shares, and falls where
+they differ by less; within the second factor it stays."""
 BITS = 30
 """Of the largest entry that evidence keeps."""
 LARGEST = 2**49
 """Of evidence; and 16 n^3 times as much stays below 2^62, as do sums of assignments with barred pairs."""
-MARGINS = (2.0**-34, 2.0**-24, 2.0**-18, 2.0**-12)
+MARGINS = (2.0**-34, 2.0**-27, 2.0**-23, 2.0**-20, 2.0**-17, 2.0**-12)
 """Added to the expected eigenvalue, as shares of the matrix's norm, until a factorisation shows that it is enough."""
 
 
@@ -67,9 +72,11 @@ class Ascent:
         xp: ModuleType = np,
         project: Projection | None = None,
         dtype: Any = np.float32,
+        factorise: Callable[[Any], Any] = np.linalg.cholesky,
     ) -> None:
         self.problem, self._xp, self._dtype = problem, xp, np.dtype(dtype)
         self._project = BySpectrum() if project is None else project
+        self._factorise = factorise
         n = problem.n
         sides = [float(np.abs(m).max()) for m in (problem.flow, problem.distance)]
         scaled = (m / s for m, s in zip((problem.flow, problem.distance), sides, strict=True))
@@ -89,7 +96,8 @@ class Ascent:
         self._y[at, at] *= self._number(n - 1)
         self._z = xp.zeros_like(costs)
         self._half: Any = None
-        self._beta, self.steps, self.measured = 0.0, 0, 0
+        self._next_beta = self._beta = PENALTY_FIRST * n / 3
+        self.steps, self.measured = 0, 0
         self.best: Bound | None = None
 
     def _number(self, value: float) -> Any:
@@ -98,34 +106,54 @@ class Ascent:
     def step(self) -> None:
         """One iteration."""
         xp, n, number = self._xp, self.problem.n, self._number
-        falls = PENALTY_FIRST * PENALTY_FALLS**self.steps
-        beta = self._beta = max(PENALTY_LAST, falls) * n / 3
+        beta = self._next_beta
+        self._project.shift *= self._beta / beta  # of Z / beta, whose part in it is the larger one
+        self._beta = beta
         inside = self._frame.inside(self._y + self._z * number(1 / beta))
         lifted = self._frame.outside(self._project(inside, n))
         self._half = self._z + (self._y - lifted) * number(beta)
-        self._y = lifted - (self._costs + self._z) * number(1 / beta)
+        before, self._y = self._y, lifted - (self._costs + self._z) * number(1 / beta)
         xp.maximum(self._y, number(0), out=self._y)
         xp.minimum(self._y, self._top, out=self._y)
-        self._z += (self._y - lifted) * number(STEP * beta)
+        apart = self._y - lifted
+        self._z += apart * number(STEP * beta)
+        self._next_beta = self._balanced(apart, lifted, self._y - before)
         self.steps += 1
+
+    def _balanced(self, apart: Any, lifted: Any, moved: Any) -> float:
+        """Beta of the next iteration, so that both residuals fall together.
+
+        Source: S. Boyd and others, Foundations and Trends in Machine Learning 3 (2011), section 3.4.1; the residuals
+        as shares: B. Wohlberg, "ADMM penalty parameter selection by residual balancing" (2017).
+        """
+        norm, beta = self._xp.linalg.norm, self._beta
+        primal = float(norm(apart)) / max(float(norm(self._y)), float(norm(lifted)))
+        dual = beta * float(norm(moved)) / max(float(norm(self._z)), 1e-9)
+        if primal > BALANCE * NEAR_BALANCE * dual:
+            return beta * PENALTY_MOVES
+        if BALANCE * dual > NEAR_BALANCE * primal:
+            return max(beta / PENALTY_MOVES, PENALTY_LEAST * self.problem.n / 3)
+        return beta
 
     def measure(self, threads: int = 1) -> Bound | None:
         """The bound of the present iterate, with the evidence of it; `best` keeps the better one."""
         self.measured += 1
-        left, exponent = self._rounded_costs()
+        left, exponent, most = self._rounded_costs()
         largest, size = self._largest(left, exponent)
         # x' x = n: a multiple of the identity moves from the eigenvalue to the costs, and leaves it just above 0
         moved = -floor(largest)
-        left[np.diag_indices_from(left)] += moved
-        if int(np.abs(left).max()) > min(LARGEST, 2**62 // (16 * self.problem.n**3)):
+        if most + abs(moved) > min(LARGEST, 2**62 // (16 * self.problem.n**3)):
             return None
+        at = self._xp.arange(len(left))
+        left[at, at] += moved
+        narrow = left.astype(np.int32 if most + abs(moved) < 2**31 else np.int64)
+        narrow = narrow.get() if hasattr(narrow, "get") else narrow
         permitted = np.ones((self.problem.n,) * 2, bool) if self.problem.forbidden is None else ~self.problem.forbidden
-        prices, v, assigned = priced(left, permitted, threads)
+        prices, v, assigned = priced(narrow, permitted, threads)
         guess = largest + moved + size * MARGINS[0]
         raw = (Fraction(assigned) - self.problem.n * Fraction(guess + size * MARGINS[0])) * Fraction(2) ** exponent
-        narrow = np.int32 if int(np.abs(left).max()) < 2**31 else np.int64
         evidence = {
-            "costs": left.astype(narrow), "exponent": np.array(exponent), "prices": prices, "leaders": v,
+            "costs": narrow, "exponent": np.array(exponent), "prices": prices, "leaders": v,
             "eigenvalue": np.array(guess),
         }  # fmt: skip
         found = Bound("sdp", round_up(self.problem, ceil(raw)), float(raw), evidence)
@@ -133,36 +161,32 @@ class Ascent:
             self.best = found
         return found
 
-    def _rounded_costs(self) -> tuple[Array, int]:
-        """L + Z as integers times 2^exponent, in units of the objective; at most 0, so that L is made of them too."""
-        together = self._costs + self._half
-        together = 0.5 * (together + together.T)
-        host = (together.get() if hasattr(together, "get") else together).astype(np.float64) * self._unit
-        exponent = min(0, frexp(float(np.abs(host).max()))[1] - BITS)
-        return np.rint(np.ldexp(host, -exponent)).astype(np.int64), exponent
+    def _rounded_costs(self) -> tuple[Any, int, int]:
+        """L + Z as int64 times 2^exponent, in units of the objective; at most 0, so that L is made of them too.
 
-    def _largest(self, left: Array, exponent: int) -> tuple[float, float]:
+        The third is at least every |entry|.
+        """
+        xp = self._xp
+        together = self._costs + self._half
+        together = 0.5 * (together + together.T).astype(np.float64) * self._unit
+        most = float(xp.abs(together).max())
+        exponent = min(0, frexp(most)[1] - BITS)
+        together *= 2.0**-exponent
+        return xp.rint(together).astype(np.int64), exponent, ceil(most * 2.0**-exponent)
+
+    def _largest(self, left: Any, exponent: int) -> tuple[float, float]:
         """A number that the largest eigenvalue of W' Z W does not exceed, in units of 2^exponent; and the norm."""
         xp, problem = self._xp, self.problem
         flow, distance = (xp.asarray(m.astype(np.float64)) for m in (problem.flow, problem.distance))
         linear = np.zeros(flow.shape) if problem.linear is None else problem.linear.astype(np.float64)
-        exact = pair_costs(flow, distance, xp.asarray(linear), xp)
-        exact *= 2.0**-exponent
-        inside = Frame(problem.n, xp, np.float64).inside(xp.asarray(left.astype(np.float64)) - exact)
+        outside = pair_costs(flow, distance, xp.asarray(linear), xp)
+        outside *= -(2.0**-exponent)
+        outside += left
+        inside = Frame(problem.n, xp, np.float64).inside(outside)
         inside = 0.5 * (inside + inside.T)
         size = float(xp.linalg.norm(inside))
-        if xp is np:
-            expected = self._beta * self._project.shift * self._unit * 2.0**-exponent
-            for margin in MARGINS:
-                if _exceeds(expected + size * margin, inside):
-                    return expected + size * margin, size
+        expected = self._beta * self._project.shift * self._unit * 2.0**-exponent if xp is np else top(inside, xp)
+        for margin in MARGINS:
+            if exceeds(expected + size * margin, inside, self._factorise, xp):
+                return expected + size * margin, size
         return float(xp.linalg.eigvalsh(inside)[-1]) + size * MARGINS[0], size
-
-
-def _exceeds(value: float, matrix: Array) -> bool:
-    """Whether a factorisation finds value - matrix positive definite."""
-    try:
-        np.linalg.cholesky(value * np.eye(len(matrix)) - matrix)
-    except np.linalg.LinAlgError:
-        return False
-    return True

@@ -14,13 +14,13 @@ from kernels.qap.bounds import rlt1
 from kernels.qap.bounds.lower import Bound
 from kernels.qap.bounds.relaxed.ascent import Ascent, fits
 from kernels.qap.bounds.relaxed.blas import one_thread
-from kernels.qap.estimate import relaxed_s
+from kernels.qap.estimate import RELAXED_N, relaxed_s
 from kernels.qap.whole import Rounded, rounded
 
 if TYPE_CHECKING:
     from kernels.qap import QapOptions
 
-PROVED_N, LARGEST_N = 16, 48
+PROVED_N, LARGEST_N = RELAXED_N["cpu"]
 """Where nobody names the bound: up to the first a tree ends sooner, beyond the second nothing comes of minutes."""
 STEP_S = 1.5e-10
 """Seconds of a step, divided by n^6, on one core."""
@@ -66,7 +66,7 @@ class Floor:
         try:
             with one_thread():
                 if self._level_1_s > 0 and rlt1.fits(self._problem):
-                    self._sweep(rlt1.Ascent(self._problem))
+                    self._sweep(rlt1.DualAscent(self._problem))
                 self._ascend(Ascent(self._problem))
         except MemoryError:  # there are other bounds
             pass
@@ -75,7 +75,7 @@ class Floor:
     def _tell(self, bound: Bound) -> None:
         self.bounds = self.bounds | {bound.name: bound if self._near is None else self._near.bound(bound)}
 
-    def _sweep(self, ascent: rlt1.Ascent) -> None:
+    def _sweep(self, ascent: rlt1.DualAscent) -> None:
         until = time.perf_counter() + self._level_1_s
 
         def ended() -> bool:

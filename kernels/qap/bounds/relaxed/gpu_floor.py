@@ -2,59 +2,91 @@
 
 import os
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import cupy
+from cupyx import errstate
 
 from kernels.deadline import Deadline
 from kernels.problems import QuadraticAssignment
 from kernels.qap.bounds.lower import Bound
 from kernels.qap.bounds.relaxed.ascent import Ascent, fits
 from kernels.qap.bounds.relaxed.cone import ByProducts
+from kernels.qap.estimate import RELAXED_N, relaxed_s
+from kernels.qap.whole import rounded
+from kernels.solution import Number
 
 if TYPE_CHECKING:
     from kernels.qap import QapOptions
 
 ARRAYS = 24
 """Of n^4 float32 entries that lie on the device at once; those of float64 count twice."""
+CERTIFICATES = 4
+"""Without being named it is worked out where the time left is so many times that of its certificate."""
+SMALLEST = 1e-4
+"""See `ByProducts`. A tenth of it takes some more products a step; ten times as much costs some of the bound."""
 SHARE = 0.2
 """Of the time that steps take, at most so much goes into measuring what they have come to."""
 PATIENCE, LEAST_RISE = 60, 2.0**-13
 """It ends once so many steps have raised the bound by less than this share of itself."""
-WITHOUT_LIMIT_S, MOST_STEPS = 20.0, 1500
+NAMED_S, UNNAMED_S, MOST_STEPS = 20.0, 2.0, 1500
+"""Where there is no time limit."""
 
 
-def wanted(problem: QuadraticAssignment, options: "QapOptions") -> bool:
-    """Whether it is named, and the device's memory holds it.
-
-    `auto` leaves it out: its certificate is the CPU's, n^6 operations, and what its steps take here is not measured.
-    """
-    if options.bounds == "auto" or not options.wants("sdp") or not fits(problem):
+def wanted(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline) -> bool:
+    """Whether it is named, or the time is enough for it, and the device's memory holds it."""
+    if not options.wants("sdp"):
         return False
+    if options.bounds == "auto":
+        searched_alone, (above, most) = options.method != "auto" or options.rounds is not None, RELAXED_N["gpu"]
+        if searched_alone or not above < problem.n <= most:
+            return False
+        if deadline.remaining_s < CERTIFICATES * relaxed_s(problem.n):
+            return False
     free: int = cupy.cuda.Device().mem_info[0] + cupy.get_default_memory_pool().free_bytes()
     return 4 * ARRAYS * problem.n**4 < free
 
 
 def raise_floor(
-    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, objective: int, known: int | None
+    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, objective: Number, known: Number | None
 ) -> Bound | None:
     """The best bound of as many steps as `bound_share` of the time allows, each told as it rises.
 
     Args:
         objective: of the incumbent, which the reports repeat; the bound that meets it ends the ascent.
         known: the best of the other bounds.
+
+    Returns:
+        None where the problem's numbers are too large for it as well.
     """
-    remaining = deadline.remaining_s
-    until_s = deadline.elapsed_s + (WITHOUT_LIMIT_S if remaining == float("inf") else options.bound_share * remaining)
-    ascent = Ascent(problem, xp=cupy, project=ByProducts(cupy))
+    near = None if problem.integer else rounded(problem)
+    whole = problem if near is None else near.problem
+    if not fits(whole):
+        return None
+    if options.bounds == "auto":
+        deadline.reserve_more(relaxed_s(problem.n))
+    ascent = _ascent(whole)
+
+    def told(best: Bound) -> bool:
+        floor = best.value if near is None else near.bound(best).value
+        deadline.report(0, objective, floor if known is None else max(floor, known))
+        return floor >= objective
+
+    _ascend(ascent, deadline, _until_s(options, deadline), told)
+    return ascent.best if ascent.best is None or near is None else near.bound(ascent.best)
+
+
+def _ascend(ascent: Ascent, deadline: Deadline, until_s: float, told: Callable[[Bound], bool]) -> None:
+    """Steps until that time, until the bound rises no more, or until `told` finds a bound to be enough."""
     threads = len(os.sched_getaffinity(0))
     stepping = measuring = 0.0
     kept, kept_at = -float("inf"), 0
-
-    def ended() -> bool:
-        return deadline.expired() is not None or deadline.elapsed_s + _last_s(measuring, ascent) > until_s
-
-    while ascent.steps < MOST_STEPS and not ended():
+    while ascent.steps < MOST_STEPS:
+        if deadline.expired() is not None:
+            return
+        if deadline.elapsed_s + measuring / max(1, ascent.measured) > until_s:  # the last measurement takes as long
+            break
         began = time.perf_counter()
         ascent.step()
         cupy.cuda.get_current_stream().synchronize()
@@ -65,18 +97,38 @@ def raise_floor(
         best = ascent.best
         if best is None:
             continue
-        floor = int(best.value) if known is None else max(int(best.value), known)
-        deadline.report(0, objective, floor)
-        if best.value >= objective:
-            break
+        if told(best):
+            return
         if best.raw > kept + LEAST_RISE * abs(best.raw):
             kept, kept_at = best.raw, ascent.steps
         elif ascent.steps - kept_at >= PATIENCE:
-            break
-    else:
-        if ascent.steps and deadline.expired() is None:
-            _measured(ascent, threads)
-    return ascent.best
+            return
+    if ascent.steps:
+        _measured(ascent, threads)
+
+
+def _ascent(problem: QuadraticAssignment) -> Ascent:
+    return Ascent(problem, xp=cupy, project=ByProducts(cupy, SMALLEST), factorise=_factorised)
+
+
+def _factorised(matrix: Any) -> Any:
+    """Cholesky. Raises: numpy's LinAlgError where there is none, which CuPy keeps to itself by default."""
+    with errstate(linalg="raise"):
+        return cupy.linalg.cholesky(matrix)
+
+
+def warm_up(problem: QuadraticAssignment) -> None:
+    """Load what the steps and a measurement need."""
+    ascent = _ascent(problem)
+    ascent.step()
+    ascent.measure()
+
+
+def _until_s(options: "QapOptions", deadline: Deadline) -> float:
+    """When the steps end, in seconds of the deadline's clock."""
+    if deadline.remaining_s == float("inf"):
+        return deadline.elapsed_s + (UNNAMED_S if options.bounds == "auto" else NAMED_S)
+    return deadline.elapsed_s + options.bound_share * deadline.remaining_s
 
 
 def _measured(ascent: Ascent, threads: int) -> float:
@@ -84,8 +136,3 @@ def _measured(ascent: Ascent, threads: int) -> float:
     began = time.perf_counter()
     ascent.measure(threads)
     return time.perf_counter() - began
-
-
-def _last_s(measuring: float, ascent: Ascent) -> float:
-    """What the last measurement will take, as far as those before it tell."""
-    return measuring / max(1, ascent.measured)

@@ -14,7 +14,7 @@ def priced(costs: Array, permitted: Array, threads: int = 1) -> tuple[Array, Arr
     """Prices that prove a lower bound on <costs, x x'> over permutations x, and the bound.
 
     Args:
-        costs: (n^2, n^2) int64; those between pairs that share a facility or a location are not read.
+        costs: (n^2, n^2) int32 or int64; those between pairs that share a facility or a location are not read.
         permitted: (n, n) bool.
 
     Returns:
@@ -35,6 +35,12 @@ def priced(costs: Array, permitted: Array, threads: int = 1) -> tuple[Array, Arr
     assign(barred, u, v, np.empty(n, np.int64))
     least = np.where(permitted, square - v, np.iinfo(np.int64).max).min(axis=1)
     return prices, v, int(sum(least.tolist()) + sum(v.tolist()))
+
+
+def warm_up() -> None:
+    """Compile for both types of costs."""
+    for dtype in (np.int32, np.int64):
+        priced(np.zeros((9, 9), dtype), np.ones((3, 3), bool))
 
 
 @njit(cache=True, nogil=True)

@@ -96,6 +96,7 @@ struct Own {  // one thread's columns
 
 __device__ __forceinline__ int column(int slot) { return slot * TEAM + (int)threadIdx.x; }
 
+// A barrier of the team. Whoever calls it says what it orders.
 __device__ __forceinline__ void team_barrier() {
     if (TEAM == 32) __syncwarp();
     else __syncthreads();
@@ -107,14 +108,14 @@ __device__ __forceinline__ void read_row(const Shared& s, int i, value_t* c) {
     for (int k = 0; k < SLOTS; k++) c[k] = s.entry(i, min(column(k), s.n_cols - 1));
 }
 
-// One thread's nearest column by `value` among the slots in `allowed`, and the least value of the others in `second`.
-__device__ __forceinline__ Nearest own_nearest(const Own& own, const value_t* value, u32 allowed, value_t* second) {
+// One thread's nearest column by `value` among the slots in `open_slots`, and the least value of the others in `second`.
+__device__ __forceinline__ Nearest own_nearest(const Own& own, const value_t* value, u32 open_slots, value_t* second) {
     Nearest best = {TOP, 0, NO_CODE, -1};
     *second = TOP;
 #pragma unroll
     for (int k = 0; k < SLOTS; k++) {
         const u32 code = (own.row[k] >= 0 ? TAKEN : 0) | (u32)column(k);
-        const value_t x = allowed >> k & 1 ? value[k] : TOP;
+        const value_t x = open_slots >> k & 1 ? value[k] : TOP;
         const bool wins = x < best.value || (x == best.value && x < TOP && code < best.code);
         *second = wins ? best.value : x < *second ? x : *second;
         if (wins) best.value = x, best.code = code, best.row = own.row[k], best.extra = own.row_dual[k];

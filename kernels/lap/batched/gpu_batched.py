@@ -1,7 +1,7 @@
 """Launcher of the batched solver (`batched.cu`): one warp or block per problem."""
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy
 import numpy as np
@@ -15,6 +15,9 @@ from kernels.lap.proof.gpu_proof import CTYPES, named, prove_batch
 from kernels.problems import UNASSIGNED, Array, Assignment
 from kernels.solution import OnDevice, Solution, Termination
 
+if TYPE_CHECKING:
+    from kernels.lap import LapOptions
+
 TEAMS = ((32, 1), (32, 2), (128, 1), (128, 2), (512, 1), (512, 2))
 """(threads, columns a thread) of a team; the first whose product holds the longer side is taken."""
 LONGEST = 1024
@@ -25,7 +28,7 @@ ENTRIES_PER_LAUNCH = 1 << 28
 """Matrix entries solved between two looks at the deadline (some tens of milliseconds)."""
 
 
-def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: Assignment, options: "LapOptions", deadline: Deadline) -> Solution:
     """Solve a batch of dense assignment problems exactly, each by the algorithm of Jonker and Volgenant.
 
     Problem: for every k, min sum_i c[k, i, p(i)] over pairings p (max with `maximize`); `sizes` cuts each.
@@ -85,7 +88,7 @@ def _finish(members: Members, status: Array, ended: Termination) -> None:
         members.take(k, gpu.solve_one(members[k][0], maximize, None, None, None, Deadline()))
 
 
-def _one_by_one(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
+def _one_by_one(problem: Assignment, options: "LapOptions", deadline: Deadline) -> Solution:
     members = Members(problem)
     timings = dict.fromkeys(("h2d", "solve", "certify", "d2h"), 0.0)
     for k, weights, u0, v0 in members:

@@ -74,7 +74,7 @@ __device__ __forceinline__ Nearest team_nearest(Nearest* partials, int& turn, Ne
     Nearest* partial = partials + (turn ^= 32);
     const int lane = threadIdx.x & 31;
     if (lane == 0) partial[threadIdx.x >> 5] = best;
-    __syncthreads();
+    __syncthreads();  // partial results before they are read
     best = {TOP, 0, NO_CODE, -1};
     if (lane < TEAM / 32) best = partial[lane];
     return warp_nearest(best);

@@ -16,7 +16,8 @@
 #include "lap/points/layout.py"
 
 // Grid: columns over THREADS, rows over ROWS. Block: THREADS, a column each. Shared: none. Reads: x, turned. Writes: cost.
-// Requires: kind as METRICS of problems/metrics.py counts them. Work: m * n * d differences; y is read m / ROWS times, from the cache.
+// Requires: kind as METRICS of problems/metrics.py counts them.
+// Work: m * n * d differences. y is read m / ROWS times, from the cache.
 extern "C" __global__ void __launch_bounds__(THREADS) distances(const __grid_constant__ DistancesArgs args) {
     const int kind = uniform(args.kind), halved = uniform(args.halved);
     const double *x = args.x, *turned = args.turned;

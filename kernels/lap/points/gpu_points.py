@@ -20,7 +20,7 @@ from kernels.problems.metrics import DIRECTIONS, METRICS, prepared
 from kernels.problems.points import PointAssignment
 
 
-class Held:
+class DeviceMatrix:
     """A matrix on the device that looks like one on the host: what is asked for is copied, and nothing else."""
 
     def __init__(self, matrix: Any) -> None:
@@ -29,9 +29,9 @@ class Held:
         self.size, self.nbytes, self.itemsize = matrix.size, matrix.nbytes, matrix.itemsize
 
     @property
-    def T(self) -> "Held":  # NumPy's name
+    def T(self) -> "DeviceMatrix":  # NumPy's name
         """Turned."""
-        return Held(self.device.T)
+        return DeviceMatrix(self.device.T)
 
     def __len__(self) -> int:
         return int(self.shape[0])
@@ -41,7 +41,7 @@ class Held:
 
     def reshape(self, *shape: int) -> Any:
         """On the device as well."""
-        return Held(self.device.reshape(*shape))
+        return DeviceMatrix(self.device.reshape(*shape))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> Array:
         return np.asarray(cupy.asnumpy(self.device), dtype)
@@ -49,7 +49,7 @@ class Held:
 
 def uploaded(weights: Any) -> Any:
     """A matrix in device memory, where it may be already."""
-    return cupy.asarray(weights.device if isinstance(weights, Held) else weights)
+    return cupy.asarray(weights.device if isinstance(weights, DeviceMatrix) else weights)
 
 
 def costs_on_device(problem: PointAssignment) -> tuple[Array, float]:
@@ -69,7 +69,7 @@ def costs_on_device(problem: PointAssignment) -> tuple[Array, float]:
     else:
         _launch_distances(x, cupy.ascontiguousarray(y.T), points.metric, cost)
     cupy.cuda.get_current_stream().synchronize()
-    return cast(Array, Held(cost)), 1e3 * (time.perf_counter() - start)
+    return cast(Array, DeviceMatrix(cost)), 1e3 * (time.perf_counter() - start)
 
 
 def _launch_distances(x: Any, turned: Any, metric: str, cost: Any) -> None:

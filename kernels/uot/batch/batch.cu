@@ -1,7 +1,7 @@
 // Many small problems, ragged, one block each, each stopping by itself.
 //
 //   repeat
-//     sweep_rows      terms from costs in registers (or shared memory), row sums four at a time, weights, column sums
+//     sweep_rows      terms from costs in registers and shared memory, row sums four at a time, weights, column sums
 //     quick_value     next column values, translation
 //     every few sweeps: judge, and end when the gap is small enough
 //     refer           when a row sum strayed from its reference by 2^40: new references into the costs
@@ -26,16 +26,18 @@
 #define WARPS 4         // of a block
 #define ROWS 16         // of a warp, a multiple of 4
 #define COLS 2          // of a lane
-#define IN_REGISTERS 1  // the costs; else in shared memory
+#define HELD 16         // rows of a warp whose costs are in registers, a multiple of 4; the others' are in shared memory
 #define BLOCKS 6        // of a multiprocessor
 #endif
 constexpr int THREADS = WARPS * 32;
 constexpr int WIDTH = COLS * 32;
+constexpr int SHARED_ROWS = ROWS - HELD;          // of a warp
+constexpr int HELD_COSTS = HELD ? HELD * COLS : 1;  // of a lane
 constexpr float STRAYED = 40.f;  // a row sum that strays from its reference by 2^40 asks for a new one
 
 // Costs in log2 units plus the row's reference, so that a term is 2^(value - cost); +inf outside of the problem.
 __device__ __forceinline__ void refer(const float* cost, const Item& item, float scale, const float* value,
-                                      float (&c)[IN_REGISTERS ? ROWS * COLS : 1], float* shared_cost,
+                                      float (&c)[HELD_COSTS], float* shared_cost,
                                       float* reference) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
 #pragma unroll
@@ -53,10 +55,10 @@ __device__ __forceinline__ void refer(const float* cost, const Item& item, float
         if (lane == 0) reference[i] = most;
 #pragma unroll
         for (int k = 0; k < COLS; ++k) {
-            if (IN_REGISTERS)
+            if (r < HELD)
                 c[r * COLS + k] = line[k] + most;
             else
-                shared_cost[i * WIDTH + k * 32 + lane] = line[k] + most;
+                shared_cost[(warp * SHARED_ROWS + r - HELD) * WIDTH + k * 32 + lane] = line[k] + most;
         }
     }
     __syncwarp();  // references written above by lane 0, read by this warp alone
@@ -80,7 +82,7 @@ __device__ __forceinline__ void add_threads(const float (&sums)[SUMS], float (*s
 
 // The warp's rows: terms, row sums four at a time, weights, and their share of the column sums. Writes the rows'
 // potentials if `store`. True in the lanes whose row strayed from its reference.
-__device__ __forceinline__ bool sweep_rows(const Problem& p, const float (&c)[IN_REGISTERS ? ROWS * COLS : 1],
+__device__ __forceinline__ bool sweep_rows(const Problem& p, const float (&c)[HELD_COSTS],
                                            const float* shared_cost, const float* mass_row, const float* reference,
                                            const float (&column)[COLS], float (&sum_column)[COLS], double* potential,
                                            bool store) {
@@ -94,8 +96,8 @@ __device__ __forceinline__ bool sweep_rows(const Problem& p, const float (&c)[IN
             row[q] = 0.f;
 #pragma unroll
             for (int k = 0; k < COLS; ++k) {
-                const float at =
-                    IN_REGISTERS ? c[(r + q) * COLS + k] : shared_cost[(warp * ROWS + r + q) * WIDTH + k * 32 + lane];
+                const float at = r < HELD ? c[(r + q) * COLS + k]
+                                          : shared_cost[(warp * SHARED_ROWS + r + q - HELD) * WIDTH + k * 32 + lane];
                 e[q][k] = fast_exp2(column[k] - at);
                 row[q] += e[q][k];
             }
@@ -166,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve_batch(const 
     for (int i = threadIdx.x; i < WARPS * ROWS; i += THREADS)
         mass_row[i] = i < item.m ? args.log_a[item.row + i] : -INFINITY;
     __syncthreads();  // values and masses written above, read below
-    float c[IN_REGISTERS ? ROWS * COLS : 1];
+    float c[HELD_COSTS];
     refer(cost, item, p.scale, value, c, shared_cost, reference);
     const float log_mass = mine < item.n ? args.log_b[item.column + mine] : -INFINITY;
     const float inverse = (float)(eps / rho_b);

@@ -1,7 +1,7 @@
 """Many small problems in one launch, one block each, each stopping by itself (batch.cu)."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import cupy as cp
@@ -13,39 +13,54 @@ from kernels.problems.arrays import Array
 from kernels.problems.several import SeveralTransports
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
+from kernels.uot.batch.answers import Stack, answers
 from kernels.uot.dense.gpu_dense import SAFE, float32_noise
-from kernels.uot.gpu_answer import answer
+from kernels.uot.gpu_answer import BLOCK, answer
 from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.iteration.gpu_launch import LOG2E
 from kernels.uot.iteration.layout import CONVERGED, ITEM, REASON, RUNNING, SOLVE_BATCH_ARGS, STATUS
 from kernels.uot.stages import Run, batched, collect, in_proportion
 from kernels.uot.support import Support
-from kernels.uot.units import fits_float32, near_one
+from kernels.uot.units import LARGEST_COST, near_one, unflushed
 
-# rows and columns at most, then warps, rows of a warp, columns of a lane, costs in registers, blocks of a processor
-SHAPES = ((64, 64, 4, 16, 2, 1, 8), (128, 128, 8, 16, 4, 1, 2), (204, 224, 17, 12, 7, 0, 1))
+# rows and columns at most, then warps, rows of a warp, columns of a lane, rows of a warp whose costs are in registers,
+# blocks of a processor
+SHAPES = (
+    (64, 64, 4, 16, 2, 16, 8),
+    (128, 128, 8, 16, 4, 16, 2),
+    (204, 224, 17, 12, 7, 0, 1),
+    (256, 256, 16, 16, 8, 4, 1),
+)
 FIRST_SWEEPS, LAUNCH_SWEEPS = 32, 256  # between two looks at the deadline, doubling
 STALLED = 256  # sweeps without a gap smaller by a tenth, after which a problem goes on in float64
 EVERY = 8  # sweeps between two looks at the gap, inside the launch
+AXES = ("sqeuclidean", "euclidean")
+"""Metrics whose costs are worked out here."""
 SAME_RATIO = 1e-12
 """Of strengths over reg: what a sum of roundings may make of one ratio."""
 Solve = Callable[[UnbalancedTransport, Any, Deadline], Solution]
 
 
 class Batch:
-    """The problems on the device: costs (batch, m, n) float32 and their vectors."""
+    """The problems on the device: costs (batch, m, n) float32 and their vectors.
 
-    def __init__(self, problem: UnbalancedTransport) -> None:
-        self.problem = problem
+    Args:
+        problem: with or without its costs.
+        cost: these costs on the device, (batch, m, n) in any float type.
+        spread: (batch,), largest less least cost of each problem.
+    """
+
+    def __init__(self, problem: UnbalancedTransport, cost: Any, spread: Array) -> None:
+        self.problem, self.spread = problem, spread
         size, (m, n) = problem.batch or 0, problem.shape
         shape = next(s for s in SHAPES if m <= s[0] and n <= s[1])
-        names = ("WARPS", "ROWS", "COLS", "IN_REGISTERS", "BLOCKS")
+        names = ("WARPS", "ROWS", "COLS", "HELD", "BLOCKS")
         defines = tuple(f"-D{name}={value}" for name, value in zip(names, shape[2:], strict=True))
         self.kernel = cuda.kernel("uot/batch/batch.cu", "solve_batch", defines, cooperative=False)
         self.threads = 32 * shape[2]
-        self.shared = 0 if shape[5] else shape[2] * shape[3] * shape[4] * 32 * 4
+        self.shared = shape[2] * (shape[3] - shape[5]) * shape[4] * 32 * 4
         self.kernel.max_dynamic_shared_size_bytes = self.shared
-        self.cost = cp.asarray(problem.cost).astype(cp.float32)
+        self.cost = cost.astype(cp.float32)
         a, b = cp.asarray(problem.a), cp.asarray(problem.b)
         log_a, log_b = cp.log2(a), cp.log2(b)
         self.beta_a, self.beta_b = (log_a, log_b) if problem.reference == "product" else (0 * a, 0 * b)
@@ -58,14 +73,13 @@ class Batch:
 
     def _items(self) -> Array:
         p = self.problem
-        assert p.cost is not None
         size, (m, n) = p.batch or 0, p.shape
         items, k = np.zeros(size, ITEM.dtype), np.arange(size)
         items["cost"], items["row"], items["column"], items["m"], items["n"] = k * m * n, k * m, k * n, m, n
         items["mass_a"], items["mass_b"] = p.a.sum(1), p.b.sum(1)
         if p.reference == "product":
             items["mass_reference"] = items["mass_a"] * items["mass_b"]
-        items["spread"] = p.cost.max(axis=(1, 2)) - p.cost.min(axis=(1, 2))
+        items["spread"] = self.spread
         return items
 
     def launch(self, iterations: int, tolerance: float, every: int = EVERY) -> None:
@@ -99,12 +113,16 @@ class Batch:
 
 def solve_batch(problem: UnbalancedTransport, options: Any, deadline: Deadline, solve: Solve) -> Solution:
     """Solve the small problems in one launch after the other, and what is left over one by one with `solve`."""
-    if not _suits(problem, options):
+    assert problem.cost is not None
+    given = cp.asarray(unflushed(problem.cost, problem.reg))
+    low, high = ends(given)
+    if not (_suits(problem, options) and np.isfinite(high - low).all()):
         return batched(problem, options, deadline, solve)
     scaled, unit = near_one(in_proportion(problem))
+    cost = given if unit == 1 else cp.asarray(scaled.cost)
     each = [problem.one(k) for k in range(problem.batch or 0)]
-    parts = _together(scaled, np.full(len(each), unit), each, options, deadline, solve)
-    return collect(problem.shape[0], parts, options)
+    work = Work(each, given, low, np.full(len(each), unit), Batch(scaled, cost, (high - low) / unit))
+    return collect(problem.shape[0], _together(work, options, deadline, solve), options)
 
 
 def solve_stack(problem: SeveralTransports, options: Any, deadline: Deadline, solve: Solve) -> list[Solution] | None:
@@ -113,50 +131,85 @@ def solve_stack(problem: SeveralTransports, options: Any, deadline: Deadline, so
     Each is taken in units of its reg, in which all must have the same strengths. None where that is not so, or where
     they are not for `solve_batch`.
     """
-    first = problem.parts[0]
-    if problem.form != "stack" or problem.divergence or first.cost is None:
+    parts = list(problem.parts)
+    first = parts[0]
+    if problem.divergence or any(part.shape != first.shape or part.batch is not None for part in parts):
         return None
-    ratios = np.array([[strength / part.reg for strength in part.reg_m] for part in problem.parts])
+    if len({(part.cost is None, part.metric, part.reference, part.g0 is None) for part in parts}) > 1:
+        return None
+    ratios = np.array([[strength / part.reg for strength in part.reg_m] for part in parts])
     if not np.array_equal(np.isinf(ratios), np.isinf(np.broadcast_to(ratios[0], ratios.shape))):
         return None
     relaxed = ratios[:, np.isfinite(ratios[0])]
     if np.ptp(relaxed, axis=0).max(initial=0.0) > SAME_RATIO * relaxed.max(initial=1.0):
         return None
+    regs = np.array([part.reg for part in parts])
     scaled = UnbalancedTransport(
-        np.stack([part.a for part in problem.parts]),
-        np.stack([part.b for part in problem.parts]),
+        np.stack([part.a for part in parts]),
+        np.stack([part.b for part in parts]),
         1.0,
         (float(ratios[0, 0]), float(ratios[0, 1])),
-        np.stack([np.asarray(part.cost, np.float64) / part.reg for part in problem.parts]),
         reference=first.reference,
-        g0=None
-        if first.g0 is None
-        else np.stack([part.g0 / part.reg for part in problem.parts if part.g0 is not None]),
+        g0=None if first.g0 is None else np.stack([part.g0 / part.reg for part in parts if part.g0 is not None]),
     )
-    if not _suits(scaled, options) or not fits_float32(scaled):
+    if not _suits(scaled, options) or (first.cost is None and first.metric not in AXES):
         return None
-    units = np.array([part.reg for part in problem.parts])
-    return _together(scaled, units, list(problem.parts), options, deadline, solve)
+    given = _costs(parts)
+    low, high = ends(given)
+    if not (np.maximum(abs(low), abs(high)) < LARGEST_COST * np.minimum(regs, 1)).all():
+        return None
+    cost = given / cp.asarray(regs)[:, None, None]
+    work = Work(parts, given, low, regs, Batch(scaled, cost, (high - low) / regs))
+    return _together(work, options, deadline, solve)
+
+
+def _costs(parts: list[UnbalancedTransport]) -> Any:
+    """Of problems of one shape, (batch, m, n) on the device; of points in float64, from differences."""
+    if parts[0].cost is not None:
+        stacked = np.stack([part.cost for part in parts if part.cost is not None])
+        return cp.asarray(unflushed(stacked, min(part.reg for part in parts)))
+    x, y = (cp.asarray(np.stack([getattr(part, side) for part in parts]), cp.float64) for side in "xy")
+    found = cp.zeros((len(parts), x.shape[1], y.shape[1]))
+    for k in range(x.shape[2]):
+        away = x[:, :, None, k] - y[:, None, :, k]
+        found += away * away
+    return cp.sqrt(found) if parts[0].metric == "euclidean" else found
+
+
+def ends(cost: Any) -> tuple[Array, Array]:
+    """Least and largest cost of each problem, (batch,) in float64 on the host."""
+    low, high = (end.get().astype(np.float64) for end in (cost.min(axis=(1, 2)), cost.max(axis=(1, 2))))
+    return low, high
 
 
 def _suits(problem: UnbalancedTransport, options: Any) -> bool:
+    """Whether problems of this shape, whose costs are finite, are solved together."""
     m, n = problem.shape
-    assert problem.cost is not None
-    plain = np.isfinite(problem.cost).all() and (problem.a > 0).all() and (problem.b > 0).all()
-    fits = any(m <= s[0] and n <= s[1] for s in SHAPES) and bool(plain)
+    fits = any(m <= s[0] and n <= s[1] for s in SHAPES) and bool((problem.a > 0).all() and (problem.b > 0).all())
     return fits and options.method != "map-uot" and options.storage != "float64" and options.tolerance >= 1e-7
 
 
-def _together(
-    scaled: UnbalancedTransport,
-    units: Array,
-    each: list[UnbalancedTransport],
-    options: Any,
-    deadline: Deadline,
-    solve: Solve,
-) -> list[Solution]:
-    """The solutions of `each`, whose potentials are those of the batch `scaled` times their units."""
-    batch = Batch(scaled)
+@dataclass(frozen=True)
+class Work:
+    """Problems that are solved together.
+
+    Attributes:
+        each: them.
+        given: their costs on the device.
+        low: the least cost of each.
+        units: what potentials of `batch` are multiplied by to be theirs.
+    """
+
+    each: list[UnbalancedTransport]
+    given: Any
+    low: Array
+    units: Array
+    batch: Batch
+
+
+def _together(work: Work, options: Any, deadline: Deadline, solve: Solve) -> list[Solution]:
+    """The solution of each."""
+    batch, each, units = work.batch, work.each, work.units
     limit, done, sweeps = options.iterations, 0, FIRST_SWEEPS
     best, idle = np.full(len(each), np.inf), np.zeros(len(each), np.int64)
     while True:
@@ -172,14 +225,37 @@ def _together(
             break
         sweeps = min(2 * sweeps, LAUNCH_SWEEPS)
     f, g = batch.pairs(status)
-    spread = np.ptp(scaled.cost, axis=(1, 2)) if scaled.cost is not None else np.zeros(len(f))
+    runs = [_run(f[k], g[k], status[k]) for k in range(len(f))]
+    hidden = [float32_noise(batch.problem.one(k), run, float(batch.spread[k])) for k, run in enumerate(runs)]
+    found = _answers(work, options, f * units[:, None], g * units[:, None])
     parts = []
-    for k in range(len(f)):
-        run = _run(f[k], g[k], status[k])
-        hidden = float32_noise(scaled.one(k), run, float(spread[k]))
-        run = replace(run, f=run.f * units[k], g=run.g * units[k])
-        parts.append(_one(each[k], options, deadline, run, run.gap + hidden <= options.tolerance, solve))
+    for k, run in enumerate(runs):
+        sure, arrays = run.gap + hidden[k] <= options.tolerance, found[k]
+        if sure and arrays is not None:
+            facts = {"tolerance": options.tolerance, "gap": run.gap}
+            parts.append(Solution(run.termination, "batch", arrays, run.iterations, facts=facts))
+            continue
+        own = replace(run, f=run.f * units[k], g=run.g * units[k])
+        parts.append(_one(each[k], options, deadline, own, sure, solve))
     return parts
+
+
+def _answers(work: Work, options: Any, f: Array, g: Array) -> list[dict[str, Array] | None]:
+    """Of each problem, where nothing but potentials and marginals is asked for."""
+    more = options.output == "plan" or options.top_k or options.gradients or options.barycentric
+    if more or any(part.labels is not None for part in work.each):
+        return [None] * len(work.each)
+    first, found = work.each[0], list[dict[str, Array] | None]()
+    exact = bool(np.isinf(first.reg_m[0])), bool(np.isinf(first.reg_m[1]))
+    step = max(1, BLOCK // (f.shape[1] * g.shape[1]))
+    for start in range(0, len(f), step):
+        some = slice(start, start + step)
+        parts = work.each[some]
+        a, b = np.stack([part.a for part in parts]), np.stack([part.b for part in parts])
+        reg = np.array([part.reg for part in parts])
+        stack = Stack(work.given[some], a, b, reg, work.low[some], exact, first.reference == "product")
+        found += answers(cp, stack, f[some], g[some])
+    return found
 
 
 def _relative(status: Array) -> Array:

@@ -1,0 +1,124 @@
+"""Answers of many problems of one shape at once: marginals of their plans, and exact sides made exact.
+
+It does to a stack of plans what outcome.py and repair.py do to one, for answers that hold potentials and marginals.
+Written against the array API that numpy and cupy share. What is out of the ordinary (a line that underflowed,
+potentials far off) is left to those.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernels.problems.arrays import Array
+from kernels.uot.outcome import CENTRED, LARGEST_LOG_64
+from kernels.uot.repair import LOST, MET
+
+LOG2E = float(np.log2(np.e))
+
+
+@dataclass(frozen=True)
+class Stack:
+    """Problems of one shape (batch, m, n) whose masses are all positive and whose costs are all finite.
+
+    Attributes:
+        cost: on the device, in any float type.
+        a, b: (batch, m) and (batch, n), on the host.
+        reg: (batch,), on the host.
+        low: at most the least cost of each problem.
+        exact: which sides are met exactly, the same of all.
+        product: whether the reference is the product of the masses.
+    """
+
+    cost: Any
+    a: Array
+    b: Array
+    reg: Array
+    low: Array
+    exact: tuple[bool, bool]
+    product: bool
+
+
+def answers(xp: Any, stack: Stack, f: Array, g: Array) -> list[dict[str, Array] | None]:
+    """Of each problem f, g, row_marginal, column_marginal, and rest_a and rest_b where the plan is more than P(f, g).
+
+    Args:
+        f, g: potentials (batch, m) and (batch, n), on the host.
+
+    Returns:
+        None for a problem that is out of the ordinary.
+    """
+    if all(stack.exact):
+        f, g = _centred(f, g)
+    scale = LOG2E / stack.reg[:, None]
+    row, column = f * scale, g * scale
+    if stack.product:
+        row, column = row + np.log2(stack.a), column + np.log2(stack.b)
+    far = (row.max(axis=1) + column.max(axis=1)) / LOG2E - stack.low / stack.reg > LARGEST_LOG_64
+    a, b = xp.asarray(stack.a), xp.asarray(stack.b)
+    exponent = xp.asarray(row)[:, :, None] + xp.asarray(column)[:, None, :]
+    exponent -= stack.cost.astype(np.float64) * xp.asarray(scale)[:, :, None]
+    plan = xp.exp2(xp.minimum(exponent, 1000.0))
+    rows, columns = xp.ones_like(a), xp.ones_like(b)
+    of_rows, of_columns = plan.sum(axis=2), plan.sum(axis=1)
+    lost = xp.zeros(len(a), bool)
+    if stack.exact[0]:
+        lost |= _lost(a, of_rows).any(axis=1)
+        rows = _ratio(xp, a, of_rows)
+        rows = xp.minimum(rows, 1) if stack.exact[1] else rows
+        plan *= rows[:, :, None]
+        of_columns = plan.sum(axis=1)
+    if stack.exact[1]:
+        lost |= _lost(b, of_columns).any(axis=1)
+        columns = _ratio(xp, b, of_columns)
+        columns = xp.minimum(columns, 1) if stack.exact[0] else columns
+        plan *= columns[:, None, :]
+    of_rows, of_columns = plan.sum(axis=2), plan.sum(axis=1)
+    f, g = _moved(f, _host(xp, rows), stack.reg), _moved(g, _host(xp, columns), stack.reg)
+    found = {"f": f, "g": g, "row_marginal": _host(xp, of_rows), "column_marginal": _host(xp, of_columns)}
+    rest = _rest(stack, found) if all(stack.exact) else {}
+    strange = far | _host(xp, lost)
+    return [
+        None if strange[k] else {name: array[k] for name, array in found.items()} | rest.get(k, {})
+        for k in range(len(strange))
+    ]
+
+
+def _centred(f: Array, g: Array) -> tuple[Array, Array]:
+    """Potentials without the constant that two exact sides leave free, where it takes most of their digits."""
+    middle = g.max(axis=1) / 2 + g.min(axis=1) / 2
+    before = abs(f).max(axis=1) + abs(g).max(axis=1)
+    after = abs(f + middle[:, None]).max(axis=1) + abs(g - middle[:, None]).max(axis=1)
+    by = np.where(after < CENTRED * before, middle, 0.0)[:, None]
+    return f + by, g - by
+
+
+def _rest(stack: Stack, found: dict[str, Array]) -> dict[int, dict[str, Array]]:
+    """The last step of the rounding of repair.py; the marginals of `found` become the masses."""
+    rest_a, rest_b = (
+        np.maximum(mass - found[name], 0) for mass, name in ((stack.a, "row_marginal"), (stack.b, "column_marginal"))
+    )
+    found["row_marginal"], found["column_marginal"] = stack.a.copy(), stack.b.copy()
+    missing = rest_b.sum(axis=1)
+    rounding = MET * (stack.a.shape[1] + stack.b.shape[1]) * stack.a.sum(axis=1)
+    wanted = (np.maximum(missing, rest_a.sum(axis=1)) > rounding) & (missing > 0)
+    return {k: {"rest_a": rest_a[k], "rest_b": rest_b[k] / missing[k]} for k in np.flatnonzero(wanted).tolist()}
+
+
+def _moved(potential: Array, factor: Array, reg: Array) -> Array:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        step = reg[:, None] * np.log(factor)
+    return np.where(np.isfinite(step), potential + step, potential)
+
+
+def _ratio(xp: Any, wanted: Any, found: Any) -> Any:
+    """wanted / found; 1 where nothing was found."""
+    return xp.where(found > 0, wanted / xp.where(found > 0, found, 1.0), 1.0)
+
+
+def _lost(wanted: Any, found: Any) -> Any:
+    return ~((found > LOST * wanted) & (found < wanted / LOST))
+
+
+def _host(xp: Any, array: Any) -> Array:
+    return np.asarray(array if xp is np else array.get())

@@ -9,7 +9,7 @@
 0
 """
 
-from kernels.arriving import TYPES, Glance, glance, together
+from kernels.arriving import TYPES, Glance, checksum_from, glance, together
 from kernels.card import Bundle, Companion, Device, Estimate, InputSpec, Options, Solver
 from kernels.certificates.exact import Claim, Statement
 from kernels.certificates.gpu.checksum import InputChanged
@@ -56,6 +56,7 @@ __all__ = [
     "Statement",
     "Termination",
     "WrongAnswer",
+    "checksum_from",
     "disagreement",
     "glance",
     "keep_cubins",

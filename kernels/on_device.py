@@ -74,8 +74,8 @@ def disagreement(device: Certificate, cpu: Certificate, maximize: bool) -> list[
         found.append(f"the objective is {here} by the device and {there} by the CPU")
     if here is not None and there is not None:
         exact = isinstance(here, int) and isinstance(there, int)
-        allowed = 0 if exact else CLOSE * max(abs(here), abs(there)) + max(device.gap_abs or 0, cpu.gap_abs or 0)
-        if abs(here - there) > allowed:
+        tolerated = 0 if exact else CLOSE * max(abs(here), abs(there)) + max(device.gap_abs or 0, cpu.gap_abs or 0)
+        if abs(here - there) > tolerated:
             found.append(f"the objective is {here!r} by the device and {there!r} by the CPU")
     sign = -1 if maximize else 1
     for bound, objective, whose in ((device.bound, there, "device"), (cpu.bound, here, "CPU")):

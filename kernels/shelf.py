@@ -72,13 +72,13 @@ def record(found: Iterable[Form], asking: Mapping[Form, Iterable[str]] | None = 
     """
     head = [line for line in FORMS.read_text().splitlines() if line.startswith("#")]
     known, told = listed(), dict(asking or {})
-    together: dict[Form, frozenset[str]] = dict(known)
+    merged: dict[Form, frozenset[str]] = dict(known)
     for form in set(found) - (known.keys() - told.keys()):
         wanted, before = frozenset(told.get(form, ())), known.get(form)
-        together[form] = wanted if before is None else before | wanted if before and wanted else frozenset()
-    lines = [str(form) + _asking(together[form]) for form in sorted(together)]
+        merged[form] = wanted if before is None else before | wanted if before and wanted else frozenset()
+    lines = [str(form) + _asking(merged[form]) for form in sorted(merged)]
     FORMS.write_text("\n".join([*head, *lines, ""]))
-    return len(together) - len(known)
+    return len(merged) - len(known)
 
 
 def _asking(architectures: frozenset[str]) -> str:

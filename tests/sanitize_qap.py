@@ -64,14 +64,14 @@ def search(problem: QuadraticAssignment, tile: tuple[int, int], matrices: bool, 
 def population() -> None:
     """Generations through several epochs; then with ever more of the state in global memory."""
     from kernels.qap.memetic import gpu_memetic
-    from kernels.qap.memetic.gpu_geometry import Geometry, geometry
+    from kernels.qap.memetic.gpu_geometry import MemeticGeometry, geometry
 
     policy = gpu_memetic.Policy(moves=0.1, quiet=1, relink=0.4, cross=0.3)
     for problem in forms():
         assert evolve(problem, policy, 5, 6) > 0
     longer = gpu_memetic.Policy(moves=0.6)
     for streamed in (1, 2, 3):
-        setattr(gpu_memetic, "geometry", lambda n, wide, streamed=streamed: Geometry(64, streamed, 2))  # noqa: B010
+        setattr(gpu_memetic, "geometry", lambda n, wide, streamed=streamed: MemeticGeometry(64, streamed, 2))  # noqa: B010
         evolve(QuadraticAssignment(any_sign(14, 40), any_sign(14, 40), rng.integers(0, 99, (14, 14))), longer, 3, 2)
         evolve(QuadraticAssignment(symmetric(15, 40), symmetric(15, 40)), longer, 3, 2)
     setattr(gpu_memetic, "geometry", geometry)  # noqa: B010
@@ -84,7 +84,7 @@ def evolve(problem: QuadraticAssignment, policy: object, members: int, generatio
     from kernels.qap.memetic import gpu_memetic
     from kernels.qap.parts import split
 
-    people = gpu_memetic.Population(split(problem), members, 1, policy)  # type: ignore[arg-type]
+    people = gpu_memetic.DevicePopulation(split(problem), members, 1, policy)  # type: ignore[arg-type]
     people.open(orders(members, problem.n))
     for _ in range(generations):
         people.generation()
@@ -97,18 +97,18 @@ def evolve(problem: QuadraticAssignment, policy: object, members: int, generatio
 def tree() -> None:
     """Some seconds of branch and bound of every integer form, and the bound by assignment problems."""
     from kernels.qap.bounds import gpu_bounds, rlt1
-    from kernels.qap.exact import gpu_tree
+    from kernels.qap.exact import gpu_branch
 
     for problem in forms():
         if not problem.integer or problem.flow.max() > 2**20:
             assert gpu_bounds.gilmore_lawler(problem).value <= problem.objective(np.arange(problem.n))
             continue
-        ascent = rlt1.Ascent(problem)
+        ascent = rlt1.DualAscent(problem)
         ascent.step()
         ascent.step()
         linear = np.zeros_like(problem.flow) if problem.linear is None else problem.linear
         incumbent = np.array([problem.objective(np.arange(problem.n))])
-        grown = gpu_tree.Tree(problem, linear, ascent, incumbent, 1)
+        grown = gpu_branch.DeviceTree(problem, linear, ascent, incumbent, 1)
         grown.batch, grown.sweeps = 24, 3
         stop = np.zeros(1, np.uint8)
         threading.Timer(6.0, stop.fill, (1,)).start()

@@ -1,10 +1,8 @@
 """Who may import whom (docs/architecture.md), read from the imports themselves, also those inside functions."""
 
 import ast
-import re
 import subprocess
 import sys
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -71,7 +69,6 @@ WIRING = {
 }
 """The command line starts the floors below it, and may know them by name."""
 
-SOFT_LINES = 300
 NEVER = {
     "app": {"cupy", "cupyx", "numba", "rq", "redis"},
     "workers": {"fastapi", "starlette", "uvicorn", "app", "numba"},
@@ -218,98 +215,6 @@ def test_a_worker_process_never_loads_numba_or_cupy() -> None:
         "sys.exit(any(name in sys.modules for name in ('numba', 'cupy')))"
     )
     assert subprocess.run([sys.executable, "-c", code], cwd=ROOT).returncode == 0
-
-
-@pytest.mark.parametrize("path", ALL, ids=lambda path: str(path.relative_to(ROOT)))
-def test_rooms_are_small(path: Path) -> None:
-    assert len(path.read_text().splitlines()) <= 1.1 * SOFT_LINES
-    assert path.stem not in ("utils", "helpers", "base", "manager")
-
-
-MOST_PARAMETERS = 7
-MANY_PARAMETERS = {
-    "app/http/blobs.py": {"post"},
-    "app/http/uploads.py": {"put"},
-    "app/web/pictures.py": {"picture"},
-    "workers/jobs/records.py": {"take"},
-}
-"""The first three are calls of HTTP, whose parameters are headers and fields. A new one does not belong here."""
-
-
-def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
-    given = [one.arg for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
-    return len(given) - (given[:1] in (["self"], ["cls"]))
-
-
-def is_compiled(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
-    """By numba: loops take arrays one by one, and a group of them would be unpacked in each call."""
-    said = " ".join(map(ast.unparse, node.decorator_list))
-    return "jit" in said or "inner" in said
-
-
-@pytest.mark.parametrize("path", ALL, ids=lambda path: str(path.relative_to(ROOT)))
-def test_many_parameters_are_a_named_group(path: Path) -> None:
-    if path.is_relative_to(ROOT / "kernels/certificates"):
-        return  # their text is counted against
-    tree = ast.walk(ast.parse(path.read_text()))
-    functions = [node for node in tree if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    many = {node.name for node in functions if parameters(node) > MOST_PARAMETERS and not is_compiled(node)}
-    assert many == MANY_PARAMETERS.get(path.relative_to(ROOT).as_posix(), set())
-
-
-def test_no_card_takes_anything_for_its_problem() -> None:
-    """Each function of a card says which problem and which options it is for."""
-    tree = ast.parse((ROOT / "kernels/card.py").read_text())
-    (card,) = (node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Solver")
-    fields = {
-        ast.unparse(one.target): ast.unparse(one.annotation) for one in card.body if isinstance(one, ast.AnnAssign)
-    }
-    called = {name: said for name, said in fields.items() if "Callable" in said}
-    assert len(called) > 5
-    assert not [name for name, type_ in called.items() if "Any" in type_]
-
-
-CUDA_LINES, KERNEL_LINES = 380, 60
-LONG_KERNELS = {
-    "uot/batch/batch.cu": {"solve_batch"},
-    "certificates/gpu/assignment.cu": {"weigh"},
-    "certificates/gpu/transport.cu": {"settle"},
-}
-"""Kernels that are longer than they should be. A new one does not belong here."""
-CUDA = [path for path in sorted((ROOT / "kernels").rglob("*.*")) if path.suffix in (".cu", ".cuh")]
-
-
-def kernel_bodies(text: str) -> Iterator[tuple[str, int]]:
-    """Name and lines of each `__global__` function's body."""
-    code = re.sub(r"//[^\n]*|__launch_bounds__\([^\n)]*\)", "", text)
-    for found in re.finditer(r"__global__[^;{(]*?(\w+)\s*\([^;{]*\)\s*\{", code):
-        depth, at = 1, found.end()
-        while depth:
-            depth += {"{": 1, "}": -1}.get(code[at], 0)
-            at += 1
-        yield found.group(1), code[found.end() : at].count("\n")
-
-
-@pytest.mark.parametrize("path", CUDA, ids=lambda path: str(path.relative_to(ROOT / "kernels")))
-def test_sources_and_kernels_are_small(path: Path) -> None:
-    text = path.read_text()
-    assert len(text.splitlines()) <= CUDA_LINES
-    long = {name for name, lines in kernel_bodies(text) if lines > KERNEL_LINES}
-    assert long == LONG_KERNELS.get(path.relative_to(ROOT / "kernels").as_posix(), set())
-
-
-def test_every_kernel_is_measured() -> None:
-    """As many bodies as there are `__global__`s: the pattern above misses none."""
-    for path in CUDA:
-        code = re.sub(r"//[^\n]*", "", path.read_text())
-        assert len(list(kernel_bodies(code))) == code.count("__global__"), path.name
-
-
-def test_every_source_is_in_the_wheel() -> None:
-    """Kernels are compiled from their text: a source that package-data leaves out is missing once installed."""
-    patterns = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["package-data"]["kernels"]
-    packed = {path for pattern in patterns for path in (ROOT / "kernels").glob(pattern)}
-    assert set(CUDA) <= packed
 
 
 def test_kernels_import_no_circle() -> None:

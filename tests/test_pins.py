@@ -38,6 +38,15 @@ def test_every_dependency_is_pinned() -> None:
     assert names <= {name for name, _ in pins(LOCK)}
 
 
+def test_a_commit_is_checked_as_a_push_is() -> None:
+    """pre-commit runs the same tools on the same folders as `make check`."""
+    typed = re.search(r"^TYPED := (.+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    assert typed
+    assert f"entry: .venv/bin/mypy {typed[1]}\n" in hooks
+    assert all(f"entry: .venv/bin/ruff {step}" in hooks for step in ("check", "format"))
+
+
 def test_pins_name_no_index() -> None:
     for text in (LOCK, CONSTRAINTS):
         assert not re.search(r"index-url|find-links|trusted-host|://|file:|(^|\s)/", text)

@@ -59,3 +59,28 @@ def test_the_picture_of_includes_is_true(room: Path) -> None:
 @pytest.mark.parametrize("room", ROOMS, ids=lambda room: room.name)
 def test_a_plan_is_short(room: Path) -> None:
     assert len(plan(room).splitlines()) <= MOST_LINES
+
+
+RECIPES = (ROOT / "docs/development.md").read_text()
+
+
+def test_every_file_that_the_recipes_name_is_there() -> None:
+    """In the room of a solver where no folder stands in front."""
+    named = set(re.findall(r"`([\w./-]+\.(?:py|cuh|cu|md|txt|lock|toml|Dockerfile))`", RECIPES))
+    assert len(named) > 30
+    assert not {
+        name for name in named if not (ROOT / name).exists() and not list((ROOT / "kernels").glob(f"**/{name}"))
+    }
+
+
+def test_every_name_that_the_recipes_quote_is_in_the_sources() -> None:
+    files = [path for room in ("kernels", "tests", "docs") for path in (ROOT / room).rglob("*.py")]
+    files += [*(ROOT / "kernels").rglob("*.cu*"), ROOT / "pyproject.toml", ROOT / "Makefile"]
+    words = set(re.findall(r"\w+", "\n".join(path.read_text() for path in files if path.is_file())))
+    quoted = {
+        name.rpartition(".")[2]
+        for name in re.findall(r"`((?:\w+\.)?[A-Za-z_]\w*)`", RECIPES)
+        if not (ROOT / name).exists()
+    }
+    assert len(quoted) > 20
+    assert not quoted - words

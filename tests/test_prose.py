@@ -6,11 +6,15 @@ from pathlib import Path
 
 import pytest
 
+from tests.test_comments import comments, is_laid_out, sources, words
+
 ROOT = Path(__file__).parent.parent
 MOST_WORDS, MOST_NUMBERS = 19.0, 2.0
 """Of a page's mean sentence."""
 MEDIAN, NINE_OF_TEN = (14, 0), (25, 2)
 """Words and numbers of the sentences of all pages together: at most, in the middle one and in nine of ten."""
+OF_COMMENTS = (10, 18, 30)
+"""Words between two stops of CUDA sources: at most, in the middle one, in nine of ten, and in the longest."""
 PAGES = [*ROOT.glob("docs/**/*.md"), *ROOT.glob("kernels/*/README.md"), ROOT / "README.md", ROOT / "CONTRIBUTING.md"]
 ENDS = re.compile(r"(?<=[.!?])\)?\s+(?=[A-Z`*\[(\"])|\n\s*\n")
 
@@ -72,6 +76,18 @@ def test_all_pages_together_are_plain() -> None:
     assert median[1] <= MEDIAN[1]
     assert nine_of_ten[0] <= NINE_OF_TEN[0]
     assert nine_of_ten[1] <= NINE_OF_TEN[1]
+
+
+def test_comments_of_sources_are_plain() -> None:
+    """All of them together. A colon or a semicolon is a stop too, since contracts have many."""
+    lengths = []
+    for path in sources(".cu", ".cuh"):
+        for run in comments(path):
+            text = " ".join(words(line) for line in run if not is_laid_out(line))
+            parts = re.split(r"(?<=[.:;?])\s", text)
+            lengths += [len(found) for part in parts if len(found := re.findall(r"\S*\w\S*", part)) > 2]
+    measures = statistics.median(lengths), statistics.quantiles(lengths, n=10)[8], max(lengths)
+    assert all(one <= most for one, most in zip(measures, OF_COMMENTS, strict=True)), measures
 
 
 if __name__ == "__main__":

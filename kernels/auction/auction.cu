@@ -12,7 +12,7 @@
 //                                    grid barrier after each; also crowds, once the phase has read a list again
 //
 // Invariant between launches (epsilon-complementary slackness): a row with a column is within epsilon of its best net
-// benefit; prices never fall; queue[0 .. n_queue) holds exactly the rows without a column; top_rise is 0 and top_person
+// benefit; prices never fall; queue[0 .. n_queue) holds exactly the rows without a column; top_rise is 0 and top_row
 // INT_MAX everywhere. So a launch may stop after any round and the next goes on.
 //
 // Rows are the persons, columns the objects of the papers on auctions.
@@ -22,7 +22,7 @@
 // need not be read again. Rows with the same edges: alike.cuh. The deterministic rounds of a given epsilon do neither, as
 // the lowest column and the lowest row must win there.
 //
-// Buffers: struct Auction and struct State in layout.py.
+// Buffers: struct Auction and struct AuctionState in layout.py.
 // Overflow: the launcher keeps |scaled benefit| * (n_cols + 2) <= 2^61, prices stay below (n_cols + 1) spans.
 // References: Bertsekas 1979; Bertsekas and Castanon 1989; Macri 2022, algorithm 2 (queues, deterministic ties).
 // docs/notes/auction.md: what was tried, with its figures.
@@ -44,7 +44,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(const __grid_
     __shared__ Scratch s;
     __shared__ Offers t;
     cg::grid_group grid = cg::this_grid();
-    State& state = *a.state;
+    AuctionState& state = *a.state;
     const bool leader = grid_thread() == 0;
     while (state.phase < a.n_phases) {
         const Int epsilon = a.epsilons[state.phase];
@@ -93,7 +93,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) run_auction(const __grid_
 }
 
 // Grid: any.  Block: BLOCK.  Shared: one sum (static).  Reads: graph.  Writes: kinds, kind_of, state.n_alike.
-// Work: every edge once, short rows by a warp each.
+// Requires: kinds all 0.  Work: every edge once, short rows by a warp each.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) find_alike(const __grid_constant__ Auction a) {
     __shared__ unsigned long long sum;
     for (Int i = grid_warp(); i < a.n_rows; i += grid_warps()) {
@@ -116,8 +116,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) find_alike(const __grid_c
     }
 }
 
-// Grid: any.  Block: BLOCK.  Reads: graph, column_of (an earlier answer's).  Writes: column_of, held, row_of.
-// Work: one bisection a row; a pair that is no edge any more is parted.
+// Grid: any.  Block: BLOCK.  Shared: none.  Reads: graph, column_of (an earlier answer's).  Writes: column_of, held, row_of.
+// Requires: no column twice in column_of.  Work: one bisection a row; a pair that is no edge any more is parted.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) seat_rows(const __grid_constant__ Auction a) {
     for (Int i = grid_thread(); i < a.n_rows; i += grid_threads()) {
         const int j = a.column_of[i];
@@ -128,7 +128,7 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) seat_rows(const __grid_co
     }
 }
 
-// Grid: any.  Block: BLOCK.  Shared: Scratch.  Reads: graph, prices.  Writes: lists.
+// Grid: any.  Block: BLOCK.  Shared: Scratch.  Reads: graph, prices.  Writes: lists.  Requires: nothing.
 // Work: a warp reads each row of at most LIST edges once. A block reads each of the others twice.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) list_rows(const __grid_constant__ Auction a) {
     __shared__ Scratch s;
@@ -155,6 +155,7 @@ __device__ void join_pieces(const Auction& a, Int k, Scratch& s) {
 }
 
 // Grid: any, cooperative.  Block: BLOCK.  Shared: Scratch.  Reads: graph, prices.  Writes: pieces, lists.
+// Requires: pieces.rows are the rows of LONG or more edges, and no more than there are blocks.
 // Work: the rows of LONG or more edges, each by all blocks: every block lists its piece, then one block joins them.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) list_pieces(const __grid_constant__ Auction a) {
     __shared__ Scratch s;
@@ -172,8 +173,8 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) list_pieces(const __grid_
     for (Int k = b; k < p.n_rows; k += n) join_pieces(a, k, s);
 }
 
-// Grid: any.  Block: BLOCK.  Shared: Scratch.  Writes: nets (m,), every row's best net benefit, LOWEST for none.
-// Work: one look a row; stale rows are read again.
+// Grid: any.  Block: BLOCK.  Shared: Scratch.  Reads: graph, lists, prices.  Writes: lists that were stale; nets (m,), every
+// row's best net benefit, LOWEST for none.  Requires: list_rows has run.  Work: one look a row; stale rows are read again.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) best_nets(const __grid_constant__ BestNetsArgs args) {
     const Auction& a = args.a;
     __shared__ Scratch s;

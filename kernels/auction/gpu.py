@@ -8,7 +8,7 @@ import importlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy
 import numpy as np
@@ -27,6 +27,9 @@ from kernels.problems.points import PointAuction, Points
 from kernels.problems.sparse import Auction, is_complete, with_private_columns
 from kernels.solution import OnDevice, Solution, Termination
 
+if TYPE_CHECKING:
+    from kernels.auction import AuctionOptions
+
 BATCH_BIDS = 80_000_000
 """Rows times rounds that a launch may run before the host looks at the clock: 5 to 50 ms."""
 BATCH_LABELS = 500_000
@@ -44,12 +47,12 @@ class TooFar(Exception):
 
 
 @dataclass
-class Run:
+class AuctionRun:
     """One solve under way."""
 
     device: Device
     unit: Arithmetic
-    options: Any
+    options: "AuctionOptions"
     deadline: Deadline
     complete: bool
     n_phases: int = 0
@@ -57,7 +60,7 @@ class Run:
     hall_rows: Array | None = None
 
 
-def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: Auction, options: "AuctionOptions", deadline: Deadline) -> Solution:
     """Assign every row its own column at the highest total benefit, by auction on the current GPU.
 
     Problem, Args, Returns, Errors, Source: as the CPU twin `kernels.auction.cpu.solver.solve`.
@@ -76,7 +79,7 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         device bytes: graph + 840 a row + 60 a column; one read of the graph for the lists (two of it from L2), then
         64 edges a bid. One launch and one host sync per 200 to 20 000 rounds and per 1 to 64 forests.
     Differs from the paper:
-        1. short lists, 2. epsilon scaling whose phases stop at n_rows / 32 persons, 3. the rest by shortest augmenting
+        1. short lists, 2. epsilon scaling whose phases stop at n_rows / 32 bidders, 3. the rest by shortest augmenting
         paths, for a given epsilon who is left after some rounds, 4. rounds of at most 32 bidders in one block.
     """
     problem, neighbours = from_points(problem, options)
@@ -91,7 +94,7 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     return solution
 
 
-def _solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
+def _solve(problem: Auction, options: "AuctionOptions", deadline: Deadline) -> Solution:
     weights = problem.points if isinstance(problem, PointAuction) else with_private_columns(problem)
     values = weights.x if isinstance(weights, Points) else weights.values if isinstance(weights, Csr) else weights
     floating = values.dtype.kind == "f"  # coordinates always are
@@ -102,7 +105,7 @@ def _solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
             return take_back(_solve(near, given, deadline), k, options)
     started = time.perf_counter()
     device = memory.upload(weights, unit, options, spreads(options))
-    run = Run(device, unit, options, deadline, isinstance(weights, Points) or is_complete(weights))
+    run = AuctionRun(device, unit, options, deadline, isinstance(weights, Points) or is_complete(weights))
     warm = start_from(device, problem, unit, run.complete)
     cupy.cuda.get_current_stream().synchronize()
     uploaded = time.perf_counter()
@@ -123,7 +126,7 @@ def _solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     return solution
 
 
-def _bid_and_augment(run: Run, warm: bool) -> Termination:
+def _bid_and_augment(run: AuctionRun, warm: bool) -> Termination:
     """The whole schedule: rounds for the many, paths for the few; rounds to the end where `finish` asks for them."""
     m, n = int(run.device.struct["n_rows"]), int(run.device.struct["n_cols"])
     options, unit = run.options, run.unit
@@ -145,7 +148,7 @@ def _bid_and_augment(run: Run, warm: bool) -> Termination:
     return Termination.GAP_REACHED if ended is Termination.OPTIMAL and given else ended
 
 
-def _rounds(run: Run, stop: int, patience: int) -> Termination | None:
+def _rounds(run: AuctionRun, stop: int, patience: int) -> Termination | None:
     """Rounds until every phase is done, with a look at the clock, and once at feasibility, between launches.
 
     Rounds to the end stop before the one that could pass `war_bids`, as the CPU's do: no round has more bidders than
@@ -183,13 +186,13 @@ def _rounds(run: Run, stop: int, patience: int) -> Termination | None:
         probed = True
 
 
-def _rounds_of_a_graph(run: Run) -> Callable[[int, int, int], None]:
+def _rounds_of_a_graph(run: AuctionRun) -> Callable[[int, int, int], None]:
     """What stands in for the persistent kernel: until, stop, patience -> the same rounds."""
     module = importlib.import_module(SYSTEMS["graph", "gpu"])
     return functools.partial(module.run_rounds, run.device, module.captured(run.device), run.n_phases)
 
 
-def _augment(run: Run, device: Device) -> Termination:
+def _augment(run: AuctionRun, device: Device) -> Termination:
     """Assign the queued rows by forests of shortest paths; names a Hall violator when that cannot be done."""
     forest = memory.forest_of(device)
     batch = min(64, max(1, BATCH_LABELS // int(device.struct["n_rows"])))
@@ -202,7 +205,7 @@ def _augment(run: Run, device: Device) -> Termination:
         if ended := run.deadline.expired():
             return ended
     if device is run.device:
-        run.facts["forests"] += growth["phases"]
+        run.facts["forests"] += growth["forests"]
         run.facts["rows_scanned"] += growth["scans"]
     if growth["outcome"] == COMPLETE:
         return Termination.OPTIMAL
@@ -215,7 +218,7 @@ def _augment(run: Run, device: Device) -> Termination:
     return Termination.INFEASIBLE
 
 
-def _undo_unsold_prices(run: Run, ended: Termination) -> Termination:
+def _undo_unsold_prices(run: AuctionRun, ended: Termination) -> Termination:
     """After a warm start, columns that nobody took must cost nothing; should that not settle, start from zero."""
     prices, row_of = run.device.buffers["prices"], run.device.buffers["row_of"]
     for attempt in range(4):
@@ -232,7 +235,7 @@ def _undo_unsold_prices(run: Run, ended: Termination) -> Termination:
     return ended
 
 
-def _answer(run: Run, problem: Auction, ended: Termination, floating: bool) -> Solution:
+def _answer(run: AuctionRun, problem: Auction, ended: Termination, floating: bool) -> Solution:
     """Bring prices and profits back in units of benefit, whole ones where integers were solved exactly."""
     device, n_cols, scale = run.device, problem.shape[1], run.unit.scale
     column_of, prices = device.buffers["column_of"].get().astype(np.int64), device.buffers["prices"].get()
@@ -268,10 +271,11 @@ def _answer(run: Run, problem: Auction, ended: Termination, floating: bool) -> S
     return Solution(ended, method, arrays, iterations=state["rounds"], facts=run.facts)
 
 
-def _float_claim(run: Run, ended: Termination, held: Array, prices: Array, profits: Array) -> Termination:
+def _float_claim(run: AuctionRun, ended: Termination, held: Array, prices: Array, profits: Array) -> Termination:
     """Three steps of the fixed point a row: rounding, or for the CPU to settle, or a gap that is stated."""
     steps = 3 / run.unit.scale
     if ended is Termination.GAP_REACHED:
+        assert run.options.epsilon is not None
         run.facts["epsilon"] = float(run.options.epsilon) + steps
         return ended
     run.facts["epsilon"] = steps

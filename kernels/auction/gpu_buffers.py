@@ -1,7 +1,7 @@
 """What the auction's kernels see: buffers in device memory, and the structs of `layout.py` over them."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy
 import numpy as np
@@ -22,6 +22,9 @@ from kernels.auction.layout import (
 from kernels.auction.scaling import Arithmetic
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import METRICS, Points
+
+if TYPE_CHECKING:
+    from kernels.auction import AuctionOptions
 
 UNUSED = ("indptr", "indices", "targets", "kind_of", "kinds", "gathered", "depth", "place", "epsilons")
 """Pointers of `Auction` that stay null where nothing fills them; `epsilons` come with `schedule`."""
@@ -94,7 +97,7 @@ class Device:
         return Device(buffers, struct, self.defines, self.blocks)
 
 
-def upload(weights: Array | Csr | Points, unit: Arithmetic, options: Any, spread: bool) -> Device:
+def upload(weights: Array | Csr | Points, unit: Arithmetic, options: "AuctionOptions", spread: bool) -> Device:
     """Copy the graph to the device and lay out the buffers of an auction; the schedule is set by `schedule`.
 
     With `spread` rows list, of equal columns, the first from their own place on, and alike rows are found.
@@ -148,7 +151,7 @@ def _matching(m: int, n: int) -> dict[str, Any]:
         "held": cupy.zeros(m, i8),
         "row_of": cupy.full(n, UNASSIGNED, i4),
         "top_rise": cupy.zeros(n, np.uint64),
-        "top_person": cupy.full(n, 2**31 - 1, i4),
+        "top_row": cupy.full(n, 2**31 - 1, i4),
         "state": cupy.zeros(len(STATE.names), i8),
     }
     buffers |= {name: cupy.empty(m, i4) for name in ("queue", "next_queue", "offer_column", "stale")}
@@ -202,9 +205,9 @@ class PathForest:
     buffers: dict[str, Any]
     struct: Array
 
-    def augment(self, device: Device, most_phases: int) -> None:
-        """Assign queued rows of `device` along shortest paths, for at most `most_phases` phases."""
-        arguments = AUGMENT_ROWS_ARGS.packed(a=device.struct, f=self.struct, most_phases=most_phases)
+    def augment(self, device: Device, most_forests: int) -> None:
+        """Assign queued rows of `device` along shortest paths, for at most `most_forests` forests."""
+        arguments = AUGMENT_ROWS_ARGS.packed(a=device.struct, f=self.struct, most_forests=most_forests)
         device.launch("paths.cu", "augment_rows", arguments)
 
     def growth(self) -> dict[str, int]:

@@ -1,7 +1,7 @@
 """How a solve on the GPU begins: neighbours of points, the arithmetic, and what is kept of an earlier answer."""
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy
 import numpy as np
@@ -15,8 +15,11 @@ from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.points import METRICS, PointAuction, Points
 from kernels.problems.sparse import Auction, is_complete
 
+if TYPE_CHECKING:
+    from kernels.auction import AuctionOptions
 
-def from_points(problem: Auction, options: Any) -> tuple[Auction, dict[str, Array]]:
+
+def from_points(problem: Auction, options: "AuctionOptions") -> tuple[Auction, dict[str, Array]]:
     """Points stay points where all pairs are edges and the kernels have the metric; else benefits are written out.
 
     Nearest neighbours are found on the device and become a graph.
@@ -38,7 +41,7 @@ def from_points(problem: Auction, options: Any) -> tuple[Auction, dict[str, Arra
     return replace(plain, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest}
 
 
-def _nearest(points: Points, options: Any) -> Array:
+def _nearest(points: Points, options: "AuctionOptions") -> Array:
     """The nearest columns by the lists of the fixed point; the CPU looks again where its steps are too coarse to tell.
 
     That is where the last neighbour and the best column left out differ by less than what the two are rounded by: half
@@ -61,7 +64,7 @@ def _nearest(points: Points, options: Any) -> Array:
     return nearest
 
 
-def arithmetic(weights: Array | Csr | Points, options: Any, floating: bool) -> Arithmetic:
+def arithmetic(weights: Array | Csr | Points, options: "AuctionOptions", floating: bool) -> Arithmetic:
     """Integers in units of 1 / (n_cols + 1), or whole ones (and paths without epsilon) where labels lack room."""
     if floating or isinstance(weights, Points):
         return fixed_point(weights, isinstance(weights, Points) or is_complete(weights))
@@ -72,7 +75,7 @@ def arithmetic(weights: Array | Csr | Points, options: Any, floating: bool) -> A
     return unit
 
 
-def spreads(options: Any) -> bool:
+def spreads(options: "AuctionOptions") -> bool:
     """Whether rows may choose among equal columns: not in rounds that must repeat the CPU's bid for bid."""
     wants_rounds = options.finish == "auction" or (options.epsilon is not None and options.finish != "paths")
     return options.launch == "persistent" and not (wants_rounds and options.deterministic)

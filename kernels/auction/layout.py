@@ -5,7 +5,7 @@ from kernels.layout import enumeration, parameter, struct
 LIST = 64
 """Edges in a short list, two a lane."""
 BLOCK = 1024
-"""Threads of every block; one warp bids for one person."""
+"""Threads of every block; one warp bids for one row."""
 LONG = 65536
 """A row with so many edges is read by the whole grid, where there are few of them."""
 LOWEST = -(2**62)
@@ -45,7 +45,7 @@ AUCTION = struct(
     Int* offer_rise            // [m]
     int* stale                 // [m]: positions, or rows, whose list must be read again
     unsigned long long* top_rise  // [n]: highest rise of the round; 0 between rounds
-    int* top_person            // [n]: the row that made it; INT_MAX between rounds
+    int* top_row            // [n]: the row that made it; INT_MAX between rounds
     int* kind_of               // [m]: alike rows have the same (alike.cuh); these five null when not asked for
     unsigned long long* kinds  // [kind_mask + 1]: their hashes
     int* gathered              // [kind_mask + 1]: how many of a kind have a place; 0 between rounds
@@ -53,7 +53,7 @@ AUCTION = struct(
     int* place                 // [m], by position in the queue: place among the kind
     const Int* epsilons        // [n_phases]
     int* bidders               // [trace_size]: bidders by round, or null
-    struct State* state
+    struct AuctionState* state
     Int n_rows
     Int n_cols
     Int n_phases
@@ -71,7 +71,7 @@ AUCTION = struct(
 )
 
 STATE = struct(
-    "State",
+    "AuctionState",
     """
     Int phase
     Int opened
@@ -93,10 +93,10 @@ PATH_FOREST = struct(
     "PathForest",
     """
     unsigned long long* label               // [n], NO_ROW: none
-    int* stamp                 // [m]: the last round that a row was listed for, so that it stands there once
-    int* active                // [2, m]: rows to scan, by parity of the round
+    int* stamp                 // [m]: the last wave that a row was listed for, so that it stands there once
+    int* active                // [2, m]: rows to scan, by parity of the wave
     int* whole                 // [m]: rows to read whole
-    Int* whole_at              // [m]: distance at which a row was last read whole in this phase, FAR: not
+    Int* whole_at              // [m]: distance at which a row was last read whole in this forest, FAR: not
     int* tree                  // [n]: root of a labelled column without a row
     Int* tree_distance         // [m], by root: nearest column without a row
     int* tree_column           // [m]: and which
@@ -114,8 +114,8 @@ GROWTH = struct(
     Int farthest
     Int hidden
     Int outcome                // OUTCOMES
-    Int phases
-    Int rounds
+    Int forests
+    Int waves
     Int scans
     Int readings
     """,
@@ -149,7 +149,7 @@ AUGMENT_ROWS_ARGS = parameter(
     """
     Auction a
     PathForest f
-    Int most_phases
+    Int most_forests
     """,
     AUCTION,
     PATH_FOREST,

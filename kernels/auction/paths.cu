@@ -1,9 +1,10 @@
 // Shortest augmenting paths from all unassigned rows at once: how an auction ends without rounds of few bidders.
 //
-//   while rows are queued (the roots)
+//   while rows are queued (the roots)                                          one forest
 //     plant                clear labels, bring every root's best net benefit up to date, make the roots active
 //     repeat
-//       while rows are active:  scan their short lists; a label that comes nearer makes its column's row active
+//       while rows are active:  grow_wave scans their short lists; a label that comes nearer makes its column's row
+//                               active in the next wave
 //       measure            per tree the nearest column without a row; over all rows the nearest edge outside a list
 //       stop when the nearest free column is nearer than that, or when no row is left to read whole
 //       read_whole         relax all edges of the rows that might hide a nearer one, with their lists renewed
@@ -14,7 +15,7 @@
 // Edges cost max(0, profit - net benefit), where an assigned row's profit is what it holds. So an auction's answer
 // within epsilon stays within epsilon: raising prices never lowers a cost below min(cost, 0), and a flipped edge is
 // at most epsilon better than tight. Prices never fall, which keeps the lists true.
-// Invariant between rounds: label[j] holds the length of a path root .. row, j and that row; labels only come nearer;
+// Invariant between waves: label[j] holds the length of a path root .. row, j and that row; labels only come nearer;
 // the row of a label that came nearer is active. When no free column is in reach and every row has been read whole, the
 // labelled rows see too few columns.
 //
@@ -48,13 +49,13 @@ __device__ __forceinline__ Stand stand_of(const Auction& a, const PathForest& f,
     return {distance_in(f, __ldcg(f.label + j)), held - a.prices[j]};
 }
 
-// List row i for round `next`, once: the exchange settles who lists it, the sum hands out the place.
+// List row i for wave `next`, once: the exchange settles who lists it, the sum hands out the place.
 __device__ __forceinline__ void activate(const Auction& a, const PathForest& f, int i, Int next) {
     if (atomicExch(f.stamp + i, (int)next) == (int)next) return;
     f.active[next % 2 * a.n_rows + add(f.growth->n_active + next % 3, 1)] = i;
 }
 
-__device__ void plant(const Auction& a, const PathForest& f, Int n, Int round, Scratch& s) {
+__device__ void plant(const Auction& a, const PathForest& f, Int n, Int wave, Scratch& s) {
     for (Int j = grid_thread(); j < a.n_cols; j += grid_threads()) f.label[j] = NO_ROW;
     for (Int i = grid_thread(); i < a.n_rows; i += grid_threads()) {
         f.whole_at[i] = FAR;
@@ -70,7 +71,7 @@ __device__ void plant(const Auction& a, const PathForest& f, Int n, Int round, S
         }
         if (threadIdx.x == 0) {
             a.held[i] = o.net;
-            activate(a, f, (int)i, round);
+            activate(a, f, (int)i, wave);
         }
         __syncthreads();  // the list is read before it may be written for the next root
     }
@@ -98,17 +99,17 @@ __device__ __forceinline__ void try_edge(const Auction& a, const PathForest& f, 
     }
 }
 
-// Warp by warp, scan the rows listed for this round through their short lists.
-__device__ void grow_round(const Auction& a, const PathForest& f, Int round, Int count) {
+// Warp by warp, scan the rows listed for this wave through their short lists.
+__device__ void grow_wave(const Auction& a, const PathForest& f, Int wave, Int count) {
     const int lane = threadIdx.x % 32;
-    const int* active = f.active + round % 2 * a.n_rows;
+    const int* active = f.active + wave % 2 * a.n_rows;
     for (Int k = grid_warp(); k < count; k += grid_warps()) {
         const int i = active[k];
         const int2 columns = reinterpret_cast<const int2*>(a.list_columns + (Int)i * LIST)[lane];
         const longlong2 benefits = reinterpret_cast<const longlong2*>(a.list_benefits + (Int)i * LIST)[lane];
         const Stand stand = stand_of(a, f, i);
-        if (columns.x >= 0) try_edge(a, f, i, stand, columns.x, benefits.x, round + 1);
-        if (columns.y >= 0) try_edge(a, f, i, stand, columns.y, benefits.y, round + 1);
+        if (columns.x >= 0) try_edge(a, f, i, stand, columns.x, benefits.x, wave + 1);
+        if (columns.y >= 0) try_edge(a, f, i, stand, columns.y, benefits.y, wave + 1);
     }
 }
 
@@ -149,7 +150,7 @@ __device__ void list_hidden(const Auction& a, const PathForest& f, Int nearest) 
 }
 
 // Try every edge of the listed rows, block by block, and renew their lists.
-__device__ void read_whole(const Auction& a, const PathForest& f, Int n_whole, Int round, Scratch& s) {
+__device__ void read_whole(const Auction& a, const PathForest& f, Int n_whole, Int wave, Scratch& s) {
     for (Int k = blockIdx.x; k < n_whole; k += gridDim.x) {
         const int i = f.whole[k];
         const Row row = row_at(a, i);
@@ -164,7 +165,7 @@ __device__ void read_whole(const Auction& a, const PathForest& f, Int n_whole, I
         reveal(a, i, s);
         for (Int t = threadIdx.x; t < row.degree; t += BLOCK) {
             const Int benefit = benefit_at(a, row, t);
-            if (benefit != LOWEST) try_edge(a, f, i, stand, column_at(a, row, t), benefit, round);
+            if (benefit != LOWEST) try_edge(a, f, i, stand, column_at(a, row, t), benefit, wave);
         }
         // Should the label have come nearer since, the row is listed again, and whole_at is not its distance.
     }
@@ -202,28 +203,29 @@ __device__ void requeue(const Auction& a, Int n) {
     }
 }
 
-// Grow the forest of the queued rows until the lists vouch for its nearest free column. Round r scans n_active[r % 3]
-// rows and lists rows for r + 1; meanwhile the leader clears the counter of r + 2, which round r - 1 has read.
-__device__ Int grow(const Auction& a, const PathForest& f, Int n, Int round, Scratch& s, cg::grid_group& grid) {
+// Grow the forest of the queued rows until the lists vouch for its nearest free column. Wave w scans n_active[w % 3]
+// rows and lists rows for w + 1; meanwhile the leader clears the counter of w + 2, which wave w - 1 has read.
+// Every barrier separates a step's writes from the next step's reads.
+__device__ Int grow(const Auction& a, const PathForest& f, Int n, Int wave, Scratch& s, cg::grid_group& grid) {
     Growth& g = *f.growth;
     const bool leader = grid_thread() == 0;
     while (true) {
-        for (Int count = g.n_active[round % 3]; count; count = g.n_active[round % 3]) {
-            if (leader) g.n_active[(round + 2) % 3] = 0, g.scans += count;
-            grow_round(a, f, round, count);
-            grid.sync();  // labels and the next round's list before that round
-            ++round;
+        for (Int count = g.n_active[wave % 3]; count; count = g.n_active[wave % 3]) {
+            if (leader) g.n_active[(wave + 2) % 3] = 0, g.scans += count;
+            grow_wave(a, f, wave, count);
+            grid.sync();  // labels and the next wave's list before that wave
+            ++wave;
         }
-        if (leader) g.nearest = g.hidden = FAR, g.farthest = 0, g.n_whole = 0, g.n_active[(round + 1) % 3] = 0;
+        if (leader) g.nearest = g.hidden = FAR, g.farthest = 0, g.n_whole = 0, g.n_active[(wave + 1) % 3] = 0;
         grid.sync();
         measure_trees(a, f);
         grid.sync();
         measure_forest(a, f, n);
         grid.sync();
-        if (g.hidden >= g.nearest) return round;
+        if (g.hidden >= g.nearest) return wave;
         list_hidden(a, f, g.nearest);
         grid.sync();
-        read_whole(a, f, g.n_whole, round, s);
+        read_whole(a, f, g.n_whole, wave, s);
         grid.sync();
         if (leader) g.readings += g.n_whole;
     }
@@ -232,8 +234,8 @@ __device__ Int grow(const Auction& a, const PathForest& f, Int n, Int round, Scr
 // Grid: any, cooperative.  Block: BLOCK.  Shared: Scratch (static).
 // Reads: everything.  Writes: lists, prices, matching, queue, state.n_queue, growth.
 // Requires: state.n_queue and queue hold the rows without a column; no list leaves out an edge above its rest.
-// Work: phases until no row is queued, `most_phases` have run, or a forest reaches no free column (outcome INFEASIBLE;
-// the labels then show its rows). Every barrier separates a step's writes from the next step's reads.
+// Work: forests until no row is queued, `most_forests` have been grown, or one reaches no free column (outcome
+// INFEASIBLE; the labels then show its rows). Every barrier separates a step's writes from the next step's reads.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) augment_rows(const __grid_constant__ AugmentRowsArgs args) {
     const Auction& a = args.a;
     const PathForest& f = args.f;
@@ -241,18 +243,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) augment_rows(const __grid
     cg::grid_group grid = cg::this_grid();
     Growth& g = *f.growth;
     const bool leader = grid_thread() == 0;
-    Int round = g.rounds;
-    for (Int phase = 0; phase < args.most_phases; ++phase) {
+    Int wave = g.waves;
+    for (Int forest = 0; forest < args.most_forests; ++forest) {
         const Int n = a.state->n_queue;
         if (n == 0) {
             if (leader) g.outcome = COMPLETE;
             return;
         }
-        if (leader) a.state->n_next = 0, ++g.phases;
-        plant(a, f, n, round, s);
+        if (leader) a.state->n_next = 0, ++g.forests;
+        plant(a, f, n, wave, s);
         grid.sync();
-        round = grow(a, f, n, round, s, grid);
-        if (leader) g.rounds = round;
+        wave = grow(a, f, n, wave, s, grid);
+        if (leader) g.waves = wave;
         const Int nearest = g.nearest, hidden = g.hidden, farthest = g.farthest;
         if (g.outcome == TOO_FAR) return;
         if (nearest == FAR) {

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,6 +10,9 @@ from kernels.auction.scaling import NEAR, extremes
 from kernels.problems import Array, Csr
 from kernels.problems.sparse import Auction
 from kernels.solution import Solution
+
+if TYPE_CHECKING:
+    from kernels.auction import AuctionOptions
 
 CHAIN = 4
 """Spans that an old price may reach where rows cannot take every column: a chain of rows may pass a price on."""
@@ -43,7 +46,7 @@ def cut_prices(prices: Array, scale: int | float, span: float, chains: bool, mov
     return np.minimum(np.floor(np.minimum(floats, whole / scale) * scale), float(whole)).astype(np.int64)
 
 
-def bring_near(problem: Auction, options: Any) -> tuple[Auction, Any, int]:
+def bring_near(problem: Auction, options: "AuctionOptions") -> tuple[Auction, Any, int]:
     """The same problem in units of 2^k, and k: 0 unless floats are so large or small that sums or steps could leave
     float64. Such a scaling is exact."""
     weights, reject = problem.weights, problem.reject
@@ -69,7 +72,7 @@ def bring_near(problem: Auction, options: Any) -> tuple[Auction, Any, int]:
     return near, options, k
 
 
-def take_back(solution: Solution, k: int, options: Any) -> Solution:
+def take_back(solution: Solution, k: int, options: "AuctionOptions") -> Solution:
     """The solution of the problem that `bring_near` scaled by 2^-k, in the problem's own units."""
     if k:
         for name in ("prices", "profits"):

@@ -1,7 +1,7 @@
 // The steps of one round of the auction, by a team of threads: the grid, or one block where few bid.
 //
-// A round costs its bidders, not the graph: the queue names the rows, and the offers by place in the queue name the
-// columns that got a bid, so that no step walks over all columns.
+// A round costs as much as it has bidders, however large the graph is. The queue names the rows, and the offers, by place in
+// the queue, name the columns that got a bid. So no step walks over all columns.
 #include "auction/alike.cuh"
 
 struct Team {
@@ -53,8 +53,8 @@ __device__ void settle(const Auction& a, Int n, const Team& team) {
     for (Int q = team.thread; q < offers; q += team.threads) {
         const int j = a.offer_column[q];
         if (j < 0 || (unsigned long long)a.offer_rise[q] != a.top_rise[j]) continue;
-        if (a.deterministic) atomicMin(a.top_person + j, a.queue[q]);
-        else atomicExch(a.top_person + j, a.queue[q]);
+        if (a.deterministic) atomicMin(a.top_row + j, a.queue[q]);
+        else atomicExch(a.top_row + j, a.queue[q]);
     }
 }
 
@@ -74,7 +74,7 @@ __device__ void award(const Auction& a, Int n, const Team& team) {
     const Int offers = n + a.state->n_raised;
     for (Int q = team.thread; q < offers; q += team.threads) {
         const int i = a.queue[q], j = a.offer_column[q];
-        const bool wins = j >= 0 && a.top_person[j] == i;
+        const bool wins = j >= 0 && a.top_row[j] == i;
         int next = i;
         if (q >= n) {
             next = -1;
@@ -95,7 +95,7 @@ __device__ void tidy(const Auction& a, Int n, Int n_next, const Team& team) {
         const int j = a.offer_column[q];
         if (j >= 0) {
             a.top_rise[j] = 0;
-            a.top_person[j] = INT_MAX;
+            a.top_row[j] = INT_MAX;
         }
         if (alike) {
             const int kind = a.kind_of[a.queue[q]];
@@ -108,7 +108,7 @@ __device__ void tidy(const Auction& a, Int n, Int n_next, const Team& team) {
 
 // Close a round of n bidders; one thread.
 __device__ __forceinline__ void count_round(const Auction& a, Int n) {
-    State& state = *a.state;
+    AuctionState& state = *a.state;
     if (a.bidders && state.rounds < a.trace_size) a.bidders[state.rounds] = (int)n;
     state.readings += state.n_stale;
     ++state.rounds;
@@ -120,15 +120,15 @@ __device__ __forceinline__ void count_round(const Auction& a, Int n) {
 // What a phase has cost so far, in rounds. Reading as many rows whole as there are counts as 64 rounds, and so do as many
 // squabbles: bids of a row against its own kind.
 __device__ __forceinline__ Int spent(const Auction& a) {
-    const State& state = *a.state;
+    const AuctionState& state = *a.state;
     return state.rounds + 1 - state.opened + 64 * (state.readings - state.opened_readings + state.squabbles) / a.n_rows;
 }
 
-// Rounds by one block, with its barriers between the steps, down to FEW_BIDDERS; ends sooner where the phase does,
-// and when a list had to be read again, which the grid does faster.
+// Rounds by one block, with its barriers between the steps, down to FEW_BIDDERS. They end sooner where the phase does, and
+// when a list had to be read again, which the grid does faster.
 __device__ void crowd_rounds(const Auction& a, Int epsilon, Int limit, Int stop, Int patience, Scratch& s) {
     const Team block = one_block();
-    State& state = *a.state;
+    AuctionState& state = *a.state;
     bool again = true;
     while (again) {
         const Int n = state.n_queue;

@@ -17,12 +17,12 @@
 #endif
 
 #define WANTED 48     // edges that a reading aims for. A thread may hold two of the best: LIST leaves room for them
-#define WARPS (BLOCK / 32)  // of every block; one bids for one person
+#define WARPS (BLOCK / 32)  // of every block; one bids for one row
 #define FEW_BIDDERS WARPS  // up to so many bidders, one block runs the rounds alone
 
 typedef long long Int;
 
-// Auction, State: what the host hands over, and what outlives a launch.
+// Auction, AuctionState: what the host hands over, and what outlives a launch.
 #include "auction/layout.py"
 
 // What a warp finds in a list. The same in every lane: the best net benefit, the second best (LOWEST: none), the best
@@ -130,7 +130,8 @@ __device__ __forceinline__ void keep(const Auction& a, const Listing& list, int 
     list.benefits[place] = benefit_at(a, row, t);
 }
 
-// The largest bar that at least WANTED threads' best edges reach; LOWEST + 1 when fewer threads have an edge.
+// The largest bar that at least WANTED threads' best edges reach; LOWEST + 1 when fewer threads have an edge. Every
+// barrier gives all threads the same count, and so the same next bar.
 __device__ Int choose_bar(Int mine, Int high, Scratch& s) {
     Int low = block_extreme<false>(mine, s);
     if (low == LOWEST) {

@@ -8,7 +8,7 @@ With H (m,) the potential of the barycenter with itself over reg, K = exp(-C / r
       itself       H = (H + log b - log (K e^H)) / 2: the plan exp(H + H' - C / reg) / m^2 gets the row sums b
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,11 +18,14 @@ from kernels.deadline import Deadline
 from kernels.problems.barycenter import Barycenter
 from kernels.solution import Solution, Termination
 
+if TYPE_CHECKING:
+    from kernels.barycenter import BarycenterOptions
+
 STAGE = 3 * LOOK
 """Iterations at each reg on the way to the one asked for."""
 
 
-def debias(xp: Any, problem: Barycenter, options: Any, deadline: Deadline) -> Solution:
+def debias(xp: Any, problem: Barycenter, options: "BarycenterOptions", deadline: Deadline) -> Solution:
     """Iterate until the barycenter stays where it is, on the device of `xp`."""
     k, m, _ = problem.sizes
     F, H = xp.zeros((k, m)), xp.zeros(m)
@@ -43,7 +46,7 @@ def debias(xp: Any, problem: Barycenter, options: Any, deadline: Deadline) -> So
     return Solution(word or Termination.ITERATION_LIMIT, "entropic, debiased", arrays, done, facts=facts)
 
 
-def _left(options: Any, done: int, last: bool) -> int:
+def _left(options: "BarycenterOptions", done: int, last: bool) -> int:
     left = max(1, options.iterations - done)
     return left if last else min(STAGE, left)
 

@@ -1,6 +1,6 @@
 """Barycenters on given points on the GPU: the iteration of projections.py, on device memory."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import cupy as cp
 import numpy as np
@@ -12,8 +12,11 @@ from kernels.deadline import Deadline
 from kernels.problems.barycenter import Barycenter, FreeBarycenter
 from kernels.solution import Solution
 
+if TYPE_CHECKING:
+    from kernels.barycenter import BarycenterOptions
 
-def solve(problem: Barycenter | FreeBarycenter, options: Any, deadline: Deadline) -> Solution:
+
+def solve(problem: Barycenter | FreeBarycenter, options: "BarycenterOptions", deadline: Deadline) -> Solution:
     """As `kernels.barycenter.cpu.solver.solve`; entropic problems on given points on the GPU, in float64, others there.
 
     Complexity:

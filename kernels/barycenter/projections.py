@@ -11,7 +11,7 @@ sum_k w_k <G_k, a_k>.
 """
 
 import math
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -20,6 +20,9 @@ from kernels.deadline import Deadline
 from kernels.problems.arrays import Array
 from kernels.problems.barycenter import Barycenter
 from kernels.solution import Solution
+
+if TYPE_CHECKING:
+    from kernels.barycenter import BarycenterOptions
 
 WIDEST = 150.0
 """Of the costs over reg: up to here exp(-C / reg) is stored, and its products stay within float64 (see `Stored`)."""
@@ -147,7 +150,7 @@ def make_step(xp: Any, problem: Barycenter, reg: float) -> Step:
     return Absorbed(xp, problem, reg) if math.prod(problem.sizes) <= MOST_KEPT else Logged(xp, problem, reg)
 
 
-def project(xp: Any, problem: Barycenter, options: Any, deadline: Deadline) -> Solution:
+def project(xp: Any, problem: Barycenter, options: "BarycenterOptions", deadline: Deadline) -> Solution:
     """Iterate on the device of `xp`; see `kernels.barycenter.cpu.solver.solve`."""
     k, m, _ = problem.sizes
     w = xp.asarray(problem.weights)

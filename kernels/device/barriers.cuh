@@ -109,7 +109,7 @@ __device__ __forceinline__ void send(float* place, float4 value, unsigned long l
 // Every thread of every block of the cluster waits for all the others.
 __device__ __forceinline__ void cluster_barrier(bool alone) {
     if (alone) {
-        __syncthreads();
+        __syncthreads();  // the same for a cluster of one block
         return;
     }
 #if __CUDA_ARCH__ >= 900

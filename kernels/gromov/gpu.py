@@ -6,7 +6,7 @@ import cupy as cp
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.gromov.search import Search
+from kernels.gromov.search import GromovSearch
 from kernels.problems.gromov import GromovWasserstein
 from kernels.solution import Solution
 
@@ -27,7 +27,7 @@ def solve(problem: GromovWasserstein, options: "GromovOptions", deadline: Deadli
     Errors:
         MemoryError where the device is too small.
     """
-    return Search(problem, options, deadline, cp).run()
+    return GromovSearch(problem, options, deadline, cp).run()
 
 
 def warm_up() -> None:

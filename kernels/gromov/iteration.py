@@ -140,8 +140,8 @@ def rounded(plan: Any, a: Any, b: Any, xp: Any) -> Any:
     for _ in range(2):  # the second takes what rounding left
         rows = plan.sum(axis=1)
         plan = plan * xp.minimum(1.0, a / xp.where(rows > 0, rows, 1.0))[:, None]
-        columns = plan.sum(axis=0)
-        plan = plan * xp.minimum(1.0, b / xp.where(columns > 0, columns, 1.0))[None, :]
+        column_sums = plan.sum(axis=0)
+        plan = plan * xp.minimum(1.0, b / xp.where(column_sums > 0, column_sums, 1.0))[None, :]
         short_a, short_b = xp.maximum(0.0, a - plan.sum(axis=1)), xp.maximum(0.0, b - plan.sum(axis=0))
         total = float(short_b.sum())
         if total > 0:

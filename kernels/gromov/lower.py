@@ -57,8 +57,8 @@ def projected(problem: GromovWasserstein, xp: Any, deadline: Deadline) -> Lower:
     (e, of_x, of_e, s), (f, of_y, of_f, t) = sides
     count = min(len(s), len(t))
     pairs = ((s[::-1], t[::-1]), (-s, -t))
-    together = sum(float(np.maximum(0.0, p[:count]) @ np.maximum(0.0, q[:count])) for p, q in pairs)
-    alone = of_x + of_y - 4 * of_e * of_f - 2 * together
+    overlap = sum(float(np.maximum(0.0, p[:count]) @ np.maximum(0.0, q[:count])) for p, q in pairs)
+    alone = of_x + of_y - 4 * of_e * of_f - 2 * overlap
     return _transported(problem, xp.asarray(-4 * np.outer(e, f)), alone, xp, deadline)
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from kernels.gromov.iteration import Objective, Scaling, rounded
 from kernels.gromov.lower import LARGEST_SPECTRUM, Lower, projected, third
 from kernels.problems.gromov import GromovWasserstein
 from kernels.solution import Solution, Termination
+
+if TYPE_CHECKING:
+    from kernels.gromov import GromovOptions
 
 LARGEST_EXACT = 1000
 """Rows and columns together up to which a descent is finished by exact steps, where nobody asked for them."""
@@ -26,11 +29,11 @@ RANDOM_REG, BLEND = 0.1, 0.05
 """Of random starts; and how much of the product a start is given, since no such step leaves a plan's zeros."""
 KEEP = 10
 """Steps between two couplings that are made of plans on their way, and told of."""
-Polish = Callable[["Search", Any], Any]
+Polish = Callable[["GromovSearch", Any], Any]
 
 
 @dataclass
-class Search:
+class GromovSearch:
     """One solve, on the device of `xp`.
 
     `best` and `value` are the best coupling so far and its objective; `polish` takes a plan to a local optimum by
@@ -38,7 +41,7 @@ class Search:
     """
 
     problem: GromovWasserstein
-    options: Any
+    options: "GromovOptions"
     deadline: Deadline
     xp: Any
     polish: Polish | None = None

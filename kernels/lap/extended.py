@@ -9,7 +9,7 @@ The longer side plays the columns. An ordinary assignment needs no more columns,
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,9 +19,15 @@ from kernels.problems import UNASSIGNED, Array, Assignment, Rejecting
 from kernels.problems.arrays import permitted
 from kernels.solution import Solution, Termination
 
+if TYPE_CHECKING:
+    from kernels.lap import LapOptions
+
 
 def solve_extended(
-    problem: Rejecting, options: Any, deadline: Deadline, solve: Callable[[Assignment, Any, Deadline], Solution]
+    problem: Rejecting,
+    options: "LapOptions",
+    deadline: Deadline,
+    solve: Callable[[Assignment, "LapOptions", Deadline], Solution],
 ) -> Solution:
     """Let `solve`, which pairs all lines of the shorter side, solve a problem whose lines may be left."""
     used = np.flatnonzero(problem.sizes.prod(axis=1))
@@ -71,8 +77,8 @@ def _extended(problem: Rejecting, used: Array) -> tuple[Array, Array]:
         if problem.strict:
             weights[at, :n, :m] = entries
             continue
-        allowed = permitted(entries)
-        np.subtract(entries, caps, out=entries, where=allowed)
+        permitted_pairs = permitted(entries)
+        np.subtract(entries, caps, out=entries, where=permitted_pairs)
         weights[at, :n, :m] = entries
         weights[at, :n, m : m + n] = out[:, None]
     return weights, np.column_stack([short, long + added]).astype(np.int32)

@@ -4,7 +4,7 @@ import importlib
 import time
 from collections.abc import Callable
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy
 import numpy as np
@@ -12,7 +12,7 @@ import numpy as np
 from kernels.deadline import Deadline, Retold
 from kernels.lap import gpu_memory, gpu_monge, monge
 from kernels.lap.auto.gpu_forest import MOST_ROWS, Forest, Tuning, device_bytes
-from kernels.lap.auto.gpu_progress import Watch
+from kernels.lap.auto.gpu_progress import DeviceWatch
 from kernels.lap.auto.gpu_warm import WIDEST, cut_back, prices, squared
 from kernels.lap.auto.layout import INFEASIBLE, PHASE_LIMIT, SOLVED
 from kernels.lap.complete import complete
@@ -28,12 +28,15 @@ from kernels.problems.arrays import is_masked
 from kernels.problems.points import PointAssignment
 from kernels.solution import OnDevice, Solution, Termination
 
+if TYPE_CHECKING:
+    from kernels.lap import LapOptions
+
 BATCHED = "kernels.lap.batched.gpu_batched"
 SPIN_S = 0.002
 """Solves shorter than this are waited for without sleeping."""
 
 
-def solve(problem: Assignment | Rejecting, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: Assignment | Rejecting, options: "LapOptions", deadline: Deadline) -> Solution:
     """Solve a dense linear assignment problem exactly by an auction start and a forest of shortest augmenting paths.
 
     Problem: min sum_i c[i, p(i)] over pairings p of min(n_rows, n_cols) pairs (max with `maximize`); also a batch of
@@ -80,7 +83,7 @@ def solve(problem: Assignment | Rejecting, options: Any, deadline: Deadline) -> 
     return solution
 
 
-def _solve_points(problem: PointAssignment, options: Any, deadline: Deadline) -> Solution:
+def _solve_points(problem: PointAssignment, options: "LapOptions", deadline: Deadline) -> Solution:
     """Costs of points are worked out on the device and stay there."""
     weights, built_ms = costs_on_device(problem)
     solution = solve_one(weights, problem.maximize, problem.u0, problem.v0, options.iteration_limit, deadline)
@@ -89,7 +92,7 @@ def _solve_points(problem: PointAssignment, options: Any, deadline: Deadline) ->
     return solution
 
 
-def _solve_masked(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
+def _solve_masked(problem: Assignment, options: "LapOptions", deadline: Deadline) -> Solution:
     """Integers with forbidden entries: at a cost beyond every assignment, or, where int64 has no room, on the CPU."""
     watched = Retold(deadline, lambda objective, bound: (None, bound))  # pairs may be forbidden ones, at their price
     solution = solve_priced(problem, lambda priced: solve(priced, options, watched))
@@ -123,7 +126,7 @@ def solve_one(
     start = prices(cost, maximize, u0, v0) if warm else None
     searched = squared(cost) if squared_bytes else cost
     forest = Forest(searched.shape[0], searched.shape[1], cost.dtype, Tuning(scale_at_once=not squared_bytes))
-    watch = Watch(forest, cost, weights.T if turned else weights, maximize, deadline)
+    watch = DeviceWatch(forest, cost, weights.T if turned else weights, maximize, deadline)
     launch = _launcher(forest, watch, searched, maximize, start, phase_limit)
     launch()
     if u0 is None and v0 is None and (found := _sort_instead(forest, launch, cost, weights, maximize)):
@@ -145,7 +148,7 @@ def solve_one(
 
 
 def _launcher(
-    forest: Forest, watch: Watch, cost: Any, maximize: bool, start: Any, phase_limit: int | None
+    forest: Forest, watch: DeviceWatch, cost: Any, maximize: bool, start: Any, phase_limit: int | None
 ) -> Callable[[], None]:
     """What begins the search, from the start each time."""
     limit = -1 if phase_limit is None else phase_limit
@@ -233,7 +236,7 @@ def _solve_shortlist(weights: Array, maximize: bool, phase_limit: int | None, de
     return solution
 
 
-def wait(forest: Forest, deadline: Deadline, watch: Watch) -> Termination | None:
+def wait(forest: Forest, deadline: Deadline, watch: DeviceWatch) -> Termination | None:
     """Wait for what was launched; raise the stop flag once the deadline has expired, and say why."""
     done = cupy.cuda.Event(disable_timing=True)
     done.record()

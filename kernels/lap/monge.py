@@ -48,11 +48,11 @@ def solve(weights: Array, maximize: bool, at: tuple[int, int] | None = None) -> 
 def _feasible(weights: Array, sign: int, found: "Guess") -> bool:
     """u_i + v_j <= c_ij everywhere, up to half of what the certificate allows for rounding."""
     n = len(weights)
-    allowed = tolerance(weights)
+    tolerated = tolerance(weights)
     for first in range(0, n, ROWS_AT_ONCE):
         rows = slice(first, first + ROWS_AT_ONCE)
         over = found.v - sign * weights[rows].astype(found.v.dtype, copy=False)
-        if not (over.max(axis=1) + found.u[rows] <= allowed).all():
+        if not (over.max(axis=1) + found.u[rows] <= tolerated).all():
             return False
     return True
 

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy
 import numpy as np
@@ -14,6 +14,9 @@ from kernels.lap.proof.gpu_proof import named, prove
 from kernels.problems import Array, Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
 
+if TYPE_CHECKING:
+    from kernels.lap import LapOptions
+
 Answer = tuple[Termination, dict[str, Any], dict[str, Any]]
 SolveOnDevice = Callable[[Any, bool, Deadline, int | None], Answer]
 
@@ -23,7 +26,7 @@ def solve_single(
     solve_on_device: SolveOnDevice,
     bytes_per_entry: int,
     problem: Assignment,
-    options: Any,
+    options: "LapOptions",
     deadline: Deadline,
 ) -> Solution:
     """Copy the matrix to the device with its shorter side as rows, solve it there, and bring the answer back.

@@ -14,6 +14,10 @@ import numpy.typing as npt
 from kernels.problems.seen import seen_of
 
 Array = npt.NDArray[Any]
+"""Of a type that the problem chose, or that a docstring tells."""
+Mask = npt.NDArray[np.bool_]
+"""What picks entries: with another type the same brackets would look numbers up."""
+Indices = npt.NDArray[np.int64]
 FORBIDDEN = int(np.iinfo(np.int64).min)
 """The value of a forbidden entry of an int64 matrix of costs or benefits, whether these are minimised or maximised.
 
@@ -38,7 +42,7 @@ class Csr:
     `indptr` int64 (n_rows + 1,), `indices` int32 or int64 (nnz,), `values` (nnz,), `shape` (n_rows, n_cols).
     """
 
-    indptr: Array
+    indptr: Indices
     indices: Array
     values: Array
     shape: tuple[int, int]
@@ -90,7 +94,7 @@ def _filled(field: str, array: Any) -> Array:
     return np.asarray(array.astype(np.int64).filled(FORBIDDEN))
 
 
-def permitted(weights: Array) -> Array:
+def permitted(weights: Array) -> Mask:
     """Which entries may be taken: those that are finite, and in int64 not `FORBIDDEN`. Boolean, of the same shape."""
     if weights.dtype == np.int64:
         return np.asarray(weights != FORBIDDEN)

@@ -7,9 +7,16 @@ product, cut down to its permitted share phi. So the best plan has at least the 
 phi exp(-mean / S). With reg = .05 and reg_m = 1 in units of the mean this is 61% of phi, whatever the costs are.
 """
 
+import contextlib
+import functools
+from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+
 import numpy as np
 
+from kernels.pace import cores
 from kernels.problems.arrays import Array
+from kernels.problems.seen import seen_of
 from kernels.problems.transport import UnbalancedTransport
 
 KINDS = ("mean", "median")
@@ -17,6 +24,9 @@ MOST = 1 << 22
 """Entries looked at where there are more; rows and columns are drawn with a fixed seed. The mean is then that of the
 drawn ones, and the share of mass above holds as far as they are like all."""
 BLOCK = 1 << 20
+CACHED = 1 << 16
+"""Entries worked on at a time: they and what becomes of them stay in a core's cache."""
+MOST_THREADS = 4
 
 
 def cost_scale(problem: UnbalancedTransport, kind: str) -> float:
@@ -60,18 +70,72 @@ def _mean(problem: UnbalancedTransport, rows: Array, columns: Array, top: float)
     a, b = problem.a[rows] / problem.a.max(), problem.b[columns] / problem.b.max()
     total, weight = 0.0, 0.0
     step = max(1, BLOCK // columns.size)
+    swift = problem.cost is not None and problem.cost.flags.c_contiguous
+    lines = _Lines(problem, rows, columns, top).summed(b) if swift else None
     for start in range(0, rows.size, step):
-        sizes = _sizes(problem, rows[start : start + step], columns, top)
-        held = np.isfinite(sizes)
-        if held.all():
+        of_rows = None if lines is None else lines[start : start + step]
+        if of_rows is None or not np.isfinite(of_rows).all():
+            sizes = _sizes(problem, rows[start : start + step], columns, top)
+            held = np.isfinite(sizes)
+            of_rows = np.einsum("ij,j->i", sizes, b) if held.all() else None  # a BLAS would take all cores for it
+        if of_rows is not None:
             some = a[start : start + step]
-            total += float((some * np.einsum("ij,j->i", sizes, b)).sum())  # a BLAS would take all cores for it
+            total += float((some * of_rows).sum())
             weight += float(some.sum() * b.sum())
             continue
         weights = np.where(held, a[start : start + step, None] * b, 0.0)
         total += float((np.where(held, sizes, 0.0) * weights).sum())
         weight += float(weights.sum())
     return total / weight if weight else 0.0
+
+
+class _Lines:
+    """Some rows and columns of a matrix in C order, a few rows at a time, in memory that is used again.
+
+    A sum over a row does not depend on the rows beside it, so it is the same to the last bit as that of `_sizes`.
+    """
+
+    def __init__(self, problem: UnbalancedTransport, rows: Array, columns: Array, top: float) -> None:
+        assert problem.cost is not None
+        self._cost, self._rows, self._columns, self._top = np.asarray(problem.cost), rows, columns, top
+        self._some = columns.size < self._cost.shape[1]
+        self._step = max(1, CACHED // columns.size)
+        # Who reads what strangers sent has not seen it before, and no memory for threads.
+        self._threads = min(MOST_THREADS, cores()) if seen_of(problem.cost) is not None else 1
+
+    def summed(self, b: Array) -> Array:
+        """Of each row, |C_ij| in units of `top` times b_j; not finite where an entry is forbidden."""
+        found = np.empty(self._rows.size)
+        starts = iter(range(0, found.size, self._step))
+        beside: list[Future[None]] = []
+        if found.size > self._threads * self._step:
+            with contextlib.suppress(RuntimeError):  # no more threads: then there are fewer
+                for _ in range(self._threads - 1):
+                    beside.append(_threads().submit(self._sum, starts, b, found))
+        self._sum(starts, b, found)
+        for one in beside:
+            one.result()
+        return found
+
+    def _sum(self, starts: Iterator[int], b: Array, found: Array) -> None:
+        wide = np.empty((self._step, self._columns.size))
+        part = np.empty(wide.shape, self._cost.dtype)
+        whole = np.empty((self._step, self._cost.shape[1]), self._cost.dtype) if self._some else part
+        for start in starts:
+            rows = self._rows[start : start + self._step]
+            np.take(self._cost, rows, axis=0, out=whole[: rows.size], mode="clip")  # "raise" would copy first
+            if self._some:
+                np.take(whole[: rows.size], self._columns, axis=1, out=part[: rows.size], mode="clip")
+            sizes = wide[: rows.size]
+            sizes[...] = part[: rows.size]
+            np.abs(sizes, out=sizes)
+            np.divide(sizes, self._top, out=sizes)
+            np.einsum("ij,j->i", sizes, b, out=found[start : start + rows.size])
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(MOST_THREADS - 1, "scale")
 
 
 def _median(problem: UnbalancedTransport, rows: Array, columns: Array, top: float) -> float:

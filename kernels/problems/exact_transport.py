@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import FORBIDDEN, Array, Inputs, InvalidProblem, finite, numeric
+from kernels.problems.arrays import FORBIDDEN, Array, Inputs, InvalidProblem, Mask, finite, numeric
 from kernels.problems.worked_out import worked_out
 
 LARGEST_WHOLE = 1 << 60
@@ -42,7 +42,7 @@ class ExactTransport:
         return self.cost.dtype == np.int64 and self.a.dtype == np.int64
 
     @property
-    def permitted(self) -> Array:
+    def permitted(self) -> Mask:
         """The entries that a plan may use, as booleans."""
         if self.cost.dtype == np.int64:
             return np.asarray(self.cost != FORBIDDEN)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import FORBIDDEN, Array, InvalidProblem
+from kernels.problems.arrays import FORBIDDEN, Array, InvalidProblem, Mask
 from kernels.problems.transport import UnbalancedTransport
 
 KINDS = ("partial", "tv", "l2")
@@ -54,7 +54,7 @@ class MarginalTransport:
         return self.reg == 0 and self.kind != "l2" and data and limits
 
     @property
-    def permitted(self) -> Array:
+    def permitted(self) -> Mask:
         """The entries that a plan may use, as booleans."""
         if self.cost.dtype == np.int64:
             return np.asarray(self.cost != FORBIDDEN)

@@ -5,7 +5,7 @@ from math import gcd
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Csr, Inputs, InvalidProblem, finite, numeric, permitted
+from kernels.problems.arrays import Array, Csr, Inputs, InvalidProblem, Mask, finite, numeric, permitted
 
 LARGEST_OBJECTIVE = 2**61
 """Integer objectives stay below this in absolute value: the search adds M + M' and needs two bits of headroom."""
@@ -26,7 +26,7 @@ class QuadraticAssignment:
     distance: Array
     linear: Array | None = None
     best_known: int | float | None = None
-    forbidden: Array | None = None
+    forbidden: Mask | None = None
     start: Array | None = None
     log: Array | None = None
 
@@ -195,7 +195,7 @@ def _linear(inputs: Inputs, facilities: int, n: int) -> tuple[Array | None, Arra
     return matrix, forbidden
 
 
-def _fix(forbidden: Array | None, fixed: dict[int, int], n: int) -> Array | None:
+def _fix(forbidden: Mask | None, fixed: dict[int, int], n: int) -> Mask | None:
     if not fixed:
         return forbidden
     forbidden = np.zeros((n, n), bool) if forbidden is None else forbidden.copy()

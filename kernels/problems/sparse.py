@@ -160,12 +160,12 @@ def is_complete(weights: Array | Csr) -> bool:
 
 
 def edges_of(benefit: Array) -> Csr:
-    """The entries of a dense matrix that are allowed, as CSR; integers beside forbidden entries stay exact."""
+    """The entries of a dense matrix that are permitted, as CSR; integers beside forbidden entries stay exact."""
     n_rows, n_cols = benefit.shape
-    allowed = permitted(benefit)
-    indptr = np.concatenate([[0], np.cumsum(allowed.sum(1, dtype=np.int64))])
+    permitted_pairs = permitted(benefit)
+    indptr = np.concatenate([[0], np.cumsum(permitted_pairs.sum(1, dtype=np.int64))])
     columns = np.broadcast_to(np.arange(n_cols, dtype=np.int32), benefit.shape)
-    return Csr(indptr, columns[allowed], benefit[allowed], (n_rows, n_cols))
+    return Csr(indptr, columns[permitted_pairs], benefit[permitted_pairs], (n_rows, n_cols))
 
 
 def with_private_columns(problem: Auction) -> Array | Csr:

@@ -15,7 +15,7 @@ from kernels.qap import outcome
 from kernels.qap.bounds import gpu_bounds
 from kernels.qap.bounds.lower import Bound
 from kernels.qap.bounds.relaxed import gpu_floor
-from kernels.qap.exact import gpu_tree
+from kernels.qap.exact import gpu_branch
 from kernels.qap.exact.proof import Proof, provable
 from kernels.qap.form import penalised
 from kernels.qap.memetic import gpu_memetic
@@ -110,16 +110,15 @@ def _raised(
 ) -> tuple[Array, Number | None]:  # fmt: skip
     """A short search, then the semidefinite bound, which is put beside `proofs`: the best so far of both kinds."""
     bound = outcome.best_bound(proofs)
-    if not gpu_floor.wanted(problem, options):
+    if not gpu_floor.wanted(problem, options, deadline):
         return start, bound
     watched = outcome.Watched(deadline, bound, known=problem.objective(start))
     short = options.model_copy(update={"rounds": options.rounds or GENERATIONS_BEFORE_PROOF})
     found = search(problem, short, watched, start, target).permutation
     if problem.allows(found) and problem.objective(found) < problem.objective(start):
         start = found
-    known = None if bound is None else int(bound)
     try:
-        raised = gpu_floor.raise_floor(problem, options, deadline, int(problem.objective(start)), known)
+        raised = gpu_floor.raise_floor(problem, options, deadline, problem.objective(start), bound)
     except MemoryError:  # of the device: there are other bounds
         raised = None
     if raised is not None:
@@ -128,15 +127,16 @@ def _raised(
 
 
 def warm_up() -> None:
-    """Compile for one size, and the tree; bring up the CPU twin, which takes the small ones."""
+    """Compile for one size, the tree and the bound; bring up the CPU twin, which takes the small ones."""
     from kernels.qap import QapOptions
     from kernels.qap.cpu import solver as cpu
 
     cpu.warm_up()
-    gpu_tree.warm_up()
+    gpu_branch.warm_up()
     rng = np.random.default_rng(0)
     problem = QuadraticAssignment(rng.integers(0, 9, (12, 12)), rng.integers(0, 9, (12, 12)))
     solve(problem, QapOptions(rounds=1), Deadline())
+    gpu_floor.warm_up(problem)
 
 
 def _goal(problem: QuadraticAssignment, options: "QapOptions") -> Number | None:
@@ -181,7 +181,7 @@ def _prove(
     A tree on the device needs the device: where it will end soon the population, which has found what there is, nearly
     always, keeps a small share of the time, else half of it.
     """
-    small, plant = problem.n <= EASY_N, gpu_tree.Tree if gpu_tree.fits(problem) else None
+    small, plant = problem.n <= EASY_N, gpu_branch.DeviceTree if gpu_branch.fits(problem) else None
     proof = Proof(problem, int(problem.objective(best)), len(os.sched_getaffinity(0)), plant)
     bound, known = outcome.best_bound(proofs), problem.objective(best)
     watched = outcome.Watched(deadline, bound, proof, PROOF_WITHOUT_LIMIT_S, facts["rounds"], known)

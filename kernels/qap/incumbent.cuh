@@ -1,13 +1,13 @@
 // What blocks and the host tell each other while a kernel runs: better costs, and the word to stop.
 //
-// Costs travel as `ordered` integers, whose order is that of the costs. The device keeps the least of them; whoever
-// lowers it writes the next entry of a ring in the host's mailbox, its number last: the host reads entries as their
-// numbers come, and none is lost unless RING of them come between two looks. (A system-wide atomic on the mailbox is no
-// option: hosts need not support it.)
+// Costs travel as `ordered` integers, whose order is that of the costs. The device keeps the least of them. Whoever lowers
+// it writes the next entry of a ring in the host's mailbox, its number last. The host reads entries as their numbers come.
+// None is lost unless RING of them come between two looks. (A system-wide atomic on the mailbox is no option: hosts need
+// not support it.)
 //
-// A read of the mailbox crosses the bus, which carries about a million of them a second whoever asks: with one from
-// every block each 256 moves, that was all that n <= 60 could do (1.8e11 moves a second at n = 40). So one block at a
-// time asks the host, and leaves the answer where the others look.
+// A read of the mailbox crosses the bus, which carries about a million reads a second, whoever asks. If every block asked
+// after each 256 moves, the bus would bound all searches with n <= 60 (1.8e11 moves a second at n = 40). So one block at
+// a time asks the host, and leaves the answer where the others look.
 #include "device/ordered.cuh"
 #include "qap/layout.py"
 

@@ -94,7 +94,7 @@ class Watched(Deadline):
 def first_start(problem: QuadraticAssignment) -> Array | None:
     """The given start or the identity where they are allowed, else any allowed permutation; None if there is none."""
     start = np.arange(problem.n) if problem.start is None else problem.start
-    return start if problem.allows(start) else bounds.allowed_permutation(problem)
+    return start if problem.allows(start) else bounds.permitted_permutation(problem)
 
 
 def first_bounds(
@@ -150,7 +150,7 @@ def in_time(work: Callable[[], T], deadline: Deadline) -> T | None:
 
 
 def _ascended(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline) -> Bound:
-    ascent, all_s = rlt1.Ascent(problem), deadline.elapsed_s + deadline.remaining_s
+    ascent, all_s = rlt1.DualAscent(problem), deadline.elapsed_s + deadline.remaining_s
 
     def ended() -> bool:
         return deadline.expired() is not None or deadline.elapsed_s > options.bound_share * all_s

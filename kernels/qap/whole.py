@@ -130,5 +130,5 @@ def _unit(matrix: Array) -> int | None:
     if not (scaled == np.rint(scaled)).all():
         return None
     # below 2^52 an entry's divisors are those of an integer
-    together = int(np.bitwise_or.reduce(scaled.astype(np.int64)))
-    return highest - 52 + (together & -together).bit_length() - 1
+    bits = int(np.bitwise_or.reduce(scaled.astype(np.int64)))
+    return highest - 52 + (bits & -bits).bit_length() - 1

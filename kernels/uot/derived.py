@@ -8,23 +8,26 @@ and its derivative up to a constant.
 """
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kernels.problems.arrays import Array
 from kernels.problems.transport import UnbalancedTransport
 
+if TYPE_CHECKING:
+    from kernels.uot import TransportOptions
+
 
 class Derived:
     """Sums over a plan that the options ask for; `there` says whether there are any."""
 
-    def __init__(self, problem: UnbalancedTransport, options: Any, xp: Any) -> None:
+    def __init__(self, problem: UnbalancedTransport, options: "TransportOptions", xp: Any) -> None:
         self.problem, self.xp = problem, xp
         self.gradients, self.barycentric = bool(options.gradients), bool(options.barycentric)
         self.there = self.gradients or self.barycentric or problem.labels is not None
         m, n = problem.shape
-        self.rows, self.columns = np.zeros(m), xp.zeros(n)
+        self.row_sums, self.column_sums = np.zeros(m), xp.zeros(n)
         if problem.labels is not None:
             known = xp.asarray(problem.labels)
             self.of_label = (known[:, None] == xp.arange(int(problem.labels.max()) + 1)).astype(np.float64)
@@ -39,9 +42,9 @@ class Derived:
         if not self.there:
             return
         block = block.astype(np.float64)
-        rows = block.sum(axis=1)
-        self.rows[some] = self._host(rows)
-        self.columns += block.sum(axis=0)
+        sums = block.sum(axis=1)
+        self.row_sums[some] = self._host(sums)
+        self.column_sums += block.sum(axis=0)
         if self.problem.labels is not None:
             each = block @ self.of_label
             self.label[some], self.label_mass[some] = self._host(each.argmax(axis=1)), self._host(each.max(axis=1))
@@ -81,20 +84,20 @@ class Derived:
         """
         problem, found = self.problem, {}
         if self.gradients:
-            columns = self._host(self.columns)
+            column_sums = self._host(self.column_sums)
             of_a, of_b = float(problem.a.sum()), float(problem.b.sum())
             product = problem.reg if problem.reference == "product" else 0.0
-            found["grad_a"] = by_mass(f, problem.a, self.rows, problem.reg_m[0], product, of_b)
-            found["grad_b"] = by_mass(g, problem.b, columns, problem.reg_m[1], product, of_a)
+            found["grad_a"] = by_mass(f, problem.a, self.row_sums, problem.reg_m[0], product, of_b)
+            found["grad_b"] = by_mass(g, problem.b, column_sums, problem.reg_m[1], product, of_a)
             if problem.x is not None:
                 found |= {"grad_x": self.by_x, "grad_y": self._host(self.by_y)}
         if self.barycentric:
-            mass = self.rows[:, None]
+            mass = self.row_sums[:, None]
             found["barycentric"] = np.divide(self.to, mass, out=np.full(self.to.shape, np.nan), where=mass > 0)
         if problem.labels is not None:
-            found["label"] = np.where(self.rows > 0, self.label, -1)
+            found["label"] = np.where(self.row_sums > 0, self.label, -1)
             found["label_share"] = np.divide(
-                self.label_mass, self.rows, out=np.zeros(len(self.rows)), where=self.rows > 0
+                self.label_mass, self.row_sums, out=np.zeros(len(self.row_sums)), where=self.row_sums > 0
             )
         return found
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Mask
 from kernels.problems.transport import SAME_MASS
 from kernels.uot.repair import MET
 
@@ -31,28 +31,28 @@ class Settled:
     hall_rows: Array | None = None
 
 
-def settle(plan: Array, allowed: Array, a: Array, b: Array, late: Callable[[], object]) -> Settled:
-    """Make the sums of `plan` (m, n), zero where not `allowed`, those of a and b, in its place."""
+def settle(plan: Array, permitted: Mask, a: Array, b: Array, late: Callable[[], object]) -> Settled:
+    """Make the sums of `plan` (m, n), zero where not `permitted`, those of a and b, in its place."""
     mass = float(a.sum())
     if _missing(plan, a, b) <= MET * (a.size + b.size) * mass:
         return Settled(0.0)
-    if _along_tree(plan, allowed, a, b):
+    if _along_tree(plan, permitted, a, b):
         return Settled(_missing(plan, a, b))
     for masses, axis in ((a, 1), (b, 0)):
         sums = plan.sum(axis=axis)
         factor = np.minimum(np.divide(masses, sums, out=np.zeros_like(sums), where=sums > 0), 1.0)
         plan *= factor[:, None] if axis == 1 else factor
-    return _along_paths(plan, allowed, a, b, late)
+    return _along_paths(plan, permitted, a, b, late)
 
 
 def _missing(plan: Array, a: Array, b: Array) -> float:
     return float(abs(a - plan.sum(axis=1)).sum() + abs(b - plan.sum(axis=0)).sum())
 
 
-def _along_tree(plan: Array, allowed: Array, a: Array, b: Array) -> bool:
+def _along_tree(plan: Array, permitted: Mask, a: Array, b: Array) -> bool:
     """Send what is missing along the tree; False, and nothing done, where it does not fit."""
     m = a.size
-    order, parent = _spanning_tree(plan, allowed)
+    order, parent = _spanning_tree(plan, permitted)
     missing = np.concatenate([a - plan.sum(axis=1), b - plan.sum(axis=0)])
     moved = np.zeros(missing.size)
     for vertex in reversed(order):
@@ -68,33 +68,33 @@ def _along_tree(plan: Array, allowed: Array, a: Array, b: Array) -> bool:
     return True
 
 
-def _spanning_tree(plan: Array, allowed: Array) -> tuple[list[int], Array]:
+def _spanning_tree(plan: Array, permitted: Mask) -> tuple[list[int], Array]:
     """Vertices (rows, then columns from m on) as they joined the tree, and each one's parent, -1 for a root."""
     m, n = plan.shape
-    turned = np.ascontiguousarray(plan.T), np.ascontiguousarray(allowed.T)
+    turned = np.ascontiguousarray(plan.T), np.ascontiguousarray(permitted.T)
     keys, parent = np.full(m + n, -1.0), np.full(m + n, -1)
     outside, order = np.ones(m + n, bool), []
     for _ in range(m + n):
         vertex = int(np.where(outside, keys, -2.0).argmax())
         order.append(vertex)
         outside[vertex] = False
-        line, permitted = (plan[vertex], allowed[vertex]) if vertex < m else (t[vertex - m] for t in turned)
+        line, usable = (plan[vertex], permitted[vertex]) if vertex < m else (t[vertex - m] for t in turned)
         there = slice(m, m + n) if vertex < m else slice(0, m)
-        better = permitted & outside[there] & (line > keys[there])
+        better = usable & outside[there] & (line > keys[there])
         keys[there][better] = line[better]
         parent[there][better] = vertex
     return order, parent
 
 
-def _along_paths(plan: Array, allowed: Array, a: Array, b: Array, late: Callable[[], object]) -> Settled:
+def _along_paths(plan: Array, permitted: Mask, a: Array, b: Array, late: Callable[[], object]) -> Settled:
     """Send the rest of a and b along augmenting paths until nothing is missing, no path is left, or it is late."""
     rest_a, rest_b = a - plan.sum(axis=1), b - plan.sum(axis=0)
     small = MET * float(a.sum()) / 2
-    _fill(plan, allowed, rest_a, rest_b, small)
+    _fill(plan, permitted, rest_a, rest_b, small)
     for number in range(8 * (a.size + b.size)):
         if not (rest_a > small).any() or (number * plan.size > FREE and late()):
             break
-        path, reached = _path(plan > small, allowed, rest_a > small, rest_b > small)
+        path, reached = _path(plan > small, permitted, rest_a > small, rest_b > small)
         if not path:
             left = _missing(plan, a, b)
             return Settled(left, np.nonzero(reached)[0] if left > SAME_MASS * float(a.sum()) else None)
@@ -102,10 +102,10 @@ def _along_paths(plan: Array, allowed: Array, a: Array, b: Array, late: Callable
     return Settled(_missing(plan, a, b))
 
 
-def _fill(plan: Array, allowed: Array, rest_a: Array, rest_b: Array, small: float) -> None:
+def _fill(plan: Array, permitted: Mask, rest_a: Array, rest_b: Array, small: float) -> None:
     """Row by row, what is missing goes to permitted columns that miss some."""
     for i in np.nonzero(rest_a > small)[0]:
-        columns = np.nonzero(allowed[i] & (rest_b > 0))[0]
+        columns = np.nonzero(permitted[i] & (rest_b > 0))[0]
         filled = np.minimum(np.cumsum(rest_b[columns]), rest_a[i])
         step = np.diff(filled, prepend=0.0)
         plan[i, columns] += step
@@ -113,7 +113,7 @@ def _fill(plan: Array, allowed: Array, rest_a: Array, rest_b: Array, small: floa
         rest_a[i] -= step.sum()
 
 
-def _path(held: Array, allowed: Array, sources: Array, sinks: Array) -> tuple[list[int], Array]:
+def _path(held: Array, permitted: Mask, sources: Array, sinks: Array) -> tuple[list[int], Array]:
     """Rows and columns in turn from a source row to a sink column, [] for none; and the rows that were reached.
 
     `held` marks the entries with mass to take back.
@@ -123,9 +123,9 @@ def _path(held: Array, allowed: Array, sources: Array, sinks: Array) -> tuple[li
     reached, seen = sources.copy(), np.zeros(n, bool)
     front = np.nonzero(sources)[0]
     while front.size:
-        fresh = allowed[front].any(axis=0) & ~seen
+        fresh = permitted[front].any(axis=0) & ~seen
         columns = np.nonzero(fresh)[0]
-        of_columns[columns] = front[allowed[np.ix_(front, columns)].argmax(axis=0)]
+        of_columns[columns] = front[permitted[np.ix_(front, columns)].argmax(axis=0)]
         seen |= fresh
         ends = columns[sinks[columns]]
         if ends.size:

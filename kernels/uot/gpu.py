@@ -1,6 +1,6 @@
 """Entropic unbalanced optimal transport on the GPU: one read of the costs per iteration, no host in the loop."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import cupy as cp
 import numpy as np
@@ -23,16 +23,19 @@ from kernels.uot.several import told
 from kernels.uot.sides import solver as sides
 from kernels.uot.stages import Run, Steps, follow, wants_float64
 
+if TYPE_CHECKING:
+    from kernels.uot import TransportOptions
+
 SMALL = 1 << 12  # entries below which float64 costs no time
 
 
-def solve(problem: Transport, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: Transport, options: "TransportOptions", deadline: Deadline) -> Solution:
     """Solve entropic unbalanced optimal transport on the GPU by accelerated Sinkhorn sweeps, to a certified gap.
 
     Problem:
         as `kernels.uot.cpu.solver.solve`.
     Args:
-        problem: as there; a batch of problems of up to 204 x 224 is solved at once, one block each.
+        problem: as there; a batch of problems of up to 256 x 256 is solved at once, one block each.
         options: method "log" works the kernel out from the costs in every sweep and is what "auto" takes; "fused"
             stores exp(-C / reg) in `storage` (float32, float16, bfloat16); "points" is taken for point clouds;
             "map-uot" is the published system. storage "float64" sweeps in float64 throughout.
@@ -66,18 +69,18 @@ def solve(problem: Transport, options: Any, deadline: Deadline) -> Solution:
     return told(problem, options, deadline, _solve, _stack)
 
 
-def _stack(problem: SeveralTransports, options: Any, deadline: Deadline) -> list[Solution] | None:
+def _stack(problem: SeveralTransports, options: "TransportOptions", deadline: Deadline) -> list[Solution] | None:
     return solve_stack(problem, options, deadline, _solve)
 
 
-def _solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Solution:
+def _solve(problem: UnbalancedTransport, options: "TransportOptions", deadline: Deadline) -> Solution:
     if problem.batch is not None:
         return solve_batch(problem, options, deadline, _solve)
     return follow(problem, options, deadline, Steps(SYSTEMS["map-uot", "gpu"], _find, answer))
 
 
 def _find(
-    problem: UnbalancedTransport, options: Any, deadline: Deadline, spread: float, stages: list[float]
+    problem: UnbalancedTransport, options: "TransportOptions", deadline: Deadline, spread: float, stages: list[float]
 ) -> tuple[str, Run]:
     storage = _storage(problem, options, spread)
     method = "points" if problem.cost is None else "log"
@@ -102,7 +105,7 @@ def _spread_over_devices(problem: UnbalancedTransport) -> bool:
     return not alone and m * n * 4 > 0.9 * cp.cuda.runtime.memGetInfo()[0]
 
 
-def _on_devices(problem: UnbalancedTransport, options: Any, deadline: Deadline, spread: float) -> Run:
+def _on_devices(problem: UnbalancedTransport, options: "TransportOptions", deadline: Deadline, spread: float) -> Run:
     devices = range(cp.cuda.runtime.getDeviceCount())
     f, g, status = solve_ranks(problem, options.iterations, SAFE * options.tolerance, deadline, spread, devices)
     gap, dual = float(status[on.GAP]), float(status[on.DUAL])
@@ -111,7 +114,7 @@ def _on_devices(problem: UnbalancedTransport, options: Any, deadline: Deadline, 
     return Run(f, g, gap / max(abs(dual), abs(dual + gap), 1e-300), dual, termination, int(status[on.ITERATIONS]))
 
 
-def _storage(problem: UnbalancedTransport, options: Any, spread: float) -> str:
+def _storage(problem: UnbalancedTransport, options: "TransportOptions", spread: float) -> str:
     if wants_float64(problem, options, spread, _small(problem)):
         return "float64"
     return "float32" if options.storage == "auto" else str(options.storage)

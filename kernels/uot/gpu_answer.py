@@ -1,6 +1,6 @@
 """From potentials to the plan, its marginals and its largest entries on the GPU (see outcome.py)."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy as cp
 import numpy as np
@@ -15,6 +15,9 @@ from kernels.uot.repair import Entries
 from kernels.uot.support import Support
 from kernels.uot.units import unflushed
 
+if TYPE_CHECKING:
+    from kernels.uot import TransportOptions
+
 BLOCK = 1 << 25  # entries of the plan in work at a time
 
 _entry = cp.ElementwiseKernel(
@@ -27,7 +30,7 @@ _entry = cp.ElementwiseKernel(
 
 def answer(
     part: Support,
-    options: Any,
+    options: "TransportOptions",
     potentials: tuple[Array, Array],
     termination: Termination,
     method: str,

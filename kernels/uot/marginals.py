@@ -21,18 +21,18 @@ Vector = Any  # numpy.ndarray or cupy.ndarray, float64
 
 
 @dataclass(frozen=True)
-class State:
+class SweepState:
     """What one sweep told of f and g, each moved by its best constant, all from vectors.
 
     `dual` is a lower bound on the optimum, `gap` the primal value of the plan minus it (for balanced sides an upper
-    bound on that of the plan once made feasible), `columns` the column sums of the plan.
+    bound on that of the plan once made feasible), `column_sums` those of the plan.
     """
 
     f: Vector
     g: Vector
     dual: float
     gap: float
-    columns: Vector
+    column_sums: Vector
 
     @property
     def relative_gap(self) -> float:
@@ -137,43 +137,43 @@ class Marginals:
         top = exponent.max()
         return top + self.xp.log((mass * self.xp.exp(exponent - top)).sum())
 
-    def evaluate(self, f: Vector, g: Vector, h: Vector, reg: float) -> State:
+    def evaluate(self, f: Vector, g: Vector, h: Vector, reg: float) -> SweepState:
         """Certify (f, g) after a sweep took g to f and h, each moved by its best constant."""
         r1, r2 = self.strengths
         with np.errstate(over="ignore", invalid="ignore"):  # potentials from outside may be anything
-            columns = self.weight_b * self.xp.exp((g + h) / reg)
-            up, down, factor = self.constants(f, g, float(columns.sum()), reg)
-            f_best, g_best, columns = f + up, g + down, columns * factor
+            column_sums = self.weight_b * self.xp.exp((g + h) / reg)
+            up, down, factor = self.constants(f, g, float(column_sums.sum()), reg)
+            f_best, g_best, column_sums = f + up, g + down, column_sums * factor
             rewards = self._reward(self.a, f_best, r1) + self._reward(self.b, g_best, r2)
-            dual = float(rewards - reg * (columns.sum() - self.constant))
-            gap = self._gap(f, factor, f_best, g_best, columns, reg)
-            return State(f_best, g_best, dual, gap, columns)
+            dual = float(rewards - reg * (column_sums.sum() - self.constant))
+            gap = self._gap(f, factor, f_best, g_best, column_sums, reg)
+            return SweepState(f_best, g_best, dual, gap, column_sums)
 
     def _reward(self, mass: Vector, potential: Vector, strength: float) -> Vector:
         if strength == float("inf"):
             return (mass * potential).sum()
         return -strength * (mass * self.xp.expm1(-potential / strength)).sum()
 
-    def _gap(self, f: Vector, factor: float, f_best: Vector, g_best: Vector, columns: Vector, reg: float) -> float:
+    def _gap(self, f: Vector, factor: float, f_best: Vector, g_best: Vector, column_sums: Vector, reg: float) -> float:
         """Primal minus dual: r1 KL(P 1 | a exp(-f / r1)) + r2 KL(P' 1 | b exp(-g / r2)) where both are relaxed.
 
         P 1 is `factor` times what f, before it was moved, made of the rows.
-        With balanced columns the plan must be made feasible first. Scaling its columns by b / columns costs at most
-        (reg + r1) KL(b | columns). If rows are balanced too, a rank-one repair of mass e = |b - columns|_1 / 2
+        With balanced columns the plan must be made feasible first. Scaling its columns by b / column_sums costs at most
+        (reg + r1) KL(b | column_sums). If rows are balanced too, a rank-one repair of mass e = |b - column_sums|_1 / 2
         follows, whose cost is at most e (spread + max g - min g + reg log(1 + mass / e)). Forbidden entries rule that
         out: e counts as the whole mass then, until the columns are met.
         """
         xp, inf = self.xp, float("inf")
         r1, r2 = self.strengths
         if r2 < inf:
-            gap = r2 * _divergence(xp, columns, self.b * xp.exp(-g_best / r2))
+            gap = r2 * _divergence(xp, column_sums, self.b * xp.exp(-g_best / r2))
             if r1 < inf:
                 gap += r1 * _divergence(xp, factor * self.a * xp.exp(-f / r1), self.a * xp.exp(-f_best / r1))
             return float(gap)
-        repair = _divergence(xp, self.b, columns)
+        repair = _divergence(xp, self.b, column_sums)
         if r1 < inf:
             return float((reg + r1) * repair)
-        moved = float(abs(self.b - columns).sum()) / 2
+        moved = float(abs(self.b - column_sums).sum()) / 2
         mass = float(self.b.sum())
         if self.ceiling < inf and moved > MET * mass:
             moved = mass

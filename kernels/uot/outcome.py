@@ -5,7 +5,7 @@ What is returned is the plan that meets its balanced sides (repair.py, flow.py),
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from kernels.uot.derived import Derived
 from kernels.uot.flow import settle
 from kernels.uot.repair import BLOCK, Entries, Repair, line_potentials, repair
 from kernels.uot.support import Support, costs
+
+if TYPE_CHECKING:
+    from kernels.uot import TransportOptions
 
 LARGEST_LOG_32, LARGEST_LOG_64 = 80.0, 650.0  # of entries whose sums do not overflow
 CENTRED = 0.25  # of their size: smaller potentials are worth a move
@@ -61,7 +64,7 @@ class Ended:
     facts: dict[str, Any]
 
 
-def finish(part: Support, options: Any, ended: Ended, writer: Writer, deadline: Deadline) -> Solution:
+def finish(part: Support, options: "TransportOptions", ended: Ended, writer: Writer, deadline: Deadline) -> Solution:
     """The solution of the whole problem."""
     f, g = part.spread_out(*ended.potentials)
     arrays = outputs(part.problem, options, f, g, writer, deadline)
@@ -74,7 +77,7 @@ def finish(part: Support, options: Any, ended: Ended, writer: Writer, deadline: 
 
 
 def outputs(
-    problem: UnbalancedTransport, options: Any, f: Array, g: Array, writer: Writer, deadline: Deadline
+    problem: UnbalancedTransport, options: "TransportOptions", f: Array, g: Array, writer: Writer, deadline: Deadline
 ) -> dict[str, Array]:
     """f, g; plan, or row_marginal, column_marginal and what the plan is beside P(f, g); with top_k the largest entries.
 
@@ -97,7 +100,7 @@ def outputs(
     parts = _parts(problem, writer)
     if fix.sums is not None and not (whole or blocked or found.k or derived.there):  # another pass would find the same
         parts = iter(())
-        found.rows, found.columns = writer.host(fix.sums[0]), fix.sums[1]
+        found.row_sums, found.column_sums = writer.host(fix.sums[0]), fix.sums[1]
     for some in parts:
         block = fix.apply(some, entries(some)) if exact.any() else entries(some)
         if plan is not None and not writer.in_place:
@@ -198,9 +201,9 @@ def _unblocked(
 ) -> dict[str, Array]:
     """The outputs of a plan (host) whose missing mass may not go everywhere; it is changed in its place."""
     assert problem.cost is not None
-    allowed = (problem.cost < np.inf) & (problem.a > 0)[:, None] & (problem.b > 0)
+    permitted = (problem.cost < np.inf) & (problem.a > 0)[:, None] & (problem.b > 0)
     before = None if whole else plan.copy()
-    settled = settle(plan, allowed, problem.a, problem.b, deadline.expired)
+    settled = settle(plan, permitted, problem.a, problem.b, deadline.expired)
     if settled.hall_rows is not None:
         return {"hall_rows": settled.hall_rows}
     for some in _parts(problem, writer):
@@ -220,15 +223,15 @@ class _Found:
         given = problem.x if problem.cost is None else problem.cost
         assert given is not None
         self.k, self.writer, self.marginals, self.derived = k, writer, marginals, derived
-        self.rows, self.columns = np.empty(m), writer.xp.zeros(n)
+        self.row_sums, self.column_sums = np.empty(m), writer.xp.zeros(n)
         self.best, self.values = np.empty((m, k), np.int32), np.empty((m, k), given.dtype)
 
     def look(self, some: slice, block: Any) -> None:
         """Take in some rows of the plan."""
         self.derived.look(some, block)
         if self.marginals:
-            self.rows[some] = self.writer.host(block.sum(axis=1, dtype=np.float64))
-            self.columns += block.sum(axis=0, dtype=np.float64)
+            self.row_sums[some] = self.writer.host(block.sum(axis=1, dtype=np.float64))
+            self.column_sums += block.sum(axis=0, dtype=np.float64)
         if self.k:
             self.best[some], self.values[some] = self.writer.largest(block, self.k)
 
@@ -236,5 +239,5 @@ class _Found:
         """By their names in an answer."""
         out = {}
         if self.marginals:
-            out = {"row_marginal": self.rows, "column_marginal": self.writer.host(self.columns)}
+            out = {"row_marginal": self.row_sums, "column_marginal": self.writer.host(self.column_sums)}
         return out | ({"top_columns": self.best, "top_values": self.values} if self.k else {})

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 from kernels.deadline import Deadline
 from kernels.solution import Termination
-from kernels.uot.marginals import Marginals, State, Vector
+from kernels.uot.marginals import Marginals, SweepState, Vector
 
 REMEMBERED = 10  # differences that Anderson keeps
 STAGE_GAP = 0.1  # of reg times the plan's mass, at which a stage of epsilon scaling hands over to the next
@@ -50,7 +50,7 @@ class Sweeps(Protocol):
 class Outcome:
     """Where the iteration ended: the best state, why, and after how many sweeps (`rejected` steps among them)."""
 
-    state: State
+    state: SweepState
     termination: Termination
     iterations: int
     rejected: int
@@ -139,7 +139,7 @@ class Rules:
 
     tolerance: float
     deadline: Deadline
-    noise: Callable[[State], float] = lambda state: SMALLEST_GAP
+    noise: Callable[[SweepState], float] = lambda state: SMALLEST_GAP
     memory: int = REMEMBERED
     translate: bool = True
     before: int = 0
@@ -183,7 +183,7 @@ class _Stage:
 
     def __init__(self, marginals: Marginals, sweeps: Sweeps, reg: float, rules: Rules, final: bool) -> None:
         self.marginals, self.sweeps, self.reg, self.rules, self.final = marginals, sweeps, reg, rules, final
-        self.best: State | None = None
+        self.best: SweepState | None = None
         self.highest, self.improved, self.plain = -math.inf, 0, rules.memory == 0
         self.peak: Vector = None
 
@@ -218,7 +218,7 @@ class _Stage:
             if rules.translate:
                 mapped = mapped - self.marginals.shift(f, mapped)
             before, fallback = state, mapped
-            g = anderson.propose(g, mapped, state.columns)
+            g = anderson.propose(g, mapped, state.column_sums)
         kept = state if end is Termination.INFEASIBLE else self._best()
         return Outcome(kept, end or Termination.ITERATION_LIMIT, number, rejected)
 
@@ -234,15 +234,15 @@ class _Stage:
             return g, True
         return cold, True
 
-    def _seen(self, g: Vector) -> State:
+    def _seen(self, g: Vector) -> SweepState:
         f, h = self.sweeps.sweep(g)
         return self.marginals.evaluate(f, g, h, self.reg)
 
-    def _best(self) -> State:
+    def _best(self) -> SweepState:
         assert self.best is not None
         return self.best
 
-    def _note(self, state: State, number: int) -> None:
+    def _note(self, state: SweepState, number: int) -> None:
         """Keep the smallest gap, and remember when anything got better."""
         if self.best is None or state.relative_gap < self.best.relative_gap:
             self.best, self.improved = state, number
@@ -252,18 +252,18 @@ class _Stage:
             best = self._best()
             self.rules.deadline.report(self.rules.before + number, best.dual + best.gap, best.dual)
 
-    def _end(self, state: State) -> Termination | None:
+    def _end(self, state: SweepState) -> Termination | None:
         """Why to stop at `state`, None to go on."""
         if self.final and state.dual > self.marginals.ceiling:
             return Termination.INFEASIBLE
-        enough_for_now = not self.final and state.gap <= STAGE_GAP * self.reg * float(state.columns.sum())
+        enough_for_now = not self.final and state.gap <= STAGE_GAP * self.reg * float(state.column_sums.sum())
         if enough_for_now or state.relative_gap <= self.rules.tolerance:
             return Termination.GAP_REACHED
         if state.relative_gap <= self.rules.noise(state):
             return Termination.CONVERGED
         return self.rules.deadline.expired()
 
-    def _acceptable(self, state: State, before: State | None) -> bool:
+    def _acceptable(self, state: SweepState, before: SweepState | None) -> bool:
         """False for a step that lost dual value, and for potentials from outside that overflow."""
         if not math.isfinite(state.dual) or math.isnan(state.gap):
             return False

@@ -27,14 +27,14 @@ Entries = Callable[[slice], Any]
 
 @dataclass(frozen=True)
 class Repair:
-    """The plan diag(rows) P diag(columns) + rest_a rest_b'; no rest where `rest_a` is None.
+    """The plan diag(row_factors) P diag(column_factors) + rest_a rest_b'; no rest where `rest_a` is None.
 
     `lost` are the balanced rows and columns (indices, on the host) that left the range of float64 in P, `sums` the
     plan's row and column sums where they are known by now.
     """
 
-    rows: Vector
-    columns: Vector
+    row_factors: Vector
+    column_factors: Vector
     lost: tuple[Array, Array]
     rest_a: Vector | None = None
     rest_b: Vector | None = None
@@ -42,8 +42,8 @@ class Repair:
 
     def apply(self, part: slice, block: Any) -> Any:
         """Some rows of the plan, in the place of those of P."""
-        block *= self.rows[part][:, None]
-        block *= self.columns
+        block *= self.row_factors[part][:, None]
+        block *= self.column_factors
         if self.rest_a is not None and self.rest_b is not None:
             block += self.rest_a[part][:, None] * self.rest_b
         return block
@@ -51,7 +51,7 @@ class Repair:
     def potentials(self, f: Array, g: Array, reg: float, on_host: Callable[[Vector], Array]) -> tuple[Array, Array]:
         """f and g with the factors inside, on the host."""
         moved = []
-        for potential, factor in ((f, on_host(self.rows)), (g, on_host(self.columns))):
+        for potential, factor in ((f, on_host(self.row_factors)), (g, on_host(self.column_factors))):
             with np.errstate(divide="ignore", invalid="ignore"):
                 step = reg * np.log(factor)
             moved.append(np.where(np.isfinite(step) & np.isfinite(potential), potential + step, potential))
@@ -71,21 +71,21 @@ def repair(
     a, b = xp.asarray(problem.a), xp.asarray(problem.b)
     parts = list(parts)
     exact_a, exact_b = np.isinf(problem.reg_m)
-    rows, of_rows, of_columns = xp.ones_like(a), xp.copy(a), xp.copy(b)
+    row_factors, of_rows, of_columns = xp.ones_like(a), xp.copy(a), xp.copy(b)
     if exact_a or exact_b:
         of_columns[:] = 0
         for part in parts:
             block = entries(part)
             of_rows[part] = block.sum(axis=1)
-            rows[part] = _ratio(xp, a[part], of_rows[part]) if exact_a else 1
+            row_factors[part] = _ratio(xp, a[part], of_rows[part]) if exact_a else 1
             if exact_a and exact_b:
-                rows[part] = xp.minimum(rows[part], 1)
-            of_columns += rows[part] @ block if exact_a else block.sum(axis=0)
+                row_factors[part] = xp.minimum(row_factors[part], 1)
+            of_columns += row_factors[part] @ block if exact_a else block.sum(axis=0)
     lost = _lost(xp, a, of_rows, exact_a), _lost(xp, b, of_columns, exact_b)
-    columns = _ratio(xp, b, of_columns) if exact_b else xp.ones_like(b)
+    column_factors = _ratio(xp, b, of_columns) if exact_b else xp.ones_like(b)
     if not (exact_a and exact_b):
-        return Repair(rows, columns, lost, sums=(a, of_columns) if exact_a else None)
-    return _round(xp, a, b, entries, parts, Repair(rows, xp.minimum(columns, 1), lost), spreads)
+        return Repair(row_factors, column_factors, lost, sums=(a, of_columns) if exact_a else None)
+    return _round(xp, a, b, entries, parts, Repair(row_factors, xp.minimum(column_factors, 1), lost), spreads)
 
 
 def _round(
@@ -94,9 +94,9 @@ def _round(
     """The last step of Altschuler, Weed and Rigollet's algorithm 2, after lines were scaled down."""
     rest_a, carried = xp.copy(a), xp.zeros_like(b)
     for part in parts:
-        block = entries(part) * scaled.columns
-        rest_a[part] -= scaled.rows[part] * block.sum(axis=1)
-        carried += scaled.rows[part] @ block
+        block = entries(part) * scaled.column_factors
+        rest_a[part] -= scaled.row_factors[part] * block.sum(axis=1)
+        carried += scaled.row_factors[part] @ block
     rest_a, rest_b = xp.maximum(rest_a, 0), xp.maximum(b - carried, 0)
     missing = float(rest_b.sum())
     if not spreads or max(missing, float(rest_a.sum())) <= MET * (a.size + b.size) * float(a.sum()) or not missing:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,12 +14,15 @@ from kernels.solution import Solution
 from kernels.uot.build import Entropic
 from kernels.uot.stages import collected, stacked
 
+if TYPE_CHECKING:
+    from kernels.uot import TransportOptions
+
 Solve = Callable[[UnbalancedTransport, Any, Deadline], Solution]
 
 
 def told(
     problem: Entropic,
-    options: Any,
+    options: "TransportOptions",
     deadline: Deadline,
     solve: Solve,
     stack: Callable[[SeveralTransports, Any, Deadline], list[Solution] | None] = lambda *_: None,
@@ -48,7 +51,7 @@ def told(
     return solution
 
 
-def _together(problem: SeveralTransports, parts: list[Solution], options: Any) -> Solution:
+def _together(problem: SeveralTransports, parts: list[Solution], options: "TransportOptions") -> Solution:
     solution, start = collected(parts, options), 0
     for suffix, group in problem.groups:
         each = [part.arrays for part in parts[start : start + len(group)]]

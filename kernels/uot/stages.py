@@ -7,7 +7,7 @@ after the other.
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from kernels.solution import Solution, Termination
 from kernels.uot.outer import schedule
 from kernels.uot.support import support
 from kernels.uot.units import Translated, fits_float32, near_one
+
+if TYPE_CHECKING:
+    from kernels.uot import TransportOptions
 
 BEST_TO_WORST = (
     Termination.GAP_REACHED,
@@ -61,13 +64,14 @@ class Steps:
     answer: Callable[..., Solution]
 
 
-def follow(problem: UnbalancedTransport, options: Any, deadline: Deadline, steps: Steps) -> Solution:
+def follow(problem: UnbalancedTransport, options: "TransportOptions", deadline: Deadline, steps: Steps) -> Solution:
     """Solve one problem (no batch axis) by a device's steps."""
     part = support(problem)
     if part.infeasible:
         return Solution(Termination.INFEASIBLE, "support", {})
+    facts: dict[str, Any] = {"tolerance": options.tolerance}
     if part.empty:
-        nothing, facts = (np.empty(0), np.empty(0)), {"tolerance": options.tolerance}
+        nothing = np.empty(0), np.empty(0)
         return steps.answer(part, options, nothing, Termination.GAP_REACHED, "support", facts, deadline)
     if options.method == "map-uot":
         published: Solution = importlib.import_module(steps.published).solve(part, options, deadline)
@@ -77,8 +81,7 @@ def follow(problem: UnbalancedTransport, options: Any, deadline: Deadline, steps
     stages = schedule(reduced.reg, high - low, reduced.g0 is not None) if options.acceleration else [reduced.reg]
     heard = deadline if unit == 1 else Translated(deadline, unit)
     method, run = steps.find(reduced, options, heard, high - low, stages)
-    facts = {
-        "tolerance": options.tolerance,
+    facts |= {
         "stages": [reg * unit for reg in run.stages or stages],
         "rejected": run.rejected,
         "storage": run.storage,
@@ -113,7 +116,7 @@ def in_proportion(problem: UnbalancedTransport) -> UnbalancedTransport:
     return problem if start is problem.g0 and near.all() else replace(problem, f0=None, g0=np.where(near, start, 0.0))
 
 
-def wants_float64(problem: UnbalancedTransport, options: Any, spread: float, cheap: bool) -> bool:
+def wants_float64(problem: UnbalancedTransport, options: "TransportOptions", spread: float, cheap: bool) -> bool:
     """Where storage is left to us: for small problems, and where float32 has too few digits for what is asked.
 
     Whatever storage is asked for: where costs or reg leave the range of float32.
@@ -127,7 +130,7 @@ def wants_float64(problem: UnbalancedTransport, options: Any, spread: float, che
 
 def batched(
     problem: UnbalancedTransport,
-    options: Any,
+    options: "TransportOptions",
     deadline: Deadline,
     solve: Callable[[UnbalancedTransport, Any, Deadline], Solution],
 ) -> Solution:
@@ -136,7 +139,7 @@ def batched(
     return collect(problem.shape[0], parts, options)
 
 
-def collect(rows: int, parts: list[Solution], options: Any) -> Solution:
+def collect(rows: int, parts: list[Solution], options: "TransportOptions") -> Solution:
     """The solution of a batch from those of its problems: each keeps its own end, the whole has its worst."""
     solution = collected(parts, options)
     solution.arrays = stacked(rows, [part.arrays for part in parts])
@@ -149,7 +152,7 @@ def stacked(rows: int, each: list[dict[str, Array]]) -> dict[str, Array]:
     return {name: _stacked(rows, name, [arrays.get(name) for arrays in each]) for name in names}
 
 
-def collected(parts: list[Solution], options: Any) -> Solution:
+def collected(parts: list[Solution], options: "TransportOptions") -> Solution:
     """The same without its arrays."""
     ends = [part.termination for part in parts]
     facts: dict[str, Any] = {

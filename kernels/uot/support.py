@@ -1,6 +1,6 @@
 """Rows and columns that carry no plan, taken out before a solve and put back after it.
 
-A row without mass (a_i = 0) or without an allowed entry has a zero row in the plan whatever the rest does, but its
+A row without mass (a_i = 0) or without a permitted entry has a zero row in the plan whatever the rest does, but its
 potential is infinite or lies outside of what scalings can hold. Solvers see the rest alone, where a, b > 0.
 """
 
@@ -9,19 +9,19 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Mask
 from kernels.problems.transport import UnbalancedTransport
 
 
 @dataclass(frozen=True, eq=False)
 class Support:
-    """The rows and columns that stay (boolean (m,), (n,)), and those of them that no allowed entry reaches."""
+    """The rows and columns that stay (boolean (m,), (n,)), and those of them that no permitted entry reaches."""
 
     problem: UnbalancedTransport
-    rows: Array
-    columns: Array
-    unreachable_rows: Array
-    unreachable_columns: Array
+    rows: Mask
+    columns: Mask
+    unreachable_rows: Mask
+    unreachable_columns: Mask
 
     @property
     def infeasible(self) -> bool:
@@ -74,8 +74,8 @@ def support(problem: UnbalancedTransport) -> Support:
         return Support(problem, none_a, none_b, rows, columns)
     if problem.cost is None or problem.cost.max() < np.inf:
         return Support(problem, rows, columns, none_a, none_b)
-    allowed = np.isfinite(problem.cost)
-    reach_rows, reach_columns = allowed[:, columns].any(axis=1), allowed[rows].any(axis=0)
+    permitted = np.isfinite(problem.cost)
+    reach_rows, reach_columns = permitted[:, columns].any(axis=1), permitted[rows].any(axis=0)
     return Support(problem, rows & reach_rows, columns & reach_columns, rows & ~reach_rows, columns & ~reach_columns)
 
 

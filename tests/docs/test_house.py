@@ -1,5 +1,6 @@
 """The pictures of the house: who imports whom, and what one reads to follow a job."""
 
+import re
 from collections import Counter
 
 from docs.builder import house
@@ -26,6 +27,24 @@ def test_every_file_of_the_reading_path_is_there_and_drawn() -> None:
     picture = house.beside((panel, 400), house.graph(texts, 700, "now"))
     assert picture.count("<svg") == 1
     assert not [pair for pair in house.imports(texts) if _floor(pair[0]) > _floor(pair[1])]
+
+
+def test_the_pictures_show_the_house_that_stands() -> None:
+    """Its folders and the files of the path; counts of lines may lag. `python -m docs.builder.house` draws both."""
+    texts = house.texts_at(None)
+    shown, path = (_names(name) for name in ("imports", "reading"))
+    assert shown == {re.sub(r" \d+$", "", label) for label in _labels(house.graph(texts, 700, "now")[0])} - {"now"}
+    assert path == set(house.READ_NOW.split())
+
+
+def _names(picture: str) -> set[str]:
+    """What the right panel of a picture names."""
+    drawn = (house.ROOT / f"docs/images/{picture}.svg").read_text().partition("now: ")[2]
+    return {re.sub(r" \d+$", "", label) for label in _labels(drawn) if not label.isdigit()}
+
+
+def _labels(drawn: str) -> list[str]:
+    return re.findall(r"<text[^>]*>([^<]+)</text>", drawn)
 
 
 def _floor(folder: str) -> int:

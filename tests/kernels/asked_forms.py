@@ -70,7 +70,7 @@ def _everywhere() -> Iterator[tuple[str, dict[str, Any]]]:
     yield from _auction()
     yield from _certificates()
     yield from _transport()
-    yield "qap/exact/tree.cu", {}
+    yield "qap/exact/branch.cu", {}
 
 
 def _batched() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -117,7 +117,7 @@ def _certificates() -> Iterator[tuple[str, dict[str, Any]]]:
 
 def _transport() -> Iterator[tuple[str, dict[str, Any]]]:
     yield from (("uot/iteration/clusters.cu", {"CS": cluster}) for cluster in gpu_launch.CLUSTERS)
-    names = ("WARPS", "ROWS", "COLS", "IN_REGISTERS", "BLOCKS")
+    names = ("WARPS", "ROWS", "COLS", "HELD", "BLOCKS")
     yield from (("uot/batch/batch.cu", dict(zip(names, shape[2:], strict=True))) for shape in gpu_batch.SHAPES)
     yield "papers/map_uot/map_uot.cu", {}
 

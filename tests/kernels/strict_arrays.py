@@ -125,7 +125,11 @@ class StrictModule(ModuleType):
     """The module's functions, those of NumPy with the same names."""
 
     float64, int64, inf = np.float64, np.int64, np.inf
-    linalg = SimpleNamespace(norm=_wrapped(np.linalg.norm), eigvalsh=_wrapped(np.linalg.eigvalsh))
+    linalg = SimpleNamespace(
+        norm=_wrapped(np.linalg.norm),
+        eigvalsh=_wrapped(np.linalg.eigvalsh),
+        cholesky=_wrapped(np.linalg.cholesky),
+    )
 
     def __init__(self) -> None:
         super().__init__("cupy")

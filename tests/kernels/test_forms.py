@@ -43,7 +43,7 @@ def test_what_is_asked_for_is_what_the_host_code_says() -> None:
         ),
         form_of("lap/auto/forest.cu", {"COST": "double", "VALUE": "double", "STRIPS": 4, "RESIDENT": 0}),
         form_of("auction/auction.cu", {"VALUE": "int", "FIXED_POINT": 0}),
-        form_of("uot/batch/batch.cu", {"WARPS": 17, "ROWS": 12, "COLS": 7, "IN_REGISTERS": 0, "BLOCKS": 1}),
+        form_of("uot/batch/batch.cu", {"WARPS": 17, "ROWS": 12, "COLS": 7, "HELD": 0, "BLOCKS": 1}),
     ):
         assert form in wanted
 

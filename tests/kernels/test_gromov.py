@@ -20,7 +20,7 @@ from kernels import (
     solve_and_prove,
 )
 from kernels.certificates.gromov.spectrum import projected
-from kernels.gromov.search import Search
+from kernels.gromov.search import GromovSearch
 from tests.fuzz.judge import claim_of
 from tests.kernels.strict_arrays import STRICT
 from tests.workers.service import allowed
@@ -276,7 +276,7 @@ def test_the_search_of_a_device_mixes_no_arrays_of_the_host_in(points: bool, mon
     for method in ("entropic", "proximal"):
         options = CARD.options(method=method, max_iterations=20, starts=3)
         problem = CARD.build(given, options)
-        here, there = (Search(problem, options, Deadline(60), xp).run() for xp in (np, STRICT))
+        here, there = (GromovSearch(problem, options, Deadline(60), xp).run() for xp in (np, STRICT))
         np.testing.assert_allclose(there.arrays["plan"], here.arrays["plan"], atol=1e-9)
         np.testing.assert_allclose(there.arrays["f"], here.arrays["f"], atol=1e-6)
         assert CARD.certify(problem, there).holds

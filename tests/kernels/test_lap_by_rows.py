@@ -81,10 +81,10 @@ def test_prices_that_leave_int32_begin_anew_in_int64() -> None:
     lines = np.arange(1, 61)
     cost = np.outer(lines, lines) * (cpu_whole.NARROW // 3600)
     low = np.full(60, -4 * cpu_whole.NARROW)
-    form = cpu_by_rows.form_of(cost, False, False, True)
-    assert form is not None
-    assert form.cost.dtype == np.int32
-    assert cpu_by_rows.solve(cost, form, False, cpu_by_rows.Old(low), cost.size, Deadline()) is None
+    prepared = cpu_by_rows.prepared_costs(cost, False, False, True)
+    assert prepared is not None
+    assert prepared.cost.dtype == np.int32
+    assert cpu_by_rows.solve(cost, prepared, False, cpu_by_rows.Old(low), cost.size, Deadline()) is None
     assert certified(cost, solve(cost, v0=low)).gap_abs == 0
 
 

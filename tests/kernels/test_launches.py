@@ -1,5 +1,7 @@
 """Launches pass what their kernels declare: a missing or unknown name raises here, without a GPU."""
 
+import importlib
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
@@ -13,18 +15,26 @@ import cupy
 from kernels import layout
 from kernels.auction import AuctionOptions
 from kernels.auction import gpu_buffers as auction
-from kernels.auction.layout import AUCTION, RUN_AUCTION_ARGS
+from kernels.auction.layout import AUCTION, AUGMENT_ROWS_ARGS, BEST_NETS_ARGS, PATH_FOREST, RUN_AUCTION_ARGS
 from kernels.auction.scaling import Arithmetic
+from kernels.lap.auto import gpu_forest
+from kernels.lap.auto.layout import BID_SHARED_ARGS, BID_WIDE_ARGS, GROW_ARGS, REDUCE_COLUMNS_ARGS
 from kernels.lap.batched import gpu_batched
 from kernels.lap.batched.layout import SOLVE_EACH_ARGS
 from kernels.lap.points import gpu_points
 from kernels.lap.points.layout import DISTANCES_ARGS, OVERLAPS_ARGS
 from kernels.lap.proof import gpu_proof
 from kernels.lap.proof.layout import ADD_UP_ARGS, WEIGH_PROBLEMS_ARGS, WEIGH_ROWS_ARGS
+from kernels.papers.hungarian import gpu as hungarian
+from kernels.papers.hungarian.layout import HUNGARIAN_STEP_ARGS, STEPS
 from kernels.papers.map_uot import gpu as map_uot
 from kernels.papers.map_uot.layout import FACTORS_ARGS, SCALE_COLUMNS_ARGS, SCALE_ROWS_ARGS
-from kernels.qap.exact import gpu_tree
+from kernels.qap.exact import gpu_branch
 from kernels.qap.exact.layout import ASCEND_ARGS, TASK
+from kernels.qap.memetic import gpu_memetic
+from kernels.qap.memetic.layout import EVOLVE_ARGS, JUDGE_ARGS
+from kernels.qap.multistart import gpu_multistart
+from kernels.qap.multistart.layout import FOUND, PLAN, PROBLEM, SEARCH_ARGS
 from kernels.uot.batch import gpu_batch
 from kernels.uot.dense import gpu_ranks
 from kernels.uot.iteration import gpu_launch
@@ -76,13 +86,19 @@ def named(given: tuple[Any, ...], declared: layout.Parameter) -> dict[str, Any]:
     return {name: struct[name] for name in declared.names}
 
 
+def _made_by(name: str) -> Any:
+    """What CuPy has under that name, on no device."""
+    return lambda *given: getattr(np, name)(*given).view(OnDevice)
+
+
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> Launched:
     found = Launched()
-    for module in (gpu_proof, gpu_points, gpu_batched):
+    for module in (gpu_proof, gpu_points, gpu_batched, gpu_forest, hungarian):
         monkeypatch.setattr(module, "kernel", found.kernel)
     for module in (gpu_proof, gpu_batched):
         monkeypatch.setattr(module, "attribute", lambda name: 1 << 17)
+    monkeypatch.setattr(gpu_forest, "attribute", lambda name: 132)
     monkeypatch.setattr(map_uot, "cuda", SimpleNamespace(kernel=found.kernel))
     monkeypatch.setattr(cupy, "empty", lambda shape, dtype: np.empty(shape, dtype).view(OnDevice))
     return found
@@ -135,7 +151,8 @@ def test_of_the_published_transport(launched: Launched) -> None:
 
 
 @pytest.mark.parametrize(
-    ("of", "declared"), [(gpu_launch.Dense, REFERENCE_OF_COSTS_ARGS), (gpu_launch.Points, REFERENCE_OF_POINTS_ARGS)]
+    ("of", "declared"),
+    [(gpu_launch.Dense, REFERENCE_OF_COSTS_ARGS), (gpu_launch.PointClouds, REFERENCE_OF_POINTS_ARGS)],
 )
 def test_of_the_rows_references(launched: Launched, of: type[gpu_launch.Dense], declared: layout.Parameter) -> None:
     dense = of.__new__(of)
@@ -149,17 +166,83 @@ def test_of_the_rows_references(launched: Launched, of: type[gpu_launch.Dense], 
 
 
 def test_of_the_tree(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
-    tree = gpu_tree.Tree.__new__(gpu_tree.Tree)
+    tree = gpu_branch.DeviceTree.__new__(gpu_branch.DeviceTree)
     level = SimpleNamespace(size=5, arena=on_device(1, dtype=np.int32))
     tree.__dict__ |= {"sweeps": 3, "patience": 2, "sharp": 1.0, "_shared": 64, "_levels": {4: level, 5: level}}
     tree._kernel = launched.kernel("", "ascend")
-    monkeypatch.setattr(gpu_tree, "cupyx", mock.Mock())
+    monkeypatch.setattr(gpu_branch, "cupyx", mock.Mock())
     monkeypatch.setattr(cupy.cuda, "Event", mock.Mock())
     monkeypatch.setattr(cupy, "empty", lambda shape, dtype: np.empty(shape, dtype).view(OnDevice))
     monkeypatch.setattr(cupy, "asarray", lambda array: array.view(OnDevice))
     tree._ascend(level, [0], np.zeros(2), np.zeros(2, TASK.dtype), 7)  # type: ignore[arg-type]
     values = named(launched.given["ascend"], ASCEND_ARGS)
     assert [values[name] for name in ("m", "sweeps", "patience", "sharp")] == [5, 3, 2, 1.0]
+
+
+@pytest.mark.parametrize(("n", "replicate", "stages"), [(2048, True, [1, 3, 5]), (200, False, [1, 3])])
+def test_of_the_forest(
+    launched: Launched, monkeypatch: pytest.MonkeyPatch, n: int, replicate: bool, stages: list[int]
+) -> None:
+    """The whole chain of method `auto`, with either form of its auction."""
+    for name in ("empty", "zeros", "full"):
+        monkeypatch.setattr(cupy, name, _made_by(name))
+    monkeypatch.setattr(gpu_forest, "cupyx", SimpleNamespace(zeros_pinned=np.zeros))
+    forest = gpu_forest.Forest(n, n, np.float32, gpu_forest.Tuning(replicate=replicate))
+    cost, seen = on_device(1, dtype=np.float32), []
+    forest.launch(cost, True, mark=lambda: seen.append(launched.given.get("grow")))
+    first = named(launched.given["reduce_columns"], REDUCE_COLUMNS_ARGS)
+    assert (first["cost"], first["minima"], first["n_words"]) == (cost.data.ptr, 1, len(forest.words))
+    auction, declared = ("bid_shared", BID_SHARED_ARGS) if replicate else ("bid_wide", BID_WIDE_ARGS)
+    assert named(launched.given[auction], declared)["scale"] == 1
+    values = [named(one, GROW_ARGS) for one in {id(one): one for one in filter(None, seen)}.values()]
+    assert [one["stage"] for one in values] == stages
+    assert all(one["negate"] == 1 for one in values)
+    assert [one["share"] > 0 for one in values] == [0 < k < len(stages) - 1 for k in range(len(stages))]
+
+
+def test_of_a_step_of_the_published_system(launched: Launched) -> None:
+    """Its other kernel takes the problem alone."""
+    run: Any = SimpleNamespace(source="", defines=(), blocks=2, opt=-1, n_rows=0, problem=on_device(1))
+    run.flags = np.zeros(16, np.int32).view(Flags)
+    hungarian._drive_from_host(run, None)  # type: ignore[arg-type]
+    values = named(launched.given["hungarian_step"], HUNGARIAN_STEP_ARGS)
+    assert values == {"problem": run.problem.data.ptr, "step": STEPS.index("COVER_STARS")}
+
+
+class Flags(np.ndarray):
+    """Words of a device that are read one by one."""
+
+    def __getitem__(self, at: Any) -> Any:
+        return SimpleNamespace(get=lambda: 0)
+
+
+def test_of_independent_searches(launched: Launched) -> None:
+    searches = gpu_multistart.Searches.__new__(gpu_multistart.Searches)
+    zeros = {name: 0 for one in (PROBLEM, FOUND) for name in one.names}
+    news = np.zeros((), FOUND.dtype["news"])
+    searches.problem, searches.found = PROBLEM.filled(zeros | {"n": 30}), FOUND.filled(zeros | {"news": news[()]})
+    form, laid = SimpleNamespace(n=30), SimpleNamespace(streamed=1, threads=64, shared_bytes=0)
+    searches.__dict__ |= {"form": form, "layout": laid, "starts": np.zeros((5, 30)), "seed": 0, "round": 3, "grid": 5}
+    searches.kernel = launched.kernel("", "search")
+    searches.launch(7, (2, 6))
+    plan = named(launched.given["search"], SEARCH_ARGS)["plan"]
+    assert [plan[name] for name in ("iterations", "tenure_least", "tenure_span", "round")] == [7, 2, 5, 3]
+    assert (plan.dtype, plan["given"], plan["tabu"]) == (PLAN.dtype, 0, 1)
+
+
+def test_of_a_generation(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> None:
+    population = gpu_memetic.DevicePopulation.__new__(gpu_memetic.DevicePopulation)
+    structs = {name: np.zeros((), EVOLVE_ARGS.dtype[name]) for name in EVOLVE_ARGS.names}
+    population.__dict__ |= {"_matrices": structs["m"], "_members": structs["all"], "_recipe": structs["recipe"]}
+    population.__dict__ |= {"_news": structs["news"], "_epoch": on_device(1), "_random": np.random.default_rng(0)}
+    population.__dict__ |= {"generations": 1, "members": 9, "geometry": SimpleNamespace(threads=32), "_shared": 0}
+    population._evolve, population._judge = launched.kernel("", "evolve"), launched.kernel("", "judge")
+    monkeypatch.setattr(cupy.cuda, "Event", mock.Mock())
+    population.generation()
+    assert named(launched.given["evolve"], EVOLVE_ARGS)["all"]["parity"] == 1
+    values = named(launched.given["judge"], JUDGE_ARGS)
+    assert (values["members"], values["all"]["parity"]) == (9, 0)
+    assert values["state"] == population._epoch.data.ptr
 
 
 @pytest.fixture
@@ -218,11 +301,8 @@ def test_of_a_batch_of_transports(launched: Launched) -> None:
 def rows_of_ones(launched: Launched, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Upload an auction of equal benefits, to no device."""
 
-    def on_device(name: str) -> Any:
-        return lambda *given: getattr(np, name)(*given).view(OnDevice)
-
     for name in ("empty", "zeros", "full", "asarray"):
-        monkeypatch.setattr(cupy, name, on_device(name))
+        monkeypatch.setattr(cupy, name, _made_by(name))
     monkeypatch.setattr(auction, "cuda", SimpleNamespace(kernel=launched.kernel, attribute=lambda name: 132))
     return lambda: auction.upload(
         np.ones((3, 4), np.int32), Arithmetic(5, 1), AuctionOptions.model_validate({}), spread=True
@@ -241,6 +321,25 @@ def test_of_the_rounds_of_an_auction(launched: Launched, rows_of_ones: Any) -> N
     limits = [values[name] for name in ("limit", "stop", "patience")]
     assert limits == [7, 2, 5]
     assert {one.dtype for one in limits} == {np.dtype(np.int64)}
+
+
+def test_of_the_paths_of_an_auction(launched: Launched, rows_of_ones: Any) -> None:
+    device = rows_of_ones()
+    nets = device.best_nets()
+    assert named(launched.given["best_nets"], BEST_NETS_ARGS)["nets"] == nets.data.ptr
+    auction.forest_of(device).augment(device, 3)
+    values = named(launched.given["augment_rows"], AUGMENT_ROWS_ARGS)
+    assert (values["f"].dtype, values["most_forests"]) == (PATH_FOREST.dtype, 3)
+
+
+def test_every_kernels_arguments_are_tried_here() -> None:
+    rooms = Path(layout.__file__).parent
+    found = [importlib.import_module("kernels." + ".".join(path.relative_to(rooms).with_suffix("").parts))
+             for path in rooms.rglob("*/layout.py")]  # fmt: skip
+    declared = {one.name for module in found for one in vars(module).values() if isinstance(one, layout.Parameter)}
+    tried = {one.name for one in globals().values() if isinstance(one, layout.Parameter)}
+    assert len(declared) > 20
+    assert declared == tried
 
 
 def test_a_field_that_nobody_fills_raises(rows_of_ones: Any, monkeypatch: pytest.MonkeyPatch) -> None:

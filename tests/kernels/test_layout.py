@@ -116,7 +116,7 @@ def test_no_python_says_again_what_a_source_beside_it_says() -> None:
 
 def test_a_layout_stands_in_the_source_that_includes_it() -> None:
     assert lap.CUDA in source("lap/auto/forest.cu")
-    assert source("lap/auto/forest.cu").count("struct State {") == 1
+    assert source("lap/auto/forest.cu").count("struct ChainState {") == 1
 
 
 def test_fields_lie_where_cuda_has_them() -> None:

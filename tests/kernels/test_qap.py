@@ -142,7 +142,7 @@ def test_bounds_are_below_the_optimum(label: str) -> None:
 @pytest.mark.parametrize("label", ["grid-9", "one-sided-8", "asymmetric-7", "forbidden-7", "wide-7", "negative-5"])
 def test_dual_ascent_rises_below_the_optimum_and_is_certified(label: str) -> None:
     problem, best = small(label, grid_seed=3)
-    ascent = rlt1.Ascent(problem)
+    ascent = rlt1.DualAscent(problem)
     values = []
     for _ in range(12):
         ascent.step()
@@ -174,7 +174,7 @@ def test_the_tree_finds_the_optimum_by_itself(label: str) -> None:
 
 def test_a_tree_that_is_stopped_ends_within_a_sweep_and_loses_nothing() -> None:
     problem = CARD.build(instances.SMALL["one-sided-8"](), CARD.options())
-    ascent = rlt1.Ascent(problem)
+    ascent = rlt1.DualAscent(problem)
     ascent.step()
     root, stop, room = branch.root(ascent), np.ones(1, np.uint8), 1 << 40
     alike = symmetry.automorphisms(problem)

@@ -175,14 +175,14 @@ def test_the_mailbox_hears_every_cost_and_passes_on_those_that_were_the_least() 
 @pytest.mark.parametrize("streamed", [1, 2, 3])
 def test_what_lies_off_the_chip_changes_nothing(streamed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     from kernels.qap.memetic import gpu_memetic
-    from kernels.qap.memetic.gpu_geometry import Geometry
+    from kernels.qap.memetic.gpu_geometry import MemeticGeometry
     from kernels.qap.memetic.gpu_memetic import Ends, People
 
     flow, distance, linear = (instances.asymmetric(16, -9, 40, seed) for seed in range(3))
     problem = QuadraticAssignment(flow, distance, linear)
 
-    def run(level: int) -> gpu_memetic.Outcome:
-        monkeypatch.setattr(gpu_memetic, "geometry", lambda n, wide: Geometry(32, level, 4))
+    def run(level: int) -> gpu_memetic.Evolved:
+        monkeypatch.setattr(gpu_memetic, "geometry", lambda n, wide: MemeticGeometry(32, level, 4))
         return gpu_memetic.evolve(problem, Deadline(), People(members=9), Ends(generation_limit=20))
 
     on_chip, off_chip = run(0), run(streamed)
@@ -228,15 +228,15 @@ def test_gilmore_and_lawler_agree_on_both_devices(label: str) -> None:
 
 def tree_of(problem: QuadraticAssignment, incumbent: int, batch: int = 64) -> tuple[bool, tuple[int, Array] | None]:
     """The device's tree below a root of a few sweeps."""
-    from kernels.qap.exact import gpu_tree
+    from kernels.qap.exact import gpu_branch
 
-    ascent = rlt1.Ascent(problem)
+    ascent = rlt1.DualAscent(problem)
     for _ in range(3):
         ascent.step()
     linear = penalised(problem).linear
     linear = np.zeros_like(problem.flow) if linear is None else linear
     limit = np.array([incumbent], np.int64)
-    tree = gpu_tree.Tree(problem, linear, ascent, limit, max(1, problem.granularity))
+    tree = gpu_branch.DeviceTree(problem, linear, ascent, limit, max(1, problem.granularity))
     tree.batch = batch
     return tree.run(np.zeros(1, np.uint8)), tree.best
 

@@ -9,7 +9,7 @@ from kernels import SOLVERS, Certificate, Deadline, InvalidProblem, Progress, So
 from kernels.problems import QuadraticAssignment
 from kernels.qap import QapOptions
 from kernels.qap.bounds import lower as bounds
-from kernels.qap.bounds.rlt1 import Ascent
+from kernels.qap.bounds.rlt1 import DualAscent
 from kernels.qap.cpu.population import Population
 from kernels.qap.form import penalised
 from tests.instances import quadratic as instances
@@ -158,7 +158,7 @@ def test_bounds_that_time_does_not_allow_are_left_out() -> None:
 
 def test_an_ascent_stops_within_a_sweep_and_stays_a_bound() -> None:
     problem = CARD.build(instances.small_grid(), CARD.options())
-    whole, cut = Ascent(problem), Ascent(problem)
+    whole, cut = DualAscent(problem), DualAscent(problem)
     for _ in range(5):
         whole.step()
         cut.step(lambda: True)

@@ -132,3 +132,18 @@ def test_wrong_input_is_named(inputs: dict[str, Any], options: dict[str, Any], f
     with pytest.raises(InvalidProblem) as error:
         CARD.build({name: np.array(value) for name, value in inputs.items()}, CARD.options(**options))
     assert error.value.field == field
+
+
+def test_a_level_that_is_no_number_proves_the_same_in_both_checks() -> None:
+    """0 is then the level. Its gap is between the limits with and without the sizes of the duals."""
+    cost = np.array([[1.0, -np.inf], [-np.inf, -1.3e-15], [-np.inf, -1.3e-15]])
+    options = {"cardinality": 2, "maximize": True}
+    problem, solution, _ = answered(cost, **options)
+    for level in (np.nan, np.inf):
+        solution.arrays["level"] = np.array([level])
+        certificate = certify(problem, solution)
+        assert certificate.holds
+        assert certificate.termination is None
+        assert certificate.gap_abs == pytest.approx(1.3e-15, rel=0.1)
+        said = recheck("lap", {"cost": cost}, options, claim_of(solution, certificate))
+        assert [statement for statement in said if statement.holds is not True] == []

@@ -133,7 +133,7 @@ def test_constants_are_the_best(strengths: tuple[float, float], reference: str) 
     for s, c in itertools.product((-1e-3, 0.0, 1e-3), repeat=2):
         assert float(dual(problem, state.f + s, state.g + c)) <= state.dual + 1e-9 * abs(state.dual)
     plan = np.array(potential_plan(problem, state.f, state.g), float)
-    np.testing.assert_allclose(plan.sum(axis=0), state.columns, rtol=1e-8)
+    np.testing.assert_allclose(plan.sum(axis=0), state.column_sums, rtol=1e-8)
     if np.isinf(problem.reg_m[1]):
         plan *= b / plan.sum(axis=0)
     if not np.isinf(strengths).all():

@@ -95,7 +95,7 @@ def test_device_and_host_agree(m: int, n: int, options: dict[str, Any], gpu: Non
 def test_every_size_of_cluster_agrees_with_float64(cluster: int, stores: bool, gpu: None) -> None:
     import cupy as cp
 
-    from kernels.uot.dense.gpu_exact import Exact
+    from kernels.uot.dense.gpu_exact import ExactSweeps
     from kernels.uot.iteration import gpu_geometry
     from kernels.uot.iteration import gpu_launch as on
     from kernels.uot.marginals import Marginals
@@ -112,7 +112,7 @@ def test_every_size_of_cluster_agrees_with_float64(cluster: int, stores: bool, g
     assert status[on.REASON] == on.CONVERGED
     f, g = dense.pair(status)
     marginals = Marginals(cp, problem, 3.0)
-    exact = Exact(problem, marginals)
+    exact = ExactSweeps(problem, marginals)
     exact.start(problem.reg)
     wanted, h = exact.sweep(g)
     np.testing.assert_allclose((f - wanted).get(), float((f - wanted).mean()), atol=2e-6)
@@ -142,7 +142,7 @@ def test_points_agree_with_their_matrix(metric: str, d: int, gpu: None) -> None:
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("size", [20, 100, 180])
+@pytest.mark.parametrize("size", [20, 100, 180, 240])
 def test_each_problem_of_a_batch_stops_by_itself(size: int, gpu: None) -> None:
     rng = np.random.default_rng(size)
     inputs = {

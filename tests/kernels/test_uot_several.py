@@ -8,6 +8,7 @@ import pytest
 
 from kernels import SOLVERS, Array, Certificate, Deadline, Inputs, InvalidProblem, Solution, solve_and_prove
 from kernels.problems.several import SeveralTransports, taken_apart
+from tests.conftest import need_gpu
 
 CARD = SOLVERS["uot"]
 SIZES = ((5, 7), (1, 4), (12, 3))
@@ -186,3 +187,21 @@ def test_the_estimate_covers_several_problems() -> None:
     parts = [CARD.estimate(part, CARD.options(), "cpu") for part in problem.parts]
     assert whole.seconds == pytest.approx(sum(part.seconds for part in parts))
     assert whole.host_bytes >= max(part.host_bytes for part in parts)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("size", [20, 250])
+@pytest.mark.parametrize("options", [
+    {"reg_m": "inf", "output": "potentials"}, {"reg_m": 2.0, "output": "potentials", "metric": "euclidean"},
+    {"reg_m": ["inf", 1.0]},
+], ids=str)  # fmt: skip
+def test_clouds_of_one_size_are_solved_in_one_launch(options: dict[str, Any], size: int) -> None:
+    need_gpu()
+    rng = np.random.default_rng(size)
+    x, y = rng.random((3 * size, 2)), rng.random((3 * (size - 3), 2))
+    inputs = {"x": x, "y": y, "sizes": np.array([[size, size - 3]] * 3)}
+    chosen = CARD.options.model_validate(options | {"reg": 0.1, "tolerance": 1e-3})
+    solution, certificate = solve_and_prove(CARD, CARD.build(inputs, chosen), chosen, Deadline(), "gpu")
+    assert solution.method == "batch"
+    assert certificate.holds
+    assert certificate.facts["largest_gap_rel"] <= 1e-3

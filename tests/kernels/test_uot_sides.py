@@ -353,3 +353,18 @@ def test_what_rounding_leaves_of_a_mass_is_no_fault() -> None:
     solution, certificate = prove(inputs, **given)
     assert certificate.objective is not None
     assert (certificate.termination or solution.termination) is Termination.GAP_REACHED
+
+
+def test_an_objective_below_the_normal_numbers_may_be_one_of_the_smallest_above() -> None:
+    inputs = {"cost": np.array([[3.81469727e-06, 0.0]]), "a": np.ones(1), "b": np.array([2.0, 1.0])}
+    options = {"method": "exact", "mass_share": 0.37}
+    solution, _ = prove(inputs, **options)
+    solution.arrays["plan"][0, 0] = 2.22507386e-314
+    problem = CARD.build(inputs, CARD.options.model_validate(options))
+    found = CARD.certify(problem, solution)
+    assert found.objective is not None
+    assert 0 < found.objective < 1e-319
+    word = (found.termination or solution.termination).value
+    numbers = (found.objective, found.bound, found.gap_abs, found.gap_rel, found.max_violation)
+    said = recheck("uot", inputs, options, Claim(word, *numbers, solution.arrays, found.facts))
+    assert [one.holds for one in said if one.name == "objective"] == [True]

@@ -6,7 +6,7 @@ as its prices were too large or too coarse to tell: the solver runs from the reb
 """
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from kernels.problems.points import PointAuction
 from kernels.problems.sparse import Auction, with_private_columns
 from kernels.solution import Solution, Termination
 
+if TYPE_CHECKING:
+    from kernels.auction import AuctionOptions
+
 MOST_PAIRS = 2**28
 """Distances that are written down for this, 2 GiB of them; larger clouds keep the answer that they have."""
 SCANS = 6
@@ -31,7 +34,7 @@ ROUNDING, RELATIVE = 2.0**-51, 5e-10
 """A gap of so much of the chosen pairs' numbers, and of their benefits, is rounding: half of what a proof may leave."""
 
 
-def mend(problem: Auction, options: Any, solution: Solution, deadline: Deadline) -> Solution | None:
+def mend(problem: Auction, options: "AuctionOptions", solution: Solution, deadline: Deadline) -> Solution | None:
     """A better founded solution of `problem`, or None when there is no time or nothing to try."""
     if "assignment" not in solution.arrays or deadline.expired():
         return None
@@ -59,7 +62,7 @@ def mend(problem: Auction, options: Any, solution: Solution, deadline: Deadline)
 
 
 def _rebuild_and_solve(
-    problem: Auction, graph: Graph, options: Any, deadline: Deadline, assignment: Array, prices: Array
+    problem: Auction, graph: Graph, options: "AuctionOptions", deadline: Deadline, assignment: Array, prices: Array
 ) -> Solution | None:
     """The smallest gap of three: the assignment with rebuilt prices, one solved from these, and one from nothing."""
     best: tuple[float, Solution] | None = None

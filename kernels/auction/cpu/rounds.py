@@ -24,9 +24,9 @@ from kernels.problems import UNASSIGNED, Array
 def bid(
     queue: Array, n_queue: int, epsilon: float, alone: float, graph: Graph, lists: Lists, prices: Array, offers: Array
 ) -> None:
-    """Write to offers[q] the object, the benefit and the raise of person queue[q].
+    """Write to offers[q] the column, the benefit and the raise of row queue[q].
 
-    A person with one object alone has no second best; it raises by `alone`, the span of all benefits.
+    A row with one edge alone has no second best; it raises by `alone`, the span of all benefits.
     """
     for q in range(n_queue):
         at, best, second_at, second = two_best(queue[q], graph, prices, lists)
@@ -38,9 +38,9 @@ def bid(
 
 @register_jitable(no_cfunc_wrapper=True)
 def award(queue: Array, n_queue: int, offers: Array, winner: Array, sold: Array, matching: Matching) -> int:
-    """Sell every object that got a bid and rebuild the queue in place; returns its new length.
+    """Sell every column that got a bid and rebuild the queue in place; returns its new length.
 
-    `winner` holds, by object, the position in the queue of its highest bid so far; -1 everywhere between rounds.
+    `winner` holds, by column, the position in the queue of its highest bid so far; -1 everywhere between rounds.
     """
     column_of, held, row_of, prices = matching
     n_sold = 0
@@ -95,7 +95,7 @@ def run_rounds(
 ) -> tuple[int, int, int]:
     """Run rounds until nobody is queued, `bidders` (bidders of each round, an output) is full or `most_bids` is spent.
 
-    No round begins that would take more than `left` bids in all. Returns the persons still queued, the rounds run and
+    No round begins that would take more than `left` bids in all. Returns the rows still queued, the rounds run and
     the bids made.
     """
     rounds, bids = 0, 0
@@ -110,7 +110,7 @@ def run_rounds(
 
 @numba.njit(cache=True)
 def keep_content(graph: Graph, lists: Lists, matching: Matching, epsilon: float, queue: Array) -> int:
-    """Unassign every person further than `epsilon` from its best net benefit; queue all without an object."""
+    """Unassign every row further than `epsilon` from its best net benefit; queue all without a column."""
     column_of, held, row_of, prices = matching
     n_queue = 0
     for i in range(column_of.size):
@@ -134,5 +134,5 @@ def best_nets(graph: Graph, lists: Lists, prices: Array, nets: Array) -> None:
 
 
 def offers_dtype(dtype: np.dtype) -> np.dtype:
-    """One bid: object, benefit of the pair, raise of the price."""
+    """One bid: column, benefit of the pair, raise of the price."""
     return np.dtype([("column", np.int64), ("benefit", dtype), ("rise", dtype)])

@@ -6,7 +6,7 @@ this page. `square.py` is another way to the optimum, for sparse square graphs: 
 """
 
 from fractions import Fraction
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -15,7 +15,7 @@ from scipy.sparse.csgraph import maximum_bipartite_matching
 from kernels.auction.complete import complete
 from kernels.auction.cpu import paths, rounds, square
 from kernels.auction.cpu.rows import empty_lists
-from kernels.auction.cpu.start import State, drop_idle_prices, from_points, keep_seats, list_rows, start
+from kernels.auction.cpu.start import SolveState, drop_idle_prices, from_points, keep_seats, list_rows, start
 from kernels.auction.proportion import bring_near, take_back
 from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, arithmetic_of, epsilons, proves, war_bids, whole_prices
 from kernels.deadline import Deadline
@@ -23,6 +23,9 @@ from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.arrays import untouched
 from kernels.problems.sparse import Auction, edges_of, is_complete, with_private_columns
 from kernels.solution import Solution, Termination
+
+if TYPE_CHECKING:
+    from kernels.auction import AuctionOptions
 
 BATCH_BIDS = 20_000
 """Bids between two looks at the clock: some 5 ms."""
@@ -33,7 +36,7 @@ RESETS = 5
 """Attempts to settle the prices of spare columns before starting from zero."""
 
 
-def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: Auction, options: "AuctionOptions", deadline: Deadline) -> Solution:
     """Assign every row its own column at the highest total benefit, by auction.
 
     Problem:
@@ -64,7 +67,7 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     Errors:
         none; wrong input was refused when the problem was built.
     Differs from the paper:
-        1. epsilon scaling and an exact finish, 2. short lists instead of whole rows, 3. a person with one edge raises
+        1. epsilon scaling and an exact finish, 2. short lists instead of whole rows, 3. a row with one edge raises
         by the span of benefits, not infinity, 4. infeasible graphs end with a Hall violator, 5. a price war
         (`scaling.WAR`) ends by paths, which `method` and `facts.price_war` say.
     Source:
@@ -79,7 +82,7 @@ def solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
     return solution
 
 
-def _solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
+def _solve(problem: Auction, options: "AuctionOptions", deadline: Deadline) -> Solution:
     if square.suits(problem, options):
         state = square.begin(problem)
         ended = square.solve(state, deadline)
@@ -93,8 +96,8 @@ def _solve(problem: Auction, options: Any, deadline: Deadline) -> Solution:
         drop_idle_prices(state, deadline)
     ended = list_rows(state, deadline) if problem.assignment0 is None else keep_seats(state, deadline)
     if ended is None and wants_rounds and _can_assign_all(weights):
-        given = options.epsilon is not None and options.finish != "paths"
-        if given and proves(unit, options.epsilon, state.graph.n_cols):
+        epsilon = None if options.finish == "paths" else options.epsilon
+        if epsilon is not None and proves(unit, epsilon, state.graph.n_cols):
             ended = _stay_within(state, options, deadline)
         else:
             ended = _scale(state, options, deadline)
@@ -117,17 +120,17 @@ def _can_assign_all(weights: Array | Csr) -> bool:
     return bool((maximum_bipartite_matching(pattern, perm_type="column") >= 0).all())
 
 
-def _stay_within(state: State, options: Any, deadline: Deadline) -> Termination:
+def _stay_within(state: SolveState, options: "AuctionOptions", deadline: Deadline) -> Termination:
     """Run the auction at the given epsilon; paths, which keep its promise, for whom it leaves."""
     ended = _scale(state, options, deadline)
     ended = ended or _augment(state, np.flatnonzero(state.matching.column_of < 0), deadline)
     return Termination.GAP_REACHED if ended is Termination.OPTIMAL else ended
 
 
-def _scale(state: State, options: Any, deadline: Deadline) -> Termination | None:
+def _scale(state: SolveState, options: "AuctionOptions", deadline: Deadline) -> Termination | None:
     """Run the auction for each epsilon of the schedule, keeping prices and every pair that still fits.
 
-    Unless rounds alone were asked for, a given epsilon's end after ENOUGH, with persons left.
+    Unless rounds alone were asked for, a given epsilon's end after ENOUGH, with rows left.
     """
     most = ENOUGH if options.epsilon is not None and options.finish != "auction" else FOREVER
     graph, matching, dtype = state.graph, state.matching, state.graph.values.dtype
@@ -172,7 +175,7 @@ def _scale(state: State, options: Any, deadline: Deadline) -> Termination | None
     return None
 
 
-def _to_integers(state: State) -> None:
+def _to_integers(state: SolveState) -> None:
     """From scaled integers back to units; the lists stay valid, their bounds grow by one."""
     scale = int(state.unit.scale)
     if scale == 1:
@@ -187,7 +190,7 @@ def _to_integers(state: State) -> None:
     state.unit = Arithmetic(1, state.unit.span // scale)
 
 
-def _finish(state: State, deadline: Deadline) -> Termination:
+def _finish(state: SolveState, deadline: Deadline) -> Termination:
     """Make the assignment exact: free what is not at its best, bid once more with epsilon 0, then augment."""
     graph, matching = state.graph, state.matching
     queue = np.empty(matching.column_of.size, np.int64)
@@ -197,7 +200,7 @@ def _finish(state: State, deadline: Deadline) -> Termination:
     return _augment(state, queue[:n_free], deadline)
 
 
-def _augment(state: State, free: Array, deadline: Deadline) -> Termination:
+def _augment(state: SolveState, free: Array, deadline: Deadline) -> Termination:
     """Assign the rows `free` by shortest augmenting paths, one after the other; every row stays as near its best."""
     graph, matching, dtype = state.graph, state.matching, state.graph.values.dtype
     n_rows, n_cols = matching.column_of.size, graph.n_cols
@@ -225,7 +228,7 @@ def _augment(state: State, free: Array, deadline: Deadline) -> Termination:
 
 
 def _undo_unsold_prices(
-    state: State, problem: Auction, options: Any, deadline: Deadline, ended: Termination
+    state: SolveState, problem: Auction, options: "AuctionOptions", deadline: Deadline, ended: Termination
 ) -> Termination:
     """A column that nobody took must cost nothing, or the prices prove less than they should.
 
@@ -250,7 +253,7 @@ def _undo_unsold_prices(
     return ended
 
 
-def _answer(state: State, problem: Auction, options: Any, ended: Termination) -> Solution:
+def _answer(state: SolveState, problem: Auction, options: "AuctionOptions", ended: Termination) -> Solution:
     graph, matching, n_cols = state.graph, state.matching, problem.shape[1]
     profits = np.empty(matching.column_of.size, graph.values.dtype)
     prices, scale = matching.prices, state.unit.scale

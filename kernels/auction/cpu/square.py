@@ -9,12 +9,12 @@ Integers are multiplied by a power of two, so that epsilon can fall below one. T
 divided by it and rounded down: benefits are whole, so a difference of prices that satisfies them still does.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from kernels.auction.cpu import phases, whole_rows
-from kernels.auction.cpu.start import State, start
+from kernels.auction.cpu.start import SolveState, start
 from kernels.auction.cpu.thinned import thinned
 from kernels.auction.cpu.whole_paths import WholeSearch, augment_whole
 from kernels.auction.scaling import Arithmetic, extremes
@@ -22,6 +22,9 @@ from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
 from kernels.problems.sparse import Auction
 from kernels.solution import Termination
+
+if TYPE_CHECKING:
+    from kernels.auction import AuctionOptions
 
 LEAST_ROWS = 6
 """Smaller graphs take paths at once."""
@@ -39,7 +42,7 @@ BATCH_EDGES = 500_000
 """Edges read between two looks at the clock: a few ms."""
 
 
-def suits(problem: Auction, options: Any) -> bool:
+def suits(problem: Auction, options: "AuctionOptions") -> bool:
     """Whether `solve` takes this problem."""
     graph = problem.weights
     if not isinstance(graph, Csr) or options.epsilon is not None or options.finish != "auto":
@@ -60,7 +63,7 @@ def _scale_of(values: Array, n_cols: int) -> int:
     return min(SCALE, 1 << max(0, room.bit_length() - 1)) if room > 0 else 0
 
 
-def begin(problem: Auction) -> State:
+def begin(problem: Auction) -> SolveState:
     """The graph in the arithmetic of the finish, nobody assigned."""
     graph = problem.weights
     assert isinstance(graph, Csr)
@@ -71,7 +74,7 @@ def begin(problem: Auction) -> State:
     return start(graph, Arithmetic(scale, (int(high) - int(low)) * scale), problem)
 
 
-def solve(state: State, deadline: Deadline) -> Termination | None:
+def solve(state: SolveState, deadline: Deadline) -> Termination | None:
     """Bid in phases, then finish: to the optimum, or to where time or columns end.
 
     None where phases over a part of the edges came to no end, so that the problem is better solved another way.
@@ -96,7 +99,7 @@ def solve(state: State, deadline: Deadline) -> Termination | None:
     return ended
 
 
-def _bid(state: State, batch: int, deadline: Deadline) -> tuple[Termination | None, bool]:
+def _bid(state: SolveState, batch: int, deadline: Deadline) -> tuple[Termination | None, bool]:
     """Run the phases, on benefits as whole numbers of 32 bits; take over whom they assigned, and their prices.
 
     False where rows waited at the end and the phases had not seen all edges.
@@ -122,7 +125,7 @@ def _bid(state: State, batch: int, deadline: Deadline) -> tuple[Termination | No
     return ended, counts[phases.WAITING] == 0 or packed is whole
 
 
-def _packed(state: State) -> tuple[phases.Packed, float]:
+def _packed(state: SolveState) -> tuple[phases.Packed, float]:
     """Columns beside benefits less the smallest one, and what a unit of these is worth in the finish's arithmetic."""
     graph = state.graph
     values, edges = graph.values, np.empty((graph.values.size, 2), np.int32)
@@ -137,7 +140,7 @@ def _packed(state: State) -> tuple[phases.Packed, float]:
     return phases.Packed(graph.indptr, edges), 1 << shift
 
 
-def _augment(state: State, free: Array, batch: int, deadline: Deadline) -> Termination:
+def _augment(state: SolveState, free: Array, batch: int, deadline: Deadline) -> Termination:
     """Assign the rows `free` by shortest augmenting paths, one after the other."""
     graph, matching, dtype = state.graph, state.matching, state.graph.values.dtype
     n = matching.column_of.size
@@ -167,7 +170,7 @@ def _augment(state: State, free: Array, batch: int, deadline: Deadline) -> Termi
             return Termination.OPTIMAL
 
 
-def _unscale(state: State) -> None:
+def _unscale(state: SolveState) -> None:
     """Whole prices and benefits from scaled ones; the graph itself is read no more."""
     scale = int(state.unit.scale)
     if scale > 1:

@@ -20,7 +20,7 @@ BATCH_ENTRIES = 5_000_000
 
 
 @dataclass
-class State:
+class SolveState:
     """One solve under way: the graph in its arithmetic, short lists, matching, and the counters shown as facts."""
 
     graph: Graph
@@ -53,7 +53,7 @@ def from_points(problem: Auction) -> tuple[Auction, dict[str, Array]]:
     return replace(plain, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest}
 
 
-def start(weights: Array | Csr, unit: Arithmetic, problem: Auction) -> State:
+def start(weights: Array | Csr, unit: Arithmetic, problem: Auction) -> SolveState:
     """Lay out a solve: nobody assigned and prices 0, or as an earlier job left them, cut to what is of use."""
     prices0 = problem.prices0
     graph = graph_of(weights, int(unit.scale))
@@ -74,10 +74,10 @@ def start(weights: Array | Csr, unit: Arithmetic, problem: Auction) -> State:
     if problem.assignment0 is not None:
         matching.column_of[:] = problem.assignment0
         seat_rows(graph, matching.column_of, matching.held, matching.row_of)
-    return State(graph, empty_lists(graph), matching, unit)
+    return SolveState(graph, empty_lists(graph), matching, unit)
 
 
-def list_rows(state: State, deadline: Deadline, read: Any = fill_lists) -> Termination | None:
+def list_rows(state: SolveState, deadline: Deadline, read: Any = fill_lists) -> Termination | None:
     """Read every row with `read`; a termination when time is up."""
     n_rows = state.matching.column_of.size
     step = max(1, BATCH_ENTRIES * n_rows // max(1, state.graph.values.size))
@@ -88,7 +88,7 @@ def list_rows(state: State, deadline: Deadline, read: Any = fill_lists) -> Termi
     return None
 
 
-def drop_idle_prices(state: State, deadline: Deadline) -> None:
+def drop_idle_prices(state: SolveState, deadline: Deadline) -> None:
     """Start from prices of 0 where the old ones, by the dual value of each, say less about the optimum than those."""
     prices, lists = state.matching.prices, state.lists
     old, values = prices.copy(), []
@@ -102,7 +102,7 @@ def drop_idle_prices(state: State, deadline: Deadline) -> None:
         prices[:] = 0
 
 
-def keep_seats(state: State, deadline: Deadline) -> Termination | None:
+def keep_seats(state: SolveState, deadline: Deadline) -> Termination | None:
     """Read every row once; where the earlier answer still fits nearly all, no list is needed before a path comes by.
 
     Else start from the prices alone where every column will be sold: paths are short while many columns are free.

@@ -27,14 +27,14 @@ class WholeSearch(NamedTuple):
     order: Array
     keys: Array
     codes: Array
-    level: Array
+    ready: Array
 
 
 @register_jitable(no_cfunc_wrapper=True)
 def _relax(
     i: int, here: float, base: float, graph: Graph, matching: Matching, search: WholeSearch, state: Array
 ) -> None:
-    """Try the edges of row i; `state`: the heap's size, columns labelled, nearest free column, columns on level."""
+    """Try the edges of row i; `state`: the heap's size, columns labelled, nearest free column, columns ready."""
     prices, row_of = matching.prices, matching.row_of
     size, touched, nearest, waiting = state[0], state[1], state[2], state[3]
     for t in range(graph.indptr[i], graph.indptr[i + 1]):
@@ -57,7 +57,7 @@ def _relax(
             if length <= here:
                 break
         elif length <= here:
-            search.level[waiting] = j
+            search.ready[waiting] = j
             waiting += 1
         else:
             if size == search.keys.size:
@@ -85,7 +85,7 @@ def _search(root: int, graph: Graph, matching: Matching, search: WholeSearch, st
             return scanned
         if state[3] > 0:
             state[3] -= 1
-            j = search.level[state[3]]
+            j = search.ready[state[3]]
         else:
             j = -1
             while state[0] > 0 and j < 0:

@@ -2,7 +2,7 @@
 
 from itertools import combinations
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,13 +14,16 @@ from kernels.problems.worked_out import worked_out
 from kernels.solution import Solution, Termination
 from kernels.uot.cpu.exact import solve as transport
 
+if TYPE_CHECKING:
+    from kernels.barycenter import BarycenterOptions
+
 MOST_PAIRS = 1 << 28
 """Entries of the costs between pairs of measures that are looked at for the bound."""
 WHOLE = SimpleNamespace(output="plan", iterations=1 << 20)
 """Options of a transport that runs to its end."""
 
 
-def move(problem: FreeBarycenter, options: Any, deadline: Deadline) -> Solution:
+def move(problem: FreeBarycenter, options: "BarycenterOptions", deadline: Deadline) -> Solution:
     """Alternate between the plans of fixed points and the best points for fixed plans; both lower the cost."""
     w, points = problem.weights, problem.start
     best, plan, done = np.inf, np.empty(0), 0

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy import sparse
@@ -14,6 +14,9 @@ from kernels.problems.arrays import Array
 from kernels.problems.barycenter import Barycenter
 from kernels.solution import Solution, Termination
 
+if TYPE_CHECKING:
+    from kernels.barycenter import BarycenterOptions
+
 SHARE = 0.01
 """Of the spread of the costs: the reg of the answer that stands in where the programme has not come to an end."""
 STAND_IN = 200
@@ -22,7 +25,7 @@ EXACT = 1e-10
 """HiGHS's tolerances, for costs whose largest is about 1."""
 
 
-def programme(problem: Barycenter, options: Any, deadline: Deadline) -> Solution:
+def programme(problem: Barycenter, options: "BarycenterOptions", deadline: Deadline) -> Solution:
     """min sum_k w_k <C_k, P_k> over plans with column sums a_k and one common vector of row sums b."""
     k, m, n = problem.sizes
     facts = {"reg": 0.0, "tolerance": float(options.tolerance)}
@@ -68,7 +71,7 @@ def _potentials(problem: Barycenter, f: Array) -> dict[str, Array]:
     return {"f": f, "g": g}
 
 
-def _stand_in(problem: Barycenter, options: Any, deadline: Deadline, facts: dict[str, Any]) -> Solution:
+def _stand_in(problem: Barycenter, options: "BarycenterOptions", deadline: Deadline, facts: dict[str, Any]) -> Solution:
     """A first answer by projections, where the programme ran out of time."""
     _, m, n = problem.sizes
     spread = float(problem.cost.max() - problem.cost.min()) or 1.0

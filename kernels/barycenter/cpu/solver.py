@@ -1,6 +1,6 @@
 """Wasserstein barycenters on the CPU: projections, a linear programme, or points that move."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -12,8 +12,11 @@ from kernels.deadline import Deadline
 from kernels.problems.barycenter import Barycenter, FreeBarycenter
 from kernels.solution import Solution
 
+if TYPE_CHECKING:
+    from kernels.barycenter import BarycenterOptions
 
-def solve(problem: Barycenter | FreeBarycenter, options: Any, deadline: Deadline) -> Solution:
+
+def solve(problem: Barycenter | FreeBarycenter, options: "BarycenterOptions", deadline: Deadline) -> Solution:
     """Find a Wasserstein barycenter of 2 to 100 measures.
 
     Problem:

@@ -9,10 +9,10 @@ from typing import Any
 
 from kernels.gromov.iteration import rounded
 from kernels.gromov.lower import exact_transport
-from kernels.gromov.search import NOTHING, Search
+from kernels.gromov.search import NOTHING, GromovSearch
 
 
-def finish(search: Search, plan: Any) -> Any:
+def finish(search: GromovSearch, plan: Any) -> Any:
     """The local optimum that exact steps from `plan` lead to."""
     objective, asked = search.objective, search.options
     plan = rounded(plan, objective.a, objective.b, search.xp)

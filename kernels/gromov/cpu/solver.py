@@ -6,7 +6,7 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.gromov.cpu.exact import finish
-from kernels.gromov.search import Search
+from kernels.gromov.search import GromovSearch
 from kernels.problems.gromov import GromovWasserstein
 from kernels.solution import Solution
 
@@ -45,7 +45,7 @@ def solve(problem: GromovWasserstein, options: "GromovOptions", deadline: Deadli
         for structured data (2019), algorithm 1; Scetbon, Peyre, Cuturi (2022), section 3.
     """
     polish = None if options.method == "entropic" else finish
-    return Search(problem, options, deadline, np, polish).run()
+    return GromovSearch(problem, options, deadline, np, polish).run()
 
 
 def warm_up() -> None:

@@ -12,8 +12,8 @@
 //   The caller's flag stops either: block 0 looks at it every POLLED rounds and tells the others with its beat, so that
 //   all blocks stop in the same round. If epsilon is above 0 then, all pairs are given up, as they are not quite tight.
 //
-// Holds after every round: u_i + v_j <= c_ij with u_i = min_j (c_ij - v_j), since v only falls; an awarded pair is
-// tight to within epsilon, and exactly when epsilon is 0: so the last level's matching and duals start forest.cu.
+// Holds after every round: u_i + v_j <= c_ij with u_i = min_j (c_ij - v_j), since v only falls. An awarded pair is tight
+// to within epsilon. In the last level epsilon is 0 and pairs are tight, so its matching and duals start forest.cu.
 // Every block computes the same awards from the same words, in the same order: the copies never differ.
 //
 // buffer     shape        type     owner
@@ -27,7 +27,7 @@
 // Shared memory: 18 n_cols + 2 n_rows bytes: up to n = 11264.
 //
 // Overflow: v_j falls by at most the spread + epsilon a round, and rows stop bidding on columns dearer than their
-// alternatives; the problem's check keeps 32 (n_rows + n_cols) max |c| in range.
+// alternatives. The problem's check keeps 32 (n_rows + n_cols) max |c| in range.
 //
 // After D. Bertsekas, "The auction algorithm: a distributed relaxation method for the assignment problem", Annals
 // of Operations Research 14 (1988).
@@ -125,7 +125,7 @@ __device__ __forceinline__ Book book_in(unsigned char* shared, int n_cols) {
 // Work: n_cols entries per free row and round; every block reads all bids.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_shared(const __grid_constant__ BidSharedArgs args) {
     const int n_rows = args.n_rows, n_cols = args.n_cols, scale = args.scale, negate = uniform(args.negate);
-    State* state = args.state;
+    ChainState* state = args.state;
     extern __shared__ __align__(16) unsigned char shared[];
     const int tid = threadIdx.x, n_blocks = gridDim.x;
     if (scale && state->mode[args.stage] != SCALE) {
@@ -180,6 +180,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_shared(const __grid
     }
     if (blockIdx.x == 0 && tid == 0) {
         state->bid_tag = tag;
-        close_auction(state, args.stage, scale, rule, n_free, tied_out, halted, rounds, scans);
+        close_auction(state, args.stage, scale, rule, {n_free, rounds, scans, tied_out, halted});
     }
 }

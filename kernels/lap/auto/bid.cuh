@@ -37,7 +37,7 @@ __device__ __forceinline__ bool is_owned(const u16* owner, int j) { return owner
 __device__ __forceinline__ bool is_owned(const int* col_row, int j) { return __ldcg(col_row + j) >= 0; }
 
 // The column at position p of a row that begins at column `offset`.
-__device__ __forceinline__ int turned(int p, int offset, int n_cols) {
+__device__ __forceinline__ int rotated(int p, int offset, int n_cols) {
     return p + offset < n_cols ? p + offset : p + offset - n_cols;
 }
 
@@ -59,7 +59,7 @@ __device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const val
             for (int q = 0; q < BATCH; q++) {  // all loads before the first use
                 const int p = p0 + q * team * 32;
                 if (p >= n_cols) continue;
-                const int j = turned(p, offset, n_cols);
+                const int j = rotated(p, offset, n_cols);
                 c[q] = __ldg(row + j);
                 if (!SHARED) far[q] = __ldcg(v + j);
             }
@@ -67,12 +67,12 @@ __device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const val
             for (int q = 0; q < BATCH; q++) {
                 const int p = p0 + q * team * 32;
                 if (p >= n_cols) break;
-                const int j = turned(p, offset, n_cols);
+                const int j = rotated(p, offset, n_cols);
                 const value_t x = (negate ? -(value_t)c[q] : (value_t)c[q]) - (SHARED ? v[j] : far[q]);
                 if (x < b.first) b.second = b.first, b.first = x, b.at = p;
                 else {
                     if (x < b.second) b.second = x;
-                    if (x == b.first && x < TOP && is_owned(owner, turned(b.at, offset, n_cols)) && !is_owned(owner, j))
+                    if (x == b.first && x < TOP && is_owned(owner, rotated(b.at, offset, n_cols)) && !is_owned(owner, j))
                         b.at = p;
                 }
                 if (TRACK) {
@@ -82,7 +82,7 @@ __device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const val
             }
         }
     }
-    if (b.first < TOP && is_owned(owner, turned(b.at, offset, n_cols))) b.at |= OWNED;  // ties: the free column first
+    if (b.first < TOP && is_owned(owner, rotated(b.at, offset, n_cols))) b.at |= OWNED;  // ties: the free column first
     if (i >= 0) b = warp_best(b);
     if (team > 1) {
         __syncthreads();  // team_best of the previous row has been read
@@ -93,7 +93,7 @@ __device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const val
             b = warp_best(lane < team ? team_best[warp + lane] : none);
         }
     }
-    b.at = b.first < TOP ? turned(b.at & (OWNED - 1), offset, n_cols) : NONE;
+    b.at = b.first < TOP ? rotated(b.at & (OWNED - 1), offset, n_cols) : NONE;
     return b;
 }
 
@@ -114,8 +114,8 @@ __device__ __forceinline__ int team_for(int n_free, int n_blocks, int n_cols) {
     return team;
 }
 
-// Spread as two ordered keys in State: the highest value seen, and the negated lowest.
-__device__ __forceinline__ void widen_spread(State* state, const Range& range) {
+// Spread as two ordered keys in ChainState: the highest value seen, and the negated lowest.
+__device__ __forceinline__ void widen_spread(ChainState* state, const Range& range) {
     const u64 high = warp_min_bits(~rank_of(range.high)), low = warp_min_bits(rank_of(range.low));
     if ((threadIdx.x & 31) == 0) {
         atomicMax((u64*)&state->highest, ~high);
@@ -152,14 +152,21 @@ __device__ __forceinline__ bool is_hopeless(const Rule& rule, int rounds, int n_
     return rule.levels > 0 && rounds == 16 && n_free > 3 * rule.stop;
 }
 
-__device__ __forceinline__ void close_auction(State* state, int stage, int scale, const Rule& rule, int n_free,
-                                              bool tied_out, bool halted, int rounds, long long scans) {
-    state->n_free = state->n_begun = n_free;
-    state->bid_rounds += rounds;
-    state->bid_scans += scans;
-    state->halted = halted;
-    const bool done = scale || n_free <= rule.stop || tied_out || rule.levels == 0;
-    state->mode[stage + 1] = halted || done ? GROW : SCALE;
+// How a launch ended.
+struct Ending {
+    int n_free, rounds;
+    long long scans;
+    bool tied_out, halted;
+};
+
+__device__ __forceinline__ void close_auction(ChainState* state, int stage, int scale, const Rule& rule,
+                                              const Ending& end) {
+    state->n_free = state->n_begun = end.n_free;
+    state->bid_rounds += end.rounds;
+    state->bid_scans += end.scans;
+    state->halted = end.halted;
+    const bool done = scale || end.n_free <= rule.stop || end.tied_out || rule.levels == 0;
+    state->mode[stage + 1] = end.halted || done ? GROW : SCALE;
 }
 
 // Rows without a column, in order, by one block.

@@ -49,11 +49,11 @@ struct Limits<long long> {
 typedef Limits<value_t> Value;
 #define TOP (Value::top())
 
-// What a launch leaves for the next one to decide by (State, zeroed by reduce_columns), and the arguments of each kernel.
+// ChainState, which a launch leaves for the next one to decide by (reduce_columns zeroes it); the arguments of each kernel.
 #include "lap/auto/layout.py"
 
 // How far the values cost - v of the first round lay apart.
-__device__ __forceinline__ double spread_of(const State* state) {
+__device__ __forceinline__ double spread_of(const ChainState* state) {
     const u64 high = state->highest, low = ~state->lowest;
     const value_t a = unordered<value_t>((long long)(high ^ 0x8000000000000000ull)),
                   b = unordered<value_t>((long long)(low ^ 0x8000000000000000ull));

@@ -19,12 +19,11 @@
 // that an auction leaves belong to one region and the free columns to another. One tree takes all of them, so each exact
 // phase would match one row.
 //
-// Between launches and between phases: u_i + v_j <= c_ij up to rounding, equality on matched pairs (u_i of a
-// matched row is defined as c_ij - v_j), u_i of free rows tight when the auction ended. Trees with different
-// sources share no node, so the flipped paths are disjoint. Labels never fall below the label they came from (the 0
-// in max), so rounding makes no cycle of predecessors. A block owns `width` columns (label, dual, predecessor in
-// shared memory); labels need no atomics. Every block keeps the parent of every row scanned, so that it can walk
-// any path by itself.
+// Between launches and between phases: u_i + v_j <= c_ij up to rounding. Matched pairs are tight, as u_i of a matched row
+// is defined as c_ij - v_j. u_i of a free row was tight when the auction ended. Trees with different sources share no
+// node, so the flipped paths are disjoint. Labels never fall below the label they came from (the 0 in max), so rounding
+// makes no cycle of predecessors. A block owns `width` columns (label, dual, predecessor in shared memory), so labels
+// need no atomics. Every block keeps the parent of every row scanned, so that it can walk any path by itself.
 //
 // buffer     shape             type     owner
 // cost       n_rows, n_cols    cost_t   -
@@ -149,7 +148,8 @@ __device__ __forceinline__ void fold(const Matrix& a, const Slice& s, value_t* b
     __syncthreads();  // labels before nearest, and list before it is written again
 }
 
-// Publish this block's nearest active matched column, and which sampled sources have a free column within m.
+// Publish this block's nearest active matched column, and which sampled sources have a free column within m, the least
+// label of the round before.
 __device__ __forceinline__ void nearest(const Matrix& a, const Slice& s, value_t m, int shift, ulonglong2* board,
                                         u32 tag, bool halt) {
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, n_warps = (a.width + 32 * NEAR - 1) / (32 * NEAR);
@@ -183,10 +183,10 @@ __device__ __forceinline__ void nearest(const Matrix& a, const Slice& s, value_t
     }
     if (lane == winner) {
         if (halt) mask |= HALT;
-        if (least == ~0ull) publish(board, tag, Value::bits(TOP), 0, 0, 0, 0, mask);
+        if (least == ~0ull) publish(board, tag, {Value::bits(TOP), 0, 0, 0, 0}, mask);
         else {
             const int i = s.row[at];
-            publish(board, tag, least, Value::bits(s.pair[at] - s.v[at]), i, s.pred[at], s.root[at], mask);
+            publish(board, tag, {least, Value::bits(s.pair[at] - s.v[at]), (u32)i, s.pred[at], s.root[at]}, mask);
             s.active[at] = 0;
             if (a.prefetches) prefetch_row(a.cost + (long long)i * a.n_cols, a.n_cols);
         }
@@ -257,7 +257,7 @@ __device__ __forceinline__ int search(const Matrix& a, const Slice& s, int n_liv
 // Work: per round one entry of a column's slice per listed row; per phase n_live more, and the walks of the paths.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(const __grid_constant__ GrowArgs args) {
     const int n_rows = args.n_rows, n_cols = args.n_cols, negate = uniform(args.negate);
-    State* state = args.state;
+    ChainState* state = args.state;
     extern __shared__ __align__(16) unsigned char shared[];
     if (state->mode[args.stage] != GROW) {
         if (blockIdx.x == 0 && threadIdx.x == 0) state->mode[args.stage + 1] = state->mode[args.stage];

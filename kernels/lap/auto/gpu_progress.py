@@ -31,7 +31,7 @@ MOST_READ = 1 << 24
 """Entries that the host may read to complete a pairing: some 20 ms. Where more rows are free, it waits."""
 
 
-class Watch:
+class DeviceWatch:
     """Reports of one search: `cost` (n_rows, n_cols) on the device, n_rows <= n_cols, and `lines`, it on the host.
 
     It is off where nobody listens, for small problems, and where the forest solves another form of them.

@@ -11,7 +11,7 @@ BID_BLOCK, GROW_BLOCK = 1024, 512
 """Threads of a block."""
 
 STATE = struct(
-    "State",
+    "ChainState",
     """
     int mode[8]                // mode[k] is written by stage k - 1
     int n_free                 // rows in free_rows
@@ -56,7 +56,7 @@ REDUCE_COLUMNS_ARGS = parameter(
     u64* proposal              // [n_rows]
     ulonglong2* boards         // [n_words]
     int n_words
-    State* state
+    ChainState* state
     int minima                 // v_first: 1 column minima, 0 zeros, 2 left alone
     """,
 )
@@ -73,7 +73,7 @@ BID_SHARED_ARGS = parameter(
     ulonglong2* beats          // [2, blocks]
     int* free_rows             // [n_rows]
     value_t* free_u            // [n_rows]
-    State* state
+    ChainState* state
     const volatile int* mailbox  // [4], host memory
     """
     + LEVELS,
@@ -95,7 +95,7 @@ BID_WIDE_ARGS = parameter(
     int* counters              // [3, 3]
     int* free_rows             // [n_rows]
     value_t* free_u            // [n_rows]
-    State* state
+    ChainState* state
     const volatile int* mailbox  // [4], host memory
     """
     + LEVELS,
@@ -117,7 +117,7 @@ GROW_ARGS = parameter(
     u64* proposal              // [n_rows]
     u32* reached               // [n_cols]
     ulonglong2* board          // [2, blocks, 2]
-    State* state
+    ChainState* state
     volatile int* mailbox      // [4], host memory
     int stage
     int give_up                // where three phases match few rows

@@ -12,7 +12,7 @@ __device__ __forceinline__ value_t threshold(const Matrix& a, const Slice& s, ul
                 x = b < x ? b : x;
             }
         x = warp_min_bits(x);
-        if (threadIdx.x == 0) publish(board, tag, x, 0, 0, 0, 0, 0);
+        if (threadIdx.x == 0) publish(board, tag, {x, 0, 0, 0, 0}, 0);
     }
     u64 least, mask;
     int unused = 0;
@@ -31,8 +31,8 @@ __device__ __forceinline__ void propose(const Matrix& a, const Slice& s, value_t
             atomicMin(&proposal[r], (u64)(a.first + j) << 32 | s.pred[j]);  // settles which column a source takes
         }
     __threadfence();  // proposals before the tag that announces them
-    __syncthreads();
-    if (threadIdx.x == 0) publish(board, tag, ~0ull, 0, 0, 0, 0, 0);
+    __syncthreads();  // every thread has fenced before thread 0 publishes the tag
+    if (threadIdx.x == 0) publish(board, tag, {~0ull, 0, 0, 0, 0}, 0);
     u64 least, mask;
     int unused = 0;
     collect(board, tag, s, false, &least, &mask, &unused);

@@ -64,12 +64,17 @@ __device__ Slice carve(unsigned char* p, int width, int n_rows) {
     return s;
 }
 
+// What a block tells of a row: its label and dual, and where the label came from.
+struct News {
+    u64 D, u;
+    u32 row, parent, root;
+};
+
 // One word pair on the board: D | row, parent, root, tag and u | mask, tag.
-__device__ __forceinline__ void publish(ulonglong2* board, u32 tag, u64 D, u64 u, u32 row, u32 parent, u32 root,
-                                        u64 mask) {
+__device__ __forceinline__ void publish(ulonglong2* board, u32 tag, const News& n, u64 mask) {
     ulonglong2* at = board + 2 * ((size_t)(tag & 1) * gridDim.x + blockIdx.x);
-    store_word(at, D, (u64)row << 48 | (u64)parent << 32 | (u64)root << 16 | (tag & 0xffffu));
-    store_word(at + 1, u, mask << 16 | (tag & 0xffffu));
+    store_word(at, n.D, (u64)n.row << 48 | (u64)n.parent << 32 | (u64)n.root << 16 | (tag & 0xffffu));
+    store_word(at + 1, n.u, mask << 16 | (tag & 0xffffu));
 }
 
 // Wait for every block's pair with this tag; lists the entries, returns the least D and all masks. The exchange is

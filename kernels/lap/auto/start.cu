@@ -34,7 +34,7 @@ reduce_columns(const __grid_constant__ ReduceColumnsArgs args) {
     }
     for (long long i = me; i < n_rows; i += all) args.proposal[i] = NO_PATH;
     for (long long k = me; k < args.n_words; k += all) args.boards[k] = make_ulonglong2(0, 0);
-    if (me < (long long)(sizeof(State) / 4)) ((int*)args.state)[me] = 0;
+    if (me < (long long)(sizeof(ChainState) / 4)) ((int*)args.state)[me] = 0;
     if (args.minima != 1) return;
     cg::this_grid().sync();  // keys are TOP before anyone lowers them
     const int lo = (int)((long long)n_rows * blockIdx.x / n_blocks),
@@ -125,7 +125,7 @@ __device__ __forceinline__ void settle(const WideBook& b, const int* now, int* n
 // The auction with prices in device memory, for matrices too wide for bid_shared.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_wide(const __grid_constant__ BidWideArgs args) {
     const int n_rows = args.n_rows, n_cols = args.n_cols, scale = args.scale;
-    State* state = args.state;
+    ChainState* state = args.state;
     cg::grid_group grid = cg::this_grid();
     if (scale && state->mode[args.stage] != SCALE) {
         if (in_grid() == 0) state->mode[args.stage + 1] = state->mode[args.stage];
@@ -181,5 +181,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_wide(const __grid_c
         if (threadIdx.x == 0) args.free_u[k] = best.at != NONE ? best.first : value_t(0);
     }
     if (!scale) widen_spread(state, range);
-    if (in_grid() == 0) close_auction(state, args.stage, scale, rule, n_free, tied_out, halted, rounds, scans);
+    if (in_grid() == 0) close_auction(state, args.stage, scale, rule, {n_free, rounds, scans, tied_out, halted});
 }

@@ -35,14 +35,14 @@ CONSTANTS: dict[str, tuple[Array, Array]] = {
     "i": (np.array([INF, -INF]), np.array([INF, 0])),
     "f": (np.array([np.inf, -np.inf]), FLOAT_BITS),
 }
-"""limits and bits of a `Form` without forbidden integers."""
+"""limits and bits of a `PreparedCosts` without forbidden integers."""
 NOBODY = {bits.dtype.char: np.zeros(0, bits.dtype) for _, bits in CONSTANTS.values()}
 """In place of earlier pairs, where there were none."""
 NARROW = np.dtype(np.int32)
 VALUES: dict[str, Any] = {"narrow": NARROW, "i": np.dtype(np.int64), "f": np.dtype(np.float64)}
 
 
-class Form(NamedTuple):
+class PreparedCosts(NamedTuple):
     """The costs of one problem to be minimised, with n_rows <= n_cols, and the constants of their arithmetic.
 
     `given` are the weights that it was made of; `limits` and `bits` are those of `whole.new_whole`.
@@ -61,9 +61,9 @@ class Old(NamedTuple):
     rows: Array | None = None
 
 
-def form_of(
+def prepared_costs(
     weights: Array, masked: bool, maximize: bool, warm: bool, largest: int | float | None = None
-) -> Form | None:
+) -> PreparedCosts | None:
     """The costs as whole rows read them; None where shortlists are to be read.
 
     Args:
@@ -72,15 +72,15 @@ def form_of(
         largest: their largest magnitude, where it is known.
     """
     if weights.dtype.kind == "i" and not masked and _is_narrow(weights, largest):
-        return Form(weights, _turned(weights.astype(np.int32, copy=False), maximize), *CONSTANTS["narrow"])
+        return PreparedCosts(weights, _turned(weights.astype(np.int32, copy=False), maximize), *CONSTANTS["narrow"])
     if max(weights.shape) > LONGEST and not warm:
         return None
     if weights.dtype.kind == "i":
         inf = infinity(True, masked)
         cost = _turned(weights.astype(np.int64, copy=False), maximize)
-        return Form(weights, cost, np.array([inf, -inf]), np.array([inf, 0]))
+        return PreparedCosts(weights, cost, np.array([inf, -inf]), np.array([inf, 0]))
     cost = _turned(weights.astype(np.float64, copy=False), maximize)
-    return Form(weights, cost, *CONSTANTS["f"])
+    return PreparedCosts(weights, cost, *CONSTANTS["f"])
 
 
 def solve_small(problem: Assignment, deadline: Deadline) -> Solution | None:
@@ -106,20 +106,22 @@ def solve_small(problem: Assignment, deadline: Deadline) -> Solution | None:
     cost = weights if weights.dtype == value else weights.astype(value)
     if problem.maximize or n_rows > n_cols:
         cost = _turned(cost, problem.maximize)
-    form = Form(weights, cost, *CONSTANTS[kind])
+    prepared = PreparedCosts(weights, cost, *CONSTANTS[kind])
     start, prices = 0 if n_rows == n_cols else -1, np.zeros(cost.shape[1], value)
-    return _at_once(form, prices, start, NOBODY[form.bits.dtype.char], problem.maximize)
+    return _at_once(prepared, prices, start, NOBODY[prepared.bits.dtype.char], problem.maximize)
 
 
-def _at_once(form: Form, v: Array, start: int, own: Array, maximize: bool) -> Solution | None:
+def _at_once(prepared: PreparedCosts, v: Array, start: int, own: Array, maximize: bool) -> Solution | None:
     """Solve without a look at the clock, from prices `v`; None where there is no full assignment, or int32 ends."""
-    n_rows = form.cost.shape[0]
+    n_rows = prepared.cost.shape[0]
     u, col_of = np.empty(n_rows, v.dtype), np.empty(n_rows, np.int64)
-    solved, *counts = steps.solve_at_once(untouched(form.cost), form.limits, form.bits, v, u, col_of, start, own)
+    solved, *counts = steps.solve_at_once(
+        untouched(prepared.cost), prepared.limits, prepared.bits, v, u, col_of, start, own
+    )
     if not solved:
         return None
     row_of = None
-    if form.given.shape[0] > n_rows:
+    if prepared.given.shape[0] > n_rows:
         row_of = np.full(v.size, UNASSIGNED)
         row_of[col_of] = np.arange(n_rows)
     return Solution(
@@ -144,30 +146,32 @@ def _turned(weights: Array, maximize: bool) -> Array:
 
 def solve(
     weights: Array,
-    form: Form,
+    prepared: PreparedCosts,
     maximize: bool,
     old: Old | None,
     path_limit: int,
     deadline: Deadline,
     at_once: int | None = None,
 ) -> Solution | None:
-    """As `cpu.solve_one`, of costs in their form, from `old` duals where there are some.
+    """As `cpu.solve_one`, of prepared costs, from `old` duals where there are some.
 
     Up to `at_once` entries (AT_ONCE) are solved without a look at the clock. None where int32 does not suffice, or
     where there is no full assignment: the steps on shortlists tell why.
     """
-    v = np.zeros(form.cost.shape[1], form.cost.dtype) if old is None else old.prices.astype(form.cost.dtype)
-    own = _bits_of(None if old is None else old.rows, form)
-    start = -1 if form.cost.shape[0] < form.cost.shape[1] else 0 if old is None else 1
+    v = np.zeros(prepared.cost.shape[1], prepared.cost.dtype) if old is None else old.prices.astype(prepared.cost.dtype)
+    own = _bits_of(None if old is None else old.rows, prepared)
+    start = -1 if prepared.cost.shape[0] < prepared.cost.shape[1] else 0 if old is None else 1
     at_once = AT_ONCE if at_once is None else at_once
     turned = weights.shape[0] > weights.shape[1]
-    if form.cost.size <= at_once and path_limit >= form.cost.shape[0] and not deadline.expired():
-        return _at_once(form, v, start, own, maximize)
-    s = whole.new_whole(untouched(form.cost), form.limits, form.bits, v, np.empty(form.cost.shape[0], np.int64))
-    ended = _run(s, start, own, path_limit, deadline, _as_watched(s, form.given, maximize))
+    if prepared.cost.size <= at_once and path_limit >= prepared.cost.shape[0] and not deadline.expired():
+        return _at_once(prepared, v, start, own, maximize)
+    s = whole.new_whole(
+        untouched(prepared.cost), prepared.limits, prepared.bits, v, np.empty(prepared.cost.shape[0], np.int64)
+    )
+    ended = _run(s, start, own, path_limit, deadline, _as_watched(s, prepared.given, maximize))
     if ended is Termination.INFEASIBLE:
         return None
-    u = np.zeros(form.cost.shape[0], v.dtype)
+    u = np.zeros(prepared.cost.shape[0], v.dtype)
     steps.close(s, u, ended is not Termination.OPTIMAL)
     arrays = _arrays(s.col_of, s.row_of.astype(np.int64) if turned else None, u, v, maximize)
     counts = s.counts.tolist()
@@ -177,12 +181,12 @@ def solve(
     return Solution(ended, "sap", arrays, iterations, facts=facts)
 
 
-def _bits_of(rows: Array | None, form: Form) -> Array:
+def _bits_of(rows: Array | None, prepared: PreparedCosts) -> Array:
     """Duals of rows as `whole.order` has them, for costs of floats; integers tell no pair from another by them."""
-    if rows is None or form.cost.dtype.kind == "i":
-        return NOBODY[form.bits.dtype.char]
+    if rows is None or prepared.cost.dtype.kind == "i":
+        return NOBODY[prepared.bits.dtype.char]
     bits = np.ascontiguousarray(rows, np.float64).view(np.int64)
-    return np.where(bits < 0, bits ^ form.bits[1], bits)
+    return np.where(bits < 0, bits ^ prepared.bits[1], bits)
 
 
 def _as_watched(s: whole.Whole, given: Array, maximize: bool) -> Any:
@@ -256,14 +260,16 @@ def warm_up(ties: Array) -> None:
     """Compile every step for int32, int64 and float64, from small integers that leave rows for the paths."""
     wide = ties.astype(np.int64) << 40
     for weights in (ties.astype(np.int32), wide, ties.astype(np.float64)):
-        form = form_of(weights, False, False, True)
-        assert form is not None
-        for old in (None, Old(np.zeros(ties.shape[1], form.cost.dtype))):
+        prepared = prepared_costs(weights, False, False, True)
+        assert prepared is not None
+        for old in (None, Old(np.zeros(ties.shape[1], prepared.cost.dtype))):
             for at_once in (0, AT_ONCE):
-                solve(weights, form, False, old, weights.size, Deadline(), at_once)
-        spread = form.cost * form.cost.dtype.type(3) + np.arange(len(ties)).astype(form.cost.dtype)
-        form, col_of = form._replace(cost=spread), np.empty(ties.shape[0], np.int64)
-        s = whole.new_whole(untouched(form.cost), form.limits, form.bits, np.zeros_like(form.cost[0]), col_of)
+                solve(weights, prepared, False, old, weights.size, Deadline(), at_once)
+        spread = prepared.cost * prepared.cost.dtype.type(3) + np.arange(len(ties)).astype(prepared.cost.dtype)
+        prepared, col_of = prepared._replace(cost=spread), np.empty(ties.shape[0], np.int64)
+        s = whole.new_whole(
+            untouched(prepared.cost), prepared.limits, prepared.bits, np.zeros_like(prepared.cost[0]), col_of
+        )
         lists = near.new_near(s.cost, s.v, s.key_bits.dtype)
         assert lists is not None
         near.seat_and_list(s, lists, 0, 0)

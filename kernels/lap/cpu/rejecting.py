@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numba
 import numpy as np
@@ -24,6 +24,9 @@ from kernels.lap.members import BEST_TO_WORST, CODES
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Rejecting
 from kernels.problems.arrays import is_masked
 from kernels.solution import Solution, Termination
+
+if TYPE_CHECKING:
+    from kernels.lap import LapOptions
 
 LARGE = 512 * 512
 """Entries from which a problem is solved by itself, with the deadline polled inside."""
@@ -55,7 +58,7 @@ class Books:
     violators: dict[int, tuple[Array, Array]]
 
 
-def solve(problem: Rejecting, options: Any, deadline: Deadline, solve_one: SolveOne) -> Solution:
+def solve(problem: Rejecting, options: "LapOptions", deadline: Deadline, solve_one: SolveOne) -> Solution:
     """Solve assignments whose rows and columns may stay unassigned at a price, exactly, by shortest augmenting paths.
 
     Problem: min sum of c[i, j] over the pairs + the prices of the rows and columns that are left (max with

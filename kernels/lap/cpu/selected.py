@@ -6,7 +6,7 @@ bottleneck   bisection over the costs; the largest number of pairs below a thres
 """
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.sparse import csr_matrix
@@ -21,6 +21,9 @@ from kernels.problems import UNASSIGNED, Array
 from kernels.problems.arrays import permitted
 from kernels.problems.selected import Selected
 from kernels.solution import Solution, Termination
+
+if TYPE_CHECKING:
+    from kernels.lap import LapOptions
 
 WORK = 1 << 22
 """Entries read between two looks at the deadline, about."""
@@ -70,7 +73,7 @@ def add_pairs(
     return added
 
 
-def solve(problem: Selected, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: Selected, options: "LapOptions", deadline: Deadline) -> Solution:
     """Solve for exactly `pairs` pairs, exactly.
 
     Problem: min sum, or min max, of c[i, j] over `pairs` pairs, no line twice (max sum, max min with `maximize`).
@@ -141,12 +144,12 @@ def _first_answer(problem: Selected, assignment: Array) -> None:
 def _bottleneck(problem: Selected, deadline: Deadline) -> Solution:
     """Bisection between a threshold with too few pairs and one with enough."""
     weights, sign = problem.weights, -1 if problem.maximize else 1
-    allowed = permitted(weights)
-    levels = np.unique(weights[allowed])[::sign]
+    permitted_pairs = permitted(weights)
+    levels = np.unique(weights[permitted_pairs])[::sign]
     below, above, rounds = -1, len(levels) - 1, 0
-    best = _most_pairs(allowed)
+    best = _most_pairs(permitted_pairs)
     if (best != UNASSIGNED).sum() < problem.pairs:
-        return Solution(Termination.INFEASIBLE, "bisection", _cut(allowed, best), 0)
+        return Solution(Termination.INFEASIBLE, "bisection", _cut(permitted_pairs, best), 0)
     cut: dict[str, Array] = {}
     ended = Termination.OPTIMAL
     while above - below > 1:
@@ -154,7 +157,7 @@ def _bottleneck(problem: Selected, deadline: Deadline) -> Solution:
             ended = late
             break
         middle, rounds = (above + below) // 2, rounds + 1
-        edges = allowed & (weights <= levels[middle] if sign > 0 else weights >= levels[middle])
+        edges = permitted_pairs & (weights <= levels[middle] if sign > 0 else weights >= levels[middle])
         found = _most_pairs(edges)
         if (found != UNASSIGNED).sum() >= problem.pairs:
             above, best = middle, found

@@ -11,7 +11,7 @@ shortlists. The steps here are in `path.py`, the shortlists in `shortlist.py`, b
 """
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from kernels.problems.ranked import Ranked
 from kernels.problems.selected import Selected
 from kernels.solution import Solution, Termination
 
+if TYPE_CHECKING:
+    from kernels.lap import LapOptions
+
 CHUNK = 1 << 20
 """Matrix entries read between two looks at the deadline (5 to 20 ms)."""
 REDUCTIONS_PER_ROW = 20
@@ -46,7 +49,7 @@ CPU_METHODS = ("auto", "sap")
 Duals = tuple[Array | None, Array | None]
 
 
-def solve(problem: Assignment | Rejecting | Selected | Ranked, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: Assignment | Rejecting | Selected | Ranked, options: "LapOptions", deadline: Deadline) -> Solution:
     """Solve a dense linear assignment problem exactly by shortest augmenting paths over shortlists.
 
     Problem: min sum_i c[i, p(i)] over pairings p of min(n_rows, n_cols) pairs (max with `maximize`); also a batch of
@@ -102,7 +105,7 @@ def solve(problem: Assignment | Rejecting | Selected | Ranked, options: Any, dea
     return _signed(solution, options, start)
 
 
-def _signed(solution: Solution, options: Any, start: float) -> Solution:
+def _signed(solution: Solution, options: "LapOptions", start: float) -> Solution:
     solution.seed = options.seed
     solution.timings_ms["solve"] = (time.perf_counter() - start) * 1e3
     return solution
@@ -128,14 +131,14 @@ def solve_one(
     corner = corner_of(cost) if cold and not masked else None
     if corner and not deadline.expired() and (sorted_out := monge.solve(cost, maximize, corner)):
         return sorted_out
-    if (form := cpu_by_rows.form_of(cost, masked, maximize, not cold, known)) is not None:
+    if (prepared := cpu_by_rows.prepared_costs(cost, masked, maximize, not cold, known)) is not None:
         old = None
         if not cold:
             most = 4 * (largest(weights) if known is None else known)
-            prices = _square_prices(form.cost, -1 if maximize else 1, (u0, v0), most)
+            prices = _square_prices(prepared.cost, -1 if maximize else 1, (u0, v0), most)
             rows = None if u0 is None or v0 is None else (-u0 if maximize else u0)
             old = None if prices is None else cpu_by_rows.Old(prices, rows)
-        by_rows = cpu_by_rows.solve(weights, form, maximize, old, path_limit, deadline)
+        by_rows = cpu_by_rows.solve(weights, prepared, maximize, old, path_limit, deadline)
         if by_rows is not None:
             return by_rows
     return _by_shortlists(weights, cost, masked, maximize, (u0, v0), path_limit, deadline)

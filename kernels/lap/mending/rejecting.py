@@ -108,9 +108,9 @@ def _exactly(matrix: Array, out: Array, caps: Array, deadline: Deadline) -> Foun
     n, m = matrix.shape
     strict = bool(np.isinf(out).any())
     caps = np.where(np.isinf(caps), 0.0, caps)
-    together = np.full((n + 1, m + 1), np.inf)
-    together[:n, :m], together[:n, m], together[n, :m] = matrix, out, caps
-    whole, exponent = exact.integers(together)
+    bordered = np.full((n + 1, m + 1), np.inf)
+    bordered[:n, :m], bordered[:n, m], bordered[n, :m] = matrix, out, caps
+    whole, exponent = exact.integers(bordered)
     much = 4 * whole[n, m] if not strict else whole[n, m]
     entries = np.where(np.isfinite(matrix), whole[:n, :m] - whole[n, :m], much)
     ways_out = np.repeat(whole[:n, m:], 0 if strict else n, axis=1)

@@ -10,8 +10,10 @@
 // Steps after the queue is empty do nothing.
 #include "auction/phases.cuh"
 
-// Grid: any.  Block: BLOCK.  Shared: Scratch in reread.  Requires: the steps in this order, epsilons[phase].
-// Work: as the steps above; `finish_round` by one thread.
+// The steps of a round. Each does what the function of its name does, which rounds.cuh tells.
+//
+// Grid: any.  Block: BLOCK.  Shared: Scratch in reread_round, else none.  Reads: queue, lists, prices, state, as the step.
+// Writes: as the step.  Requires: the steps in this order, epsilons[phase].  Work: as the step.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) bid_round(const __grid_constant__ Auction a) {
     bid(a, a.state->n_queue, a.epsilons[a.state->phase], whole_grid());
 }
@@ -33,13 +35,18 @@ extern "C" __global__ void __launch_bounds__(BLOCK, 1) tidy_round(const __grid_c
     tidy(a, a.state->n_queue, a.state->n_next, whole_grid());
 }
 
-// Grid: 1.  Block: 1.  Closes the round; an empty queue leaves the counters alone.
+// Closes the round; an empty queue leaves the counters alone.
+// Grid: 1.  Block: 1.  Shared: none.  Reads, Writes: state, bidders.  Requires: tidy_round has ended.  Work: none.
 extern "C" __global__ void finish_round(const __grid_constant__ Auction a) {
     if (a.state->n_queue) count_round(a, a.state->n_queue);
     a.state->n_next = 0;
 }
 
-// Grid: any.  Block: BLOCK.  Shared: Scratch.  Opens the phase state.phase for the launches above.
+// Opens the phase state.phase for the launches above, in three steps.
+//
+// Grid: any; 1 in close_open and close_phase.  Block: BLOCK; 1 there.  Shared: Scratch in open_stale, else none.
+// Reads: matching, lists, prices, state.  Writes: matching, queue, state.  Requires: the steps in this order.
+// Work: a look a row in open_phase, a reading a stale row in open_stale.
 extern "C" __global__ void __launch_bounds__(BLOCK, 1) open_phase(const __grid_constant__ Auction a) {
     keep_content(a, a.epsilons[a.state->phase]);
 }

@@ -1,7 +1,7 @@
 """Launchers of the block-distributed classical Hungarian algorithm: versions v1_counter.cu to v7_traced.cu."""
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy
 import numpy as np
@@ -13,6 +13,9 @@ from kernels.papers.gpu_systems import solve_single
 from kernels.papers.hungarian.layout import FLAGS, HUNGARIAN_STEP_ARGS, INFEASIBLE, OPTIMAL, PROBLEM, STEPS, THREADS
 from kernels.problems import Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
+
+if TYPE_CHECKING:
+    from kernels.lap import LapOptions
 
 ENDS = {OPTIMAL: Termination.OPTIMAL, INFEASIBLE: Termination.INFEASIBLE}
 MOST_COLUMNS = 1 << 20
@@ -34,7 +37,7 @@ ONE_LAUNCH = 2
 """The first level without the host."""
 
 
-def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: Assignment, options: "LapOptions", deadline: Deadline) -> Solution:
     """Solve a dense linear assignment problem exactly by the block-distributed classical Hungarian algorithm.
 
     Problem, Args, Returns, Guarantee, Numerics: those of `gpu_systems.solve_single`. `iteration_limit` counts searches;
@@ -72,7 +75,7 @@ def solve_on_device(
         `cols` (a Hall violator); facts (dual updates, searches, rounds of step 4).
     """
     n_rows, n_cols = cost.shape
-    run = _Run(cost, negate, n_rows * n_cols if search_limit is None else search_limit, opt)
+    run = _Buffers(cost, negate, n_rows * n_cols if search_limit is None else search_limit, opt)
     if opt >= ONE_LAUNCH:
         _launch_hungarian(run, deadline)
     else:
@@ -86,8 +89,8 @@ def solve_on_device(
     return ended or deadline.expired() or Termination.ITERATION_LIMIT, answer, facts
 
 
-class _Run:
-    """Buffers of one solve, and the struct `Problem` that tells the kernels where they are."""
+class _Buffers:
+    """Buffers of one solve, and the struct `HungarianProblem` that tells the kernels where they are."""
 
     def __init__(self, cost: Any, negate: bool, search_limit: int, opt: int) -> None:
         n_rows, n_cols = cost.shape
@@ -120,7 +123,7 @@ class _Run:
         self.problem = cupy.asarray(PROBLEM.filled(buffers | sizes)[None].view(np.uint64))
 
 
-def _launch_hungarian(run: _Run, deadline: Deadline) -> None:
+def _launch_hungarian(run: _Buffers, deadline: Deadline) -> None:
     """One cooperative launch; the host only watches the deadline."""
     ended = cupy.cuda.Event()
     solve = kernel(run.source, "hungarian", run.defines)
@@ -139,7 +142,7 @@ def wait(ended: Any, stop_flag: Any, deadline: Deadline) -> None:
         pause = min(pause * 1.5, 2e-3)
 
 
-def _drive_from_host(run: _Run, deadline: Deadline) -> None:
+def _drive_from_host(run: _Buffers, deadline: Deadline) -> None:
     """The launches of versions 1 to 3: the host reads the flags after every step that sets one."""
     step_kernel = kernel(run.source, "hungarian_step", run.defines)
     recount = run.opt >= 0
@@ -183,7 +186,7 @@ def _drive_from_host(run: _Run, deadline: Deadline) -> None:
         run.flags[FLAGS["SEARCHES"]] += 1
 
 
-def _search(run: _Run, launch: Any, read: Any) -> bool:
+def _search(run: _Buffers, launch: Any, read: Any) -> bool:
     """Step 4 until nothing is new; True when it found a path."""
     again = 1
     while again:

@@ -1,9 +1,9 @@
 // The same steps as launches of their own, from version 1 to 3: the host picks one by `step`, and reads the flags after
 // every step that sets one (gpu.py).
-// Grid: one block per SM. Block: 1024. Shared: 13 KB static. Reads and writes: as the step says. Requires: the step
+// Grid: one block per SM. Block: 1024. Shared: 13 KB static. Reads, Writes: as the step says. Requires: the step
 // before it has ended. Work: a step's.
 extern "C" __global__ void __launch_bounds__(THREADS, 1) hungarian_step(const __grid_constant__ HungarianStepArgs args) {
-    const Problem p = *args.problem;
+    const HungarianProblem p = *args.problem;
     const int step = uniform(args.step);
     if (step == REDUCE_ROWS) reduce_rows(p);
     if (step == REDUCE_COLUMNS && p.n_rows == p.n_cols) reduce_columns(p);

@@ -28,7 +28,7 @@ STEPS = (
 """What a launch of `hungarian_step` does."""
 
 PROBLEM = struct(
-    "Problem",
+    "HungarianProblem",
     """
     const cost_t* cost         // [n_rows, n_cols]
     dual_t* slack              // [n_rows, n_cols]
@@ -58,7 +58,7 @@ PROBLEM = struct(
 HUNGARIAN_STEP_ARGS = parameter(
     "HungarianStepArgs",
     """
-    const Problem* problem
+    const HungarianProblem* problem
     int step                   // STEPS
     """,
 )

@@ -1,11 +1,15 @@
 // All steps in one cooperative launch, from version 4 on: the host takes no part.
 //
-// A version brings open_rows (what it prepares for a search), search (step 4: true when it found a path), find_least
-// (step 6a), shift (step 6b), and TRACES: whether its search runs to the end without grid barriers. A search that does
-// counts the rows under way in p.open, clears its own flag of paths, and wants zeros listed anew after dual updates.
+// A version brings:
+//   open_rows    what it prepares for a search
+//   search       step 4; true when it found a path
+//   find_least   step 6a
+//   shift        step 6b
+//   TRACES       whether its search runs to the end without grid barriers. Such a search counts the rows under way in
+//                p.open, clears its own flag of paths, and wants zeros listed anew after dual updates
 
 // Step 6, between two grid barriers of its own. False when the problem is infeasible or the caller wants to stop.
-__device__ bool update_duals(const Problem& p, cg::grid_group& grid, unsigned char* seen) {
+__device__ bool update_duals(const HungarianProblem& p, cg::grid_group& grid, unsigned char* seen) {
     const bool leader = grid.thread_rank() == 0;
     if (leader && *p.stop) p.flags[OUTCOME] = STOPPED;
     find_least(p, seen);
@@ -23,12 +27,12 @@ __device__ bool update_duals(const Problem& p, cg::grid_group& grid, unsigned ch
     return true;
 }
 
-// All steps. Grid: one block per SM, cooperative. Block: 1024. Shared: 13 KB static, and a byte per row of a bin. Reads
-// cost; writes everything else. Requires: flags all 0. Work: three sweeps for step 1. Per dual update two to three
+// All steps. Grid: one block per SM, cooperative. Block: 1024. Shared: 13 KB static, and a byte per row of a bin.
+// Reads: cost. Writes: everything else. Requires: flags all 0. Work: three sweeps for step 1. Per dual update two to three
 // sweeps of slack; with TRACES only what changes and rows whose minimum is not known, and a sweep per search.
-extern "C" __global__ void __launch_bounds__(THREADS, 1) hungarian(const Problem* problem) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) hungarian(const HungarianProblem* problem) {
     extern __shared__ unsigned char seen[];
-    __shared__ Problem p;  // twenty pointers would take forty registers
+    __shared__ HungarianProblem p;  // twenty pointers would take forty registers
     if (threadIdx.x == 0) p = *problem;
     __syncthreads();  // p before anyone reads it
     cg::grid_group grid = cg::this_grid();

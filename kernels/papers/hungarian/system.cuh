@@ -9,16 +9,15 @@
 //           shift_slack              step 6   uncovered -= minimum, twice covered += minimum; list the new zeros
 //     mark_green, flip_paths         step 5   choose disjoint paths among the primes and exchange their stars
 //
-// The file is the mirror image of the paper, which stores slack by columns and searches from unmatched columns: here
+// The file is the mirror image of the paper. The paper stores slack by columns and searches from unmatched columns. Here
 // slack lies by rows, the search starts at unmatched rows, and rows and columns change places in every step. n_rows <=
-// n_cols; rows must all be matched, columns may stay free: then step 1 leaves the columns alone.
+// n_cols, and every row must be matched. Where columns may stay free, step 1 leaves the columns alone.
 //
-// What the papers change one after the other stands in v1_counter.cu to v7_traced.cu, each a whole program: it includes
-// this file, then steps 4 and 6, then a kernel that runs the steps. README.md tells the versions.
+// What the papers change one after the other stands in v1_counter.cu to v7_traced.cu. Each is a whole program: it
+// includes this file, then steps 4 and 6, then a kernel that runs the steps. README.md lists the versions.
 //
-// Invariant at a launch boundary or grid barrier: slack >= 0 wherever a row or column is uncovered, slack = 0 exactly
-// at stars; a star's row or its column is covered, never both; prime_of_col[j] is a row that was uncovered before j
-// was covered.
+// Invariant at a launch boundary or grid barrier: slack >= 0 wherever a row or column is uncovered, and slack = 0 at
+// stars. A star's row or its column is covered, never both. prime_of_col[j] is a row that was open before j was covered.
 //
 // buffer                     shape            type    written by
 // slack                      n_rows, n_cols   dual_t  reduce_*, shift_slack
@@ -45,30 +44,30 @@
 
 namespace cg = cooperative_groups;
 
-__device__ __forceinline__ unsigned* bin_zeros(const Problem& p) {
+__device__ __forceinline__ unsigned* bin_zeros(const HungarianProblem& p) {
     const long long rows = (p.n_rows + gridDim.x - 1) / gridDim.x;
     return p.zeros + (long long)blockIdx.x * rows * p.n_cols;
 }
 
-// Minimum over the block, in every thread. Two barriers: partial results written; read before they are written again.
+// Minimum over the block, in every thread.
 __device__ __forceinline__ dual_t block_minimum(dual_t value) {
     __shared__ dual_t partial[THREADS / 32];
     value = warp_min(value);
     if ((threadIdx.x & 31) == 0) partial[threadIdx.x >> 5] = value;
-    __syncthreads();
+    __syncthreads();  // partial results written before they are read
     value = warp_min(threadIdx.x % 32 < THREADS / 32 ? partial[threadIdx.x % 32] : TOP);
-    __syncthreads();
+    __syncthreads();  // and read before the next call writes them
     return value;
 }
 
 // Appends (row i, column j) to the bin's list. The atomic settles the race for a place among the block's threads.
-__device__ __forceinline__ void append_zero(const Problem& p, unsigned* zeros, long long i, long long j) {
+__device__ __forceinline__ void append_zero(const HungarianProblem& p, unsigned* zeros, long long i, long long j) {
     if (COUNTS_EACH_ZERO) atomicAdd((int*)p.flags + ZEROS, 1);
     zeros[atomicAdd(p.zeros_count + blockIdx.x, 1)] = (unsigned)(i / gridDim.x) << COLUMN_BITS | (unsigned)j;
 }
 
 // Step 1a. u_i = least entry of row i; slack = cost - u; no stars. Block: a row at a time. Reads cost; writes slack, u.
-__device__ void reduce_rows(const Problem& p) {
+__device__ void reduce_rows(const HungarianProblem& p) {
     for (long long i = blockIdx.x; i < p.n_rows; i += gridDim.x) {
         const cost_t* row = p.cost + i * p.n_cols;
         dual_t least = TOP;
@@ -90,7 +89,7 @@ __device__ void reduce_rows(const Problem& p) {
 
 // Step 1b, square problems. v_j = least slack of column j, then slack -= v. A block takes 32 columns at a time, its
 // warps stride over the rows, so that every access is a whole 256-byte line. Requires a barrier after reduce_rows.
-__device__ void reduce_columns(const Problem& p) {
+__device__ void reduce_columns(const HungarianProblem& p) {
     __shared__ dual_t partial[THREADS / 32][33];
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     for (long long tile = blockIdx.x; tile * 32 < p.n_cols; tile += gridDim.x) {
@@ -117,7 +116,7 @@ __device__ void reduce_columns(const Problem& p) {
 }
 
 // Lists every zero of the bin's rows. Reads slack; writes zeros, zeros_count.
-__device__ void compress_zeros(const Problem& p) {
+__device__ void compress_zeros(const HungarianProblem& p) {
     unsigned* zeros = bin_zeros(p);
     if (threadIdx.x == 0) p.zeros_count[blockIdx.x] = 0;
     __syncthreads();  // the count is 0 before anyone appends
@@ -129,7 +128,7 @@ __device__ void compress_zeros(const Problem& p) {
 
 // Step 2. Each block stars zeros of its rows. row_covered and col_covered serve as locks: whoever gets both keeps
 // the star.
-__device__ void star_zeros(const Problem& p) {
+__device__ void star_zeros(const HungarianProblem& p) {
     const unsigned* zeros = bin_zeros(p);
     const int count = p.zeros_count[blockIdx.x];
     int again = 1;
@@ -148,13 +147,13 @@ __device__ void star_zeros(const Problem& p) {
                 p.star_of_col[j] = (int)i;
             }
         }
-        again = __syncthreads_or(again);
+        again = __syncthreads_or(again);  // the same in every thread; this pass's covers before the next reads them
     }
 }
 
 // Step 3. Covers the rows with a star and forgets primes and greens. Adds up the stars in flags[STARS], which is
 // 0 before.
-__device__ void cover_stars(const Problem& p) {
+__device__ void cover_stars(const HungarianProblem& p) {
     const long long first = blockIdx.x * THREADS + threadIdx.x, step = (long long)gridDim.x * THREADS;
     int stars = 0;
     for (long long i = first; i < p.n_rows; i += step) {
@@ -184,14 +183,14 @@ __device__ __forceinline__ void store_release(volatile int* at, int value) {
 }
 
 // The minimum over all blocks, the same in every thread. Requires a grid barrier after find_minimum.
-__device__ __forceinline__ dual_t grid_minimum(const Problem& p) {
+__device__ __forceinline__ dual_t grid_minimum(const HungarianProblem& p) {
     dual_t least = TOP;
     for (int k = threadIdx.x; k < gridDim.x; k += THREADS) least = ((volatile dual_t*)p.block_min)[k];
     return block_minimum(least);
 }
 
 // The dual side of step 6: u of uncovered rows rises, v of covered columns falls.
-__device__ void shift_duals(const Problem& p, dual_t delta) {
+__device__ void shift_duals(const HungarianProblem& p, dual_t delta) {
     const long long first = blockIdx.x * THREADS + threadIdx.x, step = (long long)gridDim.x * THREADS;
     for (long long i = first; i < p.n_rows; i += step)
         if (!p.row_covered[i]) p.u[i] += delta;
@@ -201,7 +200,7 @@ __device__ void shift_duals(const Problem& p, dual_t delta) {
 
 // Step 5a. From each free column with a prime back to a free row, marking for each row the column it shall take. Where
 // paths join, the last mark wins, and every mark leads on to some free column.
-__device__ void mark_green(const Problem& p) {
+__device__ void mark_green(const HungarianProblem& p) {
     for (long long j = blockIdx.x * THREADS + threadIdx.x; j < p.n_cols; j += (long long)gridDim.x * THREADS) {
         if (p.prime_of_col[j] < 0 || p.star_of_col[j] >= 0) continue;
         int col = (int)j;
@@ -215,7 +214,7 @@ __device__ void mark_green(const Problem& p) {
 
 // Step 5b. From each free row along the greens, giving every row its new star. Greens are one per row and one
 // per column.
-__device__ void flip_paths(const Problem& p) {
+__device__ void flip_paths(const HungarianProblem& p) {
     for (long long i = blockIdx.x * THREADS + threadIdx.x; i < p.n_rows; i += (long long)gridDim.x * THREADS) {
         if (p.green_of_row[i] < 0 || p.star_of_row[i] >= 0) continue;
         int row = (int)i;

@@ -4,5 +4,5 @@
 // Paper: P. Lopes, S. Yadav, A. Ilic, S. Patra (2019), algorithms 1 to 4.
 // CPU reference: kernels/lap/cpu/solver.py. Run: python -m benchmarks.lap_systems --parts ablation; its rows of opt -1.
 enum : bool { COUNTS_EACH_ZERO = true, LISTS_WHILE_SHIFTING = false, KEEPS_IN_REGISTER = false, ABREAST = false };
-#include "papers/hungarian/rounds.cuh"
+#include "papers/hungarian/primes.cuh"
 #include "papers/hungarian/launches.cuh"

@@ -8,19 +8,19 @@
 // Paper: after Lopes et al. (2019) and Kawtikwar et al.; the three steps above are not theirs.
 // CPU reference: kernels/lap/cpu/solver.py. Run: python -m benchmarks.lap_systems --parts ablation; its rows of opt 5.
 //
-// In use here besides the buffers of system.cuh: row_min, row_arg (n_rows): the least slack of an open row over
-// uncovered columns, and its column; open (1, uint64): rows opened in the low word, rows scanned in the high word;
-// `seen` (rows of the bin, shared bytes).
+// buffer            shape            type            beside those of system.cuh
+// row_min, row_arg  n_rows           dual_t, int32   least slack of an open row over uncovered columns, and its column
+// open              1                uint64          rows opened in the low word, rows scanned in the high word
+// seen              rows of the bin  shared bytes    0 covered, 1 open, 2 open and scanned
 //
 // docs/notes/lap.md: what was tried, with its figures.
 enum : bool { COUNTS_EACH_ZERO = false, TRACES = true };
 #include "papers/hungarian/system.cuh"
 
 // Step 4, without grid barriers and to the end, so that one search finds as many paths as it can. A block scans the
-// zeros of its rows as they open and counts: p.open holds rows opened (low word) and rows scanned (high word), either
-// with one token per block for the first pass. When they are equal nothing is under way anywhere. `seen`: 0 covered, 1
-// open, 2 open and scanned.
-__device__ void trace_zeros(const Problem& p, unsigned char* seen) {
+// zeros of its rows as they open, and counts both in p.open. Each count begins with one token per block, for the first
+// pass. When the two are equal, nothing is under way anywhere.
+__device__ void trace_zeros(const HungarianProblem& p, unsigned char* seen) {
     const unsigned* zeros = bin_zeros(p);
     const int count = p.zeros_count[blockIdx.x], rows = (int)((p.n_rows - blockIdx.x + gridDim.x - 1) / gridDim.x);
     for (int first = 1;; first = 0) {
@@ -37,7 +37,7 @@ __device__ void trace_zeros(const Problem& p, unsigned char* seen) {
                 const unsigned long long word = load_acquire(p.open);
                 done = (unsigned)word == (unsigned)(word >> 32);
             }
-            if (__syncthreads_or(done)) return;
+            if (__syncthreads_or(done)) return;  // the same decision in every thread
             continue;
         }
         for (int k = threadIdx.x; k < count; k += THREADS) {
@@ -62,7 +62,7 @@ __device__ void trace_zeros(const Problem& p, unsigned char* seen) {
 }
 
 // Least slack of row i over uncovered columns, and a column that has it, into row_min and row_arg. Returns the least.
-__device__ dual_t rescan_row(const Problem& p, long long i) {
+__device__ dual_t rescan_row(const HungarianProblem& p, long long i) {
     const int* col_covered = (const int*)p.col_covered;
     dual_t mine = TOP;
     int arg = -1;
@@ -78,7 +78,7 @@ __device__ dual_t rescan_row(const Problem& p, long long i) {
 
 // Step 6a. An open row's least slack is kept, and found anew only when the row has just opened or its column
 // was covered since.
-__device__ void find_kept_minimum(const Problem& p, const unsigned char* seen) {
+__device__ void find_kept_minimum(const HungarianProblem& p, const unsigned char* seen) {
     __shared__ int stale[THREADS];
     __shared__ int n_stale;
     const int rows = (int)((p.n_rows - blockIdx.x + gridDim.x - 1) / gridDim.x);
@@ -108,7 +108,7 @@ __device__ void find_kept_minimum(const Problem& p, const unsigned char* seen) {
 // least slack is delta. Zeros that are covered twice stay listed: their rows open in this search only with their
 // columns covered, and the next search lists anew.
 #define LINES 4
-__device__ void shift_lines(const Problem& p, dual_t delta, const unsigned char* seen) {
+__device__ void shift_lines(const HungarianProblem& p, dual_t delta, const unsigned char* seen) {
     unsigned* zeros = bin_zeros(p);
     const int rows = (int)((p.n_rows - blockIdx.x + gridDim.x - 1) / gridDim.x), n_cols = (int)p.n_cols;
     const long long pitch = (long long)gridDim.x * n_cols;  // from one row of the bin to the next
@@ -142,18 +142,18 @@ __device__ void shift_lines(const Problem& p, dual_t delta, const unsigned char*
 }
 
 // What one_launch.cuh asks of a version. `seen` of a free row is 1: every search begins there.
-__device__ __forceinline__ void open_rows(const Problem& p, unsigned char* seen) {
+__device__ __forceinline__ void open_rows(const HungarianProblem& p, unsigned char* seen) {
     for (long long i = blockIdx.x + (long long)threadIdx.x * gridDim.x, k = threadIdx.x; i < p.n_rows;
          i += (long long)THREADS * gridDim.x, k += THREADS)
         seen[k] = p.star_of_row[i] < 0;
     if (p.flags[STALE]) compress_zeros(p);
 }
-__device__ __forceinline__ bool search(const Problem& p, cg::grid_group&, int&, unsigned char* seen) {
+__device__ __forceinline__ bool search(const HungarianProblem& p, cg::grid_group&, int&, unsigned char* seen) {
     trace_zeros(p, seen);
     return p.flags[PATHS];
 }
-__device__ __forceinline__ void find_least(const Problem& p, unsigned char* seen) { find_kept_minimum(p, seen); }
-__device__ __forceinline__ void shift(const Problem& p, dual_t delta, unsigned char* seen) {
+__device__ __forceinline__ void find_least(const HungarianProblem& p, unsigned char* seen) { find_kept_minimum(p, seen); }
+__device__ __forceinline__ void shift(const HungarianProblem& p, dual_t delta, unsigned char* seen) {
     shift_lines(p, delta, seen);
 }
 

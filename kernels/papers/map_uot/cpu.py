@@ -1,6 +1,6 @@
 """MAP-UOT as published, Algorithm 1, with its rule and with the corrected one."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numba import njit
@@ -12,9 +12,12 @@ from kernels.solution import Solution, Termination
 from kernels.uot.cpu.answer import answer, plan_rows
 from kernels.uot.cpu.sweeps import make_sweeps
 from kernels.uot.cpu.threads import summed
-from kernels.uot.marginals import Marginals, State
+from kernels.uot.marginals import Marginals, SweepState
 from kernels.uot.outer import SMALLEST_GAP, STALLED, Rules, iterate
 from kernels.uot.support import Support
+
+if TYPE_CHECKING:
+    from kernels.uot import TransportOptions
 
 SMALLEST = 1e-30  # a sum that underflowed counts as this
 MARGIN = 0.5  # of the tolerance, aimed at while the plan's own rounding is in the sums
@@ -52,7 +55,7 @@ def rescale(
             sums[j] += plan[i, j]
 
 
-def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
+def solve(part: Support, options: "TransportOptions", deadline: Deadline) -> Solution:
     """Run Algorithm 1 of MAP-UOT for the given number of iterations, by the published or the corrected rule.
 
     Problem:
@@ -79,7 +82,7 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
     problem = part.reduced
     low, high = problem.cost_bounds
     marginals = Marginals(np, problem, high - low)
-    run = _Run(problem, marginals, options.rule == "published", options.storage == "float64")
+    run = _Scaling(problem, marginals, options.rule == "published", options.storage == "float64")
     termination = Termination.ITERATION_LIMIT
     best, improved = np.inf, 0
     for done in range(1, options.iterations + 1):
@@ -120,7 +123,7 @@ def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
     return solution
 
 
-class _Run:
+class _Scaling:
     """The plan, its scalings u, v so far (plan = R exp(-C / reg) scaled by them) and its column sums."""
 
     def __init__(self, problem: UnbalancedTransport, marginals: Marginals, published: bool, double: bool) -> None:
@@ -128,7 +131,7 @@ class _Run:
         self.u, self.v = np.ones_like(problem.a), np.ones_like(problem.b)
         self.plan = np.empty(problem.shape, np.float64 if double else np.float32)
         plan_rows(problem, 0 * self.u, 0 * self.v, slice(None), self.plan)
-        self.columns = self.plan.sum(axis=0, dtype=np.float64)
+        self.column_sums = self.plan.sum(axis=0, dtype=np.float64)
         self.overflowed = False  # u, v are then those before
         self.phi, self.psi = (marginals.damping(side, problem.reg) for side in (0, 1))
 
@@ -137,14 +140,14 @@ class _Run:
         problem = self.problem
         old_u, old_v = (np.ones_like(w) if self.published else w for w in (self.u, self.v))
         with np.errstate(over="ignore", invalid="ignore"):
-            column = (problem.b * old_v / np.maximum(self.columns, SMALLEST)) ** self.psi / old_v
+            column = (problem.b * old_v / np.maximum(self.column_sums, SMALLEST)) ** self.psi / old_v
             scaled = column.astype(self.plan.dtype)
 
         def sweep(first: int, last: int, best: Array, total: Array) -> None:
             rescale(first, last, self.plan, scaled, problem.a, old_u, self.phi, best, total)
 
         with np.errstate(over="ignore", invalid="ignore"):
-            row, self.columns = summed(self.u.size, self.v.size, sweep)
+            row, self.column_sums = summed(self.u.size, self.v.size, sweep)
             u, v = self.u * row, self.v * column
         self.overflowed = not (np.isfinite(u).all() and np.isfinite(v).all() and (u > 0).all() and (v > 0).all())
         if self.overflowed:
@@ -152,9 +155,9 @@ class _Run:
         self.u, self.v = u, v
         return float(max(np.abs(row - 1).max(), np.abs(column - 1).max()))
 
-    def state(self) -> State:
+    def state(self) -> SweepState:
         """Dual value and gap of the corrected rule's scalings, after an iteration made its rows exact."""
         reg = self.problem.reg
         f, g = reg * np.log(self.u), reg * np.log(self.v)
-        h = reg * (np.log(np.maximum(self.columns, SMALLEST)) - self.marginals.log_weight_b) - g
+        h = reg * (np.log(np.maximum(self.column_sums, SMALLEST)) - self.marginals.log_weight_b) - g
         return self.marginals.evaluate(f, g, h, reg)

@@ -1,7 +1,7 @@
 """MAP-UOT on the GPU as published: launches of map_uot.cu, with its rule and with the corrected one."""
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy as cp
 import numpy as np
@@ -18,6 +18,9 @@ from kernels.uot.marginals import Marginals
 from kernels.uot.outer import SMALLEST_GAP, STALLED
 from kernels.uot.support import Support, costs
 from kernels.uot.units import near_one
+
+if TYPE_CHECKING:
+    from kernels.uot import TransportOptions
 
 SAFE = 0.8  # of the tolerance is aimed at: the certificate adds what rounding may hide
 LOOK = 10  # iterations between two looks at the gap
@@ -65,7 +68,7 @@ class Plan:
         kernel(grid, (256,), SCALE_COLUMNS_ARGS.packed(plan=self.plan, **vectors, m=self.m, ld=self.ld))
 
 
-def solve(part: Support, options: Any, deadline: Deadline) -> Solution:
+def solve(part: Support, options: "TransportOptions", deadline: Deadline) -> Solution:
     """Run MAP-UOT for the given number of iterations, by the published or the corrected rule.
 
     Problem:

@@ -1,6 +1,6 @@
 """Launcher of the alternating-tree Hungarian algorithm (`tree.cu`)."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy
 import numpy as np
@@ -14,12 +14,15 @@ from kernels.papers.tree.layout import INFEASIBLE, MAX_BLOCKS, OPTIMAL, PROBLEM,
 from kernels.problems import Assignment, InvalidProblem
 from kernels.solution import Solution, Termination
 
+if TYPE_CHECKING:
+    from kernels.lap import LapOptions
+
 MOST_COLUMNS = 1 << 16
 """A block holds 220 bytes for each of its columns in shared memory."""
 ENDS = {OPTIMAL: Termination.OPTIMAL, INFEASIBLE: Termination.INFEASIBLE}
 
 
-def solve(problem: Assignment, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: Assignment, options: "LapOptions", deadline: Deadline) -> Solution:
     """Solve a dense linear assignment problem exactly by alternating trees grown from all free rows at once.
 
     Problem, Args, Returns, Guarantee, Numerics: those of `gpu_systems.solve_single`. `iteration_limit` counts phases;

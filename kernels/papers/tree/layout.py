@@ -28,7 +28,7 @@ SLOT = struct(
 """One block's nearest column outside the trees."""
 
 PROBLEM = struct(
-    "Problem",
+    "TreeProblem",
     """
     const cost_t* cost         // [n_rows, n_cols]
     dual_t* u                  // [n_rows]

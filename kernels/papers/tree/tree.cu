@@ -10,16 +10,15 @@
 //     update_duals                once per phase, from the distances
 //     mark_green, flip_paths      disjoint paths among those found, exchanged in parallel
 //
-// No slack matrix: a column keeps its slack to the trees as a distance, key_j = min over tree rows of c_ij - u_i - v_j
-// + d_i, where d_i is the dual change D at which row i joined; the slack is key_j - D. A dual update is therefore only
-// D growing.
+// There is no slack matrix. D is the dual change of the phase so far, and d_i is what D was when row i joined a tree. A
+// column keeps key_j, the minimum over tree rows of c_ij - u_i - v_j + d_i. Its slack to the trees is key_j - D. So a dual
+// update is nothing but a larger D.
 //
 // Each block owns `width` columns, with price, key, parent and pair in shared memory, so a relaxation needs no atomics.
 // A block puts at most one column a round into the trees: ties wait for the next round, which finds the same distance.
 //
-// Invariant at a grid barrier: u_i + v_j <= c_ij, with equality on pairs (up to rounding of D); v <= 0 and 0 in free
-// columns when n_rows < n_cols; slots of round r are written before its barrier and read before the barrier of round r
-// + 1.
+// Invariant at a grid barrier: u_i + v_j <= c_ij, with equality on pairs (up to rounding of D). When n_rows < n_cols,
+// v <= 0, and 0 in free columns. Slots of round r are written before its barrier, and read before that of round r + 1.
 //
 // buffer             shape          type     written by
 // u, v               n_rows; n_cols dual_t   reduce_*, update_duals
@@ -50,13 +49,13 @@ struct Columns {  // this block's, in shared memory
     int* row_index;
 };
 
-__device__ __forceinline__ dual_t entry(const Problem& p, long long i, long long j) {
+__device__ __forceinline__ dual_t entry(const TreeProblem& p, long long i, long long j) {
     const dual_t c = (dual_t)p.cost[i * p.n_cols + j];
     return p.negate ? -c : c;
 }
 
 // u_i = least entry of row i, 0 when none is permitted. One warp a row.
-__device__ void reduce_rows(const Problem& p) {
+__device__ void reduce_rows(const TreeProblem& p) {
     const int lane = threadIdx.x & 31;
     for (long long i = blockIdx.x * WARPS + (threadIdx.x >> 5); i < p.n_rows; i += gridDim.x * WARPS) {
         dual_t least = TOP;
@@ -73,7 +72,7 @@ __device__ void reduce_rows(const Problem& p) {
 // v_j = least of c_ij - u_i over the rows (square problems), and a greedy pair: the column takes the smallest row that
 // gives it, unless that row is taken. Requires a barrier after reduce_rows. The exchange settles the race of columns
 // for a row.
-__device__ void reduce_columns(const Problem& p, Columns& own) {
+__device__ void reduce_columns(const TreeProblem& p, Columns& own) {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     for (int k = lane; k < own.count; k += 32) {
         dual_t least = TOP;
@@ -103,7 +102,7 @@ __device__ void reduce_columns(const Problem& p, Columns& own) {
 }
 
 // Block 0 lists the free rows in order; word[ROOTS] is their number.
-__device__ void list_roots(const Problem& p) {
+__device__ void list_roots(const TreeProblem& p) {
     __shared__ int warp_count[WARPS];
     if (blockIdx.x) return;
     int total = 0;
@@ -126,7 +125,7 @@ __device__ void list_roots(const Problem& p) {
 
 // Relaxes the block's columns with `count` rows: each warp takes every WARPS-th, a lane a column. `roots`: the phase's
 // roots (d = 0) instead of the listed rows.
-__device__ void scan_rows(const Problem& p, Columns& own, int count, bool roots) {
+__device__ void scan_rows(const TreeProblem& p, Columns& own, int count, bool roots) {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, used = count < WARPS ? count : WARPS;
     for (int k = lane; k < own.count && warp < count; k += 32) {
         dual_t least = TOP;
@@ -155,7 +154,7 @@ __device__ void scan_rows(const Problem& p, Columns& own, int count, bool roots)
 
 // The first warp finds the block's nearest column outside the trees (ties: a free one, then the smallest) and puts it
 // into the slot.
-__device__ void publish(const Problem& p, const Columns& own, int round, dual_t floor) {
+__device__ void publish(const TreeProblem& p, const Columns& own, int round, dual_t floor) {
     if (threadIdx.x >= 32) return;
     dual_t least = TOP;
     for (int k = threadIdx.x; k < own.count; k += 32)
@@ -178,7 +177,7 @@ __device__ void publish(const Problem& p, const Columns& own, int round, dual_t 
 // Reads all slots after the barrier. Columns at the least key enter the trees: their owner marks them, and every block
 // lists the paired rows to scan next, in the order of the slots. Returns the least key, and in `count` how many rows
 // are listed. `paths` is set when a free column was among them; once it is, columns beyond `floor` stay out.
-__device__ dual_t join(const Problem& p, Columns& own, int round, dual_t floor, bool& paths, int& count) {
+__device__ dual_t join(const TreeProblem& p, Columns& own, int round, dual_t floor, bool& paths, int& count) {
     __shared__ dual_t keys[MAX_BLOCKS];
     __shared__ int rows[MAX_BLOCKS];
     __shared__ dual_t least_of;
@@ -205,14 +204,14 @@ __device__ dual_t join(const Problem& p, Columns& own, int round, dual_t floor, 
         for (int b = 0; b < threadIdx.x; b++) at += keys[b] == least && rows[b] >= 0;
         if (row >= 0) own.row_index[at] = row, own.row_base[at] = least - slots[threadIdx.x].row_u;
     }
-    paths = __syncthreads_or(mine && rows[threadIdx.x] < 0) || paths;
+    paths = __syncthreads_or(mine && rows[threadIdx.x] < 0) || paths;  // the same in every thread
     count = __syncthreads_count(mine && rows[threadIdx.x] >= 0);  // also: the list is whole
     return least;
 }
 
 // Duals after a phase that ended at distance `end`: each column that joined at key k loses end - k, its row and every
 // root gain it.
-__device__ void update_duals(const Problem& p, Columns& own, dual_t end) {
+__device__ void update_duals(const TreeProblem& p, Columns& own, dual_t end) {
     for (int k = threadIdx.x; k < own.count; k += THREADS) {
         if (!own.joined[k]) continue;
         own.price[k] -= end - own.key[k];
@@ -225,7 +224,7 @@ __device__ void update_duals(const Problem& p, Columns& own, dual_t end) {
 
 // From each free column that joined back to a root, marking for every row the column it shall take. Where paths meet
 // the last mark wins; every mark leads on to some free column.
-__device__ void mark_green(const Problem& p, const Columns& own) {
+__device__ void mark_green(const TreeProblem& p, const Columns& own) {
     for (int k = threadIdx.x; k < own.count; k += THREADS) {
         if (!own.joined[k] || own.row[k] >= 0) continue;
         for (int col = own.first + k; col >= 0;) {
@@ -238,7 +237,7 @@ __device__ void mark_green(const Problem& p, const Columns& own) {
 
 // From each root along the greens, giving every row its new column. Greens are one per row and, as every column has one
 // parent, one per column: paths of different roots never meet.
-__device__ void flip_paths(const Problem& p) {
+__device__ void flip_paths(const TreeProblem& p) {
     for (int r = blockIdx.x * THREADS + threadIdx.x; r < p.word[ROOTS]; r += gridDim.x * THREADS) {
         if (p.green[p.roots[r]] < 0) continue;
         for (int row = p.roots[r]; row >= 0;) {
@@ -251,7 +250,7 @@ __device__ void flip_paths(const Problem& p) {
 }
 
 // Shared memory of a block: 2 + WARPS values and 4 + WARPS ints a column, and the list of rows.
-__device__ Columns lay_out(const Problem& p, dual_t* memory) {
+__device__ Columns lay_out(const TreeProblem& p, dual_t* memory) {
     const int width = (int)p.width;
     Columns own;
     own.price = memory;
@@ -269,7 +268,7 @@ __device__ Columns lay_out(const Problem& p, dual_t* memory) {
 }
 
 // Empty trees: no column joined, nothing reached, no green.
-__device__ void clear_trees(const Problem& p, Columns& own) {
+__device__ void clear_trees(const TreeProblem& p, Columns& own) {
     for (int k = threadIdx.x; k < own.count; k += THREADS)
         own.key[k] = TOP, own.joined[k] = 0, own.row[k] = p.row_of[own.first + k];
     for (long long i = blockIdx.x * THREADS + threadIdx.x; i < p.n_rows; i += gridDim.x * THREADS) p.green[i] = -1;
@@ -277,7 +276,7 @@ __device__ void clear_trees(const Problem& p, Columns& own) {
 
 // One phase's growth. Sets `stop` when the caller wants to. Returns the distance at which it ended, TOP when nothing
 // more can be reached and no path was found.
-__device__ dual_t grow(const Problem& p, Columns& own, cg::grid_group& grid, int& round, bool& stop) {
+__device__ dual_t grow(const TreeProblem& p, Columns& own, cg::grid_group& grid, int& round, bool& stop) {
     dual_t floor = 0;
     bool paths = false;
     scan_rows(p, own, p.word[ROOTS], true);
@@ -295,12 +294,12 @@ __device__ dual_t grow(const Problem& p, Columns& own, cg::grid_group& grid, int
     }
 }
 
-// All steps. Grid: ceil(n_cols / width) blocks, cooperative. Block: 512. Shared: see lay_out. Reads cost; writes
-// everything else. Requires: word all 0. Work: two sweeps to begin with, then one row of the matrix per row that joins
-// a tree.
-extern "C" __global__ void __launch_bounds__(THREADS, 1) tree(const Problem* problem) {
+// All steps. Grid: ceil(n_cols / width) blocks, cooperative. Block: 512. Shared: see lay_out. Reads: cost.
+// Writes: everything else. Requires: word all 0. Work: two sweeps to begin with, then one row of the matrix for each row
+// that joins a tree.
+extern "C" __global__ void __launch_bounds__(THREADS, 1) tree(const TreeProblem* problem) {
     extern __shared__ dual_t memory[];
-    const Problem p = *problem;
+    const TreeProblem p = *problem;
     cg::grid_group grid = cg::this_grid();
     const bool leader = grid.thread_rank() == 0;
     Columns own = lay_out(p, memory);

@@ -37,7 +37,7 @@ TREE_FIRST_N, TREE_ALONE_S = 22, 4.0
 
 
 @dataclass
-class Run:
+class SearchRun:
     """One solve under way: the threads, the population, the best bound."""
 
     problem: QuadraticAssignment
@@ -135,8 +135,8 @@ class Run:
             settled = self.population.restarts > 0 and searched
         settled = settled or self.problem.log is not None  # a proof goes on, and began with a search
         small = self.problem.n <= TREE_FIRST_N
-        allowed = self.options.method == "auto" and self.options.rounds is None and self.options.wants("rlt1")
-        if self.proof is None and allowed and settled and (self.floor is None or self.floor.finished or small):
+        wants_proof = self.options.method == "auto" and self.options.rounds is None and self.options.wants("rlt1")
+        if self.proof is None and wants_proof and settled and (self.floor is None or self.floor.finished or small):
             self.begin_proof()
         if self.proof is None:
             return
@@ -257,7 +257,7 @@ class Run:
         state = np.array([seed], np.uint64)
         p, best = start.copy(), start.copy()
         slot, largest = np.zeros(1, self.number), _largest(form.dtype)
-        iterations, tenure, aspiration = self.settings(int(seed))
+        iterations, tenure, forced_after = self.settings(int(seed))
         floor = _least(self.number)
         if options.target is not None:
             integer = self.number is np.int64
@@ -265,7 +265,7 @@ class Run:
         cost = tabu.cost_of(form.flow, form.distance, form.linear, form.symmetric, start, self.number(0))
         done = tabu.search(
             form.flow, form.distance, form.linear, form.symmetric, p, best, self.number(cost), largest,
-            state, iterations, tenure, aspiration, self.number(floor), slot, self.stop, self.frequency,
+            state, iterations, tenure, forced_after, self.number(floor), slot, self.stop, self.frequency,
         )  # fmt: skip
         return done, self.evaluate(best), best
 

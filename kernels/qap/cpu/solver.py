@@ -8,7 +8,8 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.problems import QuadraticAssignment
 from kernels.qap import outcome
-from kernels.qap.cpu.run import POLL_S, Run
+from kernels.qap.bounds.relaxed import leaders
+from kernels.qap.cpu.run import POLL_S, SearchRun
 from kernels.qap.exact import small
 from kernels.qap.exact.proof import Proof
 from kernels.qap.whole import solve_as_integers
@@ -53,7 +54,7 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
     if problem.n <= small.LARGEST_N:
         return small.solve(problem, options, deadline)
     began = time.perf_counter()
-    run = Run(problem, options, deadline)
+    run = SearchRun(problem, options, deadline)
     try:
         run.first(start)
         run.bound_cheaply()
@@ -69,12 +70,13 @@ def warm_up() -> None:
     """Compile every specialisation on tiny problems: narrow and wide integers with their proofs, floats."""
     for dtype, high in ((np.int64, 9), (np.int64, 2**20), (np.float64, 9)):
         warm_up_for(dtype, high)
+    leaders.warm_up()
 
 
 def warm_up_for(dtype: Any, high: int) -> None:
     """Compile what problems of this type need whose entries are below `high`, the proof of integers with it."""
     flow, distance = np.random.default_rng(0).integers(0, high, (2, 6, 6)).astype(dtype)
-    run = Run(QuadraticAssignment(flow, distance), _default_options(), Deadline(60))
+    run = SearchRun(QuadraticAssignment(flow, distance), _default_options(), Deadline(60))
     run.first(np.arange(6))
     run.round()
     if dtype is np.int64:

@@ -28,7 +28,7 @@ INNER = {"no_cfunc_wrapper": True, "boundscheck": False}
 """Of what compiled code alone calls: what Python needs to call it takes as long to compile as the function itself."""
 
 
-class Form(NamedTuple):
+class WithTransposes(NamedTuple):
     """The matrices and their transposes."""
 
     flow: Array
@@ -109,7 +109,7 @@ def _exchange(flow: Array, distance: Array, symmetric: bool, p: Array, partial: 
 
 
 @register_jitable(**INNER)
-def _sweep(
+def _update_deltas(
     row: Array, until: Array, a: Array, h: Array, au: float, hu: float, it: int, big: float
 ) -> tuple[float, float]:
     """Update one row of deltas; its minimum, and its minimum over exchanges that are not tabu."""
@@ -125,11 +125,11 @@ def _sweep(
 
 
 @register_jitable(**INNER)
-def _sweep_both(
+def _update_deltas_of_both(
     row: Array, until: Array, a1: Array, h1: Array, a2: Array, h2: Array,
     au1: float, hu1: float, au2: float, hu2: float, it: int, big: float,
 ) -> tuple[float, float]:  # fmt: skip
-    """`_sweep` for two asymmetric matrices: one product for either direction of the flow."""
+    """`_update_deltas` for two asymmetric matrices: one product for either direction of the flow."""
     cast = row.dtype.type
     at = np.int32(it)
     m_all, m_free = big, big
@@ -162,8 +162,8 @@ def _copy(one: Array, other: Array) -> None:
 @njit(**JIT)
 def search(
     flow: Array, distance: Array, linear: Array, symmetric: bool, p: Array, best: Array, cost: float,
-    largest: float, state: Array, iterations: int, tenure: tuple[int, int], aspiration: int, target: float, slot: Array,
-    stop: Array, frequency: Array,
+    largest: float, state: Array, iterations: int, tenure: tuple[int, int], forced_after: int, target: float,
+    slot: Array, stop: Array, frequency: Array,
 ) -> int:  # fmt: skip
     """Tabu search (tenure[1] > 0) or 2-opt to a local optimum (tenure[1] = 0) from `p`, in place; returns iterations.
 
@@ -172,24 +172,24 @@ def search(
         p, best: (n,) int64; the current permutation, and on return the best one met.
         cost: of `p`; its type is the accumulator's. `largest` is the largest value of the deltas' dtype.
         tenure: the least and greatest tabu tenure, drawn anew for each return.
-        aspiration: an exchange unused for this many iterations is forced (Taillard's second rule); 0 for never.
+        forced_after: an exchange unused for this many iterations is forced (Taillard's second rule); 0 for never.
         target: stop once the best cost is at most this.
         slot: (1,) best cost, visible to whoever watches. stop: (1,) uint8, polled each iteration.
         frequency: (n, n) counts facility u arriving at location l: the long-term memory."""
-    matrices = Form(flow, flow.T.copy(), distance, distance.T.copy(), symmetric)
+    matrices = WithTransposes(flow, flow.T.copy(), distance, distance.T.copy(), symmetric)
     best_cost, slot[0] = cost, cost
     _copy(p, best)
     board, big = _open(matrices, linear, p, stop), flow.dtype.type(largest)
     if stop[0] != 0:
         return 0
     for it in range(1, iterations + 1):
-        all_min, free_min = _sweep_rows(board, symmetric, it, big)
+        all_min, free_min = _update_rows(board, symmetric, it, big)
         if tenure[1] == 0 and all_min >= 0:
             return it - 1
         use_all = cost + all_min < best_cost or free_min == big or tenure[1] == 0
         r, s = _pick(board, all_min if use_all else free_min, it, use_all, state)
-        if aspiration > 0 and not use_all and it % 16 == 0:
-            r, s = _oldest(board.tabu, p, it - aspiration, r, s, state)
+        if forced_after > 0 and not use_all and it % 16 == 0:
+            r, s = _oldest(board.tabu, p, it - forced_after, r, s, state)
         cost += board.delta[r, s]
         _swap(board.tabu, p, frequency, r, s, it, tenure, state)
         if cost < best_cost:
@@ -204,24 +204,24 @@ def search(
 
 
 @register_jitable(**INNER)
-def _open(form: Form, linear: Array, p: Array, stop: Array) -> Board:
+def _open(matrices: WithTransposes, linear: Array, p: Array, stop: Array) -> Board:
     """Everything for `p` from nothing: O(n^3)."""
     n = p.size
-    partial, delta = np.empty_like(form.flow), np.zeros_like(form.flow)
-    partial_costs(form.flow, form.distance, linear, form.symmetric, p, partial, stop)
+    partial, delta = np.empty_like(matrices.flow), np.zeros_like(matrices.flow)
+    partial_costs(matrices.flow, matrices.distance, linear, matrices.symmetric, p, partial, stop)
     tabu = np.empty((n, n), np.int32)
     for u in range(n):
         for v in range(u + 1, n):
-            delta[u, v] = _exchange(form.flow, form.distance, form.symmetric, p, partial, u, v)
+            delta[u, v] = _exchange(matrices.flow, matrices.distance, matrices.symmetric, p, partial, u, v)
         for location in range(n):
             tabu[u, location] = -((n * u + location) % n) - 1
-    vectors = np.zeros((8, n), form.flow.dtype)
+    vectors = np.zeros((8, n), matrices.flow.dtype)
     least, least_free, a, h, b = vectors[0], vectors[1], vectors[2:4], vectors[4:6], vectors[6:8]
     return Board(partial, delta, np.zeros((n, n), np.int32), tabu, least, least_free, a, h, b)
 
 
 @njit(inline="always")
-def _sweep_rows(board: Board, symmetric: bool, it: int, big: float) -> tuple[float, float]:
+def _update_rows(board: Board, symmetric: bool, it: int, big: float) -> tuple[float, float]:
     """Update every delta; the least, and the least of those that are not tabu."""
     n = board.delta.shape[0]
     all_min, free_min = big, big
@@ -229,10 +229,10 @@ def _sweep_rows(board: Board, symmetric: bool, it: int, big: float) -> tuple[flo
     for u in range(n - 1):
         row, until, k = board.delta[u, u + 1 :], board.until[u, u + 1 :], slice(u + 1, n)
         if symmetric:
-            m_all, m_free = _sweep(row, until, a1[k], h1[k], a1[u], h1[u], it, big)
+            m_all, m_free = _update_deltas(row, until, a1[k], h1[k], a1[u], h1[u], it, big)
         else:
             of_u = a1[u], h1[u], a2[u], h2[u]
-            m_all, m_free = _sweep_both(row, until, a1[k], h1[k], a2[k], h2[k], *of_u, it, big)
+            m_all, m_free = _update_deltas_of_both(row, until, a1[k], h1[k], a2[k], h2[k], *of_u, it, big)
         board.least[u], board.least_free[u] = m_all, m_free
         all_min, free_min = min(all_min, m_all), min(free_min, m_free)
     return all_min, free_min
@@ -264,18 +264,18 @@ def _direction(partial: Array, flow: Array, distance: Array, p: Array, r: int, s
 
 
 @njit(inline="always")
-def _advance(form: Form, board: Board, p: Array, r: int, s: int) -> None:
+def _advance(matrices: WithTransposes, board: Board, p: Array, r: int, s: int) -> None:
     """After exchange (r, s): its vectors, `partial`, and the deltas and limits of every pair with r or s."""
     a, h, b = board.a, board.h, board.b
-    _direction(board.partial, form.flow_t, form.distance_t, p, r, s, (a[0], h[0], b[0]))
-    if not form.symmetric:
-        _direction(board.partial, form.flow, form.distance, p, r, s, (a[1], h[1], b[1]))
+    _direction(board.partial, matrices.flow_t, matrices.distance_t, p, r, s, (a[0], h[0], b[0]))
+    if not matrices.symmetric:
+        _direction(board.partial, matrices.flow, matrices.distance, p, r, s, (a[1], h[1], b[1]))
     for one in (r, s):
         for v in range(p.size):
             if v == one:
                 continue
             i, j = min(one, v), max(one, v)
-            fresh = _exchange(form.flow, form.distance, form.symmetric, p, board.partial, i, j)
+            fresh = _exchange(matrices.flow, matrices.distance, matrices.symmetric, p, board.partial, i, j)
             soon = (a[0, i] - a[0, j]) * (h[0, i] - h[0, j]) + (a[1, i] - a[1, j]) * (h[1, i] - h[1, j])
             board.delta[i, j] = fresh - soon
             board.until[i, j] = min(board.tabu[i, p[j]], board.tabu[j, p[i]])

@@ -1,4 +1,4 @@
-"""Branch and bound with the level-1 dual ascent at every node: proves optimality for small n; the twin of tree.cu.
+"""Branch and bound with the level-1 dual ascent at every node: proves optimality for small n; the twin of branch.cu.
 
 A node fixes some facilities. Its bound is the ascent's, continued on what is left of the parent's prices; a node whose
 bound exceeds the incumbent less one step is done. Otherwise one facility (or one location) is chosen and tried
@@ -15,7 +15,7 @@ from numba.extending import register_jitable
 
 from kernels.problems import Array
 from kernels.qap.bounds.lap import assign
-from kernels.qap.bounds.rlt1 import Ascent
+from kernels.qap.bounds.rlt1 import DualAscent
 from kernels.qap.exact import symmetry
 from kernels.qap.exact.log import LEAF, OPEN, TWIN, Record
 
@@ -40,7 +40,7 @@ class Node:
     record: Record = field(default_factory=Record)
 
 
-def root(ascent: Ascent) -> Node:
+def root(ascent: DualAscent) -> Node:
     """The node above all others, from the ascent's reduced costs: complementary entries become one price."""
     n = ascent.problem.n
     above, below = np.triu_indices(n, 1)
@@ -92,7 +92,7 @@ def _give(prices: Array, rank: Array, i: int, j: int, cap: int, cost: Array, u: 
 
 @register_jitable(no_cfunc_wrapper=True)
 def sweep(leaders: Array, prices: Array, room: int, order: Array) -> Any:
-    """One sweep over the rows of pairs in that order, as in tree.cu; returns what the bound gains."""
+    """One sweep over the rows of pairs in that order, as in branch.cu; returns what the bound gains."""
     m = leaders.shape[0]
     cap, less = room + 1, m - 1
     share, rank = np.empty((m, m), np.int64), np.empty(m, np.int64)
@@ -137,7 +137,7 @@ def ascend(leaders: Array, prices: Array, room: int, sweeps: int, stop: Array) -
 
 @njit(cache=True, nogil=True)
 def choose_line(leaders: Array, room: int) -> Any:
-    """The row (0 <= k < m) or column (m <= k < 2 m) with the least work below it, as in tree.cu."""
+    """The row (0 <= k < m) or column (m <= k < 2 m) with the least work below it, as in branch.cu."""
     m = leaders.shape[0]
     best, least = 0, np.inf
     for line in range(2 * m):

@@ -1,4 +1,4 @@
-"""What the kernel of tree.cu and its launch share: what a child is made of, and what is found."""
+"""What the kernel of branch.cu and its launch share: what a child is made of, and what is found."""
 
 from kernels.layout import parameter, struct
 

@@ -25,7 +25,7 @@ OPEN_BYTES = 1 << 29
 """Of the nodes that lie open then: beyond n = 24 one level is all that fits."""
 
 
-class Tree(Protocol):
+class GrownTree(Protocol):
     """A tree that somebody else grows, below a root whose ascent is done."""
 
     best: tuple[int, Array] | None
@@ -35,7 +35,7 @@ class Tree(Protocol):
         """Grow it to its end, False when `stop` (1,) cut it short."""
 
 
-Planter = Callable[[QuadraticAssignment, Array, rlt1.Ascent, Array, int, Array], Tree]
+Planter = Callable[[QuadraticAssignment, Array, rlt1.DualAscent, Array, int, Array], GrownTree]
 """Problem, linear costs with priced forbidden pairs, root, incumbent (1,), step, word to stop (1,) -> tree."""
 
 
@@ -61,7 +61,7 @@ class Proof:
         self.step = max(1, problem.granularity) if slack == 0 else -2 * slack
         self._log_bytes, self._logged, self._resumed = log_bytes, 0, resumed
         self._root: branch.Node | None = None
-        self._planted: Tree | None = None
+        self._planted: GrownTree | None = None
         self.incumbent = np.array([objective], np.int64)
         self.bound: Bound | None = None
         self.best: tuple[int, Array] | None = None
@@ -106,7 +106,7 @@ class Proof:
         if self._resumed is not None and not self._resumed.root.open:
             self.finished = True  # what is left is to check it
             return
-        ascent = rlt1.Ascent(self.problem)
+        ascent = rlt1.DualAscent(self.problem)
         while not self._stop[0]:
             ascent.step(lambda: self._stop[0])
             done = ascent.stalled() or ascent.sweeps >= ROOT_SWEEPS or ascent.value > int(self.incumbent[0]) - step
@@ -121,14 +121,14 @@ class Proof:
         except MemoryError:  # of the device: its share went to somebody else
             self.finished = self._tree(ascent, step)
 
-    def _elsewhere(self, ascent: rlt1.Ascent, step: int) -> bool:
+    def _elsewhere(self, ascent: rlt1.DualAscent, step: int) -> bool:
         assert self._plant is not None
         self._planted = self._plant(self.problem, self._linear, ascent, self.incumbent, step, self._stop)
         done = self._planted.run(self._stop)
         self.best = self._planted.best
         return done
 
-    def _tree(self, ascent: rlt1.Ascent, step: int) -> bool:
+    def _tree(self, ascent: rlt1.DualAscent, step: int) -> bool:
         scale = ascent.scale
         if self._resumed is None:
             self._root = branch.root(ascent)

@@ -78,7 +78,7 @@ __device__ void relink(Shared &s, const Matrices &m, const short *partner, Rando
             s.mark[s.p[v]] = (short)v;
         }
     }
-    __syncwarp();
+    __syncwarp();  // the last exchange -> all lanes
 }
 
 // Long-term memory, by one warp: facilities, in random order, go to the location still free where they were found
@@ -104,12 +104,20 @@ __device__ void unvisited(Shared &s, const int *visits, Random &random) {
             s.mark[at] = 1;
         }
     }
-    __syncwarp();
+    __syncwarp();  // the last place -> all lanes
 }
 
+// Two members of the population, `own` in this block's place.
+struct Parents {
+    const short *own, *partner;
+    bool twin;  // of equal cost: taken for the same permutation
+};
+
 // A child of `own` and `partner` in s.p, by one warp. A perturbation grows with the generations that its member waited.
-__device__ void child(Shared &s, const Matrices &m, const Recipe &recipe, const short *own, const short *partner,
-                      bool twin, int waited, Random &random) {
+__device__ void child(Shared &s, const Matrices &m, const Recipe &recipe, const Parents &of, int waited,
+                      Random &random) {
+    const short *own = of.own, *partner = of.partner;
+    const bool twin = of.twin;
     const int lane = threadIdx.x % 32, kind = (int)(random.next() & 255);
     if (!twin && kind < recipe.cross) {
         if (lane == 0) cross(s, own, partner, random);
@@ -136,5 +144,5 @@ __device__ void start(Shared &s, const short *record, const int *visits, bool fr
         draw_order(s, N, random);
         for (int i = 0; i < N; ++i) s.p[i] = s.other[i];
     }
-    __syncwarp();
+    __syncwarp();  // p -> all lanes
 }

@@ -7,7 +7,7 @@ CHIP = 228 * 1024
 
 
 @dataclass(frozen=True)
-class Geometry:
+class MemeticGeometry:
     """Threads of a block, what of its state lies in global memory (STREAMED of member.cuh), blocks per processor."""
 
     threads: int
@@ -15,7 +15,7 @@ class Geometry:
     blocks: int
 
 
-def geometry(n: int, wide: bool) -> Geometry:
+def geometry(n: int, wide: bool) -> MemeticGeometry:
     """The fastest on an H200 of 2 to 7 tried for each n of 30 to 100; `wide` is an 8-byte delta.
 
     Few threads amortise what every warp does once a move; T in L1 and L2 makes room for another block.
@@ -27,4 +27,4 @@ def geometry(n: int, wide: bool) -> Geometry:
     rest = 1280 + (n + slots) * 2 * size + 8 * n * size + 8 * n
     streamed = 0 if n <= 40 else next((k for k in (1, 2) if rest + sum(board[k:]) <= CHIP), 3)
     registers = 65536 // (threads * (128 if wide else 72))
-    return Geometry(threads, streamed, max(1, min(CHIP // (rest + sum(board[streamed:])), registers, 16)))
+    return MemeticGeometry(threads, streamed, max(1, min(CHIP // (rest + sum(board[streamed:])), registers, 16)))

@@ -13,7 +13,7 @@ from kernels.deadline import Deadline
 from kernels.problems import Array, QuadraticAssignment
 from kernels.qap.gpu_mailbox import NOTHING, Mailbox
 from kernels.qap.layout import NEWS
-from kernels.qap.memetic.gpu_geometry import CHIP, Geometry, geometry
+from kernels.qap.memetic.gpu_geometry import CHIP, MemeticGeometry, geometry
 from kernels.qap.memetic.layout import EPOCH, EVOLVE_ARGS, JUDGE_ARGS, JUDGES, MATRICES, MEMBERS, RECIPE
 from kernels.qap.outcome import in_time
 from kernels.qap.parts import Matrices, split
@@ -54,7 +54,7 @@ class Policy:
     quiet: int | None = None
 
 
-class Population:
+class DevicePopulation:
     """`members` permutations on the current device, improved one generation (two launches) at a time."""
 
     def __init__(
@@ -149,7 +149,7 @@ class Population:
         return list(cupy.asnumpy(self._arrays["population"][half]).astype(np.int64)[order])
 
 
-def _geometry(matrices: Matrices) -> Geometry:
+def _geometry(matrices: Matrices) -> MemeticGeometry:
     return geometry(len(matrices.a), matrices.delta in ("long long", "double"))
 
 
@@ -184,7 +184,7 @@ def _epoch(total: np.dtype) -> np.dtype:
 
 
 @dataclass
-class Outcome:
+class Evolved:
     """The best permutation (n,) int64, `objective` * scale as the device counted it, and what it took."""
 
     permutation: Array
@@ -221,7 +221,7 @@ def evolve(
     ends: Ends = Ends(),
     *,
     share: float = 1.0,
-) -> Outcome:
+) -> Evolved:
     """Run generations until the target, the limit or the deadline; every new least cost is reported as it is told.
 
     The device decides what a generation does; the host keeps a few queued, listens, and stops it.
@@ -231,7 +231,7 @@ def evolve(
     """
     matrices = split(problem)
     goal = None if ends.target is None else ends.target * matrices.scale
-    population = Population(matrices, people.members, people.seed, people.policy, goal)
+    population = DevicePopulation(matrices, people.members, people.seed, people.policy, goal)
     random = np.random.default_rng(people.seed)
     first = random.permuted(np.tile(np.arange(population.n), (population.members, 1)), axis=1)
     if people.start is not None:
@@ -239,14 +239,14 @@ def evolve(
     population.open(first)
     termination = _follow(population, deadline, goal, ends.generation_limit, ends.deterministic, share)
     state = population.state()
-    return Outcome(
+    return Evolved(
         population.best(), state["best"].item(), int(state["generation"]), int(state["moves"]), termination,
         population.elite(),
     )  # fmt: skip
 
 
 def _follow(
-    population: Population,
+    population: DevicePopulation,
     deadline: Deadline,
     goal: int | float | None,
     generation_limit: int | None,
@@ -283,7 +283,7 @@ def _follow(
     return termination
 
 
-def _tell(deadline: Deadline, population: Population) -> Number | None:
+def _tell(deadline: Deadline, population: DevicePopulation) -> Number | None:
     """Report what the device has told since; returns the least known."""
     scale = population.scale
     for cost in population.mailbox.news():

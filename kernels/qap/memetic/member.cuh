@@ -10,17 +10,19 @@
 //     until      = min(T[u][p_v], T[v][p_u]), T[i][k] the iteration until which i may not return to k
 // After an exchange of r (from location a to b) and q (from b to a), with x_u = A_ru - A_qu and y_l = B_bl - B_al:
 //     H[u][l] += x_u y_l,    D[u, v] -= (x_u - x_v)(y_pu - y_pv), except where u or v is r or q
-// Those 2n - 3 pairs are read off H as it was and p as it is; what comes out is short of exactly the product that the
-// others are about to be given, so that one loop without a branch serves all of D. H itself is given its products BATCH
-// at a time, and those that wait are added to what is read off it: a quarter of the traffic.
+// Those 2n - 3 pairs are read off H as it was and p as it is. What comes out lacks exactly the product that all other
+// pairs are about to be given, so one loop without a branch serves all of D. H itself is given its products BATCH at a
+// time, which is a quarter of the traffic. The products that wait are added to what is read off H.
 //
 // Keeping H costs n^2 multiply-adds an iteration and makes each touched pair O(1); recomputing them costs 4 n^2 with
 // gathered operands. D lies in quads of distances, [(d - 1) / 4][u][(d - 1) % 4], so that a warp reads whole lines;
 // distances beyond n / 2 repeat other pairs.
 //
-// Compile with -D SIZE (n), THREADS, DELTA (float, int, long long or double), ENTRY (of the matrices), TOTAL (long long
-// or double), SKEW, LINEAR, BLOCKS (per SM), STREAMED: what lies in global memory (and L1, L2) for want of room,
-// 0 nothing, 1 T, 2 H too, 3 D and until too.
+// Compiled with -D:
+//   SIZE      n                  THREADS   of a block                BLOCKS    of a multiprocessor
+//   DELTA     type of D and H    ENTRY     type of the matrices      TOTAL     type of costs: long long or double
+//   SKEW      1: As and Bs       LINEAR    1: L
+//   STREAMED  what lies in global memory for want of room: 0 nothing, 1 T, 2 H too, 3 D and until too
 
 #include "device/random.cuh"
 
@@ -300,10 +302,16 @@ __device__ __forceinline__ void put(const Board &board, int line, int v, T value
     }
 }
 
-// What an exchange of r and q means for facility v: x, y, and its pairs with r and q. s.p is as before it, `waiting`
-// moves were not yet given to H; each thread writes what belongs to its v alone, the pair (r, q) by q's thread.
-__device__ __forceinline__ void touch(Shared &s, const Board &board, const Matrices &m, int r, int q, int until_r,
-                                      int until_q, int waiting) {
+// Facilities r and q change places; each is tabu where it was until an iteration of its own.
+struct Move {
+    int r, q, until_r, until_q;
+};
+
+// What an exchange of r and q means for facility v: x, y, and its pairs with r and q. s.p is as it was before the
+// exchange, and `waiting` moves were not yet given to H. Each thread writes what belongs to its v alone; q's thread
+// writes the pair (r, q).
+__device__ __forceinline__ void touch(Shared &s, const Board &board, const Matrices &m, const Move &move, int waiting) {
+    const int r = move.r, q = move.q, until_r = move.until_r, until_q = move.until_q;
     const int a = s.p[r], b = s.p[q];
     for (int v = threadIdx.x; v < N; v += THREADS) {
         const int pv = v == r ? b : v == q ? a : s.p[v];

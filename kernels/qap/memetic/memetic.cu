@@ -26,6 +26,7 @@
 
 // The same answer for every thread. Not inlined: it is seldom called, and its registers are wanted elsewhere.
 __device__ __noinline__ bool talk_for_all(T64 best, const News &news) {
+    // thread 0's answer -> all
     return __syncthreads_or(threadIdx.x == 0 && talk(ordered(best), news));
 }
 
@@ -51,7 +52,7 @@ __device__ __forceinline__ int search(Shared &s, const Board &board, const Matri
         }
         const int until_r = iteration + tenure_low + (int)__umulhi(draw * 747796405u, (unsigned)tenure_span);
         const int until_q = iteration + tenure_low + (int)__umulhi(draw * 2891336453u, (unsigned)tenure_span);
-        touch(s, board, m, r, q, until_r, until_q, waiting);
+        touch(s, board, m, {r, q, until_r, until_q}, waiting);
         const int a = s.p[r], b = s.p[q];
         __syncthreads();  // pair, y, touched D -> advance; H, p and T were read by touch
         if (threadIdx.x == 0) {
@@ -88,7 +89,7 @@ __device__ __noinline__ void begin(
         const int away = 1 + random.below(recipe.reach);
         const int partner = (member + (random.next() & 1 ? away : members - away % members)) % members;
         const int waited = all.stale[(long long)all.parity * members + member];
-        child(s, m, recipe, own, from + (long long)partner * N, cost[partner] == cost[member], waited, random);
+        child(s, m, recipe, {own, from + (long long)partner * N, cost[partner] == cost[member]}, waited, random);
     }
 }
 
@@ -150,7 +151,7 @@ __device__ int survey(const T64 *cost, int members, unsigned *marks, T64 &least,
     return first;
 }
 
-// Grid: 1. Block: JUDGES. Reads: half `parity` of population and cost. Writes: epoch, record, visits, mailbox.
+// Grid: 1. Block: JUDGES. Shared: marks and a word, static. Reads: half `parity` of population and cost. Writes: epoch, record, visits, mailbox.
 // Requires: runs alone, after `evolve`.
 // Work: members comparisons, members * N increments at the end of an epoch.
 extern "C" __global__ void __launch_bounds__(JUDGES) judge(const __grid_constant__ JudgeArgs args) {
@@ -188,7 +189,8 @@ extern "C" __global__ void __launch_bounds__(JUDGES) judge(const __grid_constant
         atomicAdd(&all.visits[k % N * N + here[k]], 1);  // many members end at one place
 }
 
-// Grid: 1. Block: 1. Writes: out[0] = bytes of Shared, out[1] = SCRATCH.
+// Grid: 1. Block: 1. Shared: none. Reads: nothing. Writes: out[0] = bytes of Shared, out[1] = SCRATCH. Requires: nothing.
+// Work: none.
 extern "C" __global__ void layout(long long *out) {
     out[0] = sizeof(Shared);
     out[1] = SCRATCH;

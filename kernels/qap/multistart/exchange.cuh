@@ -51,7 +51,7 @@ struct Pair { value_t a, h; };
 struct alignas(16) Quad { value_t x[VEC]; };
 struct Slot { value_t delta; int r, s; };
 
-// Problem, Plan, Found: what the host hands over.
+// QapProblem, Plan, Found: what the host hands over.
 #include "qap/multistart/layout.py"
 
 struct Shared {
@@ -109,7 +109,7 @@ __device__ Shared carve(unsigned char *memory, int n, unsigned char *stream, int
     return s;
 }
 
-__device__ void fill_partial(const Problem &q, const Shared &s) {
+__device__ void fill_partial(const QapProblem &q, const Shared &s) {
     const int n = q.n;
     for (int cell = threadIdx.x; cell < (n + 3) / 4 * n; cell += blockDim.x) {
         const int u = cell / n * 4, l = cell % n;
@@ -131,25 +131,25 @@ __device__ void fill_partial(const Problem &q, const Shared &s) {
 }
 
 // flow and distance between facilities u and v as they sit now and as they would after exchange (u, v).
-__device__ __forceinline__ value_t between(const Problem &q, int u, int v, int pu, int pv) {
+__device__ __forceinline__ value_t between(const QapProblem &q, int u, int v, int pu, int pv) {
     const int n = q.n;
     const value_t f = READ(q.flow[u * n + v]), d = READ(q.distance[pu * n + pv]);
     if (SYMMETRIC) return (f + f) * d;
     return (f + READ(q.flow[v * n + u])) * (d + READ(q.distance[pv * n + pu]));
 }
 
-__device__ wide_t block_cost(const Problem &q, const Shared &s) {
+__device__ wide_t block_cost(const QapProblem &q, const Shared &s) {
     __shared__ wide_t total;
     if (threadIdx.x == 0) total = 0;
-    __syncthreads();
+    __syncthreads();  // 0 before anyone adds
     for (int u = threadIdx.x; u < q.n; u += blockDim.x) {
         const wide_t line = q.linear[size_t(u) * q.n + s.p[u]];
         const wide_t twice = wide_t(s.partial[u * s.stride + s.p[u]]) - line;
         add_to(&total, twice + 2 * line);  // twice the pairs of u; summed over u that is even
     }
-    __syncthreads();
+    __syncthreads();  // all have added
     const wide_t sum = total;
-    __syncthreads();
+    __syncthreads();  // all have read it before the next call clears it
     return sum / 2;
 }
 
@@ -163,13 +163,13 @@ struct Tile {
 
 __device__ __forceinline__ int wrap(int i, int n) { return i < n ? i : i - n; }
 
-__device__ __forceinline__ value_t exchange(const Problem &q, const Shared &s, int u, int v) {
+__device__ __forceinline__ value_t exchange(const QapProblem &q, const Shared &s, int u, int v) {
     const int pu = s.p[u], pv = s.p[v];
     const value_t *x = s.partial + u * s.stride, *y = s.partial + v * s.stride;
     return x[pv] + y[pu] - x[pu] - y[pv] + between(q, u, v, pu, pv);
 }
 
-__device__ void open_tile(Tile &tile, const Problem &q, const Shared &s) {
+__device__ void open_tile(Tile &tile, const QapProblem &q, const Shared &s) {
     const int n = q.n, across = (n / 2 + TD - 1) / TD;
     const int row = threadIdx.x / across, d0 = threadIdx.x % across * TD + 1;
     tile.u0 = row * TU;
@@ -185,7 +185,7 @@ __device__ void open_tile(Tile &tile, const Problem &q, const Shared &s) {
 }
 
 // Add the pending product to every delta, put the fresh deltas and limits of r and s in, and find the least allowed.
-__device__ __forceinline__ value_t sweep(Tile &tile, const Shared &s, int n, int it, value_t aspire, int r, int t) {
+__device__ __forceinline__ value_t update_deltas(Tile &tile, const Shared &s, int n, int it, value_t aspire, int r, int t) {
     Pair u[TU], v[REACH];
 #pragma unroll UNROLL
     for (int i = 0; i < TU; ++i) u[i] = s.ah[tile.u0 + i];
@@ -263,26 +263,30 @@ __device__ __forceinline__ int limit(const Shared &s, int n, int u, int v, int p
     return min(s.until[u * n + pv], s.until[v * n + pu]);
 }
 
+// Where a facility may not return to, and until which iteration.
+struct Stay {
+    int from, until;
+};
+
 // After exchange (r, t): both stay away from where they were, or the pair from being exchanged, which is counted.
-__device__ __forceinline__ void forbid(
-    const Shared &s, int n, int r, int t, int from_r, int from_t, int one, int other) {
+__device__ __forceinline__ void forbid(const Shared &s, int n, int r, int t, Stay at_r, Stay at_t) {
     if (RECENCY_PAIRS) {
-        s.until[min(r, t) * n + max(r, t)] = one;
+        s.until[min(r, t) * n + max(r, t)] = at_r.until;
         ++s.until[max(r, t) * n + min(r, t)];
     } else {
-        s.until[r * n + from_r] = one;
-        s.until[t * n + from_t] = other;
+        s.until[r * n + at_r.from] = at_r.until;
+        s.until[t * n + at_t.from] = at_t.until;
     }
 }
 
 // Taillard's second rule: an exchange of facility u whose two arrivals (or whose pair) were last forbidden before
 // `before`; of pairs the one exchanged least often.
 __device__ __forceinline__ bool oldest(
-    const Problem &q, const Shared &s, int u, int before, unsigned turn, Slot &slot) {
+    const QapProblem &q, const Shared &s, int u, int before, unsigned turn, Slot &slot) {
     __shared__ int found;
     const int n = q.n;
     if (threadIdx.x == 0) found = 0x7fffffff;
-    __syncthreads();
+    __syncthreads();  // none, before anyone finds one
     for (int v = threadIdx.x; v < n; v += blockDim.x) {
         if (v == u) continue;
         const bool old = RECENCY_PAIRS ? limit(s, n, u, v, 0, 0) < before
@@ -290,7 +294,7 @@ __device__ __forceinline__ bool oldest(
         const int rarity = RECENCY_PAIRS ? min(s.until[max(u, v) * n + min(u, v)], 0x7ffe) : int((v + turn) % n);
         if (old) atomicMin(&found, rarity << 16 | v);  // settles which of several is taken
     }
-    __syncthreads();
+    __syncthreads();  // all have looked
     const int v = found;
     if (v == 0x7fffffff) return false;
     slot.r = min(u, v & 0xffff);
@@ -300,7 +304,7 @@ __device__ __forceinline__ bool oldest(
 }
 
 // Difference vectors of exchange (r, t) with p[r], p[t] as they will be; the swap itself waits for `refresh`.
-__device__ __forceinline__ void differences(const Problem &q, const Shared &s, int r, int t, int pr, int pt) {
+__device__ __forceinline__ void differences(const QapProblem &q, const Shared &s, int r, int t, int pr, int pt) {
     const int n = q.n, reach = n + n / 2 + TU + 2 * TD + 2;
     for (int u = threadIdx.x; u < n; u += blockDim.x) {
         const int pu = u == r ? pr : u == t ? pt : s.p[u];
@@ -326,7 +330,7 @@ __device__ __forceinline__ value_t soon(const Shared &s, int u, int l) {
 }
 
 // Deltas and limits of every exchange with r (first n places) and with t (the next n).
-__device__ __forceinline__ void refresh(const Problem &q, const Shared &s, int r, int t, int pr, int pt) {
+__device__ __forceinline__ void refresh(const QapProblem &q, const Shared &s, int r, int t, int pr, int pt) {
     const int n = q.n;
     for (int cell = threadIdx.x; cell < 2 * n; cell += blockDim.x) {
         const bool first = cell < n;

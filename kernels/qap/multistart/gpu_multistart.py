@@ -166,7 +166,7 @@ def run(
     termination, rounds = None, options.rounds or 1
     while termination is None:
         left = iterations
-        while left > 0 and termination is None:  # a round longer than a slice starts anew from frequency memory
+        while left > 0 and termination is None:  # a round longer than one launch starts anew from frequency memory
             part = left if tenure is None else min(left, max(1, SLICE // (n * n // 2)))  # 2-opt ends by itself
             searches.launch(part, tenure)
             left -= part

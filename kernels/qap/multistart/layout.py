@@ -4,7 +4,7 @@ from kernels.layout import parameter, struct
 from kernels.qap.layout import NEWS
 
 PROBLEM = struct(
-    "Problem",
+    "QapProblem",
     """
     const value_t* flow        // [n, n]
     const value_t* flow_t      // transposed
@@ -50,7 +50,7 @@ FOUND = struct(
 SEARCH_ARGS = parameter(
     "SearchArgs",
     """
-    Problem problem
+    QapProblem problem
     Plan plan
     Found found
     """,

@@ -5,7 +5,7 @@
 //     start               the host's permutation | in later rounds, the least visited places (frequency memory)
 //     fill_partial        partial[u, l] = linear[u, l] + sum_k flow[u, k] distance[l, p[k]] (+ transposed products)
 //     repeat:
-//       sweep             delta[u, v] += (a_u - a_v)(h_u - h_v) in registers; the least that is allowed
+//       update_deltas     delta[u, v] += (a_u - a_v)(h_u - h_v) in registers; the least that is allowed
 //       post, choose      (r, t): least over the block; 2-opt ends when it is not below 0
 //       oldest            now and then (tabu): an exchange long unused instead, Taillard's second rule
 //       differences       vectors a, b, h of exchange (r, t)
@@ -22,18 +22,23 @@
 // the diagonal, frequency below it. They left the use of frequency for later; here, of the exchanges long unused, the
 // rarest is forced now and then.
 //
-// Buffers (per block): partial n x stride value_t, until n x n int32, ah 3n/2+ pairs, difference and fresh vectors,
-// p, best: shared memory; until, then partial, in global memory where they do not fit (`streamed` 1, 2).
-// Global: flow, distance and transposes, linear n x n value_t; starts, hall B x n int32; hall_costs B wide_t;
-// visits n x n int32; news: incumbent.cuh.
+// buffer                             shape      type            where
+// partial                            n, stride  value_t         shared; global where it does not fit (`streamed` 2)
+// until                              n, n       int32           shared; global where it does not fit (`streamed` 1, 2)
+// ah                                 3n/2+      Pair            shared: differences of flow and distance
+// b; of_r, of_s                      stride; n  value_t         shared: differences of distance; fresh deltas
+// p, best                            n          int32           shared
+// flow, distance, transposes, linear n, n       value_t         global
+// starts, hall; hall_costs           B, n; B    int32; wide_t   global
+// visits                             n, n       int32           global; what is told the host: incumbent.cuh
 //
 // Overflow: value_t is int only when form.py proved that every delta fits; sums wrap modulo 2^32 on the way.
 // Sources: Taillard 1991 (deltas, random tenure, aspiration); Novoa and Qasem 2019, sections 4.2 to 4.4, 5.1, 5.2.
 // docs/notes/qap.md: what was tried, with its figures.
 #include "qap/multistart/exchange.cuh"
 
-// Long-term memory: each facility, in the order of the problem from a random one on, goes to the location still free
-// where it was found least often; of equals to the first from a random one on.
+// Long-term memory. Facilities take turns in the order of the problem, from a random one on. Each goes to the free location
+// where it was found least often, of equals to the first from a random location on.
 __device__ void unvisited(int *p, const int *visits, int *used, int n, unsigned long long &state) {
     for (int i = 0; i < n; ++i) used[i] = 0;
     const int from = below(state, n), step = 1;
@@ -53,7 +58,7 @@ __device__ void unvisited(int *p, const int *visits, int *used, int n, unsigned 
 
 // The permutation that this block starts from, by thread 0.
 __device__ void start(
-    const Problem &q, const Shared &s, const Plan &plan, const Found &found, int slot, unsigned long long state) {
+    const QapProblem &q, const Shared &s, const Plan &plan, const Found &found, int slot, unsigned long long state) {
     if (!plan.given) {
         unvisited(s.p, found.visits, s.scratch, q.n, state);
         return;
@@ -62,7 +67,7 @@ __device__ void start(
 }
 
 // Flow, distance and their transposes into shared memory behind everything else (MATRICES).
-__device__ Problem near(Problem q, const Shared &s) {
+__device__ QapProblem near(QapProblem q, const Shared &s) {
     value_t *at = reinterpret_cast<value_t *>((reinterpret_cast<size_t>(s.scratch + 2 * q.n) + 15) / 16 * 16);
     const value_t **matrices[4] = {&q.flow, &q.distance, &q.flow_t, &q.distance_t};
     const int cells = q.n * q.n, copies = SYMMETRIC ? 2 : 4;
@@ -77,7 +82,7 @@ __device__ Problem near(Problem q, const Shared &s) {
 
 // Keep the search's best where it beats what this slot met in earlier rounds, and tell the host.
 __device__ void settle(
-    const Problem &q, const Shared &s, const Plan &plan, const Found &found, int slot, wide_t cost, int it) {
+    const QapProblem &q, const Shared &s, const Plan &plan, const Found &found, int slot, wide_t cost, int it) {
     const int n = q.n;
     const bool record = cost < found.hall_costs[slot];
     __syncthreads();  // every thread has read hall_costs
@@ -91,8 +96,8 @@ __device__ void settle(
     tell(ordered(cost), found.news);
 }
 
-// p, best, partial, until and the tile of one search, ready for its first sweep; returns the cost of p.
-__device__ __forceinline__ wide_t open(const Problem &q, const Shared &s, Tile &tile) {
+// p, best, partial, until and the tile of one search, ready for its first iteration; returns the cost of p.
+__device__ __forceinline__ wide_t open(const QapProblem &q, const Shared &s, Tile &tile) {
     const int n = q.n, reach = n + n / 2 + TU + 2 * TD + 2;
     fill_partial(q, s);
     for (int i = threadIdx.x; i < n; i += blockDim.x) s.best[i] = s.p[i];
@@ -107,7 +112,7 @@ __device__ __forceinline__ wide_t open(const Problem &q, const Shared &s, Tile &
 }
 
 // Search number `slot`, from its start to its end.
-__device__ void one_search(const Problem &q, const Shared &s, const Plan &plan, const Found &found, int slot) {
+__device__ void one_search(const QapProblem &q, const Shared &s, const Plan &plan, const Found &found, int slot) {
     const int n = q.n;
     // the same stream in every thread; thread 0 makes the start from another one
     unsigned long long state = plan.seed ^ (0x632be59bd9b4e019ULL * (plan.round * 1048573ULL + slot + 1));
@@ -120,7 +125,7 @@ __device__ void one_search(const Problem &q, const Shared &s, const Plan &plan, 
         const wide_t room = best - cost;
         const value_t aspire = !plan.tabu ? huge_value() : value_t(room < -wide_t(huge_value()) ? -huge_value() : room);
         const unsigned turn = draw(state);
-        const value_t least = tile.live ? sweep(tile, s, n, it, aspire, r, t) : huge_value();
+        const value_t least = tile.live ? update_deltas(tile, s, n, it, aspire, r, t) : huge_value();
         post(tile, s, n, least, it, aspire, turn);
         __syncthreads();  // slots, partial -> choose
         Slot move = choose(s, turn >> 8);
@@ -143,10 +148,10 @@ __device__ void one_search(const Problem &q, const Shared &s, const Plan &plan, 
                 s.best[i] = i == r ? from_t : i == t ? from_r : s.p[i];
         }
         if (threadIdx.x == 0)
-            forbid(s, n, r, t, from_r, from_t, it + plan.tenure_least + first, it + plan.tenure_least + second);
+            forbid(s, n, r, t, {from_r, it + plan.tenure_least + first}, {from_t, it + plan.tenure_least + second});
         __syncthreads();  // differences, until -> refresh; s.p read by all -> swapped
         refresh(q, s, r, t, from_t, from_r);
-        // fresh deltas -> sweep; old partial read -> add_product
+        // fresh deltas -> update_deltas; old partial read -> add_product
         if (__syncthreads_or((it & 255) == 0 && threadIdx.x == 0 && talk(ordered(best), found.news))) break;
         if (threadIdx.x == 0) {
             s.p[r] = from_t;
@@ -154,7 +159,7 @@ __device__ void one_search(const Problem &q, const Shared &s, const Plan &plan, 
         }
         add_product(s, n);
     }
-    __syncthreads();
+    __syncthreads();  // best, p -> settle
     settle(q, s, plan, found, slot, best, it);
 }
 
@@ -164,13 +169,14 @@ __device__ void one_search(const Problem &q, const Shared &s, const Plan &plan, 
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) search(const __grid_constant__ SearchArgs args) {
     const Plan &plan = args.plan;
     const Found &found = args.found;
-    Problem q = args.problem;
+    QapProblem q = args.problem;
     extern __shared__ __align__(16) unsigned char memory[];
     const Shared s = carve(memory, q.n, found.stream + blockIdx.x * found.stream_bytes, plan.streamed);
 #if MATRICES
     q = near(q, s);
 #endif
     for (int slot = blockIdx.x; slot < plan.starts; slot += gridDim.x) {
+        // thread 0's answer -> all
         if (slot >= gridDim.x && __syncthreads_or(threadIdx.x == 0 && stopped(found.news))) break;
         one_search(q, s, plan, found, slot);
         __syncthreads();  // best, p -> the next start

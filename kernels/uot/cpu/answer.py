@@ -1,6 +1,6 @@
 """From potentials to the plan, its marginals and its largest entries on the CPU (see outcome.py)."""
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,12 +14,15 @@ from kernels.uot.outcome import Ended, Writer, finish
 from kernels.uot.repair import Entries
 from kernels.uot.support import Support
 
+if TYPE_CHECKING:
+    from kernels.uot import TransportOptions
+
 BLOCK = 1 << 21  # entries of the plan in work at a time where it is not returned
 
 
 def answer(
     part: Support,
-    options: Any,
+    options: "TransportOptions",
     potentials: tuple[Array, Array],
     termination: Termination,
     method: str,
@@ -63,10 +66,10 @@ def plan_rows(problem: UnbalancedTransport, f: Array, g: Array, part: slice, int
 def _point_costs(problem: UnbalancedTransport, part: slice) -> Array:
     assert problem.x is not None
     assert problem.y is not None
-    x, columns = problem.x[part].astype(np.float64), np.ascontiguousarray(problem.y.T, np.float64)
-    cost = np.empty((len(x), columns.shape[1]))
+    x, y = problem.x[part].astype(np.float64), np.ascontiguousarray(problem.y.T, np.float64)
+    cost = np.empty((len(x), y.shape[1]))
     metric = METRICS.index(problem.metric)
-    in_threads(*cost.shape, lambda number, first, last: write_costs(first, last, x, columns, metric, cost))
+    in_threads(*cost.shape, lambda number, first, last: write_costs(first, last, x, y, metric, cost))
     return cost
 
 

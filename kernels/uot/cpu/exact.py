@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Mask
 from kernels.problems.exact_transport import ExactTransport
 from kernels.solution import Solution, Termination
-from kernels.uot.cpu.simplex import Tree
+from kernels.uot.cpu.simplex import SpanningTree
 
 PIVOTS = 2000
 """Between two looks at the deadline."""
@@ -45,7 +45,7 @@ def solve(problem: ExactTransport, options: Any, deadline: Deadline) -> Solution
     """
     cost, forbidden, power = _whole_costs(problem)
     a, b, unit = _whole_masses(problem)
-    tree = Tree(cost, forbidden, a, b)
+    tree = SpanningTree(cost, forbidden, a, b)
     ended: Termination | None = None
     done, most = 0, options.iterations * sum(problem.shape)
     while True:
@@ -110,7 +110,7 @@ def _rounding(problem: ExactTransport, a: Array) -> int:
     return 0 if problem.a.dtype == np.int64 else int(a.sum()) >> 40
 
 
-def _potentials(problem: ExactTransport, tree: Tree, power: int) -> dict[str, Array]:
+def _potentials(problem: ExactTransport, tree: SpanningTree, power: int) -> dict[str, Array]:
     """f and g that make the tree's arcs tight at the costs as they were given, summed without rounding.
 
     Subtrees that hang from the root, or from a forbidden entry, keep the places that the search gave them.
@@ -130,7 +130,7 @@ def _potentials(problem: ExactTransport, tree: Tree, power: int) -> dict[str, Ar
     return {"f": found[:m], "g": found[m:]}
 
 
-def _integers(problem: ExactTransport, tree: Tree) -> tuple[dict[int, int], int]:
+def _integers(problem: ExactTransport, tree: SpanningTree) -> tuple[dict[int, int], int]:
     """The costs of the tree's arcs, by their lower node, as integers over one power of two."""
     m, n = problem.shape
     nodes = np.flatnonzero(tree.parent[: m + n] < m + n)
@@ -148,7 +148,7 @@ def _ratio(cost: Any) -> tuple[int, int]:
     return (value, 1) if isinstance(value, int) else value.as_integer_ratio()
 
 
-def _down_the_tree(tree: Tree, whole: dict[int, int], power: int) -> list[int]:
+def _down_the_tree(tree: SpanningTree, whole: dict[int, int], power: int) -> list[int]:
     """Potentials of all nodes: what a subtree's top has by the search, and arcs' costs from there."""
     size = tree.parent.size - 1
     found = [0] * size
@@ -161,7 +161,7 @@ def _down_the_tree(tree: Tree, whole: dict[int, int], power: int) -> list[int]:
     return found
 
 
-def _apart(problem: ExactTransport, tree: Tree, numbers: list[int], one: int = 1) -> list[int]:
+def _apart(problem: ExactTransport, tree: SpanningTree, numbers: list[int], one: int = 1) -> list[int]:
     """The numbers, with what forbidden entries cost in place of the first parts of potentials."""
     if not tree.high.any():
         return numbers
@@ -189,7 +189,7 @@ def _plan(
     return {"plan": plan}
 
 
-def _hall_rows(forbidden: Array, rows: Array, columns: Array, flows: Array) -> Array:
+def _hall_rows(forbidden: Mask, rows: Array, columns: Array, flows: Array) -> Array:
     """Rows with more mass than all columns that they may use: what a row that is short of them reaches."""
     m, n = forbidden.shape
     barred = forbidden[rows, columns]

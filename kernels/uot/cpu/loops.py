@@ -91,8 +91,8 @@ def _flush(sums: Array, into: Array) -> None:
 
 
 @register_jitable(fastmath=True, no_cfunc_wrapper=True)
-def _fill_costs(x: Array, columns: Array, metric: int, first: int, rows: int, block: Array) -> None:
-    """Costs of `rows` points of x to all points (columns: (d, n)): 0 squared Euclidean, 1 Euclidean, 2 inner."""
+def _fill_costs(x: Array, y_turned: Array, metric: int, first: int, rows: int, block: Array) -> None:
+    """Costs of `rows` points of x to all points y (turned: (d, n)): 0 squared Euclidean, 1 Euclidean, 2 inner."""
     tile = 1024  # of columns, so that the sums over coordinates stay in L1
     for j0 in range(0, block.shape[1], tile):
         j1 = min(block.shape[1], j0 + tile)
@@ -100,7 +100,7 @@ def _fill_costs(x: Array, columns: Array, metric: int, first: int, rows: int, bl
             out = block[r, j0:j1]
             out[:] = 0
             for k in range(x.shape[1]):
-                here, there = x[first + r, k], columns[k, j0:j1]
+                here, there = x[first + r, k], y_turned[k, j0:j1]
                 if metric == 2:
                     for j in range(out.size):
                         out[j] -= here * there[j]
@@ -154,7 +154,7 @@ def sweep_points(
     first: int,
     last: int,
     x: Array,
-    columns: Array,
+    y_turned: Array,
     metric: int,
     scale: float,
     f: Array,
@@ -165,14 +165,14 @@ def sweep_points(
     best: Array,
     total: Array,
 ) -> None:
-    """`sweep_cost` with the costs worked out too, from points x (m, d) and columns (d, n)."""
+    """`sweep_cost` with the costs worked out too, from points x (m, d) and y_turned (d, n)."""
     n = g.size
     costs, block = np.empty((ROWS, n), g.dtype), np.empty((ROWS, n), g.dtype)
     sums, z = np.zeros(n, g.dtype), np.empty(ROWS, g.dtype)
     total[:] = 0
     for i in range(first, last, ROWS):
         rows = min(ROWS, last - i)
-        _fill_costs(x, columns, metric, i, rows, costs)
+        _fill_costs(x, y_turned, metric, i, rows, costs)
         for r in range(rows):
             best[i + r], factor = _balance_row(costs[r], scale, f[i + r], g, target[i + r], phi, block[r])
             z[r] = weight[i + r] * factor
@@ -254,12 +254,12 @@ def farthest(f: Array, at: Array) -> float:
 
 
 @njit(cache=True)
-def soft_minima(columns: Array, g: Array, scale: float, lost: float, h: Array) -> int:
-    """Fill h = (log2 columns - G) / scale and count the columns whose sum is lost: outside [lost, 1 / lost]."""
+def soft_minima(sums: Array, g: Array, scale: float, lost: float, h: Array) -> int:
+    """Fill h = (log2 sums - G) / scale and count the columns whose sum is lost: outside [lost, 1 / lost]."""
     count = 0
     for j in range(g.size):
-        if lost < columns[j] < 1 / lost:
-            h[j] = (np.log2(columns[j]) - g[j]) / scale
+        if lost < sums[j] < 1 / lost:
+            h[j] = (np.log2(sums[j]) - g[j]) / scale
         else:
             h[j] = np.nan
             count += 1
@@ -283,11 +283,11 @@ def soft_columns(first: int, last: int, cost: Array, scale: float, f: Array, out
 
 
 @njit(nogil=True, cache=True)
-def write_costs(first: int, last: int, x: Array, columns: Array, metric: int, out: Array) -> None:
-    """out = costs of points x (rows, d) to columns (d, n), rows in [first, last)."""
+def write_costs(first: int, last: int, x: Array, y_turned: Array, metric: int, out: Array) -> None:
+    """out = costs of points x (rows, d) to points y_turned (d, n), rows in [first, last)."""
     for i in range(first, last, ROWS):
         rows = min(ROWS, last - i)
-        _fill_costs(x, columns, metric, i, rows, out[i : i + rows])
+        _fill_costs(x, y_turned, metric, i, rows, out[i : i + rows])
 
 
 @njit(nogil=True, cache=True)

@@ -16,17 +16,17 @@ import numba
 import numpy as np
 from numba.extending import register_jitable
 
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Mask
 
 jit: Any = numba.njit(cache=True, nogil=True)
 inner: Any = register_jitable(no_cfunc_wrapper=True)
 NOTHING = -1
 
 
-class Tree:
+class SpanningTree:
     """The state of a search, as arrays that the loops below change."""
 
-    def __init__(self, cost: Array, forbidden: Array, a: Array, b: Array) -> None:
+    def __init__(self, cost: Array, forbidden: Mask, a: Array, b: Array) -> None:
         m, n = cost.shape
         nodes = m + n + 1
         self.cost, self.forbidden, self.any_forbidden = cost, forbidden, bool(forbidden.any())

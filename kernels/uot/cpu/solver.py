@@ -2,7 +2,7 @@
 
 import itertools
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -17,17 +17,20 @@ from kernels.uot.build import Transport
 from kernels.uot.cpu import exact as cpu_exact
 from kernels.uot.cpu.answer import answer
 from kernels.uot.cpu.sweeps import LOG2E, make_sweeps
-from kernels.uot.marginals import Marginals, State
+from kernels.uot.marginals import Marginals, SweepState
 from kernels.uot.outer import REMEMBERED, SMALLEST_GAP, Outcome, Rules, iterate
 from kernels.uot.several import told
 from kernels.uot.sides import solver as sides
 from kernels.uot.stages import Run, Steps, batched, follow, wants_float64
 
+if TYPE_CHECKING:
+    from kernels.uot import TransportOptions
+
 CHEAP = 1 << 20  # entries below which float64 costs nothing that one would notice
 MARGIN = 0.5  # of the tolerance, aimed at: the certificate adds what rounding may hide
 
 
-def solve(problem: Transport, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: Transport, options: "TransportOptions", deadline: Deadline) -> Solution:
     """Solve entropic unbalanced optimal transport by accelerated Sinkhorn sweeps, to a certified relative gap.
 
     Problem:
@@ -77,7 +80,7 @@ def solve(problem: Transport, options: Any, deadline: Deadline) -> Solution:
     return told(problem, options, deadline, _solve)
 
 
-def _solve(problem: UnbalancedTransport, options: Any, deadline: Deadline) -> Solution:
+def _solve(problem: UnbalancedTransport, options: "TransportOptions", deadline: Deadline) -> Solution:
     if problem.batch is not None:
         return batched(problem, options, deadline, _solve)
     return follow(problem, options, deadline, Steps(SYSTEMS["map-uot", "cpu"], _find, answer))
@@ -99,19 +102,19 @@ def warm_up() -> None:
     solve(CARD.build({"cost": rng.random((5, 6))}, options), options, Deadline())
 
 
-def _method(problem: UnbalancedTransport, options: Any) -> str:
+def _method(problem: UnbalancedTransport, options: "TransportOptions") -> str:
     if problem.cost is None:
         return "points"
     return "log" if options.method == "log" else "fused"
 
 
-def _working_type(problem: UnbalancedTransport, options: Any, spread: float) -> str:
+def _working_type(problem: UnbalancedTransport, options: "TransportOptions", spread: float) -> str:
     """float64 or float32; storage in 16 bits is a matter of GPUs."""
     return "float64" if wants_float64(problem, options, spread, _cheap(problem)) else "float32"
 
 
 def _find(
-    problem: UnbalancedTransport, options: Any, deadline: Deadline, spread: float, stages: list[float]
+    problem: UnbalancedTransport, options: "TransportOptions", deadline: Deadline, spread: float, stages: list[float]
 ) -> tuple[str, Run]:
     """Iterate in the working type, then in float64 where its noise may hide a gap above the tolerance."""
     method, dtype = _method(problem, options), _working_type(problem, options, spread)
@@ -154,24 +157,24 @@ def _cheap(problem: UnbalancedTransport) -> bool:
     return problem.a.size * problem.b.size < CHEAP
 
 
-def _rounding(state: State) -> float:
+def _rounding(state: SweepState) -> float:
     """The relative gap behind which float64 sees nothing."""
     return SMALLEST_GAP
 
 
-def _with_noise(state: State, problem: UnbalancedTransport, spread: float) -> float:
+def _with_noise(state: SweepState, problem: UnbalancedTransport, spread: float) -> float:
     """The largest relative gap behind the one that float32 sweeps saw."""
     drift, moved = _noises(state, problem, spread)
     return float((state.relative_gap**0.5 + drift**0.5) ** 2 + moved)
 
 
-def _noise(state: State, problem: UnbalancedTransport, spread: float) -> float:
+def _noise(state: SweepState, problem: UnbalancedTransport, spread: float) -> float:
     """The relative gap at which float32 sweeps have nothing left to find."""
     drift, moved = _noises(state, problem, spread)
     return (drift + moved) / 4
 
 
-def _noises(state: State, problem: UnbalancedTransport, spread: float) -> tuple[float, float]:
+def _noises(state: SweepState, problem: UnbalancedTransport, spread: float) -> tuple[float, float]:
     """Relative gaps that float32 may hide.
 
     Rounding of exponents, delta, adds a divergence of about mass delta^2 / 2 to one of gap / r: their roots add up.
@@ -180,7 +183,7 @@ def _noises(state: State, problem: UnbalancedTransport, spread: float) -> tuple[
     strengths = [r if np.isfinite(r) else spread for r in problem.reg_m]
     reach = max(spread, float(np.abs(state.f).max()), float(np.abs(state.g).max()))
     delta = 2e-6 + 2.0**-23 * reach * LOG2E / problem.reg
-    mass, scale = float(state.columns.sum()), max(abs(state.dual), abs(state.dual + state.gap))
+    mass, scale = float(state.column_sums.sum()), max(abs(state.dual), abs(state.dual + state.gap))
     if not 0 < scale < np.inf:
         return 0.0, 0.0
     moved = delta * spread if np.isinf(problem.reg_m).all() else 0.0

@@ -48,8 +48,8 @@ class LogSweeps:
     def sweep(self, g: Array) -> tuple[Array, Array]:
         """One pass; see `Sweeps`."""
         rounded = (g * self.scale + self.log_weight_b).astype(self.dtype)
-        f, columns = self._pass(rounded)
-        return self._finish(f, rounded.astype(np.float64), columns)
+        f, sums = self._pass(rounded)
+        return self._finish(f, rounded.astype(np.float64), sums)
 
     def _pass(self, g: Array) -> tuple[Array, Array]:
         cost, f, weight = self.cost, self.f * self.scale, self.marginals.weight_a
@@ -59,14 +59,14 @@ class LogSweeps:
 
         return summed(f.size, g.size, sweep)
 
-    def _finish(self, f: Array, g: Array, columns: Array) -> tuple[Array, Array]:
+    def _finish(self, f: Array, g: Array, sums: Array) -> tuple[Array, Array]:
         """f and h in the units of the cost, after working out again the columns whose sums were lost.
 
         `g` is what the loop really used, rounding included: h then depends on f alone.
         """
         self.f = f / self.scale
         h = np.empty_like(g)
-        if soft_minima(columns, g, self.scale, LOST, h):
+        if soft_minima(sums, g, self.scale, LOST, h):
             lost = np.isnan(h)
             h[lost] = self._soft(f + np.log2(self.marginals.weight_a), lost) / self.scale
         return self.f, h
@@ -99,14 +99,14 @@ class FusedSweeps(LogSweeps):
             at_f, at_g = self.at
             v = np.empty(g.size, self.dtype)
             if scalings(g, self.scale, self.log_weight_b, at_g, v) <= DRIFT:
-                f, columns = self._read(at_f, v)
+                f, sums = self._read(at_f, v)
                 if farthest(f, at_f) <= DRIFT:
                     # The sums lack v: with G behind the kernel they give h all the same.
-                    return self._finish(f, at_g, columns)
+                    return self._finish(f, at_g, sums)
         rounded = (g * self.scale + self.log_weight_b).astype(self.dtype)
-        f, columns = self._pass(rounded)
+        f, sums = self._pass(rounded)
         self.at = f, rounded.astype(np.float64)
-        return self._finish(f, self.at[1], columns)
+        return self._finish(f, self.at[1], sums)
 
     def _read(self, f: Array, v: Array) -> tuple[Array, Array]:
         weight = self.marginals.weight_a
@@ -127,14 +127,14 @@ class PointSweeps(LogSweeps):
         # Distances do not see a common shift, and small coordinates lose fewer digits in float32.
         middle = problem.y.mean(axis=0, dtype=np.float64) if problem.metric != "inner" else 0.0
         self.x = (problem.x - middle).astype(dtype)
-        self.columns = np.ascontiguousarray((problem.y - middle).T.astype(dtype))
+        self.y_turned = np.ascontiguousarray((problem.y - middle).T.astype(dtype))
         self.metric = METRICS.index(problem.metric)
 
     def _pass(self, g: Array) -> tuple[Array, Array]:
-        x, columns, metric, f, weight = self.x, self.columns, self.metric, self.f * self.scale, self.marginals.weight_a
+        x, y, metric, f, weight = self.x, self.y_turned, self.metric, self.f * self.scale, self.marginals.weight_a
 
         def sweep(first: int, last: int, best: Array, total: Array) -> None:
-            sweep_points(first, last, x, columns, metric, self.scale, f, g, weight, self.target, self.phi, best, total)
+            sweep_points(first, last, x, y, metric, self.scale, f, g, weight, self.target, self.phi, best, total)
 
         return summed(f.size, g.size, sweep)
 

@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy as cp
 import numpy as np
@@ -11,11 +11,14 @@ from kernels import cuda
 from kernels.deadline import Deadline
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Termination
-from kernels.uot.dense.gpu_exact import Exact
+from kernels.uot.dense.gpu_exact import ExactSweeps
 from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.marginals import Marginals
 from kernels.uot.outer import REMEMBERED, STAGE_GAP, STALLED, Rules, iterate
 from kernels.uot.stages import Run
+
+if TYPE_CHECKING:
+    from kernels.uot import TransportOptions
 
 LAUNCH_S = 0.01  # a launch should take no longer: then the deadline is looked at again
 FIRST_SWEEPS = 16  # of a first launch: most problems end in it
@@ -71,12 +74,14 @@ class Begun:
     made: int = 0
 
 
-def exact(problem: UnbalancedTransport, options: Any, deadline: Deadline, spread: float, begun: Begun) -> Run:
+def exact(
+    problem: UnbalancedTransport, options: "TransportOptions", deadline: Deadline, spread: float, begun: Begun
+) -> Run:
     """Iterate in float64 on the device."""
     marginals, memory = Marginals(cp, problem, spread), REMEMBERED if options.acceleration else 0
     aim, before = SAFE * options.tolerance, begun.made
     rules = Rules(aim, deadline, memory=memory, translate=options.acceleration, before=before)
-    sweeps, g = Exact(problem, marginals), cp.asarray(begun.g, dtype=cp.float64)
+    sweeps, g = ExactSweeps(problem, marginals), cp.asarray(begun.g, dtype=cp.float64)
     doubted = problem.g0 is not None and not before
     outcome = iterate(marginals, sweeps, g, rules, stages=begun.stages, limit=begun.left, doubted=doubted)
     s, end = outcome.state, outcome.termination
@@ -88,7 +93,7 @@ def exact(problem: UnbalancedTransport, options: Any, deadline: Deadline, spread
 
 def solve_dense(
     problem: UnbalancedTransport,
-    options: Any,
+    options: "TransportOptions",
     deadline: Deadline,
     method: str,
     storage: str,
@@ -96,7 +101,7 @@ def solve_dense(
     stages: list[float],
 ) -> Run:
     """Solve with float32 exponentials and finish in float64 where their noise may hide a gap above the tolerance."""
-    kind = on.Points if method == "points" else on.Dense
+    kind = on.PointClouds if method == "points" else on.Dense
     dense = kind(problem, method, storage, spread, cuda.attribute("MultiProcessorCount"))
     run, done = _all_stages(dense, options, deadline, stages)
     left = options.iterations - done
@@ -116,7 +121,9 @@ def solve_dense(
     return run
 
 
-def _all_stages(dense: on.Dense, options: Any, deadline: Deadline, stages: list[float]) -> tuple[Run | None, int]:
+def _all_stages(
+    dense: on.Dense, options: "TransportOptions", deadline: Deadline, stages: list[float]
+) -> tuple[Run | None, int]:
     """The run through all regs and its sweeps; None for it when float32 cannot hold the column values."""
     g = cp.zeros(dense.n) if dense.problem.g0 is None else cp.asarray(dense.problem.g0)
     done = rejected = 0
@@ -133,7 +140,7 @@ def _all_stages(dense: on.Dense, options: Any, deadline: Deadline, stages: list[
     return replace(run, **on_host, iterations=done, rejected=rejected), done
 
 
-def _stage(dense: on.Dense, options: Any, deadline: Deadline, begun: Begun, final: bool) -> Run | None:
+def _stage(dense: on.Dense, options: "TransportOptions", deadline: Deadline, begun: Begun, final: bool) -> Run | None:
     """Launch until the gap, the limit or the deadline is reached; None when float32 cannot hold the column values.
 
     Launches double in length while that helps. "converged": float32 has nothing left to find, float64 may.
@@ -197,7 +204,7 @@ def _rescue(dense: on.Dense, reg: float, status: Any, rescues: int) -> bool:
 def _robust(dense: on.Dense, reg: float, g: Any) -> Any:
     """One sweep in float64, which no starting point can overflow."""
     marginals = Marginals(cp, dense.problem, dense.spread)
-    sweeps = Exact(dense.problem, marginals)
+    sweeps = ExactSweeps(dense.problem, marginals)
     sweeps.start(reg)
     if not bool(cp.isfinite(g).all()):
         g = cp.zeros(dense.n)

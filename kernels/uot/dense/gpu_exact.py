@@ -12,7 +12,7 @@ BLOCK = 1 << 24  # entries in work at a time
 KEEP_BYTES = 1 << 33  # a float64 copy of the costs stays on the device up to here
 
 
-class Exact:
+class ExactSweeps:
     """`Sweeps` of outer.py in float64, for matrices and point clouds. Bytes: 8 m n up to 8 GiB, else a few blocks."""
 
     def __init__(self, problem: UnbalancedTransport, marginals: Marginals) -> None:

@@ -1,7 +1,7 @@
 // Whether a device runs so many clusters of so many blocks at once: an empty kernel to launch with their geometry.
 //
-// How many multiprocessors a GPC of this chip has, and so how many clusters of 16 it holds, cannot be asked for without
-// a launch; asking with the real kernel would compile it for a geometry that may not fit.
+// How many clusters of 16 a chip holds depends on how many multiprocessors its GPCs have. Only a launch shows that. The
+// real kernel would have to be compiled for a geometry that may not fit, so this one is launched.
 #ifndef CS
 #define CS 1
 #endif

@@ -1,12 +1,12 @@
 // Between two sweeps: column sums -> column values, translation, certified gap. Shared by fused.cu, log.cu, points.cu.
 //
-// Each team does all of it by itself, every team with the same bits: block `rank` posts its `width` column sums where
-// the blocks of that rank in the other teams look for them (one way through the L2, no barrier of the grid), adds up
-// all teams' in a fixed order, and works out the next values of its columns. What is a sum over all columns goes round
-// the team's blocks through their shared memory. So one iteration waits once for the L2 and once for the cluster.
+// Each team does all of it by itself, and every team gets the same bits. Block `rank` posts its `width` column sums where
+// the blocks of that rank in the other teams look for them. That is one way through the L2, and no barrier of the grid.
+// It adds up all teams' sums in a fixed order, and works out the next values of its columns. A sum over all columns goes
+// round the team's blocks through their shared memory. So one iteration waits once for the L2 and once for the cluster.
 //
-// Messages carry the number of their sweep and alternate between two places: a block posts number k + 2 only after it
-// has seen all of k + 1, which were posted after their blocks had seen all of k.
+// Messages carry the number of their sweep and alternate between two places. Two are enough: a block posts number k + 2
+// only after it has seen all of k + 1, and those were posted after their blocks had seen all of k.
 #include "uot/iteration/sweep.cuh"
 
 // What a block keeps of the launch besides its sweep.
@@ -16,8 +16,8 @@ struct Exchange {
     int part;
 };
 
-// Several devices share a problem by rows: each sweeps its own (SWEEP_ONLY), the column sums are added up between them,
-// and each updates all columns alike (COLUMNS_ONLY, with those sums instead of the teams').
+// Several devices share a problem by rows. Each sweeps its own rows (SWEEP_ONLY). The column sums are added up between
+// the devices, and each device updates all columns alike (COLUMNS_ONLY, with those sums in place of the teams').
 
 // Leaves the sums of this thread's columns in b.fold, one line for each group of threads that shares columns.
 __device__ __forceinline__ void fold_columns(const Block& b, float (&total)[COLUMNS]) {

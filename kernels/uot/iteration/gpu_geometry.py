@@ -100,7 +100,7 @@ def _shapes(chunks: int, vector: int) -> Iterator[tuple[int, int, int]]:
 
 
 @dataclass(frozen=True)
-class Matrix:
+class MatrixSize:
     """What is to be cut: rows, columns, storage, for so many teams of so many blocks."""
 
     m: int
@@ -193,15 +193,15 @@ class NoGeometry(ValueError):
 
 def geometry(m: int, n: int, storage: str, teams: int, cluster: int, *, stores: bool) -> Geometry:
     """Cut an m x n matrix for `teams` clusters of `cluster` blocks; `stores` as in log.cu (then nothing is kept)."""
-    return _best(Matrix(m, n, storage, teams, cluster, stores, False))
+    return _best(MatrixSize(m, n, storage, teams, cluster, stores, False))
 
 
 def points_geometry(m: int, n: int, teams: int, cluster: int) -> Geometry:
     """Cut m x n point pairs: the terms of LAG + 1 groups lie in shared memory."""
-    return _best(Matrix(m, n, "float32", teams, cluster, True, True, SHARED_BYTES))
+    return _best(MatrixSize(m, n, "float32", teams, cluster, True, True, SHARED_BYTES))
 
 
-def _best(matrix: Matrix) -> Geometry:
+def _best(matrix: MatrixSize) -> Geometry:
     found = list(matrix.cuts())
     if not found:
         raise NoGeometry(f"{matrix.m} x {matrix.n}: row groups do not fit shared memory")

@@ -229,7 +229,7 @@ class Dense:
         return f, (values - self.beta_b - status[TRANSLATION]) * unit
 
 
-class Points(Dense):
+class PointClouds(Dense):
     """Two point clouds in place of the matrix: O((m + n) d) device bytes."""
 
     @property
@@ -259,22 +259,22 @@ class Points(Dense):
             centre = (x.mean(0) + y.mean(0)) / 2
             x, y = x - centre, y - centre
         padded = self.m + self.cut.group  # so that no row of the last group lies outside
-        self.rows, self.columns = cp.zeros((padded, self.dimension)), cp.zeros((self.dimension, self.cut.ld))
-        self.rows[: self.m, : x.shape[1]], self.columns[: x.shape[1], : self.n] = x, y.T
+        self.x, self.y_turned = cp.zeros((padded, self.dimension)), cp.zeros((self.dimension, self.cut.ld))
+        self.x[: self.m, : x.shape[1]], self.y_turned[: x.shape[1], : self.n] = x, y.T
         self.farthest = float(max((x * x).sum(1).max(), (y * y).sum(1).max()))
-        return cp.empty(self.rows.size + self.columns.size + padded + self.cut.ld, cp.float32)
+        return cp.empty(self.x.size + self.y_turned.size + padded + self.cut.ld, cp.float32)
 
     def begin(self, reg: float, g: Any) -> None:
         """Start a stage at `reg`: scale the coordinates so that costs come in log2 units."""
         scale, metric = LOG2E / reg, self.problem.metric
-        rows = self.rows * (scale if metric == "euclidean" else scale**0.5)
-        columns = self.columns * (scale if metric == "euclidean" else scale**0.5)
+        x = self.x * (scale if metric == "euclidean" else scale**0.5)
+        y = self.y_turned * (scale if metric == "euclidean" else scale**0.5)
         squares = metric == "sqeuclidean"
-        row_norms, column_norms = (rows * rows).sum(1) * squares, (columns * columns).sum(0) * squares
-        rows *= 2 if squares else 1
+        row_norms, column_norms = (x * x).sum(1) * squares, (y * y).sum(0) * squares
+        x *= 2 if squares else 1
         if self.flat:
-            rows[:, 3] = row_norms
-        self.matrix[:] = cp.concatenate([columns.ravel(), column_norms, rows.ravel(), row_norms])
+            x[:, 3] = row_norms
+        self.matrix[:] = cp.concatenate([y.ravel(), column_norms, x.ravel(), row_norms])
         super().begin(reg, g)
 
     def _refers(self, shared: dict[str, Any]) -> tuple[Any, ...]:

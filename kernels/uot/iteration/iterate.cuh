@@ -160,8 +160,8 @@ extern "C" __global__ void add_teams(const __grid_constant__ AddTeamsArgs args) 
     args.sums[j] = sum;
 }
 
-// Up to `iterations` sweeps. `every`: how many of them between two looks at the gap when nothing is mixed; part: see
-// columns.cuh; own_history: lines of Anderson's vectors lie in shared memory (1) or in `history`, one set a team (0).
+// Up to `iterations` sweeps. `every`: how many of them lie between two looks at the gap when nothing is mixed. part: see
+// columns.cuh. own_history: whether Anderson's vectors lie in shared memory (1), or in `history`, one set a team (0).
 // Grid: teams * CS, all at once. Block: THREADS + WEIGHERS + 32. Shared: lay_out, then the history.
 // Reads: matrix, log_a, log_b. Writes: potential, g, history, memory, words or partial, status.
 // Requires: words without the numbers of later sweeps; status[REASON] RUNNING. Work: iterations reads of the matrix.

@@ -44,7 +44,7 @@ __device__ __forceinline__ int first_row(const Block& b, int k) { return (b.team
 __device__ __forceinline__ void load(const Block& b, const Problem& p, const unsigned char* matrix, int k, int slot) {
     const int first = first_row(b, k), bytes = min(R, p.m - first) * b.width * BYTES;
     if ((threadIdx.x & 31) == 0) barrier_expect(b.full + slot, bytes);
-    __syncwarp();
+    __syncwarp();  // the bytes are announced before they arrive
     bulk_copy(b.slot + (size_t)slot * R * b.width * BYTES, matrix + ((size_t)b.rank * p.m + first) * b.width * BYTES,
               bytes, b.full + slot);
 }
@@ -161,8 +161,8 @@ struct Cloud {};
 #endif
 
 // Where a computing thread reads: its first row in a group, and bytes from the slot to its first and its last piece of
-// it. In place of a last piece that lies outside of the row it reads the row's end, or where terms are stored its own
-// first piece, if it has one: the columns' values make all of these terms vanish.
+// it. A last piece may lie outside of the row. The thread then reads the row's end, or where terms are stored its own first
+// piece, if it has one. The columns' values make all of these terms vanish.
 struct Lane {
     int first, whole, last, share;
     bool inside;
@@ -211,13 +211,13 @@ __device__ __forceinline__ void forward(const Block& b, const Lane& l, unsigned 
 }
 #endif
 
-// Adds up RR sums over the lanes of a row, halving the number of sums with the distance; lane l is left with sum number
-// l / (WARP_LANES / RR2), and the first of those that share a number writes it down.
+// Adds up RR sums over the lanes of a row. Each step halves the distance and the number of sums. Lane l is left with sum
+// number l / (WARP_LANES / RR2), and the first of the lanes that share a number writes it down.
 __device__ __forceinline__ void share_sums(const Block& b, const Lane& l, int buffer, float (&sum)[RR2]) {
     const int lane = threadIdx.x & (WARP_LANES - 1);
 #pragma unroll
-    for (int level = 0; (WARP_LANES >> level) > 1; ++level) {
-        const int step = WARP_LANES >> (level + 1), left = RR2 >> (level + 1);
+    for (int halving = 0; (WARP_LANES >> halving) > 1; ++halving) {
+        const int step = WARP_LANES >> (halving + 1), left = RR2 >> (halving + 1);
         if (left) {
 #pragma unroll
             for (int k = 0; k < left; ++k) {

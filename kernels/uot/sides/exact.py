@@ -12,7 +12,7 @@ would pay at once is refused as a problem. So the least of each stands in the la
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,10 +23,13 @@ from kernels.problems.marginal_transport import MarginalTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.cpu import exact
 
+if TYPE_CHECKING:
+    from kernels.uot import TransportOptions
+
 Entries = tuple[Array, Array, Array]
 
 
-def solve(problem: MarginalTransport, options: Any, deadline: Deadline) -> Solution:
+def solve(problem: MarginalTransport, options: "TransportOptions", deadline: Deadline) -> Solution:
     """Solve by the network simplex: f, g and the plan, or its entries for output "potentials"; see cpu/exact.py.
 
     Where forbidden entries leave no way for the mass that is asked for, hall_rows are rows that show it: all others,

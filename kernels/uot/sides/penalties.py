@@ -17,7 +17,7 @@ import numpy as np
 
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.solution import Solution
-from kernels.uot.marginals import Marginals, State, Vector
+from kernels.uot.marginals import Marginals, SweepState, Vector
 
 DEEP = -30.0
 """Below it z = exp(c) solves z + log z = c in float64."""
@@ -25,7 +25,7 @@ NEWTON = 6
 """Steps: each doubles the digits of z, which starts with one."""
 
 
-class Held(Marginals):
+class SideMarginals(Marginals):
     """The marginals of such a problem, as the iteration of outer.py uses them.
 
     After a sweep f is best for g, so that the rows cost just what Phi says, and the gap is that of the columns.
@@ -108,13 +108,13 @@ class Held(Marginals):
         place = xp.minimum(xp.searchsorted(passed, self.a.sum()[None]), order.size - 1)
         return float(ends[order][place][0])
 
-    def evaluate(self, f: Vector, g: Vector, h: Vector, reg: float) -> State:
+    def evaluate(self, f: Vector, g: Vector, h: Vector, reg: float) -> SweepState:
         """The value of (f, g) after a sweep took g to f and h, and the gap of their plan."""
         g = self.within(g)
         with np.errstate(over="ignore", invalid="ignore"):
-            columns = self.weight_b * self.xp.exp((g + h) / reg)
-            dual = float(self._phi(0, f) + self._phi(1, g) - reg * (columns.sum() - self.constant))
-            return State(f, g, dual, float(self._apart(f, g, columns, reg)), columns)
+            column_sums = self.weight_b * self.xp.exp((g + h) / reg)
+            dual = float(self._phi(0, f) + self._phi(1, g) - reg * (column_sums.sum() - self.constant))
+            return SweepState(f, g, dual, float(self._apart(f, g, column_sums, reg)), column_sums)
 
     def _phi(self, side: int, f: Vector) -> Vector:
         xp, w, r = self.xp, self.masses[side], self.held[side]

@@ -64,13 +64,13 @@ def _rerouted(problem: MarginalTransport, plan: Array) -> Array:
     whole = np.zeros((m + 1, n + 1))
     whole[:m, :n] = plan
     a, b = np.append(problem.a, kept[1]), np.append(problem.b, kept[0])
-    allowed = np.ones(whole.shape, bool)
-    allowed[:m, :n], allowed[m, n] = problem.permitted, False
+    permitted = np.ones(whole.shape, bool)
+    permitted[:m, :n], permitted[m, n] = problem.permitted, False
     whole[:m, n] = np.maximum(problem.a - plan.sum(axis=1), 0.0)
     whole[m, :n] = np.maximum(problem.b - plan.sum(axis=0), 0.0)
     for line, most in ((whole[:, n], kept[0]), (whole[m], kept[1])):
         found = float(line.sum())
         line *= most / found if found > most else 1.0
-    allowed &= (a > 0)[:, None] & (b > 0)
-    settle(whole, allowed, a, b, lambda: None)
+    permitted &= (a > 0)[:, None] & (b > 0)
+    settle(whole, permitted, a, b, lambda: None)
     return np.ascontiguousarray(whole[:m, :n])

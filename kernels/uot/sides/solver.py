@@ -1,7 +1,7 @@
 """Transport that holds its marginals by a part of the mass, total variation or squares, on either device."""
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,15 +11,18 @@ from kernels.problems.marginal_transport import MarginalTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.outer import REMEMBERED, Outcome, Rules, iterate, schedule
 from kernels.uot.sides import exact
-from kernels.uot.sides.penalties import Held
+from kernels.uot.sides.penalties import SideMarginals
 from kernels.uot.sides.plan import finished
-from kernels.uot.sides.sweeps import Stored
+from kernels.uot.sides.sweeps import StoredKernel
 from kernels.uot.support import Support, support
+
+if TYPE_CHECKING:
+    from kernels.uot import TransportOptions
 
 MARGIN = 0.5  # of the tolerance, aimed at: the certificate adds what rounding may hide
 
 
-def solve(problem: MarginalTransport, options: Any, deadline: Deadline, xp: Any = np) -> Solution:
+def solve(problem: MarginalTransport, options: "TransportOptions", deadline: Deadline, xp: Any = np) -> Solution:
     """Solve by accelerated Sinkhorn sweeps with limits on the potentials, or by the network simplex where reg is 0.
 
     Problem:
@@ -69,9 +72,9 @@ def solve(problem: MarginalTransport, options: Any, deadline: Deadline, xp: Any 
     return _answer(problem, part, (found[0], found[1]), claim, outcome.iterations, facts, xp)
 
 
-def _iterated(xp: Any, problem: MarginalTransport, options: Any, deadline: Deadline) -> Outcome:
+def _iterated(xp: Any, problem: MarginalTransport, options: "TransportOptions", deadline: Deadline) -> Outcome:
     low, high = problem.entropic.cost_bounds
-    held = Held(xp, problem, high - low)
+    held = SideMarginals(xp, problem, high - low)
     stages = schedule(problem.reg, high - low, False) if options.acceleration else [problem.reg]
     rules = Rules(
         MARGIN * options.tolerance,
@@ -80,10 +83,10 @@ def _iterated(xp: Any, problem: MarginalTransport, options: Any, deadline: Deadl
         translate=options.acceleration,
     )
     start = xp.zeros(problem.shape[1])
-    return iterate(held, Stored(xp, problem, held), start, rules, stages=stages, limit=options.iterations)
+    return iterate(held, StoredKernel(xp, problem, held), start, rules, stages=stages, limit=options.iterations)
 
 
-def _impossible(problem: MarginalTransport, options: Any, deadline: Deadline) -> Solution | None:
+def _impossible(problem: MarginalTransport, options: "TransportOptions", deadline: Deadline) -> Solution | None:
     """The answer where forbidden entries leave no way for the mass: the simplex finds one if there is."""
     if problem.permitted.all():
         return None

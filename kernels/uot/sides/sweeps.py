@@ -11,17 +11,17 @@ import numpy as np
 
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.uot.marginals import Vector
-from kernels.uot.sides.penalties import Held
+from kernels.uot.sides.penalties import SideMarginals
 
 DRIFT = 200.0
 BLOCK = 1 << 22
 """Entries in work at a time while a kernel is built."""
 
 
-class Stored:
+class StoredKernel:
     """`Sweeps` of outer.py. Bytes: 8 m n for the kernel, and as many for the costs on a device."""
 
-    def __init__(self, xp: Any, problem: MarginalTransport, held: Held) -> None:
+    def __init__(self, xp: Any, problem: MarginalTransport, held: SideMarginals) -> None:
         self.xp, self.held = xp, held
         self.cost = xp.asarray(problem.cost)
         self.kernel = xp.empty(problem.shape)
@@ -41,8 +41,8 @@ class Stored:
         with np.errstate(divide="ignore", over="ignore", under="ignore", invalid="ignore"):
             rows = self.kernel @ xp.exp((g - self.base_g) / reg)
             f = held.best(0, xp.log(rows) - self.base_f / reg, reg)
-            columns = (held.weight_a * xp.exp((f - self.base_f) / reg)) @ self.kernel
-            h = reg * (xp.log(columns) - held.log_weights[1]) - self.base_g
+            column_sums = (held.weight_a * xp.exp((f - self.base_f) / reg)) @ self.kernel
+            h = reg * (xp.log(column_sums) - held.log_weights[1]) - self.base_g
         return f, h
 
     def _build(self, g: Vector) -> None:
@@ -53,7 +53,7 @@ class Stored:
         self.base_g = g
 
 
-def rows_at(xp: Any, held: Held, cost: Any, g: Vector, reg: float, into: Any) -> Vector:
+def rows_at(xp: Any, held: SideMarginals, cost: Any, g: Vector, reg: float, into: Any) -> Vector:
     """Fills in weight_b_j exp((f_i + g_j - C_ij) / reg) with the f, returned, that makes the sum of each row 1."""
     into[...] = cost
     into *= -1 / reg

@@ -1,15 +1,15 @@
-// Steps 4 and 6 of versions 1 to 6, as the papers have them: step 4 in rounds with a barrier over the grid after each,
-// step 6 by sweeps of the whole slack matrix. system.cuh tells the buffers and the invariant. A version says first:
+// Steps 4 and 6 of versions 1 to 6, as the papers have them. Step 4 runs in rounds, with a barrier of the grid after each.
+// Step 6 sweeps the whole slack matrix. system.cuh has the buffers and the invariant. A version says first:
 //   COUNTS_EACH_ZERO      one global counter of zeros, an atomic addition each
 //   LISTS_WHILE_SHIFTING  step 6 lists the new zeros in the pass that makes them
 //   KEEPS_IN_REGISTER     it tests for a zero what it has just computed, and does not read it back
 //   ABREAST               the warps of a block stay abreast in that pass
 #include "papers/hungarian/system.cuh"
 
-// Step 4. Primes the bin's uncovered zeros until the block finds no more. A row is looked at before its column, and a
-// column is covered before the row of its star is uncovered: whoever sees the row uncovered sees the column covered, so
-// primes form no cycle.
-__device__ void prime_zeros(const Problem& p, int turn) {
+// Step 4. Primes the bin's uncovered zeros until the block finds no more. Primes form no cycle: a column is covered before
+// the row of its star is uncovered, and a row is looked at before its column. So whoever sees the row uncovered also sees
+// the column covered.
+__device__ void prime_zeros(const HungarianProblem& p, int turn) {
     const unsigned* zeros = bin_zeros(p);
     const int count = p.zeros_count[blockIdx.x];
     int found = 1;
@@ -30,14 +30,14 @@ __device__ void prime_zeros(const Problem& p, int turn) {
                 store_release(p.row_covered + star, 0);  // covered and primed before the star's row opens
             }
         }
-        found = __syncthreads_or(found);
+        found = __syncthreads_or(found);  // the same in every thread; all primes before the flag of paths is read
         if (found && threadIdx.x == 0) p.flags[REPEAT + turn] = 1;
         if (__syncthreads_or(p.flags[PATHS + turn])) break;  // the same decision in every thread
     }
 }
 
 // Step 6a. Least slack among uncovered rows and columns of the bin, into block_min.
-__device__ void find_minimum(const Problem& p) {
+__device__ void find_minimum(const HungarianProblem& p) {
     dual_t least = TOP;
     for (long long i = blockIdx.x; i < p.n_rows; i += gridDim.x) {
         if (p.row_covered[i]) continue;
@@ -52,7 +52,7 @@ __device__ void find_minimum(const Problem& p) {
 }
 
 // Step 6b, over the whole matrix.
-__device__ void shift_slack(const Problem& p, dual_t delta) {
+__device__ void shift_slack(const HungarianProblem& p, dual_t delta) {
     unsigned* zeros = bin_zeros(p);
     if (LISTS_WHILE_SHIFTING && threadIdx.x == 0) p.zeros_count[blockIdx.x] = 0;
     __syncthreads();  // the count is 0 before anyone appends
@@ -78,7 +78,7 @@ __device__ void shift_slack(const Problem& p, dual_t delta) {
 
 // Step 4 in one launch: rounds of prime_zeros with a grid barrier after each, until a path is found (true) or nothing
 // is new. The flags of three rounds take turns: one is set, one is read, one is cleared.
-__device__ bool prime_in_rounds(const Problem& p, cg::grid_group& grid, int& round) {
+__device__ bool prime_in_rounds(const HungarianProblem& p, cg::grid_group& grid, int& round) {
     for (;;) {
         if (grid.thread_rank() == 0)
             p.flags[REPEAT + (round + 1) % 3] = p.flags[PATHS + (round + 1) % 3] = 0, p.flags[ROUNDS]++;
@@ -92,9 +92,9 @@ __device__ bool prime_in_rounds(const Problem& p, cg::grid_group& grid, int& rou
 
 // What one_launch.cuh asks of a version.
 enum : bool { TRACES = false };
-__device__ __forceinline__ void open_rows(const Problem&, unsigned char*) {}
-__device__ __forceinline__ bool search(const Problem& p, cg::grid_group& grid, int& round, unsigned char*) {
+__device__ __forceinline__ void open_rows(const HungarianProblem&, unsigned char*) {}
+__device__ __forceinline__ bool search(const HungarianProblem& p, cg::grid_group& grid, int& round, unsigned char*) {
     return prime_in_rounds(p, grid, round);
 }
-__device__ __forceinline__ void find_least(const Problem& p, unsigned char*) { find_minimum(p); }
-__device__ __forceinline__ void shift(const Problem& p, dual_t delta, unsigned char*) { shift_slack(p, delta); }
+__device__ __forceinline__ void find_least(const HungarianProblem& p, unsigned char*) { find_minimum(p); }
+__device__ __forceinline__ void shift(const HungarianProblem& p, dual_t delta, unsigned char*) { shift_slack(p, delta); }

@@ -1,4 +1,4 @@
-"""The branch and bound of tree.cu from the host: levels of nodes on the device, deepest first."""
+"""The branch and bound of branch.cu from the host: levels of nodes on the device, deepest first."""
 
 import functools
 from collections import deque
@@ -11,11 +11,11 @@ import numpy as np
 
 from kernels import cuda
 from kernels.problems import Array, QuadraticAssignment
-from kernels.qap.bounds.rlt1 import Ascent
+from kernels.qap.bounds.rlt1 import DualAscent
 from kernels.qap.exact import branch, symmetry
 from kernels.qap.exact.layout import ASCEND_ARGS, FOUND, TASK, WIDEST
 
-SOURCE = "qap/exact/tree.cu"
+SOURCE = "qap/exact/branch.cu"
 LARGEST_N = 32
 """A warp holds a row of pairs: a lane per location."""
 LEAF = 3
@@ -84,7 +84,7 @@ def fits(problem: QuadraticAssignment) -> bool:
     return LEAF < problem.n <= LARGEST_N and problem.integer
 
 
-class Tree:
+class DeviceTree:
     """A tree under way.
 
     Attributes:
@@ -93,7 +93,7 @@ class Tree:
     """
 
     def __init__(
-        self, problem: QuadraticAssignment, linear: Array, ascent: Ascent, incumbent: Array, step: int,
+        self, problem: QuadraticAssignment, linear: Array, ascent: DualAscent, incumbent: Array, step: int,
         stop: Array | None = None,
     ) -> None:  # fmt: skip
         self.problem, self.linear, self.incumbent, self.step = problem, linear, incumbent, step

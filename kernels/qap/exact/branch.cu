@@ -10,18 +10,21 @@
 //                assign     the leaders: the least assignment is what the bound gains
 //            choose     the row or column of leaders with the least work below it
 //
-// The bound is the dual ascent of Hahn and Grant (1998) on the level-1 reformulation. A pair of pairs is paid by both
-// or by neither, so that one price stands for both, shared by whoever is asked: m (m - 1) / 2 m^2 numbers for m
-// facilities. The submatrices of one row of pairs have no price in common: that is what makes a row one step of
-// the block.
+// The bound is the dual ascent of Hahn and Grant (1998) on the level-1 reformulation. A pair here is a facility at a
+// location. Two pairs cost something together, and either of them may be asked to pay it: one price stands for both. That
+// is m (m - 1) / 2 m^2 prices for m facilities. The pairs of one row, which is a facility, have no price in common. So
+// the block works on a whole row in one step.
 //
 // Invariant between steps: objective >= bound + the sum of a permutation's leaders and prices, all of them >= 0.
 // `room` is how far the bound may still rise: nothing is sought that costs more. A leader above it excludes its
 // pair, a price above it excludes two pairs together; both stay at `cap` = room + 1 or above for the whole subtree.
 //
-// Buffers: arena of a level, int32: slots of m^2 leaders, then m (m - 1) / 2 blocks [j][l] of m^2 prices, rows i < k.
-// tasks [children] {parent slot, slot, i, j, the parent's room}; found [children][FOUND] {room left (negative: done),
-// line, leaders of that line}. Host: a stack of nodes per level, deepest first (gpu_tree.py).
+// buffer   shape             holds
+// arena    slots of a level  int32: m^2 leaders, then m (m - 1) / 2 blocks [j][l] of m^2 prices, for rows i < k
+// tasks    children          Task: parent's slot, own slot, i, j, the parent's room
+// found    children, FOUND   int32: room left (negative: done), the line chosen, the leaders of that line
+// The host keeps a stack of nodes for each level and takes from the deepest (gpu_branch.py).
+//
 // Bound: cap < 2^25, so that a path of 32 of them and their duals stay below 2^31.
 //
 // References: Hahn, Grant, Hall, A branch-and-bound algorithm for the QAP based on the Hungarian method (1998). Hahn et
@@ -249,5 +252,5 @@ extern "C" __global__ void __launch_bounds__(1024, 2) ascend(const __grid_consta
     if (warp == 0) choose(s, m, args.sharp, out);
 }
 
-// Grid: 1. Block: 1. Writes: out[0] = bytes of Shared.
+// Grid: 1. Block: 1. Shared: none. Reads: nothing. Writes: out[0] = bytes of Shared. Requires: nothing. Work: none.
 extern "C" __global__ void layout(int *out) { out[0] = (int)sizeof(Shared); }

@@ -1,5 +1,6 @@
 """A headless Chromium for the tests, and what it heard while a page was open."""
 
+import contextlib
 import os
 import shutil
 from collections.abc import Iterator
@@ -120,6 +121,14 @@ def dropped(page: Any, tab: str, path: Path) -> None:
 def solved(page: Any, timeout_ms: float = 20_000) -> None:
     """Wait for the whole answer."""
     page.wait_for_selector("text=The certificate, line by line", timeout=timeout_ms)
+
+
+def try_now(page: Any) -> None:
+    """Press the button; a page that has tried again by itself meanwhile has it no more."""
+    from playwright.sync_api import TimeoutError as WaitedInVain
+
+    with contextlib.suppress(WaitedInVain):
+        page.get_by_role("button", name="Try now").click(timeout=5_000)
 
 
 def write_workbook(path: Path, sheets: dict[str, list[list[Any]]]) -> Path:

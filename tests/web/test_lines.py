@@ -5,7 +5,7 @@ from typing import Any
 import httpx
 
 from tests.app.conftest import Service, long_job
-from tests.web.browser import opened, solved
+from tests.web.browser import opened, solved, try_now
 
 OFF = {"offline": True, "latency": 0, "downloadThroughput": -1, "uploadThroughput": -1}
 
@@ -51,7 +51,7 @@ def test_a_record_that_cannot_be_fetched_when_the_job_ends_is_asked_for_again(br
         page.wait_for_selector("text=The job goes on without you")
         assert page.locator(".curve").count() == 1
         page.unroute(f"**/v1/jobs/{job}")
-        page.get_by_role("button", name="Try now").click()
+        try_now(page)
         page.wait_for_timeout(500)
         page.unroute(f"**/v1/jobs/{job}/result")
         solved(page, 30_000)

@@ -14,7 +14,7 @@ import pytest
 from scipy.optimize import linear_sum_assignment
 
 from tests.app.conftest import Service, long_job
-from tests.web.browser import dropped, faults_of, is_too_wide, keep_picture, opened, solved, write_workbook
+from tests.web.browser import dropped, faults_of, is_too_wide, keep_picture, opened, solved, try_now, write_workbook
 from tests.workers.service import allowed
 
 RIDERS = ["Ann", "=SUM(A1)", "Çelik, Ö.", "Dora"]
@@ -234,7 +234,7 @@ def test_a_lost_connection_is_told_and_mended(browser: Any, service: Service) ->
         page.goto(f"/jobs/{job}")
         page.wait_for_selector("text=The job goes on without you")
         page.unroute("**/events")
-        page.get_by_role("button", name="Try now").click()
+        try_now(page)
         page.wait_for_selector("text=The job goes on without you", state="detached")
         page.wait_for_selector(".curve")
         page.get_by_role("button", name="Stop and keep best").click()

@@ -77,16 +77,15 @@ def loads_table(device: str) -> str:
     """What one job of each solver took, of the latest rows of each size."""
     cores = device == "cpu"
     names = ["loads"] if cores else sorted(path.stem for path in RESULTS.glob("loads_*.jsonl"))
-    latest = {(row["solver"], row["n"]): row for name in names for row in rows(name)}
-    heads = ["solver", "n", "seconds of a core" if cores else "seconds", "input", "at the peak", "estimated"]
-    gpus = ", ".join(sorted({row["gpu"] for row in latest.values() if "gpu" in row}))
-    lines = ["| " + " | ".join(heads) + " |", "|---|" + "---:|" * (len(heads) - 1)]
-    for (solver, n), row in sorted(latest.items()):
+    latest = {(row["solver"], row["n"], name.partition("_")[2].upper()): row for name in names for row in rows(name)}
+    heads = ["n", "seconds of a core" if cores else "seconds", "input", "at the peak", "estimated"]
+    heads = ["solver", *([] if cores else ["GPU"]), *heads]
+    lines = ["| " + " | ".join(heads) + " |", "|---|" + "---|" * (not cores) + "---:|" * 5]
+    for (solver, n, gpu), row in sorted(latest.items()):
         spent = f"{row['core_seconds' if cores else 'seconds']:.2g}"
         spent = "its limit" if row["termination"] == "time_limit" else spent
         memory = [gib(row[f"{what}_bytes"]) for what in ("input", "peak", "estimated")]
-        lines.append(f"| {solver} | {n} | {spent} | {' | '.join(memory)} |")
-    lines += ["", f"Measured on {gpus}."] if gpus else []
+        lines.append(f"| {' | '.join([solver, *([] if cores else [gpu]), str(n), spent, *memory])} |")
     return "\n".join(lines) if latest else "Not measured yet: `python -m benchmarks.loads --device gpu`."
 
 

@@ -3,7 +3,7 @@
 import cupy as cp
 
 from kernels.problems import UnbalancedTransport
-from kernels.uot.dense.gpu_exact import Exact, distances
+from kernels.uot.dense.gpu_exact import ExactSweeps, distances
 from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.marginals import Marginals
 
@@ -30,7 +30,7 @@ def plan_error(dense: on.Dense, problem: UnbalancedTransport) -> float:
     sweep_to(dense, CHECKED)
     f, g = dense.pair(dense.status.get())
     marginals = Marginals(cp, problem, dense.spread)
-    exact = Exact(problem, marginals)
+    exact = ExactSweeps(problem, marginals)
     if dense.storage != "float32":
         raw = dense.stored(slice(0, dense.m))
         if dense.storage == "bfloat16":

@@ -28,9 +28,9 @@ from kernels.problems.arrays import Array
 from kernels.uot import TransportOptions
 from kernels.uot.batch.gpu_batch import Batch
 from kernels.uot.dense import gpu_dense
-from kernels.uot.dense.gpu_exact import Exact
+from kernels.uot.dense.gpu_exact import ExactSweeps
 from kernels.uot.iteration import gpu_launch as on
-from kernels.uot.iteration.gpu_geometry import STORAGE, Geometry, Matrix
+from kernels.uot.iteration.gpu_geometry import STORAGE, Geometry, MatrixSize
 from kernels.uot.marginals import Marginals
 from kernels.uot.outer import schedule
 from kernels.uot.stages import Run
@@ -58,7 +58,7 @@ def microseconds(work: Callable[[], Any], count: int, repeats: int = 3) -> float
 def geometries(problem: UnbalancedTransport, method: str, storage: str, count: int) -> list[Geometry]:
     """The geometry that is taken by default, and others that should be nearly as fast."""
     first = on.Dense(problem, method, storage, 3.0, cuda.attribute("MultiProcessorCount")).cut
-    matrix = Matrix(*problem.shape, storage, first.teams, first.cluster, method == "log" and not first.keeps, False)
+    matrix = MatrixSize(*problem.shape, storage, first.teams, first.cluster, method == "log" and not first.keeps, False)
     found = {_kind(first): first}
     for _, cut in sorted(matrix.cuts(), key=lambda one: one[0]):
         if cut.keeps == first.keeps and cut.teams == first.teams and len(found) < count:
@@ -113,7 +113,7 @@ def bench_points(rows: Rows) -> None:
         x, y = x * (3 / d) ** 0.5, y * (3 / d) ** 0.5  # costs of the same size in every dimension
         a, b = rng.random(n) + 0.5, rng.random(n) + 0.5
         problem = UnbalancedTransport(a / a.sum(), 1.3 * b / b.sum(), 0.05, (1.0, 1.0), x=x, y=y)
-        points = on.Points(problem, "points", "float32", 3.0, cuda.attribute("MultiProcessorCount"))
+        points = on.PointClouds(problem, "points", "float32", 3.0, cuda.attribute("MultiProcessorCount"))
         plan_error = error(points, problem)
         us = microseconds(functools.partial(points.launch, 20, -1.0, every=1 << 30, mixes=False), 20)
         rows.add(bench="points", n=n, d=d, us_per_sweep=us if plan_error <= 1e-4 else None, plan_error=plan_error)
@@ -123,10 +123,11 @@ def bench_batch(rows: Rows) -> None:
     for size, n in ((4096, 64), (4096, 128), (2048, 200)):
         rng = np.random.default_rng(n)
         x, y = rng.random((size, n, 3), dtype=np.float32), 0.2 + 0.8 * rng.random((size, n, 3), dtype=np.float32)
-        cost = sum((x[:, :, None, d] - y[:, None, :, d]) ** 2 for d in range(3))
+        cost = np.asarray(sum((x[:, :, None, d] - y[:, None, :, d]) ** 2 for d in range(3)))
         a, b = rng.random((size, n)) + 0.5, rng.random((size, n)) + 0.5
         masses = a / a.sum(1, keepdims=True), 1.3 * b / b.sum(1, keepdims=True)
-        batch = Batch(UnbalancedTransport(*masses, 0.05, (1.0, 1.0), cost=np.asarray(cost)))
+        problem = UnbalancedTransport(*masses, 0.05, (1.0, 1.0))
+        batch = Batch(problem, cp.asarray(cost), np.ptp(cost, axis=(1, 2)))
         start = batch.g.copy()
         for tolerance, every in ((-1.0, 1 << 30), (1e-6, 8)):
 
@@ -195,7 +196,7 @@ def to_gap(problem: UnbalancedTransport) -> tuple[float, int, float, float]:
     run = work()
     ms = microseconds(work, 1, 5) / 1e3
     marginals = Marginals(cp, problem, spread)
-    exact = Exact(problem, marginals)
+    exact = ExactSweeps(problem, marginals)
     exact.start(problem.reg)
     f, h = exact.sweep(run.g)
     return ms, run.iterations, run.gap, marginals.evaluate(f, run.g, h, problem.reg).relative_gap

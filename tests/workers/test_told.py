@@ -4,6 +4,7 @@ import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -191,6 +192,38 @@ def test_a_loop_that_was_busy_does_not_call_redis_silent(settings: Settings, rou
         time.sleep(1.2)  # others keep the loop busy
         assert await asked == [b"PONG"]
         wire.close()
+
+    asyncio.run(run())
+
+
+def test_a_loop_that_was_busy_does_not_call_redis_unreachable(settings: Settings) -> None:
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        connect = loop.create_unix_connection
+
+        async def late(*given: Any) -> Any:
+            time.sleep(1.3)  # hundreds of others came at the same moment
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            return await connect(*given)
+
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(loop, "create_unix_connection", late)
+            assert await Wire(settings.redis_url).ask(("PING",)) == [b"PONG"]
+
+    asyncio.run(run())
+
+
+def test_a_redis_that_cannot_be_reached_is_given_up_within_a_second(settings: Settings) -> None:
+    async def run() -> None:
+        async def silent(*_: Any) -> None:
+            await asyncio.sleep(30)
+
+        begun = time.monotonic()
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(Unavailable, match="no connection"):
+            patch.setattr(asyncio.get_running_loop(), "create_unix_connection", silent)
+            await Wire(settings.redis_url).ask(("PING",))
+        assert 0.9 < time.monotonic() - begun < allowed(3)
 
     asyncio.run(run())
 

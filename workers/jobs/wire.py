@@ -21,6 +21,8 @@ from workers.runtime.primary import Address, primary_of, replicas_of
 CONNECT_S = 1.0
 LATE_S = 0.1
 """By as much the loop may come late to the clock. One that is later was busy: the silence may have been its own."""
+PATIENCE = 5
+"""How often CONNECT_S may pass while the loop was too busy to see that it is connected."""
 NOTHING_YET = object()
 OUT_OF_MEMORY = "Redis is out of memory and evicts nothing; wait for results to expire"
 Command = tuple[str | bytes | int | float, ...]
@@ -131,15 +133,7 @@ class Wire(asyncio.Protocol):
             address = await loop.run_in_executor(None, address_of, self._url)  # sentinels may have to be asked
         except redis.RedisError as wrong:
             raise Cut("Redis does not answer: no sentinel knows where it is") from wrong
-        try:
-            async with asyncio.timeout(CONNECT_S):
-                if "path" in address:
-                    await loop.create_unix_connection(lambda: self, address["path"])
-                else:
-                    self._at = address.get("host", "localhost"), address.get("port", 6379)
-                    await loop.create_connection(lambda: self, *self._at, ssl=_tls(address))
-        except (OSError, TimeoutError) as wrong:
-            raise Cut("Redis does not answer: no connection") from wrong  # nobody need know where it was
+        await self._connect(address)
         if self._url.startswith("sentinel://"):
             primary_of(self._url).follow(self)
         greeting: list[Command] = []
@@ -151,6 +145,30 @@ class Wire(asyncio.Protocol):
             if isinstance(reply, hiredis.ReplyError):
                 self.close()
                 raise Unavailable(f"Redis does not let us in: {reply}")
+
+    async def _connect(self, address: dict[str, Any]) -> None:
+        connecting = asyncio.create_task(self._connect_to(address))
+        loop = asyncio.get_running_loop()
+        for _ in range(PATIENCE):
+            begun = loop.time()
+            await asyncio.wait({connecting}, timeout=CONNECT_S)
+            if connecting.done() or loop.time() - begun < CONNECT_S + LATE_S:
+                break
+        try:
+            if not connecting.done():
+                connecting.cancel()
+                raise TimeoutError
+            await connecting
+        except OSError as wrong:  # TimeoutError is one
+            raise Cut("Redis does not answer: no connection") from wrong  # nobody need know where it was
+
+    async def _connect_to(self, address: dict[str, Any]) -> None:
+        loop = asyncio.get_running_loop()
+        if "path" in address:
+            await loop.create_unix_connection(lambda: self, address["path"])
+        else:
+            self._at = address.get("host", "localhost"), address.get("port", 6379)
+            await loop.create_connection(lambda: self, *self._at, ssl=_tls(address))
 
     def send(self, *command: str) -> None:
         """Send a command whose reply goes to `on_message`, as SUBSCRIBE's and those after it do."""

@@ -27,7 +27,7 @@ export default function Solve({ id }: { id: string }) {
   useEffect(() => {
     if (asked === problem.value) return;
     problem.value = asked;
-    if (sources.value.length && !reading.value) void readAgain();
+    if (sources.value.length || reading.value) void readAgain();
   }, [asked]);
   const likely = likeliest(sheets.value);
   useEffect(() => {

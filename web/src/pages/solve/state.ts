@@ -77,16 +77,31 @@ async function preview(body: Blob, filename: string): Promise<Preview> {
   ).json();
 }
 
-async function guarded(work: () => Promise<void>): Promise<void> {
+/** What becomes of the bench once something was read. */
+type Laid = () => void;
+
+let last: Promise<void> = Promise.resolve();
+let waiting = 0;
+let cleared = 0;
+
+/** One after another: whoever begins while another reads would put back the sheets that they both began with. */
+function guarded(work: () => Promise<Laid>): Promise<void> {
+  const asked = cleared;
+  waiting += 1;
   reading.value = true;
-  wrong.value = "";
-  try {
-    await work();
-  } catch (error) {
-    wrong.value = words(error);
-  } finally {
-    reading.value = false;
-  }
+  last = last.then(async () => {
+    wrong.value = "";
+    try {
+      const lay = await work();
+      if (asked === cleared) lay(); // else it was asked for before the bench was cleared
+    } catch (error) {
+      if (asked === cleared) wrong.value = words(error);
+    } finally {
+      waiting -= 1;
+      reading.value = waiting > 0;
+    }
+  });
+  return last;
 }
 
 const clear = (): void => {
@@ -114,32 +129,37 @@ export const addFiles = (files: Iterable<File>, replace: boolean): Promise<void>
   guarded(async () => {
     const found: Source[] = [];
     for (const file of files) found.push(await read(file, file.name));
-    if (replace) clear();
-    sources.value = replace ? found : [...sources.value, ...found];
+    return () => {
+      if (replace) clear();
+      sources.value = replace ? found : [...sources.value, ...found];
+    };
   });
 
 export const addText = (text: string, name: string): Promise<void> =>
   guarded(async () => {
     const source = await read(new Blob([text]), `${name}.tsv`);
-    if (!sources.value.length) clear();
-    sources.value = [...sources.value, source];
+    return () => {
+      if (!sources.value.length) clear();
+      sources.value = [...sources.value, source];
+    };
   });
 
 export const loadSample = (name: string): Promise<void> =>
   guarded(async () => {
     const begun = performance.now();
     const found = await get<Preview>(`/v1/samples/${name}?missing=${missing.value}`);
-    clear();
-    sources.value = [
-      {
-        filename: name,
-        bytes: 0,
-        tookS: (performance.now() - begun) / 1000,
-        body: null,
-        sample: name,
-        sheets: found.sheets,
-      },
-    ];
+    const source: Source = {
+      filename: name,
+      bytes: 0,
+      tookS: (performance.now() - begun) / 1000,
+      body: null,
+      sample: name,
+      sheets: found.sheets,
+    };
+    return () => {
+      clear();
+      sources.value = [source];
+    };
   });
 
 /** Read everything again: an empty cell means something else now. */
@@ -155,10 +175,11 @@ export const readAgain = (): Promise<void> =>
       else if (source.body) again.push(await read(source.body, source.filename));
       else again.push(source);
     }
-    sources.value = again;
+    return () => (sources.value = again);
   });
 
 export function empty(): void {
+  cleared += 1;
   sources.value = [];
   wrong.value = "";
   clear();
@@ -178,12 +199,14 @@ export const edit = (index: number, row: number, column: number, text: string): 
     const body = new Blob([cells.map((line) => line.map(quoted).join("\t")).join("\n")]);
     const found = await preview(body, `${sheet.name}.tsv`);
     const changed = { ...found.sheets[0]!, name: sheet.name };
-    let at = 0;
-    sources.value = sources.value.map((source) => {
-      const own = source.sheets.map((one) => (at++ === index ? changed : one));
-      const touched = own.some((one, i) => one !== source.sheets[i]);
-      return touched
-        ? { ...source, sheets: own, body: source.sheets.length === 1 ? body : null, sample: null }
-        : source;
-    });
+    return () => {
+      let at = 0;
+      sources.value = sources.value.map((source) => {
+        const own = source.sheets.map((one) => (at++ === index ? changed : one));
+        const touched = own.some((one, i) => one !== source.sheets[i]);
+        return touched
+          ? { ...source, sheets: own, body: source.sheets.length === 1 ? body : null, sample: null }
+          : source;
+      });
+    };
   });

@@ -18,6 +18,7 @@ from workers.store.arena import MARK, Arena, arena_of, is_slab, leased
 from workers.store.codec import Limits
 from workers.store.digests import PIECE, digest_of
 from workers.store.layouts import npy as read_npy
+from workers.store.slab import STEP
 from workers.store.upload import Expected, Writer
 
 SIZE = 1 << 16
@@ -108,6 +109,62 @@ def test_who_writes_waits_for_the_pages_of_fresh_memory_alone(arena: Arena, thre
     for one in asked:
         one.set_result(None)
     slab.close()
+
+
+def spared(arena: Arena, threads: Any, size: int) -> Path:
+    """A slab that nobody needs any more."""
+    lay(arena, threads, "gone", 1, size)
+    arena.settled("gone")
+    arena.drop("gone")
+    (path,) = arena.spare.iterdir()
+    return path
+
+
+@pytest.mark.parametrize("size", [SIZE - 100, SIZE - SIZE // 5, SIZE + 1, 2 * SIZE])
+def test_a_spare_slab_of_nearly_that_size_is_cut_or_lengthened(arena: Arena, threads: Any, size: int) -> None:
+    inode = spared(arena, threads, SIZE).stat().st_ino
+    path = lay(arena, threads, "b", 2, size)
+    assert (path.stat().st_ino, path.stat().st_size) == (inode, size)
+    assert path.read_bytes() == b"\2" * size
+    assert list(arena.laid()) == [("b", size)]
+
+
+@pytest.mark.parametrize("size", [SIZE // 2, 2 * SIZE + 1])
+def test_a_spare_slab_of_quite_another_size_is_left(arena: Arena, threads: Any, size: int) -> None:
+    inode = spared(arena, threads, SIZE).stat().st_ino
+    assert lay(arena, threads, "b", 2, size).stat().st_ino != inode
+
+
+def test_what_a_slab_is_lengthened_by_is_fresh_memory(tmp_path: Path, threads: Any) -> None:
+    arena = Arena(tmp_path / f"{MARK}large", 4 * STEP)
+    spared(arena, threads, STEP)
+    slab = arena.take(2 * STEP, threads)
+    assert slab is not None
+    assert slab.path.stat().st_blocks * 512 < 2 * STEP
+    slab.ready(STEP)  # who writes there waits for its pages
+    assert slab.path.stat().st_blocks * 512 >= 2 * STEP
+    slab.close()
+
+
+def test_a_slab_whose_writer_died_before_its_pages_were_there_is_fresh(tmp_path: Path, threads: Any) -> None:
+    arena = Arena(tmp_path / f"{MARK}large", 4 * STEP)
+    process = held_by(str(arena.root), "take", str(2 * STEP))
+    process.kill()
+    process.wait()
+    slab = arena.take(STEP + STEP // 2 + STEP // 4, threads)  # is cut
+    assert slab is not None
+    slab.ready(0)
+    assert slab.path.stat().st_blocks * 512 >= STEP
+    slab.close()
+
+
+def test_no_slab_is_lengthened_beyond_the_room_that_there_is(arena: Arena, threads: Any) -> None:
+    for file in "abc":
+        lay(arena, threads, file, 1)
+    spared(arena, threads, SIZE)
+    assert arena.take(SIZE + 1, threads) is None
+    assert [path.stat().st_size for path in arena.spare.iterdir()] == [SIZE]  # and it is spare as before
+    assert arena.take(SIZE, threads) is not None
 
 
 def test_what_no_disk_has_is_never_taken(arena: Arena, threads: Any) -> None:

@@ -14,36 +14,33 @@ through the very mapping: the kernel takes the lock back with the last mapping, 
 written under its exclusive lock, after its name has gone, so nobody new finds it. Whoever opened it before that sees,
 with their lock, that the name is another file's now, and looks elsewhere.
 
-A slab has one size for its life, and its pages never change. So who has page-locked it reads what was written last.
+A slab is cut or lengthened to the bytes that come next, where it has nearly as many: callers rarely send the very same
+size twice. It keeps its pages, and its size while anybody maps it.
 """
 
 import contextlib
-import ctypes
 import fcntl
-import functools
 import hashlib
 import logging
-import mmap
 import os
 import shutil
 import time
 import uuid
 from collections.abc import Iterator
-from concurrent.futures import Executor, Future, wait
+from concurrent.futures import Executor
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from workers.runtime.config import private_folder
+from workers.store.slab import Slab
 
 LOG = logging.getLogger(__name__)
 MARK = "allot-arena-"
 """How the names of arenas begin: a path in one is known by it."""
-STEP = 4 << 20
-AHEAD = 4
-"""Steps that are looked for before anybody writes to them. What is announced and never comes costs no more."""
 BLOCK = 512
 """Bytes, as `st_blocks` counts."""
-MADV_POPULATE_WRITE = 23
+LEAST, MOST = 0.5, 1.25
+"""What a spare slab may have of the bytes that are asked for. A longer one would lose more pages than it saves."""
 LAID, KEPT = 0o600, 0o700
 PATIENCE_S = 1.0
 """For the lock of the arena, which is held for as long as it takes to look through a folder."""
@@ -72,60 +69,6 @@ def leased(path: Path) -> Iterator[int]:
         os.close(descriptor)
 
 
-class Slab:
-    """A slab in the hands of who writes to it.
-
-    Attributes:
-        view: its memory.
-    """
-
-    def __init__(self, arena: "Arena", path: Path, descriptor: int, size: int, threads: Executor) -> None:
-        self._arena, self.path, self._descriptor, self.size = arena, path, descriptor, size
-        self._threads, self._shared = threads, False
-        self._asked: dict[int, Future[None]] = {}
-        self._fresh = os.fstat(descriptor).st_blocks * BLOCK < size
-        self.view = memoryview(mmap.mmap(descriptor, size))
-
-    def ready(self, at: int) -> None:
-        """Have the pages of the step that begins at byte `at`; those behind it are looked for meanwhile.
-
-        No step of a fresh slab is written to before: a write to a page that the kernel cannot find ends the process.
-        One that was used before has all its pages. They are brought into the mapping, and nobody waits for that.
-
-        Raises:
-            OSError: there is no memory for it.
-        """
-        for start in range(at, min(self.size, at + AHEAD * STEP), STEP):
-            if start not in self._asked:
-                self._asked[start] = self._threads.submit(self._find, start)
-        if self._fresh:
-            self._asked[at].result()
-
-    def _find(self, at: int) -> None:
-        count = min(STEP, self.size - at)
-        if self._fresh:
-            os.posix_fallocate(self._descriptor, at, count)
-        _touch(self.view[at : at + count])
-
-    def written(self) -> bool:
-        """Nothing more is written: others may map it. Raises OSError."""
-        if not self._shared:
-            self._arena.share(self._descriptor)
-            self._shared = True
-        return True
-
-    def close(self) -> None:
-        """Let go of it. Without a blob's name it is spare then."""
-        if self._descriptor >= 0:
-            wait(self._asked.values())
-            self.view = memoryview(b"")
-            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # the mapping may live on for a moment, and is not used
-            with contextlib.suppress(OSError):
-                self.path.rename(self._arena.spare / self.path.name)
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-
 class Arena:
     """The slabs of one store on this machine, for all of its processes.
 
@@ -150,10 +93,12 @@ class Arena:
         try:
             with self._alone():
                 self._reap()
-                found = self._again(size)
+                found = self._again(size) or self._like(size)
                 if found is None and self._make_room(size):
                     found = self._new(size)
-            return None if found is None else Slab(self, *found, size, threads)
+            if found is None:
+                return None
+            return Slab(found.path, found.descriptor, found.whole, threads, self.share, self.spare)
         except OSError:  # files are slower, and right
             return None
 
@@ -235,35 +180,63 @@ class Arena:
         kept = [(path, path.stat()) for path in self._blobs.iterdir()]
         return [path for path, found in sorted(kept, key=lambda one: one[1].st_mtime) if found.st_mode & 0o777 == KEPT]
 
-    def _again(self, size: int) -> tuple[Path, int] | None:
+    def _again(self, size: int) -> "_Found | None":
+        """A slab of exactly that size."""
         for path in [*self.spare.iterdir(), *self._kept()]:
-            if path.stat().st_size != size:
-                continue
-            descriptor = _locked(path)
-            if descriptor is not None:
-                taken = self._taken / uuid.uuid4().hex
-                path.rename(taken)
-                os.fchmod(descriptor, LAID)
-                return taken, descriptor
+            if path.stat().st_size == size and (found := self._taken_from(path)):
+                return found
         return None
 
+    def _like(self, size: int) -> "_Found | None":
+        """A spare slab of nearly that size, the nearest first, cut or lengthened."""
+        sizes = {path: path.stat().st_size for path in self.spare.iterdir()}
+        for path in sorted(sizes, key=lambda path: abs(sizes[path] - size)):
+            if not LEAST * size <= sizes[path] <= MOST * size or not (found := self._taken_from(path)):
+                continue
+            if size <= sizes[path] or self._make_room(size - sizes[path]):
+                os.ftruncate(found.descriptor, size)
+                return replace(found, whole=min(found.whole, size))
+            found.path.rename(path)
+            os.close(found.descriptor)
+        return None
+
+    def _taken_from(self, path: Path) -> "_Found | None":
+        """A slab that nobody maps, without its name."""
+        descriptor = _locked(path)
+        if descriptor is None:
+            return None
+        taken = self._taken / uuid.uuid4().hex
+        path.rename(taken)
+        os.fchmod(descriptor, LAID)
+        now = os.fstat(descriptor)
+        return _Found(taken, descriptor, now.st_size if now.st_blocks * BLOCK >= now.st_size else 0)
+
     def _make_room(self, size: int) -> bool:
-        used = sum(
-            path.stat().st_size for folder in (self.spare, self._taken, self._blobs) for path in folder.iterdir()
-        )
-        for path in [*self.spare.iterdir(), *self._kept()]:
+        folders = (self.spare, self._taken, self._blobs)
+        used = sum(path.stat().st_size for folder in folders for path in folder.iterdir())
+        free = {path: path.stat().st_size for path in [*self.spare.iterdir(), *self._kept()]}
+        if used - sum(free.values()) + size > self._most:
+            return False
+        for path, count in free.items():
             if used + size <= self._most:
                 break
-            count = path.stat().st_size
             used -= count if _unlink(path) else 0
         return used + size <= self._most
 
-    def _new(self, size: int) -> tuple[Path, int]:
+    def _new(self, size: int) -> "_Found":
         path = self._taken / uuid.uuid4().hex
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, LAID)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         os.ftruncate(descriptor, size)  # counts from now on
-        return path, descriptor
+        return _Found(path, descriptor, 0)
+
+
+@dataclass(frozen=True)
+class _Found:
+    path: Path
+    descriptor: int
+    whole: int
+    """Bytes at its front whose pages are there."""
 
 
 def arena_of(store: Path, folder: str, most: int) -> Arena | None:
@@ -309,21 +282,3 @@ def _mode(path: Path) -> int | None:
         return path.stat().st_mode & 0o777
     except FileNotFoundError:
         return None
-
-
-def _touch(view: memoryview) -> None:
-    """Have the pages of a mapping found ahead of who writes to it, and not one by one as they do. A hint."""
-    call = _madvise()
-    if call is not None:
-        call(ctypes.addressof(ctypes.c_char.from_buffer(view)), len(view), MADV_POPULATE_WRITE)
-
-
-@functools.cache
-def _madvise() -> Any:
-    """Of the C library: Python's own holds all other threads up."""
-    try:
-        call = ctypes.CDLL(None).madvise
-    except (OSError, AttributeError):
-        return None
-    call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
-    return call

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 
 from kernels import Glance
-from workers.store.arena import Slab
 from workers.store.digests import PIECE, PLAIN, Hashed, tree_of
 from workers.store.disk import hasten
 from workers.store.sight import Sight, Watch
+from workers.store.slab import Slab
 
 THREADS = max(1, min(8, os.cpu_count() or 1))
 MOST_BLOCKS = 3 * THREADS + 2

@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, Protocol
 
 from workers.jobs.job import DigestMismatch, InputRef, UploadTooLarge
-from workers.store.arena import Arena, Slab
+from workers.store.arena import Arena
 from workers.store.blocks import Blocks, pool
 from workers.store.codec import AS_FOUND, Form, Limits, Reading, describe, read
 from workers.store.digests import PIECE, Hashed
@@ -18,6 +18,7 @@ from workers.store.disk import room
 from workers.store.layouts import NPY_START, npy_size
 from workers.store.reference import frozen
 from workers.store.sight import Sight, Watch
+from workers.store.slab import Slab
 
 
 class Keeper(Protocol):

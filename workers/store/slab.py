@@ -1,0 +1,101 @@
+"""Memory of the arena in the hands of who writes to it. Its pages are found ahead of them, by other threads."""
+
+import contextlib
+import ctypes
+import fcntl
+import functools
+import mmap
+import os
+from collections.abc import Callable
+from concurrent.futures import Executor, Future, wait
+from pathlib import Path
+from typing import Any
+
+STEP = 4 << 20
+AHEAD = 4
+"""Steps that are looked for before anybody writes to them. What is announced and never comes costs no more."""
+MADV_POPULATE_WRITE = 23
+
+
+class Slab:
+    """A slab in the hands of who writes to it.
+
+    Args:
+        path, descriptor: its file, under an exclusive lock.
+        whole: bytes at its front whose pages are there.
+        threads: they find the other pages.
+        share: makes the lock a shared one.
+        spare: the folder that it goes to without a blob's name.
+
+    Attributes:
+        view: its memory.
+    """
+
+    def __init__(
+        self, path: Path, descriptor: int, whole: int, threads: Executor, share: Callable[[int], None], spare: Path
+    ) -> None:
+        self.path, self._descriptor, self._whole = path, descriptor, whole
+        self._threads, self._share, self._spare, self._is_shared = threads, share, spare, False
+        self._asked: dict[int, Future[None]] = {}
+        self.size = os.fstat(descriptor).st_size
+        self.view = memoryview(mmap.mmap(descriptor, self.size))
+
+    def ready(self, at: int) -> None:
+        """Have the pages of the step that begins at byte `at`; those behind it are looked for meanwhile.
+
+        No fresh step is written to before: a write to a page that the kernel cannot find ends the process. One that was
+        used before has all its pages. They are brought into the mapping, and nobody waits for that.
+
+        Raises:
+            OSError: there is no memory for it.
+        """
+        for start in range(at, min(self.size, at + AHEAD * STEP), STEP):
+            if start not in self._asked:
+                self._asked[start] = self._threads.submit(self._find, start)
+        if self._is_fresh(at):
+            self._asked[at].result()
+
+    def _is_fresh(self, at: int) -> bool:
+        return min(self.size, at + STEP) > self._whole
+
+    def _find(self, at: int) -> None:
+        count = min(STEP, self.size - at)
+        if self._is_fresh(at):
+            os.posix_fallocate(self._descriptor, at, count)
+        _touch(self.view[at : at + count])
+
+    def written(self) -> bool:
+        """Nothing more is written: others may map it. Raises OSError."""
+        if not self._is_shared:
+            self._share(self._descriptor)
+            self._is_shared = True
+        return True
+
+    def close(self) -> None:
+        """Let go of it. Without a blob's name it is spare then."""
+        if self._descriptor >= 0:
+            wait(self._asked.values())
+            self.view = memoryview(b"")
+            fcntl.flock(self._descriptor, fcntl.LOCK_UN)  # the mapping may live on for a moment, and is not used
+            with contextlib.suppress(OSError):
+                self.path.rename(self._spare / self.path.name)
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def _touch(view: memoryview) -> None:
+    """Have the pages of a mapping found ahead of who writes to it, and not one by one as they do. A hint."""
+    call = _madvise()
+    if call is not None:
+        call(ctypes.addressof(ctypes.c_char.from_buffer(view)), len(view), MADV_POPULATE_WRITE)
+
+
+@functools.cache
+def _madvise() -> Any:
+    """Of the C library: Python's own holds all other threads up."""
+    try:
+        call = ctypes.CDLL(None).madvise
+    except (OSError, AttributeError):
+        return None
+    call.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    return call

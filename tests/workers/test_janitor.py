@@ -1,9 +1,13 @@
 """What each kind of loss looks like in Redis, and that a round of cleaning mends it. No workers here."""
 
+import os
+import signal
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import redis
 
 from workers.jobs.janitor import Janitor
 from workers.jobs.job import State, StoreFull, Submission
@@ -43,6 +47,26 @@ def test_a_silent_workers_job_goes_back_to_the_front(jobs: Jobs, made: Janitor) 
     assert queued(jobs) == [first, second]
     assert jobs.get(first, "ann").state is State.QUEUED
     assert jobs._redis.zcard("rq:wip:cpu") == 0
+
+
+def test_workers_get_the_time_to_be_heard_again_once_a_frozen_redis_is_back(jobs: Jobs, settings: Settings) -> None:
+    """From the first round that works: the one before may have begun and failed any time earlier."""
+    janitor, job_id = Janitor(replace(settings, lost_after_s=0.5)), submitted(jobs)
+    take(jobs)
+    jobs._redis.zadd("rq:wip:cpu", {f"{job_id}:one-1": time.time() - 1})
+    pid = jobs._redis.info("server")["process_id"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        with pytest.raises(redis.TimeoutError):
+            janitor.clean()
+        time.sleep(0.6)
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert janitor.clean()
+    assert queued(jobs) == []
+    time.sleep(0.6)
+    assert janitor.clean()
+    assert queued(jobs) == [job_id]
 
 
 def test_only_one_cleans(jobs: Jobs, settings: Settings, made: Janitor) -> None:

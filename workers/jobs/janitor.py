@@ -53,7 +53,10 @@ class Janitor:
         self._scrubbed = self._searched = time.monotonic()
         self._missing: set[str] = set()
         self._refused = -math.inf
-        """When Redis last refused a round. Workers could not renew then either: they get the time to do so first."""
+        """When Redis was last found to refuse; infinity until a round has worked since.
+
+        Workers could not renew then either: they get the time to do so first.
+        """
 
     def run(self) -> None:
         """Clean every `janitor_s`, for ever."""
@@ -62,20 +65,28 @@ class Janitor:
             try:
                 self.clean()
             except (redis.RedisError, JobError, OSError) as error:
-                self._refused = time.monotonic()
                 log.warning("the janitor could not finish its round: %s", error)
             except Exception:
                 log.exception("the janitor could not finish its round")
 
     def clean(self) -> bool:
         """One round; False when another janitor is at work. What makes room comes first, and needs none itself."""
+        try:
+            return self._round()
+        except (redis.RedisError, JobError, OSError):
+            self._refused = math.inf
+            raise
+
+    def _round(self) -> bool:
+        self._redis.ping()  # a frozen Redis is found out here, before one that thaws makes it look well
         self._make_room()
         self._tell_damaged()
         asked = time.monotonic()
         if not self._redis.set("allot:janitor", self._token, nx=True, px=LOCK_MS):
             return False
-        if time.monotonic() - asked > SLOW_S:
-            self._refused = time.monotonic()
+        answered = time.monotonic()
+        if answered - asked > SLOW_S or self._refused == math.inf:
+            self._refused = answered
         try:
             if time.monotonic() - self._refused > self._settings.lost_after_s:
                 for lost in self._lost:

@@ -7,10 +7,10 @@ import numpy as np
 
 from kernels.problems import Array, Inputs, InvalidProblem, UnbalancedTransport
 from kernels.problems.arrays import finite, numeric
-from kernels.problems.clouds import clouds
 from kernels.problems.exact_transport import ExactTransport, exact_transport
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import Form, SeveralTransports
+from kernels.problems.stacks import clouds, matrices
 from kernels.problems.transport import METRICS, transport
 from kernels.problems.worked_out import WORKED_OUT, worked_out
 from kernels.uot.strengths import number, settled, strengths_of
@@ -144,7 +144,8 @@ def _built(inputs: Inputs, options: "TransportOptions") -> Entropic:
         return _several([dict(inputs)], inputs, options, "one")
     own = options.reg == "auto" or "auto" in options.strengths or options.reg_scale != "none"
     if batch and (own or options.divergence or "regs" in inputs or "regs_m" in inputs):
-        return _several(_stacked(inputs, options), inputs, options, "stack")
+        whole = _checked(inputs)
+        return _several(_stacked(whole, inputs), inputs, options, "stack", whole)
     for name in ("regs", "regs_m"):
         if name in inputs:
             raise InvalidProblem(name, "is given for one problem; expected a batch of costs, or points with sizes")
@@ -172,9 +173,15 @@ def outlined(problem: UnbalancedTransport, corner: Array, options: "TransportOpt
     return settled(problem, options.reg, options.strengths, options.reg_scale, corner)
 
 
-def _several(each: list[dict[str, Any]], inputs: Inputs, options: "TransportOptions", form: Form) -> SeveralTransports:
+def _several(
+    each: list[dict[str, Any]],
+    inputs: Inputs,
+    options: "TransportOptions",
+    form: Form,
+    whole: UnbalancedTransport | None = None,
+) -> SeveralTransports:
     strengths = strengths_of(inputs, len(each), options)
-    parts = _at_once(each, inputs, options, strengths) or tuple(
+    parts = _at_once(each, inputs, options, strengths, whole) or tuple(
         _named(k, one, options, reg, reg_m) for k, (one, (reg, reg_m)) in enumerate(zip(each, strengths, strict=True))
     )
     if not options.divergence:
@@ -186,19 +193,25 @@ def _several(each: list[dict[str, Any]], inputs: Inputs, options: "TransportOpti
 
 
 def _at_once(
-    each: list[dict[str, Any]], inputs: Inputs, options: "TransportOptions", strengths: list[tuple[Any, Any]]
+    each: list[dict[str, Any]],
+    inputs: Inputs,
+    options: "TransportOptions",
+    strengths: list[tuple[Any, Any]],
+    whole: UnbalancedTransport | None,
 ) -> tuple[UnbalancedTransport, ...] | None:
-    """Problems of points that are looked through together; None where one of them has to be looked at by itself."""
-    if any(getattr(each[0].get(name), "ndim", None) != 2 for name in ("x", "y")):
+    """Problems of points, or of the `whole` batch of costs, looked through together; None where one is wrong."""
+    if whole is None and any(getattr(each[0].get(name), "ndim", None) != 2 for name in ("x", "y")):
         return None
-    sizes = [(len(one["x"]), len(one["y"])) for one in each]
     numbers = [(number(reg), (number(reg_m[0]), number(reg_m[1]))) for reg, reg_m in strengths]
     left = options.reg_scale != "none" or any("auto" in (reg, *reg_m) for reg, reg_m in strengths)
 
     def settle(k: int, part: UnbalancedTransport) -> UnbalancedTransport:
         return settled(part, *strengths[k], options.reg_scale)
 
-    return clouds(inputs, sizes, numbers, options.metric, options.reference, settle if left else None)
+    how = numbers, options.metric, options.reference, settle if left else None
+    if whole is not None:
+        return matrices(whole, *how)
+    return clouds(inputs, [(len(one["x"]), len(one["y"])) for one in each], *how)
 
 
 def _check_divergence(inputs: Inputs, options: "TransportOptions") -> None:
@@ -277,18 +290,19 @@ def _pieces(value: Any, starts: list[int], ends: list[int]) -> list[Any]:
     return [value[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
-def _stacked(inputs: Inputs, options: "TransportOptions") -> list[dict[str, Any]]:
-    """The inputs of each problem of a batch, checked together, so that masses for all of them may be given once."""
+def _checked(inputs: Inputs) -> UnbalancedTransport:
+    """A batch of costs, looked through together, so that masses for all of them may be given once; of any strengths."""
     beside = [name for name in OF_DIVERGENCE if name in inputs]
-    free = {name: value for name, value in inputs.items() if name not in ("regs", "regs_m", *beside)}
     for name in beside:
         if len(np.shape(inputs[name])) != 3 or np.shape(inputs[name])[0] != np.shape(inputs["cost"])[0]:
             raise InvalidProblem(name, f"has shape {np.shape(inputs[name])}; expected one matrix for each problem")
-    whole = transport(free, reg=1.0, reg_m=(1.0, 1.0), in_range=False)
-    found = []
-    for k in range(whole.batch or 0):
-        one = whole.one(k)
-        names = ("a", "b", "cost", "f0", "g0")
-        found.append({name: value for name in names if (value := getattr(one, name)) is not None})
-        found[-1] |= {name: inputs[name][k] for name in beside}  # type: ignore[index]
-    return found
+    free = {name: value for name, value in inputs.items() if name not in ("regs", "regs_m", *beside)}
+    return transport(free, reg=1.0, reg_m=(1.0, 1.0), in_range=False)
+
+
+def _stacked(whole: UnbalancedTransport, inputs: Inputs) -> list[dict[str, Any]]:
+    """The inputs of each problem of a batch."""
+    arrays = {name: getattr(whole, name) for name in ("a", "b", "cost", "f0", "g0")}
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    arrays |= {name: inputs[name] for name in OF_DIVERGENCE if name in inputs}
+    return [{name: array[k] for name, array in arrays.items()} for k in range(whole.batch or 0)]

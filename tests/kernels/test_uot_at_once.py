@@ -45,6 +45,7 @@ def masses(seed: int = 1) -> dict[str, Array]:
 def one_by_one(monkeypatch: pytest.MonkeyPatch, inputs: dict[str, Array], **options: Any) -> Any:
     with monkeypatch.context() as alone:
         alone.setattr(build, "clouds", lambda *_: None)
+        alone.setattr(build, "matrices", lambda *_: None)
         return CARD.build(inputs, CARD.options.model_validate(options))
 
 
@@ -63,13 +64,16 @@ def one_by_one(monkeypatch: pytest.MonkeyPatch, inputs: dict[str, Array], **opti
         ({"y": np.arange(63).reshape(21, 3)}, {"reg": 0.5}),
         ({"x": ragged()["x"].astype(np.float32)}, {"reg": 0.5}),
     ],
-    ids=str,
 )
 def test_points_are_built_as_if_alone(
     more: dict[str, Any], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     inputs = ragged(**more)
-    found, wanted = CARD.build(inputs, CARD.options.model_validate(options)), one_by_one(monkeypatch, inputs, **options)
+    same(CARD.build(inputs, CARD.options.model_validate(options)), one_by_one(monkeypatch, inputs, **options))
+
+
+def same(found: Any, wanted: Any) -> None:
+    """Every field of every problem has the same bits."""
     assert isinstance(found, SeveralTransports)
     assert len(found.parts) == len(wanted.parts)
     for mine, alone in zip(found.parts, wanted.parts, strict=True):
@@ -81,6 +85,58 @@ def test_points_are_built_as_if_alone(
                 assert np.array_equal(one, other), field.name
             else:
                 assert one == other, field.name
+
+
+def batch(**more: Any) -> dict[str, Any]:
+    rng = np.random.default_rng(4)
+    return {"cost": rng.random((3, 5, 4)), **more}
+
+
+FORBIDDEN = batch()["cost"].copy()
+FORBIDDEN[1, 2, 0] = np.inf
+FORBIDDEN[2] = np.inf
+
+
+@pytest.mark.parametrize(
+    ("more", "options"),
+    [
+        ({}, {}),
+        ({"regs": np.array([0.1, 0.2, 0.3])}, {"reg_m": "inf"}),
+        ({"regs": np.array([0.1, 0.2, 0.3]), "a": np.full(5, 0.2), "b": np.full((3, 4), 0.25 * (1 + 1e-9))},
+         {"reg_m": "inf"}),
+        ({"regs_m": np.array([[1.0, np.inf], [np.inf, np.inf], [2.0, 3.0]])}, {"reg": 0.1, "reference": "uniform"}),
+        ({"f0": np.ones((3, 5)), "g0": np.full((3, 4), -np.inf)}, {"reg_scale": "median", "reg": 0.2}),
+        ({"cost": FORBIDDEN}, {}),
+        ({"cost": (batch()["cost"] * 9).astype(np.int32)}, {}),
+        ({"cost_xx": np.ones((3, 5, 5)), "cost_yy": np.ones((3, 4, 4))}, {"divergence": True}),
+    ],
+)  # fmt: skip
+def test_costs_are_built_as_if_alone(
+    more: dict[str, Any], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = batch(**more)
+    same(CARD.build(inputs, CARD.options.model_validate(options)), one_by_one(monkeypatch, inputs, **options))
+
+
+@pytest.mark.parametrize(
+    ("more", "options"),
+    [
+        ({"regs": np.array([0.1, 1e-14, 0.3])}, {}),
+        ({"regs": np.array([0.1, 0.2, 0.3]), "a": np.ones((3, 5))}, {"reg_m": "inf"}),
+        ({"cost": -1e6 * batch()["cost"], "regs": np.full(3, 10.0)}, {"reg_m": 1.0}),
+        ({"cost_xx": np.ones((3, 5, 4)), "cost_yy": np.ones((3, 4, 4))}, {"divergence": True}),
+        ({"regs_m": np.array([1.0, 1e300, 1.0])}, {}),
+    ],
+)
+def test_what_is_wrong_with_one_matrix_is_told_of_it(
+    more: dict[str, Any], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    inputs = batch(**more)
+    with pytest.raises(InvalidProblem) as together:
+        CARD.build(inputs, CARD.options.model_validate(options))
+    with pytest.raises(InvalidProblem) as alone:
+        one_by_one(monkeypatch, inputs, **options)
+    assert str(together.value) == str(alone.value)
 
 
 @pytest.mark.parametrize(
@@ -98,7 +154,6 @@ def test_points_are_built_as_if_alone(
         ({}, {"reg": 1e-14}),
         ({"x": np.full((23, 3), 1e200)}, {"reg": 1.0}),
     ],
-    ids=str,
 )
 def test_what_is_wrong_with_one_is_told_of_it(
     more: dict[str, Any], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch

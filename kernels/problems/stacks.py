@@ -1,8 +1,9 @@
-"""Several transport problems between points: what `transport` looks for in each is looked for in all of them at once.
+"""Several transport problems: what `transport` looks for in each is looked for in all of them at once.
 
 A call of NumPy takes a microsecond, however little there is to do. A stack of 32 small problems is 32 times as many.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -24,6 +25,7 @@ from kernels.problems.transport import (
 )
 
 Strengths = tuple[float, tuple[float, float]]
+Settle = Callable[[int, UnbalancedTransport], UnbalancedTransport]
 OF_ROWS, OF_COLUMNS = ("x", "a", "f0"), ("y", "b", "g0")
 
 
@@ -33,7 +35,7 @@ def clouds(
     strengths: Sequence[Strengths],
     metric: str,
     reference: str,
-    settle: Callable[[int, UnbalancedTransport], UnbalancedTransport] | None = None,
+    settle: Settle | None = None,
 ) -> tuple[UnbalancedTransport, ...] | None:
     """The problems whose points x, y, masses a, b and potentials f0, g0 follow one another in `inputs`.
 
@@ -59,17 +61,52 @@ def clouds(
         cut = {name: np.split(lines, np.cumsum(lengths[name in OF_COLUMNS])[:-1]) for name, lines in whole.items()}
         for name, side in (("a", lengths[0]), ("b", lengths[1])):
             cut.setdefault(name, _uniform(side))
-        factors = _scale(cut, strengths)
-        bounds, found = _bounds(whole, lengths, metric), []
-        for k, (reg, reg_m) in enumerate(strengths):
-            own: dict[str, Any] = {name: lines[k] for name, lines in cut.items()}
-            problem = UnbalancedTransport(
-                reg=reg, reg_m=reg_m, metric=metric, reference=reference, mass_factor=factors[k], **own
-            )
-            found.append(_checked(k, problem, bounds[k], settle))
-        return tuple(found)
+        factors = _scale(cut, strengths, lambda name, some: _exact_sums([cut[name][k] for k in some]))
+        bounds = _bounds(whole, lengths, metric)
+        return _problems(cut, strengths, factors, bounds, (metric, reference), settle)
     except InvalidProblem:
         return None
+
+
+def matrices(
+    whole: UnbalancedTransport,
+    strengths: Sequence[Strengths],
+    metric: str,
+    reference: str,
+    settle: Settle | None = None,
+) -> tuple[UnbalancedTransport, ...] | None:
+    """The problems of a batch of costs, each with its own strengths; arguments and answer are those of `clouds`."""
+    assert whole.cost is not None
+    arrays = {name: getattr(whole, name) for name in ("a", "b", "cost", "f0", "g0")}
+    cut = {name: list(array) for name, array in arrays.items() if array is not None}
+    flat = whole.cost.reshape(len(whole.cost), -1)
+    low, high = flat.min(axis=1).tolist(), flat.max(axis=1).tolist()
+    bounds = [None if math.isinf(top) else (least, top) for least, top in zip(low, high, strict=True)]
+    try:
+        factors = _scale(cut, strengths, lambda name, some: exact_sums(arrays[name][some]))
+        return _problems(cut, strengths, factors, bounds, (metric, reference), settle)
+    except InvalidProblem:
+        return None
+
+
+def _problems(
+    cut: Mapping[str, Sequence[Array]],
+    strengths: Sequence[Strengths],
+    factors: Sequence[float],
+    bounds: Sequence[tuple[float, float] | None],
+    kinds: tuple[str, str],
+    settle: Settle | None,
+) -> tuple[UnbalancedTransport, ...]:
+    """Of their arrays, one by one. Raises InvalidProblem."""
+    found = []
+    for k, (reg, reg_m) in enumerate(strengths):
+        own: dict[str, Any] = {name: lines[k] for name, lines in cut.items()}
+        metric, reference = kinds
+        problem = UnbalancedTransport(
+            reg=reg, reg_m=reg_m, metric=metric, reference=reference, mass_factor=factors[k], **own
+        )
+        found.append(_checked(k, problem, bounds[k], settle))
+    return tuple(found)
 
 
 def _beside(inputs: Inputs, names: tuple[str, str, str], lengths: Sequence[int]) -> dict[str, Array]:
@@ -113,15 +150,20 @@ def _starts(lengths: Sequence[int]) -> Array:
     return np.cumsum([0, *lengths[:-1]])
 
 
-def _scale(cut: dict[str, list[Array]], strengths: Sequence[Strengths]) -> list[float]:
-    """Bring b to the mass of a, in `cut`, where both sides are exact; the factors. Raises InvalidProblem."""
+def _scale(
+    cut: dict[str, list[Array]], strengths: Sequence[Strengths], sums: Callable[[str, list[int]], Array]
+) -> list[float]:
+    """Bring b to the mass of a, in `cut`, where both sides are exact; the factors. Raises InvalidProblem.
+
+    `sums` takes a or b and numbers of problems.
+    """
     exact = [k for k, (_, reg_m) in enumerate(strengths) if reg_m == (np.inf, np.inf)]
     factors = np.ones(len(strengths))
     if exact:
-        factors[exact] = mass_factors(*(_exact_sums([cut[name][k] for k in exact]) for name in ("a", "b")))
+        factors[exact] = mass_factors(sums("a", exact), sums("b", exact))
     for k in np.flatnonzero(factors != 1).tolist():
         cut["b"][k] = cut["b"][k] * factors[k]
-    return factors.tolist()
+    return [float(factor) for factor in factors]
 
 
 def _exact_sums(masses: list[Array]) -> Array:
@@ -134,15 +176,16 @@ def _exact_sums(masses: list[Array]) -> Array:
 def _checked(
     k: int,
     problem: UnbalancedTransport,
-    bounds: tuple[float, float],
-    settle: Callable[[int, UnbalancedTransport], UnbalancedTransport] | None,
+    bounds: tuple[float, float] | None,
+    settle: Settle | None,
 ) -> UnbalancedTransport:
     """Problem k with its strengths, if float64 can answer it with these. Raises InvalidProblem."""
     if not (0 < problem.reg < np.inf and min(problem.reg_m) > 0):
         raise InvalidProblem("reg", "is not what strengths are")
-    vars(problem)["cost_bounds"] = bounds  # as the property would work them out
+    known = {} if bounds is None else {"cost_bounds": bounds}  # as the property would work them out
+    vars(problem).update(known)
     if settle is not None:
         problem = settle(k, problem)
-        vars(problem)["cost_bounds"] = bounds
+        vars(problem).update(known)
     check_range(problem)
     return problem

@@ -145,12 +145,11 @@ class _Pairs(Result):
         if self.assignment.ndim == 1:
             yield Problem(self.assignment, self.objective, self.certificate.bound, self.gap, self.termination)
             return
-        facts = self.certificate.facts.get("problems") or {}
-        for k, found in enumerate(self.assignment):
-            own = found if self.home.sizes is None else found[: self.home.sizes[k][0]]
-            objective, bound, gap, ended = (
-                facts.get(name, {k: None})[k] for name in ("objectives", "bounds", "gaps", "terminations")
-            )
+        facts, count = self.certificate.facts.get("problems") or {}, len(self.assignment)
+        told = (facts.get(name) or [None] * count for name in ("objectives", "bounds", "gaps", "terminations"))
+        sizes = self.home.sizes
+        for k, (found, objective, bound, gap, ended) in enumerate(zip(self.assignment, *told, strict=True)):
+            own = found if sizes is None else found[: sizes[k][0]]
             yield Problem(own, objective, bound, relative(gap, objective, bound), ended)
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from allot_client.arrays import all_plain
+
 EMPTY, MATRIX = "empty", "matrix"
 
 
@@ -16,6 +18,8 @@ def several(value: Any) -> list[Any] | None:
     """
     if not isinstance(value, (list, tuple)) or not value:
         return None
+    if all_plain(value) and {one.ndim for one in value} == {2}:
+        return list(value)
     kinds = [_kind(one) for one in value]
     if MATRIX not in kinds or None in kinds:
         return None

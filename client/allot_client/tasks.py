@@ -14,7 +14,7 @@ import numpy as np
 
 from allot_client import body as bodies
 from allot_client import points
-from allot_client.arrays import Given, Sparse, given, laid_flat, without_holes
+from allot_client.arrays import Given, Sparse, all_plain, given, laid_flat, without_holes
 from allot_client.flows import Task
 from allot_client.ragged import clouds, several
 from allot_client.results import Home, LapResult
@@ -150,11 +150,13 @@ def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Tas
         apart = beside or sphere or any(options.get(name) is not None for name in OF_A_MATRIX)
         return _written_out(made) if apart else made
     forbidden = -math.inf if options.get("maximize") else math.inf
-    problems = [without_holes(np.asanyarray(given(one).value), forbidden) for one in matrices]
+    problems = matrices
+    if not all_plain(matrices):
+        problems = [without_holes(np.asanyarray(given(one).value), forbidden) for one in matrices]
     entries, sizes = laid_flat(problems, forbidden)
     prices = {name: _joined(others[name]) for name in PRICES if others.get(name) is not None}
     made = task("lap", {"cost": entries, "sizes": sizes, **others, **prices}, options)
-    return replace(made, home=Home(given(matrices[0]).bring, sizes=tuple((int(n), int(m)) for n, m in sizes.tolist())))
+    return replace(made, home=Home(given(matrices[0]).bring, sizes=tuple(map(tuple, sizes.tolist()))))
 
 
 def _started(options: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:

@@ -50,22 +50,9 @@ def test_every_barrier_says_what_it_orders(path: Path) -> None:
     assert silent == []
 
 
-MANY_PARAMETERS_ON_DEVICE = {
-    "lap/auto/bid.cu": {"place_bids"},
-    "lap/auto/bid.cuh": {"weigh"},
-    "lap/auto/forest.cu": {"search"},
-    "lap/auto/start.cu": {"place_bids"},
-    "lap/batched/batched.cu": {"store"},
-    "qap/memetic/memetic.cu": {"search"},
-    "uot/batch/batch.cu": {"sweep_rows"},
-    "uot/iteration/columns.cuh": {"update_columns"},
-    "uot/iteration/iterate.cuh": {"iterate_block", "settle"},
-    "uot/iteration/marginals.cuh": {"marginals"},
-    "uot/iteration/sweep.cuh": {"backward", "compute", "step", "weigh"},
-    "uot/points/points.cu": {"terms"},
-}
-"""Pieces of inner loops, of which the compiler makes other machine code when they take a group. A new one needs that
-reason too; where the machine code stays the same, a group it is."""
+MANY_PARAMETERS_ON_DEVICE = {"lap/auto/bid.cu": {"place_bids"}}
+"""A piece of an inner loop, which the compiler puts in another order with any group (docs/notes/lap.md). A new one needs
+that reason too; where the machine code stays the same, a group it is."""
 
 
 def device_functions(text: str) -> Iterator[tuple[str, int]]:

@@ -68,8 +68,8 @@ __device__ __forceinline__ void place_bids(const cost_t* __restrict__ cost, cons
     for (int at = 0; at < n_free; at += n_blocks * per_block) {
         const int k = at + (warp / team) * n_blocks + blockIdx.x;
         const int i = k < n_free ? b.list[k] : -1;
-        const Best best = track ? weigh<true, true>(cost, b.v, b.owner, i, n_cols, negate, team, range)
-                                : weigh<true, false>(cost, b.v, b.owner, i, n_cols, negate, team, range);
+        const Best best = track ? weigh<true, true>({cost, n_cols, negate}, b.v, b.owner, i, team, range)
+                                : weigh<true, false>({cost, n_cols, negate}, b.v, b.owner, i, team, range);
         if (k >= n_free || threadIdx.x % (32 * team)) continue;
         const value_t up = rise(best, best.at == NONE ? 0 : b.v[best.at], eps);
         store_word(board + k, Value::bits(up), (u64)tag << 32 | best.at);
@@ -170,7 +170,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_shared(const __grid
     }
     for (int k = blockIdx.x; k < n_free; k += n_blocks) {
         const int i = b.list[k];
-        const Best best = weigh<true, false>(args.cost, b.v, b.owner, i, n_cols, negate, WARPS, range);
+        const Best best = weigh<true, false>({args.cost, n_cols, negate}, b.v, b.owner, i, WARPS, range);
         if (tid == 0) args.free_rows[k] = i, args.free_u[k] = best.at != NONE ? best.first : value_t(0);
     }
     if (!scale) widen_spread(state, range);

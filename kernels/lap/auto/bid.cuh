@@ -17,6 +17,11 @@ struct Best {
 struct Range {
     value_t low, high;
 };
+// The matrix that bids are made from. Passed by value: by reference the compiler orders weigh's instructions otherwise.
+struct Costs {
+    const cost_t* __restrict__ cost;  // [n_rows, n_cols]
+    int n_cols, negate;
+};
 
 __shared__ Best team_best[WARPS];
 __shared__ int team_count[WARPS], team_ties[WARPS];
@@ -44,14 +49,15 @@ __device__ __forceinline__ int rotated(int p, int offset, int n_cols) {
 // Scan row i (-1: none) by teams of `team` warps; the answer is in the team's first warp. Every thread of the block
 // must call. Each row starts at its own column, so that rows that tie choose different columns.
 template <bool SHARED, bool TRACK, typename Owner>
-__device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const value_t* v, const Owner* owner, int i,
-                                      int n_cols, int negate, int team, Range& range) {
+__device__ __forceinline__ Best weigh(const Costs costs, const value_t* v, const Owner* owner, int i, int team,
+                                      Range& range) {
+    const int n_cols = costs.n_cols, negate = costs.negate;
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
     Best b = {TOP, TOP, NONE};
     const int offset = i < 0 ? 0 : (int)(__umulhi((u32)i * 2654435761u, (u32)n_cols) & ~3u);
     if (i >= 0) {
         constexpr int BATCH = SHARED ? 8 : 4;  // entries in flight per thread
-        const cost_t* row = cost + (long long)i * n_cols;
+        const cost_t* row = costs.cost + (long long)i * n_cols;
         for (int p0 = (warp % team) * 32 + lane; p0 < n_cols; p0 += team * 32 * BATCH) {
             cost_t c[BATCH];
             value_t far[BATCH];

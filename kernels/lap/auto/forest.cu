@@ -221,19 +221,25 @@ __device__ __forceinline__ void sow(const Matrix& a, const Slice& s, const u32* 
     fold(a, s, best, giver, live, free_rows);
 }
 
+// What a block counts over all phases of a launch.
+struct Counts {
+    u32 tag;  // of the last exchange
+    int rounds, n_entries;
+};
+
 // Rounds of one search: publish, collect, relax, until enough sources reached a free column. Returns the mode.
-__device__ __forceinline__ int search(const Matrix& a, const Slice& s, int n_live, ulonglong2* board, u32* tag,
-                                      const volatile int* flag, value_t* T, int* rounds, int* n_entries) {
+__device__ __forceinline__ int search(const Matrix& a, const Slice& s, int n_live, ulonglong2* board,
+                                      const volatile int* flag, Counts& counts, value_t* T) {
     int shift = 0;
     while (n_live > SAMPLES << shift) shift++;
     const int samples = ((n_live - 1) >> shift) + 1, goal = a.n_rows < a.n_cols ? 1 : (samples + 1) / 2;
     value_t m = -1;
     for (;;) {
-        *tag += 1;
-        const bool halt = blockIdx.x == 0 && (*tag & 63) == 0 && threadIdx.x < 32 && *flag;
-        nearest(a, s, m, shift, board, *tag, halt);
+        counts.tag += 1;
+        const bool halt = blockIdx.x == 0 && (counts.tag & 63) == 0 && threadIdx.x < 32 && *flag;
+        nearest(a, s, m, shift, board, counts.tag, halt);
         u64 least, mask;
-        collect(board, *tag, s, true, &least, &mask, n_entries);
+        collect(board, counts.tag, s, true, &least, &mask, &counts.n_entries);
         *T = m;
         if (mask & HALT) return STOPPED;
         m = Value::from(least);
@@ -245,7 +251,7 @@ __device__ __forceinline__ int search(const Matrix& a, const Slice& s, int n_liv
         for (int k = 0; k < STRIPS; k++) best[k] = TOP, giver[k] = NONE;
         relax(a, s, gridDim.x, 0, best, giver);
         fold(a, s, best, giver, nullptr, nullptr);
-        *rounds += 1;
+        counts.rounds += 1;
     }
 }
 
@@ -271,8 +277,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(const __grid_const
     const Slice s = carve(shared, args.width, n_rows);
     u32* live = args.live_all + (size_t)blockIdx.x * n_rows;
     const int n_begun = state->n_free;
-    int n_live = n_begun, phases = 0, rounds = 0, n_entries = 0, mode = SOLVED;
-    u32 tag = state->grow_tag;
+    int n_live = n_begun, phases = 0, mode = SOLVED;
+    Counts counts = {state->grow_tag, 0, 0};
     long long sown = 0;
     value_t lifted = 0, T;
     for (int k = threadIdx.x; k < n_live; k += THREADS) live[k] = k;
@@ -284,13 +290,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(const __grid_const
         if (phases == args.phase_limit) { mode = PHASE_LIMIT; break; }
         sow(a, s, live, n_live, args.free_rows, args.free_u, lifted);
         sown += n_live;
-        mode = search(a, s, n_live, args.board, &tag, args.mailbox, &T, &rounds, &n_entries);
+        mode = search(a, s, n_live, args.board, args.mailbox, counts, &T);
         if (mode != GROW) break;
         if (T == TOP || n_rows < n_cols) {
-            T = threshold(a, s, args.board, ++tag, n_rows == n_cols);
+            T = threshold(a, s, args.board, ++counts.tag, n_rows == n_cols);
             if (T == TOP) { mode = INFEASIBLE; break; }
         }
-        propose(a, s, T, args.proposal, args.board, ++tag);
+        propose(a, s, T, args.proposal, args.board, ++counts.tag);
         n_live = accept(a, s, live, n_live, args.free_rows, args.proposal);
         augment(a, s, T);
         lifted += T;
@@ -308,11 +314,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(const __grid_const
         args.row_col[i] = -1;
         args.u[i] = args.free_u[live[k]] + lifted;
     }
-    atomicAdd((u64*)&state->scans, (u64)n_entries + (threadIdx.x ? 0 : sown));
+    atomicAdd((u64*)&state->scans, (u64)counts.n_entries + (threadIdx.x ? 0 : sown));
     if (threadIdx.x == 0) {
         state->phases += phases;
-        state->rounds += rounds + phases;
-        state->grow_tag = tag;
+        state->rounds += counts.rounds + phases;
+        state->grow_tag = counts.tag;
         state->mode[args.stage + 1] = args.share > 0 ? (state->halted ? GROW : SCALE) : mode;
     }
 }

@@ -83,15 +83,16 @@ __device__ __forceinline__ void open_level(const WideBook& b, int n_rows, int n_
 }
 
 // The bids of this block's share of the free rows.
-__device__ __forceinline__ void place_bids(const cost_t* __restrict__ cost, const WideBook& b, int n_cols, int negate,
-                                           const int* now, int n_free, value_t eps, bool track, Range& range) {
+__device__ __forceinline__ void place_bids(const Costs costs, const WideBook& b, const int* now, int n_free, value_t eps,
+                                           bool track, Range& range) {
+    const int n_cols = costs.n_cols;
     const int tid = threadIdx.x, n_blocks = gridDim.x;
     const int team = team_for(n_free, n_blocks, n_cols), per_block = WARPS / team;
     for (long long at = 0; at < n_free; at += (long long)n_blocks * per_block) {
         const long long k = at + (long long)(tid / (32 * team)) * n_blocks + blockIdx.x;
         const int i = k < n_free ? __ldcg(now + k) : -1;
-        const Best best = track ? weigh<false, true>(cost, b.v, b.col_row, i, n_cols, negate, team, range)
-                                : weigh<false, false>(cost, b.v, b.col_row, i, n_cols, negate, team, range);
+        const Best best = track ? weigh<false, true>(costs, b.v, b.col_row, i, team, range)
+                                : weigh<false, false>(costs, b.v, b.col_row, i, team, range);
         if (i < 0 || tid % (32 * team)) continue;
         const value_t up = rise(best, best.at == NONE ? 0 : __ldcg(b.v + best.at), eps);
         if (best.at != NONE) atomicMax(b.key + best.at, bid_key(up, i));  // settles which row a column takes
@@ -151,7 +152,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_wide(const __grid_c
         for (int r = 0, late = 0; r < rule.most_rounds && goes_on(rule, level == rule.levels, n_free, &late); r++) {
             const int* now = args.list + (long long)side * n_rows;
             int *next = args.list + (long long)(1 - side) * n_rows, *counted = args.counters + (rounds % 3) * 3;
-            place_bids(args.cost, b, n_cols, args.negate, now, n_free, (value_t)eps, !scale && rounds == 0, range);
+            place_bids({args.cost, n_cols, args.negate}, b, now, n_free, (value_t)eps, !scale && rounds == 0, range);
             // free to clear: nobody has read these counters since the previous round's second barrier
             if (in_grid() < 3) args.counters[((rounds + 1) % 3) * 3 + in_grid()] = 0;
             if (in_grid() == 0 && rounds % POLLED == POLLED - 1) counted[2] = *args.mailbox;
@@ -177,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_wide(const __grid_c
     grid.sync();  // free_rows before their duals
     for (int k = blockIdx.x; k < n_free; k += gridDim.x) {
         const int i = __ldcg(args.free_rows + k);
-        const Best best = weigh<false, false>(args.cost, b.v, b.col_row, i, n_cols, args.negate, WARPS, range);
+        const Best best = weigh<false, false>({args.cost, n_cols, args.negate}, b.v, b.col_row, i, WARPS, range);
         if (threadIdx.x == 0) args.free_u[k] = best.at != NONE ? best.first : value_t(0);
     }
     if (!scale) widen_spread(state, range);

@@ -291,21 +291,26 @@ __device__ Shared load(const cost_t* cost, int n_rows, int n_cols, int max_cols,
     return s;
 }
 
+// Where a problem's answer goes.
+struct Places {
+    long long* assignment;  // [max_rows]
+    value_t *u, *v;         // [max_rows], [max_cols]
+};
+
 // Writes assignment and duals; u_i = c_ij - v_j of the pair. Padding gets -1 and 0.
-__device__ void store(const Shared& s, const Own& own, bool turned, int max_rows, int max_cols, long long* assignment,
-                      value_t* u, value_t* v) {
+__device__ void store(const Shared& s, const Own& own, bool turned, int max_rows, int max_cols, const Places& answer) {
 #pragma unroll
     for (int k = 0; k < SLOTS; k++)
         if (own.here >> k & 1) s.price[column(k)] = own.price[k], s.row_of[column(k)] = own.row[k];
     team_barrier();  // prices and rows before others read them
     const value_t sign = s.negate ? -1 : 1;
-    value_t *row_dual = turned ? v : u, *col_dual = turned ? u : v;
+    value_t *row_dual = turned ? answer.v : answer.u, *col_dual = turned ? answer.u : answer.v;
     for (int i = threadIdx.x; i < (turned ? max_cols : max_rows); i += TEAM)
         row_dual[i] = i < s.n_rows ? sign * (s.entry(i, s.col_of[i]) - s.price[s.col_of[i]]) : (value_t)0;
     for (int j = threadIdx.x; j < (turned ? max_rows : max_cols); j += TEAM)
         col_dual[j] = j < s.n_cols ? sign * s.price[j] : (value_t)0;
     for (int i = threadIdx.x; i < max_rows; i += TEAM)
-        assignment[i] = turned ? (i < s.n_cols ? s.row_of[i] : -1) : (i < s.n_rows ? s.col_of[i] : -1);
+        answer.assignment[i] = turned ? (i < s.n_cols ? s.row_of[i] : -1) : (i < s.n_rows ? s.col_of[i] : -1);
 }
 
 // Grid: one block per problem from `first` on. Block: TEAM.
@@ -337,6 +342,6 @@ extern "C" __global__ void __launch_bounds__(TEAM) solve_each(const __grid_const
     if (threadIdx.x == 0) args.status[b] = feasible ? SOLVED : INFEASIBLE;
     const long long rows_at = b * max_rows, cols_at = b * max_cols;
     if (!feasible) return;
-    value_t *u = args.u + rows_at, *v = args.v + cols_at;
-    store(s, own, n_rows > n_cols, max_rows, max_cols, args.assignment + rows_at, u, v);
+    store(s, own, n_rows > n_cols, max_rows, max_cols,
+          {args.assignment + rows_at, args.u + rows_at, args.v + cols_at});
 }

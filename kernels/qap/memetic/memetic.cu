@@ -30,9 +30,14 @@ __device__ __noinline__ bool talk_for_all(T64 best, const News &news) {
     return __syncthreads_or(threadIdx.x == 0 && talk(ordered(best), news));
 }
 
+// How long a facility stays tabu: from `low` on, less than `span` longer.
+struct Tenure {
+    int low, span;
+};
+
 // Tabu search from s.p; leaves the best permutation in s.best, returns its moves. Two barriers an iteration.
 __device__ __forceinline__ int search(Shared &s, const Board &board, const Matrices &m, int iterations,
-                                      int tenure_low, int tenure_span, const News &news, Random random) {
+                                      const Tenure &tenure, const News &news, Random random) {
     T64 cost = s.cost, best = s.best_cost;
     bool improved = false;
     int iteration = 1, waiting = 0;
@@ -50,8 +55,8 @@ __device__ __forceinline__ int search(Shared &s, const Board &board, const Matri
             __syncthreads();  // pair -> advance_d
             continue;
         }
-        const int until_r = iteration + tenure_low + (int)__umulhi(draw * 747796405u, (unsigned)tenure_span);
-        const int until_q = iteration + tenure_low + (int)__umulhi(draw * 2891336453u, (unsigned)tenure_span);
+        const int until_r = iteration + tenure.low + (int)__umulhi(draw * 747796405u, (unsigned)tenure.span);
+        const int until_q = iteration + tenure.low + (int)__umulhi(draw * 2891336453u, (unsigned)tenure.span);
         touch(s, board, m, {r, q, until_r, until_q}, waiting);
         const int a = s.p[r], b = s.p[q];
         __syncthreads();  // pair, y, touched D -> advance; H, p and T were read by touch
@@ -111,7 +116,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) evolve(const __gri
         const Board board = lay(s, all.scratch + member * SCRATCH);
         open(s, board, args.m);
         const Random random = {all.seed * 0x2545f4914f6cdd1dULL + (unsigned long long)member * 2 + 1};
-        const int done = search(s, board, args.m, state->length, all.tenure_low, all.tenure_span, args.news, random);
+        const int done = search(s, board, args.m, state->length, {all.tenure_low, all.tenure_span}, args.news, random);
         if (t == 0) atomicAdd(&state->moves, (unsigned long long)done);  // all blocks count
     }
     const long long here = (long long)all.parity * members + member, there = here + (1 - 2 * all.parity) * members;

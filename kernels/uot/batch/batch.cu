@@ -80,10 +80,15 @@ __device__ __forceinline__ void add_threads(const float (&sums)[SUMS], float (*s
     __syncthreads();  // total written above, read below
 }
 
+// What a block's rows are besides the costs in registers.
+struct Rows {
+    const float* shared_cost;       // [WARPS * SHARED_ROWS][WIDTH]
+    const float *mass, *reference;  // [WARPS * ROWS] log2 of the masses, of the last row sums
+};
+
 // The warp's rows: terms, row sums four at a time, weights, and their share of the column sums. Writes the rows'
 // potentials if `store`. True in the lanes whose row strayed from its reference.
-__device__ __forceinline__ bool sweep_rows(const Problem& p, const float (&c)[HELD_COSTS],
-                                           const float* shared_cost, const float* mass_row, const float* reference,
+__device__ __forceinline__ bool sweep_rows(const Problem& p, const float (&c)[HELD_COSTS], const Rows& rows,
                                            const float (&column)[COLS], float (&sum_column)[COLS], double* potential,
                                            bool store) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
@@ -96,15 +101,15 @@ __device__ __forceinline__ bool sweep_rows(const Problem& p, const float (&c)[HE
             row[q] = 0.f;
 #pragma unroll
             for (int k = 0; k < COLS; ++k) {
-                const float at = r < HELD ? c[(r + q) * COLS + k]
-                                          : shared_cost[(warp * SHARED_ROWS + r + q - HELD) * WIDTH + k * 32 + lane];
+                const int place = (warp * SHARED_ROWS + r + q - HELD) * WIDTH + k * 32 + lane;
+                const float at = r < HELD ? c[(r + q) * COLS + k] : rows.shared_cost[place];
                 e[q][k] = fast_exp2(column[k] - at);
                 row[q] += e[q][k];
             }
         }
         const float sum = four_sums(row);
         const int i = warp * ROWS + r + (lane >> 3);
-        const float log_mass = mass_row[i], ref = reference[i], log_sum = __log2f(sum);
+        const float log_mass = rows.mass[i], ref = rows.reference[i], log_sum = __log2f(sum);
         const bool empty = log_mass == -INFINITY;
         far |= !empty && !(fabsf(log_sum) < STRAYED);
         const float alpha = p.product ? 0.f : log_mass, beta = p.product ? log_mass : 0.f;
@@ -162,8 +167,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve_batch(const 
                        (float)(1.4426950408889634 / eps),
                        (float)(isinf(rho_a) ? 1.0 : rho_a / (rho_a + eps)),
                        (float)(isinf(rho_b) ? 1.0 : rho_b / (rho_b + eps))};
-    const Marginals w = marginals(eps, rho_a, rho_b, item.mass_a, item.mass_b, item.mass_reference, item.spread,
-                                  args.tolerance, 0.0, INFINITY);
+    const Marginals w = marginals(eps, rho_a, rho_b, item.mass_a, item.mass_b,
+                                  {item.mass_reference, item.spread, args.tolerance, 0.0, INFINITY});
     for (int j = threadIdx.x; j < WIDTH; j += THREADS) value[j] = j < item.n ? args.g[item.column + j] : -INFINITY;
     for (int i = threadIdx.x; i < WARPS * ROWS; i += THREADS)
         mass_row[i] = i < item.m ? args.log_a[item.row + i] : -INFINITY;
@@ -179,7 +184,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve_batch(const 
 #pragma unroll
         for (int k = 0; k < COLS; ++k) column[k] = value[k * 32 + lane] - shift, sum_column[k] = 0.f;
         const bool far =
-            sweep_rows(p, c, shared_cost, mass_row, reference, column, sum_column, potential + item.row, full);
+            sweep_rows(p, c, {shared_cost, mass_row, reference}, column, sum_column, potential + item.row, full);
 #pragma unroll
         for (int k = 0; k < COLS; ++k) part[warp][k * 32 + lane] = sum_column[k];
         const bool refer_again = __syncthreads_or(far);  // shares written above, read below

@@ -14,6 +14,7 @@ struct Exchange {
     unsigned long long* words;  // [2][teams][CS][width + 2]
     float* partial;             // several devices: [teams][ld] of this one's sums, or [ld] of all devices'
     int part;
+    int before;  // iterations of the launches before
 };
 
 // Several devices share a problem by rows. Each sweeps its own rows (SWEEP_ONLY). The column sums are added up between
@@ -88,10 +89,20 @@ __device__ __forceinline__ float2 pair_of(const float* line, int pair) {
     return reinterpret_cast<const float2*>(line)[pair];
 }
 
+// Which sweep was the last, and where the outcome is told.
+struct Turn {
+    int done, here;  // of the solve, its number in words and status; of this launch, from 0
+    bool full;       // the gap is asked for
+    bool mixes;
+    double* status;  // [STATUS]
+};
+
 // Posts the block's column sums, collects all teams', leaves each column's image in b.next and adds to the thread's
 // sums: to the first four, and to `more` where the gap is asked for.
 __device__ __forceinline__ void update_columns(const Block& b, const Problem& p, const Marginals& w, const Exchange& x,
-                                               unsigned sweep, bool full, float (&first)[4], float* more) {
+                                               const Turn& turn, float (&first)[4], float* more) {
+    const unsigned sweep = turn.done;
+    const bool full = turn.full;
     const int pairs = b.width / 2 + 1;
     if (x.part == WHOLE)
 #pragma unroll 1

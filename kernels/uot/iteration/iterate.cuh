@@ -66,15 +66,17 @@ __device__ __forceinline__ Verdict conclude(const Marginals& w, const double* to
 
 // What happens between two sweeps, in the threads that compute and weigh.
 __device__ __forceinline__ Verdict settle(const Block& b, const Problem& p, const Marginals& w, const Exchange& x,
-                                          Mixing& mixing, float* history, double* status, int done, int it, bool full,
-                                          bool mixes) {
+                                          Mixing& mixing, float* history, const Turn& turn) {
+    double* status = turn.status;
+    const int done = turn.done, it = turn.here;
+    const bool full = turn.full, mixes = turn.mixes;
     __shared__ Verdict verdict;
     __shared__ double total[2][ALL_SUMS];
     if (computes()) {
         float first[4] = {}, more[MORE];
         const int warp = threadIdx.x / 32, side = done & 1;
         for (int s = 0; s < MORE && full; ++s) more[s] = 0.f;
-        update_columns(b, p, w, x, done, full, first, more);
+        update_columns(b, p, w, x, turn, first, more);
         send_first(b, first, done, full ? CS * MORE * 4 : 0);
         if (mixes) difference(b.width, b.log_mass, b.value, b.next, mixing, history, more);
         if (full) send_more(more, b.more + (side * CS + b.rank) * (MORE / 4), b.gathered + side, busy_warps(b));
@@ -108,9 +110,14 @@ __device__ __forceinline__ void set_columns(const Block& b, const Problem& p, co
 
 // All sweeps of a launch, in the threads that compute and weigh.
 __device__ __forceinline__ void iterate_block(const Block& b, const Problem& p, const Marginals& w, const Exchange& x,
-                                              Mixing& mixing, float* history, const unsigned char* matrix,
-                                              const float* log_a, double* potential, float* g, double* status,
-                                              int before, int iterations, int every, bool mixes) {
+                                              Mixing& mixing, float* history, const IterateArgs& args) {
+    const unsigned char* matrix = args.matrix;
+    const float* log_a = args.log_a;
+    double* potential = args.potential;
+    float* g = args.g;
+    double* status = args.status;
+    const int before = x.before, iterations = args.iterations, every = args.every;
+    const bool mixes = args.mixes;
     Place now;
     unsigned groups = 0;
     int look = every;  // at the gap, after so many sweeps
@@ -129,7 +136,7 @@ __device__ __forceinline__ void iterate_block(const Block& b, const Problem& p, 
                 column[c] = column_factor(inside ? b.value[j] : -INFINITY, inside ? norm_of(b, p, matrix, j) : 0.f);
                 total[c] = 0.f;
             }
-            compute(b, p, cloud, column, total, groups, back, now);
+            compute(b, p, {cloud, column, total}, groups, back, now);
             fold_columns(b, total);
         }
         groups += b.count;
@@ -139,7 +146,7 @@ __device__ __forceinline__ void iterate_block(const Block& b, const Problem& p, 
             for (int k = threadIdx.x; computes() && 2 * k < b.width; k += THREADS) line[k] = own_sums(b, p, k);
             return;
         }
-        const Verdict v = settle(b, p, w, x, mixing, history, status, before + it + 1, it, full, mixes);
+        const Verdict v = settle(b, p, w, x, mixing, history, {before + it + 1, it, full, mixes, status});
         const bool last = v.reason != RUNNING || it + 1 == iterations;
         if (computes())
             set_columns(b, p, mixing, history, v, mixes && v.reason != CONVERGED, last && b.team == 0 ? g : nullptr);
@@ -184,23 +191,21 @@ iterate(const __grid_constant__ IterateArgs args) {
     if (args.status[REASON] != RUNNING) return;  // a launch queued behind one that has ended the matter
     Block b = lay_out(shared, p, args.slots, args.flight);
     b.log_mass = args.log_b + b.rank * b.width;
-    const Exchange x = {args.words, args.partial, args.part};
-    const int before = (int)args.status[ITERATIONS];
+    const Exchange x = {args.words, args.partial, args.part, (int)args.status[ITERATIONS]};
     if (args.part == COLUMNS_ONLY && b.team) return;  // one team is enough where nothing is exchanged
     float* kept_history = args.history + (size_t)(args.own_history ? b.rank : blockIdx.x) * LINES * b.width;
     float* lines = args.own_history ? b.reference + (POINTS ? 1 : 2) * b.count * R : kept_history;
     if (threadIdx.x == 0) {
         mixing = *args.memory;
         barrier_init(&stop, 1);
-        w = marginals(eps, rho_a, rho_b, args.mass_a, args.mass_b, args.mass_reference, args.spread, args.tolerance,
-                      args.enough, JUMP_LIMIT / 2);
+        w = marginals(eps, rho_a, rho_b, args.mass_a, args.mass_b,
+                      {args.mass_reference, args.spread, args.tolerance, args.enough, JUMP_LIMIT / 2});
     }
     begin(b, p, args.log_a, args.g, args.potential, args.slots);
     if (args.mixes && args.own_history) keep_history(b, lines, kept_history, false);
     cluster_barrier(CS == 1);  // barriers and values are ready in all blocks of the team; potentials were read
     if (threadIdx.x < THREADS + WEIGHERS) {
-        iterate_block(b, p, w, x, mixing, lines, args.matrix, args.log_a, args.potential, args.g, args.status, before,
-                      args.iterations, args.every, args.mixes);
+        iterate_block(b, p, w, x, mixing, lines, args);
         if (threadIdx.x == 0) barrier_arrive(&stop);
     } else if (!POINTS && args.part != COLUMNS_ONLY) {
         feed(b, p, args.matrix, args.iterations, &stop);

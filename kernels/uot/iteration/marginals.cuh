@@ -89,20 +89,25 @@ struct Decision {
     double dual, gap;
 };
 
+// What the reference measure and the costs add to a gap, and when a launch ends: the fields of Marginals.
+struct Gauge {
+    double mass_reference, spread, tolerance, enough;
+    float far;
+};
+
 __device__ __forceinline__ Marginals marginals(double eps, double rho_a, double rho_b, double mass_a, double mass_b,
-                                               double mass_reference, double spread, double tolerance, double enough,
-                                               float far) {
+                                               const Gauge gauge) {
     return {eps,
             rho_a,
             rho_b,
             mass_a,
             mass_b,
-            mass_reference,
-            spread,
-            tolerance,
-            enough,
+            gauge.mass_reference,
+            gauge.spread,
+            gauge.tolerance,
+            gauge.enough,
             (float)(eps / rho_b),
-            far,
+            gauge.far,
             (float)(kappa(rho_a, rho_b) / eps),
             isinf(rho_a) ? (float)mass_a : 0.f,
             isinf(rho_b) ? (float)mass_b : 0.f};

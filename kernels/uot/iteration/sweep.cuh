@@ -116,9 +116,18 @@ __device__ __forceinline__ void send_sums(const Block& b, unsigned number) {
     barrier_arrive(b.exchanged + buffer);  // the shares were read: the sums tell that to their receivers alone
 }
 
+// A group in the order of a sweep.
+struct Group {
+    unsigned number;  // over the launch, for barriers
+    int k;            // of this sweep, in its order
+    bool back;        // the order is backwards
+};
+
 // The weights of group k; `stores`: and the potentials of its rows, which the blocks of the team take in turn.
-__device__ __forceinline__ void weigh(const Block& b, const Problem& p, unsigned number, int k, const float* log_a,
+__device__ __forceinline__ void weigh(const Block& b, const Problem& p, const Group group, const float* log_a,
                                       double* potential, bool stores, float& exact) {
+    const unsigned number = group.number;
+    const int k = in_turn(b, group.back, group.k);
     const int buffer = number & (DEPTH - 1);
     float mass[MINE];
 #pragma unroll
@@ -232,9 +241,17 @@ __device__ __forceinline__ void share_sums(const Block& b, const Lane& l, int bu
         b.share[buffer * ROW_WARPS * RP + l.share] = sum[0];
 }
 
+// Of a computing thread's columns: coordinates, values, and the sums that backward adds to.
+struct Columns {
+    const Cloud& cloud;
+    const float (&value)[COLUMNS];
+    float (&total)[COLUMNS];
+};
+
 __device__ __forceinline__ void backward(const Block& b, const Lane& l, const unsigned char* slot, int buffer,
-                                         const Problem& p, const float (&column)[COLUMNS], const float* reference,
-                                         float (&total)[COLUMNS]) {
+                                         const Problem& p, const Columns& columns, const float* reference) {
+    const float(&column)[COLUMNS] = columns.value;
+    float(&total)[COLUMNS] = columns.total;
     float weight[RR];
 #pragma unroll
     for (int i = 0; i < RR; ++i) weight[i] = b.weight[buffer * RP + l.first + i];
@@ -257,24 +274,26 @@ __device__ __forceinline__ void backward(const Block& b, const Lane& l, const un
 
 // Group k forward, group k - LAG backward, without a branch between them, so that one hides the other.
 template <bool AHEAD, bool BEHIND>
-__device__ __forceinline__ void step(const Block& b, const Lane& l, const Problem& p, const Cloud& cloud,
-                                     unsigned number, int k, bool back, const float (&column)[COLUMNS],
-                                     float (&total)[COLUMNS], Place& now, Place& then) {
+__device__ __forceinline__ void step(const Block& b, const Lane& l, const Problem& p, const Group group,
+                                     const Columns& columns, Place& now, Place& then) {
+    const unsigned number = group.number;
+    const int k = group.k;
+    const bool back = group.back;
     float sum[RR2] = {};
     if (AHEAD) {
         if (!POINTS) barrier_wait(b.full + now.slot, KEEPS ? 0 : now.phase);
         unsigned char* slot = slot_at(b, now.next(b));
 #if POINTS
-        point_terms(b, p, cloud, k, column, sum, slot);
+        point_terms(b, p, columns.cloud, k, columns.value, sum, slot);
 #else
-        forward(b, l, slot, p, column, b.reference + in_turn(b, back, k) * R, sum);
+        forward(b, l, slot, p, columns.value, b.reference + in_turn(b, back, k) * R, sum);
 #endif
     }
     if (BEHIND) {
         group_wait(b.weighed, number - LAG, 4);
         const int slot = then.next(b);
         const float* reference = b.reference + in_turn(b, back, k - LAG) * R;
-        backward(b, l, slot_at(b, slot), (number - LAG) & 3, p, column, reference, total);
+        backward(b, l, slot_at(b, slot), (number - LAG) & 3, p, columns, reference);
         if (!POINTS && !KEEPS) fence_async(), barrier_arrive(b.empty + slot);
     }
     if (AHEAD) {
@@ -284,20 +303,19 @@ __device__ __forceinline__ void step(const Block& b, const Lane& l, const Proble
 }
 
 // `groups`: of the launch, before this sweep.
-__device__ __forceinline__ void compute(const Block& b, const Problem& p, const Cloud& cloud,
-                                        const float (&column)[COLUMNS], float (&total)[COLUMNS], unsigned groups,
+__device__ __forceinline__ void compute(const Block& b, const Problem& p, const Columns& columns, unsigned groups,
                                         bool back, Place& now) {
     const Lane l = lane_of(b);
     Place then = now;  // where backward is
     int k = 0;
 #pragma unroll 1
     for (; k < min(LAG, b.count); ++k)
-        step<true, false>(b, l, p, cloud, groups + k, k, back, column, total, now, then);
+        step<true, false>(b, l, p, {groups + k, k, back}, columns, now, then);
     k = LAG;
 #pragma unroll 1
-    for (; k < b.count; ++k) step<true, true>(b, l, p, cloud, groups + k, k, back, column, total, now, then);
+    for (; k < b.count; ++k) step<true, true>(b, l, p, {groups + k, k, back}, columns, now, then);
 #pragma unroll 1
-    for (; k < b.count + LAG; ++k) step<false, true>(b, l, p, cloud, groups + k, k, back, column, total, now, then);
+    for (; k < b.count + LAG; ++k) step<false, true>(b, l, p, {groups + k, k, back}, columns, now, then);
 }
 
 // The weighers' side of a sweep; leaves the rows' side of the dual value in b.exact where it is asked for.
@@ -311,7 +329,7 @@ __device__ __forceinline__ void weigh_groups(const Block& b, const Problem& p, c
     float exact = 0.f;
 #pragma unroll 1
     for (int k = 0; k < b.count; ++k)
-        weigh(b, p, groups + k, in_turn(b, back, k), log_a, potential, stores, exact);
+        weigh(b, p, {groups + k, k, back}, log_a, potential, stores, exact);
     if (!p.exact_rows) return;
     exact = warp_sum(exact);
     if ((threadIdx.x & 31) == 0) b.exact[(threadIdx.x - THREADS - SENDERS) / 32] = exact;

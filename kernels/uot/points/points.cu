@@ -82,9 +82,15 @@ __device__ __forceinline__ float term_of(float rest, float product) {
     return fast_exp2(rest - root);
 }
 
-// Terms of RR rows, `row` the first, with the four columns of piece q, which begins at column j.
-__device__ __forceinline__ void terms(const Cloud& cloud, const Problem& p, size_t row, int q, int j,
+// A thread's piece of a row: its number, and the column that it begins at.
+struct Piece {
+    int q, j;
+};
+
+// Terms of RR rows, `row` the first, with the four columns of a piece.
+__device__ __forceinline__ void terms(const Cloud& cloud, const Problem& p, size_t row, const Piece piece,
                                       const float (&column)[COLUMNS], const float* reference, float (&e)[RR][VEC]) {
+    const int q = piece.q, j = piece.j;
     float rest[RR][VEC];
 #pragma unroll
     for (int i = 0; i < RR; ++i) {
@@ -137,7 +143,7 @@ __device__ __forceinline__ void point_terms(const Block& b, const Problem& p, co
         const int j = (q * LANES + cloud.lane) * VEC;
         if (!FILLS && q == Q - 1 && j >= b.width) continue;
         float e[RR][VEC];
-        terms(cloud, p, (size_t)first_row(b, k) + first, q, j, column, b.reference + k * R + first, e);
+        terms(cloud, p, (size_t)first_row(b, k) + first, {q, j}, column, b.reference + k * R + first, e);
 #pragma unroll
         for (int i = 0; i < RR; ++i) {
             sum[i] += (e[i][0] + e[i][1]) + (e[i][2] + e[i][3]);

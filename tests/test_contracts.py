@@ -51,8 +51,8 @@ def test_every_barrier_says_what_it_orders(path: Path) -> None:
 
 
 MANY_PARAMETERS_ON_DEVICE = {"lap/auto/bid.cu": {"place_bids"}}
-"""A piece of an inner loop, which the compiler puts in another order with any group (docs/notes/lap.md). A new one needs
-that reason too; where the machine code stays the same, a group it is."""
+"""A piece of an inner loop, which the compiler puts in another order with any group (docs/notes/lap.md). A new one
+needs that reason too; where the machine code stays the same, a group it is."""
 
 
 def device_functions(text: str) -> Iterator[tuple[str, int]]:

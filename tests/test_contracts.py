@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.test_architecture import ROOT
-from tests.test_rooms import CUDA, MOST_PARAMETERS
+from tests.test_rooms import CUDA, MOST_PARAMETERS, OURS
 
 CONTRACT = ("Grid", "Block", "Shared", "Reads", "Writes", "Requires", "Work")
 BARRIER = re.compile(r"__sync(?:threads|warp)|\bgrid\.sync\(|\.sync\(\);")
 SHARE_ONE = {"steps.cu"}
 """Sources of many small kernels, each of which does what a step of a round does: the first has the contract of all."""
-OURS = [path for path in CUDA if not path.is_relative_to(ROOT / "kernels/certificates")]
 
 
 def comment_above(lines: list[str], at: int) -> str:

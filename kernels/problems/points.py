@@ -73,6 +73,10 @@ class PointAuction(Auction):
         """n_rows, n_cols."""
         return int(self.points.x.shape[0]), int(self.points.y.shape[0])
 
+    def with_benefits(self, weights: Array | Csr) -> Auction:
+        """The same auction over benefits that were worked out."""
+        return Auction(weights, maximize=True, reject=self.reject, prices0=self.prices0, assignment0=self.assignment0)
+
 
 @dataclass(frozen=True, eq=False)
 class PointAssignment(Assignment):

@@ -10,6 +10,7 @@ import csv
 import io
 import math
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +119,8 @@ def _annotated(path: Path) -> Table:
     try:
         import anndata
     except ImportError:
-        raise UnreadableTable("is an AnnData file; install anndata to read it, or save it as .npy") from None
+        how = f"{sys.executable or 'python'} -m pip install anndata"
+        raise UnreadableTable(f"is an AnnData file, which needs anndata ({how}); or save it as .npy") from None
     if not path.is_file():
         raise FileNotFoundError(2, "No such file or directory", str(path))
     try:
@@ -147,7 +149,8 @@ def _openpyxl() -> Any:
     try:
         import openpyxl
     except ImportError:
-        raise UnreadableTable('Excel files need openpyxl; install it with pip install "allot[tables]"') from None
+        how = f"install it with {sys.executable or 'python'} -m pip install openpyxl"
+        raise UnreadableTable(f"Excel files need openpyxl; {how}") from None
     return openpyxl
 
 

@@ -195,15 +195,24 @@ class LapResult(_Pairs):
     @property
     def assignments(self) -> Any:
         """With `k_best`: the assignments (k, n_rows), the best first; -1 for a row that stays unassigned."""
+        if self._has_no_lines:
+            return self.assignment[None]
         return self._array("assignments")
 
     @property
     def objectives(self) -> Any:
         """With `k_best`: the objective of each of `assignments`."""
+        if self._has_no_lines:
+            return [self.objective]
         try:
             return self.certificate.facts["objectives"]
         except KeyError:
             raise AttributeError("this answer has one objective; with k_best it has objectives") from None
+
+    @property
+    def _has_no_lines(self) -> bool:
+        """Whether a list was asked for of a matrix without rows or columns: there is one way to pair nothing."""
+        return self.home.within is not None and 0 in self.home.within
 
 
 @dataclass(frozen=True)

@@ -14,8 +14,9 @@ import numpy as np
 
 from allot_client import body as bodies
 from allot_client import features, points
-from allot_client.arrays import FORBIDDEN_INTEGER, Given, Sparse, given, laid_flat, without_holes
+from allot_client.arrays import Given, Sparse, given, laid_flat, without_holes
 from allot_client.flows import Task
+from allot_client.listed import listed, written_out
 from allot_client.ragged import clouds, several
 from allot_client.results import SOURCE, Home, LapResult
 
@@ -201,13 +202,15 @@ def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Tas
         cost, options, others = _between(options, {**others, "x": left, "y": right})
     matrices = several(cost)
     if matrices is None:
-        if options.get("k_best") is not None and limit is not None:
-            return _ways_out(task("lap", {"cost": cost, **others}, {**options, "cost_limit": None}), limit)
+        if options.get("k_best") is not None:
+            apart = listed(task("lap", {"cost": cost, **others}, {**options, "cost_limit": None}), limit)
+            if apart is not None:
+                return apart
         made = task("lap", {"cost": cost, **others}, options)
         beside = any(others.get(name) is not None for name in PRICES)
         sphere = options.get("metric") == "geodesic"
-        apart = beside or sphere or any(options.get(name) is not None for name in OF_A_MATRIX)
-        return _written_out(made) if apart else made
+        alone = beside or sphere or any(options.get(name) is not None for name in OF_A_MATRIX)
+        return written_out(made) if alone else made
     forbidden = -math.inf if options.get("maximize") else math.inf
     problems = [without_holes(np.asanyarray(given(one).value), forbidden) for one in matrices]
     entries, sizes = laid_flat(problems, forbidden)
@@ -252,38 +255,6 @@ def of(solver: str, inputs: Mapping[str, Any] | str | os.PathLike[str], options:
         return _placed(task(solver, inputs, options))
     others = dict(inputs)
     return lap(others.pop("cost", None), options, others)
-
-
-def _written_out(made: Task) -> Task:
-    """The same task with costs instead of points, for what the service does with a matrix alone."""
-    inputs, options = dict(made.inputs), dict(made.job.get("options", {}))
-    x, y = inputs.pop("x", None), inputs.pop("y", None)
-    if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
-        return made
-    inputs["cost"] = points.cost_matrix(x, y, options.pop("metric", "sqeuclidean"))
-    job = {name: value for name, value in made.job.items() if name != "options"}
-    return replace(made, job={**job, "options": options} if options else job, inputs=inputs)
-
-
-def _ways_out(made: Task, limit: float) -> Task:
-    """The same task with pairs above the limit forbidden, and a line for each line of the shorter side to stay alone.
-
-    So every way to pair some of the lines is one assignment, and no other: what a list of the best needs.
-    """
-    made = _written_out(made)
-    cost = made.inputs["cost"]
-    if not isinstance(cost, np.ndarray) or cost.ndim != 2:
-        raise ValueError("k_best with cost_limit is for one matrix; expected one call for each, as `map` makes them")
-    whole = cost.dtype.kind in "iu" and limit == int(limit)
-    kept = cost.astype(np.int64 if whole else np.float64)
-    none = FORBIDDEN_INTEGER if whole else math.inf
-    forbidden = kept > limit
-    if cost.dtype == np.int64:
-        forbidden |= cost == FORBIDDEN_INTEGER
-    alone = np.where(np.eye(min(cost.shape), dtype=bool), int(limit) if whole else limit, none)
-    larger = np.concatenate([np.where(forbidden, none, kept), alone], axis=int(cost.shape[0] <= cost.shape[1]))
-    within = (int(cost.shape[0]), int(cost.shape[1]))
-    return replace(made, inputs={**made.inputs, "cost": larger}, home=replace(made.home, within=within))
 
 
 def quadratic(flow: Any, distance: Any, linear: Any, options: Mapping[str, Any]) -> Task:

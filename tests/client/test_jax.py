@@ -19,7 +19,8 @@ def test_gradients_under_jit(place: tuple[int, tuple[int, ...]]) -> None:
     with jax.enable_x64(True):
 
         def loss(*given: Any) -> Any:
-            return sinkhorn_loss(*given, reg=0.2, reg_m=(1.0, 2.0))
+            cost, a, b = given
+            return sinkhorn_loss(cost, a, b, 0.2, (1.0, 2.0))
 
         slope = jax.jit(jax.grad(loss, argnums=which))(*inputs)[index]
         ends = []

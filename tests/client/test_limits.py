@@ -159,3 +159,11 @@ def _worth(cost: Any, limit: float) -> list[float]:
 def test_an_answer_says_where_it_has_no_list(allot: Client) -> None:
     with pytest.raises(AttributeError, match="with k_best"):
         _ = allot.lap([[1.0]]).objectives
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_a_frame_without_boxes_has_one_way(allot: Client, shape: tuple[int, int]) -> None:
+    for options in ({"cost_limit": 0.5}, {}):
+        answer = allot.lap(np.ones(shape), k_best=4, **options)
+        assert answer.assignments.tolist() == [[-1] * shape[0]]
+        assert list(answer.objectives) == [answer.objective] == [0]

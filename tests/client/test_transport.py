@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from allot_client import Client
+from allot_client import Client, InvalidInput
 
 
 def test_lists_of_clouds_are_one_job(allot: Client) -> None:
@@ -179,3 +179,8 @@ def test_what_cannot_be_meant_is_said(allot: Client) -> None:
         allot.uot(x=x, y=x, labels="type")
     with pytest.raises(TypeError, match="point is unknown here"):
         allot.uot(x=x, y=x + 1, output="potentials").top(1, point=3)
+
+
+def test_a_batch_without_entropy_is_told_what_to_do(allot: Client) -> None:
+    with pytest.raises(InvalidInput, match="a job for each, or `lap` of the batch"):
+        allot.uot(np.ones((2, 3, 3)), method="exact")

@@ -14,8 +14,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from allot_client.files import Wanted, is_table, read_job
+from allot_client.tables import UnreadableTable
 
-from app.cli.solve import read_inputs
+from app.cli.solve import read_inputs, read_other
 from app.intake.json_arrays import array_from_lists
 from app.intake.json_ragged import is_ragged, is_series, one_after_the_other, ragged_from_lists
 from kernels import FORBIDDEN, SOLVERS, Array, Claim, Csr, InvalidProblem, Statement, recheck
@@ -43,7 +45,7 @@ def verify_file(args: Namespace) -> int:
         claim = claim_of(document, arrays_of(document, args.arrays))
         statements = [*digests(document.get("input_digests") or {}, inputs, sources)]
         statements += recheck(document["solver"], inputs, options, claim)
-    except (InvalidProblem, InvalidUpload, OSError) as wrong:
+    except (InvalidProblem, InvalidUpload, UnreadableTable) as wrong:
         print(f"allot: {wrong}")
         return 2
     except (KeyError, ValueError, TypeError, IndexError, AssertionError) as wrong:
@@ -69,7 +71,8 @@ def _document(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text())
     except (ValueError, UnicodeDecodeError) as error:
-        raise InvalidProblem(str(path), f"is no JSON: {error}") from error
+        expected = "expected the answer as `--out answer.json` writes it, or as `--json` prints it"
+        raise InvalidProblem(str(path), f"is no JSON ({error}); {expected}") from error
     needed = ("solver", "termination", "objective", "certificate")
     if not isinstance(document, dict) or any(name not in document for name in needed):
         raise InvalidProblem(str(path), f"is no result; expected an object with {', '.join(needed)}")
@@ -85,6 +88,9 @@ def _problem(given: list[str], document: dict[str, Any]) -> tuple[dict[str, Any]
     inputs: dict[str, Any] = {}
     options: dict[str, Any] = dict(document.get("options") or {})
     sources: Sources = {}
+    if any(map(_is_table, given)):  # read together, as they were for the answer: a workbook may hold all inputs
+        wanted = Wanted(document["solver"], options)
+        return dict(read_job(given, wanted, read_other).inputs), options, sources
     for text in given:
         name, equals, file = text.partition("=")
         path = Path(file if equals else text)
@@ -104,6 +110,11 @@ def _problem(given: list[str], document: dict[str, Any]) -> tuple[dict[str, Any]
             inputs |= found
             sources |= dict.fromkeys(found, path)
     return inputs, options, sources
+
+
+def _is_table(text: str) -> bool:
+    """Whether an argument, NAME=FILE or FILE.xlsx:SHEET or FILE, is read as a table."""
+    return any(is_table(Path(part)) for part in (text, text.rpartition(":")[0]))
 
 
 def _read(name: str, path: Path, reference: Mapping[str, Any]) -> Array | Csr:

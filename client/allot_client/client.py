@@ -46,6 +46,8 @@ T = TypeVar("T")
 def settings(url: str | None, api_key: str | None) -> tuple[str, dict[str, str]]:
     """The service's address and the headers of every request."""
     address = url or os.environ.get("ALLOT_URL") or DEFAULT_URL
+    if "://" not in address:  # as curl takes it
+        address = f"http://{address}"
     key = api_key or os.environ.get("ALLOT_API_KEY")
     return address.rstrip("/"), {"Authorization": f"Bearer {key}"} if key else {}
 
@@ -224,8 +226,8 @@ class Client:
         }  # fmt: skip
         return cast(GromovResult, self._solve(tasks.task("gromov", inputs, options), timeout_s))
 
-    def submit(self, solver: str, inputs: Mapping[str, Any], **options: Any) -> Job:
-        """Place a job and return at once."""
+    def submit(self, solver: str, inputs: Mapping[str, Any] | str | os.PathLike[str], **options: Any) -> Job:
+        """Place a job and return at once: inputs by name, or the path of a QAPLIB file."""
         task = tasks.of(solver, inputs, options)
         view = self._run(flows.submit(task, self.retry))
         return Job(self, view["id"], task.home)

@@ -19,6 +19,7 @@ from allot_client.tables import UnreadableTable
 
 from app.cli.solve import read_inputs, read_other
 from app.intake.json_arrays import array_from_lists
+from app.intake.json_bytes import array_from_bytes, is_packed
 from app.intake.json_ragged import is_ragged, is_series, one_after_the_other, ragged_from_lists
 from kernels import FORBIDDEN, SOLVERS, Array, Claim, Csr, InvalidProblem, Statement, recheck
 from workers.store.codec import Form, InvalidUpload, decode
@@ -150,10 +151,10 @@ def _several(name: str, path: Path, document: Mapping[str, Any]) -> dict[str, An
 def _listed(name: str, value: Any, document: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """An input as it is written in a posted job."""
     if isinstance(value, dict) and "csr" in value:
-        indptr, indices, values = (array_from_lists(name, value["csr"][part], None, LONGEST) for part in CSR_PARTS)
+        indptr, indices, values = (_numbers(name, value["csr"][part], None) for part in CSR_PARTS)
         n_rows, n_cols = value["csr"]["shape"]
         return {name: Csr(indptr, indices, values, (n_rows, n_cols))}
-    data = value["data"] if isinstance(value, dict) else value
+    data = value["data"] if isinstance(value, dict) and not is_packed(value) else value
     card = SOLVERS[document["solver"]]
     if name not in card.specs:
         raise InvalidProblem(f"inputs.{name}", f"is no input of {card.name}")
@@ -162,7 +163,13 @@ def _listed(name: str, value: Any, document: Mapping[str, Any], options: Mapping
     if is_ragged(data, spec.ragged):
         flat, sizes = ragged_from_lists(name, data, spec.ragged, forbidden, LONGEST, integer)
         return {name: flat} if sizes is None else {name: flat, spec.sizes: sizes}
-    return {name: array_from_lists(name, data, forbidden, LONGEST, integer)}
+    return {name: _numbers(name, data, forbidden, integer)}
+
+
+def _numbers(name: str, data: Any, forbidden: float | None, integer: int | None = None) -> Array:
+    if is_packed(data):
+        return array_from_bytes(name, data, LONGEST)
+    return array_from_lists(name, data, forbidden, LONGEST, integer)
 
 
 def _given_options(pairs: list[str]) -> dict[str, Any]:

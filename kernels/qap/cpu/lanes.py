@@ -1,21 +1,19 @@
-"""Steps of a tabu search over rows of sixteen numbers at a time, written as LLVM's vectors.
+"""Steps of a tabu search over rows of sixteen numbers at a time.
 
-LLVM would vectorise the same loops only for rows far longer than those of a quadratic assignment, and only after it
-has compared the addresses of all arrays. Every array is flat; a row has `width` entries, a multiple of LANES, of which
-those after n are padding. Sums of int32 and int64 wrap, as everywhere in a search.
+`kernels/lap/cpu/vectors.py` says why LLVM is not left to find the vectors. Every array is flat; a row has `width`
+entries, a multiple of LANES, of which those after n are padding. Sums of int32 and int64 wrap, as in all searches.
 """
 
-from collections.abc import Callable
-from inspect import Parameter, Signature
 from typing import Any
 
 from llvmlite import ir
-from numba.core import cgutils, types
-from numba.extending import intrinsic, register_jitable
+from numba.core import types
+from numba.extending import register_jitable
+
+from kernels.lap.cpu.vectors import VectorCode, compiled
 
 LANES = 16
 """One AVX-512 register of int32. LLVM takes several where registers are shorter or numbers longer."""
-INDEX = ir.IntType(64)
 
 
 @register_jitable
@@ -24,92 +22,7 @@ def width_of(n: int) -> int:
     return -(-n // LANES) * LANES
 
 
-class _Writer:
-    """Writes vector code. Arrays and numbers of the call go by their place among its arguments."""
-
-    def __init__(self, both: bool, context: Any, builder: Any, signature: Any, values: Any) -> None:
-        self.both, self.builder, self._context, self._kinds = both, builder, context, signature.args
-        self.given = [
-            context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
-            for kind, value in zip(signature.args, values, strict=True)
-        ]
-        self._float = isinstance(signature.args[0].dtype, types.Float)
-
-    def whole(self, value: int) -> Any:
-        """An index that is known now."""
-        return ir.Constant(INDEX, value)
-
-    def directions(self, width: Any) -> list[Any]:
-        """Where the vectors of either direction of the flow begin."""
-        return [self.whole(0), width][: 1 + self.both]
-
-    def one(self, place: int, index: Any) -> Any:
-        """A number of an array."""
-        return self.builder.load(self.builder.gep(self.given[place], [index]))
-
-    def load(self, place: int, index: Any) -> Any:
-        """LANES numbers of an array, from `index` on."""
-        pointer, align = self._pointer(place, index)
-        return self.builder.load(pointer, align=align)
-
-    def store(self, vector: Any, place: int, index: Any) -> None:
-        """Put LANES numbers into an array."""
-        pointer, align = self._pointer(place, index)
-        self.builder.store(vector, pointer, align=align)
-
-    def _pointer(self, place: int, index: Any) -> tuple[Any, int]:
-        kind = self._kinds[place].dtype
-        lanes = ir.VectorType(self._context.get_data_type(kind), LANES)
-        pointer = self.builder.gep(self.given[place], [index])
-        return self.builder.bitcast(pointer, lanes.as_pointer()), kind.bitwidth // 8
-
-    def spread(self, number: Any) -> Any:
-        """A number in every lane."""
-        nothing = ir.Constant(ir.VectorType(number.type, LANES), ir.Undefined)
-        first = self.builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
-        return self.builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(ir.IntType(32), LANES), None))
-
-    def plus(self, x: Any, y: Any) -> Any:
-        """x + y."""
-        return self.builder.fadd(x, y) if self._float else self.builder.add(x, y)
-
-    def minus(self, x: Any, y: Any) -> Any:
-        """x - y."""
-        return self.builder.fsub(x, y) if self._float else self.builder.sub(x, y)
-
-    def times(self, x: Any, y: Any) -> Any:
-        """x y."""
-        return self.builder.fmul(x, y) if self._float else self.builder.mul(x, y)
-
-    def less(self, x: Any, y: Any) -> Any:
-        """x < y, by lanes."""
-        return self.builder.fcmp_ordered("<", x, y) if self._float else self.builder.icmp_signed("<", x, y)
-
-    def least(self, x: Any, y: Any) -> Any:
-        """The lesser one; y where x is not a number."""
-        return self.builder.select(self.less(x, y), x, y)
-
-    def equal(self, x: Any, y: Any) -> Any:
-        """x == y, by lanes or of two numbers."""
-        return self.builder.fcmp_ordered("==", x, y) if self._float else self.builder.icmp_signed("==", x, y)
-
-    def loop(self, end: Any, start: Any = None, step: int = 1) -> Any:
-        """From `start`, or 0, up to `end`."""
-        first = self.whole(0) if start is None else start
-        return cgutils.for_range_slice(self.builder, first, end, self.whole(step), intp=INDEX)
-
-    def variable(self, vector: Any) -> Any:
-        """What a loop changes, as it begins each time that it is met; LLVM keeps it in a register."""
-        place = cgutils.alloca_once(self.builder, vector.type)
-        self.builder.store(vector, place)
-        return place
-
-    def lower(self, place: Any, vector: Any) -> None:
-        """Take the lesser one into a variable."""
-        self.builder.store(self.least(vector, self.builder.load(place)), place)
-
-
-def _sweep(to: _Writer) -> None:
+def _sweep(to: VectorCode) -> None:
     """Update every delta; the least of each row and of all, by lanes, and of those that are not tabu."""
     delta, until, a, h, floor, low, low_free = range(7)
     n, width, now = to.given[7:]
@@ -137,7 +50,7 @@ def _sweep(to: _Writer) -> None:
         to.store(build.load(least), place, build.mul(last, lanes))
 
 
-def _subtract(to: _Writer) -> None:
+def _subtract(to: VectorCode) -> None:
     """partial -= a h', and its diagonal with it."""
     partial, diagonal, a, h = range(4)
     n, width = to.given[4:]
@@ -156,7 +69,7 @@ def _subtract(to: _Writer) -> None:
             to.store(to.minus(to.load(diagonal, v), product), diagonal, v)
 
 
-def _refresh(to: _Writer) -> None:
+def _refresh(to: VectorCode) -> None:
     """The deltas of one facility with all others, short of what the next sweep adds, and until when they are tabu."""
     delta, until, partial, flow, there, back, tabu, column, dates, diagonal, a, h = range(12)
     facility, width = to.given[12:]
@@ -178,7 +91,7 @@ def _refresh(to: _Writer) -> None:
         to.store(build.select(build.icmp_signed("<", one, other), one, other), until, at)
 
 
-def _subtract_rows(to: _Writer) -> None:
+def _subtract_rows(to: VectorCode) -> None:
     """One row less another, into a vector that begins at `to_place`."""
     out, matrix = range(2)
     to_place, first, second, width = to.given[2:]
@@ -189,7 +102,7 @@ def _subtract_rows(to: _Writer) -> None:
         to.store(by, out, build.add(to_place, v))
 
 
-def _holds(to: _Writer) -> Any:
+def _holds(to: VectorCode) -> Any:
     """Whether any of LANES numbers is the one that stands at another place of the same array."""
     at, wanted = to.given[1:]
     build = to.builder
@@ -197,28 +110,11 @@ def _holds(to: _Writer) -> Any:
     return build.icmp_unsigned("!=", build.bitcast(found, ir.IntType(LANES)), ir.Constant(ir.IntType(LANES), 0))
 
 
-def _compiled(write: Callable[[_Writer], Any], names: str, both: bool = False, returned: Any = types.void) -> Any:
-    """What compiled code calls with arrays and indices of these names; `both`: for each direction of the flow."""
-
-    def step(_: Any, *kinds: Any) -> Any:
-        given = [kind if isinstance(kind, types.Array) else types.int64 for kind in kinds]
-
-        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return write(_Writer(both, context, builder, signature, values)) or context.get_dummy_value()
-
-        return returned(*given), generate
-
-    asked = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in ("context", *names.split())]
-    step.__signature__ = Signature(asked)  # type: ignore[attr-defined]
-    step.__doc__ = write.__doc__
-    return intrinsic(step)
-
-
 SWEEP = "delta until a h floor low low_free n width now"
 SUBTRACT = "partial diagonal a h n width"
 REFRESH = "delta until partial flow near near_back tabu column dates diagonal a h facility width"
-sweep, sweep_both = _compiled(_sweep, SWEEP), _compiled(_sweep, SWEEP, both=True)
-subtract, subtract_both = _compiled(_subtract, SUBTRACT), _compiled(_subtract, SUBTRACT, both=True)
-refresh, refresh_both = _compiled(_refresh, REFRESH), _compiled(_refresh, REFRESH, both=True)
-subtract_rows = _compiled(_subtract_rows, "out matrix to_place first second width")
-holds = _compiled(_holds, "numbers at wanted", returned=types.boolean)
+sweep, sweep_both = compiled(_sweep, SWEEP, LANES), compiled(_sweep, SWEEP, LANES, both=True)
+subtract, subtract_both = compiled(_subtract, SUBTRACT, LANES), compiled(_subtract, SUBTRACT, LANES, both=True)
+refresh, refresh_both = compiled(_refresh, REFRESH, LANES), compiled(_refresh, REFRESH, LANES, both=True)
+subtract_rows = compiled(_subtract_rows, "out matrix to_place first second width", LANES)
+holds = compiled(_holds, "numbers at wanted", LANES, returned=types.boolean)

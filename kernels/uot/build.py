@@ -127,9 +127,10 @@ def _without_entropy(inputs: Inputs, options: "TransportOptions") -> ExactTransp
     for name in inputs:
         if name not in ("cost", "x", "y", "a", "b"):
             raise InvalidProblem(name, "is given with method exact; expected one problem: cost, or x and y; a and b")
-    if np.ndim(inputs.get("cost", 0)) == 3:
+    cost = inputs.get("cost")
+    if isinstance(cost, np.ndarray) and cost.ndim == 3:
         wanted_ = "expected one matrix: a job for each, or `lap` of the batch where all masses are equal"
-        raise InvalidProblem("cost", f"is a batch of shape {np.shape(inputs['cost'])} with method exact; {wanted_}")
+        raise InvalidProblem("cost", f"is a batch of shape {cost.shape} with method exact; {wanted_}")
     return exact_transport(inputs, options.metric)
 
 

@@ -28,7 +28,7 @@ from kernels.auction import files as auction_files
 from kernels.qap import qaplib
 from workers.store import layouts, narrow, npz, unpack
 from workers.store.inline import kind_of
-from workers.store.sniff import sniff
+from workers.store.sniff import A_TABLE, looks_like_a_table, sniff
 
 Decoded = Array | Csr | dict[str, Array]
 FORMATS = ("npy", "npz", "safetensors", "raw", "qaplib", "mtx", "auction")
@@ -172,12 +172,6 @@ def describe(decoded: Decoded) -> dict[str, Any]:
     return {"kind": "array", "dtype": kind_of(decoded.dtype), "shape": list(decoded.shape)}
 
 
-A_TABLE = (
-    "a table of text is read by POST /v1/previews?filename=costs.csv, which answers with a `reference` for the job"
-)
-"""What to do with one that was sent as an input."""
-
-
 def _read(path: Path, form: Form, limits: Limits, scratch: unpack.Scratch) -> Reading:
     if form.format == "raw":
         return _one("raw", None, _raw(path, form, limits, scratch))
@@ -185,20 +179,12 @@ def _read(path: Path, form: Form, limits: Limits, scratch: unpack.Scratch) -> Re
         format = form.format or sniff(inflated, form.filename, form.content_type)
         if format is not None:
             return _parsed(inflated, format, form, limits, scratch)
-        table = _looks_like_a_table(inflated)
+        table = looks_like_a_table(inflated)
     if form.dtype is None and form.shape is None:
         known = ", ".join(name for name in FORMATS if name != "raw")
         rest = A_TABLE if table else "raw bytes need dtype and shape"
         raise layouts.BadLayout(f"is missing: the bytes are no {known}; {rest}", "dtype")
     return _one("raw", None, _raw(path, form, limits, scratch))
-
-
-def _looks_like_a_table(path: Path) -> bool:
-    """Whether a file begins with a line of text in cells."""
-    with path.open("rb") as file:
-        head = file.read(4096)
-    first = head.partition(b"\n")[0]
-    return not set(head) & set(range(9)) and any(mark in first for mark in (b",", b";", b"\t"))
 
 
 def _one(format: str, member: str | None, value: Array | Csr) -> Reading:

@@ -4,6 +4,7 @@ PYTHON ?= $(shell for p in python3 python3.12 python3.11; do $$p -c 'import ensu
 VENV := .venv
 BIN := $(VENV)/bin
 GPU := $(shell command -v nvidia-smi >/dev/null 2>&1 && nvidia-smi -L >/dev/null 2>&1 && echo [cuda])
+COMMA := ,
 
 TOOLS := .venv-tools
 RESOLVE := $(TOOLS)/bin/uv pip compile pyproject.toml --quiet --universal --python-version 3.11 --no-header --no-annotate
@@ -21,7 +22,7 @@ help: ## list the targets
 $(BIN)/allot: pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or 3.12 with venv is needed: make PYTHON=/path/to/python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.$(GPU)'
+	$(BIN)/python -m pip install --quiet --no-compile --constraint constraints.txt --editable '.[tables,annotated$(if $(GPU),$(COMMA)cuda)]'
 	$(BIN)/python -m compileall -q -j 0 -x '/tests/' $(VENV)/lib || true # a file that no Python reads is left, as pip leaves it
 	@touch $@
 

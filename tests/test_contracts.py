@@ -7,13 +7,12 @@ from pathlib import Path
 import pytest
 
 from tests.test_architecture import ROOT
-from tests.test_rooms import CUDA, MOST_PARAMETERS
+from tests.test_rooms import CUDA, MOST_PARAMETERS, OURS
 
 CONTRACT = ("Grid", "Block", "Shared", "Reads", "Writes", "Requires", "Work")
 BARRIER = re.compile(r"__sync(?:threads|warp)|\bgrid\.sync\(|\.sync\(\);")
 SHARE_ONE = {"steps.cu"}
 """Sources of many small kernels, each of which does what a step of a round does: the first has the contract of all."""
-OURS = [path for path in CUDA if not path.is_relative_to(ROOT / "kernels/certificates")]
 
 
 def comment_above(lines: list[str], at: int) -> str:
@@ -50,22 +49,9 @@ def test_every_barrier_says_what_it_orders(path: Path) -> None:
     assert silent == []
 
 
-MANY_PARAMETERS_ON_DEVICE = {
-    "lap/auto/bid.cu": {"place_bids"},
-    "lap/auto/bid.cuh": {"weigh"},
-    "lap/auto/forest.cu": {"search"},
-    "lap/auto/start.cu": {"place_bids"},
-    "lap/batched/batched.cu": {"store"},
-    "qap/memetic/memetic.cu": {"search"},
-    "uot/batch/batch.cu": {"sweep_rows"},
-    "uot/iteration/columns.cuh": {"update_columns"},
-    "uot/iteration/iterate.cuh": {"iterate_block", "settle"},
-    "uot/iteration/marginals.cuh": {"marginals"},
-    "uot/iteration/sweep.cuh": {"backward", "compute", "step", "weigh"},
-    "uot/points/points.cu": {"terms"},
-}
-"""Pieces of inner loops, of which the compiler makes other machine code when they take a group. A new one needs that
-reason too; where the machine code stays the same, a group it is."""
+MANY_PARAMETERS_ON_DEVICE = {"lap/auto/bid.cu": {"place_bids"}}
+"""A piece of an inner loop, which the compiler puts in another order with any group (docs/notes/lap.md). A new one
+needs that reason too; where the machine code stays the same, a group it is."""
 
 
 def device_functions(text: str) -> Iterator[tuple[str, int]]:

@@ -83,6 +83,8 @@ LONG_KERNELS = {
 }
 """Kernels that are longer than they should be. A new one does not belong here."""
 CUDA = [path for path in sorted((ROOT / "kernels").rglob("*.*")) if path.suffix in (".cu", ".cuh")]
+OURS = [path for path in CUDA if not path.is_relative_to(ROOT / "kernels/certificates")]
+"""The text of the certificates is counted against: it stays."""
 
 
 def kernel_bodies(text: str) -> Iterator[tuple[str, int]]:
@@ -109,6 +111,33 @@ def test_every_kernel_is_measured() -> None:
     for path in CUDA:
         code = re.sub(r"//[^\n]*", "", path.read_text())
         assert len(list(kernel_bodies(code))) == code.count("__global__"), path.name
+
+
+INDICES = set("ijk")
+SYMBOL = re.compile(r"(?<![\w.'])(?<!->)([A-Za-z])(?![\w'])")
+
+
+def letters_of_room(room: str) -> set[str]:
+    """Those that the tables under "Words" in the README of a solver's room explain."""
+    readme = ROOT / "kernels" / room / "README.md"
+    _, _, words = (readme.read_text() if readme.exists() else "").partition("\n## Words\n")
+    rows = [line for line in words.partition("\n## ")[0].splitlines() if line.startswith("|")]
+    return set(re.findall(r"`([A-Za-z])`", " ".join(line.split("|")[1] for line in rows)))
+
+
+@pytest.mark.parametrize("path", OURS, ids=lambda path: str(path.relative_to(ROOT / "kernels")))
+def test_names_on_a_device_are_words_or_explained_letters(path: Path) -> None:
+    """Loop indices and types of a template need no explanation; members after a dot were declared elsewhere."""
+    code = re.sub(r'//[^\n]*|"(?:\\.|[^"\\])*"', "", path.read_text())
+    types = set(re.findall(r"typename ([A-Z])\b", code))
+    room = path.relative_to(ROOT / "kernels").parts[0]
+    assert set(SYMBOL.findall(code)) - INDICES - types <= letters_of_room(room)
+
+
+def test_every_explained_letter_is_used() -> None:
+    for room in sorted({path.relative_to(ROOT / "kernels").parts[0] for path in OURS}):
+        code = "".join(path.read_text() for path in OURS if path.is_relative_to(ROOT / "kernels" / room))
+        assert letters_of_room(room) <= set(SYMBOL.findall(re.sub(r"//[^\n]*", "", code))), room
 
 
 def test_every_source_is_in_the_wheel() -> None:

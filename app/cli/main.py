@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from allot_client.cli import add_output, add_problem, add_progress, add_remote, guarded, run_remote
+from allot_client.cli import add_output, add_problem, add_progress, add_remote, guarded, parsed, run_remote
 
 from workers.runtime.version import allot_version
 
@@ -100,7 +100,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     if given[:1] == ["key"] and given[1:] and given[1] not in KEY_VERBS:
         given.insert(1, "entry")  # `allot key OWNER`, as it was before there were verbs
-    args = parser().parse_args(given)
+    args = parsed(parser(), given)
     if args.command == "serve":
         from app.cli.serve import serve
 
@@ -118,7 +118,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if args.command == "verify":
         from app.cli.verify import verify_file
 
-        return verify_file(args)
+        return guarded(verify_file, args)
     if args.command == "doctor":
         from app.cli.doctor import doctor
 

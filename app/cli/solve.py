@@ -10,9 +10,8 @@ from typing import Any
 
 from allot_client import bar
 from allot_client.commands import check_out, show
-from allot_client.files import Read, Wanted, is_table, jobs_of, option_values, read_job
+from allot_client.files import Read, Wanted, jobs_of, option_values, read_job
 from allot_client.results import Home, Result, read_result
-from allot_client.tables import read_table
 from allot_client.tasks import NO_HOME
 from pydantic import ValidationError
 
@@ -36,8 +35,8 @@ def solve_file(args: Namespace) -> int:
 
 
 def read_inputs(path: Path, card: Solver) -> dict[str, Array | Csr]:
-    """What a file holds as inputs of a solver: arrays by name as they are, a matrix as the one that a matrix is."""
-    decoded = read_table(path).filled(float("inf")) if is_table(path) else read_other(path)
+    """What a file of arrays holds as inputs of a solver: arrays by name, a matrix as the one that a matrix is."""
+    decoded = read_other(path)
     if isinstance(decoded, dict):
         return dict(decoded)
     if card.main is None:

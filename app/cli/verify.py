@@ -14,9 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from allot_client.files import Wanted, is_table, read_job
+from allot_client.tables import UnreadableTable
 
-from app.cli.solve import read_inputs
+from app.cli.solve import read_inputs, read_other
 from app.intake.json_arrays import array_from_lists
+from app.intake.json_bytes import array_from_bytes, is_packed
 from app.intake.json_ragged import is_ragged, is_series, one_after_the_other, ragged_from_lists
 from kernels import FORBIDDEN, SOLVERS, Array, Claim, Csr, InvalidProblem, Statement, recheck
 from workers.store.codec import Form, InvalidUpload, decode
@@ -43,7 +46,7 @@ def verify_file(args: Namespace) -> int:
         claim = claim_of(document, arrays_of(document, args.arrays))
         statements = [*digests(document.get("input_digests") or {}, inputs, sources)]
         statements += recheck(document["solver"], inputs, options, claim)
-    except (InvalidProblem, InvalidUpload, OSError) as wrong:
+    except (InvalidProblem, InvalidUpload, UnreadableTable) as wrong:
         print(f"allot: {wrong}")
         return 2
     except (KeyError, ValueError, TypeError, IndexError, AssertionError) as wrong:
@@ -69,7 +72,8 @@ def _document(path: Path) -> dict[str, Any]:
     try:
         document = json.loads(path.read_text())
     except (ValueError, UnicodeDecodeError) as error:
-        raise InvalidProblem(str(path), f"is no JSON: {error}") from error
+        expected = "expected the answer as `--out answer.json` writes it, or as `--json` prints it"
+        raise InvalidProblem(str(path), f"is no JSON ({error}); {expected}") from error
     needed = ("solver", "termination", "objective", "certificate")
     if not isinstance(document, dict) or any(name not in document for name in needed):
         raise InvalidProblem(str(path), f"is no result; expected an object with {', '.join(needed)}")
@@ -85,6 +89,9 @@ def _problem(given: list[str], document: dict[str, Any]) -> tuple[dict[str, Any]
     inputs: dict[str, Any] = {}
     options: dict[str, Any] = dict(document.get("options") or {})
     sources: Sources = {}
+    if any(map(_is_table, given)):  # read together, as they were for the answer: a workbook may hold all inputs
+        wanted = Wanted(document["solver"], options)
+        return dict(read_job(given, wanted, read_other).inputs), options, sources
     for text in given:
         name, equals, file = text.partition("=")
         path = Path(file if equals else text)
@@ -104,6 +111,11 @@ def _problem(given: list[str], document: dict[str, Any]) -> tuple[dict[str, Any]
             inputs |= found
             sources |= dict.fromkeys(found, path)
     return inputs, options, sources
+
+
+def _is_table(text: str) -> bool:
+    """Whether an argument, NAME=FILE or FILE.xlsx:SHEET or FILE, is read as a table."""
+    return any(is_table(Path(part)) for part in (text, text.rpartition(":")[0]))
 
 
 def _read(name: str, path: Path, reference: Mapping[str, Any]) -> Array | Csr:
@@ -139,10 +151,10 @@ def _several(name: str, path: Path, document: Mapping[str, Any]) -> dict[str, An
 def _listed(name: str, value: Any, document: Mapping[str, Any], options: Mapping[str, Any]) -> dict[str, Any]:
     """An input as it is written in a posted job."""
     if isinstance(value, dict) and "csr" in value:
-        indptr, indices, values = (array_from_lists(name, value["csr"][part], None, LONGEST) for part in CSR_PARTS)
+        indptr, indices, values = (_numbers(name, value["csr"][part], None) for part in CSR_PARTS)
         n_rows, n_cols = value["csr"]["shape"]
         return {name: Csr(indptr, indices, values, (n_rows, n_cols))}
-    data = value["data"] if isinstance(value, dict) else value
+    data = value["data"] if isinstance(value, dict) and not is_packed(value) else value
     card = SOLVERS[document["solver"]]
     if name not in card.specs:
         raise InvalidProblem(f"inputs.{name}", f"is no input of {card.name}")
@@ -151,7 +163,13 @@ def _listed(name: str, value: Any, document: Mapping[str, Any], options: Mapping
     if is_ragged(data, spec.ragged):
         flat, sizes = ragged_from_lists(name, data, spec.ragged, forbidden, LONGEST, integer)
         return {name: flat} if sizes is None else {name: flat, spec.sizes: sizes}
-    return {name: array_from_lists(name, data, forbidden, LONGEST, integer)}
+    return {name: _numbers(name, data, forbidden, integer)}
+
+
+def _numbers(name: str, data: Any, forbidden: float | None, integer: int | None = None) -> Array:
+    if is_packed(data):
+        return array_from_bytes(name, data, LONGEST)
+    return array_from_lists(name, data, forbidden, LONGEST, integer)
 
 
 def _given_options(pairs: list[str]) -> dict[str, Any]:

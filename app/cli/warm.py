@@ -8,7 +8,7 @@ Solvers are compiled side by side, each in a process of its own, for the CPU and
 import os
 import time
 from argparse import Namespace
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -25,15 +25,20 @@ def warm(args: Namespace) -> int:
     begun = time.perf_counter()
     there: list[Device] = ["cpu", "gpu"] if devices.visible_gpus() else ["cpu"]
     pairs = [(name, device) for device in there for name, card in SOLVERS.items() if device in card.modules]
-    print(f"Compiling the solvers for {' and '.join(there)} (once; a minute or so) ...", flush=True)
+    print(f"Compiling the solvers for {' and '.join(there)} (once; a minute or two of two cores) ...", flush=True)
+    told = []
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
-        told = list(zip(pairs, pool.map(warm_one, *zip(*pairs, strict=True)), strict=True))
+        asked = {pool.submit(warm_one, *pair): pair for pair in pairs}
+        for done in as_completed(asked):
+            told.append((asked[done], done.result()))
+            name, device = asked[done]
+            print(f"  {len(told)} of {len(pairs)}: {name} on {device}", flush=True)
     for (name, device), (wrong, _) in told:
         if wrong:
             print(f"{name} on {device}: {wrong}")
     if args.record:
-        asked = {form for _, (_, forms) in told for form in forms}
-        print(f"{shelf.record(asked)} forms of {len(asked)} are new in {shelf.FORMS}")
+        forms_asked = {form for _, (_, forms) in told for form in forms}
+        print(f"{shelf.record(forms_asked)} forms of {len(forms_asked)} are new in {shelf.FORMS}")
     print(f"{time.perf_counter() - begun:.0f} s.")
     return int(any(wrong and device == "cpu" for (_, device), (wrong, _) in told))
 

@@ -45,6 +45,7 @@ FRESH_S = 0.5
 MOST_REMEMBERED = 4096
 LONGEST = 512
 """Characters of a secret; whatever is longer is no key of ours."""
+ASKED = "This service asks for an API key: send Authorization: Bearer <key>."
 PLAIN = frozenset({"read", "submit"})
 LOG = logging.getLogger("allot.auth")
 
@@ -221,7 +222,9 @@ async def caller(request: Request) -> Caller:
             found = await run_in_threadpool(keys.caller, secret.strip())
     if found is None:
         headers = {"WWW-Authenticate": 'Bearer realm="allot"'}
-        raise Refusal(401, "This service asks for an API key: send Authorization: Bearer <key>.", headers=headers)
+        came = scheme.lower() == "bearer" and secret.strip()
+        words = "The API key that came is not known here, or no longer good." if came else ASKED
+        raise Refusal(401, words, headers=headers)
     request.state.owner = found.owner  # for the log
     return found
 

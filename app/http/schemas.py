@@ -9,6 +9,8 @@ from typing import Annotated, Any, Literal, Union
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, WithJsonSchema, create_model
 from pydantic.json_schema import models_json_schema
 
+from app.intake.json_arrays import DEEPEST
+from app.intake.json_bytes import DTYPES
 from kernels import SOLVERS, InputSpec, Solver
 from workers.store.codec import FORMATS
 from workers.store.reference import NOTES
@@ -47,13 +49,24 @@ LISTS: dict[str, Any] = {
     "items": {},
     "description": "nested lists of numbers; null forbids a matrix entry",
 }
+PACKED: dict[str, Any] = {
+    "type": "object",
+    "required": ["data", "dtype", "shape"],
+    "additionalProperties": False,
+    "description": "the array's bytes, little-endian and row by row",
+    "properties": {
+        "data": {"type": "string", "contentEncoding": "base64"},
+        "dtype": {"enum": list(DTYPES)},
+        "shape": {"type": "array", "items": {"type": "integer", "minimum": 0}, "minItems": 1, "maxItems": DEEPEST},
+    },
+}
 
 
 def _input_schema(spec: InputSpec) -> dict[str, Any]:
     data = {"type": "object", "required": ["data"], "properties": {"data": LISTS}, "additionalProperties": False}
-    shapes: list[dict[str, Any]] = [LISTS, data, *REF]
+    shapes: list[dict[str, Any]] = [LISTS, data, PACKED, *REF]
     if spec.sparse:
-        arrays = {name: {"oneOf": [LISTS, REF[0]]} for name in ("indptr", "indices", "values")}
+        arrays = {name: {"oneOf": [LISTS, PACKED, REF[0]]} for name in ("indptr", "indices", "values")}
         shape = {"type": "array", "items": {"type": "integer", "minimum": 1}, "minItems": 2, "maxItems": 2}
         csr = {"type": "object", "required": [*arrays, "shape"], "properties": {**arrays, "shape": shape}}
         shapes.append(

@@ -8,6 +8,7 @@ from typing import Any
 from app.intake.asked import parse_request
 from app.intake.body import parse_json
 from app.intake.json_arrays import array_from_lists
+from app.intake.json_bytes import array_from_bytes, is_packed
 from app.intake.json_ragged import is_ragged, ragged_from_lists
 from kernels import FORBIDDEN, SOLVERS, InvalidProblem, Solver
 from workers.store.reference import CSR_PARTS
@@ -102,7 +103,7 @@ class _Lists:
         if self._spec is None:
             return value  # a file: the next station looks at it
         integer = FORBIDDEN if self._spec.masked else None
-        if isinstance(value, dict):
+        if _refers(value):
             if set(value) == {"data"}:
                 return self._array(f"{field}.data", value["data"], self._forbidden, integer)
             return (
@@ -120,14 +121,20 @@ class _Lists:
         if not isinstance(shape, list) or len(shape) != 2 or any(type(extent) is not int for extent in shape):
             raise InvalidProblem(f"{field}.shape", f"is {reprlib.repr(shape)}; expected [n_rows, n_cols]")
         arrays = {
-            part: given[part] if isinstance(given[part], dict) else self._array(f"{field}.{part}", given[part])
+            part: given[part] if _refers(given[part]) else self._array(f"{field}.{part}", given[part])
             for part in CSR_PARTS
         }
         return {**arrays, "shape": shape}
 
     def _array(self, field: str, data: Any, forbidden: float | None = None, integer: int | None = None) -> Any:
         """Null forbids an entry of a matrix, and keeps integers exact where the solver takes such a mask."""
+        if is_packed(data):
+            return array_from_bytes(field, data, self._max_elements)
         flat = self._spec is not None and self._spec.ragged == "matrices"
         matrix = isinstance(data, list) and bool(data) and (flat or isinstance(data[0], list))
         forbidden, integer = (forbidden, integer) if matrix else (None, None)
         return array_from_lists(field, data, forbidden, self._max_elements, integer)
+
+
+def _refers(value: Any) -> bool:
+    return isinstance(value, dict) and not is_packed(value)

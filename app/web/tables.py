@@ -25,11 +25,14 @@ MAX_RATIO = 200
 MAX_MEMBERS = 2000
 MAX_SHEETS = 32
 MAX_ROWS = 200_000
-MAX_CELLS = 4_000_000
+MAX_CELLS = 2049 * 2049
+"""A matrix of 2048 lines on both sides, with their names."""
 LONGEST_CELL = 200
 """Characters of a text that are kept: a name is shorter, and a longer text is shown cut off anyway."""
 THOUSANDS = re.compile(r"[-+]?\d{1,3}(,\d{3})+(\.\d+)?")
 DECIMAL_COMMA = re.compile(r"[-+]?\d+,\d+([eE][-+]?\d+)?")
+USUAL = re.compile(r"-?[0-9]{1,18}(\.[0-9]+)?")
+"""What most cells are: these need no look at marks and spaces."""
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)([eE][-+]?\d+)?")
 INFINITE = {"inf": math.inf, "+inf": math.inf, "∞": math.inf, "-inf": -math.inf, "-∞": -math.inf}
 MONEY = "€$£¥"
@@ -118,6 +121,8 @@ def _delimiter(text: str) -> str:
 
 def number(text: str, decimal_comma: bool = False) -> Cell:
     """What is written in a cell: a number where it reads as one, None where it is empty, else the text."""
+    if USUAL.fullmatch(text):
+        return float(text) if "." in text else int(text)
     text = text.strip().replace("\u00a0", " ").replace("\u2212", "-")
     if not text:
         return None

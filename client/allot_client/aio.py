@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, TypeVar, cast
@@ -156,7 +157,7 @@ class AsyncClient:
         }  # fmt: skip
         return cast(GromovResult, await self._solve(tasks.task("gromov", inputs, options), timeout_s))
 
-    async def submit(self, solver: str, inputs: Mapping[str, Any], **options: Any) -> AsyncJob:
+    async def submit(self, solver: str, inputs: Mapping[str, Any] | str | os.PathLike[str], **options: Any) -> AsyncJob:
         """Place a job and return at once."""
         task = tasks.of(solver, inputs, options)
         view = await self._run(flows.submit(task, self.retry))

@@ -10,13 +10,18 @@ import numpy as np
 
 from allot_client.arrays import Bring, stay
 
+SOURCE = ("cost", "x", "y", "a", "b", "metric")
+"""What rows of a plan follow from, beside potentials."""
+
 
 @dataclass(frozen=True)
 class Home:
     """Where the arrays of an answer go: the caller's library and device, and the names of the input's lines.
 
-    `sizes` are the rows and columns of each problem of a ragged batch; `label_names` is what the codes of labels stand
-    for.
+    `sizes` are the rows and columns of each problem of a ragged batch, `parts` the homes of its problems; `label_names`
+    is what the codes of labels stand for. `source` is what potentials were worked out from, as it was given: rows of
+    their plan follow from both. `within` are the rows and columns that were given, where the problem that was sent has
+    more of them.
     """
 
     bring: Bring = stay
@@ -24,6 +29,9 @@ class Home:
     column_names: tuple[Any, ...] | None = None
     sizes: tuple[tuple[int, int], ...] | None = None
     label_names: tuple[Any, ...] | None = None
+    parts: tuple[Home, ...] | None = None
+    within: tuple[int, int] | None = None
+    source: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,11 @@ class Result:
     def gap(self) -> float | None:
         """The certificate's relative gap: 0 when the answer is proved to be the best, None when there is no bound."""
         return self.certificate.gap_rel
+
+    @property
+    def bound(self) -> float | None:
+        """The certificate's bound: no answer is better; None when there is none."""
+        return self.certificate.bound
 
     @property
     def timings(self) -> Mapping[str, float]:
@@ -124,6 +137,16 @@ class Problem:
     termination: str | None
 
 
+def _named_pairs(answer: Result, found: Any) -> list[tuple[Any, Any]]:
+    """(row, column) of each row that has one, by their names."""
+    rows, columns = answer.row_names, answer.column_names
+    return [
+        (rows[row] if rows else row, columns[column] if columns else column)
+        for row, column in enumerate(np.asarray(found).tolist())
+        if column >= 0
+    ]
+
+
 @dataclass(frozen=True)
 class _Pairs(Result):
     @property
@@ -131,26 +154,26 @@ class _Pairs(Result):
         """The column of each row, -1 for a row that stays unassigned; with a batch axis in front for a batch."""
         return self._array("assignment")
 
-    def pairs(self) -> Iterator[tuple[Any, Any]]:
+    def pairs(self) -> list[tuple[Any, Any]]:
         """Assigned pairs (row, column) of one problem, by their names where the input had names."""
-        for row, column in enumerate(np.asarray(self.assignment).tolist()):
-            if column >= 0:
-                yield (
-                    self.row_names[row] if self.row_names else row,
-                    self.column_names[column] if self.column_names else column,
-                )
+        return _named_pairs(self, self.assignment)
+
+    def frame(self) -> Any:
+        """The assigned pairs as a pandas DataFrame: a line for each, by their names where the input had names."""
+        import pandas
+
+        return pandas.DataFrame(self.pairs(), columns=["row", "column"])
 
     def each(self) -> Iterator[Problem]:
         """The problems of a batch one by one, each as long as it was before it was put beside longer ones."""
         if self.assignment.ndim == 1:
             yield Problem(self.assignment, self.objective, self.certificate.bound, self.gap, self.termination)
             return
-        facts = self.certificate.facts.get("problems") or {}
-        for k, found in enumerate(self.assignment):
-            own = found if self.home.sizes is None else found[: self.home.sizes[k][0]]
-            objective, bound, gap, ended = (
-                facts.get(name, {k: None})[k] for name in ("objectives", "bounds", "gaps", "terminations")
-            )
+        facts, count = self.certificate.facts.get("problems") or {}, len(self.assignment)
+        told = (facts.get(name) or [None] * count for name in ("objectives", "bounds", "gaps", "terminations"))
+        sizes = self.home.sizes
+        for k, (found, objective, bound, gap, ended) in enumerate(zip(self.assignment, *told, strict=True)):
+            own = found if sizes is None else found[: sizes[k][0]]
             yield Problem(own, objective, bound, relative(gap, objective, bound), ended)
 
 
@@ -167,6 +190,28 @@ class LapResult(_Pairs):
     def v(self) -> Any:
         """Duals of the columns."""
         return self._array("v")
+
+    @property
+    def assignments(self) -> Any:
+        """With `k_best`: the assignments (k, n_rows), the best first; -1 for a row that stays unassigned."""
+        if self._has_no_lines:
+            return self.assignment[None]
+        return self._array("assignments")
+
+    @property
+    def objectives(self) -> Any:
+        """With `k_best`: the objective of each of `assignments`."""
+        if self._has_no_lines:
+            return [self.objective]
+        try:
+            return self.certificate.facts["objectives"]
+        except KeyError:
+            raise AttributeError("this answer has one objective; with k_best it has objectives") from None
+
+    @property
+    def _has_no_lines(self) -> bool:
+        """Whether a list was asked for of a matrix without rows or columns: there is one way to pair nothing."""
+        return self.home.within is not None and 0 in self.home.within
 
 
 @dataclass(frozen=True)
@@ -203,13 +248,15 @@ class QuadraticResult(Result):
         """The location of each facility, from 0."""
         return self._array("permutation")
 
-    def pairs(self) -> Iterator[tuple[Any, Any]]:
+    def pairs(self) -> list[tuple[Any, Any]]:
         """(facility, location) of each facility, by their names where the matrices had names."""
-        for facility, location in enumerate(np.asarray(self.permutation).tolist()):
-            yield (
-                self.row_names[facility] if self.row_names else facility,
-                self.column_names[location] if self.column_names else location,
-            )
+        return _named_pairs(self, self.permutation)
+
+    def frame(self) -> Any:
+        """The pairs as a pandas DataFrame: a line for each facility."""
+        import pandas
+
+        return pandas.DataFrame(self.pairs(), columns=["facility", "location"])
 
 
 @dataclass(frozen=True)

@@ -181,7 +181,8 @@ def laid_flat(arrays: Sequence[Array], forbidden: float = math.inf) -> tuple[Arr
         if array.ndim != 2:
             raise ValueError(f"problem {k} has shape {array.shape}; expected a matrix")
     sizes = np.array([array.shape for array in arrays], np.int64).reshape(-1, 2)
-    if np.result_type(*arrays).kind == "f":
+    types = {array.dtype for array in arrays}
+    if np.dtype(np.int64) in types and np.result_type(*types).kind == "f":
         arrays = [
             np.where(array == FORBIDDEN_INTEGER, forbidden, array) if array.dtype == np.int64 else array
             for array in arrays
@@ -189,8 +190,13 @@ def laid_flat(arrays: Sequence[Array], forbidden: float = math.inf) -> tuple[Arr
     return np.concatenate([array.reshape(-1) for array in arrays]), sizes
 
 
-def padded(flat: Array, counts: Sequence[int], empty: int) -> Array:
+def all_plain(arrays: Sequence[Any]) -> bool:
+    """Whether these are NumPy's own arrays of numbers, of which nothing is to be asked one by one."""
+    return set(map(type, arrays)) == {np.ndarray} and all(one.kind in "iuf" for one in {one.dtype for one in arrays})
+
+
+def padded(flat: Array, counts: Array, empty: int) -> Array:
     """Lines of problems one after the other as one row a problem, `empty` beyond its own."""
-    whole = np.full((len(counts), max(counts, default=0)), empty, flat.dtype)
-    whole[np.arange(whole.shape[1]) < np.array(counts)[:, None]] = flat
+    whole = np.full((len(counts), counts.max(initial=0)), empty, flat.dtype)
+    whole[np.arange(whole.shape[1]) < counts[:, None]] = flat
     return whole

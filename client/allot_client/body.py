@@ -6,6 +6,7 @@ handed one object of 512 MiB copies what is left of it at every send.
 
 from __future__ import annotations
 
+import base64
 import io
 import json
 import secrets
@@ -20,6 +21,8 @@ from allot_client.arrays import FORBIDDEN_INTEGER, Array, Sparse
 SLICE = 1 << 20
 SMALL_ELEMENTS = 4096
 """Inputs of so many entries in all go as JSON: one part less to open on the other side."""
+WORTH_PACKING = 64
+"""From so many entries on an array goes as its bytes in base64, which takes a thirtieth of the time of their digits."""
 Piece = bytes | memoryview
 
 
@@ -97,9 +100,25 @@ def _fits_json(value: Input) -> bool:
         return all(_fits_json(part) for part in (value.indptr, value.indices, value.values))
     if not isinstance(value, np.ndarray) or value.dtype.kind not in "iuf":
         return False
+    if _packs(value):
+        return True
     if value.size == 0 and value.ndim > 1:  # lists would not say how many columns there are
         return False
     return bool(np.isfinite(value).all())
+
+
+def _packs(value: Array) -> bool:
+    """Whether its bytes stand for it. A forbidden integer is told as null, and uint64 has no type there."""
+    if value.size < WORTH_PACKING or value.dtype == np.uint64:
+        return False
+    return value.dtype.kind == "f" or not (value == FORBIDDEN_INTEGER).any()
+
+
+def _packed(value: Array) -> dict[str, Any]:
+    """Its bytes, in the type that its digits would be read in."""
+    kind = "float64" if value.dtype.kind == "f" else "int64"
+    data = np.ascontiguousarray(value, f"<{kind[0]}8").tobytes()
+    return {"data": base64.b64encode(data).decode(), "dtype": kind, "shape": list(value.shape)}
 
 
 def _size(value: Input) -> int:
@@ -110,9 +129,11 @@ def _size(value: Input) -> int:
 
 def _as_json(value: Input) -> Any:
     if isinstance(value, Sparse):
-        parts = {name: getattr(value, name).tolist() for name in ("indptr", "indices", "values")}
+        parts = {name: _as_json(getattr(value, name)) for name in ("indptr", "indices", "values")}
         return {"csr": {**parts, "shape": list(value.shape)}}
     assert isinstance(value, np.ndarray)
+    if _packs(value):
+        return _packed(value)
     if value.dtype == np.int64 and (value == FORBIDDEN_INTEGER).any():
         shown = value.astype(object)
         shown[value == FORBIDDEN_INTEGER] = None

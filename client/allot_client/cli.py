@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -23,7 +24,10 @@ def add_problem(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument("problem", nargs="+", metavar="FILE", help=files)
     command.add_argument("--solver", choices=SOLVERS, help="default: what the files look like")
-    command.add_argument("--option", "-o", action="append", default=[], metavar="NAME=VALUE")
+    command.add_argument(
+        "--option", "-o", action="append", default=[], metavar="NAME=VALUE",
+        help="an option of the solver, as in -o seed=3; an unknown name lists what there is",
+    )  # fmt: skip
     command.add_argument("--time-limit", type=float, metavar="SECONDS")
     command.add_argument("--device", choices=("auto", "gpu", "cpu"), default="auto")
     command.add_argument("--names", choices=NAMES, default="auto", help="which lines of a table are names (auto)")
@@ -99,6 +103,9 @@ def guarded(command: Callable[[argparse.Namespace], int], args: argparse.Namespa
 
     try:
         return command(args)
+    except BrokenPipeError:  # whoever read the answer has seen enough, as `head` does
+        sys.stdout = open(os.devnull, "w")  # noqa: SIM115  # nothing is left to flush when Python ends
+        return 0
     except FileNotFoundError as wrong:
         print(f"allot: there is no file {wrong.filename}", file=sys.stderr)
     except OSError as wrong:
@@ -111,9 +118,20 @@ def guarded(command: Callable[[argparse.Namespace], int], args: argparse.Namespa
     return 2
 
 
+def parsed(root: argparse.ArgumentParser, argv: Sequence[str] | None) -> argparse.Namespace:
+    """The arguments; of one that is unknown it is said where options of solvers go."""
+    args, unknown = root.parse_known_args(argv)
+    if unknown:
+        name = unknown[0].partition("=")[0].lstrip("-").replace("-", "_")
+        flag = unknown[0].startswith("--") and hasattr(args, "option")
+        hint = f"; an option of the solver is given as -o {name}=VALUE" if flag else ""
+        root.error(f"unrecognized arguments: {' '.join(unknown)}{hint}")
+    return args
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command."""
-    return run_remote(parser().parse_args(argv))
+    return run_remote(parsed(parser(), argv))
 
 
 if __name__ == "__main__":

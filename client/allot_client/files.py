@@ -6,7 +6,7 @@ import json
 import math
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ import numpy as np
 from allot_client.arrays import Array, Sparse
 from allot_client.body import File
 from allot_client.books import parts
+from allot_client.features import same_names
 from allot_client.tables import READ, Table, UnreadableTable, read_table
 from allot_client.words import maximizes
 
@@ -157,6 +158,8 @@ def guess_solver(inputs: Mapping[str, Any]) -> str:
 def _named(solver: str, found: dict[str, Any], wanted: Wanted) -> Read:
     tables = {name: value for name, value in found.items() if isinstance(value, Table)}
     forbidden = -math.inf if maximizes(solver, wanted.options) else math.inf
+    if "x" in tables and "y" in tables and solver != "gromov":
+        found = {**found, "y": _in_order(tables["x"], tables["y"])}
     inputs = {name: _value(name, value, forbidden, solver) for name, value in found.items()}
     first: Table | None = next(iter(tables.values()), None)
     rows, columns = (first.row_names, first.column_names) if first is not None else (None, None)
@@ -164,6 +167,15 @@ def _named(solver: str, found: dict[str, Any], wanted: Wanted) -> Read:
         if left in found or right in found:
             rows, columns = (tables[one].row_names if one in tables else None for one in (left, right))
     return Read(solver, inputs, rows, columns)
+
+
+def _in_order(x: Table, y: Table) -> Table:
+    """The table `y` with its columns in the order of those of `x`, where both name them and share a name."""
+    left, right = x.column_names, y.column_names
+    if left is None or right is None or left == right or not set(left) & set(right):
+        return y
+    order = same_names(left, right)
+    return replace(y, values=y.values[:, order], missing=y.missing[:, order], column_names=left)
 
 
 def _value(name: str, value: Any, forbidden: float, solver: str) -> Any:

@@ -14,13 +14,25 @@ from allot_client import gradients
 from allot_client.scipy import default_client
 
 
-@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
-def sinkhorn_loss(cost: Any, a: Any, b: Any, reg: float = 0.05, reg_m: tuple[float, float] = (1.0, 1.0)) -> Any:
-    """The value of entropic transport between masses a (m,) and b (n,) at costs `cost` (m, n).
+def sinkhorn_loss(cost: Any, a: Any = None, b: Any = None, reg: float = 0.05, reg_m: Any = 1.0) -> Any:
+    """The value of entropic transport between masses a (m,) and b (n,), uniform when left out, at costs `cost` (m, n).
 
-    Differentiable in cost, a and b, and callable under jit and vmap: the service is asked from a callback on the host,
-    under vmap once for each problem. No certificate is asked for.
+    `reg_m` is one strength, or one for each side; "inf" makes the marginals exact. Differentiable in cost, a and b, and
+    callable under jit and vmap: the service is asked from a callback on the host, under vmap once for each problem. No
+    certificate is asked for.
     """
+    cost = jnp.asarray(cost)
+    if cost.ndim != 2:
+        raise ValueError(f"cost has shape {cost.shape}; expected (m, n), and of a batch jax.vmap of this")
+    m, n = cost.shape
+    a = jnp.full(m, 1 / m, cost.dtype) if a is None else jnp.asarray(a)
+    b = jnp.full(n, 1 / n, cost.dtype) if b is None else jnp.asarray(b)
+    sides = reg_m if isinstance(reg_m, (tuple, list)) else (reg_m, reg_m)
+    return _loss(cost, a, b, float(reg), (float(sides[0]), float(sides[1])))
+
+
+@functools.partial(jax.custom_vjp, nondiff_argnums=(3, 4))
+def _loss(cost: Any, a: Any, b: Any, reg: float, reg_m: tuple[float, float]) -> Any:
     return _forward(cost, a, b, reg, reg_m)[0]
 
 
@@ -58,4 +70,4 @@ def _backward(reg: float, reg_m: tuple[float, float], kept: Any, upstream: Any) 
     )
 
 
-sinkhorn_loss.defvjp(_forward, _backward)
+_loss.defvjp(_forward, _backward)

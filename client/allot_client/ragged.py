@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from allot_client.arrays import all_plain
+
 EMPTY, MATRIX = "empty", "matrix"
 
 
@@ -13,12 +15,22 @@ def several(value: Any) -> list[Any] | None:
     """The matrices of a list of such, each an array; None where `value` is one array, also one of three dimensions.
 
     An empty list, or an array of shape (0,), is a matrix without rows; it is as wide as the others if these agree.
+
+    Raises:
+        ValueError: something among matrices that is none.
     """
     if not isinstance(value, (list, tuple)) or not value:
         return None
+    if all_plain(value) and {one.ndim for one in value} == {2}:
+        return list(value)
     kinds = [_kind(one) for one in value]
-    if MATRIX not in kinds or None in kinds:
+    if MATRIX not in kinds:
         return None
+    if None in kinds:
+        k = kinds.index(None)
+        raise ValueError(
+            f"problem {k} of the list {_form(value[k])}; expected a matrix like problem {kinds.index(MATRIX)}"
+        )
     arrays = [_array(one) if kind == MATRIX else None for one, kind in zip(value, kinds, strict=True)]
     shapes = {array.shape for array in arrays if array is not None}
     if not any(hasattr(one, "shape") for one in value) and len(shapes) == 1 and EMPTY not in kinds:
@@ -56,6 +68,11 @@ def _kind(one: Any) -> str | None:
     rows = all(isinstance(row, (list, tuple)) or len(getattr(row, "shape", ())) == 1 for row in one)
     numbers = rows and not any(isinstance(entry, (list, tuple)) for row in one for entry in row)
     return MATRIX if numbers else None
+
+
+def _form(one: Any) -> str:
+    shape = getattr(one, "shape", None)
+    return f"is of type {type(one).__name__}" if shape is None else f"has shape {tuple(shape)}"
 
 
 def _array(one: Any) -> Any:

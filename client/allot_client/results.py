@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from allot_client.answers import (
+    SOURCE,
     AuctionResult,
     BarycenterResult,
     Certificate,
@@ -23,6 +24,7 @@ from allot_client.arrays import Array, padded
 from allot_client.transported import TransportResult
 
 __all__ = [
+    "SOURCE",
     "AuctionResult",
     "BarycenterResult",
     "Certificate",
@@ -55,6 +57,8 @@ def read_result(document: Mapping[str, Any], arrays: Mapping[str, Array] | None,
     found = inline_arrays(document) if arrays is None else arrays
     if home.sizes is not None:
         found = _by_problem(found, home.sizes)
+    if home.within is not None:
+        found = _cut(found, *home.within)
     certificate = {name: document["certificate"].get(name) for name in Certificate.__dataclass_fields__}
     kind = KINDS.get(document["solver"], Result)
     return kind(
@@ -91,12 +95,26 @@ LINES = {"assignment": 0, "u": 0, "hall_rows": 0, "v": 1, "hall_cols": 1}
 
 def _by_problem(found: Mapping[str, Array], sizes: Sequence[tuple[int, int]]) -> dict[str, Array]:
     """The arrays of a ragged batch with a problem a row, as long as the longest."""
+    lines = np.array(sizes, np.int64).reshape(-1, 2).T
     return {
-        name: padded(array, [size[LINES[name]] for size in sizes], -1 if name == "assignment" else 0)
+        name: padded(array, lines[LINES[name]], -1 if name == "assignment" else 0)
         if name in LINES and array.ndim == 1
         else array
         for name, array in found.items()
     }
+
+
+def _cut(found: Mapping[str, Array], n_rows: int, n_cols: int) -> dict[str, Array]:
+    """The arrays of an assignment without the lines that stand for none."""
+    shown = dict(found)
+    for name in ("assignment", "assignments"):
+        if name in shown:
+            own = shown[name][..., :n_rows]
+            shown[name] = np.where(own < n_cols, own, -1)
+    for name, count in (("u", n_rows), ("v", n_cols)):
+        if name in shown:
+            shown[name] = shown[name][..., :count]
+    return shown
 
 
 def has_links(document: Mapping[str, Any]) -> bool:

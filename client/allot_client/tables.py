@@ -10,6 +10,7 @@ import csv
 import io
 import math
 import re
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -118,7 +119,8 @@ def _annotated(path: Path) -> Table:
     try:
         import anndata
     except ImportError:
-        raise UnreadableTable("is an AnnData file; install anndata to read it, or save it as .npy") from None
+        how = f"{sys.executable or 'python'} -m pip install anndata"
+        raise UnreadableTable(f"is an AnnData file, which needs anndata ({how}); or save it as .npy") from None
     if not path.is_file():
         raise FileNotFoundError(2, "No such file or directory", str(path))
     try:
@@ -147,7 +149,8 @@ def _openpyxl() -> Any:
     try:
         import openpyxl
     except ImportError:
-        raise UnreadableTable('Excel files need openpyxl; install it with pip install "allot[tables]"') from None
+        how = f"install it with {sys.executable or 'python'} -m pip install openpyxl"
+        raise UnreadableTable(f"Excel files need openpyxl; {how}") from None
     return openpyxl
 
 
@@ -229,25 +232,29 @@ def _shown(cell: Cell) -> str:
 
 
 def _numbers(body: list[Row], row_offset: int, column_offset: int) -> tuple[Array, Array]:
-    missing = np.array([[cell == "" or cell is None for cell in row] for row in body], bool)
-    values: list[list[int | float]] = []
+    """The numbers, int64 where every one is whole, and which cells are empty."""
+    values, missing = [], np.zeros((len(body), len(body[0])), bool)
     for i, row in enumerate(body):
-        plain = _plain_row(row)
-        if plain is not None:
-            values.append(plain)
-            continue
-        values.append([_number(cell, i + row_offset, j + column_offset) for j, cell in enumerate(row)])
-    whole = all(isinstance(value, int) for row in values for value in row)
-    return np.array(values, np.int64 if whole else np.float64), missing
+        if "" in row or None in row:
+            missing[i] = [cell == "" or cell is None for cell in row]
+        found = _plain_row(row)
+        if found is None:
+            cells = [_number(cell, i + row_offset, j + column_offset) for j, cell in enumerate(row)]
+            found = np.array(cells, np.int64 if all(isinstance(cell, int) for cell in cells) else np.float64)
+        values.append(found)
+    return np.stack(values), missing
 
 
-def _plain_row(row: Row) -> list[int | float] | None:
+def _plain_row(row: Row) -> Array | None:
     """A row of text that holds digits, points and exponents alone, without a look at each cell; None for others."""
     try:
-        if not PLAIN.fullmatch(" ".join(row)):
+        text = " ".join(row)
+        if not PLAIN.fullmatch(text):
             return None
-        return [int(cell) if cell.lstrip("+-").isdigit() and len(cell) < 19 else float(cell) for cell in row]
-    except (TypeError, ValueError):  # numbers of a spreadsheet, empty cells, two points
+        if text.replace(" ", "").replace("-", "").replace("+", "").isdigit() and len(max(row, key=len)) < 19:
+            return np.array([int(cell or 0) for cell in row], np.int64)
+        return np.array([float(cell or 0) for cell in row], np.float64)
+    except (TypeError, ValueError):  # numbers of a spreadsheet, two points
         return None
 
 

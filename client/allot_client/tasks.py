@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from allot_client import body as bodies
-from allot_client import points
-from allot_client.arrays import Given, Sparse, given, laid_flat, without_holes
+from allot_client import features, points
+from allot_client.arrays import Given, Sparse, all_plain, given, laid_flat, without_holes
 from allot_client.flows import Task
+from allot_client.listed import listed, written_out
 from allot_client.ragged import clouds, several
-from allot_client.results import Home, LapResult
+from allot_client.results import SOURCE, Home, LapResult
 
 JOB_FIELDS = ("device", "time_limit_s", "result_ttl_s", "warm_start", "keep_inputs", "priority")
 """Arguments that belong to the job; all others are options of its solver."""
@@ -27,6 +28,8 @@ OF_A_MATRIX = ("cost_limit", "cardinality", "objective", "k_best")
 PRICES = ("reject_rows", "reject_cols")
 TOGETHER = ("x", "y", "a", "b", "f0", "g0")
 """Inputs of a transport job of several clouds, whose lines follow one another."""
+FILES = ("qaplib", "sln")
+"""Inputs that are texts."""
 OF_ONE = "labels are for one problem; of several, answer.transfer_labels(labels) tells each row's"
 SIDES = (("x", "y"), ("flow", "distance"), ("x_distance", "y_distance"))
 """Inputs whose lines are the rows and the columns of the answer, where no matrix has both."""
@@ -49,7 +52,9 @@ def task(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> 
     for name, value in inputs.items():
         if value is None:
             continue
-        taken[name], found = _input(value, forbidden)
+        if name == "y" and solver != "gromov":
+            value = features.matched(inputs.get("x"), value)
+        taken[name], found = _input(name, value, forbidden)
         if found is not None:
             known[name] = found
     _points_by_metric(solver, taken, chosen)
@@ -68,11 +73,26 @@ def _home(known: Mapping[str, Given]) -> Home:
     return Home(first.bring, first.row_names, first.column_names)
 
 
-def _input(value: Any, forbidden: float) -> tuple[bodies.Input, Given | None]:
+def _input(name: str, value: Any, forbidden: float) -> tuple[bodies.Input, Given | None]:
     if isinstance(value, (bodies.Blob, bodies.File, Sparse)):
         return value, None
+    if isinstance(value, (str, os.PathLike)):
+        return _file(name, value), None
     found = given(value)
     return found.value if isinstance(found.value, Sparse) else without_holes(found.value, forbidden), found
+
+
+def _file(name: str, value: str | os.PathLike[str]) -> bodies.File:
+    """The path of a file of QAPLIB's, or what stands in one. Raises: ValueError, OSError."""
+    if name not in FILES:
+        raise ValueError(
+            f"{name} is the text {str(value)[:80]!r}; expected an array, so read the file first: pandas.read_csv, "
+            "numpy.load, anndata.read_h5ad"
+        )
+    if isinstance(value, str) and "\n" in value.strip():
+        return bodies.File(f"{name}.dat", value.encode())
+    path = Path(value)
+    return bodies.File(path.name, path.read_bytes())
 
 
 def _points_by_metric(solver: str, taken: dict[str, bodies.Input], chosen: dict[str, Any]) -> None:
@@ -91,15 +111,19 @@ def _points_by_metric(solver: str, taken: dict[str, bodies.Input], chosen: dict[
 
 def transport(inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
     """A transport job; clouds given as lists follow one another, and their sizes are sent beside them."""
-    left, right = clouds(inputs.get("x")), clouds(inputs.get("y"))
+    left, right = _paired(inputs.get("x"), inputs.get("y"))
+    source = {name: value for name in SOURCE if (value := {**inputs, **options}.get(name)) is not None}
     if left is None or right is None:
-        codes, names = coded(inputs.get("labels"))
+        if source.get("y") is not None:
+            source["y"] = features.matched(source.get("x"), source["y"])
+        codes, names = coded(_column_of(inputs.get("labels"), inputs.get("y")))
         made = task("uot", {**inputs, "labels": codes}, options)
-        return replace(made, home=replace(made.home, label_names=names))
+        kept = source if options.get("output") == "potentials" else {}
+        return replace(made, home=replace(made.home, label_names=names, source=kept))
     if inputs.get("labels") is not None:
         raise ValueError(OF_ONE)
-    if len(left) != len(right):
-        raise ValueError(f"x has {len(left)} clouds and y has {len(right)}; expected as many")
+    first = left[0]
+    left, right = ([features.matched(first, one) for one in side] for side in (left, right))
     sizes = tuple((int(one.shape[0]), int(other.shape[0])) for one, other in zip(left, right, strict=True))
     joined = {
         name: np.concatenate([np.asarray(given(one).value) for one in value])
@@ -108,7 +132,41 @@ def transport(inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
         for name, value in {**inputs, "x": left, "y": right}.items()
     }
     made = task("uot", {**joined, "sizes": np.array(sizes, np.int64)}, options)
-    return replace(made, home=Home(given(left[0]).bring, sizes=sizes))
+    parts = tuple(_of_clouds(one, other) for one, other in zip(left, right, strict=True))
+    kept = {**source, "x": left, "y": right} if options.get("output") == "potentials" else {}
+    return replace(made, home=Home(given(first).bring, sizes=sizes, parts=parts, source=kept))
+
+
+def _paired(x: Any, y: Any) -> tuple[list[Any] | None, list[Any] | None]:
+    """The clouds of both sides where one of them is a list of such; one cloud stands beside each of a list."""
+    left, right = clouds(x), clouds(y)
+    if left is not None and right is None and y is not None:
+        right = [y] * len(left) if _is_cloud(y) else []
+    if right is not None and left is None and x is not None:
+        left = [x] * len(right) if _is_cloud(x) else []
+    if left is not None and right is not None and len(left) != len(right):
+        raise ValueError(f"x has {len(left)} clouds and y has {len(right)}; expected as many, or one for all")
+    return left, right
+
+
+def _is_cloud(value: Any) -> bool:
+    return len(value.shape if hasattr(value, "shape") else np.shape(value)) == 2
+
+
+def _of_clouds(x: Any, y: Any) -> Home:
+    one, other = given(x), given(y)
+    return Home(one.bring, one.row_names, other.row_names)
+
+
+def _column_of(labels: Any, y: Any) -> Any:
+    """`labels`, or the column of the observations of an AnnData `y` that it names. Raises: ValueError."""
+    if not isinstance(labels, str):
+        return labels
+    if labels in getattr(y, "obs", ()):
+        return y.obs[labels]
+    raise ValueError(
+        f"labels is the word {labels!r}; expected a label for each column, or of AnnData the name of a column of y.obs"
+    )
 
 
 def coded(labels: Any) -> tuple[Any, tuple[Any, ...] | None]:
@@ -139,22 +197,28 @@ def lap(cost: Any, options: Mapping[str, Any], others: Mapping[str, Any]) -> Tas
     if limit is not None and not -math.inf < limit < math.inf:
         raise ValueError(f"cost_limit is {limit}; expected a finite number")
     options, others = _started(options, others)
-    left, right = clouds(others.get("x")), clouds(others.get("y"))
+    left, right = _paired(others.get("x"), others.get("y"))
     if cost is None and left is not None and right is not None:
         cost, options, others = _between(options, {**others, "x": left, "y": right})
     matrices = several(cost)
     if matrices is None:
+        if options.get("k_best") is not None:
+            apart = listed(task("lap", {"cost": cost, **others}, {**options, "cost_limit": None}), limit)
+            if apart is not None:
+                return apart
         made = task("lap", {"cost": cost, **others}, options)
         beside = any(others.get(name) is not None for name in PRICES)
         sphere = options.get("metric") == "geodesic"
-        apart = beside or sphere or any(options.get(name) is not None for name in OF_A_MATRIX)
-        return _written_out(made) if apart else made
+        alone = beside or sphere or any(options.get(name) is not None for name in OF_A_MATRIX)
+        return written_out(made) if alone else made
     forbidden = -math.inf if options.get("maximize") else math.inf
-    problems = [without_holes(np.asanyarray(given(one).value), forbidden) for one in matrices]
+    problems = matrices
+    if not all_plain(matrices):
+        problems = [without_holes(np.asanyarray(given(one).value), forbidden) for one in matrices]
     entries, sizes = laid_flat(problems, forbidden)
     prices = {name: _joined(others[name]) for name in PRICES if others.get(name) is not None}
     made = task("lap", {"cost": entries, "sizes": sizes, **others, **prices}, options)
-    return replace(made, home=Home(given(matrices[0]).bring, sizes=tuple((int(n), int(m)) for n, m in sizes.tolist())))
+    return replace(made, home=Home(given(matrices[0]).bring, sizes=tuple(map(tuple, sizes.tolist()))))
 
 
 def _started(options: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[Mapping[str, Any], Mapping[str, Any]]:
@@ -168,9 +232,8 @@ def _started(options: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[Map
 
 def _between(options: Mapping[str, Any], others: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any], dict[str, Any]]:
     """Lists of points as a list of their costs, and what is left of options and inputs. Raises ValueError."""
-    left, right, rest = others["x"], others["y"], dict(options)
-    if len(left) != len(right):
-        raise ValueError(f"x has {len(left)} clouds and y has {len(right)}; expected as many")
+    left, rest = others["x"], dict(options)
+    right = [features.matched(x, y) for x, y in zip(left, others["y"], strict=True)]
     metric = rest.pop("metric", "sqeuclidean")
     sides = ([np.asarray(given(one).value) for one in side] for side in (left, right))
     costs = [points.cost_matrix(x, y, metric) for x, y in zip(*sides, strict=True)]
@@ -184,25 +247,16 @@ def _joined(prices: Any) -> Any:
     return np.concatenate([np.asarray(given(one).value).reshape(-1) for one in prices])
 
 
-def of(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
+def of(solver: str, inputs: Mapping[str, Any] | str | os.PathLike[str], options: Mapping[str, Any]) -> Task:
     """A job of any solver, with what `lap` does for lists of matrices."""
+    if isinstance(inputs, (str, os.PathLike)):
+        inputs = {"qaplib": inputs}
     if solver == "uot":
         return transport(inputs, options)
     if solver != "lap":
         return _placed(task(solver, inputs, options))
     others = dict(inputs)
     return lap(others.pop("cost", None), options, others)
-
-
-def _written_out(made: Task) -> Task:
-    """The same task with costs instead of points, for what the service does with a matrix alone."""
-    inputs, options = dict(made.inputs), dict(made.job.get("options", {}))
-    x, y = inputs.pop("x", None), inputs.pop("y", None)
-    if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
-        return made
-    inputs["cost"] = points.cost_matrix(x, y, options.pop("metric", "sqeuclidean"))
-    job = {name: value for name, value in made.job.items() if name != "options"}
-    return replace(made, job={**job, "options": options} if options else job, inputs=inputs)
 
 
 def quadratic(flow: Any, distance: Any, linear: Any, options: Mapping[str, Any]) -> Task:
@@ -214,8 +268,7 @@ def quadratic(flow: Any, distance: Any, linear: Any, options: Mapping[str, Any])
     if distance is None:
         if not isinstance(flow, (str, os.PathLike)):
             raise ValueError("distance is missing; expected flow and distance, or the path of a QAPLIB file")
-        path = Path(flow)
-        return task("qap", {"qaplib": bodies.File(path.name, path.read_bytes())}, options)
+        return task("qap", {"qaplib": flow}, options)
     return _placed(task("qap", {"flow": flow, "distance": distance, "linear": linear}, options))
 
 

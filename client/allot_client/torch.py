@@ -84,7 +84,7 @@ class _Divergence(torch.autograd.Function):
 
 
 def _objective(answer: TransportResult, batch: bool) -> Any:
-    return [one["objective"] for one in answer.each()] if batch else answer.objective
+    return [one.objective for one in answer.each()] if batch else answer.objective
 
 
 def sinkhorn_divergence(
@@ -102,9 +102,13 @@ def sinkhorn_divergence(
 
 
 def ot_plan(cost: Any, a: Any = None, b: Any = None, *, client: Client | None = None, **options: Any) -> Any:
-    """The transport plan, as a tensor where `cost` is; no gradient flows through it."""
+    """The transport plan, in the type and on the device of `cost`; no gradient flows through it.
+
+    Of a batch (batch, m, n) a plan each; it is one request. The certificate is worked out too, unless
+    `certificate="none"`.
+    """
     answer: TransportResult = (client or default_client()).uot(cost, a=a, b=b, **options)
-    return answer.plan
+    return _like(answer.plan, cost) if cost.is_floating_point() else answer.plan
 
 
 def linear_assignment(cost: Any, *, maximize: bool = False, client: Client | None = None) -> Any:

@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 
 from allot_client import plans
-from allot_client.answers import Result
+from allot_client.answers import SOURCE, Result, relative
 from allot_client.arrays import Array, given
 from allot_client.points import cost_matrix
 
 TOLD = ("objective", "bound", "termination")
 """What `each` says of a problem beside its arrays."""
+ALIKE = 0.05
+"""Share by which a row worked out here may differ from the answer's: potentials in float32 leave a thousandth."""
 Read = Callable[["TransportResult", Any, Mapping[str, Any]], Any]
 
 
@@ -53,20 +55,21 @@ class TransportResult(Result):
         """The share of each row's mass that goes to its label."""
         return self._array("label_share")
 
-    def each(self) -> Iterator[dict[str, Any]]:
-        """The arrays of each problem of several, by name, with its plan as a matrix; those of one as they are.
+    def __getitem__(self, name: str) -> Any:
+        """An array of the answer by its name, or its `objective`, `bound` or `termination`."""
+        if name in TOLD:
+            return getattr(self, name)
+        return self.arrays[name]
 
-        Beside them stand its `objective`, `bound` and `termination`.
-        """
-        if self.home.sizes is None and np.ndim(_host(self.f)) == 1:
-            yield {**self.arrays, "objective": self.objective, "bound": self.certificate.bound,
-                   "termination": self.termination}  # fmt: skip
+    def each(self) -> Iterator[TransportResult]:
+        """The problems of several one by one, each an answer of its own, with its plan as a matrix and its names."""
+        if not self._several:
+            yield self
             return
         starts, count = [0, 0, 0], len(self.home.sizes or self.f)
         for k in range(count):
-            told = self._told(k, count)
             if self.home.sizes is None:
-                yield {name: array[k] for name, array in self.arrays.items()} | told
+                yield self._alone(k, count, {name: array[k] for name, array in self.arrays.items()})
                 continue
             m, n = self.home.sizes[k]
             found: dict[str, Any] = {}
@@ -76,7 +79,25 @@ class TransportResult(Result):
                     part = array[starts[side] : starts[side] + (m, n, m * n)[side]]
                     found[name] = part.reshape(m, n) if name == "plan" else part
             starts = [start + length for start, length in zip(starts, (m, n, m * n), strict=True)]
-            yield found | told
+            yield self._alone(k, count, found)
+
+    def _alone(self, k: int, count: int, arrays: Mapping[str, Any]) -> TransportResult:
+        """Problem k of `count` as an answer; what was proved, it shares with the others."""
+        told, facts = self._told(k, count), self.document.get("facts") or {}
+        own = {**facts, "reg": facts["reg"][k]} if isinstance(facts.get("reg"), list) else facts
+        source = {name: _part(name, given, k) for name, given in self.home.source.items()}
+        part = self.home.parts[k] if self.home.parts else replace(self.home, sizes=None)
+        objective, bound, termination = (told[name] for name in TOLD)
+        away = None if objective is None or bound is None else abs(objective - bound)
+        certificate = replace(
+            self.certificate, bound=bound, gap_abs=away, gap_rel=relative(away, objective, bound),
+            facts={"problem": k},
+        )  # fmt: skip
+        return replace(
+            self, arrays=arrays, objective=objective, termination=termination or self.termination,
+            certificate=certificate, document={**self.document, "facts": own, "objective": objective},
+            row_names=part.row_names, column_names=part.column_names, home=replace(part, source=source),
+        )  # fmt: skip
 
     def _told(self, k: int, count: int) -> dict[str, Any]:
         """Objective, bound and termination of problem k of `count`; without a certificate the solver's own words.
@@ -104,9 +125,10 @@ class TransportResult(Result):
     def barycentric(self, points: Any, **source: Any) -> Any:
         """Where each row goes: the mean of `points` (n, d) of the columns, weighted by the row's mass.
 
-        `source` is needed where the answer holds potentials alone: `cost`, or `x` and `y` with their `metric`, and the
-        masses `a` and `b` where these were given. Rows of the plan are then worked out some at a time. Of several
-        problems it is a list with a part for each; `points` and `source` are lists too, or the same for all.
+        Where the answer holds potentials alone, rows of the plan are worked out some at a time, from what the problem
+        was given as. An answer that was fetched by its job's id does not know that: `source` then says it, `cost`, or
+        `x` and `y` with their `metric`, and the masses `a` and `b` where these were given. Of several problems it is a
+        list with a part for each; `points` and `source` are lists too, or the same for all.
         """
         if self._several:
             return self._parts(lambda one, own, more: one.barycentric(own, **more), "points", points, source)
@@ -123,15 +145,17 @@ class TransportResult(Result):
         rows, m, _ = self._rows(**source)
         return plans.labels(rows, m, labels)
 
-    def top(self, k: int, **source: Any) -> Any:
-        """(columns, masses), both (m, k): the k columns that each row sends most to.
+    def top(self, k: int, names: bool = False, **source: Any) -> Any:
+        """(columns, masses), both (m, k): the k columns that each row sends most to; with `names` by their names.
 
         For `source` and several problems see `barycentric`.
         """
         if self._several:
-            return self._parts(lambda one, own, more: one.top(own, **more), "k", k, source)
+            return self._parts(lambda one, own, more: one.top(own, names, **more), "k", k, source)
         rows, m, n = self._rows(**source)
         columns, masses = plans.top(rows, m, n, k)
+        if names and self.column_names is not None:
+            return np.array([*self.column_names, None], object)[columns], self.home.bring(masses)
         return self.home.bring(columns), self.home.bring(masses)
 
     @property
@@ -140,18 +164,10 @@ class TransportResult(Result):
 
     def _parts(self, read: Read, name: str, value: Any, source: Mapping[str, Any]) -> list[Any]:
         """`read` of each problem by itself, with its own part of what was given."""
-        found, facts = [], self.document.get("facts") or {}
-        for k, arrays in enumerate(self.each()):
-            own = {**facts, "reg": facts["reg"][k]} if isinstance(facts.get("reg"), list) else facts
-            alone = replace(
-                self,
-                arrays={one: array for one, array in arrays.items() if one not in TOLD},
-                document={**self.document, "facts": own},
-                home=replace(self.home, sizes=None),
-            )
-            more = {one: _part(one, given, k) for one, given in source.items()}
-            found.append(read(alone, _part(name, value, k), more))
-        return found
+        return [
+            read(one, _part(name, value, k), {key: _part(key, given, k) for key, given in source.items()})
+            for k, one in enumerate(self.each())
+        ]
 
     def frame(self) -> Any:
         """The plan as a pandas DataFrame with the names of its rows and columns."""
@@ -159,23 +175,25 @@ class TransportResult(Result):
 
         return pandas.DataFrame(_host(self.plan), index=self.row_names, columns=self.column_names)
 
-    def _rows(
-        self, cost: Any = None, x: Any = None, y: Any = None, a: Any = None, b: Any = None, metric: str | None = None
-    ) -> tuple[plans.Rows, int, int]:
+    def _rows(self, **source: Any) -> tuple[plans.Rows, int, int]:
         if "plan" in self.arrays:
             plan = _host(self.plan)
             return plans.given_rows(plan), *plan.shape
         f, g = _host(self.f), _host(self.g)
-        if (self.document.get("options") or {}).get("method") == "exact":
+        options = self.document.get("options") or {}
+        if options.get("method") == "exact":
             plan = np.zeros((len(f), len(g)))
             plan[_host(self.arrays["entry_rows"]), _host(self.arrays["entry_columns"])] = _host(
                 self.arrays["entry_values"]
             )
             return plans.given_rows(plan), *plan.shape
-        options = self.document.get("options") or {}
-        kind = metric or options.get("metric", "sqeuclidean")
+        if unknown := source.keys() - SOURCE:
+            raise TypeError(f"{', '.join(sorted(unknown))} is unknown here; expected some of {', '.join(SOURCE)}")
+        known = {**self.home.source, **source}
+        cost, x, y, a, b = (known.get(name) for name in ("cost", "x", "y", "a", "b"))
+        kind = known.get("metric") or options.get("metric", "sqeuclidean")
         if cost is None and (x is None or y is None):
-            raise ValueError("this answer holds potentials and no plan; give cost=, or x= and y=")
+            raise ValueError("this answer holds potentials and no plan; give cost=, or x= and y= with their metric=")
 
         def costs(start: int, stop: int) -> Array:
             if cost is not None:
@@ -187,7 +205,20 @@ class TransportResult(Result):
             sides = ((a, len(f)), (b, len(g)))
             masses = [np.full(size, 1 / size) if mass is None else _host(mass) for mass, size in sides]
         reg = float((self.document.get("facts") or {}).get("reg") or options["reg"])
-        return plans.rows_from_potentials(f, g, costs, reg, *masses), len(f), len(g)
+        rows = plans.rows_from_potentials(f, g, costs, reg, *masses)
+        self._check(rows)
+        return rows, len(f), len(g)
+
+    def _check(self, rows: plans.Rows) -> None:
+        """Raise ValueError where these rows are not those of the answer: the heaviest has another sum than it says."""
+        if "row_marginal" not in self.arrays or not len(self.arrays["row_marginal"]):
+            return
+        marginal = _host(self.arrays["row_marginal"])
+        k = int(np.argmax(marginal))
+        found, expected = float(rows(k, k + 1).sum()), float(marginal[k])
+        if not abs(found - expected) <= ALIKE * abs(expected):
+            raise ValueError(f"row {k} of the plan would carry {found:.3g}, and the answer says {expected:.3g}; "
+                             "give cost, or x, y and metric, and a and b, as the problem had them")  # fmt: skip
 
 
 def _side(name: str) -> int | None:
@@ -204,8 +235,12 @@ def _part(name: str, value: Any, k: int) -> Any:
     """What is given for problem k; what is no list of parts is the same for all."""
     if value is None or name not in AXES:
         return value
-    parts = isinstance(value, (list, tuple)) and len(value) > 0 and np.ndim(value[0]) >= AXES[name]
+    parts = isinstance(value, (list, tuple)) and len(value) > 0 and _axes(value[0]) >= AXES[name]
     return value[k] if parts or getattr(value, "ndim", 0) > AXES[name] else value
+
+
+def _axes(value: Any) -> int:
+    return len(value.shape) if hasattr(value, "shape") else np.ndim(value)
 
 
 def _host(value: Any) -> Array:

@@ -15,6 +15,9 @@ from allot_client.results import Result
 SMALLEST_SHARE = Fraction(1, 10_000)
 """In percent: smaller ones are rounded up to it."""
 SHOWN_PAIRS = 20
+SHOWN_ENTRIES = 20
+FOR_PROGRAMS = ("tree",)
+"""Arrays that no person reads: the proof of a layout."""
 BEST = "the best possible"
 
 
@@ -99,10 +102,22 @@ def _arrays(result: Result) -> list[str]:
     paired = next((name for name in ("assignment", "permutation") if name in result.arrays), "")
     lines = _named_pairs(result, paired) if paired else []
     for name, array in result.arrays.items():
-        if not (lines and name == paired):
-            text = np.array2string(np.asarray(array), threshold=20, edgeitems=4, max_line_width=110)
-            lines.append(f"{name} = {text}")
+        if not (lines and name == paired) and name not in FOR_PROGRAMS:
+            lines.append(f"{name} {_shown(_labels(result) if name == 'label' else np.asarray(array))}")
     return lines
+
+
+def _labels(result: Result) -> Any:
+    """The words that codes of labels stand for, where they were words."""
+    codes, names = np.asarray(result.arrays["label"]), result.home.label_names
+    return codes if names is None else np.array([*names, None], object)[codes]
+
+
+def _shown(array: Any) -> str:
+    """A vector cut short, or a small matrix; of a large one how large it is."""
+    if array.ndim > 1 and array.size > SHOWN_ENTRIES:
+        return f"has {' x '.join(map(str, array.shape))} entries"
+    return "= " + np.array2string(array, threshold=SHOWN_ENTRIES, edgeitems=4, max_line_width=110)
 
 
 def _named_pairs(result: Result, paired: str) -> list[str]:

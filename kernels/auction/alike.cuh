@@ -15,28 +15,29 @@
 #include "auction/rows.cuh"
 
 // A sum over edges that no order of reading changes.
-__device__ __forceinline__ unsigned long long hash_edges(const Auction& a, const Row& row, Int first, Int step) {
+__device__ __forceinline__ unsigned long long hash_edges(const Auction& auction, const Row& row, Int first, Int step) {
     unsigned long long sum = 0;
-    for (Int t = first; t < row.degree; t += step) {
-        const Int benefit = benefit_at(a, row, t);
+    for (Int edge = first; edge < row.degree; edge += step) {
+        const Int benefit = benefit_at(auction, row, edge);
         if (benefit == LOWEST) continue;
-        unsigned long long h = (unsigned long long)benefit * 0x9e3779b97f4a7c15ULL + (unsigned)column_at(a, row, t);
-        h = (h ^ h >> 31) * 0xbf58476d1ce4e5b9ULL;
-        h = (h ^ h >> 29) * 0x94d049bb133111ebULL;
-        sum += h ^ h >> 32;
+        unsigned long long mixed =
+            (unsigned long long)benefit * 0x9e3779b97f4a7c15ULL + (unsigned)column_at(auction, row, edge);
+        mixed = (mixed ^ mixed >> 31) * 0xbf58476d1ce4e5b9ULL;
+        mixed = (mixed ^ mixed >> 29) * 0x94d049bb133111ebULL;
+        sum += mixed ^ mixed >> 32;
     }
     return sum;
 }
 
 // The kind of a row is the place of its hash in the table. The exchange settles who takes a place; who finds its hash
 // there is alike. One thread. Two kinds of the same 64 bits would be taken for one, and the certificate would tell.
-__device__ __forceinline__ void name_kind(const Auction& a, Int i, unsigned long long hash) {
+__device__ __forceinline__ void name_kind(const Auction& auction, Int i, unsigned long long hash) {
     hash += hash == 0;  // 0 marks a free place
-    for (Int at = (Int)(hash >> 8) & a.kind_mask;; at = (at + 1) & a.kind_mask) {
-        const unsigned long long found = atomicCAS(a.kinds + at, 0ULL, hash);
-        if (found == hash) add(&a.state->n_alike, 1);
+    for (Int at = (Int)(hash >> 8) & auction.kind_mask;; at = (at + 1) & auction.kind_mask) {
+        const unsigned long long found = atomicCAS(auction.kinds + at, 0ULL, hash);
+        if (found == hash) add(&auction.state->n_alike, 1);
         if (found && found != hash) continue;
-        a.kind_of[i] = (int)at;
+        auction.kind_of[i] = (int)at;
         return;
     }
 }
@@ -47,15 +48,15 @@ struct Pair {
     int column[2], owner[2];
 };
 
-__device__ __forceinline__ Pair pair_of(const Auction& a, Int i) {
+__device__ __forceinline__ Pair pair_of(const Auction& auction, Int i) {
     const Int at = i * LIST + threadIdx.x % 32;
     Pair pair;
     for (int k = 0; k < 2; ++k) {
-        pair.column[k] = a.list_columns[at + 32 * k];
-        pair.benefit[k] = a.list_benefits[at + 32 * k];
-        pair.owner[k] = pair.column[k] < 0 ? -1 : a.row_of[pair.column[k]];
-        pair.net[k] = pair.column[k] < 0 ? LOWEST : pair.benefit[k] - a.prices[pair.column[k]];
-        const bool own = pair.owner[k] >= 0 && a.kind_of[pair.owner[k]] == a.kind_of[i];
+        pair.column[k] = auction.list_columns[at + 32 * k];
+        pair.benefit[k] = auction.list_benefits[at + 32 * k];
+        pair.owner[k] = pair.column[k] < 0 ? -1 : auction.row_of[pair.column[k]];
+        pair.net[k] = pair.column[k] < 0 ? LOWEST : pair.benefit[k] - auction.prices[pair.column[k]];
+        const bool own = pair.owner[k] >= 0 && auction.kind_of[pair.owner[k]] == auction.kind_of[i];
         pair.free[k] = own ? LOWEST : pair.net[k];
     }
     return pair;
@@ -63,19 +64,19 @@ __device__ __forceinline__ Pair pair_of(const Auction& a, Int i) {
 
 // Give every queued row its place among its kind, and the kind the depth down to which all its lists agree.
 // The atomics hand out places and settle the smallest depth.
-__device__ void muster(const Auction& a, Int n, Int first_warp, Int warps) {
-    for (Int q = first_warp; q < n; q += warps) {
-        const Int i = a.queue[q], rest = a.rest[i];
-        const Pair pair = pair_of(a, i);
+__device__ void muster(const Auction& auction, Int n_bidders, Int first_warp, Int warps) {
+    for (Int bidder = first_warp; bidder < n_bidders; bidder += warps) {
+        const Int i = auction.queue[bidder], rest = auction.rest[i];
+        const Pair pair = pair_of(auction, i);
         const int depth = __popc(__ballot_sync(FULL_WARP, pair.free[0] > rest)) +
                           __popc(__ballot_sync(FULL_WARP, pair.free[1] > rest));
         const bool own = __any_sync(FULL_WARP, pair.free[0] != pair.net[0] || pair.free[1] != pair.net[1]);
         if (threadIdx.x % 32) continue;
-        const int kind = a.kind_of[i];
-        atomicMin(a.depth + kind, depth);
-        const int place = atomicAdd(a.gathered + kind, 1);
-        a.place[q] = place;
-        if (depth < 2 && (own || place)) add(&a.state->squabbles, 1);  // it will bid against its kind
+        const int kind = auction.kind_of[i];
+        atomicMin(auction.depth + kind, depth);
+        const int place = atomicAdd(auction.gathered + kind, 1);
+        auction.place[bidder] = place;
+        if (depth < 2 && (own || place)) add(&auction.state->squabbles, 1);  // it will bid against its kind
     }
 }
 
@@ -94,39 +95,40 @@ __device__ __forceinline__ int edges_before(const Pair& pair, int k) {
 
 // Offers of owners of the kind for their own columns, behind those of the n queued: at the new price a column is worth
 // `margin` - epsilon to its owner.
-__device__ void raise_own(const Auction& a, const Pair& pair, Int n, Int margin, Int epsilon) {
+__device__ void raise_own(const Auction& auction, const Pair& pair, Int n_bidders, Int margin, Int epsilon) {
     for (int k = 0; k < 2; ++k) {
         const Int rise = pair.net[k] - (margin - epsilon);
         if (pair.free[k] == pair.net[k] || rise <= 0) continue;
-        const Int q = n + add(&a.state->n_raised, 1);  // hands out places
-        a.queue[q] = pair.owner[k];
-        a.offer_column[q] = pair.column[k];
-        a.offer_rise[q] = rise;
-        atomicMax(a.top_rise + pair.column[k], (unsigned long long)rise);  // a bidder may offer more
+        const Int which = n_bidders + add(&auction.state->n_raised, 1);  // hands out places
+        auction.queue[which] = pair.owner[k];
+        auction.offer_column[which] = pair.column[k];
+        auction.offer_rise[which] = rise;
+        atomicMax(auction.top_rise + pair.column[k], (unsigned long long)rise);  // a bidder may offer more
     }
 }
 
-// What queue position q of n bids for: as `look`, or, among its kind, for the column of its place. Column -1 without
+// What row i, in a place of the queue, bids for: as `look`, or, among its kind, for the column of its place. Column -1 without
 // a stale list says that it waits, as the lists are too short for all of the kind.
-__device__ Offer look_among(const Auction& a, Int i, Int q, Int n, Int epsilon) {
-    const int kind = a.kind_of[i], place = a.place[q], many = min(a.gathered[kind], a.depth[kind] - 1);
-    if (many < 1) return look(a, i);
-    Offer o = {-LOWEST, -LOWEST, 0, -1, 0, -1};
-    if (place >= many) return o;
-    const Pair pair = pair_of(a, i);
+__device__ Offer look_among(const Auction& auction, Int i, Int bidder, Int n_bidders, Int epsilon) {
+    const int kind = auction.kind_of[i], place = auction.place[bidder],
+              many = min(auction.gathered[kind], auction.depth[kind] - 1);
+    if (many < 1) return look(auction, i);
+    Offer offer = {-LOWEST, -LOWEST, 0, -1, 0, -1};
+    if (place >= many) return offer;
+    const Pair pair = pair_of(auction, i);
     for (int k = 0; k < 2; ++k) {
         const int before = edges_before(pair, k);
         const bool listed = pair.free[k] > LOWEST;
         const unsigned mine = __ballot_sync(FULL_WARP, before == place && listed);
         const unsigned next = __ballot_sync(FULL_WARP, before == many && listed);
         if (mine) {
-            o.holder = __ffs(mine) - 1;
-            o.benefit = pair.benefit[k];
-            o.net = __shfl_sync(FULL_WARP, pair.net[k], o.holder);
-            o.column = __shfl_sync(FULL_WARP, pair.column[k], o.holder);
+            offer.holder = __ffs(mine) - 1;
+            offer.benefit = pair.benefit[k];
+            offer.net = __shfl_sync(FULL_WARP, pair.net[k], offer.holder);
+            offer.column = __shfl_sync(FULL_WARP, pair.column[k], offer.holder);
         }
-        if (next) o.second = __shfl_sync(FULL_WARP, pair.net[k], __ffs(next) - 1);
+        if (next) offer.second = __shfl_sync(FULL_WARP, pair.net[k], __ffs(next) - 1);
     }
-    if (place == 0) raise_own(a, pair, n, o.second, epsilon);
-    return o;
+    if (place == 0) raise_own(auction, pair, n_bidders, offer.second, epsilon);
+    return offer;
 }

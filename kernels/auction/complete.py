@@ -10,13 +10,14 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
 from kernels.problems import UNASSIGNED, Array, Csr
+from kernels.problems.arrays import Indices, Mask
 from kernels.problems.points import Points
 
 TOGETHER = 40
 """Rounds in which all rows of a sparse graph choose at once, before the last ones choose one after the other."""
 
 
-def complete(weights: Array | Csr | Points, column_of: Array, reject: Array | None) -> Array | None:
+def complete(weights: Array | Csr | Points, column_of: Indices, reject: Array | None) -> Indices | None:
     """Seat the rows of `column_of` (an output) that have no column; with `reject`, or stay out where that is better.
 
     Columns beyond the last one of `weights` stand for staying out and are left as they are.
@@ -36,7 +37,7 @@ def complete(weights: Array | Csr | Points, column_of: Array, reject: Array | No
     return _follow_paths(weights, column_of)
 
 
-def _choose_together(graph: Csr, column_of: Array, free: Array, reject: Array | None) -> None:
+def _choose_together(graph: Csr, column_of: Indices, free: Mask, reject: Array | None) -> None:
     """Rounds in which every row left names its best free column, and the lowest row that named one gets it."""
     row_of_edge = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
     edges = np.flatnonzero((column_of == UNASSIGNED)[row_of_edge] & free[graph.indices])
@@ -54,7 +55,7 @@ def _choose_together(graph: Csr, column_of: Array, free: Array, reject: Array | 
         edges = edges[(column_of == UNASSIGNED)[row_of_edge[edges]] & free[graph.indices[edges]]]
 
 
-def _choose_in_turn(weights: Array | Csr | Points, column_of: Array, free: Array, reject: Array | None) -> None:
+def _choose_in_turn(weights: Array | Csr | Points, column_of: Indices, free: Mask, reject: Array | None) -> None:
     for i in np.flatnonzero(column_of == UNASSIGNED):
         if isinstance(weights, Csr):
             start, end = weights.indptr[i], weights.indptr[i + 1]
@@ -73,7 +74,7 @@ def _choose_in_turn(weights: Array | Csr | Points, column_of: Array, free: Array
             free[columns[at]] = False
 
 
-def _follow_paths(weights: Array | Csr, column_of: Array) -> Array | None:
+def _follow_paths(weights: Array | Csr, column_of: Indices) -> Indices | None:
     """Seat who is left along the paths in which a largest matching differs from `column_of`: no two of them meet."""
     if isinstance(weights, Csr):
         edges = csr_array((np.ones(weights.indices.size, np.int8), weights.indices, weights.indptr), weights.shape)

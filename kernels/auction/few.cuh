@@ -18,65 +18,68 @@ struct Offers {
 };
 
 // Sell the offer's column to row i; every lane learns which row lost it, -1 for none.
-__device__ __forceinline__ int take(const Auction& a, int i, const Offer& o, Int epsilon) {
-    if (threadIdx.x % 32 == o.holder) {
-        sell(a, o.column, i, o.owner, o.benefit, o.benefit - o.net + rise_of(a, o, epsilon));
+__device__ __forceinline__ int take(const Auction& auction, int i, const Offer& offer, Int epsilon) {
+    if (threadIdx.x % 32 == offer.holder) {
+        sell(auction, offer.column, i, offer.owner, offer.benefit,
+             offer.benefit - offer.net + rise_of(auction, offer, epsilon));
     }
     __syncwarp();  // the new price before the next look
-    return __shfl_sync(FULL_WARP, o.owner, o.holder);
+    return __shfl_sync(FULL_WARP, offer.owner, offer.holder);
 }
 
-__device__ __forceinline__ void show(const Auction& a, Offers& t, int row, const Offer& o, Int epsilon, bool stale) {
-    const int w = threadIdx.x / 32;
+__device__ __forceinline__ void show(const Auction& auction, Offers& offers, int row, const Offer& offer, Int epsilon,
+                                     bool stale) {
+    const int warp = threadIdx.x / 32;
     if (threadIdx.x % 32) return;
-    t.column[w] = row < 0 || o.column < 0 ? -1 - w : o.column;
-    t.rise[w] = rise_of(a, o, epsilon);
-    t.row[w] = row;
-    t.stale[w] = stale;
+    offers.column[warp] = row < 0 || offer.column < 0 ? -1 - warp : offer.column;
+    offers.rise[warp] = rise_of(auction, offer, epsilon);
+    offers.row[warp] = row;
+    offers.stale[warp] = stale;
 }
 
 // Returns the row that still bids at `limit` or has a stale list; -1 once all rows are served. A list that is `fresh` was
 // read again for this round, and is not asked whether it is stale. It could look stale for ever: where more edges tie
 // with the best than a list holds, one of them is always left out.
-__device__ int solo_rounds(const Auction& a, int row, bool fresh, Int epsilon, Int limit, Int& rounds) {
+__device__ int solo_rounds(const Auction& auction, int row, bool fresh, Int epsilon, Int limit, Int& rounds) {
     for (; row >= 0 && rounds < limit; fresh = false) {
-        const Offer o = look(a, row);
-        if (!fresh && is_stale(a, row, o)) break;
-        if (a.bidders && rounds < a.trace_size && threadIdx.x % 32 == 0) a.bidders[rounds] = 1;
+        const Offer offer = look(auction, row);
+        if (!fresh && is_stale(auction, row, offer)) break;
+        if (auction.bidders && rounds < auction.trace_size && threadIdx.x % 32 == 0) auction.bidders[rounds] = 1;
         ++rounds;
-        if (o.column >= 0) row = take(a, row, o, epsilon);
+        if (offer.column >= 0) row = take(auction, row, offer, epsilon);
     }
     return row;
 }
 
 // Whether warp w's offer wins: each lane holds it against one rival. Equal rises go to the lowest row.
-__device__ __forceinline__ bool wins_slot(const Offers& t, int w) {
-    const int r = threadIdx.x % 32;
-    const bool beaten = r != w && t.column[r] == t.column[w] &&
-                        (t.rise[r] > t.rise[w] || (t.rise[r] == t.rise[w] && t.row[r] < t.row[w]));
+__device__ __forceinline__ bool wins_slot(const Offers& offers, int warp) {
+    const int lane = threadIdx.x % 32;
+    const bool beaten = lane != warp && offers.column[lane] == offers.column[warp] &&
+                        (offers.rise[lane] > offers.rise[warp] ||
+                         (offers.rise[lane] == offers.rise[warp] && offers.row[lane] < offers.row[warp]));
     return !__any_sync(FULL_WARP, beaten);
 }
 
 // Read the stale lists of the round again, the whole block one after the other; returns how many.
-__device__ int reveal_stale(const Auction& a, const Offers& t, Scratch& s) {
+__device__ int reveal_stale(const Auction& auction, const Offers& offers, Scratch& scratch) {
     int readings = 0;
-    for (int v = 0; v < FEW_BIDDERS; ++v) {
-        if (!t.stale[v]) continue;
-        reveal(a, t.row[v], s);
+    for (int other = 0; other < FEW_BIDDERS; ++other) {
+        if (!offers.stale[other]) continue;
+        reveal(auction, offers.row[other], scratch);
         ++readings;
     }
     return readings;
 }
 
 // Put the rows that are left back into the queue, and the counters into the state.
-__device__ void leave_few(const Auction& a, int row, Int rounds, Int bids, Int readings, Scratch& s) {
-    if (threadIdx.x == 0) s.count = 0;
+__device__ void leave_few(const Auction& auction, int row, Int rounds, Int bids, Int readings, Scratch& scratch) {
+    if (threadIdx.x == 0) scratch.count = 0;
     __syncthreads();  // 0 before the first row asks for a place
-    if (threadIdx.x % 32 == 0 && row >= 0) a.queue[atomicAdd(&s.count, 1)] = row;  // hands out places
+    if (threadIdx.x % 32 == 0 && row >= 0) auction.queue[atomicAdd(&scratch.count, 1)] = row;  // hands out places
     __syncthreads();  // all rows are counted
     if (threadIdx.x == 0) {
-        AuctionState& state = *a.state;
-        state.n_queue = s.count;
+        AuctionState& state = *auction.state;
+        state.n_queue = scratch.count;
         state.rounds = rounds;
         state.bids = bids;
         state.readings += readings;
@@ -84,10 +87,11 @@ __device__ void leave_few(const Auction& a, int row, Int rounds, Int bids, Int r
     __syncthreads();  // the state stands before any thread returns
 }
 
-__device__ void few_rounds(const Auction& a, Int n, Int epsilon, Int limit, Scratch& s, Offers& t) {
-    const int w = threadIdx.x / 32, lane = threadIdx.x % 32;
-    int row = w < n ? a.queue[w] : -1;
-    Int rounds = a.state->rounds, bids = a.state->bids, readings = 0;
+__device__ void few_rounds(const Auction& auction, Int n_bidders, Int epsilon, Int limit, Scratch& scratch,
+                           Offers& offers) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    int row = warp < n_bidders ? auction.queue[warp] : -1;
+    Int rounds = auction.state->rounds, bids = auction.state->bids, readings = 0;
     bool fresh = false;
     while (true) {
         // Separates last round's prices and the reads of its offers from this round's reads and offers.
@@ -96,28 +100,28 @@ __device__ void few_rounds(const Auction& a, Int n, Int epsilon, Int limit, Scra
         if (bidders == 1) {
             if (row >= 0) {
                 Int reached = rounds;
-                row = solo_rounds(a, row, fresh, epsilon, limit, reached);
-                if (lane == 0) t.rounds = reached;
+                row = solo_rounds(auction, row, fresh, epsilon, limit, reached);
+                if (lane == 0) offers.rounds = reached;
             }
             __syncthreads();  // its count is complete
-            const Int ran = t.rounds - rounds;
+            const Int ran = offers.rounds - rounds;
             rounds += ran, bids += ran;
             fresh = fresh && !ran;
             if (ran) continue;
         }
-        Offer o = {LOWEST, LOWEST, 0, -1, 0, -1};
-        if (row >= 0) o = look(a, row);
-        const bool stale = row >= 0 && !fresh && is_stale(a, row, o);
-        show(a, t, row, o, epsilon, stale);
+        Offer offer = {LOWEST, LOWEST, 0, -1, 0, -1};
+        if (row >= 0) offer = look(auction, row);
+        const bool stale = row >= 0 && !fresh && is_stale(auction, row, offer);
+        show(auction, offers, row, offer, epsilon, stale);
         if (__syncthreads_or(stale)) {  // offers are complete
-            readings += reveal_stale(a, t, s);
+            readings += reveal_stale(auction, offers, scratch);
             fresh = fresh || stale;
             continue;
         }
-        if (threadIdx.x == 0 && a.bidders && rounds < a.trace_size) a.bidders[rounds] = bidders;
-        if (o.column >= 0 && wins_slot(t, w)) row = take(a, row, o, epsilon);
+        if (threadIdx.x == 0 && auction.bidders && rounds < auction.trace_size) auction.bidders[rounds] = bidders;
+        if (offer.column >= 0 && wins_slot(offers, warp)) row = take(auction, row, offer, epsilon);
         ++rounds, bids += bidders;
         fresh = false;
     }
-    leave_few(a, row, rounds, bids, readings, s);
+    leave_few(auction, row, rounds, bids, readings, scratch);
 }

@@ -1,6 +1,5 @@
 """How a solve on the GPU begins: neighbours of points, the arithmetic, and what is kept of an earlier answer."""
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import cupy
@@ -27,18 +26,11 @@ def from_points(problem: Auction, options: "AuctionOptions") -> tuple[Auction, d
     if not isinstance(problem, PointAuction):
         return problem, {}
     points = problem.points
-    plain = Auction(
-        problem.weights,
-        maximize=True,
-        reject=problem.reject,
-        prices0=problem.prices0,
-        assignment0=problem.assignment0,
-    )
     if points.neighbours is None:
         is_worked_out = problem.reject is None and points.metric in METRICS
-        return (problem if is_worked_out else replace(plain, weights=points.all_benefits())), {}
+        return (problem if is_worked_out else problem.with_benefits(points.all_benefits())), {}
     nearest = _nearest(points, options)
-    return replace(plain, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest}
+    return problem.with_benefits(points.graph_of_neighbours(nearest)), {"neighbours": nearest}
 
 
 def _nearest(points: Points, options: "AuctionOptions") -> Array:

@@ -48,9 +48,9 @@ struct Row {
     const Int* benefits;
 };
 
-__device__ __forceinline__ Row row_at(const Auction& a, Int i) {
-    if (!a.indptr) return {i * a.n_cols, a.n_cols, i, 0, nullptr, nullptr};
-    return {a.indptr[i], a.indptr[i + 1] - a.indptr[i], i, 0, nullptr, nullptr};
+__device__ __forceinline__ Row row_at(const Auction& auction, Int i) {
+    if (!auction.indptr) return {i * auction.n_cols, auction.n_cols, i, 0, nullptr, nullptr};
+    return {auction.indptr[i], auction.indptr[i + 1] - auction.indptr[i], i, 0, nullptr, nullptr};
 }
 
 // Where a short list is kept.
@@ -59,44 +59,45 @@ struct Listing {
     Int *benefits, *rest;
 };
 
-__device__ __forceinline__ Listing listing_of(const Auction& a, Int i) {
-    return {a.list_columns + i * LIST, a.list_benefits + i * LIST, a.rest + i};
+__device__ __forceinline__ Listing listing_of(const Auction& auction, Int i) {
+    return {auction.list_columns + i * LIST, auction.list_benefits + i * LIST, auction.rest + i};
 }
 
 #if METRIC
 // Minus the distance of x_i and y_j, in fixed point. Metrics: 1 squared Euclidean, 2 Euclidean, 3 city block.
-__device__ __forceinline__ Int benefit_of_points(const Auction& a, Int i, Int j) {
+__device__ __forceinline__ Int benefit_of_points(const Auction& auction, Int i, Int j) {
     double sum = 0;
-    for (Int k = 0; k < a.dimension; ++k) {
-        const double step = (double)a.values[i * a.dimension + k] - (double)a.targets[j * a.dimension + k];
+    for (Int k = 0; k < auction.dimension; ++k) {
+        const double step =
+            (double)auction.values[i * auction.dimension + k] - (double)auction.targets[j * auction.dimension + k];
         sum += METRIC == 3 ? fabs(step) : step * step;
     }
-    return -llrint((METRIC == 2 ? sqrt(sum) : sum) * a.scale);
+    return -llrint((METRIC == 2 ? sqrt(sum) : sum) * auction.scale);
 }
 #endif
 
-// Benefit of the t-th edge of a row; LOWEST when it is forbidden.
-__device__ __forceinline__ Int benefit_at(const Auction& a, const Row& row, Int t) {
-    if (row.benefits) return row.benefits[t];
+// Benefit of an edge, told by its place in the row; LOWEST when it is forbidden.
+__device__ __forceinline__ Int benefit_at(const Auction& auction, const Row& row, Int edge) {
+    if (row.benefits) return row.benefits[edge];
 #if METRIC
-    return benefit_of_points(a, row.i, row.first + t);
+    return benefit_of_points(auction, row.i, row.first + edge);
 #elif FIXED_POINT
-    const VALUE value = a.values[row.start + t];
-    return isinf((double)value) ? LOWEST : llrint((double)value * a.scale);
+    const VALUE value = auction.values[row.start + edge];
+    return isinf((double)value) ? LOWEST : llrint((double)value * auction.scale);
 #else
-    return (Int)a.values[row.start + t] * (Int)a.scale;
+    return (Int)auction.values[row.start + edge] * (Int)auction.scale;
 #endif
 }
 
-__device__ __forceinline__ int column_at(const Auction& a, const Row& row, Int t) {
-    if (row.columns) return row.columns[t];
-    return a.indices ? a.indices[row.start + t] : (int)(row.first + t);
+__device__ __forceinline__ int column_at(const Auction& auction, const Row& row, Int edge) {
+    if (row.columns) return row.columns[edge];
+    return auction.indices ? auction.indices[row.start + edge] : (int)(row.first + edge);
 }
 
-// Net benefit of the t-th edge of a row; LOWEST when it is forbidden.
-__device__ __forceinline__ Int net_at(const Auction& a, const Row& row, Int t) {
-    const Int benefit = benefit_at(a, row, t);
-    return benefit == LOWEST ? LOWEST : benefit - a.prices[column_at(a, row, t)];
+// Net benefit of an edge, told by its place in the row; LOWEST when it is forbidden.
+__device__ __forceinline__ Int net_at(const Auction& auction, const Row& row, Int edge) {
+    const Int benefit = benefit_at(auction, row, edge);
+    return benefit == LOWEST ? LOWEST : benefit - auction.prices[column_at(auction, row, edge)];
 }
 
 // Block-wide reductions through one word a warp.
@@ -106,16 +107,16 @@ struct Scratch {
 };
 
 template <bool largest>
-__device__ __forceinline__ Int block_extreme(Int value, Scratch& s) {
+__device__ __forceinline__ Int block_extreme(Int value, Scratch& scratch) {
 #pragma unroll
     for (int step = 16; step; step >>= 1) {
         const Int other = __shfl_xor_sync(FULL_WARP, value, step);
         value = largest ? max(value, other) : min(value, other);
     }
-    if (threadIdx.x % 32 == 0) s.word[threadIdx.x / 32] = value;
+    if (threadIdx.x % 32 == 0) scratch.word[threadIdx.x / 32] = value;
     __syncthreads();  // all words are written
-    Int all = s.word[0];
-    for (int w = 1; w < WARPS; ++w) all = largest ? max(all, s.word[w]) : min(all, s.word[w]);
+    Int all = scratch.word[0];
+    for (int warp = 1; warp < WARPS; ++warp) all = largest ? max(all, scratch.word[warp]) : min(all, scratch.word[warp]);
     __syncthreads();  // all words are read: the next reduction may write them
     return all;
 }
@@ -125,15 +126,15 @@ __device__ __forceinline__ Int above_middle(Int low, Int high) {
     return low + (Int)(((unsigned long long)high - (unsigned long long)low + 1) / 2);
 }
 
-__device__ __forceinline__ void keep(const Auction& a, const Listing& list, int place, const Row& row, Int t) {
-    list.columns[place] = column_at(a, row, t);
-    list.benefits[place] = benefit_at(a, row, t);
+__device__ __forceinline__ void keep(const Auction& auction, const Listing& list, int place, const Row& row, Int edge) {
+    list.columns[place] = column_at(auction, row, edge);
+    list.benefits[place] = benefit_at(auction, row, edge);
 }
 
 // The largest bar that at least WANTED threads' best edges reach; LOWEST + 1 when fewer threads have an edge. Every
 // barrier gives all threads the same count, and so the same next bar.
-__device__ Int choose_bar(Int mine, Int high, Scratch& s) {
-    Int low = block_extreme<false>(mine, s);
+__device__ Int choose_bar(Int mine, Int high, Scratch& scratch) {
+    Int low = block_extreme<false>(mine, scratch);
     if (low == LOWEST) {
         low = LOWEST + 1;
         if (__syncthreads_count(mine >= low) < WANTED) return low;
@@ -147,16 +148,16 @@ __device__ Int choose_bar(Int mine, Int high, Scratch& s) {
 }
 
 // More than LIST edges reach `bar`: raise it until fewer than LIST lie above it, and at least LIST on or above.
-__device__ Int raise_bar(const Auction& a, const Row& row, Int bar, Int high, Scratch& s) {
+__device__ Int raise_bar(const Auction& auction, const Row& row, Int bar, Int high, Scratch& scratch) {
     while (bar < high) {
         const Int middle = above_middle(bar, high);
-        if (threadIdx.x == 0) s.count = 0;
+        if (threadIdx.x == 0) scratch.count = 0;
         __syncthreads();  // 0 before the first thread adds
         int reach = 0;
-        for (Int t = threadIdx.x; t < row.degree; t += BLOCK) reach += net_at(a, row, t) >= middle;
-        if (reach) atomicAdd(&s.count, min(reach, LIST));
+        for (Int edge = threadIdx.x; edge < row.degree; edge += BLOCK) reach += net_at(auction, row, edge) >= middle;
+        if (reach) atomicAdd(&scratch.count, min(reach, LIST));
         __syncthreads();  // all threads have added
-        if (s.count >= LIST) bar = middle;
+        if (scratch.count >= LIST) bar = middle;
         else high = middle - 1;
         __syncthreads();  // all have read the count before it is cleared
     }
@@ -165,88 +166,89 @@ __device__ Int raise_bar(const Auction& a, const Row& row, Int bar, Int high, Sc
 
 // Append the edges that equal `bar` until the list is full: from the lowest column on or, with `spread`, from a place
 // that grows with the row's number. In a dense row that is column i, as in rank_of; in a sparse one it need not be.
-__device__ void keep_equals(const Auction& a, const Listing& list, const Row& row, Int bar, Scratch& s) {
+__device__ void keep_equals(const Auction& auction, const Listing& list, const Row& row, Int bar, Scratch& scratch) {
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const Int start = a.spread ? row.i * row.degree / a.n_cols % row.degree : 0;
-    for (Int base = 0; base < row.degree && s.count < LIST; base += BLOCK) {
-        Int t = base + threadIdx.x + start;
-        const bool in_row = t < row.degree + start;
-        if (t >= row.degree) t -= row.degree;
-        const bool equal = in_row && net_at(a, row, t) == bar;
+    const Int start = auction.spread ? row.i * row.degree / auction.n_cols % row.degree : 0;
+    for (Int base = 0; base < row.degree && scratch.count < LIST; base += BLOCK) {
+        Int edge = base + threadIdx.x + start;
+        const bool in_row = edge < row.degree + start;
+        if (edge >= row.degree) edge -= row.degree;
+        const bool equal = in_row && net_at(auction, row, edge) == bar;
         const unsigned votes = __ballot_sync(FULL_WARP, equal);
-        if (lane == 0) s.word[warp] = __popc(votes);
+        if (lane == 0) scratch.word[warp] = __popc(votes);
         __syncthreads();  // the votes of all warps are written
-        int place = s.count + __popc(votes & ((1u << lane) - 1)), all = 0;
-        for (int w = 0; w < WARPS; ++w) {
-            if (w < warp) place += (int)s.word[w];
-            all += (int)s.word[w];
+        int place = scratch.count + __popc(votes & ((1u << lane) - 1)), all = 0;
+        for (int other = 0; other < WARPS; ++other) {
+            if (other < warp) place += (int)scratch.word[other];
+            all += (int)scratch.word[other];
         }
-        if (equal && place < LIST) keep(a, list, place, row, t);
-        __syncthreads();  // everyone has read s.count and s.word
-        if (threadIdx.x == 0) s.count += all;
+        if (equal && place < LIST) keep(auction, list, place, row, edge);
+        __syncthreads();  // everyone has read scratch.count and scratch.word
+        if (threadIdx.x == 0) scratch.count += all;
         __syncthreads();  // the new count before the next votes
     }
 }
 
 // Read a row whole with the whole block and list its best edges. All threads of the block must call it together.
-__device__ void reveal(const Auction& a, const Row& row, const Listing& list, Scratch& s) {
+__device__ void reveal(const Auction& auction, const Row& row, const Listing& list, Scratch& scratch) {
     Int mine = LOWEST;
-    for (Int t = threadIdx.x; t < row.degree; t += BLOCK) mine = max(mine, net_at(a, row, t));
-    const Int high = block_extreme<true>(mine, s);
-    Int bar = row.degree <= LIST || high == LOWEST ? LOWEST + 1 : choose_bar(mine, high, s);
+    for (Int edge = threadIdx.x; edge < row.degree; edge += BLOCK) mine = max(mine, net_at(auction, row, edge));
+    const Int high = block_extreme<true>(mine, scratch);
+    Int bar = row.degree <= LIST || high == LOWEST ? LOWEST + 1 : choose_bar(mine, high, scratch);
     for (int once = 0; once < 2; ++once) {
         if (threadIdx.x < LIST) list.columns[threadIdx.x] = -1, list.benefits[threadIdx.x] = LOWEST;
-        if (threadIdx.x == 0) s.count = 0;
+        if (threadIdx.x == 0) scratch.count = 0;
         __syncthreads();  // cleared before the first edge is kept
         Int left = LOWEST;
-        for (Int t = threadIdx.x; t < row.degree; t += BLOCK) {
-            const Int net = net_at(a, row, t);
+        for (Int edge = threadIdx.x; edge < row.degree; edge += BLOCK) {
+            const Int net = net_at(auction, row, edge);
             if (net < bar || (once && net == bar) || net == LOWEST) {
                 left = max(left, net);
                 continue;
             }
-            const int place = atomicAdd(&s.count, 1);  // hands out places in the list
-            if (place < LIST) keep(a, list, place, row, t);
+            const int place = atomicAdd(&scratch.count, 1);  // hands out places in the list
+            if (place < LIST) keep(auction, list, place, row, edge);
         }
         __syncthreads();  // all edges are counted
-        const int reached = s.count;
-        left = block_extreme<true>(left, s);
+        const int reached = scratch.count;
+        left = block_extreme<true>(left, scratch);
         if (threadIdx.x == 0) *list.rest = left;
         if (reached <= LIST) {
-            if (once) keep_equals(a, list, row, bar, s);
+            if (once) keep_equals(auction, list, row, bar, scratch);
             break;
         }
-        bar = raise_bar(a, row, bar, high, s);
+        bar = raise_bar(auction, row, bar, high, scratch);
     }
     __syncthreads();  // the list stands before anybody looks at it
 }
 
-__device__ __forceinline__ void reveal(const Auction& a, Int i, Scratch& s) {
-    reveal(a, row_at(a, i), listing_of(a, i), s);
+__device__ __forceinline__ void reveal(const Auction& auction, Int i, Scratch& scratch) {
+    reveal(auction, row_at(auction, i), listing_of(auction, i), scratch);
 }
 
 // List all edges of a row that has at most LIST, by one warp.
-__device__ __forceinline__ void list_short(const Auction& a, const Row& row) {
-    const Listing list = listing_of(a, row.i);
-    for (int t = threadIdx.x % 32; t < LIST; t += 32) {
-        const Int benefit = t < row.degree ? benefit_at(a, row, t) : LOWEST;
-        list.columns[t] = benefit == LOWEST ? -1 : column_at(a, row, t);
-        list.benefits[t] = benefit;
+__device__ __forceinline__ void list_short(const Auction& auction, const Row& row) {
+    const Listing list = listing_of(auction, row.i);
+    for (int edge = threadIdx.x % 32; edge < LIST; edge += 32) {
+        const Int benefit = edge < row.degree ? benefit_at(auction, row, edge) : LOWEST;
+        list.columns[edge] = benefit == LOWEST ? -1 : column_at(auction, row, edge);
+        list.benefits[edge] = benefit;
     }
     if (threadIdx.x % 32 == 0) *list.rest = LOWEST;
 }
 
 // Benefit of the edge from row i to column j, LOWEST for none: by place in a dense row, by bisection in a sparse one.
-__device__ Int benefit_of(const Auction& a, Int i, int j) {
-    const Row row = row_at(a, i);
-    if (!a.indices) return benefit_at(a, row, j);
+__device__ Int benefit_of(const Auction& auction, Int i, int j) {
+    const Row row = row_at(auction, i);
+    if (!auction.indices) return benefit_at(auction, row, j);
     Int low = row.start, high = row.start + row.degree;
     while (low < high) {
         const Int middle = (low + high) / 2;
-        if (a.indices[middle] < j) low = middle + 1;
+        if (auction.indices[middle] < j) low = middle + 1;
         else high = middle;
     }
-    return low < row.start + row.degree && a.indices[low] == j ? benefit_at(a, row, low - row.start) : LOWEST;
+    return low < row.start + row.degree && auction.indices[low] == j ? benefit_at(auction, row, low - row.start)
+                                                                     : LOWEST;
 }
 
 __device__ __forceinline__ Int warp_max(Int value) {
@@ -257,43 +259,43 @@ __device__ __forceinline__ Int warp_max(Int value) {
 
 // Where column j stands for row i among columns of equal net benefit. Each column has its own rank, below 0xffffffff:
 // `look` takes that number for a lane without a column.
-__device__ __forceinline__ unsigned rank_of(const Auction& a, Int i, int j) {
-    return a.spread && j < i ? (unsigned)(j + a.n_cols) : (unsigned)j;
+__device__ __forceinline__ unsigned rank_of(const Auction& auction, Int i, int j) {
+    return auction.spread && j < i ? (unsigned)(j + auction.n_cols) : (unsigned)j;
 }
 
 // Best and second best edge of row i by one warp; of equals the first by rank.
-__device__ __forceinline__ Offer look(const Auction& a, Int i) {
+__device__ __forceinline__ Offer look(const Auction& auction, Int i) {
     const int lane = threadIdx.x % 32;
-    const int2 columns = reinterpret_cast<const int2*>(a.list_columns + i * LIST)[lane];
-    const longlong2 benefits = reinterpret_cast<const longlong2*>(a.list_benefits + i * LIST)[lane];
-    const Int first = columns.x < 0 ? LOWEST : benefits.x - a.prices[columns.x];
-    const Int other = columns.y < 0 ? LOWEST : benefits.y - a.prices[columns.y];
+    const int2 columns = reinterpret_cast<const int2*>(auction.list_columns + i * LIST)[lane];
+    const longlong2 benefits = reinterpret_cast<const longlong2*>(auction.list_benefits + i * LIST)[lane];
+    const Int first = columns.x < 0 ? LOWEST : benefits.x - auction.prices[columns.x];
+    const Int other = columns.y < 0 ? LOWEST : benefits.y - auction.prices[columns.y];
     const bool swap = other > first || (other == first && columns.y >= 0 &&
-                                        rank_of(a, i, columns.y) < rank_of(a, i, columns.x));
+                                        rank_of(auction, i, columns.y) < rank_of(auction, i, columns.x));
     const Int mine = swap ? other : first;
-    Offer o;
-    o.column = swap ? columns.y : columns.x;
-    o.benefit = swap ? benefits.y : benefits.x;
-    o.owner = o.column < 0 ? -1 : a.row_of[o.column];
-    o.net = warp_max(mine);
-    unsigned tied = __ballot_sync(FULL_WARP, mine == o.net && o.column >= 0);
+    Offer offer;
+    offer.column = swap ? columns.y : columns.x;
+    offer.benefit = swap ? benefits.y : benefits.x;
+    offer.owner = offer.column < 0 ? -1 : auction.row_of[offer.column];
+    offer.net = warp_max(mine);
+    unsigned tied = __ballot_sync(FULL_WARP, mine == offer.net && offer.column >= 0);
     const bool alone = !(tied & (tied - 1));
     if (!alone) {
-        const unsigned rank = tied >> lane & 1 ? rank_of(a, i, o.column) : 0xffffffffu;
+        const unsigned rank = tied >> lane & 1 ? rank_of(auction, i, offer.column) : 0xffffffffu;
         tied = __ballot_sync(FULL_WARP, rank == __reduce_min_sync(FULL_WARP, rank));
     }
-    o.holder = tied ? __ffs(tied) - 1 : 0;
-    o.second = alone ? warp_max(lane == o.holder ? (swap ? first : other) : mine) : o.net;
-    o.column = __shfl_sync(FULL_WARP, tied ? o.column : -1, o.holder);
-    return o;
+    offer.holder = tied ? __ffs(tied) - 1 : 0;
+    offer.second = alone ? warp_max(lane == offer.holder ? (swap ? first : other) : mine) : offer.net;
+    offer.column = __shfl_sync(FULL_WARP, tied ? offer.column : -1, offer.holder);
+    return offer;
 }
 
 // Whether an edge outside the list may be the best or the second best, or come first among the best.
-__device__ __forceinline__ bool is_stale(const Auction& a, Int i, const Offer& o) {
-    const Int rest = a.rest[i];
-    return rest > LOWEST && (o.net < rest || o.second < rest || (o.net == rest && !a.spread));
+__device__ __forceinline__ bool is_stale(const Auction& auction, Int i, const Offer& offer) {
+    const Int rest = auction.rest[i];
+    return rest > LOWEST && (offer.net < rest || offer.second < rest || (offer.net == rest && !auction.spread));
 }
 
-__device__ __forceinline__ Int rise_of(const Auction& a, const Offer& o, Int epsilon) {
-    return (o.second == LOWEST ? a.alone : o.net - o.second) + epsilon;
+__device__ __forceinline__ Int rise_of(const Auction& auction, const Offer& offer, Int epsilon) {
+    return (offer.second == LOWEST ? auction.alone : offer.net - offer.second) + epsilon;
 }

@@ -17,7 +17,7 @@ import numpy as np
 
 from kernels.barycenter.stages import Schedule, Stopping
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Floats
 from kernels.problems.barycenter import Barycenter
 from kernels.solution import Solution
 
@@ -199,11 +199,11 @@ def _met(xp: Any, rows: Any, w: Any) -> tuple[Any, float]:
     return xp.log(b / b.sum()), apart
 
 
-def _answer(xp: Any, problem: Barycenter, log_b: Any, F: Any, G: Any) -> dict[str, Array]:
+def _answer(xp: Any, problem: Barycenter, log_b: Any, F: Any, G: Any) -> dict[str, Floats]:
     b, f, g = (hosted(xp, one) for one in (xp.exp(log_b), problem.reg * F, problem.reg * G))
     return {"barycenter": b / b.sum(), "f": f, "g": g}
 
 
-def hosted(xp: Any, array: Any) -> Array:
+def hosted(xp: Any, array: Any) -> Floats:
     """The array in memory of the host."""
     return np.asarray(array if xp is np else xp.asnumpy(array))

@@ -129,15 +129,15 @@ __device__ __forceinline__ void post(unsigned long long* place, float2 value, un
 
 // True once the message `number` is there; its floats are in `value` then.
 __device__ __forceinline__ bool peek(const unsigned long long* place, unsigned number, float2& value) {
-    unsigned long long x, y;
-    asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];" : "=l"(x), "=l"(y) : "l"(place) : "memory");
-    value = make_float2(__uint_as_float((unsigned)x), __uint_as_float((unsigned)y));
-    return (unsigned)(x >> 32) == number && (unsigned)(y >> 32) == number;
+    unsigned long long first, second;
+    asm volatile("ld.relaxed.gpu.global.v2.b64 {%0, %1}, [%2];" : "=l"(first), "=l"(second) : "l"(place) : "memory");
+    value = make_float2(__uint_as_float((unsigned)first), __uint_as_float((unsigned)second));
+    return (unsigned)(first >> 32) == number && (unsigned)(second >> 32) == number;
 }
 
 // 2^x in one instruction; the result flushes below 2^-126, relative error 2^-22.
-__device__ __forceinline__ float fast_exp2(float x) {
-    float y;
-    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
+__device__ __forceinline__ float fast_exp2(float exponent) {
+    float result;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(result) : "f"(exponent));
+    return result;
 }

@@ -1,8 +1,8 @@
 // Numbers as integers of the same order, for atomicMin and for the minimum of a warp. -0 comes before +0.
 
-__device__ __forceinline__ long long ordered(long long x) { return x; }
-__device__ __forceinline__ long long ordered(double x) {
-    const long long bits = __double_as_longlong(x);
+__device__ __forceinline__ long long ordered(long long value) { return value; }
+__device__ __forceinline__ long long ordered(double value) {
+    const long long bits = __double_as_longlong(value);
     return bits < 0 ? bits ^ 0x7fffffffffffffffll : bits;
 }
 
@@ -17,8 +17,8 @@ __device__ __forceinline__ double unordered(long long rank) {
 }
 
 // The same as `ordered`, unsigned.
-__device__ __forceinline__ unsigned long long rank_of(long long x) { return (unsigned long long)x ^ 1ull << 63; }
-__device__ __forceinline__ unsigned long long rank_of(double x) {
-    const long long bits = __double_as_longlong(x);
+__device__ __forceinline__ unsigned long long rank_of(long long value) { return (unsigned long long)value ^ 1ull << 63; }
+__device__ __forceinline__ unsigned long long rank_of(double value) {
+    const long long bits = __double_as_longlong(value);
     return (unsigned long long)(bits ^ (bits >> 63 | (long long)(1ull << 63)));
 }

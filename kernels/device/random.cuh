@@ -2,15 +2,15 @@
 
 // splitmix64 (Steele, Lea, Flood 2014): the next 32 bits.
 __device__ __forceinline__ unsigned draw(unsigned long long &state) {
-    unsigned long long z = (state += 0x9e3779b97f4a7c15ULL);
-    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
-    z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
-    return unsigned((z ^ (z >> 31)) >> 32);
+    unsigned long long mixed = (state += 0x9e3779b97f4a7c15ULL);
+    mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9ULL;
+    mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebULL;
+    return unsigned((mixed ^ (mixed >> 31)) >> 32);
 }
 
 // A number in [0, n).
-__device__ __forceinline__ int below(unsigned long long &state, int n) {
-    return int(__umulhi(draw(state), unsigned(n)));
+__device__ __forceinline__ int below(unsigned long long &state, int count) {
+    return int(__umulhi(draw(state), unsigned(count)));
 }
 
 // PCG-XSH-RR (O'Neill 2014).
@@ -21,5 +21,5 @@ struct Random {
         const unsigned word = (unsigned)(((state >> 18) ^ state) >> 27), turn = (unsigned)(state >> 59);
         return (word >> turn) | (word << ((32 - turn) & 31));
     }
-    __device__ __forceinline__ int below(int n) { return (int)__umulhi(next(), (unsigned)n); }
+    __device__ __forceinline__ int below(int count) { return (int)__umulhi(next(), (unsigned)count); }
 };

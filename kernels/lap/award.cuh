@@ -15,13 +15,13 @@ __device__ __forceinline__ u64 bid_key(value_t up, int row) {
 
 // Award row i's bid of `up` for column j (-1: none); returns the row that is left without a column, or -1.
 template <typename Books>
-__device__ __forceinline__ int award(const Books& b, int i, int j, value_t up, bool* tied) {
+__device__ __forceinline__ int award(const Books& books, int i, int j, value_t up, bool* tied) {
     *tied = j >= 0 && up <= 0;
     // the exchange settles who looks first, the winner or a loser: 0 is equal to no bid
-    if (j < 0 || atomicCAS(b.key + j, bid_key(up, i), 0ull) != bid_key(up, i)) return i;
-    const int old = b.owner_of(j);
+    if (j < 0 || atomicCAS(books.key + j, bid_key(up, i), 0ull) != bid_key(up, i)) return i;
+    const int old = books.owner_of(j);
     if (old >= 0 && up <= 0) return i;
-    b.take(j, i, old, up);
+    books.take(j, i, old, up);
     return old;
 }
 

@@ -15,7 +15,8 @@ from kernels.problems import Array
 from kernels.problems.arrays import FORBIDDEN, permitted
 
 OUT_OF_PROPORTION = 2.0**16
-SAMPLE = 1 << 12
+SAMPLE, RUN = 1 << 10, 8
+"""Entries that are looked at, so many of them side by side: a line of the cache each."""
 
 
 def proportionate(weights: Array, u0: Array | None, v0: Array | None) -> tuple[Array | None, Array | None]:
@@ -36,7 +37,10 @@ def cut(given: Array | None, most: int | float, exact: bool) -> Array | None:
 
 def middle(weights: Array) -> float:
     """The median size of a sample of the permitted non-zero entries; 0 where it has none."""
-    flat = weights.reshape(-1)[:: max(1, weights.size // SAMPLE)]
+    flat = weights.reshape(-1)
+    if flat.size > 4 * SAMPLE:
+        apart = flat.size * RUN // SAMPLE | 1  # an odd number, so that the runs do not stand in a few columns
+        flat = flat[np.arange(0, flat.size - RUN, apart)[:, None] + np.arange(RUN)].reshape(-1)
     sample = np.abs(flat[permitted(flat)].astype(np.float64))
     sample = sample[sample > 0]
     return float(np.median(sample)) if sample.size else 0.0

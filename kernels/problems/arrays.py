@@ -18,6 +18,10 @@ Array = npt.NDArray[Any]
 Mask = npt.NDArray[np.bool_]
 """What picks entries: with another type the same brackets would look numbers up."""
 Indices = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.int64]
+"""Numbers that are added up without rounding."""
+Floats = npt.NDArray[np.float64]
+"""Where float32 would lose what follows: logarithms, exponentials, sums that a proof rests on."""
 FORBIDDEN = int(np.iinfo(np.int64).min)
 """The value of a forbidden entry of an int64 matrix of costs or benefits, whether these are minimised or maximised.
 

@@ -6,7 +6,7 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from kernels.problems.arrays import Array, Csr, Inputs, InvalidProblem, finite, numeric
+from kernels.problems.arrays import Array, Csr, Floats, Indices, Inputs, InvalidProblem, finite, numeric
 from kernels.problems.assignment import Assignment
 from kernels.problems.metrics import MOST_INTEGER, check_points, costs
 from kernels.problems.sparse import Auction
@@ -27,7 +27,7 @@ class Points:
     metric: str = "sqeuclidean"
     neighbours: int | None = None
 
-    def benefits(self, rows: Array, columns: Array | None = None) -> Array:
+    def benefits(self, rows: Indices, columns: Array | None = None) -> Floats:
         """Minus the distances (rows, n_cols), or of the pairs (rows, columns): (rows, k) for columns (rows, k)."""
         if columns is None and self.metric not in METRICS:
             return np.negative(costs(self.x[rows], self.y, self.metric))
@@ -37,7 +37,7 @@ class Points:
         distance = np.abs(step).sum(-1) if self.metric == "cityblock" else (step**2).sum(-1)
         return np.asarray(-np.sqrt(distance) if self.metric == "euclidean" else -distance)
 
-    def nearest(self, rows: Array) -> Array:
+    def nearest(self, rows: Indices) -> Array:
         """The `neighbours` nearest columns of each of `rows`, (rows, neighbours) int32, nearest first."""
         assert self.neighbours is not None
         tree, order = cKDTree(self.y), 1 if self.metric == "cityblock" else 2
@@ -55,7 +55,7 @@ class Points:
             values[rows] = self.benefits(rows, columns[rows])
         return Csr(np.arange(m + 1, dtype=np.int64) * k, columns.reshape(-1), values.reshape(-1), (m, self.y.shape[0]))
 
-    def all_benefits(self) -> Array:
+    def all_benefits(self) -> Floats:
         """The whole matrix (m, n)."""
         is_plain = self.metric in METRICS
         distances = cdist(self.x, self.y, self.metric) if is_plain else costs(self.x, self.y, self.metric)
@@ -72,6 +72,10 @@ class PointAuction(Auction):
     def shape(self) -> tuple[int, int]:
         """n_rows, n_cols."""
         return int(self.points.x.shape[0]), int(self.points.y.shape[0])
+
+    def with_benefits(self, weights: Array | Csr) -> Auction:
+        """The same auction over benefits that were worked out."""
+        return Auction(weights, maximize=True, reject=self.reject, prices0=self.prices0, assignment0=self.assignment0)
 
 
 @dataclass(frozen=True, eq=False)

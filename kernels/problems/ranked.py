@@ -10,6 +10,17 @@ from kernels.problems.assignment import dense_assignment
 LONGEST = 1024
 """Lines: each assignment of the list keeps prices of all columns as its proof."""
 NOT_BESIDE = ("sizes", "u0", "v0", "reject_rows", "reject_cols")
+WAY_OUT = (
+    "stands beside `k_best`, which forms every pair; expected one of the two, and for lines that may stay alone a "
+    "column of its own for each row, at the price of that"
+)
+HINTS = {
+    "sizes": "is for several matrices, and `k_best` for one; expected a job for each",
+    "cost_limit": WAY_OUT,
+    "reject_rows": WAY_OUT,
+    "reject_cols": WAY_OUT,
+}
+"""What to do instead."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,7 +45,7 @@ def ranked_assignment(inputs: Inputs, maximize: bool, count: int, options: dict[
         (name for name in NOT_BESIDE if name in inputs), next((name for name, on in options.items() if on), None)
     )
     if beside is not None:
-        raise InvalidProblem(beside, "stands beside `k_best`; expected one of the two")
+        raise InvalidProblem(beside, HINTS.get(beside, "stands beside `k_best`; expected one of the two"))
     weights = dense_assignment(inputs, maximize).weights
     assert isinstance(weights, np.ndarray)
     if weights.ndim == 3 or max(weights.shape) > LONGEST:

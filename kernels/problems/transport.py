@@ -19,6 +19,7 @@ REFERENCES = ("product", "uniform")
 LARGEST_DIMENSION = 1024
 LARGEST_EXPONENT = 500.0  # exp(500) squared is still a float64
 LARGEST_RANGE = 1e12  # cost range over reg: beyond it float64 cannot tell two plans apart
+FEW_COORDINATES = 7  # up to which the squares of points are added up column by column
 SAME_MASS = 1e-5  # relative difference of two float32 sums of the same masses
 
 
@@ -113,12 +114,12 @@ def transport(
     factor: float | tuple[float, ...] = 1.0
     if np.isinf(reg_m).all():
         b, factor = _same_mass(a, b)
-    start = {name: _start(name, inputs[name], of.shape) for name, of in (("f0", a), ("g0", b)) if name in inputs}
+    start = {name: start_of(name, inputs[name], of.shape) for name, of in (("f0", a), ("g0", b)) if name in inputs}
     arrays: dict[str, Any] = geometry | start
     problem = UnbalancedTransport(a, b, reg, reg_m, metric=metric, reference=reference, mass_factor=factor, **arrays)
     problem = problem if settle is None else settle(problem)
     if in_range:
-        _check_range(problem)
+        check_range(problem)
     return problem
 
 
@@ -128,7 +129,7 @@ def _clouds(inputs: Inputs, metric: str) -> dict[str, Array]:
     for name, other in (("x", "y"), ("y", "x")):
         if name not in inputs:
             raise InvalidProblem(name, f"is missing; expected both point clouds, and {other} is here")
-    x, y = (_real(name, inputs[name], (2,)) for name in ("x", "y"))
+    x, y = (real(name, inputs[name], (2,)) for name in ("x", "y"))
     if x.shape[1] != y.shape[1]:
         raise InvalidProblem("y", f"has points of dimension {y.shape[1]}; expected {x.shape[1]}, as in x")
     if x.shape[1] > LARGEST_DIMENSION:
@@ -140,10 +141,11 @@ def _clouds(inputs: Inputs, metric: str) -> dict[str, Array]:
 def _cost(inputs: Inputs) -> dict[str, Array]:
     if "cost" not in inputs:
         raise InvalidProblem("cost", "is missing; expected a cost matrix, or point clouds x and y")
-    return {"cost": _real("cost", inputs["cost"], (2, 3), allow=np.inf)}
+    return {"cost": real("cost", inputs["cost"], (2, 3), allow=np.inf)}
 
 
-def _real(name: str, value: Any, ndim: tuple[int, ...], allow: float | None = None) -> Array:
+def real(name: str, value: Any, ndim: tuple[int, ...], allow: float | None = None) -> Array:
+    """A dense array of floats, looked through. Raises InvalidProblem."""
     if not isinstance(value, np.ndarray):
         raise InvalidProblem(name, "is sparse; expected a dense array")
     array = finite(name, numeric(name, value, ndim=ndim), allow=allow)
@@ -153,7 +155,7 @@ def _real(name: str, value: Any, ndim: tuple[int, ...], allow: float | None = No
 def _masses(name: str, value: Any, shape: tuple[int, ...]) -> Array:
     if value is None:
         return np.full(shape, 1.0 / shape[-1])
-    array = _real(name, value, (1, 2)).astype(np.float64)
+    array = real(name, value, (1, 2)).astype(np.float64)
     if array.ndim == 1 and len(shape) == 2 and array.shape[0] == shape[1]:
         array = np.ascontiguousarray(np.broadcast_to(array, shape))
     if array.shape != shape:
@@ -173,7 +175,13 @@ def _same_mass(a: Array, b: Array) -> tuple[Array, float | tuple[float, ...]]:
     No factor brings mass to a side that has none: where one has none both stay as they are, and the answer says
     what follows.
     """
-    of_a, of_b = (np.array([math.fsum(line) for line in np.atleast_2d(masses)]) for masses in (a, b))
+    factor = mass_factors(*(exact_sums(np.atleast_2d(masses)) for masses in (a, b)))
+    scaled = b if (factor == 1).all() else b * factor.reshape(*a.shape[:-1], 1)
+    return scaled, tuple(factor.tolist()) if a.ndim == 2 else float(factor[0])
+
+
+def mass_factors(of_a: Array, of_b: Array) -> Array:
+    """What brings each sum of b to that of a. Raises InvalidProblem where more than rounding keeps them apart."""
     some = (of_a > 0) & (of_b > 0)
     apart = some & (abs(of_a - of_b) > SAME_MASS * of_a)
     if apart.any():
@@ -183,12 +191,18 @@ def _same_mass(a: Array, b: Array) -> tuple[Array, float | tuple[float, ...]]:
             f"has mass {float(of_b[k]):.9g} and a has {float(of_a[k]):.9g}; expected equal masses when both"
             " sides are balanced (reg_m inf), or a finite reg_m on one side",
         )
-    factor = np.where(some, of_a, 1.0) / np.where(some, of_b, 1.0)
-    scaled = b if (factor == 1).all() else b * factor.reshape(*a.shape[:-1], 1)
-    return scaled, tuple(factor.tolist()) if a.ndim == 2 else float(factor[0])
+    return np.asarray(np.where(some, of_a, 1.0) / np.where(some, of_b, 1.0))
 
 
-def _start(name: str, value: Any, shape: tuple[int, ...]) -> Array:
+def exact_sums(lines: Array) -> Array:
+    """Of each line, rounded once. Lines that are all alike, as masses that were left out, are added up once."""
+    if len(lines) > 1 and (lines == lines[0]).all():
+        return np.full(len(lines), math.fsum(lines[0].tolist()))
+    return np.array([math.fsum(line.tolist()) for line in lines])
+
+
+def start_of(name: str, value: Any, shape: tuple[int, ...]) -> Array:
+    """Potentials to start from. Raises InvalidProblem."""
     if not isinstance(value, np.ndarray) or value.shape != shape:
         raise InvalidProblem(name, f"has shape {getattr(value, 'shape', None)}; expected {shape}")
     array = numeric(name, value, ndim=(1, 2)).astype(np.float64)
@@ -209,25 +223,41 @@ def _cost_bounds(problem: UnbalancedTransport) -> tuple[float, float]:
         return float(problem.cost.min()), float(high)
     assert problem.x is not None
     assert problem.y is not None
+    return bounds_between(float(norms(problem.x).max()), float(norms(problem.y).max()), problem.metric)
+
+
+def norms(points: Array) -> Array:
+    """How far each point (k, d) is from the origin, in float64."""
+    wide = points.astype(np.float64)
     with np.errstate(over="ignore"):
-        of_x, of_y = (float(np.linalg.norm(p.astype(np.float64), axis=1).max()) for p in (problem.x, problem.y))
-        if problem.metric == "inner":
-            return -of_x * of_y, of_x * of_y
-        return 0.0, (of_x + of_y) ** (2 if problem.metric == "sqeuclidean" else 1)
+        if wide.shape[1] > FEW_COORDINATES:
+            return np.asarray(np.linalg.norm(wide, axis=1))
+        squares = wide[:, 0] * wide[:, 0]  # a sum over a row of two costs more than the row
+        for column in wide.T[1:]:
+            squares += column * column
+        return np.asarray(np.sqrt(squares))
 
 
-def _check_range(problem: UnbalancedTransport) -> None:
+def bounds_between(of_x: float, of_y: float, metric: str) -> tuple[float, float]:
+    """Bounds on the costs between points that are no farther than this from the origin."""
+    if metric == "inner":
+        return -of_x * of_y, of_x * of_y
+    span = of_x + of_y
+    return 0.0, span * span if metric == "sqeuclidean" else span
+
+
+def check_range(problem: UnbalancedTransport) -> None:
     """Refuse what no float64 arithmetic can answer, so that no exponential overflows later."""
     name = "x" if problem.cost is None else "cost"
     low, high = problem.cost_bounds
     if problem.cost is not None and low == np.inf:
         return  # every entry is forbidden: an answer, not an error
-    if not np.isfinite(high - low) or high - low > LARGEST_RANGE * problem.reg:
+    if not math.isfinite(high - low) or high - low > LARGEST_RANGE * problem.reg:
         raise InvalidProblem(
             name, f"ranges over {high - low:.3g}, more than {LARGEST_RANGE:g} times reg; expected a larger reg"
         )
     most = STRONGEST * max(problem.reg, abs(low), abs(high))
-    if any(most < strength < np.inf for strength in problem.reg_m):
+    if any(most < strength < math.inf for strength in problem.reg_m):
         expected = f'at most {most:g}, beyond which float64 cannot show a gap, or "inf" for an exact marginal'
         raise InvalidProblem("reg_m", f"is {problem.reg_m}; expected {expected}")
     # One entry alone would carry exp(-cost / (reg + sum of reg_m)); the row and column potentials are of that order.

@@ -15,7 +15,7 @@ ENUMERATED_N, PROVED_N, PROVABLE_N = 8, 16, 36
 """Up to here: all permutations are tried; a proof ends most searches; one is tried."""
 CALL_S, EXACT_S, ORDER_S = 3e-5, 1.5e-5, 7e-8
 """Of trying all permutations: of a call, of an entry that is no integer, and of one permutation."""
-CALLED_S, SEARCH_S, ITERATION_S, PLACE_S = 1e-4, 5e-5, 1.2e-6, 8e-8
+CALLED_S, SEARCH_S, ITERATION_S, PLACE_S = 1e-4, 5e-5, 4e-7, 3.2e-8
 """Of searches: of a call, of one search, of one iteration in it, and of one facility in that."""
 PROOF_S, STEEPER = 0.1, 0.55
 """Of a proof at n = 10, and the logarithm of how much longer one more facility makes it."""

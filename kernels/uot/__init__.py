@@ -15,10 +15,11 @@ from kernels.problems import Inputs, UnbalancedTransport
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.solution import Certificate, Solution, unheard
-from kernels.uot.build import SIDE, Transport, Wanted, build, outlined, wanted
+from kernels.uot.build import SIDE, Transport, build, outlined
 from kernels.uot.claimed import claimed
 from kernels.uot.estimate import estimate
 from kernels.uot.sides.build import marginal_transport, other_marginals
+from kernels.uot.strengths import Wanted, wanted
 
 
 def _spell_inf(value: Any) -> Any:

@@ -1,29 +1,26 @@
 """From inputs and options to a problem: one, a batch of one shape, or several of their own sizes and strengths."""
 
-from collections.abc import Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from kernels.problems import Array, Inputs, InvalidProblem, UnbalancedTransport
 from kernels.problems.arrays import finite, numeric
-from kernels.problems.cost_scale import cost_scale
 from kernels.problems.exact_transport import ExactTransport, exact_transport
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import Form, SeveralTransports
+from kernels.problems.stacks import clouds, matrices
 from kernels.problems.transport import METRICS, transport
 from kernels.problems.worked_out import WORKED_OUT, worked_out
+from kernels.uot.strengths import number, settled, strengths_of
 
 if TYPE_CHECKING:
     from kernels.uot import TransportOptions
 
-Wanted = float | Literal["auto"]
 Entropic = UnbalancedTransport | SeveralTransports
 Transport = Entropic | ExactTransport | MarginalTransport
 LARGEST_PLAN = 1 << 31  # entries; more are worked out from the potentials where they are needed
-SHARES = (0.05, 1.0)
-"""Of the scale of the costs: reg and reg_m where they are left to us."""
 OF_DIVERGENCE = ("cost_xx", "cost_yy")
 """Inputs: the costs of each side with itself."""
 MOST_LABELS = 1 << 14
@@ -130,6 +127,10 @@ def _without_entropy(inputs: Inputs, options: "TransportOptions") -> ExactTransp
     for name in inputs:
         if name not in ("cost", "x", "y", "a", "b"):
             raise InvalidProblem(name, "is given with method exact; expected one problem: cost, or x and y; a and b")
+    cost = inputs.get("cost")
+    if isinstance(cost, np.ndarray) and cost.ndim == 3:
+        wanted_ = "expected one matrix: a job for each, or `lap` of the batch where all masses are equal"
+        raise InvalidProblem("cost", f"is a batch of shape {cost.shape} with method exact; {wanted_}")
     return exact_transport(inputs, options.metric)
 
 
@@ -141,13 +142,14 @@ def parts_of(problem: Entropic) -> tuple[UnbalancedTransport, ...]:
 def _built(inputs: Inputs, options: "TransportOptions") -> Entropic:
     cost = inputs.get("cost")
     if "sizes" in inputs:
-        return _several(list(_cut(inputs)), inputs, options, "flat")
+        return _several(_cut(inputs), inputs, options, "flat")
     batch = isinstance(cost, np.ndarray) and cost.ndim == 3
     if options.divergence and not batch:
         return _several([dict(inputs)], inputs, options, "one")
     own = options.reg == "auto" or "auto" in options.strengths or options.reg_scale != "none"
     if batch and (own or options.divergence or "regs" in inputs or "regs_m" in inputs):
-        return _several(_stacked(inputs, options), inputs, options, "stack")
+        whole = _checked(inputs)
+        return _several(_stacked(whole, inputs), inputs, options, "stack", whole)
     for name in ("regs", "regs_m"):
         if name in inputs:
             raise InvalidProblem(name, "is given for one problem; expected a batch of costs, or points with sizes")
@@ -163,39 +165,11 @@ def _one(inputs: Inputs, options: "TransportOptions", reg: Any, reg_m: Any) -> U
     return transport(
         inputs,
         reg=1.0 if reg == "auto" else reg,
-        reg_m=(_number(reg_m[0]), _number(reg_m[1])),
+        reg_m=(number(reg_m[0]), number(reg_m[1])),
         metric=options.metric,
         reference=options.reference,
         settle=settle,
     )
-
-
-def settled(
-    problem: UnbalancedTransport, reg: Wanted, reg_m: tuple[Wanted, Wanted], kind: str, of: Array | None = None
-) -> UnbalancedTransport:
-    """The problem with its strengths: numbers and shares of the scale of its costs, or of those of `of`."""
-    left = [one == "auto" for one in (reg, *reg_m)]
-    if kind == "none" and not any(left):
-        return replace(problem, reg=float(reg), reg_m=(float(reg_m[0]), float(reg_m[1])))
-    sample = problem if of is None else UnbalancedTransport(np.ones(len(of)), np.ones(of.shape[1]), 1.0, (1.0, 1.0), of)
-    name = "mean" if kind == "none" else kind
-    scale = cost_scale(sample, name)
-    shares = (SHARES[0], SHARES[1], SHARES[1])
-    values = [
-        share * scale if auto else float(given) * (1.0 if kind == "none" else scale)
-        for given, auto, share in zip((reg, *reg_m), left, shares, strict=True)
-    ]
-    told = {**problem.told, "cost_scale": scale, "reg_scale": name}
-    return replace(problem, reg=values[0], reg_m=(values[1], values[2]), told=told)
-
-
-def wanted(strength: Any) -> Wanted:
-    """A strength as it was asked for, as a number or "auto"."""
-    return "auto" if strength == "auto" else float(strength)
-
-
-def _number(strength: Any) -> float:
-    return 1.0 if strength == "auto" else float(strength)
 
 
 def outlined(problem: UnbalancedTransport, corner: Array, options: "TransportOptions") -> UnbalancedTransport:
@@ -203,9 +177,15 @@ def outlined(problem: UnbalancedTransport, corner: Array, options: "TransportOpt
     return settled(problem, options.reg, options.strengths, options.reg_scale, corner)
 
 
-def _several(each: list[dict[str, Any]], inputs: Inputs, options: "TransportOptions", form: Form) -> SeveralTransports:
-    strengths = _strengths(inputs, len(each), options)
-    parts = tuple(
+def _several(
+    each: list[dict[str, Any]],
+    inputs: Inputs,
+    options: "TransportOptions",
+    form: Form,
+    whole: UnbalancedTransport | None = None,
+) -> SeveralTransports:
+    strengths = strengths_of(inputs, len(each), options)
+    parts = _at_once(each, inputs, options, strengths, whole) or tuple(
         _named(k, one, options, reg, reg_m) for k, (one, (reg, reg_m)) in enumerate(zip(each, strengths, strict=True))
     )
     if not options.divergence:
@@ -214,6 +194,28 @@ def _several(each: list[dict[str, Any]], inputs: Inputs, options: "TransportOpti
         tuple(_with_itself(part, one, side) for part, one in zip(parts, each, strict=True)) for side in (0, 1)
     ]
     return SeveralTransports((*parts, *with_themselves[0], *with_themselves[1]), form, True)
+
+
+def _at_once(
+    each: list[dict[str, Any]],
+    inputs: Inputs,
+    options: "TransportOptions",
+    strengths: list[tuple[Any, Any]],
+    whole: UnbalancedTransport | None,
+) -> tuple[UnbalancedTransport, ...] | None:
+    """Problems of points, or of the `whole` batch of costs, looked through together; None where one is wrong."""
+    if whole is None and any(getattr(each[0].get(name), "ndim", None) != 2 for name in ("x", "y")):
+        return None
+    numbers = [(number(reg), (number(reg_m[0]), number(reg_m[1]))) for reg, reg_m in strengths]
+    left = options.reg_scale != "none" or any("auto" in (reg, *reg_m) for reg, reg_m in strengths)
+
+    def settle(k: int, part: UnbalancedTransport) -> UnbalancedTransport:
+        return settled(part, *strengths[k], options.reg_scale)
+
+    how = numbers, options.metric, options.reference, settle if left else None
+    if whole is not None:
+        return matrices(whole, *how)
+    return clouds(inputs, [(len(one["x"]), len(one["y"])) for one in each], *how)
 
 
 def _check_divergence(inputs: Inputs, options: "TransportOptions") -> None:
@@ -255,29 +257,7 @@ def _named(k: int, inputs: Inputs, options: "TransportOptions", reg: Any, reg_m:
         raise InvalidProblem(wrong.field, f"of problem {k} {wrong.message}") from wrong
 
 
-def _strengths(inputs: Inputs, count: int, options: "TransportOptions") -> list[tuple[Any, Any]]:
-    """reg and reg_m of each problem."""
-    regs, regs_m = [options.reg] * count, [options.strengths] * count
-    if "regs" in inputs:
-        given = _numbers("regs", inputs["regs"], ((count,),))
-        regs = given.tolist()
-    if "regs_m" in inputs:
-        given = _numbers("regs_m", inputs["regs_m"], ((count,), (count, 2)))
-        regs_m = [tuple(pair) for pair in (given if given.ndim == 2 else np.stack([given, given], axis=1)).tolist()]
-    return list(zip(regs, regs_m, strict=True))
-
-
-def _numbers(name: str, value: Any, shapes: tuple[tuple[int, ...], ...]) -> Array:
-    found = numeric(name, value, ndim=(1, 2)) if isinstance(value, np.ndarray) else None
-    if found is None or found.shape not in shapes:
-        told = "is sparse" if found is None else f"has shape {found.shape}"
-        raise InvalidProblem(name, f"{told}; expected {' or '.join(map(str, shapes))}")
-    if not (found > 0).all():
-        raise InvalidProblem(name, "holds a number that is not above 0; expected strengths above 0")
-    return found.astype(np.float64)
-
-
-def _cut(inputs: Inputs) -> Iterator[dict[str, Any]]:
+def _cut(inputs: Inputs) -> list[dict[str, Any]]:
     """The inputs of each problem, of points whose lines follow one another."""
     if "cost" in inputs:
         raise InvalidProblem(
@@ -296,30 +276,37 @@ def _cut(inputs: Inputs) -> Iterator[dict[str, Any]]:
         wanted = int(ends[-1, _side(name)])
         if name in inputs and lines != wanted:
             raise InvalidProblem(name, f"has {lines} lines; expected {wanted}, the sum of sizes")
-    for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
-        yield {name: _lines(inputs[name], start[_side(name)], end[_side(name)]) for name in AT_ONCE if name in inputs}
+    cut = {
+        name: _pieces(inputs[name], starts[:, _side(name)].tolist(), ends[:, _side(name)].tolist())
+        for name in AT_ONCE
+        if name in inputs
+    }
+    return [{name: pieces[k] for name, pieces in cut.items()} for k in range(len(sizes))]
 
 
 def _side(name: str) -> int:
     return int(name in ("y", "b", "g0"))
 
 
-def _lines(value: Any, start: int, end: int) -> Any:
-    return value[start:end] if isinstance(value, np.ndarray) else value
+def _pieces(value: Any, starts: list[int], ends: list[int]) -> list[Any]:
+    if not isinstance(value, np.ndarray):
+        return [value] * len(starts)
+    return [value[start:end] for start, end in zip(starts, ends, strict=True)]
 
 
-def _stacked(inputs: Inputs, options: "TransportOptions") -> list[dict[str, Any]]:
-    """The inputs of each problem of a batch, checked together, so that masses for all of them may be given once."""
+def _checked(inputs: Inputs) -> UnbalancedTransport:
+    """A batch of costs, looked through together, so that masses for all of them may be given once; of any strengths."""
     beside = [name for name in OF_DIVERGENCE if name in inputs]
-    free = {name: value for name, value in inputs.items() if name not in ("regs", "regs_m", *beside)}
     for name in beside:
         if len(np.shape(inputs[name])) != 3 or np.shape(inputs[name])[0] != np.shape(inputs["cost"])[0]:
             raise InvalidProblem(name, f"has shape {np.shape(inputs[name])}; expected one matrix for each problem")
-    whole = transport(free, reg=1.0, reg_m=(1.0, 1.0), in_range=False)
-    found = []
-    for k in range(whole.batch or 0):
-        one = whole.one(k)
-        names = ("a", "b", "cost", "f0", "g0")
-        found.append({name: value for name in names if (value := getattr(one, name)) is not None})
-        found[-1] |= {name: inputs[name][k] for name in beside}  # type: ignore[index]
-    return found
+    free = {name: value for name, value in inputs.items() if name not in ("regs", "regs_m", *beside)}
+    return transport(free, reg=1.0, reg_m=(1.0, 1.0), in_range=False)
+
+
+def _stacked(whole: UnbalancedTransport, inputs: Inputs) -> list[dict[str, Any]]:
+    """The inputs of each problem of a batch."""
+    arrays = {name: getattr(whole, name) for name in ("a", "b", "cost", "f0", "g0")}
+    arrays = {name: array for name, array in arrays.items() if array is not None}
+    arrays |= {name: inputs[name] for name in OF_DIVERGENCE if name in inputs}
+    return [{name: array[k] for name, array in arrays.items()} for k in range(whole.batch or 0)]

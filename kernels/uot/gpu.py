@@ -69,7 +69,9 @@ def solve(problem: Transport, options: "TransportOptions", deadline: Deadline) -
     return told(problem, options, deadline, _solve, _stack)
 
 
-def _stack(problem: SeveralTransports, options: "TransportOptions", deadline: Deadline) -> list[Solution] | None:
+def _stack(
+    problem: SeveralTransports, options: "TransportOptions", deadline: Deadline
+) -> Solution | list[Solution] | None:
     return solve_stack(problem, options, deadline, _solve)
 
 

@@ -25,19 +25,22 @@ def told(
     options: "TransportOptions",
     deadline: Deadline,
     solve: Solve,
-    stack: Callable[[SeveralTransports, Any, Deadline], list[Solution] | None] = lambda *_: None,
+    stack: Callable[[SeveralTransports, Any, Deadline], Solution | list[Solution] | None] = lambda *_: None,
 ) -> Solution:
     """Solve the problem, and say in the facts which strengths it had.
 
     Args:
         solve: solves one problem, or a batch with the same strengths.
-        stack: solves problems of one shape together; None where it cannot.
+        stack: solves problems of one shape together, and answers with a batch axis or by problem; None where it cannot.
     """
     if isinstance(problem, SeveralTransports):
         parts = stack(problem, options, deadline)
         if parts is None:
             parts = [solve(part, options, deadline) for part in problem.parts]
-        solution = _together(problem, parts, options)
+        if isinstance(parts, Solution):
+            solution = _laid_out(problem, parts)
+        else:
+            solution = _together(problem, parts, options)
         each = problem.parts
         solution.facts |= {
             "reg": [part.reg for part in each],
@@ -48,6 +51,13 @@ def told(
         return solution
     solution = solve(problem, options, deadline)
     solution.facts |= {"reg": problem.reg, "reg_m": [_spelled(one) for one in problem.reg_m], **problem.told}
+    return solution
+
+
+def _laid_out(problem: SeveralTransports, solution: Solution) -> Solution:
+    """The solution of a stack, whose arrays have a batch axis, as the form of the problem has them."""
+    if problem.form == "flat":
+        solution.arrays = {name: array.reshape(-1, *array.shape[2:]) for name, array in solution.arrays.items()}
     return solution
 
 

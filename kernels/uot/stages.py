@@ -154,21 +154,20 @@ def stacked(rows: int, each: list[dict[str, Array]]) -> dict[str, Array]:
 
 def collected(parts: list[Solution], options: "TransportOptions") -> Solution:
     """The same without its arrays."""
-    ends = [part.termination for part in parts]
+    ends, swept = [part.termination for part in parts], [part.iterations for part in parts]
+    return together(ends, swept, parts[0].method, options)
+
+
+def together(ends: list[Termination], swept: list[int], method: str, options: "TransportOptions") -> Solution:
+    """The solution of a batch whose problems ended so, after so many sweeps, without its arrays."""
     facts: dict[str, Any] = {
         "tolerance": options.tolerance,
         "terminations": [str(end) for end in ends],
-        "iterations": [part.iterations for part in parts],
+        "iterations": swept,
     }
     if Termination.INFEASIBLE in ends:
         facts["problem"] = ends.index(Termination.INFEASIBLE)
-    return Solution(
-        max(ends, key=BEST_TO_WORST.index),
-        parts[0].method,
-        {},
-        iterations=max(part.iterations for part in parts),
-        facts=facts,
-    )
+    return Solution(max(ends, key=BEST_TO_WORST.index), method, {}, iterations=max(swept), facts=facts)
 
 
 def _stacked(rows: int, name: str, arrays: list[Array | None]) -> Array:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Mask
+from kernels.problems.arrays import Array, Floats, Mask
 from kernels.problems.transport import UnbalancedTransport
 
 
@@ -52,7 +52,7 @@ class Support:
         }
         return replace(problem, **take)
 
-    def spread_out(self, f: Array, g: Array) -> tuple[Array, Array]:
+    def spread_out(self, f: Floats, g: Floats) -> tuple[Floats, Floats]:
         """Potentials of the whole problem from those of the reduced one.
 
         Where there is no mass: with the product reference the soft minimum, which extends the potential (and with it

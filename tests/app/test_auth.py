@@ -41,6 +41,8 @@ def test_without_a_key_nothing_is_answered(address: str, header: str) -> None:
         answer = httpx.get(address + path, headers=headers)
         check(answer, 401)
         assert answer.headers["www-authenticate"].startswith("Bearer")
+        came = header.startswith("Bearer ")
+        assert ("not known here" if came else "asks for an API key") in answer.json()["detail"]
     assert httpx.get(address + "/readyz").status_code != 401
 
 

@@ -192,3 +192,19 @@ def test_serve_leaves_no_orphans(tmp_path: Path, how: signal.Signals) -> None:
     assert status == (-how if how is signal.SIGKILL else 0)
     _, alive = psutil.wait_procs(family, timeout=10)
     assert alive == []
+
+
+def test_an_option_of_a_solver_given_as_a_flag_is_told_how(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    with pytest.raises(SystemExit):
+        main(["solve", str(tmp_path / "n3.dat"), "--starts=3"])
+    assert "-o starts=VALUE" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        main(["solve", str(tmp_path / "n3.dat"), "--seed", "3"])
+    assert "given as -o seed=VALUE" in capsys.readouterr().err
+
+
+def test_a_reader_that_has_seen_enough_is_no_fault(tmp_path: Path) -> None:
+    np.save(tmp_path / "c.npy", np.random.default_rng(0).random((3000, 3000)))
+    command = f"{sys.executable} -m app.cli.main solve {tmp_path / 'c.npy'} --json | head -c 10"
+    found = subprocess.run(["bash", "-c", f"set -o pipefail; {command}"], capture_output=True, text=True, check=False)
+    assert (found.returncode, found.stderr) == (0, "")

@@ -220,3 +220,34 @@ def test_what_was_not_certified_cannot_be_told(tmp_path: Path, capsys: Printed) 
     status, out = verified(tmp_path, capsys, document, *files)
     assert status == 1
     assert "cannot tell" in out
+
+
+def test_a_layout_is_read_as_it_was_for_the_answer(tmp_path: Path, capsys: Printed) -> None:
+    openpyxl: Any = pytest.importorskip("openpyxl")
+    book, names, rooms = openpyxl.Workbook(), list("abc"), ["r1", "r2", "r3"]
+    page = book.active
+    page.title = "Trips"
+    for row in (["", *names], ["a", 0, 1, 2], ["b", 1, 0, 3], ["c", 2, 3, 0]):
+        page.append(row)
+    page = book.create_sheet("Metres")
+    for row in (["", *rooms], ["r1", 0, 5, 1], ["r2", 5, 0, 2], ["r3", 1, 2, 0]):
+        page.append(row)
+    book.save(tmp_path / "layout.xlsx")
+    for name in ("flow", "distance"):
+        sheet = {"flow": "Trips", "distance": "Metres"}[name]
+        rows = [[str(cell or "0") for cell in row] for row in book[sheet].iter_rows(values_only=True)]
+        (tmp_path / f"{name}.csv").write_text("".join(",".join(row) + "\n" for row in rows))
+    document = solved(capsys, str(tmp_path / "layout.xlsx"), "--time-limit", "3")
+    sheets = [f"flow={tmp_path / 'layout.xlsx'}:Trips", f"distance={tmp_path / 'layout.xlsx'}:Metres"]
+    tables = [f"{name}={tmp_path / name}.csv" for name in ("flow", "distance")]
+    for given in ([str(tmp_path / "layout.xlsx")], sheets, tables):
+        status, out = verified(tmp_path, capsys, document, *given)
+        assert (status, "NO" in out) == (0, False), out
+
+
+def test_what_is_no_answer_is_told_in_a_sentence(tmp_path: Path, capsys: Printed, cost: str) -> None:
+    (tmp_path / "rooms.csv").write_text("row,column\na,b\n")
+    assert main(["verify", str(tmp_path / "rooms.csv"), cost]) == 2
+    assert "expected the answer as `--out answer.json` writes it" in capsys.readouterr().out
+    assert main(["verify", str(tmp_path / "none.json"), cost]) == 2
+    assert f"there is no file {tmp_path / 'none.json'}" in capsys.readouterr().err

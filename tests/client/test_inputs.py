@@ -3,6 +3,7 @@
 import itertools
 import sys
 import types
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -265,3 +266,16 @@ def test_an_uploaded_long_array_is_found_again(allot: Client) -> None:
     assert blob.digest.startswith("sha256t:")
     assert allot.upload(cost).digest == blob.digest
     assert allot.lap(blob).objective == pytest.approx(cost.min(axis=1).sum())
+
+
+def test_a_qaplib_file_is_a_path_or_a_text(allot: Client, tmp_path: Path) -> None:
+    text = "3\n0 1 2\n1 0 3\n2 3 0\n0 5 1\n5 0 2\n1 2 0\n"
+    path = tmp_path / "n3.dat"
+    path.write_text(text)
+    for inputs in ({"qaplib": text}, {"qaplib": path}, str(path)):
+        assert allot.submit("qap", inputs, time_limit_s=2).result().objective == 24
+
+
+def test_an_address_without_http_is_one(allot: Client) -> None:
+    with Client(allot.url.removeprefix("http://")) as plain:
+        assert plain.lap([[3]]).objective == 3

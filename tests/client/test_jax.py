@@ -19,7 +19,8 @@ def test_gradients_under_jit(place: tuple[int, tuple[int, ...]]) -> None:
     with jax.enable_x64(True):
 
         def loss(*given: Any) -> Any:
-            return sinkhorn_loss(*given, 0.2, (1.0, 2.0))
+            cost, a, b = given
+            return sinkhorn_loss(cost, a, b, 0.2, (1.0, 2.0))
 
         slope = jax.jit(jax.grad(loss, argnums=which))(*inputs)[index]
         ends = []
@@ -44,3 +45,15 @@ def test_many_under_vmap() -> None:
     for k in range(3):
         assert float(jax.vmap(one)(costs)[k]) == pytest.approx(float(one(costs[k])), rel=1e-5)
         np.testing.assert_allclose(slopes[k], jax.grad(one)(costs[k]), rtol=1e-4, atol=1e-6)
+
+
+def test_masses_may_be_left_out() -> None:
+    from allot_client.jax import sinkhorn_loss
+
+    jnp = jax.numpy
+    cost = jnp.asarray(np.random.default_rng(4).random((4, 5)))
+    full = sinkhorn_loss(cost, jnp.full(4, 0.25), jnp.full(5, 0.2), 0.2, (2.0, 2.0))
+    assert float(sinkhorn_loss(cost, reg=0.2, reg_m=2.0)) == pytest.approx(float(full))
+    assert jax.grad(lambda c: sinkhorn_loss(c, reg=0.2, reg_m="inf"))(cost).sum() == pytest.approx(1.0, rel=1e-3)
+    with pytest.raises(ValueError, match="vmap"):
+        sinkhorn_loss(jnp.ones((2, 3, 3)))

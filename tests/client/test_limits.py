@@ -114,3 +114,56 @@ def test_boxes_with_a_limit_and_frames_of_boxes(allot: Client) -> None:
         allot.lap(x=before, y=after[:2], metric="iou")
     with pytest.raises(ValueError, match="holds no boxes"):
         allot.lap(x=before[0][:, ::-1], y=after[0], metric="iou", cost_limit=0.5)
+
+
+@pytest.mark.parametrize("shape", [(4, 6), (6, 4), (5, 5)])
+@pytest.mark.parametrize("whole", [True, False])
+def test_the_best_so_many_with_lines_that_stay_alone(allot: Client, shape: tuple[int, int], whole: bool) -> None:
+    rng = np.random.default_rng(8)
+    cost = rng.integers(0, 20, shape) if whole else rng.random(shape) * 20
+    limit = 7 if whole else 7.5
+    answer = allot.lap(cost, cost_limit=limit, k_best=12)
+    assert answer.assignments.shape == (12, shape[0])
+    assert answer.assignment.tolist() == answer.assignments[0].tolist()
+    assert answer.objective == pytest.approx(allot.lap(cost, cost_limit=limit).objective)
+    short = min(shape)
+    for found, objective in zip(answer.assignments, answer.objectives, strict=True):
+        pairs = [(row, column) for row, column in enumerate(found.tolist()) if column >= 0]
+        assert all(cost[pair] <= limit for pair in pairs)
+        assert objective == pytest.approx(sum(cost[pair] for pair in pairs) + limit * (short - len(pairs)))
+    assert len({tuple(found.tolist()) for found in answer.assignments}) == 12
+    every = sorted(_worth(cost, limit))[:12]
+    assert list(answer.objectives) == pytest.approx(every)
+    with pytest.raises(ValueError, match="one matrix"):
+        allot.lap(np.ones((2, 3, 3)), cost_limit=limit, k_best=2)
+
+
+def _worth(cost: Any, limit: float) -> list[float]:
+    """What every way to pair some of the lines comes to."""
+    rows, columns = cost.shape
+    found: list[float] = []
+
+    def go(row: int, used: int, so_far: float, pairs: int) -> None:
+        if row == rows:
+            found.append(so_far + limit * (min(rows, columns) - pairs))
+            return
+        go(row + 1, used, so_far, pairs)
+        for column in range(columns):
+            if not used >> column & 1 and cost[row, column] <= limit:
+                go(row + 1, used | 1 << column, so_far + float(cost[row, column]), pairs + 1)
+
+    go(0, 0, 0.0, 0)
+    return found
+
+
+def test_an_answer_says_where_it_has_no_list(allot: Client) -> None:
+    with pytest.raises(AttributeError, match="with k_best"):
+        _ = allot.lap([[1.0]]).objectives
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_a_frame_without_boxes_has_one_way(allot: Client, shape: tuple[int, int]) -> None:
+    for options in ({"cost_limit": 0.5}, {}):
+        answer = allot.lap(np.ones(shape), k_best=4, **options)
+        assert answer.assignments.tolist() == [[-1] * shape[0]]
+        assert list(answer.objectives) == [answer.objective] == [0]

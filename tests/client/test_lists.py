@@ -1,11 +1,12 @@
 """Problems as lists, as trackers and layouts have them: of different sizes, empty, by name."""
 
 import asyncio
+import sys
 from typing import Any
 
 import numpy as np
 import pytest
-from allot_client import AsyncClient, Client
+from allot_client import AsyncClient, Client, tasks
 
 from tests.app.conftest import Service
 
@@ -92,3 +93,34 @@ def test_both_clients_have_the_same_calls(service: Service) -> None:
             assert await client.devices()
 
     asyncio.run(ask())
+
+
+def test_one_more_frame_costs_few_calls() -> None:
+    def calls(count: int) -> int:
+        frames, found = [np.ones((2, 3)) for _ in range(count)], 0
+
+        def noted(frame: Any, event: str, argument: Any) -> None:
+            nonlocal found
+            found += event in ("call", "c_call")
+
+        tasks.lap(frames, {}, {})
+        sys.setprofile(noted)
+        try:
+            tasks.lap(frames, {}, {})
+        finally:
+            sys.setprofile(None)
+        return found
+
+    assert (calls(120) - calls(20)) / 100 <= 3  # to make it flat is one of them
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32, np.int64, bool, object])
+def test_frames_of_any_type_are_laid_out_alike(dtype: Any) -> None:
+    frames = [np.array([[1, 0], [0, 1]], dtype), np.array([[1, 1, 0]], dtype)]
+    flat = tasks.lap(frames, {}, {}).inputs["cost"]
+    assert isinstance(flat, np.ndarray)
+    assert flat.dtype.kind in "iuf"
+    assert flat.tolist() == [1, 0, 0, 1, 1, 1, 0]
+    mixed = tasks.lap([frames[0], np.array([[0.5, np.iinfo(np.int64).min]])], {}, {}).inputs["cost"]
+    assert isinstance(mixed, np.ndarray)
+    assert mixed.dtype.kind == "f"

@@ -53,8 +53,9 @@ def test_a_cost_matrix_does_as_well(allot: Client) -> None:
         plan = allot.uot(cost, **options)
         answer = allot.uot(cost, output="potentials", **options)
         np.testing.assert_allclose(answer.barycentric(Y, cost=cost), plan.barycentric(Y), rtol=1e-4)
+        np.testing.assert_allclose(answer.barycentric(Y), plan.barycentric(Y), rtol=1e-4)
     with pytest.raises(ValueError, match="give cost="):
-        answer.barycentric(Y)
+        allot.job(answer.id).result().barycentric(Y)  # type: ignore[attr-defined]
 
 
 def test_a_row_without_mass_goes_nowhere() -> None:

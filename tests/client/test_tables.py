@@ -114,3 +114,22 @@ def test_cells_have_the_names_of_spreadsheets() -> None:
     assert [cell_name(0, 0), cell_name(6, 1), cell_name(0, 25), cell_name(1, 26), cell_name(0, 702)] == [
         "A1", "B7", "Z1", "AA2", "AAA1",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "missing"),
+    [
+        ("1,,3\n4,5,\n", [[1, 0, 3], [4, 5, 0]], [[0, 1, 0], [0, 0, 1]]),
+        ("1.5,,3\n4,5,\n", [[1.5, 0, 3], [4, 5, 0]], [[0, 1, 0], [0, 0, 1]]),
+        ("-1,+2\n9223372036854775808,3\n", [[-1, 2], [2.0**63, 3]], [[0, 0], [0, 0]]),
+        ("inf,2\n1e3,3\n", [[np.inf, 2], [1000, 3]], [[0, 0], [0, 0]]),
+    ],
+)
+def test_rows_with_gaps_are_read_like_others(text: str, values: Any, missing: Any) -> None:
+    table = parse_text(text.encode(), names="none")
+    assert table.values.tolist() == values
+    assert table.values.dtype == np.array(values).dtype
+    assert table.missing.tolist() == np.array(missing, bool).tolist()
+    for wrong in ("1,2-3\n", "1,--2\n", "1,2 3\n"):
+        with pytest.raises(UnreadableTable, match="cell B1 holds"):
+            parse_text(wrong.encode(), names="none")

@@ -165,3 +165,12 @@ def test_types_and_no_gradient() -> None:
     (slope,) = torch.autograd.grad(sinkhorn_loss(cost), cost, create_graph=True)
     with pytest.raises(RuntimeError):  # and not a second derivative of 0
         slope.sum().backward()
+
+
+def test_a_plan_has_the_type_of_its_costs() -> None:
+    from allot_client.torch import ot_plan
+
+    costs = torch.rand(3, 4, 5)
+    plans = ot_plan(costs, reg=0.2)
+    assert (plans.dtype, plans.shape) == (torch.float32, costs.shape)
+    assert (plans @ torch.ones(5)).shape == (3, 4)

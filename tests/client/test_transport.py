@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from allot_client import Client
+from allot_client import Client, InvalidInput
 
 
 def test_lists_of_clouds_are_one_job(allot: Client) -> None:
@@ -132,3 +132,55 @@ def test_each_divergence_is_that_of_its_clouds(allot: Client, how: str) -> None:
         alone = allot.uot(x=left, y=right, **options)
         assert found["objective"] == pytest.approx(alone.objective, rel=1e-5)
         assert (found["bound"] is None) == (how == "none")
+
+
+def test_each_of_several_is_an_answer(allot: Client) -> None:
+    rng = np.random.default_rng(6)
+    x, y = [rng.normal(size=(m, 2)) for m in (3, 5)], rng.normal(size=(4, 2))
+    for one, left in zip(allot.uot(x=x, y=y, reg=0.2).each(), x, strict=True):  # the same cloud beside each
+        alone = allot.uot(x=left, y=y, reg=0.2)
+        assert one.objective == alone.objective
+        assert one.bound == alone.bound
+        assert one.gap == pytest.approx(alone.gap, abs=1e-12)
+        assert one.termination == alone.termination
+        assert one.plan == pytest.approx(alone.plan)
+        assert one.top(1)[0].tolist() == alone.top(1)[0].tolist()
+        assert one.certificate.holds
+
+
+@pytest.mark.parametrize("metric", ["sqeuclidean", "correlation", "cityblock"])
+def test_potentials_know_what_they_were_worked_out_from(allot: Client, metric: str) -> None:
+    rng = np.random.default_rng(7)
+    x, y, a = rng.normal(size=(6, 3)), rng.normal(size=(5, 3)), rng.random(6) + 0.5
+    whole, short = (allot.uot(x=x, y=y, a=a, metric=metric, output=kind) for kind in ("plan", "potentials"))
+    for one, other in zip(whole.top(2), short.top(2), strict=True):
+        assert np.asarray(one) == pytest.approx(np.asarray(other), rel=1e-5)
+    several = allot.uot(x=[x, x[:4]], y=[y, y], metric=metric, output="potentials")
+    assert several.top(2)[0][0].tolist() == allot.uot(x=x, y=y, metric=metric).top(2)[0].tolist()
+    fetched = allot.job(short.id).result()
+    with pytest.raises(ValueError, match="metric"):
+        fetched.top(2)  # type: ignore[attr-defined]
+    if metric == "correlation":
+        with pytest.raises(ValueError, match="would carry"):  # not what the problem had
+            fetched.top(2, x=x, y=y, a=a, metric="sqeuclidean")  # type: ignore[attr-defined]
+    columns, _ = fetched.top(2, x=x, y=y, a=a, metric=metric)  # type: ignore[attr-defined]
+    assert columns.tolist() == whole.top(2)[0].tolist()
+
+
+def test_what_cannot_be_meant_is_said(allot: Client) -> None:
+    x = np.ones((2, 3))
+    with pytest.raises(ValueError, match="as many, or one for all"):
+        allot.lap(x=[x], y=[])
+    with pytest.raises(ValueError, match="problem 1 of the list has shape"):
+        allot.lap([x, np.ones(3)])
+    with pytest.raises(ValueError, match=r"x is the text 'cells\.h5ad'; expected an array"):
+        allot.uot(x="cells.h5ad", y=x)
+    with pytest.raises(ValueError, match="labels is the word 'type'"):
+        allot.uot(x=x, y=x, labels="type")
+    with pytest.raises(TypeError, match="point is unknown here"):
+        allot.uot(x=x, y=x + 1, output="potentials").top(1, point=3)
+
+
+def test_a_batch_without_entropy_is_told_what_to_do(allot: Client) -> None:
+    with pytest.raises(InvalidInput, match="a job for each, or `lap` of the batch"):
+        allot.uot(np.ones((2, 3, 3)), method="exact")

@@ -75,3 +75,11 @@ def test_the_pages_say_the_same_words() -> None:
     pages = (Path(__file__).parents[2] / "web/src/words.ts").read_text()
     for words in ("The best possible; proved.", "The best possible; proved, up to rounding.", "of the best possible; "):
         assert words in pages
+
+
+def test_labels_are_told_as_words_and_large_matrices_by_their_size(allot: Client) -> None:
+    random = np.random.default_rng(3)
+    told = in_words(allot.uot(random.random((7, 6)), labels=["B", "T"] * 3))
+    assert re.search("label = .*'[BT]'", told)
+    assert "plan has 7 x 6 entries" in told
+    assert len(told.splitlines()) < 10

@@ -115,8 +115,8 @@ def _wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 FUNCTIONS = """
-    abs arange ascontiguousarray concatenate count_nonzero diagonal empty exp frexp full ldexp log matmul maximum
-    minimum multiply nonzero ones ones_like outer rint sqrt square stack subtract trace where zeros zeros_like
+    abs arange ascontiguousarray concatenate count_nonzero diagonal empty exp exp2 frexp full ldexp log log2 matmul
+    maximum minimum multiply nonzero ones ones_like outer rint sqrt square stack subtract trace where zeros zeros_like
 """
 """What CuPy has and somebody here uses: another name is looked up in its manual before it is added."""
 
@@ -124,7 +124,7 @@ FUNCTIONS = """
 class StrictModule(ModuleType):
     """The module's functions, those of NumPy with the same names."""
 
-    float64, int64, inf = np.float64, np.int64, np.inf
+    float32, float64, int64, inf = np.float32, np.float64, np.int64, np.inf
     linalg = SimpleNamespace(
         norm=_wrapped(np.linalg.norm),
         eigvalsh=_wrapped(np.linalg.eigvalsh),

@@ -295,6 +295,7 @@ def test_auto_leaves_it_out_where_a_tree_ends_or_time_is_short() -> None:
     assert not worthwhile(12, 1e9)
     assert worthwhile(30, 40.0)
     assert not worthwhile(30, 1.0)
+    assert worthwhile(42, 40.0)
     assert not worthwhile(60, 40.0)
 
 

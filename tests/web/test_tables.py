@@ -282,3 +282,19 @@ def test_what_is_symmetric(n: int, monkeypatch: pytest.MonkeyPatch) -> None:
     if n > 1:
         square[0, -1] += 1
         assert not facts_of(square)["symmetric"]
+
+
+def test_a_matrix_of_two_thousand_lines_comes_with_its_names() -> None:
+    head = "," + ",".join(f"c{j}" for j in range(2000))
+    rows = [f"r{i}," + ",".join(["1"] * 2000) for i in range(2000)]
+    sheet = read_text("\n".join([head, *rows]).encode(), "costs")
+    assert (len(sheet.rows), len(sheet.rows[2000])) == (2001, 2001)
+
+
+@pytest.mark.parametrize(
+    "text", ["7", "-7", "7.25", "0.5", "123456789012345678", "1234567890123456789", "7.", "+7", "1e3"]
+)
+def test_usual_cells_are_read_as_all_others(text: str) -> None:
+    assert number(text) == number(f" {text} ")
+    assert float(str(number(text))) == float(text)
+    assert type(number(text)) is type(number(f" {text} "))

@@ -226,3 +226,12 @@ def test_an_upload_is_mapped_not_read(tmp_path: Path) -> None:
     path = tmp_path / "cost.npy"
     np.save(path, MATRIX)
     assert isinstance(decode(path), np.memmap)
+
+
+def test_a_table_of_text_is_told_where_it_is_read(tmp_path: Path) -> None:
+    (tmp_path / "costs.csv").write_text("order,truck\n1,2\n")
+    with pytest.raises(InvalidUpload, match="POST /v1/previews"):
+        decode(tmp_path / "costs.csv", Form(filename="costs.csv"))
+    (tmp_path / "raw").write_bytes(bytes(range(64)))
+    with pytest.raises(InvalidUpload, match="raw bytes need dtype and shape"):
+        decode(tmp_path / "raw", Form(filename="raw"))

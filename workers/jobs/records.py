@@ -245,14 +245,15 @@ class Records:
         self._redis.delete(*(f"allot:condemned:{digest}" for digest in digests))
 
     def keep(
-        self, digest: str, owner: str, until: float, size: int = 0, most: int = 0, share: float = 1.0, free: int = 0
+        self, sizes: Mapping[str, int], owner: str, until: float, most: int = 0, share: float = 1.0, free: int = 0
     ) -> str:
-        """`owner` keeps the blob of `size` bytes until then. Waits while its old bytes are being deleted.
+        """`owner` keeps blobs of such sizes until then. Waits while old bytes of one are being deleted.
 
         "" when they do; "bytes" when they would have more than `most`, "store" when they would have more than `share`
         of a store in which so many bytes are `free`.
         """
-        while not (kept := int(self._run("keep", digest, owner, until, size, most, share, free))):
+        told = list(itertools.chain(*sizes.items()))
+        while not (kept := int(self._run("keep", owner, until, most, share, free, *told))):
             time.sleep(0.01)
         return {-1: "bytes", -2: "store"}.get(kept, "")
 

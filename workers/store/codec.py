@@ -28,7 +28,7 @@ from kernels.auction import files as auction_files
 from kernels.qap import qaplib
 from workers.store import layouts, narrow, npz, unpack
 from workers.store.inline import kind_of
-from workers.store.sniff import sniff
+from workers.store.sniff import A_TABLE, looks_like_a_table, sniff
 
 Decoded = Array | Csr | dict[str, Array]
 FORMATS = ("npy", "npz", "safetensors", "raw", "qaplib", "mtx", "auction")
@@ -179,9 +179,11 @@ def _read(path: Path, form: Form, limits: Limits, scratch: unpack.Scratch) -> Re
         format = form.format or sniff(inflated, form.filename, form.content_type)
         if format is not None:
             return _parsed(inflated, format, form, limits, scratch)
+        table = looks_like_a_table(inflated)
     if form.dtype is None and form.shape is None:
         known = ", ".join(name for name in FORMATS if name != "raw")
-        raise layouts.BadLayout(f"is missing: the bytes are no {known}; raw bytes need dtype and shape", "dtype")
+        rest = A_TABLE if table else "raw bytes need dtype and shape"
+        raise layouts.BadLayout(f"is missing: the bytes are no {known}; {rest}", "dtype")
     return _one("raw", None, _raw(path, form, limits, scratch))
 
 

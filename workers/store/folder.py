@@ -201,10 +201,13 @@ class Folder:
             os.utime(target)
             written.unlink()
             return
-        target.parent.mkdir(exist_ok=True, mode=0o700)  # what tidies up temporary folders may have taken it
         if durable:
             flush(written)
-        written.rename(target)  # last: a blob that is there is whole
+        try:
+            written.rename(target)  # last: a blob that is there is whole
+        except FileNotFoundError:  # what tidies up temporary folders has taken the folder
+            target.parent.mkdir(exist_ok=True, mode=0o700)
+            written.rename(target)
         if durable:
             flush(target.parent)
 

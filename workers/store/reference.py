@@ -9,15 +9,10 @@ keeps its references as they were when it was submitted; nothing is remembered o
 tell the reference of an array or a file without a store, so that anybody can compare.
 """
 
-import functools
-import io
-import math
 import reprlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
-
-import numpy as np
 
 from kernels import Array, Csr
 from workers.jobs.job import InputRef
@@ -77,20 +72,12 @@ def of_array(value: Array | Csr) -> InputRef:
         parts = {name: of_array(getattr(value, name)) for name in CSR_PARTS}
         return {"csr": {**parts, "shape": list(value.shape)}}
     if 0 < value.nbytes <= MOST_BYTES and value.flags.c_contiguous:
-        digest = digest_of_short(_header(value.dtype, value.shape), value.data)
+        digest = digest_of_short(layouts.npy_head(value.dtype, value.shape), value.data)
     else:
         hashed = Hashed()
         write_npy(hashed, value)
         digest = hashed.digest
     return frozen(digest, Reading("npy", None, value))
-
-
-@functools.lru_cache(256)
-def _header(dtype: np.dtype[Any], shape: tuple[int, ...]) -> bytes:
-    """What an .npy file of such an array begins with; NumPy takes longer to word it than to hash a small array."""
-    whole = io.BytesIO()
-    write_npy(whole, np.zeros(shape, dtype))
-    return whole.getvalue()[: whole.tell() - math.prod(shape) * dtype.itemsize]
 
 
 def of_file(path: Path, form: Form = AS_FOUND, field: str = "file", limits: Limits = UNLIMITED) -> InputRef:

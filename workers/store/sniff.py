@@ -23,6 +23,10 @@ MEDIA_TYPES = {
 }
 NPY = b"\x93NUMPY"
 STARTS = {NPY: "npy", unpack.ZIP: "npz", b"%%MatrixMarket": "mtx"}
+A_TABLE = (
+    "a table of text is read by POST /v1/previews?filename=costs.csv, which answers with a `reference` for the job"
+)
+"""What to do with one that was sent as an input."""
 
 
 def is_plain(path: Path, format: str | None) -> bool:
@@ -48,3 +52,11 @@ def sniff(path: Path, filename: str = "", content_type: str = "") -> str | None:
     if by_name:
         return by_name
     return "qaplib" if head and not head.strip(b"0123456789+-.eE \t\r\n") else None
+
+
+def looks_like_a_table(path: Path) -> bool:
+    """Whether a file begins with a line of text in cells."""
+    with path.open("rb") as file:
+        head = file.read(4096)
+    first = head.partition(b"\n")[0]
+    return not set(head) & set(range(9)) and any(mark in first for mark in (b",", b";", b"\t"))

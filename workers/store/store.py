@@ -10,6 +10,7 @@ import contextlib
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
@@ -28,9 +29,11 @@ from workers.store.bucket import Bucket
 from workers.store.codec import AS_FOUND, Form, InvalidUpload, Limits, Reading, read, several, sparse, write_npy
 from workers.store.disk import room
 from workers.store.folder import Folder, hexadecimal, is_name, name_of
+from workers.store.former import former_form
 from workers.store.inline import unpack
 from workers.store.opening import arena_for, root_of
-from workers.store.reference import CSR_PARTS, blobs, form_of, frozen, shown, written
+from workers.store.reference import CSR_PARTS, form_of, frozen, written
+from workers.store.shorts import Short, read_short
 from workers.store.sight import Sight
 from workers.store.upload import UNKNOWN, BlobInfo, Expected, Writer
 
@@ -87,7 +90,7 @@ class Store:
         writer.flush()
         keep_s = min(BRIEF_S, self._settings.blob_ttl_s) if brief else self._settings.blob_ttl_s
         name = name_of(writer.digest, owner)
-        self._keep(name, owner, self._redis.now() + keep_s, writer.size)
+        self._keep({name: writer.size}, owner, keep_s)
         with room():
             self.folder.publish(name, writer.path, durable=not brief)
             self._remark(name, writer)
@@ -102,7 +105,7 @@ class Store:
         """
         writer.flush()
         name = name_of(writer.digest, owner)
-        self._keep(name, owner, self._redis.now() + self._settings.blob_ttl_s, writer.size)
+        self._keep({name: writer.size}, owner, self._settings.blob_ttl_s)
         with room():
             if not self.folder.lay(name, writer.path):
                 self.folder.publish(name, writer.path)
@@ -126,16 +129,23 @@ class Store:
         return len(known)
 
     def _remark(self, name: str, writer: Writer) -> None:
-        if (sight := writer.sight) is not None:
-            self.folder.remark(name, sight.text())
+        if writer.sight is not None:
+            self.folder.remark(name, writer.sight.text())
 
-    def _keep(self, name: str, owner: str, until: float, size: int) -> None:
-        quota = Quota() if self.quota_of is None else self.quota_of(owner)
-        free = self.folder.free()
-        share = 1.0 if free is None else quota.share
-        over = self._records.keep(name, owner, until, size, quota.bytes, share, max(0, (free or 0) - SPARE_BYTES))
-        if over:
+    def _keep(self, sizes: Mapping[str, int], owner: str, seconds: float) -> None:
+        quota, free = Quota() if self.quota_of is None else self.quota_of(owner), self.folder.free()
+        until, share = self._redis.now() + seconds, 1.0 if free is None else quota.share
+        if over := self._records.keep(sizes, owner, until, quota.bytes, share, max(0, (free or 0) - SPARE_BYTES)):
             raise too_much_kept(over, quota)
+
+    @guarded
+    def put_shorts(self, files: Sequence[Short], owner: str) -> None:
+        """Keep short files that a job will hold at once: no wait for the disk, and one trip to Redis for all."""
+        named, brief_s = {name_of(file.digest, owner): file for file in files}, min(BRIEF_S, self._settings.blob_ttl_s)
+        self._keep({name: file.size for name, file in named.items()}, owner, brief_s)
+        with room():
+            for name, file in named.items():
+                self.folder.publish(name, file.written(self.folder.temporary), durable=False)
 
     def put_array(self, array: Array, owner: str, brief: bool = False) -> InputRef:
         """Keep one array as .npy; returns its reference. `brief`: a job will hold it at once; no wait for the disk."""
@@ -198,20 +208,8 @@ class Store:
 
     def complete(self, reference: InputRef, owner: str) -> InputRef:
         """The reference itself. One of a record that is older than references gets the form that its bytes had then."""
-        if "kind" not in reference:
-            return reference
-        if reference["kind"] == "csr":
-            return shown(reference)
-        (blob,) = blobs(reference)
-        digest, note = blob["blob"], self.folder.note(blob["blob"])
-        form = Form(note.get("format"), note.get("member"), filename=note.get("filename", ""))
-        if form.format == "raw":
-            form = replace(form, dtype=note["raw_dtype"], shape=tuple(note["raw_shape"]))
-        path = self.path(digest, owner)
-        try:
-            return frozen(digest, read(path, form, digest, self.limits))
-        except InvalidUpload:  # a member was let pass then where there is only one matrix
-            return frozen(digest, read(path, replace(form, member=None), digest, self.limits))
+        path_of = partial(self.path, owner=owner)
+        return former_form(reference, self.folder.note, path_of, self.limits) if "kind" in reference else reference
 
     def _read_where_it_lies(self, digest: str, owner: str, form: Form) -> Array | Csr | dict[str, Array]:
         """The value. Bytes that were laid get another place when they are durable, which may be just now."""
@@ -229,7 +227,10 @@ class Store:
     def _load(self, reference: InputRef, owner: str) -> Array | Csr:
         if "data" in reference:
             return unpack(reference)
-        digest, form = reference["blob"], form_of(reference["blob"], reference)
+        digest = reference["blob"]
+        if (short := read_short(self.folder, reference, owner)) is not None:
+            return short
+        form = form_of(digest, reference)
         value = self._read_where_it_lies(digest, owner, form)
         self.recall(digest, owner, value)
         if isinstance(value, dict):

@@ -1,6 +1,6 @@
 """How a solve on the CPU begins: the points or graph in the solver's arithmetic, old prices and answers, the lists."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -40,17 +40,10 @@ def from_points(problem: Auction) -> tuple[Auction, dict[str, Array]]:
     if not isinstance(problem, PointAuction):
         return problem, {}
     points = problem.points
-    plain = Auction(
-        problem.weights,
-        maximize=True,
-        reject=problem.reject,
-        prices0=problem.prices0,
-        assignment0=problem.assignment0,
-    )
     if points.neighbours is None:
-        return replace(plain, weights=points.all_benefits()), {}
+        return problem.with_benefits(points.all_benefits()), {}
     nearest = points.nearest(np.arange(points.x.shape[0]))
-    return replace(plain, weights=points.graph_of_neighbours(nearest)), {"neighbours": nearest}
+    return problem.with_benefits(points.graph_of_neighbours(nearest)), {"neighbours": nearest}
 
 
 def start(weights: Array | Csr, unit: Arithmetic, problem: Auction) -> SolveState:

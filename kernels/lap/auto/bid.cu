@@ -53,37 +53,38 @@ struct Book {
     }
 };
 
-__device__ __forceinline__ void open_level(const Book& b, int n_rows, int n_cols) {
-    for (int j = threadIdx.x; j < n_cols; j += THREADS) b.owner[j] = 0xffff;
-    for (int i = threadIdx.x; i < n_rows; i += THREADS) b.list[i] = (u16)i;
+__device__ __forceinline__ void open_level(const Book& book, int n_rows, int n_cols) {
+    for (int j = threadIdx.x; j < n_cols; j += THREADS) book.owner[j] = 0xffff;
+    for (int i = threadIdx.x; i < n_rows; i += THREADS) book.list[i] = (u16)i;
     __syncthreads();  // the level's list before the first bids
 }
 
 // Publish the bids of this block's share of the free rows.
-__device__ __forceinline__ void place_bids(const cost_t* __restrict__ cost, const Book& b, int n_cols, int negate,
+__device__ __forceinline__ void place_bids(const cost_t* __restrict__ cost, const Book& book, int n_cols, int negate,
                                            int n_free, ulonglong2* board, u32 tag, value_t eps, bool track,
                                            Range& range) {
     const int warp = threadIdx.x >> 5, n_blocks = gridDim.x, team = team_for(n_free, n_blocks, n_cols),
               per_block = WARPS / team;
     for (int at = 0; at < n_free; at += n_blocks * per_block) {
         const int k = at + (warp / team) * n_blocks + blockIdx.x;
-        const int i = k < n_free ? b.list[k] : -1;
-        const Best best = track ? weigh<true, true>(cost, b.v, b.owner, i, n_cols, negate, team, range)
-                                : weigh<true, false>(cost, b.v, b.owner, i, n_cols, negate, team, range);
+        const int i = k < n_free ? book.list[k] : -1;
+        const Best best = track ? weigh<true, true>({cost, n_cols, negate}, book.v, book.owner, i, team, range)
+                                : weigh<true, false>({cost, n_cols, negate}, book.v, book.owner, i, team, range);
         if (k >= n_free || threadIdx.x % (32 * team)) continue;
-        const value_t up = rise(best, best.at == NONE ? 0 : b.v[best.at], eps);
+        const value_t up = rise(best, best.at == NONE ? 0 : book.v[best.at], eps);
         store_word(board + k, Value::bits(up), (u64)tag << 32 | best.at);
     }
 }
 
 // Wait for all bids of the round and award them. Returns the new number of free rows.
-__device__ __forceinline__ int settle(const Book& b, int n_free, const ulonglong2* board, const ulonglong2* beats,
+__device__ __forceinline__ int settle(const Book& book, int n_free, const ulonglong2* board, const ulonglong2* beats,
                                       u32 tag, int* ties, bool* halted) {
-    ulonglong2 w = make_ulonglong2(0, 0);
+    ulonglong2 word = make_ulonglong2(0, 0);
     for (int k = threadIdx.x; k < n_free; k += THREADS) {
-        w = await_word(board + k, 0xffffffff00000000ull, (u64)tag << 32);
-        if ((u32)w.y != NONE)
-            atomicMax(b.key + (u32)w.y, bid_key(Value::from(w.x), b.list[k]));  // settles which row a column takes
+        word = await_word(board + k, 0xffffffff00000000ull, (u64)tag << 32);
+        if ((u32)word.y != NONE)
+            atomicMax(book.key + (u32)word.y,
+                      bid_key(Value::from(word.x), book.list[k]));  // settles which row a column takes
     }
     // everyone has left the previous round, so that its side of the board may be written again
     if (threadIdx.x < gridDim.x) {
@@ -99,11 +100,11 @@ __device__ __forceinline__ int settle(const Book& b, int n_free, const ulonglong
         int keep = -1;
         bool tied = false;
         if (k < n_free) {
-            const ulonglong2 bid = n_free > THREADS ? load_word(board + k) : w;
-            keep = award(b, b.list[k], (int)(u32)bid.y, Value::from(bid.x), &tied);
+            const ulonglong2 bid = n_free > THREADS ? load_word(board + k) : word;
+            keep = award(book, book.list[k], (int)(u32)bid.y, Value::from(bid.x), &tied);
         }
         const int place = place_in_order<WARPS>(keep >= 0, tied, team_count, &kept, ties);
-        if (keep >= 0) b.list[place] = (u16)keep;
+        if (keep >= 0) book.list[place] = (u16)keep;
         __syncthreads();  // counts read before they are written again; owners, prices and list before the next bids
     }
     return kept;
@@ -111,12 +112,12 @@ __device__ __forceinline__ int settle(const Book& b, int n_free, const ulonglong
 
 // The books, laid out in dynamic shared memory.
 __device__ __forceinline__ Book book_in(unsigned char* shared, int n_cols) {
-    Book b;
-    b.v = (value_t*)shared;
-    b.key = (u64*)(b.v + n_cols);
-    b.owner = (u16*)(b.key + n_cols);
-    b.list = b.owner + n_cols;
-    return b;
+    Book book;
+    book.v = (value_t*)shared;
+    book.key = (u64*)(book.v + n_cols);
+    book.owner = (u16*)(book.key + n_cols);
+    book.list = book.owner + n_cols;
+    return book;
 }
 
 // Grid: one block per multiprocessor, all resident (cooperative launch). Block: 1024.
@@ -132,10 +133,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_shared(const __grid
         if (blockIdx.x == 0 && tid == 0) state->mode[args.stage + 1] = state->mode[args.stage];
         return;
     }
-    const Book b = book_in(shared, n_cols);
+    const Book book = book_in(shared, n_cols);
     const double spread = scale ? spread_of(state) : 0;
     u32 tag = state->bid_tag;
-    for (int j = tid; j < n_cols; j += THREADS) b.v[j] = args.v_first[j], b.key[j] = 0;
+    for (int j = tid; j < n_cols; j += THREADS) book.v[j] = args.v_first[j], book.key[j] = 0;
     if (blockIdx.x == 0)
         for (int i = tid; i < n_rows; i += THREADS) args.proposal[i] = NO_PATH;
     const Rule rule = {args.first, args.end, args.levels, args.theta, args.stop, args.extra, args.most_rounds};
@@ -146,17 +147,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_shared(const __grid
     double eps = 0;
     for (int level = rule.first; level < rule.end && !halted; level++) {
         eps = epsilon_of(rule, level, spread);
-        open_level(b, n_rows, n_cols);
+        open_level(book, n_rows, n_cols);
         n_free = n_rows;
-        for (int r = 0, late = 0; r < rule.most_rounds && goes_on(rule, level == rule.levels, n_free, &late); r++) {
+        for (int round = 0, late = 0; round < rule.most_rounds && goes_on(rule, level == rule.levels, n_free, &late);
+             round++) {
             tag++;
             const size_t side = tag & 1;
             ulonglong2 *board = args.boards + side * n_rows, *beat = args.beats + side * n_blocks;
             const bool look = blockIdx.x == 0 && tid == 0 && tag % POLLED == 0;
             if (tid == 0) store_word(beat + blockIdx.x, look && *args.mailbox, tag);
-            place_bids(args.cost, b, n_cols, negate, n_free, board, tag, (value_t)eps, !scale && rounds == 0, range);
+            place_bids(args.cost, book, n_cols, negate, n_free, board, tag, (value_t)eps, !scale && rounds == 0, range);
             const int was = n_free;
-            n_free = settle(b, n_free, board, beat, tag, &ties, &halted);
+            n_free = settle(book, n_free, board, beat, tag, &ties, &halted);
             scans += was;
             rounds++;
             if (halted) break;
@@ -165,18 +167,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_shared(const __grid
         }
     }
     if (halted && eps > 0) {
-        open_level(b, n_rows, n_cols);
+        open_level(book, n_rows, n_cols);
         n_free = n_rows;
     }
     for (int k = blockIdx.x; k < n_free; k += n_blocks) {
-        const int i = b.list[k];
-        const Best best = weigh<true, false>(args.cost, b.v, b.owner, i, n_cols, negate, WARPS, range);
+        const int i = book.list[k];
+        const Best best = weigh<true, false>({args.cost, n_cols, negate}, book.v, book.owner, i, WARPS, range);
         if (tid == 0) args.free_rows[k] = i, args.free_u[k] = best.at != NONE ? best.first : value_t(0);
     }
     if (!scale) widen_spread(state, range);
     for (int j = blockIdx.x * THREADS + tid; j < n_cols; j += n_blocks * THREADS) {
-        args.v_out[j] = b.v[j];
-        args.col_row[j] = b.owner[j] == 0xffff ? -1 : b.owner[j];
+        args.v_out[j] = book.v[j];
+        args.col_row[j] = book.owner[j] == 0xffff ? -1 : book.owner[j];
     }
     if (blockIdx.x == 0 && tid == 0) {
         state->bid_tag = tag;

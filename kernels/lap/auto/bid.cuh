@@ -17,94 +17,103 @@ struct Best {
 struct Range {
     value_t low, high;
 };
+// The matrix that bids are made from. Passed by value: by reference the compiler orders weigh's instructions otherwise.
+struct Costs {
+    const cost_t* __restrict__ cost;  // [n_rows, n_cols]
+    int n_cols, negate;
+};
 
 __shared__ Best team_best[WARPS];
 __shared__ int team_count[WARPS], team_ties[WARPS];
 
 // The best of the lanes' bests, in every lane. Ties go to the lower position.
-__device__ __forceinline__ Best warp_best(Best b) {
-    const u64 mine = rank_of(b.first), least = warp_min_bits(mine);
-    const u32 at = __reduce_min_sync(FULL_WARP, mine == least ? b.at : NONE);
-    const bool won = mine == least && b.at == at;
-    const u64 second = warp_min_bits(rank_of(won ? b.second : b.first));
-    b.first = unordered<value_t>((long long)(least ^ 0x8000000000000000ull));
-    b.second = unordered<value_t>((long long)(second ^ 0x8000000000000000ull));
-    b.at = at;
-    return b;
+__device__ __forceinline__ Best warp_best(Best best) {
+    const u64 mine = rank_of(best.first), least = warp_min_bits(mine);
+    const u32 at = __reduce_min_sync(FULL_WARP, mine == least ? best.at : NONE);
+    const bool won = mine == least && best.at == at;
+    const u64 second = warp_min_bits(rank_of(won ? best.second : best.first));
+    best.first = unordered<value_t>((long long)(least ^ 0x8000000000000000ull));
+    best.second = unordered<value_t>((long long)(second ^ 0x8000000000000000ull));
+    best.at = at;
+    return best;
 }
 
 __device__ __forceinline__ bool is_owned(const u16* owner, int j) { return owner[j] != 0xffff; }
 __device__ __forceinline__ bool is_owned(const int* col_row, int j) { return __ldcg(col_row + j) >= 0; }
 
 // The column at position p of a row that begins at column `offset`.
-__device__ __forceinline__ int rotated(int p, int offset, int n_cols) {
-    return p + offset < n_cols ? p + offset : p + offset - n_cols;
+__device__ __forceinline__ int rotated(int place, int offset, int n_cols) {
+    return place + offset < n_cols ? place + offset : place + offset - n_cols;
 }
 
 // Scan row i (-1: none) by teams of `team` warps; the answer is in the team's first warp. Every thread of the block
 // must call. Each row starts at its own column, so that rows that tie choose different columns.
 template <bool SHARED, bool TRACK, typename Owner>
-__device__ __forceinline__ Best weigh(const cost_t* __restrict__ cost, const value_t* v, const Owner* owner, int i,
-                                      int n_cols, int negate, int team, Range& range) {
+__device__ __forceinline__ Best weigh(const Costs costs, const value_t* v, const Owner* owner, int i, int team,
+                                      Range& range) {
+    const int n_cols = costs.n_cols, negate = costs.negate;
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31;
-    Best b = {TOP, TOP, NONE};
+    Best best = {TOP, TOP, NONE};
     const int offset = i < 0 ? 0 : (int)(__umulhi((u32)i * 2654435761u, (u32)n_cols) & ~3u);
     if (i >= 0) {
         constexpr int BATCH = SHARED ? 8 : 4;  // entries in flight per thread
-        const cost_t* row = cost + (long long)i * n_cols;
+        const cost_t* row = costs.cost + (long long)i * n_cols;
         for (int p0 = (warp % team) * 32 + lane; p0 < n_cols; p0 += team * 32 * BATCH) {
-            cost_t c[BATCH];
+            cost_t entry[BATCH];
             value_t far[BATCH];
 #pragma unroll
-            for (int q = 0; q < BATCH; q++) {  // all loads before the first use
-                const int p = p0 + q * team * 32;
-                if (p >= n_cols) continue;
-                const int j = rotated(p, offset, n_cols);
-                c[q] = __ldg(row + j);
-                if (!SHARED) far[q] = __ldcg(v + j);
+            for (int each = 0; each < BATCH; each++) {  // all loads before the first use
+                const int place = p0 + each * team * 32;
+                if (place >= n_cols) continue;
+                const int j = rotated(place, offset, n_cols);
+                entry[each] = __ldg(row + j);
+                if (!SHARED) far[each] = __ldcg(v + j);
             }
 #pragma unroll
-            for (int q = 0; q < BATCH; q++) {
-                const int p = p0 + q * team * 32;
-                if (p >= n_cols) break;
-                const int j = rotated(p, offset, n_cols);
-                const value_t x = (negate ? -(value_t)c[q] : (value_t)c[q]) - (SHARED ? v[j] : far[q]);
-                if (x < b.first) b.second = b.first, b.first = x, b.at = p;
+            for (int each = 0; each < BATCH; each++) {
+                const int place = p0 + each * team * 32;
+                if (place >= n_cols) break;
+                const int j = rotated(place, offset, n_cols);
+                const value_t reduced =
+                    (negate ? -(value_t)entry[each] : (value_t)entry[each]) - (SHARED ? v[j] : far[each]);
+                if (reduced < best.first) best.second = best.first, best.first = reduced, best.at = place;
                 else {
-                    if (x < b.second) b.second = x;
-                    if (x == b.first && x < TOP && is_owned(owner, rotated(b.at, offset, n_cols)) && !is_owned(owner, j))
-                        b.at = p;
+                    if (reduced < best.second) best.second = reduced;
+                    if (reduced == best.first && reduced < TOP && is_owned(owner, rotated(best.at, offset, n_cols)) &&
+                        !is_owned(owner, j))
+                        best.at = place;
                 }
                 if (TRACK) {
-                    if (x < range.low) range.low = x;
-                    if (x > range.high && x < TOP) range.high = x;
+                    if (reduced < range.low) range.low = reduced;
+                    if (reduced > range.high && reduced < TOP) range.high = reduced;
                 }
             }
         }
     }
-    if (b.first < TOP && is_owned(owner, rotated(b.at, offset, n_cols))) b.at |= OWNED;  // ties: the free column first
-    if (i >= 0) b = warp_best(b);
+    if (best.first < TOP && is_owned(owner, rotated(best.at, offset, n_cols)))
+        best.at |= OWNED;  // ties: the free column first
+    if (i >= 0) best = warp_best(best);
     if (team > 1) {
         __syncthreads();  // team_best of the previous row has been read
-        if (lane == 0) team_best[warp] = b;
+        if (lane == 0) team_best[warp] = best;
         __syncthreads();  // all warps' bests before the first warp merges them
         if (i >= 0 && warp % team == 0) {
             const Best none = {TOP, TOP, NONE};
-            b = warp_best(lane < team ? team_best[warp + lane] : none);
+            best = warp_best(lane < team ? team_best[warp + lane] : none);
         }
     }
-    b.at = b.first < TOP ? rotated(b.at & (OWNED - 1), offset, n_cols) : NONE;
-    return b;
+    best.at = best.first < TOP ? rotated(best.at & (OWNED - 1), offset, n_cols) : NONE;
+    return best;
 }
 
 // How far a bid lowers the dual v of its column. A row with one permitted entry c outbids anything near it, but not
 // without end: two such rows that want one column would drive its price to where rounding eats the costs. Then the
 // forest decides.
-__device__ __forceinline__ value_t rise(const Best& b, value_t v, value_t eps) {
-    if (b.at == NONE) return 0;
-    if (b.second < TOP) return b.second - b.first + eps;
-    const value_t c = b.first + v, far = b.first < 0 ? -b.first : b.first;
-    return far / 8 <= (c < 0 ? -c : c) ? far + eps : 0;
+__device__ __forceinline__ value_t rise(const Best& best, value_t v, value_t eps) {
+    if (best.at == NONE) return 0;
+    if (best.second < TOP) return best.second - best.first + eps;
+    const value_t cost = best.first + v, far = best.first < 0 ? -best.first : best.first;
+    return far / 8 <= (cost < 0 ? -cost : cost) ? far + eps : 0;
 }
 
 // Warps per row that keep every block busy, each with at least 256 entries.

@@ -24,8 +24,8 @@ struct Limits;
 template <>
 struct Limits<double> {
     static __device__ __forceinline__ double top() { return __longlong_as_double(0x7ff0000000000000ll); }
-    static __device__ __forceinline__ u64 bits(double x) { return (u64)__double_as_longlong(x); }
-    static __device__ __forceinline__ double from(u64 x) { return __longlong_as_double((long long)x); }
+    static __device__ __forceinline__ u64 bits(double number) { return (u64)__double_as_longlong(number); }
+    static __device__ __forceinline__ double from(u64 number) { return __longlong_as_double((long long)number); }
     // `grain` stands for the power of two q at or below `about`, and `floored` rounds x >= 0 down to a multiple of q:
     // near 2^52 q numbers lie q apart.
     static __device__ __forceinline__ double least_epsilon() { return 0; }
@@ -33,18 +33,20 @@ struct Limits<double> {
         const double power = __longlong_as_double(__double_as_longlong(about) & 0x7ff0000000000000ll);
         return power < 1e290 ? power * 4503599627370496.0 : 0;
     }
-    static __device__ __forceinline__ double floored(double x, double grain) { return __dadd_rz(x, grain) - grain; }
+    static __device__ __forceinline__ double floored(double number, double grain) {
+        return __dadd_rz(number, grain) - grain;
+    }
 };
 template <>
 struct Limits<long long> {
     static __device__ __forceinline__ long long top() { return 0x3fffffffffffffffll; }
-    static __device__ __forceinline__ u64 bits(long long x) { return (u64)x; }
-    static __device__ __forceinline__ long long from(u64 x) { return (long long)x; }
+    static __device__ __forceinline__ u64 bits(long long number) { return (u64)number; }
+    static __device__ __forceinline__ long long from(u64 number) { return (long long)number; }
     static __device__ __forceinline__ double least_epsilon() { return 1; }
     static __device__ __forceinline__ long long grain(double about) {
         return about < 2 ? 0 : (1ll << (min(61, ilogb(about)))) - 1;
     }
-    static __device__ __forceinline__ long long floored(long long x, long long grain) { return x & ~grain; }
+    static __device__ __forceinline__ long long floored(long long number, long long grain) { return number & ~grain; }
 };
 typedef Limits<value_t> Value;
 #define TOP (Value::top())
@@ -55,14 +57,14 @@ typedef Limits<value_t> Value;
 // How far the values cost - v of the first round lay apart.
 __device__ __forceinline__ double spread_of(const ChainState* state) {
     const u64 high = state->highest, low = ~state->lowest;
-    const value_t a = unordered<value_t>((long long)(high ^ 0x8000000000000000ull)),
-                  b = unordered<value_t>((long long)(low ^ 0x8000000000000000ull));
-    return a > b ? (double)a - (double)b : 0;
+    const value_t largest = unordered<value_t>((long long)(high ^ 0x8000000000000000ull)),
+                  smallest = unordered<value_t>((long long)(low ^ 0x8000000000000000ull));
+    return largest > smallest ? (double)largest - (double)smallest : 0;
 }
 
 __device__ __forceinline__ value_t read_cost(const cost_t* __restrict__ cost, long long at, int negate) {
-    const value_t c = (value_t)__ldg(cost + at);
-    return negate ? -c : c;
+    const value_t entry = (value_t)__ldg(cost + at);
+    return negate ? -entry : entry;
 }
 
 // Ask for a row before anyone reads it; a hint, so that the alignment may cut a few bytes off.

@@ -49,100 +49,102 @@
 #include "lap/auto/paths.cuh"
 
 // The labels that `count` listed rows offer to this thread's columns.
-__device__ __forceinline__ void relax(const Matrix& a, const Slice& s, int count, u32 offset, value_t* best,
+__device__ __forceinline__ void relax(const Matrix& matrix, const Slice& slice, int count, u32 offset, value_t* best,
                                       u32* giver) {
-    const int lane = threadIdx.x & (a.lanes - 1), step = THREADS / a.lanes;
-    for (int e0 = threadIdx.x / a.lanes; e0 < count; e0 += step * BATCH) {
-        cost_t c[BATCH][STRIPS];
+    const int lane = threadIdx.x & (matrix.lanes - 1), step = THREADS / matrix.lanes;
+    for (int e0 = threadIdx.x / matrix.lanes; e0 < count; e0 += step * BATCH) {
+        cost_t loaded[BATCH][STRIPS];
         int row[BATCH];
 #pragma unroll
-        for (int q = 0; q < BATCH; q++) {  // all loads before the first use
-            const int e = e0 + q * step;
-            row[q] = -1;
-            if (e >= count) continue;
-            row[q] = list_row[e];
-            if (row[q] < 0) continue;
-            const cost_t* at = a.cost + (long long)row[q] * a.n_cols + a.first + lane;
+        for (int each = 0; each < BATCH; each++) {  // all loads before the first use
+            const int place = e0 + each * step;
+            row[each] = -1;
+            if (place >= count) continue;
+            row[each] = list_row[place];
+            if (row[each] < 0) continue;
+            const cost_t* at = matrix.cost + (long long)row[each] * matrix.n_cols + matrix.first + lane;
 #pragma unroll
             for (int k = 0; k < STRIPS; k++)
-                if (lane + 32 * k < a.width) c[q][k] = RESIDENT ? s.tile[row[q] * a.width + lane] : __ldg(at + 32 * k);
+                if (lane + 32 * k < matrix.width)
+                    loaded[each][k] = RESIDENT ? slice.tile[row[each] * matrix.width + lane] : __ldg(at + 32 * k);
         }
 #pragma unroll
-        for (int q = 0; q < BATCH; q++)
-            if (row[q] >= 0) {
-                const Entry x = list[e0 + q * step];
+        for (int each = 0; each < BATCH; each++)
+            if (row[each] >= 0) {
+                const Entry entry = list[e0 + each * step];
 #pragma unroll
                 for (int k = 0; k < STRIPS; k++) {
                     const int j = lane + 32 * k;
-                    if (j < a.width) {
-                        const value_t cost = (value_t)c[q][k];
-                        value_t r = (a.negate ? -cost : cost) - x.u - s.v[j];
-                        r = r > 0 ? r : 0;
-                        if (a.grain > 0) r = Value::floored(r, a.grain);
-                        r += x.D;
-                        if (r < best[k]) best[k] = r, giver[k] = offset + e0 + q * step;
+                    if (j < matrix.width) {
+                        const value_t cost = (value_t)loaded[each][k];
+                        value_t label = (matrix.negate ? -cost : cost) - entry.u - slice.v[j];
+                        label = label > 0 ? label : 0;
+                        if (matrix.grain > 0) label = Value::floored(label, matrix.grain);
+                        label += entry.D;
+                        if (label < best[k]) best[k] = label, giver[k] = offset + e0 + each * step;
                     }
                 }
             }
     }
 }
 
-__device__ __forceinline__ void spill(const Matrix& a, const Slice& s, int line, const value_t* best,
+__device__ __forceinline__ void spill(const Matrix& matrix, const Slice& slice, int line, const value_t* best,
                                       const u32* giver) {
     const int lane = threadIdx.x & 31;
 #pragma unroll
     for (int k = 0; k < STRIPS; k++)
-        if (lane + 32 * k < a.width) {
-            s.least[line * a.width + lane + 32 * k] = best[k];
-            s.giver[line * a.width + lane + 32 * k] = giver[k];
+        if (lane + 32 * k < matrix.width) {
+            slice.least[line * matrix.width + lane + 32 * k] = best[k];
+            slice.giver[line * matrix.width + lane + 32 * k] = giver[k];
         }
 }
 
 // Fold the threads' offers into the labels of the slice. Begins and ends with a barrier.
-__device__ __forceinline__ void fold(const Matrix& a, const Slice& s, value_t* best, u32* giver, const u32* live,
-                                     const int* free_rows) {
+__device__ __forceinline__ void fold(const Matrix& matrix, const Slice& slice, value_t* best, u32* giver,
+                                     const u32* live, const int* free_rows) {
     const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, j = threadIdx.x;
-    for (int step = a.lanes; step < 32; step <<= 1) {  // several rows in a warp: then STRIPS is 1
-        const value_t o = __shfl_xor_sync(FULL_WARP, best[0], step);
-        const u32 e = __shfl_xor_sync(FULL_WARP, giver[0], step);
-        if (o < best[0] || (o == best[0] && e < giver[0])) best[0] = o, giver[0] = e;
+    for (int step = matrix.lanes; step < 32; step <<= 1) {  // several rows in a warp: then STRIPS is 1
+        const value_t offer = __shfl_xor_sync(FULL_WARP, best[0], step);
+        const u32 who = __shfl_xor_sync(FULL_WARP, giver[0], step);
+        if (offer < best[0] || (offer == best[0] && who < giver[0])) best[0] = offer, giver[0] = who;
     }
-    if (FOLDED < WARPS && warp >= FOLDED) spill(a, s, warp - FOLDED, best, giver);
+    if (FOLDED < WARPS && warp >= FOLDED) spill(matrix, slice, warp - FOLDED, best, giver);
     if (FOLDED < WARPS) {
         __syncthreads();  // the upper warps' minima before the lower warps take them in
         if (warp < FOLDED)
 #pragma unroll
             for (int k = 0; k < STRIPS; k++)
-                if (lane + 32 * k < a.width) {
-                    const value_t o = s.least[warp * a.width + lane + 32 * k];
-                    const u32 f = s.giver[warp * a.width + lane + 32 * k];
-                    if (o < best[k] || (o == best[k] && f < giver[k])) best[k] = o, giver[k] = f;
+                if (lane + 32 * k < matrix.width) {
+                    const value_t offer = slice.least[warp * matrix.width + lane + 32 * k];
+                    const u32 whose = slice.giver[warp * matrix.width + lane + 32 * k];
+                    if (offer < best[k] || (offer == best[k] && whose < giver[k])) best[k] = offer, giver[k] = whose;
                 }
     }
-    if (warp < FOLDED && lane < a.lanes) spill(a, s, warp, best, giver);
+    if (warp < FOLDED && lane < matrix.lanes) spill(matrix, slice, warp, best, giver);
     __syncthreads();  // partial minima before a column's thread folds them
-    if (j < a.width) {
+    if (j < matrix.width) {
         value_t part[4];
         u32 from[4];
 #pragma unroll
         for (int k = 0; k < FOLDED; k++) {  // four chains of comparisons instead of one long one
-            const value_t o = s.least[k * a.width + j];
-            const u32 f = s.giver[k * a.width + j];
-            if (k < 4 || o < part[k & 3] || (o == part[k & 3] && f < from[k & 3])) part[k & 3] = o, from[k & 3] = f;
+            const value_t offer = slice.least[k * matrix.width + j];
+            const u32 whose = slice.giver[k * matrix.width + j];
+            if (k < 4 || offer < part[k & 3] || (offer == part[k & 3] && whose < from[k & 3]))
+                part[k & 3] = offer, from[k & 3] = whose;
         }
 #pragma unroll
         for (int k = 2; k; k >>= 1)
 #pragma unroll
-            for (int q = 0; q < k; q++)
-                if (part[q + k] < part[q] || (part[q + k] == part[q] && from[q + k] < from[q]))
-                    part[q] = part[q + k], from[q] = from[q + k];
-        const value_t b = part[0];
-        const u32 e = from[0];
-        if (b < s.d[j]) {
-            s.d[j] = b;
-            s.active[j] = 1;
-            s.pred[j] = live ? free_rows[live[e]] : list_row[e];
-            s.root[j] = live ? e : list_root[e];
+            for (int each = 0; each < k; each++)
+                if (part[each + k] < part[each] || (part[each + k] == part[each] && from[each + k] < from[each]))
+                    part[each] = part[each + k], from[each] = from[each + k];
+        const value_t low = part[0];
+        const u32 who = from[0];
+        if (low < slice.d[j]) {
+            slice.d[j] = low;
+            slice.active[j] = 1;
+            slice.pred[j] = live ? free_rows[live[who]] : list_row[who];
+            slice.root[j] = live ? who : list_root[who];
         }
     }
     __syncthreads();  // labels before nearest, and list before it is written again
@@ -150,52 +152,53 @@ __device__ __forceinline__ void fold(const Matrix& a, const Slice& s, value_t* b
 
 // Publish this block's nearest active matched column, and which sampled sources have a free column within m, the least
 // label of the round before.
-__device__ __forceinline__ void nearest(const Matrix& a, const Slice& s, value_t m, int shift, ulonglong2* board,
-                                        u32 tag, bool halt) {
-    const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, n_warps = (a.width + 32 * NEAR - 1) / (32 * NEAR);
+__device__ __forceinline__ void nearest(const Matrix& matrix, const Slice& slice, value_t m, int shift,
+                                        ulonglong2* board, u32 tag, bool halt) {
+    const int warp = threadIdx.x >> 5, lane = threadIdx.x & 31, n_warps = (matrix.width + 32 * NEAR - 1) / (32 * NEAR);
     if (warp >= n_warps) return;
-    u64 x = ~0ull, mask = 0;
+    u64 bits = ~0ull, mask = 0;
     int at = 0;
 #pragma unroll
     for (int k = 0; k < NEAR; k++) {
         const int j = (warp * NEAR + k) * 32 + lane;
-        if (j >= a.width) break;
-        const value_t d = s.d[j];
-        if (s.row[j] >= 0) {
-            if (s.active[j] && Value::bits(d) < x) x = Value::bits(d), at = j;
-        } else if (d <= m && d < TOP) {
-            const u32 r = s.root[j];
-            if ((r & ((1u << shift) - 1)) == 0) mask |= 1ull << (r >> shift);
+        if (j >= matrix.width) break;
+        const value_t label = slice.d[j];
+        if (slice.row[j] >= 0) {
+            if (slice.active[j] && Value::bits(label) < bits) bits = Value::bits(label), at = j;
+        } else if (label <= m && label < TOP) {
+            const u32 root = slice.root[j];
+            if ((root & ((1u << shift) - 1)) == 0) mask |= 1ull << (root >> shift);
         }
     }
-    u64 least = warp_min_bits(x);
+    u64 least = warp_min_bits(bits);
     mask = warp_or(mask);
-    int winner = __ffs(__ballot_sync(FULL_WARP, x == least)) - 1;
+    int winner = __ffs(__ballot_sync(FULL_WARP, bits == least)) - 1;
     if (n_warps > 1) {
         if (lane == winner) near_bits[warp] = least, near_mask[warp] = mask, near_at[warp] = at;
         asm volatile("bar.sync 1, %0;" ::"r"(32 * n_warps) : "memory");  // the warps that hold columns
         if (warp > 0) return;
-        x = lane < n_warps ? near_bits[lane] : ~0ull;
+        bits = lane < n_warps ? near_bits[lane] : ~0ull;
         at = lane < n_warps ? (int)near_at[lane] : 0;
         mask = warp_or(lane < n_warps ? near_mask[lane] : 0);
-        least = warp_min_bits(x);
-        winner = __ffs(__ballot_sync(FULL_WARP, x == least)) - 1;
+        least = warp_min_bits(bits);
+        winner = __ffs(__ballot_sync(FULL_WARP, bits == least)) - 1;
     }
     if (lane == winner) {
         if (halt) mask |= HALT;
         if (least == ~0ull) publish(board, tag, {Value::bits(TOP), 0, 0, 0, 0}, mask);
         else {
-            const int i = s.row[at];
-            publish(board, tag, {least, Value::bits(s.pair[at] - s.v[at]), (u32)i, s.pred[at], s.root[at]}, mask);
-            s.active[at] = 0;
-            if (a.prefetches) prefetch_row(a.cost + (long long)i * a.n_cols, a.n_cols);
+            const int i = slice.row[at];
+            publish(board, tag,
+                    {least, Value::bits(slice.pair[at] - slice.v[at]), (u32)i, slice.pred[at], slice.root[at]}, mask);
+            slice.active[at] = 0;
+            if (matrix.prefetches) prefetch_row(matrix.cost + (long long)i * matrix.n_cols, matrix.n_cols);
         }
     }
 }
 
 // Labels from every live source at distance 0.
-__device__ __forceinline__ void sow(const Matrix& a, const Slice& s, const u32* live, int n_live, const int* free_rows,
-                                    const value_t* free_u, value_t lifted) {
+__device__ __forceinline__ void sow(const Matrix& matrix, const Slice& slice, const u32* live, int n_live,
+                                    const int* free_rows, const value_t* free_u, value_t lifted) {
     value_t best[STRIPS];
     u32 giver[STRIPS];
 #pragma unroll
@@ -203,37 +206,43 @@ __device__ __forceinline__ void sow(const Matrix& a, const Slice& s, const u32* 
     Entry next = {0, 0};
     int next_row = -1;
     for (int at = -MOST_BLOCKS; at < n_live; at += MOST_BLOCKS) {
-        const int e = threadIdx.x, count = min(MOST_BLOCKS, n_live - at);
+        const int place = threadIdx.x, count = min(MOST_BLOCKS, n_live - at);
         __syncthreads();  // the previous list has been relaxed
-        if (at >= 0 && e < count) {
-            list[e] = next;
-            list_row[e] = next_row;
-            s.parent[next_row] = (u16)next_row;
+        if (at >= 0 && place < count) {
+            list[place] = next;
+            list_row[place] = next_row;
+            slice.parent[next_row] = (u16)next_row;
         }
-        if (e < MOST_BLOCKS && at + MOST_BLOCKS + e < n_live) {  // on its way while this list is relaxed
-            const u32 k = live[at + MOST_BLOCKS + e];
+        if (place < MOST_BLOCKS && at + MOST_BLOCKS + place < n_live) {  // on its way while this list is relaxed
+            const u32 k = live[at + MOST_BLOCKS + place];
             next_row = free_rows[k];
             next.u = free_u[k] + lifted;
         }
         __syncthreads();  // the list before it is relaxed
-        if (at >= 0) relax(a, s, count, at, best, giver);
+        if (at >= 0) relax(matrix, slice, count, at, best, giver);
     }
-    fold(a, s, best, giver, live, free_rows);
+    fold(matrix, slice, best, giver, live, free_rows);
 }
 
+// What a block counts over all phases of a launch.
+struct Counts {
+    u32 tag;  // of the last exchange
+    int rounds, n_entries;
+};
+
 // Rounds of one search: publish, collect, relax, until enough sources reached a free column. Returns the mode.
-__device__ __forceinline__ int search(const Matrix& a, const Slice& s, int n_live, ulonglong2* board, u32* tag,
-                                      const volatile int* flag, value_t* T, int* rounds, int* n_entries) {
+__device__ __forceinline__ int search(const Matrix& matrix, const Slice& slice, int n_live, ulonglong2* board,
+                                      const volatile int* flag, Counts& counts, value_t* T) {
     int shift = 0;
     while (n_live > SAMPLES << shift) shift++;
-    const int samples = ((n_live - 1) >> shift) + 1, goal = a.n_rows < a.n_cols ? 1 : (samples + 1) / 2;
+    const int samples = ((n_live - 1) >> shift) + 1, goal = matrix.n_rows < matrix.n_cols ? 1 : (samples + 1) / 2;
     value_t m = -1;
     for (;;) {
-        *tag += 1;
-        const bool halt = blockIdx.x == 0 && (*tag & 63) == 0 && threadIdx.x < 32 && *flag;
-        nearest(a, s, m, shift, board, *tag, halt);
+        counts.tag += 1;
+        const bool halt = blockIdx.x == 0 && (counts.tag & 63) == 0 && threadIdx.x < 32 && *flag;
+        nearest(matrix, slice, m, shift, board, counts.tag, halt);
         u64 least, mask;
-        collect(board, *tag, s, true, &least, &mask, n_entries);
+        collect(board, counts.tag, slice, true, &least, &mask, &counts.n_entries);
         *T = m;
         if (mask & HALT) return STOPPED;
         m = Value::from(least);
@@ -243,9 +252,9 @@ __device__ __forceinline__ int search(const Matrix& a, const Slice& s, int n_liv
         u32 giver[STRIPS];
 #pragma unroll
         for (int k = 0; k < STRIPS; k++) best[k] = TOP, giver[k] = NONE;
-        relax(a, s, gridDim.x, 0, best, giver);
-        fold(a, s, best, giver, nullptr, nullptr);
-        *rounds += 1;
+        relax(matrix, slice, gridDim.x, 0, best, giver);
+        fold(matrix, slice, best, giver, nullptr, nullptr);
+        counts.rounds += 1;
     }
 }
 
@@ -264,35 +273,35 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(const __grid_const
         return;
     }
     const int first = (int)blockIdx.x * args.width;
-    Matrix a = {args.cost, n_rows, n_cols, negate, first, 0, 1, args.prefetches != 0};
-    a.grain = args.share > 0 ? Value::grain(args.share * spread_of(state)) : 0;
-    a.width = min(args.width, n_cols - a.first);
-    while (a.lanes < a.width && a.lanes < 32) a.lanes <<= 1;
-    const Slice s = carve(shared, args.width, n_rows);
+    Matrix matrix = {args.cost, n_rows, n_cols, negate, first, 0, 1, args.prefetches != 0};
+    matrix.grain = args.share > 0 ? Value::grain(args.share * spread_of(state)) : 0;
+    matrix.width = min(args.width, n_cols - matrix.first);
+    while (matrix.lanes < matrix.width && matrix.lanes < 32) matrix.lanes <<= 1;
+    const Slice slice = carve(shared, args.width, n_rows);
     u32* live = args.live_all + (size_t)blockIdx.x * n_rows;
     const int n_begun = state->n_free;
-    int n_live = n_begun, phases = 0, rounds = 0, n_entries = 0, mode = SOLVED;
-    u32 tag = state->grow_tag;
+    int n_live = n_begun, phases = 0, mode = SOLVED;
+    Counts counts = {state->grow_tag, 0, 0};
     long long sown = 0;
     value_t lifted = 0, T;
     for (int k = threadIdx.x; k < n_live; k += THREADS) live[k] = k;
-    load_slice(a, s, args.v, args.col_row);
-    if (RESIDENT) load_tile(a, s);
+    load_slice(matrix, slice, args.v, args.col_row);
+    if (RESIDENT) load_tile(matrix, slice);
     __syncthreads();  // the slice before the first search
     while (n_live > 0) {
         if (state->halted) { mode = STOPPED; break; }
         if (phases == args.phase_limit) { mode = PHASE_LIMIT; break; }
-        sow(a, s, live, n_live, args.free_rows, args.free_u, lifted);
+        sow(matrix, slice, live, n_live, args.free_rows, args.free_u, lifted);
         sown += n_live;
-        mode = search(a, s, n_live, args.board, &tag, args.mailbox, &T, &rounds, &n_entries);
+        mode = search(matrix, slice, n_live, args.board, args.mailbox, counts, &T);
         if (mode != GROW) break;
         if (T == TOP || n_rows < n_cols) {
-            T = threshold(a, s, args.board, ++tag, n_rows == n_cols);
+            T = threshold(matrix, slice, args.board, ++counts.tag, n_rows == n_cols);
             if (T == TOP) { mode = INFEASIBLE; break; }
         }
-        propose(a, s, T, args.proposal, args.board, ++tag);
-        n_live = accept(a, s, live, n_live, args.free_rows, args.proposal);
-        augment(a, s, T);
+        propose(matrix, slice, T, args.proposal, args.board, ++counts.tag);
+        n_live = accept(matrix, slice, live, n_live, args.free_rows, args.proposal);
+        augment(matrix, slice, T);
         lifted += T;
         phases++;
         mode = SOLVED;
@@ -301,18 +310,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) grow(const __grid_const
         if (args.give_up && phases == 3 && n_live > 16 && n_live > n_begun - n_begun / 8) { mode = SCALE; break; }
     }
     __syncthreads();  // the slice before it is stored
-    store_slice(a, s, args.v, args.u, args.col_row, args.row_col, args.reached);
+    store_slice(matrix, slice, args.v, args.u, args.col_row, args.row_col, args.reached);
     if (blockIdx.x > 0) return;
     for (int k = threadIdx.x; k < n_live; k += THREADS) {
         const int i = args.free_rows[live[k]];
         args.row_col[i] = -1;
         args.u[i] = args.free_u[live[k]] + lifted;
     }
-    atomicAdd((u64*)&state->scans, (u64)n_entries + (threadIdx.x ? 0 : sown));
+    atomicAdd((u64*)&state->scans, (u64)counts.n_entries + (threadIdx.x ? 0 : sown));
     if (threadIdx.x == 0) {
         state->phases += phases;
-        state->rounds += rounds + phases;
-        state->grow_tag = tag;
+        state->rounds += counts.rounds + phases;
+        state->grow_tag = counts.tag;
         state->mode[args.stage + 1] = args.share > 0 ? (state->halted ? GROW : SCALE) : mode;
     }
 }

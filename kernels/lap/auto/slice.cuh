@@ -47,21 +47,21 @@ __shared__ u32 list_root[MOST_BLOCKS];
 __shared__ u64 near_bits[WARPS], near_mask[WARPS], got_bits[WARPS], got_mask[WARPS];
 __shared__ u32 near_at[WARPS], warp_count[WARPS];
 
-__device__ Slice carve(unsigned char* p, int width, int n_rows) {
-    Slice s;
-    s.d = (value_t*)p, p += 8 * width;
-    s.v = (value_t*)p, p += 8 * width;
-    s.pair = (value_t*)p, p += 8 * width;
-    s.least = (value_t*)p, p += 8 * width * FOLDED;
-    s.giver = (u32*)p, p += 4 * width * FOLDED;
-    s.pred = (u32*)p, p += 4 * width;
-    s.root = (u32*)p, p += 4 * width;
-    s.row = (int*)p, p += 4 * width;
-    s.active = (u32*)p, p += 4 * width;
-    s.on_path = (u32*)p, p += 4 * ((n_rows + 31) / 32);
-    s.parent = (u16*)p, p += 2 * ((n_rows + 7) & ~7);
-    s.tile = (cost_t*)(((u64)p + 15) & ~15ull);
-    return s;
+__device__ Slice carve(unsigned char* at, int width, int n_rows) {
+    Slice slice;
+    slice.d = (value_t*)at, at += 8 * width;
+    slice.v = (value_t*)at, at += 8 * width;
+    slice.pair = (value_t*)at, at += 8 * width;
+    slice.least = (value_t*)at, at += 8 * width * FOLDED;
+    slice.giver = (u32*)at, at += 4 * width * FOLDED;
+    slice.pred = (u32*)at, at += 4 * width;
+    slice.root = (u32*)at, at += 4 * width;
+    slice.row = (int*)at, at += 4 * width;
+    slice.active = (u32*)at, at += 4 * width;
+    slice.on_path = (u32*)at, at += 4 * ((n_rows + 31) / 32);
+    slice.parent = (u16*)at, at += 2 * ((n_rows + 7) & ~7);
+    slice.tile = (cost_t*)(((u64)at + 15) & ~15ull);
+    return slice;
 }
 
 // What a block tells of a row: its label and dual, and where the label came from.
@@ -71,42 +71,42 @@ struct News {
 };
 
 // One word pair on the board: D | row, parent, root, tag and u | mask, tag.
-__device__ __forceinline__ void publish(ulonglong2* board, u32 tag, const News& n, u64 mask) {
+__device__ __forceinline__ void publish(ulonglong2* board, u32 tag, const News& news, u64 mask) {
     ulonglong2* at = board + 2 * ((size_t)(tag & 1) * gridDim.x + blockIdx.x);
-    store_word(at, n.D, (u64)n.row << 48 | (u64)n.parent << 32 | (u64)n.root << 16 | (tag & 0xffffu));
-    store_word(at + 1, n.u, mask << 16 | (tag & 0xffffu));
+    store_word(at, news.D, (u64)news.row << 48 | (u64)news.parent << 32 | (u64)news.root << 16 | (tag & 0xffffu));
+    store_word(at + 1, news.u, mask << 16 | (tag & 0xffffu));
 }
 
 // Wait for every block's pair with this tag; lists the entries, returns the least D and all masks. The exchange is
 // also the barrier of the round: nobody passes before everybody published. The board has two sides: a block
 // writes side tag + 2 only after it has read side tag + 1 of all, and they wrote that after reading side tag.
-__device__ __forceinline__ void collect(const ulonglong2* board, u32 tag, const Slice& s, bool record, u64* least,
+__device__ __forceinline__ void collect(const ulonglong2* board, u32 tag, const Slice& slice, bool record, u64* least,
                                         u64* mask, int* n_entries) {
-    const int t = threadIdx.x, b = t >> 1, n_warps = (2 * gridDim.x + 31) / 32;
-    if (t < 32 * n_warps) {
+    const int thread = threadIdx.x, block = thread >> 1, n_warps = (2 * gridDim.x + 31) / 32;
+    if (thread < 32 * n_warps) {
         u64 D = ~0ull, bits = 0;
         bool valid = false;
         u32 row = 0;
-        if (b < gridDim.x) {
-            const ulonglong2* at = board + 2 * (size_t)(tag & 1) * gridDim.x + t;
-            const ulonglong2 w = await_word(at, 0xffffull, tag & 0xffffu);
-            if (t & 1) {
-                list[b].u = Value::from(w.x);
-                bits = w.y >> 16;
+        if (block < gridDim.x) {
+            const ulonglong2* at = board + 2 * (size_t)(tag & 1) * gridDim.x + thread;
+            const ulonglong2 word = await_word(at, 0xffffull, tag & 0xffffu);
+            if (thread & 1) {
+                list[block].u = Value::from(word.x);
+                bits = word.y >> 16;
             } else {
-                D = w.x;
+                D = word.x;
                 valid = record && D < Value::bits(TOP);
-                row = (u32)(w.y >> 48);
-                list[b].D = Value::from(D);
-                list_root[b] = (u32)(w.y >> 16) & 0xffffu;
-                if (valid) s.parent[row] = (u16)(w.y >> 32);
+                row = (u32)(word.y >> 48);
+                list[block].D = Value::from(D);
+                list_root[block] = (u32)(word.y >> 16) & 0xffffu;
+                if (valid) slice.parent[row] = (u16)(word.y >> 32);
             }
         }
-        if ((t & 1) == 0 && b < gridDim.x) list_row[b] = valid ? (int)row : -1;
+        if ((thread & 1) == 0 && block < gridDim.x) list_row[block] = valid ? (int)row : -1;
         *n_entries += valid;
         D = warp_min_bits(D);
         bits = warp_or(bits);
-        if ((t & 31) == 0) got_bits[t >> 5] = D, got_mask[t >> 5] = bits;
+        if ((thread & 31) == 0) got_bits[thread >> 5] = D, got_mask[thread >> 5] = bits;
     }
     __syncthreads();  // list and got_* before all threads read them
     u64 m = ~0ull, all = 0;
@@ -118,33 +118,34 @@ __device__ __forceinline__ void collect(const ulonglong2* board, u32 tag, const 
     *mask = all;
 }
 
-__device__ void load_slice(const Matrix& a, const Slice& s, const value_t* v, const int* col_row) {
-    for (int j = threadIdx.x; j < a.width; j += THREADS) {
-        const int i = s.row[j] = col_row[a.first + j];
-        s.v[j] = v[a.first + j];
-        s.pair[j] = i >= 0 ? read_cost(a.cost, (long long)i * a.n_cols + a.first + j, a.negate) : value_t(0);
-        s.d[j] = TOP;
-        s.active[j] = 0;
+__device__ void load_slice(const Matrix& matrix, const Slice& slice, const value_t* v, const int* col_row) {
+    for (int j = threadIdx.x; j < matrix.width; j += THREADS) {
+        const int i = slice.row[j] = col_row[matrix.first + j];
+        slice.v[j] = v[matrix.first + j];
+        slice.pair[j] = i >= 0 ? read_cost(matrix.cost, (long long)i * matrix.n_cols + matrix.first + j, matrix.negate)
+                               : value_t(0);
+        slice.d[j] = TOP;
+        slice.active[j] = 0;
     }
-    for (int k = threadIdx.x; k < (a.n_rows + 31) / 32; k += THREADS) s.on_path[k] = 0;
+    for (int k = threadIdx.x; k < (matrix.n_rows + 31) / 32; k += THREADS) slice.on_path[k] = 0;
 }
 
 // Copy the block's columns of the matrix into its shared memory.
-__device__ __forceinline__ void load_tile(const Matrix& a, const Slice& s) {
-    const int lane = threadIdx.x & (a.lanes - 1), step = THREADS / a.lanes;
-    if (lane >= a.width) return;
+__device__ __forceinline__ void load_tile(const Matrix& matrix, const Slice& slice) {
+    const int lane = threadIdx.x & (matrix.lanes - 1), step = THREADS / matrix.lanes;
+    if (lane >= matrix.width) return;
 #pragma unroll 8
-    for (int i = threadIdx.x / a.lanes; i < a.n_rows; i += step)
-        s.tile[i * a.width + lane] = __ldg(a.cost + (long long)i * a.n_cols + a.first + lane);
+    for (int i = threadIdx.x / matrix.lanes; i < matrix.n_rows; i += step)
+        slice.tile[i * matrix.width + lane] = __ldg(matrix.cost + (long long)i * matrix.n_cols + matrix.first + lane);
 }
 
-__device__ void store_slice(const Matrix& a, const Slice& s, value_t* v, value_t* u, int* col_row, int* row_col,
+__device__ void store_slice(const Matrix& matrix, const Slice& slice, value_t* v, value_t* u, int* col_row, int* row_col,
                             u32* reached) {
-    for (int j = threadIdx.x; j < a.width; j += THREADS) {
-        const int i = s.row[j];
-        v[a.first + j] = s.v[j];
-        col_row[a.first + j] = i;
-        reached[a.first + j] = s.d[j] < TOP;
-        if (i >= 0) row_col[i] = a.first + j, u[i] = s.pair[j] - s.v[j];
+    for (int j = threadIdx.x; j < matrix.width; j += THREADS) {
+        const int i = slice.row[j];
+        v[matrix.first + j] = slice.v[j];
+        col_row[matrix.first + j] = i;
+        reached[matrix.first + j] = slice.d[j] < TOP;
+        if (i >= 0) row_col[i] = matrix.first + j, u[i] = slice.pair[j] - slice.v[j];
     }
 }

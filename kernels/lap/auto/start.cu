@@ -43,8 +43,8 @@ reduce_columns(const __grid_constant__ ReduceColumnsArgs args) {
         value_t least = TOP;
 #pragma unroll 8
         for (int i = lo; i < hi; i++) {
-            const value_t c = read_cost(args.cost, (long long)i * n_cols + j, negate);
-            least = c < least ? c : least;
+            const value_t entry = read_cost(args.cost, (long long)i * n_cols + j, negate);
+            least = entry < least ? entry : least;
         }
         atomicMin(v_key + j, ordered(least));  // blocks hold different rows of a column
     }
@@ -74,39 +74,40 @@ struct WideBook {
 __device__ __forceinline__ long long in_grid() { return (long long)blockIdx.x * THREADS + threadIdx.x; }
 __device__ __forceinline__ long long grid_size() { return (long long)gridDim.x * THREADS; }
 
-__device__ __forceinline__ void open_level(const WideBook& b, int n_rows, int n_cols, int side) {
+__device__ __forceinline__ void open_level(const WideBook& book, int n_rows, int n_cols, int side) {
     for (long long i = in_grid(); i < n_rows; i += grid_size()) {
-        b.row_col[i] = -1;
-        b.list[i + (long long)side * n_rows] = (int)i;
+        book.row_col[i] = -1;
+        book.list[i + (long long)side * n_rows] = (int)i;
     }
-    for (long long j = in_grid(); j < n_cols; j += grid_size()) b.col_row[j] = -1;
+    for (long long j = in_grid(); j < n_cols; j += grid_size()) book.col_row[j] = -1;
 }
 
 // The bids of this block's share of the free rows.
-__device__ __forceinline__ void place_bids(const cost_t* __restrict__ cost, const WideBook& b, int n_cols, int negate,
-                                           const int* now, int n_free, value_t eps, bool track, Range& range) {
+__device__ __forceinline__ void place_bids(const Costs costs, const WideBook& book, const int* now, int n_free,
+                                           value_t eps, bool track, Range& range) {
+    const int n_cols = costs.n_cols;
     const int tid = threadIdx.x, n_blocks = gridDim.x;
     const int team = team_for(n_free, n_blocks, n_cols), per_block = WARPS / team;
     for (long long at = 0; at < n_free; at += (long long)n_blocks * per_block) {
         const long long k = at + (long long)(tid / (32 * team)) * n_blocks + blockIdx.x;
         const int i = k < n_free ? __ldcg(now + k) : -1;
-        const Best best = track ? weigh<false, true>(cost, b.v, b.col_row, i, n_cols, negate, team, range)
-                                : weigh<false, false>(cost, b.v, b.col_row, i, n_cols, negate, team, range);
+        const Best best = track ? weigh<false, true>(costs, book.v, book.col_row, i, team, range)
+                                : weigh<false, false>(costs, book.v, book.col_row, i, team, range);
         if (i < 0 || tid % (32 * team)) continue;
-        const value_t up = rise(best, best.at == NONE ? 0 : __ldcg(b.v + best.at), eps);
-        if (best.at != NONE) atomicMax(b.key + best.at, bid_key(up, i));  // settles which row a column takes
-        b.raise[i] = up;
-        b.target[i] = (int)best.at;
+        const value_t up = rise(best, best.at == NONE ? 0 : __ldcg(book.v + best.at), eps);
+        if (best.at != NONE) atomicMax(book.key + best.at, bid_key(up, i));  // settles which row a column takes
+        book.raise[i] = up;
+        book.target[i] = (int)best.at;
     }
 }
 
 // Award all bids; the rows left over go to `next`. counted: length of next, ties.
-__device__ __forceinline__ void settle(const WideBook& b, const int* now, int* next, int n_free, int* counted) {
+__device__ __forceinline__ void settle(const WideBook& book, const int* now, int* next, int n_free, int* counted) {
     const int lane = threadIdx.x & 31;
     for (long long k = in_grid(); k - lane < n_free; k += grid_size()) {
         bool tied = false;
         const int i = k < n_free ? __ldcg(now + k) : -1;
-        const int keep = k < n_free ? award(b, i, __ldcg(b.target + i), __ldcg(b.raise + i), &tied) : -1;
+        const int keep = k < n_free ? award(book, i, __ldcg(book.target + i), __ldcg(book.raise + i), &tied) : -1;
         const u32 votes = __ballot_sync(FULL_WARP, keep >= 0), ties = __ballot_sync(FULL_WARP, tied);
         int base = 0;
         if (lane == 0) {
@@ -131,8 +132,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_wide(const __grid_c
         if (in_grid() == 0) state->mode[args.stage + 1] = state->mode[args.stage];
         return;
     }
-    const WideBook b = {args.v,     args.col_row, args.row_col, args.key,
-                        args.raise, args.target,  args.list,    args.counters};
+    const WideBook book = {args.v,     args.col_row, args.row_col, args.key,
+                           args.raise, args.target,  args.list,    args.counters};
     const double spread = scale ? spread_of(state) : 0;
     for (long long j = in_grid(); j < n_cols; j += grid_size()) args.v[j] = args.v_first[j], args.key[j] = 0;
     for (long long i = in_grid(); i < n_rows; i += grid_size()) args.proposal[i] = NO_PATH;
@@ -145,18 +146,19 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_wide(const __grid_c
     double eps = 0;
     for (int level = rule.first; level < rule.end && !halted; level++) {
         eps = epsilon_of(rule, level, spread);
-        open_level(b, n_rows, n_cols, side);
+        open_level(book, n_rows, n_cols, side);
         n_free = n_rows;
         grid.sync();  // a fresh list, owners and prices before the first bids
-        for (int r = 0, late = 0; r < rule.most_rounds && goes_on(rule, level == rule.levels, n_free, &late); r++) {
+        for (int round = 0, late = 0; round < rule.most_rounds && goes_on(rule, level == rule.levels, n_free, &late);
+             round++) {
             const int* now = args.list + (long long)side * n_rows;
             int *next = args.list + (long long)(1 - side) * n_rows, *counted = args.counters + (rounds % 3) * 3;
-            place_bids(args.cost, b, n_cols, args.negate, now, n_free, (value_t)eps, !scale && rounds == 0, range);
+            place_bids({args.cost, n_cols, args.negate}, book, now, n_free, (value_t)eps, !scale && rounds == 0, range);
             // free to clear: nobody has read these counters since the previous round's second barrier
             if (in_grid() < 3) args.counters[((rounds + 1) % 3) * 3 + in_grid()] = 0;
             if (in_grid() == 0 && rounds % POLLED == POLLED - 1) counted[2] = *args.mailbox;
             grid.sync();  // bids before awards
-            settle(b, now, next, n_free, counted);
+            settle(book, now, next, n_free, counted);
             grid.sync();  // awards and the next list before the next bids
             scans += n_free;
             const int ties = __ldcg(counted + 1), was = n_free;
@@ -169,7 +171,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_wide(const __grid_c
         }
     }
     if (halted && eps > 0) {
-        open_level(b, n_rows, n_cols, side);
+        open_level(book, n_rows, n_cols, side);
         n_free = n_rows;
         grid.sync();  // no row has a column before the free ones are listed
     }
@@ -177,7 +179,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1) bid_wide(const __grid_c
     grid.sync();  // free_rows before their duals
     for (int k = blockIdx.x; k < n_free; k += gridDim.x) {
         const int i = __ldcg(args.free_rows + k);
-        const Best best = weigh<false, false>(args.cost, b.v, b.col_row, i, n_cols, args.negate, WARPS, range);
+        const Best best = weigh<false, false>({args.cost, n_cols, args.negate}, book.v, book.col_row, i, WARPS, range);
         if (threadIdx.x == 0) args.free_u[k] = best.at != NONE ? best.first : value_t(0);
     }
     if (!scale) widen_spread(state, range);

@@ -77,9 +77,9 @@ struct Shared {  // one team's
     int n_rows, n_cols, negate, turn;
 
     __device__ __forceinline__ value_t entry(int i, int j) const {
-        const value_t c =
+        const value_t loaded =
             MATRIX_SHARED ? (value_t)matrix[i * n_cols + j] : (value_t)__ldg(matrix + i * row_step + j * col_step);
-        return negate ? -c : c;
+        return negate ? -loaded : loaded;
     }
     __device__ __forceinline__ int owner_of(int j) const { return row_of[j]; }
     __device__ __forceinline__ void take(int j, int i, int, value_t up) const {
@@ -103,9 +103,9 @@ __device__ __forceinline__ void team_barrier() {
 }
 
 // Row i in this thread's columns; a slot without a column reads the last one's.
-__device__ __forceinline__ void read_row(const Shared& s, int i, value_t* c) {
+__device__ __forceinline__ void read_row(const Shared& team, int i, value_t* entries) {
 #pragma unroll
-    for (int k = 0; k < SLOTS; k++) c[k] = s.entry(i, min(column(k), s.n_cols - 1));
+    for (int k = 0; k < SLOTS; k++) entries[k] = team.entry(i, min(column(k), team.n_cols - 1));
 }
 
 // One thread's nearest column by `value` among the slots in `open_slots`, and the least value of the others in `second`.
@@ -115,25 +115,25 @@ __device__ __forceinline__ Nearest own_nearest(const Own& own, const value_t* va
 #pragma unroll
     for (int k = 0; k < SLOTS; k++) {
         const u32 code = (own.row[k] >= 0 ? TAKEN : 0) | (u32)column(k);
-        const value_t x = open_slots >> k & 1 ? value[k] : TOP;
-        const bool wins = x < best.value || (x == best.value && x < TOP && code < best.code);
-        *second = wins ? best.value : x < *second ? x : *second;
-        if (wins) best.value = x, best.code = code, best.row = own.row[k], best.extra = own.row_dual[k];
+        const value_t seen = open_slots >> k & 1 ? value[k] : TOP;
+        const bool wins = seen < best.value || (seen == best.value && seen < TOP && code < best.code);
+        *second = wins ? best.value : seen < *second ? seen : *second;
+        if (wins) best.value = seen, best.code = code, best.row = own.row[k], best.extra = own.row_dual[k];
     }
     return best;
 }
 
 // v_j = least entry of column j; a column that nobody may take gets 0, any finite price will do.
-__device__ void reduce_columns(const Shared& s, Own& own) {
+__device__ void reduce_columns(const Shared& team, Own& own) {
 #pragma unroll
     for (int k = 0; k < SLOTS; k++) own.price[k] = TOP;
     constexpr int ROWS = SLOTS > 2 ? 4 : 8;  // rows whose entries are in flight at once
 #pragma unroll ROWS
-    for (int i = 0; i < s.n_rows; i++) {
-        value_t c[SLOTS];
-        read_row(s, i, c);
+    for (int i = 0; i < team.n_rows; i++) {
+        value_t entries[SLOTS];
+        read_row(team, i, entries);
 #pragma unroll
-        for (int k = 0; k < SLOTS; k++) own.price[k] = c[k] < own.price[k] ? c[k] : own.price[k];
+        for (int k = 0; k < SLOTS; k++) own.price[k] = entries[k] < own.price[k] ? entries[k] : own.price[k];
     }
 #pragma unroll
     for (int k = 0; k < SLOTS; k++) own.price[k] = own.price[k] == TOP ? (value_t)0 : own.price[k];
@@ -145,19 +145,19 @@ __device__ void reduce_columns(const Shared& s, Own& own) {
 // best, and a row driven out goes on at once; where the price cannot fall it waits. What a thread reads of free lies
 // behind what thread 0 has rewritten, and was read before the barrier inside team_nearest_two: no barrier of its own
 // is needed.
-__device__ int reduce_rows(Shared& s, Own& own, int n_free) {
-    int kept = 0, steps = REDUCTIONS_PER_ROW * s.n_rows, next = -1;
+__device__ int reduce_rows(Shared& team, Own& own, int n_free) {
+    int kept = 0, steps = REDUCTIONS_PER_ROW * team.n_rows, next = -1;
     for (int at = 0; next >= 0 || at < n_free;) {
-        const int i = next >= 0 ? next : s.free[at++];
+        const int i = next >= 0 ? next : team.free[at++];
         value_t value[SLOTS], second;
-        read_row(s, i, value);
+        read_row(team, i, value);
 #pragma unroll
         for (int k = 0; k < SLOTS; k++) value[k] -= own.price[k];
         Nearest best = own_nearest(own, value, own.here, &second);
 #pragma unroll
         for (int k = 0; k < SLOTS; k++)
             if ((best.code & ~TAKEN) == column(k)) best.extra = own.price[k];
-        best = team_nearest_two(s.partial, s.turn, best, &second);
+        best = team_nearest_two(team.partial, team.turn, best, &second);
         const int j = best.code & ~TAKEN;
         const bool wait = second == TOP || --steps < 0;  // no second choice: a price may not fall to -inf
         const value_t price = wait ? 0 : best.extra - (second - best.value);
@@ -172,7 +172,7 @@ __device__ int reduce_rows(Shared& s, Own& own, int n_free) {
         if (TEAM == 32) __syncwarp();  // free has been read by every lane; in a block the barrier within saw to it
         const int later = wait ? i : falls ? -1 : driven_out;
         if (later < 0) continue;
-        if (threadIdx.x == 0) s.free[kept] = later;
+        if (threadIdx.x == 0) team.free[kept] = later;
         kept++;
     }
     team_barrier();  // free is whole before anyone reads it
@@ -180,54 +180,54 @@ __device__ int reduce_rows(Shared& s, Own& own, int n_free) {
 }
 
 // The other side of the owners' rows, for `augment` and `store`.
-__device__ void list_columns(const Shared& s, const Own& own) {
+__device__ void list_columns(const Shared& team, const Own& own) {
 #pragma unroll
     for (int k = 0; k < SLOTS; k++)
-        if (own.row[k] >= 0) s.col_of[own.row[k]] = column(k);
+        if (own.row[k] >= 0) team.col_of[own.row[k]] = column(k);
     team_barrier();  // written by the owners before others read it
 }
 
 // Exchange along the path that ends in free column `end`, and the owners' view of it. Prices: those after the search.
-__device__ void exchange(Shared& s, Own& own, int source, int end) {
+__device__ void exchange(Shared& team, Own& own, int source, int end) {
     team_barrier();  // parents written before they are followed
     if (threadIdx.x == 0)
         for (int j = end, row = -1; row != source;) {
-            row = s.parent[j];
-            const int next = s.col_of[row];
-            s.row_of[j] = row;
-            s.col_of[row] = j;
+            row = team.parent[j];
+            const int next = team.col_of[row];
+            team.row_of[j] = row;
+            team.col_of[row] = j;
             j = next;
         }
     team_barrier();  // pairs before the owners learn them
 #pragma unroll
     for (int k = 0; k < SLOTS; k++) {
         if (!(own.done >> k & 1) && column(k) != end) continue;
-        if (s.row_of[column(k)] >= 0) own.row[k] = s.row_of[column(k)];
-        own.row_dual[k] = s.entry(own.row[k], column(k)) - own.price[k];
-        s.row_of[column(k)] = -1;  // not on the next path, until it is
+        if (team.row_of[column(k)] >= 0) own.row[k] = team.row_of[column(k)];
+        own.row_dual[k] = team.entry(own.row[k], column(k)) - own.price[k];
+        team.row_of[column(k)] = -1;  // not on the next path, until it is
     }
 }
 
 // Dijkstra's search from free row `source` and the exchange along its path. False when no free column can be reached.
-__device__ bool augment(Shared& s, Own& own, int source) {
+__device__ bool augment(Shared& team, Own& own, int source) {
     own.done = 0;
 #pragma unroll
     for (int k = 0; k < SLOTS; k++) own.distance[k] = TOP;
     value_t floor = 0, row_dual = 0;  // of the row that is scanned; the source's is part of every distance
     for (int i = source;;) {
-        value_t c[SLOTS], unused;
-        read_row(s, i, c);
+        value_t entries[SLOTS], unused;
+        read_row(team, i, entries);
         const u32 open = own.here & ~own.done;
 #pragma unroll
         for (int k = 0; k < SLOTS; k++) {
-            value_t length = floor + ((c[k] - own.price[k]) - row_dual);
+            value_t length = floor + ((entries[k] - own.price[k]) - row_dual);
             if (i != source && length < floor) length = floor;  // rounding must not lead backwards
-            if (open >> k & 1 && c[k] < TOP && length < own.distance[k]) {
+            if (open >> k & 1 && entries[k] < TOP && length < own.distance[k]) {
                 own.distance[k] = length;
-                s.parent[column(k)] = i;
+                team.parent[column(k)] = i;
             }
         }
-        const Nearest found = team_nearest(s.partial, s.turn, own_nearest(own, own.distance, open, &unused));
+        const Nearest found = team_nearest(team.partial, team.turn, own_nearest(own, own.distance, open, &unused));
         floor = found.value;
         if (floor == TOP) return false;
         const int j = found.code & ~TAKEN;
@@ -235,7 +235,7 @@ __device__ bool augment(Shared& s, Own& own, int source) {
 #pragma unroll
             for (int k = 0; k < SLOTS; k++)
                 if (own.done >> k & 1) own.price[k] -= floor - own.distance[k];
-            exchange(s, own, source, j);
+            exchange(team, own, source, j);
             return true;
         }
 #pragma unroll
@@ -265,47 +265,54 @@ __device__ __forceinline__ void copy_matrix(const cost_t* __restrict__ cost, int
 // Lays out the team's shared memory and copies the matrix, which comes first and so lies on a 16-byte boundary.
 __device__ Shared load(const cost_t* cost, int n_rows, int n_cols, int max_cols, int negate, char* memory,
                        Nearest* partial) {
-    Shared s;
+    Shared team;
     const bool turned = n_rows > n_cols;
-    s.n_rows = turned ? n_cols : n_rows;
-    s.n_cols = turned ? n_rows : n_cols;
-    s.negate = negate;
-    s.turn = 0;
-    s.partial = partial;
-    s.matrix = MATRIX_SHARED ? (const cost_t*)memory : cost;
-    s.row_step = turned ? 1 : max_cols;
-    s.col_step = turned ? max_cols : 1;
+    team.n_rows = turned ? n_cols : n_rows;
+    team.n_cols = turned ? n_rows : n_cols;
+    team.negate = negate;
+    team.turn = 0;
+    team.partial = partial;
+    team.matrix = MATRIX_SHARED ? (const cost_t*)memory : cost;
+    team.row_step = turned ? 1 : max_cols;
+    team.col_step = turned ? max_cols : 1;
     if (MATRIX_SHARED) copy_matrix(cost, n_rows, n_cols, max_cols, (cost_t*)memory);
     const long long taken = MATRIX_SHARED ? ((long long)n_rows * n_cols * sizeof(cost_t) + 7) & ~7ll : 0;
-    s.price = (value_t*)(memory + taken);
-    s.key = (u64*)(s.price + s.n_cols);
-    s.rise = (value_t*)(s.key + (JACOBI ? s.n_cols : 0));
-    s.row_of = (int*)(s.rise + (JACOBI ? s.n_rows : 0));
-    s.parent = s.row_of + s.n_cols;
-    s.col_of = s.parent + s.n_cols;
-    s.free = s.col_of + s.n_rows;
-    s.target = s.free + s.n_rows;
-    for (int j = threadIdx.x; j < s.n_cols; j += TEAM) s.row_of[j] = -1;
-    for (int i = threadIdx.x; i < s.n_rows; i += TEAM) s.col_of[i] = -1, s.free[i] = i;
+    team.price = (value_t*)(memory + taken);
+    team.key = (u64*)(team.price + team.n_cols);
+    team.rise = (value_t*)(team.key + (JACOBI ? team.n_cols : 0));
+    team.row_of = (int*)(team.rise + (JACOBI ? team.n_rows : 0));
+    team.parent = team.row_of + team.n_cols;
+    team.col_of = team.parent + team.n_cols;
+    team.free = team.col_of + team.n_rows;
+    team.target = team.free + team.n_rows;
+    for (int j = threadIdx.x; j < team.n_cols; j += TEAM) team.row_of[j] = -1;
+    for (int i = threadIdx.x; i < team.n_rows; i += TEAM) team.col_of[i] = -1, team.free[i] = i;
     team_barrier();  // everything in place before anyone reads it
-    return s;
+    return team;
 }
 
+// Where a problem's answer goes.
+struct Places {
+    long long* assignment;  // [max_rows]
+    value_t *u, *v;         // [max_rows], [max_cols]
+};
+
 // Writes assignment and duals; u_i = c_ij - v_j of the pair. Padding gets -1 and 0.
-__device__ void store(const Shared& s, const Own& own, bool turned, int max_rows, int max_cols, long long* assignment,
-                      value_t* u, value_t* v) {
+__device__ void store(const Shared& team, const Own& own, bool turned, int max_rows, int max_cols,
+                      const Places& answer) {
 #pragma unroll
     for (int k = 0; k < SLOTS; k++)
-        if (own.here >> k & 1) s.price[column(k)] = own.price[k], s.row_of[column(k)] = own.row[k];
+        if (own.here >> k & 1) team.price[column(k)] = own.price[k], team.row_of[column(k)] = own.row[k];
     team_barrier();  // prices and rows before others read them
-    const value_t sign = s.negate ? -1 : 1;
-    value_t *row_dual = turned ? v : u, *col_dual = turned ? u : v;
+    const value_t sign = team.negate ? -1 : 1;
+    value_t *row_dual = turned ? answer.v : answer.u, *col_dual = turned ? answer.u : answer.v;
     for (int i = threadIdx.x; i < (turned ? max_cols : max_rows); i += TEAM)
-        row_dual[i] = i < s.n_rows ? sign * (s.entry(i, s.col_of[i]) - s.price[s.col_of[i]]) : (value_t)0;
+        row_dual[i] = i < team.n_rows ? sign * (team.entry(i, team.col_of[i]) - team.price[team.col_of[i]]) : (value_t)0;
     for (int j = threadIdx.x; j < (turned ? max_rows : max_cols); j += TEAM)
-        col_dual[j] = j < s.n_cols ? sign * s.price[j] : (value_t)0;
+        col_dual[j] = j < team.n_cols ? sign * team.price[j] : (value_t)0;
     for (int i = threadIdx.x; i < max_rows; i += TEAM)
-        assignment[i] = turned ? (i < s.n_cols ? s.row_of[i] : -1) : (i < s.n_rows ? s.col_of[i] : -1);
+        answer.assignment[i] =
+            turned ? (i < team.n_cols ? team.row_of[i] : -1) : (i < team.n_rows ? team.col_of[i] : -1);
 }
 
 // Grid: one block per problem from `first` on. Block: TEAM.
@@ -317,26 +324,26 @@ extern "C" __global__ void __launch_bounds__(TEAM) solve_each(const __grid_const
     const int max_rows = args.max_rows, max_cols = args.max_cols, *sizes = args.sizes;
     extern __shared__ __align__(16) char memory[];
     __shared__ Nearest partial[TEAM == 32 ? 1 : 64];
-    const long long b = args.first + blockIdx.x;
-    const int n_rows = sizes ? sizes[2 * b] : max_rows, n_cols = sizes ? sizes[2 * b + 1] : max_cols;
-    const cost_t* cost = args.cost + b * max_rows * max_cols;
-    Shared s = load(cost, n_rows, n_cols, max_cols, negate, memory, partial);
+    const long long problem = args.first + blockIdx.x;
+    const int n_rows = sizes ? sizes[2 * problem] : max_rows, n_cols = sizes ? sizes[2 * problem + 1] : max_cols;
+    const cost_t* cost = args.cost + problem * max_rows * max_cols;
+    Shared team = load(cost, n_rows, n_cols, max_cols, negate, memory, partial);
     Own own;
     own.here = own.done = 0;
 #pragma unroll
     for (int k = 0; k < SLOTS; k++) {
         own.price[k] = 0, own.row[k] = -1, own.row_dual[k] = 0;
-        own.here |= (u32)(column(k) < s.n_cols) << k;
+        own.here |= (u32)(column(k) < team.n_cols) << k;
     }
-    if (s.n_rows == s.n_cols) reduce_columns(s, own);
-    int n_free = JACOBI ? jacobi_auction(s, own) : reduce_rows(s, own, s.n_rows);
-    if (!JACOBI) n_free = reduce_rows(s, own, n_free);
-    list_columns(s, own);
+    if (team.n_rows == team.n_cols) reduce_columns(team, own);
+    int n_free = JACOBI ? jacobi_auction(team, own) : reduce_rows(team, own, team.n_rows);
+    if (!JACOBI) n_free = reduce_rows(team, own, n_free);
+    list_columns(team, own);
     bool feasible = true;
-    for (int k = 0; k < n_free && feasible; k++) feasible = augment(s, own, s.free[k]);
-    if (threadIdx.x == 0) args.status[b] = feasible ? SOLVED : INFEASIBLE;
-    const long long rows_at = b * max_rows, cols_at = b * max_cols;
+    for (int k = 0; k < n_free && feasible; k++) feasible = augment(team, own, team.free[k]);
+    if (threadIdx.x == 0) args.status[problem] = feasible ? SOLVED : INFEASIBLE;
+    const long long rows_at = problem * max_rows, cols_at = problem * max_cols;
     if (!feasible) return;
-    value_t *u = args.u + rows_at, *v = args.v + cols_at;
-    store(s, own, n_rows > n_cols, max_rows, max_cols, args.assignment + rows_at, u, v);
+    store(team, own, n_rows > n_cols, max_rows, max_cols,
+          {args.assignment + rows_at, args.u + rows_at, args.v + cols_at});
 }

@@ -13,14 +13,14 @@ struct Nearest {
 };
 
 // A coarser rank_of onto 32 bits: x < y gives lead(x) <= lead(y). Integers below 2^31 keep their order whole.
-__device__ __forceinline__ u32 lead(double x) { return (u32)(rank_of(x) >> 32); }
-__device__ __forceinline__ u32 lead(long long x) {
+__device__ __forceinline__ u32 lead(double value) { return (u32)(rank_of(value) >> 32); }
+__device__ __forceinline__ u32 lead(long long value) {
     const long long most = 0x7fffffffll;
-    return (u32)(x > most ? most : x < -most ? -most : x) ^ 0x80000000u;
+    return (u32)(value > most ? most : value < -most ? -most : value) ^ 0x80000000u;
 }
 
-__device__ __forceinline__ double from_lane(double x, int lane) { return __shfl_sync(FULL_WARP, x, lane); }
-__device__ __forceinline__ long long from_lane(long long x, int lane) { return __shfl_sync(FULL_WARP, x, lane); }
+__device__ __forceinline__ double from_lane(double value, int lane) { return __shfl_sync(FULL_WARP, value, lane); }
+__device__ __forceinline__ long long from_lane(long long value, int lane) { return __shfl_sync(FULL_WARP, value, lane); }
 
 // Of the lanes in `who`, which agree in the leading bits: those with the least value.
 __device__ __forceinline__ u32 least_among(value_t value, u32 who) {

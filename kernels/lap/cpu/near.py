@@ -13,11 +13,15 @@ ones are left to whole rows (`whole_path.py`), and so are costs that tie too muc
 from typing import Any, NamedTuple
 
 import numpy as np
+from llvmlite import ir
+from numba.core import types
+from numba.cpython.unsafe.numbers import trailing_zeros
 
 from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.seats import ROUNDING, flip, take_free
 from kernels.lap.cpu.shortlist import inner, jit
-from kernels.lap.cpu.whole import Whole, inlined, order, value_of
+from kernels.lap.cpu.vectors import VectorCode, compiled
+from kernels.lap.cpu.whole import Whole, inlined, order
 from kernels.problems import Array
 
 CAPACITY = 16
@@ -33,8 +37,34 @@ ROOM = 8
 CROWDED, MOST_CROWDS = -1, 16
 """After so many rows, and half of all, that have more columns near their least than a list holds, none is listed."""
 CROWDS, GAVE_UP = range(2)
+BOUND = 3
+LANES = 64
+"""Entries that are compared together."""
 LARGEST_WINDOW: dict[str, float | int] = {"f8": np.inf, "i4": 1 << 26, "i8": 1 << 56}
 """Windows beyond this are whole rows; their sums stay within the type."""
+
+
+def _reduced_least(to: VectorCode) -> Any:
+    cost, v = range(2)
+    begin, length = to.given[2:]
+    low = to.variable(to.minus(to.load(cost, begin), to.load(v, to.whole(0))))
+    with to.loop(length, None, LANES) as (j, _):
+        to.lower(low, to.minus(to.load(cost, to.builder.add(begin, j)), to.load(v, j)))
+    return to.smallest(to.builder.load(low))
+
+
+def _within(to: VectorCode) -> Any:
+    cost, v, bounds = range(3)
+    begin, first, place = to.given[3:]
+    x = to.minus(to.load(cost, to.builder.add(begin, first)), to.load(v, first))
+    hits = to.at_most(x, to.spread(to.one(bounds, place)))
+    return to.builder.bitcast(hits, ir.IntType(LANES))
+
+
+reduced_least = compiled(_reduced_least, "cost v begin length", LANES, returned=None)
+"""The least of a row less the prices."""
+within = compiled(_within, "cost v bounds begin first place", LANES, returned=types.uint64)
+"""Which of LANES entries, less their prices, are at most the bound, as bits."""
 
 
 class Near(NamedTuple):
@@ -48,7 +78,7 @@ class Near(NamedTuple):
     paid: Array  # the cost of the row's pair
     limit: Array  # of the rows of a search: the label at which they are to be read again; inf once they were read whole
     again: Array  # how often they were
-    window: Array  # its width, the least step by which it grows, and the largest
+    window: Array  # its width, the least step by which it grows, the largest; BOUND: up to where a row is listed
     minima: Array  # of `reduced_bits`, over the columns STEP apart
     heap_keys: Array
     heap_items: Array
@@ -73,24 +103,15 @@ def new_near(cost: Array, v: Array, bits: Any) -> Near | None:
     return Near(
         np.empty((n_rows, CAPACITY), np.int32), np.empty((n_rows, CAPACITY), v.dtype), np.zeros(n_rows, np.int32),
         np.zeros(n_rows, np.int32), np.zeros(n_rows, v.dtype), np.zeros(n_rows, v.dtype), np.zeros(n_rows, v.dtype),
-        np.zeros(n_rows, np.int8), np.array([width, step, largest]).astype(v.dtype),
+        np.zeros(n_rows, np.int8), np.array([width, step, largest, 0]).astype(v.dtype),
         np.empty(STEP, bits), np.empty(ROOM * n_cols, v.dtype), np.empty(ROOM * n_cols, np.int32),
         np.zeros(2, np.int64),
     )  # fmt: skip
 
 
 @inlined
-def as_value(s: Whole, bits: Any) -> Any:
-    """`value_of`, with `reduced_bits` as they were."""
-    kept = s.reduced_bits[0]
-    value = value_of(s, bits)
-    s.reduced_bits[0] = kept
-    return value
-
-
-@inlined
 def as_bits(s: Whole, value: Any) -> Any:
-    """The other way round."""
+    """A number as it would stand in `reduced_bits`, which are left as they were."""
     kept = s.reduced_bits[0]
     s.reduced[0] = value
     bits = s.reduced_bits[0]
@@ -114,23 +135,55 @@ def order_steps(s: Whole, near: Near, i: int) -> Any:
 
 
 @inner
+def least_entry(s: Whole, i: int) -> Any:
+    """The least of row i minus the prices; `inf` where nothing is permitted.
+
+    It writes nothing: a row, the prices and another row would not fit into the first cache together.
+    """
+    n, least = s.v.size, s.inf
+    whole = n & -LANES
+    if whole:
+        least = min(least, reduced_least(s.cost, s.v, i * n, whole))
+    for j in range(whole, n):
+        least = min(least, s.v.dtype.type(s.cost[i, j] - s.v[j]))
+    return least
+
+
+@inner
+def entries_within(s: Whole, near: Near, i: int, bound: Any) -> int:
+    """Columns of row i up to `bound`, into `scanned`; where they are more than CAPACITY, so many and some more."""
+    n, found, one = s.v.size, 0, np.uint64(1)
+    near.window[BOUND] = bound
+    for first in range(0, n & -LANES, LANES):
+        hits = within(s.cost, s.v, near.window, i * n, first, BOUND)
+        for _ in range(2):  # written without a branch, which would be guessed wrong half of the time
+            s.scanned[found] = first + trailing_zeros(hits)
+            found += 1 if hits != 0 else 0
+            hits &= hits - one
+        while hits != 0:
+            s.scanned[found] = first + trailing_zeros(hits)
+            hits &= hits - one
+            found += 1
+        if found > CAPACITY:
+            return found
+    for j in range(n & -LANES, n):
+        if s.v.dtype.type(s.cost[i, j] - s.v[j]) <= bound:
+            s.scanned[found] = j
+            found += 1
+    return found
+
+
+@inner
 def list_row(s: Whole, near: Near, i: int, least: Any) -> None:
-    """List row i, which stands in `reduced_bits` with its `least`, ties first; the window learns from it.
+    """List row i, whose least entry is `least`, ties first; the window learns from it.
 
     Overwrites `scanned`, whose turn comes later.
     """
-    value, n, bits = s.v.dtype.type, s.v.size, s.reduced_bits
-    window, found, listed = near.window[0], n + 1, s.scanned
+    value, listed = s.v.dtype.type, s.scanned
+    window, found, bound = near.window[0], 0, least
     for narrower in (4, 256, 1):
         bound = value(least + window)
-        limit, found = as_bits(s, bound), 0
-        for k in range(min(STEP, n)):
-            if near.minima[k] <= limit:
-                for j in range(k, n, STEP):  # a branch for each entry would often be guessed wrong
-                    listed[found] = j
-                    found += 1 if bits[j] <= limit else 0
-                if found > CAPACITY:
-                    break
+        found = entries_within(s, near, i, bound)
         if found <= CAPACITY:
             break
         window = value(window / narrower)
@@ -169,12 +222,15 @@ def seat_and_list(s: Whole, near: Near, first: int, last: int) -> None:
     for i in range(first, last):
         near.held[i], near.bound[i], near.ties[i] = CROWDED, s.inf, 0
         crowded = near.seen[CROWDS] > MOST_CROWDS and near.seen[CROWDS] * 2 > i
-        low = order(s, i) if crowded else order_steps(s, near, i)
-        if low == s.shut:
-            continue
         if not crowded:
-            list_row(s, near, i, as_value(s, low))
+            least = least_entry(s, i)
+            if least >= s.inf:
+                continue
+            list_row(s, near, i, least)
         if near.held[i] == CROWDED:
+            low = order(s, i)
+            if low == s.shut:
+                continue
             near.seen[CROWDS] += 1
             take_free(s, i, low)
         elif near.ties[i] == 1 and s.row_of[near.cols[i, 0]] < 0:

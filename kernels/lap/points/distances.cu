@@ -20,25 +20,26 @@
 // Work: m * n * d differences. y is read m / ROWS times, from the cache.
 extern "C" __global__ void __launch_bounds__(THREADS) distances(const __grid_constant__ DistancesArgs args) {
     const int kind = uniform(args.kind), halved = uniform(args.halved);
-    const double *x = args.x, *turned = args.turned;
-    const long long m = args.m, n = args.n;
-    const int d = args.d;
+    const double *points = args.x, *turned = args.turned;
+    const long long n_rows = args.m, n_cols = args.n;
+    const int dimension = args.d;
     const long long j = (long long)blockIdx.x * THREADS + threadIdx.x, first = (long long)blockIdx.y * ROWS;
-    if (j >= n) return;
+    if (j >= n_cols) return;
     double total[ROWS] = {};
-    for (int k = 0; k < d; k++) {
-        const double other = __ldg(turned + k * n + j);
+    for (int k = 0; k < dimension; k++) {
+        const double other = __ldg(turned + k * n_cols + j);
 #pragma unroll
-        for (int r = 0; r < ROWS; r++) {
-            const long long i = first + r < m ? first + r : m - 1;  // rows beyond the last are worked out and not kept
-            const double away = __ldg(x + i * d + k) - other;
-            total[r] += kind == CITYBLOCK ? fabs(away) : away * away;
+        for (int each = 0; each < ROWS; each++) {
+            const long long i =
+                first + each < n_rows ? first + each : n_rows - 1;  // rows beyond the last are worked out and not kept
+            const double away = __ldg(points + i * dimension + k) - other;
+            total[each] += kind == CITYBLOCK ? fabs(away) : away * away;
         }
     }
 #pragma unroll
-    for (int r = 0; r < ROWS; r++) {
-        const double found = kind == EUCLIDEAN ? sqrt(total[r]) : halved ? 0.5 * total[r] : total[r];
-        if (first + r < m) args.cost[(first + r) * n + j] = found;
+    for (int each = 0; each < ROWS; each++) {
+        const double found = kind == EUCLIDEAN ? sqrt(total[each]) : halved ? 0.5 * total[each] : total[each];
+        if (first + each < n_rows) args.cost[(first + each) * n_cols + j] = found;
     }
 }
 
@@ -46,16 +47,16 @@ extern "C" __global__ void __launch_bounds__(THREADS) distances(const __grid_con
 // Work: m * n overlaps. Boxes that share no area cost 1, also where neither has any.
 extern "C" __global__ void __launch_bounds__(THREADS) overlaps(const __grid_constant__ OverlapsArgs args) {
     const double* turned = args.turned;
-    const long long m = args.m, n = args.n;
+    const long long n_rows = args.m, n_cols = args.n;
     const long long j = (long long)blockIdx.x * THREADS + threadIdx.x, first = (long long)blockIdx.y * ROWS;
-    if (j >= n) return;
-    const double x1 = turned[j], y1 = turned[n + j], x2 = turned[2 * n + j], y2 = turned[3 * n + j];
+    if (j >= n_cols) return;
+    const double x1 = turned[j], y1 = turned[n_cols + j], x2 = turned[2 * n_cols + j], y2 = turned[3 * n_cols + j];
     const double area = (x2 - x1) * (y2 - y1);
-    for (int r = 0; r < ROWS && first + r < m; r++) {
-        const double* box = args.x + (first + r) * 4;
+    for (int each = 0; each < ROWS && first + each < n_rows; each++) {
+        const double* box = args.x + (first + each) * 4;
         const double width = fmin(x2, box[2]) - fmax(x1, box[0]), height = fmin(y2, box[3]) - fmax(y1, box[1]);
         const double both = width > 0 && height > 0 ? width * height : 0;
         const double alone = fmax(0.0, area + (box[2] - box[0]) * (box[3] - box[1]) - 2 * both);
-        args.cost[(first + r) * n + j] = both > 0 ? alone / (alone + both) : 1.0;
+        args.cost[(first + each) * n_cols + j] = both > 0 ? alone / (alone + both) : 1.0;
     }
 }

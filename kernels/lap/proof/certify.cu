@@ -33,8 +33,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_rows(const __grid_co
         value_t least = TOP;
 #pragma unroll 8
         for (int j = threadIdx.x; j < args.n_cols; j += THREADS) {
-            const value_t c = (value_t)__ldg(row + j), x = (args.negate ? -c : c) - __ldg(args.v + j);
-            least = x < least ? x : least;
+            const value_t entry = (value_t)__ldg(row + j), reduced = (args.negate ? -entry : entry) - __ldg(args.v + j);
+            least = reduced < least ? reduced : least;
         }
         least = warp_min(least);
         if ((threadIdx.x & 31) == 0) warp_least[threadIdx.x >> 5] = least;
@@ -45,8 +45,9 @@ extern "C" __global__ void __launch_bounds__(THREADS) weigh_rows(const __grid_co
             violation = args.u[i] - least > violation ? args.u[i] - least : violation;
             const int j = args.row_col[i];
             if (j >= 0) {
-                const value_t c = args.negate ? -(value_t)row[j] : (value_t)row[j], gap = c - args.u[i] - args.v[j];
-                primal += c;
+                const value_t entry = args.negate ? -(value_t)row[j] : (value_t)row[j],
+                              gap = entry - args.u[i] - args.v[j];
+                primal += entry;
                 slack = gap > slack ? gap : -gap > slack ? -gap : slack;
             }
         }
@@ -64,22 +65,22 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_up(const __grid_consta
     __shared__ value_t lane_sum[5][THREADS];
     value_t sum[5] = {0, 0, 0, 0, 0};
     for (int k = threadIdx.x; k < args.n_partial; k += THREADS) {
-        const value_t* p = args.partial + 4 * k;
-        sum[0] += p[0];
-        sum[1] += p[1];
-        sum[2] = p[2] > sum[2] ? p[2] : sum[2];
-        sum[3] = p[3] > sum[3] ? p[3] : sum[3];
+        const value_t* part = args.partial + 4 * k;
+        sum[0] += part[0];
+        sum[1] += part[1];
+        sum[2] = part[2] > sum[2] ? part[2] : sum[2];
+        sum[3] = part[3] > sum[3] ? part[3] : sum[3];
     }
     for (int j = threadIdx.x; j < args.n_cols; j += THREADS) sum[1] += args.v[j];
     for (int i = threadIdx.x; i < args.n_rows; i += THREADS) sum[4] += args.row_col[i] < 0;
-    for (int q = 0; q < 5; q++) lane_sum[q][threadIdx.x] = sum[q];
+    for (int each = 0; each < 5; each++) lane_sum[each][threadIdx.x] = sum[each];
     __syncthreads();  // all lanes' sums before the five final ones
     if (threadIdx.x < 5) {
         value_t total = 0;
         for (int k = 0; k < THREADS; k++) {
-            const value_t x = lane_sum[threadIdx.x][k];
-            if (threadIdx.x == 2 || threadIdx.x == 3) total = x > total ? x : total;
-            else total += x;
+            const value_t reduced = lane_sum[threadIdx.x][k];
+            if (threadIdx.x == 2 || threadIdx.x == 3) total = reduced > total ? reduced : total;
+            else total += reduced;
         }
         args.proof[threadIdx.x] = total;
     }
@@ -90,45 +91,45 @@ extern "C" __global__ void __launch_bounds__(THREADS) add_up(const __grid_consta
 extern "C" __global__ void __launch_bounds__(THREADS) weigh_problems(const __grid_constant__ WeighProblemsArgs args) {
     const int max_rows = args.max_rows, max_cols = args.max_cols, *sizes = args.sizes;
     __shared__ value_t warp_part[5][THREADS / 32];
-    const long long b = blockIdx.x;
-    const int n_rows = sizes ? sizes[2 * b] : max_rows, n_cols = sizes ? sizes[2 * b + 1] : max_cols;
+    const long long problem = blockIdx.x;
+    const int n_rows = sizes ? sizes[2 * problem] : max_rows, n_cols = sizes ? sizes[2 * problem + 1] : max_cols;
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     const value_t sign = args.negate ? -1 : 1;
-    const value_t* v_of = args.v + b * max_cols;
+    const value_t* v_of = args.v + problem * max_cols;
     value_t primal = 0, dual = 0, violation = 0, slack = 0, unassigned = 0;
     for (int i = warp; i < n_rows; i += THREADS / 32) {
-        const cost_t* row = args.cost + (b * max_rows + i) * max_cols;
+        const cost_t* row = args.cost + (problem * max_rows + i) * max_cols;
         value_t least = TOP;
 #pragma unroll 4
         for (int j = lane; j < n_cols; j += 32) {
-            const value_t x = sign * ((value_t)__ldg(row + j) - __ldg(v_of + j));
-            least = x < least ? x : least;
+            const value_t reduced = sign * ((value_t)__ldg(row + j) - __ldg(v_of + j));
+            least = reduced < least ? reduced : least;
         }
         least = warp_min(least);
-        const value_t mine = args.u[b * max_rows + i];
-        const int j = (int)args.assignment[b * max_rows + i];
+        const value_t mine = args.u[problem * max_rows + i];
+        const int j = (int)args.assignment[problem * max_rows + i];
         dual += mine;
         violation = sign * mine - least > violation ? sign * mine - least : violation;
         unassigned += j < 0;
         if (j < 0) continue;
-        const value_t c = (value_t)row[j], gap = c - mine - v_of[j];
-        primal += c;
+        const value_t entry = (value_t)row[j], gap = entry - mine - v_of[j];
+        primal += entry;
         slack = gap > slack ? gap : -gap > slack ? -gap : slack;
     }
     value_t columns = 0;
     for (int j = threadIdx.x; j < n_cols; j += THREADS) columns += v_of[j];
     dual += warp_sum(columns);
     const value_t part[5] = {primal, dual, violation, slack, unassigned};
-    for (int q = 0; q < 5; q++)
-        if (lane == 0) warp_part[q][warp] = part[q];
+    for (int each = 0; each < 5; each++)
+        if (lane == 0) warp_part[each][warp] = part[each];
     __syncthreads();  // every warp's part before they are joined
     if (threadIdx.x >= 5) return;
     value_t total = 0;
     for (int k = 0; k < THREADS / 32; k++) {
-        const value_t x = warp_part[threadIdx.x][k];
-        if (threadIdx.x == 2 || threadIdx.x == 3) total = x > total ? x : total;
-        else total += x;
+        const value_t reduced = warp_part[threadIdx.x][k];
+        if (threadIdx.x == 2 || threadIdx.x == 3) total = reduced > total ? reduced : total;
+        else total += reduced;
     }
     if (threadIdx.x == 4 && n_rows > n_cols) total -= n_rows - n_cols;
-    args.proof[5 * b + threadIdx.x] = total;
+    args.proof[5 * problem + threadIdx.x] = total;
 }

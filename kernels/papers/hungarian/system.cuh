@@ -44,9 +44,9 @@
 
 namespace cg = cooperative_groups;
 
-__device__ __forceinline__ unsigned* bin_zeros(const HungarianProblem& p) {
-    const long long rows = (p.n_rows + gridDim.x - 1) / gridDim.x;
-    return p.zeros + (long long)blockIdx.x * rows * p.n_cols;
+__device__ __forceinline__ unsigned* bin_zeros(const HungarianProblem& problem) {
+    const long long rows = (problem.n_rows + gridDim.x - 1) / gridDim.x;
+    return problem.zeros + (long long)blockIdx.x * rows * problem.n_cols;
 }
 
 // Minimum over the block, in every thread.
@@ -61,44 +61,44 @@ __device__ __forceinline__ dual_t block_minimum(dual_t value) {
 }
 
 // Appends (row i, column j) to the bin's list. The atomic settles the race for a place among the block's threads.
-__device__ __forceinline__ void append_zero(const HungarianProblem& p, unsigned* zeros, long long i, long long j) {
-    if (COUNTS_EACH_ZERO) atomicAdd((int*)p.flags + ZEROS, 1);
-    zeros[atomicAdd(p.zeros_count + blockIdx.x, 1)] = (unsigned)(i / gridDim.x) << COLUMN_BITS | (unsigned)j;
+__device__ __forceinline__ void append_zero(const HungarianProblem& problem, unsigned* zeros, long long i, long long j) {
+    if (COUNTS_EACH_ZERO) atomicAdd((int*)problem.flags + ZEROS, 1);
+    zeros[atomicAdd(problem.zeros_count + blockIdx.x, 1)] = (unsigned)(i / gridDim.x) << COLUMN_BITS | (unsigned)j;
 }
 
 // Step 1a. u_i = least entry of row i; slack = cost - u; no stars. Block: a row at a time. Reads cost; writes slack, u.
-__device__ void reduce_rows(const HungarianProblem& p) {
-    for (long long i = blockIdx.x; i < p.n_rows; i += gridDim.x) {
-        const cost_t* row = p.cost + i * p.n_cols;
+__device__ void reduce_rows(const HungarianProblem& problem) {
+    for (long long i = blockIdx.x; i < problem.n_rows; i += gridDim.x) {
+        const cost_t* row = problem.cost + i * problem.n_cols;
         dual_t least = TOP;
-        for (long long j = threadIdx.x; j < p.n_cols; j += THREADS) {
-            const dual_t c = p.negate ? -(dual_t)row[j] : (dual_t)row[j];
-            least = c < least ? c : least;
+        for (long long j = threadIdx.x; j < problem.n_cols; j += THREADS) {
+            const dual_t entry = problem.negate ? -(dual_t)row[j] : (dual_t)row[j];
+            least = entry < least ? entry : least;
         }
         least = block_minimum(least);
         if (least == TOP) least = 0;  // no permitted entry: find_minimum will see it
-        for (long long j = threadIdx.x; j < p.n_cols; j += THREADS) {
-            const dual_t c = p.negate ? -(dual_t)row[j] : (dual_t)row[j];
-            p.slack[i * p.n_cols + j] = c - least;
+        for (long long j = threadIdx.x; j < problem.n_cols; j += THREADS) {
+            const dual_t entry = problem.negate ? -(dual_t)row[j] : (dual_t)row[j];
+            problem.slack[i * problem.n_cols + j] = entry - least;
         }
-        if (threadIdx.x == 0) p.u[i] = least, p.star_of_row[i] = -1, p.row_covered[i] = 0;
+        if (threadIdx.x == 0) problem.u[i] = least, problem.star_of_row[i] = -1, problem.row_covered[i] = 0;
     }
-    for (long long j = blockIdx.x * THREADS + threadIdx.x; j < p.n_cols; j += gridDim.x * THREADS)
-        p.v[j] = 0, p.star_of_col[j] = -1, p.col_covered[j] = 0;
+    for (long long j = blockIdx.x * THREADS + threadIdx.x; j < problem.n_cols; j += gridDim.x * THREADS)
+        problem.v[j] = 0, problem.star_of_col[j] = -1, problem.col_covered[j] = 0;
 }
 
 // Step 1b, square problems. v_j = least slack of column j, then slack -= v. A block takes 32 columns at a time, its
 // warps stride over the rows, so that every access is a whole 256-byte line. Requires a barrier after reduce_rows.
-__device__ void reduce_columns(const HungarianProblem& p) {
+__device__ void reduce_columns(const HungarianProblem& problem) {
     __shared__ dual_t partial[THREADS / 32][33];
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
-    for (long long tile = blockIdx.x; tile * 32 < p.n_cols; tile += gridDim.x) {
+    for (long long tile = blockIdx.x; tile * 32 < problem.n_cols; tile += gridDim.x) {
         const long long j = tile * 32 + lane;
         dual_t least = TOP;
-        if (j < p.n_cols)
-            for (long long i = warp; i < p.n_rows; i += THREADS / 32) {
-                const dual_t x = p.slack[i * p.n_cols + j];
-                least = x < least ? x : least;
+        if (j < problem.n_cols)
+            for (long long i = warp; i < problem.n_rows; i += THREADS / 32) {
+                const dual_t found = problem.slack[i * problem.n_cols + j];
+                least = found < least ? found : least;
             }
         partial[warp][lane] = least;
         __syncthreads();  // every warp's minima before they are joined
@@ -107,44 +107,45 @@ __device__ void reduce_columns(const HungarianProblem& p) {
         if (lane == 0) partial[0][warp] = least == TOP ? 0 : least;
         __syncthreads();  // joined minima before they are used
         least = partial[0][lane];
-        if (j < p.n_cols && least != 0) {
-            if (warp == 0) p.v[j] = least;
-            for (long long i = warp; i < p.n_rows; i += THREADS / 32) p.slack[i * p.n_cols + j] -= least;
+        if (j < problem.n_cols && least != 0) {
+            if (warp == 0) problem.v[j] = least;
+            for (long long i = warp; i < problem.n_rows; i += THREADS / 32)
+                problem.slack[i * problem.n_cols + j] -= least;
         }
         __syncthreads();  // all read before the next tile's minima
     }
 }
 
 // Lists every zero of the bin's rows. Reads slack; writes zeros, zeros_count.
-__device__ void compress_zeros(const HungarianProblem& p) {
-    unsigned* zeros = bin_zeros(p);
-    if (threadIdx.x == 0) p.zeros_count[blockIdx.x] = 0;
+__device__ void compress_zeros(const HungarianProblem& problem) {
+    unsigned* zeros = bin_zeros(problem);
+    if (threadIdx.x == 0) problem.zeros_count[blockIdx.x] = 0;
     __syncthreads();  // the count is 0 before anyone appends
-    for (long long i = blockIdx.x; i < p.n_rows; i += gridDim.x)
-        for (long long j = threadIdx.x; j < p.n_cols; j += THREADS)
-            if (p.slack[i * p.n_cols + j] == 0) append_zero(p, zeros, i, j);
+    for (long long i = blockIdx.x; i < problem.n_rows; i += gridDim.x)
+        for (long long j = threadIdx.x; j < problem.n_cols; j += THREADS)
+            if (problem.slack[i * problem.n_cols + j] == 0) append_zero(problem, zeros, i, j);
     __syncthreads();  // the list is whole before the block reads it
 }
 
 // Step 2. Each block stars zeros of its rows. row_covered and col_covered serve as locks: whoever gets both keeps
 // the star.
-__device__ void star_zeros(const HungarianProblem& p) {
-    const unsigned* zeros = bin_zeros(p);
-    const int count = p.zeros_count[blockIdx.x];
+__device__ void star_zeros(const HungarianProblem& problem) {
+    const unsigned* zeros = bin_zeros(problem);
+    const int count = problem.zeros_count[blockIdx.x];
     int again = 1;
     while (again) {
         again = 0;
         for (int k = threadIdx.x; k < count; k += THREADS) {
             const long long i = (long long)(zeros[k] >> COLUMN_BITS) * gridDim.x + blockIdx.x;
             const long long j = zeros[k] & ((1u << COLUMN_BITS) - 1);
-            if (p.row_covered[i] || p.col_covered[j]) continue;
-            if (atomicExch((int*)p.row_covered + i, 1)) continue;  // races within the row
-            if (atomicExch((int*)p.col_covered + j, 1)) {          // races within the column
-                p.row_covered[i] = 0;
+            if (problem.row_covered[i] || problem.col_covered[j]) continue;
+            if (atomicExch((int*)problem.row_covered + i, 1)) continue;  // races within the row
+            if (atomicExch((int*)problem.col_covered + j, 1)) {          // races within the column
+                problem.row_covered[i] = 0;
                 again = 1;
             } else {
-                p.star_of_row[i] = (int)j;
-                p.star_of_col[j] = (int)i;
+                problem.star_of_row[i] = (int)j;
+                problem.star_of_col[j] = (int)i;
             }
         }
         again = __syncthreads_or(again);  // the same in every thread; this pass's covers before the next reads them
@@ -153,19 +154,19 @@ __device__ void star_zeros(const HungarianProblem& p) {
 
 // Step 3. Covers the rows with a star and forgets primes and greens. Adds up the stars in flags[STARS], which is
 // 0 before.
-__device__ void cover_stars(const HungarianProblem& p) {
+__device__ void cover_stars(const HungarianProblem& problem) {
     const long long first = blockIdx.x * THREADS + threadIdx.x, step = (long long)gridDim.x * THREADS;
     int stars = 0;
-    for (long long i = first; i < p.n_rows; i += step) {
-        const int starred = p.star_of_row[i] >= 0;
-        p.row_covered[i] = starred;
-        p.green_of_row[i] = -1;
-        p.row_arg[i] = -1;
+    for (long long i = first; i < problem.n_rows; i += step) {
+        const int starred = problem.star_of_row[i] >= 0;
+        problem.row_covered[i] = starred;
+        problem.green_of_row[i] = -1;
+        problem.row_arg[i] = -1;
         stars += starred;
     }
-    for (long long j = first; j < p.n_cols; j += step) p.col_covered[j] = 0, p.prime_of_col[j] = -1;
+    for (long long j = first; j < problem.n_cols; j += step) problem.col_covered[j] = 0, problem.prime_of_col[j] = -1;
     stars = __reduce_add_sync(FULL_WARP, stars);
-    if ((threadIdx.x & 31) == 0 && stars) atomicAdd((int*)p.flags + STARS, stars);
+    if ((threadIdx.x & 31) == 0 && stars) atomicAdd((int*)problem.flags + STARS, stars);
 }
 
 __device__ __forceinline__ int load_acquire(const volatile int* at) {
@@ -183,45 +184,45 @@ __device__ __forceinline__ void store_release(volatile int* at, int value) {
 }
 
 // The minimum over all blocks, the same in every thread. Requires a grid barrier after find_minimum.
-__device__ __forceinline__ dual_t grid_minimum(const HungarianProblem& p) {
+__device__ __forceinline__ dual_t grid_minimum(const HungarianProblem& problem) {
     dual_t least = TOP;
-    for (int k = threadIdx.x; k < gridDim.x; k += THREADS) least = ((volatile dual_t*)p.block_min)[k];
+    for (int k = threadIdx.x; k < gridDim.x; k += THREADS) least = ((volatile dual_t*)problem.block_min)[k];
     return block_minimum(least);
 }
 
 // The dual side of step 6: u of uncovered rows rises, v of covered columns falls.
-__device__ void shift_duals(const HungarianProblem& p, dual_t delta) {
+__device__ void shift_duals(const HungarianProblem& problem, dual_t delta) {
     const long long first = blockIdx.x * THREADS + threadIdx.x, step = (long long)gridDim.x * THREADS;
-    for (long long i = first; i < p.n_rows; i += step)
-        if (!p.row_covered[i]) p.u[i] += delta;
-    for (long long j = first; j < p.n_cols; j += step)
-        if (p.col_covered[j]) p.v[j] -= delta;
+    for (long long i = first; i < problem.n_rows; i += step)
+        if (!problem.row_covered[i]) problem.u[i] += delta;
+    for (long long j = first; j < problem.n_cols; j += step)
+        if (problem.col_covered[j]) problem.v[j] -= delta;
 }
 
 // Step 5a. From each free column with a prime back to a free row, marking for each row the column it shall take. Where
 // paths join, the last mark wins, and every mark leads on to some free column.
-__device__ void mark_green(const HungarianProblem& p) {
-    for (long long j = blockIdx.x * THREADS + threadIdx.x; j < p.n_cols; j += (long long)gridDim.x * THREADS) {
-        if (p.prime_of_col[j] < 0 || p.star_of_col[j] >= 0) continue;
+__device__ void mark_green(const HungarianProblem& problem) {
+    for (long long j = blockIdx.x * THREADS + threadIdx.x; j < problem.n_cols; j += (long long)gridDim.x * THREADS) {
+        if (problem.prime_of_col[j] < 0 || problem.star_of_col[j] >= 0) continue;
         int col = (int)j;
         while (col >= 0) {
-            const int row = p.prime_of_col[col];
-            p.green_of_row[row] = col;
-            col = p.star_of_row[row];
+            const int row = problem.prime_of_col[col];
+            problem.green_of_row[row] = col;
+            col = problem.star_of_row[row];
         }
     }
 }
 
 // Step 5b. From each free row along the greens, giving every row its new star. Greens are one per row and one
 // per column.
-__device__ void flip_paths(const HungarianProblem& p) {
-    for (long long i = blockIdx.x * THREADS + threadIdx.x; i < p.n_rows; i += (long long)gridDim.x * THREADS) {
-        if (p.green_of_row[i] < 0 || p.star_of_row[i] >= 0) continue;
+__device__ void flip_paths(const HungarianProblem& problem) {
+    for (long long i = blockIdx.x * THREADS + threadIdx.x; i < problem.n_rows; i += (long long)gridDim.x * THREADS) {
+        if (problem.green_of_row[i] < 0 || problem.star_of_row[i] >= 0) continue;
         int row = (int)i;
         while (row >= 0) {
-            const int col = p.green_of_row[row], next = p.star_of_col[col];
-            p.star_of_row[row] = col;
-            p.star_of_col[col] = row;
+            const int col = problem.green_of_row[row], next = problem.star_of_col[col];
+            problem.star_of_row[row] = col;
+            problem.star_of_col[col] = row;
             row = next;
         }
     }

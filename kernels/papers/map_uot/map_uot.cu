@@ -51,17 +51,17 @@ extern "C" __global__ void scale_rows(const __grid_constant__ ScaleRowsArgs args
         if (j >= args.ld || first + k >= args.m) continue;
         float4* place = reinterpret_cast<float4*>(args.plan + (size_t)(first + k) * args.ld + j);
         const float factor = args.row_factor[first + k];
-        float4 x = *place;
-        x = make_float4(x.x * factor, x.y * factor, x.z * factor, x.w * factor);
-        *place = x;
-        sum = make_float4(sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w);
+        float4 entry = *place;
+        entry = make_float4(entry.x * factor, entry.y * factor, entry.z * factor, entry.w * factor);
+        *place = entry;
+        sum = make_float4(sum.x + entry.x, sum.y + entry.y, sum.z + entry.z, sum.w + entry.w);
     }
     share[threadIdx.y][threadIdx.x] = sum;
     __syncthreads();  // shares written above, read below
     if (threadIdx.y || j >= args.ld) return;
     for (int k = 1; k < TY; ++k) {
-        const float4 x = share[k][threadIdx.x];
-        sum = make_float4(sum.x + x.x, sum.y + x.y, sum.z + x.z, sum.w + x.w);
+        const float4 entry = share[k][threadIdx.x];
+        sum = make_float4(sum.x + entry.x, sum.y + entry.y, sum.z + entry.z, sum.w + entry.w);
     }
     atomicAdd(args.column_sum + j, sum.x);  // other blocks of this column strip add to the same sums
     atomicAdd(args.column_sum + j + 1, sum.y);
@@ -81,10 +81,10 @@ extern "C" __global__ void scale_columns(const __grid_constant__ ScaleColumnsArg
         float sum = 0.f;
         if (j < args.ld && first + k < args.m) {
             float4* place = reinterpret_cast<float4*>(args.plan + (size_t)(first + k) * args.ld + j);
-            float4 x = *place;
-            x = make_float4(x.x * factor.x, x.y * factor.y, x.z * factor.z, x.w * factor.w);
-            *place = x;
-            sum = (x.x + x.y) + (x.z + x.w);
+            float4 entry = *place;
+            entry = make_float4(entry.x * factor.x, entry.y * factor.y, entry.z * factor.z, entry.w * factor.w);
+            *place = entry;
+            sum = (entry.x + entry.y) + (entry.z + entry.w);
         }
         sum = warp_sum(sum);
         if ((threadIdx.x & 31) == 0) share[k][warp] = sum;

@@ -49,103 +49,103 @@ struct Columns {  // this block's, in shared memory
     int* row_index;
 };
 
-__device__ __forceinline__ dual_t entry(const TreeProblem& p, long long i, long long j) {
-    const dual_t c = (dual_t)p.cost[i * p.n_cols + j];
-    return p.negate ? -c : c;
+__device__ __forceinline__ dual_t entry(const TreeProblem& problem, long long i, long long j) {
+    const dual_t cost = (dual_t)problem.cost[i * problem.n_cols + j];
+    return problem.negate ? -cost : cost;
 }
 
 // u_i = least entry of row i, 0 when none is permitted. One warp a row.
-__device__ void reduce_rows(const TreeProblem& p) {
+__device__ void reduce_rows(const TreeProblem& problem) {
     const int lane = threadIdx.x & 31;
-    for (long long i = blockIdx.x * WARPS + (threadIdx.x >> 5); i < p.n_rows; i += gridDim.x * WARPS) {
+    for (long long i = blockIdx.x * WARPS + (threadIdx.x >> 5); i < problem.n_rows; i += gridDim.x * WARPS) {
         dual_t least = TOP;
 #pragma unroll 8
-        for (long long j = lane; j < p.n_cols; j += 32) {
-            const dual_t c = entry(p, i, j);
-            least = c < least ? c : least;
+        for (long long j = lane; j < problem.n_cols; j += 32) {
+            const dual_t cost = entry(problem, i, j);
+            least = cost < least ? cost : least;
         }
         least = warp_min(least);
-        if (lane == 0) p.u[i] = least == TOP ? 0 : least, p.col_of[i] = -1;
+        if (lane == 0) problem.u[i] = least == TOP ? 0 : least, problem.col_of[i] = -1;
     }
 }
 
 // v_j = least of c_ij - u_i over the rows (square problems), and a greedy pair: the column takes the smallest row that
 // gives it, unless that row is taken. Requires a barrier after reduce_rows. The exchange settles the race of columns
 // for a row.
-__device__ void reduce_columns(const TreeProblem& p, Columns& own) {
+__device__ void reduce_columns(const TreeProblem& problem, Columns& own) {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5;
     for (int k = lane; k < own.count; k += 32) {
         dual_t least = TOP;
         int from = -1;
-        for (long long i = warp; i < p.n_rows; i += WARPS) {
-            const dual_t x = entry(p, i, own.first + k) - p.u[i];
-            if (x < least) least = x, from = (int)i;
+        for (long long i = warp; i < problem.n_rows; i += WARPS) {
+            const dual_t found = entry(problem, i, own.first + k) - problem.u[i];
+            if (found < least) least = found, from = (int)i;
         }
-        own.best[warp * p.width + k] = least;
-        own.from[warp * p.width + k] = from;
+        own.best[warp * problem.width + k] = least;
+        own.from[warp * problem.width + k] = from;
     }
     __syncthreads();  // every warp's minima before they are joined
-    const bool square = p.n_rows == p.n_cols;
+    const bool square = problem.n_rows == problem.n_cols;
     for (int k = threadIdx.x; k < own.count; k += THREADS) {
         dual_t least = TOP;
         int from = -1;
-        for (int w = 0; w < WARPS; w++) {
-            const dual_t x = own.best[w * p.width + k];
-            if (x < least || (x == least && own.from[w * p.width + k] < from))
-                least = x, from = own.from[w * p.width + k];
+        for (int other = 0; other < WARPS; other++) {
+            const dual_t found = own.best[other * problem.width + k];
+            if (found < least || (found == least && own.from[other * problem.width + k] < from))
+                least = found, from = own.from[other * problem.width + k];
         }
         own.price[k] = square && from >= 0 ? least : 0;
         const bool zero = from >= 0 && (square || least == 0);
-        const bool won = zero && atomicCAS(p.col_of + from, -1, own.first + k) == -1;
-        p.row_of[own.first + k] = won ? from : -1;
+        const bool won = zero && atomicCAS(problem.col_of + from, -1, own.first + k) == -1;
+        problem.row_of[own.first + k] = won ? from : -1;
     }
 }
 
 // Block 0 lists the free rows in order; word[ROOTS] is their number.
-__device__ void list_roots(const TreeProblem& p) {
+__device__ void list_roots(const TreeProblem& problem) {
     __shared__ int warp_count[WARPS];
     if (blockIdx.x) return;
     int total = 0;
-    for (long long base = 0; base < p.n_rows; base += THREADS) {
+    for (long long base = 0; base < problem.n_rows; base += THREADS) {
         const long long i = base + threadIdx.x;
-        const bool is_free = i < p.n_rows && p.col_of[i] < 0;
+        const bool is_free = i < problem.n_rows && problem.col_of[i] < 0;
         const unsigned ballot = __ballot_sync(FULL_WARP, is_free);
         if ((threadIdx.x & 31) == 0) warp_count[threadIdx.x >> 5] = __popc(ballot);
         __syncthreads();  // counts of all warps before offsets are added up
         int at = total + __popc(ballot & ((1u << (threadIdx.x & 31)) - 1));
-        for (int w = 0; w < WARPS; w++) {
-            if (w < (threadIdx.x >> 5)) at += warp_count[w];
-            total += warp_count[w];
+        for (int other = 0; other < WARPS; other++) {
+            if (other < (threadIdx.x >> 5)) at += warp_count[other];
+            total += warp_count[other];
         }
-        if (is_free) p.roots[at] = (int)i;
+        if (is_free) problem.roots[at] = (int)i;
         __syncthreads();  // counts read before they are written again
     }
-    if (threadIdx.x == 0) p.word[ROOTS] = total;
+    if (threadIdx.x == 0) problem.word[ROOTS] = total;
 }
 
 // Relaxes the block's columns with `count` rows: each warp takes every WARPS-th, a lane a column. `roots`: the phase's
 // roots (d = 0) instead of the listed rows.
-__device__ void scan_rows(const TreeProblem& p, Columns& own, int count, bool roots) {
+__device__ void scan_rows(const TreeProblem& problem, Columns& own, int count, bool roots) {
     const int lane = threadIdx.x & 31, warp = threadIdx.x >> 5, used = count < WARPS ? count : WARPS;
     for (int k = lane; k < own.count && warp < count; k += 32) {
         dual_t least = TOP;
         int from = -1;
 #pragma unroll 4
-        for (int r = warp; r < count; r += WARPS) {
-            const int i = roots ? p.roots[r] : own.row_index[r];
-            const dual_t x = entry(p, i, own.first + k) + (roots ? -p.u[i] : own.row_base[r]);
-            if (x < least) least = x, from = i;
+        for (int which = warp; which < count; which += WARPS) {
+            const int i = roots ? problem.roots[which] : own.row_index[which];
+            const dual_t found = entry(problem, i, own.first + k) + (roots ? -problem.u[i] : own.row_base[which]);
+            if (found < least) least = found, from = i;
         }
-        own.best[warp * p.width + k] = least;
-        own.from[warp * p.width + k] = from;
+        own.best[warp * problem.width + k] = least;
+        own.from[warp * problem.width + k] = from;
     }
     __syncthreads();  // every warp's minima before they are joined
     for (int k = threadIdx.x; k < own.count; k += THREADS) {
         if (own.joined[k]) continue;
         dual_t key = own.key[k];
-        for (int w = 0; w < used; w++) {
-            const dual_t best = own.best[w * p.width + k], x = best == TOP ? TOP : best - own.price[k];
-            if (x < key) key = x, own.parent[k] = own.from[w * p.width + k];
+        for (int other = 0; other < used; other++) {
+            const dual_t best = own.best[other * problem.width + k], found = best == TOP ? TOP : best - own.price[k];
+            if (found < key) key = found, own.parent[k] = own.from[other * problem.width + k];
         }
         own.key[k] = key;
     }
@@ -154,7 +154,7 @@ __device__ void scan_rows(const TreeProblem& p, Columns& own, int count, bool ro
 
 // The first warp finds the block's nearest column outside the trees (ties: a free one, then the smallest) and puts it
 // into the slot.
-__device__ void publish(const TreeProblem& p, const Columns& own, int round, dual_t floor) {
+__device__ void publish(const TreeProblem& problem, const Columns& own, int round, dual_t floor) {
     if (threadIdx.x >= 32) return;
     dual_t least = TOP;
     for (int k = threadIdx.x; k < own.count; k += 32)
@@ -165,28 +165,29 @@ __device__ void publish(const TreeProblem& p, const Columns& own, int round, dua
         if (!own.joined[k] && own.key[k] == least) code = min(code, (unsigned)(own.row[k] >= 0) << 31 | (unsigned)k);
     code = __reduce_min_sync(FULL_WARP, code);
     if (threadIdx.x) return;
-    Slot* slot = p.slots + (long long)(round & 1) * gridDim.x + blockIdx.x;
+    Slot* slot = problem.slots + (long long)(round & 1) * gridDim.x + blockIdx.x;
     const int k = code & 0x7fffffffu, row = least == TOP ? -1 : own.row[k];
-    slot->row_u = row >= 0 ? p.u[row] : (dual_t)0;
+    slot->row_u = row >= 0 ? problem.u[row] : (dual_t)0;
     slot->row = row;
     slot->col = least == TOP ? -1 : own.first + k;
     slot->key = least < floor ? floor : least;  // rounding must not lead backwards
-    if (blockIdx.x == 0) slot->stop = *p.stop;
+    if (blockIdx.x == 0) slot->stop = *problem.stop;
 }
 
 // Reads all slots after the barrier. Columns at the least key enter the trees: their owner marks them, and every block
 // lists the paired rows to scan next, in the order of the slots. Returns the least key, and in `count` how many rows
 // are listed. `paths` is set when a free column was among them; once it is, columns beyond `floor` stay out.
-__device__ dual_t join(const TreeProblem& p, Columns& own, int round, dual_t floor, bool& paths, int& count) {
+__device__ dual_t join(const TreeProblem& problem, Columns& own, int round, dual_t floor, bool& paths, int& count) {
     __shared__ dual_t keys[MAX_BLOCKS];
     __shared__ int rows[MAX_BLOCKS];
     __shared__ dual_t least_of;
-    const volatile Slot* slots = p.slots + (long long)(round & 1) * gridDim.x;
-    for (int b = threadIdx.x; b < gridDim.x; b += THREADS) keys[b] = slots[b].key, rows[b] = slots[b].row;
+    const volatile Slot* slots = problem.slots + (long long)(round & 1) * gridDim.x;
+    for (int block = threadIdx.x; block < gridDim.x; block += THREADS)
+        keys[block] = slots[block].key, rows[block] = slots[block].row;
     __syncthreads();  // all slots read before they are compared
     if (threadIdx.x < 32) {
         dual_t least = TOP;
-        for (int b = threadIdx.x; b < gridDim.x; b += 32) least = keys[b] < least ? keys[b] : least;
+        for (int block = threadIdx.x; block < gridDim.x; block += 32) least = keys[block] < least ? keys[block] : least;
         least = warp_min(least);
         if (threadIdx.x == 0) least_of = least;
     }
@@ -198,10 +199,10 @@ __device__ dual_t join(const TreeProblem& p, Columns& own, int round, dual_t flo
         const int row = rows[threadIdx.x], col = slots[threadIdx.x].col;
         if (threadIdx.x == blockIdx.x) {
             const int k = col - own.first;
-            own.joined[k] = 1, own.key[k] = least, p.parent[col] = own.parent[k];
+            own.joined[k] = 1, own.key[k] = least, problem.parent[col] = own.parent[k];
         }
         int at = 0;
-        for (int b = 0; b < threadIdx.x; b++) at += keys[b] == least && rows[b] >= 0;
+        for (int block = 0; block < threadIdx.x; block++) at += keys[block] == least && rows[block] >= 0;
         if (row >= 0) own.row_index[at] = row, own.row_base[at] = least - slots[threadIdx.x].row_u;
     }
     paths = __syncthreads_or(mine && rows[threadIdx.x] < 0) || paths;  // the same in every thread
@@ -211,47 +212,47 @@ __device__ dual_t join(const TreeProblem& p, Columns& own, int round, dual_t flo
 
 // Duals after a phase that ended at distance `end`: each column that joined at key k loses end - k, its row and every
 // root gain it.
-__device__ void update_duals(const TreeProblem& p, Columns& own, dual_t end) {
+__device__ void update_duals(const TreeProblem& problem, Columns& own, dual_t end) {
     for (int k = threadIdx.x; k < own.count; k += THREADS) {
         if (!own.joined[k]) continue;
         own.price[k] -= end - own.key[k];
-        p.v[own.first + k] = own.price[k];
-        if (own.row[k] >= 0) p.u[own.row[k]] += end - own.key[k];
+        problem.v[own.first + k] = own.price[k];
+        if (own.row[k] >= 0) problem.u[own.row[k]] += end - own.key[k];
     }
-    for (int r = blockIdx.x * THREADS + threadIdx.x; r < p.word[ROOTS]; r += gridDim.x * THREADS)
-        p.u[p.roots[r]] += end;
+    for (int which = blockIdx.x * THREADS + threadIdx.x; which < problem.word[ROOTS]; which += gridDim.x * THREADS)
+        problem.u[problem.roots[which]] += end;
 }
 
 // From each free column that joined back to a root, marking for every row the column it shall take. Where paths meet
 // the last mark wins; every mark leads on to some free column.
-__device__ void mark_green(const TreeProblem& p, const Columns& own) {
+__device__ void mark_green(const TreeProblem& problem, const Columns& own) {
     for (int k = threadIdx.x; k < own.count; k += THREADS) {
         if (!own.joined[k] || own.row[k] >= 0) continue;
         for (int col = own.first + k; col >= 0;) {
-            const int row = p.parent[col];
-            p.green[row] = col;
-            col = p.col_of[row];
+            const int row = problem.parent[col];
+            problem.green[row] = col;
+            col = problem.col_of[row];
         }
     }
 }
 
 // From each root along the greens, giving every row its new column. Greens are one per row and, as every column has one
 // parent, one per column: paths of different roots never meet.
-__device__ void flip_paths(const TreeProblem& p) {
-    for (int r = blockIdx.x * THREADS + threadIdx.x; r < p.word[ROOTS]; r += gridDim.x * THREADS) {
-        if (p.green[p.roots[r]] < 0) continue;
-        for (int row = p.roots[r]; row >= 0;) {
-            const int col = p.green[row], next = p.row_of[col];
-            p.col_of[row] = col;
-            p.row_of[col] = row;
+__device__ void flip_paths(const TreeProblem& problem) {
+    for (int which = blockIdx.x * THREADS + threadIdx.x; which < problem.word[ROOTS]; which += gridDim.x * THREADS) {
+        if (problem.green[problem.roots[which]] < 0) continue;
+        for (int row = problem.roots[which]; row >= 0;) {
+            const int col = problem.green[row], next = problem.row_of[col];
+            problem.col_of[row] = col;
+            problem.row_of[col] = row;
             row = next;
         }
     }
 }
 
 // Shared memory of a block: 2 + WARPS values and 4 + WARPS ints a column, and the list of rows.
-__device__ Columns lay_out(const TreeProblem& p, dual_t* memory) {
-    const int width = (int)p.width;
+__device__ Columns lay_out(const TreeProblem& problem, dual_t* memory) {
+    const int width = (int)problem.width;
     Columns own;
     own.price = memory;
     own.key = own.price + width;
@@ -263,75 +264,77 @@ __device__ Columns lay_out(const TreeProblem& p, dual_t* memory) {
     own.from = own.joined + width;
     own.row_index = own.from + WARPS * width;
     own.first = blockIdx.x * width;
-    own.count = max(0, min(width, (int)p.n_cols - own.first));
+    own.count = max(0, min(width, (int)problem.n_cols - own.first));
     return own;
 }
 
 // Empty trees: no column joined, nothing reached, no green.
-__device__ void clear_trees(const TreeProblem& p, Columns& own) {
+__device__ void clear_trees(const TreeProblem& problem, Columns& own) {
     for (int k = threadIdx.x; k < own.count; k += THREADS)
-        own.key[k] = TOP, own.joined[k] = 0, own.row[k] = p.row_of[own.first + k];
-    for (long long i = blockIdx.x * THREADS + threadIdx.x; i < p.n_rows; i += gridDim.x * THREADS) p.green[i] = -1;
+        own.key[k] = TOP, own.joined[k] = 0, own.row[k] = problem.row_of[own.first + k];
+    for (long long i = blockIdx.x * THREADS + threadIdx.x; i < problem.n_rows; i += gridDim.x * THREADS)
+        problem.green[i] = -1;
 }
 
 // One phase's growth. Sets `stop` when the caller wants to. Returns the distance at which it ended, TOP when nothing
 // more can be reached and no path was found.
-__device__ dual_t grow(const TreeProblem& p, Columns& own, cg::grid_group& grid, int& round, bool& stop) {
+__device__ dual_t grow(const TreeProblem& problem, Columns& own, cg::grid_group& grid, int& round, bool& stop) {
     dual_t floor = 0;
     bool paths = false;
-    scan_rows(p, own, p.word[ROOTS], true);
+    scan_rows(problem, own, problem.word[ROOTS], true);
     for (;;) {
-        publish(p, own, round, floor);
+        publish(problem, own, round, floor);
         grid.sync();  // every block's slot
         const bool had_paths = paths;
         int count;
-        const dual_t least = join(p, own, round++, floor, paths, count);
-        stop = p.slots[(long long)((round - 1) & 1) * gridDim.x].stop;  // not written again before the next barrier
+        const dual_t least = join(problem, own, round++, floor, paths, count);
+        stop =
+            problem.slots[(long long)((round - 1) & 1) * gridDim.x].stop;  // not written again before the next barrier
         if (stop || (had_paths && least > floor)) return floor;
         if (least == TOP) return TOP;
         floor = least;
-        scan_rows(p, own, count, false);
+        scan_rows(problem, own, count, false);
     }
 }
 
 // All steps. Grid: ceil(n_cols / width) blocks, cooperative. Block: 512. Shared: see lay_out. Reads: cost.
 // Writes: everything else. Requires: word all 0. Work: two sweeps to begin with, then one row of the matrix for each row
 // that joins a tree.
-extern "C" __global__ void __launch_bounds__(THREADS, 1) tree(const TreeProblem* problem) {
+extern "C" __global__ void __launch_bounds__(THREADS, 1) tree(const TreeProblem* given) {
     extern __shared__ dual_t memory[];
-    const TreeProblem p = *problem;
+    const TreeProblem problem = *given;
     cg::grid_group grid = cg::this_grid();
     const bool leader = grid.thread_rank() == 0;
-    Columns own = lay_out(p, memory);
+    Columns own = lay_out(problem, memory);
     int round = 0;
-    reduce_rows(p);
+    reduce_rows(problem);
     grid.sync();  // u before columns are reduced
-    reduce_columns(p, own);
-    for (int k = threadIdx.x; k < own.count; k += THREADS) p.v[own.first + k] = own.price[k];
+    reduce_columns(problem, own);
+    for (int k = threadIdx.x; k < own.count; k += THREADS) problem.v[own.first + k] = own.price[k];
     for (;;) {
         grid.sync();  // pairs before free rows are listed
-        list_roots(p);
-        clear_trees(p, own);
+        list_roots(problem);
+        clear_trees(problem, own);
         grid.sync();  // roots and greens before the trees grow
-        if (!p.word[ROOTS] || p.word[PHASES] >= p.phase_limit) {
-            if (leader) p.word[OUTCOME] = p.word[ROOTS] ? STOPPED : OPTIMAL, p.word[ROUNDS] = round;
+        if (!problem.word[ROOTS] || problem.word[PHASES] >= problem.phase_limit) {
+            if (leader) problem.word[OUTCOME] = problem.word[ROOTS] ? STOPPED : OPTIMAL, problem.word[ROUNDS] = round;
             return;
         }
         bool stop = false;
-        const dual_t end = grow(p, own, grid, round, stop);
+        const dual_t end = grow(problem, own, grid, round, stop);
         if (stop) {
-            if (leader) p.word[OUTCOME] = STOPPED;
+            if (leader) problem.word[OUTCOME] = STOPPED;
             return;
         }
         if (end == TOP) {
-            if (leader) p.word[OUTCOME] = INFEASIBLE;
-            for (int k = threadIdx.x; k < own.count; k += THREADS) p.in_tree[own.first + k] = own.joined[k];
+            if (leader) problem.word[OUTCOME] = INFEASIBLE;
+            for (int k = threadIdx.x; k < own.count; k += THREADS) problem.in_tree[own.first + k] = own.joined[k];
             return;
         }
-        update_duals(p, own, end);
-        mark_green(p, own);
+        update_duals(problem, own, end);
+        mark_green(problem, own);
         grid.sync();  // all greens before a path is followed
-        if (leader) p.word[PHASES]++;
-        flip_paths(p);
+        if (leader) problem.word[PHASES]++;
+        flip_paths(problem);
     }
 }

@@ -1,16 +1,23 @@
 """Best-improvement 2-opt and robust tabu search in numba, with a constant number of operations per exchange.
 
 Glossary: facility u sits at location p[u]; an exchange (u, v) swaps their locations.
-    partial[u, l]  = sum_k flow[u, k] distance[l, p[k]] (+ the transposed product when asymmetric) + linear[u, l],
-                     what facility u would cost at location l; a rank-one update per exchange.
-    delta[u, v]    = change of cost by exchange (u, v), u < v.
-    tabu[u, l]     = iteration until which u must not return to l; until[u, v] = min of both returns of (u, v).
+    partial[u, v]  = sum_k flow[u, k] distance[p[v], p[k]] (+ the transposed product when asymmetric) + linear[u, p[v]],
+                     what facility u would cost where v is; a rank-one update per exchange.
+    delta[u, v]    = change of cost by exchange (u, v).
+    tabu[u, v]     = iteration until which u must not return to where v is; until[u, v] = min of both returns of (u, v).
+    near           = the distances of the locations that facilities have now.
+    low[u]         = the least deltas of row u, by lanes.
+
+Columns are facilities everywhere, so that nothing is looked up by location: an exchange swaps two columns instead.
 
 Invariants between iterations: partial, delta and cost are exact for p (integers; to rounding in float64).
-After exchange (r, s), with a_u = F_ur - F_us and h_u = D[p_u, p_r] - D[p_u, p_s]:
-    partial[u, l] += a_u b_l, and delta[u, v] += (a_u - a_v)(h_u - h_v) for pairs without r and s (Taillard 1991, eq. 2
+After exchange (r, s), with a_u = F_ur - F_us and h_u = D[p_u, p_r] - D[p_u, p_s], both p before it:
+    partial[u, v] -= a_u h_v, and delta[u, v] += (a_u - a_v)(h_u - h_v) for pairs without r and s (Taillard 1991, eq. 2
     rearranged as a product of differences, so that a row of exchanges is one SIMD loop); pairs with r or s are read
     off `partial`. To keep that loop free of branches they are stored short of what it is about to add.
+
+Rows are padded to whole vectors (lanes.py). delta is right on and above the diagonal, and below it as far as a vector
+that holds the diagonal reaches. Its diagonal is `largest`. Padding is shut out by `floor` and `until`.
 
 docs/notes/qap.md: what was tried, with its figures.
 """
@@ -21,35 +28,37 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
+from kernels.lap.cpu.borrowed import borrowed
 from kernels.problems import Array
+from kernels.qap.cpu import lanes
 
 JIT = {"cache": True, "nogil": True, "boundscheck": False}
 INNER = {"no_cfunc_wrapper": True, "boundscheck": False}
 """Of what compiled code alone calls: what Python needs to call it takes as long to compile as the function itself."""
-
-
-class WithTransposes(NamedTuple):
-    """The matrices and their transposes."""
-
-    flow: Array
-    flow_t: Array
-    distance: Array
-    distance_t: Array
-    symmetric: bool
+LATEST = np.iinfo(np.int32).max
+"""No iteration is later."""
 
 
 class Board(NamedTuple):
-    """What a search keeps up to date, and the vectors a, h, b of its last exchange, there and back."""
+    """What a search keeps up to date, flat, and what it looks up."""
 
+    flow: Array  # both ways together, where a matrix is asymmetric
+    flow_to: Array
+    flow_from: Array
+    near: Array
+    near_back: Array  # its transpose; the same array where they are symmetric
     partial: Array
+    diagonal: Array  # of partial
     delta: Array
     until: Array
     tabu: Array
-    least: Array
-    least_free: Array
+    floor: Array  # nothing for facilities, `largest` for padding
+    low: Array
+    low_free: Array
     a: Array
     h: Array
-    b: Array
+    columns: Array  # two of partial
+    dates: Array  # two of tabu
 
 
 @njit(inline="always")
@@ -97,61 +106,6 @@ def partial_costs(
                     partial[u, location] += g * distance[at, location]
 
 
-@njit(inline="always")
-def _exchange(flow: Array, distance: Array, symmetric: bool, p: Array, partial: Array, u: int, v: int) -> Any:
-    """The delta of exchange (u, v), read off `partial`."""
-    w = flow[u, v] * distance[p[u], p[v]]
-    if symmetric:
-        w += w
-    else:
-        w += flow[v, u] * distance[p[v], p[u]] + flow[u, v] * distance[p[v], p[u]] + flow[v, u] * distance[p[u], p[v]]
-    return partial[u, p[v]] + partial[v, p[u]] - partial[u, p[u]] - partial[v, p[v]] + w
-
-
-@register_jitable(**INNER)
-def _update_deltas(
-    row: Array, until: Array, a: Array, h: Array, au: float, hu: float, it: int, big: float
-) -> tuple[float, float]:
-    """Update one row of deltas; its minimum, and its minimum over exchanges that are not tabu."""
-    cast = row.dtype.type
-    at = np.int32(it)
-    m_all, m_free = big, big
-    for v in range(row.size):
-        x = cast(row[v] + cast(cast(au - a[v]) * cast(hu - h[v])))
-        row[v] = x
-        m_all = min(m_all, x)
-        m_free = min(m_free, x if until[v] < at else big)
-    return m_all, m_free
-
-
-@register_jitable(**INNER)
-def _update_deltas_of_both(
-    row: Array, until: Array, a1: Array, h1: Array, a2: Array, h2: Array,
-    au1: float, hu1: float, au2: float, hu2: float, it: int, big: float,
-) -> tuple[float, float]:  # fmt: skip
-    """`_update_deltas` for two asymmetric matrices: one product for either direction of the flow."""
-    cast = row.dtype.type
-    at = np.int32(it)
-    m_all, m_free = big, big
-    for v in range(row.size):
-        x = cast(row[v] + cast((au1 - a1[v]) * (hu1 - h1[v])) + cast((au2 - a2[v]) * (hu2 - h2[v])))
-        row[v] = x
-        m_all = min(m_all, x)
-        m_free = min(m_free, x if until[v] < at else big)
-    return m_all, m_free
-
-
-@register_jitable(**INNER)
-def _add_product(partial: Array, a: Array, b: Array) -> None:
-    """partial += a b'."""
-    cast = partial.dtype.type
-    for u in range(a.size):
-        x, row = a[u], partial[u]
-        if x != 0:
-            for location in range(b.size):
-                row[location] += cast(x * b[location])
-
-
 @register_jitable(**INNER)
 def _copy(one: Array, other: Array) -> None:
     """By entries: numba compiles an assignment of whole arrays for seconds."""
@@ -176,22 +130,27 @@ def search(
         target: stop once the best cost is at most this.
         slot: (1,) best cost, visible to whoever watches. stop: (1,) uint8, polled each iteration.
         frequency: (n, n) counts facility u arriving at location l: the long-term memory."""
-    matrices = WithTransposes(flow, flow.T.copy(), distance, distance.T.copy(), symmetric)
+    n, width = p.size, lanes.width_of(p.size)
     best_cost, slot[0] = cost, cost
     _copy(p, best)
-    board, big = _open(matrices, linear, p, stop), flow.dtype.type(largest)
+    big = flow.dtype.type(largest)
+    opened = _open(flow, distance, linear, symmetric, p, big, stop)
     if stop[0] != 0:
         return 0
+    board = borrowed(opened)
     for it in range(1, iterations + 1):
-        all_min, free_min = _update_rows(board, symmetric, it, big)
+        all_min, free_min = _sweep(board, symmetric, n, width, it)
         if tenure[1] == 0 and all_min >= 0:
             return it - 1
         use_all = cost + all_min < best_cost or free_min == big or tenure[1] == 0
-        r, s = _pick(board, all_min if use_all else free_min, it, use_all, state)
+        r, s = _pick(board, n, width, it, use_all, state)
         if forced_after > 0 and not use_all and it % 16 == 0:
-            r, s = _oldest(board.tabu, p, it - forced_after, r, s, state)
-        cost += board.delta[r, s]
-        _swap(board.tabu, p, frequency, r, s, it, tenure, state)
+            r, s = _oldest(board.tabu, n, width, it - forced_after, r, s, state)
+        cost += board.delta[r * width + s]
+        _swap(board, symmetric, n, width, r, s, it, tenure, state)
+        p[r], p[s] = p[s], p[r]
+        frequency[r, p[r]] += 1
+        frequency[s, p[s]] += 1
         if cost < best_cost:
             best_cost, slot[0] = cost, cost
             _copy(p, best)
@@ -199,109 +158,167 @@ def search(
                 return it
         if stop[0] != 0:
             return it
-        _advance(matrices, board, p, r, s)
+        _advance(board, symmetric, n, width, r, s, big)
     return iterations
 
 
 @register_jitable(**INNER)
-def _open(matrices: WithTransposes, linear: Array, p: Array, stop: Array) -> Board:
+def _open(flow: Array, distance: Array, linear: Array, symmetric: bool, p: Array, big: float, stop: Array) -> Board:
     """Everything for `p` from nothing: O(n^3)."""
-    n = p.size
-    partial, delta = np.empty_like(matrices.flow), np.zeros_like(matrices.flow)
-    partial_costs(matrices.flow, matrices.distance, linear, matrices.symmetric, p, partial, stop)
-    tabu = np.empty((n, n), np.int32)
+    n, width = p.size, lanes.width_of(p.size)
+    size, kind = n * width, flow.dtype
+    by_location = np.empty_like(flow)
+    partial_costs(flow, distance, linear, symmetric, p, by_location, stop)
+    both, to, back, near, partial = (
+        np.zeros(size, kind), np.zeros(size, kind), np.zeros(size, kind), np.zeros(size, kind), np.zeros(size, kind)
+    )  # fmt: skip
+    near_back = near if symmetric else np.zeros(size, kind)
+    delta, until, tabu = np.zeros(size, kind), np.full(size, LATEST, np.int32), np.full(size, LATEST, np.int32)
+    diagonal, floor = np.zeros(width, kind), np.full(width, big, kind)
     for u in range(n):
-        for v in range(u + 1, n):
-            delta[u, v] = _exchange(matrices.flow, matrices.distance, matrices.symmetric, p, partial, u, v)
-        for location in range(n):
-            tabu[u, location] = -((n * u + location) % n) - 1
-    vectors = np.zeros((8, n), matrices.flow.dtype)
-    least, least_free, a, h, b = vectors[0], vectors[1], vectors[2:4], vectors[4:6], vectors[6:8]
-    return Board(partial, delta, np.zeros((n, n), np.int32), tabu, least, least_free, a, h, b)
+        diagonal[u], floor[u] = by_location[u, p[u]], -big
+        for v in range(n):
+            at = u * width + v
+            to[at], back[at], both[at] = flow[u, v], flow[v, u], flow[u, v]
+            if not symmetric:
+                both[at] += flow[v, u]
+                near_back[at] = distance[p[v], p[u]]
+            near[at], partial[at] = distance[p[u], p[v]], by_location[u, p[v]]
+            until[at], tabu[at] = 0, -p[v] - 1
+    for u in range(n):
+        for v in range(u + 1):
+            i, j = v * width + u, u * width + v
+            w = both[i] * (near[i] + near_back[i])
+            delta[i] = delta[j] = partial[i] + partial[j] - diagonal[v] - diagonal[u] + w if v < u else big
+    vectors, low = np.zeros((4, 2 * width), kind), np.zeros((2, n * lanes.LANES), kind)
+    return Board(
+        both, to, back, near, near_back, partial, diagonal, delta, until, tabu, floor, low[0], low[1],
+        vectors[0], vectors[1], vectors[2], np.full(2 * width, LATEST, np.int32),
+    )  # fmt: skip
 
 
 @njit(inline="always")
-def _update_rows(board: Board, symmetric: bool, it: int, big: float) -> tuple[float, float]:
-    """Update every delta; the least, and the least of those that are not tabu."""
-    n = board.delta.shape[0]
-    all_min, free_min = big, big
-    a1, a2, h1, h2 = board.a[0], board.a[1], board.h[0], board.h[1]
-    for u in range(n - 1):
-        row, until, k = board.delta[u, u + 1 :], board.until[u, u + 1 :], slice(u + 1, n)
-        if symmetric:
-            m_all, m_free = _update_deltas(row, until, a1[k], h1[k], a1[u], h1[u], it, big)
-        else:
-            of_u = a1[u], h1[u], a2[u], h2[u]
-            m_all, m_free = _update_deltas_of_both(row, until, a1[k], h1[k], a2[k], h2[k], *of_u, it, big)
-        board.least[u], board.least_free[u] = m_all, m_free
-        all_min, free_min = min(all_min, m_all), min(free_min, m_free)
-    return all_min, free_min
+def _sweep(board: Board, symmetric: bool, n: int, width: int, it: int) -> tuple[float, float]:
+    """Update every delta; the least, and the least of those that are not tabu. Both end up in the last row of `low`."""
+    low, low_free = board.low, board.low_free
+    if symmetric:
+        lanes.sweep(board.delta, board.until, board.a, board.h, board.floor, low, low_free, n, width, it)
+    else:
+        lanes.sweep_both(board.delta, board.until, board.a, board.h, board.floor, low, low_free, n, width, it)
+    last = (n - 1) * lanes.LANES
+    for k in range(last + 1, last + lanes.LANES):
+        low[last] = min(low[last], low[k])
+        low_free[last] = min(low_free[last], low_free[k])
+    return low[last], low_free[last]
 
 
 @njit(inline="always")
 def _swap(
-    tabu: Array, p: Array, frequency: Array, r: int, s: int, it: int, tenure: tuple[int, int], state: Array
+    board: Board, symmetric: bool, n: int, width: int, r: int, s: int, it: int, tenure: tuple[int, int], state: Array
 ) -> None:
-    """Exchange r and s, which then stay away from where they were; count where they arrive."""
+    """Exchange what stands at r and s, who then stay away from where they were."""
+    tabu, partial, near, near_back = board.tabu, board.partial, board.near, board.near_back
     span = tenure[1] - tenure[0] + 1
-    tabu[r, p[r]] = it + tenure[0] + _random(state) % span
-    tabu[s, p[s]] = it + tenure[0] + _random(state) % span
-    p[r], p[s] = p[s], p[r]
-    frequency[r, p[r]] += 1
-    frequency[s, p[s]] += 1
+    tabu[r * width + r] = it + tenure[0] + _random(state) % span
+    tabu[s * width + s] = it + tenure[0] + _random(state) % span
+    for u in range(n):
+        i, j = u * width + r, u * width + s
+        partial[i], partial[j] = partial[j], partial[i]
+        board.columns[u], board.columns[width + u] = partial[i], partial[j]
+        tabu[i], tabu[j] = tabu[j], tabu[i]
+        board.dates[u], board.dates[width + u] = tabu[i], tabu[j]
+        near[i], near[j] = near[j], near[i]
+        if not symmetric:
+            near_back[i], near_back[j] = near_back[j], near_back[i]
+    for v in range(n):
+        i, j = r * width + v, s * width + v
+        near[i], near[j] = near[j], near[i]
+        if not symmetric:
+            near_back[i], near_back[j] = near_back[j], near_back[i]
 
 
 @njit(inline="always")
-def _direction(partial: Array, flow: Array, distance: Array, p: Array, r: int, s: int, vectors: Any) -> None:
-    """Vectors a, h, b of exchange (r, s), made already, for one direction of the flow; partial += a b'."""
-    a, h, b = vectors
-    for u in range(p.size):
-        a[u] = flow[r, u] - flow[s, u]
-        b[u] = distance[p[r], u] - distance[p[s], u]
-    for u in range(p.size):
-        h[u] = -b[p[u]]
-    _add_product(partial, a, b)
-
-
-@njit(inline="always")
-def _advance(matrices: WithTransposes, board: Board, p: Array, r: int, s: int) -> None:
+def _advance(board: Board, symmetric: bool, n: int, width: int, r: int, s: int, big: float) -> None:
     """After exchange (r, s): its vectors, `partial`, and the deltas and limits of every pair with r or s."""
-    a, h, b = board.a, board.h, board.b
-    _direction(board.partial, matrices.flow_t, matrices.distance_t, p, r, s, (a[0], h[0], b[0]))
-    if not matrices.symmetric:
-        _direction(board.partial, matrices.flow, matrices.distance, p, r, s, (a[1], h[1], b[1]))
+    delta, until, partial, diagonal, a, h = (
+        board.delta, board.until, board.partial, board.diagonal, board.a, board.h
+    )  # fmt: skip
+    lanes.subtract_rows(a, board.flow_from, 0, r, s, width)
+    lanes.subtract_rows(h, board.near_back, 0, s, r, width)
+    if symmetric:
+        lanes.subtract(partial, diagonal, a, h, n, width)
+    else:
+        lanes.subtract_rows(a, board.flow_to, width, r, s, width)
+        lanes.subtract_rows(h, board.near, width, s, r, width)
+        lanes.subtract_both(partial, diagonal, a, h, n, width)
+    diagonal[r], diagonal[s] = partial[r * width + r], partial[s * width + s]
     for one in (r, s):
-        for v in range(p.size):
-            if v == one:
-                continue
-            i, j = min(one, v), max(one, v)
-            fresh = _exchange(matrices.flow, matrices.distance, matrices.symmetric, p, board.partial, i, j)
-            soon = (a[0, i] - a[0, j]) * (h[0, i] - h[0, j]) + (a[1, i] - a[1, j]) * (h[1, i] - h[1, j])
-            board.delta[i, j] = fresh - soon
-            board.until[i, j] = min(board.tabu[i, p[j]], board.tabu[j, p[i]])
+        column = board.columns[:width] if one == r else board.columns[width:]
+        dates = board.dates[:width] if one == r else board.dates[width:]
+        near, near_back = board.near, board.near_back
+        if symmetric:
+            lanes.refresh(
+                delta,
+                until,
+                partial,
+                board.flow,
+                near,
+                near_back,
+                board.tabu,
+                column,
+                dates,
+                diagonal,
+                a,
+                h,
+                one,
+                width,
+            )
+        else:
+            lanes.refresh_both(
+                delta,
+                until,
+                partial,
+                board.flow,
+                near,
+                near_back,
+                board.tabu,
+                column,
+                dates,
+                diagonal,
+                a,
+                h,
+                one,
+                width,
+            )
+        row = one * width
+        delta[row + one] = big
+        for v in range(min(n, (one & -lanes.LANES) + lanes.LANES)):
+            delta[v * width + one], until[v * width + one] = delta[row + v], until[row + v]
 
 
-@register_jitable(**INNER)
-def _pick(board: Board, wanted: float, it: int, use_all: bool, state: Array) -> tuple[int, int]:
-    """An exchange whose delta is `wanted`; the row is drawn among the first few found, to break ties by chance."""
-    n = board.delta.shape[0]
-    least = board.least if use_all else board.least_free
+@njit(inline="always")
+def _pick(board: Board, n: int, width: int, it: int, use_all: bool, state: Array) -> tuple[int, int]:
+    """An exchange with the least delta; the row is drawn among the first few found, to break ties by chance."""
+    low = board.low if use_all else board.low_free
+    last = (n - 1) * lanes.LANES
+    wanted = low[last]
     first = _random(state) % n
     for step in range(n):
-        u = (first + step) % n
-        if u < n - 1 and least[u] == wanted:
+        u = first + step
+        u = u - n if u >= n else u
+        if u < n - 1 and lanes.holds(low, u * lanes.LANES, last):
             for v in range(u + 1, n):
-                if board.delta[u, v] == wanted and (use_all or board.until[u, v] < it):
+                at = u * width + v
+                if board.delta[at] == wanted and (use_all or board.until[at] < it):
                     return u, v
     return 0, 1
 
 
-@register_jitable(**INNER)
-def _oldest(tabu: Array, p: Array, before: int, r: int, s: int, state: Array) -> tuple[int, int]:
+@njit(inline="always")
+def _oldest(tabu: Array, n: int, width: int, before: int, r: int, s: int, state: Array) -> tuple[int, int]:
     """An exchange of one random facility whose both arrivals were last forbidden before `before`, else (r, s)."""
-    n = p.size
     u = _random(state) % n
     for v in range(n):
-        if v != u and tabu[u, p[v]] < before and tabu[v, p[u]] < before:
+        if v != u and tabu[u * width + v] < before and tabu[v * width + u] < before:
             return min(u, v), max(u, v)
     return r, s

@@ -50,20 +50,20 @@ __device__ int assign(const int *mine, int stride, int size, int lane, int &u, i
     const bool live = lane < size;
     v = TOP;
     if (live)
-        for (int a = 0; a < size; ++a) v = min(v, mine[a * stride]);
+        for (int each = 0; each < size; ++each) v = min(v, mine[each * stride]);
     int row_of = -1, column_of = -1;
     u = 0;
     unsigned open = size == 32 ? FULL_WARP : (1u << size) - 1u, waiting = 0;
-    for (int a = 0; a < size; ++a) {
-        const int left = live ? mine[a * stride] - v : TOP;
+    for (int each = 0; each < size; ++each) {
+        const int left = live ? mine[each * stride] - v : TOP;
         const int least = __reduce_min_sync(FULL_WARP, left);
         const unsigned free = __ballot_sync(FULL_WARP, left == least) & open;
-        if (lane == a) u = least;
-        if (free == 0) { waiting |= 1u << a; continue; }
+        if (lane == each) u = least;
+        if (free == 0) { waiting |= 1u << each; continue; }
         const int column = __ffs(free) - 1;
         open &= ~(1u << column);
-        if (lane == column) row_of = a;
-        if (lane == a) column_of = column;
+        if (lane == column) row_of = each;
+        if (lane == each) column_of = column;
     }
     while (waiting) {
         const int source = __ffs(waiting) - 1;
@@ -107,51 +107,51 @@ struct Shared {
 };
 
 // The child's leaders and prices from its parent's.
-__device__ void settle(Shared &s, const int *parent, int *prices, int i, int j, int m) {
+__device__ void settle(Shared &shared, const int *parent, int *prices, int i, int j, int m) {
     const int wide = m + 1, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int *theirs = parent + wide * wide;
-    const int cap = s.room + 1, l = lane + (lane >= j), k = warp + (warp >= i);
-    if (lane < m) s.leaders[warp * 33 + lane] = min(parent[k * wide + l] + price(theirs, i, j, k, l, wide), cap);
-    for (int a = 0; a < m; ++a) {
-        for (int b = a + 1; b < m; ++b) {
-            const long long from = pair_of(a + (a >= i), b + (b >= i), wide) * wide * wide;
-            const long long to = pair_of(a, b, m) * m * m;
+    const int cap = shared.room + 1, l = lane + (lane >= j), k = warp + (warp >= i);
+    if (lane < m) shared.leaders[warp * 33 + lane] = min(parent[k * wide + l] + price(theirs, i, j, k, l, wide), cap);
+    for (int one = 0; one < m; ++one) {
+        for (int two = one + 1; two < m; ++two) {
+            const long long from = pair_of(one + (one >= i), two + (two >= i), wide) * wide * wide;
+            const long long to = pair_of(one, two, m) * m * m;
             if (lane < m) prices[to + warp * m + lane] = theirs[from + (warp + (warp >= j)) * wide + l];
         }
     }
 }
 
 // Promise every leader to its prices; a random order of the rows.
-__device__ void share(Shared &s, int m, unsigned &random) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, cap = s.room + 1, at = warp * 33 + lane;
+__device__ void share(Shared &shared, int m, unsigned &random) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, cap = shared.room + 1, at = warp * 33 + lane;
     if (lane < m) {
-        const int leader = s.leaders[at], each = leader >= cap ? cap : leader / (m - 1);
-        s.share[at] = each;
-        s.leaders[at] = leader >= cap ? cap : leader - each * (m - 1);
+        const int leader = shared.leaders[at], each = leader >= cap ? cap : leader / (m - 1);
+        shared.share[at] = each;
+        shared.leaders[at] = leader >= cap ? cap : leader - each * (m - 1);
     }
     if (threadIdx.x != 0) return;
-    for (int t = 0; t < m; ++t) {
+    for (int turn = 0; turn < m; ++turn) {
         random = random * 1664525u + 1013904223u;
-        const int other = __umulhi(random, t + 1);
-        s.order[t] = s.order[other];
-        s.order[other] = t;
+        const int other = __umulhi(random, turn + 1);
+        shared.order[turn] = shared.order[other];
+        shared.order[other] = turn;
     }
-    for (int t = 0; t < m; ++t) s.rank[s.order[t]] = t;
+    for (int turn = 0; turn < m; ++turn) shared.rank[shared.order[turn]] = turn;
 }
 
 // Prices of row i from global memory into tile[a][j][l], or back. Each warp moves line `warp` of every block.
-template <bool TAKE> __device__ __forceinline__ void move(Shared &s, int *tile, int *prices, int i, int m) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, odd = m | 1, cap = s.room + 1;
+template <bool TAKE> __device__ __forceinline__ void move(Shared &shared, int *tile, int *prices, int i, int m) {
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, odd = m | 1, cap = shared.room + 1;
     if (lane >= m) return;
-    for (int a = 0; a < m - 1; ++a) {
-        const int k = a + (a >= i), j = k > i ? warp : lane, l = k > i ? lane : warp;
+    for (int each = 0; each < m - 1; ++each) {
+        const int k = each + (each >= i), j = k > i ? warp : lane, l = k > i ? lane : warp;
         int *far = prices + (pair_of(min(i, k), max(i, k), m) * m + warp) * m + lane;
-        int *near = tile + (a * m + j) * odd + l;
+        int *near = tile + (each * m + j) * odd + l;
         if (TAKE) {
-            int x = *far;
-            const bool later = s.rank[k] > s.rank[i];
-            if (later) x += s.share[i * 33 + j] + s.share[k * 33 + l];
-            *near = x >= cap ? cap : later ? (x + 1) >> 1 : x;
+            int asked = *far;
+            const bool later = shared.rank[k] > shared.rank[i];
+            if (later) asked += shared.share[i * 33 + j] + shared.share[k * 33 + l];
+            *near = asked >= cap ? cap : later ? (asked + 1) >> 1 : asked;
         } else {
             *far = *near;
         }
@@ -159,68 +159,68 @@ template <bool TAKE> __device__ __forceinline__ void move(Shared &s, int *tile, 
 }
 
 // The submatrix of pair (i, j), j = warp: its least assignment becomes the leader, the rest stays price.
-__device__ __forceinline__ void ask(Shared &s, int *tile, int i, int m) {
-    const int lane = threadIdx.x % 32, j = threadIdx.x / 32, odd = m | 1, cap = s.room + 1, less = m - 1;
+__device__ __forceinline__ void ask(Shared &shared, int *tile, int i, int m) {
+    const int lane = threadIdx.x % 32, j = threadIdx.x / 32, odd = m | 1, cap = shared.room + 1, less = m - 1;
     int *mine = tile + j * odd + lane + (lane >= j);
     const int stride = m * odd;
-    int u = 0, v = 0, value = s.leaders[i * 33 + j];
+    int u = 0, v = 0, value = shared.leaders[i * 33 + j];
     if (value < cap) value = min(cap, value + assign(mine, stride, less, lane, u, v));
-    for (int a = 0; a < less; ++a) {
-        const int row = __shfl_sync(FULL_WARP, u, a);
+    for (int each = 0; each < less; ++each) {
+        const int row = __shfl_sync(FULL_WARP, u, each);
         if (lane >= less) continue;
-        const int x = mine[a * stride], k = a + (a >= i);
-        const int kept = s.rank[k] > s.rank[i] ? max(x - 1, 0) : 0;  // the half not taken, to one unit
-        mine[a * stride] = x >= cap || value >= cap ? cap : x - row - v + kept;
+        const int asked = mine[each * stride], k = each + (each >= i);
+        const int kept = shared.rank[k] > shared.rank[i] ? max(asked - 1, 0) : 0;  // the half not taken, to one unit
+        mine[each * stride] = asked >= cap || value >= cap ? cap : asked - row - v + kept;
     }
     __syncwarp();  // the leader was read by all lanes
-    if (lane == 0) s.leaders[i * 33 + j] = value;
+    if (lane == 0) shared.leaders[i * 33 + j] = value;
 }
 
-// One sweep; what the bound gains is s.gain.
-__device__ __forceinline__ void sweep(Shared &s, int *tile, int *prices, int m, unsigned &random) {
-    share(s, m, random);
+// One sweep; what the bound gains is shared.gain.
+__device__ __forceinline__ void sweep(Shared &shared, int *tile, int *prices, int m, unsigned &random) {
+    share(shared, m, random);
     __syncthreads();  // shares and ranks -> take
-    for (int t = 0; t < m; ++t) {
-        const int i = s.order[t];
-        move<true>(s, tile, prices, i, m);
+    for (int turn = 0; turn < m; ++turn) {
+        const int i = shared.order[turn];
+        move<true>(shared, tile, prices, i, m);
         __syncthreads();  // tile -> ask
-        ask(s, tile, i, m);
+        ask(shared, tile, i, m);
         __syncthreads();  // tile -> give
-        move<false>(s, tile, prices, i, m);
+        move<false>(shared, tile, prices, i, m);
         __syncthreads();  // prices and tile -> take
     }
     if (threadIdx.x < 32) {
-        const int lane = threadIdx.x, cap = s.room + 1;
+        const int lane = threadIdx.x, cap = shared.room + 1;
         int u, v;
-        const int gain = assign(s.leaders + lane, 33, m, lane, u, v);
-        for (int a = 0; a < m; ++a) {
-            const int row = __shfl_sync(FULL_WARP, u, a);
-            if (lane < m && s.leaders[a * 33 + lane] < cap) s.leaders[a * 33 + lane] -= row + v;
+        const int gain = assign(shared.leaders + lane, 33, m, lane, u, v);
+        for (int each = 0; each < m; ++each) {
+            const int row = __shfl_sync(FULL_WARP, u, each);
+            if (lane < m && shared.leaders[each * 33 + lane] < cap) shared.leaders[each * 33 + lane] -= row + v;
         }
         __syncwarp();  // room was read by all lanes
-        if (lane == 0) { s.gain = gain; s.room -= gain; }
+        if (lane == 0) { shared.gain = gain; shared.room -= gain; }
     }
     __syncthreads();  // gain, room -> all
 }
 
 // The line with the least work below it, by the first warp: a child weighs 2^(sharp * its room / this room).
-__device__ void choose(const Shared &s, int m, float sharp, int *found) {
+__device__ void choose(const Shared &shared, int m, float sharp, int *found) {
     const int lane = threadIdx.x;
     float least = 3e38f;
     int line = 0;
     for (int at = lane; at < 2 * m; at += 32) {
         float work = 0;
-        for (int b = 0; b < m; ++b) {
-            const int leader = s.leaders[at < m ? at * 33 + b : b * 33 + at - m];
-            const float x = (float)(s.room - leader) / (float)(s.room + 1);
-            if (leader <= s.room) work += exp2f(sharp * x);
+        for (int each = 0; each < m; ++each) {
+            const int leader = shared.leaders[at < m ? at * 33 + each : each * 33 + at - m];
+            const float part = (float)(shared.room - leader) / (float)(shared.room + 1);
+            if (leader <= shared.room) work += exp2f(sharp * part);
         }
         if (work < least) { least = work; line = at; }
     }
     const int bits = __reduce_min_sync(FULL_WARP, __float_as_int(least));  // positive floats are ordered as integers
     line = __reduce_min_sync(FULL_WARP, __float_as_int(least) == bits ? line : 64);
     if (lane == 0) found[1] = line;
-    if (lane < m) found[2 + lane] = s.leaders[line < m ? line * 33 + lane : lane * 33 + line - m];
+    if (lane < m) found[2 + lane] = shared.leaders[line < m ? line * 33 + lane : lane * 33 + line - m];
 }
 
 // Grid: children. Block: 32 m, a warp per location. Shared: Shared and (m - 1) m (m | 1) int32, dynamic.
@@ -230,26 +230,26 @@ __device__ void choose(const Shared &s, int m, float sharp, int *found) {
 extern "C" __global__ void __launch_bounds__(1024, 2) ascend(const __grid_constant__ AscendArgs args) {
     const int m = args.m;
     extern __shared__ __align__(16) unsigned char raw[];
-    Shared &s = *reinterpret_cast<Shared *>(raw);
+    Shared &shared = *reinterpret_cast<Shared *>(raw);
     int *tile = reinterpret_cast<int *>(raw + sizeof(Shared));
     const Task task = args.tasks[blockIdx.x];
     int *slot = args.arena + task.slot * slot_size(m), *prices = slot + m * m;
     int *out = args.found + (long long)blockIdx.x * FOUND;
     const int *parent = args.parents + task.parent * slot_size(m + 1);
-    if (threadIdx.x == 0) s.room = task.room - parent[task.i * (m + 1) + task.j];
+    if (threadIdx.x == 0) shared.room = task.room - parent[task.i * (m + 1) + task.j];
     __syncthreads();  // room -> settle
-    settle(s, parent, prices, task.i, task.j, m);
+    settle(shared, parent, prices, task.i, task.j, m);
     __syncthreads();  // leaders -> share
     unsigned random = 2654435761u * (task.i * 64 + task.j + 1);
     for (int k = 0; k < args.sweeps; ++k) {
-        sweep(s, tile, prices, m, random);
-        if (s.room < 0 || (long long)s.gain * args.patience < s.room) break;
+        sweep(shared, tile, prices, m, random);
+        if (shared.room < 0 || (long long)shared.gain * args.patience < shared.room) break;
     }
-    if (threadIdx.x == 0) out[0] = s.room;
-    if (s.room < 0) return;
+    if (threadIdx.x == 0) out[0] = shared.room;
+    if (shared.room < 0) return;
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    if (lane < m) slot[warp * m + lane] = s.leaders[warp * 33 + lane];
-    if (warp == 0) choose(s, m, args.sharp, out);
+    if (lane < m) slot[warp * m + lane] = shared.leaders[warp * 33 + lane];
+    if (warp == 0) choose(shared, m, args.sharp, out);
 }
 
 // Grid: 1. Block: 1. Shared: none. Reads: nothing. Writes: out[0] = bytes of Shared. Requires: nothing. Work: none.

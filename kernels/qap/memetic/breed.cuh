@@ -2,80 +2,80 @@
 #include "qap/memetic/member.cuh"
 
 // Positions where both parents agree stay, the others come from either, the rest is drawn. One thread, into s.p.
-__device__ void cross(Shared &s, const short *own, const short *partner, Random &random) {
+__device__ void cross(Shared &shared, const short *own, const short *partner, Random &random) {
     int open = 0;
-    for (int i = 0; i < N; ++i) s.mark[i] = 0;
+    for (int i = 0; i < N; ++i) shared.mark[i] = 0;
     for (int i = 0; i < N; ++i) {
-        s.p[i] = own[i] == partner[i] ? own[i] : (short)-1;
-        if (s.p[i] >= 0) s.mark[s.p[i]] = 1;
+        shared.p[i] = own[i] == partner[i] ? own[i] : (short)-1;
+        if (shared.p[i] >= 0) shared.mark[shared.p[i]] = 1;
     }
     const int turn = random.below(N);
     for (int step = 0; step < N; ++step) {
         const int i = step + turn < N ? step + turn : step + turn - N;
-        if (s.p[i] >= 0) continue;
+        if (shared.p[i] >= 0) continue;
         short first = own[i], second = partner[i];
         if (random.next() & 1) { const short keep = first; first = second; second = keep; }
-        const short chosen = !s.mark[first] ? first : !s.mark[second] ? second : (short)-1;
-        s.p[i] = chosen;
-        if (chosen >= 0) s.mark[chosen] = 1;
-        else s.other[open++] = (short)i;
+        const short chosen = !shared.mark[first] ? first : !shared.mark[second] ? second : (short)-1;
+        shared.p[i] = chosen;
+        if (chosen >= 0) shared.mark[chosen] = 1;
+        else shared.other[open++] = (short)i;
     }
     for (int k = 0; k < N && open; ++k) {
-        if (s.mark[k]) continue;
+        if (shared.mark[k]) continue;
         const int pick = random.below(open);
-        s.p[s.other[pick]] = (short)k;
-        s.other[pick] = s.other[--open];
+        shared.p[shared.other[pick]] = (short)k;
+        shared.other[pick] = shared.other[--open];
     }
 }
 
-// s.other <- a random order whose first `count` places are drawn. One thread.
-__device__ void draw_order(Shared &s, int count, Random &random) {
-    for (int i = 0; i < N; ++i) s.other[i] = (short)i;
+// shared.other <- a random order whose first `count` places are drawn. One thread.
+__device__ void draw_order(Shared &shared, int count, Random &random) {
+    for (int i = 0; i < N; ++i) shared.other[i] = (short)i;
     for (int k = 0; k < count && k + 1 < N; ++k) {
         const int pick = k + random.below(N - k);
-        const short keep = s.other[k];
-        s.other[k] = s.other[pick];
-        s.other[pick] = keep;
+        const short keep = shared.other[k];
+        shared.other[k] = shared.other[pick];
+        shared.other[pick] = keep;
     }
 }
 
 // A cycle through `strength` random positions of s.p: the shortest move that no single exchange undoes. One thread.
-__device__ void shake(Shared &s, int strength, Random &random) {
+__device__ void shake(Shared &shared, int strength, Random &random) {
     if (strength < 2) return;
-    draw_order(s, strength, random);
-    const short first = s.p[s.other[0]];
-    for (int k = 0; k + 1 < strength; ++k) s.p[s.other[k]] = s.p[s.other[k + 1]];
-    s.p[s.other[strength - 1]] = first;
+    draw_order(shared, strength, random);
+    const short first = shared.p[shared.other[0]];
+    for (int k = 0; k + 1 < strength; ++k) shared.p[shared.other[k]] = shared.p[shared.other[k + 1]];
+    shared.p[shared.other[strength - 1]] = first;
 }
 
 // Path relinking: from s.p half of the way to `partner`. Each step is the best of up to 32 exchanges that bring a
 // facility home. One warp.
-__device__ void relink(Shared &s, const Matrices &m, const short *partner, Random &random) {
+__device__ void relink(Shared &shared, const Matrices &matrices, const short *partner, Random &random) {
     const int lane = threadIdx.x % 32;
     int apart = 0;
     for (int i = lane; i < N; i += 32) {
-        s.mark[s.p[i]] = (short)i;
-        apart += s.p[i] != partner[i];
+        shared.mark[shared.p[i]] = (short)i;
+        apart += shared.p[i] != partner[i];
     }
     apart = __reduce_add_sync(FULL_WARP, apart);
     for (int step = apart / 2; step > 0; --step) {
         __syncwarp();  // p, mark -> all lanes
         int u = (random.below(N) + lane * ((N + 31) / 32)) % N, tries = 0;
-        while (tries < N && s.p[u] == partner[u]) {
+        while (tries < N && shared.p[u] == partner[u]) {
             u = u + 1 < N ? u + 1 : 0;
             ++tries;
         }
-        const int v = s.mark[partner[u]];
-        const T change = u != v ? exchange(m, s.p, u, v) : Limit<T>::top();
+        const int v = shared.mark[partner[u]];
+        const T change = u != v ? exchange(matrices, shared.p, u, v) : Limit<T>::top();
         const T least = redux_min(change);
         if (least == Limit<T>::top()) break;
         __syncwarp();  // p was read by all lanes
         if (lane == __ffs(__ballot_sync(FULL_WARP, change == least)) - 1) {
-            const short keep = s.p[u];
-            s.p[u] = s.p[v];
-            s.p[v] = keep;
-            s.mark[s.p[u]] = (short)u;
-            s.mark[s.p[v]] = (short)v;
+            const short keep = shared.p[u];
+            shared.p[u] = shared.p[v];
+            shared.p[v] = keep;
+            shared.mark[shared.p[u]] = (short)u;
+            shared.mark[shared.p[v]] = (short)v;
         }
     }
     __syncwarp();  // the last exchange -> all lanes
@@ -83,25 +83,25 @@ __device__ void relink(Shared &s, const Matrices &m, const short *partner, Rando
 
 // Long-term memory, by one warp: facilities, in random order, go to the location still free where they were found
 // least often.
-__device__ void unvisited(Shared &s, const int *visits, Random &random) {
+__device__ void unvisited(Shared &shared, const int *visits, Random &random) {
     const int lane = threadIdx.x % 32;
-    if (lane == 0) draw_order(s, N, random);
-    for (int l = lane; l < N; l += 32) s.mark[l] = 0;
+    if (lane == 0) draw_order(shared, N, random);
+    for (int l = lane; l < N; l += 32) shared.mark[l] = 0;
     for (int k = 0; k < N; ++k) {
         __syncwarp();  // order, mark -> all lanes
-        const int i = s.other[k];
+        const int i = shared.other[k];
         const unsigned salt = random.next();
         unsigned fewest = 0xffffffffu;
         int at = 0;
         for (int l = lane; l < N; l += 32) {
             const unsigned seen = (unsigned)min(visits[i * N + l], (1 << 20) - 1);
             const unsigned key = seen << 11 | ((salt ^ l * 2654435761u) >> 21);  // ties fall at random
-            if (!s.mark[l] && key < fewest) { fewest = key; at = l; }
+            if (!shared.mark[l] && key < fewest) { fewest = key; at = l; }
         }
         const unsigned least = __reduce_min_sync(FULL_WARP, fewest);
         if (lane == __ffs(__ballot_sync(FULL_WARP, fewest == least)) - 1) {
-            s.p[i] = (short)at;
-            s.mark[at] = 1;
+            shared.p[i] = (short)at;
+            shared.mark[at] = 1;
         }
     }
     __syncwarp();  // the last place -> all lanes
@@ -114,35 +114,35 @@ struct Parents {
 };
 
 // A child of `own` and `partner` in s.p, by one warp. A perturbation grows with the generations that its member waited.
-__device__ void child(Shared &s, const Matrices &m, const Recipe &recipe, const Parents &of, int waited,
+__device__ void child(Shared &shared, const Matrices &matrices, const Recipe &recipe, const Parents &of, int waited,
                       Random &random) {
     const short *own = of.own, *partner = of.partner;
     const bool twin = of.twin;
     const int lane = threadIdx.x % 32, kind = (int)(random.next() & 255);
     if (!twin && kind < recipe.cross) {
-        if (lane == 0) cross(s, own, partner, random);
+        if (lane == 0) cross(shared, own, partner, random);
         return;
     }
-    for (int i = lane; i < N; i += 32) s.p[i] = own[i];
+    for (int i = lane; i < N; i += 32) shared.p[i] = own[i];
     __syncwarp();  // p -> relink, shake
     if (!twin && kind < recipe.cross + recipe.relink) {
-        relink(s, m, partner, random);
+        relink(shared, matrices, partner, random);
         return;
     }
     const int span = 1 + recipe.strength_span * (1 + min(waited, recipe.patience)) / (1 + recipe.patience / 2);
-    if (lane == 0) shake(s, min(recipe.strength_low + random.below(span), N), random);
+    if (lane == 0) shake(shared, min(recipe.strength_low + random.below(span), N), random);
 }
 
 // A fresh start in s.p: the best so far, the least visited places, or chance. One warp.
-__device__ void start(Shared &s, const short *record, const int *visits, bool from_record, Random &random) {
+__device__ void start(Shared &shared, const short *record, const int *visits, bool from_record, Random &random) {
     const int lane = threadIdx.x % 32, kind = random.below(4);
     if (from_record) {
-        for (int i = lane; i < N; i += 32) s.p[i] = record[i];
+        for (int i = lane; i < N; i += 32) shared.p[i] = record[i];
     } else if (kind == 0) {
-        unvisited(s, visits, random);
+        unvisited(shared, visits, random);
     } else if (lane == 0) {
-        draw_order(s, N, random);
-        for (int i = 0; i < N; ++i) s.p[i] = s.other[i];
+        draw_order(shared, N, random);
+        for (int i = 0; i < N; ++i) shared.p[i] = shared.other[i];
     }
     __syncwarp();  // p -> all lanes
 }

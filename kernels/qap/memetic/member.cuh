@@ -109,13 +109,13 @@ constexpr long long SCRATCH = STREAMED == 0 ? 16
                               : STREAMED == 2 ? TABU_BYTES + H_BYTES
                                               : TABU_BYTES + H_BYTES + D_BYTES + ITEMS * 16LL;
 
-__device__ __forceinline__ Board lay(Shared &s, unsigned char *scratch) {
+__device__ __forceinline__ Board lay(Shared &shared, unsigned char *scratch) {
     Board board;
     unsigned char *h = scratch + TABU_BYTES, *d = h + H_BYTES;
-    board.tabu = STREAMED < 1 ? s.tabu : reinterpret_cast<int *>(scratch);
-    board.h = STREAMED < 2 ? s.h[0].of : reinterpret_cast<T *>(h);
-    board.d = STREAMED < 3 ? s.d : reinterpret_cast<Quad *>(d);
-    board.until = STREAMED < 3 ? s.until : reinterpret_cast<Dates *>(d + D_BYTES);
+    board.tabu = STREAMED < 1 ? shared.tabu : reinterpret_cast<int *>(scratch);
+    board.h = STREAMED < 2 ? shared.h[0].of : reinterpret_cast<T *>(h);
+    board.d = STREAMED < 3 ? shared.d : reinterpret_cast<Quad *>(d);
+    board.until = STREAMED < 3 ? shared.until : reinterpret_cast<Dates *>(d + D_BYTES);
     return board;
 }
 
@@ -123,22 +123,25 @@ __device__ __forceinline__ Board lay(Shared &s, unsigned char *scratch) {
 #include "qap/memetic/layout.py"
 
 // The exchange value of (u, v) from scratch, O(N).
-__device__ T exchange(const Matrices &m, const short *p, int u, int v) {
+__device__ T exchange(const Matrices &matrices, const short *p, int u, int v) {
     const int pu = p[u], pv = p[v];
     T sum = 0;
     for (int k = 0; k < N; ++k) {
         if (k == u || k == v) continue;
         const int pk = p[k];
-        sum += (T)(m.a[u * N + k] - m.a[v * N + k]) * (T)(m.b[pv * N + pk] - m.b[pu * N + pk]);
+        sum +=
+            (T)(matrices.a[u * N + k] - matrices.a[v * N + k]) * (T)(matrices.b[pv * N + pk] - matrices.b[pu * N + pk]);
 #if SKEW
-        sum += (T)(m.a_skew[u * N + k] - m.a_skew[v * N + k]) * (T)(m.b_skew[pv * N + pk] - m.b_skew[pu * N + pk]);
+        sum += (T)(matrices.a_skew[u * N + k] - matrices.a_skew[v * N + k]) *
+               (T)(matrices.b_skew[pv * N + pk] - matrices.b_skew[pu * N + pk]);
 #endif
     }
 #if SKEW
-    sum -= 2 * (T)m.a_skew[u * N + v] * (T)m.b_skew[pu * N + pv];
+    sum -= 2 * (T)matrices.a_skew[u * N + v] * (T)matrices.b_skew[pu * N + pv];
 #endif
 #if LINEAR
-    sum += m.linear[u * N + pv] + m.linear[v * N + pu] - m.linear[u * N + pu] - m.linear[v * N + pv];
+    sum += matrices.linear[u * N + pv] + matrices.linear[v * N + pu] - matrices.linear[u * N + pu] -
+           matrices.linear[v * N + pv];
 #endif
     return sum;
 }
@@ -150,56 +153,56 @@ __device__ __forceinline__ T value(const T *h, T a, T b, int u, int v, int pu, i
 
 // What that is short of by the first `waiting` moves of the batch. x is read word by word, as this move's word in the
 // same quad is being written.
-__device__ __forceinline__ T owed(const Shared &s, int waiting, int u, int v, int pu, int pv) {
-    const volatile T *x_u = s.x[u].of, *x_v = s.x[v].of;
+__device__ __forceinline__ T owed(const Shared &shared, int waiting, int u, int v, int pu, int pv) {
+    const volatile T *x_u = shared.x[u].of, *x_v = shared.x[v].of;
     T sum = 0;
     for (int i = 0; i < waiting; ++i) {
-        const T *y = s.y[i][0].of;
-        sum += (x_u[i] - x_v[i]) * (y[pv] - y[pu]);
+        const T *product = shared.y[i][0].of;
+        sum += (x_u[i] - x_v[i]) * (product[pv] - product[pu]);
 #if SKEW
-        const volatile T *x_skew_u = s.x_skew[u].of, *x_skew_v = s.x_skew[v].of;
-        const T *y_skew = s.y_skew[i][0].of;
+        const volatile T *x_skew_u = shared.x_skew[u].of, *x_skew_v = shared.x_skew[v].of;
+        const T *y_skew = shared.y_skew[i][0].of;
         sum += (x_skew_u[i] - x_skew_v[i]) * (y_skew[pv] - y_skew[pu]);
 #endif
     }
     return sum;
 }
 
-// s.p, which is as good as nothing before it, into s.best.
-__device__ __forceinline__ void keep_best(Shared &s) {
-    for (int i = threadIdx.x; i < N; i += THREADS) s.best[i] = s.p[i];
+// s.p, which is as good as nothing before it, into shared.best.
+__device__ __forceinline__ void keep_best(Shared &shared) {
+    for (int i = threadIdx.x; i < N; i += THREADS) shared.best[i] = shared.p[i];
 }
 
 // No product is pending.
-__device__ __forceinline__ void still(Shared &s) {
+__device__ __forceinline__ void still(Shared &shared) {
     for (int i = threadIdx.x; i < N + SLOTS; i += THREADS) {
-        s.pair[i] = Pair{0, 0};
+        shared.pair[i] = Pair{0, 0};
 #if SKEW
-        s.skew[i] = Pair{0, 0};
+        shared.skew[i] = Pair{0, 0};
 #endif
     }
 }
 
 // Fill H, D, until and the objective from s.p. N^3 products for H, spread over the block.
-__device__ __forceinline__ void open(Shared &s, const Board &board, const Matrices &m) {
+__device__ __forceinline__ void open(Shared &shared, const Board &board, const Matrices &matrices) {
     constexpr int TALL = 8;  // rows of H at a time
-    const int t = threadIdx.x;
-    for (int item = t; item < (N + TALL - 1) / TALL * N; item += THREADS) {
+    const int thread = threadIdx.x;
+    for (int item = thread; item < (N + TALL - 1) / TALL * N; item += THREADS) {
         const int u0 = item / N * TALL, l = item % N;
         T sum[TALL];
 #pragma unroll
-        for (int i = 0; i < TALL; ++i) sum[i] = LINEAR && u0 + i < N ? m.linear[(u0 + i) * N + l] : (T)0;
+        for (int i = 0; i < TALL; ++i) sum[i] = LINEAR && u0 + i < N ? matrices.linear[(u0 + i) * N + l] : (T)0;
         for (int j = 0; j < N; ++j) {
-            const T b = (T)m.b[s.p[j] * N + l];
+            const T b = (T)matrices.b[shared.p[j] * N + l];
 #if SKEW
-            const T b_skew = -(T)m.b_skew[s.p[j] * N + l];
+            const T b_skew = -(T)matrices.b_skew[shared.p[j] * N + l];
 #endif
 #pragma unroll
             for (int i = 0; i < TALL; ++i) {
                 const int u = min(u0 + i, N - 1);
-                sum[i] += (T)m.a[u * N + j] * b;
+                sum[i] += (T)matrices.a[u * N + j] * b;
 #if SKEW
-                sum[i] += (T)m.a_skew[u * N + j] * b_skew;
+                sum[i] += (T)matrices.a_skew[u * N + j] * b_skew;
 #endif
             }
         }
@@ -207,51 +210,51 @@ __device__ __forceinline__ void open(Shared &s, const Board &board, const Matric
         for (int i = 0; i < TALL; ++i)
             if (u0 + i < N) board.h[(u0 + i) * STRIDE + l] = sum[i];
     }
-    for (int i = t; i < N * N; i += THREADS) board.tabu[i] = 0;
-    still(s);
-    for (int i = t; i < N; i += THREADS) s.best[i] = s.p[i];
+    for (int i = thread; i < N * N; i += THREADS) board.tabu[i] = 0;
+    still(shared);
+    for (int i = thread; i < N; i += THREADS) shared.best[i] = shared.p[i];
     __syncthreads();  // H -> D, cost
-    for (int item = t; item < ITEMS; item += THREADS) {
+    for (int item = thread; item < ITEMS; item += THREADS) {
         const int u = item % N;
         for (int k = 0; k < 4; ++k) {
-            const int v = (u + 1 + item / N * 4 + k) % N, pu = s.p[u], pv = s.p[v];
-            board.d[item].of[k] = value(board.h, (T)m.a[u * N + v], (T)m.b[pu * N + pv], u, v, pu, pv);
+            const int v = (u + 1 + item / N * 4 + k) % N, pu = shared.p[u], pv = shared.p[v];
+            board.d[item].of[k] = value(board.h, (T)matrices.a[u * N + v], (T)matrices.b[pu * N + pv], u, v, pu, pv);
             board.until[item].of[k] = 0;
         }
     }
-    if (t < 32) {
+    if (thread < 32) {
         T64 twice = 0;
-        for (int i = t; i < N; i += 32) {
-            twice += (T64)board.h[i * STRIDE + s.p[i]];
+        for (int i = thread; i < N; i += 32) {
+            twice += (T64)board.h[i * STRIDE + shared.p[i]];
 #if LINEAR
-            twice += (T64)m.linear[i * N + s.p[i]];
+            twice += (T64)matrices.linear[i * N + shared.p[i]];
 #endif
         }
         twice = warp_sum(twice);
-        if (t == 0) s.best_cost = s.cost = twice / 2;
+        if (thread == 0) shared.best_cost = shared.cost = twice / 2;
     }
     __syncthreads();  // D, cost -> all
 }
 
 // D by the products of the move before; the least admissible exchange of this thread and its slot.
-__device__ __forceinline__ T advance_d(Shared &s, const Board &board, int iteration, T aspiration, int &slot) {
+__device__ __forceinline__ T advance_d(Shared &shared, const Board &board, int iteration, T aspiration, int &slot) {
     T least = Limit<T>::top();
 #pragma unroll UNROLL
     for (int round = 0; round < ROUNDS; ++round) {
         const int item = threadIdx.x + round * THREADS, u = item % N, base = u + 1 + item / N * 4;
         if (round == ROUNDS - 1 && item >= ITEMS) break;
-        const Pair own = s.pair[u];
+        const Pair own = shared.pair[u];
 #if SKEW
-        const Pair own_skew = s.skew[u];
+        const Pair own_skew = shared.skew[u];
 #endif
         Quad d = board.d[item];
         const Dates until = board.until[item];
 #pragma unroll
         for (int k = 0; k < 4; ++k) {
-            const Pair other = s.pair[base + k];
+            const Pair other = shared.pair[base + k];
             d.of[k] -= (own.x - other.x) * (own.y - other.y);
 #if SKEW
-            const Pair skew = s.skew[base + k];
+            const Pair skew = shared.skew[base + k];
             d.of[k] -= (own_skew.x - skew.x) * (own_skew.y - skew.y);
 #endif
             if ((until.of[k] <= iteration || d.of[k] < aspiration) && d.of[k] < least) {
@@ -266,22 +269,25 @@ __device__ __forceinline__ T advance_d(Shared &s, const Board &board, int iterat
 
 // The least admissible exchange of the block: value and (r, q) to every thread. One barrier; ties fall at random.
 __device__ __forceinline__ T choose(
-    Shared &s, const Board &board, int iteration, T aspiration, unsigned draw, int &r, int &q) {
+    Shared &shared, const Board &board, int iteration, T aspiration, unsigned draw, int &r, int &q) {
     int slot = 0;
-    const T least = advance_d(s, board, iteration, aspiration, slot), warp_least = redux_min(least);
+    const T least = advance_d(shared, board, iteration, aspiration, slot), warp_least = redux_min(least);
     const int item = threadIdx.x + (slot >> 2) * THREADS, u = item % N;
-    int w = u + 1 + item / N * 4 + (slot & 3);
-    if (w >= N) w -= N;
+    int other = u + 1 + item / N * 4 + (slot & 3);
+    if (other >= N) other -= N;
     const unsigned shuffled = (draw ^ (threadIdx.x * 2654435761u)) & 0xfff00000u;
-    const unsigned mark = least == warp_least ? shuffled | (unsigned)(u << 10) | (unsigned)w : 0xffffffffu;
+    const unsigned mark = least == warp_least ? shuffled | (unsigned)(u << 10) | (unsigned)other : 0xffffffffu;
     const unsigned warp_mark = __reduce_min_sync(FULL_WARP, mark);
-    if (threadIdx.x % 32 == 0) { s.least[threadIdx.x / 32] = warp_least; s.move[threadIdx.x / 32] = warp_mark; }
+    if (threadIdx.x % 32 == 0) {
+        shared.least[threadIdx.x / 32] = warp_least;
+        shared.move[threadIdx.x / 32] = warp_mark;
+    }
     __syncthreads();  // every warp's candidate, D and H are there; pair and y were read
     const int lane = threadIdx.x % 32;
-    const T mine_least = lane < WARPS ? s.least[lane] : Limit<T>::top();
+    const T mine_least = lane < WARPS ? shared.least[lane] : Limit<T>::top();
     const T block_least = redux_min(mine_least);
     const bool has_least = lane < WARPS && mine_least == block_least;
-    const unsigned block_mark = __reduce_min_sync(FULL_WARP, has_least ? s.move[lane] : 0xffffffffu);
+    const unsigned block_mark = __reduce_min_sync(FULL_WARP, has_least ? shared.move[lane] : 0xffffffffu);
     r = (block_mark >> 10) & 1023;
     q = block_mark & 1023;
     return block_least;
@@ -310,59 +316,61 @@ struct Move {
 // What an exchange of r and q means for facility v: x, y, and its pairs with r and q. s.p is as it was before the
 // exchange, and `waiting` moves were not yet given to H. Each thread writes what belongs to its v alone; q's thread
 // writes the pair (r, q).
-__device__ __forceinline__ void touch(Shared &s, const Board &board, const Matrices &m, const Move &move, int waiting) {
+__device__ __forceinline__ void touch(Shared &shared, const Board &board, const Matrices &matrices, const Move &move,
+                                      int waiting) {
     const int r = move.r, q = move.q, until_r = move.until_r, until_q = move.until_q;
-    const int a = s.p[r], b = s.p[q];
+    const int a = shared.p[r], b = shared.p[q];
     for (int v = threadIdx.x; v < N; v += THREADS) {
-        const int pv = v == r ? b : v == q ? a : s.p[v];
-        const T a_r = (T)m.a[r * N + v], a_q = (T)m.a[q * N + v], b_r = (T)m.b[b * N + pv], b_q = (T)m.b[a * N + pv];
+        const int pv = v == r ? b : v == q ? a : shared.p[v];
+        const T a_r = (T)matrices.a[r * N + v], a_q = (T)matrices.a[q * N + v], b_r = (T)matrices.b[b * N + pv],
+                b_q = (T)matrices.b[a * N + pv];
         const Pair pair = {a_r - a_q, b_r - b_q};
-        s.pair[v] = pair;
-        if (v < SLOTS) s.pair[v + N] = pair;
-        s.x[v].of[waiting] = pair.x;
-        s.y[waiting][0].of[pv] = pair.y;
+        shared.pair[v] = pair;
+        if (v < SLOTS) shared.pair[v + N] = pair;
+        shared.x[v].of[waiting] = pair.x;
+        shared.y[waiting][0].of[pv] = pair.y;
 #if SKEW
-        const Pair skew = {(T)(m.a_skew[r * N + v] - m.a_skew[q * N + v]),
-                           (T)(m.b_skew[b * N + pv] - m.b_skew[a * N + pv])};
-        s.skew[v] = skew;
-        if (v < SLOTS) s.skew[v + N] = skew;
-        s.x_skew[v].of[waiting] = skew.x;
-        s.y_skew[waiting][0].of[pv] = skew.y;
+        const Pair skew = {(T)(matrices.a_skew[r * N + v] - matrices.a_skew[q * N + v]),
+                           (T)(matrices.b_skew[b * N + pv] - matrices.b_skew[a * N + pv])};
+        shared.skew[v] = skew;
+        if (v < SLOTS) shared.skew[v + N] = skew;
+        shared.x_skew[v].of[waiting] = skew.x;
+        shared.y_skew[waiting][0].of[pv] = skew.y;
 #endif
         if (v != r) {
             const int kept = min(board.tabu[r * N + pv], board.tabu[v * N + b]);
-            const T change = value(board.h, a_r, b_r, r, v, b, pv) + owed(s, waiting, r, v, b, pv);
+            const T change = value(board.h, a_r, b_r, r, v, b, pv) + owed(shared, waiting, r, v, b, pv);
             put(board, r, v, change, v == q ? min(until_r, until_q) : kept);
         }
         if (v != r && v != q) {
             const int kept = min(board.tabu[q * N + pv], board.tabu[v * N + a]);
-            put(board, q, v, value(board.h, a_q, b_q, q, v, a, pv) + owed(s, waiting, q, v, a, pv), kept);
+            put(board, q, v, value(board.h, a_q, b_q, q, v, a, pv) + owed(shared, waiting, q, v, a, pv), kept);
         }
     }
 }
 
 // H by the products of a batch: a thread updates one quad of locations in every ROWS-th row.
-__device__ __forceinline__ void advance_h(const Shared &s, const Board &board) {
+__device__ __forceinline__ void advance_h(const Shared &shared, const Board &board) {
     const int quad = threadIdx.x % QUADS;
     int u = threadIdx.x / QUADS;
     if (u >= ROWS) return;
     Quad y[BATCH];
 #pragma unroll
-    for (int i = 0; i < BATCH; ++i) y[i] = s.y[i][quad];
+    for (int i = 0; i < BATCH; ++i) y[i] = shared.y[i][quad];
 #if SKEW
     Quad y_skew[BATCH];
 #pragma unroll
-    for (int i = 0; i < BATCH; ++i) y_skew[i] = s.y_skew[i][quad];
+    for (int i = 0; i < BATCH; ++i) y_skew[i] = shared.y_skew[i][quad];
 #endif
 #pragma unroll (N / ROWS <= 16 ? 2 : 1)
     for (; u < N; u += ROWS) {
         Quad &at = reinterpret_cast<Quad *>(board.h + u * STRIDE)[quad];
-        const Quad x = s.x[u];
+        const Quad x = shared.x[u];
         Quad h = at;
 #pragma unroll
         for (int k = 0; k < 16; ++k) h.of[k % 4] += x.of[k / 4] * y[k / 4].of[k % 4];
 #if SKEW
-        const Quad x_skew = s.x_skew[u];
+        const Quad x_skew = shared.x_skew[u];
 #pragma unroll
         for (int k = 0; k < 16; ++k) h.of[k % 4] += x_skew.of[k / 4] * y_skew[k / 4].of[k % 4];
 #endif

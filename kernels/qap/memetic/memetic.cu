@@ -30,10 +30,15 @@ __device__ __noinline__ bool talk_for_all(T64 best, const News &news) {
     return __syncthreads_or(threadIdx.x == 0 && talk(ordered(best), news));
 }
 
-// Tabu search from s.p; leaves the best permutation in s.best, returns its moves. Two barriers an iteration.
-__device__ __forceinline__ int search(Shared &s, const Board &board, const Matrices &m, int iterations,
-                                      int tenure_low, int tenure_span, const News &news, Random random) {
-    T64 cost = s.cost, best = s.best_cost;
+// How long a facility stays tabu: from `low` on, less than `span` longer.
+struct Tenure {
+    int low, span;
+};
+
+// Tabu search from s.p; leaves the best permutation in shared.best, returns its moves. Two barriers an iteration.
+__device__ __forceinline__ int search(Shared &shared, const Board &board, const Matrices &matrices, int iterations,
+                                      const Tenure &tenure, const News &news, Random random) {
+    T64 cost = shared.cost, best = shared.best_cost;
     bool improved = false;
     int iteration = 1, waiting = 0;
     for (; iteration <= iterations; ++iteration) {
@@ -42,54 +47,55 @@ __device__ __forceinline__ int search(Shared &s, const Board &board, const Matri
         const T64 lead = best - cost;
         const T aspiration = lead < (T64)(-LEAST) && sizeof(T) == 4 ? (T)(-LEAST) : (T)lead;
         int r, q;
-        const T change = choose(s, board, iteration, aspiration, draw, r, q);
-        if (improved) keep_best(s);  // the state before this move
+        const T change = choose(shared, board, iteration, aspiration, draw, r, q);
+        if (improved) keep_best(shared);  // the state before this move
         improved = false;
         if (change == Limit<T>::top()) {  // all tabu: wait for the first to expire
-            still(s);
+            still(shared);
             __syncthreads();  // pair -> advance_d
             continue;
         }
-        const int until_r = iteration + tenure_low + (int)__umulhi(draw * 747796405u, (unsigned)tenure_span);
-        const int until_q = iteration + tenure_low + (int)__umulhi(draw * 2891336453u, (unsigned)tenure_span);
-        touch(s, board, m, {r, q, until_r, until_q}, waiting);
-        const int a = s.p[r], b = s.p[q];
+        const int until_r = iteration + tenure.low + (int)__umulhi(draw * 747796405u, (unsigned)tenure.span);
+        const int until_q = iteration + tenure.low + (int)__umulhi(draw * 2891336453u, (unsigned)tenure.span);
+        touch(shared, board, matrices, {r, q, until_r, until_q}, waiting);
+        const int a = shared.p[r], b = shared.p[q];
         __syncthreads();  // pair, y, touched D -> advance; H, p and T were read by touch
         if (threadIdx.x == 0) {
-            s.p[r] = b, s.p[q] = a;
+            shared.p[r] = b, shared.p[q] = a;
             board.tabu[r * N + a] = until_r, board.tabu[q * N + b] = until_q;
         }
         if (++waiting == BATCH) {
-            advance_h(s, board);
+            advance_h(shared, board);
             waiting = 0;
         }
         cost += (T64)change;
         if (cost < best) { best = cost; improved = true; }
     }
     __syncthreads();  // the last exchange of s.p
-    if (improved) keep_best(s);
-    if (threadIdx.x == 0) s.best_cost = best;
+    if (improved) keep_best(shared);
+    if (threadIdx.x == 0) shared.best_cost = best;
     __syncthreads();  // best -> all
     return iteration - 1;
 }
 
 // s.p of this member for this generation, by the first warp.
 __device__ __noinline__ void begin(
-    Shared &s, const Matrices &m, const Recipe &recipe, const Members &all, const Epoch &epoch) {
+    Shared &shared, const Matrices &matrices, const Recipe &recipe, const Members &all, const Epoch &epoch) {
     const int member = blockIdx.x, members = gridDim.x;
     const short *from = all.population + (long long)all.parity * members * N, *own = from + (long long)member * N;
     const T64 *cost = all.cost + (long long)all.parity * members;
     Random random = {all.seed * 0x9e3779b97f4a7c15ULL + (unsigned long long)member * 0xd1342543de82ef95ULL};
     random.next();
     if (epoch.fresh && epoch.number == 0) {
-        for (int i = threadIdx.x; i < N; i += 32) s.p[i] = own[i];
+        for (int i = threadIdx.x; i < N; i += 32) shared.p[i] = own[i];
     } else if (epoch.fresh) {
-        start(s, all.record, all.visits, member == 0 && (all.seed & 1), random);
+        start(shared, all.record, all.visits, member == 0 && (all.seed & 1), random);
     } else {
         const int away = 1 + random.below(recipe.reach);
         const int partner = (member + (random.next() & 1 ? away : members - away % members)) % members;
         const int waited = all.stale[(long long)all.parity * members + member];
-        child(s, m, recipe, {own, from + (long long)partner * N, cost[partner] == cost[member]}, waited, random);
+        child(shared, matrices, recipe, {own, from + (long long)partner * N, cost[partner] == cost[member]}, waited,
+              random);
     }
 }
 
@@ -102,26 +108,27 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) evolve(const __gri
     const Members &all = args.all;
     Epoch *state = args.state;
     extern __shared__ __align__(16) unsigned char raw[];
-    Shared &s = *reinterpret_cast<Shared *>(raw);
-    const int member = blockIdx.x, members = gridDim.x, t = threadIdx.x;
+    Shared &shared = *reinterpret_cast<Shared *>(raw);
+    const int member = blockIdx.x, members = gridDim.x, thread = threadIdx.x;
     const bool over = state->done;
     if (!over) {
-        if (t < 32) begin(s, args.m, args.recipe, all, *state);
+        if (thread < 32) begin(shared, args.m, args.recipe, all, *state);
         __syncthreads();  // begin -> open
-        const Board board = lay(s, all.scratch + member * SCRATCH);
-        open(s, board, args.m);
+        const Board board = lay(shared, all.scratch + member * SCRATCH);
+        open(shared, board, args.m);
         const Random random = {all.seed * 0x2545f4914f6cdd1dULL + (unsigned long long)member * 2 + 1};
-        const int done = search(s, board, args.m, state->length, all.tenure_low, all.tenure_span, args.news, random);
-        if (t == 0) atomicAdd(&state->moves, (unsigned long long)done);  // all blocks count
+        const int done =
+            search(shared, board, args.m, state->length, {all.tenure_low, all.tenure_span}, args.news, random);
+        if (thread == 0) atomicAdd(&state->moves, (unsigned long long)done);  // all blocks count
     }
     const long long here = (long long)all.parity * members + member, there = here + (1 - 2 * all.parity) * members;
     const T64 own_cost = all.cost[here];
     const int waited = all.stale[here];
-    const bool accept = !over && (state->fresh || s.best_cost < own_cost || waited >= args.recipe.patience);
-    for (int i = t; i < N; i += THREADS)
-        all.population[there * N + i] = accept ? s.best[i] : all.population[here * N + i];
-    if (t == 0) {
-        all.cost[there] = accept ? s.best_cost : own_cost;
+    const bool accept = !over && (state->fresh || shared.best_cost < own_cost || waited >= args.recipe.patience);
+    for (int i = thread; i < N; i += THREADS)
+        all.population[there * N + i] = accept ? shared.best[i] : all.population[here * N + i];
+    if (thread == 0) {
+        all.cost[there] = accept ? shared.best_cost : own_cost;
         all.stale[there] = accept ? 0 : waited + 1;
     }
 }

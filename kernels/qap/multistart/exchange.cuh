@@ -70,13 +70,13 @@ __device__ __forceinline__ value_t huge_value() {
     return sizeof(value_t) == 4 ? value_t(0x7fffffff) : value_t(0x7fffffffffffffffLL);
 }
 
-__device__ __forceinline__ int least_of_warp(int x) { return __reduce_min_sync(FULL_WARP, x); }
-__device__ __forceinline__ long long least_of_warp(long long x) { return warp_min(x); }
-__device__ __forceinline__ double least_of_warp(double x) { return warp_min(x); }
+__device__ __forceinline__ int least_of_warp(int value) { return __reduce_min_sync(FULL_WARP, value); }
+__device__ __forceinline__ long long least_of_warp(long long value) { return warp_min(value); }
+__device__ __forceinline__ double least_of_warp(double value) { return warp_min(value); }
 
-__device__ __forceinline__ void add_to(double *total, double x) { atomicAdd(total, x); }
-__device__ __forceinline__ void add_to(long long *total, long long x) {
-    atomicAdd(reinterpret_cast<unsigned long long *>(total), (unsigned long long)x);
+__device__ __forceinline__ void add_to(double *total, double amount) { atomicAdd(total, amount); }
+__device__ __forceinline__ void add_to(long long *total, long long amount) {
+    atomicAdd(reinterpret_cast<unsigned long long *>(total), (unsigned long long)amount);
 }
 
 // The first lane at or after `turn` (cyclically) whose predicate holds: ties are broken by turn, not by index.
@@ -87,64 +87,64 @@ __device__ __forceinline__ int first_lane(unsigned ballot, int turn) {
 
 // `stream`: this block's part of global memory for what does not fit on the chip (null: all of it does).
 __device__ Shared carve(unsigned char *memory, int n, unsigned char *stream, int streamed) {
-    Shared s;
+    Shared shared;
     const int reach = n + n / 2 + TU + 2 * TD + 2;
-    s.stride = (n + VEC - 1) / VEC * VEC;
-    if (s.stride % (32 * 4 / int(sizeof(value_t))) == 0) s.stride += VEC;  // else every row starts in bank 0
-    const size_t partial_bytes = size_t(n) * s.stride * sizeof(value_t), until_bytes = (size_t(n) * n + 3) / 4 * 16;
-    s.partial = reinterpret_cast<value_t *>(streamed >= 2 ? stream : memory);
+    shared.stride = (n + VEC - 1) / VEC * VEC;
+    if (shared.stride % (32 * 4 / int(sizeof(value_t))) == 0) shared.stride += VEC;  // else every row starts in bank 0
+    const size_t partial_bytes = size_t(n) * shared.stride * sizeof(value_t), until_bytes = (size_t(n) * n + 3) / 4 * 16;
+    shared.partial = reinterpret_cast<value_t *>(streamed >= 2 ? stream : memory);
     if (streamed < 2) memory += partial_bytes;
-    s.until = reinterpret_cast<int *>(streamed >= 1 ? stream + (streamed >= 2 ? partial_bytes : 0) : memory);
+    shared.until = reinterpret_cast<int *>(streamed >= 1 ? stream + (streamed >= 2 ? partial_bytes : 0) : memory);
     if (streamed < 1) memory += until_bytes;
-    s.b = reinterpret_cast<value_t *>(memory);
-    s.b2 = s.b + s.stride;
-    s.ah = reinterpret_cast<Pair *>(s.b2 + (SYMMETRIC ? 0 : s.stride));
-    s.ah2 = s.ah + reach;
-    s.slots = reinterpret_cast<Slot *>(s.ah2 + (SYMMETRIC ? 0 : reach));
-    s.of_r = reinterpret_cast<value_t *>(s.slots + 32);
-    s.of_s = s.of_r + n;
-    s.p = reinterpret_cast<int *>(s.of_s + n);
-    s.best = s.p + n;
-    s.scratch = s.best + n;
-    return s;
+    shared.b = reinterpret_cast<value_t *>(memory);
+    shared.b2 = shared.b + shared.stride;
+    shared.ah = reinterpret_cast<Pair *>(shared.b2 + (SYMMETRIC ? 0 : shared.stride));
+    shared.ah2 = shared.ah + reach;
+    shared.slots = reinterpret_cast<Slot *>(shared.ah2 + (SYMMETRIC ? 0 : reach));
+    shared.of_r = reinterpret_cast<value_t *>(shared.slots + 32);
+    shared.of_s = shared.of_r + n;
+    shared.p = reinterpret_cast<int *>(shared.of_s + n);
+    shared.best = shared.p + n;
+    shared.scratch = shared.best + n;
+    return shared;
 }
 
-__device__ void fill_partial(const QapProblem &q, const Shared &s) {
-    const int n = q.n;
+__device__ void fill_partial(const QapProblem &problem, const Shared &shared) {
+    const int n = problem.n;
     for (int cell = threadIdx.x; cell < (n + 3) / 4 * n; cell += blockDim.x) {
         const int u = cell / n * 4, l = cell % n;
         value_t sum[4];
-        for (int i = 0; i < 4; ++i) sum[i] = u + i < n ? q.linear[size_t(u + i) * n + l] : value_t(0);
+        for (int i = 0; i < 4; ++i) sum[i] = u + i < n ? problem.linear[size_t(u + i) * n + l] : value_t(0);
         for (int k = 0; k < n; ++k) {
-            const value_t d = READ(q.distance_t[size_t(s.p[k]) * n + l]);
+            const value_t away = READ(problem.distance_t[size_t(shared.p[k]) * n + l]);
             for (int i = 0; i < 4; ++i)
-                if (u + i < n) sum[i] += READ(q.flow[size_t(u + i) * n + k]) * d;
+                if (u + i < n) sum[i] += READ(problem.flow[size_t(u + i) * n + k]) * away;
             if (!SYMMETRIC) {
-                const value_t e = READ(q.distance[size_t(s.p[k]) * n + l]);
+                const value_t back = READ(problem.distance[size_t(shared.p[k]) * n + l]);
                 for (int i = 0; i < 4; ++i)
-                    if (u + i < n) sum[i] += READ(q.flow_t[size_t(u + i) * n + k]) * e;
+                    if (u + i < n) sum[i] += READ(problem.flow_t[size_t(u + i) * n + k]) * back;
             }
         }
         for (int i = 0; i < 4; ++i)
-            if (u + i < n) s.partial[(u + i) * s.stride + l] = sum[i];
+            if (u + i < n) shared.partial[(u + i) * shared.stride + l] = sum[i];
     }
 }
 
 // flow and distance between facilities u and v as they sit now and as they would after exchange (u, v).
-__device__ __forceinline__ value_t between(const QapProblem &q, int u, int v, int pu, int pv) {
-    const int n = q.n;
-    const value_t f = READ(q.flow[u * n + v]), d = READ(q.distance[pu * n + pv]);
-    if (SYMMETRIC) return (f + f) * d;
-    return (f + READ(q.flow[v * n + u])) * (d + READ(q.distance[pv * n + pu]));
+__device__ __forceinline__ value_t between(const QapProblem &problem, int u, int v, int pu, int pv) {
+    const int n = problem.n;
+    const value_t flow_uv = READ(problem.flow[u * n + v]), distance_uv = READ(problem.distance[pu * n + pv]);
+    if (SYMMETRIC) return (flow_uv + flow_uv) * distance_uv;
+    return (flow_uv + READ(problem.flow[v * n + u])) * (distance_uv + READ(problem.distance[pv * n + pu]));
 }
 
-__device__ wide_t block_cost(const QapProblem &q, const Shared &s) {
+__device__ wide_t block_cost(const QapProblem &problem, const Shared &shared) {
     __shared__ wide_t total;
     if (threadIdx.x == 0) total = 0;
     __syncthreads();  // 0 before anyone adds
-    for (int u = threadIdx.x; u < q.n; u += blockDim.x) {
-        const wide_t line = q.linear[size_t(u) * q.n + s.p[u]];
-        const wide_t twice = wide_t(s.partial[u * s.stride + s.p[u]]) - line;
+    for (int u = threadIdx.x; u < problem.n; u += blockDim.x) {
+        const wide_t line = problem.linear[size_t(u) * problem.n + shared.p[u]];
+        const wide_t twice = wide_t(shared.partial[u * shared.stride + shared.p[u]]) - line;
         add_to(&total, twice + 2 * line);  // twice the pairs of u; summed over u that is even
     }
     __syncthreads();  // all have added
@@ -163,34 +163,35 @@ struct Tile {
 
 __device__ __forceinline__ int wrap(int i, int n) { return i < n ? i : i - n; }
 
-__device__ __forceinline__ value_t exchange(const QapProblem &q, const Shared &s, int u, int v) {
-    const int pu = s.p[u], pv = s.p[v];
-    const value_t *x = s.partial + u * s.stride, *y = s.partial + v * s.stride;
-    return x[pv] + y[pu] - x[pu] - y[pv] + between(q, u, v, pu, pv);
+__device__ __forceinline__ value_t exchange(const QapProblem &problem, const Shared &shared, int u, int v) {
+    const int pu = shared.p[u], pv = shared.p[v];
+    const value_t *of_u = shared.partial + u * shared.stride, *of_v = shared.partial + v * shared.stride;
+    return of_u[pv] + of_v[pu] - of_u[pu] - of_v[pv] + between(problem, u, v, pu, pv);
 }
 
-__device__ void open_tile(Tile &tile, const QapProblem &q, const Shared &s) {
-    const int n = q.n, across = (n / 2 + TD - 1) / TD;
+__device__ void open_tile(Tile &tile, const QapProblem &problem, const Shared &shared) {
+    const int n = problem.n, across = (n / 2 + TD - 1) / TD;
     const int row = threadIdx.x / across, d0 = threadIdx.x % across * TD + 1;
     tile.u0 = row * TU;
     tile.live = tile.u0 < n;
     tile.v0 = (tile.u0 + d0) % n;
 #pragma unroll UNROLL
     for (int k = 0; k < PAIRS; ++k) {
-        const int i = k / TD, d = d0 + k % TD, u = tile.u0 + i;
-        const bool own = u < n && (2 * d < n || (2 * d == n && u < d));
+        const int i = k / TD, apart = d0 + k % TD, u = tile.u0 + i;
+        const bool own = u < n && (2 * apart < n || (2 * apart == n && u < apart));
         tile.until[k] = own ? 0 : REPEATED;
-        tile.delta[k] = tile.live ? exchange(q, s, wrap(u, n), (u + d) % n) : huge_value();
+        tile.delta[k] = tile.live ? exchange(problem, shared, wrap(u, n), (u + apart) % n) : huge_value();
     }
 }
 
 // Add the pending product to every delta, put the fresh deltas and limits of r and s in, and find the least allowed.
-__device__ __forceinline__ value_t update_deltas(Tile &tile, const Shared &s, int n, int it, value_t aspire, int r, int t) {
+__device__ __forceinline__ value_t update_deltas(Tile &tile, const Shared &shared, int n, int it, value_t aspire, int r,
+                                                 int t) {
     Pair u[TU], v[REACH];
 #pragma unroll UNROLL
-    for (int i = 0; i < TU; ++i) u[i] = s.ah[tile.u0 + i];
+    for (int i = 0; i < TU; ++i) u[i] = shared.ah[tile.u0 + i];
 #pragma unroll UNROLL
-    for (int j = 0; j < REACH; ++j) v[j] = s.ah[tile.v0 + j];
+    for (int j = 0; j < REACH; ++j) v[j] = shared.ah[tile.v0 + j];
 #pragma unroll UNROLL
     for (int k = 0; k < PAIRS; ++k) {
         const int i = k / TD, j = i + k % TD;
@@ -198,9 +199,9 @@ __device__ __forceinline__ value_t update_deltas(Tile &tile, const Shared &s, in
     }
     if constexpr (!SYMMETRIC) {
 #pragma unroll UNROLL
-        for (int i = 0; i < TU; ++i) u[i] = s.ah2[tile.u0 + i];
+        for (int i = 0; i < TU; ++i) u[i] = shared.ah2[tile.u0 + i];
 #pragma unroll UNROLL
-        for (int j = 0; j < REACH; ++j) v[j] = s.ah2[tile.v0 + j];
+        for (int j = 0; j < REACH; ++j) v[j] = shared.ah2[tile.v0 + j];
 #pragma unroll UNROLL
         for (int k = 0; k < PAIRS; ++k) {
             const int i = k / TD, j = i + k % TD;
@@ -217,8 +218,8 @@ __device__ __forceinline__ value_t update_deltas(Tile &tile, const Shared &s, in
             if (of_u || j == rv || j == tv) {
                 const int other = of_u ? wrap(tile.v0 + j, n) : wrap(tile.u0 + i, n);
                 const bool with_r = of_u ? i == ru : j == rv;
-                tile.delta[k] = (with_r ? s.of_r : s.of_s)[other];
-                if (tile.until[k] != REPEATED) tile.until[k] = s.scratch[(with_r ? 0 : n) + other];
+                tile.delta[k] = (with_r ? shared.of_r : shared.of_s)[other];
+                if (tile.until[k] != REPEATED) tile.until[k] = shared.scratch[(with_r ? 0 : n) + other];
             }
         }
     }
@@ -233,7 +234,7 @@ __device__ __forceinline__ value_t update_deltas(Tile &tile, const Shared &s, in
 
 // One slot per warp: its least allowed exchange.
 __device__ __forceinline__ void post(
-    const Tile &tile, const Shared &s, int n, value_t least, int it, value_t aspire, unsigned turn) {
+    const Tile &tile, const Shared &shared, int n, value_t least, int it, value_t aspire, unsigned turn) {
     const value_t of_warp = least_of_warp(least);
     const int lane = threadIdx.x & 31;
     const unsigned ballot = __ballot_sync(FULL_WARP, least == of_warp);
@@ -246,21 +247,21 @@ __device__ __forceinline__ void post(
             slot.s = wrap(tile.v0 + k / TD + k % TD, n);
         }
     }
-    s.slots[threadIdx.x >> 5] = slot;
+    shared.slots[threadIdx.x >> 5] = slot;
 }
 
 // The least of all warps, the same in every thread.
-__device__ __forceinline__ Slot choose(const Shared &s, unsigned turn) {
+__device__ __forceinline__ Slot choose(const Shared &shared, unsigned turn) {
     const int lane = threadIdx.x & 31, warps = blockDim.x >> 5;
-    const value_t mine = lane < warps ? s.slots[lane].delta : huge_value();
+    const value_t mine = lane < warps ? shared.slots[lane].delta : huge_value();
     const value_t least = least_of_warp(mine);
-    return s.slots[first_lane(__ballot_sync(FULL_WARP, mine == least && lane < warps), turn)];
+    return shared.slots[first_lane(__ballot_sync(FULL_WARP, mine == least && lane < warps), turn)];
 }
 
 // The iteration before which u (at pu) and v (at pv) must not change places.
-__device__ __forceinline__ int limit(const Shared &s, int n, int u, int v, int pu, int pv) {
-    if (RECENCY_PAIRS) return u == v ? REPEATED : s.until[min(u, v) * n + max(u, v)];
-    return min(s.until[u * n + pv], s.until[v * n + pu]);
+__device__ __forceinline__ int limit(const Shared &shared, int n, int u, int v, int pu, int pv) {
+    if (RECENCY_PAIRS) return u == v ? REPEATED : shared.until[min(u, v) * n + max(u, v)];
+    return min(shared.until[u * n + pv], shared.until[v * n + pu]);
 }
 
 // Where a facility may not return to, and until which iteration.
@@ -269,29 +270,30 @@ struct Stay {
 };
 
 // After exchange (r, t): both stay away from where they were, or the pair from being exchanged, which is counted.
-__device__ __forceinline__ void forbid(const Shared &s, int n, int r, int t, Stay at_r, Stay at_t) {
+__device__ __forceinline__ void forbid(const Shared &shared, int n, int r, int t, Stay at_r, Stay at_t) {
     if (RECENCY_PAIRS) {
-        s.until[min(r, t) * n + max(r, t)] = at_r.until;
-        ++s.until[max(r, t) * n + min(r, t)];
+        shared.until[min(r, t) * n + max(r, t)] = at_r.until;
+        ++shared.until[max(r, t) * n + min(r, t)];
     } else {
-        s.until[r * n + at_r.from] = at_r.until;
-        s.until[t * n + at_t.from] = at_t.until;
+        shared.until[r * n + at_r.from] = at_r.until;
+        shared.until[t * n + at_t.from] = at_t.until;
     }
 }
 
 // Taillard's second rule: an exchange of facility u whose two arrivals (or whose pair) were last forbidden before
 // `before`; of pairs the one exchanged least often.
 __device__ __forceinline__ bool oldest(
-    const QapProblem &q, const Shared &s, int u, int before, unsigned turn, Slot &slot) {
+    const QapProblem &problem, const Shared &shared, int u, int before, unsigned turn, Slot &slot) {
     __shared__ int found;
-    const int n = q.n;
+    const int n = problem.n;
     if (threadIdx.x == 0) found = 0x7fffffff;
     __syncthreads();  // none, before anyone finds one
     for (int v = threadIdx.x; v < n; v += blockDim.x) {
         if (v == u) continue;
-        const bool old = RECENCY_PAIRS ? limit(s, n, u, v, 0, 0) < before
-                                       : s.until[u * n + s.p[v]] < before && s.until[v * n + s.p[u]] < before;
-        const int rarity = RECENCY_PAIRS ? min(s.until[max(u, v) * n + min(u, v)], 0x7ffe) : int((v + turn) % n);
+        const bool old = RECENCY_PAIRS
+                             ? limit(shared, n, u, v, 0, 0) < before
+                             : shared.until[u * n + shared.p[v]] < before && shared.until[v * n + shared.p[u]] < before;
+        const int rarity = RECENCY_PAIRS ? min(shared.until[max(u, v) * n + min(u, v)], 0x7ffe) : int((v + turn) % n);
         if (old) atomicMin(&found, rarity << 16 | v);  // settles which of several is taken
     }
     __syncthreads();  // all have looked
@@ -299,77 +301,79 @@ __device__ __forceinline__ bool oldest(
     if (v == 0x7fffffff) return false;
     slot.r = min(u, v & 0xffff);
     slot.s = max(u, v & 0xffff);
-    slot.delta = exchange(q, s, slot.r, slot.s);
+    slot.delta = exchange(problem, shared, slot.r, slot.s);
     return true;
 }
 
 // Difference vectors of exchange (r, t) with p[r], p[t] as they will be; the swap itself waits for `refresh`.
-__device__ __forceinline__ void differences(const QapProblem &q, const Shared &s, int r, int t, int pr, int pt) {
-    const int n = q.n, reach = n + n / 2 + TU + 2 * TD + 2;
+__device__ __forceinline__ void differences(const QapProblem &problem, const Shared &shared, int r, int t, int pr,
+                                            int pt) {
+    const int n = problem.n, reach = n + n / 2 + TU + 2 * TD + 2;
     for (int u = threadIdx.x; u < n; u += blockDim.x) {
-        const int pu = u == r ? pr : u == t ? pt : s.p[u];
-        Pair x;
-        x.a = READ(q.flow_t[r * n + u]) - READ(q.flow_t[t * n + u]);
-        x.h = READ(q.distance_t[pt * n + pu]) - READ(q.distance_t[pr * n + pu]);
-        for (int at = u; at < reach; at += n) s.ah[at] = x;
-        s.b[pu] = -x.h;
+        const int pu = u == r ? pr : u == t ? pt : shared.p[u];
+        Pair pair;
+        pair.a = READ(problem.flow_t[r * n + u]) - READ(problem.flow_t[t * n + u]);
+        pair.h = READ(problem.distance_t[pt * n + pu]) - READ(problem.distance_t[pr * n + pu]);
+        for (int at = u; at < reach; at += n) shared.ah[at] = pair;
+        shared.b[pu] = -pair.h;
         if constexpr (!SYMMETRIC) {
-            x.a = READ(q.flow[r * n + u]) - READ(q.flow[t * n + u]);
-            x.h = READ(q.distance[pt * n + pu]) - READ(q.distance[pr * n + pu]);
-            for (int at = u; at < reach; at += n) s.ah2[at] = x;
-            s.b2[pu] = -x.h;
+            pair.a = READ(problem.flow[r * n + u]) - READ(problem.flow[t * n + u]);
+            pair.h = READ(problem.distance[pt * n + pu]) - READ(problem.distance[pr * n + pu]);
+            for (int at = u; at < reach; at += n) shared.ah2[at] = pair;
+            shared.b2[pu] = -pair.h;
         }
     }
 }
 
 // partial[u, l] as it will be once the product is added.
-__device__ __forceinline__ value_t soon(const Shared &s, int u, int l) {
-    value_t x = s.partial[u * s.stride + l] + s.ah[u].a * s.b[l];
-    if constexpr (!SYMMETRIC) x += s.ah2[u].a * s.b2[l];
-    return x;
+__device__ __forceinline__ value_t soon(const Shared &shared, int u, int l) {
+    value_t value = shared.partial[u * shared.stride + l] + shared.ah[u].a * shared.b[l];
+    if constexpr (!SYMMETRIC) value += shared.ah2[u].a * shared.b2[l];
+    return value;
 }
 
 // Deltas and limits of every exchange with r (first n places) and with t (the next n).
-__device__ __forceinline__ void refresh(const QapProblem &q, const Shared &s, int r, int t, int pr, int pt) {
-    const int n = q.n;
+__device__ __forceinline__ void refresh(const QapProblem &problem, const Shared &shared, int r, int t, int pr, int pt) {
+    const int n = problem.n;
     for (int cell = threadIdx.x; cell < 2 * n; cell += blockDim.x) {
         const bool first = cell < n;
         const int one = first ? r : t, v = first ? cell : cell - n, at = first ? pr : pt;
-        const int pv = v == r ? pr : v == t ? pt : s.p[v];
-        value_t x = value_t(0);
+        const int pv = v == r ? pr : v == t ? pt : shared.p[v];
+        value_t delta = value_t(0);
         if (v != one)
-            x = soon(s, one, pv) + soon(s, v, at) - soon(s, one, at) - soon(s, v, pv) + between(q, one, v, at, pv);
-        (first ? s.of_r : s.of_s)[v] = x;
-        s.scratch[cell] = limit(s, n, one, v, at, pv);
+            delta = soon(shared, one, pv) + soon(shared, v, at) - soon(shared, one, at) - soon(shared, v, pv) +
+                    between(problem, one, v, at, pv);
+        (first ? shared.of_r : shared.of_s)[v] = delta;
+        shared.scratch[cell] = limit(shared, n, one, v, at, pv);
     }
 }
 
 // partial += a b'.
-__device__ __forceinline__ void add_product(const Shared &s, int n) {
-    const int quads = s.stride / VEC, lines = blockDim.x / quads, column = threadIdx.x % quads;
+__device__ __forceinline__ void add_product(const Shared &shared, int n) {
+    const int quads = shared.stride / VEC, lines = blockDim.x / quads, column = threadIdx.x % quads;
     const int line = threadIdx.x / quads;
     if (lines == 0) {  // n beyond the block
         for (int cell = threadIdx.x; cell < n * n; cell += blockDim.x) {
             const int u = cell / n, l = cell % n;
-            s.partial[u * s.stride + l] = soon(s, u, l);
+            shared.partial[u * shared.stride + l] = soon(shared, u, l);
         }
         return;
     }
     if (line >= lines) return;
-    const Quad b = reinterpret_cast<const Quad *>(s.b)[column];
+    const Quad line_of = reinterpret_cast<const Quad *>(shared.b)[column];
     Quad b2{};
-    if constexpr (!SYMMETRIC) b2 = reinterpret_cast<const Quad *>(s.b2)[column];
+    if constexpr (!SYMMETRIC) b2 = reinterpret_cast<const Quad *>(shared.b2)[column];
     for (int u = line; u < n; u += lines) {
-        const value_t a = s.ah[u].a;
-        Quad *at = reinterpret_cast<Quad *>(s.partial + u * s.stride) + column;
-        Quad x = *at;
+        const value_t factor = shared.ah[u].a;
+        Quad *at = reinterpret_cast<Quad *>(shared.partial + u * shared.stride) + column;
+        Quad quad = *at;
 #pragma unroll UNROLL
-        for (int i = 0; i < VEC; ++i) x.x[i] += a * b.x[i];
+        for (int i = 0; i < VEC; ++i) quad.x[i] += factor * line_of.x[i];
         if constexpr (!SYMMETRIC) {
-            const value_t a2 = s.ah2[u].a;
+            const value_t a2 = shared.ah2[u].a;
 #pragma unroll UNROLL
-            for (int i = 0; i < VEC; ++i) x.x[i] += a2 * b2.x[i];
+            for (int i = 0; i < VEC; ++i) quad.x[i] += a2 * b2.x[i];
         }
-        *at = x;
+        *at = quad;
     }
 }

@@ -46,8 +46,8 @@ __device__ void unvisited(int *p, const int *visits, int *used, int n, unsigned 
         const int i = (from + k * step) % n;
         int at = -1, fewest = 0x7fffffff;
         const int start = below(state, n);
-        for (int m = 0; m < n; ++m) {
-            const int l = (start + m) % n;
+        for (int tried = 0; tried < n; ++tried) {
+            const int l = (start + tried) % n;
             const int seen = visits[size_t(i) * n + l];
             if (!used[l] && seen < fewest) { fewest = seen; at = l; }
         }
@@ -57,38 +57,38 @@ __device__ void unvisited(int *p, const int *visits, int *used, int n, unsigned 
 }
 
 // The permutation that this block starts from, by thread 0.
-__device__ void start(
-    const QapProblem &q, const Shared &s, const Plan &plan, const Found &found, int slot, unsigned long long state) {
+__device__ void start(const QapProblem &problem, const Shared &shared, const Plan &plan, const Found &found, int slot,
+                      unsigned long long state) {
     if (!plan.given) {
-        unvisited(s.p, found.visits, s.scratch, q.n, state);
+        unvisited(shared.p, found.visits, shared.scratch, problem.n, state);
         return;
     }
-    for (int i = 0; i < q.n; ++i) s.p[i] = found.starts[size_t(slot) * q.n + i];
+    for (int i = 0; i < problem.n; ++i) shared.p[i] = found.starts[size_t(slot) * problem.n + i];
 }
 
 // Flow, distance and their transposes into shared memory behind everything else (MATRICES).
-__device__ QapProblem near(QapProblem q, const Shared &s) {
-    value_t *at = reinterpret_cast<value_t *>((reinterpret_cast<size_t>(s.scratch + 2 * q.n) + 15) / 16 * 16);
-    const value_t **matrices[4] = {&q.flow, &q.distance, &q.flow_t, &q.distance_t};
-    const int cells = q.n * q.n, copies = SYMMETRIC ? 2 : 4;
-    for (int m = 0; m < copies; ++m) {
-        for (int i = threadIdx.x; i < cells; i += blockDim.x) at[m * cells + i] = (*matrices[m])[i];
-        *matrices[m] = at + m * cells;
+__device__ QapProblem near(QapProblem problem, const Shared &shared) {
+    value_t *at = reinterpret_cast<value_t *>((reinterpret_cast<size_t>(shared.scratch + 2 * problem.n) + 15) / 16 * 16);
+    const value_t **matrices[4] = {&problem.flow, &problem.distance, &problem.flow_t, &problem.distance_t};
+    const int cells = problem.n * problem.n, copies = SYMMETRIC ? 2 : 4;
+    for (int which = 0; which < copies; ++which) {
+        for (int i = threadIdx.x; i < cells; i += blockDim.x) at[which * cells + i] = (*matrices[which])[i];
+        *matrices[which] = at + which * cells;
     }
-    if (SYMMETRIC) q.flow_t = q.flow, q.distance_t = q.distance;
+    if (SYMMETRIC) problem.flow_t = problem.flow, problem.distance_t = problem.distance;
     __syncthreads();  // copied -> read by all
-    return q;
+    return problem;
 }
 
 // Keep the search's best where it beats what this slot met in earlier rounds, and tell the host.
-__device__ void settle(
-    const QapProblem &q, const Shared &s, const Plan &plan, const Found &found, int slot, wide_t cost, int it) {
-    const int n = q.n;
+__device__ void settle(const QapProblem &problem, const Shared &shared, const Plan &plan, const Found &found, int slot,
+                       wide_t cost, int it) {
+    const int n = problem.n;
     const bool record = cost < found.hall_costs[slot];
     __syncthreads();  // every thread has read hall_costs
     for (int i = threadIdx.x; i < n; i += blockDim.x) {
-        if (record) found.hall[size_t(slot) * n + i] = s.best[i];
-        atomicAdd(&found.visits[size_t(i) * n + s.best[i]], 1);  // searches end at the same time
+        if (record) found.hall[size_t(slot) * n + i] = shared.best[i];
+        atomicAdd(&found.visits[size_t(i) * n + shared.best[i]], 1);  // searches end at the same time
     }
     if (threadIdx.x != 0) return;
     if (record) found.hall_costs[slot] = cost;
@@ -97,70 +97,71 @@ __device__ void settle(
 }
 
 // p, best, partial, until and the tile of one search, ready for its first iteration; returns the cost of p.
-__device__ __forceinline__ wide_t open(const QapProblem &q, const Shared &s, Tile &tile) {
-    const int n = q.n, reach = n + n / 2 + TU + 2 * TD + 2;
-    fill_partial(q, s);
-    for (int i = threadIdx.x; i < n; i += blockDim.x) s.best[i] = s.p[i];
-    for (int i = threadIdx.x; i < n * n; i += blockDim.x) s.until[i] = RECENCY_PAIRS ? 0 : -(i % n) - 1;
+__device__ __forceinline__ wide_t open(const QapProblem &problem, const Shared &shared, Tile &tile) {
+    const int n = problem.n, reach = n + n / 2 + TU + 2 * TD + 2;
+    fill_partial(problem, shared);
+    for (int i = threadIdx.x; i < n; i += blockDim.x) shared.best[i] = shared.p[i];
+    for (int i = threadIdx.x; i < n * n; i += blockDim.x) shared.until[i] = RECENCY_PAIRS ? 0 : -(i % n) - 1;
     for (int i = threadIdx.x; i < reach; i += blockDim.x) {
-        s.ah[i] = Pair{0, 0};
-        if (!SYMMETRIC) s.ah2[i] = Pair{0, 0};
+        shared.ah[i] = Pair{0, 0};
+        if (!SYMMETRIC) shared.ah2[i] = Pair{0, 0};
     }
     __syncthreads();  // partial -> cost, tile
-    open_tile(tile, q, s);
-    return block_cost(q, s);
+    open_tile(tile, problem, shared);
+    return block_cost(problem, shared);
 }
 
 // Search number `slot`, from its start to its end.
-__device__ void one_search(const QapProblem &q, const Shared &s, const Plan &plan, const Found &found, int slot) {
-    const int n = q.n;
+__device__ void one_search(const QapProblem &problem, const Shared &shared, const Plan &plan, const Found &found,
+                           int slot) {
+    const int n = problem.n;
     // the same stream in every thread; thread 0 makes the start from another one
     unsigned long long state = plan.seed ^ (0x632be59bd9b4e019ULL * (plan.round * 1048573ULL + slot + 1));
-    if (threadIdx.x == 0) start(q, s, plan, found, slot, ~state);
+    if (threadIdx.x == 0) start(problem, shared, plan, found, slot, ~state);
     __syncthreads();  // p -> partial
     Tile tile;
-    wide_t cost = open(q, s, tile), best = cost;
+    wide_t cost = open(problem, shared, tile), best = cost;
     int r = -2 * n, t = -2 * n, it = 1;
     for (; it <= plan.iterations; ++it) {
         const wide_t room = best - cost;
         const value_t aspire = !plan.tabu ? huge_value() : value_t(room < -wide_t(huge_value()) ? -huge_value() : room);
         const unsigned turn = draw(state);
-        const value_t least = tile.live ? update_deltas(tile, s, n, it, aspire, r, t) : huge_value();
-        post(tile, s, n, least, it, aspire, turn);
+        const value_t least = tile.live ? update_deltas(tile, shared, n, it, aspire, r, t) : huge_value();
+        post(tile, shared, n, least, it, aspire, turn);
         __syncthreads();  // slots, partial -> choose
-        Slot move = choose(s, turn >> 8);
+        Slot move = choose(shared, turn >> 8);
         if (!plan.tabu && !(move.delta < 0)) break;
         if (plan.age > 0 && it % plan.every == 0 && !(move.delta < aspire))
-            oldest(q, s, below(state, n), it - plan.age, turn, move);
+            oldest(problem, shared, below(state, n), it - plan.age, turn, move);
         if (move.delta == huge_value()) {  // everything is tabu: any exchange will do
             move.r = below(state, n);
             move.s = (move.r + 1 + below(state, n - 1)) % n;
-            move.delta = exchange(q, s, move.r, move.s);
+            move.delta = exchange(problem, shared, move.r, move.s);
         }
         r = move.r, t = move.s;
-        const int from_r = s.p[r], from_t = s.p[t];
+        const int from_r = shared.p[r], from_t = shared.p[t];
         cost += move.delta;
         const int first = below(state, plan.tenure_span), second = below(state, plan.tenure_span);
-        differences(q, s, r, t, from_t, from_r);
+        differences(problem, shared, r, t, from_t, from_r);
         if (cost < best) {
             best = cost;
             for (int i = threadIdx.x; i < n; i += blockDim.x)
-                s.best[i] = i == r ? from_t : i == t ? from_r : s.p[i];
+                shared.best[i] = i == r ? from_t : i == t ? from_r : shared.p[i];
         }
         if (threadIdx.x == 0)
-            forbid(s, n, r, t, {from_r, it + plan.tenure_least + first}, {from_t, it + plan.tenure_least + second});
+            forbid(shared, n, r, t, {from_r, it + plan.tenure_least + first}, {from_t, it + plan.tenure_least + second});
         __syncthreads();  // differences, until -> refresh; s.p read by all -> swapped
-        refresh(q, s, r, t, from_t, from_r);
+        refresh(problem, shared, r, t, from_t, from_r);
         // fresh deltas -> update_deltas; old partial read -> add_product
         if (__syncthreads_or((it & 255) == 0 && threadIdx.x == 0 && talk(ordered(best), found.news))) break;
         if (threadIdx.x == 0) {
-            s.p[r] = from_t;
-            s.p[t] = from_r;
+            shared.p[r] = from_t;
+            shared.p[t] = from_r;
         }
-        add_product(s, n);
+        add_product(shared, n);
     }
     __syncthreads();  // best, p -> settle
-    settle(q, s, plan, found, slot, best, it);
+    settle(problem, shared, plan, found, slot, best, it);
 }
 
 // Grid: as many blocks as the device holds at once, each takes every gridDim.x-th start. Block: THREADS. Shared:
@@ -169,16 +170,16 @@ __device__ void one_search(const QapProblem &q, const Shared &s, const Plan &pla
 extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) search(const __grid_constant__ SearchArgs args) {
     const Plan &plan = args.plan;
     const Found &found = args.found;
-    QapProblem q = args.problem;
+    QapProblem problem = args.problem;
     extern __shared__ __align__(16) unsigned char memory[];
-    const Shared s = carve(memory, q.n, found.stream + blockIdx.x * found.stream_bytes, plan.streamed);
+    const Shared shared = carve(memory, problem.n, found.stream + blockIdx.x * found.stream_bytes, plan.streamed);
 #if MATRICES
-    q = near(q, s);
+    problem = near(problem, shared);
 #endif
     for (int slot = blockIdx.x; slot < plan.starts; slot += gridDim.x) {
         // thread 0's answer -> all
         if (slot >= gridDim.x && __syncthreads_or(threadIdx.x == 0 && stopped(found.news))) break;
-        one_search(q, s, plan, found, slot);
+        one_search(problem, shared, plan, found, slot);
         __syncthreads();  // best, p -> the next start
     }
 }

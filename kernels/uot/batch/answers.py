@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Mask
 from kernels.uot.outcome import CENTRED, LARGEST_LOG_64
 from kernels.uot.repair import LOST, MET
 
 LOG2E = float(np.log2(np.e))
+REST = ("rest_a", "rest_b")
 
 
 @dataclass(frozen=True)
@@ -39,14 +40,49 @@ class Stack:
     product: bool
 
 
-def answers(xp: Any, stack: Stack, f: Array, g: Array) -> list[dict[str, Array] | None]:
-    """Of each problem f, g, row_marginal, column_marginal, and rest_a and rest_b where the plan is more than P(f, g).
+@dataclass(frozen=True)
+class Answered:
+    """What was found of a stack.
+
+    Attributes:
+        arrays: f, g, row_marginal, column_marginal, and rest_a and rest_b where the plan of some problem is more than
+            P(f, g); each (batch, ...), with zeros for a problem that has none.
+        rest: which problems have rest_a and rest_b.
+        strange: which are out of the ordinary; their arrays mean nothing.
+    """
+
+    arrays: dict[str, Array]
+    rest: Mask
+    strange: Mask
+
+    def one(self, k: int) -> dict[str, Array] | None:
+        """The arrays of problem k; None where it is out of the ordinary."""
+        if self.strange[k]:
+            return None
+        return {name: array[k] for name, array in self.arrays.items() if self.rest[k] or name not in REST}
+
+
+def joined(parts: list[Answered]) -> Answered:
+    """Stacks one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    names = dict.fromkeys(name for part in parts for name in part.arrays)
+    sizes = {"rest_a": "f", "rest_b": "g"}
+    arrays = {
+        name: np.concatenate(
+            [part.arrays[name] if name in part.arrays else np.zeros_like(part.arrays[sizes[name]]) for part in parts]
+        )
+        for name in names
+    }
+    rest, strange = (np.concatenate([getattr(part, name) for part in parts]) for name in ("rest", "strange"))
+    return Answered(arrays, rest, strange)
+
+
+def answers(xp: Any, stack: Stack, f: Array, g: Array) -> Answered:
+    """Potentials and marginals of each problem's plan.
 
     Args:
         f, g: potentials (batch, m) and (batch, n), on the host.
-
-    Returns:
-        None for a problem that is out of the ordinary.
     """
     if all(stack.exact):
         f, g = _centred(f, g)
@@ -76,12 +112,9 @@ def answers(xp: Any, stack: Stack, f: Array, g: Array) -> list[dict[str, Array] 
     of_rows, of_columns = plan.sum(axis=2), plan.sum(axis=1)
     f, g = _moved(f, _host(xp, rows), stack.reg), _moved(g, _host(xp, columns), stack.reg)
     found = {"f": f, "g": g, "row_marginal": _host(xp, of_rows), "column_marginal": _host(xp, of_columns)}
-    rest = _rest(stack, found) if all(stack.exact) else {}
     strange = far | _host(xp, lost)
-    return [
-        None if strange[k] else {name: array[k] for name, array in found.items()} | rest.get(k, {})
-        for k in range(len(strange))
-    ]
+    rest = _rest(stack, found) if all(stack.exact) else np.zeros(len(strange), bool)
+    return Answered(found, rest, strange)
 
 
 def _centred(f: Array, g: Array) -> tuple[Array, Array]:
@@ -93,16 +126,23 @@ def _centred(f: Array, g: Array) -> tuple[Array, Array]:
     return f + by, g - by
 
 
-def _rest(stack: Stack, found: dict[str, Array]) -> dict[int, dict[str, Array]]:
-    """The last step of the rounding of repair.py; the marginals of `found` become the masses."""
+def _rest(stack: Stack, found: dict[str, Array]) -> Mask:
+    """The last step of the rounding of repair.py; the marginals of `found` become the masses.
+
+    Returns:
+        Whose plan is more than P(f, g): rest_a and rest_b of `found` are zero for the others.
+    """
     rest_a, rest_b = (
         np.maximum(mass - found[name], 0) for mass, name in ((stack.a, "row_marginal"), (stack.b, "column_marginal"))
     )
     found["row_marginal"], found["column_marginal"] = stack.a.copy(), stack.b.copy()
     missing = rest_b.sum(axis=1)
     rounding = MET * (stack.a.shape[1] + stack.b.shape[1]) * stack.a.sum(axis=1)
-    wanted = (np.maximum(missing, rest_a.sum(axis=1)) > rounding) & (missing > 0)
-    return {k: {"rest_a": rest_a[k], "rest_b": rest_b[k] / missing[k]} for k in np.flatnonzero(wanted).tolist()}
+    wanted: Mask = (np.maximum(missing, rest_a.sum(axis=1)) > rounding) & (missing > 0)
+    if wanted.any():
+        found["rest_a"] = np.where(wanted[:, None], rest_a, 0.0)
+        found["rest_b"] = np.where(wanted[:, None], rest_b / np.where(wanted, missing, 1.0)[:, None], 0.0)
+    return wanted
 
 
 def _moved(potential: Array, factor: Array, reg: Array) -> Array:

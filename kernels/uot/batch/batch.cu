@@ -37,12 +37,12 @@ constexpr float STRAYED = 40.f;  // a row sum that strays from its reference by 
 
 // Costs in log2 units plus the row's reference, so that a term is 2^(value - cost); +inf outside of the problem.
 __device__ __forceinline__ void refer(const float* cost, const Item& item, float scale, const float* value,
-                                      float (&c)[HELD_COSTS], float* shared_cost,
+                                      float (&held)[HELD_COSTS], float* shared_cost,
                                       float* reference) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
 #pragma unroll
-    for (int r = 0; r < ROWS; ++r) {
-        const int i = warp * ROWS + r;
+    for (int row = 0; row < ROWS; ++row) {
+        const int i = warp * ROWS + row;
         float line[COLS], most = -INFINITY;
 #pragma unroll
         for (int k = 0; k < COLS; ++k) {
@@ -55,10 +55,10 @@ __device__ __forceinline__ void refer(const float* cost, const Item& item, float
         if (lane == 0) reference[i] = most;
 #pragma unroll
         for (int k = 0; k < COLS; ++k) {
-            if (r < HELD)
-                c[r * COLS + k] = line[k] + most;
+            if (row < HELD)
+                held[row * COLS + k] = line[k] + most;
             else
-                shared_cost[(warp * SHARED_ROWS + r - HELD) * WIDTH + k * 32 + lane] = line[k] + most;
+                shared_cost[(warp * SHARED_ROWS + row - HELD) * WIDTH + k * 32 + lane] = line[k] + most;
         }
     }
     __syncwarp();  // references written above by lane 0, read by this warp alone
@@ -67,9 +67,9 @@ __device__ __forceinline__ void refer(const float* cost, const Item& item, float
 // Sums over the block's threads, into total[SUMS].
 __device__ __forceinline__ void add_threads(const float (&sums)[SUMS], float (*scratch)[SUMS], double* total) {
 #pragma unroll
-    for (int s = 0; s < SUMS; ++s) {
-        const float value = warp_sum(sums[s]);
-        if ((threadIdx.x & 31) == 0) scratch[threadIdx.x / 32][s] = value;
+    for (int each = 0; each < SUMS; ++each) {
+        const float value = warp_sum(sums[each]);
+        if ((threadIdx.x & 31) == 0) scratch[threadIdx.x / 32][each] = value;
     }
     __syncthreads();  // scratch written above, read below
     if (threadIdx.x < SUMS) {
@@ -80,54 +80,60 @@ __device__ __forceinline__ void add_threads(const float (&sums)[SUMS], float (*s
     __syncthreads();  // total written above, read below
 }
 
+// What a block's rows are besides the costs in registers.
+struct Rows {
+    const float* shared_cost;       // [WARPS * SHARED_ROWS][WIDTH]
+    const float *mass, *reference;  // [WARPS * ROWS] log2 of the masses, of the last row sums
+};
+
 // The warp's rows: terms, row sums four at a time, weights, and their share of the column sums. Writes the rows'
 // potentials if `store`. True in the lanes whose row strayed from its reference.
-__device__ __forceinline__ bool sweep_rows(const Problem& p, const float (&c)[HELD_COSTS],
-                                           const float* shared_cost, const float* mass_row, const float* reference,
+__device__ __forceinline__ bool sweep_rows(const Problem& problem, const float (&held)[HELD_COSTS], const Rows& rows,
                                            const float (&column)[COLS], float (&sum_column)[COLS], double* potential,
                                            bool store) {
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31;
     bool far = false;
 #pragma unroll
-    for (int r = 0; r < ROWS; r += 4) {
-        float e[4][COLS], row[4];
+    for (int first = 0; first < ROWS; first += 4) {
+        float term[4][COLS], row[4];
 #pragma unroll
-        for (int q = 0; q < 4; ++q) {
-            row[q] = 0.f;
+        for (int each = 0; each < 4; ++each) {
+            row[each] = 0.f;
 #pragma unroll
             for (int k = 0; k < COLS; ++k) {
-                const float at = r < HELD ? c[(r + q) * COLS + k]
-                                          : shared_cost[(warp * SHARED_ROWS + r + q - HELD) * WIDTH + k * 32 + lane];
-                e[q][k] = fast_exp2(column[k] - at);
-                row[q] += e[q][k];
+                const int place = (warp * SHARED_ROWS + first + each - HELD) * WIDTH + k * 32 + lane;
+                const float at = first < HELD ? held[(first + each) * COLS + k] : rows.shared_cost[place];
+                term[each][k] = fast_exp2(column[k] - at);
+                row[each] += term[each][k];
             }
         }
         const float sum = four_sums(row);
-        const int i = warp * ROWS + r + (lane >> 3);
-        const float log_mass = mass_row[i], ref = reference[i], log_sum = __log2f(sum);
+        const int i = warp * ROWS + first + (lane >> 3);
+        const float log_mass = rows.mass[i], ref = rows.reference[i], log_sum = __log2f(sum);
         const bool empty = log_mass == -INFINITY;
         far |= !empty && !(fabsf(log_sum) < STRAYED);
-        const float alpha = p.product ? 0.f : log_mass, beta = p.product ? log_mass : 0.f;
-        const float log_weight = (1.f - p.power_a) * ref + p.power_a * (alpha - log_sum) + beta;
+        const float alpha = problem.product ? 0.f : log_mass, beta = problem.product ? log_mass : 0.f;
+        const float log_weight = (1.f - problem.power_a) * ref + problem.power_a * (alpha - log_sum) + beta;
         const float weight = empty || !(sum > 0.f) ? 0.f : fast_exp2(log_weight);
-        if (store && (lane & 7) == 0 && i < p.m)
-            potential[i] = empty ? -INFINITY : (double)p.power_a * (alpha - ((double)ref + log_sum)) + beta;
+        if (store && (lane & 7) == 0 && i < problem.m)
+            potential[i] = empty ? -INFINITY : (double)problem.power_a * (alpha - ((double)ref + log_sum)) + beta;
 #pragma unroll
-        for (int q = 0; q < 4; ++q) {
-            const float u = __shfl_sync(FULL_WARP, weight, q * 8);
+        for (int each = 0; each < 4; ++each) {
+            const float of_row = __shfl_sync(FULL_WARP, weight, each * 8);
 #pragma unroll
-            for (int k = 0; k < COLS; ++k) sum_column[k] = fmaf(u, e[q][k], sum_column[k]);
+            for (int k = 0; k < COLS; ++k) sum_column[k] = fmaf(of_row, term[each][k], sum_column[k]);
         }
     }
     return far;
 }
 
 // The next value of the thread's column from its mass, without the gap's sums.
-__device__ __forceinline__ float quick_value(const Problem& p, float inverse, float t, float at, float log_mass,
+__device__ __forceinline__ float quick_value(const Problem& problem, float inverse, float sum, float at, float log_mass,
                                              float& side) {
     if (log_mass == -INFINITY) return -INFINITY;
-    const float alpha = p.product ? 0.f : log_mass, beta = p.product ? log_mass : 0.f;
-    const float next = t > 1e-34f ? p.power_b * (alpha - __log2f(t) + at) + beta : at + 20.f;  // lift what underflowed
+    const float alpha = problem.product ? 0.f : log_mass, beta = problem.product ? log_mass : 0.f;
+    const float next =
+        sum > 1e-34f ? problem.power_b * (alpha - __log2f(sum) + at) + beta : at + 20.f;  // lift what underflowed
     side = fast_exp2(log_mass - inverse * (next - beta));
     return next;
 }
@@ -153,23 +159,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve_batch(const 
     double* status = args.status + (size_t)blockIdx.x * STATUS;
     if (status[REASON] != RUNNING) return;
     const int warp = threadIdx.x / 32, lane = threadIdx.x & 31, mine = threadIdx.x, before = (int)status[ITERATIONS];
-    const Problem p = {item.m,
-                       item.n,
-                       item.n,
-                       product,
-                       0,
-                       0,
-                       (float)(1.4426950408889634 / eps),
-                       (float)(isinf(rho_a) ? 1.0 : rho_a / (rho_a + eps)),
-                       (float)(isinf(rho_b) ? 1.0 : rho_b / (rho_b + eps))};
-    const Marginals w = marginals(eps, rho_a, rho_b, item.mass_a, item.mass_b, item.mass_reference, item.spread,
-                                  args.tolerance, 0.0, INFINITY);
+    const Problem problem = {item.m,
+                             item.n,
+                             item.n,
+                             product,
+                             0,
+                             0,
+                             (float)(1.4426950408889634 / eps),
+                             (float)(isinf(rho_a) ? 1.0 : rho_a / (rho_a + eps)),
+                             (float)(isinf(rho_b) ? 1.0 : rho_b / (rho_b + eps))};
+    const Marginals marginals = marginals_of(eps, rho_a, rho_b, item.mass_a, item.mass_b,
+                                  {item.mass_reference, item.spread, args.tolerance, 0.0, INFINITY});
     for (int j = threadIdx.x; j < WIDTH; j += THREADS) value[j] = j < item.n ? args.g[item.column + j] : -INFINITY;
     for (int i = threadIdx.x; i < WARPS * ROWS; i += THREADS)
         mass_row[i] = i < item.m ? args.log_a[item.row + i] : -INFINITY;
     __syncthreads();  // values and masses written above, read below
-    float c[HELD_COSTS];
-    refer(cost, item, p.scale, value, c, shared_cost, reference);
+    float held[HELD_COSTS];
+    refer(cost, item, problem.scale, value, held, shared_cost, reference);
     const float log_mass = mine < item.n ? args.log_b[item.column + mine] : -INFINITY;
     const float inverse = (float)(eps / rho_b);
     float shift = 0.f;
@@ -178,8 +184,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve_batch(const 
         float column[COLS], sum_column[COLS];
 #pragma unroll
         for (int k = 0; k < COLS; ++k) column[k] = value[k * 32 + lane] - shift, sum_column[k] = 0.f;
-        const bool far =
-            sweep_rows(p, c, shared_cost, mass_row, reference, column, sum_column, potential + item.row, full);
+        const bool far = sweep_rows(problem, held, {shared_cost, mass_row, reference}, column, sum_column,
+                                    potential + item.row, full);
 #pragma unroll
         for (int k = 0; k < COLS; ++k) part[warp][k * 32 + lane] = sum_column[k];
         const bool refer_again = __syncthreads_or(far);  // shares written above, read below
@@ -187,9 +193,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve_batch(const 
         if (mine < item.n) {
             for (int k = 0; k < WARPS; ++k) mass += part[k][mine];
             at = value[mine] - shift;
-            value[mine] = quick_value(p, inverse, mass, at, log_mass, side);
+            value[mine] = quick_value(problem, inverse, mass, at, log_mass, side);
             if (full) {
-                column_value(p, w, mass, at, log_mass, first);
+                column_value(problem, marginals, mass, at, log_mass, first);
                 gap_terms(product, isinf(rho_b), inverse, mass, at, log_mass, many + DIVERGENCE);
                 many[MASS] = first[MASS], many[COLUMN_SIDE] = first[COLUMN_SIDE], many[EMPTY] = first[EMPTY];
             }
@@ -203,7 +209,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve_batch(const 
                         many[EXACT] +=
                             exp2f(mass_row[i]) * (float)(potential[item.row + i] - (product ? mass_row[i] : 0.f));
             add_threads(many, scratch, total);
-            if (mine == 0) reason = judge(w, total, status, before + it + 1).reason;
+            if (mine == 0) reason = judge(marginals, total, status, before + it + 1).reason;
         }
         __syncthreads();  // values, sums and reason written above, read below
         if (full && reason == CONVERGED && !refer_again) {
@@ -213,8 +219,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) solve_batch(const 
         float all_mass = 0.f, all_side = 0.f;
 #pragma unroll
         for (int k = 0; k < WARPS; ++k) all_mass += sums[0][k], all_side += sums[1][k];
-        shift = translation(w, all_mass, all_side);
-        if (refer_again) refer(cost, item, p.scale, value, c, shared_cost, reference);
+        shift = translation(marginals, all_mass, all_side);
+        if (refer_again) refer(cost, item, problem.scale, value, held, shared_cost, reference);
         if (full && mine == 0) status[REASON] = RUNNING;
         if (it + 1 == args.iterations && mine < item.n) args.g[item.column + mine] = at;
     }

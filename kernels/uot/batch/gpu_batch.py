@@ -13,13 +13,14 @@ from kernels.problems.arrays import Array
 from kernels.problems.several import SeveralTransports
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
-from kernels.uot.batch.answers import Stack, answers
-from kernels.uot.dense.gpu_dense import SAFE, float32_noise
+from kernels.uot.batch.answers import Answered, Stack, answers, joined
+from kernels.uot.dense.gpu_dense import SAFE, hidden_gap, off_by
 from kernels.uot.gpu_answer import BLOCK, answer
+from kernels.uot.gpu_upload import uploaded
 from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.iteration.gpu_launch import LOG2E
 from kernels.uot.iteration.layout import CONVERGED, ITEM, REASON, RUNNING, SOLVE_BATCH_ARGS, STATUS
-from kernels.uot.stages import Run, batched, collect, in_proportion
+from kernels.uot.stages import Run, batched, collect, in_proportion, together
 from kernels.uot.support import Support
 from kernels.uot.units import LARGEST_COST, near_one, unflushed
 
@@ -114,22 +115,26 @@ class Batch:
 def solve_batch(problem: UnbalancedTransport, options: Any, deadline: Deadline, solve: Solve) -> Solution:
     """Solve the small problems in one launch after the other, and what is left over one by one with `solve`."""
     assert problem.cost is not None
-    given = cp.asarray(unflushed(problem.cost, problem.reg))
+    given = uploaded(np.ascontiguousarray(unflushed(problem.cost, problem.reg)))
     low, high = ends(given)
     if not (_suits(problem, options) and np.isfinite(high - low).all()):
         return batched(problem, options, deadline, solve)
     scaled, unit = near_one(in_proportion(problem))
     cost = given if unit == 1 else cp.asarray(scaled.cost)
-    each = [problem.one(k) for k in range(problem.batch or 0)]
-    work = Work(each, given, low, np.full(len(each), unit), Batch(scaled, cost, (high - low) / unit))
-    return collect(problem.shape[0], _together(work, options, deadline, solve), options)
+    regs = np.full(problem.batch or 0, problem.reg)
+    batch = Batch(scaled, cost, (high - low) / unit)
+    work = Work(problem, given, low, np.full(len(regs), unit), batch, (problem.a, problem.b, regs), problem.reg_m)
+    found = _together(work, options, deadline, solve)
+    return found if isinstance(found, Solution) else collect(problem.shape[0], found, options)
 
 
-def solve_stack(problem: SeveralTransports, options: Any, deadline: Deadline, solve: Solve) -> list[Solution] | None:
+def solve_stack(
+    problem: SeveralTransports, options: Any, deadline: Deadline, solve: Solve
+) -> Solution | list[Solution] | None:
     """Solve problems of one shape, each with its own strengths, in one launch after the other.
 
     Each is taken in units of its reg, in which all must have the same strengths. None where that is not so, or where
-    they are not for `solve_batch`.
+    they are not for `solve_batch`. The solution of all, with arrays along a batch axis, or of each.
     """
     parts = list(problem.parts)
     first = parts[0]
@@ -159,7 +164,8 @@ def solve_stack(problem: SeveralTransports, options: Any, deadline: Deadline, so
     if not (np.maximum(abs(low), abs(high)) < LARGEST_COST * np.minimum(regs, 1)).all():
         return None
     cost = given / cp.asarray(regs)[:, None, None]
-    work = Work(parts, given, low, regs, Batch(scaled, cost, (high - low) / regs))
+    batch = Batch(scaled, cost, (high - low) / regs)
+    work = Work(problem, given, low, regs, batch, (scaled.a, scaled.b, regs), first.reg_m)
     return _together(work, options, deadline, solve)
 
 
@@ -194,24 +200,28 @@ class Work:
     """Problems that are solved together.
 
     Attributes:
-        each: them.
+        problem: they.
         given: their costs on the device.
         low: the least cost of each.
         units: what potentials of `batch` are multiplied by to be theirs.
+        vectors: a (batch, m), b (batch, n) and reg (batch,).
+        reg_m: of one of them; the others have exact sides where it has.
     """
 
-    each: list[UnbalancedTransport]
+    problem: UnbalancedTransport | SeveralTransports
     given: Any
     low: Array
     units: Array
     batch: Batch
+    vectors: tuple[Array, Array, Array]
+    reg_m: tuple[float, float]
 
 
-def _together(work: Work, options: Any, deadline: Deadline, solve: Solve) -> list[Solution]:
-    """The solution of each."""
-    batch, each, units = work.batch, work.each, work.units
+def _together(work: Work, options: Any, deadline: Deadline, solve: Solve) -> Solution | list[Solution]:
+    """The solution of all, or of each where one of them needs more than the launches."""
+    batch, units = work.batch, work.units
     limit, done, sweeps = options.iterations, 0, FIRST_SWEEPS
-    best, idle = np.full(len(each), np.inf), np.zeros(len(each), np.int64)
+    best, idle = np.full(len(units), np.inf), np.zeros(len(units), np.int64)
     while True:
         sweeps = min(sweeps, limit - done)
         batch.launch(sweeps, SAFE * options.tolerance)
@@ -225,37 +235,46 @@ def _together(work: Work, options: Any, deadline: Deadline, solve: Solve) -> lis
             break
         sweeps = min(2 * sweeps, LAUNCH_SWEEPS)
     f, g = batch.pairs(status)
-    runs = [_run(f[k], g[k], status[k]) for k in range(len(f))]
-    hidden = [float32_noise(batch.problem.one(k), run, float(batch.spread[k])) for k, run in enumerate(runs)]
+    sure = gap + _hidden(batch, f, g, status[:, on.DUAL]) <= options.tolerance
     found = _answers(work, options, f * units[:, None], g * units[:, None])
+    if found is not None and sure.all() and not found.strange.any():
+        solution = together(
+            [_end(one) for one in status], status[:, on.ITERATIONS].astype(int).tolist(), "batch", options
+        )
+        solution.arrays = found.arrays
+        return solution
     parts = []
-    for k, run in enumerate(runs):
-        sure, arrays = run.gap + hidden[k] <= options.tolerance, found[k]
-        if sure and arrays is not None:
+    for k, one in enumerate(status):
+        run, arrays = _run(f[k], g[k], one), None if found is None else found.one(k)
+        if sure[k] and arrays is not None:
             facts = {"tolerance": options.tolerance, "gap": run.gap}
             parts.append(Solution(run.termination, "batch", arrays, run.iterations, facts=facts))
             continue
         own = replace(run, f=run.f * units[k], g=run.g * units[k])
-        parts.append(_one(each[k], options, deadline, own, sure, solve))
+        parts.append(_one(work.problem.one(k), options, deadline, own, bool(sure[k]), solve))
     return parts
 
 
-def _answers(work: Work, options: Any, f: Array, g: Array) -> list[dict[str, Array] | None]:
-    """Of each problem, where nothing but potentials and marginals is asked for."""
-    more = options.output == "plan" or options.top_k or options.gradients or options.barycentric
-    if more or any(part.labels is not None for part in work.each):
-        return [None] * len(work.each)
-    first, found = work.each[0], list[dict[str, Array] | None]()
-    exact = bool(np.isinf(first.reg_m[0])), bool(np.isinf(first.reg_m[1]))
-    step = max(1, BLOCK // (f.shape[1] * g.shape[1]))
+def _hidden(batch: Batch, f: Array, g: Array, dual: Array) -> Array:
+    """Of each problem, the gap that rounding may hide."""
+    problem = batch.problem
+    reach = np.maximum(batch.spread, np.maximum(abs(f).max(axis=1), abs(g).max(axis=1)))
+    mass = np.maximum(problem.a.sum(axis=1), problem.b.sum(axis=1))
+    return np.asarray(hidden_gap(off_by(reach, problem.reg), mass, batch.spread, dual, problem.reg_m))
+
+
+def _answers(work: Work, options: Any, f: Array, g: Array) -> Answered | None:
+    """Potentials and marginals; None where more than that is asked for."""
+    if options.output == "plan" or options.top_k or options.gradients or options.barycentric:
+        return None
+    exact = bool(np.isinf(work.reg_m[0])), bool(np.isinf(work.reg_m[1]))
+    step, found = max(1, BLOCK // (f.shape[1] * g.shape[1])), []
     for start in range(0, len(f), step):
         some = slice(start, start + step)
-        parts = work.each[some]
-        a, b = np.stack([part.a for part in parts]), np.stack([part.b for part in parts])
-        reg = np.array([part.reg for part in parts])
-        stack = Stack(work.given[some], a, b, reg, work.low[some], exact, first.reference == "product")
-        found += answers(cp, stack, f[some], g[some])
-    return found
+        a, b, reg = (one[some] for one in work.vectors)
+        product = work.batch.problem.reference == "product"
+        found.append(answers(cp, Stack(work.given[some], a, b, reg, work.low[some], exact, product), f[some], g[some]))
+    return joined(found)
 
 
 def _relative(status: Array) -> Array:
@@ -265,8 +284,11 @@ def _relative(status: Array) -> Array:
 
 
 def _run(f: Array, g: Array, status: Array) -> Run:
-    ended = Termination.ITERATION_LIMIT if status[REASON] == RUNNING else Termination.GAP_REACHED
-    return Run(f, g, float(_relative(status)), float(status[on.DUAL]), ended, int(status[on.ITERATIONS]))
+    return Run(f, g, float(_relative(status)), float(status[on.DUAL]), _end(status), int(status[on.ITERATIONS]))
+
+
+def _end(status: Array) -> Termination:
+    return Termination.ITERATION_LIMIT if status[REASON] == RUNNING else Termination.GAP_REACHED
 
 
 def _one(

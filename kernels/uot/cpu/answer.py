@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Floats
 from kernels.problems.transport import METRICS, UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.cpu.loops import write_costs, write_plan
@@ -46,7 +46,7 @@ def answer(
     return finish(part, options, Ended(potentials, termination, method, facts), writer, deadline)
 
 
-def plan_rows(problem: UnbalancedTransport, f: Array, g: Array, part: slice, into: Array | None = None) -> Array:
+def plan_rows(problem: UnbalancedTransport, f: Floats, g: Floats, part: slice, into: Array | None = None) -> Array:
     """Some rows of the plan, exponents in float64; zero wherever a mass is zero or the entry forbidden."""
     scale = float(np.log2(np.e)) / problem.reg
     held_a, held_b = problem.a[part] > 0, problem.b > 0

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Array, Mask
+from kernels.problems.arrays import Array, Floats, Indices, Integers, Mask
 from kernels.problems.exact_transport import ExactTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.cpu.simplex import SpanningTree
@@ -69,7 +69,7 @@ def solve(problem: ExactTransport, options: Any, deadline: Deadline) -> Solution
     return Solution(termination, "simplex", arrays, done, facts=facts)
 
 
-def _whole_costs(problem: ExactTransport) -> tuple[Array, Array, int]:
+def _whole_costs(problem: ExactTransport) -> tuple[Integers, Mask, int]:
     """(whole costs, forbidden entries, k): a cost is a whole one times 2^k, rounded where it has more digits."""
     forbidden = ~problem.permitted
     held = np.where(forbidden, 0, problem.cost)
@@ -85,13 +85,13 @@ def _whole_costs(problem: ExactTransport) -> tuple[Array, Array, int]:
     return np.rint(_times(held, -power)).astype(np.int64), forbidden, power
 
 
-def _times(values: Array, power: int) -> Array:
+def _times(values: Floats, power: int) -> Floats:
     """values times 2^power, in two steps where one factor leaves float64."""
     half = power // 2
     return np.asarray(np.ldexp(np.ldexp(values, half), power - half))
 
 
-def _whole_masses(problem: ExactTransport) -> tuple[Array, Array, int]:
+def _whole_masses(problem: ExactTransport) -> tuple[Integers, Integers, int]:
     """(masses of rows, of columns, k): a mass is a whole one times 2^k; what rounding leaves is put on the largest."""
     if problem.a.dtype == np.int64:
         return problem.a, problem.b, 0
@@ -105,7 +105,7 @@ def _whole_masses(problem: ExactTransport) -> tuple[Array, Array, int]:
     return a, b, power
 
 
-def _rounding(problem: ExactTransport, a: Array) -> int:
+def _rounding(problem: ExactTransport, a: Integers) -> int:
     """Mass that may have no way by rounding alone."""
     return 0 if problem.a.dtype == np.int64 else int(a.sum()) >> 40
 
@@ -189,7 +189,7 @@ def _plan(
     return {"plan": plan}
 
 
-def _hall_rows(forbidden: Mask, rows: Array, columns: Array, flows: Array) -> Array:
+def _hall_rows(forbidden: Mask, rows: Indices, columns: Indices, flows: Integers) -> Indices:
     """Rows with more mass than all columns that they may use: what a row that is short of them reaches."""
     m, n = forbidden.shape
     barred = forbidden[rows, columns]

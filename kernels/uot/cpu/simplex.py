@@ -16,7 +16,7 @@ import numba
 import numpy as np
 from numba.extending import register_jitable
 
-from kernels.problems.arrays import Array, Mask
+from kernels.problems.arrays import Indices, Integers, Mask
 
 jit: Any = numba.njit(cache=True, nogil=True)
 inner: Any = register_jitable(no_cfunc_wrapper=True)
@@ -26,7 +26,7 @@ NOTHING = -1
 class SpanningTree:
     """The state of a search, as arrays that the loops below change."""
 
-    def __init__(self, cost: Array, forbidden: Mask, a: Array, b: Array) -> None:
+    def __init__(self, cost: Integers, forbidden: Mask, a: Integers, b: Integers) -> None:
         m, n = cost.shape
         nodes = m + n + 1
         self.cost, self.forbidden, self.any_forbidden = cost, forbidden, bool(forbidden.any())
@@ -37,7 +37,7 @@ class SpanningTree:
         arcs = _greedy(cost, forbidden, a, b)
         self._link(*arcs)
 
-    def _link(self, rows: Array, columns: Array, flows: Array) -> None:
+    def _link(self, rows: Indices, columns: Indices, flows: Integers) -> None:
         links = (self.parent, self.first, self.after, self.before, self.flow, self.depth, self.potential, self.high)
         _grow(self.cost, self.forbidden, rows, columns, flows, *links)
 
@@ -47,7 +47,7 @@ class SpanningTree:
         done, self.next_row = _search(self.cost, self.forbidden, self.any_forbidden, most, self.next_row, *links)
         return int(done), bool(done < most)
 
-    def arcs(self) -> tuple[Array, Array, Array]:
+    def arcs(self) -> tuple[Indices, Indices, Integers]:
         """Rows, columns and flows of the tree's arcs, those without flow among them."""
         m, n = self.cost.shape
         nodes = np.flatnonzero((self.parent[:-1] >= 0) & (self.parent[:-1] < m + n))

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Floats, Mask
 from kernels.problems.transport import METRICS, UnbalancedTransport
 from kernels.uot.cpu.loops import farthest, scalings, soft_columns, soft_minima, sweep_cost, sweep_kernel, sweep_points
 from kernels.uot.cpu.threads import in_threads, read_only, summed
@@ -45,21 +45,21 @@ class LogSweeps:
         self.target = self.marginals.log_target_a * LOG2E
         self.log_weight_b = self.marginals.log_weight_b * LOG2E
 
-    def sweep(self, g: Array) -> tuple[Array, Array]:
+    def sweep(self, g: Floats) -> tuple[Floats, Floats]:
         """One pass; see `Sweeps`."""
         rounded = (g * self.scale + self.log_weight_b).astype(self.dtype)
         f, sums = self._pass(rounded)
         return self._finish(f, rounded.astype(np.float64), sums)
 
-    def _pass(self, g: Array) -> tuple[Array, Array]:
+    def _pass(self, g: Array) -> tuple[Floats, Floats]:
         cost, f, weight = self.cost, self.f * self.scale, self.marginals.weight_a
 
-        def sweep(first: int, last: int, best: Array, total: Array) -> None:
+        def sweep(first: int, last: int, best: Floats, total: Floats) -> None:
             sweep_cost(first, last, cost, self.scale, f, g, weight, self.target, self.phi, self.kernel, best, total)
 
         return summed(f.size, g.size, sweep)
 
-    def _finish(self, f: Array, g: Array, sums: Array) -> tuple[Array, Array]:
+    def _finish(self, f: Floats, g: Floats, sums: Floats) -> tuple[Floats, Floats]:
         """f and h in the units of the cost, after working out again the columns whose sums were lost.
 
         `g` is what the loop really used, rounding included: h then depends on f alone.
@@ -71,7 +71,7 @@ class LogSweeps:
             h[lost] = self._soft(f + np.log2(self.marginals.weight_a), lost) / self.scale
         return self.f, h
 
-    def _soft(self, f: Array, lost: Array) -> Array:
+    def _soft(self, f: Floats, lost: Mask) -> Floats:
         assert self.problem.cost is not None
         return _soft_columns(self.problem.cost[:, lost].astype(np.float64), self.scale, f)
 
@@ -93,7 +93,7 @@ class FusedSweeps(LogSweeps):
         super().start(reg)
         self.at = None
 
-    def sweep(self, g: Array) -> tuple[Array, Array]:
+    def sweep(self, g: Floats) -> tuple[Floats, Floats]:
         """One read of the kernel, or the pass over the cost that builds it."""
         if self.at is not None:
             at_f, at_g = self.at
@@ -108,10 +108,10 @@ class FusedSweeps(LogSweeps):
         self.at = f, rounded.astype(np.float64)
         return self._finish(f, self.at[1], sums)
 
-    def _read(self, f: Array, v: Array) -> tuple[Array, Array]:
+    def _read(self, f: Floats, v: Array) -> tuple[Floats, Floats]:
         weight = self.marginals.weight_a
 
-        def sweep(first: int, last: int, best: Array, total: Array) -> None:
+        def sweep(first: int, last: int, best: Floats, total: Floats) -> None:
             sweep_kernel(first, last, self.kernel, f, v, weight, self.target, self.phi, best, total)
 
         return summed(f.size, v.size, sweep)
@@ -130,21 +130,21 @@ class PointSweeps(LogSweeps):
         self.y_turned = np.ascontiguousarray((problem.y - middle).T.astype(dtype))
         self.metric = METRICS.index(problem.metric)
 
-    def _pass(self, g: Array) -> tuple[Array, Array]:
+    def _pass(self, g: Array) -> tuple[Floats, Floats]:
         x, y, metric, f, weight = self.x, self.y_turned, self.metric, self.f * self.scale, self.marginals.weight_a
 
-        def sweep(first: int, last: int, best: Array, total: Array) -> None:
+        def sweep(first: int, last: int, best: Floats, total: Floats) -> None:
             sweep_points(first, last, x, y, metric, self.scale, f, g, weight, self.target, self.phi, best, total)
 
         return summed(f.size, g.size, sweep)
 
-    def _soft(self, f: Array, lost: Array) -> Array:
+    def _soft(self, f: Floats, lost: Mask) -> Floats:
         assert self.problem.y is not None
         few = replace(self.problem, y=self.problem.y[lost], b=self.problem.b[lost], g0=None)
         return _soft_columns(costs(few, slice(None)), self.scale, f)
 
 
-def _soft_columns(cost: Array, scale: float, f: Array) -> Array:
+def _soft_columns(cost: Array, scale: float, f: Floats) -> Floats:
     out = np.empty(cost.shape[1])
     in_threads(out.size, f.size, lambda number, first, last: soft_columns(first, last, cost, scale, f, out))
     return out

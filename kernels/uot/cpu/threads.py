@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numba
 import numpy as np
 
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Floats
 
 CHUNKS = 32  # of rows: the same for any number of threads, and so are the sums
 SMALLEST = 1 << 18  # entries of a chunk
@@ -40,7 +40,7 @@ def in_threads(rows: int, columns: int, work: Callable[[int, int, int], None]) -
         other.result()
 
 
-def summed(rows: int, columns: int, sweep: Callable[[int, int, Array, Array], None]) -> tuple[Array, Array]:
+def summed(rows: int, columns: int, sweep: Callable[[int, int, Floats, Floats], None]) -> tuple[Floats, Floats]:
     """Run sweep(first, last, best, total) over all rows; return best (rows,) and the sum of the totals (columns,)."""
     runs = chunks(rows, columns)
     best, totals = np.empty(rows), np.empty((len(runs), columns))

@@ -32,12 +32,12 @@
 #define ROWS_KEEP_REFERENCE 0
 #define STORES_TERMS 0
 #define JUMP_LIMIT INFINITY  // row sums are not relative to anything
-__device__ __forceinline__ float forward_step(float k, float v, float, float, float& sum) {
-    sum = fmaf(k, v, sum);
-    return k;
+__device__ __forceinline__ float forward_step(float entry, float value, float, float, float& sum) {
+    sum = fmaf(entry, value, sum);
+    return entry;
 }
-__device__ __forceinline__ float backward_step(float k, float, float, float, float u, float total) {
-    return fmaf(u, k, total);
+__device__ __forceinline__ float backward_step(float entry, float, float, float, float weight, float total) {
+    return fmaf(weight, entry, total);
 }
 __device__ __forceinline__ float column_factor(float value, float) { return exp2f(value); }
 #include "uot/iteration/iterate.cuh"

@@ -35,18 +35,27 @@ def float32_noise(problem: UnbalancedTransport, run: Run, spread: float, farthes
 
     `farthest` is the largest part that exponents are put together from: squared distances from the centre.
     """
-    strengths = [r if np.isfinite(r) else spread for r in problem.reg_m]
     delta = _rounding(problem, run, spread, farthest)
     mass = max(float(problem.a.sum()), float(problem.b.sum()))
+    return float(hidden_gap(delta, mass, spread, run.dual, problem.reg_m))
+
+
+def hidden_gap(delta: Any, mass: Any, spread: Any, dual: Any, reg_m: tuple[float, float]) -> Any:
+    """The same from numbers, of one problem or of each of several: how far exponents are off, and the larger mass."""
+    strengths = sum(r if np.isfinite(r) else spread for r in reg_m)
     # Between two balanced sides the rounding error of the sums itself must be moved, at the price of the spread.
-    moved = delta * spread if np.isinf(problem.reg_m).all() else 0.0
-    return mass * (sum(strengths) * delta * delta + moved) / max(abs(run.dual), 1e-300)
+    moved = delta * spread if np.isinf(reg_m).all() else 0.0
+    return mass * (strengths * delta * delta + moved) / np.maximum(abs(dual), 1e-300)
 
 
 def _rounding(problem: UnbalancedTransport, run: Run, spread: float, farthest: float) -> float:
     """How far exponents of float32 may be off: by their own size, and by what exp2 and sums add."""
-    reach = max(spread, farthest, float(np.abs(run.f).max()), float(np.abs(run.g).max()))
-    return 2e-6 + 2.0**-24 * reach * on.LOG2E / problem.reg
+    return float(off_by(max(spread, farthest, float(np.abs(run.f).max()), float(np.abs(run.g).max())), problem.reg))
+
+
+def off_by(reach: Any, reg: float) -> Any:
+    """The same of exponents that are put together from parts of at most `reach`, in units of the cost."""
+    return 2e-6 + 2.0**-24 * reach * on.LOG2E / reg
 
 
 def _shown(problem: UnbalancedTransport, run: Run, spread: float, farthest: float) -> float:

@@ -23,17 +23,17 @@
 #ifndef STORES_TERMS
 #define STORES_TERMS 0
 #endif
-__device__ __forceinline__ float term(float c, float value, float reference, float scale) {
-    return fast_exp2(fmaf(c, -scale, value) - reference);
+__device__ __forceinline__ float term(float cost, float value, float reference, float scale) {
+    return fast_exp2(fmaf(cost, -scale, value) - reference);
 }
-__device__ __forceinline__ float forward_step(float c, float value, float reference, float scale, float& sum) {
-    const float e = term(c, value, reference, scale);
-    sum += e;
-    return e;
+__device__ __forceinline__ float forward_step(float cost, float value, float reference, float scale, float& sum) {
+    const float result = term(cost, value, reference, scale);
+    sum += result;
+    return result;
 }
-__device__ __forceinline__ float backward_step(float c, float value, float reference, float scale, float weight,
+__device__ __forceinline__ float backward_step(float cost, float value, float reference, float scale, float weight,
                                                float total) {
-    return fmaf(weight, STORES_TERMS ? c : term(c, value, reference, scale), total);
+    return fmaf(weight, STORES_TERMS ? cost : term(cost, value, reference, scale), total);
 }
 __device__ __forceinline__ float column_factor(float value, float) { return value; }
 #include "uot/iteration/iterate.cuh"

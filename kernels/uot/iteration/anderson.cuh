@@ -35,92 +35,96 @@ __device__ __noinline__ void difference(int width, const float* log_masses, cons
         }
         history[2 * MEMORY * width + j] = rho;
 #pragma unroll
-        for (int c = 0; c < MEMORY; ++c) {
-            const float other = c < kept ? history[(MEMORY + c) * width + j] : 0.f;
-            product[c] += mass * now * other;
-            right[c] += mass * other * rho;
+        for (int each = 0; each < MEMORY; ++each) {
+            const float other = each < kept ? history[(MEMORY + each) * width + j] : 0.f;
+            product[each] += mass * now * other;
+            right[each] += mass * other * rho;
         }
     }
-    for (int c = 0; c < MEMORY; ++c) sums[GRAM_NEW + c] = product[c], sums[RIGHT + c] = right[c];
+    for (int each = 0; each < MEMORY; ++each) sums[GRAM_NEW + each] = product[each], sums[RIGHT + each] = right[each];
 }
 
 // Solves (gram + ridge) gamma = right for `size` unknowns by Cholesky's method, in registers: unknowns past `size` have
 // the identity's rows. One thread.
 __device__ __forceinline__ void solve_normal(const double (*gram)[MEMORY], double* right, int size) {
-    double a[MEMORY][MEMORY], x[MEMORY], trace = 0;
+    double factor[MEMORY][MEMORY], solution[MEMORY], trace = 0;
 #pragma unroll
     for (int k = 0; k < MEMORY; ++k) trace += k < size ? gram[k][k] : 0.0;
     const double ridge = 1e-7 * trace / max(size, 1) + 1e-300;  // products carry float32 noise
 #pragma unroll
     for (int k = 0; k < MEMORY; ++k) {
-        x[k] = k < size ? right[k] : 0.0;
+        solution[k] = k < size ? right[k] : 0.0;
 #pragma unroll
-        for (int i = 0; i <= k; ++i) a[k][i] = k < size ? gram[k][i] + (i == k ? ridge : 0.0) : i == k ? 1.0 : 0.0;
+        for (int i = 0; i <= k; ++i) factor[k][i] = k < size ? gram[k][i] + (i == k ? ridge : 0.0) : i == k ? 1.0 : 0.0;
     }
 #pragma unroll
     for (int k = 0; k < MEMORY; ++k) {
 #pragma unroll
-        for (int i = 0; i < k; ++i) a[k][k] -= a[k][i] * a[k][i];
-        a[k][k] = rsqrt(a[k][k] > 0 ? a[k][k] : 1e300);
+        for (int i = 0; i < k; ++i) factor[k][k] -= factor[k][i] * factor[k][i];
+        factor[k][k] = rsqrt(factor[k][k] > 0 ? factor[k][k] : 1e300);
 #pragma unroll
         for (int j = k + 1; j < MEMORY; ++j) {
 #pragma unroll
-            for (int i = 0; i < k; ++i) a[j][k] -= a[j][i] * a[k][i];
-            a[j][k] *= a[k][k];
+            for (int i = 0; i < k; ++i) factor[j][k] -= factor[j][i] * factor[k][i];
+            factor[j][k] *= factor[k][k];
         }
 #pragma unroll
-        for (int i = 0; i < k; ++i) x[k] -= a[k][i] * x[i];
-        x[k] *= a[k][k];
+        for (int i = 0; i < k; ++i) solution[k] -= factor[k][i] * solution[i];
+        solution[k] *= factor[k][k];
     }
 #pragma unroll
     for (int k = MEMORY - 1; k >= 0; --k) {
 #pragma unroll
-        for (int j = k + 1; j < MEMORY; ++j) x[k] -= a[j][k] * x[j];
-        x[k] *= a[k][k];
-        if (k < size) right[k] = x[k];
+        for (int j = k + 1; j < MEMORY; ++j) solution[k] -= factor[j][k] * solution[j];
+        solution[k] *= factor[k][k];
+        if (k < size) right[k] = solution[k];
     }
 }
 
 // Takes the newest products in, corrects for the translations, and finds gamma. One thread of each block.
-__device__ __noinline__ void learn(Mixing& m, const double* total, double shift) {
-    if (m.has_last) {
-        const int slot = m.count++ % MEMORY;
-        m.delta[slot] = shift - m.last_shift;
-        m.first[slot] = total[FIRST_NEW];
-        for (int b = 0; b < min(m.count, MEMORY); ++b) m.gram[slot][b] = m.gram[b][slot] = total[GRAM_NEW + b];
+__device__ __noinline__ void learn(Mixing& mixing, const double* total, double shift) {
+    if (mixing.has_last) {
+        const int slot = mixing.count++ % MEMORY;
+        mixing.delta[slot] = shift - mixing.last_shift;
+        mixing.first[slot] = total[FIRST_NEW];
+        for (int row = 0; row < min(mixing.count, MEMORY); ++row)
+            mixing.gram[slot][row] = mixing.gram[row][slot] = total[GRAM_NEW + row];
     }
-    const int kept = min(m.count, MEMORY);
-    for (int b = 0; b < kept; ++b) {
-        m.gamma[b] = total[RIGHT + b] - m.delta[b] * total[FIRST] - shift * m.first[b] + m.delta[b] * shift * m.mass;
-        for (int c = 0; c <= b; ++c)
-            m.normal[b][c] =
-                m.gram[b][c] - m.delta[c] * m.first[b] - m.delta[b] * m.first[c] + m.delta[b] * m.delta[c] * m.mass;
+    const int kept = min(mixing.count, MEMORY);
+    for (int row = 0; row < kept; ++row) {
+        mixing.gamma[row] = total[RIGHT + row] - mixing.delta[row] * total[FIRST] - shift * mixing.first[row] +
+                            mixing.delta[row] * shift * mixing.mass;
+        for (int column = 0; column <= row; ++column)
+            mixing.normal[row][column] = mixing.gram[row][column] - mixing.delta[column] * mixing.first[row] -
+                                         mixing.delta[row] * mixing.first[column] +
+                                         mixing.delta[row] * mixing.delta[column] * mixing.mass;
     }
-    solve_normal(m.normal, m.gamma, kept);
-    m.shift_before = m.last_shift, m.last_shift = shift;
+    solve_normal(mixing.normal, mixing.gamma, kept);
+    mixing.shift_before = mixing.last_shift, mixing.last_shift = shift;
 }
 
 // Decides whether the step in hand is undone; true when it is. One thread, while another one learns.
-__device__ __forceinline__ bool reject(Mixing& m, const Decision& d) {
-    const bool lost = m.has_fallback && !(d.dual >= m.best - d.gap);
-    m.best = lost ? -1e300 : d.dual;
-    m.rejected += lost;
+__device__ __forceinline__ bool reject(Mixing& mixing, const Decision& decision) {
+    const bool lost = mixing.has_fallback && !(decision.dual >= mixing.best - decision.gap);
+    mixing.best = lost ? -1e300 : decision.dual;
+    mixing.rejected += lost;
     return lost;
 }
 
 // After both: what was learnt from a step that is undone is forgotten.
-__device__ __forceinline__ void remember(Mixing& m, bool rejected) {
-    m.has_last = m.has_fallback = !rejected;
-    if (rejected) m.count = 0;
+__device__ __forceinline__ void remember(Mixing& mixing, bool rejected) {
+    mixing.has_last = mixing.has_fallback = !rejected;
+    if (rejected) mixing.count = 0;
 }
 
 // The next value of column j.
-__device__ __forceinline__ float mixed(const Block& b, const Mixing& m, float* history, bool rejected, float shift,
-                                       int j) {
-    float& last = history[(2 * MEMORY + 1) * b.width + j];
-    if (rejected) return (float)(last - m.shift_before);
-    double y = (double)b.next[j] - shift;
-    for (int c = 0; c < min(m.count, MEMORY); ++c) y -= m.gamma[c] * (history[c * b.width + j] - m.delta[c]);
-    last = b.next[j];
-    return (float)y;
+__device__ __forceinline__ float mixed(const Block& block, const Mixing& mixing, float* history, bool rejected,
+                                       float shift, int j) {
+    float& last = history[(2 * MEMORY + 1) * block.width + j];
+    if (rejected) return (float)(last - mixing.shift_before);
+    double value = (double)block.next[j] - shift;
+    for (int each = 0; each < min(mixing.count, MEMORY); ++each)
+        value -= mixing.gamma[each] * (history[each * block.width + j] - mixing.delta[each]);
+    last = block.next[j];
+    return (float)value;
 }

@@ -68,39 +68,39 @@ __device__ __forceinline__ float* take(unsigned char*& at, int floats) {
 
 // gpu_geometry.py counts the same bytes. What has a size known to the compiler comes first: its addresses are constants
 // then, which the code between two sweeps would work out again and again otherwise.
-__device__ __forceinline__ Block lay_out(unsigned char* shared, const Problem& p, int slots, int flight) {
-    Block b;
-    b.rank = blockIdx.x % CS;
-    b.team = blockIdx.x / CS;
-    b.teams = gridDim.x / CS;
-    b.width = p.ld / CS;
-    const int groups = (p.m + R - 1) / R;
-    b.count = (groups - b.team + b.teams - 1) / b.teams;
-    b.slots = KEEPS ? b.count : slots;
-    b.flight = flight;
+__device__ __forceinline__ Block lay_out(unsigned char* shared, const Problem& problem, int slots, int flight) {
+    Block block;
+    block.rank = blockIdx.x % CS;
+    block.team = blockIdx.x / CS;
+    block.teams = gridDim.x / CS;
+    block.width = problem.ld / CS;
+    const int groups = (problem.m + R - 1) / R;
+    block.count = (groups - block.team + block.teams - 1) / block.teams;
+    block.slots = KEEPS ? block.count : slots;
+    block.flight = flight;
     unsigned char* at = shared;
-    b.shared = reinterpret_cast<unsigned long long*>(take(at, 2 * (4 + 4 + DEPTH + 4)));
-    b.weighed = b.shared + 4;
-    b.exchanged = b.weighed + 4;
-    b.gathered = b.exchanged + DEPTH;
-    b.settled = b.gathered + 2;
-    b.share = take(at, 4 * ROW_WARPS * RP);
-    b.weight = take(at, 4 * RP);
-    b.sums = take(at, DEPTH * CS * RP);
-    b.quick = reinterpret_cast<float4*>(take(at, 2 * CS * WARPS * 4));
-    b.more = reinterpret_cast<float4*>(take(at, 2 * CS * MORE));
-    b.exact = take(at, 8);
-    b.value = take(at, b.width);
-    b.fold = take(at, FOLDS * b.width);
-    b.next = b.fold;  // whoever reads a pair of sums there writes the same pair of images
-    b.full = reinterpret_cast<unsigned long long*>(take(at, 2 * slots));
-    b.empty = reinterpret_cast<unsigned long long*>(take(at, 2 * slots));
+    block.shared = reinterpret_cast<unsigned long long*>(take(at, 2 * (4 + 4 + DEPTH + 4)));
+    block.weighed = block.shared + 4;
+    block.exchanged = block.weighed + 4;
+    block.gathered = block.exchanged + DEPTH;
+    block.settled = block.gathered + 2;
+    block.share = take(at, 4 * ROW_WARPS * RP);
+    block.weight = take(at, 4 * RP);
+    block.sums = take(at, DEPTH * CS * RP);
+    block.quick = reinterpret_cast<float4*>(take(at, 2 * CS * WARPS * 4));
+    block.more = reinterpret_cast<float4*>(take(at, 2 * CS * MORE));
+    block.exact = take(at, 8);
+    block.value = take(at, block.width);
+    block.fold = take(at, FOLDS * block.width);
+    block.next = block.fold;  // whoever reads a pair of sums there writes the same pair of images
+    block.full = reinterpret_cast<unsigned long long*>(take(at, 2 * slots));
+    block.empty = reinterpret_cast<unsigned long long*>(take(at, 2 * slots));
     at = shared + ((at - shared) + 127) / 128 * 128;
-    b.slot = at;
-    at += (size_t)slots * R * b.width * BYTES;
-    b.reference = take(at, b.count * R);
-    b.row_mass = POINTS ? nullptr : take(at, b.count * R);
-    return b;
+    block.slot = at;
+    at += (size_t)slots * R * block.width * BYTES;
+    block.reference = take(at, block.count * R);
+    block.row_mass = POINTS ? nullptr : take(at, block.count * R);
+    return block;
 }
 
 __device__ __forceinline__ bool computes() { return threadIdx.x < THREADS; }

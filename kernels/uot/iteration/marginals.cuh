@@ -37,49 +37,50 @@ __device__ __forceinline__ double kappa(double rho_a, double rho_b) {
 constexpr int MORE = ALL_SUMS - DIVERGENCE;  // all but the first four
 
 // x - 1 + e^-x >= 0 without cancellation near 0.
-__device__ __forceinline__ float divergence(float x) {
-    if (fabsf(x) < 0.03f) return x * x * (0.5f - x * (1.f / 6 - x * (1.f / 24)));
-    return x + expm1f(-x);
+__device__ __forceinline__ float divergence(float exponent) {
+    if (fabsf(exponent) < 0.03f) return exponent * exponent * (0.5f - exponent * (1.f / 6 - exponent * (1.f / 24)));
+    return exponent + expm1f(-exponent);
 }
 
 // Lane l gets the sum over the warp of value[(l >> 3) & 3]: 6 exchanges for 4 sums.
 template <typename T>
 __device__ __forceinline__ T four_sums(const T (&value)[4]) {
     const bool high = threadIdx.x & 16, odd = threadIdx.x & 8;
-    T x = (high ? value[2] : value[0]) + __shfl_xor_sync(FULL_WARP, high ? value[0] : value[2], 16);
-    T y = (high ? value[3] : value[1]) + __shfl_xor_sync(FULL_WARP, high ? value[1] : value[3], 16);
-    T sum = (odd ? y : x) + __shfl_xor_sync(FULL_WARP, odd ? x : y, 8);
+    T upper = (high ? value[2] : value[0]) + __shfl_xor_sync(FULL_WARP, high ? value[0] : value[2], 16);
+    T lower = (high ? value[3] : value[1]) + __shfl_xor_sync(FULL_WARP, high ? value[1] : value[3], 16);
+    T sum = (odd ? lower : upper) + __shfl_xor_sync(FULL_WARP, odd ? upper : lower, 8);
 #pragma unroll
     for (int step = 4; step; step >>= 1) sum += __shfl_xor_sync(FULL_WARP, sum, step);
     return sum;
 }
 
-// From the mass t of column j, at the value it had in the sweep, to its next value; adds to the thread's first
+// From the mass of column j, `sum`, at the value it had in the sweep, to its next value; adds to the thread's first
 // four sums.
-__device__ __forceinline__ float column_value(const Problem& p, const Marginals& w, float t, float value,
+__device__ __forceinline__ float column_value(const Problem& problem, const Marginals& marginals, float sum, float value,
                                               float log_mass, float (&sums)[4]) {
     if (log_mass == -INFINITY) return -INFINITY;
-    const float alpha = p.product ? 0.f : log_mass, beta = p.product ? log_mass : 0.f;
-    const bool empty = !(t > 1e-34f);
-    const float next = empty ? value : p.power_b * (alpha - __log2f(t) + value) + beta;
-    sums[MASS] += empty ? 0.f : t;
-    sums[COLUMN_SIDE] += fast_exp2(log_mass - w.inverse * (next - beta));
-    sums[FAR] += fabsf(next - value) > w.far ? 1.f : 0.f;
+    const float alpha = problem.product ? 0.f : log_mass, beta = problem.product ? log_mass : 0.f;
+    const bool empty = !(sum > 1e-34f);
+    const float next = empty ? value : problem.power_b * (alpha - __log2f(sum) + value) + beta;
+    sums[MASS] += empty ? 0.f : sum;
+    sums[COLUMN_SIDE] += fast_exp2(log_mass - marginals.inverse * (next - beta));
+    sums[FAR] += fabsf(next - value) > marginals.far ? 1.f : 0.f;
     sums[EMPTY] += empty ? 1.f : 0.f;
     return next;
 }
 
 // What column j adds to the sums that only the gap needs, MORE of them. Out of line: few iterations come here, and code
 // that stands in their way costs all others time to fetch.
-__device__ __noinline__ void gap_terms(int product, int exact, float inverse, float t, float value, float log_mass,
+__device__ __noinline__ void gap_terms(int product, int exact, float inverse, float sum, float value, float log_mass,
                                        float* more) {
-    if (log_mass == -INFINITY || !(t > 1e-34f)) return;
+    if (log_mass == -INFINITY || !(sum > 1e-34f)) return;
     const float free = value - (product ? log_mass : 0.f);
-    const float x = 0.693147181f * (__log2f(t) - log_mass + inverse * free), mass = exact ? exp2f(log_mass) : 0.f;
-    more[0] += exact ? mass * divergence(-x) : t * divergence(x);
-    more[DEFECT - DIVERGENCE] += -t * expm1f(-x);
+    const float exponent = 0.693147181f * (__log2f(sum) - log_mass + inverse * free),
+                mass = exact ? exp2f(log_mass) : 0.f;
+    more[0] += exact ? mass * divergence(-exponent) : sum * divergence(exponent);
+    more[DEFECT - DIVERGENCE] += -sum * expm1f(-exponent);
     if (!exact) return;
-    more[VIOLATION - DIVERGENCE] += fabsf(t - mass);
+    more[VIOLATION - DIVERGENCE] += fabsf(sum - mass);
     more[EXACT - DIVERGENCE] += mass * free;
 }
 
@@ -89,20 +90,25 @@ struct Decision {
     double dual, gap;
 };
 
-__device__ __forceinline__ Marginals marginals(double eps, double rho_a, double rho_b, double mass_a, double mass_b,
-                                               double mass_reference, double spread, double tolerance, double enough,
-                                               float far) {
+// What the reference measure and the costs add to a gap, and when a launch ends: the fields of Marginals.
+struct Gauge {
+    double mass_reference, spread, tolerance, enough;
+    float far;
+};
+
+__device__ __forceinline__ Marginals marginals_of(double eps, double rho_a, double rho_b, double mass_a, double mass_b,
+                                               const Gauge gauge) {
     return {eps,
             rho_a,
             rho_b,
             mass_a,
             mass_b,
-            mass_reference,
-            spread,
-            tolerance,
-            enough,
+            gauge.mass_reference,
+            gauge.spread,
+            gauge.tolerance,
+            gauge.enough,
             (float)(eps / rho_b),
-            far,
+            gauge.far,
             (float)(kappa(rho_a, rho_b) / eps),
             isinf(rho_a) ? (float)mass_a : 0.f,
             isinf(rho_b) ? (float)mass_b : 0.f};
@@ -110,42 +116,44 @@ __device__ __forceinline__ Marginals marginals(double eps, double rho_a, double 
 
 // What it costs at most to make balanced columns exact: scaling them costs (eps + rho_a) KL(b | t); where the rows are
 // balanced too, a rank-one repair of the moved mass follows.
-__device__ __forceinline__ double repair_cost(const Marginals& w, double divergence_of_b, double moved) {
-    if (!isinf(w.rho_a)) return (w.eps + w.rho_a) * divergence_of_b;
-    return w.eps * divergence_of_b + (moved > 0 ? moved * (3 * w.spread + w.eps * log1p(w.mass_b / moved)) : 0.0);
+__device__ __forceinline__ double repair_cost(const Marginals& marginals, double divergence_of_b, double moved) {
+    if (!isinf(marginals.rho_a)) return (marginals.eps + marginals.rho_a) * divergence_of_b;
+    return marginals.eps * divergence_of_b +
+           (moved > 0 ? moved * (3 * marginals.spread + marginals.eps * log1p(marginals.mass_b / moved)) : 0.0);
 }
 
 // The translation, in log2 units, that suits f with sum a e^(-f / rho_a) = mass and g with sum b e^(-g / rho_b) = side.
-__device__ __forceinline__ float translation(const Marginals& w, float mass, float side) {
-    const float ratio = (w.fixed_a ? w.fixed_a : mass) / (w.fixed_b ? w.fixed_b : side);
-    return w.lift ? w.lift * log2f(ratio) : 0.f;
+__device__ __forceinline__ float translation(const Marginals& marginals, float mass, float side) {
+    const float ratio = (marginals.fixed_a ? marginals.fixed_a : mass) / (marginals.fixed_b ? marginals.fixed_b : side);
+    return marginals.lift ? marginals.lift * log2f(ratio) : 0.f;
 }
 
 // The translation t that maximises the dual of the pair in hand, f + t and g - t, is kappa log(mass / column side) with
-// kappa = rho_a rho_b / (rho_a + rho_b); with c = t / rho_b, phi(x) = e^-x - 1 + x and D = sum t_j phi(x_j) it leaves
+// kappa = rho_a rho_b / (rho_a + rho_b); with c = t / rho_b (`rise`), phi(x) = e^-x - 1 + x and D = sum t_j phi(x_j) it leaves
 //   gap = rho_a M phi(t / rho_a) + rho_b [D + M (e^c - 1 - c) - defect (e^c - 1)].
-__device__ __noinline__ Decision judge(const Marginals& w, const double* total, double* status, int done) {
-    const double unit = w.eps * 0.6931471805599453;  // of a potential in log2 units
-    const bool exact_a = isinf(w.rho_a), exact_b = isinf(w.rho_b);
-    const double mass = total[MASS], side = mass - total[DEFECT], k = kappa(w.rho_a, w.rho_b);
-    const double t = k ? k * log((exact_a ? w.mass_a : mass) / (exact_b ? w.mass_b : side)) : 0.0;
-    const double c = exact_b ? 0.0 : t / w.rho_b, up = expm1(c), down = exact_a ? 0.0 : expm1(-t / w.rho_a);
-    double gap = w.rho_b * (total[DIVERGENCE] + mass * (up - c) - total[DEFECT] * up);
-    if (exact_b) gap = repair_cost(w, total[DIVERGENCE], total[VIOLATION] / 2);
-    double dual = unit * total[EXACT] - w.eps * (mass - w.mass_reference);
-    if (!exact_a && !exact_b) gap += w.rho_a * mass * (down + t / w.rho_a);
-    dual += exact_a ? t * w.mass_a : w.rho_a * (w.mass_a - mass * (1 + down));
-    dual += exact_b ? -t * w.mass_b : w.rho_b * (w.mass_b - side * (1 + up));
+__device__ __noinline__ Decision judge(const Marginals& marginals, const double* total, double* status, int done) {
+    const double unit = marginals.eps * 0.6931471805599453;  // of a potential in log2 units
+    const bool exact_a = isinf(marginals.rho_a), exact_b = isinf(marginals.rho_b);
+    const double mass = total[MASS], side = mass - total[DEFECT], k = kappa(marginals.rho_a, marginals.rho_b);
+    const double t = k ? k * log((exact_a ? marginals.mass_a : mass) / (exact_b ? marginals.mass_b : side)) : 0.0;
+    const double rise = exact_b ? 0.0 : t / marginals.rho_b, up = expm1(rise),
+                 down = exact_a ? 0.0 : expm1(-t / marginals.rho_a);
+    double gap = marginals.rho_b * (total[DIVERGENCE] + mass * (up - rise) - total[DEFECT] * up);
+    if (exact_b) gap = repair_cost(marginals, total[DIVERGENCE], total[VIOLATION] / 2);
+    double dual = unit * total[EXACT] - marginals.eps * (mass - marginals.mass_reference);
+    if (!exact_a && !exact_b) gap += marginals.rho_a * mass * (down + t / marginals.rho_a);
+    dual += exact_a ? t * marginals.mass_a : marginals.rho_a * (marginals.mass_a - mass * (1 + down));
+    dual += exact_b ? -t * marginals.mass_b : marginals.rho_b * (marginals.mass_b - side * (1 + up));
     const double primal = dual + gap;
-    Decision d;
-    d.dual = dual, d.gap = gap;
-    d.shift = translation(w, mass, total[COLUMN_SIDE]);
-    const bool far = total[FAR] > 0 || fabsf(d.shift) > w.far;
-    const bool small = gap <= w.tolerance * fmax(fabs(primal), fabs(dual)) || gap <= w.enough * mass;
-    d.reason = total[EMPTY] > 0 ? EMPTY_COLUMN : small ? CONVERGED : far ? JUMPED : RUNNING;
+    Decision decision;
+    decision.dual = dual, decision.gap = gap;
+    decision.shift = translation(marginals, mass, total[COLUMN_SIDE]);
+    const bool far = total[FAR] > 0 || fabsf(decision.shift) > marginals.far;
+    const bool small = gap <= marginals.tolerance * fmax(fabs(primal), fabs(dual)) || gap <= marginals.enough * mass;
+    decision.reason = total[EMPTY] > 0 ? EMPTY_COLUMN : small ? CONVERGED : far ? JUMPED : RUNNING;
     if (status) {
-        const double values[STATUS] = {(double)done, gap, primal, dual, (double)d.reason, t / unit, 0.0};
-        for (int s = 0; s < STATUS; ++s) status[s] = values[s];
+        const double values[STATUS] = {(double)done, gap, primal, dual, (double)decision.reason, t / unit, 0.0};
+        for (int word = 0; word < STATUS; ++word) status[word] = values[word];
     }
-    return d;
+    return decision;
 }

@@ -22,8 +22,8 @@
 #define ROWS_KEEP_REFERENCE 1
 #define STORES_TERMS 1
 #define JUMP_LIMIT 60.f
-__device__ __forceinline__ float backward_step(float e, float, float, float, float weight, float total) {
-    return fmaf(weight, e, total);
+__device__ __forceinline__ float backward_step(float kept, float, float, float, float weight, float total) {
+    return fmaf(weight, kept, total);
 }
 #include "uot/iteration/sweep.cuh"
 
@@ -40,25 +40,26 @@ struct Cloud {
 #endif
 };
 
-__device__ __forceinline__ float norm_of(const Block& b, const Problem& p, const unsigned char* points, int j) {
-    const float* norms = reinterpret_cast<const float*>(points) + (size_t)p.dimension * p.ld;
-    return norms[b.rank * b.width + j];
+__device__ __forceinline__ float norm_of(const Block& block, const Problem& problem, const unsigned char* points,
+                                         int j) {
+    const float* norms = reinterpret_cast<const float*>(points) + (size_t)problem.dimension * problem.ld;
+    return norms[block.rank * block.width + j];
 }
 
-__device__ __forceinline__ Cloud load_cloud(const Block& b, const Problem& p, const unsigned char* points) {
+__device__ __forceinline__ Cloud load_cloud(const Block& block, const Problem& problem, const unsigned char* points) {
     Cloud cloud;
-    cloud.columns = reinterpret_cast<const float*>(points) + (size_t)b.rank * b.width;
-    cloud.rows = reinterpret_cast<const float*>(points) + (size_t)(p.dimension + 1) * p.ld;
-    cloud.row_norms = cloud.rows + (size_t)p.dimension * (p.m + R);
+    cloud.columns = reinterpret_cast<const float*>(points) + (size_t)block.rank * block.width;
+    cloud.rows = reinterpret_cast<const float*>(points) + (size_t)(problem.dimension + 1) * problem.ld;
+    cloud.row_norms = cloud.rows + (size_t)problem.dimension * (problem.m + R);
     cloud.lane = threadIdx.x % LANES;
-    cloud.dimension = p.dimension;
+    cloud.dimension = problem.dimension;
 #if FLAT
 #pragma unroll
-    for (int c = 0; c < COLUMNS; ++c) {
-        const int j = (c / VEC * LANES + cloud.lane) * VEC + c % VEC;
-        const bool inside = FILLS || j < b.width;
-        cloud.x[c] = inside ? cloud.columns[j] : 0.f, cloud.y[c] = inside ? cloud.columns[p.ld + j] : 0.f;
-        cloud.z[c] = inside ? cloud.columns[2 * (size_t)p.ld + j] : 0.f;
+    for (int each = 0; each < COLUMNS; ++each) {
+        const int j = (each / VEC * LANES + cloud.lane) * VEC + each % VEC;
+        const bool inside = FILLS || j < block.width;
+        cloud.x[each] = inside ? cloud.columns[j] : 0.f, cloud.y[each] = inside ? cloud.columns[problem.ld + j] : 0.f;
+        cloud.z[each] = inside ? cloud.columns[2 * (size_t)problem.ld + j] : 0.f;
     }
 #endif
     return cloud;
@@ -82,9 +83,15 @@ __device__ __forceinline__ float term_of(float rest, float product) {
     return fast_exp2(rest - root);
 }
 
-// Terms of RR rows, `row` the first, with the four columns of piece q, which begins at column j.
-__device__ __forceinline__ void terms(const Cloud& cloud, const Problem& p, size_t row, int q, int j,
-                                      const float (&column)[COLUMNS], const float* reference, float (&e)[RR][VEC]) {
+// A thread's piece of a row: its number, and the column that it begins at.
+struct Piece {
+    int number, j;
+};
+
+// Terms of RR rows, `row` the first, with the four columns of a piece.
+__device__ __forceinline__ void terms(const Cloud& cloud, const Problem& problem, size_t row, const Piece piece,
+                                      const float (&column)[COLUMNS], const float* reference, float (&entry)[RR][VEC]) {
+    const int j = piece.j;
     float rest[RR][VEC];
 #pragma unroll
     for (int i = 0; i < RR; ++i) {
@@ -95,28 +102,29 @@ __device__ __forceinline__ void terms(const Cloud& cloud, const Problem& p, size
         const float above = reference[i] + __ldg(cloud.row_norms + row + i);
 #endif
 #pragma unroll
-        for (int c = 0; c < VEC; ++c) {
-            const int k = q * VEC + c;
-            rest[i][c] = column[k] - above, e[i][c] = start_of(rest[i][c]);
+        for (int each = 0; each < VEC; ++each) {
+            const int k = piece.number * VEC + each;
+            rest[i][each] = column[k] - above, entry[i][each] = start_of(rest[i][each]);
 #if FLAT
-            e[i][c] = nearer(at.z, cloud.z[k], nearer(at.y, cloud.y[k], nearer(at.x, cloud.x[k], e[i][c])));
+            entry[i][each] =
+                nearer(at.z, cloud.z[k], nearer(at.y, cloud.y[k], nearer(at.x, cloud.x[k], entry[i][each])));
 #endif
         }
     }
 #if !FLAT
-    for (int d = 0; d < cloud.dimension; d += 4) {
+    for (int axis = 0; axis < cloud.dimension; axis += 4) {
         float4 y[4];
 #pragma unroll
         for (int k = 0; k < 4; ++k)
-            y[k] = __ldg(reinterpret_cast<const float4*>(cloud.columns + (size_t)(d + k) * p.ld + j));
+            y[k] = __ldg(reinterpret_cast<const float4*>(cloud.columns + (size_t)(axis + k) * problem.ld + j));
 #pragma unroll
         for (int i = 0; i < RR; ++i) {
-            const float4 at = __ldg(reinterpret_cast<const float4*>(cloud.rows + (row + i) * cloud.dimension + d));
+            const float4 at = __ldg(reinterpret_cast<const float4*>(cloud.rows + (row + i) * cloud.dimension + axis));
             const float x[4] = {at.x, at.y, at.z, at.w};
 #pragma unroll
             for (int k = 0; k < 4; ++k) {
-                e[i][0] = nearer(x[k], y[k].x, e[i][0]), e[i][1] = nearer(x[k], y[k].y, e[i][1]);
-                e[i][2] = nearer(x[k], y[k].z, e[i][2]), e[i][3] = nearer(x[k], y[k].w, e[i][3]);
+                entry[i][0] = nearer(x[k], y[k].x, entry[i][0]), entry[i][1] = nearer(x[k], y[k].y, entry[i][1]);
+                entry[i][2] = nearer(x[k], y[k].z, entry[i][2]), entry[i][3] = nearer(x[k], y[k].w, entry[i][3]);
             }
         }
     }
@@ -124,24 +132,25 @@ __device__ __forceinline__ void terms(const Cloud& cloud, const Problem& p, size
 #pragma unroll
     for (int i = 0; i < RR; ++i)
 #pragma unroll
-        for (int c = 0; c < VEC; ++c) e[i][c] = term_of(rest[i][c], e[i][c]);
+        for (int each = 0; each < VEC; ++each) entry[i][each] = term_of(rest[i][each], entry[i][each]);
 }
 
 // forward without a matrix: the terms of group k, left in its slot, and their row sums.
-__device__ __forceinline__ void point_terms(const Block& b, const Problem& p, const Cloud& cloud, int k,
+__device__ __forceinline__ void point_terms(const Block& block, const Problem& problem, const Cloud& cloud, int k,
                                             const float (&column)[COLUMNS], float (&sum)[RR2], unsigned char* slot) {
     const int first = threadIdx.x / LANES * RR;
-    float4* line = reinterpret_cast<float4*>(slot) + (first * b.width) / VEC + cloud.lane;
+    float4* line = reinterpret_cast<float4*>(slot) + (first * block.width) / VEC + cloud.lane;
 #pragma unroll
-    for (int q = 0; q < Q; ++q, line += LANES) {
-        const int j = (q * LANES + cloud.lane) * VEC;
-        if (!FILLS && q == Q - 1 && j >= b.width) continue;
-        float e[RR][VEC];
-        terms(cloud, p, (size_t)first_row(b, k) + first, q, j, column, b.reference + k * R + first, e);
+    for (int piece = 0; piece < Q; ++piece, line += LANES) {
+        const int j = (piece * LANES + cloud.lane) * VEC;
+        if (!FILLS && piece == Q - 1 && j >= block.width) continue;
+        float entry[RR][VEC];
+        terms(cloud, problem, (size_t)first_row(block, k) + first, {piece, j}, column, block.reference + k * R + first,
+              entry);
 #pragma unroll
         for (int i = 0; i < RR; ++i) {
-            sum[i] += (e[i][0] + e[i][1]) + (e[i][2] + e[i][3]);
-            line[i * b.width / VEC] = make_float4(e[i][0], e[i][1], e[i][2], e[i][3]);
+            sum[i] += (entry[i][0] + entry[i][1]) + (entry[i][2] + entry[i][3]);
+            line[i * block.width / VEC] = make_float4(entry[i][0], entry[i][1], entry[i][2], entry[i][3]);
         }
     }
 }
@@ -159,7 +168,8 @@ extern "C" __global__ void row_reference(const __grid_constant__ ReferenceOfPoin
         float most = -INFINITY;
         for (int j = lane; j < args.n; j += 32) {
             float near = 0.f;
-            for (int d = 0; d < args.dimension; ++d) near = nearer(row[d], args.points[(size_t)d * args.ld + j], near);
+            for (int axis = 0; axis < args.dimension; ++axis)
+                near = nearer(row[axis], args.points[(size_t)axis * args.ld + j], near);
             near = METRIC == 1 ? -sqrtf(near) : near - row_norms[i] - column_norms[j];
             most = fmaxf(most, args.g[j] + near);
         }

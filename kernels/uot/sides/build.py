@@ -9,7 +9,7 @@ from kernels.problems import FORBIDDEN, Array, Inputs, InvalidProblem
 from kernels.problems.exact_transport import LARGEST_WHOLE, costs_of, masses_of
 from kernels.problems.marginal_transport import MarginalTransport, affordable, amount
 from kernels.problems.transport import UnbalancedTransport, transport
-from kernels.uot.build import SHARES, settled
+from kernels.uot.strengths import SHARES, settled
 
 if TYPE_CHECKING:
     from kernels.uot import TransportOptions

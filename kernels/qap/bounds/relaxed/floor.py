@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 PROVED_N, LARGEST_N = RELAXED_N["cpu"]
 """Where nobody names the bound: up to the first a tree ends sooner, beyond the second nothing comes of minutes."""
-STEP_S = 1.5e-10
+STEP_S = 1e-10
 """Seconds of a step, divided by n^6, on one core."""
-STEPS_AT_LEAST = 25
-"""Steps below which the bound is no better than the cheap ones."""
+STEPS_AT_LEAST, BESIDE = 45, 1.5
+"""Steps below which the bound is no better than the cheap ones; and how much longer they take beside a search."""
 MOST_STEPS = 1500
 FIRST_MEASURED, SHARE = 15, 0.25
 """Earlier steps prove less than the cheap bounds. Then measuring takes at most such a share of the time of steps."""
 PATIENCE, LEAST_RISE = 60, 2.0**-13
 """It ends once so many steps have raised the bound by less than this share of itself."""
-LEVEL_1_SHARE, SPARSE = 0.35, 0.2
+LEVEL_1_SHARE, SPARSE = 0.12, 0.2
 """Of the time for the level-1 ascent, where one bound is above the other by more than such a share of itself."""
 WAIT_S = 20.0
 """For a bound that is named, where there is no time limit."""
@@ -140,4 +140,4 @@ def _sparse(known: list[Bound]) -> bool:
 
 def worthwhile(n: int, seconds: float) -> bool:
     """Whether so many seconds on a core, shared with a search, give more than the cheap bounds do."""
-    return PROVED_N < n <= LARGEST_N and 2 * STEPS_AT_LEAST * STEP_S * n**6 < seconds
+    return PROVED_N < n <= LARGEST_N and BESIDE * STEPS_AT_LEAST * STEP_S * n**6 < seconds

@@ -1,0 +1,147 @@
+"""Small requests past httpx, which spends several times the processor time of a plain socket on each.
+
+For a service on plain HTTP with nothing between. Whatever else there may be is httpx's: TLS, a proxy, a login in the
+URL, cookies, a transport or hooks of the caller's own, and large bodies and streams.
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+from collections import deque
+from collections.abc import Mapping
+from http.client import HTTPException, HTTPResponse
+from urllib.parse import urlencode, urlsplit
+from urllib.request import getproxies
+
+from allot_client.flows import Answer, Call
+
+MOST_BYTES = 1 << 16
+"""Of a body that goes this way."""
+MOST_IDLE = 64
+CONNECT_S = 5.0
+BROKEN = (OSError, HTTPException)
+
+
+class NotThere(ConnectionError):
+    """Nothing answers there."""
+
+
+def open_quick(url: str, headers: Mapping[str, str]) -> Quick | None:
+    """The quick way to a service, None where there is none. `headers` are those of every request."""
+    address = urlsplit(url)
+    plain = address.scheme == "http" and address.hostname and "@" not in address.netloc and not getproxies()
+    if not plain or not all(map(_plain, (address.netloc, address.path, *headers.values()))):
+        return None
+    return Quick(address.netloc, (str(address.hostname), address.port or 80), address.path, headers)
+
+
+def answered(quick: Quick, url: str, call: Call) -> Answer:
+    """The answer to a call, or why there is none."""
+    try:
+        return quick.ask(call)
+    except NotThere as error:
+        return Answer(0, {}, b"", nothing_at(url, error))
+    except BROKEN as error:
+        return Answer(0, {}, b"", f"{type(error).__name__} at {url}: {error}")
+
+
+def nothing_at(url: str, error: Exception) -> str:
+    """That there is no service, in words."""
+    return f"nothing answers at {url} ({error}); is the service running, and is ALLOT_URL right?"
+
+
+class Quick:
+    """Connections to one service, each with one request at a time; those that are idle are used again."""
+
+    def __init__(self, host: str, address: tuple[str, int], prefix: str, headers: Mapping[str, str]) -> None:
+        self._address, self._prefix = address, prefix.rstrip("/")
+        self._always = {"Host": host, "Accept": "*/*", "Accept-Encoding": "identity", **headers}
+        self._idle: deque[socket.socket] = deque()
+        self._pid = os.getpid()
+        self._closed = False
+
+    def takes(self, call: Call) -> bool:
+        """Whether a call may go this way."""
+        return (
+            not self._closed
+            and _plain(call.path)
+            and " " not in call.path
+            and (call.body is None or call.body.length <= MOST_BYTES)
+        )
+
+    def ask(self, call: Call) -> Answer:
+        """The answer. One that sets a cookie is the last to come this way.
+
+        Raises:
+            NotThere: nothing answers.
+            what is in BROKEN: it broke off.
+        """
+        line = self._line()
+        try:
+            line.settimeout(call.timeout_s)
+            line.sendall(self._written(call))  # at once: a service that is sent the headers first wakes up twice
+            with HTTPResponse(line, method=call.method) as response:
+                response.begin()
+                if response.length is None and not response.chunked:  # its head may have been cut off
+                    raise HTTPException("an answer does not say how long it is")
+                content = response.read()
+                last = response.will_close
+        except BaseException:  # what is still to come belongs to this request
+            line.close()
+            raise
+        headers = {name.lower(): value for name, value in response.headers.items()}
+        self._closed = self._closed or "set-cookie" in headers
+        if last or self._closed or len(self._idle) >= MOST_IDLE:
+            line.close()
+        else:
+            self._idle.append(line)
+        return Answer(response.status, headers, content)
+
+    def _written(self, call: Call) -> bytes:
+        path = self._prefix + call.path + (f"?{urlencode(call.params)}" if call.params else "")
+        headers = {**self._always, **call.headers}
+        body = b"" if call.body is None else b"".join(call.body.slices())
+        if call.body is not None:
+            headers["Content-Length"] = str(len(body))
+        lines = [f"{call.method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
+        return "\r\n".join(lines).encode("ascii") + body
+
+    def _line(self) -> socket.socket:
+        """A connection that is open, as far as can be known."""
+        if self._pid != os.getpid():  # those of the process that forked are its own
+            self._idle, self._pid = deque(), os.getpid()
+        while self._idle:
+            line = self._idle.pop()
+            if _is_quiet(line):
+                return line
+            line.close()
+        try:
+            line = socket.create_connection(self._address, CONNECT_S)
+        except OSError as error:
+            raise NotThere(str(error)) from error
+        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        return line
+
+    def close(self) -> None:
+        """Close what is idle; nothing more goes this way."""
+        self._closed = True
+        while self._idle:
+            self._idle.pop().close()
+
+
+def _is_quiet(line: socket.socket) -> bool:
+    """Whether nothing came over an idle connection: else the service has hung up."""
+    line.setblocking(False)
+    try:
+        line.recv(1, socket.MSG_PEEK)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _plain(text: str) -> bool:
+    """Whether a text may stand in the head of a request as it is."""
+    return text.isascii() and text.isprintable()

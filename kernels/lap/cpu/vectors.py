@@ -1,0 +1,138 @@
+"""Loops over vectors of numbers, written as LLVM has them, for compiled code to call.
+
+LLVM vectorises a loop over arrays only once it has compared the addresses of all of them, takes 32 or 64 numbers at a
+time and the rest one by one, and leaves the minimum of floats alone. Here a step says which vectors it loads and
+stores. An array is contiguous, and named by its place among the arguments; all other arguments are indices.
+"""
+
+from collections.abc import Callable
+from inspect import Parameter, Signature
+from typing import Any
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+INDEX = ir.IntType(64)
+
+
+class VectorCode:
+    """Writes vector code. Arrays and numbers of the call go by their place among its arguments."""
+
+    def __init__(self, lanes: int, both: bool, context: Any, builder: Any, signature: Any, values: Any) -> None:
+        self.lanes, self.both, self.builder, self._context, self._kinds = lanes, both, builder, context, signature.args
+        self.given = [
+            context.make_array(kind)(context, builder, value).data if isinstance(kind, types.Array) else value
+            for kind, value in zip(signature.args, values, strict=True)
+        ]
+        self._float = isinstance(signature.args[0].dtype, types.Float)
+
+    def whole(self, value: int) -> Any:
+        """An index that is known now."""
+        return ir.Constant(INDEX, value)
+
+    def directions(self, width: Any) -> list[Any]:
+        """Where the vectors of either direction of the flow begin."""
+        return [self.whole(0), width][: 1 + self.both]
+
+    def one(self, place: int, index: Any) -> Any:
+        """A number of an array."""
+        return self.builder.load(self.builder.gep(self.given[place], [index]))
+
+    def load(self, place: int, index: Any) -> Any:
+        """So many numbers of an array, from `index` on."""
+        pointer, align = self._pointer(place, index)
+        return self.builder.load(pointer, align=align)
+
+    def store(self, vector: Any, place: int, index: Any) -> None:
+        """Put so many numbers into an array."""
+        pointer, align = self._pointer(place, index)
+        self.builder.store(vector, pointer, align=align)
+
+    def _pointer(self, place: int, index: Any) -> tuple[Any, int]:
+        kind = self._kinds[place].dtype
+        lanes = ir.VectorType(self._context.get_data_type(kind), self.lanes)
+        pointer = self.builder.gep(self.given[place], [index])
+        return self.builder.bitcast(pointer, lanes.as_pointer()), kind.bitwidth // 8
+
+    def spread(self, number: Any) -> Any:
+        """A number in every lane."""
+        nothing = ir.Constant(ir.VectorType(number.type, self.lanes), ir.Undefined)
+        first = self.builder.insert_element(nothing, number, ir.Constant(ir.IntType(32), 0))
+        return self.builder.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(ir.IntType(32), self.lanes), None))
+
+    def plus(self, x: Any, y: Any) -> Any:
+        """x + y."""
+        return self.builder.fadd(x, y) if self._float else self.builder.add(x, y)
+
+    def minus(self, x: Any, y: Any) -> Any:
+        """x - y."""
+        return self.builder.fsub(x, y) if self._float else self.builder.sub(x, y)
+
+    def times(self, x: Any, y: Any) -> Any:
+        """x y."""
+        return self.builder.fmul(x, y) if self._float else self.builder.mul(x, y)
+
+    def less(self, x: Any, y: Any) -> Any:
+        """x < y, by lanes."""
+        return self.builder.fcmp_ordered("<", x, y) if self._float else self.builder.icmp_signed("<", x, y)
+
+    def least(self, x: Any, y: Any) -> Any:
+        """The lesser one; y where x is not a number."""
+        return self.builder.select(self.less(x, y), x, y)
+
+    def smallest(self, vector: Any) -> Any:
+        """The least number in a vector."""
+        left = self.lanes
+        while left > 1:
+            left //= 2
+            ends = [ir.Constant(ir.VectorType(ir.IntType(32), left), list(range(k, k + left))) for k in (0, left)]
+            vector = self.least(*(self.builder.shuffle_vector(vector, vector, half) for half in ends))
+        return self.builder.extract_element(vector, ir.Constant(ir.IntType(32), 0))
+
+    def at_most(self, x: Any, y: Any) -> Any:
+        """x <= y, by lanes."""
+        return self.builder.fcmp_ordered("<=", x, y) if self._float else self.builder.icmp_signed("<=", x, y)
+
+    def equal(self, x: Any, y: Any) -> Any:
+        """x == y, by lanes or of two numbers."""
+        return self.builder.fcmp_ordered("==", x, y) if self._float else self.builder.icmp_signed("==", x, y)
+
+    def loop(self, end: Any, start: Any = None, step: int = 1) -> Any:
+        """From `start`, or 0, up to `end`."""
+        first = self.whole(0) if start is None else start
+        return cgutils.for_range_slice(self.builder, first, end, self.whole(step), intp=INDEX)
+
+    def variable(self, vector: Any) -> Any:
+        """What a loop changes, as it begins each time that it is met; LLVM keeps it in a register."""
+        place = cgutils.alloca_once(self.builder, vector.type)
+        self.builder.store(vector, place)
+        return place
+
+    def lower(self, place: Any, vector: Any) -> None:
+        """Take the lesser one into a variable."""
+        self.builder.store(self.least(vector, self.builder.load(place)), place)
+
+
+def compiled(
+    write: Callable[[VectorCode], Any], names: str, lanes: int, both: bool = False, returned: Any = types.void
+) -> Any:
+    """What compiled code calls with arrays and indices of these names.
+
+    Args:
+        both: what `write` asks for; a step that has two forms is compiled twice.
+        returned: its type, or None for that of the first array's numbers.
+    """
+
+    def step(_: Any, *kinds: Any) -> Any:
+        given = [kind if isinstance(kind, types.Array) else types.int64 for kind in kinds]
+
+        def generate(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            return write(VectorCode(lanes, both, context, builder, signature, values)) or context.get_dummy_value()
+
+        return (kinds[0].dtype if returned is None else returned)(*given), generate
+
+    asked = [Parameter(name, Parameter.POSITIONAL_OR_KEYWORD) for name in ("context", *names.split())]
+    step.__signature__ = Signature(asked)  # type: ignore[attr-defined]
+    step.__doc__ = write.__doc__
+    return intrinsic(step)

@@ -1,0 +1,152 @@
+"""Small requests on connections of the client's own: kept, given up, broken, and left to httpx."""
+
+import json
+import socket
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import httpx
+import numpy as np
+import pytest
+from allot_client import Client, Retry, Unreachable, flows
+from allot_client.body import SLICE
+
+from tests.client.test_weather import DONE
+
+QUICK = Retry(attempts=3, first_s=0.001, longest_s=0.002)
+COST = np.arange(16.0).reshape(4, 4)
+HEAD = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n"
+BODY = json.dumps(DONE)
+GOOD = f"{HEAD}Content-Length: {len(BODY)}\r\n\r\n{BODY}".encode()
+CHUNKED = f"{HEAD}Transfer-Encoding: chunked\r\n\r\n{len(BODY):x}\r\n{BODY}\r\n0\r\n\r\n".encode()
+
+
+class Peer:
+    """A service that says what it was told to say, answer by answer; None hangs up."""
+
+    def __init__(self, *answers: bytes | None) -> None:
+        self.answers, self.heard, self.connections = list(answers), list[bytes](), 0
+        self._listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"http://127.0.0.1:{self._listener.getsockname()[1]}"
+        threading.Thread(target=self._serve, daemon=True).start()
+
+    def _serve(self) -> None:
+        while True:
+            try:
+                line, _ = self._listener.accept()
+            except OSError:
+                return
+            self.connections += 1
+            threading.Thread(target=self._keep_on, args=(line,), daemon=True).start()
+
+    def _keep_on(self, line: socket.socket) -> None:
+        with line, line.makefile("rb") as read:
+            while self._answer(line, read):
+                pass
+
+    def _answer(self, line: socket.socket, read: Any) -> bool:
+        head = b"".join(iter(read.readline, b"\r\n")) if read.peek(1) else b""
+        if not head:
+            return False
+        lengths = [one for one in head.lower().split(b"\r\n") if one.startswith(b"content-length:")]
+        self.heard.append(head + read.read(int(lengths[0].split(b":")[1]) if lengths else 0))
+        answer = self.answers.pop(0) if self.answers else GOOD
+        if answer is not None:
+            line.sendall(answer)
+        return answer is not None and b"Connection: close" not in answer
+
+    def close(self) -> None:
+        self._listener.close()
+
+
+@pytest.fixture
+def peer() -> Iterator[Callable[..., Peer]]:
+    made: list[Peer] = []
+
+    def make(*answers: bytes | None) -> Peer:
+        made.append(Peer(*answers))
+        return made[-1]
+
+    yield make
+    for one in made:
+        one.close()
+
+
+def test_one_connection_for_many_requests_with_all_that_a_request_needs(peer: Callable[..., Peer]) -> None:
+    there = peer(GOOD, CHUNKED)
+    with Client(there.url + "/prefix/", api_key="secret", retry=QUICK) as client:
+        for _ in range(3):
+            assert client.lap(COST).objective == 3
+        client.job("1" * 32).view()
+    assert there.connections == 1
+    first = there.heard[0].decode()
+    assert first.startswith("POST /prefix/v1/jobs HTTP/1.1\r\n")
+    for line in (f"Host: {there.url[7:]}", "Authorization: Bearer secret", "Prefer: wait=20"):
+        assert f"\r\n{line}\r\n" in first
+    assert json.loads(first[first.index("{") :])["inputs"]["cost"] == COST.tolist()
+    assert there.heard[3].startswith(b"GET /prefix/v1/jobs/" + b"1" * 32)
+
+
+@pytest.mark.parametrize("broken", [None, GOOD[:-5], b"HTTP/1.1 200"], ids=["nothing", "half", "a piece of the head"])
+def test_what_breaks_is_asked_again_with_its_key(peer: Callable[..., Peer], broken: bytes | None) -> None:
+    there = peer(GOOD, None if broken is None else broken.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n"), GOOD)
+    if broken == b"HTTP/1.1 200":
+        there.answers[1] = b"HTTP/1.1 200 Connection: close"
+    with Client(there.url, retry=QUICK) as client:
+        client.lap(COST)
+        assert client.lap(COST).objective == 3
+    assert there.connections == 2
+    keys = [one.split(b"Idempotency-Key: ")[1][:32] for one in there.heard]
+    assert keys[1] == keys[2] != keys[0]
+
+
+def test_a_connection_that_the_service_closed_is_not_used_again(peer: Callable[..., Peer]) -> None:
+    there = peer(GOOD.replace(b"OK\r\n", b"OK\r\nConnection: close\r\n"))
+    with Client(there.url, retry=Retry(attempts=1)) as client:
+        assert client.lap(COST).objective == 3
+        assert client.lap(COST).objective == 3
+    assert there.connections == 2
+
+
+def test_silence_ends_and_nobody_there_is_said(peer: Callable[..., Peer]) -> None:
+    there = peer(b"")
+    waiting = flows.send(flows.Call("GET", "/v1/devices", timeout_s=0.05), Retry(attempts=1))
+    with Client(there.url) as client, pytest.raises(Unreachable, match="TimeoutError at"):
+        client._run(waiting)
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        nobody = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    with Client(nobody, retry=Retry(attempts=1)) as client, pytest.raises(Unreachable, match="nothing answers at"):
+        client.devices()
+
+
+def test_what_is_not_plain_is_left_to_httpx(peer: Callable[..., Peer], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert Client("https://127.0.0.1")._quick is None
+    assert Client("http://me:secret@127.0.0.1")._quick is None
+    assert Client("http://127.0.0.1", api_key="a\r\nX-Owner: b")._quick is None
+    there = peer()
+    with Client(there.url) as client:
+        asked: list[httpx.Request] = []
+        client._http.event_hooks = {"request": [asked.append], "response": []}
+        client.lap(COST)
+        assert len(asked) == 1
+        assert not client._quick.takes(_call("/v1/jobs/a b"))  # type: ignore[union-attr]
+        assert not client._quick.takes(_call("/v1/jobs/a\r\nb"))  # type: ignore[union-attr]
+    monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+    assert Client("http://127.0.0.1")._quick is None
+
+
+def test_large_bodies_and_cookies_are_left_to_httpx(peer: Callable[..., Peer]) -> None:
+    there = peer(GOOD, GOOD.replace(b"OK\r\n", b"OK\r\nSet-Cookie: a=b\r\n"))
+    large = np.zeros((SLICE // 8, 1))
+    with Client(there.url, retry=QUICK) as client:
+        client.lap(large)
+        assert b"python-httpx" in there.heard[0]
+        client.lap(COST)
+        assert b"python-httpx" not in there.heard[1]
+        client.lap(COST)
+        assert b"python-httpx" in there.heard[2]
+
+
+def _call(path: str) -> flows.Call:
+    return flows.Call("GET", path)

@@ -1,0 +1,123 @@
+"""Short arrays are kept and read like any others, in one trip to Redis and without being mapped."""
+
+import dataclasses
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kernels import Array
+from workers.jobs.job import QuotaFull, StoreFull
+from workers.jobs.queue import Jobs
+from workers.runtime.config import Settings
+from workers.store.codec import InvalidUpload
+from workers.store.shorts import Short, read_short
+from workers.store.store import Store, open_store
+
+ARRAYS: dict[str, Array] = {
+    "vector": np.arange(5000.0),
+    "single": np.linspace(0, 1, 12, dtype=np.float32).reshape(3, 2, 2),
+    "marks": np.array([True, False, True]),
+    "whole": np.arange(7, dtype=np.int32),
+}
+
+
+@pytest.fixture
+def store(settings: Settings, tmp_path: Path) -> Store:
+    made = open_store(dataclasses.replace(settings, store_url=f"file://{tmp_path}/blobs"))
+    made._redis.flushall()
+    return made
+
+
+def put(store: Store, *arrays: Array) -> list[dict[str, Any]]:
+    files = [Short.of(array) for array in arrays]
+    assert all(files)
+    store.put_shorts([file for file in files if file is not None], "ann")
+    return [file.reference for file in files if file is not None]
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_a_short_file_is_the_file_of_any_array(store: Store, name: str) -> None:
+    array = ARRAYS[name]
+    (reference,) = put(store, array)
+    written = store.path(reference["blob"], "ann").read_bytes()
+    assert store.path(reference["blob"], "ann").stat().st_mode & 0o077 == 0
+    assert reference == store.put_array(array, "bob")
+    assert written == store.path(reference["blob"], "bob").read_bytes()
+    read = read_short(store.folder, reference, "ann")
+    assert read is not None
+    assert read.dtype == array.dtype
+    assert read.flags.writeable  # compiled loops know no other
+    np.testing.assert_array_equal(read, array)
+    np.testing.assert_array_equal(store.open_array(reference, "ann"), array)
+
+
+def test_all_of_an_answer_take_one_trip(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    run, told = store._records._run, list[str]()
+
+    def noted(name: str, *rest: Any) -> Any:
+        told.append(name)
+        return run(name, *rest)
+
+    monkeypatch.setattr(store._records, "_run", noted)
+    references = put(store, *ARRAYS.values(), ARRAYS["vector"])
+    assert told == ["keep"]
+    assert references[0] == references[-1]
+    for reference in references:
+        assert store.stat(reference["blob"], "ann") is not None
+
+
+@pytest.mark.parametrize(
+    "array", [np.zeros(0), np.zeros(1 << 20), np.arange(12.0).reshape(3, 4).T, np.array([1j]), np.array([None])]
+)
+def test_what_is_not_short_goes_the_long_way(array: Array) -> None:
+    assert Short.of(array) is None
+
+
+@pytest.mark.parametrize("wrong", [{"shape": [4999]}, {"dtype": "float32"}, {"format": "npz"}, {"member": "a"}])
+def test_a_reference_that_is_not_so_is_left_to_the_codec(store: Store, wrong: dict[str, Any]) -> None:
+    (reference,) = put(store, ARRAYS["vector"])
+    assert read_short(store.folder, {**reference, **wrong}, "ann") is None
+    assert read_short(store.folder, reference, "bob") is None
+
+
+def test_a_torn_file_is_refused_and_written_anew(store: Store) -> None:
+    (reference,) = put(store, ARRAYS["vector"])
+    path = store.path(reference["blob"], "ann")
+    whole = path.read_bytes()
+    for torn in (whole[:-8], b"x" + whole[1:]):
+        path.write_bytes(torn)
+        assert read_short(store.folder, reference, "ann") is None
+        with pytest.raises(InvalidUpload):
+            store.open_array(reference, "ann")
+    path.write_bytes(whole[:-8])
+    put(store, ARRAYS["vector"])
+    assert path.read_bytes() == whole
+
+
+def test_they_count_like_all_bytes(jobs: Jobs) -> None:
+    jobs.store.quota_of = jobs.quotas.of
+    jobs.quotas.set("ann", {"bytes": "50000"})
+    put(jobs.store, ARRAYS["vector"], ARRAYS["whole"])
+    assert 40_000 < jobs.quotas.used("ann")["bytes_store"] < 40_500
+    with pytest.raises(QuotaFull):
+        put(jobs.store, ARRAYS["marks"], ARRAYS["vector"] + 1)
+
+
+def test_a_disk_that_is_full_leaves_nothing_behind(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: Any) -> int:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.writev", full)
+    with pytest.raises(StoreFull):
+        put(store, ARRAYS["vector"])
+    assert list(store.folder.temporary.iterdir()) == []
+
+
+def test_a_disk_that_takes_a_part_is_asked_again(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    writev = os.writev
+    monkeypatch.setattr("os.writev", lambda descriptor, pieces: writev(descriptor, [pieces[0][:50]]))
+    (reference,) = put(store, ARRAYS["vector"])
+    np.testing.assert_array_equal(store.open_array(reference, "ann"), ARRAYS["vector"])

@@ -19,6 +19,7 @@ from kernels.demonstration import Demonstration, WrongAnswer
 from kernels.on_device import disagreement
 from kernels.outline import stand_in
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
+from kernels.problems.derived import deriving
 from kernels.problems.seen import Seen, note, seen_of
 from kernels.proving import solve_and_prove
 from kernels.registry import SOLVERS
@@ -57,6 +58,7 @@ __all__ = [
     "Termination",
     "WrongAnswer",
     "checksum_from",
+    "deriving",
     "disagreement",
     "glance",
     "keep_cubins",

@@ -4,7 +4,7 @@ A small one is built here, and so is one whose numbers were seen as they came. A
 checks take memory and time by the entry.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -35,6 +35,7 @@ class Built:
     options: Any
     place: Placed
     sources: Mapping[str, Source]
+    derived: Sequence[float] = ()
 
 
 async def build(gathered: Gathered) -> Built:
@@ -48,7 +49,8 @@ async def build(gathered: Gathered) -> Built:
     if weighed.place is None:
         assert weighed.refusal is not None
         raise weighed.refusal
-    return Built(gathered.visit, gathered.card, gathered.request, options, weighed.place, gathered.sources)
+    of = gathered.visit, gathered.card, gathered.request, options, weighed.place, gathered.sources
+    return Built(*of, weighed.derived)
 
 
 async def weigh_up(gathered: Gathered, limit_s: float | None) -> tuple[Weighed, Any]:

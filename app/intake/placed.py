@@ -72,6 +72,7 @@ def _submission(built: Built, inputs: dict[str, InputRef], named: dict[str, Inpu
         seconds=built.place.seconds,
         priority=request.priority,
         reply=reply,
+        derived=built.derived,
         spent_ms={station: round(spent, 3) for station, spent in built.visit.spent_ms.items()},
     )
 

@@ -1,10 +1,10 @@
 """Building a problem and asking its card what it needs: the same here and in a clerk."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kernels import Array, Csr, Device, InvalidProblem, Solver
+from kernels import Array, Csr, Device, InvalidProblem, Solver, deriving
 from workers.jobs.form import Placed, placed
 from workers.jobs.job import AskedDevice, DoesNotFit, NoSuchDevice, WorkerInfo
 
@@ -41,12 +41,14 @@ class Weighed:
         said: options that the files beside the inputs said.
         place: its queue and what its submission says of it; None where there is no queue for it now, and why.
         needs: by device, where they were wanted.
+        derived: numbers that need not be worked out again (kernels/problems/derived.py).
     """
 
     said: Mapping[str, float]
     place: Placed | None
     refusal: DoesNotFit | NoSuchDevice | None
     needs: Needs
+    derived: Sequence[float] = ()
 
     @property
     def device(self) -> Device | None:
@@ -63,6 +65,7 @@ class Weighed:
             "place": self.place and vars(self.place),
             "refused": refused,
             "needs": self.needs,
+            "derived": list(self.derived),
         }
 
     @classmethod
@@ -71,7 +74,7 @@ class Weighed:
         refused = told["refused"]
         kind: Any = None if refused is None else DoesNotFit if len(refused) > 1 else NoSuchDevice
         place = told["place"]
-        return cls(told["said"], place and Placed(**place), kind and kind(*refused), told["needs"])
+        return cls(told["said"], place and Placed(**place), kind and kind(*refused), told["needs"], told["derived"])
 
 
 def weigh(question: Question) -> Weighed:
@@ -84,7 +87,8 @@ def weigh(question: Question) -> Weighed:
     options = question.options.model_copy(update=said) if said else question.options
     try:
         build = card.outline if question.outlined and card.outline is not None else card.build
-        problem = build(question.inputs, options)
+        with deriving() as numbers:
+            problem = build(question.inputs, options)
     except InvalidProblem as wrong:
         raise InvalidProblem(full_name(wrong.field, card), wrong.message) from None
     needs: Needs = {}
@@ -92,7 +96,8 @@ def weigh(question: Question) -> Weighed:
         for device in card.modules:
             needs[device] = asdict(card.estimate(problem, options, device).within(question.limit_s))
     try:
-        return Weighed(said, placed(card, problem, options, question.asked, question.workers), None, needs)
+        place = placed(card, problem, options, question.asked, question.workers)
+        return Weighed(said, place, None, needs, numbers.found)
     except (DoesNotFit, NoSuchDevice) as why:
         return Weighed(said, None, why, needs)
 

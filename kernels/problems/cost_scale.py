@@ -16,6 +16,7 @@ import numpy as np
 
 from kernels.pace import cores
 from kernels.problems.arrays import Array
+from kernels.problems.derived import derived
 from kernels.problems.seen import seen_of
 from kernels.problems.transport import UnbalancedTransport
 
@@ -27,6 +28,8 @@ BLOCK = 1 << 20
 CACHED = 1 << 16
 """Entries worked on at a time: they and what becomes of them stay in a core's cache."""
 MOST_THREADS = 4
+LARGE = 1 << 16
+"""From so many entries on the size is worth handing over to whoever builds the problem again."""
 
 
 def cost_scale(problem: UnbalancedTransport, kind: str) -> float:
@@ -36,13 +39,17 @@ def cost_scale(problem: UnbalancedTransport, kind: str) -> float:
     rows, columns = np.flatnonzero(problem.a), np.flatnonzero(problem.b)
     if not (0 < top < np.inf and rows.size and columns.size):
         return 1.0
-    if kind == "mean" and problem.cost is None and problem.metric == "sqeuclidean":
-        found = _mean_square(problem)
-    else:
-        whole = kind == "mean" and problem.cost is not None and rows.size * columns.size <= MOST
-        i, j = (rows, columns) if whole else _drawn(rows, columns)
-        found = top * (_mean(problem, i, j, top) if kind == "mean" else _median(problem, i, j, top))
-    return found if 0 < found < np.inf else 1.0
+
+    def found() -> float:
+        if kind == "mean" and problem.cost is None and problem.metric == "sqeuclidean":
+            size = _mean_square(problem)
+        else:
+            whole = kind == "mean" and problem.cost is not None and rows.size * columns.size <= MOST
+            i, j = (rows, columns) if whole else _drawn(rows, columns)
+            size = top * (_mean(problem, i, j, top) if kind == "mean" else _median(problem, i, j, top))
+        return size if 0 < size < np.inf else 1.0
+
+    return derived(found, max(top, 1.0)) if rows.size * columns.size > LARGE else found()
 
 
 def _mean_square(problem: UnbalancedTransport) -> float:

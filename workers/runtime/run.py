@@ -23,6 +23,7 @@ from kernels import (
     InvalidProblem,
     Solver,
     Termination,
+    deriving,
     solve_and_prove,
 )
 from workers.jobs.failure import Failure, failure
@@ -161,7 +162,9 @@ def loaded(card: Solver, order: Order, bench: Bench, deadline: Deadline | None =
     record = order.record
     options = _options(card.name, record["options"])
     references = inline.together(json.loads(record["inputs"]), order.data)
-    return card.build(_load(references, record, bench, deadline or Deadline()), options), options
+    inputs = _load(references, record, bench, deadline or Deadline())
+    with deriving(json.loads(record.get("derived") or "[]")):
+        return card.build(inputs, options), options
 
 
 def _solved(order: Order, bench: Bench, deadline: Deadline) -> Solved:

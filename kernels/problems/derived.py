@@ -1,0 +1,44 @@
+"""Numbers that building a problem works out from large inputs, handed to whoever builds the same problem again.
+
+They are told in the order in which the build asks for them. They are no input and nobody proves them. The size of the
+costs decides which number a strength in its units is. It stands in the answer, and the certificate is about the problem
+with that strength. Whoever verifies or audits an answer builds the problem without.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+
+@dataclass
+class Numbers:
+    """Of one build: what an earlier one `told`, and what this one `found`."""
+
+    told: Sequence[float] = ()
+    found: list[float] = field(default_factory=list)
+
+
+_here: ContextVar[Numbers | None] = ContextVar("derived", default=None)
+
+
+@contextmanager
+def deriving(told: Sequence[float] = ()) -> Iterator[Numbers]:
+    """A block in which a problem is built: once, and once more elsewhere with what was `found`."""
+    here = Numbers(told)
+    token = _here.set(here)
+    try:
+        yield here
+    finally:
+        _here.reset(token)
+
+
+def derived(work: Callable[[], float], most: float) -> float:
+    """What `work` answers, a positive number of at most `most`, or what was told of it."""
+    here = _here.get()
+    if here is None:
+        return work()
+    number = len(here.found)
+    told = here.told[number] if number < len(here.told) else 0.0
+    here.found.append(told if 0.0 < told <= most else work())
+    return here.found[-1]

@@ -1,7 +1,8 @@
 """Small jobs over HTTP, and what each costs: python -m benchmarks.small_jobs [--connections 64] [--seconds 10].
 
 A service of its own on this machine: one API process, the embedded Redis, one CPU worker. Clients on keep-alive
-connections post a 32 x 32 assignment as JSON with `Prefer: wait`, each its next when the last was answered. Printed are
+connections post a 32 x 32 assignment as our client does with `Prefer: wait`, each its next when the last was answered,
+and once with the numbers as text. Printed are
 jobs per second, latency, and CPU milliseconds a job of each process and of the client; then the same for one
 connection, and lapx on the same matrices in this process. Rows go to benchmarks/results/small_jobs.jsonl, each with the
 load of the machine at that time. `--calls` counts instead what does not depend on that load: function calls of the API
@@ -25,6 +26,7 @@ from typing import Any
 
 import numpy as np
 import psutil
+from allot_client.body import job_body
 
 from benchmarks.callers import call
 from benchmarks.rows import Rows
@@ -35,11 +37,13 @@ N = 32
 MARKS = (("redis-server", "redis"), ("runtime.worker", "worker"), ("runtime.child", "child"), ("serve", "api"))
 
 
-def bodies(count: int) -> list[bytes]:
-    """Different jobs of one form."""
+def bodies(count: int, digits: bool = False) -> list[bytes]:
+    """Different jobs of one form, as our client sends them; or with the numbers as text, as `curl` would."""
     rng = np.random.default_rng(0)
-    made = [{"solver": "lap", "inputs": {"cost": rng.random((N, N)).round(6).tolist()}} for _ in range(count)]
-    return [json.dumps(one).encode() for one in made]
+    costs = [rng.random((N, N)).round(6) for _ in range(count)]
+    if digits:
+        return [json.dumps({"solver": "lap", "inputs": {"cost": cost.tolist()}}).encode() for cost in costs]
+    return [b"".join(job_body({"solver": "lap"}, {"cost": cost}).slices()) for cost in costs]
 
 
 def cpu_ms(processes: dict[str, list[psutil.Process]]) -> dict[str, float]:
@@ -62,9 +66,9 @@ def roles(serve: psutil.Process) -> dict[str, list[psutil.Process]]:
     return found
 
 
-def measure(port: int, serve: psutil.Process, connections: int, seconds: float) -> dict[str, Any]:
+def measure(port: int, serve: psutil.Process, connections: int, seconds: float, digits: bool = False) -> dict[str, Any]:
     """One row."""
-    jobs, processes = bodies(64), roles(serve)
+    jobs, processes = bodies(64, digits), roles(serve)
     before, begun, own = cpu_ms(processes), time.monotonic(), time.process_time()
     taken, wrong = call(port, jobs, connections, seconds)
     lasted, after, count = time.monotonic() - begun, cpu_ms(processes), max(1, len(taken))
@@ -72,7 +76,8 @@ def measure(port: int, serve: psutil.Process, connections: int, seconds: float) 
     p50, p99 = np.percentile(taken or [0], [50, 99])
     costs = {role: round((after[role] - before[role]) / count, 3) for role in before}
     return {
-        "what": "small jobs over HTTP", "connections": connections, "n": N, "jobs_per_s": len(taken) / lasted,
+        "what": "small jobs over HTTP", "numbers": "digits" if digits else "bytes",
+        "connections": connections, "n": N, "jobs_per_s": len(taken) / lasted,
         "p50_ms": float(p50), "p99_ms": float(p99), "cpu_ms_a_job": costs | {"all": round(sum(costs.values()), 3)},
         "client_cpu_ms_a_job": round(client, 3), "load": os.getloadavg()[0], "wrong": wrong[:3],
     }  # fmt: skip
@@ -121,9 +126,10 @@ def main() -> None:
     with service(workers=1) as there:
         measure(there.port, there.process, arguments.connections, 2)
         rows.add(**measure(there.port, there.process, arguments.connections, arguments.seconds))
+        rows.add(**measure(there.port, there.process, arguments.connections, arguments.seconds, digits=True))
         rows.add(**measure(there.port, there.process, 1, arguments.seconds / 2))
         rows.add(**memory(there.folder, there.port))
-    rows.add(**peer(bodies(64)))
+    rows.add(**peer(bodies(64, digits=True)))
 
 
 @dataclass(frozen=True)

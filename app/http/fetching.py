@@ -26,6 +26,8 @@ LEAST = 1 << 20
 """Shorter bodies, and shorter rests of them, come as they always did."""
 AT_ONCE = 1 << 20
 """The kernel wakes the thread when so many bytes are there: each waking takes Python's lock."""
+LAST = 8 << 20
+"""Of the last so many bytes each AT_ONCE is handed on as it comes, so that little is left to do behind the last."""
 QUANTUM = 64 << 20
 """Bytes that are asked for at the event loop, before a thread fetches them."""
 STALL_S = 0.1
@@ -167,7 +169,8 @@ class Line:
         _given(into, read)
         count, woken = 0, 0
         while count < most:
-            room, got = into.place()[: most - count], 0
+            most_now = AT_ONCE if self.protocol.left <= LAST else most - count
+            room, got = into.place()[: min(most_now, most - count)], 0
             while got < len(room):
                 if min(AT_ONCE, len(room) - got) != woken:
                     woken = min(AT_ONCE, len(room) - got)

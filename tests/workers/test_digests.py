@@ -1,13 +1,15 @@
 """Digests by either scheme: in one thread, in any portions, and by the words of the documentation alone."""
 
 import hashlib
+import random
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from workers.jobs.job import UnknownBlob
-from workers.store.digests import PIECE, Hashed, digest_of, digest_of_file
+from workers.store.digests import PIECE, Following, Hashed, digest_of, digest_of_file
 from workers.store.folder import FILE, file_of, name_in, name_of
 
 SIZES = (0, 1, PIECE - 1, PIECE, PIECE + 1, 2 * PIECE, 3 * PIECE + 12345)
@@ -65,3 +67,20 @@ def test_names_and_files_tell_the_schemes_apart() -> None:
     for wrong in ("sha256t:" + "A" * 64, "sha256tt:" + "a" * 64, "sha256t:" + "a" * 63, "sha512:" + "a" * 64):
         with pytest.raises(UnknownBlob):
             name_of(wrong, "ann")
+
+
+def test_a_piece_is_hashed_while_it_fills_by_any_number_of_threads() -> None:
+    memory, wanted = bytearray(1 << 20), random.Random(0).randbytes(1 << 20)
+    following = Following(memory)
+    with ThreadPoolExecutor(4) as threads:
+        for start in range(0, 900_000, 45_000):
+            memory[start : start + 45_000] = wanted[start : start + 45_000]
+            following.came(start + 45_000)
+            for _ in range(3):
+                threads.submit(following.follow)
+        memory[900_000:] = wanted[900_000:]
+        assert following.digest(len(wanted)) == hashlib.sha256(wanted).digest()
+        memory[:] = bytes(len(memory))  # the memory is another's by now
+        following.follow()
+    short = Following(wanted)
+    assert short.digest(10) == hashlib.sha256(wanted[:10]).digest()

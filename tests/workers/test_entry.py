@@ -78,6 +78,14 @@ def test_who_waits_is_not_told_a_position(jobs: Jobs, settings: Settings) -> Non
     assert jobs.get(job_id, "ann").queue_position == 1
 
 
+def test_the_limit_of_workers_holds_for_jobs_that_are_handed_over(jobs: Jobs, settings: Settings) -> None:
+    for most, handed in ((0, 2), (1, 1)):
+        jobs._redis.flushall()
+        jobs._redis.zadd("allot:idle:cpu", {"w1": time.time() + 60, "w2": time.time() + 60})
+        run(replace(settings, quota_workers=most), submit(submission()), submit(submission()))
+        assert jobs._redis.llen("rq:queue:cpu") == handed
+
+
 def test_a_key_makes_one_job(jobs: Jobs, settings: Settings) -> None:
     one = submission(idempotency_key="k", fingerprint="a")
     made = run(settings, *[submit(one) for _ in range(20)])

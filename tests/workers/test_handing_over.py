@@ -1,13 +1,19 @@
 """A job that finds a worker waiting: past the lines, with the same books, and with as few messages as it takes."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
+import redis
 
+from tests.workers.service import eventually
 from tests.workers.test_fair import Office
 from workers.jobs.job import State
 from workers.jobs.queue import Jobs
-from workers.jobs.records import Ending
+from workers.jobs.records import Ending, Order
+from workers.runtime.config import Settings
+from workers.runtime.connection import connect
+from workers.runtime.post import Post
 
 LINE = "rq:queue:cpu"
 
@@ -104,3 +110,86 @@ def test_nobody_is_woken_for_a_new_job_whose_submitter_waits_for_its_answer(offi
     assert [(job_id, state) for job_id, _, state in told] == [
         (short, "succeeded"), (plain, "running"), (plain, "succeeded"), (old, "running"), (old, "succeeded"),
     ]  # fmt: skip
+
+
+@pytest.fixture
+def post(office: Office, settings: Settings) -> Iterator[Post]:
+    """What a worker listens with that waits."""
+    client = connect(settings.redis_url)
+    made = Post(client, client.blocking_pool, "cpu", "a worker")
+    made.open("its device")
+    made.wait(0.1)
+    assert office.take(idle_s=60) == []
+    yield made
+    made.close()
+
+
+def record(office: Office, job_id: str, *names: str) -> list[Any]:
+    return list(office.redis.hmget(f"allot:job:{job_id}", *names))
+
+
+def test_who_listens_is_sent_the_job_and_need_not_ask(office: Office, post: Post) -> None:
+    job_id = office.submit("ann", 2.0)
+    order = post.wait(5)
+    assert isinstance(order, Order)
+    assert (order.job_id, order.execution, order.runs_left) == (job_id, f"straight-{job_id}", 2)
+    whole = office.redis.hgetall(f"allot:job:{job_id}")
+    assert {name: whole[name] for name in order.record} == order.record
+    assert record(office, job_id, "state", "attempt", "ran_on") == ["running", "1", "its device"]
+    assert office.redis.llen(LINE) == 0
+    assert office.redis.zrange("rq:wip:cpu", 0, -1) == [f"{job_id}:straight-{job_id}"]
+    assert office.redis.zcard("allot:idle:cpu") == 0
+    assert ended(office, order, last=True) == ([True], True)
+    assert record(office, job_id, "state") == ["succeeded"]
+    assert office.take(idle_s=60) == []
+
+
+def test_a_message_that_was_lost_is_told_again_once(office: Office, post: Post) -> None:
+    first = office.submit("ann")
+    second = office.submit("ann")
+    for most in (0, 9):
+        orders = office.take(most=most)
+        assert [order.job_id for order in orders] == [first if most == 0 else second]
+    assert orders[0].execution != f"straight-{second}"
+    assert isinstance(order := post.wait(5), Order)
+    assert order.job_id == first
+
+
+def test_who_does_not_listen_any_more_is_not_sent_a_job(office: Office, post: Post) -> None:
+    post.close()
+    eventually(lambda: office.redis.pubsub_numsub("allot:handed:a worker")[0][1] == 0)  # Redis has read that it is gone
+    job_id = office.submit("ann")
+    assert office.redis.lrange(LINE, 0, -1) == [job_id]
+    assert record(office, job_id, "state") == ["queued"]
+
+
+def test_who_leaves_is_sent_no_job_and_called_no_more_than_others(office: Office, post: Post) -> None:
+    post.leave()
+    job_id = office.submit("ann")
+    assert office.redis.lrange(LINE, 0, -1) == [job_id]
+    assert post.wait(5) is True  # the bell
+
+
+def test_a_silent_connection_is_given_up(office: Office, post: Post, settings: Settings) -> None:
+    assert post.wait(0.2) is False
+    assert post.wait(0.2) is False  # it said that it is there
+    office.redis.execute_command("CLIENT", "PAUSE", 700)
+    assert post.wait(0.1) is False
+    with pytest.raises(redis.ConnectionError, match="silent"):
+        post.wait(0.1)
+    assert post.wait(1.5) is False
+
+
+def test_a_redis_that_has_lost_its_memory_is_told_who_listens(office: Office, post: Post) -> None:
+    office.redis.flushdb()
+    office.redis.client_kill_filter(_type="pubsub")
+    with pytest.raises(redis.ConnectionError):
+        post.wait(5)
+    assert post.wait(0.2) is False
+    assert office.take(idle_s=60) == []
+    office.submit("ann")
+    assert isinstance(post.wait(5), Order)
+    post.close()
+    post.leave()
+    assert post.wait(0.1) is False
+    assert not office.redis.exists("allot:listeners:cpu")

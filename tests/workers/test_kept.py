@@ -1,4 +1,4 @@
-"""The connection that a client holds on to for scripts and moves: what breaks it costs no answer."""
+"""The connection that a client holds on to for scripts: what breaks it costs no answer."""
 
 import hashlib
 import threading
@@ -91,10 +91,3 @@ def test_two_threads_do_not_read_each_others_answers(client: Any) -> None:  # no
     for thread in threads:
         thread.join()
     assert not wrong
-
-
-def test_a_move_waits_as_long_as_it_says(client: Any) -> None:  # noqa: F811
-    assert client.blmove("from", "to", 1) is None
-    client.rpush("from", "one")
-    assert client.blmove("from", "to", 1) == "one"
-    assert client._moves._connection is not None

@@ -61,6 +61,11 @@ def worker_of(service: Service) -> psutil.Process:
     return psutil.Process(pid)
 
 
+def not_waited_for(service: Service) -> None:
+    """Wait until no worker counts as waiting: else the first job would be handed to it, alone."""
+    eventually(lambda: service.jobs._redis.zcount("allot:idle:cpu", time.time(), "+inf") == 0)
+
+
 def together(service: Service, jobs: list[Job]) -> bool:
     """Whether one worker has all of them now."""
     return all(service.jobs.get(job.id, OWNER).state is State.RUNNING for job in jobs)
@@ -137,6 +142,7 @@ def test_a_child_killed_before_it_had_begun_costs_no_attempt(service: Service) -
     worker = worker_of(service)
     child = child_of(worker)
     with Stopped(worker):
+        not_waited_for(service)
         jobs = [small(service, "lap", {"cost": cost}) for cost in costs(N)]
         os.kill(child.pid, signal.SIGSTOP)
     eventually(lambda: together(service, jobs[1:]))
@@ -149,6 +155,7 @@ def test_a_worker_killed_with_several_loses_none(service: Service) -> None:
     worker = worker_of(service)
     child = child_of(worker)
     with Stopped(worker):
+        not_waited_for(service)
         jobs = [small(service, "lap", {"cost": cost}) for cost in costs(N)]
         os.kill(child.pid, signal.SIGSTOP)
     eventually(lambda: together(service, jobs[1:]))
@@ -158,14 +165,26 @@ def test_a_worker_killed_with_several_loses_none(service: Service) -> None:
     assert service.jobs._redis.llen("rq:queue:cpu:intermediate") == 0
 
 
-def test_a_worker_killed_between_the_queue_and_the_start_loses_none(service: Service) -> None:
-    """Its wait has moved the id out of RQ's list, and nothing says yet that the job was started."""
+def test_a_worker_killed_before_it_hears_of_its_job_loses_none(service: Service) -> None:
+    """The job was started on it, and it had not said yet that it has it."""
     worker = worker_of(service)
     redis = service.jobs._redis
     eventually(lambda: redis.zcount("allot:idle:cpu", time.time(), "+inf") == 1)
     with Stopped(worker):  # in its wait, or about to begin one
         job = small(service, "lap", {"cost": costs(1)[0]})
-        redis.lmove("rq:queue:cpu", "rq:queue:cpu:intermediate", "LEFT", "RIGHT")
-        assert redis.lrange("rq:queue:cpu:intermediate", 0, -1) == [job.id]
+        assert redis.hmget(f"allot:job:{job.id}", "state", "execution") == ["running", f"straight-{job.id}"]
         kill(worker)
     assert service.ended(job, 60).state is State.SUCCEEDED
+
+
+def test_a_worker_that_is_stopped_sees_through_what_it_was_handed(service: Service) -> None:
+    worker = worker_of(service)
+    redis = service.jobs._redis
+    eventually(lambda: redis.zcount("allot:idle:cpu", time.time(), "+inf") == 1)
+    with Stopped(worker):
+        job = small(service, "lap", {"cost": costs(1)[0]})
+        assert redis.hget(f"allot:job:{job.id}", "execution") == f"straight-{job.id}"
+        worker.send_signal(signal.SIGTERM)
+    done = service.ended(job, 60)
+    assert (done.state, done.attempt) == (State.SUCCEEDED, 1)
+    assert redis.hget(f"allot:job:{job.id}", "execution") == f"straight-{job.id}"

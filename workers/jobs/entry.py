@@ -68,12 +68,12 @@ class Entry:
 
         It makes nothing once its caller has been told that Redis does not answer, however late Redis reads it.
         """
-        told = submitting(one.job_id, one.record, one.held, one.data, self._limits, one.most)
         ahead_s = self._clock.now() - time.monotonic()
         for pause_s in (*PAUSES_S, None):
             try:
                 until = time.monotonic() + ahead_s + WRITE_S
-                answer = _read(await self._wire.run(script("submit"), *told, until))
+                told = submitting(one.job_id, one.record, one.held, one.data, self._limits, one.most, until)
+                answer = _read(await self._wire.run(script("submit"), *told))
                 if answer[0] != "late":
                     return answer
                 await self._look(self._looked)  # another primary has another clock

@@ -147,6 +147,8 @@ def _record(
     }
     if submission.idempotency_key:
         record |= {"idempotency_key": submission.idempotency_key, "fingerprint": submission.fingerprint}
+    if submission.derived:
+        record["derived"] = to_json(submission.derived).decode()
     if submission.reply:
         record["reply"] = submission.reply
     return record

@@ -154,6 +154,8 @@ class Janitor:
         for name, text in self._redis.hgetall("allot:workers").items():
             if self._redis.now() - _heartbeat(text) > FORGET_WORKER_S:
                 self._redis.hdel("allot:workers", name)
+                for queue in QUEUES:
+                    self._redis.hdel(f"allot:listeners:{queue}", name)
 
     def _tell_damaged(self) -> None:
         for what in self._records.told_aside():

@@ -19,7 +19,7 @@ Redis keys (all ours start with allot:, RQ's with rq:):
 
     allot:job:{id}         hash    the record; fields of `Job` and owner, execution, cancel, discard, queue, form,
                                    priority, seconds (estimated), retries, reply, among and alone (see lose.lua),
-                                   note (see notes.py)
+                                   note (see notes.py), derived (see kernels/problems/derived.py)
     allot:arrays:{id}      string  data of small inputs (store/inline.py) as JSON, until the job ends
     allot:result:{id}      string  the result document as JSON, expires with the job
     allot:shares:{id}      hash    links that show the job: shares.py
@@ -32,6 +32,8 @@ Redis keys (all ours start with allot:, RQ's with rq:):
     allot:expiry           zset    ids of ended jobs by the time they expire
     allot:active           zset    ids of jobs that have not ended
     allot:told             channel "id state version" at every change, a line a job; state is "gone" once it is deleted
+    allot:handed:{worker}  string  id of the job that a waiting worker was handed last, and a channel with all of it
+    allot:listeners:{queue} hash   workers that hear that channel, with their device; allot:bell:{queue} channel for all
     allot:reply:{process}  channel {"id", "job", "result"} of an ended job, to the API process that waits for it
     allot:workers          hash    worker name -> JSON, allot:counts hash of counters
     allot:seconds          hash    histograms of how long jobs take: seconds.py
@@ -40,6 +42,7 @@ Redis keys (all ours start with allot:, RQ's with rq:):
     allot:quota:{owner} and others limits of owners, and what they have: drawn in quotas.lua
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -78,7 +81,8 @@ class Submission:
     Small arrays may come in their references instead (store/inline.py). `queue`, `form` and `seconds` are what
     `Jobs.assess` answered; without `queue`, `Jobs.submit` loads the inputs and asks for itself. Of one owner's jobs
     those of higher `priority` (-9 to 9) go first. `reply` names a channel on which somebody waits for the answer.
-    `spent_ms` says how long what went before took, by station.
+    `spent_ms` says how long what went before took, by station. `derived` are numbers that building the problem found,
+    and that its worker need not work out again.
     """
 
     owner: str
@@ -96,6 +100,7 @@ class Submission:
     priority: int = 0
     reply: str | None = None
     spent_ms: dict[str, float] = field(default_factory=dict)
+    derived: Sequence[float] = ()
 
 
 @dataclass(frozen=True)

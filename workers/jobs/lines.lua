@@ -127,8 +127,9 @@ local function places(queue, now)
 end
 
 -- A new job that finds a worker waiting and no other job goes to that worker past all lines; true if it does. The books
--- are as if it had stood in one: its owner begins where the others are, and is charged.
-local function hand_over(queue, id, record, now, stamp, keep_s)
+-- are as if it had stood in one: its owner begins where the others are, and is charged. `straight` starts it at once on
+-- a worker that listens; where none does, RQ's list has it until somebody takes it.
+local function hand_over(queue, id, record, now, stamp, keep_s, straight)
   if redis.call('EXISTS', 'allot:fair:' .. queue) == 1 or places(queue, now) <= 0 or holds_all(record.owner) then
     return false
   end
@@ -137,7 +138,7 @@ local function hand_over(queue, id, record, now, stamp, keep_s)
   if had > clock then redis.call('SET', 'allot:clock:' .. queue, string.format('%.17g', had)) end
   had = math.max(had, clock) + tonumber(record.seconds) / weight_of(owner)
   redis.call('HSET', books, owner, string.format('%.17g', had))
-  rq_push(queue, id, stamp, record.retries or 0, keep_s)
+  if not straight() then rq_push(queue, id, stamp, record.retries or 0, keep_s) end
   hold_worker(id, owner)
   return true
 end

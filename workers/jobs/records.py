@@ -131,13 +131,13 @@ class Records:
             token: makes the executions' ids unique.
             limits: see there.
             got: a job that the worker has moved out of RQ's list already.
-            most: jobs in all.
+            most: jobs in all; with 0 only one that this worker was handed and has not heard of.
             idle_s: for which the worker will wait for a job when there is none.
         """
         now = self.now()
         told = (queue, worker, got, most, now, stamp(), limits.lost_after_s, token, device, limits.keep_failed_s)
         found = self._run("take", *told, now + idle_s, limits.most_workers)
-        return [Order(job_id, execution, left, _pairs(flat), data) for job_id, execution, left, flat, data in found]
+        return [order_of(one) for one in found]
 
     def report(self, job_id: str, execution: str, reports: Sequence[Report]) -> bool:
         """Publish progress; False when another execution has the job by now."""
@@ -289,9 +289,10 @@ class Records:
 
 
 def submitting(
-    job_id: str, record: Mapping[str, Any], names: list[str], data: str, limits: Limits, most: Sequence[float]
-) -> tuple[str | int | float, ...]:
-    """What the script `submit` is told."""
+    job_id: str, record: Mapping[str, Any], names: list[str], data: str, limits: Limits, most: Sequence[float],
+    until: float | str = "",
+) -> tuple[str | int | float, ...]:  # fmt: skip
+    """What the script `submit` is told; after `until` it makes nothing."""
     key = record.get("idempotency_key") or ""
     return (
         job_id,
@@ -307,8 +308,16 @@ def submitting(
         stamp(),
         limits.keep_failed_s,
         *most,
+        limits.lost_after_s,
+        until,
         limits.most_workers,
     )
+
+
+def order_of(told: Sequence[Any]) -> Order:
+    """An order as the scripts tell it."""
+    job_id, execution, left, flat, data = told
+    return Order(job_id, execution, left, _pairs(flat), data)
 
 
 def _flat(fields: Mapping[str, Any]) -> str:

@@ -181,7 +181,60 @@ local function finish(id, state, now)
   tell_state(id)
 end
 
-local SETTLED = {'form', 'priority', 'seconds', 'retries', 'reply', 'needs', 'fingerprint'}
+-- What a worker is told of a job: {id, execution, runs left, record (flat), arrays or ''}.
+local function order_of(id, execution, left, record)
+  local flat = {}
+  for name, value in pairs(record) do flat[#flat + 1], flat[#flat + 2] = name, value end
+  return {id, execution, left, flat, redis.call('GET', 'allot:arrays:' .. id) or ''}
+end
+
+-- Mark jobs, {id, execution, record} each, as running on a worker and its device; answers what it is told of each.
+local function start_all(queue, worker, device, jobs, now, stamp, ttl, keep_s)
+  local told, left = {}, rq_start(queue, worker, jobs, now, stamp, ttl, keep_s)
+  for k, one in ipairs(jobs) do
+    local id, execution, record = unpack(one)
+    local changes = {
+      state = 'running', execution = execution, begun_at = now, ran_on = device, started_at = record.started_at or now,
+      attempt = exactly(tonumber(record.attempt) + 1), version = exactly((tonumber(record.version) or 0) + 1),
+      among = #jobs > 1 and tostring(#jobs) or nil,
+    }
+    local flat = {}
+    for name, value in pairs(changes) do
+      flat[#flat + 1], flat[#flat + 2] = name, value
+      record[name] = value
+    end
+    redis.call('HSET', key(id), unpack(flat))
+    note_state(id, record)
+    told[k] = order_of(id, execution, left[k], record)
+  end
+  return told
+end
+
+-- A job that is handed straight to a worker has this execution: it is its first, and nobody else makes one of that name.
+local function straight_execution(id) return 'straight-' .. id end
+local function handed_key(worker) return 'allot:handed:' .. worker end
+
+-- A worker that waits and hears what it is handed, and its device. One that was killed hears nothing any more.
+local function listener(queue, now)
+  for _, worker in ipairs(redis.call('ZREVRANGEBYSCORE', 'allot:idle:' .. queue, '+inf', now, 'LIMIT', 0, 8)) do
+    local device = redis.call('HGET', 'allot:listeners:' .. queue, worker)
+    if device and redis.call('PUBSUB', 'NUMSUB', handed_key(worker))[2] > 0 then return worker, device end
+  end
+end
+
+-- Start a new job on a worker that waits, which is sent the whole of it; true where there is one.
+local function hand_straight(queue, id, record, now, stamp, ttl, keep_s)
+  local worker, device = listener(queue, now)
+  if not worker then return false end
+  local told = start_all(queue, worker, device, {{id, straight_execution(id), record}}, exactly(now), stamp, ttl, keep_s)
+  redis.call('ZREM', 'allot:idle:' .. queue, worker)
+  rq_state(worker, 'busy', 0)
+  redis.call('SET', handed_key(worker), id, 'EX', 60)
+  redis.call('PUBLISH', handed_key(worker), cjson.encode(told[1]))
+  return true
+end
+
+local SETTLED = {'derived', 'form', 'priority', 'seconds', 'retries', 'reply', 'needs', 'fingerprint'}
 local TOLD = {'owner', 'solver', 'state', 'attempt', 'device', 'ran_on', 'progress', 'timings_ms', 'termination',
   'verified', 'error', 'created_at', 'started_at', 'ended_at', 'expires_at', 'inputs', 'options', 'time_limit_s',
   'version', 'note'}

@@ -1,7 +1,7 @@
 -- id, now, record (flat JSON list), names of the blobs, queue, most queued, idempotency key, fingerprint, its ttl,
 -- the arrays that the record brings along (JSON) or '', stamp, seconds for which RQ lists a failed job, limits of the
--- owner: jobs that wait, seconds a day, bytes, bytes in Redis, share of the queue; most workers of one owner; and, where
--- somebody will have given up by then, the time after which nothing may be made
+-- owner: jobs that wait, seconds a day, bytes, bytes in Redis, share of the queue; seconds until an execution counts as
+-- lost; the time after which nothing may be made, as somebody will have given up by then, or ''; most workers of one owner
 local id, now, record, digests, queue = ARGV[1], tonumber(ARGV[2]), cjson.decode(ARGV[3]), cjson.decode(ARGV[4]), ARGV[5]
 local idem = ARGV[7]
 if idem ~= '' then
@@ -12,7 +12,7 @@ if idem ~= '' then
   end
 end
 if redis.call('EXISTS', key(id)) == 1 then return {'seen', id} end  -- asked again after a lost answer
-if ARGV[19] then  -- a Redis that was frozen finds here what it was asked long ago
+if ARGV[19] ~= '' then  -- a Redis that was frozen finds here what it was asked long ago
   local time = redis.call('TIME')
   if tonumber(time[1]) + tonumber(time[2]) / 1e6 > tonumber(ARGV[19]) then return {'late', ''} end
 end
@@ -42,7 +42,11 @@ if idem ~= '' then
   redis.call('EXPIRE', idem, ARGV[9])
 end
 redis.call('HINCRBY', 'allot:counts', 'submitted:' .. fields.solver, 1)
-if not hand_over(queue, id, fields, now, ARGV[11], ARGV[12]) then
+local function straight()
+  fields.version = '1'
+  return hand_straight(queue, id, fields, now, ARGV[11], tonumber(ARGV[18]), ARGV[12])
+end
+if not hand_over(queue, id, fields, now, ARGV[11], ARGV[12], straight) then
   join_line(queue, id, fields.owner, fields.form, tonumber(fields.priority), tonumber(fields.seconds))
   feed(queue, now, ARGV[11], ARGV[12])
 end

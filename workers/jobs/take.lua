@@ -1,4 +1,4 @@
--- queue, worker, id that it has from RQ's list or '', at most so many, now, stamp, seconds until an execution counts as
+-- queue, worker, id that it has from RQ's list or '', at most so many (0: only what it was handed), now, stamp, seconds until an execution counts as
 -- lost, first part of the executions' ids, device name, seconds for which a failed job is listed, until when the worker
 -- waits if there is nothing, most workers of one owner. Answers {id, execution, runs left, record (flat), arrays or ''} of each job.
 local queue, worker, got, most, now = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
@@ -37,31 +37,6 @@ local function heard_of()
   return some
 end
 
--- Mark what was claimed as running; answers what the worker is told of each job.
-local function start_all()
-  local told = {}
-  local left = rq_start(queue, worker, taken, now, stamp, ttl, keep_s)
-  for k, one in ipairs(taken) do
-    local id, execution, record = unpack(one)
-    local changes = {
-      state = 'running', execution = execution, begun_at = now, ran_on = device, started_at = record.started_at or now,
-      attempt = exactly(tonumber(record.attempt) + 1), version = exactly((tonumber(record.version) or 0) + 1),
-      among = #taken > 1 and tostring(#taken) or nil,
-    }
-    local flat, whole = {}, {}
-    for name, value in pairs(changes) do
-      flat[#flat + 1], flat[#flat + 2] = name, value
-      record[name] = value
-    end
-    redis.call('HSET', key(id), unpack(flat))
-    note_state(id, record)
-    for name, value in pairs(record) do whole[#whole + 1], whole[#whole + 2] = name, value end
-    told[k] = {id, execution, left[k], whole, redis.call('GET', 'allot:arrays:' .. id) or ''}
-  end
-  tell_all(heard_of())
-  return told
-end
-
 local function first()
   if got ~= '' then
     redis.call('LREM', rq_line(queue) .. ':intermediate', 1, got)
@@ -85,6 +60,19 @@ end
 -- The form of a job that may have company.
 local function form_of(form, alone) return form and form ~= '-' and not alone and form end
 
+-- What a script has handed this worker straight, where it did not hear of that: the message may have been lost.
+local function handed()
+  local id = redis.call('GET', handed_key(worker))
+  if not id then return nil end
+  redis.call('DEL', handed_key(worker))
+  local record = record_of(id)
+  if record.state ~= 'running' or record.execution ~= straight_execution(id) then return nil end
+  return order_of(id, record.execution, rq_left(id), record)
+end
+
+local found = handed()
+if found then return {found} end
+if most == 0 then return taken end
 local record = first()
 if not record then
   redis.call('ZREMRANGEBYSCORE', 'allot:idle:' .. queue, '-inf', '(' .. now)
@@ -104,4 +92,6 @@ if form then
   end
   for _, other in ipairs(fellows_in_line(queue, form, most - #taken)) do claim(other) end
 end
-return start_all()
+local told = start_all(queue, worker, device, taken, now, stamp, ttl, keep_s)
+tell_all(heard_of())
+return told

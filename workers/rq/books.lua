@@ -10,11 +10,12 @@ local function rq_write(queue, id, status, stamp, retries, keep_s)
     'retries_left', retries, 'enqueue_at_front_on_retry', 1)
 end
 
--- Hand a job over: to the end of the one list from which idle workers take.
+-- Hand a job over: to the end of the one list from which idle workers take. They sleep until they are told.
 local function rq_push(queue, id, stamp, retries, keep_s)
   rq_write(queue, id, 'queued', stamp, retries, keep_s)
   redis.call('SADD', RQ_QUEUES, rq_line(queue))
   redis.call('RPUSH', rq_line(queue), id)
+  redis.call('PUBLISH', RQ_BELL .. queue, '')
 end
 
 local function rq_forget(queue, id)
@@ -62,6 +63,9 @@ local function rq_end(queue, worker, jobs)
   redis.call('SREM', RQ_WORKER .. worker .. ':executions', unpack(names))
   redis.call('DEL', unpack(keys))
 end
+
+-- Runs that RQ would still make of a job.
+local function rq_left(id) return tonumber(redis.call('HGET', RQ_JOB .. id, 'retries_left')) or 0 end
 
 local function rq_state(worker, state, done)
   redis.call('HSET', RQ_WORKER .. worker, 'state', state)

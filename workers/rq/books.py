@@ -13,7 +13,7 @@ from workers.rq.allowed import AllowedJob, NoPenalty
 from workers.rq.names import RENEW, stamp
 
 DEQUEUE_S = 1
-"""How long a take waits for a job."""
+"""How long a worker waits before it asks for a job again."""
 LIFE_S = 60
 """Of RQ's entry for a worker, from each heartbeat."""
 

@@ -1,4 +1,4 @@
-"""A worker's side of RQ: wait for a job, renew the claim on it, give it back."""
+"""A worker's side of RQ: be listed, renew the claim on a job, give it back."""
 
 import contextlib
 import functools
@@ -9,12 +9,13 @@ from types import TracebackType
 from typing import Any, Literal, Self
 
 import redis
-from rq.exceptions import DequeueTimeout, NoSuchJobError
+from rq.exceptions import NoSuchJobError
 from rq.executions import Execution
 from rq.queue import Queue
 from rq.utils import now
 
-from workers.rq.books import DEQUEUE_S, Books
+from workers.rq.books import Books
+from workers.rq.names import BELL
 
 Fate = Literal["dropped", "again", "failed"]
 
@@ -73,6 +74,8 @@ class Held:
             self._job.retries_left = (self._job.retries_left or 0) + 1
         self._job.ended_at = now()
         self._books.handle_job_failure(self._job, self._queue, exc_string=why, execution=self._execution)
+        if fate == "again":
+            self._books.connection.publish(BELL + self._queue.name, "")
 
 
 class Hands:
@@ -100,18 +103,6 @@ class Hands:
     def beat(self) -> None:
         """Stay listed as a worker while there is nothing to renew."""
         self._books.heartbeat()
-
-    def wait(self) -> str | None:
-        """The id of a job that RQ's list was given for this worker, None when none came within DEQUEUE_S.
-
-        It is then in RQ's intermediate list, from which the script that starts it takes it. What dies before that
-        leaves it there, and `Lost.revoke` puts it back.
-        """
-        try:
-            _, job_id = Queue.lmove(self._books.connection, self._books.queues[0].key, DEQUEUE_S)
-        except DequeueTimeout:
-            return None
-        return str(job_id.decode())
 
     def hold(self, job_id: str, execution: str) -> Held:
         """A job that a script has started for this worker."""

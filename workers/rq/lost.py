@@ -12,9 +12,10 @@ from rq.serializers import JSONSerializer
 from rq.worker_registration import clean_worker_registry
 
 from workers.rq.allowed import AllowedJob
+from workers.rq.names import BELL
 
 BETWEEN_S = 3.0
-"""A worker takes a job from the list between the queue and itself within milliseconds."""
+"""A worker of a former release takes a job from the list between the queue and itself within milliseconds."""
 
 
 class Lost:
@@ -38,6 +39,8 @@ class Lost:
         started = StartedJobRegistry(queue=self._queue, job_class=AllowedJob)
         started.cleanup(timestamp=self._queue.connection.now(), exception_handlers=[tell])
         self._between = self._return_strays()
+        if self._queue.count:
+            self._queue.connection.publish(BELL + self._queue.name, "")
 
     def _return_strays(self) -> dict[str, float]:
         """Jobs that a worker took from the queue and died before it had entered them; when each was first seen."""

@@ -11,6 +11,7 @@ from rq.worker import Worker
 
 from workers.rq.allowed import JOB_FUNCTION
 
+BELL = "allot:bell:"
 _NAMES = {
     "RQ_QUEUE": Queue.redis_queue_namespace_prefix,  # + queue: a list of the ids that wait
     "RQ_QUEUES": Queue.redis_queues_keys,
@@ -20,6 +21,7 @@ _NAMES = {
     "RQ_EXECUTIONS": ExecutionRegistry.key_template.format(""),  # + id: the job's executions
     "RQ_WORKER": Worker.redis_worker_namespace_prefix,  # + name: a hash; its executions beside it
     "RQ_FUNCTION": JOB_FUNCTION,
+    "RQ_BELL": BELL,  # + queue: a channel on which idle workers hear that the list has something for them
 }
 
 LUA = (

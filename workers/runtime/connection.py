@@ -66,8 +66,13 @@ class Client(redis.Redis):
     def __init__(self, pool: Any, reading: Any, blocking: Any, replicas: int = 0) -> None:
         super().__init__(connection_pool=pool)
         self._reading, self._blocking, self._replicas = reading, blocking, replicas
-        self._scripts, self._moves = Kept(pool), Kept(blocking.connection_pool)
+        self._scripts = Kept(pool)
         self.clock = Clock(reading.time)
+
+    @property
+    def blocking_pool(self) -> Any:
+        """Connections for who waits on one for long."""
+        return self._blocking.connection_pool
 
     def now(self) -> float:
         """Redis's time, in seconds since 1970."""
@@ -80,8 +85,6 @@ class Client(redis.Redis):
             NoRoom, CannotWrite: besides what redis-py raises.
         """
         with meant():
-            if args[0] == "BLMOVE" and not options:
-                return self._moves.ask(self._blocking.execute_command, *args)
             if args[0] in BLOCKING or b"BLOCK" in args:
                 return self._blocking.execute_command(*args, **options)
             if args[0] in READS:
@@ -122,9 +125,8 @@ class Client(redis.Redis):
 
     def close(self) -> None:
         """Close what is open."""
-        for kept in (getattr(self, "_scripts", None), getattr(self, "_moves", None)):
-            if kept is not None:
-                kept.close()
+        if (kept := getattr(self, "_scripts", None)) is not None:
+            kept.close()
         super().close()
         for other in (getattr(self, "_reading", None), getattr(self, "_blocking", None)):
             if other is not None:

@@ -28,13 +28,14 @@ from workers.jobs.fresh import WARMING
 from workers.jobs.janitor import Janitor
 from workers.jobs.job import Device
 from workers.jobs.records import IDLE_S, Limits, Order, Records
-from workers.rq import Hands, Held
+from workers.rq import DEQUEUE_S, Hands, Held
 from workers.runtime import devices, logs
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
 from workers.runtime.link import ChildFailed, Link
 from workers.runtime.nvml import LastHour, Nvml
 from workers.runtime.patience import Patience
+from workers.runtime.post import Post
 from workers.runtime.process import cpus, die_with, host_bytes, with_threads
 
 EXIT_NO_CHILD = 75
@@ -74,6 +75,8 @@ class PinnedWorker:
         self.link = Link(device, environ)
         raw = connect(settings.redis_url, text=False)
         self._hands = Hands(device, raw, lost_after_s=settings.lost_after_s, stop=self.link.kill)
+        self._post = Post(self._redis, self._redis.blocking_pool, device, self._hands.name)
+        self._told_again = ""
 
     def serve(self) -> None:
         """Start the child, then work until asked to stop. Raises ChildFailed."""
@@ -85,13 +88,27 @@ class PinnedWorker:
         try:
             with self._hands:
                 self._listed = True
+                self._post.open(self._name)
                 while not self._stop_requested:
                     self._turn()
+                self._leave()
         finally:
             self.link.end()
+            self._post.close()
             with contextlib.suppress(redis.RedisError):
                 self._redis.hdel("allot:workers", self._hands.name)
                 self._redis.zrem(f"allot:idle:{self.device}", self._hands.name)
+
+    @property
+    def _name(self) -> str:
+        return str(self.link.told.get("name", self.device))
+
+    def _leave(self) -> None:
+        """Be handed nothing more, and see through what was handed in the last moment."""
+        with contextlib.suppress(*AWAY):
+            self._post.leave()
+            if orders := self._take(most=0):
+                self._work(orders)
 
     def request_stop(self, signum: int, frame: FrameType | None) -> None:
         """First signal: leave after the job in hand (the flag is read before each take; Redis is not asked here)."""
@@ -128,7 +145,7 @@ class PinnedWorker:
         try:
             self._beat()
             waits, self._waits = self._waits, False
-            orders = (not waits and self._take()) or self._take_next()
+            orders = (not waits and self._take()) or self._next()
             if orders:
                 self._work(orders)
         except AWAY as error:
@@ -139,24 +156,27 @@ class PinnedWorker:
         if not self._stop_requested:
             self._ensure_child()
 
-    def _take(self, got: str = "") -> list[Order]:
-        """Jobs that wait, or the one in hand and its like; without any, others learn that this worker is idle."""
+    def _take(self, most: int = MOST_AT_ONCE) -> list[Order]:
+        """What this worker was handed and has not heard of, or jobs that wait; others learn where there are none."""
+        token = secrets.token_hex(16)
         orders = self._records.take(
-            self.device,
-            self._hands.name,
-            self.link.told.get("name", self.device),
-            secrets.token_hex(16),
-            self._limits,
-            got=got,
-            most=MOST_AT_ONCE,
-            idle_s=IDLE_S,
+            self.device, self._hands.name, self._name, token, self._limits, most=most, idle_s=IDLE_S
         )
+        self._told_again = orders[0].execution if orders else ""
+        return self._held_now(orders)
+
+    def _next(self) -> list[Order]:
+        """What this worker, which is listed as waiting, is handed, or finds when it is called."""
+        heard = self._post.wait(DEQUEUE_S)
+        if isinstance(heard, bool):
+            return self._take() if heard else []
+        if heard.execution == self._told_again:  # it asked before it heard
+            return []
+        return self._held_now([heard])
+
+    def _held_now(self, orders: list[Order]) -> list[Order]:
         self._held = [self._hands.hold(order.job_id, order.execution) for order in orders]
         return orders
-
-    def _take_next(self) -> list[Order]:
-        got = self._hands.wait()
-        return [] if got is None else self._take(got)
 
     def _work(self, orders: list[Order]) -> None:
         """Hand jobs to the child and wait until it has written what came of them; the others are given back."""

@@ -18,13 +18,16 @@ from typing import Any
 import numpy as np
 
 from kernels import Glance
-from workers.store.digests import PIECE, PLAIN, Hashed, tree_of
+from workers.store.digests import PIECE, PLAIN, Following, Hashed, tree_of
 from workers.store.disk import hasten
 from workers.store.sight import Sight, Watch
 from workers.store.slab import Slab
 
 THREADS = max(1, min(8, os.cpu_count() or 1))
 MOST_BLOCKS = 3 * THREADS + 2
+STEP = 1 << 20
+"""Bytes of a piece from which on the next are hashed while those behind them come, and of which one thread takes the
+checksum: who waits for the last piece waits for a part of its work."""
 LEAD = 2 * THREADS
 """Blocks of one upload that may be under way: a client that is faster than the disk waits."""
 
@@ -43,14 +46,16 @@ class Piece:
 
     work: Future[Done]
     look: Future[Glance | None] | None = None
-    total: Future[int | None] | None = None
+    totals: tuple[Future[int | None], ...] = ()
 
     def glance(self, whole: bool = True) -> Glance | None:
         """What it shows; unless `whole`, without a checksum that somebody still takes."""
         found = self.work.result().glance if self.look is None else self.look.result()
-        if found is None or self.total is None or not whole:
+        if found is None or not self.totals or not whole:
             return found
-        return replace(found, seen=replace(found.seen, checksum=self.total.result()))
+        parts = [total.result() for total in self.totals]
+        checksum = None if None in parts else sum(part for part in parts if part is not None) % 2**64
+        return replace(found, seen=replace(found.seen, checksum=checksum))
 
 
 class _Pool:
@@ -117,6 +122,8 @@ class Blocks:
         elif early and slab is None:
             hasten(descriptor(), 0, self._size)
         self._block: bytearray | memoryview | None = None
+        self._hash: Following | None = None  # of that piece
+        self._ahead: list[Future[None]] = []
         self._alone: Any = None  # the hash of a piece for which there was no block
         self._parts: list[Piece] = []
         self._last = False  # the piece that fills the slab is under way before anybody says that it is the last
@@ -163,6 +170,11 @@ class Blocks:
         elif self._slab is not None and self._size == self._slab.size and self._begun:
             self._end()
             self._last = True
+        elif self._hash is not None:
+            inside = self._size % PIECE
+            self._hash.came(inside)
+            if inside // STEP > (inside - count) // STEP:
+                self._ahead.append(pool().threads.submit(self._hash.follow))
 
     @property
     def _begun(self) -> bool:
@@ -185,7 +197,7 @@ class Blocks:
         if inside and (self._block is not None or self._last):
             if self._last:  # it was not
                 self._parts.pop()
-            self._block, self._last = None, False
+            self._block, self._hash, self._last = None, None, False
             self._alone = hashlib.sha256(slab.view[self._size - inside : self._size])
             self._watch = None
 
@@ -194,6 +206,7 @@ class Blocks:
             try:
                 self._slab.ready(self._size)
                 self._block = self._slab.view[self._size : self._size + PIECE]
+                self._hash = Following(self._block)
                 return
             except OSError:  # no memory: there may be room on the disk
                 self.leave()
@@ -213,16 +226,29 @@ class Blocks:
             self._parts.append(Piece(done))
             self._alone = self._watch = None
         else:
-            at = self._size - count
-            look = total = None
+            at, view = self._size - count, memoryview(block)[:count]
+            hashing, self._hash = self._hash, None
+            self._ahead = [one for one in self._ahead if not one.done()]
+            look: Future[Glance | None] | None = None
+            totals: tuple[Future[int | None], ...] = ()
             if self._slab is not None and self._watch is not None:
-                look = pool().eyes.submit(self._watch.look, memoryview(block)[:count], at, False)
+                look = pool().eyes.submit(self._watch.look, view, at, False)
                 if self._watch.sums:
-                    total = pool().threads.submit(self._watch.summed, memoryview(block)[:count], at)
-            work = pool().threads.submit(self._work, block, count, at, look is None, source)
-            self._parts.append(Piece(work, look, total))
+                    steps = range(0, count, STEP)
+                    summed, threads = self._watch.summed, pool().threads
+                    totals = tuple(threads.submit(summed, view[step : step + STEP], at + step) for step in steps)
+            work = pool().threads.submit(self._work, block, count, at, look is None, source, hashing)
+            self._parts.append(Piece(work, look, totals))
 
-    def _work(self, block: bytearray | memoryview, count: int, at: int, looks: bool, source: memoryview | None) -> Done:
+    def _work(
+        self,
+        block: bytearray | memoryview,
+        count: int,
+        at: int,
+        looks: bool,
+        source: memoryview | None,
+        hashing: Following | None,
+    ) -> Done:
         try:
             view = memoryview(block)[:count]
             if source is not None:
@@ -231,7 +257,7 @@ class Blocks:
                 _put(self._descriptor(), view, at)
                 if self._early:
                     hasten(self._descriptor(), at, count)
-            digest = hashlib.sha256(view).digest()
+            digest = hashlib.sha256(view).digest() if hashing is None else hashing.digest(count)
             watch = self._watch if looks else None  # which another piece may end meanwhile
             return Done(digest, None if watch is None else watch.look(view, at))
         finally:
@@ -272,7 +298,7 @@ class Blocks:
         return self._watch.sight([self._glance.result(), *glances] if self._glance else glances, self._size)
 
     def _under_way(self) -> list[Future[Any]]:
-        return [one for part in self._parts for one in (part.work, part.look, part.total) if one]
+        return [*self._ahead, *(one for part in self._parts for one in (part.work, part.look, *part.totals) if one)]
 
     def close(self) -> None:
         """Wait for the threads, which use the file, and give back what is left."""

@@ -11,6 +11,7 @@ digest says which bytes these are. It says nothing of how they are to be read.
 
 import hashlib
 import re
+import threading
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,41 @@ class Hashed:
         if self._all is not None or self.size <= PIECE:
             return f"{PLAIN}:{(self._all or self._piece).hexdigest()}"
         return tree_of([*self._done, self._piece.digest()], self.size)
+
+
+class Following:
+    """The SHA-256 of a piece of memory that still fills: threads hash what is there, one at a time."""
+
+    def __init__(self, memory: Any) -> None:
+        self._memory = memoryview(memory)
+        self._hash: Any = None
+        self._lock = threading.Lock()
+        self._there = self._done = 0
+
+    def came(self, there: int) -> None:
+        """So many bytes of it are there by now."""
+        self._there = there
+
+    def follow(self) -> None:
+        """Hash what is there, unless another thread does."""
+        while self._done < self._there and self._lock.acquire(blocking=False):
+            try:
+                self._hash_until(self._there)
+            finally:
+                self._lock.release()
+
+    def digest(self, count: int) -> bytes:
+        """Of the first `count` bytes, which are all. Nobody looks at the memory after that."""
+        with self._lock:
+            self._hash_until(count)
+            self._there = count
+            found: bytes = self._hash.digest()
+            return found
+
+    def _hash_until(self, there: int) -> None:
+        self._hash = self._hash or hashlib.sha256()
+        self._hash.update(self._memory[self._done : there])
+        self._done = there
 
 
 def digest_of_short(*parts: Any) -> str:

@@ -49,7 +49,7 @@ def test_the_books_are_those_of_a_job_that_stood_in_a_line(office: Office) -> No
                 assert office.take(idle_s=60) == []
             office.submit(owner, 2.0)
             assert office.redis.llen(LINE) == straight
-            (order,) = office.take(got=office.redis.lpop(LINE) if straight else "")
+            (order,) = office.take()
             seen.append(books(office))
             assert office.finish([order]) == [True]
             seen.append(books(office))
@@ -153,6 +153,32 @@ def test_a_message_that_was_lost_is_told_again_once(office: Office, post: Post) 
     assert orders[0].execution != f"straight-{second}"
     assert isinstance(order := post.wait(5), Order)
     assert order.job_id == first
+
+
+def test_a_message_about_a_job_that_was_told_before_is_no_news(office: Office, post: Post) -> None:
+    """However much the worker did meanwhile: else it would solve the job a second time."""
+    first = office.submit("ann")
+    told = office.take()
+    assert [(order.job_id, order.is_straight) for order in told] == [(first, True)]
+    post.told([first])
+    assert office.finish(told) == [True]
+    office.submit("ann")
+    assert [order.is_straight for order in office.take(idle_s=60)] == [False]
+    assert office.take(idle_s=60) == []
+    third = office.submit("ann")
+    order = post.wait(5)
+    while order is True:  # the bell, for the second
+        order = post.wait(5)
+    assert isinstance(order, Order)
+    assert order.job_id == third
+    post.told([third])
+    assert post.wait(0.1) is False
+
+
+def test_junk_on_the_channel_makes_the_worker_ask(office: Office, post: Post) -> None:
+    for junk in ("", "{", "[]", '["a"]', "[1, 2, 3, 4, 5]", '{"a": 1}', '["a", "b", 1, [["x"]], ""]'):
+        office.redis.publish("allot:handed:a worker", junk)
+        assert post.wait(5) is True
 
 
 def test_who_does_not_listen_any_more_is_not_sent_a_job(office: Office, post: Post) -> None:

@@ -31,7 +31,8 @@ class Held:
 
     def take(self, token: str) -> Order | None:
         """The worker of that name takes this job, if it may; its execution is called token-1."""
-        found = self.records.take("cpu", "a worker", "a cpu", token, Limits.of(self.jobs.settings), got=self.id)
+        self.jobs._redis.lpush("rq:queue:cpu", self.id)
+        found = self.records.take("cpu", "a worker", "a cpu", token, Limits.of(self.jobs.settings))
         (order,) = found or (None,)
         assert order is None or (order.job_id, order.execution) == (self.id, f"{token}-1")
         return order

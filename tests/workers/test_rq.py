@@ -51,11 +51,9 @@ class Taker:
         for job_id in job_ids:
             assert self.records.submit(job_id, record, [], "", self.limits)[0] == "created"
 
-    def orders(self, got: str = "", most: int = 1) -> list[Order]:
+    def orders(self, most: int = 1) -> list[Order]:
         token = f"token{time.monotonic_ns()}"
-        return self.records.take(
-            "cpu", self.hands.name, "a cpu", token, self.limits, got=got, most=most, idle_s=LOST_AFTER_S
-        )
+        return self.records.take("cpu", self.hands.name, "a cpu", token, self.limits, most=most, idle_s=LOST_AFTER_S)
 
     def taken(self) -> Held:
         (order,) = self.orders()
@@ -103,15 +101,6 @@ def test_a_worker_that_waits_is_given_a_job(redis: Any, taker: Taker) -> None:
     assert waiting(redis) == ["a"]  # and no more than it takes
     (order,) = taker.orders()
     assert (order.job_id, order.runs_left, waiting(redis)) == ("a", 2, [])
-
-
-def test_a_worker_of_the_former_release_moves_a_job_before_it_takes_it(redis: Any, taker: Taker) -> None:
-    assert taker.orders() == []
-    taker.send("a")
-    redis.lmove("rq:queue:cpu", "rq:queue:cpu:intermediate")
-    (order,) = taker.orders("a")
-    assert (order.job_id, order.runs_left) == ("a", 2)
-    assert redis.llen("rq:queue:cpu:intermediate") == 0
 
 
 def test_what_the_scripts_write_is_what_rq_writes(redis: Any, taker: Taker) -> None:

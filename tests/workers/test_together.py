@@ -124,16 +124,18 @@ def test_a_tiny_job_leaves_no_file_and_no_arrays(service: Service) -> None:
 
 
 def test_a_child_killed_among_several_charges_none_and_each_runs_alone(service: Service) -> None:
-    worker = worker_of(service)
-    child, redis = child_of(worker), service.jobs._redis
-    rng = np.random.default_rng(5)
-    with Stopped(worker):
-        jobs = [small(service, "auction", {"benefit": rng.random((44, 44))}) for _ in range(60)]
-    eventually(lambda: service.jobs.get(jobs[1].id, OWNER).state is not State.QUEUED)
-    time.sleep(0.03)  # they are solved one after the other: some have ended, and one of the others kills the child
-    kill(child)
-    assert {service.ended(job, 60).state for job in jobs} == {State.SUCCEEDED}
-    alone = [job for job in jobs if redis.hget(f"allot:job:{job.id}", "alone") == "1"]
+    redis, rng = service.jobs._redis, np.random.default_rng(5)
+    for _ in range(8):  # on a busy machine the child may have ended all of them before it is killed
+        worker = worker_of(service)
+        child = child_of(worker)
+        with Stopped(worker):
+            jobs = [small(service, "auction", {"benefit": rng.random((44, 44))}) for _ in range(60)]
+        eventually(lambda: service.jobs.get(jobs[1].id, OWNER).state is not State.QUEUED)  # noqa: B023 (called at once)
+        time.sleep(0.03)  # they are solved one after the other: some have ended, and one of the others kills the child
+        kill(child)
+        assert {service.ended(job, 60).state for job in jobs} == {State.SUCCEEDED}
+        if alone := [job for job in jobs if redis.hget(f"allot:job:{job.id}", "alone") == "1"]:
+            break
     assert alone
     assert all(redis.hget(f"allot:job:{job.id}", "execution").endswith("-1") for job in alone)  # nobody beside them
 

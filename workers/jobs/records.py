@@ -57,6 +57,11 @@ class Order:
     record: Mapping[str, str]
     data: str = ""
 
+    @property
+    def is_straight(self) -> bool:
+        """Whether the submission itself started it, on a worker that waited (shared.lua)."""
+        return self.execution == f"straight-{self.job_id}"
+
 
 @dataclass(frozen=True)
 class Ending:
@@ -120,7 +125,6 @@ class Records:
         token: str,
         limits: Limits,
         *,
-        got: str = "",
         most: int = 1,
         idle_s: float = 0.0,
     ) -> list[Order]:
@@ -130,12 +134,11 @@ class Records:
             queue, worker, device: who takes: for RQ's books and for the record.
             token: makes the executions' ids unique.
             limits: see there.
-            got: a job that the worker has moved out of RQ's list already.
             most: jobs in all; with 0 only one that this worker was handed and has not heard of.
             idle_s: for which the worker will wait for a job when there is none.
         """
         now = self.now()
-        told = (queue, worker, got, most, now, stamp(), limits.lost_after_s, token, device, limits.keep_failed_s)
+        told = (queue, worker, most, now, stamp(), limits.lost_after_s, token, device, limits.keep_failed_s)
         found = self._run("take", *told, now + idle_s, limits.most_workers)
         return [order_of(one) for one in found]
 

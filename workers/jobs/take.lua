@@ -1,8 +1,9 @@
--- queue, worker, id that it has from RQ's list or '', at most so many (0: only what it was handed), now, stamp, seconds until an execution counts as
--- lost, first part of the executions' ids, device name, seconds for which a failed job is listed, until when the worker
--- waits if there is nothing, most workers of one owner. Answers {id, execution, runs left, record (flat), arrays or ''} of each job.
-local queue, worker, got, most, now = ARGV[1], ARGV[2], ARGV[3], tonumber(ARGV[4]), ARGV[5]
-local stamp, ttl, token, device, keep_s = ARGV[6], tonumber(ARGV[7]), ARGV[8], ARGV[9], ARGV[10]
+-- queue, worker, at most so many (0: only what it was handed), now, stamp, seconds until an execution counts as lost,
+-- first part of the executions' ids, device name, seconds for which a failed job is listed, until when the worker waits
+-- if there is nothing, most workers of one owner. Answers {id, execution, runs left, record (flat), arrays or ''} of
+-- each job.
+local queue, worker, most, now, stamp = ARGV[1], ARGV[2], tonumber(ARGV[3]), ARGV[4], ARGV[5]
+local ttl, token, device, keep_s = tonumber(ARGV[6]), ARGV[7], ARGV[8], ARGV[9]
 local taken, claimed = {}, {}
 local SOON_S = 0.25
 
@@ -38,14 +39,6 @@ local function heard_of()
 end
 
 local function first()
-  if got ~= '' then
-    redis.call('LREM', rq_line(queue) .. ':intermediate', 1, got)
-    local record = claim(got)
-    if record then
-      hold_worker(got, record.owner)
-      return record
-    end
-  end
   while true do
     local id = redis.call('LPOP', rq_line(queue)) or next_in_line(queue)
     if not id then return false end
@@ -76,7 +69,7 @@ if most == 0 then return taken end
 local record = first()
 if not record then
   redis.call('ZREMRANGEBYSCORE', 'allot:idle:' .. queue, '-inf', '(' .. now)
-  redis.call('ZADD', 'allot:idle:' .. queue, ARGV[11], worker)
+  redis.call('ZADD', 'allot:idle:' .. queue, ARGV[10], worker)
   rq_state(worker, 'idle', 0)
   return taken
 end

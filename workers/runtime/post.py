@@ -6,6 +6,7 @@ message as the rest of the worker takes for a small job.
 """
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import redis
@@ -24,6 +25,7 @@ class Post:
         self._connection: Any = None
         self._device = ""
         self._asked = False
+        self._told: list[str] = []  # jobs of which the worker was told as it asked, and whose messages may still come
 
     def open(self, device: str) -> None:
         """Listen from now on. Jobs that are handed over will run on this device."""
@@ -38,6 +40,10 @@ class Post:
             if self._device:  # told anew to a Redis that has lost its memory
                 self._redis.hset(self._listeners, self._worker, self._device)
         return self._connection
+
+    def told(self, jobs: Sequence[str]) -> None:
+        """The worker knows of these jobs: messages about them are no news."""
+        self._told += jobs
 
     def wait(self, seconds: float) -> Order | bool:
         """An order; True where there is something to take; False where nothing was heard for so long.
@@ -57,12 +63,24 @@ class Post:
             self._asked = False
             if kind == "message":
                 channel, data = rest
-                return order_of(from_json(data)) if channel == self._own else True
+                news = self._news(data) if channel == self._own else True
+                if news is not None:
+                    return news
         if self._asked:  # silent since it was asked whether it is there
             raise redis.ConnectionError("the subscription is silent")
         connection.send_command("PING", check_health=False)
         self._asked = True
         return False
+
+    def _news(self, data: str) -> Order | bool | None:
+        """The order in a message; None for one of which the worker knows, True where TAKE has to say what was meant."""
+        try:
+            order = order_of(from_json(data))
+        except (ValueError, TypeError):
+            return True
+        known = order.job_id in self._told  # messages come in their order: of jobs before this one there is none left
+        self._told = self._told[self._told.index(order.job_id) + 1 :] if known else []
+        return None if known else order
 
     def leave(self) -> None:
         """Be handed nothing more. What was handed by now may still have to be taken."""
@@ -71,7 +89,7 @@ class Post:
 
     def close(self) -> None:
         """Listen no more."""
-        connection, self._connection = self._connection, None
+        connection, self._connection, self._told = self._connection, None, []
         if connection is not None:
             connection.disconnect()
             self._pool.release(connection)

@@ -76,7 +76,6 @@ class PinnedWorker:
         raw = connect(settings.redis_url, text=False)
         self._hands = Hands(device, raw, lost_after_s=settings.lost_after_s, stop=self.link.kill)
         self._post = Post(self._redis, self._redis.blocking_pool, device, self._hands.name)
-        self._told_again = ""
 
     def serve(self) -> None:
         """Start the child, then work until asked to stop. Raises ChildFailed."""
@@ -162,7 +161,7 @@ class PinnedWorker:
         orders = self._records.take(
             self.device, self._hands.name, self._name, token, self._limits, most=most, idle_s=IDLE_S
         )
-        self._told_again = orders[0].execution if orders else ""
+        self._post.told([order.job_id for order in orders if order.is_straight])
         return self._held_now(orders)
 
     def _next(self) -> list[Order]:
@@ -170,8 +169,6 @@ class PinnedWorker:
         heard = self._post.wait(DEQUEUE_S)
         if isinstance(heard, bool):
             return self._take() if heard else []
-        if heard.execution == self._told_again:  # it asked before it heard
-            return []
         return self._held_now([heard])
 
     def _held_now(self, orders: list[Order]) -> list[Order]:

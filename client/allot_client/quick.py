@@ -1,4 +1,4 @@
-"""Small requests past httpx, which spends several times the processor time of a plain socket on each.
+"""Small requests over the standard library, as httpx spends several times the processor time on each.
 
 For a service on plain HTTP with nothing between. Whatever else there may be is httpx's: TLS, a proxy, a login in the
 URL, cookies, a transport or hooks of the caller's own, and large bodies and streams.
@@ -10,7 +10,8 @@ import os
 import socket
 from collections import deque
 from collections.abc import Mapping
-from http.client import HTTPException, HTTPResponse
+from http.client import HTTPConnection, HTTPException
+from typing import Any
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies
 
@@ -33,7 +34,7 @@ def open_quick(url: str, headers: Mapping[str, str]) -> Quick | None:
     plain = address.scheme == "http" and address.hostname and "@" not in address.netloc and not getproxies()
     if not plain or not all(map(_plain, (address.netloc, address.path, *headers.values()))):
         return None
-    return Quick(address.netloc, (str(address.hostname), address.port or 80), address.path, headers)
+    return Quick(str(address.hostname), address.port or 80, address.path, headers)
 
 
 def answered(quick: Quick, url: str, call: Call) -> Answer:
@@ -51,13 +52,42 @@ def nothing_at(url: str, error: Exception) -> str:
     return f"nothing answers at {url} ({error}); is the service running, and is ALLOT_URL right?"
 
 
+class Line(HTTPConnection):
+    """A connection that sends the head of a request and its body at once: a service that is sent the head first wakes
+    up twice."""
+
+    def __init__(self, host: str, port: int) -> None:
+        super().__init__(host, port, timeout=CONNECT_S)
+        self._parts: list[bytes] = []
+
+    def send(self, data: Any) -> None:
+        """Keep what `request` gives, for `flush`."""
+        self._parts.append(data)
+
+    def flush(self, timeout_s: float) -> None:
+        """Send it. Each wait for the service takes so long at most."""
+        whole, self._parts = b"".join(self._parts), []
+        self.sock.settimeout(timeout_s)
+        self.sock.sendall(whole)
+
+    def is_quiet(self) -> bool:
+        """Whether nothing came while it was idle: else the service has hung up."""
+        self.sock.setblocking(False)
+        try:
+            self.sock.recv(1, socket.MSG_PEEK)
+        except BlockingIOError:
+            return True
+        except OSError:
+            return False
+        return False
+
+
 class Quick:
     """Connections to one service, each with one request at a time; those that are idle are used again."""
 
-    def __init__(self, host: str, address: tuple[str, int], prefix: str, headers: Mapping[str, str]) -> None:
-        self._address, self._prefix = address, prefix.rstrip("/")
-        self._always = {"Host": host, "Accept": "*/*", "Accept-Encoding": "identity", **headers}
-        self._idle: deque[socket.socket] = deque()
+    def __init__(self, host: str, port: int, prefix: str, headers: Mapping[str, str]) -> None:
+        self._host, self._port, self._prefix, self._always = host, port, prefix.rstrip("/"), headers
+        self._idle: deque[Line] = deque()
         self._pid = os.getpid()
         self._closed = False
 
@@ -73,50 +103,41 @@ class Quick:
             NotThere: nothing answers.
             what is in BROKEN: it broke off.
         """
+        path = self._prefix + call.path + (f"?{urlencode(call.params)}" if call.params else "")
+        body = b"" if call.body is None else b"".join(call.body.slices())
         line = self._line()
         try:
-            line.settimeout(call.timeout_s)
-            line.sendall(self._written(call))  # at once: a service that is sent the headers first wakes up twice
-            with HTTPResponse(line, method=call.method) as response:
-                response.begin()
-                if response.length is None and not response.chunked:  # its head may have been cut off
-                    raise HTTPException("an answer does not say how long it is")
-                content = response.read()
-                last = response.will_close
+            line.request(call.method, path, body, {**self._always, **call.headers})
+            line.flush(call.timeout_s)
+            response = line.getresponse()
+            if response.length is None and not response.chunked:  # its head may have been cut off
+                raise HTTPException("an answer does not say how long it is")
+            content = response.read()
         except BaseException:  # what is still to come belongs to this request
             line.close()
             raise
         headers = {name.lower(): value for name, value in response.headers.items()}
         self._closed = self._closed or "set-cookie" in headers
-        if last or self._closed or len(self._idle) >= MOST_IDLE:
+        if self._closed or len(self._idle) >= MOST_IDLE:
             line.close()
-        else:
+        elif not response.will_close:
             self._idle.append(line)
         return Answer(response.status, headers, content)
 
-    def _written(self, call: Call) -> bytes:
-        path = self._prefix + call.path + (f"?{urlencode(call.params)}" if call.params else "")
-        headers = {**self._always, **call.headers}
-        body = b"" if call.body is None else b"".join(call.body.slices())
-        if call.body is not None:
-            headers["Content-Length"] = str(len(body))
-        lines = [f"{call.method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items()), "", ""]
-        return "\r\n".join(lines).encode("ascii") + body
-
-    def _line(self) -> socket.socket:
+    def _line(self) -> Line:
         """A connection that is open, as far as can be known."""
         if self._pid != os.getpid():  # those of the process that forked are its own
             self._idle, self._pid = deque(), os.getpid()
         while self._idle:
             line = self._idle.pop()
-            if _is_quiet(line):
+            if line.is_quiet():
                 return line
             line.close()
+        line = Line(self._host, self._port)
         try:
-            line = socket.create_connection(self._address, CONNECT_S)
+            line.connect()
         except OSError as error:
             raise NotThere(str(error)) from error
-        line.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return line
 
     def close(self) -> None:
@@ -124,18 +145,6 @@ class Quick:
         self._closed = True
         while self._idle:
             self._idle.pop().close()
-
-
-def _is_quiet(line: socket.socket) -> bool:
-    """Whether nothing came over an idle connection: else the service has hung up."""
-    line.setblocking(False)
-    try:
-        line.recv(1, socket.MSG_PEEK)
-    except BlockingIOError:
-        return True
-    except OSError:
-        return False
-    return False
 
 
 def _plain(text: str) -> bool:

@@ -118,15 +118,7 @@ class Records:
         self._redis.hincrby("allot:counts", f"{what}:{solver}", 1)
 
     def take(
-        self,
-        queue: str,
-        worker: str,
-        device: str,
-        token: str,
-        limits: Limits,
-        *,
-        most: int = 1,
-        idle_s: float = 0.0,
+        self, queue: str, worker: str, device: str, token: str, limits: Limits, *, most: int = 1, idle_s: float = 0.0
     ) -> list[Order]:
         """Take the job whose turn it is and up to `most` - 1 that go with it; each is running when this returns.
 

@@ -13,6 +13,7 @@ import os
 import re
 import reprlib
 import sys
+import threading
 import tokenize
 import warnings
 from collections.abc import Iterator
@@ -50,6 +51,9 @@ TENSORS = {
     "BOOL": "|b1",
     "BF16": "<u2",
 }
+_one_at_a_time = threading.Lock()
+"""NumPy reads a header with `ast`, which counts how deep it is for all threads together: a thread that was interrupted
+there by another may raise SystemError (CPython issue 106905)."""
 BRAIN = "bfloat16"
 BRAIN_TENSOR = "BF16"
 
@@ -146,7 +150,8 @@ def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # NumPy warns of headers written by Python 2
             read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-            shape, fortran, dtype = read(file, max_header_size=LONGEST_NPY_HEADER)
+            with _one_at_a_time:
+                shape, fortran, dtype = read(file, max_header_size=LONGEST_NPY_HEADER)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError, OverflowError, EOFError,
             tokenize.TokenError) as error:  # fmt: skip
         raise BadLayout(f"is not an npy file: {str(error)[:200]}") from error

@@ -130,14 +130,25 @@ def search(
         target: stop once the best cost is at most this.
         slot: (1,) best cost, visible to whoever watches. stop: (1,) uint8, polled each iteration.
         frequency: (n, n) counts facility u arriving at location l: the long-term memory."""
-    n, width = p.size, lanes.width_of(p.size)
-    best_cost, slot[0] = cost, cost
+    slot[0] = cost
     _copy(p, best)
     big = flow.dtype.type(largest)
-    opened = _open(flow, distance, linear, symmetric, p, big, stop)
+    board = _open(flow, distance, linear, symmetric, p, big, stop)
     if stop[0] != 0:
         return 0
-    board = borrowed(opened)
+    return _walk(
+        board, symmetric, p, best, cost, big, state, iterations, tenure, forced_after, target, slot, stop, frequency
+    )
+
+
+@register_jitable(**INNER)
+def _walk(
+    board: Board, symmetric: bool, p: Array, best: Array, cost: float, big: float, state: Array, iterations: int,
+    tenure: tuple[int, int], forced_after: int, target: float, slot: Array, stop: Array, frequency: Array,
+) -> int:  # fmt: skip
+    """The exchanges of a search; how many. A function of its own, so that its caller holds the board meanwhile."""
+    board = borrowed(board)
+    n, width, best_cost = p.size, lanes.width_of(p.size), cost
     for it in range(1, iterations + 1):
         all_min, free_min = _sweep(board, symmetric, n, width, it)
         if tenure[1] == 0 and all_min >= 0:
@@ -240,56 +251,28 @@ def _swap(
 @njit(inline="always")
 def _advance(board: Board, symmetric: bool, n: int, width: int, r: int, s: int, big: float) -> None:
     """After exchange (r, s): its vectors, `partial`, and the deltas and limits of every pair with r or s."""
-    delta, until, partial, diagonal, a, h = (
-        board.delta, board.until, board.partial, board.diagonal, board.a, board.h
-    )  # fmt: skip
+    delta, until, tabu, partial, diagonal = board.delta, board.until, board.tabu, board.partial, board.diagonal
+    a, h, flow, near, near_back = board.a, board.h, board.flow, board.near, board.near_back
     lanes.subtract_rows(a, board.flow_from, 0, r, s, width)
-    lanes.subtract_rows(h, board.near_back, 0, s, r, width)
+    lanes.subtract_rows(h, near_back, 0, s, r, width)
     if symmetric:
         lanes.subtract(partial, diagonal, a, h, n, width)
     else:
         lanes.subtract_rows(a, board.flow_to, width, r, s, width)
-        lanes.subtract_rows(h, board.near, width, s, r, width)
+        lanes.subtract_rows(h, near, width, s, r, width)
         lanes.subtract_both(partial, diagonal, a, h, n, width)
     diagonal[r], diagonal[s] = partial[r * width + r], partial[s * width + s]
     for one in (r, s):
         column = board.columns[:width] if one == r else board.columns[width:]
         dates = board.dates[:width] if one == r else board.dates[width:]
-        near, near_back = board.near, board.near_back
         if symmetric:
             lanes.refresh(
-                delta,
-                until,
-                partial,
-                board.flow,
-                near,
-                near_back,
-                board.tabu,
-                column,
-                dates,
-                diagonal,
-                a,
-                h,
-                one,
-                width,
-            )
+                delta, until, partial, flow, near, near_back, tabu, column, dates, diagonal, a, h, one, width
+            )  # fmt: skip
         else:
             lanes.refresh_both(
-                delta,
-                until,
-                partial,
-                board.flow,
-                near,
-                near_back,
-                board.tabu,
-                column,
-                dates,
-                diagonal,
-                a,
-                h,
-                one,
-                width,
-            )
+                delta, until, partial, flow, near, near_back, tabu, column, dates, diagonal, a, h, one, width
+            )  # fmt: skip
         row = one * width
         delta[row + one] = big
         for v in range(min(n, (one & -lanes.LANES) + lanes.LANES)):

@@ -35,9 +35,10 @@ def array_from_bytes(field: str, value: dict[str, Any], max_elements: int) -> Ar
     good = isinstance(shape, list) and 0 < len(shape) <= DEEPEST
     if not good or any(type(extent) is not int or extent < 0 for extent in shape):
         raise InvalidProblem(f"{field}.shape", f"is {reprlib.repr(shape)}; expected 1 to {DEEPEST} extents")
-    elements = math.prod(shape)
-    if elements > max_elements:
-        raise InvalidProblem(field, f"holds {elements} entries; at most {max_elements} are taken")
+    elements, least = math.prod(shape), math.prod(max(1, extent) for extent in shape)
+    if least > max_elements:
+        what = f"holds {elements} entries" if elements else f"has shape {reprlib.repr(shape)}"
+        raise InvalidProblem(field, f"{what}; at most {max_elements} are taken")
     try:
         raw = binascii.a2b_base64(data, strict_mode=True) if isinstance(data, str) else None
     except ValueError as wrong:  # also of what is not ASCII

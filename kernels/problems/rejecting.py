@@ -1,5 +1,6 @@
 """Assignments whose rows and columns may stay unassigned at a price, and problems of any sizes without padding."""
 
+import math
 from dataclasses import dataclass
 from typing import Any, Literal
 
@@ -10,6 +11,8 @@ from kernels.problems.assignment import check_range
 from kernels.problems.seen import seen_of
 
 Form = Literal["one", "batch", "ragged"]
+MOST_EMPTY_LINES = 1 << 22
+"""Rows and columns of problems without an entry. Any number of them takes but a few bytes to ask for."""
 EXACT_FLOAT = 1 << 53
 """Integers up to here are float64 without rounding."""
 FIELDS = {"row_prices": "reject_rows", "col_prices": "reject_cols"}
@@ -130,6 +133,8 @@ def _laid_flat(inputs: Inputs) -> tuple[Array, Array, Form, tuple[int, int]]:
         raise InvalidProblem("cost", "is sparse; expected a dense array (the auction solver takes CSR)")
     if cost.ndim not in (1, 2, 3):
         raise InvalidProblem("cost", f"has shape {cost.shape}; expected a matrix, a batch, or a flat array and sizes")
+    if cost.ndim > 1 and cost.size == 0:
+        _refuse_many_empty_lines("cost", math.prod(cost.shape[:-2]) * (1 + sum(cost.shape[-2:])))
     given = np.zeros(0) if cost.size == 0 else numeric("cost", cost.reshape(-1), ndim=(1,))
     if cost.ndim == 2:
         if "sizes" in inputs:
@@ -137,7 +142,9 @@ def _laid_flat(inputs: Inputs) -> tuple[Array, Array, Form, tuple[int, int]]:
         return given, np.array([cost.shape], np.int64), "one", cost.shape
     sizes = _sizes(inputs, cost.shape)
     if cost.ndim == 1:
-        entries = int((sizes[:, 0] * sizes[:, 1]).sum())
+        _refuse_many_empty_lines("sizes", int(sizes[(sizes == 0).any(axis=1)].sum()))
+        each = sizes[:, 0] * sizes[:, 1]
+        entries = sum(each.tolist()) if (each > cost.size).any() else int(each.sum())  # which could leave int64
         if entries != cost.size:
             raise InvalidProblem("cost", f"has {cost.size} entries; expected {entries}, the sum of rows times columns")
         largest = sizes.max(axis=0, initial=0).tolist()
@@ -148,6 +155,13 @@ def _laid_flat(inputs: Inputs) -> tuple[Array, Array, Form, tuple[int, int]]:
         ]
         given = given.reshape(cost.shape)[inside]
     return given, sizes, "batch", cost.shape[1:]
+
+
+def _refuse_many_empty_lines(field: str, lines: int) -> None:
+    if lines > MOST_EMPTY_LINES:
+        raise InvalidProblem(
+            field, f"has {lines} rows and columns in problems without an entry; at most {MOST_EMPTY_LINES} are taken"
+        )
 
 
 def _sizes(inputs: Inputs, shape: tuple[int, ...]) -> Array:

@@ -44,6 +44,8 @@ WHOLE = np.arange(4.0).reshape(2, 2)
         (packed(WHOLE, shape=[1, 1, 2, 2]), "cost.shape"),
         (packed(WHOLE, shape=[2, 3]), "cost.data.*32 bytes; expected 48, which are 6 of float64"),
         (packed(WHOLE, shape=[10**9, 10**9]), "holds 1000000000000000000 entries; at most 100"),
+        (packed(WHOLE, data="", shape=[0, 2**31]), r"has shape \[0, 2147483648\]; at most 100 are taken"),
+        (packed(WHOLE, data="", shape=[10**30, 0]), "at most 100 are taken"),
         (packed(WHOLE, data="AA=A"), "cost.data.*is not base64"),
         (packed(WHOLE, data="A\u00e9A="), "cost.data.*is not base64"),
         (packed(WHOLE, data=[[1.0]]), "cost.data.*is no text"),

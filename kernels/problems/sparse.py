@@ -110,9 +110,14 @@ def _column_indices(field: str, indices: Array, n_cols: int) -> Array:
 
 def _ascending(field: str, indptr: Array, indices: Array, values: Array) -> tuple[Array, Array]:
     step = np.diff(indices)
-    inside = np.ones(step.size, bool)
     ends = indptr[1:-1]
-    inside[ends[(ends > 0) & (ends < indices.size)] - 1] = False
+    ends = ends[(ends > 0) & (ends < indices.size)] - 1
+    wrong = step <= 0
+    wrong[ends] = False
+    if not wrong.any():
+        return indices, values
+    inside = np.ones(step.size, bool)
+    inside[ends] = False
     if (step[inside] < 0).any():
         row = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
         order = np.lexsort((indices, row))

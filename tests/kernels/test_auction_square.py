@@ -5,11 +5,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy.spatial import cKDTree
 
 from kernels import Array, Csr, Deadline, Termination
-from kernels.auction.cpu import square
-from kernels.auction.cpu.phases import Packed
+from kernels.auction.cpu import nearness, square
+from kernels.auction.cpu.nearness import numbered
+from kernels.auction.cpu.packing import Grain, grain_of, packed, whole_prices
+from kernels.auction.cpu.phases import MOST_PRICE, SPAN, Packed
 from kernels.auction.cpu.thinned import KEPT, thinned
+from kernels.problems.arrays import untouched
 from tests.kernels.test_auction import CARD, run
 from tests.oracles import auction as oracle
 
@@ -102,7 +106,7 @@ def test_rows_of_many_edges_bid_for_the_best_of_them() -> None:
         assert certificate.termination is None
         assert certificate.objective == oracle.scipy_optimum(graph)
     span = int(graph.values.max())
-    whole = Packed(graph.indptr, np.stack([graph.indices, graph.values.astype(np.int32)], 1))
+    whole = Packed(graph.indptr.astype(np.int32), np.stack([graph.indices, graph.values.astype(np.int32)], 1))
     part = thinned(whole, 200)
     for i in range(200):
         all_of_row, kept = (np.sort(p.edges[p.indptr[i] : p.indptr[i + 1], 1])[::-1] for p in (whole, part))
@@ -127,3 +131,131 @@ def test_other_requests_take_the_way_they_took() -> None:
     assert run({"benefit": graph}, finish="paths")[0].facts["phases"] == 0
     assert run({"benefit": graph, "prices0": np.zeros(40, np.int64)})[0].facts["phases"] == 0
     assert run({"benefit": graph}, allow_unassigned=True)[0].facts["phases"] == 0
+
+
+def _near(n: int, known: int, seed: int) -> Csr:
+    """Points in the plane, in any order, their nearest places and a hidden one; minus squared distances."""
+    rng = np.random.default_rng(seed)
+    x, hidden = rng.random((n, 2)), rng.permutation(n)
+    y = (x + rng.normal(0, 1 / np.sqrt(n), (n, 2)))[hidden]
+    columns = np.concatenate([cKDTree(y).query(x, known)[1], np.argsort(hidden)[:, None]], 1)
+    places = np.unique(np.repeat(np.arange(n), known + 1) * n + columns.reshape(-1))
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(places // n, minlength=n))])
+    squares = ((x[places // n] - y[places % n]) ** 2).sum(1)
+    return Csr(indptr, (places % n).astype(np.int32), -np.rint(squares * 1e9).astype(np.int64), (n, n))
+
+
+def _as_packed(graph: Csr) -> Packed:
+    whole = (graph.values - graph.values.min()).astype(np.int32)
+    return Packed(untouched(graph.indptr.astype(np.int32)), np.stack([graph.indices, whole], 1))
+
+
+def _triples(graph: Packed, rows: Array, columns: Array) -> set[tuple[int, int, int]]:
+    """Row, column and benefit of every edge, by the numbers that `rows` and `columns` give their places."""
+    row_of = np.repeat(np.arange(graph.indptr.size - 1), np.diff(graph.indptr))
+    return set(zip(rows[row_of].tolist(), columns[graph.edges[:, 0]].tolist(), graph.edges[:, 1].tolist(), strict=True))
+
+
+def test_a_local_graph_in_another_order_is_the_same_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearness, "LEAST_ROWS", 1)
+    graph = _near(20_000, 8, 1)
+    graph.values[:] = np.random.default_rng(1).integers(0, 1000, graph.values.size)
+    before = _as_packed(graph)
+    near = numbered(before)
+    assert near is not None
+    assert sorted(near.rows) == sorted(near.columns) == list(range(20_000))
+    n = np.arange(20_000)
+    assert _triples(near.packed, near.rows, near.columns) == _triples(before, n, n)
+    assert _reach(near.packed) < _reach(before) / 8
+
+
+def _reach(graph: Packed) -> float:
+    """How far apart in memory the columns of a row are, in the middle."""
+    columns = graph.edges[:, 0]
+    return float(np.median([np.ptp(columns[a:b]) for a, b in itertools.pairwise(graph.indptr) if b > a]))
+
+
+def test_graphs_without_places_keep_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearness, "LEAST_ROWS", 1)
+    assert numbered(_as_packed(_graph(20_000, 8, 1, 1, 9))) is None  # a walk meets everybody
+    assert numbered(_as_packed(_graph(20_000, 2, 1, 1, 9))) is None  # or ends again and again
+    band = np.arange(6000)[:, None] + np.arange(3)
+    ordered = Csr(
+        np.arange(6001) * 3, (band % 6000).astype(np.int32).reshape(-1), np.ones(18_000, np.int64), (6000, 6000)
+    )
+    assert numbered(_as_packed(ordered)) is None  # it has an order
+
+
+@pytest.mark.parametrize("dtype", [np.int64, np.float64])
+def test_an_order_changes_no_optimum(dtype: type, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two clouds that know nothing of each other, so that the walk has to begin twice."""
+    monkeypatch.setattr(nearness, "LEAST_ROWS", 1)
+    parts = [_near(2500, 12, seed) for seed in (2, 3)]
+    indptr = np.concatenate([parts[0].indptr, parts[0].indptr[-1] + parts[1].indptr[1:]])
+    indices = np.concatenate([parts[0].indices, parts[1].indices + 2500]).astype(np.int32)
+    values: Array = np.concatenate([part.values for part in parts]).astype(dtype)
+    graph = Csr(indptr, indices, values, (5000, 5000))
+    assert numbered(Packed(untouched(indptr.astype(np.int32)), np.stack([indices, indices], 1))) is not None
+    solution, certificate = run({"benefit": graph})
+    assert solution.termination is Termination.OPTIMAL
+    assert certificate.termination is None
+    assert certificate.objective == pytest.approx(oracle.scipy_optimum(graph), rel=1e-12)
+
+
+def test_a_local_graph_without_an_assignment_ends_with_a_violator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(nearness, "LEAST_ROWS", 1)
+    graph = _near(3000, 6, 4)
+    graph.indices[graph.indptr[7] :] = np.where(
+        graph.indices[graph.indptr[7] :] == 11, 12, graph.indices[graph.indptr[7] :]
+    )
+    columns = np.unique(np.repeat(np.arange(3000), np.diff(graph.indptr)) * 3000 + graph.indices)
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(columns // 3000, minlength=3000))])
+    poor = Csr(indptr, (columns % 3000).astype(np.int32), np.ones(columns.size, np.int64), (3000, 3000))
+    found = oracle.scipy_optimum(poor)
+    solution, certificate = run({"benefit": poor})
+    assert (solution.termination is Termination.INFEASIBLE) == (found is None)
+    assert certificate.holds
+
+
+@pytest.mark.parametrize("epsilon", [1, 3, 20])
+def test_whole_prices_spoil_few_pairs(epsilon: int) -> None:
+    """Rows hold a column within epsilon of their best in grains; after rounding, most hold one of their best."""
+    rng, n, grain = np.random.default_rng(epsilon), 400, 64
+    benefits = rng.integers(0, 50, (n, n))
+    prices = rng.integers(0, 20 * grain, n)
+    best = (benefits * grain - prices).max(1)
+    held = np.argmax(benefits * grain - prices >= best[:, None] - epsilon, 1)
+    whole = whole_prices(prices, grain, epsilon)
+    nets = benefits - whole
+    spoilt = nets[np.arange(n), held] < nets.max(1)
+    lift = next(k for k in range(grain) if ((prices + k) // grain == whole).all())
+    low = (prices + lift) % grain >= grain - epsilon  # the columns that can spoil a pair
+    assert low.sum() <= n * epsilon / grain
+    assert (low[np.argmax(np.where(spoilt[:, None], nets, -1), 1)] | ~spoilt).all()
+    assert spoilt.sum() < (benefits * grain - prices)[np.arange(n), held].size / 2
+    assert (whole_prices(prices, 1, epsilon) == prices).all()
+
+
+@pytest.mark.parametrize("span", [1, 9, 99, 9_999, SPAN - 1, SPAN, SPAN + 1, 2**40])
+def test_benefits_are_packed_as_finely_as_they_fit(span: int) -> None:
+    values = np.array([-5, -5 + span, -5 + span // 2])
+    graph = Csr(np.array([0, 3]), np.arange(3, dtype=np.int32), values, (1, 3))
+    for n in (10, 10_000, 1_000_000):
+        grain = grain_of(span, n, floats=False)
+        edges = packed(graph, grain, -5).edges
+        assert edges[:, 0].tolist() == [0, 1, 2]
+        assert (edges[:, 1] == (values + 5) * grain.grain // int(grain.unit)).all()
+        assert 0 <= edges.min() <= edges.max() <= SPAN
+        assert SPAN * 8 <= MOST_PRICE
+    floats = Csr(graph.indptr, graph.indices, values / 7, (1, 3))
+    found = packed(floats, grain_of(span / 7, 10, floats=True), -5 / 7).edges[:, 1]
+    assert np.abs(found - (values + 5) * SPAN / span).max() <= 1
+
+
+def test_few_different_benefits_leave_hardly_a_path() -> None:
+    """Ties make the tree of a path large: bids in small fractions of a unit, well rounded, need none or few."""
+    graph = _graph(4000, 8, 6, 1, 5)
+    solution, certificate = run({"benefit": graph})
+    assert grain_of(4, 4000, floats=False) == Grain(128, 1)
+    assert certificate.objective == oracle.scipy_optimum(graph)
+    assert solution.facts["augmentations"] <= 20

@@ -1,8 +1,8 @@
 """The auction on the CPU: Jacobi rounds, epsilon scaling, and shortest augmenting paths as the exact finish.
 
 Read `start.py` (how it begins), `rows.py` (short lists), `rounds.py` (bid, award) and `paths.py` (the finish) after
-this page. `square.py` is another way to the optimum, for sparse square graphs: `thinned.py` and `phases.py`, then
-`whole_rows.py` and `whole_paths.py`.
+this page. `square.py` is another way to the optimum, for sparse square graphs: `packing.py`, `thinned.py`,
+`nearness.py` and `phases.py`, then `whole_rows.py` and `whole_paths.py`.
 """
 
 from fractions import Fraction

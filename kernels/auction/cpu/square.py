@@ -1,12 +1,11 @@
 """The optimum of a sparse square graph: bids in phases (`phases.py`), then an exact finish over whole rows.
 
     suits    whether a problem is solved so: as many rows as columns, few edges a row, nothing to start from
-    begin    the graph in the arithmetic of the finish: floats, or integers times a power of two
-    solve    phases until rows hardly compete; rows that are not at their best part and bid with epsilon 0; paths for
-             whom that leaves
+    begin    the graph in the arithmetic of the finish: floats, or integers
+    solve    phases, until their prices are nearly an optimum's or rows hardly compete; rows that are not at their best
+             part and bid with epsilon 0; paths for whom that leaves
 
-Integers are multiplied by a power of two, so that epsilon can fall below one. The prices that end the solve are then
-divided by it and rounded down: benefits are whole, so a difference of prices that satisfies them still does.
+Phases read benefits as whole numbers of 32 bits (`packing.py`), of a local graph in the order of `nearness.py`.
 """
 
 from typing import TYPE_CHECKING
@@ -14,6 +13,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernels.auction.cpu import phases, whole_rows
+from kernels.auction.cpu.nearness import numbered
+from kernels.auction.cpu.packing import grain_of, packed, whole_prices
 from kernels.auction.cpu.start import SolveState, start
 from kernels.auction.cpu.thinned import thinned
 from kernels.auction.cpu.whole_paths import WholeSearch, augment_whole
@@ -30,14 +31,15 @@ LEAST_ROWS = 6
 """Smaller graphs take paths at once."""
 MOST_DEGREE = 512
 """Edges a row, on average, up to which the finish reads rows whole for every bid."""
+MOST_EDGES = 2**31 - 1
+"""Edges of a graph whose rows begin at numbers of 32 bits."""
 THETA, FEW, MANY = 8, 3, 60
-"""Epsilon falls by THETA; a phase of fewer than FEW bids a row is the last; none takes more than MANY a row."""
+"""Epsilon falls by THETA; a phase of fewer than FEW bids a row is the last, unless the grain is fine; none takes more
+than MANY a row."""
 START = 20
 """The first epsilon is the span of benefits over this."""
-SCALE = 64
-"""Integers are multiplied by this, or the largest power of two below it that leaves room for prices."""
-MOST_SCALED = 2**59
-"""Prices of scaled integers stay below twice this: as many spans as phases may raise them by, and as paths may."""
+MOST_PRICE = 2**59
+"""Prices of integers stay below twice this: as many spans as phases may raise them by, and as paths may."""
 BATCH_EDGES = 500_000
 """Edges read between two looks at the clock: a few ms."""
 
@@ -48,30 +50,28 @@ def suits(problem: Auction, options: "AuctionOptions") -> bool:
     if not isinstance(graph, Csr) or options.epsilon is not None or options.finish != "auto":
         return False
     n_rows, n_cols = graph.shape
-    if n_rows != n_cols or n_rows < LEAST_ROWS or not 0 < graph.values.size <= MOST_DEGREE * n_rows:
+    if n_rows != n_cols or n_rows < LEAST_ROWS or not 0 < graph.values.size <= min(MOST_DEGREE * n_rows, MOST_EDGES):
         return False
     if problem.reject is not None or problem.prices0 is not None or problem.assignment0 is not None:
         return False
-    return graph.values.dtype.kind == "f" or _scale_of(graph.values, n_cols) > 0
+    return graph.values.dtype.kind == "f" or _has_room(graph.values, n_cols)
 
 
-def _scale_of(values: Array, n_cols: int) -> int:
-    """What integers are multiplied by; 0 where even prices of the plain ones might not fit."""
+def _has_room(values: Array, n_cols: int) -> bool:
+    """Whether prices of these integers fit."""
     low, high = int(values.min()), int(values.max())
     spans = max(n_cols + 2, 2 * phases.MOST_PRICE // phases.SPAN)
-    room = min(MOST_SCALED // (max(1, high - low) * spans), MOST_SCALED // max(1, abs(low), abs(high)))
-    return min(SCALE, 1 << max(0, room.bit_length() - 1)) if room > 0 else 0
+    return max(1, high - low) * spans <= MOST_PRICE and max(abs(low), abs(high)) <= MOST_PRICE
 
 
 def begin(problem: Auction) -> SolveState:
     """The graph in the arithmetic of the finish, nobody assigned."""
     graph = problem.weights
     assert isinstance(graph, Csr)
-    low, high = extremes(graph.values) if graph.values.dtype.kind == "f" else (graph.values.min(), graph.values.max())
     if graph.values.dtype.kind == "f":
+        low, high = extremes(graph.values)
         return start(graph, Arithmetic(1, high - low, exact=False, largest=max(-low, high)), problem)
-    scale = _scale_of(graph.values, graph.shape[1])
-    return start(graph, Arithmetic(scale, (int(high) - int(low)) * scale), problem)
+    return start(graph, Arithmetic(1, int(graph.values.max()) - int(graph.values.min())), problem)
 
 
 def solve(state: SolveState, deadline: Deadline) -> Termination | None:
@@ -91,11 +91,9 @@ def solve(state: SolveState, deadline: Deadline) -> Termination | None:
     n_free, bids = whole_rows.reduce_whole(graph, matching, free, n_free, 8 * n)
     state.counts["bids"] += bids
     ended = _augment(state, free[:n_free], batch, deadline)
-    if ended is Termination.OPTIMAL:
-        _unscale(state)
-        if graph.values.dtype.kind == "f":
-            state.profits = np.empty(n)
-            whole_rows.best_whole(graph, matching.prices, state.profits)
+    if ended is Termination.OPTIMAL and graph.values.dtype.kind == "f":
+        state.profits = np.empty(n)
+        whole_rows.best_whole(graph, matching.prices, state.profits)
     return ended
 
 
@@ -104,40 +102,42 @@ def _bid(state: SolveState, batch: int, deadline: Deadline) -> tuple[Termination
 
     False where rows waited at the end and the phases had not seen all edges.
     """
-    n = state.matching.column_of.size
-    whole, unit = _packed(state)
-    packed = thinned(whole, n)
-    pairs = phases.Pairs(*(np.full(n, UNASSIGNED, np.int32) for _ in range(4)))
-    pairs.prices[:] = 0
-    counts, span = np.zeros(6, np.int64), int(packed.edges[:, 1].max())
-    counts[phases.EPSILON] = max(1, span // START)
-    knobs = np.array([1, THETA, FEW * n, MANY * n])
+    graph, n = state.graph, state.matching.column_of.size
+    grain = grain_of(state.unit.span, n, graph.values.dtype.kind == "f")
+    whole = packed(Csr(graph.indptr, graph.indices, graph.values, (n, n)), grain, graph.values.min())
+    read = thinned(whole, n)
+    near = numbered(read)
+    bid_on = (near.packed if near else read).flat()
+    pairs = phases.nobody_seated(n)
+    if near:  # rows take turns as they did: in an order of space, they would outbid each other more
+        pairs.queue[near.rows] = np.arange(n)
+    counts = np.zeros(6, np.int64)
+    counts[phases.EPSILON] = max(1, int(read.edges[:, phases.BENEFIT].max()) // START)
+    knobs = np.array([1, THETA, 0 if grain.is_fine else FEW * n, MANY * n])
     over, ended = False, None
     while not over and ended is None:
-        over = phases.bid_in_phases(packed, pairs, counts, knobs, batch)
+        over = phases.bid_in_phases(bid_on, pairs, counts, knobs, batch)
         deadline.report(int(counts[phases.PHASES]))
         ended = deadline.expired()
     state.counts["bids"] += int(counts[phases.BIDS])
     state.counts["phases"] += int(counts[phases.PHASES])
-    state.matching.column_of[:], state.matching.row_of[:] = pairs.column_of, pairs.row_of
-    state.matching.prices[:] = pairs.prices
-    state.matching.prices[:] *= state.matching.prices.dtype.type(unit)
-    return ended, counts[phases.WAITING] == 0 or packed is whole
+    prices, owners = pairs.seats[0::2], pairs.seats[1::2]
+    if near:
+        prices, owners = _renumbered(prices, near.columns), _renumbered(owners, near.columns)
+        owners = np.where(owners >= 0, near.rows[owners], UNASSIGNED)
+    taken = np.flatnonzero(owners >= 0)
+    state.matching.row_of[:] = owners
+    state.matching.column_of[owners[taken]] = taken
+    state.matching.prices[:] = whole_prices(prices, grain.grain, int(counts[phases.EPSILON]))
+    state.matching.prices[:] *= state.matching.prices.dtype.type(grain.unit)
+    return ended, counts[phases.WAITING] == 0 or read is whole
 
 
-def _packed(state: SolveState) -> tuple[phases.Packed, float]:
-    """Columns beside benefits less the smallest one, and what a unit of these is worth in the finish's arithmetic."""
-    graph = state.graph
-    values, edges = graph.values, np.empty((graph.values.size, 2), np.int32)
-    edges[:, 0] = graph.indices
-    low = values.min()
-    if values.dtype.kind == "f":
-        unit = float(state.unit.span) / phases.SPAN
-        edges[:, 1] = np.minimum((values - low) * (1 / unit), phases.SPAN)
-        return phases.Packed(graph.indptr, edges), unit
-    shift = max(0, int(state.unit.span).bit_length() - (phases.SPAN.bit_length() - 1))
-    edges[:, 1] = (values - low) >> shift
-    return phases.Packed(graph.indptr, edges), 1 << shift
+def _renumbered(of_place: Array, number: Array) -> Array:
+    """The same by number instead of by place."""
+    by_number = np.empty_like(of_place)
+    by_number[number] = of_place
+    return by_number
 
 
 def _augment(state: SolveState, free: Array, batch: int, deadline: Deadline) -> Termination:
@@ -168,12 +168,3 @@ def _augment(state: SolveState, free: Array, batch: int, deadline: Deadline) -> 
             return Termination.INFEASIBLE
         if done == free.size:
             return Termination.OPTIMAL
-
-
-def _unscale(state: SolveState) -> None:
-    """Whole prices and benefits from scaled ones; the graph itself is read no more."""
-    scale = int(state.unit.scale)
-    if scale > 1:
-        state.matching.prices[:] //= scale
-        state.matching.held[:] //= scale
-        state.unit = Arithmetic(1, state.unit.span // scale)

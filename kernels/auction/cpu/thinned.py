@@ -7,8 +7,9 @@ Where none is, phases end by their limit of bids. The exact finish reads whole r
 
 import numba
 import numpy as np
+from numba.extending import register_jitable
 
-from kernels.auction.cpu.phases import Packed
+from kernels.auction.cpu.phases import ONE, TWO, Packed
 from kernels.problems import Array
 from kernels.problems.arrays import untouched
 
@@ -23,46 +24,68 @@ def thinned(packed: Packed, n_cols: int) -> Packed:
     indptr, edges = packed
     if edges.shape[0] <= 2 * KEPT * (indptr.size - 1):
         return packed
-    best, rows = np.zeros(n_cols, np.int32), np.zeros(n_cols, np.int32)
-    kept_indptr, kept = np.zeros(indptr.size, np.int64), np.empty((edges.shape[0], 2), np.int32)
-    thin_rows(untouched(indptr), edges, best, rows, kept_indptr, kept)
+    kept_indptr, kept = np.zeros(indptr.size, np.int32), np.empty((edges.shape[0], 2), np.int32)
+    thin_rows(untouched(indptr), edges.reshape(-1), np.zeros(2 * n_cols, np.int32), kept_indptr, kept.reshape(-1))
     return Packed(untouched(kept_indptr), kept[: kept_indptr[-1]])
 
 
+@register_jitable(no_cfunc_wrapper=True)
+def _count(edges: Array, start: int, end: int, guess: int) -> int:
+    """How many edges of a row are worth as much."""
+    count = 0
+    for t in range(np.uint64(start), np.uint64(end)):
+        count += edges[TWO * t + ONE] >= guess
+    return count
+
+
+@register_jitable(no_cfunc_wrapper=True)
+def _floor_of(edges: Array, start: int, end: int) -> int:
+    """A benefit that at least KEPT edges of a row reach, and few more if some guesses find it."""
+    low = high = int(edges[2 * start + 1])
+    for t in range(np.uint64(start), np.uint64(end)):
+        benefit = int(edges[TWO * t + ONE])
+        low, high = min(low, benefit), max(high, benefit)
+    below, above = low, high + 1  # at least KEPT lie from `below` on, too few from `above`
+    many = end - start
+    for _ in range(GUESSES):
+        if many <= 2 * KEPT or above - below < 2:
+            break
+        guess = above - max(1, (above - below) * 3 * KEPT // (2 * many))
+        if guess <= below:
+            guess = (above + below) // 2
+        count = _count(edges, start, end, guess)
+        if count >= KEPT:
+            below, many = guess, count
+        else:
+            above = guess
+    return below
+
+
 @numba.njit(cache=True, nogil=True)
-def thin_rows(indptr: Array, edges: Array, best: Array, rows: Array, kept_indptr: Array, kept: Array) -> None:
-    """Write the edges that stay to `kept`, row by row; `best` and `rows` are work space by column, zeros at first."""
-    for t in range(edges.shape[0]):
-        column = edges[t, 0]
-        best[column] = max(best[column], edges[t, 1])
-        rows[column] += 1
-    size = 0
+def thin_rows(indptr: Array, edges: Array, limits: Array, kept_indptr: Array, kept: Array) -> None:
+    """Write the edges that stay to `kept`, row by row; `limits` is work space, two zeros for each column.
+
+    A column's limit is its best benefit, and 0 where few rows know it: its edges from there on stay, whatever the row
+    thinks of them. The floor of the row before is tried first, as rows are often alike.
+    """
+    for t in range(np.uint64(edges.size // 2)):
+        at, benefit = TWO * np.uint64(np.uint32(edges[TWO * t])), edges[TWO * t + ONE]
+        limits[at] = max(limits[at], benefit)
+        limits[at + ONE] += 1
+    for j in range(limits.size // 2):
+        if limits[2 * j + 1] <= KEPT:
+            limits[2 * j] = 0
+    to, floor = np.uint64(0), np.int64(0)
     for i in range(indptr.size - 1):
         start, end = indptr[i], indptr[i + 1]
-        floor = np.int64(0)
-        if end - start > 2 * KEPT:
-            low, high = edges[start, 1], edges[start, 1]
-            for t in range(start, end):
-                low, high = min(low, edges[t, 1]), max(high, edges[t, 1])
-            below, above = np.int64(low), np.int64(high) + 1  # at least KEPT lie from `below` on, too few from `above`
-            many = end - start
-            for _ in range(GUESSES):
-                if many <= 2 * KEPT or above - below < 2:
-                    break
-                guess = above - max(1, (above - below) * 3 * KEPT // (2 * many))
-                if guess <= below:
-                    guess = (above + below) // 2
-                count = 0
-                for t in range(start, end):
-                    count += edges[t, 1] >= guess
-                if count >= KEPT:
-                    below, many = guess, count
-                else:
-                    above = guess
-            floor = below
-        for t in range(start, end):
-            column, benefit = edges[t, 0], edges[t, 1]
-            if benefit >= floor or benefit == best[column] or rows[column] <= KEPT:
-                kept[size, 0], kept[size, 1] = column, benefit
-                size += 1
-        kept_indptr[i + 1] = size
+        if end - start <= 2 * KEPT:
+            least = np.int64(0)
+        else:
+            if not KEPT <= _count(edges, start, end, floor) <= 2 * KEPT:
+                floor = _floor_of(edges, start, end)
+            least = floor
+        for t in range(np.uint64(start), np.uint64(end)):
+            column, benefit = edges[TWO * t], edges[TWO * t + ONE]
+            kept[TWO * to], kept[TWO * to + ONE] = column, benefit  # the next one overwrites what does not stay
+            to += np.uint64(benefit >= min(least, np.int64(limits[TWO * np.uint64(np.uint32(column))])))
+        kept_indptr[i + 1] = to

@@ -25,9 +25,8 @@ MANY_PARAMETERS = {
     "app/http/blobs.py": {"post"},
     "app/http/uploads.py": {"put"},
     "app/web/pictures.py": {"picture"},
-    "workers/jobs/records.py": {"take"},
 }
-"""The first three are calls of HTTP, whose parameters are headers and fields. A new one does not belong here."""
+"""Calls of HTTP, whose parameters are headers and fields. A new one does not belong here."""
 
 
 def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:

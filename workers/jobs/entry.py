@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from workers.jobs.fresh import Fresh, Granted, fresh, workers_of
 from workers.jobs.job import Device, Job, NoSuchDevice, Submission, Unavailable, WorkerInfo
-from workers.jobs.quotas import Quota, Quotas
+from workers.jobs.quotas import Quotas
 from workers.jobs.records import Limits, submitting
 from workers.jobs.room import FULL, require_room, share_taken
 from workers.jobs.scripts import script
@@ -41,7 +41,6 @@ class Entry:
         self._workers: list[WorkerInfo] = []
         self._taken, self._most, self._looked, self._asked = 0.0, 0.0, -STALE_S, -STALE_S
         self._looking: asyncio.Task[None] | None = None
-        self._ahead: asyncio.Task[Quota] | None = None
 
     async def submit(self, submission: Submission) -> tuple[Job | None, str]:
         """Record a job that has a queue, and put it in line.
@@ -102,14 +101,6 @@ class Entry:
             await self._look(seen)
             return await asyncio.to_thread(place, self._workers) if aside else place(self._workers)
 
-    def expect(self, owner: str) -> None:
-        """A long request of this owner has begun: what Redis will be asked then is asked beside its body."""
-        if self._quotas.fresh(owner) is None:
-            self._ahead = asyncio.create_task(asyncio.to_thread(self._quotas.of, owner))
-            self._ahead.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody waits for it
-        if time.monotonic() - self._asked >= FRESH_S:
-            self._begin_to_look()
-
     async def has(self, device: Device) -> bool:
         """Whether there is a worker of that kind, as far as is known; False where nothing is."""
         with contextlib.suppress(Unavailable):
@@ -120,16 +111,12 @@ class Entry:
         """See to it that what is known is not stale; or, with `since`, that it is of a later look than that."""
         now = time.monotonic()
         stale = now - self._looked >= STALE_S
-        if stale or since is not None or now - self._asked >= FRESH_S:
-            self._begin_to_look()
-        if self._looking is not None and (stale or since is not None):
-            await asyncio.shield(self._looking)
-
-    def _begin_to_look(self) -> None:
-        if self._looking is None:
-            self._asked = time.monotonic()
+        if self._looking is None and (stale or since is not None or now - self._asked >= FRESH_S):
+            self._asked = now
             self._looking = asyncio.create_task(self._look_once())
             self._looking.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody may wait
+        if self._looking is not None and (stale or since is not None):
+            await asyncio.shield(self._looking)
 
     async def _look_once(self) -> None:
         try:

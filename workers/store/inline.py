@@ -8,13 +8,12 @@ Such a reference names the digest of its bytes, so that anybody can compare, but
 """
 
 import functools
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 import pybase64
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from kernels import Array, Csr
 from workers.jobs.job import InputRef
@@ -83,7 +82,7 @@ def together(inputs: Mapping[str, InputRef], data: str) -> dict[str, InputRef]:
     """What `apart` took apart; `inputs` become the answer's."""
     found = dict(inputs)
     if data:
-        left = iter(json.loads(data))
+        left = iter(from_json(data))
         for entry in _entries(found):
             if is_inline(entry):
                 entry["data"] = next(left)

@@ -1,5 +1,6 @@
 """A solver's card: what it takes, what it promises, and how to run it on each device."""
 
+import functools
 import importlib
 import importlib.util
 import math
@@ -187,12 +188,12 @@ class Solver(Generic[Problem, OptionsOf]):
     outline: Callable[[Inputs, OptionsOf], Problem] | None = None
     unread: Mapping[str, str] = field(default_factory=dict)
 
-    @property
+    @functools.cached_property
     def specs(self) -> dict[str, InputSpec]:
         """Its inputs by name."""
         return {spec.name: spec for spec in self.inputs}
 
-    @property
+    @functools.cached_property
     def files(self) -> tuple[str, ...]:
         """The names of the files that it takes beside its inputs."""
         return (*(bundle.name for bundle in self.bundles), *(companion.name for companion in self.companions))

@@ -1,5 +1,6 @@
 """From results to bytes: JSON that every parser reads, arrays in line or as links, npz and safetensors."""
 
+import functools
 import math
 import time
 from collections.abc import Mapping
@@ -78,10 +79,15 @@ def responded(document: dict[str, Any], job: Job) -> str:
     """
     spent: dict[str, float] = document["timings_ms"]
     if job.ended_at:
-        respond = max(0.0, 1000 * (time.time() - datetime.fromisoformat(job.ended_at).timestamp()))
+        respond = max(0.0, 1000 * (time.time() - _since_1970(job.ended_at)))
         spent["respond"] = round(respond, 3)
         spent["total"] = round(spent.get("total", 0.0) + respond, 3)
     return ", ".join([f"{name};dur={ms:.1f}" for name, ms in spent.items()])
+
+
+@functools.lru_cache(256)
+def _since_1970(date: str) -> float:
+    return datetime.fromisoformat(date).timestamp()
 
 
 def _shown(store: Store, job: Job, reference: InputRef, inline_elements: int) -> Any:

@@ -62,6 +62,10 @@ class Caller:
     scopes: frozenset[str]
 
 
+ALONE = Caller(LOCAL, frozenset(SCOPES))
+"""Who asks where there are no keys."""
+
+
 def new_key(owner: str) -> tuple[str, str]:
     """Make a key: (the secret for its holder, the entry for the key file)."""
     secret = new_secret()
@@ -213,7 +217,7 @@ async def caller(request: Request) -> Caller:
     if not keys:
         _refuse_foreign_pages(request)
         request.state.owner = LOCAL
-        return Caller(LOCAL, frozenset(SCOPES))
+        return ALONE
     scheme, _, secret = request.headers.get("authorization", "").partition(" ")
     found = None
     if scheme.lower() == "bearer" and len(secret) < keys.longest:

@@ -2,6 +2,7 @@
 
 import base64
 import binascii
+import functools
 import math
 from collections.abc import Sequence
 
@@ -65,7 +66,14 @@ async def wants_answer(request: Request) -> None:
 
 def prefer_wait_s(request: Request, longest_s: float) -> float | None:
     """N of `Prefer: wait=N` (RFC 7240), at most `longest_s`; None when it is not asked. A preference never fails."""
-    for header in request.headers.getlist("prefer"):
+    seconds = _wait_in(tuple(request.headers.getlist("prefer")))
+    return None if seconds is None else min(seconds, longest_s)
+
+
+@functools.lru_cache(256)
+def _wait_in(headers: tuple[str, ...]) -> float | None:
+    """N of the first wait=N in headers named Prefer; None when there is none, or none that counts."""
+    for header in headers:
         for preference in header.split(","):
             name, _, value = preference.split(";")[0].partition("=")
             if name.strip().lower() == "wait":
@@ -73,7 +81,7 @@ def prefer_wait_s(request: Request, longest_s: float) -> float | None:
                     seconds = float(value.strip().strip('"'))
                 except ValueError:
                     return None
-                return min(max(seconds, 0.0), longest_s) if math.isfinite(seconds) else None
+                return max(seconds, 0.0) if math.isfinite(seconds) else None
     return None
 
 

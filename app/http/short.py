@@ -5,8 +5,9 @@ job. Here the tree is walked when the route is made: what each guard is given is
 `Straight` takes a request to such a route by its path, past the router and the layers around it.
 """
 
+import functools
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, get_args
 
 from fastapi import FastAPI, Request, Response
@@ -16,8 +17,8 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 Function = Callable[..., Awaitable[Any]]
-Step = tuple[Function, Mapping[str, int | None]]
-"""A function, and whose answer (by number of its step) each parameter is given; None for the request itself."""
+Step = tuple[Function, tuple[int, ...]]
+"""A function, and what each of its parameters is given: 0 is the request, k the answer of step k - 1."""
 
 
 class Known(Headers):
@@ -38,6 +39,15 @@ class Known(Headers):
         return self._first.get(key.lower(), default)
 
 
+class Asked(Request):
+    """A request that is asked for its headers a dozen times."""
+
+    @functools.cached_property
+    def headers(self) -> Headers:
+        """By name."""
+        return Known(self.scope)
+
+
 class Short(APIRoute):
     """Takes coroutines alone, whose parameters are the request or such dependencies."""
 
@@ -54,11 +64,10 @@ class Short(APIRoute):
             _settle(guard.dependency, steps)
 
         async def handle(request: Request) -> Response:
-            answers: list[Any] = []
+            known: list[Any] = [request]
             for function, wants in steps:
-                given = {name: request if step is None else answers[step] for name, step in wants.items()}
-                answers.append(await function(**given))
-            answer: Response = answers[-1]
+                known.append(await function(*[known[number] for number in wants]))
+            answer: Response = known[-1]
             return answer
 
         self.handler = handle
@@ -88,8 +97,7 @@ class Straight:
             await self._app(scope, receive, send)
             return
         scope["route"], scope["endpoint"], scope["path_params"] = route, route.endpoint, {}
-        request = Request(scope, receive, send)
-        request._headers = Known(scope)
+        request = Asked(scope, receive, send)
         try:
             answer = await route.handler(request)
         except Exception as wrong:
@@ -102,17 +110,17 @@ class Straight:
 
 
 def _settle(function: Any, steps: list[Step]) -> int:
-    """Add a function behind all that it depends on, unless it is there; the number of its step."""
-    for number, (known, _) in enumerate(steps):
+    """Add a function behind all that it depends on, unless it is there; the number of its answer."""
+    for number, (known, _) in enumerate(steps, 1):
         if known is function:
             return number
     if not inspect.iscoroutinefunction(function):
         raise TypeError(f"{function} is no coroutine, so it would need a thread")
-    wants: dict[str, int | None] = {}
+    wants: list[int] = []
     for name, parameter in inspect.signature(function).parameters.items():
         depends = [one for one in get_args(parameter.annotation)[1:] if isinstance(one, Depends)]
-        if parameter.annotation is not Request and not depends:
+        if (parameter.annotation is not Request and not depends) or parameter.kind is parameter.KEYWORD_ONLY:
             raise TypeError(f"{function} wants {name}, which is neither the request nor a dependency")
-        wants[name] = _settle(depends[0].dependency, steps) if depends else None
-    steps.append((function, wants))
-    return len(steps) - 1
+        wants.append(_settle(depends[0].dependency, steps) if depends else 0)
+    steps.append((function, tuple(wants)))
+    return len(steps)

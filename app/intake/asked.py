@@ -1,5 +1,6 @@
 """Everything of a request but its inputs, checked against its solver's model."""
 
+import functools
 import reprlib
 from itertools import islice
 from typing import Any
@@ -13,6 +14,9 @@ from kernels import SOLVERS
 
 KNOWN = {"solver", *JobRequest.model_fields, *(name for card in SOLVERS.values() for name in card.options.model_fields)}
 """Fields that some request has, around or in its options."""
+
+SHORT = 512
+"""Bytes around the inputs of which it is remembered what they say."""
 
 
 def _short(fields: dict[str, Any]) -> tuple[dict[str, Any], int]:
@@ -42,11 +46,18 @@ def parse_request(document: Any) -> Any:
         around["options"], more = _short(around["options"])
         left_out += more
     try:
-        return REQUEST.validate_json(to_json(around), strict=True)
+        text = to_json(around)
+        return _seen(text) if len(text) <= SHORT else REQUEST.validate_json(text, strict=True)
     except ValidationError as wrong:
         first = wrong.errors(include_url=False)[:MOST_ERRORS]
         told = (_fault_of(error, document) for error in first)
         raise Invalid(*told, more=wrong.error_count() + left_out - len(first)) from None
+
+
+@functools.lru_cache(256)
+def _seen(text: bytes) -> Any:
+    """The same for the same text: callers of many small jobs say the same around each. Nobody changes a request."""
+    return REQUEST.validate_json(text, strict=True)
 
 
 def _beyond_int64(value: Any) -> bool:

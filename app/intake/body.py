@@ -20,6 +20,7 @@ from app.http.fetching import SCOPE, Holder, Into, Line
 from workers.store.disk import room
 
 SLICE = 1 << 20
+GONE = "The client went away before its body had come."
 IN_PLACE_BYTES = 1 << 16
 """Text of at most so many bytes is parsed where it is: in less time than another process takes to answer."""
 
@@ -130,19 +131,22 @@ async def portions(request: Request, limit: int, take: Callable[[int], object]) 
                 yield held
                 held, size = [], 0
     except ClientDisconnect:
-        raise Refusal(400, "The client went away before its body had come.") from None
+        raise Refusal(400, GONE) from None
     if held:
         yield held
 
 
-async def _pieces(request: Request, take: Callable[[int], object]) -> AsyncIterator[bytes]:
+async def _read_short(request: Request, text: Text, take: Callable[[int], object]) -> None:
     """A body that is announced as a short one, as it comes. The server takes no more of it than was announced."""
-    try:
-        async for piece in request.stream():
+    more = True
+    while more:
+        message = await request.receive()
+        if message["type"] == "http.disconnect":
+            raise Refusal(400, GONE)
+        if piece := message.get("body"):
             take(len(piece))
-            yield piece
-    except ClientDisconnect:
-        raise Refusal(400, "The client went away before its body had come.") from None
+            text.write(piece)
+        more = message.get("more_body", False)
 
 
 @dataclass(frozen=True)
@@ -182,7 +186,7 @@ async def feed(
         if behind is not None:
             await behind
     except ClientDisconnect:
-        raise Refusal(400, "The client went away before its body had come.") from None
+        raise Refusal(400, GONE) from None
     finally:
         if behind is not None and not behind.done():
             await asyncio.wait([behind])  # it writes to what the caller closes next
@@ -199,7 +203,10 @@ async def read_json(request: Request, text: Text, take: Callable[[int], object])
         raise Refusal(415, "A JSON body cannot be compressed here; upload compressed arrays with POST /v1/blobs.")
     announced = request.headers.get("content-length", "")
     short = announced.isdigit() and int(announced) <= min(IN_PLACE_BYTES, text.limit)
-    async for piece in _pieces(request, take) if short else slices(request, text.limit, take):
+    if short:
+        await _read_short(request, text, take)
+        return
+    async for piece in slices(request, text.limit, take):
         if text.fits(piece):
             text.write(piece)
         else:

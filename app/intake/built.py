@@ -6,6 +6,7 @@ checks take memory and time by the entry.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 from starlette.concurrency import run_in_threadpool
@@ -60,7 +61,9 @@ async def weigh_up(gathered: Gathered, limit_s: float | None) -> tuple[Weighed, 
         sources, card = gathered.sources, gathered.card
         count = sum(elements(one.value) for name, one in sources.items() if card.reads(name, one.value))
         if count <= AT_ONCE_ELEMENTS and not gathered.texts and limit_s is None:
-            weighed = await visit.desk.entry.placed(lambda workers: _taken(weigh(_question(gathered, None, workers))))
+            weighed = await visit.desk.entry.placed(partial(_weighed, gathered))
+        elif limit_s is None and count <= IN_PLACE_ELEMENTS:
+            weighed = await visit.desk.entry.placed(partial(_weighed, gathered), aside=True)
         elif count <= IN_PLACE_ELEMENTS or gathered.outlined:
             weighed = await run_in_threadpool(lambda: weigh(_question(gathered, limit_s)))
         else:
@@ -69,7 +72,8 @@ async def weigh_up(gathered: Gathered, limit_s: float | None) -> tuple[Weighed, 
     return weighed, options
 
 
-def _taken(weighed: Weighed) -> Weighed:
+def _weighed(gathered: Gathered, workers: list[WorkerInfo]) -> Weighed:
+    weighed = weigh(_question(gathered, None, workers))
     if weighed.refusal is not None:
         raise weighed.refusal
     return weighed

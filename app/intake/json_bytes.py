@@ -9,6 +9,7 @@ import reprlib
 from typing import Any
 
 import numpy as np
+import pybase64
 
 from app.intake.json_arrays import DEEPEST
 from kernels import Array, InvalidProblem
@@ -40,7 +41,7 @@ def array_from_bytes(field: str, value: dict[str, Any], max_elements: int) -> Ar
         what = f"holds {elements} entries" if elements else f"has shape {reprlib.repr(shape)}"
         raise InvalidProblem(field, f"{what}; at most {max_elements} are taken")
     try:
-        raw = binascii.a2b_base64(data, strict_mode=True) if isinstance(data, str) else None
+        raw = _bytes_of(data) if isinstance(data, str) else None
     except ValueError as wrong:  # also of what is not ASCII
         raise InvalidProblem(f"{field}.data", f"is not base64: {wrong}") from None
     if raw is None:
@@ -50,3 +51,11 @@ def array_from_bytes(field: str, value: dict[str, Any], max_elements: int) -> Ar
         expected = f"{elements * kind.itemsize}, which are {elements} of {dtype}"
         raise InvalidProblem(f"{field}.data", f"is {len(raw)} bytes; expected {expected}")
     return np.frombuffer(raw, kind).reshape(shape)
+
+
+def _bytes_of(data: str) -> bytes:
+    """What base64 says. Raises ValueError, in the words of the standard library, which is slower."""
+    try:
+        return pybase64.b64decode(data, validate=True)
+    except ValueError:
+        return binascii.a2b_base64(data, strict_mode=True)

@@ -84,6 +84,10 @@ class Held:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Give all of them back."""
         self._room.give_back(self._owner, self.bytes)
 
     def take(self, count: int) -> None:

@@ -3,11 +3,10 @@
 import functools
 import time
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from app.intake.clerks import Clerks
 from app.intake.room import Held, Room
@@ -43,16 +42,9 @@ class Desk:
         """Whether a worker has a GPU: its certificates compare checksums of what arrived."""
         return await self.entry.has("gpu")
 
-    @contextmanager
-    def visit(self, owner: str, key: str | None = None) -> Iterator["Visit"]:
-        """One request; what was laid aside for it goes with the block, and its bytes are given back."""
-        with self.room.held(owner) as held:
-            visit = Visit(self, owner, held, key)
-            try:
-                yield visit
-            finally:
-                for path in visit.scratch.parent.glob(f"{visit.scratch.name}*") if held.aside else ():
-                    path.unlink(missing_ok=True)
+    def visit(self, owner: str, key: str | None = None) -> "Visit":
+        """One request, as a block."""
+        return Visit(self, owner, self.room.held(owner), key)
 
 
 @dataclass
@@ -86,7 +78,7 @@ class Timed:
 
 @dataclass
 class Visit:
-    """One request.
+    """One request. What was laid aside for it goes with the block, and its bytes are given back.
 
     Attributes:
         owner: whose it is.
@@ -102,6 +94,16 @@ class Visit:
     key: str | None = None
     spent_ms: dict[str, float] = field(default_factory=dict)
     laid: Laid = field(default_factory=Laid)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            for path in self.scratch.parent.glob(f"{self.scratch.name}*") if self.held.aside else ():
+                path.unlink(missing_ok=True)
+        finally:
+            self.held.close()
 
     @functools.cached_property
     def scratch(self) -> Path:

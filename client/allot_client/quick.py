@@ -1,7 +1,8 @@
-"""Small requests over the standard library, as httpx spends several times the processor time on each.
+"""What is posted, over the standard library, as httpx spends several times the processor time on each request.
 
 For a service on plain HTTP with nothing between. Whatever else there may be is httpx's: TLS, a proxy, a login in the
-URL, cookies, a transport or hooks of the caller's own, and large bodies and streams.
+URL, cookies, a transport or hooks of the caller's own, and streams. Long bodies go from the arrays' own memory to the
+socket, and long answers from the socket into one piece of memory.
 """
 
 from __future__ import annotations
@@ -9,16 +10,17 @@ from __future__ import annotations
 import os
 import socket
 from collections import deque
-from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException
+from collections.abc import Iterator, Mapping
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies
 
-from allot_client.flows import Answer, Call
+import numpy as np
 
-MOST_BYTES = 1 << 16
-"""Of a body that goes this way."""
+from allot_client.flows import SAFETENSORS, Answer, Call
+from allot_client.reading import WORTH_BYTES
+
 MOST_IDLE = 64
 CONNECT_S = 5.0
 BROKEN = (OSError, HTTPException)
@@ -64,11 +66,17 @@ class Line(HTTPConnection):
         """Keep what `request` gives, for `flush`."""
         self._parts.append(data)
 
-    def flush(self, timeout_s: float) -> None:
-        """Send it. Each wait for the service takes so long at most."""
-        whole, self._parts = b"".join(self._parts), []
+    def flush(self, timeout_s: float) -> bool:
+        """Send it; False where the service reads no more, as it may have answered. Each wait takes so long at most."""
+        parts, self._parts = self._parts, []
         self.sock.settimeout(timeout_s)
-        self.sock.sendall(whole)
+        try:
+            self.sock.sendall(b"".join(parts[:2]))  # its head, and all of a short body
+            for part in parts[2:]:
+                self.sock.sendall(part)
+        except (BrokenPipeError, ConnectionResetError):
+            return False
+        return True
 
     def is_quiet(self) -> bool:
         """Whether nothing came while it was idle: else the service has hung up."""
@@ -92,9 +100,8 @@ class Quick:
         self._closed = False
 
     def takes(self, call: Call) -> bool:
-        """Whether a call may go this way: one that posts little, and is not answered with long arrays."""
-        small = call.body is not None and call.body.length <= MOST_BYTES and "Accept" not in call.headers
-        return small and not self._closed and _plain(call.path) and " " not in call.path
+        """Whether a call may go this way: one that posts."""
+        return call.body is not None and not self._closed and _plain(call.path) and " " not in call.path
 
     def ask(self, call: Call) -> Answer:
         """The answer. One that sets a cookie is the last to come this way.
@@ -104,21 +111,21 @@ class Quick:
             what is in BROKEN: it broke off.
         """
         path = self._prefix + call.path + (f"?{urlencode(call.params)}" if call.params else "")
-        body = b"" if call.body is None else b"".join(call.body.slices())
+        length = {"Content-Length": str(call.body.length)} if call.body else {}
         line = self._line()
         try:
-            line.request(call.method, path, body, {**self._always, **call.headers})
-            line.flush(call.timeout_s)
+            line.request(call.method, path, _slices(call), {**self._always, **call.headers, **length})
+            whole = line.flush(call.timeout_s)
             response = line.getresponse()
             if response.length is None and not response.chunked:  # its head may have been cut off
                 raise HTTPException("an answer does not say how long it is")
-            content = response.read()
+            content = _content(response)
         except BaseException:  # what is still to come belongs to this request
             line.close()
             raise
         headers = {name.lower(): value for name, value in response.headers.items()}
         self._closed = self._closed or "set-cookie" in headers
-        if self._closed or len(self._idle) >= MOST_IDLE:
+        if self._closed or not whole or len(self._idle) >= MOST_IDLE:
             line.close()
         elif not response.will_close:
             self._idle.append(line)
@@ -145,6 +152,26 @@ class Quick:
         self._closed = True
         while self._idle:
             self._idle.pop().close()
+
+
+def _slices(call: Call) -> Iterator[bytes]:
+    """The body; all of a small one at once."""
+    return iter(()) if call.body is None else call.body.slices()
+
+
+def _content(response: HTTPResponse) -> bytes | memoryview:
+    """The body of an answer: a long file of arrays in memory that they can share."""
+    is_file = (response.getheader("content-type") or "").startswith(SAFETENSORS)
+    if not is_file or response.length is None or response.length < WORTH_BYTES:
+        return response.read()
+    whole: Any = np.empty(response.length, np.uint8).data
+    rest = whole
+    while rest:
+        count = response.readinto(rest)
+        if count == 0:
+            raise HTTPException(f"the answer ends {len(rest)} bytes early")
+        rest = rest[count:]
+    return memoryview(whole).toreadonly()
 
 
 def _plain(text: str) -> bool:

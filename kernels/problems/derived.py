@@ -5,8 +5,7 @@ costs decides which number a strength in its units is. It stands in the answer, 
 with that strength. Whoever verifies or audits an answer builds the problem without.
 """
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 
@@ -22,15 +21,20 @@ class Numbers:
 _here: ContextVar[Numbers | None] = ContextVar("derived", default=None)
 
 
-@contextmanager
-def deriving(told: Sequence[float] = ()) -> Iterator[Numbers]:
+class deriving:
     """A block in which a problem is built: once, and once more elsewhere with what was `found`."""
-    here = Numbers(told)
-    token = _here.set(here)
-    try:
-        yield here
-    finally:
-        _here.reset(token)
+
+    __slots__ = ("_numbers", "_token")
+
+    def __init__(self, told: Sequence[float] = ()) -> None:
+        self._numbers = Numbers(told)
+
+    def __enter__(self) -> Numbers:
+        self._token = _here.set(self._numbers)
+        return self._numbers
+
+    def __exit__(self, *_: object) -> None:
+        _here.reset(self._token)
 
 
 def derived(work: Callable[[], float], most: float) -> float:

@@ -1,4 +1,4 @@
-"""Small requests on connections of the client's own: kept, given up, broken, and left to httpx."""
+"""Requests on connections of the client's own: kept, given up, broken, and left to httpx."""
 
 import json
 import socket
@@ -10,8 +10,9 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from allot_client import Client, Retry, Unreachable, flows
+from allot_client import AllotError, Client, Retry, Unreachable, flows
 from allot_client.body import SLICE, Body
+from allot_client.reading import WORTH_BYTES
 
 from tests.client.test_weather import DONE
 
@@ -137,16 +138,59 @@ def test_what_is_not_plain_is_left_to_httpx(peer: Callable[..., Peer], monkeypat
     assert Client("http://127.0.0.1")._quick is None
 
 
-def test_large_bodies_and_cookies_are_left_to_httpx(peer: Callable[..., Peer]) -> None:
-    there = peer(GOOD, GOOD.replace(b"OK\r\n", b"OK\r\nSet-Cookie: a=b\r\n"))
-    large = np.zeros((SLICE // 8, 1))
+def test_cookies_are_left_to_httpx(peer: Callable[..., Peer]) -> None:
+    there = peer(GOOD.replace(b"OK\r\n", b"OK\r\nSet-Cookie: a=b\r\n"))
+    with Client(there.url, retry=QUICK) as client:
+        client.lap(COST)
+        assert b"python-httpx" not in there.heard[0]
+        client.lap(COST)
+        assert b"python-httpx" in there.heard[1]
+
+
+def test_a_long_body_goes_whole_and_again_whole(peer: Callable[..., Peer]) -> None:
+    there = peer(None)
+    large = np.random.default_rng(0).random((3 * SLICE // 8, 1))
     with Client(there.url, retry=QUICK) as client:
         client.lap(large)
-        assert b"python-httpx" in there.heard[0]
-        client.lap(COST)
-        assert b"python-httpx" not in there.heard[1]
-        client.lap(COST)
-        assert b"python-httpx" in there.heard[2]
+    first, second = there.heard
+    assert b"python-httpx" not in first
+    assert large.tobytes() in first
+    assert first.endswith(b"--\r\n")
+    assert large.tobytes() in second
+    assert first.partition(b"\r\n\r\n")[2].count(large.tobytes()) == 1
+
+
+@pytest.mark.parametrize("count", [8, WORTH_BYTES // 8], ids=["short", "long"])
+def test_a_file_of_arrays_is_read_whole_and_half_of_one_is_none(peer: Callable[..., Peer], count: int) -> None:
+    column = np.arange(count)
+    entry = {"dtype": "I64", "shape": [count], "data_offsets": [0, column.nbytes]}
+    said = {"document": json.dumps({**DONE, "assignment": None})}
+    told = json.dumps({"__metadata__": said, "assignment": entry})
+    told += " " * (-len(told) % 8)
+    file = len(told).to_bytes(8, "little") + told.encode() + column.tobytes()
+    head = f"HTTP/1.1 200 OK\r\nContent-Type: application/x-safetensors\r\nContent-Length: {len(file)}\r\n"
+    half = f"{head}Connection: close\r\n\r\n".encode() + file[: len(file) // 2]
+    there = peer(half, f"{head}\r\n".encode() + file)
+    with Client(there.url, retry=QUICK) as client:
+        assert (client.lap(np.zeros((SLICE // 8, 1))).assignment == column).all()
+    assert len(there.heard) == 2
+
+
+def test_a_service_that_answers_before_it_has_read_all_is_heard() -> None:
+    """As one does that refuses a body for its length."""
+    body = json.dumps({"type": "x", "title": "Too Large", "status": 413, "detail": "that is too much"})
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+
+        def refuse() -> None:
+            line, _ = listener.accept()
+            line.recv(1 << 10)
+            line.sendall(f"HTTP/1.1 413 No\r\nConnection: close\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode())
+            line.close()  # on what was not read: the connection is reset
+
+        threading.Thread(target=refuse, daemon=True).start()
+        url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+        with Client(url, retry=Retry(attempts=1)) as client, pytest.raises(AllotError, match="that is too much"):
+            client.lap(np.zeros((64 * SLICE // 8, 1)))
 
 
 def _call(path: str, **params: str) -> flows.Call:

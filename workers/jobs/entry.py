@@ -84,8 +84,11 @@ class Entry:
                 await asyncio.sleep(pause_s * random.uniform(0.5, 1.5))
         raise Unavailable("Redis does not answer: it was too slow, and nothing was made")
 
-    async def placed(self, place: Callable[[list[WorkerInfo]], T]) -> T:
+    async def placed(self, place: Callable[[list[WorkerInfo]], T], aside: bool = False) -> T:
         """What `place` says, given the workers; if there was none for it, once more with those of this moment.
+
+        Args:
+            aside: `place` takes a while, and is called in a thread.
 
         Raises:
             NoSuchDevice, and whatever else `place` raises; Unavailable.
@@ -93,10 +96,10 @@ class Entry:
         await self._look()
         seen = self._looked
         try:
-            return place(self._workers)
+            return await asyncio.to_thread(place, self._workers) if aside else place(self._workers)
         except NoSuchDevice:
             await self._look(seen)
-            return place(self._workers)
+            return await asyncio.to_thread(place, self._workers) if aside else place(self._workers)
 
     async def has(self, device: Device) -> bool:
         """Whether there is a worker of that kind, as far as is known; False where nothing is."""

@@ -47,16 +47,25 @@ def form_of(card: Solver, problem: Any, options: Any, queue: Device, needs: Esti
     kind: Any = type(problem)
     for name in _names(kind):
         value = getattr(problem, name)
-        if value is not None and name in starts:
-            return ""
-        shapes.append((name, _shape(value)))
-    return _hashed(card.name, queue, options.model_dump_json(), tuple(shapes))
+        if value is not None:
+            if name in starts:
+                return ""
+            shapes.append((name, _shape(value)))
+    model: Any = type(options)
+    said = options.model_dump_json() if options.model_fields_set else _unsaid(model)
+    return _hashed(card.name, queue, said, (kind.__name__, *shapes))
 
 
 @functools.lru_cache(4096)
 def _hashed(solver: str, queue: str, options: str, shapes: tuple[Any, ...]) -> str:
     said = json.dumps([solver, queue, options, shapes], default=str)
     return hashlib.sha256(said.encode()).hexdigest()[:12]
+
+
+@functools.cache
+def _unsaid(kind: Any) -> str:
+    """The options of a solver where none is said."""
+    return str(kind().model_dump_json())
 
 
 @functools.cache
@@ -73,5 +82,4 @@ def _shape(value: Any) -> Any:
         return value.dtype.str, value.shape
     if isinstance(value, Csr):
         return "csr", value.values.dtype.str, value.shape
-    plain = value is None or isinstance(value, str | int | float)
-    return type(value).__name__, value if plain else ""
+    return type(value).__name__, value if isinstance(value, str | int | float) else ""

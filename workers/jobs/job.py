@@ -42,6 +42,7 @@ Redis keys (all ours start with allot:, RQ's with rq:):
     allot:quota:{owner} and others limits of owners, and what they have: drawn in quotas.lua
 """
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
@@ -166,8 +167,9 @@ class WorkerInfo:
         return cls(name=name, heartbeat_age_s=max(0.0, age_s), **{k: v for k, v in told.items() if k in known})
 
 
+@functools.lru_cache(256)
 def iso(timestamp: float | str | None) -> str | None:
-    """Seconds since 1970 as ISO 8601 in UTC; None and "" stay None."""
+    """Seconds since 1970 as ISO 8601 in UTC; None and "" stay None. Jobs that ended together say the same ones."""
     if timestamp in (None, ""):
         return None
     return datetime.fromtimestamp(float(timestamp), UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -131,8 +131,7 @@ class Records:
         """
         now = self.now()
         told = (queue, worker, most, now, stamp(), limits.lost_after_s, token, device, limits.keep_failed_s)
-        found = self._run("take", *told, now + idle_s, limits.most_workers)
-        return [order_of(one) for one in found]
+        return [order_of(one) for one in self._run("take", *told, now + idle_s, limits.most_workers)]
 
     def report(self, job_id: str, execution: str, reports: Sequence[Report]) -> bool:
         """Publish progress; False when another execution has the job by now."""
@@ -293,7 +292,7 @@ def submitting(
         job_id,
         record["created_at"],
         _flat(record),
-        json.dumps(names),
+        json.dumps(names) if names else "[]",
         record["queue"],
         limits.most_queued,
         f"allot:idem:{len(record['owner'].encode())}:{record['owner']}:{key}" if key else "",

@@ -2,14 +2,13 @@
 
 import functools
 import importlib.metadata
-import json
 import platform
 import time
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from pydantic_core import to_json
+from pydantic_core import from_json, to_json
 
 from kernels import Certificate, Deadline, Device, Solution
 from workers.jobs.job import State
@@ -90,7 +89,7 @@ def document_of(order: Order, solved: Solved, references: dict[str, Any], bench:
         "method": solution.method,
         "iterations": solution.iterations,
         "seed": solution.seed,
-        "options": json.loads(record["options"]),
+        "options": from_json(record["options"]),
         "facts": solution.facts,
         "timings_ms": {name: round(value, 3) for name, value in solved.timings_ms.items()},
         "device": bench.device,
@@ -98,7 +97,7 @@ def document_of(order: Order, solved: Solved, references: dict[str, Any], bench:
         "versions": versions(),
         "input_digests": {
             name: outlast(partial(bench.store.complete, reference, record["owner"]))
-            for name, reference in json.loads(record["inputs"]).items()
+            for name, reference in from_json(record["inputs"]).items()
         },
         "attempt": int(record["attempt"]),
         "arrays": references,

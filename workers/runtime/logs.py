@@ -235,5 +235,6 @@ def _time_here(at: float) -> str:
 
 def _shown(belongs: Mapping[str, str], fields: Mapping[str, Any]) -> str:
     """What a line for people says behind its message."""
-    said = {name: belongs[name] for name in ("request_id", "job_id") if name in belongs} | dict(fields)
-    return "".join([f" {name}={value}" for name, value in said.items() if name != "action"]).replace("\n", " ")
+    said = [f" {name}={belongs[name]}" for name in ("request_id", "job_id") if name in belongs and name not in fields]
+    said += [f" {name}={value}" for name, value in fields.items() if name != "action"]
+    return "".join(said).replace("\n", " ")

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 import redis
+from pydantic_core import from_json
 
 from kernels import (
     SOLVERS,
@@ -144,7 +145,7 @@ def _explained(error: Exception, record: Mapping[str, str]) -> Failure:
 
 def before(record: Mapping[str, str]) -> dict[str, float]:
     """How long the request took before it was a job, by station."""
-    return dict(json.loads(record.get("timings_ms") or "{}"))
+    return dict(from_json(record.get("timings_ms") or "{}"))
 
 
 def until_begun(record: Mapping[str, str], now: float) -> dict[str, float]:
@@ -154,16 +155,16 @@ def until_begun(record: Mapping[str, str], now: float) -> dict[str, float]:
 
 @functools.lru_cache(256)
 def _options(solver: str, text: str) -> Any:
-    return SOLVERS[solver].options(**json.loads(text))
+    return SOLVERS[solver].options(**from_json(text))
 
 
 def loaded(card: Solver, order: Order, bench: Bench, deadline: Deadline | None = None) -> tuple[Any, Any]:
     """The problem of a job, built anew, and its options. Raises InvalidProblem, InvalidUpload, UnknownBlob."""
     record = order.record
     options = _options(card.name, record["options"])
-    references = inline.together(json.loads(record["inputs"]), order.data)
+    references = inline.together(from_json(record["inputs"]), order.data)
     inputs = _load(references, record, bench, deadline or Deadline())
-    with deriving(json.loads(record.get("derived") or "[]")):
+    with deriving(from_json(record.get("derived") or "[]")):
         return card.build(inputs, options), options
 
 

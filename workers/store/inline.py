@@ -7,14 +7,13 @@ Such a reference names the digest of its bytes, so that anybody can compare, but
 `data` of inputs stand apart from the record, which is read often, and are gone once the job has ended.
 """
 
-import base64
 import functools
-import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
-from pydantic_core import to_json
+import pybase64
+from pydantic_core import from_json, to_json
 
 from kernels import Array, Csr
 from workers.jobs.job import InputRef
@@ -42,14 +41,14 @@ def size_of(value: Array | Csr) -> int:
 def pack(array: Array) -> InputRef:
     """An array as JSON can carry it, bit for bit."""
     array = np.asarray(array)
-    data = base64.b64encode(np.ascontiguousarray(array).tobytes()).decode()
+    data = pybase64.b64encode_as_string(np.ascontiguousarray(array).data)
     return {"dtype": array.dtype.str, "shape": list(array.shape), "data": data}
 
 
 def unpack(entry: Mapping[str, Any]) -> Array:
     """The array; it cannot be written to."""
     dtype, _, data = entry["data"].rpartition(":")
-    flat = np.frombuffer(base64.b64decode(data), np.dtype(dtype or entry["dtype"]))
+    flat = np.frombuffer(pybase64.b64decode(data, validate=True), np.dtype(dtype or entry["dtype"]))
     return flat.reshape(entry["shape"])
 
 
@@ -83,7 +82,7 @@ def together(inputs: Mapping[str, InputRef], data: str) -> dict[str, InputRef]:
     """What `apart` took apart; `inputs` become the answer's."""
     found = dict(inputs)
     if data:
-        left = iter(json.loads(data))
+        left = iter(from_json(data))
         for entry in _entries(found):
             if is_inline(entry):
                 entry["data"] = next(left)

@@ -108,3 +108,25 @@ def test_duplicates_are_added_up_when_that_is_asked_for(dtype: Any) -> None:
     assert certificate.objective == 13
     said = recheck("auction", {"benefit": graph}, {"sum_duplicates": True}, claim_of(solution, certificate))
     assert all(statement.holds for statement in said)
+
+
+THIRD = (2**64 + 2) // 3
+WRAPPED = [0, THIRD, 2 * THIRD - 2**64, 2]
+"""Row pointers that go round int64 once, each step a rise of a third of it."""
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (Csr(np.array(WRAPPED), np.array([0, 1]), np.array([1, 1]), (3, 3)), r"benefit.indptr: falls from .* at row 1"),
+        (Csr(np.array([0, 1]), np.array([0]), np.array([1]), (1, 10**400)), "benefit: has shape 1 x 10000"),
+        (Csr(np.array([0, 1]), np.array([0]), np.array([1]), (1, 2**63)), "less than 2[*][*]31 rows and columns"),
+        (Csr(np.array([0, 2]), np.array([0, 0]), np.array([-(2**63)] * 2), (1, 3)), "benefit.values: holds integers"),
+    ],
+)
+@pytest.mark.parametrize("sum_duplicates", [False, True])
+def test_numbers_that_leave_int64_are_refused(graph: Csr, message: str, sum_duplicates: bool) -> None:
+    card = SOLVERS["auction"]
+    wanted = message if sum_duplicates or "values" not in message else "benefit.indices: lists column 0 twice"
+    with pytest.raises(InvalidProblem, match=wanted):
+        card.build({"benefit": graph}, card.options(sum_duplicates=sum_duplicates))

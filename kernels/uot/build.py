@@ -8,6 +8,7 @@ import numpy as np
 from kernels.problems import Array, Inputs, InvalidProblem, UnbalancedTransport
 from kernels.problems.arrays import finite, numeric
 from kernels.problems.exact_transport import ExactTransport, exact_transport
+from kernels.problems.made import MANY, PROBLEM, make
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import Form, SeveralTransports
 from kernels.problems.stacks import clouds, matrices
@@ -184,6 +185,7 @@ def _several(
     form: Form,
     whole: UnbalancedTransport | None = None,
 ) -> SeveralTransports:
+    make(min(MANY, PROBLEM * len(each) * (3 if options.divergence else 1)))
     strengths = strengths_of(inputs, len(each), options)
     parts = _at_once(each, inputs, options, strengths, whole) or tuple(
         _named(k, one, options, reg, reg_m) for k, (one, (reg, reg_m)) in enumerate(zip(each, strengths, strict=True))

@@ -10,7 +10,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Mapping
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPResponse
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 from urllib.request import getproxies
@@ -112,7 +112,7 @@ class Quick:
             response = line.getresponse()
             if response.length is None and not response.chunked:  # its head may have been cut off
                 raise HTTPException("an answer does not say how long it is")
-            content = response.read()
+            content = _whole(response)
         except BaseException:  # what is still to come belongs to this request
             line.close()
             raise
@@ -145,6 +145,14 @@ class Quick:
         self._closed = True
         while self._idle:
             self._idle.pop().close()
+
+
+def _whole(response: HTTPResponse) -> bytes:
+    """The body of an answer. Memory for all that it says to come is taken first."""
+    try:
+        return response.read()
+    except (ValueError, OverflowError, MemoryError):  # lengths are below 0, or no memory holds so much
+        raise HTTPException("an answer says a length that cannot be") from None
 
 
 def _plain(text: str) -> bool:

@@ -119,7 +119,7 @@ def test_lengths_that_cannot_be_are_a_broken_answer(peer: Callable[..., Peer], l
         assert client.lap(COST).objective == 3
         assert len(there.heard) == 2
         there.answers = [f"{HEAD}{says}\r\n{{}}".encode()]
-        with pytest.raises(Unreachable, match="does not say how long it is|says a length that cannot be"):
+        with pytest.raises(Unreachable, match=r"does not say how long it is|says a length that cannot be"):
             client._run(flows.send(_call("/v1/jobs"), Retry(attempts=1)))
 
 

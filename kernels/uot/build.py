@@ -271,10 +271,11 @@ def _cut(inputs: Inputs) -> list[dict[str, Any]]:
         raise InvalidProblem("sizes", f"has shape {shape}; expected (batch, 2) integers: rows and columns")
     if not sizes.size or (sizes < 1).any() or (sizes > np.iinfo(np.int64).max // max(1, sizes.size)).any():
         raise InvalidProblem("sizes", "holds a size below 1, or nothing; expected rows and columns of each problem")
-    ends = np.cumsum(sizes.astype(np.int64), axis=0)
+    sizes = sizes.astype(np.int64)  # less unsigned ones would leave floats
+    ends = np.cumsum(sizes, axis=0)
     starts = ends - sizes
     for name in AT_ONCE:
-        lines = getattr(inputs.get(name), "shape", (None,))[0]
+        lines = (*getattr(inputs.get(name), "shape", ()), None)[0]
         wanted = int(ends[-1, _side(name)])
         if name in inputs and lines != wanted:
             raise InvalidProblem(name, f"has {lines} lines; expected {wanted}, the sum of sizes")

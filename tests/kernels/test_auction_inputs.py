@@ -1,4 +1,5 @@
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -108,6 +109,19 @@ def test_duplicates_are_added_up_when_that_is_asked_for(dtype: Any) -> None:
     assert certificate.objective == 13
     said = recheck("auction", {"benefit": graph}, {"sum_duplicates": True}, claim_of(solution, certificate))
     assert all(statement.holds for statement in said)
+
+
+def test_seats_of_a_graph_with_many_columns_are_few() -> None:
+    card, many = SOLVERS["auction"], 2**31 - 1  # a count of each column would take 16 GiB
+    graph = Csr(np.array([0, 1, 2]), np.array([0, many - 1]), np.ones(2), (2, many))
+    tracemalloc.start()
+    problem = card.build({"benefit": graph, "assignment0": np.array([-1, many - 1])}, card.options())
+    with pytest.raises(InvalidProblem, match=f"assignment0: gives column {many - 1} to two rows"):
+        card.build({"benefit": graph, "assignment0": np.array([many - 1] * 2)}, card.options())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert problem.assignment0.tolist() == [-1, many - 1]
+    assert peak < 1 << 20
 
 
 THIRD = (2**64 + 2) // 3

@@ -20,6 +20,7 @@ from kernels.on_device import disagreement
 from kernels.outline import stand_in
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
 from kernels.problems.derived import deriving
+from kernels.problems.made import TooMuch, asking, at_most
 from kernels.problems.seen import Seen, note, seen_of
 from kernels.proving import solve_and_prove
 from kernels.registry import SOLVERS
@@ -56,7 +57,10 @@ __all__ = [
     "Solver",
     "Statement",
     "Termination",
+    "TooMuch",
     "WrongAnswer",
+    "asking",
+    "at_most",
     "checksum_from",
     "deriving",
     "disagreement",

@@ -4,7 +4,8 @@ A small one is built here, and so is one whose numbers were seen as they came. A
 checks take memory and time by the entry.
 """
 
-from collections.abc import Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from starlette.concurrency import run_in_threadpool
 from app.intake.gathered import Gathered, Source
 from app.intake.visit import Visit
 from app.intake.weighing import Question, Weighed, elements, weigh
-from kernels import Solver
+from kernels import Solver, TooMuch, at_most
 from workers.jobs.form import Placed
 from workers.jobs.job import WorkerInfo
 from workers.store import handles
@@ -24,6 +25,8 @@ from workers.store.unpack import Scratch
 IN_PLACE_ELEMENTS = 1 << 20
 AT_ONCE_ELEMENTS = 1 << 12
 """So few are looked through in less time than another thread takes to begin."""
+IN_PLACE_MADE, AT_ONCE_MADE = 1 << 22, 1 << 16
+"""Entries that a build may make of them here, and while all other requests wait: costs between points, for one."""
 
 
 @dataclass(frozen=True)
@@ -60,20 +63,29 @@ async def weigh_up(gathered: Gathered, limit_s: float | None) -> tuple[Weighed, 
     with visit.timed("build"):
         sources, card = gathered.sources, gathered.card
         count = sum(elements(one.value) for name, one in sources.items() if card.reads(name, one.value))
+        weighed = None
         if count <= AT_ONCE_ELEMENTS and not gathered.texts and limit_s is None:
-            weighed = await visit.desk.entry.placed(partial(_weighed, gathered))
-        elif limit_s is None and count <= IN_PLACE_ELEMENTS:
-            weighed = await visit.desk.entry.placed(partial(_weighed, gathered), aside=True)
-        elif count <= IN_PLACE_ELEMENTS or gathered.outlined:
-            weighed = await run_in_threadpool(lambda: weigh(_question(gathered, limit_s)))
-        else:
+            with contextlib.suppress(TooMuch):
+                weighed = await visit.desk.entry.placed(partial(_weighed, gathered, AT_ONCE_MADE))
+        if weighed is None and (count <= IN_PLACE_ELEMENTS or gathered.outlined):
+            most = None if gathered.outlined else IN_PLACE_MADE
+            with contextlib.suppress(TooMuch):
+                if limit_s is None and count <= IN_PLACE_ELEMENTS:
+                    weighed = await visit.desk.entry.placed(partial(_weighed, gathered, most), aside=True)
+                else:
+                    weighed = await run_in_threadpool(lambda: weigh(_question(gathered, limit_s), _asker(most)))
+        if weighed is None:
             weighed = await _by_a_clerk(gathered, limit_s)
     options = request.options.model_copy(update=dict(weighed.said)) if weighed.said else request.options
     return weighed, options
 
 
-def _weighed(gathered: Gathered, workers: list[WorkerInfo]) -> Weighed:
-    weighed = weigh(_question(gathered, None, workers))
+def _asker(most: int | None) -> Callable[[int], None] | None:
+    return None if most is None else at_most(most)
+
+
+def _weighed(gathered: Gathered, most: int | None, workers: list[WorkerInfo]) -> Weighed:
+    weighed = weigh(_question(gathered, None, workers), _asker(most))
     if weighed.refusal is not None:
         raise weighed.refusal
     return weighed

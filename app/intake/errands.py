@@ -104,7 +104,7 @@ def _weigh(errand: Mapping[str, Any], folder: Path, scratch: Scratch) -> dict[st
         limit_s=errand["limit_s"],
         outlined=errand["outlined"],
     )
-    return weigh(question).told()
+    return weigh(question, lambda entries: scratch.charge(8 * entries)).told()
 
 
 def _preview(errand: Mapping[str, Any], folder: Path, scratch: Scratch) -> dict[str, Any]:

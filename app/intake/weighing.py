@@ -1,14 +1,16 @@
 """Building a problem and asking its card what it needs: the same here and in a clerk."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kernels import Array, Csr, Device, InvalidProblem, Solver, deriving
+from kernels import Array, Csr, Device, InvalidProblem, Solver, asking, deriving
 from workers.jobs.form import Placed, placed
 from workers.jobs.job import AskedDevice, DoesNotFit, NoSuchDevice, WorkerInfo
 
 Needs = dict[str, dict[str, float]]
+MADE_BYTES = 32
+"""Of an entry that a build makes: it in float64, and what it is made of."""
 
 
 @dataclass(frozen=True)
@@ -77,18 +79,23 @@ class Weighed:
         return cls(told["said"], place and Placed(**place), kind and kind(*refused), told["needs"], told["derived"])
 
 
-def weigh(question: Question) -> Weighed:
+def weigh(question: Question, ask: Callable[[int], object] | None = None) -> Weighed:
     """Build the problem, and ask for its device and needs.
+
+    `ask` is told of entries that the build makes, before it makes them (kernels/problems/made.py).
 
     Raises:
         InvalidProblem: the input or option that is wrong, as the request names it.
+        What `ask` raises.
     """
     card, said = question.card, _said(question)
     options = question.options.model_copy(update=said) if said else question.options
     try:
         build = card.outline if question.outlined and card.outline is not None else card.build
-        with deriving() as numbers:
+        with asking(_within_reason(question.workers, ask)), deriving() as numbers:
             problem = build(question.inputs, options)
+    except DoesNotFit as why:
+        return Weighed(said, None, why, {})
     except InvalidProblem as wrong:
         raise InvalidProblem(full_name(wrong.field, card), wrong.message) from None
     needs: Needs = {}
@@ -100,6 +107,23 @@ def weigh(question: Question) -> Weighed:
         return Weighed(said, place, None, needs, numbers.found)
     except (DoesNotFit, NoSuchDevice) as why:
         return Weighed(said, None, why, needs)
+
+
+def _within_reason(workers: Sequence[WorkerInfo], ask: Callable[[int], object] | None) -> Callable[[int], None]:
+    """What is told of entries before they are made: a job that makes more than any worker can hold does not fit."""
+    most, made = max((worker.host_bytes for worker in workers), default=0), 0
+
+    def told(entries: int) -> None:
+        nonlocal made
+        made += entries
+        if most and made * MADE_BYTES > most:
+            needed = made * MADE_BYTES
+            detail = f"what is made of its inputs needs about {needed} bytes; the largest worker here has {most}"
+            raise DoesNotFit(detail, needed, most)
+        if ask is not None:
+            ask(entries)
+
+    return told
 
 
 def _said(question: Question) -> dict[str, float]:

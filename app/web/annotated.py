@@ -36,7 +36,14 @@ def read_annotated(path: Path) -> list[Sheet]:
             return [_sheet(_Reader(h5py, file))]
     except InvalidUpload:
         raise
-    except (OSError, KeyError, ValueError, TypeError, RuntimeError) as wrong:  # whatever HDF5 finds damaged
+    except (
+        OSError,
+        LookupError,
+        ArithmeticError,
+        ValueError,
+        TypeError,
+        RuntimeError,
+    ) as wrong:  # whatever HDF5 finds damaged
         raise InvalidUpload("file", f"cannot be read as an AnnData file: {type(wrong).__name__}") from None
 
 
@@ -150,10 +157,12 @@ def _from_sparse(reader: _Reader) -> Array:
     data, indices, indptr = (reader.numbers(f"X/{part}", 1) for part in ("data", "indices", "indptr"))
     if data is None or indices is None or indptr is None:
         raise InvalidUpload("file", "X lacks data, indices or indptr")
-    counts = np.diff(indptr)
-    fits = len(indptr) == shape[0] + 1 and len(data) == len(indices) == indptr[-1] and (counts >= 0).all()
-    if not fits or (len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]):
+    whole = indptr.dtype.kind in "iu" and indices.dtype.kind in "iu"
+    fits = whole and len(indptr) == shape[0] + 1 and indptr[0] == 0 and len(data) == len(indices) == indptr[-1]
+    rises = fits and (indptr[1:] >= indptr[:-1]).all()  # a difference could leave 64 bits
+    if not rises or (len(indices) and not 0 <= indices.min() <= indices.max() < shape[1]):
         raise InvalidUpload("file", "X is no valid sparse matrix")
     dense = np.zeros(shape)
-    dense[np.repeat(np.arange(shape[0]), counts), indices] = data
+    ends = indptr.astype(np.int64)
+    dense[np.repeat(np.arange(shape[0]), ends[1:] - ends[:-1]), indices] = data
     return dense

@@ -160,11 +160,14 @@ def _slices(call: Call) -> Iterator[bytes]:
 
 
 def _content(response: HTTPResponse) -> bytes | memoryview:
-    """The body of an answer: a long file of arrays in memory that they can share."""
+    """The body of an answer, for all of which memory is taken first; of a long file of arrays they can share it."""
     is_file = (response.getheader("content-type") or "").startswith(SAFETENSORS)
-    if not is_file or response.length is None or response.length < WORTH_BYTES:
-        return response.read()
-    whole: Any = np.empty(response.length, np.uint8).data
+    try:
+        if not is_file or response.length is None or response.length < WORTH_BYTES:
+            return response.read()
+        whole: Any = np.empty(response.length, np.uint8).data
+    except (ValueError, OverflowError, MemoryError):  # lengths are below 0, or no memory holds so much
+        raise HTTPException("an answer says a length that cannot be") from None
     rest = whole
     while rest:
         count = response.readinto(rest)

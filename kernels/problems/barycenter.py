@@ -7,6 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from kernels.problems.arrays import Array, Inputs, InvalidProblem, finite, numeric
+from kernels.problems.made import make
 from kernels.problems.worked_out import worked_out
 
 MOST_MEASURES = 100
@@ -16,6 +17,8 @@ SAME_MASS = 1e-5
 """Relative difference of float32 sums of the same masses."""
 LINES = 1 << 14
 """Points of a measure, or of the support, at most."""
+MOST_COORDINATES = 1 << 24
+"""Of points of the support that are drawn: a few bytes ask for any number of them."""
 AUTO_REG = 0.05
 """Of the mean size of the costs: reg where it is left to us."""
 
@@ -115,6 +118,10 @@ def free_barycenter(inputs: Inputs, points: int | None, seed: int) -> FreeBaryce
 
 def _drawn(clouds: Array, masses: Array, weights: Array, m: int, seed: int) -> Array:
     """m points of the measures, by their masses."""
+    if m * clouds.shape[2] > MOST_COORDINATES:
+        told = f"of dimension {clouds.shape[2]} are {m}, of more than {MOST_COORDINATES} coordinates"
+        raise InvalidProblem("support_points", f"{told}; expected fewer of them")
+    make(m * clouds.shape[2])
     shares = (weights[:, None] * masses).ravel()
     rng = np.random.default_rng(seed)
     again = bool(m > np.count_nonzero(shares))

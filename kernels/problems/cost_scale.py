@@ -17,6 +17,7 @@ import numpy as np
 from kernels.pace import cores
 from kernels.problems.arrays import Array
 from kernels.problems.derived import derived
+from kernels.problems.made import make
 from kernels.problems.seen import seen_of
 from kernels.problems.transport import UnbalancedTransport
 
@@ -45,6 +46,8 @@ def cost_scale(problem: UnbalancedTransport, kind: str) -> float:
             size = _mean_square(problem)
         else:
             whole = kind == "mean" and problem.cost is not None and rows.size * columns.size <= MOST
+            if not whole:
+                make(min(MOST, rows.size * columns.size))
             i, j = (rows, columns) if whole else _drawn(rows, columns)
             size = top * (_mean(problem, i, j, top) if kind == "mean" else _median(problem, i, j, top))
         return size if 0 < size < np.inf else 1.0

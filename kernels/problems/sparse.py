@@ -35,7 +35,7 @@ def summed(field: str, graph: Csr) -> Csr:
     Raises:
         InvalidProblem: as `sparse`, or a sum that leaves int64.
     """
-    n_rows, n_cols = graph.shape
+    n_rows, n_cols = _extents(field, graph)
     indptr = _row_pointers(field, graph.indptr, n_rows, graph.indices.size)
     indices = _column_indices(field, graph.indices, n_cols).astype(np.int64)
     values = graph.values
@@ -46,7 +46,7 @@ def summed(field: str, graph: Csr) -> Csr:
     kept, which = np.unique(places, return_inverse=True)
     if values.dtype.kind == "i":
         values = values.astype(np.int64)
-        if int(np.abs(values).max()) > MOST_WEIGHT // values.size:
+        if max(int(values.max()), -int(values.min())) > MOST_WEIGHT // values.size:  # the least int64 has no opposite
             raise InvalidProblem(f"{field}.values", "holds integers so large that sums of them could leave int64")
     totals = np.zeros(kept.size, values.dtype)
     np.add.at(totals, which, values)
@@ -62,11 +62,7 @@ def sparse(field: str, graph: Csr) -> Csr:
     Raises:
         InvalidProblem: a shape, row pointer, column index or value that a CSR graph cannot have.
     """
-    n_rows, n_cols = graph.shape
-    if n_rows < 1 or n_cols < 1:
-        raise InvalidProblem(field, f"has shape {n_rows} x {n_cols}; expected at least one row and one column")
-    if n_cols >= 2**31 or n_rows >= 2**31:
-        raise InvalidProblem(field, f"has shape {n_rows} x {n_cols}; expected less than 2**31 rows and columns")
+    n_rows, n_cols = _extents(field, graph)
     indptr = _row_pointers(field, graph.indptr, n_rows, graph.indices.size)
     if graph.values.shape != graph.indices.shape:
         raise InvalidProblem(
@@ -83,6 +79,16 @@ def sparse(field: str, graph: Csr) -> Csr:
     return Csr(indptr, indices, values, (int(n_rows), int(n_cols)))
 
 
+def _extents(field: str, graph: Csr) -> tuple[int, int]:
+    """Rows and columns, whose product fits int64. Nobody has looked at them: they came as numbers of a JSON."""
+    n_rows, n_cols = graph.shape
+    if n_rows < 1 or n_cols < 1:
+        raise InvalidProblem(field, f"has shape {n_rows} x {n_cols}; expected at least one row and one column")
+    if n_cols >= 2**31 or n_rows >= 2**31:
+        raise InvalidProblem(field, f"has shape {n_rows} x {n_cols}; expected less than 2**31 rows and columns")
+    return n_rows, n_cols
+
+
 def _row_pointers(field: str, indptr: Array, n_rows: int, n_edges: int) -> Array:
     name = f"{field}.indptr"
     if indptr.shape != (n_rows + 1,) or indptr.dtype.kind not in "iu":
@@ -90,7 +96,7 @@ def _row_pointers(field: str, indptr: Array, n_rows: int, n_edges: int) -> Array
     indptr = indptr.astype(np.int64, copy=False)
     if indptr[0] != 0 or indptr[-1] != n_edges:
         raise InvalidProblem(name, f"runs from {indptr[0]} to {indptr[-1]}; expected 0 to {n_edges}, the indices given")
-    falls = np.flatnonzero(np.diff(indptr) < 0)
+    falls = np.flatnonzero(indptr[1:] < indptr[:-1])  # a difference could leave int64, and look like a rise
     if falls.size:
         i = int(falls[0])
         raise InvalidProblem(name, f"falls from {indptr[i]} to {indptr[i + 1]} at row {i}; expected it never to fall")

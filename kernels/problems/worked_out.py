@@ -8,6 +8,7 @@ roots are NumPy's.
 import numpy as np
 
 from kernels.problems.arrays import Array, InvalidProblem
+from kernels.problems.made import make
 
 WORKED_OUT = ("cityblock", "cosine", "correlation", "geodesic")
 """Metrics of which a problem is made by working out its costs."""
@@ -24,6 +25,7 @@ def worked_out(x: Array, y: Array, metric: str) -> Array:
     Raises:
         InvalidProblem: a row without direction, or points of another dimension.
     """
+    make(len(x) * len(y))
     x, y = x.astype(np.float64), y.astype(np.float64)
     if metric == "geodesic":
         return _angles(_directions("x", x), _directions("y", y))

@@ -8,6 +8,7 @@ import numpy as np
 from kernels.problems import Array, Inputs, InvalidProblem, UnbalancedTransport
 from kernels.problems.arrays import finite, numeric
 from kernels.problems.exact_transport import ExactTransport, exact_transport
+from kernels.problems.made import MANY, PROBLEM, make
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import Form, SeveralTransports
 from kernels.problems.stacks import clouds, matrices
@@ -184,6 +185,7 @@ def _several(
     form: Form,
     whole: UnbalancedTransport | None = None,
 ) -> SeveralTransports:
+    make(min(MANY, PROBLEM * len(each) * (3 if options.divergence else 1)))
     strengths = strengths_of(inputs, len(each), options)
     parts = _at_once(each, inputs, options, strengths, whole) or tuple(
         _named(k, one, options, reg, reg_m) for k, (one, (reg, reg_m)) in enumerate(zip(each, strengths, strict=True))
@@ -269,10 +271,11 @@ def _cut(inputs: Inputs) -> list[dict[str, Any]]:
         raise InvalidProblem("sizes", f"has shape {shape}; expected (batch, 2) integers: rows and columns")
     if not sizes.size or (sizes < 1).any() or (sizes > np.iinfo(np.int64).max // max(1, sizes.size)).any():
         raise InvalidProblem("sizes", "holds a size below 1, or nothing; expected rows and columns of each problem")
-    ends = np.cumsum(sizes.astype(np.int64), axis=0)
+    sizes = sizes.astype(np.int64)  # less unsigned ones would leave floats
+    ends = np.cumsum(sizes, axis=0)
     starts = ends - sizes
     for name in AT_ONCE:
-        lines = getattr(inputs.get(name), "shape", (None,))[0]
+        lines = (*getattr(inputs.get(name), "shape", ()), None)[0]
         wanted = int(ends[-1, _side(name)])
         if name in inputs and lines != wanted:
             raise InvalidProblem(name, f"has {lines} lines; expected {wanted}, the sum of sizes")

@@ -1,8 +1,10 @@
 """Few bytes that ask for much: refused with a sentence, soon, in little memory, and nobody else waits for it."""
 
+import base64
 import gzip
 import io
 import json
+import math
 import os
 import re
 import struct
@@ -188,6 +190,47 @@ def test_a_long_field_gets_a_short_answer(alone: Alone) -> None:
         answer = httpx.post(f"{alone.url}/v1/jobs", json=body)
         check(answer, 422)
         assert len(answer.content) < 16_384
+
+
+def int32s(*shape: int) -> dict[str, Any]:
+    """Zeros as bytes in the JSON."""
+    return {"data": base64.b64encode(bytes(4 * math.prod(shape))).decode(), "dtype": "int32", "shape": shape}
+
+
+MADE: dict[str, dict[str, Any]] = {
+    "distances of points": {"solver": "gromov", "inputs": {"x": int32s(6000, 1), "y": int32s(3, 1)}},
+    "costs of points": {
+        "solver": "uot",
+        "inputs": {"x": int32s(6000, 1), "y": int32s(6000, 1)},
+        "options": {"metric": "cityblock", "reg": 1.0},
+    },
+    "coordinates of points": {
+        "solver": "barycenter",
+        "inputs": {"x": int32s(2, 1, 1000)},
+        "options": {"support_points": 1 << 14},
+    },
+}
+
+
+@pytest.mark.parametrize("path", ["jobs", "estimates"])
+@pytest.mark.parametrize("name", MADE)
+def test_what_is_made_of_few_bytes_is_made_elsewhere(alone: Alone, name: str, path: str) -> None:
+    before = alone.forget_peak()
+    answer = httpx.post(f"{alone.url}/v1/{path}", json=MADE[name], timeout=60)
+    assert answer.status_code in (200, 202), answer.text
+    assert alone.memory("VmHWM") - before < GROWS
+    if path == "jobs":
+        httpx.delete(f"{alone.url}/v1/jobs/{answer.json()['id']}", timeout=60)
+
+
+@pytest.mark.parametrize("path", ["jobs", "estimates"])
+def test_what_no_worker_can_hold_is_not_made(alone: Alone, path: str) -> None:
+    body = {"solver": "gromov", "inputs": {"x": int32s(1_000_000, 1), "y": int32s(3, 1)}}
+    begun = time.monotonic()
+    answer = httpx.post(f"{alone.url}/v1/{path}", json=body, timeout=60)
+    assert time.monotonic() - begun < allowed(10)
+    assert answer.status_code == (507 if path == "jobs" else 200), answer.text
+    assert "largest worker here has" in answer.text
 
 
 class Pulse:

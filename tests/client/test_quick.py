@@ -111,6 +111,19 @@ def test_a_connection_that_the_service_closed_is_not_used_again(peer: Callable[.
     assert there.connections == 2
 
 
+@pytest.mark.parametrize("length", ["1" + "0" * 30, "4" + "0" * 18, "-5"])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_lengths_that_cannot_be_are_a_broken_answer(peer: Callable[..., Peer], length: str, chunked: bool) -> None:
+    says = f"Transfer-Encoding: chunked\r\n\r\n{length}" if chunked else f"Content-Length: {length}\r\n"
+    there = peer(f"{HEAD}{says}\r\n{{}}".encode(), GOOD)
+    with Client(there.url, retry=QUICK) as client:
+        assert client.lap(COST).objective == 3
+        assert len(there.heard) == 2
+        there.answers = [f"{HEAD}{says}\r\n{{}}".encode()]
+        with pytest.raises(Unreachable, match=r"does not say how long it is|says a length that cannot be"):
+            client._run(flows.send(_call("/v1/jobs"), Retry(attempts=1)))
+
+
 def test_silence_ends_and_nobody_there_is_said(peer: Callable[..., Peer]) -> None:
     there = peer(b"")
     waiting = flows.send(replace(_call("/v1/jobs"), timeout_s=0.05), Retry(attempts=1))

@@ -1,4 +1,5 @@
 import math
+import tracemalloc
 from typing import Any
 
 import numpy as np
@@ -108,3 +109,38 @@ def test_duplicates_are_added_up_when_that_is_asked_for(dtype: Any) -> None:
     assert certificate.objective == 13
     said = recheck("auction", {"benefit": graph}, {"sum_duplicates": True}, claim_of(solution, certificate))
     assert all(statement.holds for statement in said)
+
+
+def test_seats_of_a_graph_with_many_columns_are_few() -> None:
+    card, many = SOLVERS["auction"], 2**31 - 1  # a count of each column would take 16 GiB
+    graph = Csr(np.array([0, 1, 2]), np.array([0, many - 1]), np.ones(2), (2, many))
+    tracemalloc.start()
+    problem = card.build({"benefit": graph, "assignment0": np.array([-1, many - 1])}, card.options())
+    with pytest.raises(InvalidProblem, match=f"assignment0: gives column {many - 1} to two rows"):
+        card.build({"benefit": graph, "assignment0": np.array([many - 1] * 2)}, card.options())
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert problem.assignment0.tolist() == [-1, many - 1]
+    assert peak < 1 << 20
+
+
+THIRD = (2**64 + 2) // 3
+WRAPPED = [0, THIRD, 2 * THIRD - 2**64, 2]
+"""Row pointers that go round int64 once, each step a rise of a third of it."""
+
+
+@pytest.mark.parametrize(
+    ("graph", "message"),
+    [
+        (Csr(np.array(WRAPPED), np.array([0, 1]), np.array([1, 1]), (3, 3)), r"benefit.indptr: falls from .* at row 1"),
+        (Csr(np.array([0, 1]), np.array([0]), np.array([1]), (1, 10**400)), "benefit: has shape 1 x 10000"),
+        (Csr(np.array([0, 1]), np.array([0]), np.array([1]), (1, 2**63)), "less than 2[*][*]31 rows and columns"),
+        (Csr(np.array([0, 2]), np.array([0, 0]), np.array([-(2**63)] * 2), (1, 3)), "benefit.values: holds integers"),
+    ],
+)
+@pytest.mark.parametrize("sum_duplicates", [False, True])
+def test_numbers_that_leave_int64_are_refused(graph: Csr, message: str, sum_duplicates: bool) -> None:
+    card = SOLVERS["auction"]
+    wanted = message if sum_duplicates or "values" not in message else "benefit.indices: lists column 0 twice"
+    with pytest.raises(InvalidProblem, match=wanted):
+        card.build({"benefit": graph}, card.options(sum_duplicates=sum_duplicates))

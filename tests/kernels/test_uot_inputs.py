@@ -22,6 +22,8 @@ BAD: list[tuple[str, dict[str, Any], dict[str, Any], str]] = [
     ("nan a", {"cost": np.ones((2, 3)), "a": np.array([1.0, np.nan])}, {}, "a"),
     ("inf a", {"cost": np.ones((2, 3)), "a": np.array([1.0, np.inf])}, {}, "a"),
     ("masses differ", {"cost": np.ones((2, 2)), "a": np.ones(2), "b": np.full(2, 2.0)}, {"reg_m": "inf"}, "b"),
+    ("a number for points", {"x": np.array(1.0), "y": np.ones((2, 3)), "sizes": np.array([[1, 2]])}, {}, "x"),
+    ("few lines", {"x": np.ones((1, 3)), "y": np.ones((2, 3)), "sizes": np.array([[1, 3]], np.uint64)}, {}, "y"),
     ("only x", {"x": np.ones((2, 3))}, {}, "y"),
     ("cost and x", {"cost": np.ones((2, 2)), "x": np.ones((2, 3)), "y": np.ones((2, 3))}, {}, "cost"),
     ("dimensions differ", {"x": np.ones((2, 3)), "y": np.ones((2, 4))}, {}, "y"),
@@ -94,3 +96,12 @@ def test_estimate_covers_the_kernel_and_the_plan() -> None:
 def test_a_penalty_beyond_float64_is_refused() -> None:
     with pytest.raises(InvalidProblem, match="at most 1e\\+08, beyond"):
         run({"cost": np.ones((2, 2))}, reg=0.1, reg_m=1e300)
+
+
+def test_sizes_may_be_unsigned() -> None:
+    points = {"x": np.arange(6.0).reshape(3, 2), "y": np.arange(8.0).reshape(4, 2)}
+    signed, unsigned = (
+        CARD.build({**points, "sizes": np.array([[1, 2], [2, 2]], kind)}, CARD.options(reg=1.0))
+        for kind in (np.int64, np.uint64)
+    )
+    assert [part.x.tolist() for part in unsigned.parts] == [part.x.tolist() for part in signed.parts]

@@ -53,6 +53,24 @@ def test_expressions_that_are_stored_sparse(tmp_path: Path) -> None:
     assert [row[1:] for row in sheet.rows[1:]] == [[0, 0, 0, 1], [2, 0, 3, 0], [0, 0, 0, 0]]
 
 
+def wrapped(file: Any) -> None:
+    sparse(file)
+    del file["X/indptr"]
+    third = 2**64 // 3 + 1  # three rises that go round 64 bits once and end at the three entries
+    file["X"].create_dataset("indptr", data=[0, third, 2 * third - 2**64 + 1, 3])
+
+
+def fractions(file: Any) -> None:
+    sparse(file)
+    del file["X/indices"]
+    file["X"].create_dataset("indices", data=[0.5, 0.0, 2.0])
+
+
+def endless(file: Any) -> None:
+    sparse(file)
+    file["X"].attrs["shape"] = [np.inf, 4.0]
+
+
 def outside(file: Any) -> None:
     file["obsm"] = h5py.ExternalLink("/etc/passwd", "/")
 
@@ -104,6 +122,9 @@ def nothing(file: Any) -> None:
         (one_chunk, "pieces of more than"),
         (texts, "expected numbers"),
         (broken, "no valid sparse matrix"),
+        (wrapped, "no valid sparse matrix"),
+        (fractions, "no valid sparse matrix"),
+        (endless, "cannot be read as an AnnData file: OverflowError"),
         (nothing, "neither X nor"),
     ],
 )

@@ -1,7 +1,7 @@
 """Which certificate an answer of a GPU gets, with a device certificate that is told what to say."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -98,6 +98,11 @@ def test_answers_of_the_cpu_and_problems_that_are_not_for_it(told: Any) -> None:
     assert module.asked == []
 
 
+def given(card: Solver[Any, Any]) -> dict[str, Any]:
+    """What a card was made of."""
+    return {field.name: getattr(card, field.name) for field in fields(card)}
+
+
 def test_a_limit_keeps_room_for_the_certificate_that_is_used(told: Any) -> None:
     """A certificate of 9 s on the CPU would leave a solver nothing of 5 s; on the device it takes little."""
     told(lambda: HERE)
@@ -109,7 +114,7 @@ def test_a_limit_keeps_room_for_the_certificate_that_is_used(told: Any) -> None:
             left.append(deadline.remaining_s)
             return solution
 
-    card = Card(**{**vars(LAP), "estimate": lambda *_: Estimate(0, 0, 1.0, certify_seconds=9.0)})
+    card = Card(**given(LAP) | {"estimate": lambda *_: Estimate(0, 0, 1.0, certify_seconds=9.0)})
     for device, expected in (("gpu", 4.75), ("cpu", 0.0)):
         _, certificate = solve_and_prove(card, problem, LAP.options(), Deadline(5.0), device)  # type: ignore[arg-type]
         assert left[-1] == pytest.approx(expected, abs=0.2)
@@ -125,5 +130,5 @@ def test_device_memory_is_let_go(told: Any) -> None:
         def solve(self, problem: Any, options: Any, deadline: Deadline, device: Device = "cpu") -> Solution:
             return held
 
-    found, _ = solve_and_prove(Card(**vars(LAP)), problem, LAP.options(), Deadline(), "gpu")
+    found, _ = solve_and_prove(Card(**given(LAP)), problem, LAP.options(), Deadline(), "gpu")
     assert found.uploads == []

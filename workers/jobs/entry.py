@@ -52,7 +52,9 @@ class Entry:
             IdempotencyConflict, QueueFull, OverQuota, QuotaFull, UnknownBlob, StoreFull, Unavailable.
         """
         await self._look()
-        require_room(self._taken)
+        if self._taken > FULL:
+            await self._look(self._looked)  # it may have room again
+            require_room(self._taken)
         quota = self._quotas.fresh(submission.owner)
         if quota is None:
             quota = await asyncio.to_thread(self._quotas.of, submission.owner)

@@ -99,7 +99,7 @@ def _part_loose(packed: Packed, pairs: Pairs, epsilon: int, at_first: bool) -> i
     return waiting
 
 
-@register_jitable(no_cfunc_wrapper=True)
+@numba.njit(inline="always")
 def _fetch_row(i: int, packed: Packed) -> None:
     """Ask for the edges of row i ahead of their use."""
     for t in range(np.uint64(packed.indptr[i]), np.uint64(packed.indptr[i + np.uint32(1)]), LINE):

@@ -7,7 +7,6 @@ Where none is, phases end by their limit of bids. The exact finish reads whole r
 
 import numba
 import numpy as np
-from numba.extending import register_jitable
 
 from kernels.auction.cpu.phases import ONE, TWO, Packed
 from kernels.problems import Array
@@ -29,7 +28,7 @@ def thinned(packed: Packed, n_cols: int) -> Packed:
     return Packed(untouched(kept_indptr), kept[: kept_indptr[-1]])
 
 
-@register_jitable(no_cfunc_wrapper=True)
+@numba.njit(inline="always")
 def _count(edges: Array, start: int, end: int, guess: int) -> int:
     """How many edges of a row are worth as much."""
     count = 0
@@ -38,7 +37,7 @@ def _count(edges: Array, start: int, end: int, guess: int) -> int:
     return count
 
 
-@register_jitable(no_cfunc_wrapper=True)
+@numba.njit(inline="always")
 def _floor_of(edges: Array, start: int, end: int) -> int:
     """A benefit that at least KEPT edges of a row reach, and few more if some guesses find it."""
     low = high = int(edges[2 * start + 1])

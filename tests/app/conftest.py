@@ -1,5 +1,6 @@
 """One whole service for the session: embedded Redis, one CPU worker, the API under uvicorn on a free port."""
 
+import gzip
 import socket
 import threading
 import time
@@ -16,6 +17,7 @@ from fastapi import FastAPI
 from app.http.auth import new_key
 from app.http.config import HttpSettings
 from app.http.main import create_app
+from tests.app.alone import Alone, header
 from workers.runtime.config import Settings
 from workers.runtime.redis_server import EmbeddedRedis
 from workers.runtime.supervisor import Supervisor
@@ -87,6 +89,17 @@ def wait_until_ready(address: str) -> None:
 def client(service: Service) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=service.url, timeout=60) as client:
         yield client
+
+
+@pytest.fixture(scope="module")
+def alone(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alone]:
+    """An API in a process of its own, on the same Redis and store, whose clerks are up."""
+    made = Alone(service.settings, tmp_path_factory.mktemp("alone"))
+    with httpx.Client(base_url=made.url, timeout=60) as client:
+        client.post("/v1/blobs", content=gzip.compress(header("(1,)") + bytes(8))).raise_for_status()
+        yield made
+    made.process.terminate()
+    made.process.wait(20)
 
 
 @pytest.fixture(scope="module")

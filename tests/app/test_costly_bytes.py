@@ -5,66 +5,21 @@ import gzip
 import io
 import json
 import math
-import os
-import re
 import struct
-import subprocess
-import sys
 import threading
 import time
 import zipfile
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 import httpx
 import numpy as np
 import pytest
 
-from tests.app.conftest import LAP, Service
+from tests.app.alone import GROWS, MIB, Alone, header
+from tests.app.conftest import LAP
 from tests.app.test_bad_input import check, npy, npz
 from tests.workers.service import allowed
-
-MIB = 1 << 20
-GROWS = 100 * MIB
-"""What the API may grow by for a body below 1 MiB."""
-
-
-class Alone:
-    """An API in a process of its own, so that its memory and its pauses can be measured."""
-
-    def __init__(self, service: Service, folder: Path) -> None:
-        environ = {name: value for name, value in os.environ.items() if not name.startswith("ALLOT_")}
-        environ |= service.settings.to_env() | {
-            "ALLOT_MAX_UPLOAD_BYTES": str(4 << 30),
-            "ALLOT_MAX_ELEMENTS": "2147483648",
-        }
-        command = [sys.executable, "-m", "app.cli.main", "serve", "--port", "0", "--workers", "0"]
-        self.process = subprocess.Popen(command, env=environ, stdout=subprocess.PIPE, text=True, cwd=folder)
-        assert self.process.stdout is not None
-        found = re.search(r"http://\S+", self.process.stdout.readline())
-        assert found is not None
-        self.url = found[0]
-
-    def forget_peak(self) -> int:
-        """Bytes that are resident now; `peak` counts from here."""
-        Path(f"/proc/{self.process.pid}/clear_refs").write_text("5")
-        return self.memory("VmRSS")
-
-    def memory(self, field: str) -> int:
-        lines = Path(f"/proc/{self.process.pid}/status").read_text().splitlines()
-        return next(int(line.split()[1]) << 10 for line in lines if line.startswith(f"{field}:"))
-
-
-@pytest.fixture(scope="module")
-def alone(service: Service, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Alone]:
-    made = Alone(service, tmp_path_factory.mktemp("alone"))
-    with httpx.Client(base_url=made.url, timeout=60) as client:
-        client.post("/v1/blobs", content=gzip.compress(npy(np.eye(2)))).raise_for_status()  # clerks are up
-        yield made
-    made.process.terminate()
-    made.process.wait(20)
 
 
 def crowd(count: int) -> bytes:
@@ -82,11 +37,6 @@ def crowd(count: int) -> bytes:
 def tensor(entry: dict[str, Any], data: bytes = b"") -> bytes:
     head = json.dumps(entry).encode()
     return struct.pack("<Q", len(head)) + head + data
-
-
-def header(shape: str) -> bytes:
-    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}, }}".ljust(117) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(text)) + text.encode()
 
 
 def scipy_npz(**changes: Any) -> bytes:
@@ -359,61 +309,3 @@ def test_an_estimate_of_large_points_reads_them(alone: Alone) -> None:
         job = {"solver": solver, "options": options}
         answer = httpx.post(f"{alone.url}/v1/estimates", data={"job": json.dumps(job)}, files=files, timeout=60)
         assert answer.status_code == 200, answer.text
-
-
-def workbook(rows: int, columns: int) -> bytes:
-    """An .xlsx whose one sheet is `rows` times the same, and deflates to little."""
-    row = "<row>" + "<c><v>1</v></c>" * columns + "</row>"
-    sheet = f'<worksheet xmlns="{MAIN}"><sheetData>{row * rows}</sheetData></worksheet>'
-    one = '<sheets><sheet name="s" sheetId="1" r:id="r1"/></sheets>'
-    book = f'<workbook xmlns="{MAIN}" xmlns:r="{OFFICE}">{one}</workbook>'
-    related = f'<Relationship Id="r1" Type="{OFFICE}/%s" Target="%s"/>'
-    parts = {
-        "[Content_Types].xml": f'<Types xmlns="{PACKAGE}/content-types"><Override PartName="/xl/workbook.xml" '
-        'ContentType="application/vnd.openxmlformats-officedocument.spreadsheetml.sheet.main+xml"/></Types>',
-        "_rels/.rels": RELATED % (related % ("officeDocument", "xl/workbook.xml")),
-        "xl/workbook.xml": book,
-        "xl/_rels/workbook.xml.rels": RELATED % (related % ("worksheet", "worksheets/sheet1.xml")),
-        "xl/worksheets/sheet1.xml": sheet,
-    }
-    stream = io.BytesIO()
-    with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, text in parts.items():
-            archive.writestr(name, text)
-    return stream.getvalue()
-
-
-MAIN = "http://schemas.openxmlformats.org/spreadsheetml/2006/main"
-OFFICE = "http://schemas.openxmlformats.org/officeDocument/2006/relationships"
-PACKAGE = "http://schemas.openxmlformats.org/package/2006"
-RELATED = f'<Relationships xmlns="{PACKAGE}/relationships">%s</Relationships>'
-
-PREVIEWS: dict[str, tuple[str, bytes]] = {
-    "a long row among short ones": ("t.csv", b"1\n" * 180_000 + b"1," * 180_000),
-    "a quarter of a million empty cells": ("t.csv", b",," * 250_000 + b"1"),
-    "many names": ("t.csv", b"a,b\n" + b"n,1\n" * 190_000),
-    "one cell of a megabyte": ("t.csv", b'"' + b"x" * 1_000_000 + b'"'),
-    "a workbook of a million cells": ("t.xlsx", workbook(1000, 1000)),
-    "an order of 300,000 places": ("t.sln", b"150000 1 " + b"1 " * 300_000),
-    "64 million bytes": ("t.npy.gz", gzip.compress(header("(8000, 8000)").replace(b"<f8", b"|u1") + bytes(8000**2))),
-    "zeros": ("t.npy.gz", gzip.compress(header("(4000, 4000)") + bytes(8 * 4000 * 4000))),
-}
-
-
-@pytest.mark.parametrize("kind", PREVIEWS)
-def test_a_preview_of_few_bytes_takes_little_memory_and_stops_nobody(alone: Alone, kind: str) -> None:
-    """It is made by a clerk: what it costs there is bounded, and here it costs no more than its answer."""
-    filename, body = PREVIEWS[kind]
-    assert len(body) < MIB
-    before = alone.forget_peak()
-    pool = ThreadPoolExecutor(1)
-    asked = pool.submit(httpx.post, f"{alone.url}/v1/previews?filename={filename}", content=body, timeout=120)
-    worst = []
-    while not asked.done():
-        begun = time.monotonic()
-        assert httpx.get(f"{alone.url}/livez").status_code == 200
-        worst.append(time.monotonic() - begun)
-    assert asked.result().status_code in (200, 413, 422), asked.result().text[:500]
-    assert alone.memory("VmHWM") - before < GROWS
-    assert sorted(worst)[len(worst) // 2] < 0.5
-    pool.shutdown()

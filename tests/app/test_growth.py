@@ -6,7 +6,9 @@ import time
 import httpx
 import pytest
 
-from tests.app.test_costly_bytes import GROWS, PREVIEWS, UPLOADS, Alone, alone  # noqa: F401
+from tests.app.alone import GROWS, Alone
+from tests.app.test_costly_bytes import UPLOADS
+from tests.app.test_costly_previews import PREVIEWS
 from tests.weight import Weight
 
 FIELDS = dict.fromkeys((f"{k:x}" for k in range(100_000)), 0)
@@ -18,7 +20,7 @@ SMALL = [*UPLOADS, *(f"{name}: {body[0]}" for name, body in PREVIEWS.items()), *
 
 
 @pytest.mark.parametrize("name", SMALL)
-def test_neither_the_api_nor_its_clerks_grow_by_much(alone: Alone, name: str) -> None:  # noqa: F811
+def test_neither_the_api_nor_its_clerks_grow_by_much(alone: Alone, name: str) -> None:
     with Weight(alone.process.pid, every_s=0.01) as weight:
         if name in UPLOADS:
             httpx.post(f"{alone.url}/v1/blobs", content=UPLOADS[name], timeout=60)

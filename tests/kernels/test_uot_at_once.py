@@ -118,6 +118,15 @@ def test_costs_are_built_as_if_alone(
     same(CARD.build(inputs, CARD.options.model_validate(options)), one_by_one(monkeypatch, inputs, **options))
 
 
+def wrong_as_alone(monkeypatch: pytest.MonkeyPatch, inputs: dict[str, Array], options: dict[str, Any]) -> None:
+    """Of several at once the same is said that is said where each is built by itself."""
+    with pytest.raises(InvalidProblem) as together:
+        CARD.build(inputs, CARD.options.model_validate(options))
+    with pytest.raises(InvalidProblem) as alone:
+        one_by_one(monkeypatch, inputs, **options)
+    assert str(together.value) == str(alone.value)
+
+
 @pytest.mark.parametrize(
     ("more", "options"),
     [
@@ -131,12 +140,7 @@ def test_costs_are_built_as_if_alone(
 def test_what_is_wrong_with_one_matrix_is_told_of_it(
     more: dict[str, Any], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inputs = batch(**more)
-    with pytest.raises(InvalidProblem) as together:
-        CARD.build(inputs, CARD.options.model_validate(options))
-    with pytest.raises(InvalidProblem) as alone:
-        one_by_one(monkeypatch, inputs, **options)
-    assert str(together.value) == str(alone.value)
+    wrong_as_alone(monkeypatch, batch(**more), options)
 
 
 @pytest.mark.parametrize(
@@ -158,12 +162,7 @@ def test_what_is_wrong_with_one_matrix_is_told_of_it(
 def test_what_is_wrong_with_one_is_told_of_it(
     more: dict[str, Any], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    inputs = ragged(**more)
-    with pytest.raises(InvalidProblem) as together:
-        CARD.build(inputs, CARD.options.model_validate(options))
-    with pytest.raises(InvalidProblem) as alone:
-        one_by_one(monkeypatch, inputs, **options)
-    assert str(together.value) == str(alone.value)
+    wrong_as_alone(monkeypatch, ragged(**more), options)
 
 
 @pytest.fixture

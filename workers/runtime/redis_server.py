@@ -28,7 +28,7 @@ from workers.jobs.job import Unavailable
 from workers.runtime.config import private_folder, short_private_folder
 
 OLDEST = (6, 2)
-"""BLMOVE came with 6.2, and without it a job can be lost between the queue and its worker."""
+"""LT of ZADD came with 6.2: the scripts move a date back with it. So did BLMOVE, which RQ and former releases use."""
 LONGEST_SOCKET = 100  # bytes; the kernel's limit is 107
 LOCK_S = 1.0
 """A process that is being started holds its starter's lock from its fork until its exec."""

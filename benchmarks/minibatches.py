@@ -3,10 +3,12 @@
 Each call is `batch` transports of `points` x `points` with fresh numbers, from two numbers a point or from costs in
 float32, balanced, with `certificate: "none"`, as a training loop asks them. One client, from the call to its answer, at
 a service of its own with one worker: one call after the other, and four at a time. A sample of the answers is compared
-with POT, or the run ends. Beside the rate stands POT's, problem by problem in this process.
+with POT, or the run ends. Beside the rate stands POT's, problem by problem in this process. Of calls one after the
+other a row says where each millisecond went (medians), and another what building and solving take in this process.
 """
 
 import argparse
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +22,7 @@ from allot_client import Client
 
 from benchmarks.rows import Rows, on_gpu
 from benchmarks.warm import until_warm
-from kernels import Array
+from kernels import SOLVERS, Array, Deadline, Device
 
 REG = 0.1
 """Of costs whose mean is about 1/3."""
@@ -73,16 +75,42 @@ def require_right(answer: Any, given: dict[str, Any]) -> None:
         assert abs(dual - expected) <= SAME * abs(expected), (dual, expected)
 
 
-def rate(run: Callable[[dict[str, Any]], Any], calls: list[dict[str, Any]], at_a_time: int) -> float:
-    """Calls a second."""
+def rate(run: Callable[[dict[str, Any]], Any], calls: list[dict[str, Any]], at_a_time: int) -> tuple[float, list[Any]]:
+    """Calls a second, and the answers."""
     start = time.perf_counter()
     if at_a_time == 1:
-        for given in calls:
-            run(given)
+        answers = [run(given) for given in calls]
     else:
         with ThreadPoolExecutor(at_a_time) as pool:
-            list(pool.map(run, calls))
-    return len(calls) / (time.perf_counter() - start)
+            answers = list(pool.map(run, calls))
+    return len(calls) / (time.perf_counter() - start), answers
+
+
+def parts(answers: list[Any]) -> dict[str, float]:
+    """Median milliseconds of each station that the service tells."""
+    names = dict.fromkeys(name for answer in answers for name in answer.timings_ms)
+    return {f"{name}_ms": statistics.median(one.timings_ms.get(name, 0.0) for one in answers) for name in names}
+
+
+def in_process(device: Device, given: dict[str, Any], repeats: int) -> dict[str, float]:
+    """Median milliseconds of the solver alone, on the arrays that the client sends."""
+    sent = given
+    if "x" in given:
+        sent = {name: np.concatenate(clouds) for name, clouds in given.items()}
+        sent["sizes"] = np.array([(len(x), len(y)) for x, y in zip(given["x"], given["y"], strict=True)])
+    card = SOLVERS["uot"]
+    options = card.options.model_validate(
+        {"reg": REG, "tolerance": TOLERANCE, "output": "potentials", "certificate": "none", "reg_m": "inf"}
+    )
+    taken: dict[str, list[float]] = {"build_ms": [], "solve_ms": []}
+    for _ in range(repeats + 1):
+        start = time.perf_counter()
+        problem = card.build(sent, options)
+        built = time.perf_counter()
+        card.solve(problem, options, Deadline(), device)
+        taken["build_ms"].append((built - start) * 1e3)
+        taken["solve_ms"].append((time.perf_counter() - built) * 1e3)
+    return {name: statistics.median(values[1:]) for name, values in taken.items()}
 
 
 def measured(client: Client, device: str, batch: int, points: int, repeats: int) -> Iterator[dict[str, Any]]:
@@ -95,7 +123,8 @@ def measured(client: Client, device: str, batch: int, points: int, repeats: int)
             require_right(run(given), given)
         for at_a_time in (1, AT_A_TIME):
             calls = [drawn(rng, batch, points, form) for _ in range(repeats)]
-            yield {"form": form, "at_a_time": at_a_time, "calls_per_s": rate(run, calls, at_a_time)}
+            calls_per_s, answers = rate(run, calls, at_a_time)
+            yield {"form": form, "at_a_time": at_a_time, "calls_per_s": calls_per_s, **parts(answers)}
 
 
 def main() -> None:
@@ -112,8 +141,11 @@ def main() -> None:
         until_warm(client, arguments.device)
         for told in measured(client, arguments.device, arguments.batch, arguments.points, arguments.repeats):
             rows.add(what="the service", **size, **told)
-    given = drawn(np.random.default_rng(1), arguments.batch, arguments.points, "costs")
-    taken = rate(lambda one: [peer(cost) for cost in one["cost"]], [given], 1)
+    for form in ("points", "costs"):
+        given = drawn(np.random.default_rng(1), arguments.batch, arguments.points, form)
+        told = in_process(arguments.device, given, arguments.repeats)
+        rows.add(what="the solver in process", **size, form=form, **told)
+    taken, _ = rate(lambda one: [peer(cost) for cost in one["cost"]], [given], 1)
     rows.add(what="POT in process", **size, form="costs", at_a_time=1, calls_per_s=taken)
 
 

@@ -70,7 +70,7 @@ class Marginals:
         self.log_weight_b = xp.log(self.weight_b)
         # KL(P | a x b) keeps its constant, the negative entropy has none.
         self.constant = float(self.a.sum() * self.b.sum()) if product else 0.0
-        self.ceiling = _ceiling(problem, spread)
+        self.ceiling = ceiling(problem, spread)
         self.problem = problem
 
     def symmetric(self) -> bool:
@@ -197,7 +197,7 @@ def _like_distances(cost: Any) -> bool:
         return bool(((tried * (cost @ tried)).sum(axis=0) <= 0).all())
 
 
-def _ceiling(problem: UnbalancedTransport, spread: float) -> float:
+def ceiling(problem: UnbalancedTransport, spread: float) -> float:
     """More than any plan's objective, where there may be none at all: both sides balanced and entries forbidden.
 
     A dual value above it proves that no plan exists. P_ij <= min(a_i, b_j) bounds the entropic term.

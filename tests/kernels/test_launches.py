@@ -47,6 +47,7 @@ from kernels.uot.iteration.layout import (
     SWEEP_ONLY,
     WHOLE,
 )
+from kernels.uot.points.gpu_clouds import PointClouds
 
 
 class OnDevice(np.ndarray):
@@ -152,7 +153,7 @@ def test_of_the_published_transport(launched: Launched) -> None:
 
 @pytest.mark.parametrize(
     ("of", "declared"),
-    [(gpu_launch.Dense, REFERENCE_OF_COSTS_ARGS), (gpu_launch.PointClouds, REFERENCE_OF_POINTS_ARGS)],
+    [(gpu_launch.Dense, REFERENCE_OF_COSTS_ARGS), (PointClouds, REFERENCE_OF_POINTS_ARGS)],
 )
 def test_of_the_rows_references(launched: Launched, of: type[gpu_launch.Dense], declared: layout.Parameter) -> None:
     dense = of.__new__(of)

@@ -13,8 +13,9 @@ from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Termination
 from kernels.uot.dense.gpu_exact import ExactSweeps
 from kernels.uot.iteration import gpu_launch as on
-from kernels.uot.marginals import Marginals
+from kernels.uot.marginals import Marginals, ceiling
 from kernels.uot.outer import REMEMBERED, STAGE_GAP, STALLED, Rules, iterate
+from kernels.uot.points.gpu_clouds import PointClouds
 from kernels.uot.stages import Run
 
 if TYPE_CHECKING:
@@ -110,7 +111,7 @@ def solve_dense(
     stages: list[float],
 ) -> Run:
     """Solve with float32 exponentials and finish in float64 where their noise may hide a gap above the tolerance."""
-    kind = on.PointClouds if method == "points" else on.Dense
+    kind = PointClouds if method == "points" else on.Dense
     dense = kind(problem, method, storage, spread, cuda.attribute("MultiProcessorCount"))
     run, done = _all_stages(dense, options, deadline, stages)
     left = options.iterations - done
@@ -157,7 +158,7 @@ def _stage(dense: on.Dense, options: "TransportOptions", deadline: Deadline, beg
     (reg,), limit, before = begun.stages, begun.left, begun.made
     aim, enough = SAFE * options.tolerance, 0.0 if final else STAGE_GAP * reg
     per_launch = max(FIRST_SWEEPS, int(LAUNCH_S / (1e-5 + dense.m * dense.n * 4 / 4e12)))
-    ceiling = Marginals(cp, dense.problem, dense.spread).ceiling if final else math.inf
+    most = ceiling(dense.problem, dense.spread) if final else math.inf
     dense.begin(reg, begun.g)
     best, highest, improved, rescues, sweeps = math.inf, -math.inf, 0, 0, FIRST_SWEEPS
     base = done = 0
@@ -185,7 +186,7 @@ def _stage(dense: on.Dense, options: "TransportOptions", deadline: Deadline, beg
         if idle >= patience or (final and _in_the_noise(dense, status, relative, dual)):
             reached = reached or Termination.CONVERGED
         sweeps = min(sweeps, patience - idle) if 0 < idle < patience else sweeps
-        reached = Termination.INFEASIBLE if dual > ceiling else reached
+        reached = Termination.INFEASIBLE if dual > most else reached
     f, g = dense.pair(status)
     return Run(f, g, relative, dual, reached or Termination.ITERATION_LIMIT, done, int(status[on.REJECTED]))
 

@@ -1,5 +1,6 @@
 """How a sweep is cut: which blocks, threads and slots of shared memory a matrix or two point clouds get."""
 
+import functools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -202,7 +203,14 @@ def points_geometry(m: int, n: int, teams: int, cluster: int) -> Geometry:
 
 
 def _best(matrix: MatrixSize) -> Geometry:
-    found = list(matrix.cuts())
-    if not found:
+    found = _least(matrix)
+    if found is None:
         raise NoGeometry(f"{matrix.m} x {matrix.n}: row groups do not fit shared memory")
-    return min(found, key=lambda one: one[0])[1]
+    return found
+
+
+@functools.lru_cache(maxsize=512)
+def _least(matrix: MatrixSize) -> Geometry | None:
+    """The fastest cut. To go through hundreds of them takes milliseconds, so that of each size is kept."""
+    found = list(matrix.cuts())
+    return min(found, key=lambda one: one[0])[1] if found else None

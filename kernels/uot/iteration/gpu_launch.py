@@ -9,21 +9,20 @@ import numpy as np
 
 from kernels import cuda
 from kernels.problems.arrays import Array
-from kernels.problems.transport import METRICS, UnbalancedTransport
+from kernels.problems.transport import UnbalancedTransport
 from kernels.uot.gpu_upload import upload
 from kernels.uot.iteration.gpu_geometry import (
     SHARED_BYTES,
     Geometry,
     NoGeometry,
     geometry,
-    points_geometry,
 )
 from kernels.uot.iteration.layout import COLUMNS_ONLY as COLUMNS_ONLY
 from kernels.uot.iteration.layout import CONVERGED as CONVERGED
 from kernels.uot.iteration.layout import DUAL as DUAL
 from kernels.uot.iteration.layout import EMPTY_COLUMN as EMPTY_COLUMN
 from kernels.uot.iteration.layout import GAP as GAP
-from kernels.uot.iteration.layout import ITERATE_ARGS, LINES, MIXING, REFERENCE_OF_COSTS_ARGS, REFERENCE_OF_POINTS_ARGS
+from kernels.uot.iteration.layout import ITERATE_ARGS, LINES, MIXING, REFERENCE_OF_COSTS_ARGS
 from kernels.uot.iteration.layout import ITERATIONS as ITERATIONS
 from kernels.uot.iteration.layout import JUMPED as JUMPED
 from kernels.uot.iteration.layout import PRIMAL as PRIMAL
@@ -82,7 +81,11 @@ class Dense:
         self.values = cp.full((2, g.ld), -cp.inf, cp.float32)  # to be swept next, and swept last
         # Entries of the padding are read but never written: what lay there before could make them NaN.
         self.history = cp.zeros((1 if g.own_history else g.teams, LINES, g.ld), cp.float32)
-        self.mixing = cp.zeros(MIXING.dtype.itemsize // 8)
+        self.mixing = cp.empty(MIXING.dtype.itemsize // 8)
+        fresh = np.zeros(self.mixing.size)
+        fresh[_place_of("best")] = -1e300  # the best dual value so far
+        self._fresh_mixing = cp.asarray(fresh)
+        self._fresh_mixing[_place_of("mass")] = cp.exp2(self.log_b.astype(cp.float64)).sum()
         self.words = cp.zeros((2, g.teams, g.cluster, g.width + 2), cp.uint64)
         self.partial = self.words  # where several devices share a problem: gpu_ranks.py
 
@@ -164,9 +167,7 @@ class Dense:
         self.reg = reg
         self.status[:] = 0
         self.words[:] = 0
-        self.mixing[:] = 0
-        self.mixing[_place_of("best")] = -1e300  # the best dual value so far
-        self.mixing[_place_of("mass")] = cp.exp2(self.log_b.astype(cp.float64)).sum()
+        self.mixing[:] = self._fresh_mixing
         self.values[0, : self.n] = cp.asarray(g) * (LOG2E / reg) + self.beta_b
         if self.row_reference is not None:
             self.refer()
@@ -227,59 +228,6 @@ class Dense:
         values = self.values[1, : self.n].astype(cp.float64)
         f = (self.potential - self.beta_a + status[TRANSLATION]) * unit
         return f, (values - self.beta_b - status[TRANSLATION]) * unit
-
-
-class PointClouds(Dense):
-    """Two point clouds in place of the matrix: O((m + n) d) device bytes."""
-
-    @property
-    def dimension(self) -> int:
-        """Of the points, padded with zeros to a multiple of 4."""
-        assert self.problem.x is not None
-        return -(-int(self.problem.x.shape[1]) // 4) * 4
-
-    @property
-    def flat(self) -> bool:
-        """True where the columns' coordinates fit registers."""
-        assert self.problem.x is not None
-        return bool(self.problem.x.shape[1] <= 3)
-
-    def _geometry(self, teams: int, cluster: int) -> Geometry:
-        return points_geometry(self.m, self.n, teams, cluster)
-
-    def _defines(self) -> tuple[str, ...]:
-        return (*self.cut.defines, f"-DMETRIC={METRICS.index(self.problem.metric)}", f"-DFLAT={int(self.flat)}")
-
-    def _matrix(self) -> Any:
-        """Columns (d, ld), rows (m + a group, d) and their norms; about their common centre, for short squares."""
-        assert self.problem.x is not None
-        assert self.problem.y is not None
-        x, y = (cp.asarray(points, cp.float64) for points in (self.problem.x, self.problem.y))
-        if self.problem.metric != "inner":
-            centre = (x.mean(0) + y.mean(0)) / 2
-            x, y = x - centre, y - centre
-        padded = self.m + self.cut.group  # so that no row of the last group lies outside
-        self.x, self.y_turned = cp.zeros((padded, self.dimension)), cp.zeros((self.dimension, self.cut.ld))
-        self.x[: self.m, : x.shape[1]], self.y_turned[: x.shape[1], : self.n] = x, y.T
-        self.farthest = float(max((x * x).sum(1).max(), (y * y).sum(1).max()))
-        return cp.empty(self.x.size + self.y_turned.size + padded + self.cut.ld, cp.float32)
-
-    def begin(self, reg: float, g: Any) -> None:
-        """Start a stage at `reg`: scale the coordinates so that costs come in log2 units."""
-        scale, metric = LOG2E / reg, self.problem.metric
-        x = self.x * (scale if metric == "euclidean" else scale**0.5)
-        y = self.y_turned * (scale if metric == "euclidean" else scale**0.5)
-        squares = metric == "sqeuclidean"
-        row_norms, column_norms = (x * x).sum(1) * squares, (y * y).sum(0) * squares
-        x *= 2 if squares else 1
-        if self.flat:
-            x[:, 3] = row_norms
-        self.matrix[:] = cp.concatenate([y.ravel(), column_norms, x.ravel(), row_norms])
-        super().begin(reg, g)
-
-    def _refers(self, shared: dict[str, Any]) -> tuple[Any, ...]:
-        own = {"points": self.matrix, "ld": self.cut.ld, "dimension": self.dimension}
-        return REFERENCE_OF_POINTS_ARGS.packed(**shared, **own)
 
 
 _gibbs = cp.ElementwiseKernel(

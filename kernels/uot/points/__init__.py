@@ -1,0 +1,1 @@
+"""Point clouds on a GPU, whose costs are worked out in every sweep."""

@@ -33,6 +33,7 @@ from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.iteration.gpu_geometry import STORAGE, Geometry, MatrixSize
 from kernels.uot.marginals import Marginals
 from kernels.uot.outer import schedule
+from kernels.uot.points.gpu_clouds import PointClouds
 from kernels.uot.stages import Run
 
 # Sweeps of plain Sinkhorn to a relative gap of 1e-6 at (reg, reg_m), float64, n = 1000: the number hardly depends on n.
@@ -113,7 +114,7 @@ def bench_points(rows: Rows) -> None:
         x, y = x * (3 / d) ** 0.5, y * (3 / d) ** 0.5  # costs of the same size in every dimension
         a, b = rng.random(n) + 0.5, rng.random(n) + 0.5
         problem = UnbalancedTransport(a / a.sum(), 1.3 * b / b.sum(), 0.05, (1.0, 1.0), x=x, y=y)
-        points = on.PointClouds(problem, "points", "float32", 3.0, cuda.attribute("MultiProcessorCount"))
+        points = PointClouds(problem, "points", "float32", 3.0, cuda.attribute("MultiProcessorCount"))
         plan_error = error(points, problem)
         us = microseconds(functools.partial(points.launch, 20, -1.0, every=1 << 30, mixes=False), 20)
         rows.add(bench="points", n=n, d=d, us_per_sweep=us if plan_error <= 1e-4 else None, plan_error=plan_error)

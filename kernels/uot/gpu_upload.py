@@ -12,6 +12,8 @@ import numpy as np
 from kernels.problems.arrays import Array
 
 STAGING_BYTES = 1 << 25
+ALIGNED = 256
+"""Bytes to which arrays that are sent together begin."""
 HOST = TO_DEVICE = 1
 """cudaMemoryTypeHost and cudaMemcpyHostToDevice."""
 LEAST_LOCKED, MOST_LOCKED = 1 << 20, min(4 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 16)
@@ -59,6 +61,22 @@ def uploaded(array: Array) -> Any:
     held = cp.empty(array.shape, array.dtype)
     held.set(array)
     return held
+
+
+def together(*arrays: Array) -> list[Any]:
+    """Host arrays on the device, by one copy: each takes the host a tenth of a millisecond, however small it is."""
+    places, size = [], 0
+    for array in arrays:
+        places.append(size)
+        size += -(-array.nbytes // ALIGNED) * ALIGNED
+    packed = np.zeros(size, np.uint8)
+    for place, array in zip(places, arrays, strict=True):
+        packed[place : place + array.nbytes] = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    held = cp.asarray(packed)
+    return [
+        held[place : place + array.nbytes].view(array.dtype).reshape(array.shape)
+        for place, array in zip(places, arrays, strict=True)
+    ]
 
 
 def is_page_locked(array: Array) -> bool:

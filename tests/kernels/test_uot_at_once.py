@@ -17,6 +17,7 @@ from kernels.unproved import unproved
 from kernels.uot import gpu as on_gpu
 from kernels.uot.batch import gpu_batch
 from kernels.uot.batch.answers import LOG2E, Answered, joined
+from kernels.uot.batch.steps import StackSteps
 from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.iteration.layout import CONVERGED, REASON, STATUS
 from tests.kernels.strict_arrays import STRICT, StrictArray
@@ -170,6 +171,8 @@ def device(monkeypatch: pytest.MonkeyPatch) -> None:
     """The host's part of a solve on a GPU, with arrays of its stand-in, and sweeps of NumPy for the launch."""
     monkeypatch.setattr(gpu_batch, "cp", STRICT)
     monkeypatch.setattr(gpu_batch, "uploaded", STRICT.asarray)
+    monkeypatch.setattr(gpu_batch, "sent", lambda *arrays: [STRICT.asarray(array) for array in arrays])
+    monkeypatch.setattr(gpu_batch, "steps", StackSteps(STRICT))
     kernel = SimpleNamespace(max_dynamic_shared_size_bytes=0)
     monkeypatch.setattr(gpu_batch, "cuda", SimpleNamespace(kernel=lambda *_, **__: kernel))
     monkeypatch.setattr(gpu_batch.Batch, "launch", swept)
@@ -184,7 +187,7 @@ def swept(batch: Any, iterations: int, tolerance: float) -> None:
         f = -damping[0] * np.log((problem.b[:, None, :] * np.exp(g[:, None, :] - cost)).sum(axis=2))
         g = -damping[1] * np.log((problem.a[:, :, None] * np.exp(f[:, :, None] - cost)).sum(axis=1))
     batch.potential, batch.g = (
-        StrictArray(potential * LOG2E + beta.get()) for potential, beta in ((f, batch.beta_a), (g, batch.beta_b))
+        StrictArray(potential * LOG2E + beta) for potential, beta in ((f, batch.beta_a), (g, batch.beta_b))
     )
     status = np.zeros((len(f), STATUS))
     status[:, REASON], status[:, on.ITERATIONS] = CONVERGED, 60 + np.arange(len(f))

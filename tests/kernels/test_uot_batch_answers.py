@@ -9,10 +9,16 @@ from kernels import SOLVERS, Deadline
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Termination
 from kernels.uot.batch.answers import Stack, answers
+from kernels.uot.batch.steps import StackSteps
 from kernels.uot.cpu.answer import answer
 from kernels.uot.support import support
+from tests.conftest import need_gpu
 
 CARD = SOLVERS["uot"]
+
+
+def kept(*arrays: Any) -> Any:
+    return arrays
 
 
 def one_by_one(problem: UnbalancedTransport, f: Any, g: Any) -> dict[str, Any]:
@@ -35,7 +41,7 @@ def test_all_at_once_is_one_by_one(reg_m: tuple[float, float], reference: str) -
     stack = Stack(
         cost, a, b, reg, cost.min(axis=(1, 2)), (np.isinf(reg_m[0]), np.isinf(reg_m[1])), reference == "product"
     )
-    found = answers(np, stack, f, g)
+    found = answers(StackSteps(np), kept, stack, f, g)
     assert found.one(2) is None
     for k in (0, 1, 3, 4) if np.isinf(reg_m).all() else (0, 3, 4):
         mine = found.one(k)
@@ -51,5 +57,36 @@ def test_a_line_that_underflowed_is_left_to_others() -> None:
     cost = np.array([[[0.0, 1.0], [1.0, 0.0]]])
     one = np.ones((1, 2))
     stack = Stack(cost, one, one, np.array([1e-3]), np.zeros(1), (True, True), True)
-    assert answers(np, stack, np.array([[0.0, -2.0]]), np.zeros((1, 2))).one(0) is None
-    assert answers(np, stack, np.zeros((1, 2)), np.zeros((1, 2))).one(0) is not None
+    assert answers(StackSteps(np), kept, stack, np.array([[0.0, -2.0]]), np.zeros((1, 2))).one(0) is None
+    assert answers(StackSteps(np), kept, stack, np.zeros((1, 2)), np.zeros((1, 2))).one(0) is not None
+
+
+@pytest.mark.gpu
+def test_the_steps_of_a_device_are_those_of_the_host() -> None:
+    need_gpu()
+    from kernels.uot.batch.gpu_steps import DeviceSteps
+    from kernels.uot.gpu_upload import together
+
+    rng = np.random.default_rng(5)
+    x, y = rng.normal(size=(4, 9, 3)), rng.normal(size=(4, 11, 3))
+    cost, units = rng.random((4, 9, 11)).astype(np.float32), rng.random(4) + 0.1
+    row, column, scale = rng.normal(size=(4, 9)), rng.normal(size=(4, 11)), rng.random((4, 1)) + 0.5
+    row[0, 0] = 2000.0  # beyond what an exponent may be
+    sums = rng.random((4, 9))
+    sums[1, 1], sums[2, 2], sums[3, 3] = 0.0, 1e-150, 1e150
+    given = (x, y, cost, units, row, column, scale, sums, np.abs(row))
+    sent = together(*given)
+    for array, there in zip(given, sent, strict=True):
+        assert np.array_equal(array, there.get())
+    for mine, wanted in zip(all_steps(DeviceSteps(), sent), all_steps(StackSteps(np), given), strict=True):
+        assert mine.dtype == wanted.dtype
+        np.testing.assert_allclose(mine.get(), wanted, rtol=1e-14)
+
+
+def all_steps(steps: Any, arrays: Any) -> Any:
+    x, y, cost, units, row, column, scale, sums, wanted = arrays
+    yield from (steps.distances(x, y, root) for root in (False, True))
+    yield steps.in_units(cost, units)
+    yield steps.plan(cost, row, column, scale)
+    for capped in (False, True):
+        yield from steps.factors(wanted, sums, capped)

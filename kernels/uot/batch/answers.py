@@ -1,10 +1,10 @@
 """Answers of many problems of one shape at once: marginals of their plans, and exact sides made exact.
 
 It does to a stack of plans what outcome.py and repair.py do to one, for answers that hold potentials and marginals.
-Written against the array API that numpy and cupy share. What is out of the ordinary (a line that underflowed,
-potentials far off) is left to those.
+What is out of the ordinary (a line that underflowed, potentials far off) is left to those.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +12,10 @@ import numpy as np
 
 from kernels.problems.arrays import Array, Mask
 from kernels.uot.outcome import CENTRED, LARGEST_LOG_64
-from kernels.uot.repair import LOST, MET
+from kernels.uot.repair import MET
 
 LOG2E = float(np.log2(np.e))
+Send = Callable[..., Sequence[Any]]
 REST = ("rest_a", "rest_b")
 
 
@@ -78,10 +79,12 @@ def joined(parts: list[Answered]) -> Answered:
     return Answered(arrays, rest, strange)
 
 
-def answers(xp: Any, stack: Stack, f: Array, g: Array) -> Answered:
+def answers(steps: Any, send: Send, stack: Stack, f: Array, g: Array) -> Answered:
     """Potentials and marginals of each problem's plan.
 
     Args:
+        steps: `StackSteps`, or `DeviceSteps` where the stack's costs are on a device.
+        send: takes arrays from the host to where these are.
         f, g: potentials (batch, m) and (batch, n), on the host.
     """
     if all(stack.exact):
@@ -90,29 +93,19 @@ def answers(xp: Any, stack: Stack, f: Array, g: Array) -> Answered:
     row, column = f * scale, g * scale
     if stack.product:
         row, column = row + np.log2(stack.a), column + np.log2(stack.b)
-    far = (row.max(axis=1) + column.max(axis=1)) / LOG2E - stack.low / stack.reg > LARGEST_LOG_64
-    a, b = xp.asarray(stack.a), xp.asarray(stack.b)
-    exponent = xp.asarray(row)[:, :, None] + xp.asarray(column)[:, None, :]
-    exponent -= stack.cost.astype(np.float64) * xp.asarray(scale)[:, :, None]
-    plan = xp.exp2(xp.minimum(exponent, 1000.0))
-    rows, columns = xp.ones_like(a), xp.ones_like(b)
-    of_rows, of_columns = plan.sum(axis=2), plan.sum(axis=1)
-    lost = xp.zeros(len(a), bool)
+    strange = (row.max(axis=1) + column.max(axis=1)) / LOG2E - stack.low / stack.reg > LARGEST_LOG_64
+    a, b, row, column, scale = send(stack.a, stack.b, row, column, scale)
+    plan = steps.plan(stack.cost, row, column, scale)
     if stack.exact[0]:
-        lost |= _lost(a, of_rows).any(axis=1)
-        rows = _ratio(xp, a, of_rows)
-        rows = xp.minimum(rows, 1) if stack.exact[1] else rows
-        plan *= rows[:, :, None]
-        of_columns = plan.sum(axis=1)
+        factors, lost = steps.factors(a, plan.sum(axis=2), stack.exact[1])
+        plan *= factors[:, :, None]
+        f, strange = _moved(f, _host(factors), stack.reg), strange | _host(lost).any(axis=1)
     if stack.exact[1]:
-        lost |= _lost(b, of_columns).any(axis=1)
-        columns = _ratio(xp, b, of_columns)
-        columns = xp.minimum(columns, 1) if stack.exact[0] else columns
-        plan *= columns[:, None, :]
+        factors, lost = steps.factors(b, plan.sum(axis=1), stack.exact[0])
+        plan *= factors[:, None, :]
+        g, strange = _moved(g, _host(factors), stack.reg), strange | _host(lost).any(axis=1)
     of_rows, of_columns = plan.sum(axis=2), plan.sum(axis=1)
-    f, g = _moved(f, _host(xp, rows), stack.reg), _moved(g, _host(xp, columns), stack.reg)
-    found = {"f": f, "g": g, "row_marginal": _host(xp, of_rows), "column_marginal": _host(xp, of_columns)}
-    strange = far | _host(xp, lost)
+    found = {"f": f, "g": g, "row_marginal": _host(of_rows), "column_marginal": _host(of_columns)}
     rest = _rest(stack, found) if all(stack.exact) else np.zeros(len(strange), bool)
     return Answered(found, rest, strange)
 
@@ -151,14 +144,5 @@ def _moved(potential: Array, factor: Array, reg: Array) -> Array:
     return np.where(np.isfinite(step), potential + step, potential)
 
 
-def _ratio(xp: Any, wanted: Any, found: Any) -> Any:
-    """wanted / found; 1 where nothing was found."""
-    return xp.where(found > 0, wanted / xp.where(found > 0, found, 1.0), 1.0)
-
-
-def _lost(wanted: Any, found: Any) -> Any:
-    return ~((found > LOST * wanted) & (found < wanted / LOST))
-
-
-def _host(xp: Any, array: Any) -> Array:
-    return np.asarray(array if xp is np else array.get())
+def _host(array: Any) -> Array:
+    return np.asarray(array.get() if hasattr(array, "get") else array)

@@ -14,8 +14,10 @@ from kernels.problems.several import SeveralTransports
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.batch.answers import Answered, Stack, answers, joined
+from kernels.uot.batch.gpu_steps import DeviceSteps
 from kernels.uot.dense.gpu_dense import SAFE, hidden_gap, off_by
 from kernels.uot.gpu_answer import BLOCK, answer
+from kernels.uot.gpu_upload import together as sent
 from kernels.uot.gpu_upload import uploaded
 from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.iteration.gpu_launch import LOG2E
@@ -39,6 +41,7 @@ AXES = ("sqeuclidean", "euclidean")
 """Metrics whose costs are worked out here."""
 SAME_RATIO = 1e-12
 """Of strengths over reg: what a sum of roundings may make of one ratio."""
+steps = DeviceSteps()
 Solve = Callable[[UnbalancedTransport, Any, Deadline], Solution]
 
 
@@ -61,16 +64,15 @@ class Batch:
         self.threads = 32 * shape[2]
         self.shared = shape[2] * (shape[3] - shape[5]) * shape[4] * 32 * 4
         self.kernel.max_dynamic_shared_size_bytes = self.shared
-        self.cost = cost.astype(cp.float32)
-        a, b = cp.asarray(problem.a), cp.asarray(problem.b)
-        log_a, log_b = cp.log2(a), cp.log2(b)
-        self.beta_a, self.beta_b = (log_a, log_b) if problem.reference == "product" else (0 * a, 0 * b)
-        self.log_a, self.log_b = log_a.astype(cp.float32), log_b.astype(cp.float32)
-        self.potential = cp.zeros((size, m))
-        start = 0.0 if problem.g0 is None else cp.asarray(problem.g0) * (LOG2E / problem.reg)
-        self.g = cp.where(b > 0, start + self.beta_b, -cp.inf).astype(cp.float32)
-        self.status = cp.zeros((size, STATUS))
-        self.items = cp.asarray(self._items().view(np.uint8))
+        self.cost = cost.astype(cp.float32, copy=False)
+        logs = np.log2(problem.a), np.log2(problem.b)
+        of_masses = float(problem.reference == "product")
+        self.beta_a, self.beta_b = (of_masses * log for log in logs)
+        start = 0.0 if problem.g0 is None else problem.g0 * (LOG2E / problem.reg)
+        g = np.where(problem.b > 0, start + self.beta_b, -np.inf)
+        vectors = (one.astype(np.float32) for one in (*logs, g))
+        self.log_a, self.log_b, self.g, self.items = sent(*vectors, self._items().view(np.uint8))
+        self.potential, self.status = cp.zeros((size, m)), cp.zeros((size, STATUS))
 
     def _items(self) -> Array:
         p = self.problem
@@ -107,9 +109,9 @@ class Batch:
 
     def pairs(self, status: Array) -> tuple[Array, Array]:
         """The certified potentials (batch, m) and (batch, n), in the units of the cost."""
-        unit, shift = self.problem.reg / LOG2E, cp.asarray(status[:, on.TRANSLATION, None])
-        f, g = (self.potential - self.beta_a + shift) * unit, (self.g.astype(cp.float64) - self.beta_b - shift) * unit
-        return f.get(), g.get()
+        unit, shift = self.problem.reg / LOG2E, status[:, on.TRANSLATION, None]
+        f, g = self.potential.get() - self.beta_a + shift, self.g.get().astype(np.float64) - self.beta_b - shift
+        return f * unit, g * unit
 
 
 def solve_batch(problem: UnbalancedTransport, options: Any, deadline: Deadline, solve: Solve) -> Solution:
@@ -159,27 +161,23 @@ def solve_stack(
     )
     if not _suits(scaled, options) or (first.cost is None and first.metric not in AXES):
         return None
-    given = _costs(parts)
+    given, units = _costs(parts, regs)
     low, high = ends(given)
     if not (np.maximum(abs(low), abs(high)) < LARGEST_COST * np.minimum(regs, 1)).all():
         return None
-    cost = given / cp.asarray(regs)[:, None, None]
-    batch = Batch(scaled, cost, (high - low) / regs)
+    batch = Batch(scaled, steps.in_units(given, units), (high - low) / regs)
     work = Work(problem, given, low, regs, batch, (scaled.a, scaled.b, regs), first.reg_m)
     return _together(work, options, deadline, solve)
 
 
-def _costs(parts: list[UnbalancedTransport]) -> Any:
-    """Of problems of one shape, (batch, m, n) on the device; of points in float64, from differences."""
+def _costs(parts: list[UnbalancedTransport], regs: Array) -> tuple[Any, Any]:
+    """Of problems of one shape, (batch, m, n) on the device; of points in float64, from differences. And their regs."""
     if parts[0].cost is not None:
         stacked = np.stack([part.cost for part in parts if part.cost is not None])
-        return cp.asarray(unflushed(stacked, min(part.reg for part in parts)))
-    x, y = (cp.asarray(np.stack([getattr(part, side) for part in parts]), cp.float64) for side in "xy")
-    found = cp.zeros((len(parts), x.shape[1], y.shape[1]))
-    for k in range(x.shape[2]):
-        away = x[:, :, None, k] - y[:, None, :, k]
-        found += away * away
-    return cp.sqrt(found) if parts[0].metric == "euclidean" else found
+        return cp.asarray(unflushed(stacked, min(part.reg for part in parts))), cp.asarray(regs)
+    x, y = (np.stack([getattr(part, side) for part in parts]).astype(np.float64) for side in "xy")
+    x, y, units = sent(x, y, regs)
+    return steps.distances(x, y, parts[0].metric == "euclidean"), units
 
 
 def ends(cost: Any) -> tuple[Array, Array]:
@@ -273,7 +271,8 @@ def _answers(work: Work, options: Any, f: Array, g: Array) -> Answered | None:
         some = slice(start, start + step)
         a, b, reg = (one[some] for one in work.vectors)
         product = work.batch.problem.reference == "product"
-        found.append(answers(cp, Stack(work.given[some], a, b, reg, work.low[some], exact, product), f[some], g[some]))
+        stack = Stack(work.given[some], a, b, reg, work.low[some], exact, product)
+        found.append(answers(steps, sent, stack, f[some], g[some]))
     return joined(found)
 
 

@@ -74,7 +74,7 @@ def test_the_steps_of_a_device_are_those_of_the_host() -> None:
     row[0, 0] = 2000.0  # beyond what an exponent may be
     sums = rng.random((4, 9))
     sums[1, 1], sums[2, 2], sums[3, 3] = 0.0, 1e-150, 1e150
-    given = (x, y, cost, units, row, column, scale, sums, np.abs(row))
+    given: tuple[Any, ...] = (x, y, cost, units, row, column, scale, sums, np.abs(row))
     sent = together(*given)
     for array, there in zip(given, sent, strict=True):
         assert np.array_equal(array, there.get())

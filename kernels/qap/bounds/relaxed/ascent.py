@@ -26,18 +26,15 @@ import numpy as np
 
 from kernels.problems import QuadraticAssignment
 from kernels.qap.bounds.lower import Bound, round_up
+from kernels.qap.bounds.relaxed.arithmetic import LiftedArithmetic
 from kernels.qap.bounds.relaxed.cone import BySpectrum, Projection
 from kernels.qap.bounds.relaxed.eigenvalue import exceeds, top
 from kernels.qap.bounds.relaxed.leaders import priced
 from kernels.qap.bounds.relaxed.lifted import Frame, open_entries, pair_costs
 
 SMALLEST_N, LARGEST_N = 4, 128
-STEP = 1.618
-PENALTY_FIRST, PENALTY_LEAST, PENALTY_MOVES = 60.0, 0.5, 1.1
-"""Of beta, in units of n / 3: at first, at least; and the factor by which an iteration changes it at most."""
-BALANCE, NEAR_BALANCE = 30.0, 1.2
-"""Beta rises where Y and W R W' differ by more than so many times what Y has moved by, both as shares, and falls where
-they differ by less; within the second factor it stays."""
+PENALTY_FIRST = 60.0
+"""Of beta, in units of n / 3."""
 BITS = 30
 """Of the largest entry that evidence keeps."""
 LARGEST = 2**49
@@ -73,10 +70,11 @@ class Ascent:
         project: Projection | None = None,
         dtype: Any = np.float32,
         factorise: Callable[[Any], Any] = np.linalg.cholesky,
+        arithmetic: Any = None,
     ) -> None:
         self.problem, self._xp, self._dtype = problem, xp, np.dtype(dtype)
         self._project = BySpectrum() if project is None else project
-        self._factorise = factorise
+        self._factorise, self._by = factorise, LiftedArithmetic(xp) if arithmetic is None else arithmetic
         n = problem.n
         sides = [float(np.abs(m).max()) for m in (problem.flow, problem.distance)]
         scaled = (m / s for m, s in zip((problem.flow, problem.distance), sides, strict=True))
@@ -90,13 +88,13 @@ class Ascent:
         size = float(xp.linalg.norm(costs * self._top)) / n**2 or 1.0
         costs *= self._number(1 / size)
         self._costs, self._unit = costs, sides[0] * sides[1] * size
-        self._frame = Frame(n, xp, self._dtype)
+        self._frame = Frame(n, xp, self._dtype, self._by)
         self._y = self._top * self._number(1 / (n * (n - 1)))
         at = xp.arange(n * n)
         self._y[at, at] *= self._number(n - 1)
         self._z = xp.zeros_like(costs)
         self._half: Any = None
-        self._next_beta = self._beta = PENALTY_FIRST * n / 3
+        self._next_beta = self._beta = self._by.number(PENALTY_FIRST * n / 3)
         self.steps, self.measured = 0, 0
         self.best: Bound | None = None
 
@@ -105,35 +103,15 @@ class Ascent:
 
     def step(self) -> None:
         """One iteration."""
-        xp, n, number = self._xp, self.problem.n, self._number
-        beta = self._next_beta
-        self._project.shift *= self._beta / beta  # of Z / beta, whose part in it is the larger one
+        by, n, beta = self._by, self.problem.n, self._next_beta
+        self._project.shift = self._project.shift * (self._beta / beta)  # of Z / beta: its part in it is the larger one
         self._beta = beta
-        inside = self._frame.inside(self._y + self._z * number(1 / beta))
+        inside = self._frame.inside(by.together(self._y, self._z, beta))
         lifted = self._frame.outside(self._project(inside, n))
-        self._half = self._z + (self._y - lifted) * number(beta)
-        before, self._y = self._y, lifted - (self._costs + self._z) * number(1 / beta)
-        xp.maximum(self._y, number(0), out=self._y)
-        xp.minimum(self._y, self._top, out=self._y)
-        apart = self._y - lifted
-        self._z += apart * number(STEP * beta)
-        self._next_beta = self._balanced(apart, lifted, self._y - before)
+        fixed = self._costs, self._top
+        self._y, self._half, norms = by.advanced(self._y, self._z, lifted, fixed, beta)
+        self._next_beta = by.balanced(norms, beta, n / 3)
         self.steps += 1
-
-    def _balanced(self, apart: Any, lifted: Any, moved: Any) -> float:
-        """Beta of the next iteration, so that both residuals fall together.
-
-        Source: S. Boyd and others, Foundations and Trends in Machine Learning 3 (2011), section 3.4.1; the residuals
-        as shares: B. Wohlberg, "ADMM penalty parameter selection by residual balancing" (2017).
-        """
-        norm, beta = self._xp.linalg.norm, self._beta
-        primal = float(norm(apart)) / max(float(norm(self._y)), float(norm(lifted)))
-        dual = beta * float(norm(moved)) / max(float(norm(self._z)), 1e-9)
-        if primal > BALANCE * NEAR_BALANCE * dual:
-            return beta * PENALTY_MOVES
-        if BALANCE * dual > NEAR_BALANCE * primal:
-            return max(beta / PENALTY_MOVES, PENALTY_LEAST * self.problem.n / 3)
-        return beta
 
     def measure(self, threads: int = 1) -> Bound | None:
         """The bound of the present iterate, with the evidence of it; `best` keeps the better one."""

@@ -12,11 +12,13 @@ from typing import Any, Protocol
 import numpy as np
 from scipy.linalg import eigh
 
+from kernels.qap.bounds.relaxed.arithmetic import LiftedArithmetic
+
 
 class Projection(Protocol):
     """What projects."""
 
-    shift: float
+    shift: Any
 
     def __call__(self, matrix: Any, trace: float) -> Any:
         """The nearest positive semidefinite matrix of that trace; `matrix` may be overwritten."""
@@ -46,22 +48,18 @@ class ByProducts:
         smallest: eigenvalues below this share of the largest are not told apart from 0.
     """
 
-    def __init__(self, xp: ModuleType, smallest: float = 1e-3) -> None:
-        self.shift, self.smallest, self._xp = 0.0, smallest, xp
+    def __init__(self, xp: ModuleType, smallest: float = 1e-3, arithmetic: Any = None) -> None:
+        self.smallest, self._by = smallest, LiftedArithmetic(xp) if arithmetic is None else arithmetic
+        self.shift: Any = self._by.number(0.0)
 
     def __call__(self, matrix: Any, trace: float) -> Any:
         """Project about the last shift, correct it once, and keep it."""
-        xp, order = self._xp, len(matrix)
-        at = xp.arange(order)
-        matrix[at, at] -= matrix.dtype.type(self.shift)
+        by = self._by
+        matrix = by.less_diagonal(matrix, self.shift)
         sign = self._sign(matrix)
-        positive = 0.5 * (matrix + xp.matmul(matrix, sign))
-        sign[at, at] += matrix.dtype.type(1.0)
-        rank = max(1.0, 0.5 * float(xp.trace(sign)))
-        more = (float(xp.trace(positive)) - trace) / rank
-        self.shift += more
-        positive -= sign * matrix.dtype.type(0.5 * more)
-        return 0.5 * (positive + positive.T)
+        found, more = by.projected(matrix, by.product(matrix, sign), sign, trace)
+        self.shift = self.shift + more
+        return found
 
     def _sign(self, matrix: Any) -> Any:
         """Newton and Schulz's iteration, each step scaled so that the smallest eigenvalue of interest grows the most.
@@ -69,21 +67,13 @@ class ByProducts:
         Of the odd cubics that keep [low, 1] below 1, a x (3 - (a x)^2) / 2 with a^2 = 3 / (1 + low + low^2) lifts the
         lower end furthest, to its value at 1, where it is the same (Chen and Chow 2014).
         """
-        xp, number = self._xp, matrix.dtype.type
-        at = xp.arange(len(matrix))
-        found = matrix / number(max(float(xp.linalg.norm(matrix)), 1e-30))
-        square = xp.matmul(found, found)
-        # no eigenvalue exceeds the eighth root of the sum of their eighth powers, which is 2.4 times as much at most
-        size = float(xp.linalg.norm(xp.matmul(square, square))) ** 0.25 * 1.001
-        found /= number(size)
-        square /= number(size * size)
-        low = self.smallest
+        by, low = self._by, self.smallest
+        found = by.of_norm_one(matrix)
+        found, square = by.within_one(found, by.product(found, found))
         while True:
             scale = (3.0 / (1.0 + low + low * low)) ** 0.5
-            square *= number(-0.5 * scale**3)
-            square[at, at] += number(1.5 * scale)
-            found = xp.matmul(found, square)
+            found = by.product(found, by.lifting(square, scale))
             low = 0.5 * scale * low * (3.0 - (scale * low) ** 2)
             if low > 1 - 1e-5:  # what is short of 1 is short of the trace, for each of m eigenvalues
                 return found
-            square = xp.matmul(found, found)
+            square = by.product(found, found)

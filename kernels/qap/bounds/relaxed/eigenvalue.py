@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 PRODUCTS = 60
+TINY = 1e-300
 
 
 def top(matrix: Any, xp: ModuleType) -> float:
@@ -18,23 +19,24 @@ def top(matrix: Any, xp: ModuleType) -> float:
     order = len(matrix)
     steps = min(PRODUCTS, order)
     basis = xp.zeros((steps, order))
-    diagonal, beside = np.zeros(steps), np.zeros(steps)
+    found = xp.zeros((2, steps))  # read once, at the end: a look a step would take a device longer than the step
     vector = xp.asarray(np.random.default_rng(0).normal(size=order))
     vector /= xp.linalg.norm(vector)
-    taken = steps
     for k in range(steps):
         basis[k] = vector
         product = matrix @ vector
-        diagonal[k] = float(vector @ product)
+        found[0, k] = vector @ product
         for _ in range(2):  # once leaves what rounding hides
             product -= basis[: k + 1].T @ (basis[: k + 1] @ product)
-        beside[k] = float(xp.linalg.norm(product))
-        if beside[k] <= 1e-13 * abs(diagonal[: k + 1]).max():
-            taken = k + 1
-            break
-        vector = product / beside[k]
+        length = xp.linalg.norm(product)
+        found[1, k] = length
+        vector = product / xp.maximum(length, TINY)
+    diagonal, beside = np.asarray(found.get() if hasattr(found, "get") else found)
+    spent = beside <= 1e-13 * np.maximum.accumulate(abs(diagonal))  # the vectors before span what the first one reaches
+    taken = int(spent.argmax()) + 1 if spent.any() else steps
+    diagonal, beside = diagonal[:taken], beside[:taken]
     between = beside[: taken - 1]
-    values, vectors = np.linalg.eigh(np.diag(diagonal[:taken]) + np.diag(between, 1) + np.diag(between, -1))
+    values, vectors = np.linalg.eigh(np.diag(diagonal) + np.diag(between, 1) + np.diag(between, -1))
     return float(values[-1] + beside[taken - 1] * abs(vectors[-1, -1]))
 
 

@@ -13,6 +13,7 @@ from kernels.problems import QuadraticAssignment
 from kernels.qap.bounds.lower import Bound
 from kernels.qap.bounds.relaxed.ascent import Ascent, fits
 from kernels.qap.bounds.relaxed.cone import ByProducts
+from kernels.qap.bounds.relaxed.gpu_arithmetic import DeviceArithmetic
 from kernels.qap.estimate import RELAXED_N, relaxed_s
 from kernels.qap.whole import rounded
 from kernels.solution import Number
@@ -108,7 +109,8 @@ def _ascend(ascent: Ascent, deadline: Deadline, until_s: float, told: Callable[[
 
 
 def _ascent(problem: QuadraticAssignment) -> Ascent:
-    return Ascent(problem, xp=cupy, project=ByProducts(cupy, SMALLEST), factorise=_factorised)
+    by = DeviceArithmetic()
+    return Ascent(problem, xp=cupy, project=ByProducts(cupy, SMALLEST, by), factorise=_factorised, arithmetic=by)
 
 
 def _factorised(matrix: Any) -> Any:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernels.problems import Array, QuadraticAssignment
+from kernels.qap.bounds.relaxed.arithmetic import LiftedArithmetic
 
 
 def reflection(n: int) -> Array:
@@ -55,27 +56,23 @@ def pair_costs(flow: Any, distance: Any, linear: Any, xp: ModuleType) -> Any:
 class Frame:
     """Takes a symmetric matrix of order n^2 into the span, as R of order (n - 1)^2 + 1, and back."""
 
-    def __init__(self, n: int, xp: ModuleType, dtype: Any) -> None:
-        self.n, self._xp = n, xp
+    def __init__(self, n: int, xp: ModuleType, dtype: Any, arithmetic: Any = None) -> None:
+        self.n, self._xp, self._by = n, xp, LiftedArithmetic(xp) if arithmetic is None else arithmetic
         self._turn = xp.asarray(reflection(n).astype(dtype))
         self._inner = xp.asarray(inner_indices(n))
         self.order = (n - 1) ** 2 + 1
 
     def inside(self, lifted: Any) -> Any:
         """W' Y W."""
-        turned = self._turned(lifted)
-        return turned[self._inner[:, None], self._inner[None, :]]
+        return self._by.chosen(self._turned(lifted), self._inner)
 
     def outside(self, reduced: Any) -> Any:
         """W R W'."""
-        size = self.n**2
-        whole = self._xp.zeros((size, size), dtype=reduced.dtype)
-        whole[self._inner[:, None], self._inner[None, :]] = reduced
-        return self._turned(whole)
+        return self._turned(self._by.spread(reduced, self._inner, self.n**2))
 
     def _turned(self, matrix: Any) -> Any:
         n, turn, xp = self.n, self._turn, self._xp
         for _ in range(2):
             rows = xp.matmul(turn, matrix.reshape(n, n**3)).reshape(n, n, n * n)
-            matrix = xp.ascontiguousarray(xp.matmul(turn, rows).reshape(n * n, n * n).T)
+            matrix = self._by.turned(xp.matmul(turn, rows).reshape(n * n, n * n))
         return matrix

@@ -1,0 +1,127 @@
+"""The steps of the semidefinite bound between products, written against the array API that numpy and cupy share.
+
+`gpu_arithmetic.py` has the same as one kernel each, with every number that a step finds left on the device.
+"""
+
+from types import ModuleType
+from typing import Any
+
+STEP = 1.618
+"""Of Z, in units of the penalty."""
+PENALTY_LEAST, PENALTY_MOVES = 0.5, 1.1
+"""Of beta, in units of n / 3, at least; and the factor by which an iteration changes it at most."""
+BALANCE, NEAR_BALANCE = 30.0, 1.2
+"""Beta rises where Y and W R W' differ by more than so many times what Y has moved by, both as shares, and falls where
+they differ by less; within the second factor it stays."""
+NOTHING = 1e-9
+"""Norms below this are taken for it, where something is divided by them."""
+
+
+class LiftedArithmetic:
+    """On matrices of one array module.
+
+    Args:
+        xp: numpy, cupy, or what stands for it.
+    """
+
+    def __init__(self, xp: ModuleType) -> None:
+        self.xp = xp
+
+    def number(self, value: float) -> Any:
+        """As the other methods take and return numbers."""
+        return value
+
+    def product(self, left: Any, right: Any) -> Any:
+        """left @ right."""
+        return self.xp.matmul(left, right)
+
+    def together(self, y: Any, z: Any, beta: Any) -> Any:
+        """Y + Z / beta."""
+        return y + z * y.dtype.type(1 / beta)
+
+    def advanced(self, y: Any, z: Any, lifted: Any, fixed: tuple[Any, Any], beta: Any) -> tuple[Any, Any, Any]:
+        """One iteration from the projected Y, in the place of `y` and `z`.
+
+        Args:
+            fixed: the costs L, and the largest that each entry of Y may be.
+
+        Returns:
+            Y, the Z half a step on, and the norms of Y - W R W', Y, W R W', what Y moved by, and Z.
+        """
+        (costs, most), number, norm = fixed, y.dtype.type, self.xp.linalg.norm
+        half = z + (y - lifted) * number(beta)
+        after = lifted - (costs + z) * number(1 / beta)
+        self.xp.maximum(after, number(0), out=after)
+        self.xp.minimum(after, most, out=after)
+        apart = after - lifted
+        z += apart * number(STEP * beta)
+        return after, half, [float(norm(one)) for one in (apart, after, lifted, after - y, z)]
+
+    def balanced(self, norms: Any, beta: Any, unit: float) -> Any:
+        """Beta of the next iteration, so that both residuals fall together; `unit` is n / 3.
+
+        Source: S. Boyd and others, Foundations and Trends in Machine Learning 3 (2011), section 3.4.1; the residuals
+        as shares: B. Wohlberg, "ADMM penalty parameter selection by residual balancing" (2017).
+        """
+        apart, of_y, of_lifted, moved, of_z = norms
+        primal, dual = apart / max(of_y, of_lifted), beta * moved / max(of_z, NOTHING)
+        if primal > BALANCE * NEAR_BALANCE * dual:
+            return beta * PENALTY_MOVES
+        if BALANCE * dual > NEAR_BALANCE * primal:
+            return max(beta / PENALTY_MOVES, PENALTY_LEAST * unit)
+        return beta
+
+    def turned(self, matrix: Any) -> Any:
+        """Its transpose, by rows."""
+        return self.xp.ascontiguousarray(matrix.T)
+
+    def chosen(self, matrix: Any, indices: Any) -> Any:
+        """Rows and columns of `indices`."""
+        return matrix[indices[:, None], indices[None, :]]
+
+    def spread(self, matrix: Any, indices: Any, order: int) -> Any:
+        """The square matrix of that order whose rows and columns of `indices` are these; 0 elsewhere."""
+        whole = self.xp.zeros((order, order), dtype=matrix.dtype)
+        whole[indices[:, None], indices[None, :]] = matrix
+        return whole
+
+    def less_diagonal(self, matrix: Any, shift: Any) -> Any:
+        """matrix - shift I, in its place."""
+        at = self.xp.arange(len(matrix))
+        matrix[at, at] -= matrix.dtype.type(shift)
+        return matrix
+
+    def of_norm_one(self, matrix: Any) -> Any:
+        """The matrix over its norm."""
+        return matrix / matrix.dtype.type(max(float(self.xp.linalg.norm(matrix)), 1e-30))
+
+    def within_one(self, found: Any, square: Any) -> tuple[Any, Any]:
+        """A matrix and its square, with no eigenvalue above 1.
+
+        None exceeds the eighth root of the sum of their eighth powers, which is 2.4 times as much at most.
+        """
+        number = found.dtype.type
+        size = float(self.xp.linalg.norm(self.product(square, square))) ** 0.25 * 1.001
+        return found / number(size), square / number(size * size)
+
+    def lifting(self, square: Any, scale: float) -> Any:
+        """1.5 scale I - .5 scale^3 square, in its place: what lifts small eigenvalues towards 1."""
+        number, at = square.dtype.type, self.xp.arange(len(square))
+        square *= number(-0.5 * scale**3)
+        square[at, at] += number(1.5 * scale)
+        return square
+
+    def projected(self, matrix: Any, product: Any, sign: Any, trace: float) -> tuple[Any, Any]:
+        """Half of `matrix` + `product`, moved so that its trace is nearer to `trace`; and by how much the shift moves.
+
+        Args:
+            product: matrix @ sign.
+            sign: of `matrix`, whose positive eigenvalues it counts.
+        """
+        xp, number, at = self.xp, matrix.dtype.type, self.xp.arange(len(matrix))
+        positive = 0.5 * (matrix + product)
+        sign[at, at] += number(1.0)
+        rank = max(1.0, 0.5 * float(xp.trace(sign)))
+        more = (float(xp.trace(positive)) - trace) / rank
+        positive -= sign * number(0.5 * more)
+        return 0.5 * (positive + positive.T), more

@@ -1,0 +1,169 @@
+"""The steps of `arithmetic.py`, one kernel each, without a look by the host.
+
+Up to n = 30 a step's products take a device less time than sending a hundred launches takes the host. Numbers are
+arrays without axes, float64, on the device.
+"""
+
+from typing import Any
+
+import cupy as cp
+
+from kernels.qap.bounds.relaxed.arithmetic import BALANCE, NEAR_BALANCE, NOTHING, PENALTY_LEAST, PENALTY_MOVES, STEP
+
+_together = cp.ElementwiseKernel("T y, T z, float64 beta", "T found", "found = y + z * (T)(1.0 / beta)", "qap_together")
+_advance = cp.ElementwiseKernel(
+    "T lifted, T costs, T most, float64 beta",
+    "T y, T z, T half, T apart, T moved",
+    f"""
+    const T before = y, over = (T)(1.0 / beta);
+    half = z + (before - lifted) * (T)beta;
+    T after = lifted - (costs + z) * over;
+    after = after < (T)0 ? (T)0 : after;
+    after = after > most ? most : after;
+    y = after;
+    apart = after - lifted;
+    moved = after - before;
+    z += apart * (T)({STEP} * beta);
+    """,
+    "qap_advance",
+)
+_squares = cp.ReductionKernel("T x", "float64 sum", "(double)x * (double)x", "a + b", "sum = a", "0", "qap_squares")
+_balance = cp.ElementwiseKernel(
+    "float64 apart, float64 of_y, float64 of_lifted, float64 moved, float64 of_z, float64 beta, float64 unit",
+    "float64 next",
+    f"""
+    const double primal = sqrt(apart) / sqrt(fmax(of_y, of_lifted));
+    const double dual = beta * sqrt(moved) / fmax(sqrt(of_z), {NOTHING});
+    next = beta;
+    if (primal > {BALANCE} * {NEAR_BALANCE} * dual)
+        next = beta * {PENALTY_MOVES};
+    else if ({BALANCE} * dual > {NEAR_BALANCE} * primal)
+        next = fmax(beta / {PENALTY_MOVES}, {PENALTY_LEAST} * unit);
+    """,
+    "qap_balance",
+)
+_chosen = cp.ElementwiseKernel(
+    "raw T whole, raw int64 indices, int64 kept, int64 order",
+    "T found",
+    "found = whole[indices[i / kept] * order + indices[i % kept]]",
+    "qap_chosen",
+)
+_spread = cp.ElementwiseKernel(
+    "raw T inner, raw int64 places, int64 kept, int64 order",
+    "T found",
+    """
+    const long long row = places[i / order], column = places[i % order];  // -1 where there is none
+    found = row < 0 || column < 0 ? (T)0 : inner[row * kept + column];
+    """,
+    "qap_spread",
+)
+_less_diagonal = cp.ElementwiseKernel(
+    "float64 shift, int64 order", "T entry", "if (i / order == i % order) entry -= (T)shift", "qap_less_diagonal"
+)
+_of_norm_one = cp.ElementwiseKernel(
+    "T entry, float64 squares", "T found", "found = entry / (T)fmax(sqrt(squares), 1e-30)", "qap_of_norm_one"
+)
+_within_one = cp.ElementwiseKernel(
+    "float64 fourths", "T found, T square",
+    """
+    const double size = sqrt(sqrt(sqrt(fourths))) * 1.001;  // `fourths` is the sum of the eighth powers
+    found /= (T)size;
+    square /= (T)(size * size);
+    """,
+    "qap_within_one",
+)  # fmt: skip
+_lifting = cp.ElementwiseKernel(
+    "float64 factor, float64 diagonal, int64 order",
+    "T square",
+    "square = square * (T)factor + (i / order == i % order ? (T)diagonal : (T)0)",
+    "qap_lifting",
+)
+_trace = cp.ReductionKernel("T x", "float64 sum", "(double)x", "a + b", "sum = a", "0", "qap_trace")
+_more = cp.ElementwiseKernel(
+    "float64 of_matrix, float64 of_product, float64 of_sign, float64 order, float64 trace",
+    "float64 more",
+    "more = (0.5 * (of_matrix + of_product) - trace) / fmax(1.0, 0.5 * (of_sign + order))",
+    "qap_more",
+)
+_projected = cp.ElementwiseKernel(
+    "raw T matrix, raw T product, raw T sign, float64 more, int64 order",
+    "T found",
+    """
+    const long long row = i / order, column = i % order, other = column * order + row;
+    const T own = (row == column ? (T)2 : (T)0) + sign[i] + sign[other];
+    found = (T)0.25 * (matrix[i] + matrix[other] + product[i] + product[other] - (T)more * own);
+    """,
+    "qap_projected",
+)
+
+
+class DeviceArithmetic:
+    """As `arithmetic.LiftedArithmetic`, of matrices on a device."""
+
+    xp = cp
+
+    def __init__(self) -> None:
+        self._places: dict[int, Any] = {}
+
+    def number(self, value: float) -> Any:
+        """See there."""
+        return cp.array(value)
+
+    def product(self, left: Any, right: Any) -> Any:
+        """See there."""
+        return cp.matmul(left, right)
+
+    def together(self, y: Any, z: Any, beta: Any) -> Any:
+        """See there."""
+        return _together(y, z, beta)
+
+    def advanced(self, y: Any, z: Any, lifted: Any, fixed: tuple[Any, Any], beta: Any) -> tuple[Any, Any, Any]:
+        """See there; the norms are squared."""
+        half, apart, moved = (cp.empty_like(y) for _ in range(3))
+        _advance(lifted, *fixed, beta, y, z, half, apart, moved)
+        return y, half, [_squares(one) for one in (apart, y, lifted, moved, z)]
+
+    def balanced(self, norms: Any, beta: Any, unit: float) -> Any:
+        """See there."""
+        return _balance(*norms, beta, unit)
+
+    def turned(self, matrix: Any) -> Any:
+        """See there."""
+        return cp.ascontiguousarray(matrix.T)
+
+    def chosen(self, matrix: Any, indices: Any) -> Any:
+        """See there."""
+        kept = len(indices)
+        return _chosen(matrix, indices, kept, len(matrix), cp.empty((kept, kept), matrix.dtype))
+
+    def spread(self, matrix: Any, indices: Any, order: int) -> Any:
+        """See there."""
+        if order not in self._places:
+            places = cp.full(order, -1)
+            places[indices] = cp.arange(len(indices))
+            self._places[order] = places
+        return _spread(matrix, self._places[order], len(matrix), order, cp.empty((order, order), matrix.dtype))
+
+    def less_diagonal(self, matrix: Any, shift: Any) -> Any:
+        """See there."""
+        return _less_diagonal(shift, len(matrix), matrix)
+
+    def of_norm_one(self, matrix: Any) -> Any:
+        """See there."""
+        return _of_norm_one(matrix, _squares(matrix))
+
+    def within_one(self, found: Any, square: Any) -> tuple[Any, Any]:
+        """See there."""
+        _within_one(_squares(self.product(square, square)), found, square)
+        return found, square
+
+    def lifting(self, square: Any, scale: float) -> Any:
+        """See there."""
+        return _lifting(-0.5 * scale**3, 1.5 * scale, len(square), square)
+
+    def projected(self, matrix: Any, product: Any, sign: Any, trace: float) -> tuple[Any, Any]:
+        """See there."""
+        order = len(matrix)
+        traces = [_trace(one.diagonal()) for one in (matrix, product, sign)]
+        more = _more(*traces, float(order), trace)
+        return _projected(matrix, product, sign, more, order, cp.empty_like(matrix)), more

@@ -318,6 +318,47 @@ def test_auto_raises_it_on_a_gpu_inside_its_share_of_the_time() -> None:
     assert certificate.gap_rel < 0.1
 
 
+@pytest.mark.gpu
+def test_the_steps_of_a_device_are_those_of_the_host() -> None:
+    """Step by step, and the bounds that they end with."""
+    need_gpu()
+    import cupy
+
+    from kernels.qap.bounds.relaxed.gpu_arithmetic import DeviceArithmetic
+
+    problem = instance(np.random.default_rng(4), 9, "symmetric")
+    by = DeviceArithmetic()
+    there = Ascent(problem, cupy, ByProducts(cupy, 1e-4, by), np.float64, factorise=cupy.linalg.cholesky, arithmetic=by)
+    here = Ascent(problem, project=ByProducts(np, 1e-4), dtype=np.float64)
+    for _ in range(40):
+        there.step()
+        here.step()
+        assert float(there._next_beta) == pytest.approx(here._next_beta, rel=1e-6)
+        assert float(there._project.shift) == pytest.approx(here._project.shift, rel=1e-6, abs=1e-9)
+        np.testing.assert_allclose(there._y.get(), here._y, atol=1e-8)
+        np.testing.assert_allclose(there._z.get(), here._z, atol=1e-6)
+    found, twin = there.measure(), here.measure()
+    assert found is not None
+    assert twin is not None
+    assert found.raw == pytest.approx(twin.raw, rel=1e-3)
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("order", [50, 1700])
+def test_three_products_have_nearly_all_digits_of_one(order: int) -> None:
+    need_gpu()
+    import cupy
+
+    from kernels.qap.bounds.relaxed.gpu_products import product
+
+    left, right = (np.random.default_rng(k).standard_normal((order, order)).astype(np.float32) for k in (0, 1))
+    there = [cupy.asarray(one) for one in (left, right)]
+    for one, other, mine in ((left, right, there), (left, left, [there[0], there[0]])):
+        wanted = one.astype(np.float64) @ other
+        error = np.linalg.norm(product(*mine).get() - wanted) / np.linalg.norm(wanted)
+        assert error < 5e-6  # one product of TF32 has 3e-4
+
+
 def test_one_thread_is_given_back() -> None:
     before = [get() for get, _ in blas._libraries()]
     with blas.one_thread(), blas.one_thread():

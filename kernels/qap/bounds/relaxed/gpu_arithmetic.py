@@ -9,6 +9,7 @@ from typing import Any
 import cupy as cp
 
 from kernels.qap.bounds.relaxed.arithmetic import BALANCE, NEAR_BALANCE, NOTHING, PENALTY_LEAST, PENALTY_MOVES, STEP
+from kernels.qap.bounds.relaxed.gpu_products import product
 
 _together = cp.ElementwiseKernel("T y, T z, float64 beta", "T found", "found = y + z * (T)(1.0 / beta)", "qap_together")
 _advance = cp.ElementwiseKernel(
@@ -111,7 +112,7 @@ class DeviceArithmetic:
 
     def product(self, left: Any, right: Any) -> Any:
         """See there."""
-        return cp.matmul(left, right)
+        return product(left, right)
 
     def together(self, y: Any, z: Any, beta: Any) -> Any:
         """See there."""

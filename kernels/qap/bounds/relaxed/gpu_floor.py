@@ -21,7 +21,7 @@ from kernels.solution import Number
 if TYPE_CHECKING:
     from kernels.qap import QapOptions
 
-ARRAYS = 24
+ARRAYS = 28
 """Of n^4 float32 entries that lie on the device at once; those of float64 count twice."""
 CERTIFICATES = 4
 """Without being named it is worked out where the time left is so many times that of its certificate."""

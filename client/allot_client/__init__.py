@@ -26,6 +26,7 @@ if TYPE_CHECKING:
         Unauthorized,
         Unavailable,
         Unreachable,
+        UnusableKey,
         WaitedTooLong,
     )
     from allot_client.events import Event
@@ -75,6 +76,7 @@ __all__ = [
     "Unauthorized",
     "Unavailable",
     "Unreachable",
+    "UnusableKey",
     "WaitedTooLong",
     "as_completed",
 ]
@@ -111,6 +113,7 @@ _HOMES = {
     "Unauthorized": "errors",
     "Unavailable": "errors",
     "Unreachable": "errors",
+    "UnusableKey": "errors",
     "WaitedTooLong": "errors",
     "as_completed": "client",
 }

@@ -20,7 +20,7 @@ import httpx
 
 from allot_client import body as bodies
 from allot_client import flows, mapping, tasks
-from allot_client.errors import refusal
+from allot_client.errors import UnusableKey, refusal
 from allot_client.events import Event, Lines
 from allot_client.gates import CALL, gate_here
 from allot_client.quick import answered, nothing_at, open_quick
@@ -45,11 +45,20 @@ T = TypeVar("T")
 
 
 def settings(url: str | None, api_key: str | None) -> tuple[str, dict[str, str]]:
-    """The service's address and the headers of every request."""
+    """The service's address and the headers of every request.
+
+    Raises:
+        UnusableKey: the key has a character that no header carries; blanks around it, as files end with, are left out.
+    """
     address = url or os.environ.get("ALLOT_URL") or DEFAULT_URL
     if "://" not in address:  # as curl takes it
         address = f"http://{address}"
-    key = api_key or os.environ.get("ALLOT_API_KEY")
+    key = (api_key or os.environ.get("ALLOT_API_KEY") or "").strip()
+    strange = next((place for place, letter in enumerate(key, 1) if not "!" <= letter <= "~"), None)
+    if strange is not None:
+        raise UnusableKey(
+            f"character {strange} of the API key is none of a key; expected ASCII letters, digits and signs"
+        )
     return address.rstrip("/"), {"Authorization": f"Bearer {key}"} if key else {}
 
 

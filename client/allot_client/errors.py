@@ -15,6 +15,10 @@ class Unreachable(AllotError):
     """Nothing answers at the service's address, or the connection broke more often than it was tried again."""
 
 
+class UnusableKey(AllotError, ValueError):
+    """The API key that was given cannot be one."""
+
+
 class WaitedTooLong(AllotError):
     """The job has not ended within the time that the caller gave; it goes on, and `job_id` names it."""
 

@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import numpy as np
 import pytest
-from allot_client import AllotError, Client, Retry, Unreachable, flows
+from allot_client import AllotError, Client, Retry, Unreachable, UnusableKey, flows
 from allot_client.body import SLICE, Body
 from allot_client.reading import WORTH_BYTES
 
@@ -138,7 +138,6 @@ def test_silence_ends_and_nobody_there_is_said(peer: Callable[..., Peer]) -> Non
 def test_what_is_not_plain_is_left_to_httpx(peer: Callable[..., Peer], monkeypatch: pytest.MonkeyPatch) -> None:
     assert Client("https://127.0.0.1")._quick is None
     assert Client("http://me:secret@127.0.0.1")._quick is None
-    assert Client("http://127.0.0.1", api_key="a\r\nX-Owner: b")._quick is None
     there = peer()
     with Client(there.url) as client:
         asked: list[httpx.Request] = []
@@ -208,3 +207,19 @@ def test_a_service_that_answers_before_it_has_read_all_is_heard() -> None:
 
 def _call(path: str, **params: str) -> flows.Call:
     return flows.Call("POST", path, params=params, body=Body([b"{}"], "application/json"))
+
+
+@pytest.mark.parametrize(
+    ("key", "place"), [("ключ", 1), ("schlüssel", 5), ("two words", 4), ("a\x00", 2), ("a\r\nX-Owner: b", 2)]
+)
+def test_a_key_that_no_header_carries_is_told_at_once(key: str, place: int) -> None:
+    with pytest.raises(UnusableKey, match=f"character {place} of the API key"):
+        Client("http://127.0.0.1:9", api_key=key)
+
+
+def test_a_key_as_a_file_ends_with_it_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    peer = Peer(GOOD)
+    monkeypatch.setenv("ALLOT_API_KEY", " secret\n")
+    with Client(peer.url) as client:
+        client.lap(COST)
+    assert b"Authorization: Bearer secret\r\n" in b"".join(peer.heard)

@@ -36,7 +36,13 @@ class QapOptions(Options):
     target: float | None = Field(default=None, description="stop at an objective of at most this")
     deterministic: bool = Field(default=False, description="the same answer from the same seed, given enough time")
     bounds: Literal["auto"] | tuple[BoundName, ...] = Field(default="auto", description="lower bounds to compute")
-    bound_share: float = Field(default=0.3, ge=0, le=1, description="share of the time limit for the costly bounds")
+    bound_share: float = Field(
+        default=0.3,
+        ge=0,
+        le=1,
+        description="share of the time limit for the costly bounds;"
+        " left out, .6 where a GPU raises the semidefinite bound by itself",
+    )
     log_bytes: int = Field(
         default=1 << 22, ge=0, le=1 << 28, description="of the branch and bound's log, `tree`, at most; 0: keep none"
     )

@@ -252,13 +252,22 @@ def test_large_and_empty_data_have_no_bound() -> None:
     assert not fits(QuadraticAssignment(empty[:3, :3] + 1, empty[:3, :3] + 1))
 
 
+def loaded(problem: QuadraticAssignment) -> None:
+    """What CuPy has not met it compiles, for seconds, as a worker lets it before its first job."""
+    need_gpu()
+    from kernels.qap.bounds.relaxed import gpu_floor, leaders
+
+    leaders.warm_up()
+    gpu_floor.warm_up(problem)
+
+
 @pytest.mark.parametrize("device", DEVICES)
 @pytest.mark.parametrize("kind", ["symmetric", "linear", "forbidden"])
 def test_a_solve_raises_its_floor_while_it_searches(kind: str, device: Device) -> None:
     """Named, at a size where `auto` leaves it out: the bound rises, and the certificate has it."""
-    if device == "gpu":
-        need_gpu()
     problem = instance(np.random.default_rng(5), 11, kind)
+    if device == "gpu":
+        loaded(problem)
     told: list[int | float | None] = []
     deadline = Deadline(20, on_progress=lambda progress: told.append(progress.bound))
     options = QapOptions(bounds=("gilmore-lawler", "sdp"), rounds=3)
@@ -276,7 +285,7 @@ def test_a_solve_raises_its_floor_while_it_searches(kind: str, device: Device) -
 @pytest.mark.parametrize("device", DEVICES)
 def test_floats_of_a_solve_are_bounded_too(device: Device) -> None:
     if device == "gpu":
-        need_gpu()
+        loaded(instance(np.random.default_rng(8), 11, "symmetric"))
     rng = np.random.default_rng(8)
     for scale in (1.0, 2.0**-3):
         flow, distance = rng.random((2, 11, 11)) if scale == 1 else rng.integers(0, 9, (2, 11, 11)) * scale
@@ -301,12 +310,9 @@ def test_auto_leaves_it_out_where_a_tree_ends_or_time_is_short() -> None:
 
 @pytest.mark.gpu
 def test_auto_raises_it_on_a_gpu_inside_its_share_of_the_time() -> None:
-    need_gpu()
-    from kernels.qap.bounds.relaxed import gpu_floor
-
     flow, distance = np.random.default_rng(3).integers(0, 50, (2, 26, 26))
     problem = QuadraticAssignment(flow + flow.T, distance + distance.T)
-    gpu_floor.warm_up(problem)  # CuPy compiles what it has not met, for seconds: a worker does before its first job
+    loaded(problem)
     deadline = Deadline(6)
     solution = SOLVERS["qap"].solve(problem, QapOptions(), deadline, "gpu")
     assert deadline.elapsed_s < 6.5

@@ -14,6 +14,7 @@ from kernels.qap.bounds.lower import Bound
 from kernels.qap.bounds.relaxed.ascent import Ascent, fits
 from kernels.qap.bounds.relaxed.cone import ByProducts
 from kernels.qap.bounds.relaxed.gpu_arithmetic import DeviceArithmetic
+from kernels.qap.bounds.relaxed.gpu_products import SPLIT_FROM, product
 from kernels.qap.estimate import RELAXED_N, relaxed_s
 from kernels.qap.whole import rounded
 from kernels.solution import Number
@@ -31,6 +32,8 @@ SHARE = 0.2
 """Of the time that steps take, at most so much goes into measuring what they have come to."""
 PATIENCE, LEAST_RISE = 60, 2.0**-13
 """It ends once so many steps have raised the bound by less than this share of itself."""
+SHARE_OF_ALL = 0.6
+"""Of the time that is left, where nobody says: at these sizes the search is at its end within a second or two."""
 NAMED_S, UNNAMED_S, MOST_STEPS = 20.0, 2.0, 1500
 """Where there is no time limit."""
 
@@ -120,17 +123,21 @@ def _factorised(matrix: Any) -> Any:
 
 
 def warm_up(problem: QuadraticAssignment) -> None:
-    """Load what the steps and a measurement need."""
+    """Load what the steps and a measurement need, and the products of large matrices."""
     ascent = _ascent(problem)
     ascent.step()
     ascent.measure()
+    large = cupy.zeros((SPLIT_FROM, SPLIT_FROM), cupy.float32)
+    product(large, large)
+    cupy.get_default_memory_pool().free_all_blocks()
 
 
 def _until_s(options: "QapOptions", deadline: Deadline) -> float:
     """When the steps end, in seconds of the deadline's clock."""
     if deadline.remaining_s == float("inf"):
         return deadline.elapsed_s + (UNNAMED_S if options.bounds == "auto" else NAMED_S)
-    return deadline.elapsed_s + options.bound_share * deadline.remaining_s
+    left_to_us = options.bounds == "auto" and "bound_share" not in options.model_fields_set
+    return deadline.elapsed_s + (SHARE_OF_ALL if left_to_us else options.bound_share) * deadline.remaining_s
 
 
 def _measured(ascent: Ascent, threads: int) -> float:

@@ -26,7 +26,7 @@ COST_S = 4e-9
 """Of a cost in a pass of the bound, beside its products."""
 LARGEST_SIMPLEX, SAMPLE = 1500, 600
 """As in `starts.py`, which a card must not load."""
-MOST_EXACT, EXACT_STEPS = 1e7, 30
+MOST_EXACT, EXACT_STEPS = 5e7, 30
 """As in `cpu/exact.py`; and usual steps from a start."""
 USUAL_STEPS = 150
 GPU_CALL_S, GPU_FASTER = 0.05, 30

@@ -240,8 +240,8 @@ def test_any_factors_and_any_potentials_are_refused_or_told_the_truth(
         inputs: dict[str, Any] = {"cost": scale * rng.normal(size=(m, n))}
     else:
         names = ("x", "y") if kind == "points" else ("row_factors", "column_factors")
-        offset = rng.choice([0.0, 1e5])
-        inputs = {name: scale * (rng.normal(size=(k, 2)) + offset) for name, k in zip(names, (m, n), strict=True)}
+        offset, d = rng.choice([0.0, 1e5]), int(rng.choice([1, 2, 40]))
+        inputs = {name: scale * (rng.normal(size=(k, d)) + offset) for name, k in zip(names, (m, n), strict=True)}
     inputs |= {"a": rng.integers(0, 4, m) + np.eye(m)[0], "b": rng.random(n) + 1e-3}
     options = {"rank": rank}
     problem = CARD.build(inputs, CARD.options(**options))

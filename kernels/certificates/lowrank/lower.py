@@ -8,9 +8,9 @@ Arithmetic. gamma(k) as in objective.py.
 
 Points. With z_i = x_i - c and w_j = y_j - c as they are worked out, each coordinate off by u of itself, |x_i - y_j|^2
 is at least |z_i - w_j|^2 - 2.01 u (|z_i| + |w_j|)^2. That is |w_j|^2 + (|z_i|^2 - f_i) - 2 z_i . w_j, whose bracket
-is a column beside -2 z_i in one product of matrices with (w_j, 1). What is worked out is off by gamma(d + 8) times
-(|z_i| + |w_j|)^2 + |f_i| at most. Both are covered by gamma(d + 24) ((Z + |w_j|)^2 + F), Z and F the largest |z_i| and
-|f_i|: one number for each column, taken off.
+is a column beside -2 z_i in one product of matrices with (w_j, 1). |z_i|^2 goes through a sum over d and through that
+product, so what is worked out is off by gamma(2 d + 8) times (|z_i| + |w_j|)^2 + |f_i| at most. Both are covered by
+gamma(2 d + 24) ((Z + |w_j|)^2 + F), Z and F the largest |z_i| and |f_i|: one number for each column, taken off.
 
 Factors. A_i . B_j - f_i is a product with one column more, off by gamma(k + 4) (sum_l max_i |A_il| |B_jl| + F).
 
@@ -57,7 +57,7 @@ def _columns(problem: LowRankTransport, f: Array, progress: object) -> Array:
         of_z, of_w = (z * z).sum(axis=1), (w * w).sum(axis=1)
         rows, columns = np.hstack((-2 * z, (of_z - f)[:, None])), np.hstack((w, np.ones((len(w), 1))))
         reach = (float(of_z.max()) ** 0.5 + of_w**0.5) ** 2
-        wide = gamma(z.shape[1] + 24) * (reach + largest) + LITTLE
+        wide = gamma(2 * z.shape[1] + 24) * (reach + largest) + LITTLE
         return np.asarray(of_w + _least(rows, columns, progress) - wide - 8 * gamma(1) * (reach + largest))
     assert problem.left is not None
     assert problem.right is not None

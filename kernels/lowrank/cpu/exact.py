@@ -13,8 +13,8 @@ from kernels.lowrank.starts import exact_transport
 from kernels.problems.arrays import Array
 from kernels.problems.lowrank import LowRankTransport
 
-MOST = 1e7
-"""Entries of a factor times the root of its sides up to which it takes exact steps: some tenths of a second each."""
+MOST = 5e7
+"""Entries of a factor times the root of its sides up to which it takes exact steps: up to a second each."""
 ROUNDS = 50
 CHANGE = 1e-9
 """Rounds at most, and what the last changes, relatively."""

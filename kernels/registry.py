@@ -4,8 +4,16 @@ Everything that the service says of a solver (wire schema, docs, estimates, demo
 published papers are listed in kernels/papers.
 """
 
-from kernels import auction, barycenter, gromov, lap, qap, uot
+from kernels import auction, barycenter, gromov, lap, lowrank, qap, uot
 from kernels.card import Solver
 
-CARDS = (lap.CARD, auction.CARD, uot.CARD, qap.CARD, gromov.CARD, barycenter.CARD)
+CARDS = (
+    lap.CARD,
+    auction.CARD,
+    uot.CARD,
+    qap.CARD,
+    gromov.CARD,
+    barycenter.CARD,
+    lowrank.CARD,
+)
 SOLVERS: dict[str, Solver] = {card.name: card for card in CARDS}

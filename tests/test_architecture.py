@@ -11,16 +11,26 @@ import pytest
 from kernels import SOLVERS
 
 ROOT = Path(__file__).parent.parent
-KERNEL_ROOMS = {"lap", "auction", "uot", "qap", "gromov", "barycenter", "papers"}
+KERNEL_ROOMS = {
+    "lap",
+    "auction",
+    "uot",
+    "qap",
+    "gromov",
+    "barycenter",
+    "lowrank",
+    "papers",
+}
 NEIGHBOURS = {
     ("qap", "lap"),
     ("auction", "lap"),
     ("gromov", "uot"),
     ("barycenter", "uot"),
+    ("lowrank", "uot"),
     *(("papers", room) for room in ("lap", "auction", "uot")),
 }
-"""Bounds of qap and the finish of auction are linear assignments. Exact steps of gromov and barycenter are transport.
-Papers' systems stand on the solvers they are of."""
+"""Bounds of qap and the finish of auction are linear assignments. Exact steps of gromov, barycenter and
+lowrank are transport. Papers' systems stand on the solvers they are of."""
 LIST_OF_PAPERS = "kernels.papers"
 """What a solver may import of the papers' systems: their names. It loads a module when a caller asks for one."""
 PUBLIC_KERNELS = {"kernels", "kernels.shelf", "kernels.cubins", "kernels.qap.qaplib", "kernels.auction.files"}

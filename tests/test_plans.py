@@ -6,7 +6,18 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = [ROOT / "kernels" / room for room in ("lap", "auction", "uot", "qap", "gromov", "barycenter")]
+ROOMS = [
+    ROOT / "kernels" / room
+    for room in (
+        "lap",
+        "auction",
+        "uot",
+        "qap",
+        "gromov",
+        "barycenter",
+        "lowrank",
+    )
+]
 SOURCE = re.compile(r"[\w/]+\.(?:py|cuh|cu)\b")
 QUOTED = re.compile(r"`([A-Za-z_]\w*)`")
 INCLUDED = re.compile(r"^ +(\w+\.cuh) .*<- (.+)$", re.MULTILINE)

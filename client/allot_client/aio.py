@@ -22,6 +22,7 @@ from allot_client.results import (
     GromovResult,
     Home,
     LapResult,
+    LowRankResult,
     QuadraticResult,
     Result,
     TransportResult,
@@ -156,6 +157,16 @@ class AsyncClient:
             "x_features": x_features, "y_features": y_features, "plan0": plan0,
         }  # fmt: skip
         return cast(GromovResult, await self._solve(tasks.task("gromov", inputs, options), timeout_s))
+
+    async def lowrank(
+        self, cost: Any = None, *, x: Any = None, y: Any = None, row_factors: Any = None, column_factors: Any = None,
+        a: Any = None, b: Any = None, timeout_s: float | None = None, **options: Any,
+    ) -> LowRankResult:  # fmt: skip
+        """Transport by a coupling of low rank; see `Client.lowrank`."""
+        inputs = {
+            "cost": cost, "x": x, "y": y, "row_factors": row_factors, "column_factors": column_factors, "a": a, "b": b,
+        }  # fmt: skip
+        return cast(LowRankResult, await self._solve(tasks.task("lowrank", inputs, options), timeout_s))
 
     async def submit(self, solver: str, inputs: Mapping[str, Any] | str | os.PathLike[str], **options: Any) -> AsyncJob:
         """Place a job and return at once."""

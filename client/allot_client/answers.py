@@ -272,3 +272,28 @@ class BarycenterResult(Result):
     def points(self) -> Any:
         """Its points, where they were free to move; each has the same mass."""
         return self._array("points")
+
+
+@dataclass(frozen=True)
+class LowRankResult(Result):
+    """A coupling of low rank, by its factors."""
+
+    @property
+    def q(self) -> Any:
+        """(m, r): how the mass of each row is shared out among the components."""
+        return self._array("q")
+
+    @property
+    def r(self) -> Any:
+        """(n, r): the same of the columns."""
+        return self._array("r")
+
+    @property
+    def g(self) -> Any:
+        """(r,): the mass of each component."""
+        return self._array("g")
+
+    @property
+    def plan(self) -> Any:
+        """The coupling q diag(1 / g) r', written out: m n numbers."""
+        return (self.q / self.g) @ self.r.T

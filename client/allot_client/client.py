@@ -31,6 +31,7 @@ from allot_client.results import (
     GromovResult,
     Home,
     LapResult,
+    LowRankResult,
     QuadraticResult,
     Result,
     TransportResult,
@@ -238,6 +239,20 @@ class Client:
             "x_features": x_features, "y_features": y_features, "plan0": plan0,
         }  # fmt: skip
         return cast(GromovResult, self._solve(tasks.task("gromov", inputs, options), timeout_s))
+
+    def lowrank(
+        self, cost: Any = None, *, x: Any = None, y: Any = None, row_factors: Any = None, column_factors: Any = None,
+        a: Any = None, b: Any = None, timeout_s: float | None = None, **options: Any,
+    ) -> LowRankResult:  # fmt: skip
+        """Optimal transport by a coupling of low rank, with a lower bound.
+
+        From points `x` (m, d) and `y` (n, d), from factors of the costs, or from costs (m, n). `rank` is an option. The
+        answer is factors; `plan` of it writes the coupling out.
+        """
+        inputs = {
+            "cost": cost, "x": x, "y": y, "row_factors": row_factors, "column_factors": column_factors, "a": a, "b": b,
+        }  # fmt: skip
+        return cast(LowRankResult, self._solve(tasks.task("lowrank", inputs, options), timeout_s))
 
     def submit(self, solver: str, inputs: Mapping[str, Any] | str | os.PathLike[str], **options: Any) -> Job:
         """Place a job and return at once: inputs by name, or the path of a QAPLIB file."""

@@ -26,6 +26,7 @@ LINES = (("x", "y"), ("flow", "distance"), ("x_distance", "y_distance"))
 MAIN = {
     "lap": "cost", "uot": "cost", "auction": "benefit", "qap": "qaplib", "gromov": "x_distance",
     "barycenter": "histograms",
+    "lowrank": "cost",
 }  # fmt: skip
 Reader = Callable[[Path], Any]
 

@@ -43,6 +43,7 @@ CONTENTS: dict[str, list[Page]] = {
         Page("uot", "solvers/uot", "docs/solvers/uot.md"),
         Page("qap", "solvers/qap", "docs/solvers/qap.md"),
         Page("barycenter", "solvers/barycenter", "docs/solvers/barycenter.md"),
+        Page("lowrank", "solvers/lowrank", "docs/solvers/lowrank.md"),
         Page("gromov", "solvers/gromov", "docs/solvers/gromov.md"),
     ],
     "Reference": [
@@ -74,6 +75,7 @@ CONTENTS: dict[str, list[Page]] = {
         Page("How uot works", "inside/uot", "kernels/uot/README.md"),
         Page("How qap works", "inside/qap", "kernels/qap/README.md"),
         Page("How barycenter works", "inside/barycenter", "kernels/barycenter/README.md"),
+        Page("How lowrank works", "inside/lowrank", "kernels/lowrank/README.md"),
         Page("How gromov works", "inside/gromov", "kernels/gromov/README.md"),
         Page("Development", "development", "docs/development.md"),
         Page("Contributing", "contributing", "CONTRIBUTING.md"),

@@ -16,10 +16,12 @@ import pytest
 
 from kernels import SOLVERS, Device, Estimate, pace
 from kernels.texture import texture
-from tests.instances import Case, assignment, auction, barycenter, quadratic, transport
+from tests.instances import Case, assignment, auction, barycenter, lowrank, quadratic, transport
 
 ROOT = Path(__file__).parents[2]
-CASES: list[Case] = assignment.CASES + auction.CASES + quadratic.CASES + transport.CASES + barycenter.CASES
+CASES: list[Case] = (
+    assignment.CASES + auction.CASES + quadratic.CASES + transport.CASES + barycenter.CASES + lowrank.CASES
+)
 DEVICES: tuple[Device, ...] = ("cpu", "gpu")
 
 PEAKS = """
@@ -27,7 +29,7 @@ import json, sys
 from pathlib import Path
 import numpy as np
 from kernels import SOLVERS, Csr, Deadline
-from tests.instances import assignment, auction, barycenter, quadratic, transport
+from tests.instances import assignment, auction, barycenter, lowrank, quadratic, transport
 
 def resident(field):
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -86,6 +88,11 @@ HEAVY: dict[str, list[tuple[str, dict[str, Any], float]]] = {
         ("barycenter.histograms(3, 400)", {"reg": 1e-3, "iterations": 3}, 9),
         ("barycenter.histograms(3, 60)", {"reg": 0}, 2),
         ("barycenter.clouds(4, 200)", {"iterations": 2}, 9),
+    ],
+    "lowrank": [
+        ("lowrank.points(700, 700, 3)", {"starts": 1}, 9),
+        ("lowrank.points(30000, 20000, 5)", {"rank": 20, "starts": 1}, 4),
+        ("lowrank.costs(2000, 1500)", {"starts": 1}, 4),
     ],
 }
 

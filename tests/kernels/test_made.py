@@ -21,6 +21,7 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "costs that are drawn for their size": ("uot", {"x": POINTS, "y": POINTS}, {"reg_scale": "median", "reg": 0.1}),
     "costs of a barycenter": ("barycenter", {"x": POINTS, "histograms": np.ones((2, 300))}, {}),
     "costs of clouds": ("barycenter", {"x": np.stack([POINTS] * 3), "support": POINTS[:99]}, {"reg": 0.1}),
+    "costs of a coupling of low rank": ("lowrank", {"x": POINTS, "y": POINTS}, {"metric": "cosine"}),
     "points of a barycenter": ("barycenter", {"x": np.stack([POINTS] * 3)}, {"support_points": 500}),
 }
 

@@ -31,7 +31,15 @@ with event.install_recorder("numba:compile") as compiled:
 started = [one.data["dispatcher"].py_func for _, one in compiled.buffer if one.data and one.is_start]
 print(json.dumps([f.__qualname__ for f in started if f.__module__.startswith("kernels.")]))
 """
-MOST_FORMS = {"lap": 50, "auction": 36, "uot": 20, "qap": 32, "gromov": 12, "barycenter": 12}
+MOST_FORMS = {
+    "lap": 50,
+    "auction": 36,
+    "uot": 20,
+    "qap": 32,
+    "gromov": 12,
+    "barycenter": 12,
+    "lowrank": 12,
+}
 """Loops in all their types. Each takes a tenth of a second to three seconds."""
 
 

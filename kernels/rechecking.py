@@ -1,0 +1,20 @@
+"""`allot verify`: which slow check belongs to which solver."""
+
+from collections.abc import Mapping
+from typing import Any
+
+from kernels.certificates.exact.statement import Claim, Inputs, Statement
+from kernels.certificates.lowrank import slow
+from kernels.certificates.tree import statements
+
+
+def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
+    """Say of each statement of an answer whether it holds, from the problem as it was given.
+
+    Args:
+        inputs: arrays by name; +inf in a cost and -inf in a benefit or in a cost to maximise forbid the entry.
+        options: the job's options by name; those left out have their defaults.
+    """
+    if solver == "lowrank":
+        return slow.check(inputs, options, claim)
+    return statements.recheck(solver, inputs, options, claim)

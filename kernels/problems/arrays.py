@@ -14,14 +14,39 @@ import numpy.typing as npt
 from kernels.problems.seen import seen_of
 
 Array = npt.NDArray[Any]
-"""Of a type that the problem chose, or that a docstring tells."""
+"""Of any type, and the code does not depend on it. What does says so with one of the names below."""
 Mask = npt.NDArray[np.bool_]
 """What picks entries: with another type the same brackets would look numbers up."""
 Indices = npt.NDArray[np.int64]
 Integers = npt.NDArray[np.int64]
 """Numbers that are added up without rounding."""
+Indices32 = npt.NDArray[np.int32]
+Integers32 = npt.NDArray[np.int32]
+"""Where a loop or a kernel is made for 32 bits."""
+AnyIndices = npt.NDArray[np.int32 | np.int64]
+AnyIntegers = npt.NDArray[np.int32 | np.int64]
+"""Of either width: NumPy's are of 64 bits, those of a sparse matrix or of a GPU mostly of 32."""
 Floats = npt.NDArray[np.float64]
 """Where float32 would lose what follows: logarithms, exponentials, sums that a proof rests on."""
+Reals = npt.NDArray[np.float32 | np.float64]
+"""Of a precision that the caller chose; a loop is compiled for each of the two."""
+Amounts = npt.NDArray[np.int64 | np.float64]
+"""What costs are counted in: int64, exactly, where they are integers, else float64. A loop is compiled for each."""
+Amount = float | np.int64
+"""One of them. Compiled loops know which; what follows is of the same type."""
+Costs = npt.NDArray[np.int32 | np.int64 | np.float32 | np.float64]
+"""Of one of the four types that `numeric` returns."""
+Cost = float | np.int32 | np.int64 | np.float32
+"""One of them."""
+Words = npt.NDArray[np.uint64]
+"""64 bits each: states of random numbers, sets, bit patterns of floats."""
+Wholes = npt.NDArray[np.object_]
+"""Python's integers, where 64 bits might not do."""
+Bytes = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.int8]
+"""Small marks that compiled loops read faster than a `Mask`, or of more than two kinds."""
+Records = npt.NDArray[np.void]
+"""Of a structured type, whose fields the code names."""
 FORBIDDEN = int(np.iinfo(np.int64).min)
 """The value of a forbidden entry of an int64 matrix of costs or benefits, whether these are minimised or maximised.
 

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.auction.cpu.phases import BENEFIT, COLUMN, SPAN, Packed
-from kernels.problems import Array, Csr
-from kernels.problems.arrays import untouched
+from kernels.problems import Csr
+from kernels.problems.arrays import AnyIndices, untouched
 
 LEAST_GRAIN, ROWS_A_GRAIN, TIES = 64, 32, 2**16
 """The grain that is wanted is a power of two: the first at least; where ties make trees large, up to a 32nd of the
@@ -75,7 +75,7 @@ def packed(graph: Csr, grain: Grain, low: float) -> Packed:
     return Packed(untouched(graph.indptr.astype(np.int32)), edges)
 
 
-def whole_prices(prices: Array, grain: int, epsilon: int) -> Array:
+def whole_prices(prices: AnyIndices, grain: int, epsilon: int) -> AnyIndices:
     """Prices in grains, rounded down to whole ones where it spoils the fewest pairs that are within epsilon."""
     if grain == 1:
         return prices

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Reals
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Number, Termination
 
@@ -31,7 +31,7 @@ def near_one(problem: UnbalancedTransport) -> tuple[UnbalancedTransport, float]:
     power = 2 * (math.frexp(problem.reg)[1] // 2)
     root = power if problem.metric == "euclidean" else power // 2
 
-    def scaled(array: Array | None, by: int) -> Array | None:
+    def scaled(array: Reals | None, by: int) -> Reals | None:
         return None if array is None else np.ldexp(array, -by)
 
     moved = replace(
@@ -47,7 +47,7 @@ def near_one(problem: UnbalancedTransport) -> tuple[UnbalancedTransport, float]:
     return moved, 2.0**power
 
 
-def unflushed(cost: Array, reg: float) -> Array:
+def unflushed(cost: Reals, reg: float) -> Reals:
     """Costs in a type of which a device loses nothing that counts beside `reg`.
 
     A device may take float32 numbers below 2^-126 for zeros. float64 holds them as normal numbers.

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Mask
+from kernels.problems.arrays import Array, Floats, Mask
 from kernels.uot.outcome import CENTRED, LARGEST_LOG_64
 from kernels.uot.repair import LOST, MET
 
@@ -32,10 +32,10 @@ class Stack:
     """
 
     cost: Any
-    a: Array
-    b: Array
-    reg: Array
-    low: Array
+    a: Floats
+    b: Floats
+    reg: Floats
+    low: Floats
     exact: tuple[bool, bool]
     product: bool
 
@@ -78,7 +78,7 @@ def joined(parts: list[Answered]) -> Answered:
     return Answered(arrays, rest, strange)
 
 
-def answers(xp: Any, stack: Stack, f: Array, g: Array) -> Answered:
+def answers(xp: Any, stack: Stack, f: Floats, g: Floats) -> Answered:
     """Potentials and marginals of each problem's plan.
 
     Args:
@@ -117,7 +117,7 @@ def answers(xp: Any, stack: Stack, f: Array, g: Array) -> Answered:
     return Answered(found, rest, strange)
 
 
-def _centred(f: Array, g: Array) -> tuple[Array, Array]:
+def _centred(f: Floats, g: Floats) -> tuple[Floats, Floats]:
     """Potentials without the constant that two exact sides leave free, where it takes most of their digits."""
     middle = g.max(axis=1) / 2 + g.min(axis=1) / 2
     before = abs(f).max(axis=1) + abs(g).max(axis=1)
@@ -145,7 +145,7 @@ def _rest(stack: Stack, found: dict[str, Array]) -> Mask:
     return wanted
 
 
-def _moved(potential: Array, factor: Array, reg: Array) -> Array:
+def _moved(potential: Floats, factor: Floats, reg: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         step = reg[:, None] * np.log(factor)
     return np.where(np.isfinite(step), potential + step, potential)
@@ -160,5 +160,5 @@ def _lost(wanted: Any, found: Any) -> Any:
     return ~((found > LOST * wanted) & (found < wanted / LOST))
 
 
-def _host(xp: Any, array: Any) -> Array:
+def _host(xp: Any, array: Any) -> Floats:
     return np.asarray(array if xp is np else array.get())

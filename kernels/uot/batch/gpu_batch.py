@@ -9,7 +9,7 @@ import numpy as np
 
 from kernels import cuda
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Floats, Records
 from kernels.problems.several import SeveralTransports
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
@@ -51,7 +51,7 @@ class Batch:
         spread: (batch,), largest less least cost of each problem.
     """
 
-    def __init__(self, problem: UnbalancedTransport, cost: Any, spread: Array) -> None:
+    def __init__(self, problem: UnbalancedTransport, cost: Any, spread: Floats) -> None:
         self.problem, self.spread = problem, spread
         size, (m, n) = problem.batch or 0, problem.shape
         shape = next(s for s in SHAPES if m <= s[0] and n <= s[1])
@@ -72,7 +72,7 @@ class Batch:
         self.status = cp.zeros((size, STATUS))
         self.items = cp.asarray(self._items().view(np.uint8))
 
-    def _items(self) -> Array:
+    def _items(self) -> Records:
         p = self.problem
         size, (m, n) = p.batch or 0, p.shape
         items, k = np.zeros(size, ITEM.dtype), np.arange(size)
@@ -105,7 +105,7 @@ class Batch:
         )
         self.kernel((p.batch or 0,), (self.threads,), arguments, shared_mem=self.shared)
 
-    def pairs(self, status: Array) -> tuple[Array, Array]:
+    def pairs(self, status: Floats) -> tuple[Floats, Floats]:
         """The certified potentials (batch, m) and (batch, n), in the units of the cost."""
         unit, shift = self.problem.reg / LOG2E, cp.asarray(status[:, on.TRANSLATION, None])
         f, g = (self.potential - self.beta_a + shift) * unit, (self.g.astype(cp.float64) - self.beta_b - shift) * unit
@@ -182,7 +182,7 @@ def _costs(parts: list[UnbalancedTransport]) -> Any:
     return cp.sqrt(found) if parts[0].metric == "euclidean" else found
 
 
-def ends(cost: Any) -> tuple[Array, Array]:
+def ends(cost: Any) -> tuple[Floats, Floats]:
     """Least and largest cost of each problem, (batch,) in float64 on the host."""
     low, high = (end.get().astype(np.float64) for end in (cost.min(axis=(1, 2)), cost.max(axis=(1, 2))))
     return low, high
@@ -210,10 +210,10 @@ class Work:
 
     problem: UnbalancedTransport | SeveralTransports
     given: Any
-    low: Array
-    units: Array
+    low: Floats
+    units: Floats
     batch: Batch
-    vectors: tuple[Array, Array, Array]
+    vectors: tuple[Floats, Floats, Floats]
     reg_m: tuple[float, float]
 
 
@@ -255,7 +255,7 @@ def _together(work: Work, options: Any, deadline: Deadline, solve: Solve) -> Sol
     return parts
 
 
-def _hidden(batch: Batch, f: Array, g: Array, dual: Array) -> Array:
+def _hidden(batch: Batch, f: Floats, g: Floats, dual: Floats) -> Floats:
     """Of each problem, the gap that rounding may hide."""
     problem = batch.problem
     reach = np.maximum(batch.spread, np.maximum(abs(f).max(axis=1), abs(g).max(axis=1)))
@@ -263,7 +263,7 @@ def _hidden(batch: Batch, f: Array, g: Array, dual: Array) -> Array:
     return np.asarray(hidden_gap(off_by(reach, problem.reg), mass, batch.spread, dual, problem.reg_m))
 
 
-def _answers(work: Work, options: Any, f: Array, g: Array) -> Answered | None:
+def _answers(work: Work, options: Any, f: Floats, g: Floats) -> Answered | None:
     """Potentials and marginals; None where more than that is asked for."""
     if options.output == "plan" or options.top_k or options.gradients or options.barycentric:
         return None
@@ -277,17 +277,17 @@ def _answers(work: Work, options: Any, f: Array, g: Array) -> Answered | None:
     return joined(found)
 
 
-def _relative(status: Array) -> Array:
+def _relative(status: Floats) -> Floats:
     """Relative gaps from one status, or one for each problem."""
     gap, dual = status[..., on.GAP], status[..., on.DUAL]
     return np.asarray(gap / np.maximum(np.maximum(abs(dual), abs(dual + gap)), 1e-300))
 
 
-def _run(f: Array, g: Array, status: Array) -> Run:
+def _run(f: Floats, g: Floats, status: Floats) -> Run:
     return Run(f, g, float(_relative(status)), float(status[on.DUAL]), _end(status), int(status[on.ITERATIONS]))
 
 
-def _end(status: Array) -> Termination:
+def _end(status: Floats) -> Termination:
     return Termination.ITERATION_LIMIT if status[REASON] == RUNNING else Termination.GAP_REACHED
 
 

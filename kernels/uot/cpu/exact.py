@@ -179,7 +179,7 @@ def _float(number: int, shift: int) -> float:
 
 
 def _plan(
-    problem: ExactTransport, options: Any, rows: Array, columns: Array, flows: Array, unit: int
+    problem: ExactTransport, options: Any, rows: Indices, columns: Indices, flows: Integers, unit: int
 ) -> dict[str, Array]:
     masses = flows if problem.a.dtype == np.int64 else np.ldexp(flows.astype(np.float64), unit)
     if options.output == "potentials":
@@ -196,7 +196,7 @@ def _hall_rows(forbidden: Mask, rows: Indices, columns: Indices, flows: Integers
     short = rows[barred & (flows > 0)]
     in_rows, in_columns = np.zeros(m, bool), np.zeros(n, bool)
     carried = ~barred & (flows > 0)
-    fresh: Array = np.unique(short)
+    fresh: Indices = np.unique(short)
     in_rows[np.unique(short)] = True
     while True:
         reached = (~forbidden[fresh]).any(axis=0) & ~in_columns

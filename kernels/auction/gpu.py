@@ -23,7 +23,7 @@ from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, epsilons, prove
 from kernels.deadline import Deadline
 from kernels.papers import SYSTEMS
 from kernels.problems import UNASSIGNED, Csr
-from kernels.problems.arrays import Floats, Indices
+from kernels.problems.arrays import Costs, Floats, Indices
 from kernels.problems.points import PointAuction, Points
 from kernels.problems.sparse import Auction, is_complete, with_private_columns
 from kernels.solution import OnDevice, Solution, Termination
@@ -291,5 +291,5 @@ def warm_up() -> None:
     from kernels.auction import AuctionOptions
 
     for dtype in (np.int32, np.float64):
-        benefit = np.array([[3, 1], [2, 2]], dtype)
+        benefit: Costs = np.array([[3, 1], [2, 2]], dtype)
         solve(Auction(benefit, maximize=True), AuctionOptions.model_validate({}), Deadline())

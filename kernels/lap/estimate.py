@@ -10,7 +10,7 @@ from kernels.card import Device, Estimate
 from kernels.lap import monge
 from kernels.pace import pace
 from kernels.problems import Assignment, Rejecting
-from kernels.problems.arrays import Amounts, Costs
+from kernels.problems.arrays import Costs
 from kernels.problems.points import PointAssignment
 from kernels.problems.ranked import Ranked
 from kernels.problems.selected import Selected
@@ -160,7 +160,7 @@ def _entry_s(weights: Costs, maximize: bool) -> float:
     return HARD_S if n_rows == n_cols else HARD_S / 4
 
 
-def _gpu_s(weights: Amounts, batch: int) -> float:
+def _gpu_s(weights: Costs, batch: int) -> float:
     """Seconds on the GPU: of one problem by the rounds along its longer side, of a batch by its largest as well."""
     longer = float(max(weights.shape[-2:]))
     if batch > 1:

@@ -16,7 +16,7 @@ import numpy as np
 from kernels.deadline import Deadline, Retold
 from kernels.lap.members import CODES
 from kernels.problems import UNASSIGNED, Array, Assignment, Rejecting
-from kernels.problems.arrays import Amounts, Indices, Indices32, permitted
+from kernels.problems.arrays import Amounts, Costs, Indices, Indices32, permitted
 from kernels.solution import Solution, Termination
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def _extended(problem: Rejecting, used: Indices) -> tuple[Amounts, Indices32]:
     return weights, np.column_stack([short, long + added]).astype(np.int32)
 
 
-def _turned(problem: Rejecting, k: int, starts: Indices) -> tuple[Amounts, Amounts, Amounts]:
+def _turned(problem: Rejecting, k: int, starts: Indices) -> tuple[Costs, Amounts, Amounts]:
     """Costs with the longer side across, the prices of the lines and of the others."""
     rows, cols = slice(starts[k, 1], starts[k + 1, 1]), slice(starts[k, 2], starts[k + 1, 2])
     matrix = problem.matrix(k, starts)

@@ -24,7 +24,7 @@ from kernels.lap.proof.gpu_proof import named, prove
 from kernels.lap.warm import proportionate
 from kernels.papers import SYSTEMS
 from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem, Rejecting
-from kernels.problems.arrays import Amounts, Costs, is_masked
+from kernels.problems.arrays import Costs, is_masked
 from kernels.problems.points import PointAssignment
 from kernels.solution import OnDevice, Solution, Termination
 
@@ -104,7 +104,7 @@ def _solve_masked(problem: Assignment, options: "LapOptions", deadline: Deadline
 
 
 def solve_one(
-    weights: Costs, maximize: bool, u0: Amounts | None, v0: Amounts | None, phase_limit: int | None, deadline: Deadline
+    weights: Costs, maximize: bool, u0: Costs | None, v0: Costs | None, phase_limit: int | None, deadline: Deadline
 ) -> Solution:
     """Solve one problem; as `solve` otherwise."""
     if max(weights.shape) > MOST_ROWS:

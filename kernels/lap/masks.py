@@ -19,7 +19,7 @@ import numpy as np
 from kernels.lap.complete import complete
 from kernels.lap.members import Members
 from kernels.problems import FORBIDDEN, UNASSIGNED, Assignment
-from kernels.problems.arrays import Amount, Amounts, Costs, Indices32, Integers, is_masked
+from kernels.problems.arrays import Amount, Amounts, Costs, Indices32, is_masked
 from kernels.problems.assignment import HEADROOM
 from kernels.solution import Solution, Termination
 
@@ -69,7 +69,7 @@ def solve_priced(problem: Assignment, solve: Callable[[Assignment], Solution]) -
     return members.solution(solution.method, solution.iterations, **rest)
 
 
-def _without_padding(weights: Integers, sizes: Indices32) -> Integers:
+def _without_padding(weights: Costs, sizes: Indices32) -> Costs:
     inside = [np.arange(extent) < sizes[:, side, None] for side, extent in enumerate(weights.shape[1:])]
     return np.where(inside[0][:, :, None] & inside[1][:, None, :], weights, 0)
 
@@ -85,7 +85,7 @@ def _dropped(weights: Costs, problem: Assignment, solution: Solution) -> Solutio
     return solution
 
 
-def priced(weights: Integers, maximize: bool) -> Integers | None:
+def priced(weights: Costs, maximize: bool) -> Costs | None:
     """`weights` (..., n_rows, n_cols) with a cost beyond every assignment in place of `FORBIDDEN`; None: no room."""
     barred = weights == FORBIDDEN
     n_rows, n_cols = weights.shape[-2:]

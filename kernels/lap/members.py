@@ -7,7 +7,7 @@ import numpy as np
 
 from kernels.deadline import Deadline, Progress
 from kernels.problems import UNASSIGNED, Array, Assignment
-from kernels.problems.arrays import Amounts, Costs, Indices, Indices32
+from kernels.problems.arrays import Costs, Indices, Indices32
 from kernels.solution import Solution, Termination
 
 BEST_TO_WORST = (
@@ -66,12 +66,12 @@ class Members:
     def __len__(self) -> int:
         return len(self.weights)
 
-    def __iter__(self) -> Iterator[tuple[int, Costs, Amounts | None, Amounts | None]]:
+    def __iter__(self) -> Iterator[tuple[int, Costs, Costs | None, Costs | None]]:
         """(index, weights, u0, v0) of each problem, without padding."""
         for k in range(len(self)):
             yield (k, *self[k])
 
-    def __getitem__(self, k: int) -> tuple[Costs, Amounts | None, Amounts | None]:
+    def __getitem__(self, k: int) -> tuple[Costs, Costs | None, Costs | None]:
         rows, cols = self.sizes[k].tolist()
         u0 = None if self.problem.u0 is None else self.problem.u0[k, :rows]
         v0 = None if self.problem.v0 is None else self.problem.v0[k, :cols]

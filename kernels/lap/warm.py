@@ -18,7 +18,7 @@ SAMPLE, RUN = 1 << 10, 8
 """Entries that are looked at, so many of them side by side: a line of the cache each."""
 
 
-def proportionate(weights: Costs, u0: Amounts | None, v0: Amounts | None) -> tuple[Amounts | None, Amounts | None]:
+def proportionate(weights: Costs, u0: Costs | None, v0: Costs | None) -> tuple[Costs | None, Costs | None]:
     """(u0, v0) with None for what is out of proportion to `weights`, which are on the host and read in few places."""
     if weights.dtype.kind == "i" or (u0 is None and v0 is None):
         return u0, v0
@@ -27,7 +27,7 @@ def proportionate(weights: Costs, u0: Amounts | None, v0: Amounts | None) -> tup
     return kept[0], kept[1]
 
 
-def cut(given: Amounts | None, most: int | float, exact: bool) -> Amounts | None:
+def cut(given: Costs | None, most: int | float, exact: bool) -> Amounts | None:
     """Duals within +-most, in int64 (`exact`) or float64."""
     if given is None:
         return None

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Reals
+from kernels.problems.arrays import Array, Reals
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Number, Termination
 
@@ -31,7 +31,7 @@ def near_one(problem: UnbalancedTransport) -> tuple[UnbalancedTransport, float]:
     power = 2 * (math.frexp(problem.reg)[1] // 2)
     root = power if problem.metric == "euclidean" else power // 2
 
-    def scaled(array: Reals | None, by: int) -> Reals | None:
+    def scaled(array: Array | None, by: int) -> Array | None:
         return None if array is None else np.ldexp(array, -by)
 
     moved = replace(

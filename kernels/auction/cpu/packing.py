@@ -13,7 +13,7 @@ seen from the remainders of the prices alone. There are grain / epsilon windows 
 them holds at most n * epsilon / grain prices, and far fewer where ties let prices move together.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -64,7 +64,7 @@ def packed(graph: Csr, grain: Grain, low: float) -> Packed:
     edges = np.empty((graph.values.size, 2), np.int32)
     edges[:, COLUMN] = graph.indices
     for first in range(0, edges.shape[0], ENTRIES):
-        values = graph.values[first : first + ENTRIES]
+        values: Any = graph.values[first : first + ENTRIES]
         to = edges[first : first + ENTRIES, BENEFIT]
         if values.dtype.kind == "f":
             to[:] = np.minimum((values - low) * (1 / grain.unit), SPAN)

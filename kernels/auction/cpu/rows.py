@@ -5,14 +5,14 @@ read whole only now and then: its short list keeps the best net benefits of that
 left out, which bounds every edge that is not listed from then on.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numba
 import numpy as np
 from numba.extending import register_jitable
 
 from kernels.problems import Csr
-from kernels.problems.arrays import Amounts, Costs, Indices, Indices32, Integers32, untouched
+from kernels.problems.arrays import Amount, Amounts, Costs, Indices, Indices32, Integers32, untouched
 
 INT_LOWEST = -(2**62)
 """Benefit of a forbidden entry in int64 arithmetic; in float64 it is -inf."""
@@ -31,7 +31,7 @@ class Graph(NamedTuple):
     values: Amounts
     dense: bool
     n_cols: int
-    lowest: int | float
+    lowest: Amount
 
 
 class Lists(NamedTuple):
@@ -62,7 +62,7 @@ def graph_of(weights: Costs | Csr, scale: int = 1) -> Graph:
         untouched(np.ascontiguousarray(values)),
         not isinstance(weights, Csr),
         n_cols,
-        values.dtype.type(lowest),
+        cast(Amount, values.dtype.type(lowest)),
     )
 
 
@@ -95,7 +95,7 @@ def seat_rows(graph: Graph, column_of: Indices, held: Amounts, row_of: Indices) 
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _worse(net: float, column: int, other_net: float, other_column: int) -> bool:
+def _worse(net: Amount, column: int, other_net: Amount, other_column: int) -> bool | np.bool_:
     return net < other_net or (net == other_net and column > other_column)
 
 
@@ -163,7 +163,7 @@ def bound_rows(first: int, last: int, graph: Graph, prices: Amounts, lists: List
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _listed_two_best(i: int, graph: Graph, prices: Amounts, lists: Lists) -> tuple[int, float, int, float]:
+def _listed_two_best(i: int, graph: Graph, prices: Amounts, lists: Lists) -> tuple[int, Amount, int, Amount]:
     best_at, second_at = -1, -1
     best, second = graph.lowest, graph.lowest
     best_column, second_column = graph.n_cols, graph.n_cols
@@ -179,7 +179,7 @@ def _listed_two_best(i: int, graph: Graph, prices: Amounts, lists: Lists) -> tup
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def two_best(i: int, graph: Graph, prices: Amounts, lists: Lists) -> tuple[int, float, int, float]:
+def two_best(i: int, graph: Graph, prices: Amounts, lists: Lists) -> tuple[int, Amount, int, Amount]:
     """Positions in row i's list, and net benefits, of its best and second best edge; -1 and `lowest` for none.
 
     Equals go to the lowest column, so an edge that ties with `rest` sends us back to the whole row.

@@ -21,7 +21,7 @@ from kernels.auction.cpu.whole_paths import WholeSearch, augment_whole
 from kernels.auction.scaling import Arithmetic, extremes
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Csr
-from kernels.problems.arrays import Indices, Indices32, Integers, Integers32
+from kernels.problems.arrays import Costs, Indices, Indices32, Integers32
 from kernels.problems.sparse import Auction
 from kernels.solution import Termination
 
@@ -58,7 +58,7 @@ def suits(problem: Auction, options: "AuctionOptions") -> bool:
     return graph.values.dtype.kind == "f" or _has_room(graph.values, n_cols)
 
 
-def _has_room(values: Integers, n_cols: int) -> bool:
+def _has_room(values: Costs, n_cols: int) -> bool:
     """Whether prices of these integers fit."""
     low, high = int(values.min()), int(values.max())
     spans = max(n_cols + 2, 2 * phases.MOST_PRICE // phases.SPAN)

@@ -11,11 +11,11 @@ from numba.extending import register_jitable
 from kernels.auction.cpu.paths import Matching, take
 from kernels.auction.cpu.rows import Graph
 from kernels.problems import UNASSIGNED
-from kernels.problems.arrays import Amounts, Indices, Integers
+from kernels.problems.arrays import Amount, Amounts, Indices, Integers
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def two_best_of(i: int, graph: Graph, prices: Amounts) -> tuple[int, float, int, float]:
+def two_best_of(i: int, graph: Graph, prices: Amounts) -> tuple[int, Amount, int, Amount]:
     """Places of row i's best and second best edge in `graph`, and their net benefits; -1 and `lowest` for none."""
     at, second_at = -1, -1
     best, second = graph.lowest, graph.lowest

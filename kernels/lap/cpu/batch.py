@@ -25,7 +25,7 @@ CHUNK = 1 << 19
 FEW = 1 << 17
 """Entries that are solved in less time than threads take to begin."""
 
-SolveOne = Callable[[Costs, bool, Amounts | None, Amounts | None, int, Deadline], Solution]
+SolveOne = Callable[[Costs, bool, Costs | None, Costs | None, int, Deadline], Solution]
 
 
 @inner
@@ -125,11 +125,11 @@ def _solve_small(members: Members, deadline: Deadline, solve_one: SolveOne) -> S
         if ended := deadline.expired():
             return ended
         part, masked = opened(costs[first:last], maximize)
-        part = np.ascontiguousarray(part, sign.dtype)  # one compiled form for both widths of a kind
+        entries: Amounts = np.ascontiguousarray(part, sign.dtype)  # one compiled form for both widths of a kind
         assignment, u, v = (members.arrays[name][first:last] for name in ("assignment", "u", "v"))
         extents = sizes[first:last].astype(np.int64)
         inf = infinity(exact, masked)
-        solve_range(untouched(part), extents, sign, inf, assignment, u, v, solved[first:last])
+        solve_range(untouched(entries), extents, sign, inf, assignment, u, v, solved[first:last])
         return None
 
     done = 0

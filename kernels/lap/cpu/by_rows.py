@@ -58,7 +58,7 @@ class Old(NamedTuple):
     """Duals to start from: prices of the columns, and of each row what c - v of its earlier pair is, where known."""
 
     prices: Amounts
-    rows: Amounts | None = None
+    rows: Costs | None = None
 
 
 def prepared_costs(
@@ -181,7 +181,7 @@ def solve(
     return Solution(ended, "sap", arrays, iterations, facts=facts)
 
 
-def _bits_of(rows: Amounts | None, prepared: PreparedCosts) -> AnyIndices:
+def _bits_of(rows: Costs | None, prepared: PreparedCosts) -> AnyIndices:
     """Duals of rows as `whole.order` has them, for costs of floats; integers tell no pair from another by them."""
     if rows is None or prepared.cost.dtype.kind == "i":
         return NOBODY[prepared.bits.dtype.char]

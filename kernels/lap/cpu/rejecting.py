@@ -22,7 +22,7 @@ from kernels.lap.cpu import reject as steps
 from kernels.lap.masks import BEYOND, infinity
 from kernels.lap.members import BEST_TO_WORST, CODES
 from kernels.problems import FORBIDDEN, UNASSIGNED, Rejecting
-from kernels.problems.arrays import Amounts, Costs, Flags, Indices, Integers, Mask, is_masked
+from kernels.problems.arrays import Amounts, Array, Costs, Flags, Indices, Integers, Mask, is_masked
 from kernels.solution import Solution, Termination
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ WORK = 1 << 22
 REDUCED = 1 << 27
 """Entries that row reductions of a large problem read at most, beyond one look at each row."""
 
-SolveOne = Callable[[Costs, bool, Amounts | None, Amounts | None, int, Deadline], Solution]
+SolveOne = Callable[[Costs, bool, Costs | None, Costs | None, int, Deadline], Solution]
 
 
 @dataclass
@@ -97,7 +97,7 @@ def _books(problem: Rejecting) -> Books:
     sign = np.int64(-1 if problem.maximize else 1) if exact else np.float64(-1 if problem.maximize else 1)
     costs, prices = problem.costs, [problem.row_prices, problem.col_prices]
     masked = exact and (is_masked(costs) or any(is_masked(price) for price in prices))
-    opened = [sign * (np.where(p == FORBIDDEN, sign * BEYOND, p) if exact else p) for p in prices]
+    opened: list[Array] = [sign * (np.where(p == FORBIDDEN, sign * BEYOND, p) if exact else p) for p in prices]
     if masked:
         costs = np.where(costs == FORBIDDEN, sign * BEYOND, costs)
     sizes = problem.sizes
@@ -243,8 +243,9 @@ def warm_up() -> None:
     """Compile the steps for float64 and int64, or load them from numba's cache."""
     ties = np.random.default_rng(0).integers(0, 3, (8, 9))
     for dtype in (np.float64, np.int64):
-        prices = [np.ones(8, dtype), np.zeros(9, dtype)]
-        problem = Rejecting(ties.astype(dtype).reshape(-1), np.array([[8, 9]]), prices[0], prices[1])
+        prices: list[Amounts] = [np.ones(8, dtype), np.zeros(9, dtype)]
+        costs: Amounts = ties.astype(dtype)
+        problem = Rejecting(costs.reshape(-1), np.array([[8, 9]]), prices[0], prices[1])
         books = _books(problem)
         _solve_small(books, np.array([0]), Deadline(), None)  # type: ignore[arg-type]
         _greedily(books, 0, Termination.TIME_LIMIT)

@@ -11,7 +11,7 @@ shortlists. The steps here are in `path.py`, the shortlists in `shortlist.py`, b
 """
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -46,7 +46,7 @@ REDUCTIONS_PER_ROW = 20
 """Bidding wars end here; the paths finish what is left."""
 COUNTS = ("lists_rebuilt", "row_reductions", "rows_scanned", "rows_swept", "paths")
 CPU_METHODS = ("auto", "sap")
-Duals = tuple[Amounts | None, Amounts | None]
+Duals = tuple[Costs | None, Costs | None]
 
 
 def solve(problem: Assignment | Rejecting | Selected | Ranked, options: "LapOptions", deadline: Deadline) -> Solution:
@@ -114,8 +114,8 @@ def _signed(solution: Solution, options: "LapOptions", start: float) -> Solution
 def solve_one(
     weights: Costs,
     maximize: bool,
-    u0: Amounts | None,
-    v0: Amounts | None,
+    u0: Costs | None,
+    v0: Costs | None,
     path_limit: int,
     deadline: Deadline,
     looked: Looked | None = None,
@@ -160,7 +160,7 @@ def _by_shortlists(
     inf = infinity(exact, masked)
     warm = _prices(cost, sign, cut(u0, most, exact), cut(v0, most, exact), most)
     v: Amounts = np.zeros(cost.shape[1], sign.dtype) if warm is None else warm
-    state = new_state(untouched(cost), cost.shape[0], cost.shape[1], sign, inf, v)
+    state = new_state(untouched(cast(Amounts, cost)), cost.shape[0], cost.shape[1], sign, inf, v)
     ended = _run(state, warm is not None, turned, path_limit, deadline)
     facts = {name: int(count) for name, count in zip(COUNTS, state.counts, strict=False)}
     facts["rows_read_whole"] = int(state.counts[steps.BY_ROWS])

@@ -12,7 +12,7 @@ from kernels.deadline import Deadline
 from kernels.lap.mending import exact
 from kernels.lap.mending.mend import LARGEST, SMALL, mend_one
 from kernels.problems import UNASSIGNED, Array, Rejecting
-from kernels.problems.arrays import Floats, Indices
+from kernels.problems.arrays import AnyFloats, Floats, Indices
 from kernels.problems.selected import Selected
 from kernels.solution import Certificate, Solution, Termination
 
@@ -104,7 +104,7 @@ def _mended(problem: Rejecting, k: int, flat: dict[str, Array], deadline: Deadli
     return np.where(new["assignment"] < m, new["assignment"], UNASSIGNED), new["u"], words
 
 
-def _exactly(matrix: Floats, out: Floats, caps: Floats, deadline: Deadline) -> Found | None:
+def _exactly(matrix: AnyFloats, out: AnyFloats, caps: AnyFloats, deadline: Deadline) -> Found | None:
     """In Python's integers; `out` may be inf (a line that must be paired), `caps` where there are as many of both."""
     n, m = matrix.shape
     strict = bool(np.isinf(out).any())

@@ -71,9 +71,8 @@ def _take(prices: Integers, share: Integers, rank: Integers, i: int, j: int, cap
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _give(
-    prices: Integers, rank: Integers, i: int, j: int, cap: int, cost: Integers, u: Integers, v: Integers, barred: bool
-) -> None:
+def _give(prices: Integers, rank: Integers, i: int, j: int, cap: int, cost: Integers, u: Integers, v: Integers,
+          barred: bool) -> None:  # fmt: skip
     """Leave the reduced costs, and the halves not taken, as the prices."""
     m = rank.size
     for a in range(m - 1):
@@ -197,8 +196,7 @@ def explore(
 
     Args:
         incumbent: (1,) int64 the best objective of all threads; best: (n + 1,) this thread's own, objective first.
-        counts: (1,) nodes, for whoever watches.
-        log: uint8, takes the subtree in preorder (log.py) from `at` (1,) on, which goes on counting beyond its end.
+        counts: (1,) nodes. log: takes the subtree in preorder (log.py) from `at` (1,) on, and counts on beyond its end.
     """
     size = leaders.shape[0]
     counts[0] += 1

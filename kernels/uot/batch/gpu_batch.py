@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy as cp
 import numpy as np
@@ -23,6 +23,9 @@ from kernels.uot.iteration.layout import CONVERGED, ITEM, REASON, RUNNING, SOLVE
 from kernels.uot.stages import Run, batched, collect, in_proportion, together
 from kernels.uot.support import Support
 from kernels.uot.units import LARGEST_COST, near_one, unflushed
+
+if TYPE_CHECKING:
+    from kernels.uot import TransportOptions
 
 # rows and columns at most, then warps, rows of a warp, columns of a lane, rows of a warp whose costs are in registers,
 # blocks of a processor
@@ -112,7 +115,9 @@ class Batch:
         return f.get(), g.get()
 
 
-def solve_batch(problem: UnbalancedTransport, options: Any, deadline: Deadline, solve: Solve) -> Solution:
+def solve_batch(
+    problem: UnbalancedTransport, options: "TransportOptions", deadline: Deadline, solve: Solve
+) -> Solution:
     """Solve the small problems in one launch after the other, and what is left over one by one with `solve`."""
     assert problem.cost is not None
     given = uploaded(np.ascontiguousarray(unflushed(problem.cost, problem.reg)))
@@ -129,7 +134,7 @@ def solve_batch(problem: UnbalancedTransport, options: Any, deadline: Deadline, 
 
 
 def solve_stack(
-    problem: SeveralTransports, options: Any, deadline: Deadline, solve: Solve
+    problem: SeveralTransports, options: "TransportOptions", deadline: Deadline, solve: Solve
 ) -> Solution | list[Solution] | None:
     """Solve problems of one shape, each with its own strengths, in one launch after the other.
 
@@ -188,7 +193,7 @@ def ends(cost: Any) -> tuple[Floats, Floats]:
     return low, high
 
 
-def _suits(problem: UnbalancedTransport, options: Any) -> bool:
+def _suits(problem: UnbalancedTransport, options: "TransportOptions") -> bool:
     """Whether problems of this shape, whose costs are finite, are solved together."""
     m, n = problem.shape
     fits = any(m <= s[0] and n <= s[1] for s in SHAPES) and bool((problem.a > 0).all() and (problem.b > 0).all())
@@ -217,7 +222,7 @@ class Work:
     reg_m: tuple[float, float]
 
 
-def _together(work: Work, options: Any, deadline: Deadline, solve: Solve) -> Solution | list[Solution]:
+def _together(work: Work, options: "TransportOptions", deadline: Deadline, solve: Solve) -> Solution | list[Solution]:
     """The solution of all, or of each where one of them needs more than the launches."""
     batch, units = work.batch, work.units
     limit, done, sweeps = options.iterations, 0, FIRST_SWEEPS
@@ -263,7 +268,7 @@ def _hidden(batch: Batch, f: Floats, g: Floats, dual: Floats) -> Floats:
     return np.asarray(hidden_gap(off_by(reach, problem.reg), mass, batch.spread, dual, problem.reg_m))
 
 
-def _answers(work: Work, options: Any, f: Floats, g: Floats) -> Answered | None:
+def _answers(work: Work, options: "TransportOptions", f: Floats, g: Floats) -> Answered | None:
     """Potentials and marginals; None where more than that is asked for."""
     if options.output == "plan" or options.top_k or options.gradients or options.barycentric:
         return None
@@ -292,7 +297,7 @@ def _end(status: Floats) -> Termination:
 
 
 def _one(
-    problem: UnbalancedTransport, options: Any, deadline: Deadline, run: Run, sure: bool, solve: Solve
+    problem: UnbalancedTransport, options: "TransportOptions", deadline: Deadline, run: Run, sure: bool, solve: Solve
 ) -> Solution:
     """The answer of one problem, after some more sweeps in float64 where float32 may hide a gap above the tolerance."""
     ended = run.termination

@@ -54,7 +54,7 @@ def error(plan: Array, wanted: Array) -> float:
     return apart / float(wanted.sum(dtype=np.float64))
 
 
-@njit(nogil=True, fastmath=True, cache=True)  # type: ignore[untyped-decorator]
+@njit(nogil=True, fastmath=True, cache=True)
 def _read(first: int, last: int, kernel: Array, out: Array) -> None:
     for i in range(first, last):
         total = np.float32(0)

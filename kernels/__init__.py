@@ -10,7 +10,7 @@
 """
 
 from kernels.arriving import TYPES, Glance, checksum_from, glance, together
-from kernels.card import Bundle, Companion, Device, Estimate, InputSpec, Options, Solver
+from kernels.card import Bundle, Companion, Device, Estimate, InputSpec, Options, OptionsOf, Problem, Solver
 from kernels.certificates.exact import Claim, Statement
 from kernels.certificates.gpu.checksum import InputChanged
 from kernels.deadline import Deadline, Phase, Progress
@@ -18,6 +18,7 @@ from kernels.demonstration import Demonstration, WrongAnswer
 from kernels.on_device import disagreement
 from kernels.outline import stand_in
 from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Csr, Inputs, InvalidProblem
+from kernels.problems.arrays import Bytes, Floats, Indices, Integers
 from kernels.problems.derived import deriving
 from kernels.problems.made import TooMuch, asking, at_most
 from kernels.problems.seen import Seen, note, seen_of
@@ -35,6 +36,7 @@ __all__ = [
     "UNASSIGNED",
     "Array",
     "Bundle",
+    "Bytes",
     "Certificate",
     "Claim",
     "Companion",
@@ -43,14 +45,19 @@ __all__ = [
     "Demonstration",
     "Device",
     "Estimate",
+    "Floats",
     "Glance",
+    "Indices",
     "InputChanged",
     "InputSpec",
     "Inputs",
+    "Integers",
     "InvalidProblem",
     "Number",
     "Options",
+    "OptionsOf",
     "Phase",
+    "Problem",
     "Progress",
     "Seen",
     "Solution",

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels.certificates.gpu.checksum import KEYS, PIECE, STRIDE, Pending, _keys
-from kernels.problems.arrays import FORBIDDEN, Array
+from kernels.problems.arrays import FORBIDDEN, Array, Bytes, Costs
 from kernels.problems.seen import Seen, seen_of
 
 TYPES = ("<f4", "<f8", "<i4", "<i8")
@@ -24,7 +24,7 @@ class Glance:
     seen: Seen
 
 
-def glance(raw: Array, dtype: str, at: int | None) -> Glance:
+def glance(raw: Bytes, dtype: str, at: int | None) -> Glance:
     """Look at the bytes of whole entries.
 
     Args:
@@ -60,7 +60,7 @@ def _together(glances: list[Glance]) -> Glance:
     return Glance(all(one.whole for one in glances), seen)
 
 
-def _range(entries: Array) -> Glance:
+def _range(entries: Costs) -> Glance:
     low, high = entries.min().item(), entries.max().item()
     if entries.dtype.kind == "i":
         if entries.dtype.itemsize == WORD and low == FORBIDDEN:
@@ -75,11 +75,11 @@ def _range(entries: Array) -> Glance:
     return Glance(True, Seen(*_ends(known), plus=high == np.inf, minus=low == -np.inf))
 
 
-def _ends(known: Array) -> tuple[int | float | None, int | float | None]:
+def _ends(known: Costs) -> tuple[int | float | None, int | float | None]:
     return (known.min().item(), known.max().item()) if known.size else (None, None)
 
 
-def checksum_from(raw: Array, at: int) -> int:
+def checksum_from(raw: Bytes, at: int) -> int:
     """The share of some bytes, which begin at byte `at` of an array, in the checksum of that array."""
     keys, total = _keys(), 0
     y, low = np.empty(KEYS, np.uint64), np.empty(KEYS, np.uint64)

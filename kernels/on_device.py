@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import Any
 
 from kernels.arriving import Arrived
-from kernels.card import Device, Solver
+from kernels.card import Device, Problem, Solver
 from kernels.certificates.gpu.checksum import Pending
 from kernels.solution import Certificate, Number, Solution
 
@@ -108,7 +108,7 @@ def _problems_apart(device: Mapping[str, Any], cpu: Mapping[str, Any]) -> list[s
     ]
 
 
-def certify_small(card: Solver, problem: Any, solution: Solution) -> None:
+def certify_small(card: Solver[Problem], problem: Problem, solution: Solution) -> None:
     """Compile what certifies answers of this form on the device, however small this one is."""
     module = _module_of(card)
     if module is not None and module.suits(problem):

@@ -11,10 +11,10 @@ one certificate).
 
 import sys
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Protocol, TypeVar
 
-from kernels.card import Device, Estimate, Solver
-from kernels.deadline import Deadline
+from kernels.card import Device, Estimate, OptionsOf, Problem, Solver
+from kernels.deadline import Deadline, Phase
 from kernels.on_device import Certifier
 from kernels.solution import Certificate, Solution, Termination
 from kernels.unproved import unproved
@@ -24,17 +24,24 @@ NEXT_TO_NONE_S = 0.25
 """So long a job may run past its limit for an answer where it has none yet."""
 
 
-def _plainly(call: Callable[[], Any]) -> Any:
+class Safely(Protocol):
+    """Makes a call, and gives back what it gives."""
+
+    def __call__(self, call: Callable[[], T], /) -> T:
+        """Add to the call what its errors mean."""
+
+
+def _plainly(call: Callable[[], T]) -> T:
     return call()
 
 
 def solve_and_prove(
-    card: Solver,
-    problem: Any,
-    options: Any,
+    card: Solver[Problem, OptionsOf],
+    problem: Problem,
+    options: OptionsOf,
     deadline: Deadline,
     device: Device,
-    safely: Callable[[Callable[[], Any]], Any] = _plainly,
+    safely: Safely = _plainly,
     needs: Estimate | None = None,
 ) -> tuple[Solution, Certificate]:
     """Solve `problem` and certify what comes back.
@@ -63,12 +70,12 @@ def solve_and_prove(
 
     def certified(found: Solution) -> Certificate:
         with _Spent(spent, "certify", deadline):
-            return safely(lambda: there.certify(found, deadline.advance))  # type: ignore[no-any-return]
+            return safely(lambda: there.certify(found, deadline.advance))
 
     certify_s = needs.certify_seconds if there.seconds is None else min(there.seconds, needs.certify_seconds)
     deadline.reserve(certify_s + needs.first_seconds)  # what is stopped has yet to be made an answer
     with _Spent(spent, "solve", deadline):
-        solution: Solution = safely(lambda: card.solve(problem, options, deadline, device))
+        solution = safely(lambda: card.solve(problem, options, deadline, device))
     certificate = certified(solution)
     took_s = 1e-3 * spent["certify"]
     loose = certificate.loose or certificate.termination is not None
@@ -111,7 +118,7 @@ def _unanswered(solution: Solution, certificate: Certificate) -> int:
     return sum(objective is None and word != Termination.INFEASIBLE.value for word, objective in pairs)
 
 
-def _cpu_is_near(card: Solver, problem: Any, options: Any, deadline: Deadline) -> bool:
+def _cpu_is_near(card: Solver[Problem, OptionsOf], problem: Problem, options: OptionsOf, deadline: Deadline) -> bool:
     """Whether the CPU can give a first answer in the time that is left, or in next to none."""
     if "cpu" not in card.suits(problem, options):
         return False
@@ -120,20 +127,20 @@ def _cpu_is_near(card: Solver, problem: Any, options: Any, deadline: Deadline) -
 
 
 def _mended(
-    card: Solver,
-    problem: Any,
-    options: Any,
+    card: Solver[Problem, OptionsOf],
+    problem: Problem,
+    options: OptionsOf,
     solution: Solution,
     deadline: Deadline,
     device: Device,
-    safely: Callable[[Callable[[], Any]], Any],
+    safely: Safely,
 ) -> Solution | None:
     """What the card makes of a loose answer; None where it has nothing to try, or no room for it."""
     mend = card.mend
     if mend is None:
         return None
     try:
-        return safely(lambda: mend(problem, options, solution, deadline, device))  # type: ignore[no-any-return]
+        return safely(lambda: mend(problem, options, solution, deadline, device))
     except MemoryError:  # there is an answer already
         return None
 
@@ -151,7 +158,7 @@ def _better(mended: Solution, new: Certificate, old: Certificate) -> bool:
 class _Spent:
     """Enters a phase for a `with` block and adds its milliseconds to `spent[phase]`."""
 
-    def __init__(self, spent: dict[str, float], phase: Any, deadline: Deadline) -> None:
+    def __init__(self, spent: dict[str, float], phase: Phase, deadline: Deadline) -> None:
         self._spent, self._phase, self._deadline = spent, phase, deadline
 
     def __enter__(self) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Costs, Floats, Integers, Mask
 
 SIDE = 32
 """Of the sample; its singular values take 0.2 ms."""
@@ -31,7 +31,7 @@ class Texture:
     distinct: float
 
 
-def texture(weights: Array, mask: Array | None = None) -> Texture:
+def texture(weights: Costs, mask: Mask | None = None) -> Texture:
     """Of a dense matrix (n_rows, n_cols), or of the first of a batch; +-inf or `mask` forbids entries."""
     matrix = weights if weights.ndim == 2 else weights[0]
     rows, columns = (_spread(size) for size in matrix.shape)
@@ -48,7 +48,7 @@ def texture(weights: Array, mask: Array | None = None) -> Texture:
     return Texture(_rank(ranks / kinds.size), float(open_.mean()), kinds.size / values.size)
 
 
-def _rank(sample: Array) -> float:
+def _rank(sample: Floats) -> float:
     """(sum of squares)^2 / sum of fourth powers of the singular values, over the smaller side less one."""
     most = min(sample.shape) - 1
     if most < 2:
@@ -61,5 +61,5 @@ def _rank(sample: Array) -> float:
     return float(min(1.0, total**2 / float((squares**2).sum()) / most))
 
 
-def _spread(size: int) -> Array:
+def _spread(size: int) -> Integers:
     return np.unique(np.linspace(0, size - 1, min(size, SIDE)).astype(np.int64))

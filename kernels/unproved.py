@@ -1,16 +1,15 @@
 """Answers for which no certificate was asked: nothing is proved, and no word may say that something was."""
 
 import math
-from typing import Any
 
-from kernels.card import Solver
+from kernels.card import Problem, Solver
 from kernels.solution import Certificate, Solution, Termination
 
 PROVED = "nothing: no certificate was asked for, and the objective is the solver's own"
 EARNED_BY_PROOF = (Termination.OPTIMAL, Termination.GAP_REACHED)
 
 
-def unproved(card: Solver, problem: Any, solution: Solution) -> Certificate:
+def unproved(card: Solver[Problem], problem: Problem, solution: Solution) -> Certificate:
     """A certificate that states nothing, with the objective as the solver has it.
 
     The words of `solution` that only a proof earns become "converged": its own, and those of a batch's problems.

@@ -37,7 +37,7 @@ def parameters(node: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
 def is_compiled(node: ast.FunctionDef | ast.AsyncFunctionDef) -> bool:
     """By numba: loops take arrays one by one, and a group of them would be unpacked in each call."""
     said = " ".join(map(ast.unparse, node.decorator_list))
-    return "jit" in said or "inner" in said
+    return any(word in said for word in ("jit", "inner", "inlined"))
 
 
 @pytest.mark.parametrize("path", ALL, ids=lambda path: str(path.relative_to(ROOT)))

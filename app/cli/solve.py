@@ -16,7 +16,19 @@ from allot_client.tasks import NO_HOME
 from pydantic import ValidationError
 
 from app.answers.answer import grouped
-from kernels import SOLVERS, Array, Csr, Deadline, Device, InvalidProblem, Progress, Solver, solve_and_prove
+from kernels import (
+    SOLVERS,
+    Array,
+    Csr,
+    Deadline,
+    Device,
+    InvalidProblem,
+    OptionsOf,
+    Problem,
+    Progress,
+    Solver,
+    solve_and_prove,
+)
 from workers.store.codec import Form, decode
 
 
@@ -96,7 +108,7 @@ def solve(card: Solver, read: Read, options: Any, device: str, time_limit_s: flo
     return read_result(document, solution.arrays, Home(NO_HOME.bring, read.row_names, read.column_names))
 
 
-def pick_device(card: Solver, problem: Any, options: Any, asked: str) -> Device:
+def pick_device(card: Solver[Problem, OptionsOf], problem: Problem, options: OptionsOf, asked: str) -> Device:
     """The device to solve on in this process."""
     if asked == "cpu" or "gpu" not in card.modules:
         if asked == "gpu":

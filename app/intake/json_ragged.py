@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from app.intake.json_arrays import array_from_lists, blame
-from kernels import Array, InvalidProblem
+from kernels import Array, Integers, InvalidProblem
 
 
 def is_ragged(data: Any, of: str) -> bool:
@@ -27,7 +27,7 @@ def _size(matrix: list[Any]) -> tuple[int, int]:
 
 def ragged_from_lists(
     field: str, data: list[Any], of: str, forbidden: float | None, max_elements: int, forbidden_integer: int | None
-) -> tuple[Array, Array | None]:
+) -> tuple[Array, Integers | None]:
     """The entries one after the other, and (count, 2) sizes where they are matrices; arguments as `array_from_lists`.
 
     Raises:
@@ -57,7 +57,7 @@ def is_series(names: Collection[str]) -> bool:
     return len(found) > 1 and all(found) and len({one[1] for one in found if one}) == 1
 
 
-def one_after_the_other(field: str, arrays: dict[str, Array]) -> tuple[Array, Array]:
+def one_after_the_other(field: str, arrays: dict[str, Array]) -> tuple[Array, Integers]:
     """Matrices of a file with several, in its order. Raises InvalidProblem where one is none."""
     for name, array in arrays.items():
         if array.ndim != 2 or array.dtype.kind not in "biuf":

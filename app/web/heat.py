@@ -5,14 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from kernels import Array, Csr
+from kernels import Array, Csr, Floats, Indices, Integers
 
 MOST = 64
 PIECE = 1 << 20
 """Entries that are looked at together."""
 
 
-def edges(count: int, most: int) -> Array:
+def edges(count: int, most: int) -> Indices:
     """Where the blocks begin that `count` lines are put into, and where the last one ends: all but it are alike."""
     return np.append(np.arange(0, count, -(-count // most)), count)
 
@@ -34,7 +34,7 @@ def heat_of(matrix: Array, most: int = MOST) -> dict[str, Any]:
     return _picture(picture, row_sums, column_sums)
 
 
-def _blocks(lines: Array, columns: Array) -> tuple[Array, Array]:
+def _blocks(lines: Array, columns: Indices) -> tuple[Floats, Integers]:
     """Sums and numbers of the finite entries between the edges in `columns`."""
     cuts = np.union1d(columns[:-1], np.arange(0, columns[-1], PIECE))
     block_of = np.searchsorted(columns, cuts, "right") - 1
@@ -67,7 +67,7 @@ def heat_of_sparse(matrix: Csr, most: int = MOST) -> dict[str, Any]:
     return _picture(picture, [_short(one) for one in grid.sum(axis=1)], grid.sum(axis=0))
 
 
-def _picture(picture: list[float | None], row_sums: list[float], column_sums: Array) -> dict[str, Any]:
+def _picture(picture: list[float | None], row_sums: list[float], column_sums: Floats) -> dict[str, Any]:
     return {
         "height": len(row_sums),
         "width": len(column_sums),

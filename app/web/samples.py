@@ -7,7 +7,7 @@ import numpy as np
 from app.http.errors import Refusal
 from app.web.tables import Cell, Sheet
 from app.web.understood import COLOUR, PLACE
-from kernels import Array
+from kernels import Floats
 
 DEPARTMENTS = (
     "Reception", "Emergency", "X-ray", "CT and MRI", "Ultrasound", "Blood tests", "Laboratory", "Pharmacy",
@@ -33,7 +33,7 @@ def sample_sheets(name: str) -> list[Sheet]:
     return SAMPLES[name]()
 
 
-def _matrix(name: str, corner: str, rows: list[str], columns: list[str], values: Array) -> Sheet:
+def _matrix(name: str, corner: str, rows: list[str], columns: list[str], values: Floats) -> Sheet:
     cells: list[list[Cell]] = [[corner, *columns]]
     for label, line in zip(rows, values.tolist(), strict=True):
         cells.append([label, *map(_cell, line)])
@@ -47,7 +47,7 @@ def _cell(value: int | float) -> Cell:
     return None if np.isnan(value) else int(value) if value.is_integer() else value
 
 
-def _points(name: str, corner: str, columns: list[str], labels: list[str], values: Array) -> Sheet:
+def _points(name: str, corner: str, columns: list[str], labels: list[str], values: Floats) -> Sheet:
     return _matrix(name, corner, labels, columns, values)
 
 
@@ -132,7 +132,7 @@ def cells() -> list[Sheet]:
     """Cells of two days along one path of growth, of which some kinds multiply: mass is not kept."""
     rng = np.random.default_rng(4)
 
-    def day(ages: Array, shift: float) -> Array:
+    def day(ages: Floats, shift: float) -> Floats:
         noise = rng.normal(0, 0.025, (len(ages), 2))
         return (np.stack([ages, 0.5 + 0.35 * np.sin(5 * ages + shift)], axis=1) + noise).round(4)
 
@@ -150,7 +150,7 @@ def colours() -> list[Sheet]:
     """The colours of a picture at noon and of one at dusk, and how much of each picture has them."""
     rng = np.random.default_rng(9)
 
-    def palette(centres: Array, count: int) -> Array:
+    def palette(centres: Floats, count: int) -> Floats:
         chosen = centres[rng.integers(0, len(centres), count)]
         rgb = (chosen + rng.normal(0, 0.06, (count, 3))).clip(0, 1)
         rgb = rgb[np.argsort(rgb.sum(axis=1))]
@@ -169,7 +169,7 @@ def outlines() -> list[Sheet]:
     """Two drawings of one curve. The second has fewer points, is turned, and was drawn from the other end."""
     rng = np.random.default_rng(3)
 
-    def drawn(at: Array) -> Array:
+    def drawn(at: Floats) -> Floats:
         angle = 3 * np.pi * at
         return np.stack([at * np.cos(angle), at * np.sin(angle)], axis=1) + rng.normal(0, 0.01, (len(at), 2))
 

@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable
 from importlib import import_module
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from pydantic import Field
@@ -14,8 +14,8 @@ from kernels.certificates import auction as certificates
 from kernels.certificates.metrics import certify_auction
 from kernels.deadline import Deadline
 from kernels.outline import dense
-from kernels.problems import UNASSIGNED, Array, Csr, Inputs, InvalidProblem
-from kernels.problems.arrays import finite, is_masked, numeric
+from kernels.problems import UNASSIGNED, Csr, Inputs, InvalidProblem
+from kernels.problems.arrays import AnyIndices, Costs, finite, is_masked, numeric
 from kernels.problems.points import METRICS, PointAuction, points_of
 from kernels.problems.sparse import Auction, edges_of, exact_sums, sparse, summed
 from kernels.solution import Certificate, Solution, unheard
@@ -64,7 +64,7 @@ class AuctionOptions(Options):
     trace: bool = Field(False, description="return `bidders`, the number of bidders in every round")
 
 
-def _benefit(inputs: Inputs, sum_duplicates: bool) -> Array | Csr:
+def _benefit(inputs: Inputs, sum_duplicates: bool) -> Costs | Csr:
     given = inputs.get("benefit")
     if given is None:
         raise InvalidProblem("benefit", "is missing; expected a matrix (n_rows, n_cols) or a CSR graph")
@@ -78,7 +78,7 @@ def _outline(inputs: Inputs, options: AuctionOptions) -> Auction:
     return Auction(dense(inputs, "benefit"), maximize=True)
 
 
-def _vector(inputs: Inputs, name: str, size: int, allow: float | None = None) -> Array | None:
+def _vector(inputs: Inputs, name: str, size: int, allow: float | None = None) -> Costs | None:
     given = inputs.get(name)
     if given is None:
         return None
@@ -94,7 +94,7 @@ def _build(inputs: Inputs, options: AuctionOptions) -> Auction:
     points = None
     if "benefit" not in inputs and ("x" in inputs or "y" in inputs):
         points = points_of(inputs, options.metric, options.neighbours)
-        weights: Array | Csr = np.empty((0, 0))
+        weights: Costs | Csr = np.empty((0, 0))
         n_rows, n_cols = points.x.shape[0], points.y.shape[0]
     else:
         weights = _benefit(inputs, options.sum_duplicates)
@@ -128,7 +128,7 @@ def _certify(problem: Auction, solution: Solution, progress: Callable[[float], N
     return certificates.auction(problem, solution, progress)
 
 
-def _seats(inputs: Inputs, n_rows: int, n_cols: int) -> Array | None:
+def _seats(inputs: Inputs, n_rows: int, n_cols: int) -> AnyIndices | None:
     """`assignment0`, checked: one column or UNASSIGNED for every row, no column twice."""
     seats = _vector(inputs, "assignment0", n_rows)
     if seats is None:
@@ -143,7 +143,7 @@ def _seats(inputs: Inputs, n_rows: int, n_cols: int) -> Array | None:
     twice = taken[1:][taken[1:] == taken[:-1]]
     if twice.size:
         raise InvalidProblem("assignment0", f"gives column {int(twice[0])} to two rows; expected one at most")
-    return seats
+    return cast(AnyIndices, seats)
 
 
 def _prefers_gpu(problem: Auction, options: AuctionOptions) -> bool:

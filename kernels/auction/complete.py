@@ -9,15 +9,15 @@ import numpy as np
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import maximum_bipartite_matching
 
-from kernels.problems import UNASSIGNED, Array, Csr
-from kernels.problems.arrays import Indices, Mask
+from kernels.problems import UNASSIGNED, Csr
+from kernels.problems.arrays import Costs, Indices, Integers, Mask
 from kernels.problems.points import Points
 
 TOGETHER = 40
 """Rounds in which all rows of a sparse graph choose at once, before the last ones choose one after the other."""
 
 
-def complete(weights: Array | Csr | Points, column_of: Indices, reject: Array | None) -> Indices | None:
+def complete(weights: Costs | Csr | Points, column_of: Indices, reject: Costs | None) -> Indices | None:
     """Seat the rows of `column_of` (an output) that have no column; with `reject`, or stay out where that is better.
 
     Columns beyond the last one of `weights` stand for staying out and are left as they are.
@@ -37,7 +37,7 @@ def complete(weights: Array | Csr | Points, column_of: Indices, reject: Array | 
     return _follow_paths(weights, column_of)
 
 
-def _choose_together(graph: Csr, column_of: Indices, free: Mask, reject: Array | None) -> None:
+def _choose_together(graph: Csr, column_of: Indices, free: Mask, reject: Costs | None) -> None:
     """Rounds in which every row left names its best free column, and the lowest row that named one gets it."""
     row_of_edge = np.repeat(np.arange(graph.shape[0]), np.diff(graph.indptr))
     edges = np.flatnonzero((column_of == UNASSIGNED)[row_of_edge] & free[graph.indices])
@@ -55,7 +55,7 @@ def _choose_together(graph: Csr, column_of: Indices, free: Mask, reject: Array |
         edges = edges[(column_of == UNASSIGNED)[row_of_edge[edges]] & free[graph.indices[edges]]]
 
 
-def _choose_in_turn(weights: Array | Csr | Points, column_of: Indices, free: Mask, reject: Array | None) -> None:
+def _choose_in_turn(weights: Costs | Csr | Points, column_of: Indices, free: Mask, reject: Costs | None) -> None:
     for i in np.flatnonzero(column_of == UNASSIGNED):
         if isinstance(weights, Csr):
             start, end = weights.indptr[i], weights.indptr[i + 1]
@@ -74,7 +74,7 @@ def _choose_in_turn(weights: Array | Csr | Points, column_of: Indices, free: Mas
             free[columns[at]] = False
 
 
-def _follow_paths(weights: Array | Csr, column_of: Indices) -> Indices | None:
+def _follow_paths(weights: Costs | Csr, column_of: Indices) -> Indices | None:
     """Seat who is left along the paths in which a largest matching differs from `column_of`: no two of them meet."""
     if isinstance(weights, Csr):
         edges = csr_array((np.ones(weights.indices.size, np.int8), weights.indices, weights.indptr), weights.shape)
@@ -93,7 +93,7 @@ def _follow_paths(weights: Array | Csr, column_of: Indices) -> Indices | None:
     return None
 
 
-def _violator(edges: csr_array, largest: Array) -> Array:
+def _violator(edges: csr_array, largest: Integers) -> Integers:
     """The rows that alternating paths reach from a row without a column: they see just their own columns."""
     row_of = np.full(edges.shape[1], UNASSIGNED)
     row_of[largest[largest >= 0]] = np.flatnonzero(largest >= 0)

@@ -12,7 +12,8 @@ import warnings
 
 import numpy as np
 
-from kernels.problems import Array, Csr, InvalidProblem
+from kernels.problems import Csr, InvalidProblem
+from kernels.problems.arrays import Amounts, Costs, Floats, Indices, Integers32
 
 COMMENTS = re.compile(rb"(?:\s*+%[^\n]*+(?:\n|$))*+\s*+")
 """Possessive, so that no text makes it look twice."""
@@ -48,7 +49,7 @@ def generate(n_rows: int, n_cols: int, density: float, seed: int, limit: int = 1
     return Csr(indptr, np.concatenate(rows), values, (n_rows, n_cols))
 
 
-def read_paper(data: bytes) -> Array | Csr:
+def read_paper(data: bytes) -> Integers32 | Csr:
     """The paper's binary instance: int32 m, n, then m * n int32 weights by rows, little-endian; negative is no edge.
 
     Raises:
@@ -69,7 +70,7 @@ def read_paper(data: bytes) -> Array | Csr:
     return Csr(indptr, np.nonzero(edges)[1].astype(np.int32), weight[edges], (m, n))
 
 
-def write_paper(benefit: Array | Csr) -> bytes:
+def write_paper(benefit: Costs | Csr) -> bytes:
     """The bytes that `read_paper` reads; absent edges become -1. Weights must be integers in [0, 2**31)."""
     if isinstance(benefit, Csr):
         full = np.full(benefit.shape, -1, np.int32)
@@ -78,7 +79,7 @@ def write_paper(benefit: Array | Csr) -> bytes:
     return struct.pack("<ii", *benefit.shape) + benefit.astype("<i4").tobytes()
 
 
-def read_mtx(data: bytes) -> Array | Csr:
+def read_mtx(data: bytes) -> Amounts | Csr:
     """A MatrixMarket file: coordinate or array; real, integer or pattern (all 1); general or (skew-)symmetric.
 
     Stored zeros are edges of weight 0.
@@ -116,7 +117,7 @@ def read_mtx(data: bytes) -> Array | Csr:
     return _mtx_coordinates(body, extent[0], extent[1], extent[2], kind, symmetry)
 
 
-def _numbers(body: bytes, count: int) -> Array:
+def _numbers(body: bytes, count: int) -> Floats:
     if 2 * count - 1 > len(body):  # a number and a blank take two bytes
         raise InvalidProblem("benefit", f"claims {count} numbers in {len(body)} bytes; the file is cut short")
     with warnings.catch_warnings():
@@ -130,7 +131,7 @@ def _numbers(body: bytes, count: int) -> Array:
     return found
 
 
-def _mtx_array(body: bytes, m: int, n: int, kind: str, symmetry: str) -> Array:
+def _mtx_array(body: bytes, m: int, n: int, kind: str, symmetry: str) -> Amounts:
     if symmetry != "general":
         raise InvalidProblem("benefit", f"is an array that is {symmetry}; expected a general one")
     return _cast(_numbers(body, m * n), kind).reshape(n, m).T.copy()
@@ -154,7 +155,7 @@ def _mtx_coordinates(body: bytes, m: int, n: int, count: int, kind: str, symmetr
     return _by_rows(rows, columns, values, (m, n))
 
 
-def _cast(values: Array, kind: str) -> Array:
+def _cast(values: Floats, kind: str) -> Amounts:
     if kind == "real":
         return values
     if not (np.abs(values) < 2**53).all() or (values != np.floor(values)).any():
@@ -162,7 +163,7 @@ def _cast(values: Array, kind: str) -> Array:
     return values.astype(np.int64)
 
 
-def _by_rows(rows: Array, columns: Array, values: Array, shape: tuple[int, int]) -> Csr:
+def _by_rows(rows: Indices, columns: Indices, values: Amounts, shape: tuple[int, int]) -> Csr:
     order = np.lexsort((columns, rows))
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))])
     return Csr(indptr, columns[order], values[order], shape)

@@ -22,7 +22,8 @@ from kernels.auction.proportion import bring_near, take_back
 from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, epsilons, proves, war_bids, whole_prices
 from kernels.deadline import Deadline
 from kernels.papers import SYSTEMS
-from kernels.problems import UNASSIGNED, Array, Csr
+from kernels.problems import UNASSIGNED, Csr
+from kernels.problems.arrays import Costs, Floats, Indices
 from kernels.problems.points import PointAuction, Points
 from kernels.problems.sparse import Auction, is_complete, with_private_columns
 from kernels.solution import OnDevice, Solution, Termination
@@ -57,7 +58,7 @@ class AuctionRun:
     complete: bool
     n_phases: int = 0
     facts: dict[str, Any] = field(default_factory=lambda: {"phases": 0, "forests": 0, "rows_scanned": 0})
-    hall_rows: Array | None = None
+    hall_rows: Indices | None = None
 
 
 def solve(problem: Auction, options: "AuctionOptions", deadline: Deadline) -> Solution:
@@ -271,7 +272,7 @@ def _answer(run: AuctionRun, problem: Auction, ended: Termination, floating: boo
     return Solution(ended, method, arrays, iterations=state["rounds"], facts=run.facts)
 
 
-def _float_claim(run: AuctionRun, ended: Termination, held: Array, prices: Array, profits: Array) -> Termination:
+def _float_claim(run: AuctionRun, ended: Termination, held: Floats, prices: Floats, profits: Floats) -> Termination:
     """Three steps of the fixed point a row: rounding, or for the CPU to settle, or a gap that is stated."""
     steps = 3 / run.unit.scale
     if ended is Termination.GAP_REACHED:
@@ -290,5 +291,5 @@ def warm_up() -> None:
     from kernels.auction import AuctionOptions
 
     for dtype in (np.int32, np.float64):
-        benefit = np.array([[3, 1], [2, 2]], dtype)
+        benefit: Costs = np.array([[3, 1], [2, 2]], dtype)
         solve(Auction(benefit, maximize=True), AuctionOptions.model_validate({}), Deadline())

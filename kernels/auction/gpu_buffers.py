@@ -20,7 +20,8 @@ from kernels.auction.layout import (
     STATE,
 )
 from kernels.auction.scaling import Arithmetic
-from kernels.problems import UNASSIGNED, Array, Csr
+from kernels.problems import UNASSIGNED, Csr
+from kernels.problems.arrays import Costs, Records
 from kernels.problems.points import METRICS, Points
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ class Device:
     """One auction on the current device: its buffers by name, the struct over them, how its kernels are compiled."""
 
     buffers: dict[str, Any]
-    struct: Array
+    struct: Records
     defines: tuple[str, ...]
     blocks: int
 
@@ -97,7 +98,7 @@ class Device:
         return Device(buffers, struct, self.defines, self.blocks)
 
 
-def upload(weights: Array | Csr | Points, unit: Arithmetic, options: "AuctionOptions", spread: bool) -> Device:
+def upload(weights: Costs | Csr | Points, unit: Arithmetic, options: "AuctionOptions", spread: bool) -> Device:
     """Copy the graph to the device and lay out the buffers of an auction; the schedule is set by `schedule`.
 
     With `spread` rows list, of equal columns, the first from their own place on, and alike rows are found.
@@ -126,7 +127,7 @@ def upload(weights: Array | Csr | Points, unit: Arithmetic, options: "AuctionOpt
     return device
 
 
-def _graph(weights: Array | Csr | Points) -> dict[str, Any]:
+def _graph(weights: Costs | Csr | Points) -> dict[str, Any]:
     """The benefits on the device: dense, as CSR, or as the points between which they are worked out."""
     if isinstance(weights, Csr):
         indices = weights.indices.astype(np.int32, copy=False)
@@ -203,7 +204,7 @@ class PathForest:
     """The labels of `paths.cu` for one auction."""
 
     buffers: dict[str, Any]
-    struct: Array
+    struct: Records
 
     def augment(self, device: Device, most_forests: int) -> None:
         """Assign queued rows of `device` along shortest paths, for at most `most_forests` forests."""

@@ -11,6 +11,7 @@ from kernels.auction.layout import LOWEST
 from kernels.auction.proportion import cut_prices
 from kernels.auction.scaling import FEW_LOOSE, Arithmetic, arithmetic_of, fixed_point
 from kernels.problems import UNASSIGNED, Array, Csr
+from kernels.problems.arrays import Costs, Indices32
 from kernels.problems.points import METRICS, PointAuction, Points
 from kernels.problems.sparse import Auction, is_complete
 
@@ -33,7 +34,7 @@ def from_points(problem: Auction, options: "AuctionOptions") -> tuple[Auction, d
     return problem.with_benefits(points.graph_of_neighbours(nearest)), {"neighbours": nearest}
 
 
-def _nearest(points: Points, options: "AuctionOptions") -> Array:
+def _nearest(points: Points, options: "AuctionOptions") -> Indices32:
     """The nearest columns by the lists of the fixed point; the CPU looks again where its steps are too coarse to tell.
 
     That is where the last neighbour and the best column left out differ by less than what the two are rounded by: half
@@ -50,13 +51,13 @@ def _nearest(points: Points, options: "AuctionOptions") -> Array:
     last, best_left = found[:, k - 1], cupy.maximum(found[:, k], device.buffers["rest"])
     margin = 2 + cupy.abs(last).astype(np.float64) * (points.x.shape[1] + 8) * 2.0**-52
     unsure = cupy.flatnonzero((last - best_left).astype(np.float64) <= margin).get()
-    nearest: Array = cupy.take_along_axis(columns, order[:, :k], axis=1).get()
+    nearest: Indices32 = cupy.take_along_axis(columns, order[:, :k], axis=1).get()
     if unsure.size:
         nearest[unsure] = points.nearest(unsure)
     return nearest
 
 
-def arithmetic(weights: Array | Csr | Points, options: "AuctionOptions", floating: bool) -> Arithmetic:
+def arithmetic(weights: Costs | Csr | Points, options: "AuctionOptions", floating: bool) -> Arithmetic:
     """Integers in units of 1 / (n_cols + 1), or whole ones (and paths without epsilon) where labels lack room."""
     if floating or isinstance(weights, Points):
         return fixed_point(weights, isinstance(weights, Points) or is_complete(weights))

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernels.auction.scaling import NEAR, extremes
-from kernels.problems import Array, Csr
+from kernels.problems import Csr
+from kernels.problems.arrays import Amounts, Costs, Floats
 from kernels.problems.sparse import Auction
 from kernels.solution import Solution
 
@@ -18,7 +19,7 @@ CHAIN = 4
 """Spans that an old price may reach where rows cannot take every column: a chain of rows may pass a price on."""
 
 
-def cut_prices(prices: Array, scale: int | float, span: float, chains: bool, movable: bool, exact: bool) -> Array:
+def cut_prices(prices: Costs, scale: int | float, span: float, chains: bool, movable: bool, exact: bool) -> Amounts:
     """Old prices in the solver's arithmetic: times `scale`, in int64 (`exact`) or float64, cut to what can be of use.
 
     Where every row may take every column, or stay unassigned for a price that `span` covers too, prices of at most one
@@ -84,7 +85,7 @@ def take_back(solution: Solution, k: int, options: "AuctionOptions") -> Solution
     return solution
 
 
-def scaled(values: Array, k: int) -> Array:
+def scaled(values: Costs, k: int) -> Floats:
     """values * 2^k in float64; what leaves float64 becomes the largest number, or 0."""
     with np.errstate(over="ignore", under="ignore"):
         times = np.ldexp(values.astype(np.float64), k)

@@ -11,7 +11,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from kernels.problems import Array, Csr
+from kernels.problems import Csr
+from kernels.problems.arrays import Costs, Integers
 from kernels.problems.points import Points
 
 THETA = 4
@@ -55,7 +56,7 @@ class Arithmetic:
     fixed: bool = False
 
 
-def arithmetic_of(weights: Array | Csr, epsilon: float | None) -> Arithmetic:
+def arithmetic_of(weights: Costs | Csr, epsilon: float | None) -> Arithmetic:
     """Scale integers by n_cols + 1, so that 1 is an epsilon that proves optimality; not at all for a whole epsilon.
 
     A price stays below (n_cols + 1) spans, so the scale is lowered where that would leave int64.
@@ -72,7 +73,7 @@ def arithmetic_of(weights: Array | Csr, epsilon: float | None) -> Arithmetic:
     return Arithmetic(scale, (high - low) * scale)
 
 
-def fixed_point(weights: Array | Csr | Points, complete: bool) -> Arithmetic:
+def fixed_point(weights: Costs | Csr | Points, complete: bool) -> Arithmetic:
     """Floats as int64 multiples of a power of two, as fine as leaves room for prices.
 
     Where every pair is an edge, no price and no distance in `paths.cu` passes a few spans: 8 of them must fit beside a
@@ -89,7 +90,7 @@ def fixed_point(weights: Array | Csr | Points, complete: bool) -> Arithmetic:
     return Arithmetic(scale, math.ceil(2 * largest * scale), fixed=True)
 
 
-def extremes(values: Array) -> tuple[float, float]:
+def extremes(values: Costs) -> tuple[float, float]:
     """Smallest and largest of the floats but -inf; zeros when there are none."""
     if values.size and values.min() > -np.inf:  # the common case, without a copy
         return float(values.min()), float(values.max())
@@ -112,7 +113,7 @@ def _diameter(points: Points) -> float:
     return square if points.metric == "sqeuclidean" else math.sqrt(square)
 
 
-def whole_prices(prices: Array, scale: int) -> Array:
+def whole_prices(prices: Integers, scale: int) -> Integers:
     """Integer prices from scaled ones that are within 1 of complementary slackness; then exactly slack.
 
     With K = scale > n_cols: K (b_ij - b_is) <= P_j - P_s + 1 for a row i that holds s. floor((P + t) / K) keeps that

@@ -34,7 +34,7 @@ def warm_up() -> None:
     """Compile the elementwise kernels, and the network simplex behind the lower bound."""
     from kernels.gromov import GromovOptions
 
-    line = abs(np.arange(4.0)[:, None] - np.arange(4.0))
+    line = np.abs(np.arange(4.0)[:, None] - np.arange(4.0))
     weights = np.arange(1.0, 5.0)
     cost = np.ones((4, 4))
     for problem in (

@@ -15,7 +15,7 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.gromov.iteration import Scaling
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Floats
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.gromov import GromovWasserstein
 
@@ -34,8 +34,8 @@ class Lower:
     """A bound, the potentials of its rows, and its plan on the host."""
 
     value: float
-    f: Array
-    plan: Array
+    f: Floats
+    plan: Floats
 
 
 def third(problem: GromovWasserstein, lines: str, xp: Any, deadline: Deadline) -> Lower:
@@ -82,7 +82,7 @@ def _transported(problem: GromovWasserstein, costs: Any, alone: float, xp: Any, 
     return Lower(alone + float(a @ f + b @ (g if xp is np else g.get())), f, plan)
 
 
-def exact_transport(costs: Array, a: Array, b: Array, deadline: Deadline) -> tuple[Array, Array]:
+def exact_transport(costs: Floats, a: Floats, b: Floats, deadline: Deadline) -> tuple[Floats, Floats]:
     """Potentials of the rows, and a plan that is a vertex, by the network simplex of `kernels.uot`."""
     from kernels.uot.cpu import exact  # compiles: loaded when first used
 
@@ -108,11 +108,11 @@ def _levels(problem: GromovWasserstein) -> int:
     return max(16, min(4 * max(n, m), MOST_PRODUCTS // (n * m)))
 
 
-def _uniform(weights: Array) -> bool:
+def _uniform(weights: Floats) -> bool:
     return bool((weights == weights[0]).all())
 
 
-def _quantiles(matrix: Array, weights: Array, levels: int) -> Array:
+def _quantiles(matrix: Floats, weights: Floats, levels: int) -> Floats:
     """Of each row, at the middles of `levels` equal shares of its mass."""
     order = np.argsort(matrix, axis=1, kind="stable")
     values = np.take_along_axis(matrix, order, axis=1)

@@ -7,6 +7,7 @@ import numpy as np
 
 from kernels.demonstration import Demonstration, require
 from kernels.problems import Array
+from kernels.problems.arrays import Floats
 
 
 def demonstrations() -> tuple[Demonstration, ...]:
@@ -29,18 +30,18 @@ def spirals(n: int, m: int) -> Demonstration:
     return Demonstration("gromov spirals", f"{n} x {m}", "json", check, inputs=inputs, options={"seed": 1})
 
 
-def spiral(at: Array) -> Array:
+def spiral(at: Floats) -> Floats:
     """Points of one turn and a half."""
     angle = 3 * np.pi * at
     return np.stack((at * np.cos(angle), at * np.sin(angle)), axis=1)
 
 
-def distances(points: Array) -> Array:
+def distances(points: Floats) -> Floats:
     """Squared Euclidean distances."""
     return np.asarray(((points[:, None] - points[None]) ** 2).sum(axis=2))
 
 
-def value(plan: Array, x: Array, y: Array) -> float:
+def value(plan: Floats, x: Floats, y: Floats) -> float:
     """The objective, written out over one of the four indices."""
     return float(
         sum(

@@ -19,7 +19,8 @@ from kernels.lap.joint import solve_jointly
 from kernels.lap.mending.mend import mend
 from kernels.lap.mending.rejecting import mend_rejecting, mend_selected
 from kernels.outline import dense
-from kernels.problems import Array, Assignment, Inputs, InvalidProblem, Rejecting
+from kernels.problems import Assignment, Inputs, InvalidProblem, Rejecting
+from kernels.problems.arrays import Costs
 from kernels.problems.assignment import dense_assignment
 from kernels.problems.points import PointAssignment, point_assignment
 from kernels.problems.ranked import Ranked, ranked_assignment
@@ -143,7 +144,7 @@ def _runs_on(problem: Problem, options: LapOptions) -> tuple[Device, ...]:
     return ("cpu",) if options.method == "sap" or isinstance(problem, Selected | Ranked) else ("cpu", "gpu")
 
 
-def is_few(weights: Array) -> bool:
+def is_few(weights: Costs) -> bool:
     """Whether a batch (batch, n_rows, n_cols) has so few and large problems that a GPU solves them faster in turn."""
     return bool(len(weights) * FEW < max(weights.shape[1:]))
 

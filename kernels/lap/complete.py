@@ -5,13 +5,15 @@ full pairing is found wherever there is one, however little time the search had;
 last path could reach are a Hall violator.
 """
 
+from typing import Any
+
 import numpy as np
 
 from kernels.problems import UNASSIGNED, Array
-from kernels.problems.arrays import permitted
+from kernels.problems.arrays import Costs, Indices, Integers, Mask, permitted
 
 
-def complete(weights: Array, maximize: bool, assignment: Array) -> dict[str, Array] | None:
+def complete(weights: Costs, maximize: bool, assignment: Indices) -> dict[str, Array] | None:
     """Pair the free lines of the shorter side, changing `assignment` (n_rows,) in place.
 
     Args:
@@ -36,7 +38,7 @@ def complete(weights: Array, maximize: bool, assignment: Array) -> dict[str, Arr
     return None
 
 
-def _both_ways(assignment: Array, shape: tuple[int, ...], turned: bool) -> tuple[Array, Array]:
+def _both_ways(assignment: Indices, shape: tuple[int, ...], turned: bool) -> tuple[Integers, Integers]:
     """(partner of each line, line of each partner), where the lines are the shorter side."""
     of_row, of_col = assignment.astype(np.int64), np.full(shape[1], UNASSIGNED, np.int64)
     rows = np.flatnonzero(of_row != UNASSIGNED)
@@ -44,10 +46,11 @@ def _both_ways(assignment: Array, shape: tuple[int, ...], turned: bool) -> tuple
     return (of_col, of_row) if turned else (of_row, of_col)
 
 
-def _pair_greedily(lines: Array, sign: int, partner_of: Array, line_of: Array) -> None:
+def _pair_greedily(lines: Costs, sign: int, partner_of: Indices, line_of: Indices) -> None:
     """Each free line takes its cheapest free partner, in order."""
     free = line_of == UNASSIGNED
-    worst = np.array(np.inf if lines.dtype.kind == "f" else np.iinfo(lines.dtype).max, lines.dtype)
+    dtype: Any = lines.dtype
+    worst = np.array(np.inf if lines.dtype.kind == "f" else np.iinfo(dtype).max, dtype)
     for i in np.flatnonzero(partner_of == UNASSIGNED).tolist():
         entries = lines[i]
         open_to = permitted(entries) & free
@@ -56,7 +59,7 @@ def _pair_greedily(lines: Array, sign: int, partner_of: Array, line_of: Array) -
             partner_of[i], line_of[j], free[j] = j, i, False
 
 
-def _augment(lines: Array, source: int, partner_of: Array, line_of: Array) -> Array | None:
+def _augment(lines: Costs, source: int, partner_of: Indices, line_of: Indices) -> Mask | None:
     """Lead line `source` to a free partner, breadth first; where none can be reached, the partners that were."""
     seen = np.zeros(lines.shape[1], bool)
     parent = np.full(lines.shape[1], UNASSIGNED, np.int64)
@@ -72,7 +75,7 @@ def _augment(lines: Array, source: int, partner_of: Array, line_of: Array) -> Ar
     return seen
 
 
-def _flip(end: int, source: int, parent: Array, partner_of: Array, line_of: Array) -> None:
+def _flip(end: int, source: int, parent: Indices, partner_of: Indices, line_of: Indices) -> None:
     j, i = end, UNASSIGNED
     while i != source:
         i = int(parent[j])

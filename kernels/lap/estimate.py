@@ -9,7 +9,8 @@ from numpy.lib.stride_tricks import as_strided
 from kernels.card import Device, Estimate
 from kernels.lap import monge
 from kernels.pace import pace
-from kernels.problems import Array, Assignment, Rejecting
+from kernels.problems import Assignment, Rejecting
+from kernels.problems.arrays import Costs
 from kernels.problems.points import PointAssignment
 from kernels.problems.ranked import Ranked
 from kernels.problems.selected import Selected
@@ -146,7 +147,7 @@ def _of_points(problem: PointAssignment, options: "LapOptions", device: Device) 
     )
 
 
-def _entry_s(weights: Array, maximize: bool) -> float:
+def _entry_s(weights: Costs, maximize: bool) -> float:
     """Seconds by entry on the CPU."""
     n_rows, n_cols = weights.shape[-2:]
     if n_rows * n_cols <= TINY:  # whatever its texture, calls and lines are most of its time; a look would be more
@@ -159,7 +160,7 @@ def _entry_s(weights: Array, maximize: bool) -> float:
     return HARD_S if n_rows == n_cols else HARD_S / 4
 
 
-def _gpu_s(weights: Array, batch: int) -> float:
+def _gpu_s(weights: Costs, batch: int) -> float:
     """Seconds on the GPU: of one problem by the rounds along its longer side, of a batch by its largest as well."""
     longer = float(max(weights.shape[-2:]))
     if batch > 1:
@@ -169,14 +170,14 @@ def _gpu_s(weights: Array, batch: int) -> float:
     return 1.2e-3 + 3e-6 * longer + 4e-10 * weights.size
 
 
-def _proof_s(weights: Array) -> float:
+def _proof_s(weights: Costs) -> float:
     """Seconds of a certificate, but for what each problem of a batch adds."""
     if weights.dtype.kind == "i":
         return PROOF_S + weights.size * FORMED_S
     return PROOF_FLOAT_S + weights.size * FORMED_FLOAT_S
 
 
-def _host_bytes(weights: Array, lines: int) -> int:
+def _host_bytes(weights: Costs, lines: int) -> int:
     """The input, in eight bytes an entry where it has fewer, turned where it is tall, with the masks of its checks.
 
     Narrow integers and short rows are copied: in four bytes an entry, and negated.

@@ -16,7 +16,7 @@ import numpy as np
 from kernels.deadline import Deadline, Retold
 from kernels.lap.members import CODES
 from kernels.problems import UNASSIGNED, Array, Assignment, Rejecting
-from kernels.problems.arrays import permitted
+from kernels.problems.arrays import Amounts, Costs, Indices, Indices32, permitted
 from kernels.solution import Solution, Termination
 
 if TYPE_CHECKING:
@@ -58,12 +58,12 @@ def solve_extended(
     return Solution(solution.termination, solution.method, arrays, solution.iterations, **rest)
 
 
-def _left(prices: Array) -> Array:
+def _left(prices: Amounts) -> Amounts:
     """Duals of lines that nobody can take: their prices, 0 where they must be paired."""
     return np.where(permitted(prices), prices, np.zeros((), prices.dtype))
 
 
-def _extended(problem: Rejecting, used: Array) -> tuple[Array, Array]:
+def _extended(problem: Rejecting, used: Indices) -> tuple[Amounts, Indices32]:
     """A batch of the problems with entries, longer side across, and their sizes with what was added."""
     starts = problem.starts
     short, long = np.sort(problem.sizes[used], axis=1).T
@@ -84,7 +84,7 @@ def _extended(problem: Rejecting, used: Array) -> tuple[Array, Array]:
     return weights, np.column_stack([short, long + added]).astype(np.int32)
 
 
-def _turned(problem: Rejecting, k: int, starts: Array) -> tuple[Array, Array, Array]:
+def _turned(problem: Rejecting, k: int, starts: Indices) -> tuple[Costs, Amounts, Amounts]:
     """Costs with the longer side across, the prices of the lines and of the others."""
     rows, cols = slice(starts[k, 1], starts[k + 1, 1]), slice(starts[k, 2], starts[k + 1, 2])
     matrix = problem.matrix(k, starts)

@@ -24,7 +24,7 @@ from kernels.lap.proof.gpu_proof import named, prove
 from kernels.lap.warm import proportionate
 from kernels.papers import SYSTEMS
 from kernels.problems import UNASSIGNED, Array, Assignment, InvalidProblem, Rejecting
-from kernels.problems.arrays import is_masked
+from kernels.problems.arrays import Costs, is_masked
 from kernels.problems.points import PointAssignment
 from kernels.solution import OnDevice, Solution, Termination
 
@@ -104,7 +104,7 @@ def _solve_masked(problem: Assignment, options: "LapOptions", deadline: Deadline
 
 
 def solve_one(
-    weights: Array, maximize: bool, u0: Array | None, v0: Array | None, phase_limit: int | None, deadline: Deadline
+    weights: Costs, maximize: bool, u0: Costs | None, v0: Costs | None, phase_limit: int | None, deadline: Deadline
 ) -> Solution:
     """Solve one problem; as `solve` otherwise."""
     if max(weights.shape) > MOST_ROWS:
@@ -156,7 +156,7 @@ def _launcher(
 
 
 def _sort_instead(
-    forest: Forest, launch: Callable[[], None], cost: Any, weights: Array, maximize: bool
+    forest: Forest, launch: Callable[[], None], cost: Any, weights: Costs, maximize: bool
 ) -> tuple[monge.Guess, dict[str, int | float]] | None:
     """The answer and its proof where sorting solves the costs; else None, and the search is under way.
 
@@ -198,7 +198,7 @@ def _sorted_out(found: monge.Guess, proof: dict[str, int | float], maximize: boo
     return solution
 
 
-def _solve_shortlist(weights: Array, maximize: bool, phase_limit: int | None, deadline: Deadline) -> Solution:
+def _solve_shortlist(weights: Costs, maximize: bool, phase_limit: int | None, deadline: Deadline) -> Solution:
     """Solve k lines with very many partners over the k + 1 best partners of each line.
 
     Nothing is lost: of k + 1 partners at least one stays free, with dual 0, so that no dropped entry is dearer than u_i
@@ -257,7 +257,7 @@ def wait(forest: Forest, deadline: Deadline, watch: DeviceWatch) -> Termination 
     return ended
 
 
-def _nothing(weights: Array) -> dict[str, Array]:
+def _nothing(weights: Costs) -> dict[str, Array]:
     value = np.int64 if weights.dtype.kind == "i" else np.float64
     n_rows, n_cols = weights.shape
     empty = np.full(n_rows, UNASSIGNED, np.int64)
@@ -281,7 +281,7 @@ def _violator(forest: Forest, turned: bool) -> dict[str, Array]:
     return {"hall_rows": rows, "hall_cols": cols}
 
 
-def finish(solution: Solution, weights: Array, maximize: bool) -> Solution:
+def finish(solution: Solution, weights: Costs, maximize: bool) -> Solution:
     """Pair what is free where a search was stopped, or say why that is not possible."""
     if solution.termination in (Termination.OPTIMAL, Termination.INFEASIBLE):
         return solution

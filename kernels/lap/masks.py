@@ -12,30 +12,31 @@ large when minimising, and there are two such numbers.
 
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import TypeVar
 
 import numpy as np
 
 from kernels.lap.complete import complete
 from kernels.lap.members import Members
-from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Assignment
-from kernels.problems.arrays import is_masked
+from kernels.problems import FORBIDDEN, UNASSIGNED, Assignment
+from kernels.problems.arrays import Amount, Amounts, Costs, Indices32, is_masked
 from kernels.problems.assignment import HEADROOM
 from kernels.solution import Solution, Termination
 
 BEYOND = 1 << 62
 INF, MASKED_INF = 1 << 62, 1 << 60
 """The CPU's infinity among integers: above every sum, of weights without and with forbidden entries."""
+Weights = TypeVar("Weights", Amounts, Costs)
 
 
-def infinity(exact: bool, masked: bool) -> Any:
+def infinity(exact: bool, masked: bool) -> Amount:
     """What lies above every path length, in the dtype of the duals."""
     if not exact:
         return np.float64(np.inf)
     return np.int64(MASKED_INF if masked else INF)
 
 
-def opened(weights: Array, maximize: bool) -> tuple[Array, bool]:
+def opened(weights: Weights, maximize: bool) -> tuple[Weights, bool]:
     """`weights` with 2^62 (-2^62 when maximising) in place of `FORBIDDEN`, and whether there was any."""
     if not is_masked(weights):
         return weights, False
@@ -68,12 +69,12 @@ def solve_priced(problem: Assignment, solve: Callable[[Assignment], Solution]) -
     return members.solution(solution.method, solution.iterations, **rest)
 
 
-def _without_padding(weights: Array, sizes: Array) -> Array:
+def _without_padding(weights: Costs, sizes: Indices32) -> Costs:
     inside = [np.arange(extent) < sizes[:, side, None] for side, extent in enumerate(weights.shape[1:])]
     return np.where(inside[0][:, :, None] & inside[1][:, None, :], weights, 0)
 
 
-def _dropped(weights: Array, problem: Assignment, solution: Solution) -> Solution:
+def _dropped(weights: Costs, problem: Assignment, solution: Solution) -> Solution:
     """The answer without its forbidden pairs, completed; or the proof that there is none."""
     assignment = solution.arrays["assignment"]
     rows = np.flatnonzero(assignment != UNASSIGNED)
@@ -84,7 +85,7 @@ def _dropped(weights: Array, problem: Assignment, solution: Solution) -> Solutio
     return solution
 
 
-def priced(weights: Array, maximize: bool) -> Array | None:
+def priced(weights: Costs, maximize: bool) -> Costs | None:
     """`weights` (..., n_rows, n_cols) with a cost beyond every assignment in place of `FORBIDDEN`; None: no room."""
     barred = weights == FORBIDDEN
     n_rows, n_cols = weights.shape[-2:]

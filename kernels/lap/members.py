@@ -7,6 +7,7 @@ import numpy as np
 
 from kernels.deadline import Deadline, Progress
 from kernels.problems import UNASSIGNED, Array, Assignment
+from kernels.problems.arrays import Costs, Indices, Indices32
 from kernels.solution import Solution, Termination
 
 BEST_TO_WORST = (
@@ -53,24 +54,24 @@ class Members:
         batch, rows, cols = weights.shape
         dual = np.int64 if weights.dtype.kind == "i" else np.float64
         whole = np.broadcast_to(np.array([rows, cols], np.int32), (batch, 2))
-        self.sizes: Array = np.ascontiguousarray(whole) if problem.sizes is None else problem.sizes
+        self.sizes: Indices32 = np.ascontiguousarray(whole) if problem.sizes is None else problem.sizes
         self.arrays: dict[str, Array] = {
             "assignment": np.full((batch, rows), UNASSIGNED, np.int64),
             "u": np.zeros((batch, rows), dual),
             "v": np.zeros((batch, cols), dual),
         }
         self.ended = np.full(batch, CODES[Termination.OPTIMAL], np.int8)
-        self._violators: dict[int, tuple[Array, Array]] = {}
+        self._violators: dict[int, tuple[Indices, Indices]] = {}
 
     def __len__(self) -> int:
         return len(self.weights)
 
-    def __iter__(self) -> Iterator[tuple[int, Array, Array | None, Array | None]]:
+    def __iter__(self) -> Iterator[tuple[int, Costs, Costs | None, Costs | None]]:
         """(index, weights, u0, v0) of each problem, without padding."""
         for k in range(len(self)):
             yield (k, *self[k])
 
-    def __getitem__(self, k: int) -> tuple[Array, Array | None, Array | None]:
+    def __getitem__(self, k: int) -> tuple[Costs, Costs | None, Costs | None]:
         rows, cols = self.sizes[k].tolist()
         u0 = None if self.problem.u0 is None else self.problem.u0[k, :rows]
         v0 = None if self.problem.v0 is None else self.problem.v0[k, :cols]

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems import Array
+from kernels.problems.arrays import Amounts, Costs
 from kernels.solution import Solution, Termination
 
 SAMPLE = 24
@@ -26,7 +26,7 @@ ROWS_AT_ONCE = 64
 """Rows swept together: their sums stay in cache."""
 
 
-def solve(weights: Array, maximize: bool, at: tuple[int, int] | None = None) -> Solution | None:
+def solve(weights: Costs, maximize: bool, at: tuple[int, int] | None = None) -> Solution | None:
     """Solve a square problem whose costs are Monge up to the order of its lines; None when they are not.
 
     Args:
@@ -45,7 +45,7 @@ def solve(weights: Array, maximize: bool, at: tuple[int, int] | None = None) -> 
     return Solution(Termination.OPTIMAL, "monge", arrays)
 
 
-def _feasible(weights: Array, sign: int, found: "Guess") -> bool:
+def _feasible(weights: Costs, sign: int, found: "Guess") -> bool:
     """u_i + v_j <= c_ij everywhere, up to half of what the certificate allows for rounding."""
     n = len(weights)
     tolerated = tolerance(weights)
@@ -74,7 +74,7 @@ def tolerance(weights: Any) -> float:
     return float(4 * np.finfo(np.float64).eps * len(weights) * largest)
 
 
-def corner(weights: Array, sign: int) -> tuple[int, int] | None:
+def corner(weights: Costs, sign: int) -> tuple[int, int] | None:
     """A row and a column to read the order off, or None when a sample of the entries has no Monge order."""
     view = sample(weights)
     return None if view is None else corner_of(view, len(weights), sign)
@@ -93,9 +93,10 @@ def _step(n: int) -> int:
     return (n - 1) // (SAMPLE - 1)
 
 
-def corner_of(view: Array, n: int, sign: int) -> tuple[int, int] | None:
+def corner_of(view: Costs, n: int, sign: int) -> tuple[int, int] | None:
     """As `corner`, of a matrix with `n` lines that has this `sample`."""
-    found = _largest_turn(sign * view.astype(np.int64 if view.dtype.kind == "i" else np.float64))
+    turned: Amounts = view.astype(np.int64 if view.dtype.kind == "i" else np.float64)
+    found = _largest_turn(sign * turned)
     return None if found is None else scaled(found, n)
 
 
@@ -140,7 +141,7 @@ def _order(key: Any, xp: Any) -> Any:
     return xp.argsort(key, kind="stable")
 
 
-def _largest_turn(sample: Array) -> tuple[int, int] | None:
+def _largest_turn(sample: Amounts) -> tuple[int, int] | None:
     """Where c[i, j] - c[i, 0] - c[0, j] + c[0, 0] is largest, if its signs are those of a product; else None."""
     if not np.isfinite(sample).all():
         return None

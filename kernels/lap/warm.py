@@ -11,15 +11,14 @@ import math
 
 import numpy as np
 
-from kernels.problems import Array
-from kernels.problems.arrays import FORBIDDEN, permitted
+from kernels.problems.arrays import FORBIDDEN, Amounts, Costs, permitted
 
 OUT_OF_PROPORTION = 2.0**16
 SAMPLE, RUN = 1 << 10, 8
 """Entries that are looked at, so many of them side by side: a line of the cache each."""
 
 
-def proportionate(weights: Array, u0: Array | None, v0: Array | None) -> tuple[Array | None, Array | None]:
+def proportionate(weights: Costs, u0: Costs | None, v0: Costs | None) -> tuple[Costs | None, Costs | None]:
     """(u0, v0) with None for what is out of proportion to `weights`, which are on the host and read in few places."""
     if weights.dtype.kind == "i" or (u0 is None and v0 is None):
         return u0, v0
@@ -28,14 +27,14 @@ def proportionate(weights: Array, u0: Array | None, v0: Array | None) -> tuple[A
     return kept[0], kept[1]
 
 
-def cut(given: Array | None, most: int | float, exact: bool) -> Array | None:
+def cut(given: Costs | None, most: int | float, exact: bool) -> Amounts | None:
     """Duals within +-most, in int64 (`exact`) or float64."""
     if given is None:
         return None
     return np.clip(np.rint(given), -most, most).astype(np.int64) if exact else np.clip(given, -most, most).astype(float)
 
 
-def middle(weights: Array) -> float:
+def middle(weights: Costs) -> float:
     """The median size of a sample of the permitted non-zero entries; 0 where it has none."""
     flat = weights.reshape(-1)
     if flat.size > 4 * SAMPLE:
@@ -46,7 +45,7 @@ def middle(weights: Array) -> float:
     return float(np.median(sample)) if sample.size else 0.0
 
 
-def largest(weights: Array) -> int | float:
+def largest(weights: Costs) -> int | float:
     """max |weight| of what is permitted; 0 where nothing is."""
     found: int | float = 0
     step = max(1, (1 << 19) // weights.shape[1])

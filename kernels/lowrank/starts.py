@@ -9,7 +9,7 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.lowrank.costs import Costs
 from kernels.lowrank.descent import Factors, Over, Rounds, Sums, projected
-from kernels.problems.arrays import Array, Indices
+from kernels.problems.arrays import Floats, Indices
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.lowrank import LowRankTransport
 
@@ -32,11 +32,11 @@ class Sample:
 
     rows: Indices
     columns: Indices
-    cost: Array
+    cost: Floats
     at_row: Indices
     at_column: Indices
-    mass: Array
-    f: Array
+    mass: Floats
+    f: Floats
     is_all: bool
 
 
@@ -60,7 +60,7 @@ def draw(problem: LowRankTransport, costs: Costs, seed: int, deadline: Deadline)
     return Sample(rows, columns, cost, at_row, at_column, plan[at_row, at_column], f, is_all)
 
 
-def exact_transport(cost: Array, a: Array, b: Array, deadline: Deadline) -> tuple[Array, Array]:
+def exact_transport(cost: Floats, a: Floats, b: Floats, deadline: Deadline) -> tuple[Floats, Floats]:
     """Potentials of the rows, and a plan, by the network simplex of `kernels.uot`."""
     from kernels.uot.cpu import exact  # compiles: loaded when first used
 
@@ -69,7 +69,7 @@ def exact_transport(cost: Array, a: Array, b: Array, deadline: Deadline) -> tupl
     return found.arrays["f"], found.arrays["plan"]
 
 
-def components(sample: Sample, rank: int, rng: np.random.Generator) -> tuple[Array, Array, Array]:
+def components(sample: Sample, rank: int, rng: np.random.Generator) -> tuple[Floats, Floats, Floats]:
     """Q, R and g of the sample: its pairs shared out among `rank` components, some of which may come out empty.
 
     Where the sample has no more rows, or columns, than that, each is a component: then P is the plan.
@@ -88,7 +88,7 @@ def components(sample: Sample, rank: int, rng: np.random.Generator) -> tuple[Arr
     return _gathered(sample, label, rank)
 
 
-def _gathered(sample: Sample, label: Indices, rank: int) -> tuple[Array, Array, Array]:
+def _gathered(sample: Sample, label: Indices, rank: int) -> tuple[Floats, Floats, Floats]:
     m, n = sample.cost.shape
     q, r = np.zeros((m, rank)), np.zeros((n, rank))
     np.add.at(q, (sample.at_row, label), sample.mass)
@@ -116,7 +116,7 @@ def _seeded(sample: Sample, rank: int, rng: np.random.Generator) -> Indices:
     return label
 
 
-def spread(costs: Costs, sample: Sample, parts: tuple[Array, Array, Array], sums: Sums, over: Over) -> Factors:
+def spread(costs: Costs, sample: Sample, parts: tuple[Floats, Floats, Floats], sums: Sums, over: Over) -> Factors:
     """Components of a sample, taken to all rows and columns: by what each costs them, softly."""
     xp = sums.xp
     q, r, g = (xp.asarray(part) for part in parts)
@@ -141,6 +141,6 @@ def drawn(rank: int, sums: Sums, rng: np.random.Generator, over: Over) -> Factor
     return projected(Factors(q, r, xp.full(rank, 1 / rank)), sums, Rounds(FIRST_SUMS, FIRST_ROUNDS, over))
 
 
-def on_host(array: Any, xp: Any) -> Array:
+def on_host(array: Any, xp: Any) -> Floats:
     """In NumPy's memory."""
     return np.asarray(array if xp is np else array.get())

@@ -12,6 +12,7 @@ from kernels.lap import gpu_memory
 from kernels.lap.gpu import finish, milliseconds
 from kernels.lap.proof.gpu_proof import named, prove
 from kernels.problems import Array, Assignment, InvalidProblem
+from kernels.problems.arrays import Costs
 from kernels.solution import Solution, Termination
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ def _answer(answer: dict[str, Any], problem: Assignment, turned: bool) -> dict[s
     return {"assignment": row_of, "u": v, "v": u}
 
 
-def _violator(answer: dict[str, Any], turned: bool, weights: Array) -> dict[str, Array]:
+def _violator(answer: dict[str, Any], turned: bool, weights: Costs) -> dict[str, Array]:
     rows, cols = np.sort(answer["rows"].get()).astype(np.int64), np.sort(answer["cols"].get()).astype(np.int64)
     if turned:  # the device's rows are columns: what they leave over are rows with too few columns
         rows, cols = np.setdiff1d(np.arange(weights.shape[0]), cols), np.setdiff1d(np.arange(weights.shape[1]), rows)

@@ -6,7 +6,7 @@ sentence: what is wrong, where, and what was expected.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -14,14 +14,43 @@ import numpy.typing as npt
 from kernels.problems.seen import seen_of
 
 Array = npt.NDArray[Any]
-"""Of a type that the problem chose, or that a docstring tells."""
+"""Of any type, and the code does not depend on it. What does says so with one of the names below."""
 Mask = npt.NDArray[np.bool_]
 """What picks entries: with another type the same brackets would look numbers up."""
 Indices = npt.NDArray[np.int64]
 Integers = npt.NDArray[np.int64]
 """Numbers that are added up without rounding."""
+Indices32 = npt.NDArray[np.int32]
+Integers32 = npt.NDArray[np.int32]
+"""Where a loop or a kernel is made for 32 bits."""
+AnyIndices = npt.NDArray[np.int32 | np.int64]
+AnyIntegers = npt.NDArray[np.int32 | np.int64]
+"""Of either width: NumPy's are of 64 bits, those of a sparse matrix or of a GPU mostly of 32."""
+Same = TypeVar("Same", bound=Array)
+"""What goes through a check comes out of it."""
 Floats = npt.NDArray[np.float64]
 """Where float32 would lose what follows: logarithms, exponentials, sums that a proof rests on."""
+AnyFloats = npt.NDArray[np.floating[Any]]
+"""Of that or of more digits, as `np.longdouble` has where the machine has them."""
+Reals = npt.NDArray[np.float32 | np.float64]
+"""Of a precision that the caller chose; a loop is compiled for each of the two."""
+Amounts = npt.NDArray[np.int64 | np.float64]
+"""What costs are counted in: int64, exactly, where they are integers, else float64. A loop is compiled for each."""
+Amount = float | np.int64
+"""One of them. Compiled loops know which; what follows is of the same type."""
+Costs = npt.NDArray[np.int32 | np.int64 | np.float32 | np.float64]
+"""Of one of the four types that `numeric` returns."""
+Cost = float | np.int32 | np.int64 | np.float32
+"""One of them."""
+Words = npt.NDArray[np.uint64]
+"""64 bits each: states of random numbers, sets, bit patterns of floats."""
+Wholes = npt.NDArray[np.object_]
+"""Python's integers, where 64 bits might not do."""
+Bytes = npt.NDArray[np.uint8]
+Flags = npt.NDArray[np.int8]
+"""Small marks that compiled loops read faster than a `Mask`, or of more than two kinds."""
+Records = npt.NDArray[np.void]
+"""Of a structured type, whose fields the code names."""
 FORBIDDEN = int(np.iinfo(np.int64).min)
 """The value of a forbidden entry of an int64 matrix of costs or benefits, whether these are minimised or maximised.
 
@@ -47,8 +76,8 @@ class Csr:
     """
 
     indptr: Indices
-    indices: Array
-    values: Array
+    indices: AnyIndices
+    values: Costs
     shape: tuple[int, int]
 
     @property
@@ -60,7 +89,7 @@ class Csr:
 Inputs = Mapping[str, Array | Csr]
 
 
-def numeric(field: str, array: Array, *, ndim: tuple[int, ...]) -> Array:
+def numeric(field: str, array: Array, *, ndim: tuple[int, ...]) -> Costs:
     """Return `array` in one of float32, float64, int32, int64, after checking its rank and that it is not empty.
 
     Smaller integers widen to int32, float16 to float32, bool is refused; uint32 widens to int64; uint64 is
@@ -98,21 +127,21 @@ def _filled(field: str, array: Any) -> Array:
     return np.asarray(array.astype(np.int64).filled(FORBIDDEN))
 
 
-def permitted(weights: Array) -> Mask:
+def permitted(weights: Costs) -> Mask:
     """Which entries may be taken: those that are finite, and in int64 not `FORBIDDEN`. Boolean, of the same shape."""
     if weights.dtype == np.int64:
         return np.asarray(weights != FORBIDDEN)
     return np.ones(weights.shape, bool) if weights.dtype.kind in "iu" else np.isfinite(weights)
 
 
-def is_masked(weights: Array) -> bool:
+def is_masked(weights: Costs) -> bool:
     """Whether integers hold a forbidden entry."""
     if (seen := seen_of(weights)) is not None:
         return seen.masked
     return weights.dtype == np.int64 and weights.size > 0 and int(weights.min()) == FORBIDDEN
 
 
-def finite(field: str, array: Array, *, allow: float | None = None) -> Array:
+def finite(field: str, array: Same, *, allow: float | None = None) -> Same:
     """Return `array` after checking that it holds no NaN and no infinity but `allow` (+inf, -inf or none).
 
     Raises:
@@ -121,18 +150,19 @@ def finite(field: str, array: Array, *, allow: float | None = None) -> Array:
     seen = seen_of(array)
     if array.dtype.kind != "f" or (seen is not None and seen.allows(allow)):
         return array
-    bad = ~np.isfinite(array)
+    values: Array = array
+    bad = ~np.isfinite(values)
     if allow is not None:
-        bad &= array != allow
+        bad &= values != allow
     if bad.any():
         where = np.unravel_index(int(bad.argmax()), array.shape)
         expected = "finite numbers" if allow is None else f"finite numbers, or {allow:+} for a forbidden entry"
         index = ", ".join(str(int(i)) for i in where)
-        raise InvalidProblem(field, f"holds {array[where]} at [{index}]; expected {expected}")
+        raise InvalidProblem(field, f"holds {values[where]} at [{index}]; expected {expected}")
     return array
 
 
-def untouched(array: Array) -> Array:
+def untouched(array: Same) -> Same:
     """The same numbers, not to be written to: one type for what is mapped and for what is in memory of our own.
 
     Compiled loops are compiled for each type that they meet, and each takes seconds.

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from kernels.problems.arrays import FORBIDDEN, Array, Csr, Inputs, InvalidProblem, finite, numeric
+from kernels.problems.arrays import FORBIDDEN, Array, Costs, Csr, Indices32, Inputs, InvalidProblem, finite, numeric
 from kernels.problems.seen import seen_of
 
 UNASSIGNED = -1
@@ -27,7 +27,7 @@ MOST = {"i": (1 << 63) - 1, "f": sys.float_info.max}
 class Looked(NamedTuple):
     """What the checks saw of `weights`: the largest permitted magnitude, and whether integers hold `FORBIDDEN`."""
 
-    weights: Array
+    weights: Costs
     largest: int | float
     masked: bool
 
@@ -44,12 +44,12 @@ class Assignment:
     `looked`: what is known of the range of `looked.weights`; it is of no use where those are not `weights`.
     """
 
-    weights: Array | Csr
+    weights: Costs | Csr
     maximize: bool = False
-    reject: Array | None = None
-    sizes: Array | None = None
-    u0: Array | None = None
-    v0: Array | None = None
+    reject: Costs | None = None
+    sizes: Indices32 | None = None
+    u0: Costs | None = None
+    v0: Costs | None = None
     looked: Looked | None = None
 
 
@@ -96,7 +96,7 @@ def check_range(
         )
 
 
-def _largest(weights: Array, maximize: bool) -> tuple[int | float, bool]:
+def _largest(weights: Costs, maximize: bool) -> tuple[int | float, bool]:
     """The largest permitted magnitude, after refusing what is neither finite nor forbidden; are integers masked?"""
     allow = -math.inf if maximize else math.inf
     if (seen := seen_of(weights)) is not None and seen.allows(allow):
@@ -124,14 +124,14 @@ def _largest(weights: Array, maximize: bool) -> tuple[int | float, bool]:
     return largest, masked
 
 
-def _range(block: Array) -> tuple[int | float, int | float]:
+def _range(block: Costs) -> tuple[int | float, int | float]:
     """The least and the largest entry; NaN for both where there is one. Of a few entries places are found sooner."""
     if block.size <= 1 << 13:
         return block.item(block.argmin()), block.item(block.argmax())
     return block.min().item(), block.max().item()
 
 
-def _sizes(inputs: Inputs, shape: tuple[int, ...]) -> Array | None:
+def _sizes(inputs: Inputs, shape: tuple[int, ...]) -> Indices32 | None:
     if "sizes" not in inputs:
         return None
     if len(shape) != 3:
@@ -151,7 +151,7 @@ def _sizes(inputs: Inputs, shape: tuple[int, ...]) -> Array | None:
     return np.ascontiguousarray(sizes, dtype=np.int32)
 
 
-def _duals(name: str, inputs: Mapping[str, Array | Csr], shape: tuple[int, ...]) -> Array | None:
+def _duals(name: str, inputs: Mapping[str, Array | Csr], shape: tuple[int, ...]) -> Costs | None:
     if name not in inputs:
         return None
     duals = numeric(name, np.asarray(inputs[name]), ndim=(1, 2))

@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Inputs, InvalidProblem, finite, numeric
+from kernels.problems.arrays import Floats, Inputs, InvalidProblem, finite, numeric
 from kernels.problems.made import make
 from kernels.problems.worked_out import worked_out
 
@@ -35,9 +35,9 @@ class Barycenter:
     With `debiased`, less T(b, b) / 2, where the costs are between the m points themselves, and symmetric.
     """
 
-    masses: Array
-    weights: Array
-    cost: Array
+    masses: Floats
+    weights: Floats
+    cost: Floats
     reg: float
     debiased: bool = False
 
@@ -46,7 +46,7 @@ class Barycenter:
         """Measures, points of the support, points of a measure."""
         return self.masses.shape[0], self.cost.shape[-2], self.masses.shape[1]
 
-    def cost_of(self, k: int) -> Array:
+    def cost_of(self, k: int) -> Floats:
         """(m, n) costs between the support and measure k."""
         return self.cost if self.cost.ndim == 2 else self.cost[k]
 
@@ -59,10 +59,10 @@ class FreeBarycenter:
     (m, d) the points from which the search begins.
     """
 
-    masses: Array
-    weights: Array
-    clouds: Array
-    start: Array
+    masses: Floats
+    weights: Floats
+    clouds: Floats
+    start: Floats
 
     @property
     def sizes(self) -> tuple[int, int, int]:
@@ -116,7 +116,7 @@ def free_barycenter(inputs: Inputs, points: int | None, seed: int) -> FreeBaryce
     return FreeBarycenter(masses, weights, clouds, start)
 
 
-def _drawn(clouds: Array, masses: Array, weights: Array, m: int, seed: int) -> Array:
+def _drawn(clouds: Floats, masses: Floats, weights: Floats, m: int, seed: int) -> Floats:
     """m points of the measures, by their masses."""
     if m * clouds.shape[2] > MOST_COORDINATES:
         told = f"of dimension {clouds.shape[2]} are {m}, of more than {MOST_COORDINATES} coordinates"
@@ -129,7 +129,7 @@ def _drawn(clouds: Array, masses: Array, weights: Array, m: int, seed: int) -> A
     return np.asarray(clouds.reshape(-1, clouds.shape[2])[np.sort(chosen)])
 
 
-def _array(inputs: Inputs, name: str, ndim: tuple[int, ...]) -> Array:
+def _array(inputs: Inputs, name: str, ndim: tuple[int, ...]) -> Floats:
     given = inputs.get(name)
     if not isinstance(given, np.ndarray):
         told = "is missing" if given is None else "is sparse"
@@ -140,7 +140,7 @@ def _array(inputs: Inputs, name: str, ndim: tuple[int, ...]) -> Array:
     return found
 
 
-def _between(inputs: Inputs, metric: str) -> Array:
+def _between(inputs: Inputs, metric: str) -> Floats:
     """The costs from the support to the points of the measures, worked out in float64."""
     x = _array(inputs, "x", (2, 3))
     support = _array(inputs, "support", (2,)) if "support" in inputs else x
@@ -155,7 +155,7 @@ def _between(inputs: Inputs, metric: str) -> Array:
     return found
 
 
-def _masses(inputs: Inputs, count: int | None, n: int) -> Array:
+def _masses(inputs: Inputs, count: int | None, n: int) -> Floats:
     """Histograms divided by their sums; uniform where they are left out and their number is known."""
     if "histograms" not in inputs:
         if count is None:
@@ -180,7 +180,7 @@ def _masses(inputs: Inputs, count: int | None, n: int) -> Array:
     return np.asarray(found / sums[:, None])
 
 
-def _weights(inputs: Inputs, count: int) -> Array:
+def _weights(inputs: Inputs, count: int) -> Floats:
     if "measure_weights" not in inputs:
         return np.full(count, 1.0 / count)
     found = _array(inputs, "measure_weights", (1,))
@@ -194,7 +194,7 @@ def _weights(inputs: Inputs, count: int) -> Array:
     return np.asarray(found / total)
 
 
-def _strength(reg: Regularisation, cost: Array) -> float:
+def _strength(reg: Regularisation, cost: Floats) -> float:
     """reg as a number: AUTO_REG of the mean size of the costs, 1 where all are 0."""
     found = AUTO_REG * float(np.abs(cost).mean()) or 1.0 if reg == "auto" else float(reg)
     if found and not SMALLEST <= found <= LARGEST:

@@ -15,7 +15,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import numpy as np
 
 from kernels.pace import cores
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Floats, Indices, Integers
 from kernels.problems.derived import derived
 from kernels.problems.made import make
 from kernels.problems.seen import seen_of
@@ -66,7 +66,7 @@ def _mean_square(problem: UnbalancedTransport) -> float:
     return float((a * ((x - centre) ** 2).sum(axis=1)).sum() + (b * ((y - centre) ** 2).sum(axis=1)).sum())
 
 
-def _drawn(rows: Array, columns: Array) -> tuple[Array, Array]:
+def _drawn(rows: Indices, columns: Indices) -> tuple[Integers, Integers]:
     """At most MOST entries."""
     rng = np.random.default_rng(0)
     most = max(int(MOST**0.5), MOST // max(1, min(rows.size, columns.size)))
@@ -75,7 +75,7 @@ def _drawn(rows: Array, columns: Array) -> tuple[Array, Array]:
     return rows, columns if columns.size <= most else np.sort(rng.choice(columns, most, replace=False))
 
 
-def _mean(problem: UnbalancedTransport, rows: Array, columns: Array, top: float) -> float:
+def _mean(problem: UnbalancedTransport, rows: Indices, columns: Indices, top: float) -> float:
     """In units of `top`."""
     a, b = problem.a[rows] / problem.a.max(), problem.b[columns] / problem.b.max()
     total, weight = 0.0, 0.0
@@ -105,7 +105,7 @@ class _Lines:
     A sum over a row does not depend on the rows beside it, so it is the same to the last bit as that of `_sizes`.
     """
 
-    def __init__(self, problem: UnbalancedTransport, rows: Array, columns: Array, top: float) -> None:
+    def __init__(self, problem: UnbalancedTransport, rows: Indices, columns: Indices, top: float) -> None:
         assert problem.cost is not None
         self._cost, self._rows, self._columns, self._top = np.asarray(problem.cost), rows, columns, top
         self._some = columns.size < self._cost.shape[1]
@@ -113,7 +113,7 @@ class _Lines:
         # Who reads what strangers sent has not seen it before, and no memory for threads.
         self._threads = min(MOST_THREADS, cores()) if seen_of(problem.cost) is not None else 1
 
-    def summed(self, b: Array) -> Array:
+    def summed(self, b: Floats) -> Floats:
         """Of each row, |C_ij| in units of `top` times b_j; not finite where an entry is forbidden."""
         found = np.empty(self._rows.size)
         starts = iter(range(0, found.size, self._step))
@@ -127,7 +127,7 @@ class _Lines:
             one.result()
         return found
 
-    def _sum(self, starts: Iterator[int], b: Array, found: Array) -> None:
+    def _sum(self, starts: Iterator[int], b: Floats, found: Floats) -> None:
         wide = np.empty((self._step, self._columns.size))
         part = np.empty(wide.shape, self._cost.dtype)
         whole = np.empty((self._step, self._cost.shape[1]), self._cost.dtype) if self._some else part
@@ -148,13 +148,13 @@ def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(MOST_THREADS - 1, "scale")
 
 
-def _median(problem: UnbalancedTransport, rows: Array, columns: Array, top: float) -> float:
+def _median(problem: UnbalancedTransport, rows: Indices, columns: Indices, top: float) -> float:
     sizes = _sizes(problem, rows, columns, top)
     sizes = sizes[np.isfinite(sizes)]
     return float(np.median(sizes)) if sizes.size else 0.0
 
 
-def _sizes(problem: UnbalancedTransport, rows: Array, columns: Array, top: float) -> Array:
+def _sizes(problem: UnbalancedTransport, rows: Indices, columns: Indices, top: float) -> Floats:
     """|C_ij| of some rows and columns, in units of `top`."""
     if problem.cost is not None:
         every = columns.size == problem.cost.shape[1]

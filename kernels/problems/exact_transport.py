@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import FORBIDDEN, Array, Inputs, InvalidProblem, Mask, finite, numeric
+from kernels.problems.arrays import FORBIDDEN, Amounts, Floats, Inputs, InvalidProblem, Mask, finite, numeric
 from kernels.problems.worked_out import worked_out
 
 LARGEST_WHOLE = 1 << 60
@@ -24,9 +24,9 @@ class ExactTransport:
     are one but for rounding. `told` is what the answer says of how the costs were worked out.
     """
 
-    cost: Array
-    a: Array
-    b: Array
+    cost: Amounts
+    a: Amounts
+    b: Amounts
     mass_factor: float = 1.0
     told: Mapping[str, Any] = field(default_factory=dict)
     batch: None = None
@@ -61,15 +61,15 @@ def exact_transport(inputs: Inputs, metric: str) -> ExactTransport:
         if a.sum() != b.sum():
             raise InvalidProblem("b", f"sums to {b.sum()} and a to {a.sum()}; expected the same sum")
         return ExactTransport(cost, a, b, 1.0, told)
-    a, b = a.astype(np.float64), b.astype(np.float64)
-    of_a, of_b = math.fsum(a), math.fsum(b)
+    a, scaled = a.astype(np.float64), b.astype(np.float64)
+    of_a, of_b = math.fsum(a), math.fsum(scaled)
     if abs(of_a - of_b) > SAME_MASS * of_a:
         raise InvalidProblem("b", f"sums to {of_b:.9g} and a to {of_a:.9g}; expected the same sum for method exact")
     factor = of_a / of_b if of_b else 1.0
-    return ExactTransport(cost, a, b if factor == 1 else b * factor, factor, told)
+    return ExactTransport(cost, a, scaled if factor == 1 else scaled * factor, factor, told)
 
 
-def costs_of(inputs: Inputs, metric: str) -> tuple[Array, dict[str, Any]]:
+def costs_of(inputs: Inputs, metric: str) -> tuple[Amounts, dict[str, Any]]:
     """Costs (m, n), float64 or int64, of one problem without an entropic term; and what the answer says of them."""
     if "x" in inputs or "y" in inputs:
         if "cost" in inputs:
@@ -87,20 +87,20 @@ def costs_of(inputs: Inputs, metric: str) -> tuple[Array, dict[str, Any]]:
     found = finite("cost", numeric("cost", given, ndim=(2,)), allow=np.inf)
     if found.dtype.kind == "f":
         return found.astype(np.float64), {}
-    found = found.astype(np.int64)
-    if abs(found[found != FORBIDDEN].astype(np.float64)).max(initial=0.0) > LARGEST_WHOLE:
+    whole = found.astype(np.int64)
+    if abs(whole[whole != FORBIDDEN].astype(np.float64)).max(initial=0.0) > LARGEST_WHOLE:
         raise InvalidProblem("cost", "holds integers beyond 2^60; expected smaller ones, or floats")
-    return found, {}
+    return whole, {}
 
 
-def _points(name: str, inputs: Inputs) -> Array:
+def _points(name: str, inputs: Inputs) -> Floats:
     given = inputs.get(name)
     if not isinstance(given, np.ndarray):
         raise InvalidProblem(name, "is missing or sparse; expected both point clouds")
     return finite(name, numeric(name, given, ndim=(2,)), allow=None).astype(np.float64)
 
 
-def masses_of(name: str, value: Any, size: int) -> Array:
+def masses_of(name: str, value: Any, size: int) -> Amounts:
     """Masses of one side, float64 or int64, with a sum above 0; uniform of sum 1 where none are given."""
     if value is None:
         return np.full(size, 1.0 / size)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Csr, Inputs, InvalidProblem, finite, numeric
+from kernels.problems.arrays import Csr, Floats, Inputs, InvalidProblem, finite, numeric
 from kernels.problems.worked_out import worked_out
 
 LARGEST, LARGEST_COST = 1e100, 1e200
@@ -29,15 +29,15 @@ class GromovWasserstein:
     matrices. `start` (n, m) is a plan to begin with. `told` is what the answer says of how the matrices came to be.
     """
 
-    x_distance: Array
-    y_distance: Array
-    a: Array
-    b: Array
-    cost: Array | None = None
+    x_distance: Floats
+    y_distance: Floats
+    a: Floats
+    b: Floats
+    cost: Floats | None = None
     alpha: float = 1.0
-    x: Array | None = None
-    y: Array | None = None
-    start: Array | None = None
+    x: Floats | None = None
+    y: Floats | None = None
+    start: Floats | None = None
     told: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -76,7 +76,7 @@ def gromov_wasserstein(inputs: Inputs, *, metric: str, alpha: float | None) -> G
     return GromovWasserstein(x_distance, y_distance, a, b, cost if alpha < 1 else None, alpha, x, y, start, told)
 
 
-def _space(name: str, inputs: Inputs, metric: str, told: dict[str, Any]) -> tuple[Array, Array | None]:
+def _space(name: str, inputs: Inputs, metric: str, told: dict[str, Any]) -> tuple[Floats, Floats | None]:
     """The matrix of one space, and its points where squared Euclidean distances were made of them."""
     field_ = f"{name}_distance"
     if name in inputs and field_ in inputs:
@@ -96,7 +96,7 @@ def _space(name: str, inputs: Inputs, metric: str, told: dict[str, Any]) -> tupl
     return matrix, points if metric == "sqeuclidean" else None
 
 
-def _real(name: str, inputs: Inputs, shape: tuple[int, int] | None, least: float = -math.inf) -> Array:
+def _real(name: str, inputs: Inputs, shape: tuple[int, int] | None, least: float = -math.inf) -> Floats:
     """A matrix in float64, finite and not too large."""
     given = inputs[name]
     if isinstance(given, Csr):
@@ -112,7 +112,7 @@ def _real(name: str, inputs: Inputs, shape: tuple[int, int] | None, least: float
     return matrix
 
 
-def _weights(name: str, inputs: Inputs, size: int) -> Array:
+def _weights(name: str, inputs: Inputs, size: int) -> Floats:
     if name not in inputs:
         return np.full(size, 1 / size)
     given = inputs[name]
@@ -130,7 +130,7 @@ def _weights(name: str, inputs: Inputs, size: int) -> Array:
     return np.where(weights < LIGHTEST * largest, 0.0, weights)
 
 
-def _cost(inputs: Inputs, shape: tuple[int, int]) -> Array | None:
+def _cost(inputs: Inputs, shape: tuple[int, int]) -> Floats | None:
     features = [name for name in ("x_features", "y_features") if name in inputs]
     if not features:
         return _real("cost", inputs, shape) if "cost" in inputs else None

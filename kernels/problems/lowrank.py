@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Csr, Inputs, InvalidProblem, finite, numeric
+from kernels.problems.arrays import Csr, Floats, Inputs, InvalidProblem, finite, numeric
 from kernels.problems.worked_out import worked_out
 
 LARGEST, LARGEST_COST = 1e100, 1e200
@@ -28,14 +28,14 @@ class LowRankTransport:
     `told` is what the answer says of how the problem came to be.
     """
 
-    a: Array
-    b: Array
+    a: Floats
+    b: Floats
     rank: int
-    x: Array | None = None
-    y: Array | None = None
-    left: Array | None = None
-    right: Array | None = None
-    cost: Array | None = None
+    x: Floats | None = None
+    y: Floats | None = None
+    left: Floats | None = None
+    right: Floats | None = None
+    cost: Floats | None = None
     told: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -74,7 +74,7 @@ def low_rank_transport(inputs: Inputs, *, rank: int, metric: str) -> LowRankTran
     return LowRankTransport(a, b, min(rank, m, n), told=told, **costs)
 
 
-def _costs(inputs: Inputs, metric: str, told: dict[str, Any]) -> dict[str, Array]:
+def _costs(inputs: Inputs, metric: str, told: dict[str, Any]) -> dict[str, Floats]:
     ways = (("cost",), ("x", "y"), ("row_factors", "column_factors"))
     given = [way for way in ways if any(name in inputs for name in way)]
     if len(given) > 1:
@@ -106,7 +106,7 @@ def _costs(inputs: Inputs, metric: str, told: dict[str, Any]) -> dict[str, Array
     return {"cost": cost}
 
 
-def _real(name: str, inputs: Inputs) -> Array:
+def _real(name: str, inputs: Inputs) -> Floats:
     """A matrix in float64, finite and not too large."""
     given = inputs[name]
     if isinstance(given, Csr):
@@ -118,7 +118,7 @@ def _real(name: str, inputs: Inputs) -> Array:
     return matrix
 
 
-def _weights(name: str, inputs: Inputs, size: int) -> Array:
+def _weights(name: str, inputs: Inputs, size: int) -> Floats:
     if name not in inputs:
         return np.full(size, 1 / size)
     given = inputs[name]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import FORBIDDEN, Array, InvalidProblem, Mask
+from kernels.problems.arrays import FORBIDDEN, Amounts, Array, InvalidProblem, Mask
 from kernels.problems.transport import UnbalancedTransport
 
 KINDS = ("partial", "tv", "l2")
@@ -31,8 +31,8 @@ class MarginalTransport:
     """
 
     cost: Array
-    a: Array
-    b: Array
+    a: Amounts
+    b: Amounts
     kind: str
     reg: float = 0.0
     reference: str = "product"
@@ -72,7 +72,7 @@ def _is_whole(number: float) -> bool:
     return math.isinf(number) or float(number).is_integer()
 
 
-def amount(a: Array, b: Array, mass: float | None, share: float | None) -> float:
+def amount(a: Amounts, b: Amounts, mass: float | None, share: float | None) -> float:
     """The mass to be moved: as it is given, or that share of what the side with less of it has.
 
     What is more than a side has by rounding alone is cut down to that.
@@ -91,7 +91,7 @@ def amount(a: Array, b: Array, mass: float | None, share: float | None) -> float
     return int(wanted) if whole and float(wanted).is_integer() else float(wanted)
 
 
-def _exactly(masses: Array) -> Fraction:
+def _exactly(masses: Amounts) -> Fraction:
     return sum(map(Fraction, masses.tolist()), Fraction(0))
 
 
@@ -103,7 +103,7 @@ def _below(number: Fraction) -> float:
     return nearest if Fraction(nearest) <= number else math.nextafter(nearest, 0.0)
 
 
-def affordable(cost: Array, permitted: Array, strengths: tuple[float, float]) -> None:
+def affordable(cost: Amounts, permitted: Mask, strengths: tuple[float, float]) -> None:
     """Refuse costs below -(r_1 + r_2): with total variation such an entry pays for ever more mass.
 
     Raises:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from scipy.spatial.distance import cdist
 
-from kernels.problems.arrays import Array, InvalidProblem
+from kernels.problems.arrays import AnyFloats, Costs, Floats, InvalidProblem
 
 METRICS = ("sqeuclidean", "euclidean", "cityblock", "cosine", "correlation", "inner", "iou")
 DIRECTIONS = ("cosine", "correlation")
@@ -29,7 +29,7 @@ MOST_COORDINATE, MOST_INTEGER = 1e100, 2**53
 THREADS = min(4, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
 
 
-def check_points(metric: str, x: Array, y: Array) -> None:
+def check_points(metric: str, x: Costs, y: Costs) -> None:
     """Refuse points for which the metric says nothing, or squares that are not finite.
 
     Raises:
@@ -48,7 +48,7 @@ def check_points(metric: str, x: Array, y: Array) -> None:
                 raise InvalidProblem(name, f"holds {told} at [{int(nowhere.argmax())}], which has no {metric} distance")
 
 
-def _check_boxes(name: str, boxes: Array) -> None:
+def _check_boxes(name: str, boxes: Costs) -> None:
     if boxes.shape[1] != BOX:
         raise InvalidProblem(name, f"has {boxes.shape[1]} coordinates a box; expected x1, y1, x2, y2")
     turned = (boxes[:, :2] > boxes[:, 2:]).any(axis=1)
@@ -57,7 +57,7 @@ def _check_boxes(name: str, boxes: Array) -> None:
         raise InvalidProblem(name, f"holds the box {boxes[at].tolist()} at [{at}]; expected x1 <= x2 and y1 <= y2")
 
 
-def costs(x: Array, y: Array, metric: str) -> Array:
+def costs(x: Costs, y: Costs, metric: str) -> Floats:
     """The costs (m, n) of points x (m, d) and y (n, d) in float64."""
     wide: Any = np.longdouble if len(x) * len(y) * x.shape[1] <= FINE else np.float64
     left, right = (prepared(cloud, metric, wide) for cloud in (x, y))
@@ -76,7 +76,7 @@ def costs(x: Array, y: Array, metric: str) -> Array:
     return found
 
 
-def prepared(cloud: Array, metric: str, dtype: Any) -> Array:
+def prepared(cloud: Costs, metric: str, dtype: Any) -> AnyFloats:
     """The points in `dtype`, each of length 1 where only its direction counts."""
     points = cloud.astype(dtype)
     if metric not in DIRECTIONS:
@@ -89,7 +89,7 @@ def prepared(cloud: Array, metric: str, dtype: Any) -> Array:
     return np.asarray(points / np.sqrt((points * points).sum(axis=1, keepdims=True)))
 
 
-def _block(x: Array, y: Array, metric: str) -> Array:
+def _block(x: AnyFloats, y: AnyFloats, metric: str) -> AnyFloats:
     if metric == "inner":
         return np.asarray(-(x @ y.T))
     if metric == "iou":
@@ -99,7 +99,7 @@ def _block(x: Array, y: Array, metric: str) -> Array:
     return np.asarray(away / 2 if metric in DIRECTIONS else away)
 
 
-def _differences(x: Array, y: Array, metric: str) -> Array:
+def _differences(x: AnyFloats, y: AnyFloats, metric: str) -> AnyFloats:
     total = np.zeros((len(x), len(y)), x.dtype)
     for k in range(x.shape[1]):
         step = np.abs(np.subtract.outer(x[:, k], y[:, k]))
@@ -107,7 +107,7 @@ def _differences(x: Array, y: Array, metric: str) -> Array:
     return np.asarray(np.sqrt(total) if metric == "euclidean" else total)
 
 
-def _boxes(x: Array, y: Array) -> Array:
+def _boxes(x: AnyFloats, y: AnyFloats) -> AnyFloats:
     """1 - intersection / union; 1 for boxes that share no area, also where neither has any."""
     low = np.maximum(x[:, None, :2], y[None, :, :2])
     both = np.prod(np.maximum(np.minimum(x[:, None, 2:], y[None, :, 2:]) - low, 0), axis=2)

@@ -1,12 +1,24 @@
 """Assignment between two clouds of points: the cost of a pair is its distance, and no matrix is given."""
 
 from dataclasses import dataclass, field
+from typing import cast
 
 import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
-from kernels.problems.arrays import Array, Csr, Floats, Indices, Inputs, InvalidProblem, finite, numeric
+from kernels.problems.arrays import (
+    Csr,
+    Floats,
+    Indices,
+    Indices32,
+    Inputs,
+    Integers32,
+    InvalidProblem,
+    Reals,
+    finite,
+    numeric,
+)
 from kernels.problems.assignment import Assignment
 from kernels.problems.metrics import MOST_INTEGER, check_points, costs
 from kernels.problems.sparse import Auction
@@ -22,12 +34,12 @@ CHUNK = 1 << 22
 class Points:
     """Rows x (m, d), columns y (n, d), a metric, how many nearest columns a row may take (None: all)."""
 
-    x: Array
-    y: Array
+    x: Reals
+    y: Reals
     metric: str = "sqeuclidean"
     neighbours: int | None = None
 
-    def benefits(self, rows: Indices, columns: Array | None = None) -> Floats:
+    def benefits(self, rows: Indices, columns: Indices32 | None = None) -> Floats:
         """Minus the distances (rows, n_cols), or of the pairs (rows, columns): (rows, k) for columns (rows, k)."""
         if columns is None and self.metric not in METRICS:
             return np.negative(costs(self.x[rows], self.y, self.metric))
@@ -37,14 +49,14 @@ class Points:
         distance = np.abs(step).sum(-1) if self.metric == "cityblock" else (step**2).sum(-1)
         return np.asarray(-np.sqrt(distance) if self.metric == "euclidean" else -distance)
 
-    def nearest(self, rows: Indices) -> Array:
+    def nearest(self, rows: Indices) -> Integers32:
         """The `neighbours` nearest columns of each of `rows`, (rows, neighbours) int32, nearest first."""
         assert self.neighbours is not None
         tree, order = cKDTree(self.y), 1 if self.metric == "cityblock" else 2
         _, columns = tree.query(self.x[rows], k=range(1, self.neighbours + 1), p=order)
         return np.asarray(columns, np.int32)
 
-    def graph_of_neighbours(self, columns: Array) -> Csr:
+    def graph_of_neighbours(self, columns: Indices32) -> Csr:
         """CSR of the edges from every row to its `columns` (m, k)."""
         columns = np.sort(columns.astype(np.int32), axis=1)
         m, k = columns.shape
@@ -73,7 +85,7 @@ class PointAuction(Auction):
         """n_rows, n_cols."""
         return int(self.points.x.shape[0]), int(self.points.y.shape[0])
 
-    def with_benefits(self, weights: Array | Csr) -> Auction:
+    def with_benefits(self, weights: Floats | Csr) -> Auction:
         """The same auction over benefits that were worked out."""
         return Auction(weights, maximize=True, reject=self.reject, prices0=self.prices0, assignment0=self.assignment0)
 
@@ -133,7 +145,7 @@ def points_of(inputs: Inputs, metric: str, neighbours: int | None) -> Points:
         cloud = finite(name, numeric(name, given, ndim=(2,)))
         if cloud.dtype.kind == "i" and max(-int(cloud.min()), int(cloud.max())) > MOST_INTEGER:
             raise InvalidProblem(name, "holds an integer beyond 2^53, which float64 would round; expected coordinates")
-        clouds.append(cloud.astype(np.float64) if cloud.dtype.kind == "i" else cloud)
+        clouds.append(cloud.astype(np.float64) if cloud.dtype.kind == "i" else cast(Reals, cloud))
     x, y = clouds
     if x.shape[1] != y.shape[1]:
         raise InvalidProblem("y", f"has dimension {y.shape[1]} and x {x.shape[1]}; expected the same")

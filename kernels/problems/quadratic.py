@@ -5,7 +5,19 @@ from math import gcd
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Csr, Inputs, InvalidProblem, Mask, finite, numeric, permitted
+from kernels.problems.arrays import (
+    Array,
+    Bytes,
+    Costs,
+    Csr,
+    Indices,
+    Inputs,
+    InvalidProblem,
+    Mask,
+    finite,
+    numeric,
+    permitted,
+)
 
 LARGEST_OBJECTIVE = 2**61
 """Integer objectives stay below this in absolute value: the search adds M + M' and needs two bits of headroom."""
@@ -27,8 +39,8 @@ class QuadraticAssignment:
     linear: Array | None = None
     best_known: int | float | None = None
     forbidden: Mask | None = None
-    start: Array | None = None
-    log: Array | None = None
+    start: Indices | None = None
+    log: Bytes | None = None
 
     @property
     def n(self) -> int:
@@ -40,14 +52,14 @@ class QuadraticAssignment:
         """True when the objective is an integer, computed exactly."""
         return self.flow.dtype.kind == "i"
 
-    def objective(self, permutation: Array) -> int | float:
+    def objective(self, permutation: Indices) -> int | float:
         """The objective of facility i at location permutation[i], exact in int64 when the data are integer."""
         value = (self.flow * self.distance[np.ix_(permutation, permutation)]).sum()
         if self.linear is not None:
             value = value + self.linear[np.arange(self.n), permutation].sum()
         return int(value) if self.integer else float(value)
 
-    def allows(self, permutation: Array) -> bool:
+    def allows(self, permutation: Indices) -> bool:
         """True when no facility sits at a location forbidden to it."""
         return self.forbidden is None or not bool(self.forbidden[np.arange(self.n), permutation].any())
 
@@ -107,7 +119,7 @@ def quadratic_assignment(
     return QuadraticAssignment(flow, distance, linear, best_known, forbidden, start, log)
 
 
-def objective_bound(flow: Array, distance: Array, linear: Array | None) -> int | float:
+def objective_bound(flow: Costs, distance: Costs, linear: Costs | None) -> int | float:
     """An upper bound on |objective| over all permutations, exact (Python integers) for integer data."""
     if flow.dtype.kind == "f":
         f, d = np.abs(flow), np.abs(distance)
@@ -128,7 +140,7 @@ def _magnitudes(integers: Array) -> tuple[int, int]:
     return sum(map(abs, integers.ravel().tolist())), largest
 
 
-def _refuse_overflow(flow: Array, distance: Array, linear: Array | None) -> None:
+def _refuse_overflow(flow: Costs, distance: Costs, linear: Costs | None) -> None:
     bound = objective_bound(flow, distance, linear)
     if flow.dtype.kind == "i" and bound > LARGEST_OBJECTIVE:
         raise InvalidProblem(
@@ -138,7 +150,7 @@ def _refuse_overflow(flow: Array, distance: Array, linear: Array | None) -> None
         raise InvalidProblem("flow", f"times distance could reach an objective of {bound}; expected below 1e300")
 
 
-def _refuse_rounding(field: str, matrix: Array) -> None:
+def _refuse_rounding(field: str, matrix: Costs) -> None:
     """Integers beside floats become floats, which must not change them."""
     if matrix.dtype != np.int64 or max(int(matrix.max()), -int(matrix.min())) <= 2**53:
         return
@@ -148,13 +160,13 @@ def _refuse_rounding(field: str, matrix: Array) -> None:
         )
 
 
-def _hollow(matrix: Array) -> Array:
+def _hollow(matrix: Costs) -> Costs:
     copy = matrix.copy()
     np.fill_diagonal(copy, 0)
     return copy
 
 
-def _square(field: str, inputs: Inputs) -> Array:
+def _square(field: str, inputs: Inputs) -> Costs:
     if field not in inputs:
         raise InvalidProblem(field, "is missing; expected an (n, n) matrix")
     matrix = inputs[field]
@@ -166,7 +178,7 @@ def _square(field: str, inputs: Inputs) -> Array:
     return matrix
 
 
-def _padded(matrix: Array, shape: tuple[int, int]) -> Array:
+def _padded(matrix: Costs, shape: tuple[int, int]) -> Costs:
     """With rows and columns of zeros added to that shape."""
     if matrix.shape == shape:
         return matrix
@@ -175,7 +187,7 @@ def _padded(matrix: Array, shape: tuple[int, int]) -> Array:
     return found
 
 
-def _linear(inputs: Inputs, facilities: int, n: int) -> tuple[Array | None, Array | None]:
+def _linear(inputs: Inputs, facilities: int, n: int) -> tuple[Costs | None, Mask | None]:
     if "linear" not in inputs:
         return None, None
     matrix = inputs["linear"]
@@ -207,7 +219,7 @@ def _fix(forbidden: Mask | None, fixed: dict[int, int], n: int) -> Mask | None:
     return forbidden
 
 
-def _permutation(array: Array | Csr, facilities: int, n: int) -> Array:
+def _permutation(array: Array | Csr, facilities: int, n: int) -> Indices:
     if isinstance(array, Csr):
         raise InvalidProblem("permutation0", "is sparse; expected n integers")
     start = numeric("permutation0", array, ndim=(1,))
@@ -218,7 +230,7 @@ def _permutation(array: Array | Csr, facilities: int, n: int) -> Array:
     return start.astype(np.int64)
 
 
-def _bytes(field: str, array: Array | Csr) -> Array:
+def _bytes(field: str, array: Array | Csr) -> Bytes:
     if isinstance(array, Csr):
         raise InvalidProblem(field, "is sparse; expected bytes")
     array = numeric(field, array, ndim=(1,))

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Inputs, InvalidProblem
+from kernels.problems.arrays import Costs, Inputs, InvalidProblem
 from kernels.problems.assignment import dense_assignment
 
 LONGEST = 1024
@@ -30,7 +30,7 @@ class Ranked:
     `weights` (n_rows, n_cols) as in `Assignment`.
     """
 
-    weights: Array
+    weights: Costs
     count: int
     maximize: bool = False
 

@@ -6,7 +6,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kernels.problems.arrays import FORBIDDEN, Array, Csr, Inputs, InvalidProblem, finite, is_masked, numeric, permitted
+from kernels.problems.arrays import (
+    FORBIDDEN,
+    Amounts,
+    Array,
+    Costs,
+    Csr,
+    Indices,
+    Inputs,
+    InvalidProblem,
+    Mask,
+    finite,
+    is_masked,
+    numeric,
+    permitted,
+)
 from kernels.problems.assignment import check_range
 from kernels.problems.seen import seen_of
 
@@ -34,32 +48,32 @@ class Rejecting:
     `strict`: the lines of the shorter side must be paired and the others cost nothing: an ordinary assignment.
     """
 
-    costs: Array
-    sizes: Array
-    row_prices: Array
-    col_prices: Array
+    costs: Costs
+    sizes: Indices
+    row_prices: Amounts
+    col_prices: Amounts
     maximize: bool = False
     form: Form = "one"
     extents: tuple[int, int] = (0, 0)
     strict: bool = False
 
     @property
-    def starts(self) -> Array:
+    def starts(self) -> Indices:
         """(count + 1, 3): where each problem's entries, rows and columns begin in the flat arrays, and the ends."""
         counts = np.column_stack([self.sizes[:, 0] * self.sizes[:, 1], self.sizes])
         return np.concatenate([np.zeros((1, 3), np.int64), np.cumsum(counts, axis=0)])
 
-    def matrix(self, k: int, starts: Array | None = None) -> Array:
+    def matrix(self, k: int, starts: Indices | None = None) -> Costs:
         """The costs of problem k (n_rows, n_cols), a view."""
         at = self.starts if starts is None else starts
         rows, cols = self.sizes[k].tolist()
         return self.costs[at[k, 0] : at[k + 1, 0]].reshape(rows, cols)
 
-    def inside(self, side: int) -> Array:
+    def inside(self, side: int) -> Mask:
         """Of a batch: which places (count, extent) of a padded array of rows (side 0) or columns (1) are in use."""
         return np.asarray(np.arange(self.extents[side]) < self.sizes[:, side, None])
 
-    def shaped(self, name: str, flat: Array) -> Array:
+    def shaped(self, name: str, flat: Amounts) -> Amounts:
         """A flat array of all rows, or columns, in the form that the answer's arrays have; -1 and 0 pad a batch."""
         if self.form != "batch":
             return flat
@@ -126,7 +140,7 @@ def _refuse_what_does_not_fit(inputs: Inputs, maximize: bool, cost_limit: float 
             raise InvalidProblem(name, "starts an assignment of all lines; expected none beside prices or flat costs")
 
 
-def _laid_flat(inputs: Inputs) -> tuple[Array, Array, Form, tuple[int, int]]:
+def _laid_flat(inputs: Inputs) -> tuple[Costs, Indices, Form, tuple[int, int]]:
     """Costs one matrix after the other, and the sizes of each."""
     cost = inputs["cost"]
     if isinstance(cost, Csr):
@@ -164,7 +178,7 @@ def _refuse_many_empty_lines(field: str, lines: int) -> None:
         )
 
 
-def _sizes(inputs: Inputs, shape: tuple[int, ...]) -> Array:
+def _sizes(inputs: Inputs, shape: tuple[int, ...]) -> Indices:
     """Rows and columns of each problem, int64."""
     if "sizes" not in inputs:
         if len(shape) == 3:
@@ -183,7 +197,7 @@ def _sizes(inputs: Inputs, shape: tuple[int, ...]) -> Array:
     return np.ascontiguousarray(sizes, dtype=np.int64)
 
 
-def _line_prices(inputs: Inputs, side: int, sizes: Array, form: Form, extents: tuple[int, int]) -> Array | None:
+def _line_prices(inputs: Inputs, side: int, sizes: Indices, form: Form, extents: tuple[int, int]) -> Costs | None:
     """The prices of one side as a flat array; one number for all lines is taken as well."""
     name = ("reject_rows", "reject_cols")[side]
     given = inputs.get(name)
@@ -205,12 +219,12 @@ def _line_prices(inputs: Inputs, side: int, sizes: Array, form: Form, extents: t
     return np.ascontiguousarray(prices)
 
 
-def _whole(limit: float, costs: Array) -> bool:
+def _whole(limit: float, costs: Costs) -> bool:
     """Whether a limit among integers is one."""
     return costs.dtype.kind == "i" and float(limit).is_integer() and abs(limit) < 2.0**62
 
 
-def _of_one_kind(costs: Array, prices: list[Array], forbidden: float) -> tuple[Array, list[Array]]:
+def _of_one_kind(costs: Costs, prices: list[Amounts], forbidden: float) -> tuple[Costs, list[Amounts]]:
     """All in int64, or costs in floats and prices in float64; nothing is rounded."""
     if costs.size == 0 and prices[0].dtype.kind == prices[1].dtype.kind == "i":
         costs = costs.astype(np.int64)
@@ -224,7 +238,7 @@ def _of_one_kind(costs: Array, prices: list[Array], forbidden: float) -> tuple[A
     return costs, [price.astype(np.float64) for price in prices]
 
 
-def _check(costs: Array, prices: list[Array], sizes: Array, maximize: bool) -> None:
+def _check(costs: Costs, prices: list[Amounts], sizes: Indices, maximize: bool) -> None:
     """Refuse what is no number, and numbers whose sums could overflow."""
     largest = max(_largest(costs, -np.inf if maximize else np.inf), *(_largest(array) for array in prices))
     lines = max(1, int(sizes.sum(axis=1).max(initial=0)))
@@ -232,7 +246,7 @@ def _check(costs: Array, prices: list[Array], sizes: Array, maximize: bool) -> N
     check_range("cost", largest, kind, lines, masked=is_masked(costs) or any(is_masked(price) for price in prices))
 
 
-def _largest(array: Array, allow: float | None = None) -> int | float:
+def _largest(array: Costs, allow: float | None = None) -> int | float:
     """The largest permitted magnitude; costs must be finite numbers, or `allow`. What was seen before is not read."""
     seen = seen_of(array)
     if seen is not None and (allow is None or seen.allows(allow)):

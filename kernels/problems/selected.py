@@ -5,7 +5,7 @@ from typing import Literal
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Inputs, InvalidProblem
+from kernels.problems.arrays import Costs, Inputs, InvalidProblem
 from kernels.problems.assignment import Assignment, dense_assignment
 
 Judged = Literal["sum", "bottleneck"]
@@ -20,7 +20,7 @@ class Selected:
     (the smallest, when maximising), which is called their bottleneck.
     """
 
-    weights: Array
+    weights: Costs
     pairs: int
     objective: Judged = "sum"
     maximize: bool = False

@@ -7,7 +7,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Floats
 from kernels.problems.transport import UnbalancedTransport
 
 Form = Literal["one", "stack", "flat"]
@@ -121,7 +121,7 @@ def joined(parts: tuple[UnbalancedTransport, ...], each: list[dict[str, Array]])
     return found
 
 
-def _joined(parts: tuple[UnbalancedTransport, ...], name: str, listed: list[Array | None]) -> Array:
+def _joined(parts: tuple[UnbalancedTransport, ...], name: str, listed: list[Floats | None]) -> Floats:
     """One after the other; zeros stand for a problem that has none, and marks for rows of a Hall set."""
     if name in LISTED:
         return np.concatenate([array for array in listed if array is not None])

@@ -4,7 +4,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Csr, InvalidProblem, finite, numeric, permitted
+from kernels.problems.arrays import (
+    AnyIndices,
+    Array,
+    Costs,
+    Csr,
+    Indices,
+    Indices32,
+    InvalidProblem,
+    finite,
+    numeric,
+    permitted,
+)
 from kernels.problems.assignment import Assignment
 from kernels.problems.seen import seen_of
 
@@ -19,8 +30,8 @@ class Auction(Assignment):
     Without `reject`, n_rows <= n_cols. With it, reject[i] is what an unassigned row adds to the objective.
     """
 
-    prices0: Array | None = None
-    assignment0: Array | None = None
+    prices0: Costs | None = None
+    assignment0: AnyIndices | None = None
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -89,7 +100,7 @@ def _extents(field: str, graph: Csr) -> tuple[int, int]:
     return n_rows, n_cols
 
 
-def _row_pointers(field: str, indptr: Array, n_rows: int, n_edges: int) -> Array:
+def _row_pointers(field: str, indptr: Array, n_rows: int, n_edges: int) -> Indices:
     name = f"{field}.indptr"
     if indptr.shape != (n_rows + 1,) or indptr.dtype.kind not in "iu":
         raise InvalidProblem(name, f"has shape {indptr.shape} and dtype {indptr.dtype}; expected {n_rows + 1} integers")
@@ -103,7 +114,7 @@ def _row_pointers(field: str, indptr: Array, n_rows: int, n_edges: int) -> Array
     return indptr
 
 
-def _column_indices(field: str, indices: Array, n_cols: int) -> Array:
+def _column_indices(field: str, indices: Array, n_cols: int) -> Indices32:
     name = f"{field}.indices"
     if indices.ndim != 1 or indices.dtype.kind not in "iu":
         raise InvalidProblem(name, f"has shape {indices.shape} and dtype {indices.dtype}; expected a list of integers")
@@ -114,7 +125,7 @@ def _column_indices(field: str, indices: Array, n_cols: int) -> Array:
     return indices.astype(np.int32, copy=False)
 
 
-def _ascending(field: str, indptr: Array, indices: Array, values: Array) -> tuple[Array, Array]:
+def _ascending(field: str, indptr: Indices, indices: Indices32, values: Costs) -> tuple[Indices32, Costs]:
     step = np.diff(indices)
     ends = indptr[1:-1]
     ends = ends[(ends > 0) & (ends < indices.size)] - 1
@@ -140,7 +151,7 @@ def _ascending(field: str, indptr: Array, indices: Array, values: Array) -> tupl
     return indices, values
 
 
-def exact_sums(field: str, values: Array, n_cols: int) -> None:
+def exact_sums(field: str, values: Costs, n_cols: int) -> None:
     """Refuse integers whose assignment and prices could leave int64, and floats whose sums could leave float64.
 
     Raises:
@@ -163,14 +174,14 @@ def exact_sums(field: str, values: Array, n_cols: int) -> None:
             )
 
 
-def is_complete(weights: Array | Csr) -> bool:
+def is_complete(weights: Costs | Csr) -> bool:
     """Whether every row may take every column."""
     if isinstance(weights, Csr):
         return int(weights.indices.size) == weights.shape[0] * weights.shape[1]
     return weights.dtype.kind == "i" or bool(weights.min() > -np.inf)
 
 
-def edges_of(benefit: Array) -> Csr:
+def edges_of(benefit: Costs) -> Csr:
     """The entries of a dense matrix that are permitted, as CSR; integers beside forbidden entries stay exact."""
     n_rows, n_cols = benefit.shape
     permitted_pairs = permitted(benefit)
@@ -179,7 +190,7 @@ def edges_of(benefit: Array) -> Csr:
     return Csr(indptr, columns[permitted_pairs], benefit[permitted_pairs], (n_rows, n_cols))
 
 
-def with_private_columns(problem: Auction) -> Array | Csr:
+def with_private_columns(problem: Auction) -> Costs | Csr:
     """The benefits as they are, or, with `reject`, as CSR with a column n_cols + i for row i alone, worth reject[i]."""
     if problem.reject is None:
         return problem.weights

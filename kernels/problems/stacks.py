@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Inputs, InvalidProblem
+from kernels.problems.arrays import Array, Floats, Indices, Inputs, InvalidProblem
 from kernels.problems.transport import (
     LARGEST_DIMENSION,
     METRICS,
@@ -124,7 +124,7 @@ def _beside(inputs: Inputs, names: tuple[str, str, str], lengths: Sequence[int])
     return found
 
 
-def _uniform(lengths: Sequence[int]) -> list[Array]:
+def _uniform(lengths: Sequence[int]) -> list[Floats]:
     """Masses that were left out; problems of one size share them."""
     of_size = {length: np.full(length, 1.0 / length) for length in set(lengths)}
     return [of_size[length] for length in lengths]
@@ -141,17 +141,17 @@ def _bounds(
     return [bounds_between(of_x, of_y, metric) for of_x, of_y in zip(*farthest, strict=True)]
 
 
-def _sums(lines: Array, lengths: Sequence[int]) -> Array:
+def _sums(lines: Floats, lengths: Sequence[int]) -> Floats:
     with np.errstate(over="ignore"):
         return np.asarray(np.add.reduceat(lines, _starts(lengths)))
 
 
-def _starts(lengths: Sequence[int]) -> Array:
+def _starts(lengths: Sequence[int]) -> Indices:
     return np.cumsum([0, *lengths[:-1]])
 
 
 def _scale(
-    cut: dict[str, list[Array]], strengths: Sequence[Strengths], sums: Callable[[str, list[int]], Array]
+    cut: dict[str, list[Array]], strengths: Sequence[Strengths], sums: Callable[[str, list[int]], Floats]
 ) -> list[float]:
     """Bring b to the mass of a, in `cut`, where both sides are exact; the factors. Raises InvalidProblem.
 
@@ -166,7 +166,7 @@ def _scale(
     return [float(factor) for factor in factors]
 
 
-def _exact_sums(masses: list[Array]) -> Array:
+def _exact_sums(masses: list[Floats]) -> Floats:
     """Of each; what several share is added up once."""
     own = {id(one): one for one in masses}
     sums = {name: exact_sums(one[None])[0] for name, one in own.items()}

@@ -4,11 +4,11 @@ import functools
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Inputs, InvalidProblem, finite, numeric
+from kernels.problems.arrays import Array, Floats, Inputs, Integers, InvalidProblem, Reals, finite, numeric
 from kernels.problems.seen import seen_of
 
 STRONGEST = 1e8
@@ -45,16 +45,16 @@ class UnbalancedTransport:
     b: Array
     reg: float
     reg_m: tuple[float, float]
-    cost: Array | None = None
-    x: Array | None = None
-    y: Array | None = None
+    cost: Reals | None = None
+    x: Reals | None = None
+    y: Reals | None = None
     metric: str = "sqeuclidean"
     reference: str = "product"
-    f0: Array | None = None
-    g0: Array | None = None
+    f0: Floats | None = None
+    g0: Floats | None = None
     mass_factor: float | tuple[float, ...] = 1.0
     told: Mapping[str, Any] = field(default_factory=dict)
-    labels: Array | None = None
+    labels: Integers | None = None
 
     @functools.cached_property
     def cost_bounds(self) -> tuple[float, float]:
@@ -144,15 +144,15 @@ def _cost(inputs: Inputs) -> dict[str, Array]:
     return {"cost": real("cost", inputs["cost"], (2, 3), allow=np.inf)}
 
 
-def real(name: str, value: Any, ndim: tuple[int, ...], allow: float | None = None) -> Array:
+def real(name: str, value: Any, ndim: tuple[int, ...], allow: float | None = None) -> Reals:
     """A dense array of floats, looked through. Raises InvalidProblem."""
     if not isinstance(value, np.ndarray):
         raise InvalidProblem(name, "is sparse; expected a dense array")
     array = finite(name, numeric(name, value, ndim=ndim), allow=allow)
-    return array if array.dtype.kind == "f" else array.astype(np.float64)
+    return cast(Reals, array) if array.dtype.kind == "f" else array.astype(np.float64)
 
 
-def _masses(name: str, value: Any, shape: tuple[int, ...]) -> Array:
+def _masses(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
     if value is None:
         return np.full(shape, 1.0 / shape[-1])
     array = real(name, value, (1, 2)).astype(np.float64)
@@ -169,7 +169,7 @@ def _masses(name: str, value: Any, shape: tuple[int, ...]) -> Array:
     return array
 
 
-def _same_mass(a: Array, b: Array) -> tuple[Array, float | tuple[float, ...]]:
+def _same_mass(a: Floats, b: Floats) -> tuple[Floats, float | tuple[float, ...]]:
     """b times the factor that gives it the mass of a, and the factor; 1 where the exact sums round to the same.
 
     No factor brings mass to a side that has none: where one has none both stay as they are, and the answer says
@@ -180,7 +180,7 @@ def _same_mass(a: Array, b: Array) -> tuple[Array, float | tuple[float, ...]]:
     return scaled, tuple(factor.tolist()) if a.ndim == 2 else float(factor[0])
 
 
-def mass_factors(of_a: Array, of_b: Array) -> Array:
+def mass_factors(of_a: Floats, of_b: Floats) -> Floats:
     """What brings each sum of b to that of a. Raises InvalidProblem where more than rounding keeps them apart."""
     some = (of_a > 0) & (of_b > 0)
     apart = some & (abs(of_a - of_b) > SAME_MASS * of_a)
@@ -194,14 +194,14 @@ def mass_factors(of_a: Array, of_b: Array) -> Array:
     return np.asarray(np.where(some, of_a, 1.0) / np.where(some, of_b, 1.0))
 
 
-def exact_sums(lines: Array) -> Array:
+def exact_sums(lines: Floats) -> Floats:
     """Of each line, rounded once. Lines that are all alike, as masses that were left out, are added up once."""
     if len(lines) > 1 and (lines == lines[0]).all():
         return np.full(len(lines), math.fsum(lines[0].tolist()))
     return np.array([math.fsum(line.tolist()) for line in lines])
 
 
-def start_of(name: str, value: Any, shape: tuple[int, ...]) -> Array:
+def start_of(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
     """Potentials to start from. Raises InvalidProblem."""
     if not isinstance(value, np.ndarray) or value.shape != shape:
         raise InvalidProblem(name, f"has shape {getattr(value, 'shape', None)}; expected {shape}")
@@ -226,7 +226,7 @@ def _cost_bounds(problem: UnbalancedTransport) -> tuple[float, float]:
     return bounds_between(float(norms(problem.x).max()), float(norms(problem.y).max()), problem.metric)
 
 
-def norms(points: Array) -> Array:
+def norms(points: Reals) -> Floats:
     """How far each point (k, d) is from the origin, in float64."""
     wide = points.astype(np.float64)
     with np.errstate(over="ignore"):

@@ -7,7 +7,7 @@ roots are NumPy's.
 
 import numpy as np
 
-from kernels.problems.arrays import Array, InvalidProblem
+from kernels.problems.arrays import Costs, Floats, InvalidProblem
 from kernels.problems.made import make
 
 WORKED_OUT = ("cityblock", "cosine", "correlation", "geodesic")
@@ -15,7 +15,7 @@ WORKED_OUT = ("cityblock", "cosine", "correlation", "geodesic")
 EXACT = ("sqeuclidean", "euclidean", "inner")
 
 
-def worked_out(x: Array, y: Array, metric: str) -> Array:
+def worked_out(x: Costs, y: Costs, metric: str) -> Floats:
     """The costs (m, n) in float64.
 
     cosine: 1 - <x, y> / (|x| |y|). correlation: the same of rows less their means. cityblock: the sum of |x - y|.
@@ -42,14 +42,14 @@ def worked_out(x: Array, y: Array, metric: str) -> Array:
     return np.sqrt(total) if metric == "euclidean" else total
 
 
-def _inner(x: Array, y: Array) -> Array:
+def _inner(x: Costs, y: Costs) -> Floats:
     total = np.zeros((len(x), len(y)))
     for left, right in zip(x.T, y.T, strict=True):
         total += left[:, None] * right
     return total
 
 
-def _unit(name: str, points: Array, metric: str) -> Array:
+def _unit(name: str, points: Costs, metric: str) -> Floats:
     largest = abs(points).max(axis=1, keepdims=True)
     if not (largest > 0).all():
         what = "all entries 0" if metric != "correlation" else "all entries the same"
@@ -61,7 +61,7 @@ def _unit(name: str, points: Array, metric: str) -> Array:
     return np.asarray(scaled / np.sqrt(squares)[:, None])
 
 
-def _directions(name: str, points: Array) -> Array:
+def _directions(name: str, points: Costs) -> Floats:
     if points.shape[1] == 3:
         return _unit(name, points, "geodesic")
     if points.shape[1] != 2:
@@ -74,7 +74,7 @@ def _directions(name: str, points: Array) -> Array:
     return np.stack([level * np.cos(longitude), level * np.sin(longitude), np.sin(latitude)], axis=1)
 
 
-def _angles(x: Array, y: Array) -> Array:
+def _angles(x: Floats, y: Floats) -> Floats:
     """2 asin(|x - y| / 2) up to a right angle, beyond it from |x + y|: right at small and at large angles."""
     apart, across = np.zeros((len(x), len(y))), np.zeros((len(x), len(y)))
     for left, right in zip(x.T, y.T, strict=True):

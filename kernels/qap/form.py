@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Costs, Integers
 from kernels.problems.quadratic import objective_bound
 
 LARGEST_SUM = 2**62
@@ -23,9 +24,9 @@ class SearchForm:
     pair in use. `dtype` (int32, int64 or float64) is that of all three and provably holds every exchange's delta.
     """
 
-    flow: Array
-    distance: Array
-    linear: Array
+    flow: Costs
+    distance: Costs
+    linear: Costs
     symmetric: bool
 
     @property
@@ -80,7 +81,7 @@ def penalised(problem: QuadraticAssignment) -> QuadraticAssignment:
     return replace(problem, linear=np.where(problem.forbidden, price, linear), forbidden=None)
 
 
-def largest_delta(flow: Array, distance: Array, linear: Array) -> int:
+def largest_delta(flow: Integers, distance: Integers, linear: Integers) -> int:
     """A bound on |delta| of any exchange: sums wrap modulo 2^32 on the way, so only the result must fit.
 
     |delta(u, v)| <= sum_k (|F_uk| + |F_vk| + |F_ku| + |F_kv|) max|D_ak - D_bk| + 4 max|L|.

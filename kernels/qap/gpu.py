@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Indices
 from kernels.problems.quadratic import LARGEST_OBJECTIVE
 from kernels.qap import outcome
 from kernels.qap.bounds import gpu_bounds
@@ -105,9 +106,9 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
 
 
 def _raised(
-    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Array, proofs: list[Bound],
+    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Indices, proofs: list[Bound],
     search: Any, target: Number | None,
-) -> tuple[Array, Number | None]:  # fmt: skip
+) -> tuple[Indices, Number | None]:  # fmt: skip
     """A short search, then the semidefinite bound, which is put beside `proofs`: the best so far of both kinds."""
     bound = outcome.best_bound(proofs)
     if not gpu_floor.wanted(problem, options, deadline):
@@ -146,12 +147,12 @@ def _goal(problem: QuadraticAssignment, options: "QapOptions") -> Number | None:
     return floor(min(max(options.target, -LARGEST_OBJECTIVE), LARGEST_OBJECTIVE))
 
 
-def _reached(problem: QuadraticAssignment, options: "QapOptions", permutation: Array) -> bool:
+def _reached(problem: QuadraticAssignment, options: "QapOptions", permutation: Indices) -> bool:
     return options.target is not None and problem.objective(permutation) <= options.target
 
 
 def _memetic(
-    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Array, target: Number | None
+    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Indices, target: Number | None
 ) -> outcome.Searched:
     """The population until the clock, the target or the generations: few where a proof is to follow."""
     rounds, policy = options.rounds, gpu_memetic.Policy()
@@ -172,10 +173,10 @@ def _prove(
     problem: QuadraticAssignment,
     options: "QapOptions",
     deadline: Deadline,
-    best: Array,
+    best: Indices,
     proofs: list[Bound],
     facts: dict[str, Any],
-) -> tuple[Array, Termination, dict[str, Any]]:
+) -> tuple[Indices, Termination, dict[str, Any]]:
     """Grow the tree on the device (on the host's threads where it does not fit) while the population goes on.
 
     A tree on the device needs the device: where it will end soon the population, which has found what there is, nearly

@@ -6,7 +6,7 @@ import cupy
 import cupyx
 import numpy as np
 
-from kernels.problems import Array
+from kernels.problems.arrays import Integers
 from kernels.qap.layout import RELAY, RING
 from kernels.solution import Number
 
@@ -18,7 +18,7 @@ class Mailbox:
 
     def __init__(self, floating: bool) -> None:
         self._floating = floating
-        self._words: Array = cupyx.zeros_pinned(1 + 2 * RING, np.int64)
+        self._words: Integers = cupyx.zeros_pinned(1 + 2 * RING, np.int64)
         self._relay: Any = cupy.asarray(np.array([NOTHING] + [0] * (len(RELAY) - 1)))
         self._read = 0
         self.least: Number | None = None

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Indices
 from kernels.qap.bounds import lower as bounds
 from kernels.qap.bounds import rlt1
 from kernels.qap.bounds.lower import Bound
@@ -37,11 +38,11 @@ of its objective or the smallest entry."""
 class Searched:
     """What a search came to: its best permutation, why it ended, iterations, facts, and its members."""
 
-    permutation: Array
+    permutation: Indices
     termination: Termination
     iterations: int
     facts: dict[str, Any]
-    members: list[Array]
+    members: list[Indices]
 
 
 class Watched(Deadline):
@@ -91,7 +92,7 @@ class Watched(Deadline):
         )
 
 
-def first_start(problem: QuadraticAssignment) -> Array | None:
+def first_start(problem: QuadraticAssignment) -> Indices | None:
     """The given start or the identity where they are allowed, else any allowed permutation; None if there is none."""
     start = np.arange(problem.n) if problem.start is None else problem.start
     return start if problem.allows(start) else bounds.permitted_permutation(problem)
@@ -167,7 +168,7 @@ def best_bound(proofs: list[Bound]) -> Number | None:
     return max((bound.value for bound in proofs), default=None)
 
 
-def meets(problem: QuadraticAssignment, permutation: Array, proofs: list[Bound]) -> bool:
+def meets(problem: QuadraticAssignment, permutation: Indices, proofs: list[Bound]) -> bool:
     """True when the best bound leaves no gap to that permutation, or on floats none that its certificate minds."""
     if problem.integer:
         bound = best_bound(proofs)

@@ -4,7 +4,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Amounts
 
 
 @dataclass(frozen=True)
@@ -15,11 +16,11 @@ class Matrices:
     sum over i < j of (a b + a_skew b_skew) + sum of `linear`. `delta` is the C type that holds every exchange value.
     """
 
-    a: Array
-    b: Array
-    a_skew: Array | None
-    b_skew: Array | None
-    linear: Array | None
+    a: Amounts
+    b: Amounts
+    a_skew: Amounts | None
+    b_skew: Amounts | None
+    linear: Amounts | None
     scale: int
     delta: str
 
@@ -46,7 +47,7 @@ def split(problem: QuadraticAssignment) -> Matrices:
     )
 
 
-def _delta_type(a: Array, b: Array, a_skew: Array | None, b_skew: Array | None, linear: Array) -> str:
+def _delta_type(a: Amounts, b: Amounts, a_skew: Amounts | None, b_skew: Amounts | None, linear: Amounts) -> str:
     if a.dtype.kind == "f" or b.dtype.kind == "f" or linear.dtype.kind == "f":
         return "double"
     # |D| <= sum_k |a_uk - a_vk| |b_.. - b_..| + 4 max |linear|, in Python integers, which do not overflow; and what it

@@ -7,11 +7,12 @@ than that n asks for, and one.
 
 import re
 from collections.abc import Callable
-from typing import NoReturn
+from typing import NoReturn, cast
 
 import numpy as np
 
 from kernels.problems import Array, InvalidProblem, QuadraticAssignment
+from kernels.problems.arrays import Amounts, AnyIndices, Indices
 
 NOT_A_NUMBER = re.compile(rb"(?:^|(?<=[\s,]))(?![+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?:[\s,]|$))[^\s,]+", re.ASCII)
 INTEGER = re.compile(r"[+-]?\d+", re.ASCII)
@@ -39,7 +40,7 @@ class _Numbers:
             raise InvalidProblem(FIELD, "is empty; expected n and two n x n matrices")
         self._starts, self._ends = np.array([first.start(1)]), np.array([first.end(1)])
         enough = most(self.size()) + 1
-        starts, ends = [], []
+        starts, ends = list[AnyIndices](), list[AnyIndices]()
         found, blank = 0, np.zeros(256, bool)
         blank[list(BLANKS)] = True
         before, kind = True, np.int32 if len(self._bytes) < 2**31 else np.int64
@@ -87,7 +88,7 @@ class _Numbers:
             raise InvalidProblem(FIELD, f"holds n = {first[:40]} at {self.where(0)}; expected an integer of at least 1")
         return int(first)
 
-    def values(self, first: int, last: int) -> Array:
+    def values(self, first: int, last: int) -> Amounts:
         """Tokens `first` to `last` - 1: int64, or float64 when any has a point or an exponent.
 
         Raises:
@@ -122,7 +123,7 @@ class _Numbers:
         raise InvalidProblem(FIELD, f"holds {self.text(k)[:40]!r} at {self.where(k)}; expected a number")
 
 
-def _joined(parts: list[Array]) -> Array:
+def _joined(parts: list[AnyIndices]) -> AnyIndices:
     """All parts behind each other; each is let go of as soon as it is copied."""
     whole, at = np.empty(sum(part.size for part in parts), parts[0].dtype), 0
     parts.reverse()
@@ -133,7 +134,7 @@ def _joined(parts: list[Array]) -> Array:
     return whole
 
 
-def parse_dat(text: str) -> tuple[Array, Array]:
+def parse_dat(text: str) -> tuple[Amounts, Amounts]:
     """Read a QAPLIB instance.
 
     Returns:
@@ -166,7 +167,7 @@ def parse_dat(text: str) -> tuple[Array, Array]:
     return values[0], values[1]
 
 
-def parse_sln(text: str, flow: Array, distance: Array) -> tuple[Array, int | float]:
+def parse_sln(text: str, flow: Amounts, distance: Amounts) -> tuple[Indices, int | float]:
     """Read a QAPLIB solution of the instance (flow, distance).
 
     Base (0 or 1) and direction (facility to location, or the inverse) are recognised by recomputing the objective.
@@ -188,7 +189,7 @@ def parse_sln(text: str, flow: Array, distance: Array) -> tuple[Array, int | flo
         raise InvalidProblem(
             FIELD, f"ends at {last} with {len(tokens)} numbers; expected n, the objective and {n} places"
         )
-    places = tokens.values(2, n + 2)
+    places = cast(Indices, tokens.values(2, n + 2))
     outside = np.flatnonzero((places < 0) | (places > n)) if places.dtype.kind == "i" else np.arange(1)
     for k in outside.tolist():
         raise InvalidProblem(

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from kernels.deadline import Deadline, Retell, Retold
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Floats
 from kernels.problems.quadratic import objective_bound
 from kernels.qap.bounds.lower import Bound
 from kernels.qap.exact.log import resealed
@@ -120,7 +121,7 @@ def rounded(problem: QuadraticAssignment) -> Rounded | None:
     return Rounded(whole, exponents, error)
 
 
-def _unit(matrix: Array) -> int | None:
+def _unit(matrix: Floats) -> int | None:
     """The largest power of two that divides every entry, as its exponent (0 for zeros); None beyond 52 bits."""
     entries = np.abs(matrix[matrix != 0])
     if not entries.size:

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernels.problems import Array, Inputs, InvalidProblem, UnbalancedTransport
-from kernels.problems.arrays import finite, numeric
+from kernels.problems import Inputs, InvalidProblem, UnbalancedTransport
+from kernels.problems.arrays import Floats, Reals, finite, numeric
 from kernels.problems.exact_transport import ExactTransport, exact_transport
 from kernels.problems.made import MANY, PROBLEM, make
 from kernels.problems.marginal_transport import MarginalTransport
@@ -99,7 +99,7 @@ def with_costs(inputs: Inputs, options: "TransportOptions") -> dict[str, Any]:
     return found | costs
 
 
-def _costs(inputs: Inputs, left: str, right: str, metric: str) -> Array:
+def _costs(inputs: Inputs, left: str, right: str, metric: str) -> Floats:
     clouds = []
     for name in (left, right):
         given = inputs[name]
@@ -173,7 +173,7 @@ def _one(inputs: Inputs, options: "TransportOptions", reg: Any, reg_m: Any) -> U
     )
 
 
-def outlined(problem: UnbalancedTransport, corner: Array, options: "TransportOptions") -> UnbalancedTransport:
+def outlined(problem: UnbalancedTransport, corner: Reals, options: "TransportOptions") -> UnbalancedTransport:
     """A stand-in with about the strengths that the problem will have."""
     return settled(problem, options.reg, options.strengths, options.reg_scale, corner)
 

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Floats
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import SeveralTransports, taken_apart
@@ -85,14 +85,14 @@ def _alike(problem: Entropic) -> Sequence[UnbalancedTransport] | None:
     return problem.parts if same else None
 
 
-def _vectors(problem: Entropic, parts: Sequence[UnbalancedTransport]) -> tuple[Array, Array]:
+def _vectors(problem: Entropic, parts: Sequence[UnbalancedTransport]) -> tuple[Floats, Floats]:
     """Their masses, (batch, m) and (batch, n)."""
     if isinstance(problem, UnbalancedTransport):
         return problem.a, problem.b
     return np.stack([part.a for part in parts]), np.stack([part.b for part in parts])
 
 
-def _sides(masses: Array, potentials: Array, strengths: Array) -> Array | None:
+def _sides(masses: Floats, potentials: Floats, strengths: Floats) -> Floats | None:
     """As `_side`, of each problem; None where one has a line without mass, or exact sides beside others."""
     exact = np.isinf(strengths)
     if not (masses > 0).all() or exact.any() != exact.all():
@@ -126,7 +126,7 @@ def _value(problem: UnbalancedTransport, arrays: dict[str, Array]) -> float | No
     return value if math.isfinite(value) else None
 
 
-def _side(masses: Array, potential: Array, strength: float) -> float:
+def _side(masses: Floats, potential: Floats, strength: float) -> float:
     held = masses > 0
     mass, p = masses[held], potential[held]
     if math.isinf(strength):

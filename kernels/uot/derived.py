@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Floats
 from kernels.problems.transport import UnbalancedTransport
 
 if TYPE_CHECKING:
@@ -74,10 +74,10 @@ class Derived:
         distance = self.xp.sqrt(squares)
         return self.xp.where(distance > 0, block / self.xp.where(distance > 0, distance, 1.0), 0.0)
 
-    def _host(self, array: Any) -> Array:
+    def _host(self, array: Any) -> Floats:
         return np.asarray(array if self.xp is np else array.get())
 
-    def arrays(self, f: Array, g: Array) -> dict[str, Array]:
+    def arrays(self, f: Floats, g: Floats) -> dict[str, Array]:
         """By their names in an answer: grad_x, grad_y, grad_a, grad_b; barycentric, NaN for a row without mass.
 
         With labels also label, that of most of a row's mass (-1 without mass), and label_share, how much of it.
@@ -102,7 +102,7 @@ class Derived:
         return found
 
 
-def by_mass(potential: Array, mass: Array, marginal: Array, strength: float, reg: float, other: float) -> Array:
+def by_mass(potential: Floats, mass: Floats, marginal: Floats, strength: float, reg: float, other: float) -> Floats:
     """The derivative with respect to the masses of one side; `reg` is 0 for the uniform reference."""
     with np.errstate(over="ignore"):
         if math.isinf(strength):

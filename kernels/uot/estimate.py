@@ -9,7 +9,8 @@ import numpy as np
 
 from kernels.card import Device, Estimate
 from kernels.pace import cores, pace
-from kernels.problems import Array, UnbalancedTransport
+from kernels.problems import UnbalancedTransport
+from kernels.problems.arrays import Integers, Reals
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import SeveralTransports
@@ -210,13 +211,13 @@ def _proof_s(problem: UnbalancedTransport, options: "TransportOptions") -> float
     return (2 if _forbids(problem) else 1) * FORMED_S
 
 
-def _sample(array: Array) -> Array:
+def _sample(array: Reals) -> Reals:
     """Some rows and columns of a matrix, or of the first of a batch."""
     matrix = array if array.ndim == 2 else array[0]
     return np.asarray(matrix[np.ix_(*(_spaced(size) for size in matrix.shape))], np.float64)
 
 
-def _spaced(size: int) -> Array:
+def _spaced(size: int) -> Integers:
     return np.linspace(0, size - 1, min(size, SIDE)).astype(np.int64)
 
 

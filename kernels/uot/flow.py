@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Mask
+from kernels.problems.arrays import Floats, Indices, Mask, Reals
 from kernels.problems.transport import SAME_MASS
 from kernels.uot.repair import MET
 
@@ -28,10 +28,10 @@ class Settled:
     """
 
     left: float
-    hall_rows: Array | None = None
+    hall_rows: Indices | None = None
 
 
-def settle(plan: Array, permitted: Mask, a: Array, b: Array, late: Callable[[], object]) -> Settled:
+def settle(plan: Reals, permitted: Mask, a: Floats, b: Floats, late: Callable[[], object]) -> Settled:
     """Make the sums of `plan` (m, n), zero where not `permitted`, those of a and b, in its place."""
     mass = float(a.sum())
     if _missing(plan, a, b) <= MET * (a.size + b.size) * mass:
@@ -45,11 +45,11 @@ def settle(plan: Array, permitted: Mask, a: Array, b: Array, late: Callable[[], 
     return _along_paths(plan, permitted, a, b, late)
 
 
-def _missing(plan: Array, a: Array, b: Array) -> float:
+def _missing(plan: Reals, a: Floats, b: Floats) -> float:
     return float(abs(a - plan.sum(axis=1)).sum() + abs(b - plan.sum(axis=0)).sum())
 
 
-def _along_tree(plan: Array, permitted: Mask, a: Array, b: Array) -> bool:
+def _along_tree(plan: Reals, permitted: Mask, a: Floats, b: Floats) -> bool:
     """Send what is missing along the tree; False, and nothing done, where it does not fit."""
     m = a.size
     order, parent = _spanning_tree(plan, permitted)
@@ -68,7 +68,7 @@ def _along_tree(plan: Array, permitted: Mask, a: Array, b: Array) -> bool:
     return True
 
 
-def _spanning_tree(plan: Array, permitted: Mask) -> tuple[list[int], Array]:
+def _spanning_tree(plan: Reals, permitted: Mask) -> tuple[list[int], Indices]:
     """Vertices (rows, then columns from m on) as they joined the tree, and each one's parent, -1 for a root."""
     m, n = plan.shape
     turned = np.ascontiguousarray(plan.T), np.ascontiguousarray(permitted.T)
@@ -86,7 +86,7 @@ def _spanning_tree(plan: Array, permitted: Mask) -> tuple[list[int], Array]:
     return order, parent
 
 
-def _along_paths(plan: Array, permitted: Mask, a: Array, b: Array, late: Callable[[], object]) -> Settled:
+def _along_paths(plan: Reals, permitted: Mask, a: Floats, b: Floats, late: Callable[[], object]) -> Settled:
     """Send the rest of a and b along augmenting paths until nothing is missing, no path is left, or it is late."""
     rest_a, rest_b = a - plan.sum(axis=1), b - plan.sum(axis=0)
     small = MET * float(a.sum()) / 2
@@ -102,7 +102,7 @@ def _along_paths(plan: Array, permitted: Mask, a: Array, b: Array, late: Callabl
     return Settled(_missing(plan, a, b))
 
 
-def _fill(plan: Array, permitted: Mask, rest_a: Array, rest_b: Array, small: float) -> None:
+def _fill(plan: Reals, permitted: Mask, rest_a: Floats, rest_b: Floats, small: float) -> None:
     """Row by row, what is missing goes to permitted columns that miss some."""
     for i in np.nonzero(rest_a > small)[0]:
         columns = np.nonzero(permitted[i] & (rest_b > 0))[0]
@@ -113,7 +113,7 @@ def _fill(plan: Array, permitted: Mask, rest_a: Array, rest_b: Array, small: flo
         rest_a[i] -= step.sum()
 
 
-def _path(held: Array, permitted: Mask, sources: Array, sinks: Array) -> tuple[list[int], Array]:
+def _path(held: Mask, permitted: Mask, sources: Mask, sinks: Mask) -> tuple[list[int], Mask]:
     """Rows and columns in turn from a source row to a sink column, [] for none; and the rows that were reached.
 
     `held` marks the entries with mass to take back.
@@ -139,7 +139,7 @@ def _path(held: Array, permitted: Mask, sources: Array, sinks: Array) -> tuple[l
     return [], reached
 
 
-def _walk(column: int, of_rows: Array, of_columns: Array) -> list[int]:
+def _walk(column: int, of_rows: Indices, of_columns: Indices) -> list[int]:
     path = [column]
     while True:
         row = int(of_columns[path[-1]])
@@ -149,7 +149,7 @@ def _walk(column: int, of_rows: Array, of_columns: Array) -> list[int]:
         path.append(int(of_rows[row]))
 
 
-def _augment(plan: Array, path: list[int], rest_a: Array, rest_b: Array) -> None:
+def _augment(plan: Reals, path: list[int], rest_a: Floats, rest_b: Floats) -> None:
     """Send as much along row, column, row, ..., column as its ends miss and its backward entries hold."""
     rows, columns = np.array(path[0::2]), np.array(path[1::2])
     held = plan[rows[1:], columns[:-1]]

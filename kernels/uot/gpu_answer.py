@@ -6,7 +6,7 @@ import cupy as cp
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Floats, Indices, Reals
 from kernels.solution import Solution, Termination
 from kernels.uot.dense.gpu_exact import distances
 from kernels.uot.gpu_upload import empty, uploaded
@@ -31,7 +31,7 @@ _entry = cp.ElementwiseKernel(
 def answer(
     part: Support,
     options: "TransportOptions",
-    potentials: tuple[Array, Array],
+    potentials: tuple[Floats, Floats],
     termination: Termination,
     method: str,
     facts: dict[str, Any],
@@ -39,19 +39,19 @@ def answer(
 ) -> Solution:
     """The solution of the whole problem from potentials (host, float64) of the reduced one."""
 
-    def entries(f: Array, g: Array, dtype: Any, plan: Array | None) -> Entries:
+    def entries(f: Floats, g: Floats, dtype: Any, plan: Reals | None) -> Entries:
         return _plan_rows(part, f, g, dtype)
 
     writer = Writer(cp, entries, _largest, BLOCK, in_place=False, empty=empty)
     return finish(part, options, Ended(potentials, termination, method, facts), writer, deadline)
 
 
-def _largest(block: Any, k: int) -> tuple[Array, Array]:
+def _largest(block: Any, k: int) -> tuple[Indices, Reals]:
     order = cp.argsort(-block, axis=1)[:, :k]
     return order.get(), cp.take_along_axis(block, order, axis=1).get()
 
 
-def _plan_rows(part: Support, f: Array, g: Array, dtype: Any) -> Entries:
+def _plan_rows(part: Support, f: Floats, g: Floats, dtype: Any) -> Entries:
     """A function from a slice of rows to those rows of the plan; zero where a mass is zero or the entry forbidden."""
     problem = part.problem
     scale = float(np.log2(np.e)) / problem.reg

@@ -9,7 +9,7 @@ import cupy as cp
 import cupyx
 import numpy as np
 
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Bytes, Reals
 
 STAGING_BYTES = 1 << 25
 ALIGNED = 256
@@ -20,7 +20,7 @@ LEAST_LOCKED, MOST_LOCKED = 1 << 20, min(4 << 30, os.sysconf("SC_PHYS_PAGES") * 
 """Bytes of a plan: fresh memory takes the system longer than the copy. Not more than a sixteenth of the machine's."""
 
 
-def upload(rows: Array, into: Any) -> None:
+def upload(rows: Reals, into: Any) -> None:
     """Copy host rows (k, n) into the top left of the device matrix `into`.
 
     They go straight from page-locked memory, else through two buffers of it. Rows that are page-locked must stay as
@@ -84,7 +84,7 @@ def is_page_locked(array: Array) -> bool:
     return int(cp.cuda.runtime.pointerGetAttributes(array.ctypes.data).type) == HOST
 
 
-def empty(shape: tuple[int, int], dtype: Any) -> Array:
+def empty(shape: tuple[int, int], dtype: Any) -> Reals:
     """An array for what comes from the device, page-locked and used again where it is large."""
     count = math.prod(shape) * np.dtype(dtype).itemsize
     if not LEAST_LOCKED <= count <= MOST_LOCKED:
@@ -96,6 +96,6 @@ def empty(shape: tuple[int, int], dtype: Any) -> Array:
 
 
 @functools.lru_cache(maxsize=32)
-def _pinned(size: int, slot: int, device: int) -> Array:
+def _pinned(size: int, slot: int, device: int) -> Bytes:
     memory = cp.cuda.alloc_pinned_memory(size)
     return np.frombuffer(memory, np.uint8, size)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Floats, Indices, Reals
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.derived import Derived
@@ -36,20 +36,20 @@ class Writer:
     """
 
     xp: Any
-    entries: Callable[[Array, Array, Any, Array | None], Entries]
-    largest: Callable[[Any, int], tuple[Array, Array]]
+    entries: Callable[[Floats, Floats, Any, Reals | None], Entries]
+    largest: Callable[[Any, int], tuple[Indices, Reals]]
     block: int
     in_place: bool
-    empty: Callable[[tuple[int, int], Any], Array] = np.empty
+    empty: Callable[[tuple[int, int], Any], Reals] = np.empty
 
-    def copy(self, block: Any, into: Array) -> None:
+    def copy(self, block: Any, into: Reals) -> None:
         """Bring a contiguous block to the host."""
         if self.xp is np:
             into[...] = block
         else:
             block.get(out=into)
 
-    def host(self, array: Any) -> Array:
+    def host(self, array: Any) -> Floats:
         """The array in host memory."""
         return np.asarray(array if self.xp is np else array.get())
 
@@ -58,7 +58,7 @@ class Writer:
 class Ended:
     """How the iteration ended on the reduced problem: its potentials (host, float64), why, and by which method."""
 
-    potentials: tuple[Array, Array]
+    potentials: tuple[Floats, Floats]
     termination: Termination
     method: str
     facts: dict[str, Any]
@@ -77,7 +77,7 @@ def finish(part: Support, options: "TransportOptions", ended: Ended, writer: Wri
 
 
 def outputs(
-    problem: UnbalancedTransport, options: "TransportOptions", f: Array, g: Array, writer: Writer, deadline: Deadline
+    problem: UnbalancedTransport, options: "TransportOptions", f: Floats, g: Floats, writer: Writer, deadline: Deadline
 ) -> dict[str, Array]:
     """f, g; plan, or row_marginal, column_marginal and what the plan is beside P(f, g); with top_k the largest entries.
 
@@ -108,7 +108,7 @@ def outputs(
         if not blocked:
             found.look(some, block)
     f, g = fix.potentials(f, g, problem.reg, writer.host)
-    arrays = {"f": f, "g": g}
+    arrays: dict[str, Array] = {"f": f, "g": g}
     if blocked:
         assert plan is not None
         found_of_plan = _unblocked(problem, plan, found, writer, deadline, whole)
@@ -121,8 +121,8 @@ def outputs(
 
 
 def _repaired(
-    problem: UnbalancedTransport, f: Array, g: Array, writer: Writer, dtype: Any, plan: Array | None, spreads: bool
-) -> tuple[Array, Array, Entries, Repair]:
+    problem: UnbalancedTransport, f: Floats, g: Floats, writer: Writer, dtype: Any, plan: Reals | None, spreads: bool
+) -> tuple[Floats, Floats, Entries, Repair]:
     """Entries of P(f, g) and its repair; lines that underflowed get new potentials first."""
     parts = list(_parts(problem, writer))
     entries = writer.entries(f, g, dtype, plan)
@@ -137,7 +137,7 @@ def _repaired(
     return f, g, entries, fix
 
 
-def _centred(problem: UnbalancedTransport, f: Array, g: Array) -> tuple[Array, Array]:
+def _centred(problem: UnbalancedTransport, f: Floats, g: Floats) -> tuple[Floats, Floats]:
     """Potentials without the constant that two balanced sides leave free, where it takes most of their digits.
 
     A step of acceleration may add one. What the move rounds is smaller than what the constant hid, and is repaired.
@@ -151,7 +151,7 @@ def _centred(problem: UnbalancedTransport, f: Array, g: Array) -> tuple[Array, A
     return (f + middle, g - middle) if after < CENTRED * before else (f, g)
 
 
-def _bounded(problem: UnbalancedTransport, f: Array, g: Array) -> Array:
+def _bounded(problem: UnbalancedTransport, f: Floats, g: Floats) -> Floats:
     """f, lower by a constant where a first answer is so far off that an entry of P(f, g) would overflow.
 
     Potentials of a small reg are hundreds of it, and every entry is small all the same: only entries can tell.
@@ -162,13 +162,13 @@ def _bounded(problem: UnbalancedTransport, f: Array, g: Array) -> Array:
     return f - over * problem.reg if 0 < over < np.inf else f
 
 
-def _largest_log(problem: UnbalancedTransport, f: Array, g: Array) -> float:
+def _largest_log(problem: UnbalancedTransport, f: Floats, g: Floats) -> float:
     """A bound on the logarithms of the entries of P(f, g), from vectors alone."""
     row, column = _lines(problem, f, g)
     return float(row.max() + column.max()) - problem.cost_bounds[0] / problem.reg
 
 
-def _largest_entry(problem: UnbalancedTransport, f: Array, g: Array) -> float:
+def _largest_entry(problem: UnbalancedTransport, f: Floats, g: Floats) -> float:
     """The largest logarithm of an entry of P(f, g); reads every cost."""
     row, column = _lines(problem, f, g)
     step, top = max(1, BLOCK // column.size), -np.inf
@@ -178,7 +178,7 @@ def _largest_entry(problem: UnbalancedTransport, f: Array, g: Array) -> float:
     return top
 
 
-def _lines(problem: UnbalancedTransport, f: Array, g: Array) -> tuple[Array, Array]:
+def _lines(problem: UnbalancedTransport, f: Floats, g: Floats) -> tuple[Floats, Floats]:
     """What rows and columns add to the logarithms of entries; -inf where they have no mass."""
     lines = []
     for masses, potential in ((problem.a, f), (problem.b, g)):
@@ -197,7 +197,7 @@ def _parts(problem: UnbalancedTransport, writer: Writer) -> Iterator[slice]:
 
 
 def _unblocked(
-    problem: UnbalancedTransport, plan: Array, found: "_Found", writer: Writer, deadline: Deadline, whole: bool
+    problem: UnbalancedTransport, plan: Reals, found: "_Found", writer: Writer, deadline: Deadline, whole: bool
 ) -> dict[str, Array]:
     """The outputs of a plan (host) whose missing mass may not go everywhere; it is changed in its place."""
     assert problem.cost is not None

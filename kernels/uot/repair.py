@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Floats, Indices, Integers
 from kernels.problems.transport import UnbalancedTransport
 from kernels.uot.support import costs, flipped
 
@@ -35,7 +35,7 @@ class Repair:
 
     row_factors: Vector
     column_factors: Vector
-    lost: tuple[Array, Array]
+    lost: tuple[Integers, Integers]
     rest_a: Vector | None = None
     rest_b: Vector | None = None
     sums: tuple[Vector, Vector] | None = None
@@ -48,7 +48,9 @@ class Repair:
             block += self.rest_a[part][:, None] * self.rest_b
         return block
 
-    def potentials(self, f: Array, g: Array, reg: float, on_host: Callable[[Vector], Array]) -> tuple[Array, Array]:
+    def potentials(
+        self, f: Floats, g: Floats, reg: float, on_host: Callable[[Vector], Floats]
+    ) -> tuple[Floats, Floats]:
         """f and g with the factors inside, on the host."""
         moved = []
         for potential, factor in ((f, on_host(self.row_factors)), (g, on_host(self.column_factors))):
@@ -110,14 +112,14 @@ def _ratio(xp: Any, wanted: Vector, found: Vector) -> Vector:
     return xp.where(some, wanted / xp.where(some, found, 1.0), 1.0)
 
 
-def _lost(xp: Any, wanted: Vector, found: Vector, exact: bool) -> Array:
+def _lost(xp: Any, wanted: Vector, found: Vector, exact: bool) -> Integers:
     if not exact:
         return np.empty(0, np.int64)
     lost = ~((found > LOST * wanted) & (found < wanted / LOST)) & (wanted > 0)
     return np.asarray(lost if xp is np else lost.get()).nonzero()[0]
 
 
-def line_potentials(problem: UnbalancedTransport, side: int, lines: Array, other: Array) -> Array:
+def line_potentials(problem: UnbalancedTransport, side: int, lines: Indices, other: Floats) -> Floats:
     """Potentials of some lines (indices) of a side, 0 rows or 1 columns, at which P(f, g) carries their whole mass.
 
     -reg log sum_j w_j exp((g_j - C_ij) / reg), from the largest term; for the uniform reference plus reg log a_i.

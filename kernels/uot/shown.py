@@ -7,6 +7,7 @@ import numpy as np
 
 from kernels.demonstration import Demonstration, require
 from kernels.problems import Array
+from kernels.problems.arrays import Floats
 
 TOLERANCE = 1e-5
 
@@ -33,10 +34,10 @@ def clouds(m: int, n: int, reg: float, reg_m: float) -> Demonstration:
     return Demonstration("uot", f"{m} x {n}", "json", check, inputs=inputs, options=options)
 
 
-def value(plan: Array, cost: Array, a: Array, b: Array, reg: float, reg_m: float) -> float:
+def value(plan: Floats, cost: Floats, a: Floats, b: Floats, reg: float, reg_m: float) -> float:
     """The primal objective of a plan, written out."""
 
-    def kl(p: Array, q: Array) -> float:
+    def kl(p: Floats, q: Floats) -> float:
         logs = np.where(p > 0, p * np.log(np.where(p > 0, p, 1) / q), 0)
         return float((logs - p + q).sum())
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Floats
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.outer import schedule
@@ -170,7 +170,7 @@ def together(ends: list[Termination], swept: list[int], method: str, options: "T
     return Solution(max(ends, key=BEST_TO_WORST.index), method, {}, iterations=max(swept), facts=facts)
 
 
-def _stacked(rows: int, name: str, arrays: list[Array | None]) -> Array:
+def _stacked(rows: int, name: str, arrays: list[Floats | None]) -> Floats:
     """One array for a batch; zeros stand where a problem has none, and after lists that are shorter.
 
     Indices of entries are -1 there, and `hall_rows` become marks of rows.

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Inputs, InvalidProblem, numeric
+from kernels.problems.arrays import Floats, Inputs, InvalidProblem, Reals, numeric
 from kernels.problems.cost_scale import cost_scale
 from kernels.problems.transport import UnbalancedTransport
 
@@ -18,7 +18,7 @@ SHARES = (0.05, 1.0)
 
 
 def settled(
-    problem: UnbalancedTransport, reg: Wanted, reg_m: tuple[Wanted, Wanted], kind: str, of: Array | None = None
+    problem: UnbalancedTransport, reg: Wanted, reg_m: tuple[Wanted, Wanted], kind: str, of: Reals | None = None
 ) -> UnbalancedTransport:
     """The problem with its strengths: numbers and shares of the scale of its costs, or of those of `of`."""
     left = [one == "auto" for one in (reg, *reg_m)]
@@ -58,7 +58,7 @@ def strengths_of(inputs: Inputs, count: int, options: "TransportOptions") -> lis
     return list(zip(regs, regs_m, strict=True))
 
 
-def _numbers(name: str, value: Any, shapes: tuple[tuple[int, ...], ...]) -> Array:
+def _numbers(name: str, value: Any, shapes: tuple[tuple[int, ...], ...]) -> Floats:
     found = numeric(name, value, ndim=(1, 2)) if isinstance(value, np.ndarray) else None
     if found is None or found.shape not in shapes:
         told = "is sparse" if found is None else f"has shape {found.shape}"

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Floats, Mask
+from kernels.problems.arrays import AnyIndices, Floats, Indices, Mask
 from kernels.problems.transport import UnbalancedTransport
 
 
@@ -79,7 +79,7 @@ def support(problem: UnbalancedTransport) -> Support:
     return Support(problem, rows & reach_rows, columns & reach_columns, rows & ~reach_rows, columns & ~reach_columns)
 
 
-def costs(problem: UnbalancedTransport, rows: Array | slice) -> Array:
+def costs(problem: UnbalancedTransport, rows: Mask | AnyIndices | slice) -> Floats:
     """Costs of the given rows (an index, mask or slice) in float64, (k, n), whatever form the problem has."""
     if problem.cost is not None:
         return np.asarray(problem.cost[rows], np.float64)
@@ -93,7 +93,7 @@ def costs(problem: UnbalancedTransport, rows: Array | slice) -> Array:
     return squares if problem.metric == "sqeuclidean" else np.sqrt(squares)
 
 
-def flipped(problem: UnbalancedTransport, columns: Array) -> UnbalancedTransport:
+def flipped(problem: UnbalancedTransport, columns: Mask | Indices) -> UnbalancedTransport:
     """Some columns (an index or mask) as the rows of a problem, and the rows as its columns."""
     turned = replace(problem, a=problem.b[columns], b=problem.a, reg_m=problem.reg_m[::-1], f0=None, g0=None)
     if problem.cost is not None:
@@ -102,7 +102,7 @@ def flipped(problem: UnbalancedTransport, columns: Array) -> UnbalancedTransport
     return replace(turned, x=problem.y[columns], y=problem.x)
 
 
-def _extended(problem: UnbalancedTransport, side: int, off: Array, on: Array, other: Array) -> Array:
+def _extended(problem: UnbalancedTransport, side: int, off: Mask, on: Mask, other: Floats) -> Floats:
     if not off.any():
         return np.empty(0)
     if problem.reference == "uniform":

@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Reals
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Number, Termination
 
@@ -47,7 +47,7 @@ def near_one(problem: UnbalancedTransport) -> tuple[UnbalancedTransport, float]:
     return moved, 2.0**power
 
 
-def unflushed(cost: Array, reg: float) -> Array:
+def unflushed(cost: Reals, reg: float) -> Reals:
     """Costs in a type of which a device loses nothing that counts beside `reg`.
 
     A device may take float32 numbers below 2^-126 for zeros. float64 holds them as normal numbers.

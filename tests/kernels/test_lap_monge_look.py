@@ -61,6 +61,7 @@ def test_it_sees_through_what_only_begins_as_monge() -> None:
 def test_costs_of_every_layout_take_one_compiled_form() -> None:
     rng = np.random.default_rng(4)
     for cost in (rng.random((90, 90)), rng.random((90, 90)).T, rng.random((99, 99))[:90, 5:95]):
+        dtype: Any
         for dtype in (np.int32, np.int64, np.float32, np.float64):
             corner_of((cost * 100).astype(dtype, copy=False))
             corner_of((cost * 100).astype(dtype)[::1, ::-1])

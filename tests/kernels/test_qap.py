@@ -10,6 +10,7 @@ import pytest
 
 from kernels import SOLVERS, Array, Claim, Deadline, InvalidProblem, Progress, Solution, Termination, recheck
 from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Amounts
 from kernels.qap import QapOptions, qaplib
 from kernels.qap.bounds import lower as bounds
 from kernels.qap.bounds import rlt1
@@ -56,7 +57,8 @@ def test_partial_costs_and_deltas_stay_exact(label: str) -> None:
     p, best = np.arange(n), np.arange(n)
     cost = number(tabu.cost_of(form.flow, form.distance, form.linear, form.symmetric, p, number(0)))
     largest = form.dtype.type(np.iinfo(form.dtype).max if integer else np.inf)
-    slot, frequency = np.zeros(1, number), np.zeros((n, n), np.int32)
+    slot: Amounts = np.zeros(1, number)
+    frequency = np.zeros((n, n), np.int32)
     done = tabu.search(
         form.flow, form.distance, form.linear, form.symmetric, p, best, cost, largest, np.array([5], np.uint64), 2000,
         (2, 5), 50, number(-(2**62)), slot, np.zeros(1, np.uint8), frequency,

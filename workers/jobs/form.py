@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels import Csr, Estimate, Solver
+from kernels import Csr, Estimate, OptionsOf, Problem, Solver
 from workers.jobs.job import AskedDevice, Device, WorkerInfo
 from workers.runtime import devices
 
@@ -32,13 +32,21 @@ class Placed:
     seconds: float
 
 
-def placed(card: Solver, problem: Any, options: Any, asked: AskedDevice, workers: list[WorkerInfo]) -> Placed:
+def placed(
+    card: Solver[Problem, OptionsOf],
+    problem: Problem,
+    options: OptionsOf,
+    asked: AskedDevice,
+    workers: list[WorkerInfo],
+) -> Placed:
     """Where a problem goes. Raises InvalidProblem, NoSuchDevice, DoesNotFit."""
     queue, needs = devices.place(card, problem, options, asked, workers)
     return Placed(queue, form_of(card, problem, options, queue, needs), needs.seconds + needs.certify_seconds)
 
 
-def form_of(card: Solver, problem: Any, options: Any, queue: Device, needs: Estimate) -> str:
+def form_of(
+    card: Solver[Problem, OptionsOf], problem: Problem, options: OptionsOf, queue: Device, needs: Estimate
+) -> str:
     """The form of a problem as a short hash, "" when it is solved alone."""
     if not needs.seconds + needs.certify_seconds < SHORT_S:
         return ""

@@ -8,7 +8,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from typing import Any
 
-from kernels import SOLVERS, Solver
+from kernels import SOLVERS, OptionsOf, Problem, Solver
 from workers.jobs.events import follows, of_record
 from workers.jobs.form import Placed, placed
 from workers.jobs.fresh import Granted, fresh, workers_of
@@ -68,12 +68,16 @@ class Jobs:
         self._lines = {name: Line(name, raw) for name in QUEUES}
 
     @guarded
-    def place(self, card: Solver, problem: Any, options: Any, asked: AskedDevice) -> Device:
+    def place(
+        self, card: Solver[Problem, OptionsOf], problem: Problem, options: OptionsOf, asked: AskedDevice
+    ) -> Device:
         """The queue for a checked problem. Raises NoSuchDevice, DoesNotFit."""
         return self.assess(card, problem, options, asked).queue
 
     @guarded
-    def assess(self, card: Solver, problem: Any, options: Any, asked: AskedDevice) -> Placed:
+    def assess(
+        self, card: Solver[Problem, OptionsOf], problem: Problem, options: OptionsOf, asked: AskedDevice
+    ) -> Placed:
         """The queue for a checked problem, and what its submission says of it. Raises NoSuchDevice, DoesNotFit."""
         return placed(card, problem, options, asked, self.workers())
 

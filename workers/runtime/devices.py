@@ -7,7 +7,7 @@ import subprocess
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from kernels import Estimate, InvalidProblem, Solver
+from kernels import Estimate, InvalidProblem, OptionsOf, Problem, Solver
 from workers.jobs.job import AskedDevice, Device, DoesNotFit, NoSuchDevice, WorkerInfo
 
 QUERY = "uuid,name,driver_version,memory.total,memory.free"
@@ -69,13 +69,23 @@ def _visible(gpus: list[Gpu]) -> list[Gpu]:
     return chosen
 
 
-def choose(card: Solver, problem: Any, options: Any, asked: AskedDevice, workers: list[WorkerInfo]) -> Device:
+def choose(
+    card: Solver[Problem, OptionsOf],
+    problem: Problem,
+    options: OptionsOf,
+    asked: AskedDevice,
+    workers: list[WorkerInfo],
+) -> Device:
     """The queue for a problem, as `place` finds it."""
     return place(card, problem, options, asked, workers)[0]
 
 
 def place(
-    card: Solver, problem: Any, options: Any, asked: AskedDevice, workers: list[WorkerInfo]
+    card: Solver[Problem, OptionsOf],
+    problem: Problem,
+    options: OptionsOf,
+    asked: AskedDevice,
+    workers: list[WorkerInfo],
 ) -> tuple[Device, Estimate]:
     """The queue for a problem, and what it needs there.
 
@@ -113,7 +123,9 @@ def _require(device: Device, here: set[Device]) -> None:
         raise NoSuchDevice(f"no {device} worker is alive here{there}")
 
 
-def _fit(card: Solver, problem: Any, options: Any, device: Device, workers: list[WorkerInfo]) -> Estimate:
+def _fit(
+    card: Solver[Problem, OptionsOf], problem: Problem, options: OptionsOf, device: Device, workers: list[WorkerInfo]
+) -> Estimate:
     estimate = card.estimate(problem, options, device)
     if device == "gpu":
         spreads = card.spreads(problem, options)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from kernels import Array, Csr, note, seen_of
+from kernels import Array, Bytes, Csr, note, seen_of
 
 READERS = max(1, min(8, (os.cpu_count() or 1) // 2))
 """Threads that fill the staging area: one core copies 5 to 10 GB/s, the bus takes 55."""
@@ -89,7 +89,7 @@ def page_locked(size: int) -> Any:
     return cupy.cuda.PinnedMemoryPointer(cupy.cuda.PinnedMemory(size), 0)
 
 
-def _read(path: Path, offset: int, target: Array) -> None:
+def _read(path: Path, offset: int, target: Bytes) -> None:
     view = memoryview(target)  # type: ignore[arg-type]
     piece = max(LEAST_PIECE, min(PIECE, -(-target.nbytes // READERS)))
     with path.open("rb", buffering=0) as file:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels import Array
+from kernels import Array, Floats
 from workers.store.layouts import BRAIN, BadLayout, Brain
 
 NARROW = ("int8", "uint8", "int16", "uint16")
@@ -33,11 +33,11 @@ def name_of(value: Array) -> str:
     return BRAIN if isinstance(value, Brain) else str(value.dtype)
 
 
-def scaled(value: Array, scale: float) -> Array:
+def scaled(value: Array, scale: float) -> Floats:
     """Each integer times `scale`, which is exact. Raises BadLayout where they are no integers of 16 bits at most."""
     if name_of(value) not in NARROW:
         raise BadLayout(f"is given for {name_of(value)}; it goes with {', '.join(NARROW)}", "scale")
-    found: Array = np.multiply(value.view(np.ndarray), np.float64(scale), dtype=np.float64)
+    found: Floats = np.multiply(value.view(np.ndarray), np.float64(scale), dtype=np.float64)
     return found
 
 

@@ -16,7 +16,8 @@ from kernels.auction.cpu.rows import Graph, graph_of, seat_rows
 from kernels.auction.cpu.start import from_points
 from kernels.auction.proportion import bring_near, scaled, take_back
 from kernels.deadline import Deadline
-from kernels.problems import UNASSIGNED, Array, Csr
+from kernels.problems import UNASSIGNED, Csr
+from kernels.problems.arrays import Floats, Indices
 from kernels.problems.points import PointAuction
 from kernels.problems.sparse import Auction, with_private_columns
 from kernels.solution import Solution, Termination
@@ -62,7 +63,7 @@ def mend(problem: Auction, options: "AuctionOptions", solution: Solution, deadli
 
 
 def _rebuild_and_solve(
-    problem: Auction, graph: Graph, options: "AuctionOptions", deadline: Deadline, assignment: Array, prices: Array
+    problem: Auction, graph: Graph, options: "AuctionOptions", deadline: Deadline, assignment: Indices, prices: Floats
 ) -> Solution | None:
     """The smallest gap of three: the assignment with rebuilt prices, one solved from these, and one from nothing."""
     best: tuple[float, Solution] | None = None
@@ -82,7 +83,7 @@ def _rebuild_and_solve(
 
 
 def _rebuild(
-    problem: Auction, graph: Graph, deadline: Deadline, assignment: Array, old: Array
+    problem: Auction, graph: Graph, deadline: Deadline, assignment: Indices, old: Floats
 ) -> tuple[float, Solution] | None:
     """The assignment with rebuilt prices, and their gap over what rounding explains; None where a row has no pair."""
     (n_rows, n_cols), rows = problem.shape, np.arange(problem.shape[0])

@@ -16,8 +16,8 @@ import numpy as np
 from numba.extending import register_jitable
 
 from kernels.auction.cpu.phases import Packed
-from kernels.problems import UNASSIGNED, Array
-from kernels.problems.arrays import untouched
+from kernels.problems import UNASSIGNED
+from kernels.problems.arrays import Indices32, Integers32, untouched
 
 LEAST_ROWS = 1 << 14
 """Smaller graphs lie near the processor in any order."""
@@ -35,8 +35,8 @@ class Numbered(NamedTuple):
     """The graph with other numbers: rows[k] is the row at place k, columns[k] the column."""
 
     packed: Packed
-    rows: Array
-    columns: Array
+    rows: Indices32
+    columns: Indices32
 
 
 def numbered(packed: Packed) -> Numbered | None:
@@ -63,7 +63,9 @@ def _in_order(packed: Packed) -> bool:
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _number_columns(indptr: Array, edges: Array, waiting: Array, place: Array, columns: Array) -> bool:
+def _number_columns(
+    indptr: Indices32, edges: Indices32, waiting: Integers32, place: Indices32, columns: Indices32
+) -> bool:
     """Give columns numbers in the order in which a walk, breadth first, meets them; False where it meets too many.
 
     It leads from a row to those of its columns, where they have one. A part that is left begins at its first row.
@@ -106,7 +108,7 @@ def _number_columns(indptr: Array, edges: Array, waiting: Array, place: Array, c
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _mean_reach(indptr: Array, edges: Array, place: Array) -> float:
+def _mean_reach(indptr: Indices32, edges: Indices32, place: Indices32) -> float:
     """How far apart the columns of a row are, on average over some rows."""
     n, sum_of_reaches = place.size, 0
     for sample in range(SAMPLE):
@@ -122,7 +124,13 @@ def _mean_reach(indptr: Array, edges: Array, place: Array) -> float:
 
 @numba.njit(cache=True, nogil=True)
 def walk(
-    indptr: Array, edges: Array, rows: Array, columns: Array, place: Array, new_indptr: Array, new_edges: Array
+    indptr: Indices32,
+    edges: Indices32,
+    rows: Indices32,
+    columns: Indices32,
+    place: Indices32,
+    new_indptr: Indices32,
+    new_edges: Indices32,
 ) -> bool:
     """Number columns as a walk meets them and rows by one of their columns; write the graph with these numbers.
 

@@ -13,13 +13,13 @@ seen from the remainders of the prices alone. There are grain / epsilon windows 
 them holds at most n * epsilon / grain prices, and far fewer where ties let prices move together.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from kernels.auction.cpu.phases import BENEFIT, COLUMN, SPAN, Packed
-from kernels.problems import Array, Csr
-from kernels.problems.arrays import untouched
+from kernels.problems import Csr
+from kernels.problems.arrays import AnyIndices, untouched
 
 LEAST_GRAIN, ROWS_A_GRAIN, TIES = 64, 32, 2**16
 """The grain that is wanted is a power of two: the first at least; where ties make trees large, up to a 32nd of the
@@ -64,7 +64,7 @@ def packed(graph: Csr, grain: Grain, low: float) -> Packed:
     edges = np.empty((graph.values.size, 2), np.int32)
     edges[:, COLUMN] = graph.indices
     for first in range(0, edges.shape[0], ENTRIES):
-        values = graph.values[first : first + ENTRIES]
+        values: Any = graph.values[first : first + ENTRIES]
         to = edges[first : first + ENTRIES, BENEFIT]
         if values.dtype.kind == "f":
             to[:] = np.minimum((values - low) * (1 / grain.unit), SPAN)
@@ -75,7 +75,7 @@ def packed(graph: Csr, grain: Grain, low: float) -> Packed:
     return Packed(untouched(graph.indptr.astype(np.int32)), edges)
 
 
-def whole_prices(prices: Array, grain: int, epsilon: int) -> Array:
+def whole_prices(prices: AnyIndices, grain: int, epsilon: int) -> AnyIndices:
     """Prices in grains, rounded down to whole ones where it spoils the fewest pairs that are within epsilon."""
     if grain == 1:
         return prices

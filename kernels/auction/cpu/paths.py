@@ -11,27 +11,31 @@ fall, and a column without a row has the price it started with. In integers ever
 span of benefits.
 """
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numba
 from numba.extending import register_jitable
 
 from kernels.auction.cpu.rows import Graph, Lists, reveal, two_best
-from kernels.problems import UNASSIGNED, Array
+from kernels.problems import UNASSIGNED
+from kernels.problems.arrays import Amount, Amounts, Flags, Indices, Indices32, Integers
+
+if TYPE_CHECKING:
+    from kernels.auction.cpu.whole_paths import WholeSearch
 
 
 class Matching(NamedTuple):
     """column_of and held (benefit of the pair) by row, row_of and prices by column."""
 
-    column_of: Array
-    held: Array
-    row_of: Array
-    prices: Array
+    column_of: Indices
+    held: Amounts
+    row_of: Indices
+    prices: Amounts
 
 
 @register_jitable(no_cfunc_wrapper=True)
 def take(
-    i: int, j: int, benefit: float, rise: float, matching: Matching, free: Array, q: int, kept: int
+    i: int, j: int, benefit: Amount, rise: Amount, matching: Matching, free: Indices, q: int, kept: int
 ) -> tuple[int, int]:
     """Pair row i with column j for `rise` more. The row that had it bids next if the price rose, else it waits.
 
@@ -55,7 +59,7 @@ def take(
 
 
 @numba.njit(cache=True)
-def reduce_rows(graph: Graph, lists: Lists, matching: Matching, free: Array, most_bids: int) -> tuple[int, int]:
+def reduce_rows(graph: Graph, lists: Lists, matching: Matching, free: Indices, most_bids: int) -> tuple[int, int]:
     """Let the rows in `free` bid with epsilon 0, in two passes; returns how many stay in `free`, and the bids made.
 
     A row whose best two edges tie takes the second when the first is taken, and whom it displaces waits.
@@ -84,7 +88,7 @@ def reduce_rows(graph: Graph, lists: Lists, matching: Matching, free: Array, mos
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def push(keys: Array, codes: Array, size: int, key: float, code: int) -> None:
+def push(keys: Amounts, codes: Integers, size: int, key: Amount, code: int) -> None:
     """Add an entry to a heap of `size`."""
     at = size
     while at > 0:
@@ -97,7 +101,7 @@ def push(keys: Array, codes: Array, size: int, key: float, code: int) -> None:
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def drop_root(keys: Array, codes: Array, size: int) -> None:
+def drop_root(keys: Amounts, codes: Integers, size: int) -> None:
     """Take the smallest entry out of a heap that has `size` entries from then on."""
     key, code, at = keys[size], codes[size], 0
     while True:
@@ -116,22 +120,22 @@ def drop_root(keys: Array, codes: Array, size: int) -> None:
 class Search(NamedTuple):
     """Dijkstra's buffers, clean between searches: by column distance, parent row and its benefit, mark; a heap."""
 
-    distance: Array
-    parent: Array
-    benefit: Array
-    mark: Array
-    order: Array
-    keys: Array
-    codes: Array
+    distance: Amounts
+    parent: Indices
+    benefit: Amounts
+    mark: Flags
+    order: Indices
+    keys: Amounts
+    codes: Integers
 
 
 @register_jitable(no_cfunc_wrapper=True)
 def _relax(
     i: int,
-    here: float,
-    base: float,
-    columns: Array,
-    benefits: Array,
+    here: Amount,
+    base: Amount,
+    columns: Indices32,
+    benefits: Amounts,
     graph: Graph,
     matching: Matching,
     search: Search,
@@ -171,7 +175,7 @@ def _relax(
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def compact(search: Search, size: int) -> int:
+def compact(search: "Search | WholeSearch", size: int) -> int:
     """Rebuild a full heap without its stale entries; at most n_cols labels and n_rows readings are current."""
     kept = 0
     for at in range(size):
@@ -190,6 +194,7 @@ def _search(root: int, graph: Graph, lists: Lists, matching: Matching, search: S
     """
     column_of, held, row_of, prices = matching
     size, touched, nearest, scanned = 0, 0, -1, 1
+    at_distance: Amount
     i, at_distance = root, graph.values.dtype.type(0)
     reading = False
     while True:
@@ -231,23 +236,20 @@ def _search(root: int, graph: Graph, lists: Lists, matching: Matching, search: S
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _row_distance(i: int, root: int, matching: Matching, search: Search) -> float:
+def _row_distance(i: int, root: int, matching: Matching, search: Search) -> Amount:
     if i == root:
         return matching.prices.dtype.type(0)
     return search.distance[matching.column_of[i]]
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _best(i: int, graph: Graph, lists: Lists, prices: Array) -> float:
+def _best(i: int, graph: Graph, lists: Lists, prices: Amounts) -> Amount:
     return two_best(i, graph, prices, lists)[1]
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def assign_along(root: int, nearest: int, touched: int, matching: Matching, search: Search) -> None:
-    """Raise prices by what a search found, clear its marks, and assign the rows of the path from `root` to `nearest`.
-
-    `search` may be a `WholeSearch` of `whole_paths.py` as well.
-    """
+def assign_along(root: int, nearest: int, touched: int, matching: Matching, search: "Search | WholeSearch") -> None:
+    """Raise prices by what a search found, clear its marks, and assign the rows on the path `root` to `nearest`."""
     column_of, held, row_of, prices = matching
     reach = search.distance[nearest]
     for t in range(touched):
@@ -265,7 +267,7 @@ def assign_along(root: int, nearest: int, touched: int, matching: Matching, sear
 
 @numba.njit(cache=True)
 def augment_rows(
-    graph: Graph, lists: Lists, matching: Matching, search: Search, free: Array, first: int, most_scans: int
+    graph: Graph, lists: Lists, matching: Matching, search: Search, free: Indices, first: int, most_scans: int
 ) -> tuple[int, int, int]:
     """Assign free[first], free[first + 1], ... until about `most_scans` rows were scanned.
 

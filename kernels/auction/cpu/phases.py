@@ -21,7 +21,8 @@ import numpy as np
 from numba.extending import register_jitable
 
 from kernels.auction.cpu.prefetch import prefetch
-from kernels.problems import UNASSIGNED, Array
+from kernels.problems import UNASSIGNED
+from kernels.problems.arrays import Indices32, Integers, Integers32
 
 FIRST, WAITING, PHASE_BIDS, BIDS, PHASES, EPSILON = range(6)
 """Places in `counts`: start and length of the queue, bids of this phase, of all, phases begun, this one's epsilon."""
@@ -45,8 +46,8 @@ TWO, ONE = np.uint64(2), np.uint64(1)
 class Packed(NamedTuple):
     """A graph: indptr (n_rows + 1,) and edges (n_edges, 2) of column and benefit, both int32."""
 
-    indptr: Array
-    edges: Array
+    indptr: Indices32
+    edges: Indices32
 
     def flat(self) -> "Packed":
         """The same with its edges one after the other, as the phases read them."""
@@ -57,9 +58,9 @@ class Pairs(NamedTuple):
     """seats: price and owner of each column, flat; column_of by row, as of the last phase's beginning; queue: the rows
     that wait, in a ring. All int32."""
 
-    seats: Array
-    column_of: Array
-    queue: Array
+    seats: Integers32
+    column_of: Indices32
+    queue: Indices32
 
 
 def nobody_seated(n: int) -> Pairs:
@@ -100,7 +101,7 @@ def _part_loose(packed: Packed, pairs: Pairs, epsilon: int, at_first: bool) -> i
 
 
 @numba.njit(inline="always")
-def _fetch_row(i: int, packed: Packed) -> None:
+def _fetch_row(i: np.uint32, packed: Packed) -> None:
     """Ask for the edges of row i ahead of their use."""
     for t in range(np.uint64(packed.indptr[i]), np.uint64(packed.indptr[i + np.uint32(1)]), LINE):
         prefetch(packed.edges, TWO * t)
@@ -153,7 +154,7 @@ def _bid_in_turn(
 
 
 @numba.njit(cache=True, nogil=True)
-def bid_in_phases(packed: Packed, pairs: Pairs, counts: Array, knobs: Array, most: int) -> bool:
+def bid_in_phases(packed: Packed, pairs: Pairs, counts: Integers, knobs: Integers, most: int) -> bool:
     """Go on where the last call stopped, for about `most` bids; True once phases are over.
 
     Args:

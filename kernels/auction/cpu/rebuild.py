@@ -17,11 +17,11 @@ import numpy as np
 from numba.extending import register_jitable
 
 from kernels.auction.cpu.rows import Graph
-from kernels.problems import Array
+from kernels.problems.arrays import Floats, Indices, Integers
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _sift_up(heap: Array, place: Array, keys: Array, at: int) -> None:
+def _sift_up(heap: Integers, place: Indices, keys: Floats, at: int) -> None:
     j = heap[at]
     while at > 0:
         parent = (at - 1) // 2
@@ -35,7 +35,7 @@ def _sift_up(heap: Array, place: Array, keys: Array, at: int) -> None:
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _pop(heap: Array, place: Array, keys: Array, size: int) -> int:
+def _pop(heap: Integers, place: Indices, keys: Floats, size: int) -> int:
     """Take the column of the smallest key out of a heap of `size`."""
     top, j, at = heap[0], heap[size - 1], 0
     place[top] = -1
@@ -73,7 +73,7 @@ def minus_up(x: float, y: float) -> float:
 
 
 @numba.njit(cache=True)
-def lower(graph: Graph, column_of: Array, row_of: Array, held: Array, old: Array) -> Array:
+def lower(graph: Graph, column_of: Indices, row_of: Indices, held: Floats, old: Floats) -> Floats:
     """The lowest prices at which every row keeps its column for best, given `old` ones at which it nearly does.
 
     keys[j] is how far the price of j can fall: to 0, or to where a row that another fall frees would want j.
@@ -109,7 +109,14 @@ def lower(graph: Graph, column_of: Array, row_of: Array, held: Array, old: Array
 
 @numba.njit(cache=True)
 def settle(
-    graph: Graph, column_of: Array, row_of: Array, held: Array, prices: Array, queue: Array, waits: Array, scans: int
+    graph: Graph,
+    column_of: Indices,
+    row_of: Indices,
+    held: Floats,
+    prices: Floats,
+    queue: Indices,
+    waits: Integers,
+    scans: int,
 ) -> int:
     """Raise `prices` until no row of the ring `queue` is tempted, or `scans` more rows were read.
 
@@ -142,7 +149,7 @@ def settle(
 
 
 @numba.njit(cache=True)
-def profits_of(graph: Graph, prices: Array) -> Array:
+def profits_of(graph: Graph, prices: Floats) -> Floats:
     """The best net benefit of every row, -inf for a row without edges."""
     profits = np.full(graph.indptr.size - 1, -np.inf)
     for i in range(profits.size):

@@ -17,12 +17,20 @@ from numba.extending import register_jitable
 
 from kernels.auction.cpu.paths import Matching
 from kernels.auction.cpu.rows import Graph, Lists, two_best
-from kernels.problems import UNASSIGNED, Array
+from kernels.problems import UNASSIGNED
+from kernels.problems.arrays import Amount, Amounts, Indices, Integers, Records
 
 
 @register_jitable(no_cfunc_wrapper=True)
 def bid(
-    queue: Array, n_queue: int, epsilon: float, alone: float, graph: Graph, lists: Lists, prices: Array, offers: Array
+    queue: Indices,
+    n_queue: int,
+    epsilon: Amount,
+    alone: Amount,
+    graph: Graph,
+    lists: Lists,
+    prices: Amounts,
+    offers: Records,
 ) -> None:
     """Write to offers[q] the column, the benefit and the raise of row queue[q].
 
@@ -37,7 +45,7 @@ def bid(
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def award(queue: Array, n_queue: int, offers: Array, winner: Array, sold: Array, matching: Matching) -> int:
+def award(queue: Indices, n_queue: int, offers: Records, winner: Integers, sold: Integers, matching: Matching) -> int:
     """Sell every column that got a bid and rebuild the queue in place; returns its new length.
 
     `winner` holds, by column, the position in the queue of its highest bid so far; -1 everywhere between rounds.
@@ -79,17 +87,17 @@ def award(queue: Array, n_queue: int, offers: Array, winner: Array, sold: Array,
 
 @numba.njit(cache=True)
 def run_rounds(
-    queue: Array,
+    queue: Indices,
     n_queue: int,
-    epsilon: float,
-    alone: float,
+    epsilon: Amount,
+    alone: Amount,
     graph: Graph,
     lists: Lists,
     matching: Matching,
-    offers: Array,
-    winner: Array,
-    sold: Array,
-    bidders: Array,
+    offers: Records,
+    winner: Integers,
+    sold: Integers,
+    bidders: Integers,
     most_bids: int,
     left: int,
 ) -> tuple[int, int, int]:
@@ -109,7 +117,7 @@ def run_rounds(
 
 
 @numba.njit(cache=True)
-def keep_content(graph: Graph, lists: Lists, matching: Matching, epsilon: float, queue: Array) -> int:
+def keep_content(graph: Graph, lists: Lists, matching: Matching, epsilon: Amount, queue: Indices) -> int:
     """Unassign every row further than `epsilon` from its best net benefit; queue all without a column."""
     column_of, held, row_of, prices = matching
     n_queue = 0
@@ -127,7 +135,7 @@ def keep_content(graph: Graph, lists: Lists, matching: Matching, epsilon: float,
 
 
 @numba.njit(cache=True)
-def best_nets(graph: Graph, lists: Lists, prices: Array, nets: Array) -> None:
+def best_nets(graph: Graph, lists: Lists, prices: Amounts, nets: Amounts) -> None:
     """Profits: the best net benefit of every row (`lowest` for a row without edges)."""
     for i in range(nets.size):
         nets[i] = two_best(i, graph, prices, lists)[1]

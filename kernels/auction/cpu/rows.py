@@ -5,14 +5,14 @@ read whole only now and then: its short list keeps the best net benefits of that
 left out, which bounds every edge that is not listed from then on.
 """
 
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import numba
 import numpy as np
 from numba.extending import register_jitable
 
-from kernels.problems import Array, Csr
-from kernels.problems.arrays import untouched
+from kernels.problems import Csr
+from kernels.problems.arrays import Amount, Amounts, Costs, Indices, Indices32, Integers32, untouched
 
 INT_LOWEST = -(2**62)
 """Benefit of a forbidden entry in int64 arithmetic; in float64 it is -inf."""
@@ -26,24 +26,24 @@ WHOLE_LENGTH = 48
 class Graph(NamedTuple):
     """Benefits by rows. `dense` says that `indices` is not used and that row i is values[i * n_cols :]."""
 
-    indptr: Array
-    indices: Array
-    values: Array
+    indptr: Indices
+    indices: Indices32
+    values: Amounts
     dense: bool
     n_cols: int
-    lowest: int | float
+    lowest: Amount
 
 
 class Lists(NamedTuple):
     """Short lists: (n_rows, width) columns and benefits, (n_rows,) length in use and bound on the rest."""
 
-    columns: Array
-    benefits: Array
-    length: Array
-    rest: Array
+    columns: Indices32
+    benefits: Amounts
+    length: Integers32
+    rest: Amounts
 
 
-def graph_of(weights: Array | Csr, scale: int = 1) -> Graph:
+def graph_of(weights: Costs | Csr, scale: int = 1) -> Graph:
     """`weights` in int64 (times `scale`) or float64, as the kernels of this folder read them."""
     if isinstance(weights, Csr):
         indptr, indices, values, n_cols = weights.indptr, weights.indices, weights.values, weights.shape[1]
@@ -62,7 +62,7 @@ def graph_of(weights: Array | Csr, scale: int = 1) -> Graph:
         untouched(np.ascontiguousarray(values)),
         not isinstance(weights, Csr),
         n_cols,
-        values.dtype.type(lowest),
+        cast(Amount, values.dtype.type(lowest)),
     )
 
 
@@ -80,7 +80,7 @@ def empty_lists(graph: Graph) -> Lists:
 
 
 @numba.njit(cache=True)
-def seat_rows(graph: Graph, column_of: Array, held: Array, row_of: Array) -> None:
+def seat_rows(graph: Graph, column_of: Indices, held: Amounts, row_of: Indices) -> None:
     """Fill in held and row_of for an earlier answer's column_of; a pair that is no edge any more is parted."""
     for i in range(column_of.size):
         j = column_of[i]
@@ -95,12 +95,12 @@ def seat_rows(graph: Graph, column_of: Array, held: Array, row_of: Array) -> Non
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _worse(net: float, column: int, other_net: float, other_column: int) -> bool:
+def _worse(net: Amount, column: int, other_net: Amount, other_column: int) -> bool | np.bool_:
     return net < other_net or (net == other_net and column > other_column)
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def reveal(i: int, graph: Graph, prices: Array, lists: Lists) -> None:
+def reveal(i: int, graph: Graph, prices: Amounts, lists: Lists) -> None:
     """Read row i whole and list its best net benefits, of equals those with the lowest columns.
 
     The list is a binary heap with its worst entry at the root, so that one comparison turns an edge away.
@@ -145,14 +145,14 @@ def reveal(i: int, graph: Graph, prices: Array, lists: Lists) -> None:
 
 
 @numba.njit(cache=True)
-def fill_lists(first: int, last: int, graph: Graph, prices: Array, lists: Lists) -> None:
+def fill_lists(first: int, last: int, graph: Graph, prices: Amounts, lists: Lists) -> None:
     """Reveal rows first to last - 1."""
     for i in range(first, last):
         reveal(i, graph, prices, lists)
 
 
 @numba.njit(cache=True)
-def bound_rows(first: int, last: int, graph: Graph, prices: Array, lists: Lists) -> None:
+def bound_rows(first: int, last: int, graph: Graph, prices: Amounts, lists: Lists) -> None:
     """Empty the lists of rows first to last - 1; `rest` alone bounds their edges until they are revealed."""
     for i in range(first, last):
         start, best = graph.indptr[i], graph.lowest
@@ -163,7 +163,7 @@ def bound_rows(first: int, last: int, graph: Graph, prices: Array, lists: Lists)
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _listed_two_best(i: int, graph: Graph, prices: Array, lists: Lists) -> tuple[int, float, int, float]:
+def _listed_two_best(i: int, graph: Graph, prices: Amounts, lists: Lists) -> tuple[int, Amount, int, Amount]:
     best_at, second_at = -1, -1
     best, second = graph.lowest, graph.lowest
     best_column, second_column = graph.n_cols, graph.n_cols
@@ -179,7 +179,7 @@ def _listed_two_best(i: int, graph: Graph, prices: Array, lists: Lists) -> tuple
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def two_best(i: int, graph: Graph, prices: Array, lists: Lists) -> tuple[int, float, int, float]:
+def two_best(i: int, graph: Graph, prices: Amounts, lists: Lists) -> tuple[int, Amount, int, Amount]:
     """Positions in row i's list, and net benefits, of its best and second best edge; -1 and `lowest` for none.
 
     Equals go to the lowest column, so an edge that ties with `rest` sends us back to the whole row.

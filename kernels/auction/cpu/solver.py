@@ -6,7 +6,7 @@ this page. `square.py` is another way to the optimum, for sparse square graphs: 
 """
 
 from fractions import Fraction
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from scipy.sparse import csr_array
@@ -19,8 +19,8 @@ from kernels.auction.cpu.start import SolveState, drop_idle_prices, from_points,
 from kernels.auction.proportion import bring_near, take_back
 from kernels.auction.scaling import ENOUGH, FOREVER, Arithmetic, arithmetic_of, epsilons, proves, war_bids, whole_prices
 from kernels.deadline import Deadline
-from kernels.problems import UNASSIGNED, Array, Csr
-from kernels.problems.arrays import untouched
+from kernels.problems import UNASSIGNED, Csr
+from kernels.problems.arrays import Array, Costs, Indices, Integers, untouched
 from kernels.problems.sparse import Auction, edges_of, is_complete, with_private_columns
 from kernels.solution import Solution, Termination
 
@@ -109,7 +109,7 @@ def _solve(problem: Auction, options: "AuctionOptions", deadline: Deadline) -> S
     return _answer(state, problem, options, ended)
 
 
-def _can_assign_all(weights: Array | Csr) -> bool:
+def _can_assign_all(weights: Costs | Csr) -> bool:
     """Whether an assignment of every row exists: an auction that has none would raise prices for ever."""
     if is_complete(weights):
         return True
@@ -181,9 +181,11 @@ def _to_integers(state: SolveState) -> None:
     if scale == 1:
         return
     matching, lists, graph = state.matching, state.lists, state.graph
-    matching.prices[:] = whole_prices(matching.prices, scale)
-    matching.held[:] //= scale
-    lists.benefits[:] //= scale
+    scaled = (matching.prices, matching.held, lists.benefits)
+    prices, held, benefits = (cast(Integers, one) for one in scaled)
+    prices[:] = whole_prices(prices, scale)
+    held[:] //= scale
+    benefits[:] //= scale
     some = lists.rest > graph.lowest
     lists.rest[some] = lists.rest[some] // scale + 1
     state.graph = graph._replace(values=untouched(graph.values // scale))
@@ -200,7 +202,7 @@ def _finish(state: SolveState, deadline: Deadline) -> Termination:
     return _augment(state, queue[:n_free], deadline)
 
 
-def _augment(state: SolveState, free: Array, deadline: Deadline) -> Termination:
+def _augment(state: SolveState, free: Indices, deadline: Deadline) -> Termination:
     """Assign the rows `free` by shortest augmenting paths, one after the other; every row stays as near its best."""
     graph, matching, dtype = state.graph, state.matching, state.graph.values.dtype
     n_rows, n_cols = matching.column_of.size, graph.n_cols
@@ -255,8 +257,9 @@ def _undo_unsold_prices(
 
 def _answer(state: SolveState, problem: Auction, options: "AuctionOptions", ended: Termination) -> Solution:
     graph, matching, n_cols = state.graph, state.matching, problem.shape[1]
-    profits = np.empty(matching.column_of.size, graph.values.dtype)
-    prices, scale = matching.prices, state.unit.scale
+    profits: Array = np.empty(matching.column_of.size, graph.values.dtype)
+    prices: Array = matching.prices
+    scale = state.unit.scale
     if ended not in (Termination.INFEASIBLE, Termination.OPTIMAL, Termination.GAP_REACHED):
         list_rows(state, Deadline())
         state.hall_rows = complete(problem.weights, matching.column_of, problem.reject)

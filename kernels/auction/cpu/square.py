@@ -8,7 +8,7 @@
 Phases read benefits as whole numbers of 32 bits (`packing.py`), of a local graph in the order of `nearness.py`.
 """
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from kernels.auction.cpu.thinned import thinned
 from kernels.auction.cpu.whole_paths import WholeSearch, augment_whole
 from kernels.auction.scaling import Arithmetic, extremes
 from kernels.deadline import Deadline
-from kernels.problems import UNASSIGNED, Array, Csr
+from kernels.problems import UNASSIGNED, Csr
+from kernels.problems.arrays import Costs, Indices, Indices32, Integers32
 from kernels.problems.sparse import Auction
 from kernels.solution import Termination
 
@@ -57,7 +58,7 @@ def suits(problem: Auction, options: "AuctionOptions") -> bool:
     return graph.values.dtype.kind == "f" or _has_room(graph.values, n_cols)
 
 
-def _has_room(values: Array, n_cols: int) -> bool:
+def _has_room(values: Costs, n_cols: int) -> bool:
     """Whether prices of these integers fit."""
     low, high = int(values.min()), int(values.max())
     spans = max(n_cols + 2, 2 * phases.MOST_PRICE // phases.SPAN)
@@ -129,18 +130,19 @@ def _bid(state: SolveState, batch: int, deadline: Deadline) -> tuple[Termination
     state.matching.row_of[:] = owners
     state.matching.column_of[owners[taken]] = taken
     state.matching.prices[:] = whole_prices(prices, grain.grain, int(counts[phases.EPSILON]))
-    state.matching.prices[:] *= state.matching.prices.dtype.type(grain.unit)
+    unit: Any = state.matching.prices.dtype.type(grain.unit)
+    state.matching.prices[:] *= unit
     return ended, counts[phases.WAITING] == 0 or read is whole
 
 
-def _renumbered(of_place: Array, number: Array) -> Array:
+def _renumbered(of_place: Indices32, number: Integers32) -> Integers32:
     """The same by number instead of by place."""
     by_number = np.empty_like(of_place)
     by_number[number] = of_place
     return by_number
 
 
-def _augment(state: SolveState, free: Array, batch: int, deadline: Deadline) -> Termination:
+def _augment(state: SolveState, free: Indices, batch: int, deadline: Deadline) -> Termination:
     """Assign the rows `free` by shortest augmenting paths, one after the other."""
     graph, matching, dtype = state.graph, state.matching, state.graph.values.dtype
     n = matching.column_of.size

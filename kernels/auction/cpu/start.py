@@ -11,6 +11,7 @@ from kernels.auction.proportion import cut_prices
 from kernels.auction.scaling import FEW_LOOSE, Arithmetic, extremes
 from kernels.deadline import Deadline
 from kernels.problems import UNASSIGNED, Array, Csr
+from kernels.problems.arrays import Costs, Floats, Indices, Integers
 from kernels.problems.points import PointAuction
 from kernels.problems.sparse import Auction, is_complete
 from kernels.solution import Termination
@@ -27,12 +28,12 @@ class SolveState:
     lists: Any
     matching: paths.Matching
     unit: Arithmetic
-    bidders: list[Array] = field(default_factory=list)
+    bidders: list[Integers] = field(default_factory=list)
     counts: dict[str, Any] = field(
         default_factory=lambda: dict.fromkeys(("rounds", "bids", "phases", "augmentations", "rows_scanned"), 0)
     )
-    hall_rows: Array | None = None
-    profits: Array | None = None  # where there are no lists to work them out from
+    hall_rows: Indices | None = None
+    profits: Floats | None = None  # where there are no lists to work them out from
 
 
 def from_points(problem: Auction) -> tuple[Auction, dict[str, Array]]:
@@ -46,7 +47,7 @@ def from_points(problem: Auction) -> tuple[Auction, dict[str, Array]]:
     return problem.with_benefits(points.graph_of_neighbours(nearest)), {"neighbours": nearest}
 
 
-def start(weights: Array | Csr, unit: Arithmetic, problem: Auction) -> SolveState:
+def start(weights: Costs | Csr, unit: Arithmetic, problem: Auction) -> SolveState:
     """Lay out a solve: nobody assigned and prices 0, or as an earlier job left them, cut to what is of use."""
     prices0 = problem.prices0
     graph = graph_of(weights, int(unit.scale))

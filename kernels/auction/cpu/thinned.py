@@ -9,8 +9,7 @@ import numba
 import numpy as np
 
 from kernels.auction.cpu.phases import ONE, TWO, Packed
-from kernels.problems import Array
-from kernels.problems.arrays import untouched
+from kernels.problems.arrays import Indices32, Integers32, untouched
 
 KEPT = 16
 """Edges that a row keeps at least."""
@@ -29,7 +28,7 @@ def thinned(packed: Packed, n_cols: int) -> Packed:
 
 
 @numba.njit(inline="always")
-def _count(edges: Array, start: int, end: int, guess: int) -> int:
+def _count(edges: Integers32, start: int, end: int, guess: int | np.int64) -> int:
     """How many edges of a row are worth as much."""
     count = 0
     for t in range(np.uint64(start), np.uint64(end)):
@@ -38,7 +37,7 @@ def _count(edges: Array, start: int, end: int, guess: int) -> int:
 
 
 @numba.njit(inline="always")
-def _floor_of(edges: Array, start: int, end: int) -> int:
+def _floor_of(edges: Integers32, start: int, end: int) -> int:
     """A benefit that at least KEPT edges of a row reach, and few more if some guesses find it."""
     low = high = int(edges[2 * start + 1])
     for t in range(np.uint64(start), np.uint64(end)):
@@ -61,7 +60,9 @@ def _floor_of(edges: Array, start: int, end: int) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def thin_rows(indptr: Array, edges: Array, limits: Array, kept_indptr: Array, kept: Array) -> None:
+def thin_rows(
+    indptr: Indices32, edges: Indices32, limits: Integers32, kept_indptr: Indices32, kept: Integers32
+) -> None:
     """Write the edges that stay to `kept`, row by row; `limits` is work space, two zeros for each column.
 
     A column's limit is its best benefit, and 0 where few rows know it: its edges from there on stay, whatever the row
@@ -74,6 +75,8 @@ def thin_rows(indptr: Array, edges: Array, limits: Array, kept_indptr: Array, ke
     for j in range(limits.size // 2):
         if limits[2 * j + 1] <= KEPT:
             limits[2 * j] = 0
+    least: int | np.int64
+    floor: int | np.int64
     to, floor = np.uint64(0), np.int64(0)
     for i in range(indptr.size - 1):
         start, end = indptr[i], indptr[i + 1]

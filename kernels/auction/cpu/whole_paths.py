@@ -14,25 +14,25 @@ from numba.extending import register_jitable
 from kernels.auction.cpu.paths import Matching, assign_along, compact, drop_root, push
 from kernels.auction.cpu.rows import Graph
 from kernels.auction.cpu.whole_rows import two_best_of
-from kernels.problems import Array
+from kernels.problems.arrays import Amount, Amounts, Flags, Indices, Integers
 
 
 class WholeSearch(NamedTuple):
     """Buffers, clean between searches: those of `paths.Search`, and columns at the distance reached."""
 
-    distance: Array
-    parent: Array
-    benefit: Array
-    mark: Array
-    order: Array
-    keys: Array
-    codes: Array
-    ready: Array
+    distance: Amounts
+    parent: Indices
+    benefit: Amounts
+    mark: Flags
+    order: Indices
+    keys: Amounts
+    codes: Integers
+    ready: Integers
 
 
 @register_jitable(no_cfunc_wrapper=True)
 def _relax(
-    i: int, here: float, base: float, graph: Graph, matching: Matching, search: WholeSearch, state: Array
+    i: int, here: Amount, base: Amount, graph: Graph, matching: Matching, search: WholeSearch, state: Integers
 ) -> None:
     """Try the edges of row i; `state`: the heap's size, columns labelled, nearest free column, columns ready."""
     prices, row_of = matching.prices, matching.row_of
@@ -68,7 +68,7 @@ def _relax(
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _search(root: int, graph: Graph, matching: Matching, search: WholeSearch, state: Array) -> int:
+def _search(root: int, graph: Graph, matching: Matching, search: WholeSearch, state: Integers) -> int:
     """Grow the tree of `root` until it has its nearest free column, if there is one; rows scanned.
 
     Marks: 0 unseen, 1 labelled, 2 its row is in the tree.
@@ -106,7 +106,7 @@ def _search(root: int, graph: Graph, matching: Matching, search: WholeSearch, st
 
 @numba.njit(cache=True, nogil=True)
 def augment_whole(
-    graph: Graph, matching: Matching, search: WholeSearch, free: Array, first: int, most_scans: int, state: Array
+    graph: Graph, matching: Matching, search: WholeSearch, free: Indices, first: int, most_scans: int, state: Integers
 ) -> tuple[int, int, int]:
     """`augment_rows` of `paths.py`: assign free[first], free[first + 1], ... for about `most_scans` row scans.
 

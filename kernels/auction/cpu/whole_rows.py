@@ -10,11 +10,12 @@ from numba.extending import register_jitable
 
 from kernels.auction.cpu.paths import Matching, take
 from kernels.auction.cpu.rows import Graph
-from kernels.problems import UNASSIGNED, Array
+from kernels.problems import UNASSIGNED
+from kernels.problems.arrays import Amount, Amounts, Indices, Integers
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def two_best_of(i: int, graph: Graph, prices: Array) -> tuple[int, float, int, float]:
+def two_best_of(i: int, graph: Graph, prices: Amounts) -> tuple[int, Amount, int, Amount]:
     """Places of row i's best and second best edge in `graph`, and their net benefits; -1 and `lowest` for none."""
     at, second_at = -1, -1
     best, second = graph.lowest, graph.lowest
@@ -30,7 +31,7 @@ def two_best_of(i: int, graph: Graph, prices: Array) -> tuple[int, float, int, f
 
 
 @numba.njit(cache=True, nogil=True)
-def part_loose(graph: Graph, matching: Matching, stack: Array) -> int:
+def part_loose(graph: Graph, matching: Matching, stack: Integers) -> int:
     """Free the rows that do not hold an edge of their best; lists all free rows, fills in `held` of the others."""
     column_of, held, row_of, prices = matching
     waiting = 0
@@ -52,7 +53,7 @@ def part_loose(graph: Graph, matching: Matching, stack: Array) -> int:
 
 
 @numba.njit(cache=True, nogil=True)
-def reduce_whole(graph: Graph, matching: Matching, free: Array, n_free: int, most_bids: int) -> tuple[int, int]:
+def reduce_whole(graph: Graph, matching: Matching, free: Indices, n_free: int, most_bids: int) -> tuple[int, int]:
     """Let the rows in `free` bid with epsilon 0, in two passes; returns how many stay in `free`, and the bids made.
 
     A row whose best two edges tie takes the second when the first is taken, and whom it displaces waits.
@@ -80,7 +81,7 @@ def reduce_whole(graph: Graph, matching: Matching, free: Array, n_free: int, mos
 
 
 @numba.njit(cache=True, nogil=True)
-def best_whole(graph: Graph, prices: Array, profits: Array) -> None:
+def best_whole(graph: Graph, prices: Amounts, profits: Amounts) -> None:
     """Write every row's best net benefit to `profits`."""
     for i in range(profits.size):
         best = graph.lowest

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Floats
 from kernels.problems.barycenter import FreeBarycenter
 from kernels.problems.exact_transport import exact_transport
 from kernels.problems.worked_out import worked_out
@@ -52,21 +52,21 @@ def move(problem: FreeBarycenter, options: "BarycenterOptions", deadline: Deadli
     return Solution(word, "free, exact transports", arrays, done, seed=options.seed, facts=facts)
 
 
-def _plan(points: Array, cloud: Array, masses: Array) -> Array:
+def _plan(points: Floats, cloud: Floats, masses: Floats) -> Floats:
     even = np.full(len(points), 1.0 / len(points))
     return transport(_problem(points, cloud, even, masses), WHOLE, Deadline()).arrays["plan"]
 
 
-def _problem(x: Array, y: Array, a: Array, b: Array) -> Any:
+def _problem(x: Floats, y: Floats, a: Floats, b: Floats) -> Any:
     return exact_transport({"cost": worked_out(x, y, "sqeuclidean"), "a": a, "b": b}, "sqeuclidean")
 
 
-def _cost(problem: FreeBarycenter, points: Array, plan: Array) -> float:
+def _cost(problem: FreeBarycenter, points: Floats, plan: Floats) -> float:
     costs = (worked_out(points, cloud, "sqeuclidean") for cloud in problem.clouds)
     return float(sum(w * (P * cost).sum() for w, P, cost in zip(problem.weights, plan, costs, strict=True)))
 
 
-def _pairs(problem: FreeBarycenter, deadline: Deadline) -> Array:
+def _pairs(problem: FreeBarycenter, deadline: Deadline) -> Floats:
     """Potentials g of each pair's second measure; where time or room ends, those of the distance of the means.
 
     With z the difference of both means, |x - y|^2 >= 2 <x - y, z> - |z|^2, so g_j = -2 <y_j, z> gives |z|^2 at least.

@@ -10,7 +10,7 @@ from scipy.optimize import linprog
 
 from kernels.barycenter.projections import project
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Floats
 from kernels.problems.barycenter import Barycenter
 from kernels.solution import Solution, Termination
 
@@ -63,7 +63,7 @@ def _constraints(k: int, m: int, n: int) -> Any:
     return sparse.hstack([sparse.vstack([rows, columns]), b], format="csr")
 
 
-def _potentials(problem: Barycenter, f: Array) -> dict[str, Array]:
+def _potentials(problem: Barycenter, f: Floats) -> dict[str, Array]:
     """f less what its weighted sum is off from 0, and the best g for it."""
     w = problem.weights
     f = f - w @ f / w.sum()

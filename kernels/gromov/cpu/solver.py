@@ -52,6 +52,6 @@ def warm_up() -> None:
     """Compile the network simplex of exact steps."""
     from kernels.gromov import GromovOptions
 
-    line = abs(np.arange(4.0)[:, None] - np.arange(4.0))
+    line = np.abs(np.arange(4.0)[:, None] - np.arange(4.0))
     weights = np.arange(1.0, 5.0)
     solve(GromovWasserstein(line, line**2, weights, weights[::-1].copy()), GromovOptions(), Deadline(10))

@@ -20,7 +20,7 @@ from kernels.lap.auto.layout import (
     STATE,
 )
 from kernels.lap.proof.gpu_proof import CTYPES
-from kernels.problems import Array
+from kernels.problems.arrays import Integers32
 
 SHARED_BYTES = 220 << 10
 """Dynamic shared memory a block may ask for on Hopper, less what the kernels declare."""
@@ -109,7 +109,7 @@ class Forest:
             self.key, self.raised = cupy.empty(n_cols, cupy.uint64), cupy.empty(n_rows, self.value)
             self.target, self.list = cupy.empty(n_rows, cupy.int32), cupy.empty(2 * n_rows, cupy.int32)
             self.counters = cupy.empty(9, cupy.int32)
-        self.mailbox: Array = cupyx.zeros_pinned(4, np.int32)
+        self.mailbox: Integers32 = cupyx.zeros_pinned(4, np.int32)
 
     def launch(
         self, cost: Any, negate: bool, v0: Any = None, phase_limit: int = -1, mark: Callable[[], None] = lambda: None

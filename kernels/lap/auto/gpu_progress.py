@@ -19,8 +19,7 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.lap.auto.gpu_forest import Forest
 from kernels.lap.proof.gpu_proof import row_minima
-from kernels.problems import Array
-from kernels.problems.arrays import permitted
+from kernels.problems.arrays import Amounts, Costs, Indices, Indices32, permitted
 from kernels.solution import Number
 
 LEAST_ENTRIES = 1 << 24
@@ -37,17 +36,17 @@ class DeviceWatch:
     It is off where nobody listens, for small problems, and where the forest solves another form of them.
     """
 
-    def __init__(self, forest: Forest, cost: Any, lines: Array, maximize: bool, deadline: Deadline) -> None:
+    def __init__(self, forest: Forest, cost: Any, lines: Costs, maximize: bool, deadline: Deadline) -> None:
         self.on = deadline.heard and cost.size >= LEAST_ENTRIES and cost.shape == (forest.n_rows, forest.n_cols)
         self.objective: Number | None = None
         self.bound: Number | None = None
         self._forest, self._cost, self._lines, self._negate = forest, cost, lines, maximize
         self._sign = -1 if maximize else 1
         self._n_marks, self._next_s = 0, EVERY_S
-        self._bounds: list[tuple[Any, Array, Array]] = []
+        self._bounds: list[tuple[Any, Amounts, Amounts]] = []
         self._copied: Any = None
         if self.on:
-            self._pairs: Array = cupyx.empty_pinned(forest.n_cols, np.int32)
+            self._pairs: Indices32 = cupyx.empty_pinned(forest.n_cols, np.int32)
             self._aside = cupy.cuda.Stream(non_blocking=True)
             row_minima(cost[:1], maximize, forest.u, forest.v, forest.row_col)  # loaded before the search is running
 
@@ -102,7 +101,7 @@ class DeviceWatch:
             self._aside.synchronize()
 
 
-def weak_sum(least: Array, v: Array, dtype: Any) -> Number | None:
+def weak_sum(least: Amounts, v: Amounts, dtype: Any) -> Number | None:
     """Row minima, rounded, and prices added up to a bound of the minimisation: never above the exact sum.
 
     None where the prices bound nothing: a row without entries, or a price above 0 where columns may stay free.
@@ -118,7 +117,7 @@ def weak_sum(least: Array, v: Array, dtype: Any) -> Number | None:
     return math.nextafter(math.fsum([*below, *v.tolist(), -lost]), -math.inf)
 
 
-def completed(lines: Array, col_row: Array, sign: int) -> Number | None:
+def completed(lines: Costs, col_row: Indices, sign: int) -> Number | None:
     """The objective of pairs seen from the columns, once free rows took their cheapest free columns, in order.
 
     None where a row could not, or where too many are free.

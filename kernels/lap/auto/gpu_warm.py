@@ -6,7 +6,7 @@ import cupy
 import numpy as np
 
 from kernels.lap.warm import cut
-from kernels.problems import Array
+from kernels.problems.arrays import Costs
 
 ROWS_AT_ONCE = 1024
 WIDEST = 9 / 8
@@ -15,7 +15,7 @@ half of the time of distances (sqeuclid 6.3 ms cold, 4.8 warm, 3.2 warm with 1% 
 are so near that a cold start is four times faster (3.4 ms for 13.2)."""
 
 
-def prices(cost: Any, maximize: bool, u0: Array | None, v0: Array | None) -> Any:
+def prices(cost: Any, maximize: bool, u0: Costs | None, v0: Costs | None) -> Any:
     """Prices to start from, (n_cols,) on the device; None for a cold start. At most 0 where columns may stay free."""
     if u0 is None and v0 is None:
         return None

@@ -12,7 +12,8 @@ from kernels.lap import gpu, gpu_memory, is_few
 from kernels.lap.batched.layout import INFEASIBLE, NOT_BEGUN, SOLVE_EACH_ARGS, SOLVED
 from kernels.lap.members import Members, PartOf
 from kernels.lap.proof.gpu_proof import CTYPES, named, prove_batch
-from kernels.problems import UNASSIGNED, Array, Assignment
+from kernels.problems import UNASSIGNED, Assignment
+from kernels.problems.arrays import Integers32
 from kernels.solution import OnDevice, Solution, Termination
 
 if TYPE_CHECKING:
@@ -76,7 +77,7 @@ def solve(problem: Assignment, options: "LapOptions", deadline: Deadline) -> Sol
     )
 
 
-def _finish(members: Members, status: Array, ended: Termination) -> None:
+def _finish(members: Members, status: Integers32, ended: Termination) -> None:
     """Complete the problems that time did not suffice for, and say of those without an answer why there is none."""
     maximize = members.problem.maximize
     for k in np.flatnonzero(status == NOT_BEGUN).tolist():

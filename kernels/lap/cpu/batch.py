@@ -14,8 +14,8 @@ from kernels.lap.cpu.path import augment, close, reduce_columns, reduce_rows
 from kernels.lap.cpu.shortlist import State, inner, jit, list_rows, new_state
 from kernels.lap.masks import infinity, opened
 from kernels.lap.members import Members, PartOf
-from kernels.problems import Array, Assignment
-from kernels.problems.arrays import untouched
+from kernels.problems import Assignment
+from kernels.problems.arrays import Amount, Amounts, Costs, Indices, Integers, Mask, untouched
 from kernels.solution import Solution, Termination
 
 LARGE = 512 * 512
@@ -25,7 +25,7 @@ CHUNK = 1 << 19
 FEW = 1 << 17
 """Entries that are solved in less time than threads take to begin."""
 
-SolveOne = Callable[[Array, bool, Array | None, Array | None, int, Deadline], Solution]
+SolveOne = Callable[[Costs, bool, Costs | None, Costs | None, int, Deadline], Solution]
 
 
 @inner
@@ -58,7 +58,7 @@ def solve_whole(s: State) -> bool:
 
 @jit
 def solve_range(
-    costs: Array, sizes: Array, sign: Any, inf: Any, assignment: Array, u: Array, v: Array, solved: Array
+    costs: Amounts, sizes: Indices, sign: Amount, inf: Amount, assignment: Indices, u: Amounts, v: Amounts, solved: Mask
 ) -> None:
     """Solve every problem from a cold start; `solved` says of each whether it has an answer (assignment, u, v)."""
     partly: Any = np.bool_(False)  # no literal, as in `solve_whole`
@@ -82,7 +82,9 @@ def solve_range(
 
 
 @inner
-def put(assignment: Array, u: Array, v: Array, seats: Array, of_rows: Array, of_cols: Array, sign: Any) -> None:
+def put(
+    assignment: Indices, u: Amounts, v: Amounts, seats: Integers, of_rows: Amounts, of_cols: Amounts, sign: Amount
+) -> None:
     """Write one answer. By entries: numba compiles an assignment of whole slices for seconds."""
     for i in range(len(of_rows)):
         assignment[i], u[i] = seats[i], sign * of_rows[i]
@@ -123,11 +125,11 @@ def _solve_small(members: Members, deadline: Deadline, solve_one: SolveOne) -> S
         if ended := deadline.expired():
             return ended
         part, masked = opened(costs[first:last], maximize)
-        part = np.ascontiguousarray(part, sign.dtype)  # one compiled form for both widths of a kind
+        entries: Amounts = np.ascontiguousarray(part, sign.dtype)  # one compiled form for both widths of a kind
         assignment, u, v = (members.arrays[name][first:last] for name in ("assignment", "u", "v"))
         extents = sizes[first:last].astype(np.int64)
         inf = infinity(exact, masked)
-        solve_range(untouched(part), extents, sign, inf, assignment, u, v, solved[first:last])
+        solve_range(untouched(entries), extents, sign, inf, assignment, u, v, solved[first:last])
         return None
 
     done = 0

@@ -15,7 +15,7 @@ from kernels.lap.cpu.progress import Watch
 from kernels.lap.cpu.seats import match_ties, seat_rows
 from kernels.lap.masks import INF, infinity
 from kernels.problems import UNASSIGNED, Array, Assignment
-from kernels.problems.arrays import untouched
+from kernels.problems.arrays import Amounts, AnyIndices, AnyIntegers, Costs, Indices, Integers, untouched
 from kernels.problems.seen import seen_of
 from kernels.solution import Solution, Termination
 
@@ -30,7 +30,7 @@ FLOAT_BITS = np.array([0x7FF << 52, np.iinfo(np.int64).max])
 
 
 NARROW_TOP = np.iinfo(np.int32).max
-CONSTANTS: dict[str, tuple[Array, Array]] = {
+CONSTANTS: dict[str, tuple[Costs, AnyIntegers]] = {
     "narrow": (np.array([NARROW_TOP, -4 * whole.NARROW], np.int32), np.array([NARROW_TOP, 0], np.int32)),
     "i": (np.array([INF, -INF]), np.array([INF, 0])),
     "f": (np.array([np.inf, -np.inf]), FLOAT_BITS),
@@ -48,21 +48,21 @@ class PreparedCosts(NamedTuple):
     `given` are the weights that it was made of; `limits` and `bits` are those of `whole.new_whole`.
     """
 
-    given: Array
-    cost: Array
-    limits: Array
-    bits: Array
+    given: Costs
+    cost: Costs
+    limits: Costs
+    bits: AnyIntegers
 
 
 class Old(NamedTuple):
     """Duals to start from: prices of the columns, and of each row what c - v of its earlier pair is, where known."""
 
-    prices: Array
-    rows: Array | None = None
+    prices: Amounts
+    rows: Costs | None = None
 
 
 def prepared_costs(
-    weights: Array, masked: bool, maximize: bool, warm: bool, largest: int | float | None = None
+    weights: Costs, masked: bool, maximize: bool, warm: bool, largest: int | float | None = None
 ) -> PreparedCosts | None:
     """The costs as whole rows read them; None where shortlists are to be read.
 
@@ -111,7 +111,7 @@ def solve_small(problem: Assignment, deadline: Deadline) -> Solution | None:
     return _at_once(prepared, prices, start, NOBODY[prepared.bits.dtype.char], problem.maximize)
 
 
-def _at_once(prepared: PreparedCosts, v: Array, start: int, own: Array, maximize: bool) -> Solution | None:
+def _at_once(prepared: PreparedCosts, v: Costs, start: int, own: AnyIntegers, maximize: bool) -> Solution | None:
     """Solve without a look at the clock, from prices `v`; None where there is no full assignment, or int32 ends."""
     n_rows = prepared.cost.shape[0]
     u, col_of = np.empty(n_rows, v.dtype), np.empty(n_rows, np.int64)
@@ -129,7 +129,7 @@ def _at_once(prepared: PreparedCosts, v: Array, start: int, own: Array, maximize
     )
 
 
-def _is_narrow(weights: Array, largest: int | float | None) -> bool:
+def _is_narrow(weights: Costs, largest: int | float | None) -> bool:
     if largest is not None:
         return largest <= whole.NARROW
     seen = seen_of(weights)
@@ -138,14 +138,14 @@ def _is_narrow(weights: Array, largest: int | float | None) -> bool:
     return int(weights.max()) <= whole.NARROW and int(weights.min()) >= -whole.NARROW
 
 
-def _turned(weights: Array, maximize: bool) -> Array:
+def _turned(weights: Costs, maximize: bool) -> Costs:
     if weights.shape[0] > weights.shape[1]:
         weights = weights.T
     return np.ascontiguousarray(-weights if maximize else weights)
 
 
 def solve(
-    weights: Array,
+    weights: Costs,
     prepared: PreparedCosts,
     maximize: bool,
     old: Old | None,
@@ -181,7 +181,7 @@ def solve(
     return Solution(ended, "sap", arrays, iterations, facts=facts)
 
 
-def _bits_of(rows: Array | None, prepared: PreparedCosts) -> Array:
+def _bits_of(rows: Costs | None, prepared: PreparedCosts) -> AnyIndices:
     """Duals of rows as `whole.order` has them, for costs of floats; integers tell no pair from another by them."""
     if rows is None or prepared.cost.dtype.kind == "i":
         return NOBODY[prepared.bits.dtype.char]
@@ -189,14 +189,14 @@ def _bits_of(rows: Array | None, prepared: PreparedCosts) -> Array:
     return np.where(bits < 0, bits ^ prepared.bits[1], bits)
 
 
-def _as_watched(s: whole.Whole, given: Array, maximize: bool) -> Any:
+def _as_watched(s: whole.Whole, given: Costs, maximize: bool) -> Any:
     """What `Watch` looks at: the weights as they were given, and the state's arrays."""
     turned = given.shape[0] > given.shape[1]
     cost, sign = given.T if turned else given, -1 if maximize else 1
     return SimpleNamespace(cost=cost, sign=sign, inf=s.inf, v=s.v, row_of=s.row_of, col_of=s.col_of, turned=turned)
 
 
-def _arrays(col_of: Array, row_of: Array | None, u: Array, v: Array, maximize: bool) -> dict[str, Array]:
+def _arrays(col_of: Indices, row_of: Indices | None, u: Costs, v: Costs, maximize: bool) -> dict[str, Array]:
     """The answer in the terms of the weights as they were given; `row_of` where those were turned."""
     if v.dtype == NARROW:
         u, v = u.astype(np.int64), v.astype(np.int64)
@@ -209,7 +209,7 @@ def _facts(counts: list[int]) -> dict[str, int]:
     return {"row_reductions": counts[0], "rows_scanned": 0, "paths": counts[2], "rows_read_whole": counts[1]}
 
 
-def _run(s: whole.Whole, start: int, own: Array, path_limit: int, deadline: Deadline, view: Any) -> Termination:
+def _run(s: whole.Whole, start: int, own: AnyIntegers, path_limit: int, deadline: Deadline, view: Any) -> Termination:
     """All steps, with looks at the clock between them; INFEASIBLE where they cannot go on here."""
     n_rows, n_cols = s.cost.shape
     rows_per_chunk = max(1, CHUNK // n_cols)
@@ -256,7 +256,7 @@ def _run(s: whole.Whole, start: int, own: Array, path_limit: int, deadline: Dead
     return Termination.OPTIMAL if last == n_free else Termination.ITERATION_LIMIT
 
 
-def warm_up(ties: Array) -> None:
+def warm_up(ties: Integers) -> None:
     """Compile every step for int32, int64 and float64, from small integers that leave rows for the paths."""
     wide = ties.astype(np.int64) << 40
     for weights in (ties.astype(np.int32), wide, ties.astype(np.float64)):

@@ -8,11 +8,11 @@ it was scanned that no length through it is below inf.
 from typing import Any
 
 from kernels.lap.cpu.shortlist import BLOCK, State, inner
-from kernels.problems import Array
+from kernels.problems.arrays import Amounts
 
 
 @inner
-def relax(s: State, i: int, floor: Any, base: Any, own: Any, open_price: Array) -> None:
+def relax(s: State, i: int, floor: Any, base: Any, own: Any, open_price: Amounts) -> None:
     """Sweep row i and lower keys and parents. Written without branches and minima, so that it vectorises."""
     row, keys, parent, sign = s.cost[i], s.keys, s.parent, s.sign
     for j in range(s.n_cols):

@@ -3,14 +3,12 @@
 `keys`, `items` hold the heap, `place[item]` is the item's position or -1. The caller keeps the size.
 """
 
-from typing import Any
-
 from kernels.lap.cpu.shortlist import inner
-from kernels.problems import Array
+from kernels.problems.arrays import Amount, Amounts, Indices32
 
 
 @inner
-def push(keys: Array, items: Array, place: Array, size: int, key: Any, item: int) -> int:
+def push(keys: Amounts, items: Indices32, place: Indices32, size: int, key: Amount, item: int) -> int:
     """Insert `item`, or lower its key to `key`; return the new size."""
     at = place[item]
     if at < 0:
@@ -31,7 +29,7 @@ def push(keys: Array, items: Array, place: Array, size: int, key: Any, item: int
 
 
 @inner
-def pop(keys: Array, items: Array, place: Array, size: int) -> tuple[int, int]:
+def pop(keys: Amounts, items: Indices32, place: Indices32, size: int) -> tuple[int, int]:
     """Remove the item with the smallest key; return (item, new size)."""
     top = items[0]
     place[top] = -1

@@ -9,13 +9,13 @@ import numpy as np
 from kernels.lap import monge
 from kernels.lap.cpu.shortlist import jit
 from kernels.lap.monge import SAMPLE
-from kernels.problems import Array
+from kernels.problems.arrays import Costs, Floats
 
 NOT_FINITE = 1.0e308
 NONE, UNSURE = -1, -2
 
 
-def corner_of(cost: Array) -> tuple[int, int] | None:
+def corner_of(cost: Costs) -> tuple[int, int] | None:
     """The row and the column of `monge.corner`."""
     view = monge.sample(cost)
     if view is None:
@@ -27,7 +27,7 @@ def corner_of(cost: Array) -> tuple[int, int] | None:
 
 
 @jit
-def _look(view: Array, exact: bool) -> int:
+def _look(view: Floats, exact: bool) -> int:
     """SAMPLE * row + column of the corner; UNSURE of integers beyond 2^50, whose turns are rounded here.
 
     All turns have the signs of a product, and neighbouring lines the order of the corner.

@@ -22,7 +22,7 @@ from kernels.lap.cpu.seats import ROUNDING, flip, take_free
 from kernels.lap.cpu.shortlist import inner, jit
 from kernels.lap.cpu.vectors import VectorCode, compiled
 from kernels.lap.cpu.whole import Whole, inlined, order
-from kernels.problems import Array
+from kernels.problems.arrays import AnyIntegers, Costs, Flags, Indices32, Integers, Integers32
 
 CAPACITY = 16
 """Columns that a list can hold."""
@@ -70,22 +70,22 @@ within = compiled(_within, "cost v bounds begin first place", LANES, returned=ty
 class Near(NamedTuple):
     """Lists by row, and the heap of a search."""
 
-    cols: Array
-    costs: Array
-    held: Array  # columns; CROWDED where the window holds more than CAPACITY
-    ties: Array  # so many entries, the first ones, are least
-    bound: Array  # entries that are not listed, less their prices, are not below this
-    paid: Array  # the cost of the row's pair
-    limit: Array  # of the rows of a search: the label at which they are to be read again; inf once they were read whole
-    again: Array  # how often they were
-    window: Array  # its width, the least step by which it grows, the largest; BOUND: up to where a row is listed
-    minima: Array  # of `reduced_bits`, over the columns STEP apart
-    heap_keys: Array
-    heap_items: Array
-    seen: Array  # CROWDS, GAVE_UP
+    cols: Indices32
+    costs: Costs
+    held: Integers32  # columns; CROWDED where the window holds more than CAPACITY
+    ties: Integers32  # so many entries, the first ones, are least
+    bound: Costs  # entries that are not listed, less their prices, are not below this
+    paid: Costs  # the cost of the row's pair
+    limit: Costs  # of the rows of a search: the label at which they are to be read again; inf once they were read whole
+    again: Flags  # how often they were
+    window: Costs  # its width, the least step by which it grows, the largest; BOUND: up to where a row is listed
+    minima: AnyIntegers  # of `reduced_bits`, over the columns STEP apart
+    heap_keys: Costs
+    heap_items: Indices32
+    seen: Integers  # CROWDS, GAVE_UP
 
 
-def new_near(cost: Array, v: Array, bits: Any) -> Near | None:
+def new_near(cost: Costs, v: Costs, bits: Any) -> Near | None:
     """Empty lists for `cost` at prices `v`, and a window that three of its rows suggest; None where these tie too much.
 
     `bits`: the integers' type.

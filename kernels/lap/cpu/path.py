@@ -10,7 +10,7 @@ from typing import Any
 from kernels.lap.cpu.dense import find_path_by_rows
 from kernels.lap.cpu.heap import pop, push
 from kernels.lap.cpu.shortlist import BLOCK, State, inner, jit, list_reduced, reduce_row
-from kernels.problems import Array
+from kernels.problems.arrays import Amount, Amounts
 
 REBUILT, REDUCTIONS, SCANNED, SWEPT, PATHS, TREE, SOURCE, BY_ROWS, STREAK = range(9)
 GAVE_UP = -2
@@ -104,7 +104,7 @@ def origin(s: State, i: int, source: int) -> tuple[Any, Any]:
 
 
 @inner
-def reach(s: State, i: int, j: int, length: Any, size: int, n_reached: int) -> tuple[int, int]:
+def reach(s: State, i: int, j: int, length: Amount, size: int, n_reached: int) -> tuple[int, int]:
     """Record a shorter way of `length` to column j through row i; return the heap's size and n_reached."""
     if s.distance[j] == s.inf:
         s.reached[n_reached] = j
@@ -117,7 +117,7 @@ def reach(s: State, i: int, j: int, length: Any, size: int, n_reached: int) -> t
 
 
 @inner
-def scan(s: State, i: int, source: int, floor: Any, end: int, size: int, n_reached: int) -> tuple[int, int, int]:
+def scan(s: State, i: int, source: int, floor: Amount, end: int, size: int, n_reached: int) -> tuple[int, int, int]:
     """Reach columns through row i's shortlist; return the nearest free column (or -1), size, n_reached."""
     base, own = origin(s, i, source)
     best = s.inf if end < 0 else s.distance[end]
@@ -132,7 +132,7 @@ def scan(s: State, i: int, source: int, floor: Any, end: int, size: int, n_reach
 
 
 @inner
-def sweep(s: State, i: int, source: int, floor: Any, end: int, size: int, n_reached: int) -> tuple[int, int, int]:
+def sweep(s: State, i: int, source: int, floor: Amount, end: int, size: int, n_reached: int) -> tuple[int, int, int]:
     """Reach columns through all of row i; returns as `scan`.
 
     Its shortlist is renewed at the 1st, 2nd, 4th, 8th ... sweep: where lists never suffice, renewing them costs most.
@@ -237,7 +237,7 @@ def augment(s: State, first: int, n_free: int, work: int) -> int:
 
 
 @jit
-def close(s: State, u: Array, complete: bool) -> None:
+def close(s: State, u: Amounts, complete: bool) -> None:
     """Fill the row duals: c - v where assigned (the row's minimum), one sweep of the row where not.
 
     With `complete`, rows that have no column then take their cheapest free one: no longer the best choice, but

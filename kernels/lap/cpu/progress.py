@@ -7,7 +7,7 @@ import numpy as np
 from kernels.deadline import Deadline
 from kernels.lap.cpu.shortlist import State, jit
 from kernels.lap.pace import Pace
-from kernels.problems import Array
+from kernels.problems.arrays import Floats, Indices, Integers
 from kernels.solution import Number
 
 SHARE = 1.25
@@ -67,7 +67,7 @@ class Watch:
             total -= 2.0**-51 * len(terms) * _sum(np.abs(terms))
         return int(state.sign) * total
 
-    def _completed(self) -> tuple[Number | None, Array]:
+    def _completed(self) -> tuple[Number | None, Integers]:
         """The objective once every free row has taken its cheapest free column, and the columns of all rows.
 
         None where one could not.
@@ -86,7 +86,7 @@ class Watch:
             col_of[i], open_cols[cols[at]] = cols[at], False
         return total, col_of
 
-    def _assignment(self, col_of: Array) -> list[int]:
+    def _assignment(self, col_of: Indices) -> list[int]:
         """The column of each row of the problem, -1 for none."""
         if self._turned:
             row_of = np.full(len(self._state.row_of), -1, np.int64)
@@ -96,6 +96,6 @@ class Watch:
         return found
 
 
-def _sum(values: Array) -> Number:
+def _sum(values: Floats) -> Number:
     total: Number = values.sum().item()
     return total

@@ -12,7 +12,7 @@ import heapq
 import time
 from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from kernels.deadline import Deadline
 from kernels.lap.cpu.search import exchange, nearest_free
 from kernels.lap.cpu.shortlist import jit
 from kernels.lap.masks import infinity, opened
-from kernels.problems import UNASSIGNED, Array
+from kernels.problems import UNASSIGNED
+from kernels.problems.arrays import Amount, Amounts, Indices, Mask
 from kernels.problems.ranked import Ranked
 from kernels.solution import Solution, Termination
 
@@ -30,7 +31,15 @@ if TYPE_CHECKING:
 
 @jit
 def shortest_path(
-    cost: Array, inf: Any, much: Any, v: Array, col_of: Array, row_of: Array, source: int, kept: Array, barred: Array
+    cost: Amounts,
+    inf: Amount,
+    much: Amount,
+    v: Amounts,
+    col_of: Indices,
+    row_of: Indices,
+    source: int,
+    kept: Mask,
+    barred: Mask,
 ) -> bool:
     """Give row `source` a column; columns `kept` are taken for good, `barred` ones are for other rows only.
 
@@ -53,7 +62,7 @@ def shortest_path(
 
 @jit
 def further_bounds(
-    cost: Array, inf: Any, v: Array, col_of: Array, first: int, n: int, barred: Array, found: Array
+    cost: Amounts, inf: Amount, v: Amounts, col_of: Indices, first: int, n: int, barred: Mask, found: Amounts
 ) -> None:
     """For each row from `first` on: by how much the duals say that the best without its column costs more."""
     m = len(v)
@@ -77,9 +86,9 @@ class Part:
     number: int
     origin: "Part | None" = field(compare=False)
     split: int = field(compare=False)
-    barred: Array = field(compare=False)
-    col_of: Array = field(compare=False)
-    v: Array = field(compare=False)
+    barred: Mask = field(compare=False)
+    col_of: Indices = field(compare=False)
+    v: Amounts = field(compare=False)
 
 
 def solve(problem: Ranked, options: "LapOptions", deadline: Deadline) -> Solution:
@@ -99,7 +108,8 @@ def solve(problem: Ranked, options: "LapOptions", deadline: Deadline) -> Solutio
         Electronic Systems 33 (1997), section III.
     """
     start = time.perf_counter()
-    weights = problem.weights.astype(np.int64 if problem.weights.dtype.kind == "i" else np.float64, copy=False)
+    exact = problem.weights.dtype.kind == "i"
+    weights: Amounts = problem.weights.astype(np.int64 if exact else np.float64, copy=False)
     cost, masked = opened(weights, problem.maximize)
     lines = cost.T if cost.shape[0] > cost.shape[1] else cost
     n, m = lines.shape
@@ -116,7 +126,7 @@ def solve(problem: Ranked, options: "LapOptions", deadline: Deadline) -> Solutio
     return solution
 
 
-def _root(square: Array, inf: Any) -> Part | None:
+def _root(square: Amounts, inf: Amount) -> Part | None:
     """The best of all."""
     m = len(square)
     v, col_of, row_of = np.zeros(m, square.dtype), np.full(m, -1), np.full(m, -1)
@@ -127,20 +137,21 @@ def _root(square: Array, inf: Any) -> Part | None:
     return Part(0.0, True, 0, None, 0, none, col_of, v)
 
 
-def _much(square: Array, inf: Any) -> Any:
+def _much(square: Amounts, inf: Amount) -> Amount:
     """More than any assignment costs, and than the difference of two."""
     if square.dtype.kind == "i":
         return np.int64(1 << 59)
     known = np.abs(square[square < inf])
-    return 8 * len(square) * known.max(initial=0.0)
+    largest: float = known.max(initial=0.0)
+    return 8 * len(square) * largest
 
 
-def _total(square: Array, col_of: Array) -> float:
+def _total(square: Amounts, col_of: Indices) -> float:
     return float(square[np.arange(len(col_of)), col_of].sum())
 
 
 def _listed(
-    root: Part, square: Array, n: int, inf: Any, count: int, deadline: Deadline
+    root: Part, square: Amounts, n: int, inf: Amount, count: int, deadline: Deadline
 ) -> tuple[list[Part], list[Part], Termination]:
     """The parts whose best are the answer, in their order, and those that wait or are empty."""
     root.bound = _total(square, root.col_of)
@@ -169,7 +180,7 @@ def _listed(
     return listed, queue + empty, Termination.OPTIMAL
 
 
-def _solved(part: Part, square: Array, inf: Any) -> bool:
+def _solved(part: Part, square: Amounts, inf: Amount) -> bool:
     """Find the best of a part; False where it is empty."""
     assert part.origin is not None
     m, source = len(square), part.split
@@ -186,7 +197,7 @@ def _solved(part: Part, square: Array, inf: Any) -> bool:
     return True
 
 
-def _infeasible(problem: Ranked, weights: Array, deadline: Deadline) -> Solution:
+def _infeasible(problem: Ranked, weights: Amounts, deadline: Deadline) -> Solution:
     from kernels.lap.cpu.solver import solve_one
 
     return solve_one(weights, problem.maximize, None, None, weights.size, deadline)
@@ -221,7 +232,7 @@ def _answer(problem: Ranked, listed: list[Part], waiting: list[Part], n: int, en
 def warm_up() -> None:
     """Compile the steps for float64 and int64, or load them from numba's cache."""
     for dtype in (np.float64, np.int64):
-        square = np.arange(9).reshape(3, 3).astype(dtype)
+        square: Amounts = np.arange(9).reshape(3, 3).astype(dtype)
         root = _root(square, infinity(dtype is np.int64, False))
         assert root is not None
         _listed(root, square, 3, infinity(dtype is np.int64, False), 3, Deadline())

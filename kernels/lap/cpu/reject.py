@@ -8,12 +8,12 @@ a left row's price, is that minimum; prices v only fall; a column that was taken
 left or out of reach.
 """
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from kernels.lap.cpu.shortlist import inner, jit
-from kernels.problems import Array
+from kernels.problems.arrays import Amount, Amounts, Indices, Integers, Mask
 
 WAITS, LEFT = -1, -2
 """In `col_of`: not placed yet; left at its price."""
@@ -24,15 +24,15 @@ STUCK = -1
 class Room(NamedTuple):
     """Arrays of one search, large enough for the largest problem."""
 
-    distance: Array  # of each column from the source
-    parent: Array  # the row before each column
-    done: Array  # columns that were scanned
-    order: Array  # those columns, in order
-    waiting: Array  # rows
+    distance: Amounts  # of each column from the source
+    parent: Indices  # the row before each column
+    done: Mask  # columns that were scanned
+    order: Indices  # those columns, in order
+    waiting: Integers  # rows
 
 
 @jit
-def new_room(rows: int, cols: int, like: Array) -> Room:
+def new_room(rows: int, cols: int, like: Amounts) -> Room:
     """Room for problems of at most so many rows and columns; `like` says the type."""
     return Room(
         np.empty(cols, like.dtype), np.empty(cols, np.int64), np.zeros(cols, np.bool_), np.empty(cols, np.int64),
@@ -41,7 +41,7 @@ def new_room(rows: int, cols: int, like: Array) -> Room:
 
 
 @jit
-def set_out(cost: Array, sign: Any, inf: Any, top: Array, v: Array) -> None:
+def set_out(cost: Amounts, sign: Amount, inf: Amount, top: Amounts, v: Amounts) -> None:
     """Prices to begin with: what leaving a column costs, or its least entry where it must not be left."""
     n, m = cost.shape
     for j in range(m):
@@ -55,7 +55,15 @@ def set_out(cost: Array, sign: Any, inf: Any, top: Array, v: Array) -> None:
 
 @jit
 def reduce_rows(
-    cost: Array, sign: Any, inf: Any, way_out: Array, v: Array, col_of: Array, row_of: Array, steps: int, room: Room
+    cost: Amounts,
+    sign: Amount,
+    inf: Amount,
+    way_out: Amounts,
+    v: Amounts,
+    col_of: Indices,
+    row_of: Indices,
+    steps: int,
+    room: Room,
 ) -> None:
     """Each row takes its best column, whose price falls to its second choice, or leaves where that is best.
 
@@ -100,7 +108,15 @@ def reduce_rows(
 
 @inner
 def place(
-    cost: Array, sign: Any, inf: Any, way_out: Array, v: Array, col_of: Array, row_of: Array, source: int, room: Room
+    cost: Amounts,
+    sign: Amount,
+    inf: Amount,
+    way_out: Amounts,
+    v: Amounts,
+    col_of: Indices,
+    row_of: Indices,
+    source: int,
+    room: Room,
 ) -> bool:
     """Dijkstra's search from a row that waits to the nearest free column or way out; then prices and pairs.
 
@@ -110,6 +126,7 @@ def place(
     distance, parent, done, order = room.distance, room.parent, room.done, room.order
     for j in range(m):
         distance[j], done[j] = inf, False
+    base: Amount
     i, base, own = source, v.dtype.type(0), v.dtype.type(0)
     shortest, end, leaver, scanned = inf, -1, -1, 0
     while True:
@@ -159,8 +176,8 @@ def place(
 
 @jit
 def place_all(
-    cost: Array, sign: Any, inf: Any, way_out: Array, v: Array, col_of: Array, row_of: Array, first: int, work: int,
-    room: Room,
+    cost: Amounts, sign: Amount, inf: Amount, way_out: Amounts, v: Amounts, col_of: Indices, row_of: Indices,
+    first: int, work: int, room: Room,
 ) -> int:  # fmt: skip
     """Place the rows that wait, from `first` on, until about `work` entries were read; the next row, or STUCK."""
     n, m = len(cost), cost.shape[1]
@@ -175,7 +192,7 @@ def place_all(
 
 
 @jit
-def close(cost: Array, sign: Any, inf: Any, way_out: Array, v: Array, col_of: Array, u: Array) -> None:
+def close(cost: Amounts, sign: Amount, inf: Amount, way_out: Amounts, v: Amounts, col_of: Indices, u: Amounts) -> None:
     """The duals of the rows: the best of each at the prices, its way out among its choices."""
     n, m = cost.shape
     for i in range(n):
@@ -187,8 +204,8 @@ def close(cost: Array, sign: Any, inf: Any, way_out: Array, v: Array, col_of: Ar
 
 @jit
 def solve_range(
-    costs: Array, starts: Array, sizes: Array, turned: Array, sign: Any, inf: Any, first: Any, second: Any,
-    col_of: Array, u: Array, v: Array, solved: Array, begin: int, end: int,
+    costs: Amounts, starts: Indices, sizes: Indices, turned: Mask, sign: Amount, inf: Amount,
+    first: Amounts, second: Amounts, col_of: Indices, u: Amounts, v: Amounts, solved: Mask, begin: int, end: int,
 ) -> None:  # fmt: skip
     """Solve problems begin to end - 1; `first` and `second` are the prices of rows and columns in min form.
 
@@ -220,8 +237,8 @@ def solve_range(
 
 @inner
 def solve_one(
-    cost: Array, sign: Any, inf: Any, way_out: Array, top: Array, col_of: Array, row_of: Array, u: Array, v: Array,
-    room: Room,
+    cost: Amounts, sign: Amount, inf: Amount, way_out: Amounts, top: Amounts, col_of: Indices, row_of: Indices,
+    u: Amounts, v: Amounts, room: Room,
 ) -> bool:  # fmt: skip
     """All steps, without a look at the clock; False where a row that must be paired finds no partner."""
     col_of[:] = WAITS

@@ -21,8 +21,8 @@ from kernels.deadline import Deadline
 from kernels.lap.cpu import reject as steps
 from kernels.lap.masks import BEYOND, infinity
 from kernels.lap.members import BEST_TO_WORST, CODES
-from kernels.problems import FORBIDDEN, UNASSIGNED, Array, Rejecting
-from kernels.problems.arrays import is_masked
+from kernels.problems import FORBIDDEN, UNASSIGNED, Rejecting
+from kernels.problems.arrays import Amounts, Array, Costs, Flags, Indices, Integers, Mask, is_masked
 from kernels.solution import Solution, Termination
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ WORK = 1 << 22
 REDUCED = 1 << 27
 """Entries that row reductions of a large problem read at most, beyond one look at each row."""
 
-SolveOne = Callable[[Array, bool, Array | None, Array | None, int, Deadline], Solution]
+SolveOne = Callable[[Costs, bool, Costs | None, Costs | None, int, Deadline], Solution]
 
 
 @dataclass
@@ -44,18 +44,18 @@ class Books:
     """What a solve reads and writes, in min form but for the costs: flat arrays of all problems."""
 
     problem: Rejecting
-    costs: Array
-    row_prices: Array
-    col_prices: Array
+    costs: Amounts
+    row_prices: Amounts
+    col_prices: Amounts
     sign: Any
     inf: Any
-    starts: Array
-    turned: Array
-    col_of: Array
-    u: Array
-    v: Array
-    ended: Array
-    violators: dict[int, tuple[Array, Array]]
+    starts: Indices
+    turned: Mask
+    col_of: Indices
+    u: Amounts
+    v: Amounts
+    ended: Flags
+    violators: dict[int, tuple[Indices, Indices]]
 
 
 def solve(problem: Rejecting, options: "LapOptions", deadline: Deadline, solve_one: SolveOne) -> Solution:
@@ -97,7 +97,7 @@ def _books(problem: Rejecting) -> Books:
     sign = np.int64(-1 if problem.maximize else 1) if exact else np.float64(-1 if problem.maximize else 1)
     costs, prices = problem.costs, [problem.row_prices, problem.col_prices]
     masked = exact and (is_masked(costs) or any(is_masked(price) for price in prices))
-    opened = [sign * (np.where(p == FORBIDDEN, sign * BEYOND, p) if exact else p) for p in prices]
+    opened: list[Array] = [sign * (np.where(p == FORBIDDEN, sign * BEYOND, p) if exact else p) for p in prices]
     if masked:
         costs = np.where(costs == FORBIDDEN, sign * BEYOND, costs)
     sizes = problem.sizes
@@ -109,7 +109,7 @@ def _books(problem: Rejecting) -> Books:
     )  # fmt: skip
 
 
-def _solve_small(books: Books, small: Array, deadline: Deadline, solve_one: SolveOne) -> None:
+def _solve_small(books: Books, small: Integers, deadline: Deadline, solve_one: SolveOne) -> None:
     """Runs of small problems across threads."""
     runs = _runs(books, small)
     solved = np.ones(len(books.ended), bool)
@@ -143,7 +143,7 @@ def _solve_small(books: Books, small: Array, deadline: Deadline, solve_one: Solv
         _ordinary(books, k, deadline, solve_one)
 
 
-def _runs(books: Books, small: Array) -> list[tuple[int, int]]:
+def _runs(books: Books, small: Integers) -> list[tuple[int, int]]:
     """Spans of consecutive small problems of about CHUNK entries."""
     entries = np.diff(books.starts[:, 0])
     weight = np.cumsum(entries[small]) // CHUNK if len(small) else small
@@ -152,7 +152,7 @@ def _runs(books: Books, small: Array) -> list[tuple[int, int]]:
     return [(int(part[0]), int(part[-1]) + 1) for part in parts if len(part)]
 
 
-def _lines(books: Books, k: int) -> tuple[Array, Array, Array, Array, Array]:
+def _lines(books: Books, k: int) -> tuple[Amounts, Amounts, Amounts, Amounts, Amounts]:
     """Problem k with its longer side as columns: costs, ways out, prices of columns, duals of both."""
     at = books.starts
     rows, cols = slice(at[k, 1], at[k + 1, 1]), slice(at[k, 2], at[k + 1, 2])
@@ -196,7 +196,7 @@ def _greedily(books: Books, k: int, ended: Termination) -> None:
     _write(books, k, col_of, row_of)
 
 
-def _write(books: Books, k: int, col_of: Array, row_of: Array) -> None:
+def _write(books: Books, k: int, col_of: Indices, row_of: Indices) -> None:
     found = row_of if books.turned[k] else col_of
     books.col_of[books.starts[k, 1] : books.starts[k + 1, 1]] = np.where(found < 0, UNASSIGNED, found)
 
@@ -243,8 +243,9 @@ def warm_up() -> None:
     """Compile the steps for float64 and int64, or load them from numba's cache."""
     ties = np.random.default_rng(0).integers(0, 3, (8, 9))
     for dtype in (np.float64, np.int64):
-        prices = [np.ones(8, dtype), np.zeros(9, dtype)]
-        problem = Rejecting(ties.astype(dtype).reshape(-1), np.array([[8, 9]]), prices[0], prices[1])
+        prices: list[Amounts] = [np.ones(8, dtype), np.zeros(9, dtype)]
+        costs: Amounts = ties.astype(dtype)
+        problem = Rejecting(costs.reshape(-1), np.array([[8, 9]]), prices[0], prices[1])
         books = _books(problem)
         _solve_small(books, np.array([0]), Deadline(), None)  # type: ignore[arg-type]
         _greedily(books, 0, Termination.TIME_LIMIT)

@@ -4,15 +4,20 @@ Dijkstra's search over the columns. A column that is taken leads on to its row's
 negative. The caller says where the paths begin, by the first distances and their rows.
 """
 
-from typing import Any
-
 from kernels.lap.cpu.shortlist import inner, jit
-from kernels.problems import Array
+from kernels.problems.arrays import Amount, Amounts, Indices, Mask
 
 
 @inner
 def nearest_free(
-    cost: Array, inf: Any, v: Array, row_of: Array, distance: Array, parent: Array, order: Array, seen: Array
+    cost: Amounts,
+    inf: Amount,
+    v: Amounts,
+    row_of: Indices,
+    distance: Amounts,
+    parent: Indices,
+    order: Indices,
+    seen: Mask,
 ) -> tuple[int, int]:
     """(the nearest free column, the number of columns scanned before it, which `order` lists and `seen` marks).
 
@@ -40,7 +45,7 @@ def nearest_free(
 
 
 @jit
-def exchange(parent: Array, col_of: Array, row_of: Array, end: int) -> int:
+def exchange(parent: Indices, col_of: Indices, row_of: Indices, end: int) -> int:
     """Pair along the path that ends at column `end`, back to its first row, which had no column; that row."""
     j = end
     while True:

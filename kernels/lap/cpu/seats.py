@@ -11,7 +11,7 @@ import numpy as np
 from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.shortlist import jit
 from kernels.lap.cpu.whole import STRIDE, Whole, free_low, inlined, order, where_low
-from kernels.problems import Array
+from kernels.problems.arrays import AnyIntegers, Integers32
 
 TIES = 8
 """Columns at the least of a row along which rows are led, from old prices."""
@@ -20,7 +20,7 @@ ROUNDING = 2.0**-51
 
 
 @jit
-def seat_rows(s: Whole, first: int, last: int, own: Array) -> None:
+def seat_rows(s: Whole, first: int, last: int, own: AnyIntegers) -> None:
     """Rows first to last - 1 take back their earlier column, or with `own` empty a free one at their least.
 
     `own`: bits of c - v of each row's earlier pair. Rounding may have left it a little above the least: half of what
@@ -91,7 +91,7 @@ def match_ties(s: Whole) -> None:
 
 
 @inlined
-def list_ties(s: Whole, i: int, ties: Array) -> int:
+def list_ties(s: Whole, i: int, ties: Integers32) -> int:
     """Fill `ties` with columns at the least of row i, up to ROUNDING of its size; return how many."""
     low, found, j, bits = order(s, i), 0, 0, s.reduced_bits
     if low == s.shut:

@@ -18,7 +18,7 @@ from kernels.lap.cpu.search import exchange, nearest_free
 from kernels.lap.cpu.shortlist import jit
 from kernels.lap.masks import infinity, opened
 from kernels.problems import UNASSIGNED, Array
-from kernels.problems.arrays import permitted
+from kernels.problems.arrays import Amount, Amounts, Indices, Mask, permitted
 from kernels.problems.selected import Selected
 from kernels.solution import Solution, Termination
 
@@ -31,7 +31,7 @@ STUCK = -1
 
 
 @jit
-def least_free(cost: Array, inf: Any, row_free: Array, low: Array, who: Array, gone: int) -> None:
+def least_free(cost: Amounts, inf: Amount, row_free: Mask, low: Amounts, who: Indices, gone: int) -> None:
     """The least entry of each column among free rows; only columns whose row is `gone` are looked at (-1: all)."""
     n, m = cost.shape
     for j in range(m):
@@ -45,8 +45,8 @@ def least_free(cost: Array, inf: Any, row_free: Array, low: Array, who: Array, g
 
 @jit
 def add_pairs(
-    cost: Array, inf: Any, v: Array, level: Array, col_of: Array, row_of: Array, low: Array, who: Array,
-    row_free: Array, count: int, work: int, seen: Array,
+    cost: Amounts, inf: Amount, v: Amounts, level: Amounts, col_of: Indices, row_of: Indices, low: Amounts,
+    who: Indices, row_free: Mask, count: int, work: int, seen: Mask,
 ) -> int:  # fmt: skip
     """Add up to `count` pairs, one shortest path each, until about `work` entries were read; how many, or STUCK.
 
@@ -97,9 +97,9 @@ def solve(problem: Selected, options: "LapOptions", deadline: Deadline) -> Solut
 
 
 def _sum(problem: Selected, deadline: Deadline) -> Solution:
-    weights = problem.weights.astype(np.int64 if problem.weights.dtype.kind == "i" else np.float64, copy=False)
+    exact = problem.weights.dtype.kind == "i"
+    weights: Amounts = problem.weights.astype(np.int64 if exact else np.float64, copy=False)
     cost, masked = opened(weights, problem.maximize)
-    exact = cost.dtype.kind == "i"
     sign: Any = np.int64(-1 if problem.maximize else 1) if exact else np.float64(-1 if problem.maximize else 1)
     cost = -cost if problem.maximize else cost
     inf, (n, m) = infinity(exact, masked), cost.shape
@@ -131,7 +131,7 @@ def _sum(problem: Selected, deadline: Deadline) -> Solution:
     return Solution(ended, "paths", arrays, done)
 
 
-def _first_answer(problem: Selected, assignment: Array) -> None:
+def _first_answer(problem: Selected, assignment: Indices) -> None:
     """As many pairs as were asked for, where all lines of the shorter side can be paired."""
     whole = assignment.copy()
     if complete(problem.weights, problem.maximize, whole) is None:
@@ -170,12 +170,12 @@ def _bottleneck(problem: Selected, deadline: Deadline) -> Solution:
     return Solution(ended, "bisection", {"assignment": best, **(cut or everything)}, rounds)
 
 
-def _most_pairs(edges: Array) -> Array:
+def _most_pairs(edges: Mask) -> Indices:
     """The column of each row in a largest matching, -1 for none."""
     return np.asarray(maximum_bipartite_matching(csr_matrix(edges), perm_type="column")).astype(np.int64)
 
 
-def _cut(edges: Array, col_of: Array) -> dict[str, Array]:
+def _cut(edges: Mask, col_of: Indices) -> dict[str, Array]:
     """The rows that alternating paths from free rows reach, and the columns where all their edges end (Koenig)."""
     row_of = np.full(edges.shape[1], UNASSIGNED)
     paired = np.flatnonzero(col_of != UNASSIGNED)

@@ -7,13 +7,13 @@ look at a few dozen. Everything here is compiled by numba and runs without the G
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, TypeVar
 
 import numba
 import numpy as np
 from numba.extending import register_jitable
 
-from kernels.problems import Array
+from kernels.problems.arrays import Amount, Amounts, Indices, Indices32, Integers, Integers32
 
 BLOCK = 32
 """Columns per block minimum: four AVX-512 registers of float64."""
@@ -32,7 +32,7 @@ def jit(function: F) -> F:
     No NaN reaches the loops and the sign of zero decides nothing, which lets LLVM vectorise a minimum. Sums are never
     reordered, so results do not depend on the machine's vector width.
     """
-    return cast(F, numba.njit(cache=True, nogil=True, **LOOP)(function))
+    return numba.njit(cache=True, nogil=True, **LOOP)(function)
 
 
 def inner(function: F) -> F:
@@ -41,7 +41,7 @@ def inner(function: F) -> F:
     A function that Python can call needs two more, one to take its arguments apart and one for C. With a `State` they
     take as long to compile as the function itself.
     """
-    return cast(F, register_jitable(no_cfunc_wrapper=True, **LOOP)(function))
+    return register_jitable(no_cfunc_wrapper=True, **LOOP)(function)
 
 
 class State(NamedTuple):
@@ -52,37 +52,37 @@ class State(NamedTuple):
     v, row_of, distance, parent, place; by row: col_of, list_cols, list_weights, list_count, list_bound.
     """
 
-    cost: Array
+    cost: Amounts
     n_rows: int
     n_cols: int
-    sign: Any
-    inf: Any
-    shut: Any  # a price so low that no length through it is below inf
-    v: Array  # price of each column, never rising
-    col_of: Array  # the column of each row, -1 for none
-    row_of: Array
-    free: Array  # rows without a column, in working order
-    list_cols: Array  # (n_rows, CAPACITY) int32
-    list_weights: Array  # (n_rows, CAPACITY)
-    list_count: Array
-    list_bound: Array  # no unlisted entry minus its price is below this; inf when every permitted entry is listed
-    reduced: Array  # one row minus prices
-    block_min: Array
-    scratch: Array
-    picks: Array
-    sweeps: Array  # of each row in searches, so far
-    distance: Array  # of each column from the free row of the search; inf when not reached
-    parent: Array  # the row before each reached column
-    keys: Array  # heap of columns to scan and (as n_cols + row) rows to sweep
-    items: Array
-    place: Array  # where an item sits in the heap, -1 when it does not
-    reached: Array
-    scanned: Array
-    counts: Array  # lists rebuilt, row reductions, rows scanned, rows swept, paths, and what path.py names
+    sign: Amount
+    inf: Amount
+    shut: Amount  # a price so low that no length through it is below inf
+    v: Amounts  # price of each column, never rising
+    col_of: Indices  # the column of each row, -1 for none
+    row_of: Indices
+    free: Indices  # rows without a column, in working order
+    list_cols: Indices32  # (n_rows, CAPACITY) int32
+    list_weights: Amounts  # (n_rows, CAPACITY)
+    list_count: Integers32
+    list_bound: Amounts  # no unlisted entry minus its price is below this; inf when every permitted entry is listed
+    reduced: Amounts  # one row minus prices
+    block_min: Amounts
+    scratch: Amounts
+    picks: Integers32
+    sweeps: Integers32  # of each row in searches, so far
+    distance: Amounts  # of each column from the free row of the search; inf when not reached
+    parent: Indices32  # the row before each reached column
+    keys: Amounts  # heap of columns to scan and (as n_cols + row) rows to sweep
+    items: Indices32
+    place: Indices32  # where an item sits in the heap, -1 when it does not
+    reached: Indices32
+    scanned: Indices32
+    counts: Integers  # lists rebuilt, row reductions, rows scanned, rows swept, paths, and what path.py names
 
 
 @jit
-def new_state(cost: Array, n_rows: int, n_cols: int, sign: Any, inf: Any, v: Array) -> State:
+def new_state(cost: Amounts, n_rows: int, n_cols: int, sign: Amount, inf: Amount, v: Amounts) -> State:
     """Allocate the state of cost[:n_rows, :n_cols] with prices `v` (kept, not copied)."""
     items = n_rows + n_cols
     return State(
@@ -123,7 +123,7 @@ def reduce_row(s: State, i: int) -> int:
 
 
 @inner
-def nth_smallest(values: Array, count: int, nth: int) -> Any:
+def nth_smallest(values: Amounts, count: int, nth: int) -> Any:
     """The nth smallest (from 0) of values[:count], which it reorders (Hoare's selection)."""
     low, high = 0, count - 1
     while low < high:

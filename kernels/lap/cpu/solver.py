@@ -11,7 +11,7 @@ shortlists. The steps here are in `path.py`, the shortlists in `shortlist.py`, b
 """
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from kernels.lap.cpu.shortlist import State, list_rows, new_state
 from kernels.lap.masks import infinity, opened
 from kernels.lap.warm import cut, largest, proportionate
 from kernels.problems import Array, Assignment, InvalidProblem, Rejecting
-from kernels.problems.arrays import untouched
+from kernels.problems.arrays import Amounts, Costs, untouched
 from kernels.problems.assignment import Looked
 from kernels.problems.points import PointAssignment
 from kernels.problems.ranked import Ranked
@@ -46,7 +46,7 @@ REDUCTIONS_PER_ROW = 20
 """Bidding wars end here; the paths finish what is left."""
 COUNTS = ("lists_rebuilt", "row_reductions", "rows_scanned", "rows_swept", "paths")
 CPU_METHODS = ("auto", "sap")
-Duals = tuple[Array | None, Array | None]
+Duals = tuple[Costs | None, Costs | None]
 
 
 def solve(problem: Assignment | Rejecting | Selected | Ranked, options: "LapOptions", deadline: Deadline) -> Solution:
@@ -112,10 +112,10 @@ def _signed(solution: Solution, options: "LapOptions", start: float) -> Solution
 
 
 def solve_one(
-    weights: Array,
+    weights: Costs,
     maximize: bool,
-    u0: Array | None,
-    v0: Array | None,
+    u0: Costs | None,
+    v0: Costs | None,
     path_limit: int,
     deadline: Deadline,
     looked: Looked | None = None,
@@ -145,7 +145,7 @@ def solve_one(
 
 
 def _by_shortlists(
-    weights: Array, cost: Array, masked: bool, maximize: bool, duals: Duals, path_limit: int, deadline: Deadline
+    weights: Costs, cost: Costs, masked: bool, maximize: bool, duals: Duals, path_limit: int, deadline: Deadline
 ) -> Solution:
     """`solve_one` of costs that whole rows are not for; `cost` are the weights with a number for what is forbidden."""
     u0, v0 = duals
@@ -156,20 +156,20 @@ def _by_shortlists(
     if turned:
         cost = np.ascontiguousarray(cost.T)
     exact = cost.dtype.kind == "i"
-    sign = np.int64(-1 if maximize else 1) if exact else np.float64(-1 if maximize else 1)
+    sign: np.int64 | np.float64 = np.int64(-1 if maximize else 1) if exact else np.float64(-1 if maximize else 1)
     inf = infinity(exact, masked)
     warm = _prices(cost, sign, cut(u0, most, exact), cut(v0, most, exact), most)
-    v = np.zeros(cost.shape[1], sign.dtype) if warm is None else warm
-    state = new_state(untouched(cost), cost.shape[0], cost.shape[1], sign, inf, v)
+    v: Amounts = np.zeros(cost.shape[1], sign.dtype) if warm is None else warm
+    state = new_state(untouched(cast(Amounts, cost)), cost.shape[0], cost.shape[1], sign, inf, v)
     ended = _run(state, warm is not None, turned, path_limit, deadline)
     facts = {name: int(count) for name, count in zip(COUNTS, state.counts, strict=False)}
     facts["rows_read_whole"] = int(state.counts[steps.BY_ROWS])
     iterations = facts["row_reductions"] + facts["paths"]
     if ended is Termination.INFEASIBLE:
         return Solution(ended, "sap", _violator(state, turned), iterations, facts=facts)
-    u = np.zeros(state.n_rows, sign.dtype)
+    u: Amounts = np.zeros(state.n_rows, sign.dtype)
     steps.close(state, u, ended is not Termination.OPTIMAL)
-    arrays = {"assignment": state.col_of, "u": sign * u, "v": sign * state.v}
+    arrays: dict[str, Array] = {"assignment": state.col_of, "u": sign * u, "v": sign * state.v}
     if turned:
         arrays = {"assignment": state.row_of, "u": arrays["v"], "v": arrays["u"]}
     if ended is not Termination.OPTIMAL and (violator := complete(weights, maximize, arrays["assignment"])):
@@ -177,7 +177,7 @@ def _by_shortlists(
     return Solution(ended, "sap", arrays, iterations, facts=facts)
 
 
-def _square_prices(cost: Array, sign: int, duals: Duals, most: int | float) -> Array | None:
+def _square_prices(cost: Costs, sign: int, duals: Duals, most: int | float) -> Amounts | None:
     """As `_prices`, for costs that are to be minimised already."""
     exact = cost.dtype.kind == "i"
     one = np.int64(1) if exact else np.float64(1)
@@ -185,8 +185,9 @@ def _square_prices(cost: Array, sign: int, duals: Duals, most: int | float) -> A
     return _prices(cost, one, u0, v0, most)
 
 
-def _prices(cost: Array, sign: Any, u0: Array | None, v0: Array | None, most: int | float) -> Array | None:
+def _prices(cost: Costs, sign: Any, u0: Amounts | None, v0: Amounts | None, most: int | float) -> Amounts | None:
     """Prices to start from, out of whichever duals are left; None for a cold start."""
+    v: Amounts
     if v0 is not None:
         v = sign * v0
     elif u0 is not None:
@@ -258,7 +259,7 @@ def warm_up() -> None:
     for dtype in (np.float64, np.int64):
         for cost in (ties.astype(dtype), ties[:3, :3].astype(dtype)[None]):
             solve(CARD.build({"cost": cost}, options), options, Deadline())
-        one = ties.astype(dtype)
+        one: Costs = ties.astype(dtype)
         for duals in ((None, None), (None, one[0])):
             _by_shortlists(one, one, False, False, duals, one.size, Deadline())
         _by_shortlists(one[:3], one[:3], False, False, (None, None), one.size, Deadline())

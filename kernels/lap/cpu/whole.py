@@ -11,13 +11,13 @@ LLVM vectorises the minimum of integers, and not that of floats: so floats are c
 are, once `order` has flipped those of negative ones. Labels are never negative, and need no flip.
 """
 
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
 from kernels.lap.cpu.shortlist import F, jit
-from kernels.problems import Array
+from kernels.problems.arrays import AnyIntegers, Costs, Indices, Indices32, Integers
 
 NARROW = 1 << 26
 STRIDE = 64
@@ -26,37 +26,35 @@ STRIDE = 64
 
 def inlined(function: F) -> F:
     """As `jit`, and always inlined: handing the state over takes 200 ns, which is longer than reading a row."""
-    compiled = numba.njit(cache=True, nogil=True, fastmath={"nnan", "nsz"}, error_model="numpy", forceinline=True)(
-        function
-    )
-    return cast(F, compiled)
+    options: dict[str, Any] = {"fastmath": {"nnan", "nsz"}, "error_model": "numpy", "forceinline": True}
+    return numba.njit(cache=True, nogil=True, **options)(function)
 
 
 class Whole(NamedTuple):
     """One problem with n_rows <= n_cols, to be minimised. By column: v to scanned; by row: col_of, free."""
 
-    cost: Array
+    cost: Costs
     inf: Any  # above every label
     shut: Any  # `inf`, in the integers of key_bits
     flip: Any  # what turns the bits of a negative float round; 0 for integers
     floor: Any  # the least price that is taken
-    v: Array
-    row_of: Array  # int32, -1 for none
-    reduced: Array  # a row minus the prices
-    reduced_bits: Array  # the same memory as integers
-    keys: Array  # labels of the search
-    key_bits: Array  # the same memory as integers
-    closed: Array  # 0, or `shut` once a column was scanned: max(key_bits, closed) is what is left to choose from
-    block_min: Array  # of max(key_bits, closed), over STRIDE columns each
-    parent: Array
-    scanned: Array
-    col_of: Array
-    free: Array
-    counts: Array  # what whole_path.py names
+    v: Costs
+    row_of: Indices32  # int32, -1 for none
+    reduced: Costs  # a row minus the prices
+    reduced_bits: AnyIntegers  # the same memory as integers
+    keys: Costs  # labels of the search
+    key_bits: AnyIntegers  # the same memory as integers
+    closed: AnyIntegers  # 0, or `shut` once a column was scanned: max(key_bits, closed) is what is left to choose from
+    block_min: AnyIntegers  # of max(key_bits, closed), over STRIDE columns each
+    parent: Indices32
+    scanned: Indices32
+    col_of: Indices
+    free: Indices
+    counts: Integers  # what whole_path.py names
 
 
 @jit
-def new_whole(cost: Array, limits: Array, bits: Array, v: Array, col_of: Array) -> Whole:
+def new_whole(cost: Costs, limits: Costs, bits: AnyIntegers, v: Costs, col_of: Indices) -> Whole:
     """Lay out a search with prices `v` and columns of the rows `col_of`, both of which it keeps.
 
     Args:

@@ -18,7 +18,7 @@ from kernels.lap.cpu.borrowed import borrowed
 from kernels.lap.cpu.seats import flip, seat_rows
 from kernels.lap.cpu.shortlist import jit
 from kernels.lap.cpu.whole import STRIDE, Whole, free_low, inlined, new_whole, order, second_least, value_of, where_low
-from kernels.problems import Array
+from kernels.problems.arrays import AnyIntegers, Costs, Indices
 
 NO_PATH, TOO_WIDE = -2, -3
 REDUCTIONS_PER_ROW = 2
@@ -207,7 +207,7 @@ def augment(s: Whole, first: int, last: int, work: int) -> int:
 
 
 @jit
-def solve_whole(s: Whole, start: int, own: Array) -> bool:
+def solve_whole(s: Whole, start: int, own: AnyIntegers) -> bool:
     """All steps without a look at the clock. `start`: -1 begins with row reductions, 0 with start_prices, 1 with seats.
 
     False where there is no full assignment, or int32 does not suffice.
@@ -234,7 +234,7 @@ def least_of_free(s: Whole, n_free: int) -> dict[int, Any]:
 
 
 @jit
-def close(s: Whole, u: Array, complete: bool) -> None:
+def close(s: Whole, u: Costs, complete: bool) -> None:
     """Fill the row duals: c - v where assigned (the row's minimum), the least of the row where not.
 
     With `complete`, rows that have no column then take their cheapest free one: no longer the best choice, but
@@ -259,7 +259,7 @@ def close(s: Whole, u: Array, complete: bool) -> None:
 
 @jit
 def solve_at_once(
-    cost: Array, limits: Array, bits: Array, v: Array, u: Array, col_of: Array, start: int, own: Array
+    cost: Costs, limits: Costs, bits: AnyIntegers, v: Costs, u: Costs, col_of: Indices, start: int, own: AnyIntegers
 ) -> tuple[bool, int, int, int]:
     """`solve_whole` and `close` of a new search, into v, u and col_of: whether it is solved, and `counts`.
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems import Array
+from kernels.problems.arrays import Floats, Indices, Integers, Wholes
 
 MOST_WORDS = 42
 """Enough for every price: sums of floats span less than 2200 bits."""
@@ -21,12 +21,12 @@ MOST_WORDS = 42
 class Optimum:
     """`partner_of` (n,) the column of each row; `u` (n,) rounded; the prices (m,) as sums of `words` (n_words, m)."""
 
-    partner_of: Array
-    u: Array
-    words: Array
+    partner_of: Indices
+    u: Floats
+    words: Floats
 
 
-def solve(cost: Array, deadline: Deadline) -> Optimum | None:
+def solve(cost: Floats, deadline: Deadline) -> Optimum | None:
     """Minimise over pairings of all rows of `cost` (n, m), n <= m, float64, +inf forbidden, which has one.
 
     None when the deadline passed first. Complexity: n^2 m operations of Python integers at worst.
@@ -42,7 +42,7 @@ def solve(cost: Array, deadline: Deadline) -> Optimum | None:
     return Optimum(partner_of, words(u, exponent)[0], words(v, exponent))
 
 
-def paths(whole: Array, deadline: Deadline) -> tuple[Array, list[int], list[int]] | None:
+def paths(whole: Wholes, deadline: Deadline) -> tuple[Integers, list[int], list[int]] | None:
     """Shortest augmenting paths over Python integers (n, m): the row of each column (-1: none) and the duals."""
     n, m = whole.shape
     u, v = [0] * n, np.zeros(m, object)
@@ -65,7 +65,7 @@ def paths(whole: Array, deadline: Deadline) -> tuple[Array, list[int], list[int]
     return row_of, u, v.tolist()
 
 
-def integers(cost: Array) -> tuple[Array, int]:
+def integers(cost: Floats) -> tuple[Wholes, int]:
     """Python integers and an exponent with integer * 2^exponent = entry; forbidden entries are beyond every pairing."""
     known = np.isfinite(cost)
     mantissa, power = np.frexp(np.where(known, cost, 0.0))
@@ -79,7 +79,9 @@ def integers(cost: Array) -> tuple[Array, int]:
     return whole, exponent
 
 
-def _search(whole: Array, u: list[int], v: Array, row_of: Array, source: int) -> tuple[Array, Array, int, list[int]]:
+def _search(
+    whole: Wholes, u: list[int], v: Wholes, row_of: Indices, source: int
+) -> tuple[Wholes, Integers, int, list[int]]:
     """Dijkstra's search from a free row: distances, parent rows, the free column that is nearest, columns scanned."""
     m = len(v)
     distance, parent = whole[source] - u[source] - v, np.full(m, source)
@@ -98,7 +100,7 @@ def _search(whole: Array, u: list[int], v: Array, row_of: Array, source: int) ->
         distance[nearer], parent[nearer] = through[nearer], i
 
 
-def words(prices: list[int], exponent: int) -> Array:
+def words(prices: list[int], exponent: int) -> Floats:
     """Each price as floats that add up to it, the largest first."""
     words: list[list[float]] = []
     while any(prices) and len(words) < MOST_WORDS:

@@ -18,6 +18,7 @@ from kernels.lap.members import Members
 from kernels.lap.mending import exact
 from kernels.lap.mending.refine import refine
 from kernels.problems import UNASSIGNED, Array, Assignment
+from kernels.problems.arrays import Costs, Floats, Indices
 from kernels.solution import Solution, Termination
 
 SMALL, LARGEST = 1 << 18, 1 << 26
@@ -25,7 +26,7 @@ SMALL, LARGEST = 1 << 18, 1 << 26
 PASSES = 2
 """Prices that were far off are rebuilt once more: the first time leaves an error in proportion to how far."""
 
-Found = tuple[Array, Array]
+Found = tuple[Indices, Floats]
 """The column of each line of the shorter side, and the prices as sums of words (n_words, longer side), in min form."""
 
 
@@ -70,7 +71,7 @@ def _write(arrays: dict[str, Array], new: dict[str, Array], place: tuple[int, ..
         arrays[name] = words
 
 
-def mend_one(weights: Array, maximize: bool, old: dict[str, Array], deadline: Deadline) -> dict[str, Array] | None:
+def mend_one(weights: Costs, maximize: bool, old: dict[str, Array], deadline: Deadline) -> dict[str, Array] | None:
     """`assignment`, `u`, `v` and further words of the longer side's duals, for one problem; None: nothing better."""
     if deadline.expired():
         return None
@@ -93,7 +94,7 @@ def mend_one(weights: Array, maximize: bool, old: dict[str, Array], deadline: De
     return None if found is None else _arrays(cost, found, sign, turned)
 
 
-def _partner_of(assignment: Array, n: int, turned: bool) -> Array:
+def _partner_of(assignment: Indices, n: int, turned: bool) -> Indices:
     """The column of each line of the shorter side."""
     if not turned:
         return assignment
@@ -103,12 +104,12 @@ def _partner_of(assignment: Array, n: int, turned: bool) -> Array:
     return partner_of
 
 
-def _exactly(cost: Array, deadline: Deadline) -> Found | None:
+def _exactly(cost: Floats, deadline: Deadline) -> Found | None:
     found = exact.solve(cost, deadline)
     return None if found is None else (found.partner_of, found.words)
 
 
-def _rebuilt(cost: Array, partner_of: Array, price: Array, deadline: Deadline) -> Found | None:
+def _rebuilt(cost: Floats, partner_of: Indices, price: Floats, deadline: Deadline) -> Found | None:
     found = None
     for _ in range(PASSES):
         found = refine(cost, partner_of, price, deadline)
@@ -118,14 +119,14 @@ def _rebuilt(cost: Array, partner_of: Array, price: Array, deadline: Deadline) -
     return None if found is None else (found.partner_of, found.words)
 
 
-def _cold(weights: Array, maximize: bool, deadline: Deadline) -> dict[str, Array] | None:
+def _cold(weights: Costs, maximize: bool, deadline: Deadline) -> dict[str, Array] | None:
     """Solved by the CPU from nothing; None when that ended early."""
     cpu = importlib.import_module("kernels.lap.cpu.solver")
     cold: Solution = cpu.solve_one(weights, maximize, None, None, weights.size, deadline)
     return cold.arrays if cold.termination is Termination.OPTIMAL else None
 
 
-def _arrays(cost: Array, found: Found, sign: float, turned: bool) -> dict[str, Array]:
+def _arrays(cost: Floats, found: Found, sign: float, turned: bool) -> dict[str, Array]:
     """In the sense and the orientation of the problem."""
     partner_of, words = found
     n, m = cost.shape

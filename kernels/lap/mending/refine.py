@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems import UNASSIGNED, Array
+from kernels.problems import UNASSIGNED
+from kernels.problems.arrays import Floats, Indices, Integers
 
 ROWS_BYTES = 1 << 22
 MOST_ARCS = 1 << 24
@@ -33,21 +34,21 @@ LOOK_FOR_CYCLES = 32
 class Refined:
     """`partner_of` (n,); prices `words` (2, m), whose sum they are."""
 
-    partner_of: Array
-    words: Array
+    partner_of: Indices
+    words: Floats
 
 
 @dataclass(frozen=True)
 class _Arcs:
     """The arcs from node `tail` to node `head` that are shorter than the reach, and the column behind each head."""
 
-    tail: Array
-    head: Array
-    length: Array
-    col: Array
+    tail: Indices
+    head: Indices
+    length: Floats
+    col: Indices
 
 
-def refine(cost: Array, partner_of: Array, prices: Array, deadline: Deadline) -> Refined | None:
+def refine(cost: Floats, partner_of: Indices, prices: Floats, deadline: Deadline) -> Refined | None:
     """Optimal prices for an assignment that is optimal, or a better assignment with its prices.
 
     Args:
@@ -78,8 +79,8 @@ def refine(cost: Array, partner_of: Array, prices: Array, deadline: Deadline) ->
 
 
 def _distances(
-    cost: Array, partner_of: Array, price: Array, free: Array, reach: float, deadline: Deadline
-) -> tuple[Array, list[int], _Arcs] | None:
+    cost: Floats, partner_of: Indices, price: Floats, free: Indices, reach: float, deadline: Deadline
+) -> tuple[Floats, list[int], _Arcs] | None:
     """(distance of every node, a negative cycle's arcs, all arcs), with as wide a reach as it takes."""
     while True:
         if deadline.expired():
@@ -95,7 +96,7 @@ def _distances(
         reach = max(reach * WIDER, 2 * np.abs(fall).max())
 
 
-def _arcs(cost: Array, partner_of: Array, price: Array, free: Array, reach: float) -> _Arcs | None:
+def _arcs(cost: Floats, partner_of: Indices, price: Floats, free: Indices, reach: float) -> _Arcs | None:
     """Every arc that is no longer than `reach`; the free columns are node n, an arc to them takes the cheapest."""
     n, m = cost.shape
     node = np.full(m, n)
@@ -124,14 +125,14 @@ def _arcs(cost: Array, partner_of: Array, price: Array, free: Array, reach: floa
     return _Arcs(tail, head, length, col)
 
 
-def _difference(x: Array, y: Array) -> tuple[Array, Array]:
+def _difference(x: Floats, y: Floats) -> tuple[Floats, Floats]:
     """x - y as a rounded difference and its error, exactly."""
     s = x - y
     t = s - x
     return s, (x - (s - t)) - (y + t)
 
 
-def _shortest(arcs: _Arcs, n_nodes: int, deadline: Deadline) -> tuple[Array, list[int]]:
+def _shortest(arcs: _Arcs, n_nodes: int, deadline: Deadline) -> tuple[Floats, list[int]]:
     """Bellman and Ford's rounds from all nodes at distance 0: (distances, arcs of a negative cycle or none)."""
     fall, via = np.zeros(n_nodes), np.full(n_nodes, -1)
     order = np.argsort(arcs.head, kind="stable")
@@ -159,7 +160,7 @@ def _shortest(arcs: _Arcs, n_nodes: int, deadline: Deadline) -> tuple[Array, lis
     return fall, []
 
 
-def _cycle(via: Array, tail: Array) -> list[int]:
+def _cycle(via: Integers, tail: Indices) -> list[int]:
     """The arcs of a cycle among `via`, the last arc into each node; empty when there is none."""
     before = np.where(via >= 0, tail[via], -1)
     at = np.append(before, -1)  # the last entry stands for "no arc", and leads to itself
@@ -175,7 +176,7 @@ def _cycle(via: Array, tail: Array) -> list[int]:
     return cycle
 
 
-def _exchange(cycle: list[int], arcs: _Arcs, partner_of: Array) -> None:
+def _exchange(cycle: list[int], arcs: _Arcs, partner_of: Indices) -> None:
     """Every row of the cycle takes the column that its arc leads to."""
     n = len(partner_of)
     for arc in cycle:

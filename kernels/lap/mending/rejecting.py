@@ -12,10 +12,11 @@ from kernels.deadline import Deadline
 from kernels.lap.mending import exact
 from kernels.lap.mending.mend import LARGEST, SMALL, mend_one
 from kernels.problems import UNASSIGNED, Array, Rejecting
+from kernels.problems.arrays import AnyFloats, Floats, Indices
 from kernels.problems.selected import Selected
 from kernels.solution import Certificate, Solution, Termination
 
-Found = tuple[Array, Array, Array]
+Found = tuple[Indices, Floats, Floats]
 """The column of each line, the duals of the lines, and the prices of the others in words: in min form."""
 
 
@@ -28,7 +29,7 @@ def mend_rejecting(
     listed = certificate.facts.get("problems", {}).get("terminations", [(certificate.termination or "")])
     loose = [k for k, word in enumerate(listed) if word == Termination.CONVERGED]
     flat = {name: _flat(problem, name, solution.arrays[name]) for name in ("assignment", "u", "v")}
-    finer: dict[str, list[Array]] = {"u_finer": [], "v_finer": []}
+    finer: dict[str, list[Floats]] = {"u_finer": [], "v_finer": []}
     mended = 0
     for k in loose:
         found = None if deadline.expired() else _mended(problem, k, flat, deadline)
@@ -103,7 +104,7 @@ def _mended(problem: Rejecting, k: int, flat: dict[str, Array], deadline: Deadli
     return np.where(new["assignment"] < m, new["assignment"], UNASSIGNED), new["u"], words
 
 
-def _exactly(matrix: Array, out: Array, caps: Array, deadline: Deadline) -> Found | None:
+def _exactly(matrix: AnyFloats, out: AnyFloats, caps: AnyFloats, deadline: Deadline) -> Found | None:
     """In Python's integers; `out` may be inf (a line that must be paired), `caps` where there are as many of both."""
     n, m = matrix.shape
     strict = bool(np.isinf(out).any())
@@ -125,7 +126,7 @@ def _exactly(matrix: Array, out: Array, caps: Array, deadline: Deadline) -> Foun
     return column, exact.words(u, exponent)[0], exact.words(prices, exponent)
 
 
-def _write(problem: Rejecting, k: int, found: Found, flat: dict[str, Array], finer: dict[str, list[Array]]) -> None:
+def _write(problem: Rejecting, k: int, found: Found, flat: dict[str, Array], finer: dict[str, list[Floats]]) -> None:
     """Put one problem's arrays in their place, in the sense of the problem."""
     sign = -1.0 if problem.maximize else 1.0
     rows, cols, turned = _slices(problem, k)

@@ -16,6 +16,7 @@ from kernels.lap import gpu_memory
 from kernels.lap.auto.gpu_forest import MOST_ROWS
 from kernels.lap.points.layout import DISTANCES_ARGS, OVERLAPS_ARGS, ROWS, THREADS
 from kernels.problems import Array, InvalidProblem
+from kernels.problems.arrays import Floats
 from kernels.problems.metrics import DIRECTIONS, METRICS, prepared
 from kernels.problems.points import PointAssignment
 
@@ -36,7 +37,7 @@ class DeviceMatrix:
     def __len__(self) -> int:
         return int(self.shape[0])
 
-    def __getitem__(self, index: Any) -> Array:
+    def __getitem__(self, index: Any) -> Floats:
         return np.asarray(cupy.asnumpy(self.device[index]))
 
     def reshape(self, *shape: int) -> Any:
@@ -52,7 +53,7 @@ def uploaded(weights: Any) -> Any:
     return cupy.asarray(weights.device if isinstance(weights, DeviceMatrix) else weights)
 
 
-def costs_on_device(problem: PointAssignment) -> tuple[Array, float]:
+def costs_on_device(problem: PointAssignment) -> tuple[Floats, float]:
     """The costs (m, n) in float64, in device memory behind the face of a host array, and milliseconds to make them."""
     start = time.perf_counter()
     points, (m, n) = problem.points, problem.shape
@@ -69,7 +70,7 @@ def costs_on_device(problem: PointAssignment) -> tuple[Array, float]:
     else:
         _launch_distances(x, cupy.ascontiguousarray(y.T), points.metric, cost)
     cupy.cuda.get_current_stream().synchronize()
-    return cast(Array, DeviceMatrix(cost)), 1e3 * (time.perf_counter() - start)
+    return cast(Floats, DeviceMatrix(cost)), 1e3 * (time.perf_counter() - start)
 
 
 def _launch_distances(x: Any, turned: Any, metric: str, cost: Any) -> None:

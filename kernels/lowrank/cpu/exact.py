@@ -10,7 +10,7 @@ import numpy as np
 from kernels.lowrank.descent import Factors, rounded
 from kernels.lowrank.search import LowRankSearch
 from kernels.lowrank.starts import exact_transport
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Floats
 from kernels.problems.lowrank import LowRankTransport
 
 MOST = 5e7
@@ -52,10 +52,10 @@ class Resumed:
     optimum, lead its first plan close to the last one.
     """
 
-    def __init__(self, search: LowRankSearch, weights: Array, g: Array) -> None:
+    def __init__(self, search: LowRankSearch, weights: Floats, g: Floats) -> None:
         self.search, self.weights, self.g, self.prices = search, weights, g, np.zeros_like(g)
 
-    def best(self, cost: Array) -> Array:
+    def best(self, cost: Floats) -> Floats:
         """The factor of least cost (size, r)."""
         lower = cost - self.prices
         lower -= lower.min(axis=1, keepdims=True)

@@ -6,7 +6,7 @@ import numpy as np
 from numba import njit
 
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Floats, Reals
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.cpu.answer import answer, plan_rows
@@ -28,13 +28,13 @@ PROGRESS = 0.9  # of the smallest gap: rounding of the plan lowers it for ever, 
 def rescale(
     first: int,
     last: int,
-    plan: Array,
-    column_factor: Array,
-    mass: Array,
-    old: Array,
+    plan: Reals,
+    column_factor: Reals,
+    mass: Floats,
+    old: Floats,
     exponent: float,
-    factors: Array,
-    sums: Array,
+    factors: Floats,
+    sums: Floats,
 ) -> None:
     """One iteration of Algorithm 1 on some rows: rescale columns, then rows, and sum columns, rewriting the plan.
 
@@ -143,7 +143,7 @@ class _Scaling:
             column = (problem.b * old_v / np.maximum(self.column_sums, SMALLEST)) ** self.psi / old_v
             scaled = column.astype(self.plan.dtype)
 
-        def sweep(first: int, last: int, best: Array, total: Array) -> None:
+        def sweep(first: int, last: int, best: Floats, total: Floats) -> None:
             rescale(first, last, self.plan, scaled, problem.a, old_u, self.phi, best, total)
 
         with np.errstate(over="ignore", invalid="ignore"):

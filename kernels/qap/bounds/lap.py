@@ -6,11 +6,11 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from kernels.problems import Array
+from kernels.problems.arrays import Amounts, Indices, Mask
 
 
 @njit(cache=True, nogil=True)
-def assign(cost: Array, u: Array, v: Array, row_of: Array) -> Any:
+def assign(cost: Amounts, u: Amounts, v: Amounts, row_of: Indices) -> Any:
     """Solve min sum cost[i, p[i]] by shortest augmenting paths; exact for integers.
 
     Args:
@@ -50,7 +50,7 @@ def assign(cost: Array, u: Array, v: Array, row_of: Array) -> Any:
 
 @njit(inline="always")
 def _search(
-    cost: Array, u: Array, v: Array, row_of: Array, free: int, shortest: Array, reached: Array, before: Array
+    cost: Amounts, u: Amounts, v: Amounts, row_of: Indices, free: int, shortest: Amounts, reached: Mask, before: Indices
 ) -> Any:
     """The free column nearest to row `free` by reduced costs; fills the distances, marks and rows on the way."""
     n = cost.shape[0]
@@ -76,7 +76,7 @@ def _search(
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _reduce(cost: Array, u: Array, v: Array, row_of: Array, col_of: Array) -> None:
+def _reduce(cost: Amounts, u: Amounts, v: Amounts, row_of: Indices, col_of: Indices) -> None:
     """Row minima, then column minima; assign greedily along zeros."""
     n = cost.shape[0]
     for j in range(n):

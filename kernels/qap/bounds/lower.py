@@ -12,7 +12,7 @@ from math import ceil, fsum
 import numpy as np
 
 from kernels.problems import Array, QuadraticAssignment
-from kernels.problems.arrays import Mask
+from kernels.problems.arrays import Amounts, Floats, Indices, Integers, Mask
 from kernels.problems.quadratic import LARGEST_OBJECTIVE, objective_bound
 from kernels.qap.bounds.lap import assign
 
@@ -44,7 +44,7 @@ def gilmore_lawler(problem: QuadraticAssignment) -> Bound:
     return max(found, key=lambda bound: bound.value)
 
 
-def prices(problem: QuadraticAssignment, costs: Array) -> Array:
+def prices(problem: QuadraticAssignment, costs: Amounts) -> Amounts:
     """Prices of the locations from an assignment under `costs`: optimal, or nearly so where int64 is too narrow."""
     barred = _barred(problem, costs)
     if barred is None:
@@ -55,7 +55,7 @@ def prices(problem: QuadraticAssignment, costs: Array) -> Array:
     return v if v.dtype == costs.dtype else np.rint(v).clip(-LARGEST_OBJECTIVE, LARGEST_OBJECTIVE).astype(np.int64)
 
 
-def from_prices(problem: QuadraticAssignment, name: str, costs: Array, v: Array) -> Bound:
+def from_prices(problem: QuadraticAssignment, name: str, costs: Amounts, v: Amounts) -> Bound:
     """The bound that prices v of the locations prove: sum_i min_j (costs_ij - v_j) + sum_j v_j."""
     left = costs - v
     if problem.forbidden is not None:
@@ -104,14 +104,14 @@ def projection(problem: QuadraticAssignment) -> Bound | None:
     return Bound("projection", round_up(problem, ceil(lowered)) if problem.integer else lowered, value, evidence)
 
 
-def pair_costs(problem: QuadraticAssignment, turn: bool) -> Array:
+def pair_costs(problem: QuadraticAssignment, turn: bool) -> Amounts:
     """l_ij of Gilmore and Lawler; `turn` takes columns for rows."""
     flow, distance = (m.T if turn else m for m in (problem.flow, problem.distance))
     descending = np.sort(_without_diagonal(flow), axis=1)[:, ::-1]
     ascending = np.sort(_without_diagonal(distance), axis=1)
     if problem.integer and objective_bound(problem.flow, problem.distance, problem.linear) < 2**53:
         # a float64 product is exact here, and many times as fast as one of integers
-        products = (descending.astype(np.float64) @ ascending.T.astype(np.float64)).astype(np.int64)
+        products: Array = (descending.astype(np.float64) @ ascending.T.astype(np.float64)).astype(np.int64)
     else:
         products = descending @ ascending.T
     costs = products + np.outer(np.diagonal(flow), np.diagonal(distance))
@@ -130,12 +130,12 @@ def slack(problem: QuadraticAssignment) -> float:
     return 16 * problem.n * float(np.finfo(np.float64).eps) * size
 
 
-def _without_diagonal(matrix: Array) -> Array:
+def _without_diagonal(matrix: Amounts) -> Amounts:
     n = matrix.shape[0]
     return np.asarray(matrix[~np.eye(n, dtype=bool)].reshape(n, n - 1))
 
 
-def _barred(problem: QuadraticAssignment, costs: Array) -> Array | None:
+def _barred(problem: QuadraticAssignment, costs: Amounts) -> Amounts | None:
     """The costs with a price on forbidden pairs that no assignment of the others reaches; None beyond int64."""
     n, whole = problem.n, costs.dtype.kind == "i"
     largest = max(int(costs.max()), -int(costs.min())) if whole else float(np.abs(costs).max())
@@ -151,7 +151,7 @@ def turns_alike(problem: QuadraticAssignment) -> bool:
     return all((m == m.T).all() for m in (problem.flow, problem.distance))
 
 
-def _basis(n: int) -> Array:
+def _basis(n: int) -> Floats:
     """An orthonormal basis of the vectors that sum to 0, (n, n - 1): a Householder reflection but its first column."""
     w = np.full(n, 1 / np.sqrt(n))
     w[0] += 1.0
@@ -159,7 +159,7 @@ def _basis(n: int) -> Array:
     return np.asarray(np.eye(n)[:, 1:] - 2 * np.outer(w, w[1:]))
 
 
-def permitted_permutation(problem: QuadraticAssignment) -> Array | None:
+def permitted_permutation(problem: QuadraticAssignment) -> Indices | None:
     """Any permutation that uses no forbidden pair; None when there is none."""
     if problem.forbidden is None:
         return np.arange(problem.n)
@@ -167,7 +167,7 @@ def permitted_permutation(problem: QuadraticAssignment) -> Array | None:
     return None if unmet else np.argsort(row_of)
 
 
-def hall_violator(forbidden: Mask) -> tuple[Array, Array]:
+def hall_violator(forbidden: Mask) -> tuple[Integers, Integers]:
     """Facilities, and fewer locations: all that are permitted to any of them. For where no permutation is allowed.
 
     Reached from a facility without a permitted location along permitted pairs and back along matched ones: a free
@@ -185,7 +185,7 @@ def hall_violator(forbidden: Mask) -> tuple[Array, Array]:
         rows = more
 
 
-def _matched(forbidden: Mask) -> tuple[Array, int]:
+def _matched(forbidden: Mask) -> tuple[Integers, int]:
     """The row of each column in a matching of as many permitted pairs as can be, and how many pairs are forbidden."""
     n = len(forbidden)
     row_of = np.empty(n, np.int64)

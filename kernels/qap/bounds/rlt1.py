@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import AnyIntegers, Indices, Integers
 from kernels.problems.quadratic import objective_bound
 from kernels.qap.bounds.lap import assign
 from kernels.qap.bounds.lower import Bound, round_up
@@ -34,7 +35,7 @@ def fits(problem: QuadraticAssignment) -> bool:
     return problem.integer and problem.n >= 3 and problem.n**4 * 8 <= LARGEST_BYTES and bound < 2**54
 
 
-def scaled(problem: QuadraticAssignment) -> tuple[Array, Array, int]:
+def scaled(problem: QuadraticAssignment) -> tuple[Integers, AnyIntegers, int]:
     """Leaders (n, n), submatrices (n, n, n, n) and the scale they are multiplied by; forbidden leaders are barred."""
     n = problem.n
     bound = int(objective_bound(problem.flow, problem.distance, problem.linear)) + 1
@@ -57,7 +58,9 @@ def scaled(problem: QuadraticAssignment) -> tuple[Array, Array, int]:
 
 
 @njit(cache=True, nogil=True)
-def visit(leaders: Array, submatrices: Array, rows: Array, columns: Array, pairs: Array, pull: bool) -> None:
+def visit(
+    leaders: Integers, submatrices: AnyIntegers, rows: Indices, columns: Indices, pairs: Integers, pull: bool
+) -> None:
     """Turn the submatrices of these pairs into leaders.
 
     Args:
@@ -91,7 +94,7 @@ def visit(leaders: Array, submatrices: Array, rows: Array, columns: Array, pairs
 
 
 @njit(cache=True, nogil=True)
-def gather(leaders: Array) -> Any:
+def gather(leaders: Integers) -> Any:
     """Assign the leaders and leave their reduced costs; returns what the bound gains."""
     size = leaders.shape[0]
     u, v, row_of = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
@@ -103,7 +106,7 @@ def gather(leaders: Array) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def spread(leaders: Array, submatrices: Array, rows: Array) -> None:
+def spread(leaders: Integers, submatrices: AnyIntegers, rows: Indices) -> None:
     """Give every leader to the rows of its submatrix, all before any is asked: so what one spares reaches others."""
     size = leaders.shape[0]
     less = size - 1

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kernels.problems import Array
+from kernels.problems.arrays import Indices, Integers
 
 Number = int | float
 
@@ -26,12 +26,12 @@ class Population:
     patience: int
     apart: int
     costs: list[Number] = field(default_factory=list)
-    members: list[Array] = field(default_factory=list)
-    record: tuple[Number, Array] | None = None
+    members: list[Indices] = field(default_factory=list)
+    record: tuple[Number, Integers] | None = None
     stagnant: int = 0
     restarts: int = 0
 
-    def breed(self) -> Array:
+    def breed(self) -> Integers:
         """One starting permutation for a search."""
         if len(self.members) < self.size:
             return self.rng.permutation(self.n)
@@ -43,7 +43,7 @@ class Population:
         strength = self.n * (0.15 + 0.5 * self.stagnant / self.patience)
         return perturb(self.members[one], max(3, int(strength)), self.rng)
 
-    def insert(self, children: list[tuple[Number, Array]], hurry: Callable[[], object] = lambda: None) -> bool:
+    def insert(self, children: list[tuple[Number, Integers]], hurry: Callable[[], object] = lambda: None) -> bool:
         """Take in one round's children, in order; once `hurry`, only those that are records. True when the record fell.
 
         A child is held against every member, so that large populations take their time.
@@ -65,7 +65,7 @@ class Population:
             self.restarts += 1
         return improved
 
-    def _place(self, cost: Number, child: Array) -> None:
+    def _place(self, cost: Number, child: Integers) -> None:
         near: list[int] = []
         if self.apart and self.members:
             near = np.flatnonzero((np.array(self.members) != child).sum(axis=1) <= self.apart).tolist()
@@ -80,7 +80,7 @@ class Population:
         del self.costs[self.size :], self.members[self.size :]
 
 
-def cross(mother: Array, father: Array, rng: np.random.Generator) -> Array:
+def cross(mother: Integers, father: Integers, rng: np.random.Generator) -> Integers:
     """Uniform crossover: places that both share stay, others come from either, what is left goes at random."""
     n = mother.size
     child = np.where(mother == father, mother, -1)
@@ -96,7 +96,7 @@ def cross(mother: Array, father: Array, rng: np.random.Generator) -> Array:
     return child
 
 
-def perturb(permutation: Array, strength: int, rng: np.random.Generator) -> Array:
+def perturb(permutation: Indices, strength: int, rng: np.random.Generator) -> Integers:
     """Rotate the locations of `strength` random facilities."""
     child = permutation.copy()
     chosen = rng.permutation(permutation.size)[:strength]

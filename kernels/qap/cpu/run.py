@@ -9,7 +9,8 @@ import numba
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Amounts, Bytes, Indices, Integers
 from kernels.problems.quadratic import objective_bound
 from kernels.qap import outcome
 from kernels.qap.bounds.lower import Bound
@@ -47,7 +48,7 @@ class SearchRun:
     pool: ThreadPoolExecutor = field(init=False)
     population: Population = field(init=False)
     proofs: list[Bound] = field(default_factory=list)
-    stop: Array = field(default_factory=lambda: np.zeros(1, np.uint8))
+    stop: Bytes = field(default_factory=lambda: np.zeros(1, np.uint8))
     rounds: int = 0
     iterations: int = 0
     termination: Termination | None = None
@@ -78,7 +79,7 @@ class SearchRun:
         return self.population.record[0]
 
     @property
-    def record(self) -> Array:
+    def record(self) -> Integers:
         """The search's best permutation."""
         assert self.population.record is not None
         return self.population.record[1]
@@ -96,12 +97,12 @@ class SearchRun:
         """The best bound so far."""
         return outcome.best_bound(self.proofs)
 
-    def first(self, start: Array) -> None:
+    def first(self, start: Indices) -> None:
         """A permitted start as it is: a limit of zero seconds still gets an answer."""
         self.population.insert([(self.evaluate(start), start)])
         self.report()
 
-    def evaluate(self, permutation: Array) -> Number:
+    def evaluate(self, permutation: Indices) -> Number:
         """The objective, and for each forbidden pair in use a price above what any permutation could save."""
         unmet = 0
         if self.problem.forbidden is not None:
@@ -234,29 +235,30 @@ class SearchRun:
         if self.population.insert([(cost, best) for _, cost, best in done], self.deadline.expired):
             self.report()
 
-    def bred(self, count: int) -> Iterator[Array]:
+    def bred(self, count: int) -> Iterator[Indices]:
         """Starts of a round, fewer where time runs out meanwhile."""
         for k in range(count):
             if k % 64 == 63 and self.deadline.expired():
                 return
             yield self.breed()
 
-    def breed(self) -> Array:
+    def breed(self) -> Integers:
         """A random start for the methods of Novoa and Qasem (2019), a child for the memetic one."""
         if self.options.method in ("tabu", "2opt"):
             return self.population.rng.permutation(self.problem.n)
         return self.population.breed()
 
-    def searches(self, tasks: list[tuple[Array, np.uint64]]) -> list[tuple[int, Number, Array] | None]:
+    def searches(self, tasks: list[tuple[Integers, np.uint64]]) -> list[tuple[int, Number, Integers] | None]:
         """One search after another, on one thread; None for those that time did not reach."""
         return [None if self.stop[0] else self.search(*task) for task in tasks]
 
-    def search(self, start: Array, seed: np.uint64) -> tuple[int, Number, Array]:
+    def search(self, start: Indices, seed: np.uint64) -> tuple[int, Number, Integers]:
         """One search from `start`; runs on a thread without the interpreter lock."""
         form, options = self.form, self.options
         state = np.array([seed], np.uint64)
         p, best = start.copy(), start.copy()
-        slot, largest = np.zeros(1, self.number), _largest(form.dtype)
+        slot: Amounts = np.zeros(1, self.number)
+        largest = _largest(form.dtype)
         iterations, tenure, forced_after = self.settings(int(seed))
         floor = _least(self.number)
         if options.target is not None:

@@ -29,7 +29,7 @@ from numba import njit
 from numba.extending import register_jitable
 
 from kernels.lap.cpu.borrowed import borrowed
-from kernels.problems import Array
+from kernels.problems.arrays import Amount, Amounts, Bytes, Cost, Costs, Indices, Integers, Integers32, Words
 from kernels.qap.cpu import lanes
 
 JIT = {"cache": True, "nogil": True, "boundscheck": False}
@@ -42,27 +42,27 @@ LATEST = np.iinfo(np.int32).max
 class Board(NamedTuple):
     """What a search keeps up to date, flat, and what it looks up."""
 
-    flow: Array  # both ways together, where a matrix is asymmetric
-    flow_to: Array
-    flow_from: Array
-    near: Array
-    near_back: Array  # its transpose; the same array where they are symmetric
-    partial: Array
-    diagonal: Array  # of partial
-    delta: Array
-    until: Array
-    tabu: Array
-    floor: Array  # nothing for facilities, `largest` for padding
-    low: Array
-    low_free: Array
-    a: Array
-    h: Array
-    columns: Array  # two of partial
-    dates: Array  # two of tabu
+    flow: Costs  # both ways together, where a matrix is asymmetric
+    flow_to: Costs
+    flow_from: Costs
+    near: Costs
+    near_back: Costs  # its transpose; the same array where they are symmetric
+    partial: Costs
+    diagonal: Costs  # of partial
+    delta: Costs
+    until: Integers32
+    tabu: Integers32
+    floor: Costs  # nothing for facilities, `largest` for padding
+    low: Costs
+    low_free: Costs
+    a: Costs
+    h: Costs
+    columns: Costs  # two of partial
+    dates: Integers32  # two of tabu
 
 
 @njit(inline="always")
-def _random(state: Array) -> Any:
+def _random(state: Words) -> Any:
     """xorshift64*, 31 bits. Every search owns its state, so that a run depends on its seed alone."""
     x = state[0]
     x ^= x >> np.uint64(12)
@@ -73,7 +73,7 @@ def _random(state: Array) -> Any:
 
 
 @njit(**JIT)
-def cost_of(flow: Array, distance: Array, linear: Array, symmetric: bool, permutation: Array, zero: float) -> Any:
+def cost_of(flow: Costs, distance: Costs, linear: Costs, symmetric: bool, permutation: Indices, zero: Amount) -> Any:
     """The cost of `permutation`; `zero` (np.int64(0) or 0.0) fixes the accumulator's type."""
     n = permutation.size
     total = zero
@@ -86,7 +86,7 @@ def cost_of(flow: Array, distance: Array, linear: Array, symmetric: bool, permut
 
 @register_jitable(**INNER)
 def partial_costs(
-    flow: Array, distance: Array, linear: Array, symmetric: bool, permutation: Array, partial: Array, stop: Array
+    flow: Costs, distance: Costs, linear: Costs, symmetric: bool, permutation: Indices, partial: Costs, stop: Bytes
 ) -> None:
     """Fill `partial` from nothing: O(n^3), contiguous in locations. Leaves the rest of it once `stop` (1,) is set."""
     n = permutation.size
@@ -107,7 +107,7 @@ def partial_costs(
 
 
 @register_jitable(**INNER)
-def _copy(one: Array, other: Array) -> None:
+def _copy(one: Integers, other: Integers) -> None:
     """By entries: numba compiles an assignment of whole arrays for seconds."""
     for i in range(one.size):
         other[i] = one[i]
@@ -115,9 +115,9 @@ def _copy(one: Array, other: Array) -> None:
 
 @njit(**JIT)
 def search(
-    flow: Array, distance: Array, linear: Array, symmetric: bool, p: Array, best: Array, cost: float,
-    largest: float, state: Array, iterations: int, tenure: tuple[int, int], forced_after: int, target: float,
-    slot: Array, stop: Array, frequency: Array,
+    flow: Costs, distance: Costs, linear: Costs, symmetric: bool, p: Indices, best: Indices, cost: Amount,
+    largest: Cost, state: Words, iterations: int, tenure: tuple[int, int], forced_after: int, target: Amount,
+    slot: Amounts, stop: Bytes, frequency: Integers32,
 ) -> int:  # fmt: skip
     """Tabu search (tenure[1] > 0) or 2-opt to a local optimum (tenure[1] = 0) from `p`, in place; returns iterations.
 
@@ -143,8 +143,9 @@ def search(
 
 @register_jitable(**INNER)
 def _walk(
-    board: Board, symmetric: bool, p: Array, best: Array, cost: float, big: float, state: Array, iterations: int,
-    tenure: tuple[int, int], forced_after: int, target: float, slot: Array, stop: Array, frequency: Array,
+    board: Board, symmetric: bool, p: Indices, best: Indices, cost: Amount, big: Cost, state: Words,
+    iterations: int, tenure: tuple[int, int], forced_after: int, target: Amount, slot: Amounts, stop: Bytes,
+    frequency: Integers32,
 ) -> int:  # fmt: skip
     """The exchanges of a search; how many. A function of its own, so that its caller holds the board meanwhile."""
     board = borrowed(board)
@@ -174,7 +175,7 @@ def _walk(
 
 
 @register_jitable(**INNER)
-def _open(flow: Array, distance: Array, linear: Array, symmetric: bool, p: Array, big: float, stop: Array) -> Board:
+def _open(flow: Costs, distance: Costs, linear: Costs, symmetric: bool, p: Indices, big: Cost, stop: Bytes) -> Board:
     """Everything for `p` from nothing: O(n^3)."""
     n, width = p.size, lanes.width_of(p.size)
     size, kind = n * width, flow.dtype
@@ -225,7 +226,7 @@ def _sweep(board: Board, symmetric: bool, n: int, width: int, it: int) -> tuple[
 
 @njit(inline="always")
 def _swap(
-    board: Board, symmetric: bool, n: int, width: int, r: int, s: int, it: int, tenure: tuple[int, int], state: Array
+    board: Board, symmetric: bool, n: int, width: int, r: int, s: int, it: int, tenure: tuple[int, int], state: Words
 ) -> None:
     """Exchange what stands at r and s, who then stay away from where they were."""
     tabu, partial, near, near_back = board.tabu, board.partial, board.near, board.near_back
@@ -249,7 +250,7 @@ def _swap(
 
 
 @njit(inline="always")
-def _advance(board: Board, symmetric: bool, n: int, width: int, r: int, s: int, big: float) -> None:
+def _advance(board: Board, symmetric: bool, n: int, width: int, r: int, s: int, big: Cost) -> None:
     """After exchange (r, s): its vectors, `partial`, and the deltas and limits of every pair with r or s."""
     delta, until, tabu, partial, diagonal = board.delta, board.until, board.tabu, board.partial, board.diagonal
     a, h, flow, near, near_back = board.a, board.h, board.flow, board.near, board.near_back
@@ -280,7 +281,7 @@ def _advance(board: Board, symmetric: bool, n: int, width: int, r: int, s: int, 
 
 
 @njit(inline="always")
-def _pick(board: Board, n: int, width: int, it: int, use_all: bool, state: Array) -> tuple[int, int]:
+def _pick(board: Board, n: int, width: int, it: int, use_all: bool | np.bool_, state: Words) -> tuple[int, int]:
     """An exchange with the least delta; the row is drawn among the first few found, to break ties by chance."""
     low = board.low if use_all else board.low_free
     last = (n - 1) * lanes.LANES
@@ -298,7 +299,7 @@ def _pick(board: Board, n: int, width: int, it: int, use_all: bool, state: Array
 
 
 @njit(inline="always")
-def _oldest(tabu: Array, n: int, width: int, before: int, r: int, s: int, state: Array) -> tuple[int, int]:
+def _oldest(tabu: Integers32, n: int, width: int, before: int, r: int, s: int, state: Words) -> tuple[int, int]:
     """An exchange of one random facility whose both arrivals were last forbidden before `before`, else (r, s)."""
     u = _random(state) % n
     for v in range(n):

@@ -13,7 +13,7 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from kernels.problems import Array
+from kernels.problems.arrays import Bytes, Indices, Integers
 from kernels.qap.bounds.lap import assign
 from kernels.qap.bounds.rlt1 import DualAscent
 from kernels.qap.exact import symmetry
@@ -31,12 +31,12 @@ class Node:
     (k, l) together. A leader or price above `room` = limit - bound excludes what it stands for, in the whole subtree.
     """
 
-    leaders: Array
-    prices: Array
+    leaders: Integers
+    prices: Integers
     bound: int
-    facilities: Array
-    locations: Array
-    fixed: Array
+    facilities: Indices
+    locations: Indices
+    fixed: Integers
     record: Record = field(default_factory=Record)
 
 
@@ -56,7 +56,7 @@ def _pair(i: int, k: int, m: int) -> Any:
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _take(prices: Array, share: Array, rank: Array, i: int, j: int, cap: int, cost: Array) -> None:
+def _take(prices: Integers, share: Integers, rank: Integers, i: int, j: int, cap: int, cost: Integers) -> None:
     """What pair (i, j) may ask of the others: half of each price where the other's row comes later, else all of it."""
     m = share.shape[0]
     for a in range(m - 1):
@@ -71,7 +71,8 @@ def _take(prices: Array, share: Array, rank: Array, i: int, j: int, cap: int, co
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _give(prices: Array, rank: Array, i: int, j: int, cap: int, cost: Array, u: Array, v: Array, barred: bool) -> None:
+def _give(prices: Integers, rank: Integers, i: int, j: int, cap: int, cost: Integers, u: Integers, v: Integers,
+          barred: bool) -> None:  # fmt: skip
     """Leave the reduced costs, and the halves not taken, as the prices."""
     m = rank.size
     for a in range(m - 1):
@@ -91,7 +92,7 @@ def _give(prices: Array, rank: Array, i: int, j: int, cap: int, cost: Array, u: 
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def sweep(leaders: Array, prices: Array, room: int, order: Array) -> Any:
+def sweep(leaders: Integers, prices: Integers, room: int, order: Indices) -> Any:
     """One sweep over the rows of pairs in that order, as in branch.cu; returns what the bound gains."""
     m = leaders.shape[0]
     cap, less = room + 1, m - 1
@@ -119,7 +120,7 @@ def sweep(leaders: Array, prices: Array, room: int, order: Array) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def ascend(leaders: Array, prices: Array, room: int, sweeps: int, stop: Array) -> Any:
+def ascend(leaders: Integers, prices: Integers, room: int, sweeps: int, stop: Bytes) -> Any:
     """Sweep until nothing within `room` is left, it is too far away, or `stop`; the room left, negative when done."""
     m = leaders.shape[0]
     order, state = np.arange(m), np.uint32(m)
@@ -136,7 +137,7 @@ def ascend(leaders: Array, prices: Array, room: int, sweeps: int, stop: Array) -
 
 
 @njit(cache=True, nogil=True)
-def choose_line(leaders: Array, room: int) -> Any:
+def choose_line(leaders: Integers, room: int) -> Any:
     """The row (0 <= k < m) or column (m <= k < 2 m) with the least work below it, as in branch.cu."""
     m = leaders.shape[0]
     best, least = 0, np.inf
@@ -152,7 +153,7 @@ def choose_line(leaders: Array, room: int) -> Any:
 
 
 @njit(cache=True, nogil=True)
-def fix(leaders: Array, prices: Array, i: int, j: int) -> Any:
+def fix(leaders: Integers, prices: Integers, i: int, j: int) -> Any:
     """The costs that are left once local facility i sits at local location j."""
     wide = leaders.shape[0]
     m = wide - 1
@@ -174,12 +175,12 @@ def fix(leaders: Array, prices: Array, i: int, j: int) -> Any:
 
 
 @register_jitable(no_cfunc_wrapper=True)
-def _without(values: Array, at: int) -> Array:
+def _without(values: Integers, at: int) -> Integers:
     return np.concatenate((values[:at], values[at + 1 :]))
 
 
 @njit(cache=True, nogil=True, inline="always")
-def _note(log: Array, at: Array, code: int) -> None:
+def _note(log: Bytes, at: Integers, code: int) -> None:
     if at[0] < log.size:
         log[at[0]] = code
     at[0] += 1
@@ -187,16 +188,15 @@ def _note(log: Array, at: Array, code: int) -> None:
 
 @njit(nogil=True, cache=True)
 def explore(
-    leaders: Array, prices: Array, bound: int, facilities: Array, locations: Array, fixed: Array,
-    flow: Array, distance: Array, linear: Array, incumbent: Array, best: Array, step: int, scale: int,
-    counts: Array, stop: Array, log: Array, at: Array,
+    leaders: Integers, prices: Integers, bound: int, facilities: Indices, locations: Indices, fixed: Integers,
+    flow: Integers, distance: Integers, linear: Integers, incumbent: Integers, best: Integers, step: int, scale: int,
+    counts: Integers, stop: Bytes, log: Bytes, at: Indices,
 ) -> int:  # fmt: skip
     """Search one subtree to its end; 1 when it did, 0 when `stop` cut it short.
 
     Args:
         incumbent: (1,) int64 the best objective of all threads; best: (n + 1,) this thread's own, objective first.
-        counts: (1,) nodes, for whoever watches.
-        log: uint8, takes the subtree in preorder (log.py) from `at` (1,) on, which goes on counting beyond its end.
+        counts: (1,) nodes. log: takes the subtree in preorder (log.py) from `at` (1,) on, and counts on beyond its end.
     """
     size = leaders.shape[0]
     counts[0] += 1
@@ -236,8 +236,8 @@ def explore(
 
 @njit(cache=True, nogil=True)
 def finish(
-    facilities: Array, locations: Array, fixed: Array, flow: Array, distance: Array, linear: Array,
-    incumbent: Array, best: Array,
+    facilities: Indices, locations: Indices, fixed: Integers, flow: Integers, distance: Integers, linear: Integers,
+    incumbent: Integers, best: Integers,
 ) -> None:  # fmt: skip
     """Try every way to place the last three."""
     n, size = fixed.size, facilities.size
@@ -259,7 +259,7 @@ def finish(
         incumbent[0] = min(incumbent[0], cost)
 
 
-def split(node: Node, limit: int, alike: tuple[list[Array], list[Array]], stop: Array) -> list[Node]:
+def split(node: Node, limit: int, alike: tuple[list[Integers], list[Integers]], stop: Bytes) -> list[Node]:
     """The children of a node that may hold something better than `limit`, one of each class of equals.
 
     The node itself where `stop` came first. Its record becomes what the log is to say of it.
@@ -296,7 +296,7 @@ def split(node: Node, limit: int, alike: tuple[list[Array], list[Array]], stop: 
     return children
 
 
-def child(node: Node, leaders: Array, prices: Array, bound: int, i: int, j: int, record: Record) -> Node:
+def child(node: Node, leaders: Integers, prices: Integers, bound: int, i: int, j: int, record: Record) -> Node:
     """The node below with local facility i at local location j, from what an ascent left of the node's costs."""
     new, rest = fix(leaders, prices, i, j)
     fixed = node.fixed.copy()
@@ -305,7 +305,7 @@ def child(node: Node, leaders: Array, prices: Array, bound: int, i: int, j: int,
     return Node(new, rest, bound + int(leaders[i, j]), *left, fixed, record)
 
 
-def reopen(node: Node, limit: int, stop: Array) -> list[Node]:
+def reopen(node: Node, limit: int, stop: Bytes) -> list[Node]:
     """The children of a branched node below which a log left something open; the node itself where `stop` came first.
 
     What the present limit closes is closed in the record.

@@ -10,7 +10,8 @@ import cupyx
 import numpy as np
 
 from kernels import cuda
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Bytes, Indices, Integers, Integers32, Mask, Records
 from kernels.qap.bounds.rlt1 import DualAscent
 from kernels.qap.exact import branch, symmetry
 from kernels.qap.exact.layout import ASCEND_ARGS, FOUND, TASK, WIDEST
@@ -45,7 +46,7 @@ class Level:
     size: int
     capacity: int
     free: list[int] = field(default_factory=list)
-    waiting: Array = field(default_factory=lambda: np.empty(0, NODE))
+    waiting: Records = field(default_factory=lambda: np.empty(0, NODE))
 
     def __post_init__(self) -> None:
         self.free = list(range(self.capacity))
@@ -67,9 +68,9 @@ class Flight:
 
     level: Level
     parents: list[int]
-    children: Array
+    children: Records
     limit: int
-    answer: Array
+    answer: Integers32
     landed: Any
     alive: tuple[Any, ...]
 
@@ -93,11 +94,11 @@ class DeviceTree:
     """
 
     def __init__(
-        self, problem: QuadraticAssignment, linear: Array, ascent: DualAscent, incumbent: Array, step: int,
-        stop: Array | None = None,
+        self, problem: QuadraticAssignment, linear: Integers, ascent: DualAscent, incumbent: Integers, step: int,
+        stop: Bytes | None = None,
     ) -> None:  # fmt: skip
         self.problem, self.linear, self.incumbent, self.step = problem, linear, incumbent, step
-        self.best: tuple[int, Array] | None = None
+        self.best: tuple[int, Indices] | None = None
         self.nodes = 0
         self.sweeps, self.patience, self.sharp, self.batch = SWEEPS, PATIENCE, SHARP, BATCH
         gap = int(incumbent[0]) * ascent.scale - ascent.total
@@ -123,7 +124,7 @@ class DeviceTree:
         """The greatest bound that may still hide something better than the incumbent, in the prices' units."""
         return ((int(self.incumbent[0]) - self.step) * self._ascent.scale) // self.divisor
 
-    def run(self, stop: Array) -> bool:
+    def run(self, stop: Bytes) -> bool:
         """Grow the tree to its end; False when `stop` (1,) cut it short."""
         if self._ascent.total // self.divisor > self.limit:
             return True
@@ -199,15 +200,15 @@ class DeviceTree:
         else:
             level.free.extend(taken["slot"].tolist())
 
-    def _open(self, nodes: Array, m: int, limit: int) -> Array:
+    def _open(self, nodes: Records, m: int, limit: int) -> Mask:
         """(nodes, m) bool: places of each node's line that may hold something better, one of each class of equals."""
-        open_: Array = nodes["leaders"][:, :m] <= (limit - nodes["bound"])[:, None]
+        open_: Mask = nodes["leaders"][:, :m] <= (limit - nodes["bound"])[:, None]
         for at in np.flatnonzero((nodes["fixed"] >= 0).sum(axis=1) <= 3) if self._symmetric else ():
             node, line = nodes[at], int(nodes["line"][at])
             open_[at] &= self._first_of_equals(node, "locations" if line < m else "facilities", m)
         return open_
 
-    def _first_of_equals(self, node: Array, side: str, m: int) -> Array:
+    def _first_of_equals(self, node: Records, side: str, m: int) -> Mask:
         """(m,) bool: one of each class of the node's locations (facilities) that symmetry makes equal."""
         fixed = node["fixed"][: self.problem.n].astype(np.int64)
         places = np.flatnonzero(fixed >= 0)
@@ -222,7 +223,7 @@ class DeviceTree:
     def _symmetric(self) -> bool:
         return any(len(group) > 1 for group in self._alike)
 
-    def _children(self, parents: Array, open_: Array, m: int, limit: int, below: Level) -> tuple[Array, Array]:
+    def _children(self, parents: Records, open_: Mask, m: int, limit: int, below: Level) -> tuple[Records, Records]:
         at, place = np.nonzero(open_)
         children, tasks = np.empty(at.size, NODE), np.empty(at.size, TASK.dtype)
         line = parents["line"][at]
@@ -243,7 +244,7 @@ class DeviceTree:
         self.nodes += at.size
         return children, tasks
 
-    def _ascend(self, level: Level, parents: list[int], children: Array, tasks: Array, limit: int) -> Flight:
+    def _ascend(self, level: Level, parents: list[int], children: Records, tasks: Records, limit: int) -> Flight:
         """Queue the launch and the way back of what it finds."""
         below, count = self._levels[level.size - 1], len(tasks)
         found = cupy.empty((count, FOUND), cupy.int32)
@@ -252,7 +253,7 @@ class DeviceTree:
         rule = {"sweeps": self.sweeps, "patience": self.patience, "sharp": self.sharp}
         arguments = ASCEND_ARGS.packed(**buffers, **rule, m=below.size)
         self._kernel((count,), (32 * below.size,), arguments, shared_mem=self._bytes(below.size))
-        answer: Array = cupyx.empty_pinned(found.shape, np.int32)
+        answer: Integers32 = cupyx.empty_pinned(found.shape, np.int32)
         found.get(out=answer, blocking=False)
         landed = cupy.cuda.Event(disable_timing=True)
         landed.record()
@@ -275,12 +276,14 @@ class DeviceTree:
         else:
             below.waiting = np.concatenate((below.waiting, children))
 
-    def _finish(self, node: Array) -> None:
+    def _finish(self, node: Records) -> None:
         """Every way to place the last three."""
         best = np.full(self.problem.n + 1, -1, np.int64)
         best[0] = self.incumbent[0]
-        left = [node[name][:LEAF].astype(np.int64) for name in ("facilities", "locations")]
+        facilities, locations = (node[name][:LEAF].astype(np.int64) for name in ("facilities", "locations"))
         fixed = node["fixed"][: self.problem.n].astype(np.int64)
-        branch.finish(*left, fixed, self.problem.flow, self.problem.distance, self.linear, self.incumbent, best)
+        branch.finish(
+            facilities, locations, fixed, self.problem.flow, self.problem.distance, self.linear, self.incumbent, best
+        )
         if best[1] >= 0:
             self.best = int(best[0]), best[1:].copy()

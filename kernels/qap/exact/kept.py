@@ -1,6 +1,7 @@
 """A branch and bound beside a search: how it begins, from an earlier log or anew, and what the answer keeps of it."""
 
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Integers
 from kernels.qap.exact.log import is_of, resumable
 from kernels.qap.exact.proof import Proof, provable
 from kernels.qap.whole import Rounded, rounded
@@ -11,7 +12,7 @@ LEAST_CHECK_S, LONGEST_CHECK_S = 0.1, 120.0
 
 
 def begun(
-    problem: QuadraticAssignment, record: Array, threads: int, log_bytes: int
+    problem: QuadraticAssignment, record: Integers, threads: int, log_bytes: int
 ) -> tuple[Proof | None, Rounded | None]:
     """A tree of the problem, or of its floats rounded to integers; no tree where there is none to be grown."""
     near = None if problem.integer else rounded(problem)

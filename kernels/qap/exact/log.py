@@ -19,7 +19,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Bytes
 
 MAGIC = b"ALLOTBB1"
 HEAD = struct.Struct("<8sB16sqhhH8s")
@@ -70,7 +71,7 @@ class Log:
     table: list[Side] = field(default_factory=list)
     exponents: tuple[int, int] = (0, 0)
 
-    def sealed(self, problem: QuadraticAssignment) -> Array:
+    def sealed(self, problem: QuadraticAssignment) -> Bytes:
         """The log as bytes, (size,) uint8, for that problem."""
         body = b"".join(self.root.pieces(self.table))
         sides = b"".join(bytes([side]) + images for side, images in self.table)
@@ -79,7 +80,7 @@ class Log:
         return summed(np.frombuffer(head + sides + body, np.uint8))
 
 
-def summed(log: Array) -> Array:
+def summed(log: Bytes) -> Bytes:
     """The same log with the checksum that it should have."""
     found = log.copy()
     found[CHECKSUM] = np.frombuffer(_checksum(log.tobytes()), np.uint8)
@@ -90,7 +91,7 @@ def _checksum(data: bytes) -> bytes:
     return hashlib.sha256(data[: CHECKSUM.start] + data[CHECKSUM.stop :]).digest()[:8]
 
 
-def resealed(log: Array, before: QuadraticAssignment, after: QuadraticAssignment) -> Array:
+def resealed(log: Bytes, before: QuadraticAssignment, after: QuadraticAssignment) -> Bytes:
     """The same tree for the same problem in other units; the log of yet another problem as it is."""
     found, ours = log.copy(), np.frombuffer(fingerprint(before), np.uint8)
     if found.size >= HEAD.size and (found[9:25] == ours).all():
@@ -110,7 +111,7 @@ def resumable(problem: QuadraticAssignment, objective: int, exponents: tuple[int
     return found if found.incumbent >= objective and found.exponents == exponents else None
 
 
-def is_of(log: Array, problem: QuadraticAssignment) -> bool:
+def is_of(log: Bytes, problem: QuadraticAssignment) -> bool:
     """Whether it is a log of that problem."""
     try:
         read(log, problem)
@@ -131,7 +132,7 @@ def fingerprint(problem: QuadraticAssignment) -> bytes:
     return whole.digest()[:16]
 
 
-def read(log: Array, problem: QuadraticAssignment) -> Log:
+def read(log: Bytes, problem: QuadraticAssignment) -> Log:
     """The log as records; subtrees without anything open stay bytes.
 
     Raises:

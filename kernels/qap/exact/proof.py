@@ -8,7 +8,8 @@ from typing import Protocol
 
 import numpy as np
 
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Bytes, Indices, Integers
 from kernels.qap.bounds import rlt1
 from kernels.qap.bounds.lower import Bound
 from kernels.qap.exact import branch, symmetry
@@ -28,14 +29,14 @@ OPEN_BYTES = 1 << 29
 class GrownTree(Protocol):
     """A tree that somebody else grows, below a root whose ascent is done."""
 
-    best: tuple[int, Array] | None
+    best: tuple[int, Indices] | None
     nodes: int
 
-    def run(self, stop: Array) -> bool:
+    def run(self, stop: Bytes) -> bool:
         """Grow it to its end, False when `stop` (1,) cut it short."""
 
 
-Planter = Callable[[QuadraticAssignment, Array, rlt1.DualAscent, Array, int, Array], GrownTree]
+Planter = Callable[[QuadraticAssignment, Integers, rlt1.DualAscent, Integers, int, Bytes], GrownTree]
 """Problem, linear costs with priced forbidden pairs, root, incumbent (1,), step, word to stop (1,) -> tree."""
 
 
@@ -64,9 +65,9 @@ class Proof:
         self._planted: GrownTree | None = None
         self.incumbent = np.array([objective], np.int64)
         self.bound: Bound | None = None
-        self.best: tuple[int, Array] | None = None
+        self.best: tuple[int, Integers] | None = None
         self.finished = False
-        self._counts: list[Array] = []
+        self._counts: list[Integers] = []
         self._stop = np.zeros(1, np.uint8)
         self._linear = np.zeros_like(problem.flow)
         priced = penalised(problem).linear

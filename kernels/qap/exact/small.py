@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Amounts, Flags, Floats, Indices, Integers, Wholes
 from kernels.qap import outcome
 from kernels.solution import Solution, Termination
 
@@ -36,7 +37,7 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
     best = int(costs.argmin())
     if not problem.integer:
         best = _least(problem, every, np.flatnonzero(costs <= costs[best] + 2 * error))
-    members: list[Array] = []
+    members: list[Indices] = []
     if options.population:
         order = np.argsort(costs, kind="stable")[: options.starts or MEMBERS]
         order = np.r_[best, order[order != best]][: len(order)]
@@ -50,12 +51,12 @@ def solve(problem: QuadraticAssignment, options: "QapOptions", deadline: Deadlin
 
 
 @functools.cache
-def _everyone(n: int) -> Array:
+def _everyone(n: int) -> Flags:
     found = np.fromiter((x for p in permutations(range(n)) for x in p), np.int8, n * factorial(n))
     return found.reshape(-1, n)
 
 
-def _costs(problem: QuadraticAssignment, every: Array) -> tuple[Array, float]:
+def _costs(problem: QuadraticAssignment, every: Flags) -> tuple[Amounts, float]:
     """The cost of each permutation, int64 or float64, and how far off any may be."""
     n, flow, distance = problem.n, problem.flow, problem.distance
     single = np.outer(flow.diagonal(), distance.diagonal())
@@ -74,7 +75,7 @@ def _costs(problem: QuadraticAssignment, every: Array) -> tuple[Array, float]:
     return costs, 0.0 if problem.integer else 2.0**-46 * size + n * n * 2.0**-1073
 
 
-def _least(problem: QuadraticAssignment, every: Array, candidates: Array) -> int:
+def _least(problem: QuadraticAssignment, every: Flags, candidates: Integers) -> int:
     """The candidate of the least cost, told apart in integers: all data are multiples of powers of two."""
     if len(candidates) == 1:
         return int(candidates[0])
@@ -94,7 +95,7 @@ def _least(problem: QuadraticAssignment, every: Array, candidates: Array) -> int
     return int(candidates[costs.argmin()])
 
 
-def _integers(matrix: Array) -> tuple[Array, int]:
+def _integers(matrix: Floats) -> tuple[Wholes, int]:
     """Python integers, and the power of two that they are multiplied by."""
     entries = [[Fraction(x) for x in row] for row in matrix.tolist()]
     deepest = max(x.denominator for row in entries for x in row)

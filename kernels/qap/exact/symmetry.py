@@ -2,14 +2,15 @@
 
 import numpy as np
 
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Bytes, Indices, Integers
 
 AUTOMORPHISMS = 2000
 STEPS = 200_000
 """The most permutations of a side that are kept, and steps to look for them: fewer symmetries, never a wrong one."""
 
 
-def representatives(candidates: Array, automorphisms: list[Array], fixed: Array) -> set[int]:
+def representatives(candidates: Integers, automorphisms: list[Integers], fixed: Integers) -> set[int]:
     """The least of each class of candidates under the automorphisms that leave every fixed index in place."""
     least = {int(c): int(c) for c in candidates}
     for g in automorphisms:
@@ -22,7 +23,7 @@ def representatives(candidates: Array, automorphisms: list[Array], fixed: Array)
     return set(least.values())
 
 
-def mapping(sources: set[int], target: int, automorphisms: list[Array], fixed: Array) -> Array | None:
+def mapping(sources: set[int], target: int, automorphisms: list[Integers], fixed: Integers) -> Integers | None:
     """An automorphism that leaves every fixed index in place and maps a source to the target; None if none is known."""
     for g in automorphisms:
         if (g[fixed] == fixed).all() and any(g[source] == target for source in sources):
@@ -30,7 +31,7 @@ def mapping(sources: set[int], target: int, automorphisms: list[Array], fixed: A
     return None
 
 
-def automorphisms(problem: QuadraticAssignment, stop: Array | None = None) -> tuple[list[Array], list[Array]]:
+def automorphisms(problem: QuadraticAssignment, stop: Bytes | None = None) -> tuple[list[Integers], list[Integers]]:
     """Permutations of facilities, and of locations, that change no objective; at most AUTOMORPHISMS of each.
 
     Fewer once `stop` (1,) is set.
@@ -41,13 +42,13 @@ def automorphisms(problem: QuadraticAssignment, stop: Array | None = None) -> tu
     return _group(problem.flow, linear, stop), _group(problem.distance, linear.T, stop)
 
 
-def _group(matrix: Array, linear: Array, stop: Array | None) -> list[Array]:
+def _group(matrix: Integers, linear: Integers, stop: Bytes | None) -> list[Integers]:
     """Permutations g with matrix[g, g] = matrix and linear[g] = linear, by backtracking over equal signatures."""
     n = matrix.shape[0]
     marks = [
         (matrix[i, i], tuple(np.sort(matrix[i])), tuple(np.sort(matrix[:, i])), tuple(linear[i])) for i in range(n)
     ]
-    found: list[Array] = []
+    found: list[Indices] = []
     image = np.full(n, -1)
     steps = 0
 

@@ -10,7 +10,8 @@ import numpy as np
 
 from kernels import cuda
 from kernels.deadline import Deadline
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Indices
 from kernels.qap.gpu_mailbox import NOTHING, Mailbox
 from kernels.qap.layout import NEWS
 from kernels.qap.memetic.gpu_geometry import CHIP, MemeticGeometry, geometry
@@ -115,7 +116,7 @@ class DevicePopulation:
         epoch["length"], epoch["longest"], epoch["quiet_limit"] = length, LONGEST // n, quiet
         self._epoch = cupy.asarray(epoch[None].view(np.uint8))
 
-    def open(self, permutations: Array) -> None:
+    def open(self, permutations: Indices) -> None:
         """Start the first epoch from `permutations` (members, n)."""
         self._arrays["population"][0] = cupy.asarray(permutations.astype(np.int16))
 
@@ -137,12 +138,12 @@ class DevicePopulation:
         """`Epoch` of memetic.cu; waits for the device."""
         return cupy.asnumpy(self._epoch).view(_epoch(self.total))[0]
 
-    def best(self) -> Array:
+    def best(self) -> Indices:
         """The best permutation of all epochs, (n,) int64; waits for the device."""
-        best: Array = cupy.asnumpy(self._arrays["record"]).astype(np.int64)
+        best: Indices = cupy.asnumpy(self._arrays["record"]).astype(np.int64)
         return best
 
-    def elite(self) -> list[Array]:
+    def elite(self) -> list[Indices]:
         """The members by cost, each (n,) int64; waits for the device."""
         half = self.generations % 2
         order = np.argsort(cupy.asnumpy(self._arrays["cost"][half]), kind="stable")
@@ -187,12 +188,12 @@ def _epoch(total: np.dtype) -> np.dtype:
 class Evolved:
     """The best permutation (n,) int64, `objective` * scale as the device counted it, and what it took."""
 
-    permutation: Array
+    permutation: Indices
     scaled: int | float
     generations: int
     moves: int
     termination: Termination
-    members: list[Array] = field(default_factory=list)
+    members: list[Indices] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -201,7 +202,7 @@ class People:
 
     seed: int = 0
     members: int | None = None
-    start: Array | None = None
+    start: Indices | None = None
     policy: Policy = Policy()
 
 

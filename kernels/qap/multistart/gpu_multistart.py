@@ -12,7 +12,8 @@ import numpy as np
 
 from kernels.cuda import attribute, kernel
 from kernels.deadline import Deadline
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Indices
 from kernels.qap.form import SearchForm, search_form
 from kernels.qap.gpu_mailbox import Mailbox
 from kernels.qap.multistart.layout import FOUND, PROBLEM, SEARCH_ARGS
@@ -80,7 +81,7 @@ class Searches:
 
     form: SearchForm
     layout: Layout
-    starts: Array
+    starts: Indices
     seed: int = 0
     pairs: bool = False
     round: int = 0
@@ -112,7 +113,7 @@ class Searches:
         self.problem = PROBLEM.filled(a | {"n": n})
         self.found = FOUND.filled(a | {"news": self.mailbox.pointers, "stream_bytes": self.layout.stream_bytes})
 
-    def launch(self, iterations: int, tenure: tuple[int, int] | None, starts: Array | None = None) -> None:
+    def launch(self, iterations: int, tenure: tuple[int, int] | None, starts: Indices | None = None) -> None:
         """Queue one round: 2-opt when `tenure` is None, else that many tabu iterations.
 
         The first round begins at the starts given, later ones at `starts`, or where facilities have been least.
@@ -137,13 +138,13 @@ class Searches:
         members = [member for _, member in self.elite()] if population else []
         return Searched(self.best()[1], termination, done, facts, members)
 
-    def best(self) -> tuple[Number, Array]:
+    def best(self) -> tuple[Number, Indices]:
         """The least cost and its permutation (n,) int64; waits for the device."""
         costs = cupy.asnumpy(self.arrays["hall_costs"])
         member = int(costs.argmin())
         return costs[member].item(), cupy.asnumpy(self.arrays["hall"][member]).astype(np.int64)
 
-    def elite(self, most: int | None = None) -> list[tuple[Number, Array]]:
+    def elite(self, most: int | None = None) -> list[tuple[Number, Indices]]:
         """Cost and permutation of the best searches, in order; waits for the device."""
         costs = cupy.asnumpy(self.arrays["hall_costs"])
         order = np.argsort(costs, kind="stable")[:most]
@@ -152,7 +153,7 @@ class Searches:
 
 
 def run(
-    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Array, target: Number | None
+    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Indices, target: Number | None
 ) -> Searched:
     """Rounds of searches until the target, the rounds asked for (one by default), or the deadline."""
     form, rng, n = search_form(problem), np.random.default_rng(options.seed), problem.n

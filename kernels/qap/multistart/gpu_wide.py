@@ -6,7 +6,8 @@ import numpy as np
 
 from kernels.cuda import attribute
 from kernels.deadline import Deadline
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Indices
 from kernels.qap.cpu.population import Population
 from kernels.qap.form import search_form
 from kernels.qap.multistart.gpu_multistart import Searches, tuned, watch
@@ -21,7 +22,7 @@ ELITE, PATIENCE, ROUNDS_WITHOUT_LIMIT = 32, 20, 20
 
 
 def evolve(
-    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Array, target: Number | None
+    problem: QuadraticAssignment, options: "QapOptions", deadline: Deadline, start: Indices, target: Number | None
 ) -> Searched:
     """Rounds of n tabu iterations until the target, the rounds asked for, or the deadline."""
     form, n = search_form(problem), problem.n

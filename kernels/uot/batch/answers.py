@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Mask
+from kernels.problems.arrays import Array, Floats, Mask
 from kernels.uot.outcome import CENTRED, LARGEST_LOG_64
 from kernels.uot.repair import MET
 
@@ -33,10 +33,10 @@ class Stack:
     """
 
     cost: Any
-    a: Array
-    b: Array
-    reg: Array
-    low: Array
+    a: Floats
+    b: Floats
+    reg: Floats
+    low: Floats
     exact: tuple[bool, bool]
     product: bool
 
@@ -79,7 +79,7 @@ def joined(parts: list[Answered]) -> Answered:
     return Answered(arrays, rest, strange)
 
 
-def answers(steps: Any, send: Send, stack: Stack, f: Array, g: Array) -> Answered:
+def answers(steps: Any, send: Send, stack: Stack, f: Floats, g: Floats) -> Answered:
     """Potentials and marginals of each problem's plan.
 
     Args:
@@ -110,7 +110,7 @@ def answers(steps: Any, send: Send, stack: Stack, f: Array, g: Array) -> Answere
     return Answered(found, rest, strange)
 
 
-def _centred(f: Array, g: Array) -> tuple[Array, Array]:
+def _centred(f: Floats, g: Floats) -> tuple[Floats, Floats]:
     """Potentials without the constant that two exact sides leave free, where it takes most of their digits."""
     middle = g.max(axis=1) / 2 + g.min(axis=1) / 2
     before = abs(f).max(axis=1) + abs(g).max(axis=1)
@@ -138,7 +138,7 @@ def _rest(stack: Stack, found: dict[str, Array]) -> Mask:
     return wanted
 
 
-def _moved(potential: Array, factor: Array, reg: Array) -> Array:
+def _moved(potential: Floats, factor: Floats, reg: Floats) -> Floats:
     with np.errstate(divide="ignore", invalid="ignore"):
         step = reg[:, None] * np.log(factor)
     return np.where(np.isfinite(step), potential + step, potential)

@@ -2,14 +2,14 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cupy as cp
 import numpy as np
 
 from kernels import cuda
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Floats, Records
 from kernels.problems.several import SeveralTransports
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
@@ -25,6 +25,9 @@ from kernels.uot.iteration.layout import CONVERGED, ITEM, REASON, RUNNING, SOLVE
 from kernels.uot.stages import Run, batched, collect, in_proportion, together
 from kernels.uot.support import Support
 from kernels.uot.units import LARGEST_COST, near_one, unflushed
+
+if TYPE_CHECKING:
+    from kernels.uot import TransportOptions
 
 # rows and columns at most, then warps, rows of a warp, columns of a lane, rows of a warp whose costs are in registers,
 # blocks of a processor
@@ -54,7 +57,7 @@ class Batch:
         spread: (batch,), largest less least cost of each problem.
     """
 
-    def __init__(self, problem: UnbalancedTransport, cost: Any, spread: Array) -> None:
+    def __init__(self, problem: UnbalancedTransport, cost: Any, spread: Floats) -> None:
         self.problem, self.spread = problem, spread
         size, (m, n) = problem.batch or 0, problem.shape
         shape = next(s for s in SHAPES if m <= s[0] and n <= s[1])
@@ -74,7 +77,7 @@ class Batch:
         self.log_a, self.log_b, self.g, self.items = sent(*vectors, self._items().view(np.uint8))
         self.potential, self.status = cp.zeros((size, m)), cp.zeros((size, STATUS))
 
-    def _items(self) -> Array:
+    def _items(self) -> Records:
         p = self.problem
         size, (m, n) = p.batch or 0, p.shape
         items, k = np.zeros(size, ITEM.dtype), np.arange(size)
@@ -107,14 +110,16 @@ class Batch:
         )
         self.kernel((p.batch or 0,), (self.threads,), arguments, shared_mem=self.shared)
 
-    def pairs(self, status: Array) -> tuple[Array, Array]:
+    def pairs(self, status: Floats) -> tuple[Floats, Floats]:
         """The certified potentials (batch, m) and (batch, n), in the units of the cost."""
         unit, shift = self.problem.reg / LOG2E, status[:, on.TRANSLATION, None]
         f, g = self.potential.get() - self.beta_a + shift, self.g.get().astype(np.float64) - self.beta_b - shift
         return f * unit, g * unit
 
 
-def solve_batch(problem: UnbalancedTransport, options: Any, deadline: Deadline, solve: Solve) -> Solution:
+def solve_batch(
+    problem: UnbalancedTransport, options: "TransportOptions", deadline: Deadline, solve: Solve
+) -> Solution:
     """Solve the small problems in one launch after the other, and what is left over one by one with `solve`."""
     assert problem.cost is not None
     given = uploaded(np.ascontiguousarray(unflushed(problem.cost, problem.reg)))
@@ -131,7 +136,7 @@ def solve_batch(problem: UnbalancedTransport, options: Any, deadline: Deadline, 
 
 
 def solve_stack(
-    problem: SeveralTransports, options: Any, deadline: Deadline, solve: Solve
+    problem: SeveralTransports, options: "TransportOptions", deadline: Deadline, solve: Solve
 ) -> Solution | list[Solution] | None:
     """Solve problems of one shape, each with its own strengths, in one launch after the other.
 
@@ -170,7 +175,7 @@ def solve_stack(
     return _together(work, options, deadline, solve)
 
 
-def _costs(parts: list[UnbalancedTransport], regs: Array) -> tuple[Any, Any]:
+def _costs(parts: list[UnbalancedTransport], regs: Floats) -> tuple[Any, Any]:
     """Of problems of one shape, (batch, m, n) on the device; of points in float64, from differences. And their regs."""
     if parts[0].cost is not None:
         stacked = np.stack([part.cost for part in parts if part.cost is not None])
@@ -180,13 +185,13 @@ def _costs(parts: list[UnbalancedTransport], regs: Array) -> tuple[Any, Any]:
     return steps.distances(x, y, parts[0].metric == "euclidean"), units
 
 
-def ends(cost: Any) -> tuple[Array, Array]:
+def ends(cost: Any) -> tuple[Floats, Floats]:
     """Least and largest cost of each problem, (batch,) in float64 on the host."""
     low, high = (end.get().astype(np.float64) for end in (cost.min(axis=(1, 2)), cost.max(axis=(1, 2))))
     return low, high
 
 
-def _suits(problem: UnbalancedTransport, options: Any) -> bool:
+def _suits(problem: UnbalancedTransport, options: "TransportOptions") -> bool:
     """Whether problems of this shape, whose costs are finite, are solved together."""
     m, n = problem.shape
     fits = any(m <= s[0] and n <= s[1] for s in SHAPES) and bool((problem.a > 0).all() and (problem.b > 0).all())
@@ -208,14 +213,14 @@ class Work:
 
     problem: UnbalancedTransport | SeveralTransports
     given: Any
-    low: Array
-    units: Array
+    low: Floats
+    units: Floats
     batch: Batch
-    vectors: tuple[Array, Array, Array]
+    vectors: tuple[Floats, Floats, Floats]
     reg_m: tuple[float, float]
 
 
-def _together(work: Work, options: Any, deadline: Deadline, solve: Solve) -> Solution | list[Solution]:
+def _together(work: Work, options: "TransportOptions", deadline: Deadline, solve: Solve) -> Solution | list[Solution]:
     """The solution of all, or of each where one of them needs more than the launches."""
     batch, units = work.batch, work.units
     limit, done, sweeps = options.iterations, 0, FIRST_SWEEPS
@@ -253,7 +258,7 @@ def _together(work: Work, options: Any, deadline: Deadline, solve: Solve) -> Sol
     return parts
 
 
-def _hidden(batch: Batch, f: Array, g: Array, dual: Array) -> Array:
+def _hidden(batch: Batch, f: Floats, g: Floats, dual: Floats) -> Floats:
     """Of each problem, the gap that rounding may hide."""
     problem = batch.problem
     reach = np.maximum(batch.spread, np.maximum(abs(f).max(axis=1), abs(g).max(axis=1)))
@@ -261,7 +266,7 @@ def _hidden(batch: Batch, f: Array, g: Array, dual: Array) -> Array:
     return np.asarray(hidden_gap(off_by(reach, problem.reg), mass, batch.spread, dual, problem.reg_m))
 
 
-def _answers(work: Work, options: Any, f: Array, g: Array) -> Answered | None:
+def _answers(work: Work, options: "TransportOptions", f: Floats, g: Floats) -> Answered | None:
     """Potentials and marginals; None where more than that is asked for."""
     if options.output == "plan" or options.top_k or options.gradients or options.barycentric:
         return None
@@ -276,22 +281,22 @@ def _answers(work: Work, options: Any, f: Array, g: Array) -> Answered | None:
     return joined(found)
 
 
-def _relative(status: Array) -> Array:
+def _relative(status: Floats) -> Floats:
     """Relative gaps from one status, or one for each problem."""
     gap, dual = status[..., on.GAP], status[..., on.DUAL]
     return np.asarray(gap / np.maximum(np.maximum(abs(dual), abs(dual + gap)), 1e-300))
 
 
-def _run(f: Array, g: Array, status: Array) -> Run:
+def _run(f: Floats, g: Floats, status: Floats) -> Run:
     return Run(f, g, float(_relative(status)), float(status[on.DUAL]), _end(status), int(status[on.ITERATIONS]))
 
 
-def _end(status: Array) -> Termination:
+def _end(status: Floats) -> Termination:
     return Termination.ITERATION_LIMIT if status[REASON] == RUNNING else Termination.GAP_REACHED
 
 
 def _one(
-    problem: UnbalancedTransport, options: Any, deadline: Deadline, run: Run, sure: bool, solve: Solve
+    problem: UnbalancedTransport, options: "TransportOptions", deadline: Deadline, run: Run, sure: bool, solve: Solve
 ) -> Solution:
     """The answer of one problem, after some more sweeps in float64 where float32 may hide a gap above the tolerance."""
     ended = run.termination

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Array, Floats
+from kernels.problems.arrays import Floats, Integers, Reals
 from kernels.problems.transport import METRICS, UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.cpu.loops import write_costs, write_plan
@@ -23,7 +23,7 @@ BLOCK = 1 << 21  # entries of the plan in work at a time where it is not returne
 def answer(
     part: Support,
     options: "TransportOptions",
-    potentials: tuple[Array, Array],
+    potentials: tuple[Floats, Floats],
     termination: Termination,
     method: str,
     facts: dict[str, Any],
@@ -31,7 +31,7 @@ def answer(
 ) -> Solution:
     """The solution of the whole problem from potentials of the reduced one."""
 
-    def entries(f: Array, g: Array, dtype: Any, plan: Array | None) -> Entries:
+    def entries(f: Floats, g: Floats, dtype: Any, plan: Reals | None) -> Entries:
         if plan is None:
             return lambda some: plan_rows(part.problem, f, g, some)
         filled = plan
@@ -46,7 +46,7 @@ def answer(
     return finish(part, options, Ended(potentials, termination, method, facts), writer, deadline)
 
 
-def plan_rows(problem: UnbalancedTransport, f: Floats, g: Floats, part: slice, into: Array | None = None) -> Array:
+def plan_rows(problem: UnbalancedTransport, f: Floats, g: Floats, part: slice, into: Reals | None = None) -> Reals:
     """Some rows of the plan, exponents in float64; zero wherever a mass is zero or the entry forbidden."""
     scale = float(np.log2(np.e)) / problem.reg
     held_a, held_b = problem.a[part] > 0, problem.b > 0
@@ -63,7 +63,7 @@ def plan_rows(problem: UnbalancedTransport, f: Floats, g: Floats, part: slice, i
     return out
 
 
-def _point_costs(problem: UnbalancedTransport, part: slice) -> Array:
+def _point_costs(problem: UnbalancedTransport, part: slice) -> Floats:
     assert problem.x is not None
     assert problem.y is not None
     x, y = problem.x[part].astype(np.float64), np.ascontiguousarray(problem.y.T, np.float64)
@@ -73,7 +73,7 @@ def _point_costs(problem: UnbalancedTransport, part: slice) -> Array:
     return cost
 
 
-def largest(block: Array, k: int) -> tuple[Array, Array]:
+def largest(block: Floats, k: int) -> tuple[Integers, Floats]:
     """Columns and values of the k largest entries of each row, largest first, ties by column."""
     found = np.argpartition(-block, k - 1, axis=1)[:, :k] if k < block.shape[1] else np.arange(block.shape[1])[None]
     found = np.sort(np.broadcast_to(found, (len(block), k)), axis=1)

@@ -1,12 +1,12 @@
 """Optimal transport without an entropic term, on the CPU: a network simplex in whole numbers."""
 
 import math
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Array, Floats, Indices, Integers, Mask
+from kernels.problems.arrays import Amounts, Array, Floats, Indices, Integers, Mask
 from kernels.problems.exact_transport import ExactTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.cpu.simplex import SpanningTree
@@ -85,7 +85,7 @@ def _whole_costs(problem: ExactTransport) -> tuple[Integers, Mask, int]:
     return np.rint(_times(held, -power)).astype(np.int64), forbidden, power
 
 
-def _times(values: Floats, power: int) -> Floats:
+def _times(values: Amounts, power: int) -> Floats:
     """values times 2^power, in two steps where one factor leaves float64."""
     half = power // 2
     return np.asarray(np.ldexp(np.ldexp(values, half), power - half))
@@ -94,7 +94,7 @@ def _times(values: Floats, power: int) -> Floats:
 def _whole_masses(problem: ExactTransport) -> tuple[Integers, Integers, int]:
     """(masses of rows, of columns, k): a mass is a whole one times 2^k; what rounding leaves is put on the largest."""
     if problem.a.dtype == np.int64:
-        return problem.a, problem.b, 0
+        return cast(Integers, problem.a), cast(Integers, problem.b), 0
     power = math.frexp(math.fsum(problem.a))[1] - 60
     a, b = (np.rint(_times(masses, -power)).astype(np.int64) for masses in (problem.a, problem.b))
     apart = int(a.sum()) - int(b.sum())
@@ -179,7 +179,7 @@ def _float(number: int, shift: int) -> float:
 
 
 def _plan(
-    problem: ExactTransport, options: Any, rows: Array, columns: Array, flows: Array, unit: int
+    problem: ExactTransport, options: Any, rows: Indices, columns: Indices, flows: Integers, unit: int
 ) -> dict[str, Array]:
     masses = flows if problem.a.dtype == np.int64 else np.ldexp(flows.astype(np.float64), unit)
     if options.output == "potentials":
@@ -196,7 +196,7 @@ def _hall_rows(forbidden: Mask, rows: Indices, columns: Indices, flows: Integers
     short = rows[barred & (flows > 0)]
     in_rows, in_columns = np.zeros(m, bool), np.zeros(n, bool)
     carried = ~barred & (flows > 0)
-    fresh: Array = np.unique(short)
+    fresh: Indices = np.unique(short)
     in_rows[np.unique(short)] = True
     while True:
         reached = (~forbidden[fresh]).any(axis=0) & ~in_columns

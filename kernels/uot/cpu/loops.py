@@ -17,7 +17,7 @@ import numpy as np
 from numba import njit
 from numba.extending import register_jitable
 
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Floats, Reals
 from kernels.uot.cpu.exp2 import exp2
 
 ROWS = 4  # two rows win 4% less than four over one; eight spill the L2 cache at n = 20480
@@ -26,7 +26,7 @@ FAR = 1e28  # a row sum outside [1 / FAR, FAR] may have lost terms: the row is d
 
 
 @register_jitable(fastmath=True, no_cfunc_wrapper=True)
-def _exp_row(cost: Array, scale: float, row: float, g: Array, out: Array) -> float:
+def _exp_row(cost: Reals, scale: float, row: float, g: Reals, out: Reals) -> float:
     """out_j = 2^(row + g_j - scale cost_j); returns the sum."""
     kind = out.dtype.type
     scale_, row_, total = kind(scale), kind(row), kind(0)
@@ -38,7 +38,7 @@ def _exp_row(cost: Array, scale: float, row: float, g: Array, out: Array) -> flo
 
 
 @register_jitable(fastmath=True, no_cfunc_wrapper=True)
-def _largest(cost: Array, scale: float, g: Array) -> float:
+def _largest(cost: Reals, scale: float, g: Reals) -> float:
     """max_j g_j - scale cost_j."""
     kind = g.dtype.type
     scale_, top = kind(scale), kind(-np.inf)
@@ -49,7 +49,7 @@ def _largest(cost: Array, scale: float, g: Array) -> float:
 
 @register_jitable(no_cfunc_wrapper=True)
 def _balance_row(
-    cost: Array, scale: float, start: float, g: Array, target: float, phi: float, out: Array
+    cost: Reals, scale: float, start: float, g: Reals, target: float, phi: float, out: Reals
 ) -> tuple[float, float]:
     """Fill `out` with E of one row; return the new F and the factor from E to the plan, less the row's weight."""
     start = float(out.dtype.type(start))
@@ -62,14 +62,14 @@ def _balance_row(
 
 
 @register_jitable(fastmath=True, no_cfunc_wrapper=True)
-def _scale_row(row: Array, factor: float, out: Array) -> None:
+def _scale_row(row: Reals, factor: float, out: Reals) -> None:
     factor_ = out.dtype.type(factor)
     for j in range(row.size):
         out[j] = factor_ * row[j]
 
 
 @njit(fastmath=True, inline="always")
-def _add_rows(block: Array, first: int, z: Array, rows: int, sums: Array) -> None:
+def _add_rows(block: Reals, first: int, z: Reals, rows: int, sums: Reals) -> None:
     """sums_j += sum over `rows` rows from `first` of z_r block_rj."""
     if rows == 4:
         z0, z1, z2, z3 = z[0], z[1], z[2], z[3]
@@ -84,14 +84,14 @@ def _add_rows(block: Array, first: int, z: Array, rows: int, sums: Array) -> Non
 
 
 @njit(inline="always")
-def _flush(sums: Array, into: Array) -> None:
+def _flush(sums: Reals, into: Floats) -> None:
     for j in range(sums.size):
         into[j] += sums[j]
         sums[j] = 0
 
 
 @register_jitable(fastmath=True, no_cfunc_wrapper=True)
-def _fill_costs(x: Array, y_turned: Array, metric: int, first: int, rows: int, block: Array) -> None:
+def _fill_costs(x: Reals, y_turned: Reals, metric: int, first: int, rows: int, block: Reals) -> None:
     """Costs of `rows` points of x to all points y (turned: (d, n)): 0 squared Euclidean, 1 Euclidean, 2 inner."""
     tile = 1024  # of columns, so that the sums over coordinates stay in L1
     for j0 in range(0, block.shape[1], tile):
@@ -117,16 +117,16 @@ def _fill_costs(x: Array, y_turned: Array, metric: int, first: int, rows: int, b
 def sweep_cost(
     first: int,
     last: int,
-    cost: Array,
+    cost: Reals,
     scale: float,
-    f: Array,
-    g: Array,
-    weight: Array,
-    target: Array,
+    f: Floats,
+    g: Reals,
+    weight: Floats,
+    target: Floats,
     phi: float,
-    kept: Array,
-    best: Array,
-    total: Array,
+    kept: Reals,
+    best: Floats,
+    total: Floats,
 ) -> None:
     """Sweep with E worked out from the cost: fill the new F, best (m,), and total (n,), this call's part of T.
 
@@ -153,17 +153,17 @@ def sweep_cost(
 def sweep_points(
     first: int,
     last: int,
-    x: Array,
-    y_turned: Array,
+    x: Reals,
+    y_turned: Reals,
     metric: int,
     scale: float,
-    f: Array,
-    g: Array,
-    weight: Array,
-    target: Array,
+    f: Floats,
+    g: Reals,
+    weight: Floats,
+    target: Floats,
     phi: float,
-    best: Array,
-    total: Array,
+    best: Floats,
+    total: Floats,
 ) -> None:
     """`sweep_cost` with the costs worked out too, from points x (m, d) and y_turned (d, n)."""
     n = g.size
@@ -183,7 +183,7 @@ def sweep_points(
 
 
 @njit(fastmath=True, inline="always")
-def _dot_rows(kernel: Array, first: int, rows: int, v: Array, out: Array) -> None:
+def _dot_rows(kernel: Reals, first: int, rows: int, v: Reals, out: Reals) -> None:
     """out_r = sum_j K_rj v_j for the block's rows."""
     kind = v.dtype.type
     if rows == 4:
@@ -206,14 +206,14 @@ def _dot_rows(kernel: Array, first: int, rows: int, v: Array, out: Array) -> Non
 def sweep_kernel(
     first: int,
     last: int,
-    kernel: Array,
-    f: Array,
-    v: Array,
-    weight: Array,
-    target: Array,
+    kernel: Reals,
+    f: Floats,
+    v: Reals,
+    weight: Floats,
+    target: Floats,
     phi: float,
-    best: Array,
-    total: Array,
+    best: Floats,
+    total: Floats,
 ) -> None:
     """Sweep over a stored kernel K_ij = 2^(F_i + G_j - scale C_ij) with v = 2^(change of G): read K, write vectors.
 
@@ -234,7 +234,7 @@ def sweep_kernel(
 
 
 @njit(cache=True)
-def scalings(g: Array, scale: float, log_weight: Array, at: Array, v: Array) -> float:
+def scalings(g: Floats, scale: float, log_weight: Floats, at: Floats, v: Reals) -> float:
     """Fill v = 2^(G - at), (n,), where G = g scale + log_weight; return the largest |G - at|."""
     far = 0.0
     for j in range(g.size):
@@ -245,7 +245,7 @@ def scalings(g: Array, scale: float, log_weight: Array, at: Array, v: Array) -> 
 
 
 @njit(fastmath=True, cache=True)
-def farthest(f: Array, at: Array) -> float:
+def farthest(f: Floats, at: Floats) -> float:
     """The largest |f - at|."""
     far = 0.0
     for i in range(f.size):
@@ -254,7 +254,7 @@ def farthest(f: Array, at: Array) -> float:
 
 
 @njit(cache=True)
-def soft_minima(sums: Array, g: Array, scale: float, lost: float, h: Array) -> int:
+def soft_minima(sums: Floats, g: Floats, scale: float, lost: float, h: Floats) -> int:
     """Fill h = (log2 sums - G) / scale and count the columns whose sum is lost: outside [lost, 1 / lost]."""
     count = 0
     for j in range(g.size):
@@ -267,7 +267,7 @@ def soft_minima(sums: Array, g: Array, scale: float, lost: float, h: Array) -> i
 
 
 @njit(nogil=True, cache=True)
-def soft_columns(first: int, last: int, cost: Array, scale: float, f: Array, out: Array) -> None:
+def soft_columns(first: int, last: int, cost: Floats, scale: float, f: Floats, out: Floats) -> None:
     """log2 sum_i 2^(f_i - scale cost_ij) for the columns j in [first, last), safe at any size: the rare, slow way.
 
     `f` holds the row weights' log2 as well; `cost` has the columns in question only, float64.
@@ -283,7 +283,7 @@ def soft_columns(first: int, last: int, cost: Array, scale: float, f: Array, out
 
 
 @njit(nogil=True, cache=True)
-def write_costs(first: int, last: int, x: Array, y_turned: Array, metric: int, out: Array) -> None:
+def write_costs(first: int, last: int, x: Reals, y_turned: Reals, metric: int, out: Reals) -> None:
     """out = costs of points x (rows, d) to points y_turned (d, n), rows in [first, last)."""
     for i in range(first, last, ROWS):
         rows = min(ROWS, last - i)
@@ -291,7 +291,7 @@ def write_costs(first: int, last: int, x: Array, y_turned: Array, metric: int, o
 
 
 @njit(nogil=True, cache=True)
-def write_plan(first: int, last: int, cost: Array, scale: float, f: Array, g: Array, plan: Array) -> None:
+def write_plan(first: int, last: int, cost: Reals, scale: float, f: Floats, g: Floats, plan: Reals) -> None:
     """plan_ij = 2^(f_i + g_j - scale cost_ij), in float64, weights inside f and g; zeros where forbidden."""
     for i in range(first, last):
         for j in range(cost.shape[1]):

@@ -18,8 +18,8 @@ from numba.extending import register_jitable
 
 from kernels.problems.arrays import Indices, Integers, Mask
 
-jit: Any = numba.njit(cache=True, nogil=True)
-inner: Any = register_jitable(no_cfunc_wrapper=True)
+jit = numba.njit(cache=True, nogil=True)
+inner = register_jitable(no_cfunc_wrapper=True)
 NOTHING = -1
 
 

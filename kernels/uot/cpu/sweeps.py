@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import Array, Floats, Mask
+from kernels.problems.arrays import Floats, Mask, Reals
 from kernels.problems.transport import METRICS, UnbalancedTransport
 from kernels.uot.cpu.loops import farthest, scalings, soft_columns, soft_minima, sweep_cost, sweep_kernel, sweep_points
 from kernels.uot.cpu.threads import in_threads, read_only, summed
@@ -51,8 +51,9 @@ class LogSweeps:
         f, sums = self._pass(rounded)
         return self._finish(f, rounded.astype(np.float64), sums)
 
-    def _pass(self, g: Array) -> tuple[Floats, Floats]:
+    def _pass(self, g: Reals) -> tuple[Floats, Floats]:
         cost, f, weight = self.cost, self.f * self.scale, self.marginals.weight_a
+        assert cost is not None
 
         def sweep(first: int, last: int, best: Floats, total: Floats) -> None:
             sweep_cost(first, last, cost, self.scale, f, g, weight, self.target, self.phi, self.kernel, best, total)
@@ -86,7 +87,7 @@ class FusedSweeps(LogSweeps):
     def __init__(self, problem: UnbalancedTransport, dtype: Any) -> None:
         super().__init__(problem, dtype)
         self.kernel = np.empty(problem.shape, dtype)
-        self.at: tuple[Array, Array] | None = None  # F and G behind the kernel
+        self.at: tuple[Floats, Floats] | None = None  # F and G behind the kernel
 
     def start(self, reg: float) -> None:
         """Take the units of `reg`; the next sweep builds the kernel."""
@@ -108,7 +109,7 @@ class FusedSweeps(LogSweeps):
         self.at = f, rounded.astype(np.float64)
         return self._finish(f, self.at[1], sums)
 
-    def _read(self, f: Floats, v: Array) -> tuple[Floats, Floats]:
+    def _read(self, f: Floats, v: Reals) -> tuple[Floats, Floats]:
         weight = self.marginals.weight_a
 
         def sweep(first: int, last: int, best: Floats, total: Floats) -> None:
@@ -130,7 +131,7 @@ class PointSweeps(LogSweeps):
         self.y_turned = np.ascontiguousarray((problem.y - middle).T.astype(dtype))
         self.metric = METRICS.index(problem.metric)
 
-    def _pass(self, g: Array) -> tuple[Floats, Floats]:
+    def _pass(self, g: Reals) -> tuple[Floats, Floats]:
         x, y, metric, f, weight = self.x, self.y_turned, self.metric, self.f * self.scale, self.marginals.weight_a
 
         def sweep(first: int, last: int, best: Floats, total: Floats) -> None:
@@ -144,7 +145,7 @@ class PointSweeps(LogSweeps):
         return _soft_columns(costs(few, slice(None)), self.scale, f)
 
 
-def _soft_columns(cost: Array, scale: float, f: Floats) -> Floats:
+def _soft_columns(cost: Floats, scale: float, f: Floats) -> Floats:
     out = np.empty(cost.shape[1])
     in_threads(out.size, f.size, lambda number, first, last: soft_columns(first, last, cost, scale, f, out))
     return out

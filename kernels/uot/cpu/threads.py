@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numba
 import numpy as np
 
-from kernels.problems.arrays import Array, Floats
+from kernels.problems.arrays import Floats, Reals
 
 CHUNKS = 32  # of rows: the same for any number of threads, and so are the sums
 SMALLEST = 1 << 18  # entries of a chunk
@@ -48,7 +48,7 @@ def summed(rows: int, columns: int, sweep: Callable[[int, int, Floats, Floats], 
     return best, totals.sum(axis=0) if len(runs) > 1 else totals[0]
 
 
-def read_only(array: Array) -> Array:
+def read_only(array: Reals) -> Reals:
     """A view that cannot be written: numba compiles anew for such arrays, which is how a mapped upload comes."""
     view = array.view()
     view.flags.writeable = False

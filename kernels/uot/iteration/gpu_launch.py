@@ -8,7 +8,7 @@ import cupy as cp
 import numpy as np
 
 from kernels import cuda
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Floats
 from kernels.problems.transport import UnbalancedTransport
 from kernels.uot.gpu_upload import upload
 from kernels.uot.iteration.gpu_geometry import (
@@ -222,7 +222,7 @@ class Dense:
         aims = {"tolerance": tolerance, "enough": enough, "iterations": iterations, "every": every}
         return ITERATE_ARGS.packed(**vectors, **buffers, **sizes, **reals, **aims, mixes=mixes, part=part)
 
-    def pair(self, status: Array) -> tuple[Any, Any]:
+    def pair(self, status: Floats) -> tuple[Any, Any]:
         """The certified potentials f (m,), g (n,) in the units of the cost, on the device."""
         unit = self.reg / LOG2E
         values = self.values[1, : self.n].astype(cp.float64)

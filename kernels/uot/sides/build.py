@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from kernels.problems import FORBIDDEN, Array, Inputs, InvalidProblem
+from kernels.problems import FORBIDDEN, Inputs, InvalidProblem
+from kernels.problems.arrays import Amounts, Mask
 from kernels.problems.exact_transport import LARGEST_WHOLE, costs_of, masses_of
 from kernels.problems.marginal_transport import MarginalTransport, affordable, amount
 from kernels.problems.transport import UnbalancedTransport, transport
@@ -110,7 +111,7 @@ def _with_strengths(problem: MarginalTransport, options: "TransportOptions") -> 
     return replace(problem, cost=cost, strengths=strengths, told={**problem.told, **found.told})
 
 
-def _settled(cost: Array, a: Array, b: Array, permitted: Array, options: "TransportOptions") -> Any:
+def _settled(cost: Amounts, a: Amounts, b: Amounts, permitted: Mask, options: "TransportOptions") -> Any:
     """A problem of KL whose strengths are those that the options ask for."""
     floats = {"cost": np.where(permitted, cost, np.inf), "a": a.astype(float), "b": b.astype(float)}
     plain = transport(floats, reg=1.0, reg_m=SHARES, in_range=False)

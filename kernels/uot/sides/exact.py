@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems.arrays import FORBIDDEN, Array
+from kernels.problems.arrays import FORBIDDEN, Amounts, Array, Indices
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.solution import Solution, Termination
@@ -26,7 +26,7 @@ from kernels.uot.cpu import exact
 if TYPE_CHECKING:
     from kernels.uot import TransportOptions
 
-Entries = tuple[Array, Array, Array]
+Entries = tuple[Indices, Indices, Amounts]
 
 
 def solve(problem: MarginalTransport, options: "TransportOptions", deadline: Deadline) -> Solution:
@@ -64,7 +64,7 @@ def _partial(problem: MarginalTransport) -> ExactTransport:
     return ExactTransport(cost, _with(a, kept[0]), _with(b, kept[1]))
 
 
-def _potentials(problem: MarginalTransport, f: Array, g: Array) -> dict[str, Array]:
+def _potentials(problem: MarginalTransport, f: Amounts, g: Amounts) -> dict[str, Array]:
     """Of the rows and columns that there are. With those of the last column and row they are what giving up costs."""
     m, n = problem.shape
     if problem.kind == "partial":
@@ -72,11 +72,11 @@ def _potentials(problem: MarginalTransport, f: Array, g: Array) -> dict[str, Arr
     return {"f": f[:m] + g[n], "g": g[:n] + f[m]}
 
 
-def _total(masses: Array) -> float:
+def _total(masses: Amounts) -> float:
     return int(masses.sum()) if masses.dtype == np.int64 else math.fsum(masses)
 
 
-def _with(masses: Array, one: float) -> Array:
+def _with(masses: Amounts, one: float) -> Amounts:
     """The masses and one more, of integers where all are."""
     return np.append(masses, np.array([one], np.int64 if masses.dtype == np.int64 and isinstance(one, int) else float))
 
@@ -102,7 +102,7 @@ def _strengths(problem: MarginalTransport) -> tuple[Any, Any]:
     return kind(problem.strengths[0]), kind(problem.strengths[1])
 
 
-def _cheapest(problem: MarginalTransport, axis: int) -> Array:
+def _cheapest(problem: MarginalTransport, axis: int) -> Indices:
     """The column of each row (axis 1), or the row of each column, with the cheapest permitted entry; -1: has none."""
     permitted = problem.permitted
     top: Any = np.iinfo(np.int64).max if problem.cost.dtype == np.int64 else np.inf
@@ -110,7 +110,7 @@ def _cheapest(problem: MarginalTransport, axis: int) -> Array:
     return np.where(permitted.any(axis=axis), best, -1)
 
 
-def _within(problem: MarginalTransport, rows: Array, columns: Array, masses: Array) -> Entries:
+def _within(problem: MarginalTransport, rows: Indices, columns: Indices, masses: Amounts) -> Entries:
     """The entries of the plan, from those of the larger one: each once."""
     m, n = problem.shape
     if problem.kind == "tv":
@@ -122,7 +122,7 @@ def _within(problem: MarginalTransport, rows: Array, columns: Array, masses: Arr
     return places // n, places % n, sums
 
 
-def _sent_on(problem: MarginalTransport, rows: Array, columns: Array) -> tuple[Array, Array]:
+def _sent_on(problem: MarginalTransport, rows: Indices, columns: Indices) -> tuple[Indices, Indices]:
     """Where mass goes that a row has too much of, or a column too little, if not to be kept or left out."""
     m, n = problem.shape
     strengths = _strengths(problem)

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Floats
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.uot.flow import settle
 
@@ -12,7 +12,7 @@ BLOCK = 1 << 22
 """Entries in work at a time."""
 
 
-def finished(xp: Any, problem: MarginalTransport, f: Array, g: Array) -> Array:
+def finished(xp: Any, problem: MarginalTransport, f: Floats, g: Floats) -> Floats:
     """The plan of f and g (host), on the host."""
     plan = _plan(xp, problem, f, g)
     if problem.kind != "partial":
@@ -23,7 +23,7 @@ def finished(xp: Any, problem: MarginalTransport, f: Array, g: Array) -> Array:
     return plan if xp is np else np.asarray(plan.get())
 
 
-def _plan(xp: Any, problem: MarginalTransport, f: Array, g: Array) -> Any:
+def _plan(xp: Any, problem: MarginalTransport, f: Floats, g: Floats) -> Any:
     m, n = problem.shape
     lines = []
     for potential, masses in ((f, problem.a), (g, problem.b)):
@@ -57,7 +57,7 @@ def _limited(xp: Any, problem: MarginalTransport, plan: Any) -> None:
         plan *= problem.mass / carried
 
 
-def _rerouted(problem: MarginalTransport, plan: Array) -> Array:
+def _rerouted(problem: MarginalTransport, plan: Floats) -> Floats:
     """The same where entries are forbidden: as balanced transport with one more row and column (see exact.py)."""
     m, n = problem.shape
     kept = [max(float(masses.sum()) - problem.mass, 0.0) for masses in (problem.a, problem.b)]

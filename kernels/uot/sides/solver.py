@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Floats, Mask
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.outer import REMEMBERED, Outcome, Rules, iterate, schedule
@@ -98,7 +98,7 @@ def _impossible(problem: MarginalTransport, options: "TransportOptions", deadlin
 def _answer(
     problem: MarginalTransport,
     part: Support,
-    potentials: tuple[Array, Array],
+    potentials: tuple[Floats, Floats],
     termination: Termination,
     iterations: int,
     facts: dict[str, Any],
@@ -114,7 +114,7 @@ def _answer(
     return Solution(termination, "stored", {"f": f, "g": g, "plan": plan}, iterations, facts=facts)
 
 
-def _unreached(problem: MarginalTransport, potential: Array, others: Array, side: int) -> Array:
+def _unreached(problem: MarginalTransport, potential: Floats, others: Mask, side: int) -> Floats:
     """The best potentials of lines whose every entry is forbidden: all their mass is left."""
     masses = (problem.a, problem.b)[side]
     if problem.kind == "tv":

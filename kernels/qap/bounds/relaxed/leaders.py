@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from kernels.problems import Array
+from kernels.problems.arrays import AnyIntegers, Integers, Mask
 from kernels.qap.bounds.lap import assign
 
 
-def priced(costs: Array, permitted: Array, threads: int = 1) -> tuple[Array, Array, int]:
+def priced(costs: AnyIntegers, permitted: Mask, threads: int = 1) -> tuple[Integers, Integers, int]:
     """Prices that prove a lower bound on <costs, x x'> over permutations x, and the bound.
 
     Args:
@@ -23,7 +23,7 @@ def priced(costs: Array, permitted: Array, threads: int = 1) -> tuple[Array, Arr
     n = len(permitted)
     bar = 2 * n * (int(np.abs(costs).max()) + 1)
     prices, leaders = np.zeros((n * n, n), np.int64), np.empty(n * n, np.int64)
-    pieces = np.linspace(0, n * n, threads + 1).astype(int)
+    pieces = np.linspace(0, n * n, threads + 1).astype(int).tolist()
     with ThreadPoolExecutor(threads) as pool:
         list(
             pool.map(lambda k: _lead(costs, permitted, bar, prices, leaders, pieces[k], pieces[k + 1]), range(threads))
@@ -45,7 +45,7 @@ def warm_up() -> None:
 
 @njit(cache=True, nogil=True)
 def _lead(
-    costs: Array, permitted: Array, bar: int, prices: Array, leaders: Array, begin: int, end: int
+    costs: AnyIntegers, permitted: Mask, bar: int, prices: Integers, leaders: Integers, begin: int, end: int
 ) -> Any:  # pragma: no cover - compiled
     """Assignments beside the pairs from `begin` to `end`; a leader is what its prices prove."""
     n = permitted.shape[0]

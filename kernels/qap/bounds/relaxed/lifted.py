@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems import Array, QuadraticAssignment
+from kernels.problems import QuadraticAssignment
+from kernels.problems.arrays import Floats, Indices, Mask
 from kernels.qap.bounds.relaxed.arithmetic import LiftedArithmetic
 
 
-def reflection(n: int) -> Array:
+def reflection(n: int) -> Floats:
     """The symmetric orthogonal (n, n) matrix that takes the vector of ones to a multiple of the first unit vector."""
     w = np.full(n, 1 / np.sqrt(n))
     w[0] += 1.0
@@ -23,13 +24,13 @@ def reflection(n: int) -> Array:
     return np.asarray(np.eye(n) - 2 * np.outer(w, w))
 
 
-def inner_indices(n: int) -> Array:
+def inner_indices(n: int) -> Indices:
     """The indices, of n^2, that are left of a reflected matrix: (0, 0), and (a, b) with a and b above 0."""
     others = np.arange(1, n)
     return np.concatenate(([0], (others[:, None] * n + others).ravel()))
 
 
-def open_entries(problem: QuadraticAssignment) -> Array:
+def open_entries(problem: QuadraticAssignment) -> Mask:
     """(n^2, n^2) bool, True where Y may be above 0: the diagonal, and pairs that share nothing; no forbidden pair."""
     n = problem.n
     apart = ~np.eye(n, dtype=bool)

@@ -4,8 +4,8 @@ Everything that the service says of a solver (wire schema, docs, estimates, demo
 published papers are listed in kernels/papers.
 """
 
-from kernels import auction, barycenter, gromov, lap, qap, uot
+from kernels import auction, barycenter, gromov, lap, multimarginal, qap, uot
 from kernels.card import Solver
 
-CARDS = (lap.CARD, auction.CARD, uot.CARD, qap.CARD, gromov.CARD, barycenter.CARD)
+CARDS = (lap.CARD, auction.CARD, uot.CARD, qap.CARD, gromov.CARD, barycenter.CARD, multimarginal.CARD)
 SOLVERS: dict[str, Solver] = {card.name: card for card in CARDS}

@@ -11,7 +11,7 @@ import pytest
 from kernels import SOLVERS
 
 ROOT = Path(__file__).parent.parent
-KERNEL_ROOMS = {"lap", "auction", "uot", "qap", "gromov", "barycenter", "papers"}
+KERNEL_ROOMS = {"lap", "auction", "uot", "qap", "gromov", "barycenter", "multimarginal", "papers"}
 NEIGHBOURS = {
     ("qap", "lap"),
     ("auction", "lap"),

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-ROOMS = [ROOT / "kernels" / room for room in ("lap", "auction", "uot", "qap", "gromov", "barycenter")]
+ROOMS = [ROOT / "kernels" / room for room in ("lap", "auction", "uot", "qap", "gromov", "barycenter", "multimarginal")]
 SOURCE = re.compile(r"[\w/]+\.(?:py|cuh|cu)\b")
 QUOTED = re.compile(r"`([A-Za-z_]\w*)`")
 INCLUDED = re.compile(r"^ +(\w+\.cuh) .*<- (.+)$", re.MULTILINE)

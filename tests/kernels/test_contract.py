@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Csr, Deadline, Device, Termination
-from tests.instances import Case, assignment, auction, barycenter, gromov, points, quadratic, transport
+from tests.instances import Case, assignment, auction, barycenter, gromov, multimarginal, points, quadratic, transport
 
 CASES: list[Case] = (
     assignment.CASES
@@ -18,6 +18,7 @@ CASES: list[Case] = (
     + transport.CASES
     + gromov.CASES
     + barycenter.CASES
+    + multimarginal.CASES
 )
 
 

@@ -16,10 +16,11 @@ import pytest
 
 from kernels import SOLVERS, Device, Estimate, pace
 from kernels.texture import texture
-from tests.instances import Case, assignment, auction, barycenter, quadratic, transport
+from tests.instances import Case, assignment, auction, barycenter, multimarginal, quadratic, transport
 
 ROOT = Path(__file__).parents[2]
 CASES: list[Case] = assignment.CASES + auction.CASES + quadratic.CASES + transport.CASES + barycenter.CASES
+CASES += multimarginal.CASES
 DEVICES: tuple[Device, ...] = ("cpu", "gpu")
 
 PEAKS = """
@@ -27,7 +28,7 @@ import json, sys
 from pathlib import Path
 import numpy as np
 from kernels import SOLVERS, Csr, Deadline
-from tests.instances import assignment, auction, barycenter, quadratic, transport
+from tests.instances import assignment, auction, barycenter, multimarginal, quadratic, transport
 
 def resident(field):
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -86,6 +87,12 @@ HEAVY: dict[str, list[tuple[str, dict[str, Any], float]]] = {
         ("barycenter.histograms(3, 400)", {"reg": 1e-3, "iterations": 3}, 9),
         ("barycenter.histograms(3, 60)", {"reg": 0}, 2),
         ("barycenter.clouds(4, 200)", {"iterations": 2}, 9),
+    ],
+    "multimarginal": [
+        ("multimarginal.clouds(600, 700, 800)", {"iterations": 5, "output": "marginals"}, 9),
+        ("multimarginal.clouds(100, 120, 130)", {"iterations": 5, "output": "plan"}, 9),
+        ("multimarginal.tensor(150, 160, 170)", {"reg": 0.01, "iterations": 5, "output": "marginals"}, 9),
+        ("multimarginal.clouds(30, 30, 30)", {"reg": 0}, 4),
     ],
 }
 

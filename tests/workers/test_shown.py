@@ -31,8 +31,8 @@ with event.install_recorder("numba:compile") as compiled:
 started = [one.data["dispatcher"].py_func for _, one in compiled.buffer if one.data and one.is_start]
 print(json.dumps([f.__qualname__ for f in started if f.__module__.startswith("kernels.")]))
 """
-MOST_FORMS = {"lap": 50, "auction": 36, "uot": 20, "qap": 32, "gromov": 12, "barycenter": 12}
-"""Loops in all their types. Each takes a tenth of a second to three seconds."""
+MOST_FORMS = {"lap": 50, "auction": 36, "uot": 20, "qap": 32, "gromov": 12, "barycenter": 12, "multimarginal": 0}
+"""Loops in all their types. Each takes a tenth of a second to three seconds. 0: it compiles nothing."""
 
 
 def compiled(solver: str, what: str, cache: Path) -> list[str]:
@@ -48,5 +48,5 @@ def compiled(solver: str, what: str, cache: Path) -> list[str]:
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_jobs_of_the_demonstration_find_all_compiled(solver: str, tmp_path: Path) -> None:
     ahead = compiled(solver, "worker", tmp_path)
-    assert 0 < len(ahead) <= MOST_FORMS[solver], sorted(ahead)
+    assert min(1, MOST_FORMS[solver]) <= len(ahead) <= MOST_FORMS[solver], sorted(ahead)
     assert compiled(solver, "job", tmp_path) == []

@@ -22,6 +22,7 @@ from allot_client.results import (
     GromovResult,
     Home,
     LapResult,
+    MultimarginalResult,
     QuadraticResult,
     Result,
     TransportResult,
@@ -156,6 +157,14 @@ class AsyncClient:
             "x_features": x_features, "y_features": y_features, "plan0": plan0,
         }  # fmt: skip
         return cast(GromovResult, await self._solve(tasks.task("gromov", inputs, options), timeout_s))
+
+    async def multimarginal(
+        self, cost: Any = None, *, x: Any = None, y: Any = None, z: Any = None, pair_weights: Any = None,
+        a: Any = None, b: Any = None, c: Any = None, timeout_s: float | None = None, **options: Any,
+    ) -> MultimarginalResult:  # fmt: skip
+        """Optimal transport among three measures; see `Client.multimarginal`."""
+        inputs = {"cost": cost, "x": x, "y": y, "z": z, "pair_weights": pair_weights, "a": a, "b": b, "c": c}
+        return cast(MultimarginalResult, await self._solve(tasks.task("multimarginal", inputs, options), timeout_s))
 
     async def submit(self, solver: str, inputs: Mapping[str, Any] | str | os.PathLike[str], **options: Any) -> AsyncJob:
         """Place a job and return at once."""

@@ -272,3 +272,33 @@ class BarycenterResult(Result):
     def points(self) -> Any:
         """Its points, where they were free to move; each has the same mass."""
         return self._array("points")
+
+
+@dataclass(frozen=True)
+class MultimarginalResult(Result):
+    """A transport among three measures."""
+
+    @property
+    def potentials(self) -> tuple[Any, Any, Any]:
+        """f, g and h: of the points of each measure."""
+        return self._array("f"), self._array("g"), self._array("h")
+
+    @property
+    def plan(self) -> Any:
+        """Mass of each triple of points, where it was asked for or `reg` is 0."""
+        return self._array("plan")
+
+    @property
+    def plan_xy(self) -> Any:
+        """Mass that each point of the first measure shares with each of the second, where marginals were asked for."""
+        return self._array("plan_xy")
+
+    @property
+    def plan_xz(self) -> Any:
+        """The same of the first and the third measure."""
+        return self._array("plan_xz")
+
+    @property
+    def plan_yz(self) -> Any:
+        """The same of the second and the third measure."""
+        return self._array("plan_yz")

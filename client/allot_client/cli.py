@@ -11,7 +11,7 @@ from typing import Any
 
 NAMES = ("auto", "both", "rows", "columns", "none")
 """Which lines of a table hold names."""
-SOLVERS = ("lap", "auction", "uot", "qap", "gromov", "barycenter")
+SOLVERS = ("lap", "auction", "uot", "qap", "gromov", "barycenter", "multimarginal")
 Commands = Any
 """What `add_subparsers` returns; argparse has no public name for it."""
 

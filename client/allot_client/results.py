@@ -15,6 +15,7 @@ from allot_client.answers import (
     GromovResult,
     Home,
     LapResult,
+    MultimarginalResult,
     Problem,
     QuadraticResult,
     Result,
@@ -31,6 +32,7 @@ __all__ = [
     "GromovResult",
     "Home",
     "LapResult",
+    "MultimarginalResult",
     "Problem",
     "QuadraticResult",
     "Result",
@@ -49,6 +51,7 @@ KINDS: dict[str, type[Result]] = {
     "qap": QuadraticResult,
     "barycenter": BarycenterResult,
     "gromov": GromovResult,
+    "multimarginal": MultimarginalResult,
 }
 
 

@@ -44,6 +44,7 @@ CONTENTS: dict[str, list[Page]] = {
         Page("qap", "solvers/qap", "docs/solvers/qap.md"),
         Page("barycenter", "solvers/barycenter", "docs/solvers/barycenter.md"),
         Page("gromov", "solvers/gromov", "docs/solvers/gromov.md"),
+        Page("multimarginal", "solvers/multimarginal", "docs/solvers/multimarginal.md"),
     ],
     "Reference": [
         Page("HTTP in words", "http", "docs/http.md"),
@@ -75,6 +76,7 @@ CONTENTS: dict[str, list[Page]] = {
         Page("How qap works", "inside/qap", "kernels/qap/README.md"),
         Page("How barycenter works", "inside/barycenter", "kernels/barycenter/README.md"),
         Page("How gromov works", "inside/gromov", "kernels/gromov/README.md"),
+        Page("How multimarginal works", "inside/multimarginal", "kernels/multimarginal/README.md"),
         Page("Development", "development", "docs/development.md"),
         Page("Contributing", "contributing", "CONTRIBUTING.md"),
         Page("Security", "security", "SECURITY.md"),

@@ -2,7 +2,7 @@
 
 The peer is MMSinkhorn of OTT-JAX in float64 where it can be imported. Else it is the same iteration on the whole tensor
 in NumPy, or in CuPy with --device gpu, named "dense". Solver and peer take turns on the same clouds. Both stop by
-themselves: the solver at a relative gap of 1e-6, the peer where all marginals together are off by 2e-9 (L1), which
+themselves: the solver at a relative gap of 1e-6, the peer where all marginals together are off by 2e-8 (L1), which
 comes to about the same gap. The potentials of both go through the same certificate, whose gaps are columns; a row whose
 certificate does not hold has no time. POT has no multi-marginal solver but for measures on a line (`ot.lp.dmmot`).
 """
@@ -27,7 +27,7 @@ ALONE = ((400, 0.05), (800, 0.05))
 """Whose tensor would take a peer half a gigabyte and more."""
 ALONE_ON_GPU = ((2000, 0.05), (4000, 0.05))
 EXACT = (10, 16, 24)
-APART = 2e-9
+APART = 2e-8
 MOST = 20_000
 
 Peer = Callable[[], tuple[Array, ...]]

@@ -13,7 +13,6 @@ from kernels.arriving import TYPES, Glance, checksum_from, glance, together
 from kernels.card import Bundle, Companion, Device, Estimate, InputSpec, Options, Solver
 from kernels.certificates.exact import Claim, Statement
 from kernels.certificates.gpu.checksum import InputChanged
-from kernels.certificates.tree.statements import recheck
 from kernels.deadline import Deadline, Phase, Progress
 from kernels.demonstration import Demonstration, WrongAnswer
 from kernels.on_device import disagreement
@@ -23,6 +22,7 @@ from kernels.problems.derived import deriving
 from kernels.problems.made import TooMuch, asking, at_most
 from kernels.problems.seen import Seen, note, seen_of
 from kernels.proving import solve_and_prove
+from kernels.rechecking import recheck
 from kernels.registry import SOLVERS
 from kernels.shelf import keep_cubins
 from kernels.solution import Certificate, Number, Solution, Termination

@@ -1,6 +1,7 @@
 """The proof of transport among three measures, held against 50 digits, and against answers that are wrong."""
 
 import copy
+from dataclasses import replace
 from decimal import Decimal, localcontext
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernels import SOLVERS, Array, Deadline, Solution, Termination
+from kernels import SOLVERS, Array, Claim, Deadline, Solution, Termination, recheck
 from kernels.certificates.multimarginal import entropic, sums
 from kernels.problems.multimarginal import Multimarginal
 from tests.instances.multimarginal import clouds, tensor, weighed
@@ -206,6 +207,31 @@ def test_a_word_is_earned() -> None:
     problem, solution = answered(tensor(4, 5, 3), reg=0.1, tolerance=1e-9)
     assert solution.termination is Termination.GAP_REACHED
     assert certified(problem, solution).termination is None
+
+
+SLOW: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "clouds": (weighed(4, 5, 3), {"reg": 0.1, "metric": "euclidean"}),
+    "unfinished": (tensor(4, 5, 3), {"reg": 0.02, "iterations": 1}),
+    "small reg": (clouds(4, 5, 3), {"reg": 1e-3, "tolerance": 1e-4}),
+    "exact": (weighed(4, 5, 3), {"reg": 0}),
+    "exact, by its name": (tensor(4, 5, 3), {"method": "exact"}),
+}
+
+
+@pytest.mark.parametrize("name", SLOW)
+def test_sixty_digits_say_the_same(name: str) -> None:
+    inputs, options = SLOW[name]
+    problem, solution = answered(inputs, **options)
+    found = certified(problem, solution)
+    claim = Claim("", found.objective, found.bound, found.gap_abs, found.gap_rel, 0.0, solution.arrays)
+    said = recheck("multimarginal", inputs, options, claim)
+    assert {one.name for one in said} == {"objective", "objective close", "bound", "gap", "relative gap"}
+    assert all(one.holds for one in said), said
+    size = abs(found.objective) + 1e-3
+    for wrong in (replace(claim, objective=found.bound - size), replace(claim, bound=found.objective + size)):
+        assert not all(one.holds for one in recheck("multimarginal", inputs, options, wrong))
+    large = recheck("multimarginal", clouds(30, 30, 30), {}, claim)
+    assert [one.holds for one in large] == [None]
 
 
 @pytest.mark.parametrize("reg", [1.0, 0.05, 0.01])

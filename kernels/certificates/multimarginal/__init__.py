@@ -1,7 +1,7 @@
 """Proof for transport among three measures: what a plan with the right marginals costs, and what none goes below.
 
-`entropic.py` has the proof where there is an entropic term, `exact.py` that where there is none. Neither shares code
-with a solver.
+`entropic.py` has the proof where there is an entropic term, `exact.py` that where there is none. `slow.py` checks both
+again in many digits. None shares code with a solver.
 """
 
 from collections.abc import Callable

@@ -10,7 +10,7 @@ import numpy as np
 
 from kernels.multimarginal.sums import Products, least_of
 from kernels.problems.arrays import Array, Floats
-from kernels.problems.multimarginal import Multimarginal
+from kernels.problems.multimarginal import PAIRS, Multimarginal
 
 BLOCK = 1 << 20
 """Entries of the tensor that are worked out together."""
@@ -28,6 +28,29 @@ def outputs(xp: Any, problem: Multimarginal, found: Potentials, output: str) -> 
     if output == "plan":
         arrays["plan"] = repaired(problem, _plan(problem, (F, G, H), slice(None)))
     return arrays
+
+
+SIDES = {"f": (0,), "g": (1,), "h": (2,), "plan": (0, 1, 2), "plan_xy": (0, 1), "plan_xz": (0, 2), "plan_yz": (1, 2)}
+
+
+def with_mass(problem: Multimarginal) -> Multimarginal:
+    """The problem of the points that have mass: elsewhere a potential may be anything, and its exponential infinite."""
+    held = [side > 0 for side in problem.masses]
+    if all(one.all() for one in held):
+        return problem
+    a, b, c = (side[one] for side, one in zip(problem.masses, held, strict=True))
+    tensor = None if problem.tensor is None else problem.tensor[np.ix_(*held)]
+    pairs = tuple(part[np.ix_(held[i], held[j])] for part, (i, j) in zip(problem.pairs, PAIRS, strict=False))
+    return Multimarginal((a, b, c), problem.reg, tensor, pairs)
+
+
+def spread_out(problem: Multimarginal, arrays: dict[str, Floats]) -> dict[str, Floats]:
+    """The arrays of the points with mass, with 0 for all others."""
+    found = {}
+    for name, array in arrays.items():
+        found[name] = np.zeros([problem.sizes[side] for side in SIDES[name]])
+        found[name][np.ix_(*(problem.masses[side] > 0 for side in SIDES[name]))] = array
+    return found
 
 
 def hosted(xp: Any, array: Any) -> Floats:

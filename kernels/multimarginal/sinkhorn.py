@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kernels.deadline import Deadline
-from kernels.multimarginal.rounding import outputs
+from kernels.multimarginal.rounding import outputs, spread_out, with_mass
 from kernels.multimarginal.sums import least_of, make_sums
 from kernels.problems.multimarginal import Multimarginal
 from kernels.solution import Solution, Termination
@@ -89,6 +89,7 @@ class Ending:
 
 def scale(xp: Any, problem: Multimarginal, options: "MultimarginalOptions", deadline: Deadline) -> Solution:
     """Iterate on the device of `xp`; see `kernels.multimarginal.cpu.solver.solve`."""
+    whole, problem = problem, with_mass(problem)
     stop = Ending(options.iterations, options.tolerance, deadline)
     found: Potentials = (*(xp.zeros(size) for size in problem.sizes),)
     reg = before = problem.reg
@@ -105,7 +106,7 @@ def scale(xp: Any, problem: Multimarginal, options: "MultimarginalOptions", dead
     arrays = outputs(xp, problem, (F + least_of(problem) / problem.reg, G, H), options.output)
     way = "products of matrices" if problem.tensor is None else "tensor"
     facts = {"reg": problem.reg, "tolerance": float(options.tolerance)}
-    return Solution(stop.word, f"entropic, {way}", arrays, stop.done, facts=facts)
+    return Solution(stop.word, f"entropic, {way}", spread_out(whole, arrays), stop.done, facts=facts)
 
 
 def _at(xp: Any, problem: Multimarginal, reg: float, begin: Potentials, stop: Ending) -> Potentials:

@@ -15,8 +15,8 @@ PAIRS = ((0, 1), (0, 2), (1, 2))
 """The measures between which costs are, in the order of `pair_weights`."""
 LARGEST, SMALLEST = 1e100, 1e-100
 """Of costs, coordinates and reg, and of a mass over the sum: products of two of them stay normal."""
-SHARPEST = 1e-10
-"""Of the largest cost: with a smaller reg the rounding of a cost would change a plan's entries by more than 1e-5."""
+SHARPEST = 1e-8
+"""Of the largest cost: with a smaller reg the rounding of a cost would change a plan's entries by more than 1e-8."""
 LINES = 1 << 13
 """Points of a measure at most."""
 MOST_ENTRIES = 1 << 28

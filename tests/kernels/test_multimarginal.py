@@ -9,7 +9,16 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from kernels import SOLVERS, Array, Certificate, Deadline, InvalidProblem, Solution, Termination, solve_and_prove
+from kernels import (
+    SOLVERS,
+    Array,
+    Certificate,
+    Deadline,
+    InvalidProblem,
+    Solution,
+    Termination,
+    solve_and_prove,
+)
 from kernels.multimarginal import sums
 from kernels.multimarginal.sinkhorn import scale
 from kernels.problems.multimarginal import Multimarginal

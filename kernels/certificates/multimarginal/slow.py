@@ -71,9 +71,12 @@ def _found(problem: Multimarginal, claim: Claim) -> tuple[Fraction, Fraction, Fr
     if problem.reg and some.any():
         entropy = plan[some] * _each(plan[some] / reference[some], "ln")
         value, size = value + reg * entropy.sum(), size + reg * (1 + abs(entropy).sum())
-    # scaling down takes `short` from each side at most, whose entropy is left out of a stated objective as well
+    # scaling down takes `short` from each side at most, whose entropy is left out of a stated objective as well; and
+    # a certificate in float64 adds what rounding may do to sums of exponentials (`sums.py`), some times over
+    size_of_all = Decimal(problem.largest) + sum(max(abs(one)) for one in (f, g, h))
+    short += Decimal(2) ** -44 * (8 + (size_of_all / reg if reg else 0))
     mixed = reg * short * (4 + 3 * (1 / short).ln()) if short > 0 else ZERO
-    moved = short * max(ZERO, Decimal(problem.largest)) + mixed
+    moved = 2 * short * Decimal(problem.largest) + mixed  # priced at the dearest triple, and as low as the cheapest
     return Fraction(value), Fraction(size), Fraction(bound), Fraction(max(ZERO, moved))
 
 

@@ -28,7 +28,7 @@ def solve(problem: Multimarginal, options: "MultimarginalOptions", deadline: Dea
     Returns:
         Potentials f (l,), g (m,), h (n,), costs. With reg the plan is a b c exp((f + g + h - C) / reg) up to its
         repair; if asked for, plan (l, m, n) or plan_xy (l, m), plan_xz (l, n), plan_yz (m, n), repaired. Without reg,
-        f + g + h <= C but for rounding, and plan is there always.
+        f + g + h <= C but for rounding, and plan is there always. With reg, potentials of points without mass are 0.
     Guarantee:
         "gap_reached": within tolerance of a certified lower bound. "optimal": the programme's, within 1e-9.
         Deterministic, but for the order in which a library adds up the products of matrices.

@@ -4,7 +4,7 @@ Everything that the service says of a solver (wire schema, docs, estimates, demo
 published papers are listed in kernels/papers.
 """
 
-from kernels import auction, barycenter, gromov, lap, lowrank, qap, uot
+from kernels import auction, barycenter, gromov, lap, lowrank, multimarginal, qap, uot
 from kernels.card import Solver
 
 CARDS = (
@@ -15,5 +15,6 @@ CARDS = (
     gromov.CARD,
     barycenter.CARD,
     lowrank.CARD,
+    multimarginal.CARD,
 )
 SOLVERS: dict[str, Solver] = {card.name: card for card in CARDS}

@@ -19,6 +19,7 @@ KERNEL_ROOMS = {
     "gromov",
     "barycenter",
     "lowrank",
+    "multimarginal",
     "papers",
 }
 NEIGHBOURS = {

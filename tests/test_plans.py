@@ -16,6 +16,7 @@ ROOMS = [
         "gromov",
         "barycenter",
         "lowrank",
+        "multimarginal",
     )
 ]
 SOURCE = re.compile(r"[\w/]+\.(?:py|cuh|cu)\b")

@@ -11,7 +11,8 @@ INSTRUCTIONS = """Allot solves assignment and transport problems exactly or with
 lap: each row of a cost matrix gets one column. auction: the same for sparse or large benefit matrices (maximises).
 uot: how much mass goes from where to where. qap: places for things that exchange flows.
 gromov: which points of two spaces belong together, from the distances within each. barycenter: the measure that lies
-between several. lowrank: transport between large clouds, as a few components.
+between several. lowrank: transport between large clouds, as a few components. multimarginal: how mass is shared by
+triples of points of three measures.
 Call list_solvers for inputs and options, then solve. null in a matrix forbids a pair; -1 in an answer is unassigned.
 A job that takes longer than `wait_s` goes on: ask job_status, then job_result."""
 

@@ -23,6 +23,7 @@ from allot_client.results import (
     Home,
     LapResult,
     LowRankResult,
+    MultimarginalResult,
     QuadraticResult,
     Result,
     TransportResult,
@@ -167,6 +168,14 @@ class AsyncClient:
             "cost": cost, "x": x, "y": y, "row_factors": row_factors, "column_factors": column_factors, "a": a, "b": b,
         }  # fmt: skip
         return cast(LowRankResult, await self._solve(tasks.task("lowrank", inputs, options), timeout_s))
+
+    async def multimarginal(
+        self, cost: Any = None, *, x: Any = None, y: Any = None, z: Any = None, pair_weights: Any = None,
+        a: Any = None, b: Any = None, c: Any = None, timeout_s: float | None = None, **options: Any,
+    ) -> MultimarginalResult:  # fmt: skip
+        """Optimal transport among three measures; see `Client.multimarginal`."""
+        inputs = {"cost": cost, "x": x, "y": y, "z": z, "pair_weights": pair_weights, "a": a, "b": b, "c": c}
+        return cast(MultimarginalResult, await self._solve(tasks.task("multimarginal", inputs, options), timeout_s))
 
     async def submit(self, solver: str, inputs: Mapping[str, Any] | str | os.PathLike[str], **options: Any) -> AsyncJob:
         """Place a job and return at once."""

@@ -297,3 +297,33 @@ class LowRankResult(Result):
     def plan(self) -> Any:
         """The coupling q diag(1 / g) r', written out: m n numbers."""
         return (self.q / self.g) @ self.r.T
+
+
+@dataclass(frozen=True)
+class MultimarginalResult(Result):
+    """A transport among three measures."""
+
+    @property
+    def potentials(self) -> tuple[Any, Any, Any]:
+        """f, g and h: of the points of each measure."""
+        return self._array("f"), self._array("g"), self._array("h")
+
+    @property
+    def plan(self) -> Any:
+        """Mass of each triple of points, where it was asked for or `reg` is 0."""
+        return self._array("plan")
+
+    @property
+    def plan_xy(self) -> Any:
+        """Mass that each point of the first measure shares with each of the second, where marginals were asked for."""
+        return self._array("plan_xy")
+
+    @property
+    def plan_xz(self) -> Any:
+        """The same of the first and the third measure."""
+        return self._array("plan_xz")
+
+    @property
+    def plan_yz(self) -> Any:
+        """The same of the second and the third measure."""
+        return self._array("plan_yz")

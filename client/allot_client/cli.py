@@ -19,6 +19,7 @@ SOLVERS = (
     "gromov",
     "barycenter",
     "lowrank",
+    "multimarginal",
 )
 Commands = Any
 """What `add_subparsers` returns; argparse has no public name for it."""

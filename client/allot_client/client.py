@@ -32,6 +32,7 @@ from allot_client.results import (
     Home,
     LapResult,
     LowRankResult,
+    MultimarginalResult,
     QuadraticResult,
     Result,
     TransportResult,
@@ -253,6 +254,18 @@ class Client:
             "cost": cost, "x": x, "y": y, "row_factors": row_factors, "column_factors": column_factors, "a": a, "b": b,
         }  # fmt: skip
         return cast(LowRankResult, self._solve(tasks.task("lowrank", inputs, options), timeout_s))
+
+    def multimarginal(
+        self, cost: Any = None, *, x: Any = None, y: Any = None, z: Any = None, pair_weights: Any = None,
+        a: Any = None, b: Any = None, c: Any = None, timeout_s: float | None = None, **options: Any,
+    ) -> MultimarginalResult:  # fmt: skip
+        """Optimal transport among three measures, with a lower bound.
+
+        `cost` (l, m, n) are the costs of all triples. Instead, three clouds `x`, `y`, `z`: a triple costs the sum of
+        the distances of its pairs, by `pair_weights`. `reg` 0 solves it as a linear programme.
+        """
+        inputs = {"cost": cost, "x": x, "y": y, "z": z, "pair_weights": pair_weights, "a": a, "b": b, "c": c}
+        return cast(MultimarginalResult, self._solve(tasks.task("multimarginal", inputs, options), timeout_s))
 
     def submit(self, solver: str, inputs: Mapping[str, Any] | str | os.PathLike[str], **options: Any) -> Job:
         """Place a job and return at once: inputs by name, or the path of a QAPLIB file."""

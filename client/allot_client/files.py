@@ -19,14 +19,13 @@ from allot_client.features import same_names
 from allot_client.tables import READ, Table, UnreadableTable, read_table
 from allot_client.words import maximizes
 
-VECTORS = ("a", "b", "f0", "g0", "u0", "v0", "reject", "prices0", "assignment0")
+VECTORS = ("a", "b", "c", "pair_weights", "f0", "g0", "u0", "v0", "reject", "prices0", "assignment0")
 """Inputs that are one row of numbers."""
 LINES = (("x", "y"), ("flow", "distance"), ("x_distance", "y_distance"))
 """Pairs of inputs whose rows are the rows and the columns of the answer."""
 MAIN = {
     "lap": "cost", "uot": "cost", "auction": "benefit", "qap": "qaplib", "gromov": "x_distance",
-    "barycenter": "histograms",
-    "lowrank": "cost",
+    "barycenter": "histograms", "lowrank": "cost", "multimarginal": "cost",
 }  # fmt: skip
 Reader = Callable[[Path], Any]
 
@@ -149,6 +148,8 @@ def guess_solver(inputs: Mapping[str, Any]) -> str:
         return "auction"
     if names & {"histograms", "support"}:
         return "barycenter"
+    if names & {"z", "c", "pair_weights"}:
+        return "multimarginal"
     if names & {"x", "y", "a", "b"}:
         return "uot"
     if "cost" in names:
@@ -187,7 +188,7 @@ def _value(name: str, value: Any, forbidden: float, solver: str) -> Any:
             return value.vector()
         except UnreadableTable as wrong:
             raise UnreadableTable(f"{name} {wrong}") from None
-    if value.missing.any() and (solver == "qap" or name in ("x", "y")):
+    if value.missing.any() and (solver == "qap" or name in ("x", "y", "z")):
         raise UnreadableTable(f"{name} has an empty cell, and nothing can be forbidden there; expected a number")
     if solver == "uot" and value.missing.any():  # no forbidden entry among its integers
         return np.where(value.missing, forbidden, value.values)

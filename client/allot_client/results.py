@@ -16,6 +16,7 @@ from allot_client.answers import (
     Home,
     LapResult,
     LowRankResult,
+    MultimarginalResult,
     Problem,
     QuadraticResult,
     Result,
@@ -33,6 +34,7 @@ __all__ = [
     "Home",
     "LapResult",
     "LowRankResult",
+    "MultimarginalResult",
     "Problem",
     "QuadraticResult",
     "Result",
@@ -52,6 +54,7 @@ KINDS: dict[str, type[Result]] = {
     "barycenter": BarycenterResult,
     "gromov": GromovResult,
     "lowrank": LowRankResult,
+    "multimarginal": MultimarginalResult,
 }
 
 

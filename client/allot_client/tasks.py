@@ -52,7 +52,7 @@ def task(solver: str, inputs: Mapping[str, Any], options: Mapping[str, Any]) -> 
     for name, value in inputs.items():
         if value is None:
             continue
-        if name == "y" and solver != "gromov":
+        if name in ("y", "z") and solver != "gromov":
             value = features.matched(inputs.get("x"), value)
         taken[name], found = _input(name, value, forbidden)
         if found is not None:
@@ -100,7 +100,7 @@ def _points_by_metric(solver: str, taken: dict[str, bodies.Input], chosen: dict[
     x, y, metric = taken.get("x"), taken.get("y"), chosen.get("metric", "sqeuclidean")
     if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
         return
-    if solver == "gromov":  # distances within each space: the service knows their names
+    if solver in ("gromov", "multimarginal"):  # the service knows the names of their metrics
         return
     if metric not in points.NAMES:
         raise ValueError(f"metric {metric!r} is unknown; expected one of {', '.join(points.NAMES)}")

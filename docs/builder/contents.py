@@ -45,6 +45,7 @@ CONTENTS: dict[str, list[Page]] = {
         Page("barycenter", "solvers/barycenter", "docs/solvers/barycenter.md"),
         Page("lowrank", "solvers/lowrank", "docs/solvers/lowrank.md"),
         Page("gromov", "solvers/gromov", "docs/solvers/gromov.md"),
+        Page("multimarginal", "solvers/multimarginal", "docs/solvers/multimarginal.md"),
     ],
     "Reference": [
         Page("HTTP in words", "http", "docs/http.md"),
@@ -77,6 +78,7 @@ CONTENTS: dict[str, list[Page]] = {
         Page("How barycenter works", "inside/barycenter", "kernels/barycenter/README.md"),
         Page("How lowrank works", "inside/lowrank", "kernels/lowrank/README.md"),
         Page("How gromov works", "inside/gromov", "kernels/gromov/README.md"),
+        Page("How multimarginal works", "inside/multimarginal", "kernels/multimarginal/README.md"),
         Page("Development", "development", "docs/development.md"),
         Page("Contributing", "contributing", "CONTRIBUTING.md"),
         Page("Security", "security", "SECURITY.md"),

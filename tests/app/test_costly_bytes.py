@@ -154,6 +154,11 @@ MADE: dict[str, dict[str, Any]] = {
         "inputs": {"x": int32s(6000, 1), "y": int32s(6000, 1)},
         "options": {"metric": "cityblock", "reg": 1.0},
     },
+    "costs between three clouds": {
+        "solver": "multimarginal",
+        "inputs": {"x": int32s(3000, 1), "y": int32s(3000, 1), "z": int32s(2, 1)},
+        "options": {"reg": 1.0, "iterations": 1},
+    },
     "coordinates of points": {
         "solver": "barycenter",
         "inputs": {"x": int32s(2, 1, 1000)},

@@ -8,7 +8,18 @@ import numpy as np
 import pytest
 
 from kernels import SOLVERS, Csr, Deadline, Device, Termination
-from tests.instances import Case, assignment, auction, barycenter, gromov, lowrank, points, quadratic, transport
+from tests.instances import (
+    Case,
+    assignment,
+    auction,
+    barycenter,
+    gromov,
+    lowrank,
+    multimarginal,
+    points,
+    quadratic,
+    transport,
+)
 
 CASES: list[Case] = (
     assignment.CASES
@@ -19,6 +30,7 @@ CASES: list[Case] = (
     + gromov.CASES
     + barycenter.CASES
     + lowrank.CASES
+    + multimarginal.CASES
 )
 
 

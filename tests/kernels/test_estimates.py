@@ -16,12 +16,13 @@ import pytest
 
 from kernels import SOLVERS, Device, Estimate, pace
 from kernels.texture import texture
-from tests.instances import Case, assignment, auction, barycenter, lowrank, quadratic, transport
+from tests.instances import Case, assignment, auction, barycenter, lowrank, multimarginal, quadratic, transport
 
 ROOT = Path(__file__).parents[2]
 CASES: list[Case] = (
     assignment.CASES + auction.CASES + quadratic.CASES + transport.CASES + barycenter.CASES + lowrank.CASES
 )
+CASES += multimarginal.CASES
 DEVICES: tuple[Device, ...] = ("cpu", "gpu")
 
 PEAKS = """
@@ -29,7 +30,7 @@ import json, sys
 from pathlib import Path
 import numpy as np
 from kernels import SOLVERS, Csr, Deadline
-from tests.instances import assignment, auction, barycenter, lowrank, quadratic, transport
+from tests.instances import assignment, auction, barycenter, lowrank, multimarginal, quadratic, transport
 
 def resident(field):
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -93,6 +94,12 @@ HEAVY: dict[str, list[tuple[str, dict[str, Any], float]]] = {
         ("lowrank.points(700, 700, 3)", {"starts": 1}, 9),
         ("lowrank.points(30000, 20000, 5)", {"rank": 20, "starts": 1}, 4),
         ("lowrank.costs(2000, 1500)", {"starts": 1}, 4),
+    ],
+    "multimarginal": [
+        ("multimarginal.clouds(600, 700, 800)", {"iterations": 5, "output": "marginals"}, 9),
+        ("multimarginal.clouds(100, 120, 130)", {"iterations": 5, "output": "plan"}, 9),
+        ("multimarginal.tensor(150, 160, 170)", {"reg": 0.01, "iterations": 5, "output": "marginals"}, 9),
+        ("multimarginal.clouds(30, 30, 30)", {"reg": 0}, 4),
     ],
 }
 

@@ -22,6 +22,12 @@ CASES: dict[str, tuple[str, dict[str, Any], dict[str, Any]]] = {
     "costs of a barycenter": ("barycenter", {"x": POINTS, "histograms": np.ones((2, 300))}, {}),
     "costs of clouds": ("barycenter", {"x": np.stack([POINTS] * 3), "support": POINTS[:99]}, {"reg": 0.1}),
     "costs of a coupling of low rank": ("lowrank", {"x": POINTS, "y": POINTS}, {"metric": "cosine"}),
+    "costs between three clouds": ("multimarginal", {"x": POINTS, "y": POINTS[:9], "z": POINTS[:7]}, {"reg": 0.1}),
+    "a plan of three clouds": (
+        "multimarginal",
+        {"x": POINTS, "y": POINTS[:9], "z": POINTS[:7]},
+        {"reg": 0.1, "output": "plan"},
+    ),
     "points of a barycenter": ("barycenter", {"x": np.stack([POINTS] * 3)}, {"support_points": 500}),
 }
 

@@ -39,8 +39,9 @@ MOST_FORMS = {
     "gromov": 12,
     "barycenter": 12,
     "lowrank": 12,
+    "multimarginal": 0,
 }
-"""Loops in all their types. Each takes a tenth of a second to three seconds."""
+"""Loops in all their types. Each takes a tenth of a second to three seconds. 0: it compiles nothing."""
 
 
 def compiled(solver: str, what: str, cache: Path) -> list[str]:
@@ -56,5 +57,5 @@ def compiled(solver: str, what: str, cache: Path) -> list[str]:
 @pytest.mark.parametrize("solver", SOLVERS)
 def test_jobs_of_the_demonstration_find_all_compiled(solver: str, tmp_path: Path) -> None:
     ahead = compiled(solver, "worker", tmp_path)
-    assert 0 < len(ahead) <= MOST_FORMS[solver], sorted(ahead)
+    assert min(1, MOST_FORMS[solver]) <= len(ahead) <= MOST_FORMS[solver], sorted(ahead)
     assert compiled(solver, "job", tmp_path) == []

@@ -25,7 +25,7 @@ LEAST = 1e-290
 """A sum below it may have lost what underflowed: a kept plan is made anew."""
 
 
-class Sums(Protocol):
+class TripleSums(Protocol):
     """One way to work sums out."""
 
     def over_third(self, F: Any, G: Any, H: Any) -> tuple[Any, Any, Any]:
@@ -60,7 +60,7 @@ class LoggedSums:
             yield some, (self.least - self.xp.asarray(self.problem.costs(some))) / self.reg
 
     def over_third(self, F: Any, G: Any, H: Any) -> tuple[Any, Any, Any]:
-        """See `Sums`."""
+        """See `TripleSums`."""
         xp, (rows, m, _) = self.xp, self.problem.sizes
         S = xp.empty((rows, m))
         for some, terms in self.terms():
@@ -71,7 +71,7 @@ class LoggedSums:
         return rows + F, columns, -log_sum(xp, S + (self.log_a - rows)[:, None], 0)
 
     def third(self, F: Any, G: Any) -> Any:
-        """See `Sums`."""
+        """See `TripleSums`."""
         xp, (_, _, n) = self.xp, self.problem.sizes
         found = []
         for some, terms in self.terms():
@@ -93,7 +93,7 @@ class _About:
         self.made: tuple[Any, Any, Any] | None = None
 
     def over_third(self, F: Any, G: Any, H: Any) -> tuple[Any, Any, Any]:
-        """See `Sums`."""
+        """See `TripleSums`."""
         xp = self.xp
         for _ in range(2):
             if self.made is None and not self.keep(F, G, H):
@@ -110,7 +110,7 @@ class _About:
         return self.logged.over_third(F, G, H)
 
     def third(self, F: Any, G: Any) -> Any:
-        """See `Sums`."""
+        """See `TripleSums`."""
         xp = self.xp
         if self.made is not None:
             F0, G0, H0 = self.made
@@ -237,7 +237,7 @@ def log_sum(xp: Any, terms: Any, axis: int) -> Any:
     return xp.log(xp.exp(terms, out=terms).sum(axis=axis)) + top.squeeze(axis)
 
 
-def make_sums(xp: Any, problem: Multimarginal, reg: float) -> Sums:
+def make_sums(xp: Any, problem: Multimarginal, reg: float) -> TripleSums:
     """The fastest way that is right for this problem."""
     if problem.tensor is None:
         return Products(xp, problem, reg)

@@ -115,7 +115,7 @@ def _wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 FUNCTIONS = """
-    abs arange ascontiguousarray concatenate count_nonzero diagonal empty exp exp2 frexp full ldexp log log2 matmul
+    abs arange ascontiguousarray concatenate count_nonzero diagonal dot empty exp exp2 frexp full ldexp log log2 matmul
     maximum minimum multiply nonzero ones ones_like outer rint sqrt square stack subtract trace where zeros zeros_like
 """
 """What CuPy has and somebody here uses: another name is looked up in its manual before it is added."""

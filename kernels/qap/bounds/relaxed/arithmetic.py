@@ -6,6 +6,8 @@
 from types import ModuleType
 from typing import Any
 
+import numpy as np
+
 STEP = 1.618
 """Of Z, in units of the penalty."""
 PENALTY_LEAST, PENALTY_MOVES = 0.5, 1.1
@@ -35,6 +37,16 @@ class LiftedArithmetic:
         """left @ right."""
         return self.xp.matmul(left, right)
 
+    def norm(self, matrix: Any) -> Any:
+        """Of all entries together."""
+        flat = matrix.reshape(-1)
+        return self.xp.sqrt(self.xp.dot(flat, flat))
+
+    def largest(self, matrix: Any) -> float:
+        """Of the sizes of all entries. Columns on a device, and the last step on the host: see `gpu_arithmetic`."""
+        found = self.xp.abs(matrix).max(axis=0)
+        return float(np.max(found.get() if hasattr(found, "get") else found))
+
     def together(self, y: Any, z: Any, beta: Any) -> Any:
         """Y + Z / beta."""
         return y + z * y.dtype.type(1 / beta)
@@ -48,7 +60,7 @@ class LiftedArithmetic:
         Returns:
             Y, the Z half a step on, and the norms of Y - W R W', Y, W R W', what Y moved by, and Z.
         """
-        (costs, most), number, norm = fixed, y.dtype.type, self.xp.linalg.norm
+        (costs, most), number, norm = fixed, y.dtype.type, self.norm
         half = z + (y - lifted) * number(beta)
         after = lifted - (costs + z) * number(1 / beta)
         self.xp.maximum(after, number(0), out=after)
@@ -93,7 +105,7 @@ class LiftedArithmetic:
 
     def of_norm_one(self, matrix: Any) -> Any:
         """The matrix over its norm."""
-        return matrix / matrix.dtype.type(max(float(self.xp.linalg.norm(matrix)), 1e-30))
+        return matrix / matrix.dtype.type(max(float(self.norm(matrix)), 1e-30))
 
     def within_one(self, found: Any, square: Any) -> tuple[Any, Any]:
         """A matrix and its square, with no eigenvalue above 1.
@@ -101,7 +113,7 @@ class LiftedArithmetic:
         None exceeds the eighth root of the sum of their eighth powers, which is 2.4 times as much at most.
         """
         number = found.dtype.type
-        size = float(self.xp.linalg.norm(self.product(square, square))) ** 0.25 * 1.001
+        size = float(self.norm(self.product(square, square))) ** 0.25 * 1.001
         return found / number(size), square / number(size * size)
 
     def lifting(self, square: Any, scale: float) -> Any:

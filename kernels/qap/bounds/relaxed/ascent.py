@@ -85,7 +85,7 @@ class Ascent:
         costs = pair_costs(flow, distance, xp.asarray(linear.astype(self._dtype)), xp)
         self._open = xp.asarray(open_entries(problem))
         self._top = self._open.astype(self._dtype)
-        size = float(xp.linalg.norm(costs * self._top)) / n**2 or 1.0
+        size = float(self._by.norm(costs * self._top)) / n**2 or 1.0
         costs *= self._number(1 / size)
         self._costs, self._unit = costs, sides[0] * sides[1] * size
         self._frame = Frame(n, xp, self._dtype, self._by)
@@ -147,7 +147,7 @@ class Ascent:
         xp = self._xp
         together = self._costs + self._half
         together = 0.5 * (together + together.T).astype(np.float64) * self._unit
-        most = float(xp.abs(together).max())
+        most = self._by.largest(together)
         exponent = min(0, frexp(most)[1] - BITS)
         together *= 2.0**-exponent
         return xp.rint(together).astype(np.int64), exponent, ceil(most * 2.0**-exponent)
@@ -162,7 +162,7 @@ class Ascent:
         outside += left
         inside = Frame(problem.n, xp, np.float64).inside(outside)
         inside = 0.5 * (inside + inside.T)
-        size = float(xp.linalg.norm(inside))
+        size = float(self._by.norm(inside))
         expected = self._beta * self._project.shift * self._unit * 2.0**-exponent if xp is np else top(inside, xp)
         for margin in MARGINS:
             if exceeds(expected + size * margin, inside, self._factorise, xp):

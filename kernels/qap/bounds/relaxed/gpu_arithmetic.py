@@ -8,7 +8,15 @@ from typing import Any
 
 import cupy as cp
 
-from kernels.qap.bounds.relaxed.arithmetic import BALANCE, NEAR_BALANCE, NOTHING, PENALTY_LEAST, PENALTY_MOVES, STEP
+from kernels.qap.bounds.relaxed.arithmetic import (
+    BALANCE,
+    NEAR_BALANCE,
+    NOTHING,
+    PENALTY_LEAST,
+    PENALTY_MOVES,
+    STEP,
+    LiftedArithmetic,
+)
 from kernels.qap.bounds.relaxed.gpu_products import product
 
 _together = cp.ElementwiseKernel("T y, T z, float64 beta", "T found", "found = y + z * (T)(1.0 / beta)", "qap_together")
@@ -28,13 +36,12 @@ _advance = cp.ElementwiseKernel(
     """,
     "qap_advance",
 )
-_squares = cp.ReductionKernel("T x", "float64 sum", "(double)x * (double)x", "a + b", "sum = a", "0", "qap_squares")
 _balance = cp.ElementwiseKernel(
-    "float64 apart, float64 of_y, float64 of_lifted, float64 moved, float64 of_z, float64 beta, float64 unit",
+    "S apart, S of_y, S of_lifted, S moved, S of_z, float64 beta, float64 unit",
     "float64 next",
     f"""
-    const double primal = sqrt(apart) / sqrt(fmax(of_y, of_lifted));
-    const double dual = beta * sqrt(moved) / fmax(sqrt(of_z), {NOTHING});
+    const double primal = sqrt((double)apart) / sqrt(fmax((double)of_y, (double)of_lifted));
+    const double dual = beta * sqrt((double)moved) / fmax(sqrt((double)of_z), {NOTHING});
     next = beta;
     if (primal > {BALANCE} * {NEAR_BALANCE} * dual)
         next = beta * {PENALTY_MOVES};
@@ -62,12 +69,12 @@ _less_diagonal = cp.ElementwiseKernel(
     "float64 shift, int64 order", "T entry", "if (i / order == i % order) entry -= (T)shift", "qap_less_diagonal"
 )
 _of_norm_one = cp.ElementwiseKernel(
-    "T entry, float64 squares", "T found", "found = entry / (T)fmax(sqrt(squares), 1e-30)", "qap_of_norm_one"
+    "T entry, S squares", "T found", "found = entry / (T)fmax(sqrt((double)squares), 1e-30)", "qap_of_norm_one"
 )
 _within_one = cp.ElementwiseKernel(
-    "float64 fourths", "T found, T square",
+    "S eighths", "T found, T square",
     """
-    const double size = sqrt(sqrt(sqrt(fourths))) * 1.001;  // `fourths` is the sum of the eighth powers
+    const double size = sqrt(sqrt(sqrt((double)eighths))) * 1.001;  // from the sum of all eighth powers
     found /= (T)size;
     square /= (T)(size * size);
     """,
@@ -79,11 +86,16 @@ _lifting = cp.ElementwiseKernel(
     "square = square * (T)factor + (i / order == i % order ? (T)diagonal : (T)0)",
     "qap_lifting",
 )
-_trace = cp.ReductionKernel("T x", "float64 sum", "(double)x", "a + b", "sum = a", "0", "qap_trace")
+_diagonals = cp.ElementwiseKernel(
+    "raw T matrix, raw T product, raw T sign, int64 order",
+    "T of_both, T of_sign",
+    "of_both = (T)0.5 * (matrix[i * (order + 1)] + product[i * (order + 1)]), of_sign = sign[i * (order + 1)]",
+    "qap_diagonals",
+)
 _more = cp.ElementwiseKernel(
-    "float64 of_matrix, float64 of_product, float64 of_sign, float64 order, float64 trace",
+    "T of_both, T of_sign, float64 order, float64 trace",
     "float64 more",
-    "more = (0.5 * (of_matrix + of_product) - trace) / fmax(1.0, 0.5 * (of_sign + order))",
+    "more = ((double)of_both - trace) / fmax(1.0, 0.5 * ((double)of_sign + order))",
     "qap_more",
 )
 _projected = cp.ElementwiseKernel(
@@ -98,12 +110,17 @@ _projected = cp.ElementwiseKernel(
 )
 
 
-class DeviceArithmetic:
-    """As `arithmetic.LiftedArithmetic`, of matrices on a device."""
+def _squares(matrix: Any) -> Any:
+    """The sum of squares, by a library: CuPy's own sums are compiled anew for each size, for seconds."""
+    flat = matrix.reshape(-1)
+    return cp.dot(flat, flat)
 
-    xp = cp
+
+class DeviceArithmetic(LiftedArithmetic):
+    """As there, of matrices on a device."""
 
     def __init__(self) -> None:
+        super().__init__(cp)
         self._places: dict[int, Any] = {}
 
     def number(self, value: float) -> Any:
@@ -127,10 +144,6 @@ class DeviceArithmetic:
     def balanced(self, norms: Any, beta: Any, unit: float) -> Any:
         """See there."""
         return _balance(*norms, beta, unit)
-
-    def turned(self, matrix: Any) -> Any:
-        """See there."""
-        return cp.ascontiguousarray(matrix.T)
 
     def chosen(self, matrix: Any, indices: Any) -> Any:
         """See there."""
@@ -165,6 +178,8 @@ class DeviceArithmetic:
     def projected(self, matrix: Any, product: Any, sign: Any, trace: float) -> tuple[Any, Any]:
         """See there."""
         order = len(matrix)
-        traces = [_trace(one.diagonal()) for one in (matrix, product, sign)]
-        more = _more(*traces, float(order), trace)
+        diagonals = cp.empty((2, order), matrix.dtype)
+        _diagonals(matrix, product, sign, order, *diagonals)
+        of_both, of_sign = cp.matmul(diagonals, cp.ones(order, matrix.dtype))
+        more = _more(of_both, of_sign, float(order), trace)
         return _projected(matrix, product, sign, more, order, cp.empty_like(matrix)), more

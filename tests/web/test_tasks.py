@@ -39,8 +39,9 @@ class Person:
 
     def look(self) -> None:
         """Read what is new."""
-        own = set(self.page.evaluate(TABLES).splitlines())
-        lines = [line for line in self.page.inner_text("main").splitlines() if line.strip() and line not in own]
+        tables, everything = self.page.evaluate(SEEN)
+        own = set(tables.splitlines())
+        lines = [line for line in everything.splitlines() if line.strip() and line not in own]
         self.words += sum(len(line.split()) for line in lines if line not in self._known)
         self._known |= set(lines)
 
@@ -242,9 +243,11 @@ def test_operations_who_takes_which_shift(browser: Any, service: Service, tmp_pa
     assert sorted(given.values()) == ["Early", "Late", "Night"]
 
 
-TABLES = (
-    """[...document.querySelectorAll("main table, main pre, main svg")].map((one) => one.innerText || "").join("\\n")"""
-)
+SEEN = """(() => {
+  const tables = [...document.querySelectorAll("main table, main pre, main svg")].map((one) => one.innerText || "");
+  return [tables.join("\\n"), document.querySelector("main").innerText];
+})()"""
+"""Tables and all text of one moment: a program that appears between two looks would be read as prose."""
 PASTE = """text => {
   const data = new DataTransfer();
   data.setData("text/plain", text);

@@ -22,8 +22,9 @@ from allot_client import body as bodies
 from allot_client.flows import Call
 
 from benchmarks.loopback import bare_ms
+from benchmarks.own import Service, service
 from benchmarks.rows import Rows
-from benchmarks.small_jobs import Service, cpu_ms, roles, service
+from benchmarks.small_jobs import cpu_ms, roles
 
 MIB = 1 << 20
 ROWS = 16

@@ -23,8 +23,9 @@ import numpy as np
 import psutil
 from scipy.optimize import linear_sum_assignment
 
+from benchmarks.own import Service, service
 from benchmarks.rows import Rows
-from benchmarks.small_jobs import Service, bodies, roles, service
+from benchmarks.small_jobs import bodies, roles
 from workers.runtime.connection import connect
 
 KEPT_S = 5

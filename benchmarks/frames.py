@@ -18,6 +18,7 @@ import numpy as np
 import psutil
 from allot_client import Client
 
+from benchmarks.own import service
 from benchmarks.rows import Rows, on_gpu
 from benchmarks.warm import until_warm
 from kernels import SOLVERS, Array, Deadline, Device
@@ -139,7 +140,7 @@ def main() -> None:
     costs = frames(arguments.frames)
     expected = lapx(costs)
     in_process(rows, costs, expected, arguments.repeats, "gpu" if arguments.device == "gpu" else "cpu")
-    with Client.local(workers=1) as client:
+    with service() as there, Client(there.url) as client:
         until_warm(client, "cpu" if arguments.device == "cpu" else "gpu")
         by_the_service(rows, client, costs, expected, arguments.repeats, arguments.device)
 

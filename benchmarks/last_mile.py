@@ -12,12 +12,7 @@ tells its commit by ALLOT_COMMIT. Peers run in this process, on the CPU, on the 
 """
 
 import argparse
-import os
-import socket
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -29,11 +24,11 @@ import psutil
 from allot_client import Client, quick
 from scipy.optimize import linear_sum_assignment
 
-from benchmarks import CLIENT
 from benchmarks.callers import call
 from benchmarks.loopback import bare_ms
+from benchmarks.own import service
 from benchmarks.rows import Rows, on_gpu
-from benchmarks.small_jobs import bodies, cpu_ms, roles, wait_until_ready
+from benchmarks.small_jobs import bodies, cpu_ms, roles
 from benchmarks.warm import until_warm
 
 Draw = Callable[[np.random.Generator], dict[str, Any]]
@@ -42,7 +37,8 @@ SMALL_JOBS = 200
 """Of 32 x 32, one after the other."""
 CLIENTS = 64
 CLIENTS_S = 10.0
-SERVICE = {"ALLOT_WARM_SOLVERS": "lap,uot"}
+SOLVERS = "lap,uot"
+"""Whose kernels are compiled before the first request."""
 
 
 @dataclass(frozen=True)
@@ -230,28 +226,15 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--gpus", type=int, default=1, help="that one worker has")
     arguments = parser.parse_args()
-    folder = tempfile.mkdtemp(prefix="allot-bench-")
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    command = [sys.executable, "-m", "app.cli.main", "serve", "--port", str(port), "--workers", "1"]
-    command += ["--data-dir", folder]
-    there = os.pathsep.join(filter(None, [str(CLIENT.parent), str(CLIENT), os.environ.get("PYTHONPATH")]))
-    around = os.environ | SERVICE | {"PYTHONPATH": there, "ALLOT_GPUS_PER_WORKER": str(arguments.gpus)}
-    service = subprocess.Popen(command, env=around, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     rows = Rows(on_gpu("last_mile") if arguments.device == "gpu" else "last_mile_cpu")
-    try:
-        wait_until_ready(port)
-        with Client(f"http://127.0.0.1:{port}") as client:
-            until_warm(client, arguments.device)
-            ask, serve = Asked(client), psutil.Process(service.pid)
-            for row in chosen(arguments.only, arguments.device, arguments.gpus):
-                measure(row, ask, arguments.repeats, rows, arguments.device, serve)
-            if "lap 32".startswith(arguments.only):
-                small(client, rows, arguments.device)
-                many(port, rows, arguments.device)
-    finally:
-        service.terminate()
-        service.wait()
+    with service(solvers=SOLVERS, ALLOT_GPUS_PER_WORKER=str(arguments.gpus)) as there, Client(there.url) as client:
+        until_warm(client, arguments.device)
+        ask = Asked(client)
+        for row in chosen(arguments.only, arguments.device, arguments.gpus):
+            measure(row, ask, arguments.repeats, rows, arguments.device, there.process)
+        if "lap 32".startswith(arguments.only):
+            small(client, rows, arguments.device)
+            many(there.port, rows, arguments.device)
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ import numpy as np
 import ot
 from allot_client import Client
 
+from benchmarks.own import service
 from benchmarks.rows import Rows, on_gpu
 from benchmarks.warm import until_warm
 from kernels import SOLVERS, Array, Deadline, Device
@@ -137,7 +138,7 @@ def main() -> None:
     arguments = parser.parse_args()
     size = {"batch": arguments.batch, "points": arguments.points, "device": arguments.device}
     rows = Rows(on_gpu("minibatches") if arguments.device == "gpu" else "minibatches")
-    with Client.local(workers=1) as client:
+    with service(solvers="uot") as there, Client(there.url) as client:
         until_warm(client, arguments.device)
         for told in measured(client, arguments.device, arguments.batch, arguments.points, arguments.repeats):
             rows.add(what="the service", **size, **told)

@@ -17,7 +17,8 @@ from app.http.config import HttpSettings
 from app.http.main import create_app
 from app.http.server import Server
 from benchmarks.callers import call
-from benchmarks.small_jobs import bodies, service
+from benchmarks.own import service
+from benchmarks.small_jobs import bodies
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect
 from workers.runtime.logs import configure

@@ -13,13 +13,7 @@ import argparse
 import contextlib
 import json
 import os
-import socket
-import subprocess
-import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass
 from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
@@ -29,6 +23,7 @@ import psutil
 from allot_client.body import job_body
 
 from benchmarks.callers import call
+from benchmarks.own import service
 from benchmarks.rows import Rows
 from workers.runtime.connection import connect
 
@@ -130,47 +125,6 @@ def main() -> None:
         rows.add(**measure(there.port, there.process, 1, arguments.seconds / 2))
         rows.add(**memory(there.folder, there.port))
     rows.add(**peer(bodies(64, digits=True)))
-
-
-@dataclass(frozen=True)
-class Service:
-    """A service that runs: where it answers, its first process, and its folder."""
-
-    port: int
-    process: psutil.Process
-    folder: Path
-
-
-@contextlib.contextmanager
-def service(workers: int) -> Iterator[Service]:
-    """`allot serve` on this machine, ready; its lines go to a file in its folder. It is stopped with the block."""
-    folder = Path(tempfile.mkdtemp(prefix="allot-bench-"))
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
-    command = [sys.executable, "-m", "app.cli.main", "serve", "--port", str(port), "--workers", str(workers)]
-    with (folder / "lines").open("w") as lines:
-        process = subprocess.Popen([*command, "--data-dir", str(folder)], stdout=subprocess.DEVNULL, stderr=lines,
-                                   env=os.environ | {"ALLOT_WARM_SOLVERS": "lap"})  # fmt: skip
-        try:
-            wait_until_ready(port)
-            yield Service(port, psutil.Process(process.pid), folder)
-        finally:
-            process.terminate()
-            process.wait()
-
-
-def wait_until_ready(port: int) -> None:
-    give_up = time.monotonic() + READY_S
-    while time.monotonic() < give_up:
-        try:
-            line = HTTPConnection("127.0.0.1", port)
-            line.request("GET", "/readyz")
-            if line.getresponse().status == 200:
-                return
-        except OSError:
-            pass
-        time.sleep(0.2)
-    raise SystemExit("the service is not ready")
 
 
 if __name__ == "__main__":

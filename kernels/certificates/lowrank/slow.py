@@ -5,7 +5,7 @@ of points by sqeuclidean and inner, and products of factors, are those of the re
 float64 makes of the points.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any
 
@@ -19,6 +19,8 @@ LARGEST = 1 << 18
 """Of products of fractions, up to which costs are worked out."""
 CLOSE = Fraction(1, 10**9)
 """How far above the factors' own an objective may be stated, of the dearest cost."""
+MOVED = Fraction(203, 100)
+"""What mass that sums lack may cost on its way, of the dearest: two, and what rounds it up."""
 LITTLE = Fraction(1, 2**900)
 """What underflows."""
 OPTIMAL = Fraction(11, 10**10)
@@ -41,18 +43,28 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
     if m * n * (1 if cost is not None else len(left[0])) > LARGEST:
         return [Statement("answer", None, "it is too large to be checked in fractions")]
     full = cost if cost is not None else [[_dot(row, other) for other in right] for row in left]
+    reach = max(abs(one) for row in full for one in row)
+    if cost is None:
+        reach = sum((max(map(abs, one)) * max(map(abs, other)) for one, other in _sides(left, right)), Fraction(0))
     if "x" in inputs and options.get("metric", "sqeuclidean") == "sqeuclidean":
+        reach = sum(((max(one + other) - min(one + other)) ** 2 for one, other in _sides(left, right)), Fraction(0))
         full = [
             [sum(((s - t) ** 2 for s, t in zip(row, other, strict=True)), Fraction(0)) for other in right]
             for row in left
         ]
     plan = _plan(_fractions(q), _fractions(r), [Fraction(value) for value in g.tolist()])
-    return _said(full, plan, _short(plan, a, b, q, r, g), (a, b), claim)
+    return _said(full, plan, (_short(plan, a, b, q, r, g), reach), (a, b), claim)
 
 
 def _said(
-    cost: Matrix, plan: Matrix, short: Fraction, weights: tuple[list[Fraction], list[Fraction]], claim: Claim
+    cost: Matrix,
+    plan: Matrix,
+    apart: tuple[Fraction, Fraction],
+    weights: tuple[list[Fraction], list[Fraction]],
+    claim: Claim,
 ) -> list[Statement]:
+    """`apart`: what sums lack, and what no cost exceeds, as the certificate has it from sides alone."""
+    short, reach = apart
     value = sum((_dot(*pair) for pair in zip(cost, plan, strict=True)), Fraction(0))
     stated = rational(claim.max_violation or 0)
     said = [
@@ -61,9 +73,8 @@ def _said(
     ]
     if claim.objective is None:
         return [*said, Statement("objective", False, "there is none")]
-    dearest = max(abs(one) for row in cost for one in row)
     objective = rational(claim.objective)
-    right = value <= objective <= value + CLOSE * (dearest + abs(value)) + 2 * dearest * stated + LITTLE
+    right = value <= objective <= value + CLOSE * (reach + abs(value)) + MOVED * reach * stated + LITTLE
     said.append(Statement("objective", right, f"the factors cost {plain(value)}, {plain(objective)} is stated"))
     if claim.bound is None:
         return [*said, *gap_statements(claim, objective)]
@@ -107,6 +118,13 @@ def _costs(inputs: Inputs, options: Mapping[str, Any]) -> tuple[Matrix, Matrix, 
         return [], [], _fractions(worked_out(left, right, metric))
     sign = -1 if names[0] == "x" and metric == "inner" else 1
     return _fractions(sign * left), _fractions(right), None
+
+
+def _sides(left: Matrix, right: Matrix) -> Iterator[tuple[list[Fraction], list[Fraction]]]:
+    """Of each column its numbers on either side."""
+    return (
+        (list(one), list(other)) for one, other in zip(zip(*left, strict=True), zip(*right, strict=True), strict=True)
+    )
 
 
 def _weights(given: Any, size: int) -> list[Fraction]:

@@ -1,22 +1,31 @@
-"""`allot verify`: which third, slow implementation checks an answer again. That of its solver."""
+"""`allot verify`: which third, slow implementation checks an answer again. That of its solver.
+
+They are imported when asked for: together they and what they need take as long as all cards.
+"""
 
 from collections.abc import Mapping
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
-from kernels.certificates.exact.statement import Claim, Inputs, Statement
-from kernels.certificates.lowrank import slow as lowrank
-from kernels.certificates.multimarginal import slow as multimarginal
-from kernels.certificates.tree import statements
+if TYPE_CHECKING:
+    from kernels.certificates.exact.statement import Claim, Inputs, Statement
 
-OWN = {"lowrank": lowrank.check, "multimarginal": multimarginal.check}
+OWN = {
+    "lowrank": "kernels.certificates.lowrank.slow",
+    "multimarginal": "kernels.certificates.multimarginal.slow",
+}
 
 
-def recheck(solver: str, inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Statement]:
+def recheck(solver: str, inputs: "Inputs", options: Mapping[str, Any], claim: "Claim") -> "list[Statement]":
     """Say of each statement of an answer whether it holds, from the problem as it was given.
 
     Args:
         inputs: arrays by name; +inf in a cost and -inf in a benefit or in a cost to maximise forbid the entry.
         options: the job's options by name; those left out have their defaults.
     """
-    own = OWN.get(solver)
-    return own(inputs, options, claim) if own else statements.recheck(solver, inputs, options, claim)
+    said: list[Statement]
+    if own := OWN.get(solver):
+        said = import_module(own).check(inputs, options, claim)
+    else:
+        said = import_module("kernels.certificates.tree.statements").recheck(solver, inputs, options, claim)
+    return said

@@ -7,8 +7,6 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
 from tests.test_architecture import ROOT, files
 from tests.test_rooms import is_compiled
 
@@ -37,10 +35,10 @@ def takes_launch(node: ast.FunctionDef) -> bool:
     return any(isinstance(one.value, ast.Name) and one.value.id.isupper() for one in made)
 
 
-@pytest.mark.parametrize("path", OURS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_loops_and_launches_say_of_which_type_their_arrays_are(path: Path) -> None:
+def test_loops_and_launches_say_of_which_type_their_arrays_are() -> None:
     plain = {
-        node.name: said
+        f"{path.relative_to(ROOT)}: {node.name}": said
+        for path in OURS
         for node in functions(path)
         if is_compiled(node) or takes_launch(node)
         for said in annotations(node)
@@ -49,10 +47,9 @@ def test_loops_and_launches_say_of_which_type_their_arrays_are(path: Path) -> No
     assert plain == {}
 
 
-@pytest.mark.parametrize("path", OURS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_states_of_loops_say_of_which_type_their_arrays_are(path: Path) -> None:
+def test_states_of_loops_say_of_which_type_their_arrays_are() -> None:
     """A loop takes a named tuple apart into its arrays."""
-    tree = ast.walk(ast.parse(path.read_text()))
+    tree = [node for path in OURS for node in ast.walk(ast.parse(path.read_text()))]
     states = [one for one in tree if isinstance(one, ast.ClassDef) and "NamedTuple" in map(ast.unparse, one.bases)]
     fields = [one for state in states for one in state.body if isinstance(one, ast.AnnAssign)]
     assert [ast.unparse(one) for one in fields if PLAIN.search(ast.unparse(one.annotation))] == []

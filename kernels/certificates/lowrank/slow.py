@@ -145,7 +145,3 @@ def _fractions(matrix: Array) -> Matrix:
 
 def _dot(left: list[Fraction], right: list[Fraction]) -> Fraction:
     return sum((one * other for one, other in zip(left, right, strict=True)), Fraction(0))
-
-
-def _apart(left: list[Fraction], right: list[Fraction]) -> Fraction:
-    return sum(((one - other) ** 2 for one, other in zip(left, right, strict=True)), Fraction(0))

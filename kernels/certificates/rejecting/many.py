@@ -1,46 +1,36 @@
-"""The proofs of many small problems together: what proof.py does of each, in flat arrays and compiled loops.
+"""The proofs of many small problems together: what proof.py does of each, in one compiled look at flat arrays.
 
 A sum is kept with the sum of its rounding errors (TwoSum), and a bound on what that leaves out. Where these say on
 which side of the sum the exact one lies, it is rounded once. Every other problem is done over by proof.py alone: where
 they do not, where the gap is more than rounding leaves of the pairs, where the answer is none, where duals come in
-several words.
+several words, where whole numbers could leave int64.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from kernels.certificates.rejecting import bound as dual
-from kernels.certificates.rejecting.proof import OF_DATA, OF_PAIRS, SHORT_OF, TOO_MUCH, Answer, Proof, judged, min_form
+from kernels.certificates.rejecting.proof import OF_DATA, OF_PAIRS, SHORT_OF, TOO_MUCH, Answer, Proof, judged
 from kernels.certificates.rounded import add_up, two_sum
 from kernels.problems import UNASSIGNED, Array, Rejecting
-from kernels.problems.arrays import FORBIDDEN, permitted
+from kernels.problems.arrays import FORBIDDEN, untouched
+from kernels.problems.metrics import THREADS
 from kernels.solution import Termination, unheard
 
 MANY = 16
 """Problems from which this is worth its loops."""
-EXACT = 1 << 62
-"""Whole numbers whose sizes add up to less are added in int64."""
+EXACT = 2.0**61
+"""Whole numbers whose sizes add up to less are added in int64, and so is the difference of two such sums."""
 MORE = 1 + 2.0**-20
 """A sum of fewer than 2^32 sizes in working precision, times this, is not below the exact one (Higham, section 4.2)."""
-
-
-@dataclass
-class Flat:
-    """What is known of all problems; pairs of arrays are those of all rows and of all columns, in min form.
-
-    `tops`: prices of leaving a line. `prices`: duals, capped and finite. `highs`, `lows`: the least of each line of the
-    shorter side. `chosen`: the column of each row, -1 for none. `alone`: problems that proof.py does over.
-    """
-
-    tops: tuple[Array, Array]
-    prices: tuple[Array, Array]
-    highs: tuple[Array, Array]
-    lows: tuple[Array, Array]
-    chosen: Array
-    used: Array
-    alone: Array
+AT_ONCE = 1 << 17
+"""Entries and lines from which a thread is worth its start: some 0.1 ms of work."""
 
 
 def judged_together(
@@ -49,50 +39,65 @@ def judged_together(
     """The proof of each problem."""
     if len(ended) < MANY:
         return judged(problem, answer, ended, heard)
-    sign, starts = -1 if problem.maximize else 1, problem.starts
-    flat = _flat(problem, answer, starts, sign)
-    proofs = _proofs(problem, answer, flat, starts, sign, ended) if _fits(flat, starts) else []
-    again = np.flatnonzero(flat.alone).tolist()
-    if not proofs or len(again) > len(ended) // 2:
+    starts = problem.starts
+    found = _found(problem, answer, starts)
+    proofs, alone = _proofs(*found, -1 if problem.maximize else 1, ended)
+    for words, side in ((answer.u_finer, 1), (answer.v_finer, 2)):
+        if words is not None:
+            alone |= _any(np.asarray((words != 0).any(axis=0)), starts[:, side])
+    again = np.flatnonzero(alone).tolist()
+    if len(again) > len(ended) // 2:
         return judged(problem, answer, ended, heard)
     for k in again:
         proofs[k] = judged(*_one(problem, answer, starts, k), [ended[k]], heard)[0]
     return proofs
 
 
-def _flat(problem: Rejecting, answer: Answer, starts: Array, sign: int) -> Flat:
+def _found(problem: Rejecting, answer: Answer, starts: Array) -> tuple[Array, Array, Array]:
+    """What `loops.prove` finds of each problem: its `sums`, `sizes` and `counts`."""
     from kernels.certificates.rejecting import loops
 
-    tops = min_form(problem.row_prices, sign), min_form(problem.col_prices, sign)
-    prices = dual.usable(sign * answer.u, tops[0]), dual.usable(sign * answer.v, tops[1])
-    kind = tops[0].dtype
-    highs, lows = ((np.zeros(len(tops[0]), kind), np.zeros(len(tops[1]), kind)) for _ in range(2))
-    chosen, used, alone = _pairing(problem, answer, starts)
-    costs = np.ascontiguousarray(problem.costs, dtype=kind)
-    worst = kind.type(dual.TOP if kind.kind == "i" else np.inf)
-    barred = kind.type(FORBIDDEN) if kind.kind == "i" else None  # among floats that is an infinity
-    loops.least_of_lines(costs, starts, kind.type(sign), barred, worst, tops, prices, highs, lows)
-    for words, side in ((answer.u_finer, 0), (answer.v_finer, 1)):
-        if words is not None:
-            alone |= _any(np.asarray((words != 0).any(axis=0)), starts[:, side + 1])
-    return Flat(tops, prices, highs, lows, chosen, used, alone)
+    count, kind = len(starts) - 1, problem.row_prices.dtype
+    whole = kind.kind == "i"
+    worst, most = kind.type(dual.TOP if whole else np.inf), kind.type(dual.LARGEST_PRICE[kind.kind])
+    found = np.zeros((count, 7), kind), np.zeros(count), np.zeros((count, 5), np.int64)
+    given = (
+        starts, problem.maximize, FORBIDDEN if whole else None, worst, most, _read(problem.costs),
+        (_read(problem.row_prices), _read(problem.col_prices)), (_read(answer.u), _read(answer.v)),
+        _read(answer.assignment.astype(np.int64, copy=False)), *found,
+    )  # fmt: skip
+    work = starts.sum(axis=1)
+    pieces = min(THREADS * 2, int(work[-1]) // AT_ONCE)
+    ends = np.searchsorted(work, work[-1] * np.arange(1, pieces) // max(1, pieces)).tolist()
+    _in_threads(loops.prove, iter(list(pairwise([0, *ends, count]))), given, min(THREADS, pieces))
+    return found
 
 
-def _pairing(problem: Rejecting, answer: Answer, starts: Array) -> tuple[Array, Array, Array]:
-    """The column of each row, which columns are used, and the problems whose pairing is none."""
-    count = len(problem.sizes)
-    member = np.repeat(np.arange(count), problem.sizes[:, 0])
-    chosen = answer.assignment.astype(np.int64)
-    wrong = (chosen != UNASSIGNED) & ((chosen < 0) | (chosen >= problem.sizes[member, 1]))
-    chosen[wrong] = UNASSIGNED
-    rows = np.flatnonzero(chosen >= 0)
-    owner, column = member[rows], chosen[rows]
-    times = np.bincount(starts[owner, 2] + column, minlength=int(starts[-1, 2]))
-    row = rows - starts[owner, 1]
-    costs = problem.costs[starts[owner, 0] + row * problem.sizes[owner, 1] + column]
-    alone = _any(wrong, starts[:, 1]) | _any(times > 1, starts[:, 2])
-    alone[owner[~permitted(costs)]] = True
-    return chosen, times > 0, alone
+def _read(array: Array) -> Array:
+    """In the one form that the loops are compiled for."""
+    return untouched(np.ascontiguousarray(array))
+
+
+def _in_threads(
+    work: Callable[..., None], pieces: Iterator[tuple[int, int]], given: tuple[Any, ...], most: int
+) -> None:
+    """Do all pieces, in this thread and in up to `most` - 1 others."""
+
+    def some() -> None:
+        for first, last in pieces:
+            work(first, last, *given)
+
+    beside: list[Future[None]] = []
+    with contextlib.suppress(RuntimeError):  # no more threads: then there are fewer
+        beside += [_threads().submit(some) for _ in range(most - 1)]
+    some()
+    for one in beside:
+        one.result()
+
+
+@functools.cache
+def _threads() -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(max(1, THREADS - 1), "proofs")
 
 
 def _any(marked: Array, starts: Array) -> Array:
@@ -101,54 +106,43 @@ def _any(marked: Array, starts: Array) -> Array:
     return np.asarray(before[starts[1:]] > before[starts[:-1]])
 
 
-def _fits(flat: Flat, starts: Array) -> bool:
-    """Whether no sum of whole numbers can leave int64."""
-    if flat.tops[0].dtype.kind == "f":
-        return True
-    lines = int(np.diff(starts[:, 1:], axis=0).sum(axis=1).max(initial=0))
-    known = [array[array != dual.TOP] for array in (*flat.tops, *flat.prices, *flat.highs)]
-    return 4 * lines * max(max(-int(one.min(initial=0)), int(one.max(initial=0))) for one in known) < EXACT
-
-
-def _proofs(
-    problem: Rejecting, answer: Answer, flat: Flat, starts: Array, sign: int, ended: list[Termination]
-) -> list[Proof]:
+def _proofs(sums: Array, sizes: Array, counts: Array, sign: int, ended: list[Termination]) -> tuple[list[Proof], Array]:
+    """The proofs, and the problems that need another look."""
     from kernels.certificates.rejecting import loops
 
-    count, kind = len(ended), flat.tops[0].dtype
-    sums, sizes = np.zeros((count, 2, 3), kind), np.zeros(count, kind)
-    costs = np.ascontiguousarray(problem.costs, dtype=kind)
-    loops.add_up(
-        costs, starts, kind.type(sign), flat.tops, flat.prices, flat.highs, flat.lows, flat.chosen, flat.used, sums,
-        sizes,
-    )  # fmt: skip
-    missing, left = _left(flat, starts)
-    unbounded = _unbounded(problem, flat, starts)
-    objective, bound, sure = sums[:, 0, 0], sums[:, 1, 0], np.ones(count, bool)
-    if kind.kind == "f":
-        objective, one = _rounded(sums[:, 0], 1)
-        bound, other = _rounded(sums[:, 1], -1)
+    whole = sums.dtype.kind == "i"
+    most, least = counts[:, :2].max(axis=1), counts[:, :2].min(axis=1)
+    missing, unbounded = np.where(least > 0, most, most + least), counts[:, loops.UNBOUNDED] > 0
+    objective, bound, sure = sums[:, loops.OBJECTIVE], sums[:, loops.BOUND], sizes < EXACT
+    if not whole:
+        objective, one = _rounded(sums[:, loops.OBJECTIVE : loops.OBJECTIVE + 3], 1)
+        bound, other = _rounded(sums[:, loops.BOUND : loops.BOUND + 3], -1)
         sure = (one | (missing > 0)) & (other | unbounded)
-    gap = objective - bound if kind.kind == "i" else add_up(objective, -bound)
+    gap = objective - bound if whole else add_up(objective, -bound)
     known = (missing == 0) & ~unbounded
-    closed = known & (gap == 0)
+    fine = known & (gap == 0)
+    if not whole:
+        fine |= known & _near(gap, objective, sizes)
     optimal = np.array([word is Termination.OPTIMAL for word in ended])
-    near = _near(gap, objective, sizes) if kind.kind == "f" else closed
-    flat.alone |= ~sure | (optimal & ((missing > 0) | (known & ~closed & ~near)))
-    words = [
-        Termination.CONVERGED if word is Termination.OPTIMAL and not fine else word
-        for word, fine in zip(ended, (closed | (known & near)).tolist(), strict=True)
-    ]
+    alone = (counts[:, loops.ALONE] > 0) | ~sure | (optimal & (missing > 0)) | (optimal & known & ~fine)
+    words = (
+        ended
+        if fine[optimal].all()
+        else [
+            Termination.CONVERGED if word is Termination.OPTIMAL and not one else word
+            for word, one in zip(ended, fine.tolist(), strict=True)
+        ]
+    )
     parts = (
         words, (sign * objective + 0).tolist(), (sign * bound + 0).tolist(), gap.tolist(),
-        _violations(problem, answer, flat, starts, sign), missing.tolist(), left.tolist(),
+        sums[:, loops.VIOLATION].tolist(), missing.tolist(), counts[:, loops.LEFT].tolist(),
     )  # fmt: skip
     proofs = [Proof(*part) for part in zip(*parts, strict=True)]
     for k in np.flatnonzero(~known).tolist():
         proofs[k].gap = None
         proofs[k].objective = None if missing[k] else proofs[k].objective
         proofs[k].bound = None if unbounded[k] else proofs[k].bound
-    return proofs
+    return proofs, alone
 
 
 def _rounded(sums: Array, side: int) -> tuple[Array, Array]:
@@ -171,41 +165,6 @@ def _near(gap: Array, objective: Array, sizes: Array) -> Array:
     return np.asarray(few & of_pairs & (gap <= np.nextafter(OF_DATA * np.abs(objective), 0.0)))
 
 
-def _left(flat: Flat, starts: Array) -> tuple[Array, Array]:
-    """Pairs that are missing in each problem, and lines that are left where none is."""
-    counts = np.zeros((2, 2, len(starts) - 1), np.int64)
-    for side, idle in enumerate((flat.chosen == UNASSIGNED, ~flat.used)):
-        top = flat.tops[side]
-        must = idle & (top == dual.TOP if top.dtype.kind == "i" else np.isinf(top))
-        for kind, marked in enumerate((must, idle)):
-            before = np.concatenate([[0], np.cumsum(marked)])
-            counts[kind, side] = np.diff(before[starts[:, side + 1]])
-    most, least = counts[0].max(axis=0), counts[0].min(axis=0)
-    return np.where(least > 0, most, most + least), counts[1].sum(axis=0)
-
-
-def _unbounded(problem: Rejecting, flat: Flat, starts: Array) -> Array:
-    """Problems with a line that must be paired and has no permitted entry."""
-    worst = dual.TOP if flat.tops[0].dtype.kind == "i" else np.inf
-    by_rows = problem.sizes[:, 0] <= problem.sizes[:, 1]
-    found = [_any(high == worst, starts[:, side + 1]) for side, high in enumerate(flat.highs)]
-    return np.where(by_rows, found[0], found[1])
-
-
-def _violations(problem: Rejecting, answer: Answer, flat: Flat, starts: Array, sign: int) -> list[float]:
-    """By how much the duals given are above what the others, and the prices of leaving, allow: of each problem."""
-    count, by_rows = len(problem.sizes), problem.sizes[:, 0] <= problem.sizes[:, 1]
-    worst = np.zeros(count, flat.tops[0].dtype)
-    top = dual.TOP if worst.dtype.kind == "i" else np.inf
-    for side, given in enumerate((answer.u, answer.v)):
-        member = np.repeat(np.arange(count), problem.sizes[:, side])
-        most = np.where((by_rows if side == 0 else ~by_rows)[member], flat.highs[side], flat.tops[side])
-        sane = dual.usable(sign * given, np.full(len(given), top, worst.dtype))
-        over = np.where(most == top, 0, sane - np.where(most == top, 0, most))
-        np.maximum.at(worst, member, np.where(sane == sign * given, over, top))
-    return worst.tolist()
-
-
 def _one(problem: Rejecting, answer: Answer, starts: Array, k: int) -> tuple[Rejecting, Answer]:
     """Problem k and its answer as if there were no other."""
     entries, rows, cols = (slice(starts[k, side], starts[k + 1, side]) for side in range(3))
@@ -221,12 +180,11 @@ def _one(problem: Rejecting, answer: Answer, starts: Array, k: int) -> tuple[Rej
 
 
 def warm_up() -> None:
-    """Compile the loops for float64 and int64, or load them from numba's cache."""
-    for kind in (np.float64, np.int64):
+    """Compile the loops for each type of costs, or load them from numba's cache."""
+    for dtype in (np.float64, np.float32, np.int64):
+        kind = np.int64 if dtype is np.int64 else np.float64
         sizes = np.array([[1, 2], [2, 1]] * MANY)
-        problem = Rejecting(
-            np.ones(4 * MANY, kind), sizes, np.ones(3 * MANY, kind), np.ones(3 * MANY, kind), form="ragged"
-        )
-        nothing = np.zeros(3 * MANY, kind)
-        answer = Answer(np.full(3 * MANY, UNASSIGNED), nothing, nothing, None, None)
+        lines: Array = np.zeros(3 * MANY, kind)
+        problem = Rejecting(np.ones(4 * MANY, dtype), sizes, lines + 1, lines + 1, form="ragged")
+        answer = Answer(np.full(3 * MANY, UNASSIGNED), lines, lines, None, None)
         judged_together(problem, answer, [Termination.TIME_LIMIT] * len(sizes), unheard)

@@ -35,7 +35,7 @@ class Answer:
     v_finer: Array | None
 
 
-@dataclass
+@dataclass(slots=True)
 class Proof:
     """One problem's part of the certificate; `why` says what is wrong where the answer is none."""
 

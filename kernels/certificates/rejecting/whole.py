@@ -63,7 +63,7 @@ def _claim(proofs: list[Proof], exact: bool, batch: bool) -> str:
 
 
 def _facts(proofs: list[Proof], batch: bool) -> dict[str, Any]:
-    told = [(p.objective, p.bound, p.gap, str(p.ended), p.unassigned, p.left) for p in proofs]
+    told = [(p.objective, p.bound, p.gap, p.ended.value, p.unassigned, p.left) for p in proofs]
     objectives, bounds, gaps, words, unassigned, left = map(list, zip(*told, strict=True)) if told else ([],) * 6
     facts: dict[str, Any] = {"unassigned": sum(unassigned), "left": sum(left)}
     if batch:

@@ -86,12 +86,13 @@ NEVER = {
     "kernels": {"redis", "rq", "fastapi", "starlette", "app", "workers"},
 }
 NUMBA_MAY = {
+    "kernels/certificates/metrics/loops.py",
     "kernels/certificates/rejecting/loops.py",
     "kernels/certificates/brief/loops.py",
     "kernels/certificates/swept/loops.py",
     "kernels/certificates/tree/loops.py",
 }
-"""Proofs of a thousand small problems or nodes are looped over by compiled code; loaded when first used."""
+"""Proofs of many small problems, nodes or pairs of points are looped over by compiled code; loaded when first used."""
 CUPY_MAY = {"kernels/cuda.py", "kernels/cubins.py", "workers/runtime/gpu_memory.py"}
 
 

@@ -232,7 +232,12 @@ CARD = Solver[Problem, LapOptions](
     runs_on=_runs_on,
     modules={"cpu": "kernels.lap.cpu.solver", "gpu": "kernels.lap.gpu"},
     device_certificate="kernels.certificates.rejecting.on_device",
-    compiled_proofs=("kernels.certificates.rejecting.many", "kernels.certificates.swept", "kernels.certificates.brief"),
+    compiled_proofs=(
+        "kernels.certificates.rejecting.many",
+        "kernels.certificates.metrics.exactly",
+        "kernels.certificates.swept",
+        "kernels.certificates.brief",
+    ),
     mend=_mend,
     joint=_joint,
     warm_start={"u": "u0", "v": "v0"},

@@ -13,6 +13,8 @@ import numpy as np
 import pytest
 
 from kernels import Array
+from kernels.certificates import threads
+from kernels.certificates.rejecting import many
 from kernels.certificates.rejecting.many import MANY, judged_together
 from kernels.certificates.rejecting.proof import Answer, Proof, judged
 from kernels.problems import FORBIDDEN, UNASSIGNED, Rejecting
@@ -175,15 +177,13 @@ def test_many_proofs_are_those_of_fractions(dtype: type) -> None:
 
 
 def test_threads_prove_what_one_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    from kernels.certificates.rejecting import many
-
     monkeypatch.setattr(many, "AT_ONCE", 1 << 8)
-    monkeypatch.setattr(many, "THREADS", 3)
-    many._threads.cache_clear()
+    monkeypatch.setattr(threads, "THREADS", 3)
+    threads._threads.cache_clear()
     for seed in range(12):
         compared(seed, np.float64, 60, 12)
         compared(seed, np.int64, MANY, 40)
-    many._threads.cache_clear()
+    threads._threads.cache_clear()
 
 
 def test_whole_numbers_that_leave_int64_are_added_one_by_one() -> None:

@@ -22,7 +22,7 @@ from kernels.certificates import assignment as plain
 from kernels.certificates import assignment_bound as dual
 from kernels.certificates.assignment_groups import WORST
 from kernels.certificates.metrics.coarsely import Block, Costs
-from kernels.certificates.metrics.exactly import Known
+from kernels.certificates.metrics.exactly import Known, on
 from kernels.certificates.rounded import add_down, sub_down, sum_down, sum_up, two_sum
 from kernels.problems import UNASSIGNED, Array
 from kernels.problems.metrics import THREADS
@@ -63,8 +63,7 @@ def certify_assignment(
     u, v = (sign * solution.arrays[name].astype(np.float64) for name in "uv")
     given, claimed = (u, v) if turned else (v, u)
     lines, others = (points.y, points.x) if turned else (points.x, points.y)
-    there = [xp.asarray(side.astype(np.float64)) for side in (lines, others)]
-    costs = Costs(there[0], there[1], points.metric)
+    costs = Costs(lines, others, points.metric, xp)
     proof, pairs = _pairs(costs, solution, sign, turned, min(m, n))
     if proof.why:
         return Certificate(None, None, None, None, 0, False, proof.why)
@@ -117,20 +116,15 @@ def _pairs(costs: Costs, solution: Solution, sign: int, turned: bool, wanted: in
         proof.why = f"called optimal with {proof.unassigned} pairs missing"
         return proof, nothing
     lines, others = (columns, rows) if turned else (rows, columns)
-    known = _exactly(costs, costs.xp.asarray(lines), costs.xp.asarray(others))
+    known = _exactly(costs, lines, others)
     if not proof.unassigned:
         proof.objective = sum_up(np.concatenate([sign * known.high, sign * known.low, known.error]))
     return proof, _Pairs(lines, others, known)
 
 
-def _host(array: Any) -> Array:
-    """An array, copied from the device where it is on one."""
-    return array if isinstance(array, np.ndarray) else np.asarray(array.get())
-
-
 def _exactly(costs: Costs, lines: Any, others: Any, values: Any = None) -> Known:
-    """Costs of pairs worked out where the points are, on the host."""
-    return Known(*map(_host, costs.exact(lines, others, values)))
+    """Costs of pairs, on the host."""
+    return Known(*(on(np, array) for array in costs.exact(lines, others, values)))
 
 
 def _least(costs: Costs, sign: int, price: Array, heard: Callable[[float], None]) -> Least:
@@ -161,16 +155,17 @@ def _of_block(costs: Costs, block: Block, sign: int, there: Any, price: Array) -
         nets -= error
     off = WIDER * (xp.abs(best) + 2 * widest + LEAST)
     mask = nets <= (best + off + (error[:, 0] if error.shape[1] == 1 else 0.0))[:, None]
-    few = _host(xp.count_nonzero(mask, axis=1)) <= MOST
+    few = on(np, xp.count_nonzero(mask, axis=1)) <= MOST
     high, low = np.zeros(len(few)), np.zeros(len(few))
     if costs.shape[0] * costs.shape[1] * costs.d > SMALL and not few.all():
         many = xp.asarray(~few)
-        rough = _host(nets[many].min(axis=1) - (error[:, 0][many] if error.shape[1] == 1 else 0.0))
-        high[~few] = sub_down(rough, WIDER * (np.abs(rough) + 2 * _host(widest[many]) + LEAST))
+        rough = on(np, nets[many].min(axis=1) - (error[:, 0][many] if error.shape[1] == 1 else 0.0))
+        high[~few] = sub_down(rough, WIDER * (np.abs(rough) + 2 * on(np, widest[many]) + LEAST))
         mask[many] = False
-    lines, others = xp.nonzero(mask)
-    known = _exactly(costs, block.first + lines, others, values[lines, others])
-    _smallest_of(_host(lines), *_nets(known, sign, price[_host(others)]), high, low)
+    there_lines, there_others = xp.nonzero(mask)
+    lines, others = on(np, there_lines), on(np, there_others)
+    known = _exactly(costs, block.first + lines, others, values[there_lines, there_others])
+    _smallest_of(lines, *_nets(known, sign, price[others]), high, low)
     return Least(high, low)
 
 
@@ -221,10 +216,10 @@ def _natural_scale(costs: Costs) -> float:
         sizes = xp.maximum(xp.abs(values) - error, 0)
         lines, others = xp.nonzero(sizes == 0)
         if len(lines) <= MOST * len(values):
-            known = costs.exact(first + lines, others, values[lines, others])
+            known = Known(*(on(xp, array) for array in costs.exact(first + lines, others, values[lines, others])))
             least = xp.maximum(xp.abs(known.high) - xp.abs(known.low) - known.error, 0)
             sizes[lines, others] = xp.where((known.high == 0) & (known.error == 0), np.inf, least)
         of_lines.append(sizes.min(axis=1))
         xp.minimum(of_others, sizes.min(axis=0), out=of_others)
-    sides = (_host(xp.concatenate(of_lines)), _host(of_others))
+    sides = (on(np, xp.concatenate(of_lines)), on(np, of_others))
     return min(sum_down(side[np.isfinite(side)]) for side in sides)

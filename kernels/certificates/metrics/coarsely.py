@@ -43,15 +43,15 @@ class Block(NamedTuple):
 
 
 class Costs:
-    """The costs of the points x (m, d) and y (n, d), all of them coarsely, single ones exactly, where the points are.
+    """The costs of the points x (m, d) and y (n, d), all of them coarsely with the arrays of `xp`, single ones exactly.
 
     On a device that is CuPy. Its products of matrices are cuBLAS's, sums of d products of float64 in some order.
     """
 
-    def __init__(self, x: Array, y: Array, metric: str) -> None:
+    def __init__(self, x: Array, y: Array, metric: str, xp: Any = np) -> None:
         self.metric, self.shape, self.d = metric, (len(x), len(y)), int(x.shape[1])
-        self.xp: Any = module_of(x)
-        self._exactly = Exactly(x, y, metric)
+        self.xp = xp
+        self._exactly = Exactly(x, y, metric, xp)
         self.x, self.y = (cloud.points.high for cloud in (self._exactly.x, self._exactly.y))
         self.is_exact = self._is_whole()
         by_products = ("sqeuclidean", "euclidean", *DIRECTIONS) if self.d > DIRECT else ()
@@ -74,12 +74,12 @@ class Costs:
         return bool(8 * self.d * max(largest, largest * largest) < WHOLE)
 
     def exact(self, rows: Array, columns: Array, values: Array | None = None) -> Known:
-        """Costs of the pairs; `values` are theirs as `blocks` gave them, where they are at hand."""
-        nothing = self.xp.zeros(len(rows))
+        """Costs of the pairs, on the host or where `xp` is; `values` are theirs as `blocks` gave them, if at hand."""
         if self.is_exact and values is not None:
+            nothing = self.xp.zeros(len(rows))
             return Known(values, nothing, nothing)
         known = self._exactly.of(rows, columns)
-        return Known(known.high, known.low, nothing) if self.is_exact else known
+        return Known(known.high, known.low, module_of(known.low).zeros(len(rows))) if self.is_exact else known
 
     def starts(self) -> range:
         """The first rows of the blocks."""

@@ -20,6 +20,10 @@ sections 4.2 and 3.1, with OFF in the place of the unit roundoff). So, with a fa
 
 Differences of two float64 are exact as two words. A point that equals the other bit by bit costs exactly 0, but for
 `inner`. What underflows: a product below 2^-960 loses at most 2^-1060 of itself, which is added.
+
+On the host the sums are compiled (`loops.py`), but for boxes. On a device they are CuPy's operations, one launch each:
+some 250 for a sum over 50 coordinates, which take longer than a few million coordinates on the host. So the pairs of a
+device are worked out on the host, too, where they are not many, but for boxes. All ways come to the same bits.
 """
 
 from typing import Any, NamedTuple
@@ -28,11 +32,12 @@ import numpy as np
 
 from kernels.certificates.metrics import words
 from kernels.certificates.metrics.words import OFF, Words, module_of, two_sum
-from kernels.problems.arrays import Array
+from kernels.certificates.threads import cut, in_threads
+from kernels.problems.arrays import Array, untouched
 
 DIRECTIONS = ("cosine", "correlation")
-SMALL_FACTOR, LOST = 2.0**-450, 2.0**-1060
-"""Products of two such numbers may lose so much each by underflow."""
+SMALL_FACTOR, SMALL_PRODUCT, LOST = 2.0**-450, 2.0**-900, 2.0**-1060
+"""Products of two such numbers, and such products, may lose so much each by underflow."""
 TOO_SMALL, LARGE = 2.0**-900, 2.0**-300
 """Intersections of boxes below the first, where the wider box is 1 wide, are not told apart from nothing; beside a
 union above the second they are nothing."""
@@ -40,6 +45,8 @@ BOX_LOST = 2.0**-150
 """More than what underflows of such a share."""
 AT_ONCE = {"numpy": 1 << 16, "cupy": 1 << 24}
 """Coordinates worked out together: what a core's cache holds, and what fills a device."""
+HERE, A_THREAD = 1 << 21, 1 << 16
+"""Coordinates that are rather worked out on the host, in some 7 ms of one core; those that are worth a thread."""
 ROUND_UP = 1 + 2.0**-40
 FAR_OFF, ANYWHERE = 2.0**-10, 4.0
 """Errors of a direction beyond the first are not followed up: any two directions are at most 2 apart."""
@@ -54,88 +61,154 @@ class Known(NamedTuple):
 
 
 class Cloud:
-    """Points (k, d) in two words, with what each of them is off by as a vector."""
+    """Points (k, d) in two words, the second (0, d) where all are 0, and what each is off by as a vector."""
 
     def __init__(self, points: Array, metric: str) -> None:
         xp = module_of(points)
-        given = points.astype(np.float64)
-        self.d = given.shape[1]
-        self.points, self.off = Words(given, xp.zeros_like(given)), xp.zeros(len(given))
-        self.same, self.whole = given, xp.ones(len(given), bool)
+        self.d = points.shape[1]
+        self.same = points
+        self.points = Words(points, xp.zeros((0, self.d)))
+        self.off, self.whole = xp.zeros(len(points)), xp.ones(len(points), bool)
         if metric in DIRECTIONS:
-            _, own = xp.frexp(xp.abs(given).max(axis=1, keepdims=True))
-            self.same = xp.ldexp(given, -own)
-            self.whole = (xp.ldexp(self.same, own) == given).all(axis=1)  # nothing underflowed
-            self.points = Words(self.same, xp.zeros_like(given))
-            self._centre(metric == "correlation", xp)
+            _, own = xp.frexp(xp.abs(points).max(axis=1, keepdims=True))
+            self.same = xp.ldexp(points, -own)
+            self.whole = (xp.ldexp(self.same, own) == points).all(axis=1)  # nothing underflowed
+            self._turn(metric == "correlation", xp)
 
-    def _centre(self, is_moved: bool, xp: Any) -> None:
+    def _turn(self, is_moved: bool, xp: Any) -> None:
         """Subtract the mean where asked, and divide by the length."""
-        d, points = self.d, self.points
-        sizes = xp.zeros(len(points.high))
-        if is_moved:
-            points = words.minus(points, Words(points.high[:, :1], points.low[:, :1]))  # without error
-            sizes = xp.abs(points.high).sum(axis=1)
-            mean = words.over(words.total(points), Words(xp.full(len(sizes), float(d)), xp.zeros(len(sizes))))
-            points = words.minus(points, Words(mean.high[:, None], mean.low[:, None]))
-        length = words.root(words.total(words.times(points, points)))
-        some = length.high > 0
-        length = Words(xp.where(some, length.high, 1.0), xp.where(some, length.low, 0.0))
-        self.points = words.over(points, Words(length.high[:, None], length.low[:, None]))
-        moved = 2 * float(np.sqrt(d)) * OFF * sizes / length.high
-        off = 2 * (moved + 4 * (d + 16) * OFF)
+        directed = _directed_here if xp is np else _directed
+        self.points, length, sizes = directed(self.same, is_moved)
+        some = length > 0
+        moved = 2 * float(np.sqrt(self.d)) * OFF * sizes / xp.where(some, length, 1.0)
+        off = 2 * (moved + 4 * (self.d + 16) * OFF)
         self.off = xp.where(some & (off < FAR_OFF), off, ANYWHERE)
+
+    def sent(self, xp: Any) -> "Cloud":
+        """The same where `xp` has its arrays."""
+        if xp is np:
+            return self
+        there = object.__new__(Cloud)
+        there.d, there.same, there.off, there.whole = self.d, *map(xp.asarray, (self.same, self.off, self.whole))
+        there.points = Words(*map(xp.asarray, self.points))
+        return there
+
+
+def _directed(points: Array, is_moved: bool) -> tuple[Words, Array, Array]:
+    """Points of length 1, their lengths, and the sums of distances from the first coordinate."""
+    xp, d = module_of(points), points.shape[1]
+    found, sizes = Words(points, xp.zeros_like(points)), xp.zeros(len(points))
+    if is_moved:
+        found = words.minus(found, Words(found.high[:, :1], found.low[:, :1]))  # without error
+        sizes = xp.abs(found.high).sum(axis=1)
+        mean = words.over(words.total(found), Words(xp.full(len(sizes), float(d)), xp.zeros(len(sizes))))
+        found = words.minus(found, Words(mean.high[:, None], mean.low[:, None]))
+    length = words.root(words.total(words.times(found, found)))
+    some = length.high > 0
+    by = Words(xp.where(some, length.high, 1.0)[:, None], xp.where(some, length.low, 0.0)[:, None])
+    return words.over(found, by), length.high, sizes
+
+
+def _directed_here(points: Array, is_moved: bool) -> tuple[Words, Array, Array]:
+    """As `_directed`."""
+    from kernels.certificates.metrics import loops
+
+    found = Words(np.empty_like(points), np.empty_like(points))
+    length, sizes = np.empty(len(points)), np.empty(len(points))
+    in_threads(loops.direct, cut(len(points), points.size, A_THREAD), (_read(points), is_moved, *found, length, sizes))
+    return found, length, sizes
+
+
+class _Sums(NamedTuple):
+    """What the costs of pairs are made of: see `loops.add_up`; whether both points are the same."""
+
+    total: Words
+    sizes: Array
+    lost: Array
+    same: Array
 
 
 class Exactly:
-    """The costs of pairs of points x (m, d), y (n, d), which are all on the host or all on a device."""
+    """The costs of pairs of points x (m, d), y (n, d), which are on the host; `xp` has the arrays of the clouds."""
 
-    def __init__(self, x: Array, y: Array, metric: str) -> None:
-        self.metric, self.d = metric, int(x.shape[1])
-        self.x, self.y = (Cloud(points, metric) for points in (x, y))
-        self._xp = module_of(x)
+    def __init__(self, x: Array, y: Array, metric: str, xp: Any = np) -> None:
+        self.metric, self.d, self._xp = metric, int(x.shape[1]), xp
+        given = [np.ascontiguousarray(points, np.float64) for points in (x, y)]
+        here = xp is np or (metric != "iou" and x.size + y.size <= HERE)
+        self._here = [Cloud(points, metric) for points in given] if here else None
+        self.x, self.y = (
+            [Cloud(xp.asarray(points), metric) for points in given]
+            if self._here is None
+            else [cloud.sent(xp) for cloud in self._here]
+        )
 
     def of(self, rows: Array, columns: Array) -> Known:
-        """Of the pairs (rows, columns), both (k,)."""
+        """Of the pairs (rows, columns), both (k,); on the host where it was worked out there."""
+        here = self._here is not None and (self._xp is np or len(rows) * self.d <= HERE)
+        xp = np if here else self._xp
+        rows, columns = (on(xp, index) for index in (rows, columns))
+        if here and self.metric != "iou":
+            return self._known(rows, columns)
         parts = []
-        step = max(1, AT_ONCE[self._xp.__name__] // self.d)
+        step = max(1, AT_ONCE[xp.__name__] // self.d)
         for first in range(0, len(rows), step):
-            here = slice(first, first + step)
-            parts.append(self._some(rows[here], columns[here]))
+            some = slice(first, first + step)
+            parts.append(self._known(rows[some], columns[some]))
         if not parts:
-            return Known(*(self._xp.zeros(0) for _ in range(3)))
-        return Known(*(self._xp.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+            return Known(*(xp.zeros(0) for _ in range(3)))
+        return Known(*(xp.concatenate(arrays) for arrays in zip(*parts, strict=True)))
 
-    def _some(self, i: Array, j: Array) -> Known:
+    def _known(self, i: Array, j: Array) -> Known:
+        xp = module_of(i)
+        x, y = self._here if xp is np and self._here is not None else (self.x, self.y)
         with np.errstate(under="ignore"):
             if self.metric == "iou":
-                return _overlaps(self.x.points.high[i], self.y.points.high[j])
-            if self.metric == "inner":
-                return self._products(i, j)
-            found = self._distances(i, j)
-        same = (self.x.same[i] == self.y.same[j]).all(axis=1) & self.x.whole[i] & self.y.whole[j]
-        return Known(*(self._xp.where(same, 0.0, array) for array in found))
+                return _overlaps(x.points.high[i], y.points.high[j])
+            sums = (self._summed_here if xp is np else self._summed)(x, y, i, j)
+            found = self._cost(sums, x.off[i] + y.off[j])
+        if self.metric == "inner":
+            return found
+        same = sums.same & x.whole[i] & y.whole[j]
+        return Known(*(xp.where(same, 0.0, array) for array in found))
 
-    def _products(self, i: Array, j: Array) -> Known:
-        xp, x, y = self._xp, self.x.points.high[i], self.y.points.high[j]
-        high, low = words.product(x, y)
-        total, sizes = words.total(Words(high, low)), xp.abs(high).sum(axis=1)
-        lost = xp.where((xp.abs(high) < 2.0**-900) & (x != 0) & (y != 0), LOST, 0.0).sum(axis=1)
-        return Known(-total.high, -total.low, ROUND_UP * 4 * (self.d + 4) * OFF * sizes + 2 * lost)
+    def _summed_here(self, x: Cloud, y: Cloud, i: Array, j: Array) -> _Sums:
+        from kernels.certificates.metrics import loops
 
-    def _distances(self, i: Array, j: Array) -> Known:
-        xp = self._xp
-        away = words.minus(self.x.points.at(i), self.y.points.at(j))
-        lost = xp.zeros(len(i))
+        kind = {"inner": loops.PRODUCTS, "cityblock": loops.SIZES}.get(self.metric, loops.SQUARES)
+        high, low, sizes = (np.empty(len(i)) for _ in range(3))
+        few, same = np.empty(len(i), np.int64), np.zeros(len(i), bool)
+        ends = cut(len(i), len(i) * self.d, A_THREAD)
+        pairs = tuple(_read(index.astype(np.int64, copy=False)) for index in (i, j))
+        points = tuple(map(_read, (x.points.high, x.points.low, y.points.high, y.points.low)))
+        in_threads(loops.add_up, ends, (kind, *points, *pairs, high, low, sizes, few))
+        if kind != loops.PRODUCTS:
+            in_threads(loops.same, ends, (_read(x.same), _read(y.same), *pairs, same))
+        return _Sums(Words(high, low), sizes, few * LOST, same)
+
+    def _summed(self, x: Cloud, y: Cloud, i: Array, j: Array) -> _Sums:
+        """As `_summed_here`."""
+        xp, nothing = self._xp, self._xp.zeros(len(i))
+        if self.metric == "inner":
+            a, b = x.points.high[i], y.points.high[j]
+            high, low = words.product(a, b)
+            lost = xp.where((xp.abs(high) < SMALL_PRODUCT) & (a != 0) & (b != 0), LOST, 0.0).sum(axis=1)
+            return _Sums(words.total(Words(high, low)), xp.abs(high).sum(axis=1), lost, nothing != 0)
+        away = words.minus(_some(x, i), _some(y, j))
+        same = (x.same[i] == y.same[j]).all(axis=1)
         if self.metric == "cityblock":
             sign = xp.where(away.high < 0, -1.0, 1.0)
-            total = words.total(Words(sign * away.high, sign * away.low))
-        else:
-            lost = xp.where((away.high != 0) & (xp.abs(away.high) < SMALL_FACTOR), LOST, 0.0).sum(axis=1)
-            total = words.total(words.times(away, away))
+            return _Sums(words.total(Words(sign * away.high, sign * away.low)), nothing, nothing, same)
+        lost = xp.where((away.high != 0) & (xp.abs(away.high) < SMALL_FACTOR), LOST, 0.0).sum(axis=1)
+        return _Sums(words.total(words.times(away, away)), nothing, lost, same)
+
+    def _cost(self, sums: _Sums, off: Array) -> Known:
+        """The cost whose sum is known; `off` is what the points of a pair are off by, added up."""
+        total, lost = sums.total, sums.lost
+        xp = module_of(lost)
+        if self.metric == "inner":
+            return Known(-total.high, -total.low, ROUND_UP * 4 * (self.d + 4) * OFF * sums.sizes + 2 * lost)
         error = 4 * (self.d + 4) * OFF * total.high + 2 * lost
         if self.metric in DIRECTIONS:
-            off = self.x.off[i] + self.y.off[j]
             error += 2 * xp.sqrt(total.high) * off + off * off
             return Known(total.high / 2, total.low / 2, ROUND_UP * error)  # halving is exact: nothing here is tiny
         if self.metric == "euclidean":
@@ -144,6 +217,24 @@ class Exactly:
             error = xp.where(far.high > 0, error / known + 4 * OFF * far.high, xp.sqrt(error))
             total = far
         return Known(total.high, total.low, ROUND_UP * error)
+
+
+def on(xp: Any, array: Any) -> Any:
+    """An array where `xp` has its own, copied from the host or to it where it is not."""
+    if xp is np:
+        return array if isinstance(array, np.ndarray) else np.asarray(array.get())
+    return xp.asarray(array) if isinstance(array, np.ndarray) else array
+
+
+def _read(array: Array) -> Array:
+    """In the one form that the loops are compiled for."""
+    return untouched(np.ascontiguousarray(array))
+
+
+def _some(cloud: Cloud, index: Array) -> Words:
+    """Some of the points in two words."""
+    high, low = cloud.points
+    return Words(high[index], low[index] if len(low) else module_of(high).zeros_like(high[index]))
 
 
 def _overlaps(a: Array, b: Array) -> Known:
@@ -187,3 +278,10 @@ def _times_power(x: Words, power: Array) -> Words:
 
 def _difference(x: Array, y: Array) -> Words:
     return Words(*two_sum(x, -y))
+
+
+def warm_up() -> None:
+    """Compile the loops, or load them from numba's cache."""
+    points, first = np.arange(6.0).reshape(2, 3), np.zeros(1, np.int64)
+    for metric in ("sqeuclidean", "cosine"):
+        Exactly(points, points, metric).of(first, first)

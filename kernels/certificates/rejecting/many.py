@@ -6,21 +6,16 @@ they do not, where the gap is more than rounding leaves of the pairs, where the 
 several words, where whole numbers could leave int64.
 """
 
-import contextlib
-import functools
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from itertools import pairwise
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 
 from kernels.certificates.rejecting import bound as dual
 from kernels.certificates.rejecting.proof import OF_DATA, OF_PAIRS, SHORT_OF, TOO_MUCH, Answer, Proof, judged
 from kernels.certificates.rounded import add_up, two_sum
+from kernels.certificates.threads import cut, in_threads
 from kernels.problems import UNASSIGNED, Array, Rejecting
 from kernels.problems.arrays import FORBIDDEN, untouched
-from kernels.problems.metrics import THREADS
 from kernels.solution import Termination, unheard
 
 MANY = 16
@@ -67,37 +62,14 @@ def _found(problem: Rejecting, answer: Answer, starts: Array) -> tuple[Array, Ar
         _read(answer.assignment.astype(np.int64, copy=False)), *found,
     )  # fmt: skip
     work = starts.sum(axis=1)
-    pieces = min(THREADS * 2, int(work[-1]) // AT_ONCE)
-    ends = np.searchsorted(work, work[-1] * np.arange(1, pieces) // max(1, pieces)).tolist()
-    _in_threads(loops.prove, iter(list(pairwise([0, *ends, count]))), given, min(THREADS, pieces))
+    ends = cut(int(work[-1]), int(work[-1]), AT_ONCE)
+    in_threads(loops.prove, [0, *np.searchsorted(work, ends[1:-1]).tolist(), count], given)
     return found
 
 
 def _read(array: Array) -> Array:
     """In the one form that the loops are compiled for."""
     return untouched(np.ascontiguousarray(array))
-
-
-def _in_threads(
-    work: Callable[..., None], pieces: Iterator[tuple[int, int]], given: tuple[Any, ...], most: int
-) -> None:
-    """Do all pieces, in this thread and in up to `most` - 1 others."""
-
-    def some() -> None:
-        for first, last in pieces:
-            work(first, last, *given)
-
-    beside: list[Future[None]] = []
-    with contextlib.suppress(RuntimeError):  # no more threads: then there are fewer
-        beside += [_threads().submit(some) for _ in range(most - 1)]
-    some()
-    for one in beside:
-        one.result()
-
-
-@functools.cache
-def _threads() -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(max(1, THREADS - 1), "proofs")
 
 
 def _any(marked: Array, starts: Array) -> Array:

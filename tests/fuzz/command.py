@@ -21,7 +21,7 @@ def parser() -> argparse.ArgumentParser:
     found.add_argument("--cases", type=int, default=10**9, help="stop after so many")
     found.add_argument("--seconds", type=float, default=60.0, help="stop after so long (default 60)")
     found.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
-    found.add_argument("--solver", default=",".join(SHARES), help="names with commas (default: all five)")
+    found.add_argument("--solver", default=",".join(SHARES), help="names with commas (default: all)")
     found.add_argument("--seed", type=int, help="default: a new one, which is printed")
     found.add_argument("--jobs", type=int, default=1, help="processes")
     found.add_argument("--limit", type=float, default=0.5, metavar="S", help="time limit of a case that draws none")

@@ -14,7 +14,7 @@ from kernels import SOLVERS
 from tests.fuzz.draw import Seeded
 from tests.fuzz.families import FAMILIES, draw_case
 
-SHARES = {"lap": 5, "auction": 5, "uot": 4, "qap": 1, "gromov": 1, "barycenter": 1}
+SHARES = {"lap": 5, "auction": 5, "uot": 4, "qap": 1, "gromov": 1, "barycenter": 1, "lowrank": 1, "multimarginal": 1}
 """Cases of each solver in a round; cases of qap and gromov cost the most time."""
 HANGS_S = 90.0
 BATCH = 50

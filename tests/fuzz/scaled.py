@@ -16,6 +16,8 @@ SCALED = {
     "uot": (("cost", "f0", "g0"), ("reg", "reg_m")),
     "qap": (("flow", "linear"), ("target", "best_known")),
     "barycenter": (("cost",), ("reg",)),
+    "lowrank": (("cost",), ()),
+    "multimarginal": (("cost",), ("reg",)),
     "gromov": ((), ()),  # objectives go with the square of one input and with another: scaled in tests/kernels
 }
 """By solver: the inputs and the options that have the unit of the objective."""
@@ -40,7 +42,7 @@ def scaled_case(case: Case, seed: int) -> tuple[Case, int] | None:
         return None
     if case.solver == "uot" and not {"reg", "reg_m"} <= case.options.keys():
         return None  # the defaults have a unit, too
-    if case.solver == "barycenter" and not case.inputs["cost"].any():
+    if case.solver in ("barycenter", "multimarginal") and not case.inputs["cost"].any():
         return None  # the default of reg is then 1
     if case.solver == "qap" and case.inputs["distance"].dtype.kind != "f":
         return None

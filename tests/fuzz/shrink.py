@@ -18,6 +18,8 @@ LINES: dict[str, tuple[dict[str, Any], ...]] = {
     "uot": ({"cost": -2, "x": 0, "a": -1, "f0": -1}, {"cost": -1, "y": 0, "b": -1, "g0": -1}),
     "qap": ({"flow": (0, 1), "distance": (0, 1), "linear": (0, 1)},),
     "barycenter": ({"histograms": -1, "cost": -1}, {"cost": -2, "support": 0}),
+    "lowrank": ({"cost": 0, "x": 0, "row_factors": 0, "a": 0}, {"cost": 1, "y": 0, "column_factors": 0, "b": 0}),
+    "multimarginal": ({"cost": 0, "x": 0, "a": 0}, {"cost": 1, "y": 0, "b": 0}, {"cost": 2, "z": 0, "c": 0}),
     "gromov": (
         {"x_distance": (0, 1), "x": 0, "a": 0, "cost": 0, "x_features": 0, "plan0": 0},
         {"y_distance": (0, 1), "y": 0, "b": 0, "cost": 1, "y_features": 0, "plan0": 1},
@@ -55,7 +57,7 @@ def _smaller(case: Case) -> Iterator[Case]:
     if case.polls is not None:
         yield replace(case, polls=None)
     for name in list(case.inputs):
-        if name not in ("cost", "benefit", "x", "y", "flow", "distance"):
+        if name not in ("cost", "benefit", "x", "y", "z", "flow", "distance"):
             yield case.with_inputs(**{name: None})
     yield from _of_batch(case)
     yield from _dense(case)

@@ -32,6 +32,8 @@ CASES = {
     "qap": Case("qap", "small", {"flow": RNG.integers(0, 9, (4, 4)), "distance": RNG.integers(0, 9, (4, 4))}),
     "barycenter": Case("barycenter", "unit", {"histograms": np.full((3, 4), 0.25), "cost": RNG.random((3, 4))},
                        {"method": "exact"}),
+    "lowrank": Case("lowrank", "unit", {"cost": RNG.random((4, 5))}, {"rank": 3}),
+    "multimarginal": Case("multimarginal", "unit", {"cost": RNG.random((2, 3, 4))}, {"reg": 0.1}),
 }  # fmt: skip
 
 

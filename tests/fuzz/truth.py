@@ -15,7 +15,7 @@ from kernels.certificates.exact import selected as exact_selected
 from kernels.certificates.exact.assignment import EARNED, FROM_DATA
 from kernels.certificates.exact.quadratic import Problem
 from kernels.certificates.exact.statement import dyadic, plain, rational
-from tests.fuzz import between, carried, couplings, oracles
+from tests.fuzz import between, carried, couplings, oracles, thin, triples
 from tests.fuzz.case import Case
 
 Found = Iterator[tuple[str, str]]
@@ -32,6 +32,10 @@ def against_optimum(case: Case, claim: Claim) -> Found:
         yield from couplings.against(case, claim)
     elif case.solver == "barycenter":
         yield from between.against(case, claim)
+    elif case.solver == "lowrank":
+        yield from thin.against(case, claim)
+    elif case.solver == "multimarginal":
+        yield from triples.against(case, claim)
     elif is_selected(case):
         best, integer = least_selected(case)
         yield from _compare(claim, best, Fraction(0), integer, bool(case.options.get("maximize")))
@@ -74,7 +78,7 @@ def optimum(case: Case, claim: Claim | None = None) -> tuple[Fraction | None, Fr
 
 def must_answer(case: Case, claim: Claim) -> bool:
     """Whether an objective has to be there: the problem has answers, and nothing is forbidden that could be hard."""
-    if case.solver in ("gromov", "barycenter"):
+    if case.solver in ("gromov", "barycenter", "lowrank", "multimarginal"):
         return True
     if claim.termination in ("infeasible", "stopped") or case.solver == "uot":
         return False

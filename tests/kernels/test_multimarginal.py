@@ -261,6 +261,23 @@ def test_a_programme_without_time_is_answered_by_an_iteration() -> None:
     assert 0 < certificate.bound < certificate.objective < 2 * certificate.bound
 
 
+def test_a_programme_with_next_to_no_mass_is_solved() -> None:
+    """HiGHS's presolve calls it infeasible."""
+    inputs = {
+        "x": np.array([[1.9, 1.5, -1.9], [1.8, 1.6, 2.9], [2.2, 1.8, 2.5], [-2.8, -3.0, -1.0]]),
+        "y": np.array([[-1.6, 2.8, 0.2], [-1.3, 1.3, 1.7], [-2.4, 2.6, -2.9], [1.1, -2.0, -1.3]]),
+        "z": np.array([[-2.8, -1.9, -1.4], [-2.0, 1.8, -2.0]]),
+        "pair_weights": np.array([1.0, 0.0, 1.0]),
+        "a": np.array([7.0, 3.0, 4.0, 5.0]),
+        "b": np.array([3e-11, 8e-11, 1.6e-3, 1.0]),
+    }
+    options = CARD.options(reg=0, metric="euclidean")
+    _, certificate = solve_and_prove(CARD, CARD.build(inputs, options), options, Deadline(30), "cpu")
+    assert certificate.termination in (None, "optimal")
+    assert certificate.gap_rel is not None
+    assert certificate.gap_rel < 1e-8
+
+
 def test_large_clouds_never_make_a_tensor() -> None:
     """400 x 400 x 400 entries would be 512 MB."""
     options = CARD.options(reg=0.5, iterations=3, output="marginals")

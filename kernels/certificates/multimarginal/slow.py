@@ -56,9 +56,11 @@ def _found(problem: Multimarginal, claim: Claim) -> tuple[Fraction, Fraction, Fr
     pulled = (f * a).sum() + (g * b).sum() + (h * c).sum()
     plan = np.full(cost.shape, ZERO)
     if problem.reg:
-        assert -min(spare) / reg <= TOP, "the potentials are far from those of any plan"
+        least = min(spare)
+        assert -least / reg <= TOP, "the potentials are far from those of any plan"
         plan[held] = reference[held] * _each(-spare / reg, "exp")
-        bound = pulled - reg * plan.sum().ln()
+        shares = reference[held] * _each((least - spare) / reg, "exp")  # of which one at least does not underflow
+        bound = pulled + least - reg * shares.sum().ln()
     else:
         given = _decimals(claim.arrays["plan"].astype(float))
         assert min(given.ravel()) >= 0, "the plan has negative mass"

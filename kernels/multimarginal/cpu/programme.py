@@ -22,8 +22,14 @@ SHARE = 0.01
 """Of the spread of the costs: the reg of the answer that stands in where the programme has not come to an end."""
 STAND_IN = 200
 """Iterations that it may take."""
-EXACT = 1e-10
-"""HiGHS's tolerances, for costs whose largest is about 1."""
+WAYS = tuple(
+    {"primal_feasibility_tolerance": exact, "dual_feasibility_tolerance": exact, "presolve": presolve}
+    for exact, presolve in ((1e-10, True), (1e-10, False), (1e-9, True))
+)
+"""HiGHS's tolerances, for costs whose largest is about 1, one after the other until it comes to an end. Beside masses
+of 1e-11 its presolve takes a programme for infeasible, and no programme here is."""
+SOLVED, OUT_OF_TIME = 0, 1
+"""What SciPy says of one."""
 
 
 def programme(problem: Multimarginal, options: "MultimarginalOptions", deadline: Deadline) -> Solution:
@@ -32,14 +38,18 @@ def programme(problem: Multimarginal, options: "MultimarginalOptions", deadline:
     facts = {"reg": 0.0, "tolerance": float(options.tolerance)}
     cost = problem.costs(slice(None))
     unit = math.ldexp(1.0, math.frexp(problem.largest)[1]) if problem.largest else 1.0
-    left = deadline.remaining_s
-    limit = {} if math.isinf(left) else {"time_limit": max(left, 1e-3)}
-    found = linprog(
-        cost.ravel() / unit, A_eq=_constraints(rows, m, n), b_eq=np.concatenate(problem.masses), method="highs-ds",
-        options={"primal_feasibility_tolerance": EXACT, "dual_feasibility_tolerance": EXACT, **limit},
-    )  # fmt: skip
-    if found.x is None or found.status != 0:
-        return _stand_in(problem, cost, options, deadline, facts)
+    for way in WAYS:
+        left = deadline.remaining_s
+        limit = {} if math.isinf(left) else {"time_limit": max(left, 1e-3)}
+        found = linprog(
+            cost.ravel() / unit, A_eq=_constraints(rows, m, n), b_eq=np.concatenate(problem.masses), method="highs-ds",
+            options={**way, **limit},
+        )  # fmt: skip
+        if found.status in (SOLVED, OUT_OF_TIME) or deadline.expired():
+            break
+    if found.x is None or found.status != SOLVED:
+        word = deadline.expired() or (Termination.TIME_LIMIT if found.status == OUT_OF_TIME else Termination.CONVERGED)
+        return _stand_in(problem, cost, options, word, facts)
     prices = np.split(found.eqlin.marginals * unit, (rows, rows + m))
     plan = np.maximum(found.x.reshape(rows, m, n), 0.0)
     arrays = _answer(problem, cost, plan, prices, options.output)
@@ -66,13 +76,12 @@ def _answer(problem: Multimarginal, cost: Floats, plan: Floats, prices: list[Flo
 
 
 def _stand_in(
-    problem: Multimarginal, cost: Floats, options: "MultimarginalOptions", deadline: Deadline, facts: dict[str, Any]
+    problem: Multimarginal, cost: Floats, options: "MultimarginalOptions", word: Termination, facts: dict[str, Any]
 ) -> Solution:
-    """A first answer by Sinkhorn's iteration, where the programme ran out of time."""
+    """A first answer by Sinkhorn's iteration, where the programme ran out of time, or HiGHS gave it up."""
     soft = replace(problem, reg=SHARE * problem.spread or 1.0)
     few = options.model_copy(update={"iterations": STAND_IN, "output": "plan"})
     found = scale(np, soft, few, Deadline())
     prices = [found.arrays[name] for name in "fgh"]
     arrays = _answer(problem, cost, found.arrays["plan"], prices, options.output)
-    word = deadline.expired() or Termination.TIME_LIMIT
     return Solution(word, "exact, stopped: entropic in its place", arrays, found.iterations, facts=facts)

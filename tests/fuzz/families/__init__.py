@@ -2,7 +2,18 @@
 
 from tests.fuzz.case import Case
 from tests.fuzz.draw import Draw, chance
-from tests.fuzz.families import assignment, auction, barycenter, gromov, quadratic, rejecting, selected, transport
+from tests.fuzz.families import (
+    assignment,
+    auction,
+    barycenter,
+    gromov,
+    lowrank,
+    multimarginal,
+    quadratic,
+    rejecting,
+    selected,
+    transport,
+)
 
 FAMILIES = {
     "lap": assignment.draw,
@@ -11,6 +22,8 @@ FAMILIES = {
     "qap": quadratic.draw,
     "gromov": gromov.draw,
     "barycenter": barycenter.draw,
+    "lowrank": lowrank.draw,
+    "multimarginal": multimarginal.draw,
 }
 
 REJECTING, SELECTED = 30, 20

@@ -20,7 +20,7 @@ def draw(draw: Draw, device: str) -> Case:
     family = " x ".join(kinds)
     for name, size in (("a", n), ("b", m)):
         if chance(draw, 50):
-            inputs[name] = _weights(draw, size)
+            inputs[name] = weights(draw, size)
             family += f", {name}"
     options: dict[str, Any] = {"seed": draw.whole(0, 9), "starts": draw.whole(1, 3), "max_iterations": 30}
     if chance(draw, 40):
@@ -51,7 +51,8 @@ def _space(draw: Draw, name: str, size: int, inputs: dict[str, Any]) -> str:
     return kind
 
 
-def _weights(draw: Draw, size: int) -> Array:
+def weights(draw: Draw, size: int) -> Array:
+    """Relative to their sum: with zeros, far apart, or all the same."""
     kind = one_of(draw, ("some", "zeros", "far apart", "same"))
     if kind == "same":
         return np.full(size, 0.1)

@@ -56,6 +56,12 @@ def certify_dense(problem: Assignment, solution: Solution, progress: Callable[[f
     assert not isinstance(problem.weights, Csr)
     if broken := misshapen(problem, solution):
         return Certificate(None, None, None, None, 0, False, broken)
+    return _certificate(problem, solution, proofs_of(problem, solution, progress), problem.weights.ndim == 3)
+
+
+def proofs_of(problem: Assignment, solution: Solution, progress: Callable[[float], None]) -> list[_Proof]:
+    """The proof of each problem, of arrays that have the right shapes."""
+    assert not isinstance(problem.weights, Csr)
     batch = problem.weights.ndim == 3
     proofs: list[_Proof] = [_Proof(Termination.INFEASIBLE)] * (len(problem.weights) if batch else 1)
     done = 0
@@ -69,7 +75,7 @@ def certify_dense(problem: Assignment, solution: Solution, progress: Callable[[f
     for k, proof in enumerate(proofs):
         if proof.ended is Termination.INFEASIBLE:
             proofs[k] = _infeasible(problem, solution, k)
-    return _certificate(problem, solution, proofs, batch)
+    return proofs
 
 
 def _part(progress: Callable[[float], None], before: float, share: float) -> Callable[[float], None]:

@@ -31,6 +31,10 @@ NONE = np.zeros(0)
 
 def certify(problem: Assignment, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
     """As `certify_dense`."""
+    if isinstance(problem.weights, np.ndarray) and problem.weights.ndim == 3:
+        from kernels.certificates.brief import together
+
+        return together.certify(problem, solution, progress)
     told = _told(problem, solution)
     if told is None:
         return swept.certify(problem, solution, progress)
@@ -108,3 +112,6 @@ def warm_up() -> None:
         kind = np.dtype(dtype).kind
         duals, seats = untouched(np.zeros(1, WIDE[kind])), untouched(np.zeros(1, SEATS))
         _proved(kind, untouched(np.zeros((1, 1), dtype)), False, seats, duals, duals)
+        lines = np.zeros((1, 1), WIDE[kind])
+        arrays = {"assignment": np.zeros((1, 1), SEATS), "u": lines, "v": lines}
+        certify(Assignment(np.zeros((1, 1, 1), dtype)), Solution(Termination.OPTIMAL, "none", arrays))

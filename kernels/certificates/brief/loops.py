@@ -151,3 +151,29 @@ def least_of(row: Array, sign: float, price: Array, bits: Array, least: int, own
     if ties == 1 and bits[own] == least:
         return two_sum(sign * row[own], -price[own])
     return least_error(row, sign, price, bits, least)
+
+
+@jit
+def prove_batch_of_integers(
+    first: int, last: int, maximize: bool, weights: Array, assignment: Array, u: Array, v: Array, most: int,
+    again: Array, known: Array, found: Array,
+) -> None:  # fmt: skip
+    """`prove_integers` of the problems from `first` to before `last` but those marked by `again`."""
+    for k in range(first, last):
+        if not again[k]:
+            known[k], found[k, 0], found[k, 1], found[k, 2], found[k, 3], found[k, 4] = prove_integers(
+                weights[k], maximize, assignment[k], u[k], v[k], most
+            )
+
+
+@jit
+def prove_batch_of_floats(
+    first: int, last: int, maximize: bool, weights: Array, assignment: Array, u: Array, v: Array, most: float,
+    again: Array, known: Array, found: Array,
+) -> None:  # fmt: skip
+    """`prove_floats`, likewise."""
+    for k in range(first, last):
+        if not again[k]:
+            known[k], found[k, 0], found[k, 1], found[k, 2], found[k, 3], found[k, 4] = prove_floats(
+                weights[k], maximize, assignment[k], u[k], v[k], most
+            )

@@ -195,6 +195,7 @@ CARD = Solver[Auction, AuctionOptions](
     estimate=estimate,
     prefers_gpu=_prefers_gpu,
     modules={"cpu": "kernels.auction.cpu.solver", "gpu": "kernels.auction.gpu"},
+    compiled_proofs=("kernels.certificates.metrics.exactly",),
     warm_start={"prices": "prices0", "assignment": "assignment0"},
     unread={"benefit": "fi"},
     groups=dict.fromkeys(("u", "v", "u_finer", "v_finer"), "duals"),

@@ -76,7 +76,7 @@ WIRING = {
     "key.py": {"runtime.config", "runtime.redis_server"},
     "doctor.py": {"runtime.config", "runtime.redis_server", "runtime.devices"},
     "solve.py": {"runtime.devices"},
-    "warm.py": {"runtime.devices"},
+    "warm.py": {"runtime.devices", "runtime.warmed"},
 }
 """The command line starts the floors below it, and may know them by name."""
 

@@ -40,6 +40,7 @@ MOST_FORMS = {
     "barycenter": 12,
     "lowrank": 12,
     "multimarginal": 0,
+    "lawler": 16,
 }
 """Loops in all their types. Each takes a tenth of a second to three seconds. 0: it compiles nothing."""
 

@@ -54,7 +54,8 @@ class FoldedForm:
         for row in self.pairs:
             if found == 1:
                 break
-            found = math.gcd(found, int(np.gcd.reduce(row)))
+            if not found or (row % found).any():  # a remainder is several times as fast as a gcd
+                found = math.gcd(found, int(np.gcd.reduce(row)))
         return found
 
     def permutation(self, p: Indices) -> Indices:

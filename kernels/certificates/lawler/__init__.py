@@ -7,7 +7,7 @@ prices all permutations of eight facilities or fewer. `slow.py` checks all of it
 solver.
 
 Multipliers that are wrong make a bound worse, never false. `optimal` is earned where both meet: of costs that are
-exact as integers without any gap, of others within what rounding them down may hide, if that is next to nothing.
+exact as integers without any gap, of others within 1e-9 of what is paid: rounding them down may hide as much.
 """
 
 from collections.abc import Callable
@@ -24,7 +24,7 @@ from kernels.problems.lawler import LawlerAssignment
 from kernels.solution import Certificate, Number, Solution, Termination, unheard
 
 NEGLIGIBLE = Fraction(1, 10**9)
-"""Of the sizes of the costs that are paid: what rounding may hide of an optimum."""
+"""Of the sizes of the costs that are paid: how far from the bound an optimum may be, where costs were rounded."""
 
 
 def certify(problem: LawlerAssignment, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
@@ -45,7 +45,8 @@ def certify(problem: LawlerAssignment, solution: Solution, progress: Callable[[f
     best = -found if problem.maximize else found
     sign = -1 if problem.maximize else 1
     objective, bound = _number(problem, value, sign), _number(problem, best, -sign)
-    met = sign * (value - best) <= min(slack, NEGLIGIBLE * sum(map(abs, paid), Fraction(0)))
+    most = NEGLIGIBLE * sum(map(abs, paid), Fraction(0)) if slack else Fraction(0)
+    met = sign * (value - best) <= most
     gap = abs(Fraction(objective) - Fraction(bound))
     gap_abs: Number = int(gap) if problem.integer else rounded(gap, 1)
     scale = max(abs(Fraction(objective)), abs(Fraction(bound)))

@@ -96,7 +96,7 @@ def _bound(costs: Costs, claim: Claim, value: Fraction, size: Fraction) -> list[
         proved = Fraction(math.ceil(proved))
     said = [Statement("bound", stated <= proved, f"{how} {plain(costs.sign * proved)}, {claim.bound} is stated")]
     if claim.optimal:
-        met = value - proved <= min(slack, NEGLIGIBLE * size)
+        met = value - proved <= (NEGLIGIBLE * size if slack else 0)
         said.append(Statement("optimal", met, f"it is {plain(value - proved)} from the bound"))
     return said
 

@@ -18,9 +18,9 @@ FIXED = 24 << 20
 CALL_S = 2e-3
 ENTRY_S = 2e-8
 """Of reading a cost into integers, and of pairing it up."""
-MOVE_S, EXCHANGE_S = 1e-6, 5e-9
+MOVE_S, EXCHANGE_S = 1e-6, 3e-9
 """Of an iteration, and of one exchange and the costs that an iteration reads beside it."""
-SWEEP_S, STEP_S = 1e-4, 6e-9
+SWEEP_S, STEP_S = 1e-4, 1e-9
 """Of a sweep, divided by k^5: k^2 assignment problems, each somewhat less than k^3."""
 PROOF_S = 6e-8
 """Of a certificate, divided by n^4."""

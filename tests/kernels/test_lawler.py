@@ -136,6 +136,17 @@ def test_a_seed_gives_the_same_answer_again() -> None:
     assert first[1].bound == second[1].bound
 
 
+def test_a_bound_on_its_way_changes_no_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither when it ends, nor on how many threads: it only says when to stop."""
+    cost = general(13, 13)["cost"]
+    first = solved(cost, seed=5, rounds=8, starts=4, sweeps=150)[0]
+    for threads, sweeps in ((1, 2), (1, 150), (3, 0)):
+        monkeypatch.setattr("numba.get_num_threads", lambda n=threads: n)
+        other = solved(cost, seed=5, rounds=8, starts=4, sweeps=sweeps)[0]
+        np.testing.assert_array_equal(first.arrays["permutation"], other.arrays["permutation"])
+        assert first.iterations == other.iterations
+
+
 def test_it_ends_where_bound_and_objective_meet() -> None:
     solution, certificate = solved(products(6)["cost"])
     assert solution.termination is Termination.OPTIMAL

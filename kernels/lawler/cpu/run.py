@@ -33,7 +33,7 @@ class LawlerRun:
     def __init__(self, form: FoldedForm, options: "LawlerOptions", deadline: Deadline) -> None:
         self.form, self.options, self.deadline = form, options, deadline
         self.threads = max(1, numba.get_num_threads())
-        self.pool = ThreadPoolExecutor(self.threads)
+        self.pool = ThreadPoolExecutor(self.threads + 1)  # searches never wait for the bound
         self.size = options.starts or max(8, 2 * self.threads)
         k = form.k
         self.population = Population(
@@ -102,7 +102,7 @@ class LawlerRun:
                 self.termination = Termination.GAP_REACHED
             elif (word := self.deadline.expired()) is not None:
                 self.termination = word
-            elif not self.searching and not self.climbs and (self.climbing is not None or not self.options.sweeps):
+            elif not self.searching and not self.climbs and (self.climbing or self.options.sweeps == 0):
                 self.termination = Termination.ITERATION_LIMIT
         return self.termination
 
@@ -123,9 +123,7 @@ class LawlerRun:
 
     def round(self) -> None:
         """A search per member of the population, in parallel."""
-        count = self.size
-        if self.options.starts is None and self.climbs:
-            count = 4 * max(1, self.threads - 1)  # the bound has one thread
+        count = self.size  # whether the bound is still on its way or not: a seed gives the same answer
         starts = [self.population.breed() for _ in range(count)]
         seeds = self.population.rng.integers(1, 2**63, count, dtype=np.uint64)
         lanes = max(1, self.threads - 1) if self.climbs else self.threads

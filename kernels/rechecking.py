@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from kernels.certificates.exact.statement import Claim, Inputs, Statement
 
 OWN = {
+    "lawler": "kernels.certificates.lawler.slow",
     "lowrank": "kernels.certificates.lowrank.slow",
     "multimarginal": "kernels.certificates.multimarginal.slow",
 }

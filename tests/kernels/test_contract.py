@@ -14,6 +14,7 @@ from tests.instances import (
     auction,
     barycenter,
     gromov,
+    lawler,
     lowrank,
     multimarginal,
     points,
@@ -31,6 +32,7 @@ CASES: list[Case] = (
     + barycenter.CASES
     + lowrank.CASES
     + multimarginal.CASES
+    + lawler.CASES
 )
 
 

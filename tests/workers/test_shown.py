@@ -39,7 +39,7 @@ MOST_FORMS = {
     "barycenter": 4,
     "lowrank": 4,
     "multimarginal": 0,
-    "lawler": 16,
+    "lawler": 12,
 }
 """Loops that Python calls, in all their types. Each takes a tenth of a second to three seconds. 0: there are none."""
 

@@ -10,6 +10,7 @@ from kernels.papers import SYSTEMS
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import SeveralTransports
+from kernels.problems.sparse_transport import SparseTransport
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.batch.gpu_batch import solve_batch, solve_stack
@@ -63,7 +64,7 @@ def solve(problem: Transport, options: "TransportOptions", deadline: Deadline) -
     Source:
         as `kernels.uot.cpu.solver.solve`.
     """
-    assert not isinstance(problem, ExactTransport)  # the card sends it to the CPU
+    assert not isinstance(problem, ExactTransport | SparseTransport)  # the card sends them to the CPU
     if isinstance(problem, MarginalTransport):
         return sides.solve(problem, options, deadline, cp)
     return told(problem, options, deadline, _solve, _stack)

@@ -18,6 +18,7 @@ from tests.instances import (
     multimarginal,
     points,
     quadratic,
+    sparse_transport,
     transport,
 )
 
@@ -31,6 +32,7 @@ CASES: list[Case] = (
     + barycenter.CASES
     + lowrank.CASES
     + multimarginal.CASES
+    + sparse_transport.CASES
 )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.papers import SYSTEMS
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Csr
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.sparse_transport import SparseTransport
@@ -104,6 +104,10 @@ def warm_up() -> None:
             solve(CARD.build(one, options), options, Deadline())
     options = TransportOptions.model_validate({"method": "exact"})
     solve(CARD.build({"cost": rng.random((5, 6))}, options), options, Deadline())
+    n = 6
+    cost = Csr(np.arange(0, 2 * n + 1, 2), np.tile(np.arange(n), 2), rng.random(2 * n), (n, n))
+    options = TransportOptions.model_validate({"reg_m": "inf", "iterations": 2})  # so that paths end it
+    solve(CARD.build({"cost": cost}, options), options, Deadline())
 
 
 def _method(problem: UnbalancedTransport, options: "TransportOptions") -> str:

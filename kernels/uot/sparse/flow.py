@@ -13,7 +13,7 @@ import numpy as np
 from scipy.sparse import csr_array
 
 from kernels.deadline import Deadline
-from kernels.problems.arrays import Floats, Indices, Indices32
+from kernels.problems.arrays import Floats, Indices, Indices32, untouched
 from kernels.problems.sparse_transport import SparseTransport
 from kernels.uot.sparse.flow_loops import along_forest, blocking, levels, spanning_forest
 from kernels.uot.sparse.value import marginals_of
@@ -63,8 +63,8 @@ class Network:
         by_column = csr_array((places, graph.indices, graph.indptr), shape=(m, n)).tocsc()
         self.places: Indices = by_column.data
         indptr, ends = by_column.indptr.astype(np.int64), by_column.indices.astype(np.int32)
-        self.rows = Lines(graph.indptr, problem.entry_columns, problem.values)
-        self.columns = Lines(indptr, ends, problem.values[self.places])
+        self.rows = Lines(untouched(graph.indptr), untouched(problem.entry_columns), untouched(problem.values))
+        self.columns = Lines(untouched(indptr), untouched(ends), untouched(problem.values[self.places]))
 
     @property
     def rounding(self) -> float:
@@ -91,7 +91,7 @@ class Network:
         problem = self.problem
         ranks = np.maximum((logs - logs.max()) * (STEPS / np.log(2)), LOWEST).astype(np.int16)
         order = np.argsort(~ranks, kind="stable")  # 16 bits are sorted by their digits
-        rows, columns = problem.entry_rows, problem.entry_columns
+        rows, columns = problem.entry_rows, self.rows.ends
         taken = np.flatnonzero(spanning_forest(order, rows, columns, *problem.shape))
         left = np.concatenate(lacks)
         changed: Floats = plan[taken] + along_forest(taken, rows, columns, problem.a.size, left)
@@ -115,7 +115,7 @@ class Network:
 
     def completed(self, plan: Floats, deadline: Deadline) -> Completed:
         """Add to a plan, whose lines have no more than they may, what they lack: as much as can be, or until then."""
-        problem, rows, columns = self.problem, self.problem.entry_rows, self.problem.entry_columns
+        problem, rows, columns = self.problem, self.problem.entry_rows, self.rows.ends
         unit = max(float(problem.a.sum()), float(problem.b.sum())) * 2.0**-BITS
         rest_a, rest_b = (np.floor(masses / unit).astype(np.int64) for masses in (problem.a, problem.b))
         flow = np.floor(plan / unit).astype(np.int64)
@@ -125,7 +125,7 @@ class Network:
         np.maximum(rest_a, 0, out=rest_a)
         np.maximum(rest_b, 0, out=rest_b)
         of_rows, of_columns = np.empty(rest_a.size, np.int64), np.empty(rest_b.size, np.int64)
-        graph = (problem.cost.indptr, columns, self.columns.indptr, self.columns.ends, self.places)
+        graph = (self.rows.indptr, columns, self.columns.indptr, self.columns.ends, self.places)
         state = (flow, rest_a, rest_b, of_rows, of_columns)
         while (reached := levels(*graph, *state)) and not deadline.expired():
             blocking(*graph, *state)

@@ -159,8 +159,6 @@ def _spreads(problem: Transport, options: TransportOptions) -> bool:
 
 
 def _runs_on(problem: Transport, options: TransportOptions) -> tuple[Device, ...]:
-    if isinstance(problem, SparseTransport):
-        return ("cpu",)
     without = isinstance(problem, ExactTransport) or (isinstance(problem, MarginalTransport) and not problem.reg)
     return ("cpu",) if without else ("cpu", "gpu")
 

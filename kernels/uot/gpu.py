@@ -22,6 +22,7 @@ from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.iteration.gpu_geometry import NoGeometry
 from kernels.uot.several import told
 from kernels.uot.sides import solver as sides
+from kernels.uot.sparse import gpu_sparse
 from kernels.uot.stages import Run, Steps, follow, wants_float64
 
 if TYPE_CHECKING:
@@ -64,9 +65,11 @@ def solve(problem: Transport, options: "TransportOptions", deadline: Deadline) -
     Source:
         as `kernels.uot.cpu.solver.solve`.
     """
-    assert not isinstance(problem, ExactTransport | SparseTransport)  # the card sends them to the CPU
+    assert not isinstance(problem, ExactTransport)  # the card sends it to the CPU
     if isinstance(problem, MarginalTransport):
         return sides.solve(problem, options, deadline, cp)
+    if isinstance(problem, SparseTransport):
+        return gpu_sparse.solve(problem, options, deadline)
     return told(problem, options, deadline, _solve, _stack)
 
 

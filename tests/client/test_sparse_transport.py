@@ -100,6 +100,12 @@ def test_a_file_is_solved_and_checked_again(tmp_path: Path, capsys: Any, reg_m: 
     assert main(["solve", *files, *asked, "--json", "--out", str(out)]) == 0
     document = json.loads(capsys.readouterr().out.splitlines()[-1])
     assert document["termination"] == "gap_reached"
-    (tmp_path / "answer.json").write_text(json.dumps(document))
     with np.load(out) as found:
         assert found["entry_values"].shape == (cost.nnz,)
+    for factor, status in ((1.0, 0), (1.0 - 1e-9, 1)):
+        document["objective"] *= factor
+        (tmp_path / "answer.json").write_text(json.dumps(document))
+        assert main(["verify", str(tmp_path / "answer.json"), *files, "--arrays", str(out)]) == status
+        said = capsys.readouterr().out
+        assert ("NO" in said) is (status == 1)
+        assert "yes          bound" in said

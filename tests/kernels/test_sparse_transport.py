@@ -21,9 +21,12 @@ from kernels import (
 from kernels.problems.sparse_transport import SparseTransport
 from kernels.uot.outer import Rules, iterate
 from kernels.uot.sparse.flow import Network
-from kernels.uot.sparse.sweeps import HOST, SparseMarginals, SparseSweeps
+from kernels.uot.sparse.solver import solve
+from kernels.uot.sparse.sweeps import HOST, SparseMarginals, SparseSweeps, Sweeper
+from tests.conftest import need_gpu
 from tests.instances import sparse_transport as instances
 from tests.instances.sparse_transport import dense, graph, stored
+from tests.kernels.strict_arrays import STRICT
 
 CARD = SOLVERS["uot"]
 FAMILIES = {case.label: case for case in instances.CASES}
@@ -349,3 +352,33 @@ def test_the_gap_is_one_of_all_that_is_paid() -> None:
     assert certificate.termination is None
     assert certificate.gap_rel is not None
     assert certificate.gap_rel <= 1e-6
+
+
+def _strictly(lines: Any, scale: float, values: Any) -> Any:
+    return STRICT.asarray(HOST.soft(lines, scale, values.get()))
+
+
+@pytest.mark.parametrize("label", ["plain", "uniform", "rows", "columns", "balanced", "lonely", "small-reg"])
+def test_the_sweeps_of_a_device_mix_no_arrays_of_the_host_in(label: str) -> None:
+    """On a stand-in for CuPy: the same answer as with NumPy."""
+    case = FAMILIES[f"sparse-{label}"]
+    asked = CARD.options(**case.options)
+    problem = CARD.build(case.inputs(), asked)
+    device = Sweeper("log", STRICT, lambda lines: lines, _strictly)
+    here, there = (solve(problem, asked, Deadline(60), one) for one in (HOST, device))
+    assert here.iterations == there.iterations
+    for name in ("f", "g", "entry_values"):
+        np.testing.assert_allclose(there.arrays[name], here.arrays[name], rtol=1e-9, atol=1e-12)
+    assert CARD.certify(problem, there).holds
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("reg_m", [1.0, ("inf", 1.0), "inf"])
+def test_the_gpu_finds_the_same(reg_m: Any) -> None:
+    need_gpu()
+    inputs, asked = graph(3000, 2500, 0.01), CARD.options(reg=0.01, reg_m=reg_m)
+    problem = CARD.build(inputs, asked)
+    there, proof = solve_and_prove(CARD, problem, asked, Deadline(60), "gpu")
+    assert proof.holds
+    assert there.termination is Termination.GAP_REACHED
+    assert proof.objective == pytest.approx(solved(inputs, reg=0.01, reg_m=reg_m)[2].objective, rel=3e-6)

@@ -1,4 +1,4 @@
-"""Transport on the entries of a sparse cost, beside three others: python -m benchmarks.uot_sparse [1000 4000].
+"""Transport on the entries of a sparse cost, beside three others: python -m benchmarks.uot_sparse [1000 20000].
 
 All take turns on the same graph. `dense` is our own solver of the same problem with the other pairs forbidden. `pot` is
 POT's scaling on the same matrix, whose kernel has zeros there. `scipy` is that scaling on SciPy's sparse kernel, as one
@@ -26,7 +26,7 @@ from kernels.uot.sparse.value import marginals_of, value_of
 
 CARD = SOLVERS["uot"]
 TOLERANCE, STEPS, CHANGE = 1e-6, 10_000, 1e-8
-LARGEST_DENSE = 4000
+LARGEST_DENSE = 2000
 """Rows up to which all pairs are written down."""
 NEIGHBOURS = 20
 CASES: dict[str, dict[str, Any]] = {
@@ -136,7 +136,7 @@ def measured(n: int, name: str, repeats: int) -> dict[str, Any]:
 def main() -> None:
     """A row for each size and case."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("sizes", nargs="*", type=int, default=[1000, 4000])
+    parser.add_argument("sizes", nargs="*", type=int, default=[1000, 20_000])
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", choices=CASES)
     args = parser.parse_args()

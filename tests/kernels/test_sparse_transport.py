@@ -249,6 +249,21 @@ def test_a_dual_value_of_the_sweeps_is_that_of_the_entries() -> None:
     assert bound == pytest.approx(outcome.state.dual, rel=1e-12)
 
 
+def test_potentials_that_ran_away_have_no_small_gap() -> None:
+    """Beside a value of -10^9 what their plan misses looks like nothing."""
+    problem = CARD.build(graph(20, 30), CARD.options(reg=0.05, reg_m="inf"))
+    held = SparseMarginals(np, problem)
+    sweeps = SparseSweeps(HOST, Network(problem), held)
+    g = iterate(held, sweeps, np.zeros(30), Rules(1e-6, Deadline()), stages=[0.05], limit=500).state.g
+    far = g + 1e9 * np.random.default_rng(0).random(30)
+    f, h = sweeps.sweep(far)
+    state = held.evaluate(f, far, h, 0.05)
+    assert state.dual < -1e6
+    assert state.relative_gap > 0.5
+    f, h = sweeps.sweep(g)
+    assert held.evaluate(f, g, h, 0.05).relative_gap <= 1e-6
+
+
 WRONG: list[tuple[dict[str, Any], dict[str, Any], str]] = [
     ({"cost": replace(SQUARE["cost"], values=SQUARE["cost"].values * np.nan)}, {}, "cost.values"),
     ({"cost": replace(SQUARE["cost"], values=SQUARE["cost"].values + np.inf)}, {}, "cost.values"),

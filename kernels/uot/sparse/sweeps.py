@@ -19,6 +19,8 @@ from kernels.uot.sparse.flow import Lines, Network
 from kernels.uot.sparse.loops import soft_maxima
 
 LOG2E = math.log2(math.e)
+NOISE = 2.0**-48
+"""Of potentials: what sums of them may be off by."""
 AROUND = 4.0
 """Times the divergence of what is missing: about what it costs on its way along a forest."""
 
@@ -57,6 +59,7 @@ class SparseMarginals(Marginals):
         low, high = float(problem.values.min()), float(problem.values.max())
         super().__init__(xp, problem.plain(), high - low)
         self.left = left
+        self.highest = (0.0, -math.inf)  # of the dual values at a reg
         self.exact = bool(np.isinf(problem.reg_m).all())
         if problem.reference == "product":
             self.constant = float((problem.a[problem.entry_rows] * problem.b[problem.entry_columns]).sum())
@@ -68,7 +71,8 @@ class SparseMarginals(Marginals):
     def evaluate(self, f: Vector, g: Vector, h: Vector, reg: float) -> SweepState:
         """As there; between two exact sides the gap is what the flow of what is missing may cost, to second order.
 
-        That is a guess: the solver holds it against the plan, and aims lower where it was too small.
+        That is a guess: the solver holds it against the plan, and aims lower where it was too small. It is at least
+        what another state at this reg had more: beside the value of potentials that ran away anything looks small.
         """
         state = super().evaluate(f, g, h, reg)
         state = replace(state, dual=state.dual + self.left)
@@ -77,7 +81,12 @@ class SparseMarginals(Marginals):
         b, found = self.b, state.column_sums
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             missing = self.xp.where(b > 0, b * self.xp.log(b / found) - b + found, found)
-        return replace(state, gap=AROUND * reg * float(missing.sum()))
+        highest = self.highest[1] if self.highest[0] == reg else -math.inf
+        surely = state.dual - NOISE * float(b.sum()) * float(abs(state.f).max() + abs(state.g).max())
+        if math.isfinite(surely):
+            highest = max(highest, surely)
+        self.highest = (reg, highest)
+        return replace(state, gap=max(AROUND * reg * float(missing.sum()), highest - state.dual))
 
 
 class SparseSweeps:

@@ -198,7 +198,8 @@ class Client:
 
         `x` and `y` may be lists of clouds of different sizes, and then `a`, `b`, `f0` and `g0` lists of vectors: one
         job solves them all, and `TransportResult.each` gives the answers one by one. With `labels`, a word or number
-        for each column, the answer has `label` and `label_share` of each row, certified.
+        for each column, the answer has `label` and `label_share` of each row, certified. A sparse `cost` (SciPy's)
+        lets mass move along its stored entries alone, and so does the sparse `plan` of the answer.
         """
         inputs = {
             "cost": cost, "x": x, "y": y, "a": a, "b": b, "f0": f0, "g0": g0, "sizes": sizes, "regs": regs,

@@ -19,6 +19,7 @@ from tests.instances import (
     multimarginal,
     points,
     quadratic,
+    sparse_transport,
     transport,
 )
 
@@ -33,6 +34,7 @@ CASES: list[Case] = (
     + lowrank.CASES
     + multimarginal.CASES
     + lawler.CASES
+    + sparse_transport.CASES
 )
 
 

@@ -16,13 +16,24 @@ import pytest
 
 from kernels import SOLVERS, Device, Estimate, pace
 from kernels.texture import texture
-from tests.instances import Case, assignment, auction, barycenter, lawler, lowrank, multimarginal, quadratic, transport
+from tests.instances import (
+    Case,
+    assignment,
+    auction,
+    barycenter,
+    lawler,
+    lowrank,
+    multimarginal,
+    quadratic,
+    sparse_transport,
+    transport,
+)
 
 ROOT = Path(__file__).parents[2]
 CASES: list[Case] = (
     assignment.CASES + auction.CASES + quadratic.CASES + transport.CASES + barycenter.CASES + lowrank.CASES
 )
-CASES += multimarginal.CASES + lawler.CASES
+CASES += multimarginal.CASES + lawler.CASES + sparse_transport.CASES
 DEVICES: tuple[Device, ...] = ("cpu", "gpu")
 
 PEAKS = """
@@ -31,6 +42,7 @@ from pathlib import Path
 import numpy as np
 from kernels import SOLVERS, Csr, Deadline
 from tests.instances import assignment, auction, barycenter, lawler, lowrank, multimarginal, quadratic, transport
+from tests.instances import sparse_transport
 
 def resident(field):
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -78,6 +90,8 @@ HEAVY: dict[str, list[tuple[str, dict[str, Any], float]]] = {
         ("transport.forbidden(1500, 1500)", {}, 9),
         ("transport.zero_masses(1500, 1500)", {"tolerance": 1e-9}, 9),
         ("transport.batch(6, 600, 600)", {}, 9),
+        ("sparse_transport.graph(3000, 3000, 0.06)", {}, 9),
+        ("sparse_transport.graph(3000, 3000, 0.06)", {"reg_m": "inf"}, 9),
     ],
     "qap": [
         ('{"flow": quadratic.symmetric(20, 100, 1), "distance": quadratic.symmetric(20, 100, 2)}', {}, 6),

@@ -51,10 +51,14 @@ def attribute(name: str) -> int:
     return _attributes(cupy.cuda.Device().id)[name]
 
 
-def compile_only(path: str, architecture: str, defines: tuple[str, ...] = ()) -> bytes:
+def compile_only(path: str, architecture: str, defines: tuple[str, ...] = (), *, quickly: bool = False) -> bytes:
     """Compile `path` for sm_`architecture` with NVRTC alone and return the cubin; needs no driver and no GPU.
+
+    Args:
+        path, architecture, defines: what is compiled, and for which GPUs.
+        quickly: leave out what makes code fast and compiling slow.
 
     Raises:
         RuntimeError: with NVRTC's log.
     """
-    return cubins.compiled(Form(path, defines), architecture)
+    return cubins.compiled(Form(path, defines), architecture, quickly=quickly)

@@ -7,13 +7,18 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from kernels.problems.arrays import Csr
+
 if TYPE_CHECKING:
     from kernels.certificates.exact.statement import Claim, Inputs, Statement
 
 OWN = {
+    "lawler": "kernels.certificates.lawler.slow",
     "lowrank": "kernels.certificates.lowrank.slow",
     "multimarginal": "kernels.certificates.multimarginal.slow",
 }
+OF_SPARSE = {"uot": "kernels.certificates.sparse.slow"}
+"""Where the costs are a sparse matrix."""
 
 
 def recheck(solver: str, inputs: "Inputs", options: Mapping[str, Any], claim: "Claim") -> "list[Statement]":
@@ -24,7 +29,7 @@ def recheck(solver: str, inputs: "Inputs", options: Mapping[str, Any], claim: "C
         options: the job's options by name; those left out have their defaults.
     """
     said: list[Statement]
-    if own := OWN.get(solver):
+    if own := (OF_SPARSE if isinstance(inputs.get("cost"), Csr) else OWN).get(solver):
         said = import_module(own).check(inputs, options, claim)
     else:
         said = import_module("kernels.certificates.tree.statements").recheck(solver, inputs, options, claim)

@@ -4,7 +4,7 @@ Everything that the service says of a solver (wire schema, docs, estimates, demo
 published papers are listed in kernels/papers.
 """
 
-from kernels import auction, barycenter, gromov, lap, lowrank, multimarginal, qap, uot
+from kernels import auction, barycenter, gromov, lap, lawler, lowrank, multimarginal, qap, uot
 from kernels.card import Solver
 
 CARDS = (
@@ -16,5 +16,6 @@ CARDS = (
     barycenter.CARD,
     lowrank.CARD,
     multimarginal.CARD,
+    lawler.CARD,
 )
 SOLVERS: dict[str, Solver] = {card.name: card for card in CARDS}

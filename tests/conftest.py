@@ -32,6 +32,10 @@ LONGEST = (
     "workers/test_former_release.py",
 )
 """Files that take tens of seconds. Those that wait and those that compute take turns, so that both cores are used."""
+if (
+    "PYTEST_XDIST_WORKER" in os.environ
+):  # before NumPy is loaded: threads that spin take the cores from the other processes
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ["PYTHONPATH"] = os.pathsep.join([*HERE, *filter(None, [os.environ.get("PYTHONPATH")])])
 
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from kernels import SOLVERS, Array, Deadline, Inputs, Solution, Solver, cuda
 from tests import sanitize_qap
+from tests.instances import sparse_transport
 from tests.sanitize_qap import symmetric
 
 BLOCKS = 16
@@ -129,6 +130,12 @@ def uot_batch() -> Iterator[Run]:
         yield {"cost": np.stack([distances(n, n) for _ in range(3)])}, {"iterations": 16}
 
 
+def uot_sparse() -> Iterator[Run]:
+    """Lines of one entry, of many warps' worth, and more lines than there are warps."""
+    for m, n, share in ((70, 90, 0.1), (3, 5000, 0.7), (4000, 40, 0.05)):
+        yield sparse_transport.graph(m, n, share), {"iterations": 5}
+
+
 def qap(method: str, **options: Any) -> Iterator[Run]:
     kinds = (symmetric(14, 40), symmetric(14, 40)), (symmetric(11, 9), rng.integers(-3, 40, (11, 11)))
     for flow, distance in (*kinds, (rng.integers(0, 40, (12, 12)), rng.integers(0, 40, (12, 12)))):
@@ -154,6 +161,7 @@ GROUPS: dict[str, Callable[[], Iterator[Run]]] = {
     "uot:map-uot": lambda: uot("map-uot", storage="float32"),
     "uot:points": uot_points,
     "uot:batch": uot_batch,
+    "uot:sparse": uot_sparse,
     "qap:2opt": lambda: qap("2opt", starts=6, rounds=1),
     "qap:tabu": lambda: qap("tabu", starts=6, iterations=40),
     "qap:memetic": lambda: qap("memetic", starts=5, rounds=3),

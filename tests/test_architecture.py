@@ -20,17 +20,20 @@ KERNEL_ROOMS = {
     "barycenter",
     "lowrank",
     "multimarginal",
+    "lawler",
     "papers",
 }
 NEIGHBOURS = {
     ("qap", "lap"),
+    ("lawler", "qap"),
     ("auction", "lap"),
     ("gromov", "uot"),
     ("barycenter", "uot"),
     ("lowrank", "uot"),
     *(("papers", room) for room in ("lap", "auction", "uot")),
 }
-"""Bounds of qap and the finish of auction are linear assignments. Exact steps of gromov, barycenter and
+"""Bounds of qap and the finish of auction are linear assignments. lawler has the dual ascent, the
+assignments and the population of qap. Exact steps of gromov, barycenter and
 lowrank are transport. Papers' systems stand on the solvers they are of."""
 LIST_OF_PAPERS = "kernels.papers"
 """What a solver may import of the papers' systems: their names. It loads a module when a caller asks for one."""
@@ -76,7 +79,7 @@ WIRING = {
     "key.py": {"runtime.config", "runtime.redis_server"},
     "doctor.py": {"runtime.config", "runtime.redis_server", "runtime.devices"},
     "solve.py": {"runtime.devices"},
-    "warm.py": {"runtime.devices"},
+    "warm.py": {"runtime.devices", "runtime.warmed"},
 }
 """The command line starts the floors below it, and may know them by name."""
 

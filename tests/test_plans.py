@@ -17,6 +17,7 @@ ROOMS = [
         "barycenter",
         "lowrank",
         "multimarginal",
+        "lawler",
     )
 ]
 SOURCE = re.compile(r"[\w/]+\.(?:py|cuh|cu)\b")

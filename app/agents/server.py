@@ -9,7 +9,8 @@ from app.agents.doors import LONGEST_WAIT_S, Doors, Refused, explained, short
 
 INSTRUCTIONS = """Allot solves assignment and transport problems exactly or with a proved gap.
 lap: each row of a cost matrix gets one column. auction: the same for sparse or large benefit matrices (maximises).
-uot: how much mass goes from where to where. qap: places for things that exchange flows.
+uot: how much mass goes from where to where. qap: places for things that exchange flows. lawler: the same with a cost
+for each two placements, up to 40 places.
 gromov: which points of two spaces belong together, from the distances within each. barycenter: the measure that lies
 between several. lowrank: transport between large clouds, as a few components. multimarginal: how mass is shared by
 triples of points of three measures.

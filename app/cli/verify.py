@@ -42,14 +42,16 @@ def verify_file(args: Namespace) -> int:
     try:
         document = _document(args.answer)
         inputs, options, sources = _problem(args.problem, document)
-        options |= _given_options(args.option)
+        given = _given_options(args.option)
+        options |= given
         claim = claim_of(document, arrays_of(document, args.arrays))
         statements = [*digests(document.get("input_digests") or {}, inputs, sources)]
+        statements += _other_options(args.problem, document, given)
         statements += recheck(document["solver"], inputs, options, claim)
     except (InvalidProblem, InvalidUpload, UnreadableTable) as wrong:
         print(f"allot: {wrong}")
         return 2
-    except (KeyError, ValueError, TypeError, IndexError, AssertionError) as wrong:
+    except (KeyError, ValueError, TypeError, IndexError, AssertionError, OverflowError) as wrong:
         print(f"allot: {args.answer} does not fit this problem: {type(wrong).__name__}: {wrong}")
         return 2
     print(f"{document['solver']}: {claim.termination}, objective {claim.objective}, bound {claim.bound}")
@@ -61,10 +63,13 @@ def verify_file(args: Namespace) -> int:
 
 
 def claim_of(document: Mapping[str, Any], arrays: Mapping[str, Array]) -> Claim:
-    """What a result document claims."""
+    """What a result document claims. Raises ValueError where a number that it states is none."""
     certificate = document["certificate"]
     facts = {**(document.get("facts") or {}), **(certificate.get("facts") or {})}
     bound, gap_abs, gap_rel, violation = (certificate.get(name) for name in NUMBERS)
+    for stated in (document["objective"], bound, gap_abs, gap_rel, violation):
+        if isinstance(stated, float) and not math.isfinite(stated):
+            raise ValueError(f"it states {stated}, which is no number")
     return Claim(document["termination"], document["objective"], bound, gap_abs, gap_rel, violation, arrays, facts)
 
 
@@ -111,6 +116,22 @@ def _problem(given: list[str], document: dict[str, Any]) -> tuple[dict[str, Any]
             inputs |= found
             sources |= dict.fromkeys(found, path)
     return inputs, options, sources
+
+
+def _other_options(problem: list[str], document: dict[str, Any], given: dict[str, Any]) -> Iterator[Statement]:
+    """Options of a posted job, or their defaults, in whose place the answer says that it was given for others."""
+    posted = [json.loads(Path(text).read_text()) for text in problem if "=" not in text and text.endswith(".json")]
+    if not posted or document.get("options") is None:
+        return
+    kind = SOLVERS[document["solver"]].options
+    asked, had = (
+        kind.model_validate({**(one.get("options") or {}), **given}).model_dump(mode="json")
+        for one in (posted[-1], document)
+    )
+    for name, value in asked.items():
+        if had[name] != value:
+            words = f"is {json.dumps(value):.80} in the job, the answer was given for {json.dumps(had[name]):.80}"
+            yield Statement(f"option {name}", False, words)
 
 
 def _is_table(text: str) -> bool:

@@ -31,6 +31,7 @@ DESCRIPTIONS = {
     411: "No body came.",
     413: "The body is too large.",
     415: "Not a media type that is taken.",
+    416: "The Range lies beyond the end of the bytes.",
     422: "A field cannot be taken; `errors` says which and why.",
     429: "Too many jobs wait, or you ask for too much at once.",
     503: "Redis, the store or the device is not there now.",
@@ -87,7 +88,7 @@ def install(app: FastAPI) -> None:
     route("DELETE", "/v1/jobs/{job_id}", jobs.delete, change, 204, responses=OUT)
 
     route("POST", "/v1/blobs", blobs.post, begin, 201, responses={201: {"model": BlobView}, **IN})
-    route("GET", "/v1/blobs/{digest}", blobs.get, mine, responses={**FILE, **SAME, **OUT})
+    route("GET", "/v1/blobs/{digest}", blobs.get, mine, responses={**FILE, **SAME, **OUT, **problems(416)})
     route("HEAD", "/v1/blobs/{digest}", blobs.head, mine, responses=OUT)
     route("DELETE", "/v1/blobs/{digest}", blobs.delete, change, 204, responses=OUT)
 

@@ -12,7 +12,7 @@ import numpy as np
 from kernels import Array, InvalidProblem
 
 INT64 = np.iinfo(np.int64)
-DEEPEST = 3
+DEEPEST = 4
 KINDS = {bool: "a boolean", str: "a string", dict: "an object", list: "a list", type(None): "null"}
 
 
@@ -23,7 +23,7 @@ def array_from_lists(
 
     Args:
         field: the name to blame.
-        data: a list, or lists of lists, at most three deep.
+        data: a list, or lists of lists, at most DEEPEST deep.
         forbidden: what null stands for (+inf or -inf), None where null may not stand.
         max_elements: refuse more entries than this.
         forbidden_integer: what null stands for where all other entries are integers, which then stay exact; that
@@ -92,7 +92,9 @@ def _rows(data: list[Any], depth: int) -> Sequence[list[Any]]:
     """The innermost lists."""
     if depth == 1:
         return [data]
-    return data if depth == 2 else [row for matrix in data for row in matrix]
+    for _ in range(depth - 2):
+        data = [row for matrix in data for row in matrix]
+    return data
 
 
 def _replace_null(data: Any, depth: int, forbidden: int | float | None) -> Any:

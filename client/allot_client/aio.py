@@ -177,6 +177,13 @@ class AsyncClient:
         inputs = {"cost": cost, "x": x, "y": y, "z": z, "pair_weights": pair_weights, "a": a, "b": b, "c": c}
         return cast(MultimarginalResult, await self._solve(tasks.task("multimarginal", inputs, options), timeout_s))
 
+    async def lawler(
+        self, cost: Any, *, permutation0: Any = None, timeout_s: float | None = None, **options: Any
+    ) -> QuadraticResult:
+        """Quadratic assignment with general costs; see `Client.lawler`."""
+        inputs = {"cost": cost, "permutation0": permutation0}
+        return cast(QuadraticResult, await self._solve(tasks.task("lawler", inputs, options), timeout_s))
+
     async def submit(self, solver: str, inputs: Mapping[str, Any] | str | os.PathLike[str], **options: Any) -> AsyncJob:
         """Place a job and return at once."""
         task = tasks.of(solver, inputs, options)

@@ -20,6 +20,7 @@ SOLVERS = (
     "barycenter",
     "lowrank",
     "multimarginal",
+    "lawler",
 )
 Commands = Any
 """What `add_subparsers` returns; argparse has no public name for it."""

@@ -198,7 +198,8 @@ class Client:
 
         `x` and `y` may be lists of clouds of different sizes, and then `a`, `b`, `f0` and `g0` lists of vectors: one
         job solves them all, and `TransportResult.each` gives the answers one by one. With `labels`, a word or number
-        for each column, the answer has `label` and `label_share` of each row, certified.
+        for each column, the answer has `label` and `label_share` of each row, certified. A sparse `cost` (SciPy's)
+        lets mass move along its stored entries alone, and so does the sparse `plan` of the answer.
         """
         inputs = {
             "cost": cost, "x": x, "y": y, "a": a, "b": b, "f0": f0, "g0": g0, "sizes": sizes, "regs": regs,
@@ -266,6 +267,17 @@ class Client:
         """
         inputs = {"cost": cost, "x": x, "y": y, "z": z, "pair_weights": pair_weights, "a": a, "b": b, "c": c}
         return cast(MultimarginalResult, self._solve(tasks.task("multimarginal", inputs, options), timeout_s))
+
+    def lawler(
+        self, cost: Any, *, permutation0: Any = None, timeout_s: float | None = None, **options: Any
+    ) -> QuadraticResult:
+        """Quadratic assignment with Lawler's general costs, with a lower bound.
+
+        `cost` (m, n, m, n) is what facility i at place p and facility k at place q cost together; m <= n <= 40.
+        `maximize` takes it as what they are worth. `permutation0` is where the search begins.
+        """
+        inputs = {"cost": cost, "permutation0": permutation0}
+        return cast(QuadraticResult, self._solve(tasks.task("lawler", inputs, options), timeout_s))
 
     def submit(self, solver: str, inputs: Mapping[str, Any] | str | os.PathLike[str], **options: Any) -> Job:
         """Place a job and return at once: inputs by name, or the path of a QAPLIB file."""

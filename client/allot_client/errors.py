@@ -125,6 +125,7 @@ _BY_STATUS: dict[int, type[Refused]] = {
     410: Gone,
     413: TooLarge,
     415: InvalidInput,
+    416: InvalidInput,
     422: InvalidInput,
     429: Busy,
     503: Unavailable,

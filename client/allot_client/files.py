@@ -25,7 +25,7 @@ LINES = (("x", "y"), ("flow", "distance"), ("x_distance", "y_distance"))
 """Pairs of inputs whose rows are the rows and the columns of the answer."""
 MAIN = {
     "lap": "cost", "uot": "cost", "auction": "benefit", "qap": "qaplib", "gromov": "x_distance",
-    "barycenter": "histograms", "lowrank": "cost", "multimarginal": "cost",
+    "barycenter": "histograms", "lowrank": "cost", "multimarginal": "cost", "lawler": "cost",
 }  # fmt: skip
 Reader = Callable[[Path], Any]
 

@@ -55,6 +55,7 @@ KINDS: dict[str, type[Result]] = {
     "gromov": GromovResult,
     "lowrank": LowRankResult,
     "multimarginal": MultimarginalResult,
+    "lawler": QuadraticResult,
 }
 
 

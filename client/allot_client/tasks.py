@@ -119,6 +119,8 @@ def transport(inputs: Mapping[str, Any], options: Mapping[str, Any]) -> Task:
         codes, names = coded(_column_of(inputs.get("labels"), inputs.get("y")))
         made = task("uot", {**inputs, "labels": codes}, options)
         kept = source if options.get("output") == "potentials" else {}
+        if hasattr(inputs.get("cost"), "tocsr"):  # whose entries are those of the plan
+            kept = {"cost": inputs["cost"]}
         return replace(made, home=replace(made.home, label_names=names, source=kept))
     if inputs.get("labels") is not None:
         raise ValueError(OF_ONE)

@@ -26,8 +26,21 @@ class TransportResult(Result):
 
     @property
     def plan(self) -> Any:
-        """Mass moved from each row to each column."""
+        """Mass moved from each row to each column; of a sparse cost a sparse matrix, with the entries of that."""
+        if "plan" not in self.arrays and "entry_values" in self.arrays and (like := self._sparse_cost()) is not None:
+            like.data = _host(self.arrays["entry_values"])
+            return like
         return self._array("plan")
+
+    def _sparse_cost(self) -> Any:
+        """A copy of the cost as it was sent, on the host; None where it was no sparse matrix, or nobody knows it."""
+        cost: Any = self.home.source.get("cost")
+        if not hasattr(cost, "tocsr"):
+            return None
+        csr = cost.tocsr().copy()
+        csr = csr.get() if hasattr(csr, "get") else csr  # CuPy's
+        csr.sort_indices()
+        return csr
 
     @property
     def f(self) -> Any:
@@ -173,12 +186,17 @@ class TransportResult(Result):
         """The plan as a pandas DataFrame with the names of its rows and columns."""
         import pandas
 
+        if hasattr(self.plan, "tocsr"):
+            return pandas.DataFrame.sparse.from_spmatrix(self.plan, index=self.row_names, columns=self.column_names)
         return pandas.DataFrame(_host(self.plan), index=self.row_names, columns=self.column_names)
 
     def _rows(self, **source: Any) -> tuple[plans.Rows, int, int]:
         if "plan" in self.arrays:
             plan = _host(self.plan)
             return plans.given_rows(plan), *plan.shape
+        if "entry_values" in self.arrays and hasattr(self.home.source.get("cost"), "tocsr"):
+            plan = self.plan
+            return lambda start, stop: np.asarray(plan[start:stop].toarray()), *plan.shape
         f, g = _host(self.f), _host(self.g)
         options = self.document.get("options") or {}
         if options.get("method") == "exact":

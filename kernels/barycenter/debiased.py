@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from kernels.barycenter.projections import LOOK, hosted, log_sum, make_step
-from kernels.barycenter.stages import Schedule
 from kernels.deadline import Deadline
 from kernels.problems.barycenter import Barycenter
 from kernels.solution import Solution, Termination
+from kernels.stages import Schedule
 
 if TYPE_CHECKING:
     from kernels.barycenter import BarycenterOptions

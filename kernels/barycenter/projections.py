@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from kernels.barycenter.stages import Schedule, Stopping
 from kernels.deadline import Deadline
 from kernels.problems.arrays import Floats
 from kernels.problems.barycenter import Barycenter
 from kernels.solution import Solution
+from kernels.stages import Schedule, Stopping
 
 if TYPE_CHECKING:
     from kernels.barycenter import BarycenterOptions

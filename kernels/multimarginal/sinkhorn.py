@@ -8,92 +8,37 @@ Potentials are held over reg, F (l,), G (m,), H (n,), for costs less their least
 """
 
 import math
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from kernels.deadline import Deadline
 from kernels.multimarginal.rounding import outputs, spread_out, with_mass
 from kernels.multimarginal.sums import least_of, make_sums
 from kernels.problems.multimarginal import Multimarginal
-from kernels.solution import Solution, Termination
+from kernels.solution import Solution
+from kernels.stages import Schedule, Stopping
 
 if TYPE_CHECKING:
     from kernels.multimarginal import MultimarginalOptions
 
-FIRST, FACTOR = 0.05, 4.0
-"""Of the spread of the costs: the first reg; and how much smaller each next one is."""
-STAGE_GAP, STAGE_ITERATIONS = 0.05, 100
-"""Relative gap at which a stage on the way ends, and after how many iterations it ends anyway."""
 LOOK = 10
 """Iterations between two looks at the clock and at how far the marginals are apart."""
 SLOW = 1 << 22
 """Triples of points from which on the clock is looked at in every iteration."""
 DEAREST, MIXED = 3.0, 60.0
 """Of the spread of the costs and of reg: what repairing a unit of mass adds to the certified gap at most, about."""
-AT_BEST = 1e-14
-"""Mass that is apart by rounding alone: nothing is gained below it."""
 FLOOR = 1e-12
 """Of the spread of the costs: objectives below it are taken for that."""
 
 Potentials = tuple[Any, Any, Any]
 
 
-class Falling:
-    """The values of reg: large ones converge fast and begin the small ones."""
-
-    def __init__(self, reg: float, spread: float) -> None:
-        self._reg, self._first = reg, max(reg, FIRST * spread)
-
-    def __iter__(self) -> Iterator[float]:
-        reg = self._first
-        while reg > self._reg:
-            yield reg
-            reg = max(self._reg, reg / FACTOR)
-        yield self._reg
-
-
-class Ending:
-    """Counts iterations, hears the deadline, and says when a stage is enough."""
-
-    def __init__(self, most: int, tolerance: float, deadline: Deadline) -> None:
-        self.most, self.done, self.begun, self.word = most, 0, 0, Termination.CONVERGED
-        self.tolerance, self.deadline, self.ended = tolerance, deadline, False
-
-    def enough(self, value: float, gap: float, apart: float, scale: float, last: bool) -> bool:
-        """Whether to stop here: at the gap asked for, at rounding, at the limit of time or iterations.
-
-        Args:
-            value: of the dual problem.
-            gap: about what the certified objective is above it at most.
-            apart: the mass that has to move for it.
-            scale: what the gap is compared with.
-            last: whether this is the reg that was asked for.
-        """
-        if last:
-            self.deadline.report(self.done, value + gap, value)
-        if gap <= (0.5 * self.tolerance if last else STAGE_GAP) * scale:
-            return self._end(Termination.GAP_REACHED) if last else True
-        if last and apart <= AT_BEST:
-            return self._end(Termination.CONVERGED)
-        if self.done >= self.most:
-            return self._end(Termination.ITERATION_LIMIT)
-        stopped = self.deadline.expired()
-        if stopped:
-            return self._end(stopped)
-        return not last and self.done - self.begun >= STAGE_ITERATIONS
-
-    def _end(self, word: Termination) -> bool:
-        self.word, self.ended = word, True
-        return True
-
-
 def scale(xp: Any, problem: Multimarginal, options: "MultimarginalOptions", deadline: Deadline) -> Solution:
     """Iterate on the device of `xp`; see `kernels.multimarginal.cpu.solver.solve`."""
     whole, problem = problem, with_mass(problem)
-    stop = Ending(options.iterations, options.tolerance, deadline)
+    stop = Stopping(options.iterations, 0.5 * options.tolerance, deadline)
     found: Potentials = (*(xp.zeros(size) for size in problem.sizes),)
     reg = before = problem.reg
-    for reg in Falling(problem.reg, problem.spread):
+    for reg in Schedule(problem.reg, problem.spread):
         found = _at(xp, problem, reg, _times(found, before / reg), stop)
         before = reg
         if stop.ended:
@@ -109,18 +54,18 @@ def scale(xp: Any, problem: Multimarginal, options: "MultimarginalOptions", dead
     return Solution(stop.word, f"entropic, {way}", spread_out(whole, arrays), stop.done, facts=facts)
 
 
-def _at(xp: Any, problem: Multimarginal, reg: float, begin: Potentials, stop: Ending) -> Potentials:
+def _at(xp: Any, problem: Multimarginal, reg: float, begin: Potentials, stop: Stopping) -> Potentials:
     """Iterate at one reg until `stop` says that it is enough."""
     sums, spread, last = make_sums(xp, problem, reg), problem.spread, reg == problem.reg
     a, b, c = (xp.asarray(side) for side in problem.masses)
     slow = math.prod(problem.sizes) >= SLOW
     F, G, _ = begin
     H = sums.third(F, G)
-    stop.begun = stop.done
+    begun = stop.done
     while True:
         rows, columns, G_next = sums.over_third(F, G, H)
         stop.done += 1
-        if (stop.done - stop.begun) % LOOK == 1 or stop.done >= stop.most or (slow and stop.deadline.expired()):
+        if (stop.done - begun) % LOOK == 1 or stop.done >= stop.most or (slow and stop.deadline.expired()):
             apart = float((a * xp.abs(xp.exp(rows) - 1.0)).sum() + (b * xp.abs(xp.exp(columns) - 1.0)).sum()) / 2
             value = reg * float((F * a).sum() + (G * b).sum() + (H * c).sum()) + least_of(problem)
             gap = apart * (DEAREST * spread + MIXED * reg)

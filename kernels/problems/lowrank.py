@@ -6,13 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from kernels.problems.arrays import Csr, Floats, Inputs, InvalidProblem, finite, numeric
+from kernels.problems.arrays import Floats, Inputs, InvalidProblem
+from kernels.problems.weighted import real_matrix, weights_of
 from kernels.problems.worked_out import worked_out
 
-LARGEST, LARGEST_COST = 1e100, 1e200
-"""Of a coordinate or an entry of a factor, and of a cost: objectives stay far inside float64."""
-LIGHTEST = 1e-250
-"""Of the largest weight: what is less counts as 0."""
 MOST_PAIRS = 1 << 30
 """Rows times columns up to which a bound is worked out: each pass over them takes seconds."""
 LARGEST_DIMENSION = 1024
@@ -70,7 +67,7 @@ def low_rank_transport(inputs: Inputs, *, rank: int, metric: str) -> LowRankTran
     told: dict[str, Any] = {}
     costs = _costs(inputs, metric, told)
     m, n = costs["cost"].shape if "cost" in costs else [len(side) for side in costs.values()]
-    a, b = _weights("a", inputs, m), _weights("b", inputs, n)
+    a, b = weights_of("a", inputs, m), weights_of("b", inputs, n)
     return LowRankTransport(a, b, min(rank, m, n), told=told, **costs)
 
 
@@ -86,8 +83,8 @@ def _costs(inputs: Inputs, metric: str, told: dict[str, Any]) -> dict[str, Float
     if missing:
         raise InvalidProblem(missing[0], f"is missing; expected both of {' and '.join(names)}")
     if "cost" in names:
-        return {"cost": _real("cost", inputs)}
-    left, right = (_real(name, inputs) for name in names)
+        return {"cost": real_matrix("cost", inputs)}
+    left, right = (real_matrix(name, inputs) for name in names)
     if left.shape[1] != right.shape[1]:
         raise InvalidProblem(names[-1], f"has {right.shape[1]} columns; expected {left.shape[1]}, as {names[0]}")
     if "row_factors" in names:
@@ -104,33 +101,3 @@ def _costs(inputs: Inputs, metric: str, told: dict[str, Any]) -> dict[str, Float
         raise InvalidProblem("x", f"and y have no {metric} distance between some of their points")
     told["costs"] = f"worked out in float64 from points: {metric}"
     return {"cost": cost}
-
-
-def _real(name: str, inputs: Inputs) -> Floats:
-    """A matrix in float64, finite and not too large."""
-    given = inputs[name]
-    if isinstance(given, Csr):
-        raise InvalidProblem(name, "is sparse; expected a dense matrix")
-    matrix = finite(name, numeric(name, given, ndim=(2,))).astype(np.float64)
-    most = LARGEST_COST if name == "cost" else LARGEST
-    if float(abs(matrix).max()) > most:
-        raise InvalidProblem(name, f"holds {float(abs(matrix).max()):.3g}; expected at most {most} in absolute value")
-    return matrix
-
-
-def _weights(name: str, inputs: Inputs, size: int) -> Floats:
-    if name not in inputs:
-        return np.full(size, 1 / size)
-    given = inputs[name]
-    if isinstance(given, Csr):
-        raise InvalidProblem(name, "is sparse; expected a vector of weights")
-    weights = finite(name, numeric(name, given, ndim=(1,))).astype(np.float64)
-    if weights.shape != (size,):
-        raise InvalidProblem(name, f"has {weights.size} entries; expected {size}")
-    if float(weights.min()) < 0:
-        at = int(weights.argmin())
-        raise InvalidProblem(name, f"holds {weights[at]} at [{at}]; expected weights of at least 0")
-    largest = float(weights.max())
-    if not 1 / LARGEST <= largest <= LARGEST:
-        raise InvalidProblem(name, f"has the largest weight {largest}; expected one from {1 / LARGEST} to {LARGEST}")
-    return np.where(weights < LIGHTEST * largest, 0.0, weights)

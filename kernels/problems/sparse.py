@@ -73,6 +73,19 @@ def sparse(field: str, graph: Csr) -> Csr:
     Raises:
         InvalidProblem: a shape, row pointer, column index or value that a CSR graph cannot have.
     """
+    graph = stored(field, graph)
+    indices, values = graph.indices, graph.values
+    if indices.size:
+        indices, values = _ascending(field, graph.indptr, graph.indices.astype(np.int32, copy=False), values)
+    return Csr(graph.indptr, indices, values, graph.shape)
+
+
+def stored(field: str, graph: Csr) -> Csr:
+    """Return `graph` with int64 indptr, int32 indices and numeric finite values, each row in the order given.
+
+    Raises:
+        InvalidProblem: as `sparse`, but for columns that a row lists twice.
+    """
     n_rows, n_cols = _extents(field, graph)
     indptr = _row_pointers(field, graph.indptr, n_rows, graph.indices.size)
     if graph.values.shape != graph.indices.shape:
@@ -85,8 +98,6 @@ def sparse(field: str, graph: Csr) -> Csr:
         values = finite(f"{field}.values", numeric(f"{field}.values", values, ndim=(1,)))
     else:  # nothing to check, but a type that solvers know
         values = values.astype(np.int64 if values.dtype.kind in "iu" else np.float64)
-    if indices.size:
-        indices, values = _ascending(field, indptr, indices, values)
     return Csr(indptr, indices, values, (int(n_rows), int(n_cols)))
 
 

@@ -109,11 +109,11 @@ def transport(
     cost = geometry.get("cost")
     lead = () if cost is None else cost.shape[:-2]
     m, n = (len(geometry["x"]), len(geometry["y"])) if cost is None else cost.shape[-2:]
-    a = _masses("a", inputs.get("a"), (*lead, m))
-    b = _masses("b", inputs.get("b"), (*lead, n))
+    a = masses_of("a", inputs.get("a"), (*lead, m))
+    b = masses_of("b", inputs.get("b"), (*lead, n))
     factor: float | tuple[float, ...] = 1.0
     if np.isinf(reg_m).all():
-        b, factor = _same_mass(a, b)
+        b, factor = same_mass(a, b)
     start = {name: start_of(name, inputs[name], of.shape) for name, of in (("f0", a), ("g0", b)) if name in inputs}
     arrays: dict[str, Any] = geometry | start
     problem = UnbalancedTransport(a, b, reg, reg_m, metric=metric, reference=reference, mass_factor=factor, **arrays)
@@ -152,7 +152,8 @@ def real(name: str, value: Any, ndim: tuple[int, ...], allow: float | None = Non
     return cast(Reals, array) if array.dtype.kind == "f" else array.astype(np.float64)
 
 
-def _masses(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
+def masses_of(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
+    """Masses of a side, looked through; uniform where none are given. Raises InvalidProblem."""
     if value is None:
         return np.full(shape, 1.0 / shape[-1])
     array = real(name, value, (1, 2)).astype(np.float64)
@@ -169,7 +170,7 @@ def _masses(name: str, value: Any, shape: tuple[int, ...]) -> Floats:
     return array
 
 
-def _same_mass(a: Floats, b: Floats) -> tuple[Floats, float | tuple[float, ...]]:
+def same_mass(a: Floats, b: Floats) -> tuple[Floats, float | tuple[float, ...]]:
     """b times the factor that gives it the mass of a, and the factor; 1 where the exact sums round to the same.
 
     No factor brings mass to a side that has none: where one has none both stay as they are, and the answer says

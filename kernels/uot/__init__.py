@@ -10,15 +10,18 @@ from pydantic import BeforeValidator, Field, PositiveFloat
 from kernels.card import Device, InputSpec, Options, Solver
 from kernels.certificates import partial
 from kernels.certificates.several import certify
+from kernels.certificates.sparse import certify as certify_sparse
 from kernels.outline import dense as dense_input
-from kernels.problems import Inputs, UnbalancedTransport
+from kernels.problems import Csr, Inputs, UnbalancedTransport
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.marginal_transport import MarginalTransport
+from kernels.problems.sparse_transport import SparseTransport
 from kernels.solution import Certificate, Solution, unheard
 from kernels.uot.build import SIDE, Transport, build, outlined
 from kernels.uot.claimed import claimed
 from kernels.uot.estimate import estimate
 from kernels.uot.sides.build import marginal_transport, other_marginals
+from kernels.uot.sparse.build import sparse_problem
 from kernels.uot.strengths import Wanted, wanted
 
 
@@ -120,12 +123,16 @@ class TransportOptions(Options):
 
 def _build(inputs: Inputs, options: TransportOptions) -> Transport:
     """The problem of a job. Raises `InvalidProblem`, which names what is wrong and what was expected."""
+    if isinstance(inputs.get("cost"), Csr):
+        return sparse_problem(inputs, options)
     return marginal_transport(inputs, options) if other_marginals(options) else build(inputs, options)
 
 
 def _certify(problem: Transport, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
     if isinstance(problem, MarginalTransport):
         return partial.certify(problem, solution, progress)
+    if isinstance(problem, SparseTransport):
+        return certify_sparse(problem, solution, progress)
     return certify(problem, solution, progress)
 
 
@@ -138,6 +145,8 @@ def _outline(inputs: Inputs, options: TransportOptions) -> Transport:
 
 
 def _prefers_gpu(problem: Transport, options: TransportOptions) -> bool:
+    if isinstance(problem, SparseTransport):
+        return problem.nnz >= 1 << 18
     m, n = problem.shape
     return (problem.batch or 1) * m * n >= 512 * 512
 
@@ -158,7 +167,13 @@ CARD = Solver[Transport, TransportOptions](
     name="uot",
     summary="Entropic unbalanced optimal transport: plan and potentials with a certified gap.",
     inputs=(
-        InputSpec("cost", "(m, n) or (batch, m, n); null or +inf forbids an entry", required=False, main=True),
+        InputSpec(
+            "cost",
+            "(m, n) or (batch, m, n), null or +inf forbids an entry; or CSR, whose absent entries are forbidden",
+            required=False,
+            sparse=True,
+            main=True,
+        ),
         InputSpec(
             "a", "(m,) or (batch, m) masses of the rows, at least 0; uniform of sum 1 when left out", required=False
         ),

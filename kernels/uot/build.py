@@ -11,6 +11,7 @@ from kernels.problems.exact_transport import ExactTransport, exact_transport
 from kernels.problems.made import MANY, PROBLEM, make
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import Form, SeveralTransports
+from kernels.problems.sparse_transport import SparseTransport
 from kernels.problems.stacks import clouds, matrices
 from kernels.problems.transport import METRICS, transport
 from kernels.problems.worked_out import WORKED_OUT, worked_out
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
     from kernels.uot import TransportOptions
 
 Entropic = UnbalancedTransport | SeveralTransports
-Transport = Entropic | ExactTransport | MarginalTransport
+Transport = Entropic | ExactTransport | MarginalTransport | SparseTransport
 LARGEST_PLAN = 1 << 31  # entries; more are worked out from the potentials where they are needed
 OF_DIVERGENCE = ("cost_xx", "cost_yy")
 """Inputs: the costs of each side with itself."""

@@ -9,10 +9,12 @@ from kernels.problems.arrays import Array, Floats
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import SeveralTransports, taken_apart
+from kernels.problems.sparse_transport import SparseTransport
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution
 from kernels.uot.build import Entropic, Transport
 from kernels.uot.sides.penalties import value_of
+from kernels.uot.sparse.value import value_of as value_of_entries
 
 
 def claimed(problem: Transport, solution: Solution) -> float | None:
@@ -21,6 +23,9 @@ def claimed(problem: Transport, solution: Solution) -> float | None:
         return value_of(problem, solution)
     if isinstance(problem, ExactTransport):
         return _cost(problem, solution)
+    if isinstance(problem, SparseTransport):
+        masses = solution.arrays.get("entry_values")
+        return None if masses is None else value_of_entries(problem, masses)
     values = claims(problem, solution)
     if problem.batch is not None:
         solution.facts["objectives"] = values

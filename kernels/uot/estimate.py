@@ -14,7 +14,9 @@ from kernels.problems.arrays import Integers, Reals
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import SeveralTransports
+from kernels.problems.sparse_transport import SparseTransport
 from kernels.uot.build import Transport
+from kernels.uot.sparse.estimate import of_sparse
 
 if TYPE_CHECKING:
     from kernels.uot import TransportOptions
@@ -61,6 +63,9 @@ def estimate(problem: Transport, options: "TransportOptions", device: Device) ->
         found = _of_exact(problem)
     elif isinstance(problem, MarginalTransport):
         found = _of_marginals(problem, options, device)
+    elif isinstance(problem, SparseTransport):
+        sweeps = _sweeps(problem.spread / problem.reg, min(problem.reg_m) / problem.reg, options)
+        found = of_sparse(problem, sweeps, device)
     elif isinstance(problem, SeveralTransports):
         found = _of_several(problem, options, device)
     else:
@@ -166,8 +171,11 @@ def expected_sweeps(problem: UnbalancedTransport, options: "TransportOptions") -
     """
     if min(problem.shape) == 1:
         return min(float(options.iterations), 3.0)
-    spread = _spread(problem) / problem.reg
-    tight = min(problem.reg_m) / problem.reg
+    return _sweeps(_spread(problem) / problem.reg, min(problem.reg_m) / problem.reg, options)
+
+
+def _sweeps(spread: float, tight: float, options: "TransportOptions") -> float:
+    """By the spread of the costs and the weaker of both strengths, each over reg."""
     held = 1.0 if math.isinf(tight) else tight / (tight + 15)
     sweeps = 3 + 0.9 * max(1.0, spread) ** 0.6 * held
     digits = max(1.0, -math.log10(max(options.tolerance, 1e-14))) / 6

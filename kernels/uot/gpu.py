@@ -10,6 +10,7 @@ from kernels.papers import SYSTEMS
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.marginal_transport import MarginalTransport
 from kernels.problems.several import SeveralTransports
+from kernels.problems.sparse_transport import SparseTransport
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.batch.gpu_batch import solve_batch, solve_stack
@@ -21,6 +22,7 @@ from kernels.uot.iteration import gpu_launch as on
 from kernels.uot.iteration.gpu_geometry import NoGeometry
 from kernels.uot.several import told
 from kernels.uot.sides import solver as sides
+from kernels.uot.sparse import gpu_sparse
 from kernels.uot.stages import Run, Steps, follow, wants_float64
 
 if TYPE_CHECKING:
@@ -66,6 +68,8 @@ def solve(problem: Transport, options: "TransportOptions", deadline: Deadline) -
     assert not isinstance(problem, ExactTransport)  # the card sends it to the CPU
     if isinstance(problem, MarginalTransport):
         return sides.solve(problem, options, deadline, cp)
+    if isinstance(problem, SparseTransport):
+        return gpu_sparse.solve(problem, options, deadline)
     return told(problem, options, deadline, _solve, _stack)
 
 

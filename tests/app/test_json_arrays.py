@@ -19,6 +19,7 @@ def read(data: Any, forbidden: float | None = math.inf) -> Any:
         ([[1, 2], [3, 4.5]], np.float64),
         ([2**63 - 1, -(2**63)], np.int64),
         ([[[1.0]], [[2.0]]], np.float64),
+        ([[[[1, 2]], [[3, 4]]], [[[5, 6]], [[7, 8]]]], np.int64),
     ],
 )
 def test_numbers_keep_their_kind(data: Any, dtype: Any) -> None:
@@ -52,6 +53,8 @@ def test_null_among_integers_leaves_them_exact_where_asked() -> None:
         ([[1, 2], [3]], r"ragged: row \[1\] holds 1 entries; expected 2"),
         ([[1, 2], 3], r"ragged: row \[1\]"),
         ([[[1, 2], [3, 4]], [[1, 2], [3]]], r"ragged: row \[1, 1\]"),
+        ([[[[1, 2]], [[3, 4]]], [[[5, 6]], [[7]]]], r"ragged: row \[1, 1, 0\]"),
+        ([[[[1, 2]], [[3, True]]]], r"a boolean at \[0, 1, 0, 1\]"),
         ([1, [2]], r"a list at \[1\]"),
         ([[1, True]], r"a boolean at \[0, 1\]"),
         ([[1.5, False]], r"a boolean at \[0, 1\]"),
@@ -60,7 +63,7 @@ def test_null_among_integers_leaves_them_exact_where_asked() -> None:
         ([[1, 2**63]], r"9223372036854775808 at \[0, 1\], which does not fit int64"),
         ([[0.5, 2**70]], r"does not fit int64"),
         ([10**400, 1.0], r"does not fit int64"),
-        ([[[[1]]]], "nested 4 deep"),
+        ([[[[[1]]]]], "nested 5 deep"),
         (5, "the number 5"),
         ("abc", "a string"),
         ([[0] * 40] * 40, "1600 entries; at most 1000"),

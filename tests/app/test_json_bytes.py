@@ -37,11 +37,11 @@ WHOLE = np.arange(4.0).reshape(2, 2)
     [
         (packed(WHOLE, dtype="float16"), "cost.dtype.*'float16'; expected one of int32, int64, float32, float64"),
         (packed(WHOLE, dtype=["float64"]), r"cost.dtype.*\['float64'\]"),
-        (packed(WHOLE, shape=[]), r"cost.shape.*\[\]; expected 1 to 3 extents"),
+        (packed(WHOLE, shape=[]), r"cost.shape.*\[\]; expected 1 to 4 extents"),
         (packed(WHOLE, shape=[2, True]), r"cost.shape.*\[2, True\]"),
         (packed(WHOLE, shape=[2, -2]), r"cost.shape.*\[2, -2\]"),
         (packed(WHOLE, shape=4), "cost.shape.*is 4"),
-        (packed(WHOLE, shape=[1, 1, 2, 2]), "cost.shape"),
+        (packed(WHOLE, shape=[1, 1, 1, 2, 2]), "cost.shape"),
         (packed(WHOLE, shape=[2, 3]), "cost.data.*32 bytes; expected 48, which are 6 of float64"),
         (packed(WHOLE, shape=[10**9, 10**9]), "holds 1000000000000000000 entries; at most 100"),
         (packed(WHOLE, data="", shape=[0, 2**31]), r"has shape \[0, 2147483648\]; at most 100 are taken"),

@@ -3,6 +3,7 @@
 import hashlib
 import io
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -124,6 +125,26 @@ def test_what_was_posted_is_a_problem_too(tmp_path: Path, capsys: Printed) -> No
     assert verified(tmp_path, capsys, document, str(tmp_path / "job.json"))[0] == 0
     document["assignment"] = [0, 1]
     assert verified(tmp_path, capsys, document, str(tmp_path / "job.json"))[0] == 1
+
+
+def test_an_answer_for_other_options_than_were_posted(tmp_path: Path, capsys: Printed, cost: str) -> None:
+    document, listed = solved(capsys, cost, "-o", "maximize=true"), np.load(cost).tolist()
+    for options, status in (({"maximize": True}, 0), ({"maximize": False}, 1), ({}, 1), (None, 1)):
+        (tmp_path / "job.json").write_text(
+            json.dumps({"solver": "lap", "inputs": {"cost": listed}, "options": options})
+        )
+        found, out = verified(tmp_path, capsys, document, str(tmp_path / "job.json"))
+        assert found == status
+        assert ("NO           option maximize" in out) == bool(status)
+    assert verified(tmp_path, capsys, document, str(tmp_path / "job.json"), "-o", "maximize=true")[0] == 0
+
+
+@pytest.mark.parametrize("wrong", [math.inf, -math.inf, math.nan])
+def test_a_number_that_is_none(tmp_path: Path, capsys: Printed, cost: str, wrong: float) -> None:
+    for name in ("objective", "bound", "gap_abs", "gap_rel", "max_violation"):
+        document = solved(capsys, cost)
+        (document if name == "objective" else document["certificate"])[name] = wrong
+        assert verified(tmp_path, capsys, document, cost)[0] == 2
 
 
 def test_wrong_input(tmp_path: Path, capsys: Printed, cost: str) -> None:

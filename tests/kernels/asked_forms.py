@@ -64,6 +64,7 @@ def _everywhere() -> Iterator[tuple[str, dict[str, Any]]]:
                        ("papers/tree/tree.cu", "DUAL")):  # fmt: skip
         yield from ((path, {"COST": cost, told: dual}) for cost, dual in PAIRS.items())
     yield "lap/points/distances.cu", {}
+    yield "uot/sparse/soft.cu", {}
     yield from ((f"papers/hungarian/{VERSIONS[OURS]}.cu", {"COST": c, "DUAL": d}) for c, d in PAIRS.items())
     yield from _batched()
     yield from _forest()

@@ -99,7 +99,7 @@ def _index(index: Any) -> Any:
 
 def _kept(value: Any) -> Any:
     if isinstance(value, np.ndarray | np.generic):
-        return StrictArray(value)
+        return StrictArray(np.asarray(value))
     return type(value)(map(_kept, value)) if isinstance(value, tuple) and value and _is_array(value[0]) else value
 
 
@@ -115,8 +115,9 @@ def _wrapped(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 FUNCTIONS = """
-    abs arange ascontiguousarray concatenate count_nonzero diagonal dot empty exp exp2 frexp full ldexp log log2 matmul
-    maximum minimum multiply nonzero ones ones_like outer rint sqrt square stack subtract trace where zeros zeros_like
+    abs arange ascontiguousarray concatenate count_nonzero diagonal dot empty exp exp2 expm1 eye frexp full ldexp log
+    log2 matmul maximum minimum multiply nonzero ones ones_like outer rint sqrt square stack subtract trace where zeros
+    zeros_like
 """
 """What CuPy has and somebody here uses: another name is looked up in its manual before it is added."""
 
@@ -129,6 +130,7 @@ class StrictModule(ModuleType):
         norm=_wrapped(np.linalg.norm),
         eigvalsh=_wrapped(np.linalg.eigvalsh),
         cholesky=_wrapped(np.linalg.cholesky),
+        solve=_wrapped(np.linalg.solve),
     )
 
     def __init__(self) -> None:

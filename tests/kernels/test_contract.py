@@ -14,10 +14,12 @@ from tests.instances import (
     auction,
     barycenter,
     gromov,
+    lawler,
     lowrank,
     multimarginal,
     points,
     quadratic,
+    sparse_transport,
     transport,
 )
 
@@ -31,6 +33,8 @@ CASES: list[Case] = (
     + barycenter.CASES
     + lowrank.CASES
     + multimarginal.CASES
+    + lawler.CASES
+    + sparse_transport.CASES
 )
 
 

@@ -16,13 +16,24 @@ import pytest
 
 from kernels import SOLVERS, Device, Estimate, pace
 from kernels.texture import texture
-from tests.instances import Case, assignment, auction, barycenter, lowrank, multimarginal, quadratic, transport
+from tests.instances import (
+    Case,
+    assignment,
+    auction,
+    barycenter,
+    lawler,
+    lowrank,
+    multimarginal,
+    quadratic,
+    sparse_transport,
+    transport,
+)
 
 ROOT = Path(__file__).parents[2]
 CASES: list[Case] = (
     assignment.CASES + auction.CASES + quadratic.CASES + transport.CASES + barycenter.CASES + lowrank.CASES
 )
-CASES += multimarginal.CASES
+CASES += multimarginal.CASES + lawler.CASES + sparse_transport.CASES
 DEVICES: tuple[Device, ...] = ("cpu", "gpu")
 
 PEAKS = """
@@ -30,7 +41,8 @@ import json, sys
 from pathlib import Path
 import numpy as np
 from kernels import SOLVERS, Csr, Deadline
-from tests.instances import assignment, auction, barycenter, lowrank, multimarginal, quadratic, transport
+from tests.instances import assignment, auction, barycenter, lawler, lowrank, multimarginal, quadratic, transport
+from tests.instances import sparse_transport
 
 def resident(field):
     lines = Path("/proc/self/status").read_text().splitlines()
@@ -78,6 +90,8 @@ HEAVY: dict[str, list[tuple[str, dict[str, Any], float]]] = {
         ("transport.forbidden(1500, 1500)", {}, 9),
         ("transport.zero_masses(1500, 1500)", {"tolerance": 1e-9}, 9),
         ("transport.batch(6, 600, 600)", {}, 9),
+        ("sparse_transport.graph(3000, 3000, 0.06)", {}, 9),
+        ("sparse_transport.graph(3000, 3000, 0.06)", {"reg_m": "inf"}, 9),
     ],
     "qap": [
         ('{"flow": quadratic.symmetric(20, 100, 1), "distance": quadratic.symmetric(20, 100, 2)}', {}, 6),
@@ -94,6 +108,11 @@ HEAVY: dict[str, list[tuple[str, dict[str, Any], float]]] = {
         ("lowrank.points(700, 700, 3)", {"starts": 1}, 9),
         ("lowrank.points(30000, 20000, 5)", {"rank": 20, "starts": 1}, 4),
         ("lowrank.costs(2000, 1500)", {"starts": 1}, 4),
+    ],
+    "lawler": [
+        ("lawler.general(40, 40)", {"rounds": 4, "sweeps": 3}, 20),
+        ("lawler.general(30, 40, np.float64)", {"rounds": 4, "sweeps": 3}, 20),
+        ("lawler.general(25, 25)", {"fixed": {0: 3, 1: 2}, "rounds": 4, "sweeps": 3}, 20),
     ],
     "multimarginal": [
         ("multimarginal.clouds(600, 700, 800)", {"iterations": 5, "output": "marginals"}, 9),

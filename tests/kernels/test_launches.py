@@ -48,6 +48,9 @@ from kernels.uot.iteration.layout import (
     WHOLE,
 )
 from kernels.uot.points.gpu_clouds import PointClouds
+from kernels.uot.sparse import gpu_sparse
+from kernels.uot.sparse.flow import Lines
+from kernels.uot.sparse.layout import SOFT_MAXIMA_ARGS
 
 
 class OnDevice(np.ndarray):
@@ -95,11 +98,12 @@ def _made_by(name: str) -> Any:
 @pytest.fixture
 def launched(monkeypatch: pytest.MonkeyPatch) -> Launched:
     found = Launched()
-    for module in (gpu_proof, gpu_points, gpu_batched, gpu_forest, hungarian):
+    for module in (gpu_proof, gpu_points, gpu_batched, gpu_forest, hungarian, gpu_sparse):
         monkeypatch.setattr(module, "kernel", found.kernel)
     for module in (gpu_proof, gpu_batched):
         monkeypatch.setattr(module, "attribute", lambda name: 1 << 17)
-    monkeypatch.setattr(gpu_forest, "attribute", lambda name: 132)
+    for module in (gpu_forest, gpu_sparse):
+        monkeypatch.setattr(module, "attribute", lambda name: 132)
     monkeypatch.setattr(map_uot, "cuda", SimpleNamespace(kernel=found.kernel))
     monkeypatch.setattr(cupy, "empty", lambda shape, dtype: np.empty(shape, dtype).view(OnDevice))
     return found
@@ -331,6 +335,15 @@ def test_of_the_paths_of_an_auction(launched: Launched, rows_of_ones: Any) -> No
     auction.forest_of(device).augment(device, 3)
     values = named(launched.given["augment_rows"], AUGMENT_ROWS_ARGS)
     assert (values["f"].dtype, values["most_forests"]) == (PATH_FOREST.dtype, 3)
+
+
+def test_of_lines_of_entries(launched: Launched) -> None:
+    starts, ends, value, out = on_device(10, dtype=np.int64), on_device(5, dtype=np.int32), on_device(3), on_device(9)
+    gpu_sparse._launch_soft_maxima(Lines(starts, ends, COST), 2.5, value, out)
+    values = named(launched.given["soft_maxima"], SOFT_MAXIMA_ARGS)
+    arrays = {"starts": starts, "ends": ends, "cost": COST, "value": value, "out": out}
+    assert {name: values[name] for name in arrays} == {name: one.data.ptr for name, one in arrays.items()}
+    assert (values["count"], values["scale"]) == (9, 2.5)
 
 
 def test_every_kernels_arguments_are_tried_here() -> None:

@@ -38,7 +38,7 @@ def test_all_sorts_of_small_problems_are_answered_and_proved(seed: int) -> None:
     assert certificate.bound is not None
     assert certificate.objective is not None
     assert certificate.bound <= certificate.objective
-    claim = Claim("", certificate.objective, certificate.bound, certificate.gap_abs, certificate.gap_rel, 0.0,
-                  solution.arrays)  # fmt: skip
+    claim = Claim(str(certificate.termination or solution.termination), certificate.objective, certificate.bound,
+                  certificate.gap_abs, certificate.gap_rel, certificate.max_violation, solution.arrays)  # fmt: skip
     said = recheck("multimarginal", inputs, {"reg": reg}, claim)
     assert all(one.holds for one in said), said

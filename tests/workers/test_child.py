@@ -13,7 +13,7 @@ import pytest
 
 from kernels import Device
 from workers.jobs.queue import Jobs
-from workers.runtime import child
+from workers.runtime import child, warmed
 from workers.runtime.config import Settings
 
 
@@ -33,6 +33,7 @@ def test_only_a_solver_that_fails_its_own_warm_up_is_broken(monkeypatch: pytest.
 
     monkeypatch.setattr(child, "SOLVERS", {name: warm(name) for name in ("bad", "good")})
     monkeypatch.setattr(child, "solve_each_form", fails)
+    monkeypatch.setattr(warmed, "is_warm", lambda solver: False)
     told: list[str] = []
     assert child._warm_up("gpu", ["bad", "good"], tmp_path, told.append) == {"bad": "RuntimeError: no kernel image"}
     assert met == ["good"]

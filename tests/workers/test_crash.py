@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import psutil
 import pytest
@@ -15,6 +16,12 @@ from workers.jobs.job import JobFailed, State
 @pytest.fixture(scope="module")
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     yield from running_service(tmp_path_factory.mktemp("allot"), cpu_workers=2)
+
+
+def child_after(former: psutil.Process, worker: psutil.Process) -> psutil.Process:
+    """The worker's child once it is another one."""
+    eventually(lambda: [child.pid for child in worker.children()] not in ([], [former.pid]))
+    return child_of(worker)
 
 
 def test_a_killed_child_is_replaced_and_its_job_runs_again(service: Service) -> None:
@@ -32,6 +39,39 @@ def test_children_killed_while_idle_cost_no_attempt(service: Service) -> None:
         kill(child_of(psutil.Process(pid)))
     done = service.ended(service.lap(seed=3))
     assert (done.state, done.attempt) == (State.SUCCEEDED, 1)
+
+
+def test_what_is_handed_to_a_worker_while_its_child_is_replaced_is_not_taken_for_lost(tmp_path: Path) -> None:
+    """A worker that is listed as waiting finds its child dead, and the next one is slow to start."""
+    for service in running_service(tmp_path, 1, lost_after_s=1.0, heartbeat_s=0.2, janitor_s=0.2):
+        (pid,) = service.supervisor.alive()
+        worker = psutil.Process(pid)
+        service.ended(service.lap())
+        first = child_of(worker)
+        kill(first)
+        slow = child_after(first, worker)
+        os.kill(slow.pid, signal.SIGSTOP)
+        job = service.lap(seed=3)
+        time.sleep(2.0)
+        os.kill(slow.pid, signal.SIGCONT)
+        done = service.ended(job)
+        assert (done.state, done.attempt) == (State.SUCCEEDED, 1)
+
+
+def test_a_child_that_dies_as_it_starts_costs_the_job_that_waits_for_it_no_attempt(tmp_path: Path) -> None:
+    for service in running_service(tmp_path, cpu_workers=1):
+        (pid,) = service.supervisor.alive()
+        worker = psutil.Process(pid)
+        first = child_of(worker)
+        service.ended(service.lap())
+        os.kill(pid, signal.SIGSTOP)  # it is listed as waiting, and finds out after it has been handed the job
+        kill(first)
+        job = service.lap(seed=3)
+        os.kill(pid, signal.SIGCONT)
+        kill(child_after(first, worker))
+        done = service.ended(job)
+        assert (done.state, done.attempt) == (State.SUCCEEDED, 1)
+        assert service.supervisor.restarts() == 1
 
 
 def test_a_killed_worker_takes_its_child_along_and_its_job_runs_elsewhere(service: Service) -> None:

@@ -1,87 +1,75 @@
-"""An hour of owners against each other, by a clock that goes on with the work: shares of workers follow the weights."""
+"""Links to a job: as many as one may have, none of a job that is gone, and nothing left of them."""
 
-import heapq
-import random
-from collections import Counter
-from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import pytest
 
-from tests.workers.test_fair import Office
-from workers.jobs.job import State
+from tests.workers.test_janitor import submitted
+from workers.jobs.job import State, UnknownJob
 from workers.jobs.queue import Jobs
-from workers.jobs.records import Ending, Order
-
-WORKERS = 3
-WITHIN = 0.1
+from workers.jobs.shares import MOST, Shares, TooMany
+from workers.runtime.config import Settings
 
 
-def compete(
-    office: Office, weights: Mapping[str, float], hours: float, scale: float, seed: int = 0
-) -> dict[str, float]:
-    """Seconds of workers that each owner had, while each has some jobs waiting all the time.
-
-    Owners differ in how long their jobs are, and in how wrong the estimates of these are.
-    """
-    rng = random.Random(seed)
-    for owner, weight in weights.items():
-        office.redis.hset("allot:weights", owner, weight)
-    typical = {owner: scale * rng.choice([0.3, 1.0, 3.0]) for owner in weights}
-    wrong = {owner: rng.choice([0.2, 1.0, 5.0]) for owner in weights}
-    takes: dict[str, float] = {}
-
-    def more(owner: str) -> None:
-        seconds = typical[owner] * rng.choice([0.5, 1.0, 1.5])
-        takes[office.submit(owner, seconds * wrong[owner] * rng.uniform(0.5, 1.5), priority=rng.randrange(-3, 3))] = (
-            seconds
-        )
-
-    for owner in weights:
-        for _ in range(4):
-            more(owner)
-    begun, had = office.now, dict.fromkeys(weights, 0.0)
-    running: list[tuple[float, str, Order]] = []
-    while office.now < begun + 3600 * hours:
-        while len(running) < WORKERS:
-            (order,) = office.take()
-            heapq.heappush(running, (office.now + takes[order.job_id], order.job_id, order))
-        office.now, job_id, order = heapq.heappop(running)
-        assert office.records.finish([Ending(job_id, order.execution, State.SUCCEEDED, {}, "{}")], "cpu", "w") == [True]
-        owner = job_id.rpartition("-")[0]
-        had[owner] += takes.pop(job_id)
-        more(owner)
-    return had
+def ended(jobs: Jobs) -> str:
+    job_id = submitted(jobs)
+    jobs._redis.hset(f"allot:job:{job_id}", "state", State.SUCCEEDED.value)
+    return job_id
 
 
-def shares(had: Mapping[str, float], weights: Mapping[str, float]) -> dict[str, float]:
-    """What each had over what they were to have."""
-    return {
-        owner: had[owner] / sum(had.values()) / (weight / sum(weights.values())) for owner, weight in weights.items()
-    }
+def links(jobs: Jobs) -> list[str]:
+    return sorted(jobs._redis.scan_iter("allot:share*"))
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_two_owners_of_an_hour(jobs: Jobs, seed: int) -> None:
-    weights = {"ann": 1.0, "bob": 3.0}
-    for owner, share in shares(compete(Office(jobs), weights, 1.0, 20.0, seed), weights).items():
-        assert abs(share - 1) < WITHIN, (owner, share)
+def test_many_at_once_make_no_more_than_one_may_have(jobs: Jobs, settings: Settings) -> None:
+    job_id, shares = ended(jobs), Shares(settings, jobs)
+
+    def make(_: int) -> bool:
+        try:
+            shares.create(job_id, "ann", 60.0, False)
+        except TooMany:
+            return False
+        return True
+
+    with ThreadPoolExecutor(16) as pool:
+        assert sum(pool.map(make, range(3 * MOST))) == MOST
+    assert len(shares.list(job_id, "ann")) == MOST
+    shares.revoke(job_id, "ann", shares.list(job_id, "ann")[0].id)
+    assert make(0)
+    assert not make(0)
 
 
-def test_fifty_owners_of_an_hour(jobs: Jobs) -> None:
-    weights = {f"owner{k}": 1.0 + k % 3 for k in range(50)}
-    for owner, share in shares(compete(Office(jobs), weights, 1.0, 1.8), weights).items():
-        assert abs(share - 1) < WITHIN, (owner, share)
+def test_those_that_have_expired_do_not_count(jobs: Jobs, settings: Settings) -> None:
+    job_id, shares = ended(jobs), Shares(settings, jobs)
+    for _ in range(MOST):
+        shares.create(job_id, "ann", 60.0, False)
+    for digest in jobs._redis.hvals(f"allot:shares:{job_id}"):
+        jobs._redis.delete(f"allot:share:{digest}")
+    shares.create(job_id, "ann", 60.0, False)
+    assert jobs._redis.hlen(f"allot:shares:{job_id}") == 1
 
 
-def test_an_owner_gains_nothing_by_jobs_that_take_longer_than_was_thought(jobs: Jobs) -> None:
-    office, had = Office(jobs), Counter[str]()
-    for _ in range(60):
-        office.submit("honest", 10.0)
-        office.submit("sly", 0.1)
-    for _ in range(60):
-        (order,) = office.take()
-        owner = order.record["owner"]
-        office.now += 10.0 - float(order.record["seconds"])  # they all take ten seconds
-        office.finish([order])
-        had[owner] += 1
-    assert abs(had["honest"] - had["sly"]) <= 2
+def test_links_go_with_the_job(jobs: Jobs, settings: Settings) -> None:
+    job_id, shares = ended(jobs), Shares(settings, jobs)
+    secret, _ = shares.create(job_id, "ann", 60.0, False)
+    jobs.delete(job_id, "ann")
+    assert links(jobs) == []
+    with pytest.raises(UnknownJob):
+        shares.open(secret)
+
+
+def test_a_job_that_goes_while_a_link_is_made_leaves_nothing(
+    jobs: Jobs, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job_id, shares, get = ended(jobs), Shares(settings, jobs), jobs.get
+
+    def gone(*asked: Any) -> Any:
+        found = get(*asked)
+        jobs._records.discard(job_id)
+        return found
+
+    monkeypatch.setattr(jobs, "get", gone)
+    with pytest.raises(UnknownJob):
+        shares.create(job_id, "ann", 60.0, False)
+    assert links(jobs) == []

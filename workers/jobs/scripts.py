@@ -16,7 +16,7 @@ from workers.rq import LUA
 
 PLAIN = ("condemn", "keep")
 """These know nothing of jobs."""
-REFUSED = ("submit", "keep", "progress", "annotate")
+REFUSED = ("submit", "keep", "progress", "annotate", "share")
 """A Redis at its maxmemory refuses these: they bring something new."""
 RESERVE = "redis.call('DEL', 'allot:nothing')\n"
 """In front of all others. Redis lets a script go on that has written, and a deletion it always lets pass: so what was

@@ -4,6 +4,8 @@ local function key(id) return 'allot:job:' .. id end
 local function events_key(id) return 'allot:events:' .. id end
 local function idem_key(owner, name) return 'allot:idem:' .. #owner .. ':' .. owner .. ':' .. name end
 
+local function share_key(digest) return 'allot:share:' .. digest end
+
 local function event(id, at, kind, data)
   redis.call('XADD', events_key(id), at, 'kind', kind, 'data', data)
 end
@@ -113,6 +115,7 @@ end
 local function forget(id)
   redis.call('ZREM', 'allot:expiry', id)
   redis.call('ZREM', 'allot:active', id)
+  for _, digest in ipairs(redis.pcall('HVALS', 'allot:shares:' .. id)) do redis.call('DEL', share_key(digest)) end
   redis.call('DEL', 'allot:arrays:' .. id, 'allot:result:' .. id, events_key(id), 'allot:shares:' .. id)
   publish(id, 'gone', 0)
 end

@@ -2,10 +2,11 @@
 
 A link's secret is 32 random bytes, of which only the SHA-256 is kept. Redis holds
 
-    allot:share:<sha256>   hash: id, job, owner, inputs, created_at, expires_at   (gone once it expires)
+    allot:share:<sha256>   hash: id, job, owner, inputs, created_at, expires_at  (gone once it expires, or with the job)
     allot:shares:<job>     hash: id -> sha256, gone with the job
 """
 
+import json
 import logging
 import secrets
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any
 
 from workers.jobs.job import Job, JobError, NotEnded, State, UnknownJob
 from workers.jobs.queue import Jobs
+from workers.jobs.scripts import Scripts
 from workers.runtime.config import Settings
 from workers.runtime.connection import connect, guarded
 from workers.runtime.keyring import digest_of
@@ -44,6 +46,7 @@ class Shares:
 
     def __init__(self, settings: Settings, jobs: Jobs) -> None:
         self._redis: Any = connect(settings.redis_url)
+        self._run = Scripts(self._redis).run
         self._jobs = jobs
 
     @guarded
@@ -58,16 +61,17 @@ class Shares:
         job = self._jobs.get(job_id, owner)
         if job.state is not State.SUCCEEDED:
             raise NotEnded(f"job {job_id} is {job.state.value}; a link shows an answer")
-        if len(self._known(job_id)) >= MOST:
-            raise TooMany(f"job {job_id} has {MOST} links; revoke one first")
         now, secret = float(self._redis.now()), secrets.token_urlsafe(32)
         share = Share(secrets.token_hex(8), job_id, owner, inputs, now, now + lifetime_s)
         digest = digest_of(secret)
-        fields = {"id": share.id, "job": job_id, "owner": owner, "inputs": int(inputs),
-                  "created_at": repr(now), "expires_at": repr(share.expires_at)}  # fmt: skip
-        with self._redis.pipeline() as pipe:
-            pipe.hset(f"allot:share:{digest}", mapping=fields).pexpire(f"allot:share:{digest}", int(1000 * lifetime_s))
-            pipe.hset(f"allot:shares:{job_id}", share.id, digest).execute()
+        fields = ("id", share.id, "job", job_id, "owner", owner, "inputs", str(int(inputs)),
+                  "created_at", repr(now), "expires_at", repr(share.expires_at))  # fmt: skip
+        told = (MOST, digest, int(1000 * lifetime_s), share.id, json.dumps(fields))
+        made = self._run("share", job_id, owner, *told)
+        if made < 0:
+            raise TooMany(f"job {job_id} has {MOST} links; revoke one first")
+        if not made:
+            raise UnknownJob(f"there is no job {job_id[:40]}")
         audit("share.create", share_id=share.id, job_id=job_id, owner=owner)
         return secret, share
 

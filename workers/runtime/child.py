@@ -24,7 +24,7 @@ from pydantic_core import from_json
 
 from kernels import SOLVERS, Device, Solver, keep_cubins, solve_each_form
 from workers.jobs.records import Order, Records
-from workers.runtime import gpu_memory, logs, traces
+from workers.runtime import gpu_memory, logs, traces, warmed
 from workers.runtime.audit import Auditor
 from workers.runtime.batch import endings
 from workers.runtime.config import SHOWN, Settings
@@ -56,6 +56,8 @@ def main(arguments: list[str]) -> None:
         settings = Settings.from_env()
         keep_cubins(settings.data_dir / "cubins", [Path(folder) for folder in (settings.cubins_dir,) if folder])
         bench = _bench("gpu" if device == "gpu" else "cpu", settings)
+        if bench.device == "gpu":
+            warmed.begin_with(warmed.OF_USER.expanduser())
         wanted = settings.warm_solvers.split(",") if settings.warm_solvers else list(SOLVERS)
         locks = settings.data_dir / "warming"
         warm = solve_shown if settings.warm_forms == SHOWN and bench.device == "cpu" else None
@@ -134,8 +136,11 @@ def _warm_up(
 
 def _compile_ahead(card: Solver) -> None:
     """What fails here fails the jobs of its kind, with their own words; the others still find the solver."""
+    if warmed.is_warm(card.name):
+        return
     try:
         solve_each_form(card, "gpu")
+        warmed.note(card.name)
     except Exception:
         log.exception("not every form of %s can be compiled ahead", card.name)
 

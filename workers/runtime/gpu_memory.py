@@ -175,6 +175,13 @@ def device_name() -> str:
     return str(name.decode() if isinstance(name, bytes) else name)
 
 
+def compiled_for() -> str:
+    """The current device, and the versions of what compiles for it."""
+    import cupy
+
+    return f"{device_name()}, CuPy {cupy.__version__}, NVRTC {cupy.cuda.nvrtc.getVersion()}"
+
+
 def forget(error: BaseException) -> None:
     """Drop the frames that an exception holds, and the device arrays in them."""
     with contextlib.suppress(RuntimeError):

@@ -143,8 +143,7 @@ class PinnedWorker:
         """Wait for a job, and see it through. What Redis does not hear of counts as lost, and the janitor finds it."""
         try:
             self._beat()
-            waits, self._waits = self._waits, False
-            orders = (not waits and self._take()) or self._next()
+            orders = self._find()
             if orders:
                 self._work(orders)
         except AWAY as error:
@@ -152,8 +151,19 @@ class PinnedWorker:
             time.sleep(AWAY_S)
         self._held = []
         self._hands.let_go()
-        if not self._stop_requested:
+
+    def _find(self) -> list[Order]:
+        """Jobs to work on; none where a while went by without any.
+
+        What is handed over while a child starts would be renewed by nobody, and count as lost: none may be.
+        """
+        waits, self._waits = self._waits and self.link.alive, False
+        if not self.link.alive:
+            self._redis.zrem(f"allot:idle:{self.device}", self._hands.name)
+            if orders := self._take(most=0):
+                return orders
             self._ensure_child()
+        return (not waits and self._take()) or self._next()
 
     def _take(self, most: int = MOST_AT_ONCE) -> list[Order]:
         """What this worker was handed and has not heard of, or jobs that wait; others learn where there are none."""
@@ -178,7 +188,11 @@ class PinnedWorker:
     def _work(self, orders: list[Order]) -> None:
         """Hand jobs to the child and wait until it has written what came of them; the others are given back."""
         self._why_killed = None
-        self._ensure_child()
+        try:
+            self._ensure_child()
+        except ChildFailed as error:
+            self._lose(orders, str(error))
+            raise
         self.link.send({"worker": self._hands.name, "orders": orders})
         try:
             outcomes = self._outcomes()

@@ -116,6 +116,9 @@ def dearest(problem: LowRankTransport) -> float:
         apart = high - low
         return float((apart * apart).sum()) * (1 + gamma(len(low) + 8)) + (LITTLE if apart.any() else 0.0)
     if problem.left is not None and problem.right is not None:
-        return float(abs(problem.left).max(axis=0) @ abs(problem.right).max(axis=0)) * (1 + gamma(problem.width + 8))
+        left, right = abs(problem.left).max(axis=0), abs(problem.right).max(axis=0)
+        return float(left @ right) * (1 + gamma(problem.width + 8)) + (
+            LITTLE if ((left > 0) & (right > 0)).any() else 0.0
+        )
     assert problem.cost is not None
     return float(abs(problem.cost).max())

@@ -8,9 +8,10 @@ import numpy as np
 
 from kernels.deadline import Deadline
 from kernels.papers import SYSTEMS
-from kernels.problems.arrays import Array
+from kernels.problems.arrays import Array, Csr
 from kernels.problems.exact_transport import ExactTransport
 from kernels.problems.marginal_transport import MarginalTransport
+from kernels.problems.sparse_transport import SparseTransport
 from kernels.problems.transport import UnbalancedTransport
 from kernels.solution import Solution, Termination
 from kernels.uot.build import Transport
@@ -21,6 +22,7 @@ from kernels.uot.marginals import Marginals, SweepState
 from kernels.uot.outer import REMEMBERED, SMALLEST_GAP, Outcome, Rules, iterate
 from kernels.uot.several import told
 from kernels.uot.sides import solver as sides
+from kernels.uot.sparse import solver as sparse
 from kernels.uot.stages import Run, Steps, batched, follow, wants_float64
 
 if TYPE_CHECKING:
@@ -77,6 +79,8 @@ def solve(problem: Transport, options: "TransportOptions", deadline: Deadline) -
         return cpu_exact.solve(problem, options, deadline)
     if isinstance(problem, MarginalTransport):
         return sides.solve(problem, options, deadline)
+    if isinstance(problem, SparseTransport):
+        return sparse.solve(problem, options, deadline)
     return told(problem, options, deadline, _solve)
 
 
@@ -100,6 +104,10 @@ def warm_up() -> None:
             solve(CARD.build(one, options), options, Deadline())
     options = TransportOptions.model_validate({"method": "exact"})
     solve(CARD.build({"cost": rng.random((5, 6))}, options), options, Deadline())
+    n = 6
+    cost = Csr(np.arange(0, 2 * n + 1, 2), np.tile(np.arange(n), 2), rng.random(2 * n), (n, n))
+    options = TransportOptions.model_validate({"reg_m": "inf", "iterations": 2})  # so that paths end it
+    solve(CARD.build({"cost": cost}, options), options, Deadline())
 
 
 def _method(problem: UnbalancedTransport, options: "TransportOptions") -> str:

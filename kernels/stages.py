@@ -1,4 +1,4 @@
-"""How an iteration goes on and when it ends, for every device: the values of reg on the way, and the stop."""
+"""How an entropic iteration goes on and when it ends, for every device: the values of reg on the way, and the stop."""
 
 from collections.abc import Iterator
 
@@ -39,7 +39,7 @@ class Stopping:
 
     def __init__(self, most: int, tolerance: float, deadline: Deadline) -> None:
         self.most, self.done, self.word = most, 0, Termination.CONVERGED
-        self._tolerance, self._deadline, self._begun = tolerance, deadline, 0
+        self._tolerance, self.deadline, self._begun = tolerance, deadline, 0
         self.ended = False
 
     def enough(self, value: float, gap: float, apart: float, scale: float, last: bool) -> bool:
@@ -53,14 +53,14 @@ class Stopping:
             last: whether this is the reg that was asked for.
         """
         if last:
-            self._deadline.report(self.done, value + gap, value)
+            self.deadline.report(self.done, value + gap, value)
         if gap <= (self._tolerance if last else STAGE_GAP) * scale:
             return self._end(Termination.GAP_REACHED) if last else self._next()
         if apart <= AT_BEST and last:
             return self._end(Termination.CONVERGED)
         if self.done >= self.most:
             return self._end(Termination.ITERATION_LIMIT)
-        stopped = self._deadline.expired()
+        stopped = self.deadline.expired()
         if stopped:
             return self._end(stopped)
         return not last and self.done - self._begun >= STAGE_ITERATIONS and self._next()

@@ -1,0 +1,101 @@
+"""Checks a quadratic assignment with general costs: its objective, and a lower bound that multipliers prove.
+
+What is proved. The answer is a permutation with the fixed facilities at their places. `objective` is the sum of its
+costs: exact of integers, of floats the exact sum rounded up once (down where it is maximised). `bound` is on the weak
+side of every permutation's. `whole.py` makes integers of the costs, `level.py` proves the bound of them, `every.py`
+prices all permutations of eight facilities or fewer. `slow.py` checks all of it in fractions. None shares code with a
+solver.
+
+Multipliers that are wrong make a bound worse, never false. `optimal` is earned where both meet: of costs that are
+exact as integers without any gap, of others within 1e-9 of what is paid: rounding them down may hide as much.
+"""
+
+from collections.abc import Callable
+from fractions import Fraction
+from math import ceil
+
+import numpy as np
+
+from kernels.certificates.lawler.every import LARGEST, cheapest
+from kernels.certificates.lawler.level import level_one
+from kernels.certificates.lawler.whole import rounded, whole_of
+from kernels.problems.arrays import Array, Indices
+from kernels.problems.lawler import LawlerAssignment
+from kernels.solution import Certificate, Number, Solution, Termination, unheard
+
+NEGLIGIBLE = Fraction(1, 10**9)
+"""Of the sizes of the costs that are paid: how far from the bound an optimum may be, where costs were rounded."""
+
+
+def certify(problem: LawlerAssignment, solution: Solution, progress: Callable[[float], None] = unheard) -> Certificate:
+    """Recompute objective and bound; hold the termination to what they prove.
+
+    Complexity: some passes over n^4 costs.
+    """
+    p = solution.arrays.get("permutation")
+    why = _wrong(problem, p)
+    if p is None or why:
+        return Certificate(None, None, None, None, 1, False, why, {"verified": False})
+    paid = _paid(problem, p.astype(np.int64))
+    value = sum(paid, Fraction(0))
+    progress(0.2)
+    found, how, slack = _bound(problem, solution, progress)
+    if problem.integer:
+        found = Fraction(ceil(found))
+    best = -found if problem.maximize else found
+    sign = -1 if problem.maximize else 1
+    objective, bound = _number(problem, value, sign), _number(problem, best, -sign)
+    most = NEGLIGIBLE * sum(map(abs, paid), Fraction(0)) if slack else Fraction(0)
+    met = sign * (value - best) <= most
+    gap = abs(Fraction(objective) - Fraction(bound))
+    gap_abs: Number = int(gap) if problem.integer else rounded(gap, 1)
+    scale = max(abs(Fraction(objective)), abs(Fraction(bound)))
+    gap_rel = rounded(Fraction(gap_abs) / scale, 1) if scale else 0.0
+    said = "optimal: " if met else ""
+    proved = f"{said}a permutation, and its objective, recomputed; {how}"
+    facts = {"verified": met, "bound_by": how}
+    return Certificate(objective, bound, gap_abs, gap_rel, 0, True, proved, facts, _word(solution, met))
+
+
+def _bound(
+    problem: LawlerAssignment, solution: Solution, progress: Callable[[float], None]
+) -> tuple[Fraction, str, Fraction]:
+    """(what no permutation of the problem to be minimised is below, how that was found, what rounding may hide)."""
+    if problem.free <= LARGEST:
+        return cheapest(problem), "every permutation was priced", Fraction(0)
+    known = {**solution.arrays, **solution.evidence}
+    exponent = known.get("exponent")
+    whole = whole_of(problem, exponent)
+    agreed = exponent is not None and exponent.tolist() == [whole.exponent]  # else multipliers are in other units
+    found = level_one(whole, known if agreed else {}, progress)
+    return whole.worth(found), "lower bound: level-1 reformulation, from its multipliers", whole.hidden
+
+
+def _paid(problem: LawlerAssignment, p: Indices) -> list[Fraction]:
+    m = problem.facilities
+    every = np.arange(m)
+    return list(map(Fraction, problem.cost[every[:, None], p[:m, None], every, p[:m]].ravel().tolist()))
+
+
+def _wrong(problem: LawlerAssignment, p: Array | None) -> str:
+    """What is wrong with the answer, "" where it is one."""
+    n = problem.n
+    if p is None or p.dtype.kind not in "iu" or p.shape != (n,) or sorted(p.tolist()) != list(range(n)):
+        return f"no permutation of {n} places"
+    if any(int(p[facility]) != place for facility, place in problem.fixed.items()):
+        return "a fixed facility is at another place"
+    return ""
+
+
+def _number(problem: LawlerAssignment, value: Fraction, towards: int) -> Number:
+    """A value as the answer has it, rounded to that side."""
+    return int(value) if problem.integer else rounded(value, towards)
+
+
+def _word(solution: Solution, met: bool) -> Termination | None:
+    if solution.termination is Termination.STOPPED:
+        return None
+    if met:
+        return Termination.OPTIMAL
+    earned = (Termination.OPTIMAL, Termination.INFEASIBLE)
+    return Termination.CONVERGED if solution.termination in earned else None

@@ -1,0 +1,1 @@
+"""Entropic transport on the stored entries of a sparse cost matrix."""

@@ -4,6 +4,7 @@ Potentials are held over reg, costs less their least. The plan is P = a b c exp(
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, Protocol
 
@@ -80,7 +81,7 @@ class LoggedSums:
         return -log_sum(xp, xp.stack(found), 0)
 
 
-class _About:
+class _About(ABC):
     """What is kept in memory about one triple of potentials, and multiplied by what has changed since.
 
     Once a potential is further than FAR from these, or a sum is near what underflows, it is made anew. Where it cannot
@@ -136,15 +137,17 @@ class _About:
             return None
         return xp.log(rows) + F, xp.log(columns) + G, xp.log(right)
 
+    @abstractmethod
     def keep(self, F: Any, G: Any, H: Any) -> bool:
         """Make what is kept about these potentials; False where it cannot be."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _over(self, w: Any) -> Any:
-        raise NotImplementedError
+        """Sums over the third side, which has these weights."""
 
+    @abstractmethod
     def _onto(self, u: Any, v: Any) -> Any:
-        raise NotImplementedError
+        """Sums onto the third side, of the first two with these weights."""
 
 
 class Products(_About):

@@ -20,6 +20,7 @@ import numpy as np
 from numba import njit
 
 from kernels.problems.arrays import Bytes, Indices, Integers, Words
+from kernels.qap.cpu.tabu import draw
 
 JIT = {"cache": True, "nogil": True, "boundscheck": False}
 FAR = np.int64(2**62)
@@ -61,17 +62,6 @@ def _pair_up(pairs: Integers, p: Indices, beside: Integers, u: int) -> None:
             found = pairs[u * n + p[u], v * n + p[v]] + pairs[u * n + p[v], v * n + p[u]]
         beside[u, v] = found
         beside[v, u] = found
-
-
-@njit(**JIT)
-def _random(state: Words) -> Any:
-    """xorshift64*, 31 bits: a run depends on its seed alone."""
-    x = state[0]
-    x ^= x >> np.uint64(12)
-    x ^= x << np.uint64(25)
-    x ^= x >> np.uint64(27)
-    state[0] = x
-    return np.int64((x * np.uint64(2685821657736338717)) >> np.uint64(33))
 
 
 @njit(**JIT)
@@ -131,8 +121,8 @@ def search(
         _pair_up(pairs, p, beside, r)
         _pair_up(pairs, p, beside, s)
         spread = tenure[1] - tenure[0] + 1
-        until[r, a] = at + tenure[0] + _random(state) % spread
-        until[s, b] = at + tenure[0] + _random(state) % spread
+        until[r, a] = at + tenure[0] + draw(state) % spread
+        until[s, b] = at + tenure[0] + draw(state) % spread
         cost += delta
         if cost < record:
             record = cost

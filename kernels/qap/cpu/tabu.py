@@ -62,7 +62,7 @@ class Board(NamedTuple):
 
 
 @njit(inline="always")
-def _random(state: Words) -> Any:
+def draw(state: Words) -> Any:
     """xorshift64*, 31 bits. Every search owns its state, so that a run depends on its seed alone."""
     x = state[0]
     x ^= x >> np.uint64(12)
@@ -231,8 +231,8 @@ def _swap(
     """Exchange what stands at r and s, who then stay away from where they were."""
     tabu, partial, near, near_back = board.tabu, board.partial, board.near, board.near_back
     span = tenure[1] - tenure[0] + 1
-    tabu[r * width + r] = it + tenure[0] + _random(state) % span
-    tabu[s * width + s] = it + tenure[0] + _random(state) % span
+    tabu[r * width + r] = it + tenure[0] + draw(state) % span
+    tabu[s * width + s] = it + tenure[0] + draw(state) % span
     for u in range(n):
         i, j = u * width + r, u * width + s
         partial[i], partial[j] = partial[j], partial[i]
@@ -286,7 +286,7 @@ def _pick(board: Board, n: int, width: int, it: int, use_all: bool | np.bool_, s
     low = board.low if use_all else board.low_free
     last = (n - 1) * lanes.LANES
     wanted = low[last]
-    first = _random(state) % n
+    first = draw(state) % n
     for step in range(n):
         u = first + step
         u = u - n if u >= n else u
@@ -301,7 +301,7 @@ def _pick(board: Board, n: int, width: int, it: int, use_all: bool | np.bool_, s
 @njit(inline="always")
 def _oldest(tabu: Integers32, n: int, width: int, before: int, r: int, s: int, state: Words) -> tuple[int, int]:
     """An exchange of one random facility whose both arrivals were last forbidden before `before`, else (r, s)."""
-    u = _random(state) % n
+    u = draw(state) % n
     for v in range(n):
         if v != u and tabu[u * width + v] < before and tabu[v * width + u] < before:
             return min(u, v), max(u, v)

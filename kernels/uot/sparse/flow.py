@@ -15,7 +15,7 @@ from scipy.sparse import csr_array
 from kernels.deadline import Deadline
 from kernels.problems.arrays import Floats, Indices, Indices32, untouched
 from kernels.problems.sparse_transport import SparseTransport
-from kernels.uot.sparse.flow_loops import along_forest, blocking, levels, spanning_forest
+from kernels.uot.sparse.flow_loops import Residual, along_forest, blocking, levels, spanning_forest
 from kernels.uot.sparse.value import marginals_of
 
 BITS = 61
@@ -126,9 +126,9 @@ class Network:
         np.maximum(rest_b, 0, out=rest_b)
         of_rows, of_columns = np.empty(rest_a.size, np.int64), np.empty(rest_b.size, np.int64)
         graph = (self.rows.indptr, columns, self.columns.indptr, self.columns.ends, self.places)
-        state = (flow, rest_a, rest_b, of_rows, of_columns)
-        while (reached := levels(*graph, *state)) and not deadline.expired():
-            blocking(*graph, *state)
+        state = Residual(*graph, flow, rest_a, rest_b, of_rows, of_columns)
+        while (reached := levels(state)) and not deadline.expired():
+            blocking(state)
         found = np.maximum(plan + (flow - before) * unit, 0.0)
         allowed = int(self.rounding / unit) + sum(problem.shape)
         if reached or int(rest_a.sum()) <= allowed:

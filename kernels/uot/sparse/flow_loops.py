@@ -1,11 +1,32 @@
 """Flows on the stored entries, compiled by numba: along a forest, and along shortest augmenting paths."""
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from kernels.problems.arrays import Floats, Indices, Indices32, Integers, Mask
 
 UNSEEN = -1
+
+
+class Residual(NamedTuple):
+    """A flow on the entries under way, and the steps to each line; see `levels`.
+
+    `indptr` and `indices` list the entries of each row; `turned`, `rows` and `places` those of each column, and which
+    entry each is. `flow` is that of each entry; `rest_a`, `rest_b` what rows have left and columns lack.
+    """
+
+    indptr: Indices
+    indices: Indices32
+    turned: Indices
+    rows: Indices32
+    places: Indices
+    flow: Integers
+    rest_a: Integers
+    rest_b: Integers
+    of_rows: Indices
+    of_columns: Indices
 
 
 @njit(cache=True)
@@ -71,30 +92,18 @@ def along_forest(taken: Indices, rows: Indices, columns: Indices32, m: int, miss
 
 
 @njit(cache=True)
-def levels(
-    indptr: Indices,
-    indices: Indices32,
-    turned: Indices,
-    rows: Indices32,
-    places: Indices,
-    flow: Integers,
-    rest_a: Integers,
-    rest_b: Integers,
-    of_rows: Indices,
-    of_columns: Indices,
-) -> bool:
+def levels(s: Residual) -> bool:
     """Steps from a row that has mass left to each line; True where a column that lacks some is reached.
 
-    Entries lead from rows to columns, and back where they carry flow. `turned`, `rows` and `places` list the entries of
-    each column.
+    Entries lead from rows to columns, and back where they carry flow.
     """
-    m, n = of_rows.size, of_columns.size
-    of_rows[:] = UNSEEN
-    of_columns[:] = UNSEEN
+    m, n = s.of_rows.size, s.of_columns.size
+    s.of_rows[:] = UNSEEN
+    s.of_columns[:] = UNSEEN
     queue, head, tail = np.empty(m + n, np.int64), 0, 0
     for i in range(m):
-        if rest_a[i] > 0:
-            of_rows[i] = 0
+        if s.rest_a[i] > 0:
+            s.of_rows[i] = 0
             queue[tail] = i
             tail += 1
     found = False
@@ -102,68 +111,57 @@ def levels(
         vertex = queue[head]
         head += 1
         if vertex < m:
-            for k in range(indptr[vertex], indptr[vertex + 1]):
-                j = indices[k]
-                if of_columns[j] == UNSEEN:
-                    of_columns[j] = of_rows[vertex] + 1
-                    found = found or rest_b[j] > 0
+            for k in range(s.indptr[vertex], s.indptr[vertex + 1]):
+                j = s.indices[k]
+                if s.of_columns[j] == UNSEEN:
+                    s.of_columns[j] = s.of_rows[vertex] + 1
+                    found = found or s.rest_b[j] > 0
                     queue[tail] = m + j
                     tail += 1
         else:
             j = vertex - m
-            for k in range(turned[j], turned[j + 1]):
-                i = rows[k]
-                if of_rows[i] == UNSEEN and flow[places[k]] > 0:
-                    of_rows[i] = of_columns[j] + 1
+            for k in range(s.turned[j], s.turned[j + 1]):
+                i = s.rows[k]
+                if s.of_rows[i] == UNSEEN and s.flow[s.places[k]] > 0:
+                    s.of_rows[i] = s.of_columns[j] + 1
                     queue[tail] = i
                     tail += 1
     return found
 
 
 @njit(cache=True)
-def blocking(
-    indptr: Indices,
-    indices: Indices32,
-    turned: Indices,
-    rows: Indices32,
-    places: Indices,
-    flow: Integers,
-    rest_a: Integers,
-    rest_b: Integers,
-    of_rows: Indices,
-    of_columns: Indices,
-) -> None:
+def blocking(s: Residual) -> None:
     """Send along paths whose every step goes one level up, until none is left (Dinic 1970); changes flow and rests."""
-    m, n = of_rows.size, of_columns.size
-    at_row, at_column = indptr[:m].copy(), turned[:n].copy()
+    m, n = s.of_rows.size, s.of_columns.size
+    at_row, at_column = s.indptr[:m].copy(), s.turned[:n].copy()
     path, used = np.empty(m + n, np.int64), np.empty(m + n, np.int64)
     for source in range(m):
-        while rest_a[source] > 0 and of_rows[source] == 0:
+        while s.rest_a[source] > 0 and s.of_rows[source] == 0:
             path[0], length, amount = source, 1, 0
             while length:
                 vertex = path[length - 1]
                 stepped = False
                 if vertex < m:
-                    while at_row[vertex] < indptr[vertex + 1]:
+                    while at_row[vertex] < s.indptr[vertex + 1]:
                         k = at_row[vertex]
-                        if of_columns[indices[k]] == of_rows[vertex] + 1:
+                        if s.of_columns[s.indices[k]] == s.of_rows[vertex] + 1:
                             used[length - 1] = k
-                            path[length] = m + indices[k]
+                            path[length] = m + s.indices[k]
                             stepped = True
                             break
                         at_row[vertex] += 1
                 else:
                     j = vertex - m
-                    if rest_b[j] > 0:
-                        amount = min(rest_a[source], rest_b[j])
+                    if s.rest_b[j] > 0:
+                        amount = min(s.rest_a[source], s.rest_b[j])
                         for step in range(1, length - 1, 2):
-                            amount = min(amount, flow[used[step]])
+                            amount = min(amount, s.flow[used[step]])
                         break
-                    while at_column[j] < turned[j + 1]:
+                    while at_column[j] < s.turned[j + 1]:
                         k = at_column[j]
-                        if of_rows[rows[k]] == of_columns[j] + 1 and flow[places[k]] > 0:
-                            used[length - 1] = places[k]
-                            path[length] = rows[k]
+                        if s.of_rows[s.rows[k]] == s.of_columns[j] + 1 and s.flow[s.places[k]] > 0:
+                            used[length - 1] = s.places[k]
+                            path[length] = s.rows[k]
                             stepped = True
                             break
                         at_column[j] += 1
@@ -180,6 +178,6 @@ def blocking(
             if not length:
                 break
             for step in range(length - 1):
-                flow[used[step]] += amount if step % 2 == 0 else -amount
-            rest_a[source] -= amount
-            rest_b[path[length - 1] - m] -= amount
+                s.flow[used[step]] += amount if step % 2 == 0 else -amount
+            s.rest_a[source] -= amount
+            s.rest_b[path[length - 1] - m] -= amount

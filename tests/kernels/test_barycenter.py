@@ -1,11 +1,13 @@
 """Barycenters: against other libraries and other ways to work them out, and what must not change the answer."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
 from kernels import SOLVERS, Array, Certificate, Deadline, InvalidProblem, Solution, Termination, solve_and_prove
+from kernels.certificates.exact import Claim, recheck
 from tests.fuzz.between import linear
 from tests.instances.barycenter import clouds, grid, histograms, masses, own_costs
 
@@ -171,6 +173,29 @@ def test_a_gap_is_not_a_word() -> None:
     assert certificate.termination is Termination.CONVERGED
     solution.arrays["barycenter"] = solution.arrays["barycenter"][::-1] * 1.01
     assert not CARD.certify(problem, solution).holds
+
+
+@pytest.mark.parametrize(
+    ("inputs", "options"),
+    [(histograms(3, 6), {"reg": 0.05}), (histograms(3, 6), {"reg": 0}), (clouds(2, 4), {"method": "free"})],
+)
+def test_the_second_check_reads_the_word(inputs: Any, options: dict[str, Any]) -> None:
+    """What `allot verify` says of a word that the gap does not earn, and of the word that was given."""
+    solution, certificate = solved(inputs, **options)
+    claim = Claim(
+        solution.termination, certificate.objective, certificate.bound, certificate.gap_abs, certificate.gap_rel,
+        certificate.max_violation, solution.arrays,
+    )  # fmt: skip
+    assert all(one.holds for one in recheck("barycenter", inputs, options, claim))
+    for word in ("optimal", "gap_reached"):
+        loose = replace(claim, termination=word, bound=claim.bound - 1, gap_abs=claim.gap_abs + 1, gap_rel=1e9)
+        told = {one.name: one.holds for one in recheck("barycenter", inputs, options, loose)}
+        assert told[word.replace("_", " ")] is False
+        assert [name for name, holds in told.items() if not holds] == [word.replace("_", " ")]
+        none = replace(claim, termination=word, bound=None, gap_abs=None, gap_rel=None)
+        assert {one.name for one in recheck("barycenter", inputs, options, none) if not one.holds} == {
+            word.replace("_", " ")
+        }
 
 
 def test_one_dear_cost_does_not_make_a_gap_small() -> None:

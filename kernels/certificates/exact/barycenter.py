@@ -24,8 +24,12 @@ ROUNDED, CLOSE = Fraction(1, 10**13), Fraction(1, 10**6)
 """Of the sizes of a value's terms: how far an objective may lie below and above it."""
 TOP = Decimal(300)
 Line = list[Decimal]
-Found = tuple[Fraction, Fraction, Fraction | None, Fraction]
-"""Value of the plans, sizes of its terms, bound, and the largest cost: a rounding of the mass costs at most that."""
+SURE, ROUNDING = Fraction(1, 10**9), Fraction(1, 2**44)
+"""Relative gap, and share of the largest cost, up to which an answer may be called optimal."""
+Scales = tuple[Fraction, Fraction]
+"""The largest cost: a rounding of the mass costs at most that. And the smallest that is not 0, or 0."""
+Found = tuple[Fraction, Fraction, Fraction | None, Scales]
+"""Value of the plans, sizes of its terms, bound, and scales."""
 
 
 def problem_of(inputs: Inputs, options: Mapping[str, Any]) -> Barycenter | FreeBarycenter:
@@ -48,17 +52,36 @@ def check(inputs: Inputs, options: Mapping[str, Any], claim: Claim) -> list[Stat
             found = _moving(problem, claim)
         else:
             found = _fixed(problem, claim)
-    return _compared(claim, *found)
+    tolerance = Fraction(options.get("tolerance", 1e-6))
+    return [*_compared(claim, *found), *_word(claim, found[3], tolerance)]
+
+
+def _word(claim: Claim, scales: Scales, tolerance: Fraction) -> list[Statement]:
+    """Whether the gap allows the words "optimal" and "gap_reached"."""
+    if claim.termination not in ("optimal", "gap_reached"):
+        return []
+    name = claim.termination.replace("_", " ")
+    if claim.objective is None or claim.bound is None or claim.gap_abs is None:
+        return [Statement(name, False, "it is claimed without a gap")]
+    gap, objective = rational(claim.gap_abs), abs(rational(claim.objective))
+    asked = SURE if claim.optimal else tolerance
+    earned = gap <= asked * max(objective, abs(rational(claim.bound)))
+    earned = earned or gap <= min(ROUNDING * scales[0], SURE * max(objective, scales[1]))
+    return [Statement(name, earned, f"the gap is {claim.gap_abs}, the objective {claim.objective}")]
+
+
+def _scales(costs: list[Decimal]) -> Scales:
+    return Fraction(max(map(abs, costs))), Fraction(min((abs(one) for one in costs if one), default=Decimal(0)))
 
 
 def _compared(
-    claim: Claim, objective: Fraction, size: Fraction, bound: Fraction | None, scale: Fraction
+    claim: Claim, objective: Fraction, size: Fraction, bound: Fraction | None, scales: Scales
 ) -> list[Statement]:
     if claim.objective is None:
         return [Statement("objective", None, "none is stated")]
     stated = rational(claim.objective)
     words = f"{claim.objective} is stated, the plans are worth {plain(objective)}"
-    slack = ROUNDED * (size + scale)
+    slack = ROUNDED * (size + scales[0])
     said = [
         Statement("objective", stated >= objective - slack, words),
         Statement("objective close", stated <= objective + CLOSE * size + slack, words),
@@ -112,9 +135,9 @@ def _fixed(problem: Barycenter, claim: Claim) -> Found:
         h, cost = _decimals(claim.arrays["h"].astype(float)), [_decimals(row) for row in problem.cost]
         own = 2 * _dot(h, b) - reg * (_entropic_mass(cost, h, h, b, reg) - 1)
         value, size, bound = value - own / 2, size + abs(own), Decimal("-Infinity")
-    scale = Decimal(float(np.abs(problem.cost).max())) + reg
+    largest, smallest = _scales(_decimals(problem.cost.astype(float).reshape(-1)))
     least = Fraction(bound + min(pulls)) if bound.is_finite() else None
-    return Fraction(value), Fraction(size), least, Fraction(scale)
+    return Fraction(value), Fraction(size), least, (largest + Fraction(reg), smallest)
 
 
 def _dot(x: Line, y: Line) -> Decimal:
@@ -189,8 +212,9 @@ def _moving(problem: FreeBarycenter, claim: Claim) -> Found:
         u = [min(row[y] - g[y] for y in there) for row in cost]
         least = _dot(u, masses[i]) + sum((g[y] * masses[j][y] for y in there), Decimal(0))
         bound += w[i] * w[j] * max(least, Decimal(0))
-    scale = max(max(map(max, _squares(points, cloud))) for cloud in clouds)
-    return Fraction(value), Fraction(value), Fraction(bound / sum(w)), Fraction(scale)
+    largest = Fraction(max(max(map(max, _squares(points, cloud))) for cloud in clouds))
+    smallest = _scales([one for cloud in clouds for row in _squares(clouds[0], cloud) for one in row])[1]
+    return Fraction(value), Fraction(value), Fraction(bound / sum(w)), (largest, smallest)
 
 
 def _squares(x: list[Line], y: list[Line]) -> list[Line]:

@@ -187,9 +187,11 @@ def test_the_second_check_reads_the_word(inputs: Any, options: dict[str, Any]) -
         certificate.max_violation, solution.arrays,
     )  # fmt: skip
     assert all(one.holds for one in recheck("barycenter", inputs, options, claim))
+    assert certificate.bound is not None
+    assert certificate.gap_abs is not None
+    loose = replace(claim, bound=certificate.bound - 1, gap_abs=certificate.gap_abs + 1, gap_rel=1e9)
     for word in ("optimal", "gap_reached"):
-        loose = replace(claim, termination=word, bound=claim.bound - 1, gap_abs=claim.gap_abs + 1, gap_rel=1e9)
-        told = {one.name: one.holds for one in recheck("barycenter", inputs, options, loose)}
+        told = {one.name: one.holds for one in recheck("barycenter", inputs, options, replace(loose, termination=word))}
         assert told[word.replace("_", " ")] is False
         assert [name for name, holds in told.items() if not holds] == [word.replace("_", " ")]
         none = replace(claim, termination=word, bound=None, gap_abs=None, gap_rel=None)

@@ -18,6 +18,7 @@ from tests.workers.test_arena import SIZE, Nobody, body, lay
 from tests.workers.test_laid import OWNER, long_array
 from workers.jobs.job import UnknownBlob
 from workers.jobs.queue import Jobs
+from workers.runtime import config
 from workers.runtime.config import Settings, private_folder
 from workers.runtime.redis_server import EmbeddedRedis
 from workers.store import disk
@@ -265,3 +266,13 @@ def test_workers_that_are_told_to_end_bring_home_what_lies_in_memory(tmp_path: P
         process.send_signal(signal.SIGTERM)
         assert process.wait(allowed(60)) == 0
     assert Folder(tmp_path / "data" / "blobs").path(name).read_bytes() == bytes([7]) * SIZE
+
+
+@pytest.mark.parametrize(("memory", "arena", "pinned"), [(8, 2, 2), (48, 3, 2), (256, 16, 8), (4096, 16, 16)])
+def test_room_for_arrays_grows_with_the_machine(
+    monkeypatch: pytest.MonkeyPatch, memory: int, arena: int, pinned: int
+) -> None:
+    monkeypatch.setattr(config, "host_bytes", lambda: memory << 30)
+    for settings in (Settings(), Settings.from_env({})):
+        assert (settings.arena_bytes, settings.pinned_bytes) == (arena << 30, pinned << 30)
+    assert Settings.from_env({"ALLOT_ARENA_BYTES": "0"}).arena_bytes == 0

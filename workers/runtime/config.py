@@ -4,12 +4,24 @@ import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from pathlib import Path
 from urllib.parse import quote, urlsplit, urlunsplit
 
+from workers.runtime.process import host_bytes
+
 MIB = 1 << 20
+LEAST_ROOM, MOST_ROOM = 2048 * MIB, 16384 * MIB
+"""Of memory for large arrays, where nothing is set."""
+ARENA_SHARE, PINNED_SHARE = 16, 32
+"""Of the machine's memory, or the container's: what of it that room may be."""
 SHOWN = "shown"
 """The forms that `allot demo` shows, of `warm_forms`."""
+
+
+def room_for_arrays(share: int) -> int:
+    """Bytes for large arrays on this machine: a share of its memory, within limits."""
+    return max(LEAST_ROOM, min(MOST_ROOM, host_bytes() // share))
 
 
 @dataclass(frozen=True)
@@ -33,7 +45,7 @@ class Settings:
         arena_dir: on a tmpfs that the API and all workers share: long uploads and results lie there first, in memory
             that is used again (workers/store/arena.py). Empty for none, or for /dev/shm where `allot serve` starts
             workers and Redis itself.
-        arena_bytes: of it.
+        arena_bytes: of it; a sixteenth of the memory, 2 to 16 GiB, unless it is set.
         max_redis_connections: of one process; requests that wait need none.
         max_queued: jobs waiting in one queue before new ones are turned away.
         default_time_limit_s, max_time_limit_s: of a solve.
@@ -48,7 +60,8 @@ class Settings:
         warm_forms: which forms of them are: "" for those that jobs usually need, "shown" for what `allot demo` shows.
         drain_s: how long running jobs may go on when the supervisor stops.
         slow_s: a job that took longer from its submission to its answer has a line in its worker's log.
-        pinned_bytes: page-locked memory of a GPU child for staging inputs.
+        pinned_bytes: page-locked memory of a GPU child for staging inputs, as far as jobs need it; a thirty-second of
+            the memory, 2 to 16 GiB, unless it is set. What is larger is copied at a tenth of the speed.
         gpus_per_worker: GPUs that one worker owns; solvers that can spread a problem over several take them all.
         cubins_dir: of compiled CUDA kernels that came with an image, which are read; what is compiled here is kept
             under data_dir. Empty when there are none.
@@ -70,7 +83,7 @@ class Settings:
     max_elements: int = 1 << 31
     laid_bytes: int = 4096 * MIB
     arena_dir: str = ""
-    arena_bytes: int = 2048 * MIB
+    arena_bytes: int = field(default_factory=partial(room_for_arrays, ARENA_SHARE))
     max_redis_connections: int = 100
     max_queued: int = 10_000
     default_time_limit_s: float = 60.0
@@ -86,7 +99,7 @@ class Settings:
     warm_forms: str = ""
     drain_s: float = 10.0
     slow_s: float = 10.0
-    pinned_bytes: int = 2048 * MIB
+    pinned_bytes: int = field(default_factory=partial(room_for_arrays, PINNED_SHARE))
     gpus_per_worker: int = 1
     cubins_dir: str = ""
     quota_queued: int = 0

@@ -146,9 +146,12 @@ def test_what_is_returned_has_the_marginals(output: str, device: Any) -> None:
 
 
 def test_small_reg_comes_near_the_linear_programme(device: Any) -> None:
-    """Where exp(-C / reg) is 0 in most places, in clouds and in a tensor."""
+    """Where exp(-C / reg) is 0 in most places, in clouds and in a tensor.
+
+    A device takes ten times as long for an iteration of so small a problem, as the host waits: a larger reg there.
+    """
     for inputs in (clouds(7, 8, 9), tensor(5, 6, 7)):
-        best, reg = linear(built(inputs, reg=0)), 2e-4
+        best, reg = linear(built(inputs, reg=0)), 2e-4 if device == "cpu" else 2e-3
         _, certificate = solved(inputs, device, reg=reg, tolerance=1e-4, iterations=100_000)
         assert certificate.bound is not None
         assert certificate.objective is not None

@@ -37,8 +37,6 @@ SMALL_JOBS = 200
 """Of 32 x 32, one after the other."""
 CLIENTS = 64
 CLIENTS_S = 10.0
-SOLVERS = "lap,uot"
-"""Whose kernels are compiled before the first request."""
 
 
 @dataclass(frozen=True)
@@ -227,12 +225,14 @@ def main() -> None:
     parser.add_argument("--gpus", type=int, default=1, help="that one worker has")
     arguments = parser.parse_args()
     rows = Rows(on_gpu("last_mile") if arguments.device == "gpu" else "last_mile_cpu")
-    with service(solvers=SOLVERS, ALLOT_GPUS_PER_WORKER=str(arguments.gpus)) as there, Client(there.url) as client:
+    asked, smallest = chosen(arguments.only, arguments.device, arguments.gpus), "lap 32".startswith(arguments.only)
+    solvers = ",".join(sorted({row.solver for row in asked} | ({"lap"} if smallest else set())))
+    with service(solvers=solvers, ALLOT_GPUS_PER_WORKER=str(arguments.gpus)) as there, Client(there.url) as client:
         until_warm(client, arguments.device)
         ask = Asked(client)
-        for row in chosen(arguments.only, arguments.device, arguments.gpus):
+        for row in asked:
             measure(row, ask, arguments.repeats, rows, arguments.device, there.process)
-        if "lap 32".startswith(arguments.only):
+        if smallest:
             small(client, rows, arguments.device)
             many(there.port, rows, arguments.device)
 

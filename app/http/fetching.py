@@ -12,7 +12,9 @@ loop, which can wait for thousands. What has no length, is encrypted, or comes o
 import asyncio
 import os
 import socket
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Protocol, cast
 
 import httptools
@@ -30,6 +32,8 @@ LAST = 8 << 20
 """Of the last so many bytes each AT_ONCE is handed on as it comes, so that little is left to do behind the last."""
 QUANTUM = 64 << 20
 """Bytes that are asked for at the event loop, before a thread fetches them."""
+TAIL = 64 << 10
+"""So few bytes behind a place come with those that fill it: the end of a body is not waited for twice or thrice."""
 STALL_S = 0.1
 """A client that sends less than AT_ONCE in that time is slow."""
 MOST_STALLS = 3
@@ -133,25 +137,27 @@ class Line:
         room = len(self.under_way) < MOST_AT_ONCE
         return running and worth and room and not self.cycle.response_complete and not at.transport.is_closing()
 
-    async def fetch(self, into: Into, held: Holder) -> None:
+    async def fetch(self, into: Into, held: Holder, before: Callable[[], object]) -> None:
         """Fetch what is left of the body, as long as the client keeps up. The rest comes as it always did.
 
         Args:
             into: called in a thread.
             held: asked for the bytes before they come.
+            before: called in that thread first. The event loop reads no byte meanwhile, which would have been copied.
 
         Raises what these raise, and ClientDisconnect.
         """
         at = self.protocol
         own, read = at.take_over()
         self.under_way.append(self)
+        first: Callable[[], object] | None = partial(_begun, before, into, read)
         try:
             held.take(len(read))
-            while read or (at.left and at.stalls < MOST_STALLS):
+            while first is not None or (at.left and at.stalls < MOST_STALLS):
                 quantum = min(QUANTUM, at.left)
                 held.take(quantum)
-                short = quantum - await run_in_threadpool(self._filled, own, into, quantum, read)
-                read = b""
+                short = quantum - await run_in_threadpool(self._filled, own, into, quantum, first)
+                first = None
                 if short:
                     held.give(short)
                     at.stalls += 1
@@ -164,31 +170,36 @@ class Line:
                 at.end_if_whole()
                 at.flow.resume_reading()
 
-    def _filled(self, own: socket.socket, into: Into, most: int, read: bytes) -> int:
-        """How many bytes came after `read` before the client fell behind; all, where it kept up. In a thread."""
-        _given(into, read)
-        count, woken = 0, 0
+    def _filled(self, own: socket.socket, into: Into, most: int, first: Callable[[], object] | None) -> int:
+        """How many bytes came before the client fell behind; all, where it kept up. In a thread."""
+        if first is not None:
+            first()
+        count, woken, tail = 0, 0, bytearray()
         while count < most:
             most_now = AT_ONCE if self.protocol.left <= LAST else most - count
             room, got = into.place()[: min(most_now, most - count)], 0
-            while got < len(room):
-                if min(AT_ONCE, len(room) - got) != woken:
-                    woken = min(AT_ONCE, len(room) - got)
+            if 0 < most - count - len(room) <= TAIL:
+                tail = bytearray(most - count - len(room))
+            wanted = len(room) + len(tail)
+            while got < wanted:
+                if min(AT_ONCE + len(tail), wanted - got) != woken:
+                    woken = min(AT_ONCE + len(tail), wanted - got)
                     own.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, woken)
-                more = self._received(own, room[got:])
+                more = self._received(own, room[got:], memoryview(tail)[max(0, got - len(room)) :])
                 if more == 0:
                     break
                 got += more
             into.came(room[:got])
+            _given(into, memoryview(tail)[: max(0, got - len(room))])
             count += got
-            if got < len(room):
+            if got < wanted:
                 break
         return count
 
-    def _received(self, own: socket.socket, room: memoryview) -> int:
+    def _received(self, own: socket.socket, room: memoryview, tail: memoryview) -> int:
         """Bytes that are there; 0 where too few come in time. Raises ClientDisconnect."""
         try:
-            count = own.recv_into(room)
+            count = own.recvmsg_into([room, tail])[0] if tail else own.recv_into(room)
         except TimeoutError:
             return 0
         except OSError:
@@ -199,8 +210,12 @@ class Line:
         return count
 
 
-def _given(into: Into, data: bytes) -> None:
-    view = memoryview(data)
+def _begun(before: Callable[[], object], into: Into, read: bytes) -> None:
+    before()
+    _given(into, memoryview(read))
+
+
+def _given(into: Into, view: memoryview) -> None:
     while view:
         room = into.place()
         count = min(len(room), len(view))

@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
@@ -178,11 +179,11 @@ async def feed(
         async for portion in portions:
             if behind is not None:
                 await behind
-            behind = asyncio.create_task(run_in_threadpool(take, portion))
-            if other is not None and other.line is not None:
-                await behind
-                if (line := other.line) is not None:
-                    await line.fetch(other.into, other.held)
+                behind = None
+            if other is not None and (line := other.line) is not None:  # in one change of threads, not three
+                await line.fetch(other.into, other.held, partial(take, portion))
+            else:
+                behind = asyncio.create_task(run_in_threadpool(take, portion))
         if behind is not None:
             await behind
     except ClientDisconnect:

@@ -123,6 +123,10 @@ class Reader:
         self.parts[name] = Part(name, shown, kind, self._sink)
 
     def _finish(self) -> None:
+        """Nothing comes any more: this thread waits for what still looks at long parts, so that no other need."""
+        for part in self.parts.values():
+            if isinstance(part.sink, Writer) and part.sink.is_long:
+                part.sink.look()
         self._ended = True
 
 

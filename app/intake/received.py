@@ -92,8 +92,8 @@ async def _looked(visit: Visit, parts: Mapping[str, Part]) -> None:
     Raises:
         StoreFull.
     """
-    long = [part.sink for part in parts.values() if isinstance(part.sink, Writer) and part.sink.is_long]
-    if long:
+    writers = [part.sink for part in parts.values() if isinstance(part.sink, Writer)]
+    if long := [sink for sink in writers if sink.is_long and not sink.is_looked]:
         with visit.timed("hash"):
             await run_in_threadpool(lambda: [sink.look() for sink in long])
 

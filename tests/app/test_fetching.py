@@ -85,7 +85,7 @@ def multipart(parts: dict[str, bytes]) -> bytes:
     return body + b"--" + BOUNDARY + b"--\r\n"
 
 
-@pytest.mark.parametrize("count", [200_000, 600_000, PIECE // 8 - 16, PIECE // 4 - 16, 1_300_001])
+@pytest.mark.parametrize("count", [200_000, 600_000, PIECE // 8 - 16, PIECE // 4 - 16, PIECE // 4, 1_300_001])
 def test_a_blob_is_fetched_and_what_follows_is_another_request(server: Fetched, count: int) -> None:
     data = numbers(count, count)
     with server.connect() as held:
@@ -96,6 +96,25 @@ def test_a_blob_is_fetched_and_what_follows_is_another_request(server: Fetched, 
     assert second[0] == 422  # its header promises one number more
     assert third[0] == 200
     assert server.count > len(data) // 2
+
+
+def test_the_end_of_a_body_is_not_waited_for_by_itself(server: Fetched, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its last bytes are those of another piece, and come with the piece before."""
+    asked, whole = list[tuple[int, int]](), Line._received
+
+    def noted(line: Line, own: socket.socket, room: memoryview, tail: memoryview) -> int:
+        asked.append((len(room), len(tail)))
+        return whole(line, own, room, tail)
+
+    monkeypatch.setattr(Line, "_received", noted)
+    data = numbers(PIECE // 4)
+    with server.connect() as held:
+        held.sendall(upload(data) + NEXT)
+        first, second = answers(held)
+    assert json.loads(first[1])["digest"] == digest_of(data)
+    assert second[0] == 200
+    assert {tail for _, tail in asked} == {0, len(data) - 2 * PIECE}
+    assert min(room for room, tail in asked if not tail) > len(data) - 2 * PIECE
 
 
 def test_few_threads_wait_at_sockets(server: Fetched, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -230,6 +249,7 @@ def test_however_a_body_is_cut_its_parts_are_the_same(service: Service, server: 
                 reader.came(place[:count])
                 left = left[count:]
         parts = reader.finish()
+        assert all(part.sink.is_looked for part in parts.values() if part.sink.is_long)
         assert {name: part.sink.flush().read_bytes() for name, part in parts.items()} == sent
         assert {name: part.sink.digest for name, part in parts.items()} == {k: digest_of(v) for k, v in sent.items()}
     finally:

@@ -15,7 +15,7 @@ import scipy.sparse
 import zstandard
 
 from kernels import Array, Csr
-from workers.store.codec import Form, InvalidUpload, Limits, decode, encode
+from workers.store.codec import Form, InvalidUpload, Limits, decode, encode, read
 from workers.store.sniff import sniff
 
 MATRIX = np.arange(12.0).reshape(3, 4)
@@ -235,3 +235,15 @@ def test_a_table_of_text_is_told_where_it_is_read(tmp_path: Path) -> None:
     (tmp_path / "raw").write_bytes(bytes(range(64)))
     with pytest.raises(InvalidUpload, match="raw bytes need dtype and shape"):
         decode(tmp_path / "raw", Form(filename="raw"))
+
+
+@pytest.mark.parametrize("wider", [0, 100, 400])
+def test_a_header_that_was_read_before_says_nothing_of_the_bytes_behind_it(tmp_path: Path, wider: int) -> None:
+    head = header("{'descr': '<f8', 'fortran_order': False, 'shape': (4,), }" + " " * wider)
+    for seed in range(3):
+        array = np.random.default_rng(seed).random(4)
+        (path := tmp_path / f"{seed}.npy").write_bytes(head + array.tobytes())
+        assert read(path).value.tolist() == array.tolist()  # type: ignore[union-attr]
+    path.write_bytes(head + bytes(24))
+    with pytest.raises(InvalidUpload, match="24 bytes came behind the header"):
+        read(path)

@@ -28,6 +28,8 @@ MOST_BLOCKS = 3 * THREADS + 2
 STEP = 1 << 20
 """Bytes of a piece from which on the next are hashed while those behind them come, and of which one thread takes the
 checksum: who waits for the last piece waits for a part of its work."""
+SHORT = 1 << 16
+"""So few bytes are looked at in less time than a thread takes to begin."""
 LEAD = 2 * THREADS
 """Blocks of one upload that may be under way: a client that is faster than the disk waits."""
 
@@ -231,7 +233,10 @@ class Blocks:
             self._ahead = [one for one in self._ahead if not one.done()]
             look: Future[Glance | None] | None = None
             totals: tuple[Future[int | None], ...] = ()
-            if self._slab is not None and self._watch is not None:
+            if self._slab is not None and self._watch is not None and count <= SHORT and source is None:
+                look = Future()
+                look.set_result(self._watch.look(view, at))
+            elif self._slab is not None and self._watch is not None:
                 look = pool().eyes.submit(self._watch.look, view, at, False)
                 if self._watch.sums:
                     steps = range(0, count, STEP)

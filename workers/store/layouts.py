@@ -34,6 +34,8 @@ MOST_TENSORS = 4096
 LONGEST_NPY_HEADER = 10_000
 NPY_START = 12 + LONGEST_NPY_HEADER
 """So many bytes hold any header of an .npy file that is read here."""
+USUAL_NPY_HEADER = 256
+NPY_1_0 = b"\x93NUMPY\x01\x00"
 VOID = np.dtype("V2")
 DTYPE = re.compile(r"[<>=|]?[a-zA-Z]{1,12}[0-9]{0,4}")
 TENSORS = {
@@ -143,8 +145,31 @@ def npy_size(start: bytes) -> int:
     return offset + math.prod(shape) * dtype.itemsize if whole else 0
 
 
-def _npy_header(file: IO[bytes]) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
-    """Shape, whether columns come first, and dtype; `file` then stands at the numbers."""
+Header = tuple[tuple[int, ...], bool, np.dtype[Any]]
+"""Shape, whether columns come first, and dtype."""
+
+
+def _npy_header(file: IO[bytes]) -> Header:
+    """What the header says; `file` then stands at the numbers.
+
+    The usual ones are remembered: an upload's is read several times, and NumPy compiles its text each time.
+    """
+    begins, start = file.tell(), file.read(USUAL_NPY_HEADER)
+    length = len(NPY_1_0) + 2 + int.from_bytes(start[len(NPY_1_0) : len(NPY_1_0) + 2], "little")
+    if start.startswith(NPY_1_0) and length <= len(start):
+        told = _usual_header(start[:length])
+        file.seek(begins + length)
+        return told
+    file.seek(begins)
+    return _read_header(file)
+
+
+@functools.lru_cache(256)
+def _usual_header(head: bytes) -> Header:
+    return _read_header(io.BytesIO(head))
+
+
+def _read_header(file: IO[bytes]) -> Header:
     try:
         version = np.lib.format.read_magic(file)
         with warnings.catch_warnings():

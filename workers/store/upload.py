@@ -120,7 +120,7 @@ class Writer:
         self._blocks: Blocks | None = None
         self._expected = size
         self._slab: Slab | None = None
-        self.size = 0
+        self.size, self._looked = 0, -1
 
     def _opened(self) -> int:
         """The file that takes what memory does not, made when it is first needed. Raises OSError."""
@@ -148,6 +148,11 @@ class Writer:
     def is_long(self) -> bool:
         """Whether threads work on it, which `flush` waits for."""
         return self._blocks is not None
+
+    @property
+    def is_looked(self) -> bool:
+        """Whether `look` has been called since the last byte."""
+        return self._looked == self.size
 
     @property
     def sight(self) -> Sight | None:
@@ -247,6 +252,7 @@ class Writer:
                 self._blocks.look()
             if self._slab is not None and not self._is_shared():
                 self._leave()
+        self._looked = self.size
         return self.path
 
     def _is_shared(self) -> bool:

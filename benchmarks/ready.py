@@ -52,9 +52,9 @@ def measured(workers: int, solvers: str, device: str) -> dict[str, Any]:
             now = round(time.monotonic() - begun, 2)
             if now > READY_S:
                 raise SystemExit("the service is not ready")
-            if _status(service, "/livez"):
-                found.setdefault("api_s", now)
             states = _states(service)
+            if states or _status(service, "/livez"):
+                found.setdefault("api_s", now)
             for kind in ("cpu", "gpu"):
                 if "idle" in (state for of, state in states if of == kind):
                     found.setdefault(f"first_{kind}_s", now)

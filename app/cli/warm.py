@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from kernels import SOLVERS, Device, keep_cubins, shelf, solve_each_form
-from workers.runtime import devices, warmed
+from workers.runtime import devices, loops, warmed
 
 FOLDER = "ALLOT_CUBINS_DIR"
 
@@ -49,6 +49,7 @@ def warm_one(name: str, device: Device) -> tuple[str, list[shelf.Form]]:
     try:
         SOLVERS[name].warm_up(device)
         solve_each_form(SOLVERS[name], device)
+        loops.note(name, device)
         if device == "gpu":
             warmed.note(name)
     except Exception as error:

@@ -24,9 +24,10 @@ from pydantic_core import from_json
 
 from kernels import SOLVERS, Device, Solver, keep_cubins, solve_each_form
 from workers.jobs.records import Order, Records
-from workers.runtime import gpu_memory, logs, traces, warmed
+from workers.runtime import gpu_memory, logs, loops, traces, warmed
 from workers.runtime.audit import Auditor
 from workers.runtime.batch import endings
+from workers.runtime.beside import Beside
 from workers.runtime.config import SHOWN, Settings
 from workers.runtime.connection import connect
 from workers.runtime.document import Bench
@@ -61,12 +62,13 @@ def main(arguments: list[str]) -> None:
         wanted = settings.warm_solvers.split(",") if settings.warm_solvers else list(SOLVERS)
         locks = settings.data_dir / "warming"
         warm = solve_shown if settings.warm_forms == SHOWN and bench.device == "cpu" else None
-        broken = _warm_up(bench.device, wanted, locks, lambda far: _say(lines, {"warming": far}), warm)
+        broken, later = _warm_up(bench.device, wanted, locks, lambda far: _say(lines, {"warming": far}), warm)
         traces.prepare()
         gc.collect()
         gc.freeze()  # what has been loaded by now stays: no collection need look at it again
         _say(lines, {"ready": True, "broken": broken, **_told(bench)})
-        for line in lines:
+        beside = Beside(later, bench.device, lambda more: _say(lines, {"broken": broken | more}))
+        for line in beside.lines(lines, channel):
             begun[0] = 1
             task = from_json(line)
             try:
@@ -110,13 +112,16 @@ def _warm_up(
     locks: Path,
     told: Callable[[str], None],
     warm: Callable[[Solver, Device], None] | None = None,
-) -> dict[str, str]:
-    """Compile and run every kernel once, or what `warm` does; returns what is wrong with the solvers that cannot.
+) -> tuple[dict[str, str], list[Solver]]:
+    """Compile and run every kernel once, or what `warm` does, of the solvers of which not all is on the disk.
 
+    Returns what is wrong with those that cannot, and the solvers that are on the disk.
     `told` hears how far this is, as "3 of 8".
     """
     broken = {}
-    cards = [card for card in SOLVERS.values() if card.name in wanted and device in card.modules]
+    asked = [card for card in SOLVERS.values() if card.name in wanted and device in card.modules]
+    later = [card for card in asked if warmed.is_ready(card.name, device)]
+    cards = [card for card in asked if card not in later]
     ahead = device == "gpu"  # on a CPU the other types are loaded when first met, in a tenth of a second
     steps = (1 + ahead) * len(cards)
     for number, card in enumerate(in_turn(cards, locks, device)):
@@ -127,11 +132,14 @@ def _warm_up(
             log.exception("%s cannot be warmed up on %s", card.name, device)
             broken[card.name] = f"{type(error).__name__}: {error}"[:500]
             continue
+        if warm is None:
+            loops.note(card.name, device)
         if ahead:
             told(f"{2 * number + 1} of {steps}")
             _compile_ahead(card)
-    told(f"{steps} of {steps}")
-    return broken
+    if steps:
+        told(f"{steps} of {steps}")
+    return broken, later
 
 
 def _compile_ahead(card: Solver) -> None:

@@ -88,6 +88,7 @@ class Link:
             self.begin()
         self._pending = False
         self.told.pop("warming", None)
+        meanwhile()
         give_up = time.monotonic() + within_s
         while time.monotonic() < give_up:
             try:

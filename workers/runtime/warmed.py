@@ -1,4 +1,7 @@
-"""What a GPU's child need not run again before it is ready: a solver all of whose kernels are on the disk.
+"""What a child need not run before it is ready: a solver all of whose compiled code is on the disk.
+
+numba keeps what it compiles in a folder, too (loops.py). A child that finds notes of both loads the solver once it has
+nothing else to do, or with the first job of its kind.
 
 CuPy keeps what it compiles in the folder CUPY_CACHE_DIR. A service has one of its own, which may outlive the container
 that a user's goes with. It begins as a copy of the user's, which `allot warm` fills. A note in the folder says of a
@@ -13,7 +16,8 @@ import shutil
 from pathlib import Path
 
 import kernels
-from workers.runtime import gpu_memory
+from kernels import Device
+from workers.runtime import gpu_memory, loops
 
 OF_USER = Path("~/.cupy/kernel_cache")
 """Where CuPy keeps what it compiles, unless it is told otherwise."""
@@ -36,6 +40,11 @@ def begin_with(other: Path) -> None:
                 begun = there / f"{file.name}.{os.getpid()}"
                 shutil.copyfile(file, begun)
                 begun.replace(there / file.name)  # whole, whoever reads it or copies it too
+
+
+def is_ready(solver: str, device: Device) -> bool:
+    """Whether no job that this solver's own warm-up covers would compile anything; on a GPU no job at all."""
+    return loops.are_kept(solver, device) and (device == "cpu" or is_warm(solver))
 
 
 def is_warm(solver: str) -> bool:

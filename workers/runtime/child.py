@@ -120,8 +120,9 @@ def _warm_up(
     """
     broken = {}
     asked = [card for card in SOLVERS.values() if card.name in wanted and device in card.modules]
-    later = [card for card in asked if warmed.is_ready(card.name, device)]
-    cards = [card for card in asked if card not in later]
+    ready = warmed.ready([card.name for card in asked], device)
+    later = [card for card in asked if card.name in ready]
+    cards = [card for card in asked if card.name not in ready]
     ahead = device == "gpu"  # on a CPU the other types are loaded when first met, in a tenth of a second
     steps = (1 + ahead) * len(cards)
     for number, card in enumerate(in_turn(cards, locks, device)):

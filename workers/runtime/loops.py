@@ -11,6 +11,7 @@ import hashlib
 import os
 import platform
 import sys
+from collections.abc import Iterable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -24,18 +25,15 @@ OF_PROCESSOR = ("model name", "flags", "Features", "CPU part")
 """Lines of /proc/cpuinfo by which code differs."""
 
 
-def are_kept(solver: str, device: Device) -> bool:
-    """Whether `note` was called for it by these sources on such a processor, and all files are still there."""
-    try:
-        listed = set(_note(solver, device).read_text().splitlines())
-    except OSError:
-        return False
-    return listed <= _files()
+def kept(solvers: Iterable[str], device: Device) -> set[str]:
+    """Those for which `note` was called by these sources on such a processor, while all files are still there."""
+    digest, files = _digest(), _files()
+    return {solver for solver in solvers if _listed(_file(solver, device, digest)) <= files}
 
 
 def note(solver: str, device: Device) -> None:
     """This solver was warmed up: what numba compiled for it is in the folder."""
-    file = _note(solver, device)
+    file = _file(solver, device, _digest())
     half = file.with_suffix(f".{os.getpid()}")
     with contextlib.suppress(OSError):
         file.parent.mkdir(parents=True, exist_ok=True)
@@ -57,8 +55,19 @@ def _files() -> set[str]:
     return {str(file.relative_to(base)) for file in base.rglob("*.nb?") if file.suffix in SUFFIXES}
 
 
-def _note(solver: str, device: Device) -> Path:
-    digest = hashlib.sha256("\0".join((*_sources(), *_compiler())).encode()).hexdigest()[:32]
+def _listed(note: Path) -> set[str]:
+    """The files that a note lists; one that is nowhere, where there is no note."""
+    try:
+        return set(note.read_text().splitlines())
+    except OSError:
+        return {""}
+
+
+def _digest() -> str:
+    return hashlib.sha256("\0".join((*_sources(), *_compiler())).encode()).hexdigest()[:32]
+
+
+def _file(solver: str, device: Device, digest: str) -> Path:
     base = folder()
     return (base / "__pycache__" if base == TREE else base) / f"allot-{solver}-{device}-{digest}"
 

@@ -13,6 +13,7 @@ import functools
 import hashlib
 import os
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
 import kernels
@@ -42,9 +43,9 @@ def begin_with(other: Path) -> None:
                 begun.replace(there / file.name)  # whole, whoever reads it or copies it too
 
 
-def is_ready(solver: str, device: Device) -> bool:
-    """Whether no job that this solver's own warm-up covers would compile anything; on a GPU no job at all."""
-    return loops.are_kept(solver, device) and (device == "cpu" or is_warm(solver))
+def ready(solvers: Iterable[str], device: Device) -> set[str]:
+    """Those that compile nothing for a job that their own warm-up covers; on a GPU for no job at all."""
+    return {solver for solver in loops.kept(solvers, device) if device == "cpu" or is_warm(solver)}
 
 
 def is_warm(solver: str) -> bool:

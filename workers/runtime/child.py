@@ -16,6 +16,7 @@ import platform
 import signal
 import socket
 import sys
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -51,7 +52,9 @@ def main(arguments: list[str]) -> None:
     die_with(parent)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     logs.configure(logging.WARNING)
-    if device != "gpu":
+    if device == "gpu":
+        threading.Thread(target=gpu_memory.wake, name="wake", daemon=True).start()
+    else:
         os.nice(NICENESS)
     with socket.socket(fileno=descriptor) as channel, channel.makefile("rw") as lines:
         settings = Settings.from_env()

@@ -5,6 +5,7 @@ stop:   HTTP takes nothing new -> workers end their jobs -> HTTP, which has answ
 """
 
 import contextlib
+import functools
 import logging
 import os
 import resource
@@ -24,7 +25,7 @@ from typing import TYPE_CHECKING
 import psutil
 
 from app.cli.api import Front
-from app.http.config import BACKLOG, HttpSettings
+from app.http.config import BACKLOG, COUNTS, HttpSettings
 from app.http.loopback import is_loopback
 from workers.jobs.job import Unavailable
 from workers.runtime import logs
@@ -164,8 +165,8 @@ def _serve(listeners: list[socket.socket], settings: Settings, http: HttpSetting
         try:
             check_address(args.host, http)
             front = _Alone(listeners[0], settings, http) if len(listeners) == 1 else _Several(listeners, settings, http)
-            stack.enter_context(exported(front.metrics, settings, http))
             front.start()
+            stack.enter_context(exported(front, settings, http))
             host, port = listeners[0].getsockname()[:2]
             shown = f"[{host}]" if ":" in host else host
             print(f"Allot listens on http://{shown}:{port}  (docs at /docs, data in {settings.data_dir})", flush=True)
@@ -209,12 +210,16 @@ class _Several(Front):
     """HTTP in processes of their own."""
 
     def __init__(self, listeners: list[socket.socket], settings: Settings, http: HttpSettings) -> None:
-        from app.http.metrics import FOLDER, Metrics
-
         self._counts = tempfile.TemporaryDirectory(prefix="allot-metrics-")
-        told = {"ALLOT_INSECURE": str(int(http.insecure)), FOLDER: self._counts.name}
-        self.metrics = Metrics(self._counts.name)
+        told = {"ALLOT_INSECURE": str(int(http.insecure)), COUNTS: self._counts.name}
         super().__init__(listeners, {**os.environ, **settings.to_env(), **told})
+
+    @functools.cached_property
+    def metrics(self) -> "Metrics":
+        """Of all of them. Their module takes a second to import, and those who answer do not wait for it."""
+        from app.http.metrics import Metrics
+
+        return Metrics(self._counts.name)
 
     def check(self) -> None:
         """They are watched and started again; there is nothing to do here."""
@@ -226,7 +231,7 @@ class _Several(Front):
 
 
 @contextlib.contextmanager
-def exported(metrics: "Metrics", settings: Settings, http: HttpSettings) -> Iterator[None]:
+def exported(front: "_Alone | _Several", settings: Settings, http: HttpSettings) -> Iterator[None]:
     """The metrics on a port of their own while the block lasts, where the settings name one."""
     if not http.metrics_port:
         yield
@@ -234,7 +239,7 @@ def exported(metrics: "Metrics", settings: Settings, http: HttpSettings) -> Iter
     from app.http.metrics import Exporter
     from workers.jobs.queue import Jobs
 
-    exporter = Exporter(http.metrics_host, http.metrics_port, metrics, Jobs(settings))
+    exporter = Exporter(http.metrics_host, http.metrics_port, front.metrics, Jobs(settings))
     LOG.info("metrics are on http://%s:%d/metrics", http.metrics_host, exporter.port)
     try:
         yield

@@ -13,7 +13,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 from kernels import SOLVERS, Device, keep_cubins, shelf, solve_each_form
-from workers.runtime import devices, loops, warmed
+from workers.runtime import devices, warmed
 
 FOLDER = "ALLOT_CUBINS_DIR"
 
@@ -49,9 +49,7 @@ def warm_one(name: str, device: Device) -> tuple[str, list[shelf.Form]]:
     try:
         SOLVERS[name].warm_up(device)
         solve_each_form(SOLVERS[name], device)
-        loops.note(name, device)
-        if device == "gpu":
-            warmed.note(name)
+        warmed.all_is_run(name, device)
     except Exception as error:
         return f"{type(error).__name__}: {error}", sorted(shelf.used)
     return "", sorted(shelf.used)

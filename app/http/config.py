@@ -7,6 +7,8 @@ from pathlib import Path
 from typing import Any
 
 MIB = 1 << 20
+COUNTS = "PROMETHEUS_MULTIPROC_DIR"
+"""Environment variable: where processes that answer on one port keep what each has counted."""
 BACKLOG = 1024
 """Connections that the kernel holds until they are accepted."""
 

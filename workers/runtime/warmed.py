@@ -60,6 +60,13 @@ def note(solver: str) -> None:
         _note(solver).touch()
 
 
+def all_is_run(solver: str, device: Device) -> None:
+    """This solver was warmed up, and every form of it was run: all that is compiled for it is on the disk."""
+    loops.note(solver, device)
+    if device == "gpu":
+        note(solver)
+
+
 def _note(solver: str) -> Path:
     digest = hashlib.sha256(f"{_sources()}\0{gpu_memory.compiled_for()}".encode()).hexdigest()[:32]
     return folder() / f"allot-{solver}-{digest}"
